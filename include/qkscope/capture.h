@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A capture: the query and key vectors of one model on one workload, one folder
+ * per head, `l{LL}h{HH}{q|k}/data.parquet`, under any prefix of a root folder.
+ *
+ *     qk_capture *capture;
+ *     qk_rows *rows;
+ *     qk_block block;
+ *     qk_capture_open(&capture, "kjv-tiny", NULL, &err);
+ *     const qk_head *head = qk_capture_find(capture, (qk_head_id){0, 2, QK_QUERY});
+ *     qk_rows_open(&rows, head, QK_COLUMN_VECTOR | QK_COLUMN_POSITION, 0, &err);
+ *     while (qk_rows_next(rows, 1024, &block, &err) == QK_OK && block.rows > 0)
+ *         ...
+ */
+#ifndef QKSCOPE_CAPTURE_H
+#define QKSCOPE_CAPTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/parquet.h>
+#include <qkscope/status.h>
+
+QK_BEGIN_DECLS
+
+typedef enum qk_kind {
+    QK_QUERY = 0,
+    QK_KEY = 1,
+} qk_kind;
+
+/* For QK_KEY `head` counts key heads, for QK_QUERY query heads. */
+typedef struct qk_head_id {
+    int layer;
+    int head;
+    qk_kind kind;
+} qk_head_id;
+
+/* Large enough for qk_head_name of any head. */
+#define QK_HEAD_NAME_SIZE 32
+
+/* Writes the folder name of a head, e.g. "l00h12q", into name. */
+QK_API void qk_head_name(qk_head_id id, char name[QK_HEAD_NAME_SIZE]);
+
+/* Parses such a name; false if it is not one. */
+QK_API bool qk_head_parse(const char *name, qk_head_id *id);
+
+/* Order by layer, head, kind (q before k): the order of every table. */
+QK_API int qk_head_compare(qk_head_id a, qk_head_id b);
+
+/* One head on disk; owned by its capture. Shards are in file-name order. */
+typedef struct qk_head {
+    qk_head_id id;
+    const char *const *files;
+    size_t num_files;
+} qk_head;
+
+typedef struct qk_capture qk_capture;
+
+/* Finds the heads under root. `prefix` picks one sub-folder when the root holds
+ * several captures; NULL looks for the only one. No Parquet file is opened.
+ * Errors: QK_ERR_NOT_FOUND (no such folder, no heads in it), QK_ERR_INCONSISTENT
+ * (several prefixes hold heads and none was chosen: the message lists them),
+ * QK_ERR_MALFORMED (a capture.json that cannot be read). */
+QK_API QK_MUST_CHECK qk_status qk_capture_open(qk_capture **capture, const char *root,
+                                               const char *prefix, qk_error *err);
+QK_API void qk_capture_close(qk_capture **capture);
+
+/* Folder that holds the head folders, root and prefix included. */
+QK_API const char *qk_capture_path(const qk_capture *capture);
+
+/* Path of the prefix relative to the root, "" if none. */
+QK_API const char *qk_capture_prefix(const qk_capture *capture);
+
+/* Heads in the order of qk_head_compare. */
+QK_API size_t qk_capture_num_heads(const qk_capture *capture);
+QK_API const qk_head *qk_capture_head(const qk_capture *capture, size_t i);
+QK_API const qk_head *qk_capture_find(const qk_capture *capture, qk_head_id id);
+
+/* What capture.json says: "" / 0 / false where it is absent or silent.
+ * `complete` is false only when a manifest says that the capture was not finished. */
+typedef struct qk_capture_info {
+    const char *model;
+    int q_per_kv_group;
+    bool complete;
+    bool has_manifest;
+} qk_capture_info;
+QK_API const qk_capture_info *qk_capture_get_info(const qk_capture *capture);
+
+/* ---- grouped-query attention ----------------------------------------------- */
+
+typedef enum qk_group_source {
+    QK_GROUP_GIVEN,
+    QK_GROUP_MANIFEST, /* capture.json */
+    QK_GROUP_INFERRED,
+} qk_group_source;
+
+typedef struct qk_group {
+    int size; /* query heads per key head: key head = query head / size */
+    qk_group_source source;
+    bool consistent; /* with the heads present */
+    int alternative; /* a consistent size when this one is not; 0: none */
+    int num_consistent; /* how many sizes fit the heads present */
+} qk_group;
+
+/* Settles the group size: `given` (from the command line or a config; 0 = not
+ * given), else capture.json, else the smallest size consistent with the heads
+ * present. A size is consistent when in every layer {q / size} equals the set of
+ * key heads, or, with key heads captured whole, is a subset and
+ * max(q) / size = max(key head).
+ * Errors: QK_ERR_INCONSISTENT (nothing given and no size fits),
+ * QK_ERR_ARGUMENT (given < 0), QK_ERR_NOT_FOUND (no Q or no K heads at all). */
+QK_API QK_MUST_CHECK qk_status qk_capture_group(const qk_capture *capture, int given,
+                                                qk_group *group, qk_error *err);
+
+/* ---- rows ------------------------------------------------------------------- */
+
+/* Columns to read; the others are not touched. */
+typedef enum qk_column {
+    QK_COLUMN_VECTOR = 1 << 0,
+    QK_COLUMN_POSITION = 1 << 1,
+    QK_COLUMN_BUCKET = 1 << 2,
+    QK_COLUMN_EXAMPLE = 1 << 3,
+    QK_COLUMN_WINDOW = 1 << 4,
+} qk_column;
+
+/* Consecutive rows of one head. Pointers are NULL for columns not asked for and
+ * belong to the qk_rows until its next call. Vectors are row-major, rows x dim;
+ * exactly one of f32 and f64 is set: f64 for captures stored as float64. */
+typedef struct qk_block {
+    size_t rows;
+    size_t dim;
+    int64_t first_row; /* index of row 0 within the head, over all shards */
+    const float *f32;
+    const double *f64;
+    const int64_t *position;
+    const int64_t *bucket;
+    const int64_t *example;
+    const int64_t *window; /* sliding window in tokens, 0 = full attention */
+} qk_block;
+
+typedef struct qk_rows qk_rows;
+
+/* Starts reading a head; `columns` is a sum of qk_column. max_rows > 0 stops
+ * after that many rows. Every error names the file and column.
+ * Errors: those of qk_parquet_open; QK_ERR_INCONSISTENT (missing column, wrong
+ * type, shards of different dimension, ragged vectors, nulls). */
+QK_API QK_MUST_CHECK qk_status qk_rows_open(qk_rows **rows, const qk_head *head,
+                                            unsigned columns, int64_t max_rows, qk_error *err);
+
+/* Next block of at most max_rows rows; block->rows == 0 at the end. Blocks are not
+ * split at shard or row-group borders. */
+QK_API QK_MUST_CHECK qk_status qk_rows_next(qk_rows *rows, size_t max_rows, qk_block *block,
+                                            qk_error *err);
+QK_API void qk_rows_close(qk_rows **rows);
+
+/* Head dimension d (0 for a head with no rows or no vector asked for) and the number
+ * of rows that will be read, from the footers. */
+QK_API size_t qk_rows_dim(const qk_rows *rows);
+QK_API int64_t qk_rows_total(const qk_rows *rows);
+
+/* File the last block ended in, for messages. */
+QK_API const char *qk_rows_file(const qk_rows *rows);
+
+/* ---- writing a capture -------------------------------------------------------- */
+
+typedef struct qk_capture_writer qk_capture_writer;
+typedef struct qk_head_writer qk_head_writer;
+
+typedef struct qk_capture_meta {
+    const char *model;       /* name shown in tables and the card; NULL = "" */
+    int q_per_kv_group;      /* 0 = unknown */
+    const char *source;      /* what produced it, e.g. "qkscope synth" */
+    const char *extra_json;  /* a JSON object merged into capture.json; NULL = none */
+} qk_capture_meta;
+
+/* Starts a capture in `dir`, which is created; QK_ERR_EXISTS if it is there and not
+ * empty. capture.json is written with "complete": false at once. */
+QK_API QK_MUST_CHECK qk_status qk_capture_writer_open(qk_capture_writer **writer,
+                                                      const char *dir,
+                                                      const qk_capture_meta *meta,
+                                                      qk_error *err);
+
+/* Starts one head of dimension dim. Head writers of one capture are independent: several
+ * threads may each use their own. settings NULL = defaults; strings adds token_str. */
+QK_API QK_MUST_CHECK qk_status qk_head_writer_open(qk_head_writer **head,
+                                                   qk_capture_writer *writer, qk_head_id id,
+                                                   size_t dim, bool strings,
+                                                   const qk_parquet_writer_settings *settings,
+                                                   qk_error *err);
+
+/* Appends block->rows rows. All of f32, position, bucket and example must be set;
+ * window NULL or 0 is written as null. token_str: one string a row if `strings`. */
+QK_API QK_MUST_CHECK qk_status qk_head_writer_add(qk_head_writer *head, const qk_block *block,
+                                                  const char *const *token_str, qk_error *err);
+
+/* Completes the head's file; frees the writer and sets *head to NULL in any case. */
+QK_API QK_MUST_CHECK qk_status qk_head_writer_finish(qk_head_writer **head, qk_error *err);
+QK_API void qk_head_writer_abort(qk_head_writer **head);
+
+/* Writes the dataset card (README.md with `configs:` front matter) and capture.json
+ * with "complete": true; frees the writer and sets *writer to NULL in any case. */
+QK_API QK_MUST_CHECK qk_status qk_capture_writer_finish(qk_capture_writer **writer,
+                                                        qk_error *err);
+QK_API void qk_capture_writer_abort(qk_capture_writer **writer);
+
+QK_END_DECLS
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* First and second moments of a set of vectors and their token positions: all
+ * that PCA, correlations, drift slopes and the rotation model need. One pass.
+ *
+ * Rows are gathered about a pilot (the first row), in float64, in tiles of a fixed
+ * number of rows that ignores how the caller cuts its blocks: the same rows in the
+ * same order give the same bits, whatever the block size, and means a thousand
+ * standard deviations from zero or positions near 10^6 cost no digits. */
+#ifndef QKSCOPE_MOMENTS_H
+#define QKSCOPE_MOMENTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/status.h>
+
+QK_BEGIN_DECLS
+
+/* Moments about the means: n rows x_i of d values with positions t_i.
+ * Divide the sums by n - 1 (or n) for (co)variances. */
+typedef struct qk_moments {
+    size_t dim;
+    int64_t count;
+    double mean_t;
+    double sum_tt;   /* sum of (t - mean_t)^2 */
+    double *mean;    /* [d] mean of x */
+    double *sum_xt;  /* [d] sum of (x - mean)(t - mean_t) */
+    double *sum_xx;  /* [d][d] sum of (x - mean)(x - mean)^T, both triangles */
+} qk_moments;
+
+typedef struct qk_accumulator qk_accumulator;
+
+/* Starts with no rows. dim from 1 to 4096. */
+QK_API QK_MUST_CHECK qk_status qk_accumulator_create(qk_accumulator **acc, size_t dim,
+                                                     qk_error *err);
+QK_API void qk_accumulator_free(qk_accumulator **acc);
+
+/* Adds `rows` rows: x row-major rows x dim, t their positions. A NaN or infinity in
+ * x is QK_ERR_INCONSISTENT and names the row (counted from the first one added) and
+ * dimension; the accumulator is then of no further use. */
+QK_API QK_MUST_CHECK qk_status qk_accumulator_add_f32(qk_accumulator *acc, const float *x,
+                                                      const int64_t *t, size_t rows,
+                                                      qk_error *err);
+QK_API QK_MUST_CHECK qk_status qk_accumulator_add_f64(qk_accumulator *acc, const double *x,
+                                                      const int64_t *t, size_t rows,
+                                                      qk_error *err);
+
+/* Moments of the rows added so far; *moments is allocated, release it with
+ * qk_moments_free. Rows may be added afterwards. With no rows, count is 0 and all
+ * numbers are 0. */
+QK_API QK_MUST_CHECK qk_status qk_accumulator_moments(qk_accumulator *acc, qk_moments **moments,
+                                                      qk_error *err);
+
+/* Moments of the union of two sets of rows of the same dimension. */
+QK_API QK_MUST_CHECK qk_status qk_moments_merge(const qk_moments *a, const qk_moments *b,
+                                                qk_moments **merged, qk_error *err);
+QK_API void qk_moments_free(qk_moments **moments);
+
+/* Name of the Gram kernel this processor runs: "avx512", "avx2" or "portable".
+ * All give the same bits. */
+QK_API const char *qk_moments_kernel(void);
+
+QK_END_DECLS
+
+#endif

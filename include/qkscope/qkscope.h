@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Everything in one include, from bytes on disk to tables:
+ * parquet -> capture -> moments -> pca -> study. */
+#ifndef QKSCOPE_QKSCOPE_H
+#define QKSCOPE_QKSCOPE_H
+
+#include <qkscope/capture.h>
+#include <qkscope/hub.h>
+#include <qkscope/moments.h>
+#include <qkscope/parquet.h>
+#include <qkscope/pca.h>
+#include <qkscope/status.h>
+#include <qkscope/study.h>
+#include <qkscope/synth.h>
+#include <qkscope/version.h>
+
+#endif

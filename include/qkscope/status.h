@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Status codes and error messages, shared by every qkscope header.
+ *
+ * Functions that can fail return a qk_status and take a `qk_error *` last. On
+ * failure they fill it with one line that names what was being read (file, head,
+ * column, offset), what is wrong and, where there is one, the remedy. The pointer
+ * may be NULL when only the code is of interest. On success it is not touched.
+ * A function that fails leaves its output handle NULL: nothing to release. */
+#ifndef QKSCOPE_STATUS_H
+#define QKSCOPE_STATUS_H
+
+#ifdef __cplusplus
+#define QK_BEGIN_DECLS extern "C" {
+#define QK_END_DECLS   }
+#else
+#define QK_BEGIN_DECLS
+#define QK_END_DECLS
+#endif
+
+#if defined(__GNUC__)
+#define QK_API        __attribute__((visibility("default")))
+#define QK_MUST_CHECK __attribute__((warn_unused_result))
+#else
+#define QK_API
+#define QK_MUST_CHECK
+#endif
+
+QK_BEGIN_DECLS
+
+/* One row per code: name, what it says. Malformed (the bytes break the rules of
+ * their format), inconsistent (well-formed, but contradicts itself or its
+ * neighbours) and degenerate (sound, but too little to compute from) are
+ * different failures with different remedies, hence different codes. */
+#define QK_STATUS_LIST(X)                                                                      \
+    X(QK_OK, "success")                                                                        \
+    X(QK_ERR_NOMEM, "out of memory")                                                           \
+    X(QK_ERR_ARGUMENT, "invalid argument")                                                     \
+    X(QK_ERR_IO, "input or output error")                                                      \
+    X(QK_ERR_NOT_FOUND, "not found")                                                           \
+    X(QK_ERR_EXISTS, "already exists")                                                         \
+    X(QK_ERR_MALFORMED, "malformed input")                                                     \
+    X(QK_ERR_UNSUPPORTED, "unsupported feature")                                               \
+    X(QK_ERR_INCONSISTENT, "inconsistent input")                                               \
+    X(QK_ERR_DEGENERATE, "degenerate input")                                                   \
+    X(QK_ERR_PARTIAL, "some heads failed")                                                     \
+    X(QK_ERR_CANCELLED, "cancelled")
+
+typedef enum qk_status {
+#define QK_STATUS_ENUM(name, text) name,
+    QK_STATUS_LIST(QK_STATUS_ENUM)
+#undef QK_STATUS_ENUM
+} qk_status;
+
+typedef struct qk_error {
+    qk_status status;
+    char message[1024]; /* UTF-8, one line, no trailing newline */
+} qk_error;
+
+/* A short static text for a code, e.g. "malformed input". Never NULL. */
+QK_API const char *qk_status_text(qk_status status);
+
+QK_END_DECLS
+
+#endif

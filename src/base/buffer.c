@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Growable byte buffer and checked array allocation. */
+#include "base/buffer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+void qk__buffer_free(qk_buffer *buffer)
+{
+    free(buffer->data);
+    *buffer = (qk_buffer){0};
+}
+
+qk_status qk__buffer_reserve(qk_buffer *buffer, size_t capacity, qk_error *err)
+{
+    if (capacity <= buffer->capacity)
+        return QK_OK;
+    size_t grown = buffer->capacity + buffer->capacity / 2;
+    if (grown < capacity)
+        grown = capacity;
+    uint8_t *data = realloc(buffer->data, grown);
+    if (!data)
+        return qk__nomem(err);
+    buffer->data = data;
+    buffer->capacity = grown;
+    return QK_OK;
+}
+
+qk_status qk__buffer_append(qk_buffer *buffer, const void *data, size_t size, qk_error *err)
+{
+    if (size == 0)
+        return QK_OK;
+    if (size > SIZE_MAX - buffer->size)
+        return qk__nomem(err);
+    QK_TRY(qk__buffer_reserve(buffer, buffer->size + size, err));
+    memcpy(buffer->data + buffer->size, data, size);
+    buffer->size += size;
+    return QK_OK;
+}
+
+qk_status qk__buffer_printf(qk_buffer *buffer, qk_error *err, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    int length = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    if (length < 0)
+        return qk__fail(err, QK_ERR_ARGUMENT, "cannot format text");
+    QK_TRY(qk__buffer_reserve(buffer, buffer->size + (size_t)length + 1, err));
+    va_start(args, fmt);
+    vsnprintf((char *)buffer->data + buffer->size, (size_t)length + 1, fmt, args);
+    va_end(args);
+    buffer->size += (size_t)length;
+    return QK_OK;
+}
+
+void *qk__calloc(size_t count, size_t size)
+{
+    return count == 0 || size == 0 ? NULL : calloc(count, size);
+}
+
+void *qk__alloc_aligned(size_t count, size_t size)
+{
+    if (count == 0 || size == 0 || count > (SIZE_MAX - 63) / size)
+        return NULL;
+    return aligned_alloc(64, (count * size + 63) / 64 * 64);
+}
+
+char *qk__strdup(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = malloc(size);
+    if (copy)
+        memcpy(copy, text, size);
+    return copy;
+}

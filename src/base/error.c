@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Status texts and error messages. */
+#include "base/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <qkscope/version.h>
+
+const char *qk_status_text(qk_status status)
+{
+    switch (status) {
+#define QK_STATUS_CASE(name, text)                                                             \
+    case name:                                                                                 \
+        return text;
+        QK_STATUS_LIST(QK_STATUS_CASE)
+#undef QK_STATUS_CASE
+    }
+    return "unknown status";
+}
+
+const char *qk_version(void)
+{
+    return QK_VERSION;
+}
+
+int qk_api_version(void)
+{
+    return QK_API_VERSION;
+}
+
+/* Messages carry names found in files; a terminal must not obey what is in them. */
+static void make_printable(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = '?';
+}
+
+qk_status qk__fail(qk_error *err, qk_status status, const char *fmt, ...)
+{
+    if (err) {
+        va_list args;
+        va_start(args, fmt);
+        err->status = status;
+        vsnprintf(err->message, sizeof err->message, fmt, args);
+        make_printable(err->message);
+        va_end(args);
+    }
+    return status;
+}
+
+qk_status qk__context(qk_error *err, qk_status status, const char *fmt, ...)
+{
+    if (err) {
+        char context[sizeof err->message];
+        char message[sizeof err->message];
+        va_list args;
+        va_start(args, fmt);
+        vsnprintf(context, sizeof context, fmt, args);
+        va_end(args);
+        memcpy(message, err->message, sizeof message);
+        int used = snprintf(err->message, sizeof err->message, "%s: ", context);
+        if (used >= 0 && (size_t)used < sizeof err->message)
+            snprintf(err->message + used, sizeof err->message - (size_t)used, "%s", message);
+        make_printable(err->message);
+    }
+    return status;
+}
+
+qk_status qk__nomem(qk_error *err)
+{
+    return qk__fail(err, QK_ERR_NOMEM, "out of memory");
+}

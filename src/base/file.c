@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Positioned reads, folder listings and atomic output files. */
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+enum { OUT_BUFFER_BYTES = 1 << 16 };
+
+static qk_status fail_errno(qk_error *err, const char *what, const char *path)
+{
+    int code = errno;
+    qk_status status = code == ENOENT || code == ENOTDIR ? QK_ERR_NOT_FOUND
+                       : code == ENOMEM                  ? QK_ERR_NOMEM
+                                                         : QK_ERR_IO;
+    return qk__fail(err, status, "%s: cannot %s: %s", path, what, strerror(code));
+}
+
+qk_status qk__read_at(int fd, void *data, size_t size, int64_t offset, qk_error *err)
+{
+    uint8_t *next = data;
+    while (size > 0) {
+        ssize_t got = pread(fd, next, size, (off_t)offset);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return qk__fail(err, QK_ERR_IO, "cannot read at byte %lld: %s", (long long)offset,
+                            strerror(errno));
+        if (got == 0)
+            return qk__fail(err, QK_ERR_MALFORMED, "file ends at byte %lld, %zu bytes too soon",
+                            (long long)offset, size);
+        next += got;
+        offset += got;
+        size -= (size_t)got;
+    }
+    return QK_OK;
+}
+
+qk_status qk__read_file(const char *path, size_t limit, qk_buffer *contents, qk_error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return fail_errno(err, "open", path);
+    qk_status status = QK_OK;
+    struct stat st;
+    *contents = (qk_buffer){0};
+    if (fstat(fd, &st) != 0) {
+        status = fail_errno(err, "stat", path);
+    } else if (!S_ISREG(st.st_mode)) {
+        status = qk__fail(err, QK_ERR_IO, "%s: not a regular file", path);
+    } else if (st.st_size < 0 || (uint64_t)st.st_size > limit) {
+        status = qk__fail(err, QK_ERR_MALFORMED, "%s: %lld bytes, more than the %zu allowed",
+                          path, (long long)st.st_size, limit);
+    } else {
+        size_t size = (size_t)st.st_size;
+        status = qk__buffer_reserve(contents, size + 1, err);
+        if (status == QK_OK) {
+            status = qk__read_at(fd, contents->data, size, 0, err);
+            contents->data[size] = 0;
+            contents->size = size;
+        }
+        if (status != QK_OK)
+            qk__context(err, status, "%s", path);
+    }
+    close(fd);
+    if (status != QK_OK)
+        qk__buffer_free(contents);
+    return status;
+}
+
+char *qk__path_join(const char *dir, const char *name)
+{
+    size_t length = strlen(dir);
+    const char *slash = length > 0 && dir[length - 1] != '/' ? "/" : "";
+    size_t size = length + strlen(name) + 2;
+    char *path = malloc(size);
+    if (path)
+        snprintf(path, size, "%s%s%s", dir, slash, name);
+    return path;
+}
+
+qk_status qk__make_dirs(const char *path, qk_error *err)
+{
+    char *copy = qk__strdup(path);
+    if (!copy)
+        return qk__nomem(err);
+    qk_status status = QK_OK;
+    for (char *p = copy + 1; status == QK_OK; p++) {
+        if (*p != '/' && *p != 0)
+            continue;
+        char end = *p;
+        *p = 0;
+        if (mkdir(copy, 0777) != 0 && !(errno == EEXIST && qk__is_dir(copy)))
+            status = errno == EEXIST
+                         ? qk__fail(err, QK_ERR_EXISTS, "%s: exists and is not a folder", copy)
+                         : fail_errno(err, "create folder", copy);
+        *p = end;
+        if (end == 0)
+            break;
+    }
+    free(copy);
+    return status;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+qk_status qk__list_dir(const char *path, qk_names *names, qk_error *err)
+{
+    *names = (qk_names){0};
+    DIR *dir = opendir(path);
+    if (!dir)
+        return fail_errno(err, "open folder", path);
+    qk_status status = QK_OK;
+    size_t capacity = 0;
+    for (;;) {
+        errno = 0;
+        struct dirent *entry = readdir(dir);
+        if (!entry) {
+            if (errno != 0)
+                status = fail_errno(err, "list folder", path);
+            break;
+        }
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (names->count == capacity) {
+            capacity = capacity ? capacity * 2 : 64;
+            char **items = realloc(names->items, capacity * sizeof *items);
+            if (!items) {
+                status = qk__nomem(err);
+                break;
+            }
+            names->items = items;
+        }
+        char *copy = qk__strdup(entry->d_name);
+        if (!copy) {
+            status = qk__nomem(err);
+            break;
+        }
+        names->items[names->count++] = copy;
+    }
+    closedir(dir);
+    if (status != QK_OK)
+        qk__names_free(names);
+    else if (names->count > 1)
+        qsort(names->items, names->count, sizeof *names->items, compare_names);
+    return status;
+}
+
+void qk__names_free(qk_names *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        free(names->items[i]);
+    free(names->items);
+    *names = (qk_names){0};
+}
+
+bool qk__is_dir(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool qk__is_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+struct qk_outfile {
+    int fd;
+    char *path;
+    char *temporary;
+    int64_t size; /* bytes accepted so far */
+    size_t pending;
+    uint8_t buffer[OUT_BUFFER_BYTES];
+};
+
+/* Opens "<path>.tmp-<pid>-<n>" for the first n not taken. The temporary lies in the same
+ * folder, so that rename() cannot cross devices. */
+static qk_status open_temporary(qk_outfile *file, qk_error *err)
+{
+    size_t size = strlen(file->path) + 48;
+    file->temporary = malloc(size);
+    if (!file->temporary)
+        return qk__nomem(err);
+    for (unsigned n = 0; file->fd < 0; n++) {
+        snprintf(file->temporary, size, "%s.tmp-%ld-%u", file->path, (long)getpid(), n);
+        file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file->fd < 0 && errno != EEXIST) {
+            qk_status status = fail_errno(err, "create", file->path);
+            free(file->temporary);
+            file->temporary = NULL;
+            return status;
+        }
+    }
+    return QK_OK;
+}
+
+qk_status qk__outfile_open(qk_outfile **file, const char *path, qk_error *err)
+{
+    *file = NULL;
+    qk_outfile *f = calloc(1, sizeof *f);
+    if (!f)
+        return qk__nomem(err);
+    f->fd = -1;
+    f->path = qk__strdup(path);
+    qk_status status = f->path ? open_temporary(f, err) : qk__nomem(err);
+    if (status != QK_OK) {
+        qk__outfile_discard(&f);
+        return status;
+    }
+    *file = f;
+    return QK_OK;
+}
+
+static qk_status write_fully(qk_outfile *file, const uint8_t *data, size_t size, qk_error *err)
+{
+    while (size > 0) {
+        ssize_t put = write(file->fd, data, size);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return fail_errno(err, "write", file->path);
+        data += put;
+        size -= (size_t)put;
+    }
+    return QK_OK;
+}
+
+static qk_status flush_pending(qk_outfile *file, qk_error *err)
+{
+    size_t size = file->pending;
+    file->pending = 0;
+    return write_fully(file, file->buffer, size, err);
+}
+
+qk_status qk__outfile_write(qk_outfile *file, const void *data, size_t size, qk_error *err)
+{
+    file->size += (int64_t)size;
+    if (size > OUT_BUFFER_BYTES - file->pending)
+        QK_TRY(flush_pending(file, err));
+    if (size >= OUT_BUFFER_BYTES)
+        return write_fully(file, data, size, err);
+    memcpy(file->buffer + file->pending, data, size);
+    file->pending += size;
+    return QK_OK;
+}
+
+int64_t qk__outfile_size(const qk_outfile *file)
+{
+    return file->size;
+}
+
+qk_status qk__outfile_commit(qk_outfile **file, qk_error *err)
+{
+    qk_outfile *f = *file;
+    qk_status status = flush_pending(f, err);
+    if (status == QK_OK && fsync(f->fd) != 0)
+        status = fail_errno(err, "sync", f->path);
+    if (status == QK_OK) {
+        int fd = f->fd;
+        f->fd = -1;
+        if (close(fd) != 0)
+            status = fail_errno(err, "close", f->path);
+    }
+    if (status == QK_OK && rename(f->temporary, f->path) != 0)
+        status = fail_errno(err, "rename to its place", f->path);
+    if (status == QK_OK) {
+        free(f->temporary);
+        f->temporary = NULL;
+    }
+    qk__outfile_discard(file);
+    return status;
+}
+
+void qk__outfile_discard(qk_outfile **file)
+{
+    qk_outfile *f = *file;
+    if (!f)
+        return;
+    if (f->fd >= 0)
+        close(f->fd);
+    if (f->temporary)
+        unlink(f->temporary);
+    free(f->temporary);
+    free(f->path);
+    free(f);
+    *file = NULL;
+}
+
+qk_status qk__write_file(const char *path, const void *data, size_t size, qk_error *err)
+{
+    qk_outfile *file;
+    QK_TRY(qk__outfile_open(&file, path, err));
+    qk_status status = qk__outfile_write(file, data, size, err);
+    if (status != QK_OK) {
+        qk__outfile_discard(&file);
+        return status;
+    }
+    return qk__outfile_commit(&file, err);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files and folders: positioned reads, and output that appears whole or not at all. */
+#ifndef QK_BASE_FILE_H
+#define QK_BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/status.h>
+
+#include "base/buffer.h"
+
+/* Reads exactly size bytes at offset of an open descriptor; a short file is
+ * QK_ERR_MALFORMED. Messages do not name the file: the caller adds it. */
+QK_MUST_CHECK qk_status qk__read_at(int fd, void *data, size_t size, int64_t offset,
+                                    qk_error *err);
+
+/* Whole contents of a small file, refused (QK_ERR_MALFORMED) above limit bytes. A zero
+ * byte follows the contents but is not counted in size. */
+QK_MUST_CHECK qk_status qk__read_file(const char *path, size_t limit, qk_buffer *contents,
+                                      qk_error *err);
+
+/* "dir/name" in a new string, NULL when out of memory. */
+char *qk__path_join(const char *dir, const char *name);
+
+/* Creates a folder and its parents; an existing folder is fine. */
+QK_MUST_CHECK qk_status qk__make_dirs(const char *path, qk_error *err);
+
+/* Names in a folder, sorted by bytes, without "." and "..". Release with
+ * qk__names_free. */
+typedef struct qk_names {
+    char **items;
+    size_t count;
+} qk_names;
+QK_MUST_CHECK qk_status qk__list_dir(const char *path, qk_names *names, qk_error *err);
+void qk__names_free(qk_names *names);
+
+bool qk__is_dir(const char *path);
+bool qk__is_file(const char *path);
+
+/* A file being written beside its place. write appends; commit flushes, syncs and
+ * renames it to its place; discard removes it. Both free it and set *file to NULL, and
+ * discard takes NULL. */
+typedef struct qk_outfile qk_outfile;
+QK_MUST_CHECK qk_status qk__outfile_open(qk_outfile **file, const char *path, qk_error *err);
+QK_MUST_CHECK qk_status qk__outfile_write(qk_outfile *file, const void *data, size_t size,
+                                          qk_error *err);
+int64_t qk__outfile_size(const qk_outfile *file);
+QK_MUST_CHECK qk_status qk__outfile_commit(qk_outfile **file, qk_error *err);
+void qk__outfile_discard(qk_outfile **file);
+
+/* open, write, commit. */
+QK_MUST_CHECK qk_status qk__write_file(const char *path, const void *data, size_t size,
+                                       qk_error *err);
+
+#endif
