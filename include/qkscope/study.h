@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a capture to tables: which heads, on how many threads, written where.
+ *
+ *     qk_study_settings settings;
+ *     qk_study_report *report;
+ *     qk_study_settings_default(&settings);
+ *     settings.capture = "kjv-tiny";
+ *     settings.output = "results";
+ *     qk_status status = qk_study_pca(&settings, &report, &err);
+ *
+ * writes results/qk.csv, results/heads.csv and results/manifest.json. */
+#ifndef QKSCOPE_STUDY_H
+#define QKSCOPE_STUDY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/capture.h>
+#include <qkscope/pca.h>
+#include <qkscope/status.h>
+
+QK_BEGIN_DECLS
+
+/* A set of non-negative numbers; count 0 means "all". items is sorted. */
+typedef struct qk_index_list {
+    int *items;
+    size_t count;
+} qk_index_list;
+
+/* Parses "0,2,5-9" (what a command line takes) into a sorted list without repeats;
+ * QK_ERR_ARGUMENT for anything else. Release with qk_index_list_free. */
+QK_API QK_MUST_CHECK qk_status qk_index_list_parse(const char *text, qk_index_list *list,
+                                                   qk_error *err);
+QK_API bool qk_index_list_has(const qk_index_list *list, int value);
+QK_API void qk_index_list_free(qk_index_list *list);
+
+typedef enum qk_kinds {
+    QK_KINDS_Q = 1,
+    QK_KINDS_K = 2,
+    QK_KINDS_BOTH = 3,
+} qk_kinds;
+
+/* Something the user should know, and progress. Called from any worker thread, one call
+ * at a time. */
+typedef enum qk_notice_level {
+    QK_NOTICE_INFO,
+    QK_NOTICE_WARNING,
+    QK_NOTICE_ERROR, /* a head failed; the others go on */
+} qk_notice_level;
+typedef void qk_notice_fn(void *user, qk_notice_level level, const char *message);
+/* done of total heads, bytes of Parquet behind them; return false to stop the run
+ * (QK_ERR_CANCELLED, nothing written). */
+typedef bool qk_progress_fn(void *user, size_t done, size_t total, int64_t bytes);
+
+typedef struct qk_study_settings {
+    /* input */
+    const char *capture; /* folder or "org/name" in the Hugging Face cache */
+    const char *revision;   /* of the dataset; NULL = main */
+    const char *local_root; /* see qk_hub_find_dataset; NULL = none */
+    const char *prefix;     /* sub-folder of the capture ("split"); NULL = find it */
+    const char *model_name; /* NULL: from capture.json, else the folder's name */
+    /* selection */
+    qk_index_list layers;
+    qk_index_list heads; /* combined: query heads; single-kind: head index of either kind */
+    int64_t max_samples; /* rows per head and kind, the first ones; 0 = all */
+    int sample_heads;    /* as CPython's random.Random(seed).sample; 0 = all */
+    int64_t seed;
+    int q_per_kv_group; /* 0 = capture.json, else inferred */
+    bool strict;        /* an inconsistent group size is an error */
+    bool allow_missing; /* a query head without its key head does not fail the run */
+    /* analysis */
+    bool combined;  /* true: qk.csv and heads.csv; false: correlations.csv, summary.json */
+    qk_kinds kinds; /* of the single-kind analysis */
+    qk_pca_settings pca;
+    double correlation_threshold; /* single-kind: |r| counted as high */
+    bool lda;                     /* fill heads.csv lda_accuracy: reads the rows twice */
+    /* output and running */
+    const char *output;
+    int threads; /* 0 = all processors */
+    size_t block_rows; /* rows read at a time; results do not depend on it; 0 = default */
+    const char *command_line; /* recorded in manifest.json; NULL = none */
+    qk_notice_fn *notice;
+    qk_progress_fn *progress;
+    void *user;
+} qk_study_settings;
+
+QK_API void qk_study_settings_default(qk_study_settings *settings);
+
+/* A configuration file of pca-analyze (YAML). The strings of `settings` point into the
+ * config. Keys that have no effect here are listed in notes. Unknown keys, wrong types and
+ * values out of range are QK_ERR_ARGUMENT and name file, key and line. */
+typedef struct qk_config qk_config;
+QK_API QK_MUST_CHECK qk_status qk_config_load(qk_config **config, const char *path,
+                                              qk_error *err);
+QK_API void qk_config_free(qk_config **config);
+QK_API const qk_study_settings *qk_config_settings(const qk_config *config);
+QK_API size_t qk_config_num_notes(const qk_config *config);
+QK_API const char *qk_config_note(const qk_config *config, size_t i);
+
+/* One head's outcome in a report. */
+typedef struct qk_head_report {
+    qk_head_id id;
+    int k_head;       /* combined only, else -1 */
+    qk_status status; /* QK_OK or why the head has no numbers */
+    char *message;    /* NULL when QK_OK */
+    const qk_pca *pca; /* NULL unless QK_OK; owned by the report */
+} qk_head_report;
+
+typedef struct qk_study_report {
+    char *capture; /* folder read */
+    char *model;
+    qk_group group;
+    size_t num_heads;
+    qk_head_report *heads; /* ordered by qk_head_compare */
+    size_t num_failed;
+    size_t num_missing; /* query heads skipped because their key head is not there */
+    size_t num_rows;    /* rows read, every head counted once */
+    int64_t bytes_read; /* size of the files read */
+    int threads;
+    double seconds;
+} qk_study_report;
+
+/* Runs the analysis and writes its tables and manifest.json into settings->output.
+ * Returns QK_OK; QK_ERR_PARTIAL when some heads failed or miss their key head (*report is
+ * set and the other heads' tables are written); any other status when nothing could be
+ * done (*report is NULL). err then holds the first failure in table order. */
+QK_API QK_MUST_CHECK qk_status qk_study_pca(const qk_study_settings *settings,
+                                            qk_study_report **report, qk_error *err);
+QK_API void qk_study_report_free(qk_study_report **report);
+
+QK_END_DECLS
+
+#endif
