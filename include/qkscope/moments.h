@@ -2,7 +2,7 @@
 /* First and second moments of a set of vectors and their token positions: all
  * that PCA, correlations, drift slopes and the rotation model need. One pass.
  *
- * Rows are gathered about a pilot (the first row), in float64, in tiles of a fixed
+ * Rows are gathered about a pilot (the mean of the first tile), in float64, in tiles of a fixed
  * number of rows that ignores how the caller cuts its blocks: the same rows in the
  * same order give the same bits, whatever the block size, and means a thousand
  * standard deviations from zero or positions near 10^6 cost no digits. */
@@ -28,9 +28,11 @@ typedef struct qk_moments {
     double *sum_xx;  /* [d][d] sum of (x - mean)(x - mean)^T, both triangles */
 } qk_moments;
 
+enum { QK_MAX_DIM = 4096 };
+
 typedef struct qk_accumulator qk_accumulator;
 
-/* Starts with no rows. dim from 1 to 4096. */
+/* Starts with no rows. dim from 1 to QK_MAX_DIM. */
 QK_API QK_MUST_CHECK qk_status qk_accumulator_create(qk_accumulator **acc, size_t dim,
                                                      qk_error *err);
 QK_API void qk_accumulator_free(qk_accumulator **acc);
@@ -45,11 +47,11 @@ QK_API QK_MUST_CHECK qk_status qk_accumulator_add_f64(qk_accumulator *acc, const
                                                       const int64_t *t, size_t rows,
                                                       qk_error *err);
 
-/* Moments of the rows added so far; *moments is allocated, release it with
- * qk_moments_free. Rows may be added afterwards. With no rows, count is 0 and all
- * numbers are 0. */
-QK_API QK_MUST_CHECK qk_status qk_accumulator_moments(qk_accumulator *acc, qk_moments **moments,
-                                                      qk_error *err);
+/* Moments of all rows added. Frees the accumulator and sets *acc to NULL, on failure too;
+ * *moments is allocated, release it with qk_moments_free. With no rows, count is 0 and so
+ * is every number. Values so large that a square overflows are QK_ERR_INCONSISTENT. */
+QK_API QK_MUST_CHECK qk_status qk_accumulator_finish(qk_accumulator **acc, qk_moments **moments,
+                                                     qk_error *err);
 
 /* Moments of the union of two sets of rows of the same dimension. */
 QK_API QK_MUST_CHECK qk_status qk_moments_merge(const qk_moments *a, const qk_moments *b,

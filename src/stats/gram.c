@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The portable Gram kernel, which the others must equal, and the choice among them. */
+#include "stats/gram.h"
+#include "stats/gram_pack.h"
+
+#include <math.h>
+
+static void gram_portable(const double *tile, size_t rows, size_t panels, double *gram)
+{
+    size_t ld = panels * PANEL;
+    for (size_t i = 0; i < ld; i++) {
+        const double *left = tile + i / PANEL * TILE_ROWS * PANEL + i % PANEL;
+        for (size_t panel = i / PANEL; panel < panels; panel++) {
+            const double *right = tile + panel * TILE_ROWS * PANEL;
+            double sum[PANEL] = {0};
+            for (size_t r = 0; r < rows; r++)
+                for (size_t j = 0; j < PANEL; j++)
+                    sum[j] = fma(left[r * PANEL], right[r * PANEL + j], sum[j]);
+            for (size_t j = 0; j < PANEL; j++)
+                gram[i * ld + panel * PANEL + j] += sum[j];
+        }
+    }
+}
+
+const qk_gram_kernel qk__gram_portable = {
+    "portable", gram_portable, pack_f32, pack_f64, sums,
+};
+
+size_t qk__gram_num_kernels(void)
+{
+#ifdef QK_HAVE_X86_KERNELS
+    if (__builtin_cpu_supports("avx512f"))
+        return 3;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return 2;
+#endif
+    return 1;
+}
+
+const qk_gram_kernel *qk__gram_kernel_at(size_t i)
+{
+#ifdef QK_HAVE_X86_KERNELS
+    if (i == 2)
+        return &qk__gram_avx512;
+    if (i == 1)
+        return &qk__gram_avx2;
+#else
+    (void)i;
+#endif
+    return &qk__gram_portable;
+}
+
+const qk_gram_kernel *qk__gram_kernel(void)
+{
+    return qk__gram_kernel_at(qk__gram_num_kernels() - 1);
+}

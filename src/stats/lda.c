@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How well a line in the plane of the first two components tells Q from K. */
+#include <qkscope/pca.h>
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+
+void qk_lda_free(qk_lda **lda)
+{
+    free(*lda);
+    *lda = NULL;
+}
+
+/* Element (a, b) of the pooled within-class covariance, up to a common factor. */
+static double within(const qk_moments *q, const qk_moments *k, const double *a, const double *b)
+{
+    double sum = 0;
+    for (size_t i = 0; i < q->dim; i++)
+        for (size_t j = 0; j < q->dim; j++)
+            sum += a[i] * (q->sum_xx[i * q->dim + j] + k->sum_xx[i * q->dim + j]) * b[j];
+    return sum;
+}
+
+/* x = pseudo-inverse of the symmetric [[a, b], [b, c]] times (u, v): directions without
+ * within-class variance carry no weight. */
+static void solve_2x2(double a, double b, double c, double u, double v, double x[2])
+{
+    double mid = (a + c) / 2, radius = hypot((a - c) / 2, b);
+    double angle = 0.5 * atan2(2 * b, a - c);
+    double cosine = cos(angle), sine = sin(angle);
+    double large = mid + radius, small = mid - radius;
+    double on_large = u * cosine + v * sine, on_small = v * cosine - u * sine;
+    on_large = large > 0 ? on_large / large : 0;
+    on_small = small > large * 4 * DBL_EPSILON ? on_small / small : 0;
+    x[0] = on_large * cosine - on_small * sine;
+    x[1] = on_large * sine + on_small * cosine;
+}
+
+qk_status qk_pca_lda(const qk_pca *pca, const qk_moments *q, const qk_moments *k, qk_lda **lda,
+                     qk_error *err)
+{
+    size_t d = pca->dim;
+    qk_lda *l = calloc(1, sizeof *l + d * sizeof(double));
+    *lda = l;
+    if (!l)
+        return qk__nomem(err);
+    l->dim = d;
+    l->weight = (double *)(l + 1);
+    const double *first = pca->axes, *second = pca->axes + d;
+    const qk_component *c = pca->components;
+    double x[2] = {0, 0};
+    double u = c[0].mu_q - c[0].mu_k;
+    if (pca->num_components > 1)
+        solve_2x2(within(q, k, first, first), within(q, k, first, second),
+                  within(q, k, second, second), u, c[1].mu_q - c[1].mu_k, x);
+    else
+        x[0] = u; /* on one axis only the sign matters */
+    /* Only the direction counts: scale it to unit length so that nothing over- or underflows. */
+    double length = hypot(x[0], x[1]);
+    if (length > 0) {
+        x[0] /= length;
+        x[1] /= length;
+    }
+    l->bias = -x[0] * (c[0].mu_q + c[0].mu_k) / 2;
+    for (size_t i = 0; i < d; i++)
+        l->weight[i] = x[0] * first[i];
+    if (pca->num_components > 1) {
+        l->bias -= x[1] * (c[1].mu_q + c[1].mu_k) / 2;
+        for (size_t i = 0; i < d; i++)
+            l->weight[i] += x[1] * second[i];
+    }
+    return QK_OK;
+}
+
+#define COUNT_Q                                                                                \
+    int64_t count = 0;                                                                         \
+    for (size_t r = 0; r < rows; r++) {                                                        \
+        double score = lda->bias;                                                              \
+        for (size_t i = 0; i < lda->dim; i++)                                                  \
+            score += lda->weight[i] * (double)x[r * lda->dim + i];                             \
+        count += score > 0;                                                                    \
+    }                                                                                          \
+    return count;
+
+int64_t qk_lda_count_q_f32(const qk_lda *lda, const float *x, size_t rows)
+{
+    COUNT_Q
+}
+
+int64_t qk_lda_count_q_f64(const qk_lda *lda, const double *x, size_t rows)
+{
+    COUNT_Q
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Principal components from moments, and what Q and K do along them. */
+#include <qkscope/pca.h>
+
+#include <float.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "stats/eigen.h"
+
+/* Below this |r_q| the sign of a component is left to r_k. */
+static const double SIGN_THRESHOLD = 0.05;
+
+void qk_pca_settings_default(qk_pca_settings *settings)
+{
+    *settings = (qk_pca_settings){.components = 10, .low = 0.3, .high = 0.7};
+}
+
+static double dot(const double *a, const double *b, size_t d)
+{
+    double sum = 0;
+    for (size_t i = 0; i < d; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+static double trace(const qk_moments *m)
+{
+    double sum = 0;
+    for (size_t i = 0; i < m->dim; i++)
+        sum += m->sum_xx[i * m->dim + i];
+    return sum;
+}
+
+static double quadratic_form(const double *v, const double *matrix, size_t d)
+{
+    double sum = 0;
+    for (size_t i = 0; i < d; i++)
+        sum += v[i] * dot(matrix + i * d, v, d);
+    return sum;
+}
+
+/* One set of rows seen along one axis. */
+typedef struct projection {
+    double mu, sd, slope, r, p;
+} projection;
+
+static projection project(const qk_moments *m, double total, const double *axis)
+{
+    double spread = quadratic_form(axis, m->sum_xx, m->dim);
+    double drift = dot(axis, m->sum_xt, m->dim);
+    /* Less than the rounding of the quadratic form is no variance at all. */
+    if (spread <= (double)m->dim * DBL_EPSILON * total)
+        spread = 0;
+    projection out = {.mu = dot(axis, m->mean, m->dim), .r = 0, .p = 1};
+    out.sd = m->count > 1 ? sqrt(spread / (double)(m->count - 1)) : NAN;
+    out.slope = m->sum_tt > 0 ? drift / m->sum_tt : NAN;
+    if (spread > 0 && m->sum_tt > 0) {
+        out.r = drift / sqrt(spread * m->sum_tt);
+        out.r = out.r > 1 ? 1 : out.r < -1 ? -1 : out.r;
+        out.p = qk_correlation_p_value(out.r, m->count);
+    }
+    return out;
+}
+
+static bool largest_entry_is_negative(const double *axis, size_t d)
+{
+    size_t largest = 0;
+    for (size_t i = 1; i < d; i++)
+        if (fabs(axis[i]) > fabs(axis[largest]))
+            largest = i;
+    return axis[largest] < 0;
+}
+
+static void negate(double *axis, size_t d)
+{
+    for (size_t i = 0; i < d; i++)
+        axis[i] = -axis[i];
+}
+
+static bool should_flip(double r_q, double r_k, const double *axis, size_t d)
+{
+    if (fabs(r_q) >= SIGN_THRESHOLD)
+        return r_q < 0;
+    if (r_k != 0)
+        return r_k < 0;
+    if (r_q != 0)
+        return r_q < 0;
+    return largest_entry_is_negative(axis, d);
+}
+
+void qk_pca_free(qk_pca **pca)
+{
+    if (!*pca)
+        return;
+    free((*pca)->components);
+    free((*pca)->axes);
+    free((*pca)->mean);
+    free(*pca);
+    *pca = NULL;
+}
+
+/* Axes and explained variances of the rows behind m. */
+static qk_status fit(const qk_moments *m, const qk_pca_settings *settings, qk_pca **pca,
+                     qk_error *err)
+{
+    *pca = NULL;
+    if (settings->components < 1)
+        return qk__fail(err, QK_ERR_ARGUMENT, "number of components %d is less than 1",
+                        settings->components);
+    double total = trace(m);
+    if (!(total > 0))
+        return qk__fail(err, QK_ERR_DEGENERATE, "all %lld vectors are equal: no variance",
+                        (long long)m->count);
+    size_t d = m->dim, count = (size_t)settings->components;
+    if (count > d)
+        count = d;
+    if ((int64_t)count > m->count - 1)
+        count = (size_t)(m->count - 1);
+
+    qk_pca *p = calloc(1, sizeof *p);
+    double *matrix = malloc(d * d * sizeof(double));
+    double *values = malloc(count * sizeof(double));
+    qk_status status = QK_OK;
+    if (p) {
+        p->dim = d;
+        p->num_components = count;
+        p->components = calloc(count, sizeof *p->components);
+        p->axes = malloc(count * d * sizeof(double));
+        p->mean = malloc(d * sizeof(double));
+    }
+    if (!p || !matrix || !values || !p->components || !p->axes || !p->mean) {
+        status = qk__nomem(err);
+        goto done;
+    }
+    memcpy(p->mean, m->mean, d * sizeof(double));
+    memcpy(matrix, m->sum_xx, d * d * sizeof(double));
+    status = qk__eigen_largest(matrix, d, count, values, p->axes, err);
+    for (size_t i = 0; i < count && status == QK_OK; i++)
+        p->components[i].explained_variance = values[i] > 0 ? values[i] / total : 0;
+done:
+    free(matrix);
+    free(values);
+    if (status != QK_OK)
+        qk_pca_free(&p);
+    *pca = p;
+    return status;
+}
+
+static void describe_component(const qk_moments *q, const qk_moments *k, double trace_q,
+                               double trace_k, double *axis, qk_component *out)
+{
+    projection on_q = project(q, trace_q, axis), on_k = project(k, trace_k, axis);
+    if (should_flip(on_q.r, on_k.r, axis, q->dim)) {
+        negate(axis, q->dim);
+        on_q = project(q, trace_q, axis);
+        on_k = project(k, trace_k, axis);
+    }
+    out->r_q = on_q.r;
+    out->r_k = on_k.r;
+    out->p_q = on_q.p;
+    out->p_k = on_k.p;
+    out->mu_q = on_q.mu;
+    out->mu_k = on_k.mu;
+    out->alpha = on_q.slope;
+    out->beta = on_k.slope;
+    out->sd_q = on_q.sd;
+    out->sd_k = on_k.sd;
+}
+
+/* |Cov(x, t)|^2 / (var t * tr Cov(x)); undefined without variance. */
+static double linear_share(double drift_squared, double sum_tt, double total)
+{
+    return sum_tt > 0 && total > 0 ? drift_squared / (sum_tt * total) : NAN;
+}
+
+/* linear_share of the pooled rows once each kind's vectors are centred on their own mean.
+ * Their positions are not: t has its pooled mean. */
+static double overhead(const qk_moments *q, const qk_moments *k, double pooled_tt, double total)
+{
+    double squared = 0;
+    for (size_t i = 0; i < q->dim; i++) {
+        double drift = q->sum_xt[i] + k->sum_xt[i];
+        squared += drift * drift;
+    }
+    return linear_share(squared, pooled_tt, total);
+}
+
+static void describe_head(const qk_moments *q, const qk_moments *k, double pooled_tt,
+                          const qk_pca_settings *settings, qk_pca *p)
+{
+    const qk_component *first = &p->components[0];
+    double trace_q = trace(q), trace_k = trace(k);
+    p->pos_var_q = p->pos_var_k = 0;
+    for (size_t i = 0; i < p->num_components; i++) {
+        const qk_component *c = &p->components[i];
+        p->pos_var_q += c->explained_variance * c->r_q * c->r_q;
+        p->pos_var_k += c->explained_variance * c->r_k * c->r_k;
+    }
+    p->category = qk_classify(first->r_q, first->r_k, settings->low, settings->high);
+    p->pos_var_q_pc0_share =
+        p->pos_var_q > 0 ? first->explained_variance * first->r_q * first->r_q / p->pos_var_q
+                         : NAN;
+    p->lin_var_q = linear_share(dot(q->sum_xt, q->sum_xt, q->dim), q->sum_tt, trace_q);
+    p->lin_var_k = linear_share(dot(k->sum_xt, k->sum_xt, k->dim), k->sum_tt, trace_k);
+    p->positional_overhead = overhead(q, k, pooled_tt, trace_q + trace_k);
+    double gap = first->mu_q - first->mu_k;
+    double noise = first->sd_q * first->sd_q + first->sd_k * first->sd_k;
+    p->separation = fabs(gap);
+    p->fisher = noise > 0 ? gap * gap / noise : NAN;
+    p->lda_accuracy = NAN;
+    p->mu_q_beta = first->mu_q * first->beta;
+    p->alpha_beta = first->alpha * first->beta;
+}
+
+qk_status qk_pca_combined(const qk_moments *q, const qk_moments *k,
+                          const qk_pca_settings *settings, qk_pca **pca, qk_error *err)
+{
+    *pca = NULL;
+    if (q->dim != k->dim)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "queries have dimension %zu but their keys have %zu", q->dim, k->dim);
+    if (q->count < 2 || k->count < 2)
+        return qk__fail(err, QK_ERR_DEGENERATE,
+                        "%lld query and %lld key rows: at least 2 of each are needed",
+                        (long long)q->count, (long long)k->count);
+    qk_moments *pooled;
+    QK_TRY(qk_moments_merge(q, k, &pooled, err));
+    qk_pca *p;
+    qk_status status = fit(pooled, settings, &p, err);
+    if (status == QK_OK) {
+        double trace_q = trace(q), trace_k = trace(k);
+        p->n_q = q->count;
+        p->n_k = k->count;
+        for (size_t i = 0; i < p->num_components; i++)
+            describe_component(q, k, trace_q, trace_k, p->axes + i * p->dim,
+                               &p->components[i]);
+        describe_head(q, k, pooled->sum_tt, settings, p);
+        *pca = p;
+    }
+    qk_moments_free(&pooled);
+    return status;
+}
+
+qk_status qk_pca_single(const qk_moments *moments, const qk_pca_settings *settings,
+                        qk_pca **pca, qk_error *err)
+{
+    *pca = NULL;
+    if (moments->count < 2)
+        return qk__fail(err, QK_ERR_DEGENERATE, "%lld rows: at least 2 are needed",
+                        (long long)moments->count);
+    qk_pca *p;
+    QK_TRY(fit(moments, settings, &p, err));
+    double total = trace(moments);
+    p->n_q = moments->count;
+    for (size_t i = 0; i < p->num_components; i++) {
+        double *axis = p->axes + i * p->dim;
+        if (largest_entry_is_negative(axis, p->dim))
+            negate(axis, p->dim);
+        projection on = project(moments, total, axis);
+        qk_component *c = &p->components[i];
+        c->r_q = on.r;
+        c->p_q = on.p;
+        c->mu_q = on.mu;
+        c->sd_q = on.sd;
+        c->alpha = on.slope;
+        c->r_k = c->p_k = c->mu_k = c->sd_k = c->beta = NAN;
+    }
+    p->category = QK_MIXED;
+    p->pos_var_q = p->pos_var_k = p->pos_var_q_pc0_share = NAN;
+    p->lin_var_q = p->lin_var_k = p->positional_overhead = NAN;
+    p->separation = p->fisher = p->lda_accuracy = p->mu_q_beta = p->alpha_beta = NAN;
+    *pca = p;
+    return QK_OK;
+}
