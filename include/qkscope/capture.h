@@ -98,7 +98,7 @@ typedef struct qk_group {
     int size; /* query heads per key head: key head = query head / size */
     qk_group_source source;
     bool consistent; /* with the heads present */
-    int alternative; /* a consistent size when this one is not; 0: none */
+    int alternative; /* the smallest other size that is consistent; 0: none */
     int num_consistent; /* how many sizes fit the heads present */
 } qk_group;
 
@@ -147,8 +147,8 @@ typedef struct qk_rows qk_rows;
 QK_API QK_MUST_CHECK qk_status qk_rows_open(qk_rows **rows, const qk_head *head,
                                             unsigned columns, int64_t max_rows, qk_error *err);
 
-/* Next block of at most max_rows rows; block->rows == 0 at the end. Blocks are not
- * split at shard or row-group borders. */
+/* Next block of at most max_rows rows (fewer where it would pass 1 GiB); block->rows == 0
+ * at the end. Blocks are not split at shard or row-group borders. */
 QK_API QK_MUST_CHECK qk_status qk_rows_next(qk_rows *rows, size_t max_rows, qk_block *block,
                                             qk_error *err);
 QK_API void qk_rows_close(qk_rows **rows);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the capture room share: an open capture and its manifest. */
+#ifndef QK_CAPTURE_CAPTURE_H
+#define QK_CAPTURE_CAPTURE_H
+
+#include <qkscope/capture.h>
+
+#include "base/file.h"
+
+/* Name of the manifest beside the head folders, and what its "format" says. */
+#define QK_MANIFEST_NAME    "capture.json"
+#define QK_MANIFEST_FORMAT  "qkscope-capture"
+#define QK_MANIFEST_VERSION 1
+
+/* Layer and head numbers above this are taken for something else than a head. */
+enum { QK_MAX_HEAD_NUMBER = 65535 };
+
+/* head.files points into files. */
+typedef struct qk_capture_entry {
+    qk_head head;
+    qk_names files;
+} qk_capture_entry;
+
+struct qk_capture {
+    char *path;
+    char *prefix;
+    qk_capture_entry *entries; /* sorted by qk_head_compare */
+    size_t num_entries;
+    char *model; /* what info.model points to */
+    qk_capture_info info;
+};
+
+/* Fills capture->info from capture.json in the folder of the heads, else in root; a
+ * capture without one is fine. */
+QK_MUST_CHECK qk_status qk__capture_read_manifest(qk_capture *capture, const char *root,
+                                                  qk_error *err);
+
+#endif

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding the head folders of a capture under a root folder. */
+#define _XOPEN_SOURCE 700 /* realpath */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "capture/capture.h"
+
+/* A capture lies at most this deep, and a root with more folders than this that are no
+ * heads is something else (a home folder, say) given by mistake. */
+enum { MAX_DEPTH = 8, MAX_FOLDERS = 10000, MAX_LISTED = 8 };
+
+typedef struct folder_id {
+    dev_t device;
+    ino_t inode;
+} folder_id;
+
+/* State of one search. Heads are kept for the first folder that holds some; of any
+ * further ones only the path, for the message. */
+typedef struct search {
+    qk_capture *capture;
+    size_t capacity;   /* of capture->entries */
+    bool first_only;   /* the user chose the start folder: heads right in it are meant */
+    qk_names prefixes; /* folders that hold heads, relative to the root */
+    folder_id *seen;   /* folders walked: links may lead back or meet */
+    size_t num_seen;
+} search;
+
+static bool has_suffix(const char *name, const char *suffix)
+{
+    size_t length = strlen(name);
+    size_t tail = strlen(suffix);
+    return length > tail && strcmp(name + length - tail, suffix) == 0;
+}
+
+/* Paths of the Parquet files in a head folder, in name order. A link to a file that is
+ * not there counts: a half-downloaded head must fail, not shrink. */
+static qk_status list_shards(const char *dir, qk_names *files, qk_error *err)
+{
+    QK_TRY(qk__list_dir(dir, files, err));
+    qk_status status = QK_OK;
+    size_t kept = 0;
+    for (size_t i = 0; i < files->count; i++) {
+        char *name = files->items[i];
+        files->items[i] = NULL;
+        if (status == QK_OK && name[0] != '.' && has_suffix(name, ".parquet")) {
+            char *path = qk__path_join(dir, name);
+            if (!path)
+                status = qk__nomem(err);
+            else if (qk__is_dir(path))
+                free(path);
+            else
+                files->items[kept++] = path;
+        }
+        free(name);
+    }
+    files->count = kept;
+    if (status != QK_OK)
+        qk__names_free(files);
+    return status;
+}
+
+/* Takes over files. */
+static qk_status add_entry(search *s, qk_head_id id, qk_names *files, qk_error *err)
+{
+    qk_capture *capture = s->capture;
+    if (capture->num_entries == s->capacity) {
+        size_t capacity = s->capacity ? s->capacity * 2 : 64;
+        qk_capture_entry *entries = realloc(capture->entries, capacity * sizeof *entries);
+        if (!entries) {
+            qk__names_free(files);
+            return qk__nomem(err);
+        }
+        capture->entries = entries;
+        s->capacity = capacity;
+    }
+    capture->entries[capture->num_entries++] = (qk_capture_entry){
+        .head = {.id = id,
+                 .files = (const char *const *)files->items,
+                 .num_files = files->count},
+        .files = *files,
+    };
+    return QK_OK;
+}
+
+static qk_status add_prefix(search *s, const char *dir, const char *rel, qk_error *err)
+{
+    char **items = realloc(s->prefixes.items, (s->prefixes.count + 1) * sizeof *items);
+    if (!items)
+        return qk__nomem(err);
+    s->prefixes.items = items;
+    if (!(items[s->prefixes.count] = qk__strdup(rel)))
+        return qk__nomem(err);
+    if (s->prefixes.count++ > 0)
+        return QK_OK;
+    s->capture->path = qk__strdup(dir);
+    s->capture->prefix = qk__strdup(rel);
+    return s->capture->path && s->capture->prefix ? QK_OK : qk__nomem(err);
+}
+
+/* Collects the heads that lie right in dir. */
+static qk_status find_heads(search *s, const char *dir, const char *rel, const qk_names *names,
+                            qk_error *err)
+{
+    bool keep = s->prefixes.count == 0;
+    bool any = false;
+    for (size_t i = 0; i < names->count && !(any && !keep); i++) {
+        qk_head_id id;
+        if (!qk_head_parse(names->items[i], &id))
+            continue;
+        char *path = qk__path_join(dir, names->items[i]);
+        if (!path)
+            return qk__nomem(err);
+        qk_names files = {0};
+        qk_status status = qk__is_dir(path) ? list_shards(path, &files, err) : QK_OK;
+        free(path);
+        QK_TRY(status);
+        if (files.count > 0) {
+            any = true;
+            if (keep) {
+                QK_TRY(add_entry(s, id, &files, err));
+                continue;
+            }
+        }
+        qk__names_free(&files);
+    }
+    return any ? add_prefix(s, dir, rel, err) : QK_OK;
+}
+
+/* Notes that dir is being walked; *again if it was before, under whatever name. */
+static qk_status mark_seen(search *s, const char *dir, bool *again, qk_error *err)
+{
+    struct stat st;
+    *again = false;
+    if (stat(dir, &st) != 0)
+        return QK_OK; /* listing it gives the better message */
+    for (size_t i = 0; i < s->num_seen && !*again; i++)
+        *again = s->seen[i].device == st.st_dev && s->seen[i].inode == st.st_ino;
+    if (*again)
+        return QK_OK;
+    if (s->num_seen == MAX_FOLDERS)
+        return qk__fail(err, QK_ERR_NOT_FOUND,
+                        "%s: more than %d folders searched; give the folder of the capture",
+                        dir, MAX_FOLDERS);
+    if (!s->seen && !(s->seen = qk__calloc(MAX_FOLDERS, sizeof *s->seen)))
+        return qk__nomem(err);
+    s->seen[s->num_seen++] = (folder_id){st.st_dev, st.st_ino};
+    return QK_OK;
+}
+
+static qk_status walk(search *s, const char *dir, const char *rel, int depth, qk_error *err);
+
+static qk_status walk_child(search *s, const char *dir, const char *rel, const char *name,
+                            int depth, qk_error *err)
+{
+    char *path = qk__path_join(dir, name);
+    char *child = qk__path_join(rel, name);
+    qk_status status = path && child ? QK_OK : qk__nomem(err);
+    if (status == QK_OK && qk__is_dir(path))
+        status = walk(s, path, child, depth + 1, err);
+    free(path);
+    free(child);
+    return status;
+}
+
+static qk_status walk(search *s, const char *dir, const char *rel, int depth, qk_error *err)
+{
+    bool again;
+    QK_TRY(mark_seen(s, dir, &again, err));
+    if (again)
+        return QK_OK;
+    qk_names names;
+    QK_TRY(qk__list_dir(dir, &names, err));
+    qk_status status = find_heads(s, dir, rel, &names, err);
+    bool descend = depth < MAX_DEPTH && !(s->first_only && depth == 0 && s->prefixes.count > 0);
+    for (size_t i = 0; status == QK_OK && descend && i < names.count; i++) {
+        qk_head_id id;
+        if (names.items[i][0] != '.' && !qk_head_parse(names.items[i], &id))
+            status = walk_child(s, dir, rel, names.items[i], depth, err);
+    }
+    qk__names_free(&names);
+    return status;
+}
+
+static qk_status fail_several(const search *s, const char *root, qk_error *err)
+{
+    char list[700] = "";
+    size_t used = 0;
+    size_t shown = 0;
+    for (; shown < s->prefixes.count && shown < MAX_LISTED; shown++) {
+        const char *prefix = s->prefixes.items[shown];
+        int put = snprintf(list + used, sizeof list - used, "%s%s", shown ? ", " : "",
+                           *prefix ? prefix : ".");
+        if (put < 0 || (size_t)put >= sizeof list - used)
+            break;
+        used += (size_t)put;
+    }
+    list[used] = 0;
+    size_t more = s->prefixes.count - shown;
+    char rest[40] = "";
+    if (more > 0)
+        snprintf(rest, sizeof rest, " and %zu more", more);
+    return qk__fail(err, QK_ERR_INCONSISTENT,
+                    "%s holds several captures: %s%s; choose one "
+                    "with --split",
+                    root, list, rest);
+}
+
+/* The root itself may be one head folder: the capture is then that head alone, lying in
+ * the parent folder. *found tells. */
+static qk_status try_single_head(search *s, const char *root, bool *found, qk_error *err)
+{
+    *found = false;
+    char *path = realpath(root, NULL);
+    if (!path)
+        return QK_OK;
+    qk_head_id id;
+    qk_names files = {0};
+    qk_status status = QK_OK;
+    char *base = strrchr(path, '/') + 1;
+    if (qk_head_parse(base, &id))
+        status = list_shards(path, &files, err);
+    if (status == QK_OK && files.count > 0) {
+        *found = true;
+        status = add_entry(s, id, &files, err);
+        if (base - path > 1)
+            base--; /* the slash goes, unless it is the file system's root */
+        *base = 0;
+        if (status == QK_OK)
+            status = add_prefix(s, path, "", err);
+    } else {
+        qk__names_free(&files);
+    }
+    free(path);
+    return status;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    return qk_head_compare(((const qk_capture_entry *)a)->head.id,
+                           ((const qk_capture_entry *)b)->head.id);
+}
+
+/* Sorts the heads; "l0h0q" beside "l00h00q" would be the same head twice. */
+static qk_status sort_heads(qk_capture *capture, qk_error *err)
+{
+    qk_capture_entry *entries = capture->entries;
+    qsort(entries, capture->num_entries, sizeof *entries, compare_entries);
+    for (size_t i = 1; i < capture->num_entries; i++)
+        if (compare_entries(&entries[i - 1], &entries[i]) == 0)
+            return qk__fail(err, QK_ERR_INCONSISTENT,
+                            "two folders hold the same head: %s and %s",
+                            entries[i - 1].head.files[0], entries[i].head.files[0]);
+    return QK_OK;
+}
+
+static qk_status find_under(search *s, const char *root, const char *start, const char *rel,
+                            qk_error *err)
+{
+    QK_TRY(walk(s, start, rel, 0, err));
+    bool found = s->prefixes.count > 0;
+    if (!found)
+        QK_TRY(try_single_head(s, start, &found, err));
+    if (!found)
+        return qk__fail(err, QK_ERR_NOT_FOUND,
+                        "%s: no head folders with Parquet files (such as l00h00q/data.parquet)",
+                        start);
+    if (s->prefixes.count > 1)
+        return fail_several(s, root, err);
+    return sort_heads(s->capture, err);
+}
+
+/* "./a//" -> "a", "." -> "": the prefix as it is shown. NULL when out of memory. */
+static char *tidy_prefix(const char *prefix)
+{
+    while (prefix[0] == '/' || (prefix[0] == '.' && (prefix[1] == '/' || prefix[1] == 0)))
+        prefix++;
+    char *copy = qk__strdup(prefix);
+    for (size_t n = copy ? strlen(copy) : 0; n > 0 && copy[n - 1] == '/'; n--)
+        copy[n - 1] = 0;
+    return copy;
+}
+
+static qk_status open_capture(qk_capture *capture, const char *root, const char *prefix,
+                              qk_error *err)
+{
+    search s = {.capture = capture, .first_only = prefix != NULL};
+    char *rel = tidy_prefix(prefix ? prefix : "");
+    char *start = rel && *rel ? qk__path_join(root, rel) : qk__strdup(root);
+    qk_status status = rel && start ? QK_OK : qk__nomem(err);
+    if (status == QK_OK && !qk__is_dir(root))
+        status = qk__is_file(root)
+                     ? qk__fail(err, QK_ERR_NOT_FOUND, "%s: a file, not a capture folder", root)
+                     : qk__fail(err, QK_ERR_NOT_FOUND, "%s: no such folder", root);
+    else if (status == QK_OK && !qk__is_dir(start))
+        status = qk__fail(err, QK_ERR_NOT_FOUND, "%s: no folder %s in it (--split)", root, rel);
+    if (status == QK_OK)
+        status = find_under(&s, root, start, rel, err);
+    if (status == QK_OK)
+        status = qk__capture_read_manifest(capture, root, err);
+    qk__names_free(&s.prefixes);
+    free(s.seen);
+    free(rel);
+    free(start);
+    return status;
+}
+
+qk_status qk_capture_open(qk_capture **capture, const char *root, const char *prefix,
+                          qk_error *err)
+{
+    *capture = NULL;
+    qk_capture *opened = calloc(1, sizeof *opened);
+    if (!opened)
+        return qk__nomem(err);
+    qk_status status = open_capture(opened, root, prefix, err);
+    if (status != QK_OK)
+        qk_capture_close(&opened);
+    *capture = opened;
+    return status;
+}
+
+void qk_capture_close(qk_capture **capture)
+{
+    qk_capture *c = *capture;
+    if (!c)
+        return;
+    for (size_t i = 0; i < c->num_entries; i++)
+        qk__names_free(&c->entries[i].files);
+    free(c->entries);
+    free(c->path);
+    free(c->prefix);
+    free(c->model);
+    free(c);
+    *capture = NULL;
+}
+
+const char *qk_capture_path(const qk_capture *capture)
+{
+    return capture->path;
+}
+
+const char *qk_capture_prefix(const qk_capture *capture)
+{
+    return capture->prefix;
+}
+
+size_t qk_capture_num_heads(const qk_capture *capture)
+{
+    return capture->num_entries;
+}
+
+const qk_head *qk_capture_head(const qk_capture *capture, size_t i)
+{
+    return &capture->entries[i].head;
+}
+
+const qk_head *qk_capture_find(const qk_capture *capture, qk_head_id id)
+{
+    size_t low = 0;
+    size_t high = capture->num_entries;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = qk_head_compare(capture->entries[middle].head.id, id);
+        if (order == 0)
+            return &capture->entries[middle].head;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+const qk_capture_info *qk_capture_get_info(const qk_capture *capture)
+{
+    return &capture->info;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading capture.json, what a capture says about itself. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "capture/capture.h"
+
+/* A manifest is a page of text; extra keys of other tools may make it longer. */
+enum { MAX_MANIFEST_BYTES = 16 << 20 };
+
+/* A key that is absent or null says nothing. */
+static json_t *get(const json_t *object, const char *key)
+{
+    json_t *value = json_object_get(object, key);
+    return json_is_null(value) ? NULL : value;
+}
+
+static qk_status get_int(const json_t *object, const char *key, int *number, qk_error *err)
+{
+    json_t *value = get(object, key);
+    if (!value)
+        return QK_OK;
+    json_int_t found = json_integer_value(value);
+    if (!json_is_integer(value) || found < 0 || found > QK_MAX_HEAD_NUMBER)
+        return qk__fail(err, QK_ERR_MALFORMED, "%s: expected a whole number from 0 to %d", key,
+                        QK_MAX_HEAD_NUMBER);
+    *number = (int)found;
+    return QK_OK;
+}
+
+static qk_status read_keys(qk_capture *capture, const json_t *object, qk_error *err)
+{
+    int version = QK_MANIFEST_VERSION;
+    QK_TRY(get_int(object, "format_version", &version, err));
+    if (version > QK_MANIFEST_VERSION)
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "format_version is %d; this qkscope reads up to %d", version,
+                        QK_MANIFEST_VERSION);
+    QK_TRY(get_int(object, "q_per_kv_group", &capture->info.q_per_kv_group, err));
+
+    const json_t *complete = get(object, "complete");
+    if (complete && !json_is_boolean(complete))
+        return qk__fail(err, QK_ERR_MALFORMED, "complete: expected true or false");
+    capture->info.complete = !json_is_false(complete);
+
+    const json_t *model = get(object, "model");
+    if (model && !json_is_string(model))
+        return qk__fail(err, QK_ERR_MALFORMED, "model: expected a string");
+    capture->model = qk__strdup(model ? json_string_value(model) : "");
+    if (!capture->model)
+        return qk__nomem(err);
+    capture->info.model = capture->model;
+    capture->info.has_manifest = true;
+    return QK_OK;
+}
+
+static qk_status parse(qk_capture *capture, const qk_buffer *text, qk_error *err)
+{
+    json_error_t where;
+    json_t *object =
+        json_loadb((const char *)text->data, text->size, JSON_REJECT_DUPLICATES, &where);
+    if (!object)
+        return qk__fail(err, QK_ERR_MALFORMED, "line %d: %s", where.line, where.text);
+    qk_status status = QK_OK;
+    const char *format = json_string_value(get(object, "format"));
+    if (!json_is_object(object))
+        status = qk__fail(err, QK_ERR_MALFORMED, "expected a JSON object");
+    else if (!format || strcmp(format, QK_MANIFEST_FORMAT) == 0)
+        status = read_keys(capture, object, err);
+    /* else: a file of the same name by another tool, none of our business */
+    json_decref(object);
+    return status;
+}
+
+/* *found is false when dir has no manifest. */
+static qk_status read_in(qk_capture *capture, const char *dir, bool *found, qk_error *err)
+{
+    char *path = qk__path_join(dir, QK_MANIFEST_NAME);
+    if (!path)
+        return qk__nomem(err);
+    qk_status status = QK_OK;
+    *found = qk__is_file(path);
+    if (*found) {
+        qk_buffer text;
+        status = qk__read_file(path, MAX_MANIFEST_BYTES, &text, err);
+        if (status == QK_OK) {
+            status = parse(capture, &text, err);
+            qk__buffer_free(&text);
+            if (status != QK_OK)
+                qk__context(err, status, "%s", path);
+        }
+    }
+    free(path);
+    return status;
+}
+
+qk_status qk__capture_read_manifest(qk_capture *capture, const char *root, qk_error *err)
+{
+    capture->info = (qk_capture_info){.model = "", .complete = true};
+    bool found;
+    QK_TRY(read_in(capture, capture->path, &found, err));
+    if (!found && strcmp(root, capture->path) != 0)
+        QK_TRY(read_in(capture, root, &found, err));
+    return QK_OK;
+}

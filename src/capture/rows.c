@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading the rows of one head, all columns in step, over its shards. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "capture/capture.h"
+
+/* No model has heads beyond a few hundred dimensions; a block is kept to a size that
+ * a mistaken row count cannot turn into all memory. */
+enum { MAX_DIM = 4096 };
+static const size_t MAX_BLOCK_BYTES = (size_t)1 << 30;
+
+enum { VECTOR, POSITION, BUCKET, EXAMPLE, WINDOW, NUM_COLUMNS };
+
+static const struct {
+    const char *name;
+    unsigned flag;
+} COLUMNS[NUM_COLUMNS] = {
+    [VECTOR] = {"vector", QK_COLUMN_VECTOR},
+    [POSITION] = {"position", QK_COLUMN_POSITION},
+    [BUCKET] = {"bucket", QK_COLUMN_BUCKET},
+    [EXAMPLE] = {"example_id", QK_COLUMN_EXAMPLE},
+    [WINDOW] = {"sliding_window", QK_COLUMN_WINDOW},
+};
+
+struct qk_rows {
+    const qk_head *head;
+    unsigned columns;
+    bool failed; /* the columns may be out of step */
+    size_t dim;
+    bool wide; /* some shard holds float64: all are read as that */
+    int64_t total;
+    int64_t done; /* rows handed out */
+
+    /* the shard being read */
+    size_t shard;
+    qk_parquet *file;
+    qk_parquet_cursor *cursors[NUM_COLUMNS]; /* NULL: not asked for, or no windows */
+    int64_t shard_left;
+
+    /* the block handed out */
+    size_t capacity; /* in rows */
+    void *vectors;
+    int64_t *ints[NUM_COLUMNS];
+    uint8_t *valid; /* windows may be null */
+};
+
+static const char *file_name(const qk_rows *rows)
+{
+    return rows->head->files[rows->shard];
+}
+
+static bool wanted(const qk_rows *rows, int c)
+{
+    return (rows->columns & COLUMNS[c].flag) != 0;
+}
+
+static void close_shard(qk_rows *rows)
+{
+    for (int c = 0; c < NUM_COLUMNS; c++)
+        qk_parquet_cursor_close(&rows->cursors[c]);
+    qk_parquet_close(&rows->file);
+}
+
+/* ---- what a column must look like -------------------------------------------- */
+
+static const char *type_name(const qk_parquet_column *column)
+{
+    static const char *const NAMES[] = {
+        "BOOLEAN", "INT32",  "INT64",      "INT96",
+        "FLOAT",   "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"};
+    switch (column->logical) {
+    case QK_PARQUET_STRING:
+        return "STRING";
+    case QK_PARQUET_FLOAT16:
+        return "FLOAT16";
+    case QK_PARQUET_NULL:
+        return "nulls only";
+    case QK_PARQUET_PLAIN_TYPE:
+        break;
+    }
+    size_t type = (size_t)column->type;
+    return type < sizeof NAMES / sizeof NAMES[0] ? NAMES[type] : "an unknown type";
+}
+
+static qk_status fail_type(const qk_rows *rows, int c, const qk_parquet_column *column,
+                           const char *expected, qk_error *err)
+{
+    return qk__fail(err, QK_ERR_INCONSISTENT, "%s: column %s: expected %s, found %s%s",
+                    file_name(rows), COLUMNS[c].name, expected,
+                    column->max_repetition > 0 ? "a list of " : "", type_name(column));
+}
+
+static qk_status check_vector(const qk_rows *rows, const qk_parquet_column *column,
+                              qk_error *err)
+{
+    bool number = column->type == QK_PARQUET_FLOAT || column->type == QK_PARQUET_DOUBLE ||
+                  column->logical == QK_PARQUET_FLOAT16;
+    if (!number || column->logical == QK_PARQUET_NULL || column->max_repetition != 1)
+        return fail_type(rows, VECTOR, column, "a list of FLOAT, DOUBLE or FLOAT16", err);
+    /* A list of structs has a leaf for each of their fields. */
+    int leaves = 0;
+    for (int i = 0; i < qk_parquet_num_columns(rows->file); i++)
+        leaves += strncmp(qk_parquet_column_at(rows->file, i)->path, "vector.", 7) == 0;
+    if (leaves > 1)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s: column vector: expected a list of numbers, found a structure of "
+                        "%d columns",
+                        file_name(rows), leaves);
+    return QK_OK;
+}
+
+/* Finds column c in the open file: *index is -1 where there is nothing to read. */
+static qk_status find_column(const qk_rows *rows, int c, int *index, qk_error *err)
+{
+    *index = wanted(rows, c) ? qk_parquet_find(rows->file, COLUMNS[c].name) : -1;
+    if (!wanted(rows, c) || (*index < 0 && c == WINDOW))
+        return QK_OK;
+    if (*index < 0)
+        return qk__fail(err, QK_ERR_INCONSISTENT, "%s: no column %s", file_name(rows),
+                        COLUMNS[c].name);
+    const qk_parquet_column *column = qk_parquet_column_at(rows->file, *index);
+    if (c == VECTOR)
+        return check_vector(rows, column, err);
+    if (c == WINDOW && column->logical == QK_PARQUET_NULL) {
+        *index = -1;
+        return QK_OK;
+    }
+    if ((column->type != QK_PARQUET_INT32 && column->type != QK_PARQUET_INT64) ||
+        column->logical != QK_PARQUET_PLAIN_TYPE || column->max_repetition > 0)
+        return fail_type(rows, c, column, "INT32 or INT64", err);
+    return QK_OK;
+}
+
+/* ---- moving from shard to shard ---------------------------------------------- */
+
+/* Adds what the reader below cannot know; its messages do not name the file. */
+static qk_status in_column(const qk_rows *rows, int c, qk_status status, qk_error *err)
+{
+    if (status != QK_OK)
+        qk__context(err, status, "%s: column %s", file_name(rows), COLUMNS[c].name);
+    return status;
+}
+
+/* The dimension is that of the first row found; all other rows must have it. */
+static qk_status check_width(qk_rows *rows, qk_error *err)
+{
+    size_t width;
+    qk_status status = qk_parquet_next_width(rows->cursors[VECTOR], &width, err);
+    QK_TRY(in_column(rows, VECTOR, status, err));
+    if (width == 0 || width > MAX_DIM)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s: column vector: the first vector has %zu values, expected 1 to %d",
+                        file_name(rows), width, MAX_DIM);
+    if (rows->dim != 0 && width != rows->dim)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s: column vector: %zu values a row, but %zu in the shards before it",
+                        file_name(rows), width, rows->dim);
+    rows->dim = width;
+    return QK_OK;
+}
+
+/* Opens a shard and checks its columns; with `start` ready to read its first row. */
+static qk_status open_shard(qk_rows *rows, size_t shard, bool start, qk_error *err)
+{
+    close_shard(rows);
+    rows->shard = shard;
+    QK_TRY(qk_parquet_open(&rows->file, file_name(rows), err));
+    rows->shard_left = qk_parquet_num_rows(rows->file);
+    for (int c = 0; c < NUM_COLUMNS; c++) {
+        int index;
+        QK_TRY(find_column(rows, c, &index, err));
+        if (c == VECTOR && index >= 0)
+            rows->wide |= qk_parquet_column_at(rows->file, index)->type == QK_PARQUET_DOUBLE;
+        if (!start || index < 0)
+            continue;
+        qk_status status = qk_parquet_cursor_open(&rows->cursors[c], rows->file, index, err);
+        QK_TRY(in_column(rows, c, status, err));
+    }
+    if (rows->cursors[VECTOR] && rows->shard_left > 0)
+        QK_TRY(check_width(rows, err));
+    return QK_OK;
+}
+
+/* Footers of all shards, for the totals; ends at the first shard with rows, which
+ * tells the dimension. A lone file, the usual case, is opened once. */
+static qk_status open_shards(qk_rows *rows, int64_t max_rows, qk_error *err)
+{
+    bool alone = rows->head->num_files == 1;
+    size_t first = 0;
+    for (size_t i = 0; i < rows->head->num_files; i++) {
+        QK_TRY(open_shard(rows, i, alone, err));
+        if (rows->total == 0)
+            first = i;
+        if (rows->shard_left > INT64_MAX - rows->total)
+            return qk__fail(err, QK_ERR_MALFORMED, "%s: impossible number of rows",
+                            file_name(rows));
+        rows->total += rows->shard_left;
+    }
+    if (max_rows > 0 && rows->total > max_rows)
+        rows->total = max_rows;
+    return alone ? QK_OK : open_shard(rows, first, true, err);
+}
+
+qk_status qk_rows_open(qk_rows **rows, const qk_head *head, unsigned columns, int64_t max_rows,
+                       qk_error *err)
+{
+    *rows = NULL;
+    if (head->num_files == 0)
+        return qk__fail(err, QK_ERR_NOT_FOUND, "no Parquet files for this head");
+    qk_rows *opened = calloc(1, sizeof *opened);
+    if (!opened)
+        return qk__nomem(err);
+    opened->head = head;
+    opened->columns = columns;
+    qk_status status = open_shards(opened, max_rows, err);
+    if (status != QK_OK)
+        qk_rows_close(&opened);
+    *rows = opened;
+    return status;
+}
+
+void qk_rows_close(qk_rows **rows)
+{
+    qk_rows *r = *rows;
+    if (!r)
+        return;
+    close_shard(r);
+    free(r->vectors);
+    for (int c = 0; c < NUM_COLUMNS; c++)
+        free(r->ints[c]);
+    free(r->valid);
+    free(r);
+    *rows = NULL;
+}
+
+/* ---- blocks ------------------------------------------------------------------- */
+
+static size_t value_bytes(const qk_rows *rows)
+{
+    return rows->wide ? sizeof(double) : sizeof(float);
+}
+
+/* dim is at most MAX_DIM and capacity at most MAX_BLOCK_BYTES, so no product below
+ * overflows 64 bits; qk__alloc_aligned checks for narrower size_t. */
+static qk_status reserve(qk_rows *rows, size_t capacity, qk_error *err)
+{
+    if (capacity <= rows->capacity)
+        return QK_OK;
+    rows->capacity = 0;
+    if (wanted(rows, VECTOR)) {
+        free(rows->vectors);
+        rows->vectors = qk__alloc_aligned(capacity, rows->dim * value_bytes(rows));
+        if (!rows->vectors)
+            return qk__nomem(err);
+    }
+    for (int c = POSITION; c < NUM_COLUMNS; c++) {
+        if (!wanted(rows, c))
+            continue;
+        free(rows->ints[c]);
+        rows->ints[c] = qk__calloc(capacity, sizeof *rows->ints[c]);
+        if (!rows->ints[c])
+            return qk__nomem(err);
+    }
+    if (wanted(rows, WINDOW)) {
+        free(rows->valid);
+        rows->valid = qk__calloc(capacity, 1);
+        if (!rows->valid)
+            return qk__nomem(err);
+    }
+    rows->capacity = capacity;
+    return QK_OK;
+}
+
+/* Rows `at` to `at + count` of column c. */
+static qk_status read_column(qk_rows *rows, int c, size_t at, size_t count, qk_error *err)
+{
+    qk_parquet_cursor *cursor = rows->cursors[c];
+    size_t got = 0;
+    qk_status status;
+    if (c == VECTOR && rows->wide)
+        status = qk_parquet_read_f64(cursor, (double *)rows->vectors + at * rows->dim,
+                                     rows->dim, count, &got, err);
+    else if (c == VECTOR)
+        status = qk_parquet_read_f32(cursor, (float *)rows->vectors + at * rows->dim, rows->dim,
+                                     count, &got, err);
+    else
+        status = qk_parquet_read_i64(cursor, rows->ints[c] + at,
+                                     c == WINDOW ? rows->valid : NULL, count, &got, err);
+    QK_TRY(in_column(rows, c, status, err));
+    if (got < count)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s: column %s ends %zu rows before the %lld of the file",
+                        file_name(rows), COLUMNS[c].name, count - got,
+                        (long long)qk_parquet_num_rows(rows->file));
+    return QK_OK;
+}
+
+static void settle_windows(qk_rows *rows, size_t at, size_t count)
+{
+    int64_t *window = rows->ints[WINDOW] + at;
+    if (!rows->cursors[WINDOW]) {
+        memset(window, 0, count * sizeof *window);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (!rows->valid[i] || window[i] < 0)
+            window[i] = 0;
+}
+
+/* At the end of a shard every column must be at its end, too. */
+static qk_status check_ends(qk_rows *rows, qk_error *err)
+{
+    for (int c = 0; c < NUM_COLUMNS; c++) {
+        if (!rows->cursors[c])
+            continue;
+        int64_t value;
+        uint8_t valid;
+        size_t more = 0;
+        qk_status status;
+        if (c == VECTOR)
+            status = qk_parquet_next_width(rows->cursors[c], &more, err);
+        else
+            status = qk_parquet_read_i64(rows->cursors[c], &value, &valid, 1, &more, err);
+        QK_TRY(in_column(rows, c, status, err));
+        if (more > 0)
+            return qk__fail(err, QK_ERR_INCONSISTENT,
+                            "%s: column %s has more rows than the %lld of the file",
+                            file_name(rows), COLUMNS[c].name,
+                            (long long)qk_parquet_num_rows(rows->file));
+    }
+    return QK_OK;
+}
+
+static qk_status fill(qk_rows *rows, size_t count, qk_error *err)
+{
+    for (size_t at = 0; at < count;) {
+        while (rows->shard_left == 0)
+            QK_TRY(open_shard(rows, rows->shard + 1, true, err));
+        size_t part = count - at;
+        if ((uint64_t)rows->shard_left < part)
+            part = (size_t)rows->shard_left;
+        for (int c = 0; c < NUM_COLUMNS; c++)
+            if (rows->cursors[c])
+                QK_TRY(read_column(rows, c, at, part, err));
+        if (wanted(rows, WINDOW))
+            settle_windows(rows, at, part);
+        rows->shard_left -= (int64_t)part;
+        if (rows->shard_left == 0)
+            QK_TRY(check_ends(rows, err));
+        at += part;
+    }
+    return QK_OK;
+}
+
+qk_status qk_rows_next(qk_rows *rows, size_t max_rows, qk_block *block, qk_error *err)
+{
+    *block = (qk_block){.dim = rows->dim, .first_row = rows->done};
+    if (max_rows == 0)
+        return qk__fail(err, QK_ERR_ARGUMENT, "a block of 0 rows was asked for");
+    if (rows->failed)
+        return qk__fail(err, QK_ERR_ARGUMENT, "%s: read on after an error", file_name(rows));
+    size_t row_bytes =
+        wanted(rows, VECTOR) && rows->dim > 0 ? rows->dim * value_bytes(rows) : sizeof(int64_t);
+    size_t count = max_rows;
+    if (count > MAX_BLOCK_BYTES / row_bytes)
+        count = MAX_BLOCK_BYTES / row_bytes;
+    if ((uint64_t)(rows->total - rows->done) < count)
+        count = (size_t)(rows->total - rows->done);
+    if (count == 0)
+        return QK_OK;
+    qk_status status = reserve(rows, count, err);
+    if (status == QK_OK)
+        status = fill(rows, count, err);
+    if (status != QK_OK) {
+        rows->failed = true;
+        return status;
+    }
+    block->rows = count;
+    if (wanted(rows, VECTOR)) {
+        block->f32 = rows->wide ? NULL : rows->vectors;
+        block->f64 = rows->wide ? rows->vectors : NULL;
+    }
+    block->position = rows->ints[POSITION];
+    block->bucket = rows->ints[BUCKET];
+    block->example = rows->ints[EXAMPLE];
+    block->window = rows->ints[WINDOW];
+    rows->done += (int64_t)count;
+    return QK_OK;
+}
+
+size_t qk_rows_dim(const qk_rows *rows)
+{
+    return rows->dim;
+}
+
+int64_t qk_rows_total(const qk_rows *rows)
+{
+    return rows->total;
+}
+
+const char *qk_rows_file(const qk_rows *rows)
+{
+    return file_name(rows);
+}
