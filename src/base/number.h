@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers and fields as the tables show them. */
+#ifndef QK_BASE_NUMBER_H
+#define QK_BASE_NUMBER_H
+
+#include <stddef.h>
+
+#include <qkscope/status.h>
+
+#include "base/buffer.h"
+
+enum { QK_NUMBER_SIZE = 40 };
+
+/* Shortest text of at most 17 digits that reads back as the same number, with a decimal
+ * point whatever the locale; "" for NaN and infinities. Returns its length. */
+size_t qk__format_number(double value, char text[QK_NUMBER_SIZE]);
+
+/* Appends one CSV field (RFC 4180) and the separator that follows it. */
+QK_MUST_CHECK qk_status qk__csv_number(qk_buffer *row, double value, char separator,
+                                       qk_error *err);
+QK_MUST_CHECK qk_status qk__csv_integer(qk_buffer *row, long long value, char separator,
+                                        qk_error *err);
+QK_MUST_CHECK qk_status qk__csv_text(qk_buffer *row, const char *text, char separator,
+                                     qk_error *err);
+
+#endif
