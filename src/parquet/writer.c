@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing a Parquet file: rows in, buffered column by column up to one row group. */
+#include "parquet/writer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "parquet/format.h"
+
+enum {
+    DEFAULT_GROUP_ROWS = 65536,
+    DEFAULT_PAGE_BYTES = 1 << 20,
+    MAX_PAGE_BYTES = 1 << 30, /* page sizes are int32 */
+    MAX_VECTOR_WIDTH = 1 << 24,
+    MAX_GROUP_ROWS = 1 << 30, /* so are value counts */
+};
+
+struct qk_parquet_writer {
+    char *path;
+    qk_parquet_writer_settings settings;
+    qk_column_buffer *columns;
+    size_t num_columns;
+    size_t rows; /* buffered */
+    qk_group_info *groups;
+    size_t num_groups;
+    size_t groups_capacity;
+    qk_chunk_writer chunk;
+    qk_status failed; /* a write that failed: the file is past saving */
+};
+
+void qk_parquet_writer_settings_default(qk_parquet_writer_settings *settings)
+{
+    *settings = (qk_parquet_writer_settings){
+        .codec = QK_PARQUET_ZSTD,
+        .row_group_rows = DEFAULT_GROUP_ROWS,
+        .page_bytes = DEFAULT_PAGE_BYTES,
+        .data_page_version = 1,
+        .checksum = true,
+        .vector_encoding = QK_VECTOR_AUTO,
+    };
+}
+
+static qk_status check_settings(const qk_parquet_writer_settings *s, qk_error *err)
+{
+    if (s->row_group_rows == 0 || s->row_group_rows > MAX_GROUP_ROWS)
+        return qk__fail(err, QK_ERR_ARGUMENT, "row groups of %zu rows: give 1 to %d",
+                        s->row_group_rows, MAX_GROUP_ROWS);
+    if (s->page_bytes == 0 || s->page_bytes > MAX_PAGE_BYTES)
+        return qk__fail(err, QK_ERR_ARGUMENT, "pages of %zu bytes: give 1 to %d", s->page_bytes,
+                        MAX_PAGE_BYTES);
+    if (s->data_page_version != 1 && s->data_page_version != 2)
+        return qk__fail(err, QK_ERR_ARGUMENT, "data page version %d: there are 1 and 2",
+                        s->data_page_version);
+    if ((int)s->vector_encoding < QK_VECTOR_AUTO ||
+        s->vector_encoding > QK_VECTOR_BYTE_STREAM_SPLIT)
+        return qk__fail(err, QK_ERR_ARGUMENT, "unknown vector encoding %d",
+                        (int)s->vector_encoding);
+    /* Codec and level are the codec table's to judge: compress nothing and see. */
+    qk_codec_state state = {0};
+    qk_buffer nothing = {0};
+    qk_status status =
+        qk__codec_compress(&state, (int)s->codec, s->level, NULL, 0, &nothing, err);
+    qk__codec_state_free(&state);
+    qk__buffer_free(&nothing);
+    return status;
+}
+
+static qk_status check_fields(const qk_parquet_field *fields, size_t num_fields, qk_error *err)
+{
+    if (num_fields == 0)
+        return qk__fail(err, QK_ERR_ARGUMENT, "a Parquet file needs at least one field");
+    for (size_t i = 0; i < num_fields; i++) {
+        if (fields[i].kind != QK_FIELD_VECTOR)
+            continue;
+        if (fields[i].width == 0 || fields[i].width > MAX_VECTOR_WIDTH)
+            return qk__fail(err, QK_ERR_ARGUMENT,
+                            "field %s: vectors of %zu values: give 1 to %d", fields[i].name,
+                            fields[i].width, MAX_VECTOR_WIDTH);
+    }
+    return QK_OK;
+}
+
+static qk_status init_columns(qk_parquet_writer *writer, const qk_parquet_field *fields,
+                              qk_error *err)
+{
+    static const size_t value_sizes[] = {[QK_FIELD_INT32] = 4,
+                                         [QK_FIELD_INT64] = 8,
+                                         [QK_FIELD_STRING] = 0,
+                                         [QK_FIELD_VECTOR] = 4};
+    for (size_t i = 0; i < writer->num_columns; i++) {
+        qk_column_buffer *column = &writer->columns[i];
+        column->kind = fields[i].kind;
+        column->width = fields[i].kind == QK_FIELD_VECTOR ? fields[i].width : 1;
+        column->value_size = value_sizes[fields[i].kind];
+        column->name = qk__strdup(fields[i].name);
+        if (!column->name)
+            return qk__nomem(err);
+    }
+    return QK_OK;
+}
+
+qk_status qk_parquet_writer_open(qk_parquet_writer **writer, const char *path,
+                                 const qk_parquet_field *fields, size_t num_fields,
+                                 const qk_parquet_writer_settings *settings, qk_error *err)
+{
+    *writer = NULL;
+    qk_parquet_writer *w = calloc(1, sizeof *w);
+    if (!w)
+        return qk__nomem(err);
+    if (settings)
+        w->settings = *settings;
+    else
+        qk_parquet_writer_settings_default(&w->settings);
+    w->chunk.settings = &w->settings;
+    w->num_columns = num_fields;
+    w->columns = qk__calloc(num_fields, sizeof *w->columns);
+    w->path = qk__strdup(path);
+    qk_status status = check_settings(&w->settings, err);
+    if (status == QK_OK)
+        status = check_fields(fields, num_fields, err);
+    if (status == QK_OK && (!w->columns || !w->path))
+        status = qk__nomem(err);
+    if (status == QK_OK)
+        status = init_columns(w, fields, err);
+    if (status == QK_OK)
+        status = qk__outfile_open(&w->chunk.out, path, err);
+    if (status == QK_OK)
+        status = qk__outfile_write(w->chunk.out, QK_PARQUET_MAGIC, 4, err);
+    if (status != QK_OK) {
+        qk_parquet_writer_abort(&w);
+        return status;
+    }
+    *writer = w;
+    return QK_OK;
+}
+
+void qk_parquet_writer_abort(qk_parquet_writer **writer)
+{
+    qk_parquet_writer *w = *writer;
+    if (!w)
+        return;
+    qk__outfile_discard(&w->chunk.out);
+    qk__chunk_writer_free(&w->chunk);
+    for (size_t i = 0; w->columns && i < w->num_columns; i++) {
+        qk_column_buffer *column = &w->columns[i];
+        free(column->name);
+        qk__buffer_free(&column->values);
+        qk__buffer_free(&column->lengths);
+        qk__buffer_free(&column->valid);
+    }
+    for (size_t i = 0; i < w->num_groups; i++)
+        free(w->groups[i].chunks);
+    free(w->groups);
+    free(w->columns);
+    free(w->path);
+    free(w);
+    *writer = NULL;
+}
+
+/* ---- gathering rows ------------------------------------------------------------------ */
+
+static bool is_valid(const qk_parquet_values *values, qk_parquet_field_kind kind, size_t row)
+{
+    if (values->valid && !values->valid[row])
+        return false;
+    return kind != QK_FIELD_STRING || values->strings[row];
+}
+
+/* Everything that can be wrong with the rows is found before any is taken over. */
+static qk_status check_values(const qk_column_buffer *column, const qk_parquet_values *values,
+                              size_t rows, qk_error *err)
+{
+    const void *given = column->kind == QK_FIELD_VECTOR   ? (const void *)values->f32
+                        : column->kind == QK_FIELD_STRING ? (const void *)values->strings
+                                                          : (const void *)values->i64;
+    if (!given)
+        return qk__fail(err, QK_ERR_ARGUMENT, "column %s: no values given", column->name);
+    for (size_t i = 0; i < rows; i++) {
+        if (column->kind == QK_FIELD_INT32 && is_valid(values, column->kind, i) &&
+            (values->i64[i] < INT32_MIN || values->i64[i] > INT32_MAX))
+            return qk__fail(err, QK_ERR_ARGUMENT,
+                            "column %s: %lld in row %zu of those added does not fit int32",
+                            column->name, (long long)values->i64[i], i);
+        if (column->kind == QK_FIELD_STRING && is_valid(values, column->kind, i) &&
+            strlen(values->strings[i]) >= MAX_PAGE_BYTES)
+            return qk__fail(err, QK_ERR_ARGUMENT,
+                            "column %s: string of %zu bytes in row %zu of those added",
+                            column->name, strlen(values->strings[i]), i);
+    }
+    return QK_OK;
+}
+
+static qk_status append_value(qk_column_buffer *column, const qk_parquet_values *values,
+                              size_t row, qk_error *err)
+{
+    if (column->kind == QK_FIELD_STRING) {
+        uint32_t length = (uint32_t)strlen(values->strings[row]);
+        QK_TRY(qk__buffer_append(&column->lengths, &length, sizeof length, err));
+        return qk__buffer_append(&column->values, values->strings[row], length, err);
+    }
+    int32_t narrow = (int32_t)values->i64[row];
+    if (column->kind == QK_FIELD_INT32)
+        return qk__buffer_append(&column->values, &narrow, sizeof narrow, err);
+    return qk__buffer_append(&column->values, &values->i64[row], sizeof *values->i64, err);
+}
+
+static qk_status append_rows(qk_column_buffer *column, const qk_parquet_values *values,
+                             size_t first, size_t rows, qk_error *err)
+{
+    if (column->kind == QK_FIELD_VECTOR) {
+        column->present += rows * column->width;
+        return qk__buffer_append(&column->values, values->f32 + first * column->width,
+                                 rows * column->width * sizeof(float), err);
+    }
+    for (size_t i = first; i < first + rows; i++) {
+        uint8_t valid = is_valid(values, column->kind, i);
+        QK_TRY(qk__buffer_append(&column->valid, &valid, 1, err));
+        column->present += valid;
+        column->nulls += !valid;
+        if (valid)
+            QK_TRY(append_value(column, values, i, err));
+    }
+    return QK_OK;
+}
+
+static qk_status add_group(qk_parquet_writer *writer, qk_error *err)
+{
+    if (writer->num_groups == writer->groups_capacity) {
+        size_t capacity = writer->groups_capacity ? 2 * writer->groups_capacity : 8;
+        qk_group_info *groups = realloc(writer->groups, capacity * sizeof *groups);
+        if (!groups)
+            return qk__nomem(err);
+        writer->groups = groups;
+        writer->groups_capacity = capacity;
+    }
+    qk_group_info *group = &writer->groups[writer->num_groups];
+    group->rows = (int64_t)writer->rows;
+    group->offset = qk__outfile_size(writer->chunk.out);
+    group->chunks = qk__calloc(writer->num_columns, sizeof *group->chunks);
+    if (!group->chunks)
+        return qk__nomem(err);
+    writer->num_groups++;
+    return QK_OK;
+}
+
+static qk_status write_group(qk_parquet_writer *writer, qk_error *err)
+{
+    QK_TRY(add_group(writer, err));
+    qk_group_info *group = &writer->groups[writer->num_groups - 1];
+    for (size_t i = 0; i < writer->num_columns; i++) {
+        qk_column_buffer *column = &writer->columns[i];
+        QK_TRY(qk__chunk_write(&writer->chunk, column, writer->rows, &group->chunks[i], err));
+        column->values.size = column->lengths.size = column->valid.size = 0;
+        column->present = column->nulls = 0;
+    }
+    writer->rows = 0;
+    return QK_OK;
+}
+
+/* Failures of the system name the file already. */
+static qk_status name_file(const qk_parquet_writer *writer, qk_status status, qk_error *err)
+{
+    if (err && strncmp(err->message, writer->path, strlen(writer->path)) == 0)
+        return status;
+    return qk__context(err, status, "%s", writer->path);
+}
+
+static qk_status add_rows(qk_parquet_writer *writer, const qk_parquet_values *values,
+                          size_t rows, qk_error *err)
+{
+    for (size_t done = 0; done < rows;) {
+        size_t room = writer->settings.row_group_rows - writer->rows;
+        size_t n = rows - done < room ? rows - done : room;
+        for (size_t i = 0; i < writer->num_columns; i++)
+            QK_TRY(append_rows(&writer->columns[i], &values[i], done, n, err));
+        writer->rows += n;
+        done += n;
+        if (writer->rows == writer->settings.row_group_rows)
+            QK_TRY(write_group(writer, err));
+    }
+    return QK_OK;
+}
+
+qk_status qk_parquet_writer_add(qk_parquet_writer *writer, const qk_parquet_values *values,
+                                size_t rows, qk_error *err)
+{
+    qk_status status = QK_OK;
+    if (writer->failed != QK_OK)
+        return qk__fail(err, writer->failed, "%s: writing failed before", writer->path);
+    for (size_t i = 0; rows > 0 && status == QK_OK && i < writer->num_columns; i++)
+        status = check_values(&writer->columns[i], &values[i], rows, err);
+    if (status == QK_OK)
+        status = writer->failed = add_rows(writer, values, rows, err);
+    return status == QK_OK ? QK_OK : name_file(writer, status, err);
+}
+
+/* ---- the end ----------------------------------------------------------------------- */
+
+static qk_status write_footer(qk_parquet_writer *writer, qk_error *err)
+{
+    qk_buffer *footer = &writer->chunk.body;
+    footer->size = 0;
+    QK_TRY(qk__footer_encode(footer, writer->columns, writer->num_columns, writer->groups,
+                             writer->num_groups, &writer->settings, err));
+    if (footer->size > INT32_MAX)
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "footer of %zu bytes: choose larger row groups", footer->size);
+    uint32_t size = (uint32_t)footer->size;
+    QK_TRY(qk__buffer_append(footer, &size, sizeof size, err));
+    QK_TRY(qk__buffer_append(footer, QK_PARQUET_MAGIC, 4, err));
+    return qk__outfile_write(writer->chunk.out, footer->data, footer->size, err);
+}
+
+qk_status qk_parquet_writer_finish(qk_parquet_writer **writer, qk_error *err)
+{
+    qk_parquet_writer *w = *writer;
+    qk_status status = QK_OK;
+    if (w->failed != QK_OK)
+        status = qk__fail(err, w->failed, "writing failed before");
+    if (status == QK_OK && w->rows > 0)
+        status = write_group(w, err);
+    if (status == QK_OK)
+        status = write_footer(w, err);
+    if (status == QK_OK)
+        status = qk__outfile_commit(&w->chunk.out, err);
+    if (status != QK_OK)
+        name_file(w, status, err);
+    qk_parquet_writer_abort(writer);
+    return status;
+}

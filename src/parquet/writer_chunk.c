@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One buffered column -> a column chunk of pages. How its values are encoded is the
+ * business of writer_plan.c. */
+#include "parquet/writer.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include <zlib.h>
+
+#include "base/error.h"
+#include "parquet/encode.h"
+#include "parquet/format.h"
+#include "parquet/thrift_write.h"
+
+/* Definition level of a value that is there; a null in a flat column has level 0. */
+enum { FLAT_DEFINITION = 1, LIST_DEFINITION = 3, LIST_DEFINITION_BITS = 2 };
+
+/* The page in qk_chunk_writer.body: repetition levels, definition levels, values. */
+typedef struct page {
+    int type;
+    int encoding;
+    size_t values; /* slots, nulls included */
+    size_t nulls;
+    size_t rows;
+    size_t repetition_bytes; /* of the levels; version 1 puts a length before each */
+    size_t definition_bytes;
+} page;
+
+void qk__chunk_writer_free(qk_chunk_writer *writer)
+{
+    qk__codec_state_free(&writer->codec);
+    qk__dictionary_free(&writer->dictionary);
+    qk__buffer_free(&writer->levels);
+    qk__buffer_free(&writer->indices);
+    qk__buffer_free(&writer->strings);
+    qk__buffer_free(&writer->body);
+    qk__buffer_free(&writer->compressed);
+    qk__buffer_free(&writer->header);
+    qk__buffer_free(&writer->repetition);
+}
+
+/* ---- one page to the file ------------------------------------------------------ */
+
+static void put_data_header(qk_thrift_writer *w, const page *p)
+{
+    qk__thrift_begin(w, 5);
+    qk__thrift_i32(w, 1, (int32_t)p->values);
+    qk__thrift_i32(w, 2, p->encoding);
+    qk__thrift_i32(w, 3, ENC_RLE);
+    qk__thrift_i32(w, 4, ENC_RLE);
+    qk__thrift_end(w);
+}
+
+static void put_data_header_v2(qk_thrift_writer *w, const page *p, bool compressed)
+{
+    qk__thrift_begin(w, 8);
+    qk__thrift_i32(w, 1, (int32_t)p->values);
+    qk__thrift_i32(w, 2, (int32_t)p->nulls);
+    qk__thrift_i32(w, 3, (int32_t)p->rows);
+    qk__thrift_i32(w, 4, p->encoding);
+    qk__thrift_i32(w, 5, (int32_t)p->definition_bytes);
+    qk__thrift_i32(w, 6, (int32_t)p->repetition_bytes);
+    qk__thrift_bool(w, 7, compressed);
+    qk__thrift_end(w);
+}
+
+static void put_dictionary_header(qk_thrift_writer *w, const page *p)
+{
+    qk__thrift_begin(w, 7);
+    qk__thrift_i32(w, 1, (int32_t)p->values);
+    qk__thrift_i32(w, 2, ENC_PLAIN);
+    qk__thrift_end(w);
+}
+
+/* Version 2 stores levels as they are and may store values so, too; the other kinds of
+ * page are compressed as a whole. */
+static qk_status write_page(qk_chunk_writer *writer, const page *p, qk_chunk_info *info,
+                            qk_error *err)
+{
+    const qk_parquet_writer_settings *settings = writer->settings;
+    bool v2 = p->type == PAGE_DATA_V2;
+    size_t stored = v2 ? p->repetition_bytes + p->definition_bytes : 0;
+    const uint8_t *tail = writer->body.data + stored;
+    size_t tail_size = writer->body.size - stored;
+    bool compress = settings->codec != QK_PARQUET_UNCOMPRESSED && !(v2 && tail_size == 0);
+    if (compress) {
+        QK_TRY(qk__codec_compress(&writer->codec, (int)settings->codec, settings->level, tail,
+                                  tail_size, &writer->compressed, err));
+        compress = !v2 || writer->compressed.size < tail_size;
+    }
+    if (compress) {
+        tail = writer->compressed.data;
+        tail_size = writer->compressed.size;
+    }
+    if (writer->body.size > INT32_MAX || stored + tail_size > INT32_MAX)
+        return qk__fail(err, QK_ERR_UNSUPPORTED, "page of %zu bytes: choose smaller pages",
+                        writer->body.size);
+
+    qk_thrift_writer w;
+    writer->header.size = 0;
+    qk__thrift_writer_init(&w, &writer->header, err);
+    qk__thrift_i32(&w, 1, p->type);
+    qk__thrift_i32(&w, 2, (int32_t)writer->body.size);
+    qk__thrift_i32(&w, 3, (int32_t)(stored + tail_size));
+    if (settings->checksum) {
+        uLong crc = crc32(crc32(0, NULL, 0), writer->body.data, (uInt)stored);
+        crc = crc32(crc, tail, (uInt)tail_size);
+        qk__thrift_i32(&w, 4, (int32_t)(uint32_t)crc);
+    }
+    if (v2)
+        put_data_header_v2(&w, p, compress);
+    else if (p->type == PAGE_DATA)
+        put_data_header(&w, p);
+    else
+        put_dictionary_header(&w, p);
+    qk__thrift_end(&w);
+    QK_TRY(w.status);
+    QK_TRY(qk__outfile_write(writer->out, writer->header.data, writer->header.size, err));
+    QK_TRY(qk__outfile_write(writer->out, writer->body.data, stored, err));
+    QK_TRY(qk__outfile_write(writer->out, tail, tail_size, err));
+    info->uncompressed_bytes += (int64_t)(writer->header.size + writer->body.size);
+    info->compressed_bytes += (int64_t)(writer->header.size + stored + tail_size);
+    return QK_OK;
+}
+
+/* ---- levels --------------------------------------------------------------------- */
+
+static qk_status reserve_levels(qk_chunk_writer *writer, size_t count, qk_error *err)
+{
+    return qk__buffer_reserve(&writer->levels, count * sizeof(uint16_t), err);
+}
+
+/* 0 1 1 .. 1 for each vector. Nearly all pages of a file hold the same number of vectors
+ * of the same width, so the last answer is kept. */
+static qk_status encode_repetition(qk_chunk_writer *writer, size_t rows, size_t width,
+                                   qk_error *err)
+{
+    if (writer->repetition_rows == rows && writer->repetition_width == width)
+        return QK_OK;
+    writer->repetition_rows = 0;
+    QK_TRY(reserve_levels(writer, rows * width, err));
+    uint16_t *levels = (uint16_t *)(void *)writer->levels.data;
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < width; j++)
+            levels[i * width + j] = j > 0;
+    writer->repetition.size = 0;
+    QK_TRY(qk__encode_hybrid(&writer->repetition, levels, rows * width, 1, err));
+    writer->repetition_rows = rows;
+    writer->repetition_width = width;
+    return QK_OK;
+}
+
+static qk_status encode_definition(qk_chunk_writer *writer, const qk_column_buffer *column,
+                                   const qk_slice *slice, qk_error *err)
+{
+    size_t slots = slice->rows * column->width;
+    if (column->kind == QK_FIELD_VECTOR)
+        return qk__encode_run(&writer->body, LIST_DEFINITION, slots, LIST_DEFINITION_BITS, err);
+    if (slice->values == slots || slice->values == 0)
+        return qk__encode_run(&writer->body, slice->values ? FLAT_DEFINITION : 0, slots, 1,
+                              err);
+    QK_TRY(reserve_levels(writer, slots, err));
+    uint16_t *levels = (uint16_t *)(void *)writer->levels.data;
+    for (size_t i = 0; i < slots; i++)
+        levels[i] = column->valid.data[slice->row + i] ? FLAT_DEFINITION : 0;
+    return qk__encode_hybrid(&writer->body, levels, slots, 1, err);
+}
+
+/* Appends room for a length (version 1 only); returns where the levels start. */
+static qk_status begin_levels(qk_chunk_writer *writer, size_t *start, qk_error *err)
+{
+    static const uint8_t zeros[4];
+    if (writer->settings->data_page_version != 2)
+        QK_TRY(qk__buffer_append(&writer->body, zeros, sizeof zeros, err));
+    *start = writer->body.size;
+    return QK_OK;
+}
+
+static size_t end_levels(qk_chunk_writer *writer, size_t start)
+{
+    uint32_t size = (uint32_t)(writer->body.size - start);
+    if (writer->settings->data_page_version != 2)
+        memcpy(writer->body.data + start - sizeof size, &size, sizeof size);
+    return size;
+}
+
+static qk_status put_levels(qk_chunk_writer *writer, const qk_column_buffer *column,
+                            const qk_slice *slice, page *p, qk_error *err)
+{
+    size_t start;
+    if (column->kind == QK_FIELD_VECTOR) {
+        QK_TRY(encode_repetition(writer, slice->rows, column->width, err));
+        QK_TRY(begin_levels(writer, &start, err));
+        QK_TRY(qk__buffer_append(&writer->body, writer->repetition.data,
+                                 writer->repetition.size, err));
+        p->repetition_bytes = end_levels(writer, start);
+    }
+    QK_TRY(begin_levels(writer, &start, err));
+    QK_TRY(encode_definition(writer, column, slice, err));
+    p->definition_bytes = end_levels(writer, start);
+    return QK_OK;
+}
+
+/* ---- the chunk -------------------------------------------------------------------- */
+
+static qk_status write_dictionary(qk_chunk_writer *writer, const qk_column_buffer *column,
+                                  qk_chunk_info *info, qk_error *err)
+{
+    page p = {.type = PAGE_DICTIONARY, .encoding = ENC_PLAIN};
+    p.values = writer->dictionary.count;
+    info->dictionary_offset = qk__outfile_size(writer->out);
+    writer->body.size = 0;
+    QK_TRY(qk__plan_dictionary(writer, column, &writer->body, err));
+    return write_page(writer, &p, info, err);
+}
+
+static qk_status write_data(qk_chunk_writer *writer, const qk_column_buffer *column,
+                            const qk_slice *slice, qk_chunk_info *info, qk_error *err)
+{
+    page p = {.encoding = info->encoding, .rows = slice->rows};
+    p.type = writer->settings->data_page_version == 2 ? PAGE_DATA_V2 : PAGE_DATA;
+    p.values = slice->rows * column->width;
+    p.nulls = p.values - slice->values;
+    writer->body.size = 0;
+    QK_TRY(put_levels(writer, column, slice, &p, err));
+    QK_TRY(qk__plan_values(writer, column, slice, info->encoding, &writer->body, err));
+    info->data_pages++;
+    return write_page(writer, &p, info, err);
+}
+
+static void set_range(const qk_column_buffer *column, qk_chunk_info *info)
+{
+    info->has_range = column->present > 0 &&
+                      (column->kind == QK_FIELD_INT32 || column->kind == QK_FIELD_INT64);
+    if (!info->has_range)
+        return;
+    info->min = INT64_MAX;
+    info->max = INT64_MIN;
+    for (size_t i = 0; i < column->present; i++) {
+        int64_t value = 0;
+        if (column->kind == QK_FIELD_INT64) {
+            memcpy(&value, column->values.data + i * sizeof value, sizeof value);
+        } else {
+            int32_t narrow;
+            memcpy(&narrow, column->values.data + i * sizeof narrow, sizeof narrow);
+            value = narrow;
+        }
+        info->min = value < info->min ? value : info->min;
+        info->max = value > info->max ? value : info->max;
+    }
+}
+
+qk_status qk__chunk_write(qk_chunk_writer *writer, const qk_column_buffer *column, size_t rows,
+                          qk_chunk_info *info, qk_error *err)
+{
+    *info = (qk_chunk_info){0};
+    info->num_values = (int64_t)(rows * column->width);
+    info->null_count = (int64_t)column->nulls;
+    set_range(column, info);
+    QK_TRY(qk__plan_encoding(writer, column, rows, &info->encoding, err));
+    if (info->encoding == ENC_RLE_DICTIONARY)
+        QK_TRY(write_dictionary(writer, column, info, err));
+    info->data_offset = qk__outfile_size(writer->out);
+    qk_slice slice = {0};
+    while (qk__plan_slice(column, rows, writer->settings->page_bytes, &slice))
+        QK_TRY(write_data(writer, column, &slice, info, err));
+    return QK_OK;
+}
