@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Building a qk_index_list number by number. */
+#ifndef QK_STUDY_INDEX_LIST_H
+#define QK_STUDY_INDEX_LIST_H
+
+#include <qkscope/study.h>
+
+/* Largest number a list takes: no model has as many layers or heads. */
+enum { QK_MAX_INDEX = 65535 };
+
+/* Appends first, first + 1, ... last; the list is sorted only by qk__index_list_sort. */
+QK_MUST_CHECK qk_status qk__index_list_add(qk_index_list *list, int first, int last,
+                                           qk_error *err);
+
+/* Sorts and drops repeats. */
+void qk__index_list_sort(qk_index_list *list);
+
+#endif
