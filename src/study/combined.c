@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The combined analysis: each query head with the key head of its group.
+ *
+ * Jobs are ordered group by group, the key head first, so that its moments are computed once
+ * and lie ready (or soon will) when the group's query heads need them, and only the groups
+ * in flight are in memory:
+ *
+ *     K(l0,k0)  Q(l0,q0)  Q(l0,q1)  K(l0,k1)  Q(l0,q2)  ...
+ *
+ * A query head that is done before its key head waits; the key head's job was started
+ * earlier, so the wait ends. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/parallel.h"
+#include "study/run.h"
+
+/* One key head and the query heads that use it. */
+typedef struct group {
+    const qk_head *head; /* NULL: not in the capture */
+    bool ready;
+    qk_status status;
+    qk_error error;
+    qk_moments *moments;
+    size_t users; /* query heads that still need the moments */
+} group;
+
+typedef struct job {
+    size_t group;
+    size_t query; /* index in the report, or KEY_JOB */
+} job;
+
+static const size_t KEY_JOB = (size_t)-1;
+
+typedef struct combined {
+    qk_run *run;
+    job *jobs;
+    size_t num_jobs;
+    group *groups;
+    size_t num_groups;
+    pthread_mutex_t lock; /* guards ready and users of every group */
+    pthread_cond_t became_ready;
+} combined;
+
+static void read_keys(combined *c, group *g)
+{
+    qk_run *run = c->run;
+    int64_t bytes = 0;
+    qk_status status = QK_ERR_CANCELLED;
+    if (!atomic_load(&run->cancelled))
+        status = qk__gather_moments(run, g->head, &g->moments, &bytes, &g->error);
+    pthread_mutex_lock(&c->lock);
+    g->status = status;
+    g->ready = true;
+    pthread_cond_broadcast(&c->became_ready);
+    pthread_mutex_unlock(&c->lock);
+    if (status != QK_OK && status != QK_ERR_CANCELLED) {
+        char name[QK_HEAD_NAME_SIZE];
+        qk_head_name(g->head->id, name);
+        qk__run_notice(run, QK_NOTICE_ERROR, "%s: %s", name, g->error.message);
+    }
+    qk__run_progress(run, bytes, g->moments ? g->moments->count : 0);
+}
+
+static void wait_for_keys(combined *c, group *g)
+{
+    pthread_mutex_lock(&c->lock);
+    while (!g->ready)
+        pthread_cond_wait(&c->became_ready, &c->lock);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void release_keys(combined *c, group *g)
+{
+    pthread_mutex_lock(&c->lock);
+    if (--g->users == 0)
+        qk_moments_free(&g->moments);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* Second reading of both heads: the fraction of rows on their own side of the line. */
+static qk_status measure_lda(qk_run *run, const qk_head *q_head, const qk_head *k_head,
+                             const qk_moments *q, const qk_moments *k, qk_pca *pca, qk_error *err)
+{
+    qk_lda *lda;
+    int64_t q_right, k_wrong, q_rows, k_rows;
+    QK_TRY(qk_pca_lda(pca, q, k, &lda, err));
+    qk_status status = qk__gather_lda(run, q_head, lda, &q_right, &q_rows, err);
+    if (status == QK_OK)
+        status = qk__gather_lda(run, k_head, lda, &k_wrong, &k_rows, err);
+    if (status == QK_OK)
+        pca->lda_accuracy =
+            (double)(q_right + (k_rows - k_wrong)) / (double)(q_rows + k_rows);
+    qk_lda_free(&lda);
+    return status;
+}
+
+static qk_status analyse(combined *c, const qk_head *head, group *g, const qk_moments *q,
+                         qk_pca **pca, qk_error *err)
+{
+    qk_run *run = c->run;
+    qk_status status = qk_pca_combined(q, g->moments, &run->settings->pca, pca, err);
+    if (status != QK_OK)
+        return qk__context(err, status, "%s with %s: column 'vector'", head->files[0],
+                           g->head->files[0]);
+    if (run->settings->lda)
+        status = measure_lda(run, head, g->head, q, g->moments, *pca, err);
+    if (status != QK_OK)
+        qk_pca_free(pca);
+    return status;
+}
+
+static void read_queries(combined *c, group *g, size_t i)
+{
+    qk_run *run = c->run;
+    qk_head_report *report = &run->report->heads[i];
+    const qk_head *head = qk_capture_find(run->capture, report->id);
+    qk_error err = {0};
+    qk_moments *moments;
+    qk_pca *pca = NULL;
+    int64_t bytes = 0;
+    qk_status status = qk__gather_moments(run, head, &moments, &bytes, &err);
+    int64_t rows = moments ? moments->count : 0;
+    if (status == QK_OK) {
+        wait_for_keys(c, g);
+        if (g->status != QK_OK) {
+            char name[QK_HEAD_NAME_SIZE];
+            qk_head_name(g->head->id, name);
+            status = qk__fail(&err, g->status, "its key head %s has no numbers: %s", name,
+                              g->error.message);
+        } else {
+            status = analyse(c, head, g, moments, &pca, &err);
+        }
+    }
+    if (status == QK_OK)
+        report->pca = pca;
+    else
+        /* NOT_FOUND is kept for key heads that are not in the capture at all */
+        qk__run_fail_head(run, i, status == QK_ERR_NOT_FOUND ? QK_ERR_IO : status, err.message);
+    qk_moments_free(&moments);
+    release_keys(c, g);
+    qk__run_progress(run, bytes, rows);
+}
+
+static void run_job(void *context, size_t i, int worker)
+{
+    (void)worker;
+    combined *c = context;
+    const job *j = &c->jobs[i];
+    group *g = &c->groups[j->group];
+    if (j->query == KEY_JOB)
+        read_keys(c, g); /* also when cancelled: a query job may be waiting for it */
+    else if (!atomic_load(&c->run->cancelled))
+        read_queries(c, g, j->query);
+    else
+        release_keys(c, g);
+}
+
+static void report_missing(qk_run *run, size_t i, qk_head_id key)
+{
+    char name[QK_HEAD_NAME_SIZE], message[256];
+    qk_head_name(key, name);
+    snprintf(message, sizeof message,
+             "its key head %s is not in the capture (group size %d): skipped", name,
+             run->report->group.size);
+    run->report->heads[i].k_head = key.head;
+    if (run->settings->allow_missing) {
+        run->report->heads[i].status = QK_ERR_NOT_FOUND;
+        run->report->heads[i].message = qk__strdup(message);
+    } else {
+        qk__run_fail_head(run, i, QK_ERR_NOT_FOUND, message);
+    }
+}
+
+/* Query heads come ordered by layer and head, so those of one group are neighbours. */
+static void plan(combined *c, const qk_targets *targets)
+{
+    qk_run *run = c->run;
+    qk_head_id last = {-1, -1, QK_KEY};
+    for (size_t i = 0; i < targets->count; i++) {
+        qk_head_id q = targets->ids[i];
+        qk_head_id key = {q.layer, q.head / run->report->group.size, QK_KEY};
+        const qk_head *head = qk_capture_find(run->capture, key);
+        if (!head) {
+            report_missing(run, i, key);
+            continue;
+        }
+        if (qk_head_compare(key, last) != 0) {
+            c->groups[c->num_groups++] = (group){.head = head};
+            c->jobs[c->num_jobs++] = (job){c->num_groups - 1, KEY_JOB};
+            last = key;
+        }
+        run->report->heads[i].k_head = key.head;
+        c->groups[c->num_groups - 1].users++;
+        c->jobs[c->num_jobs++] = (job){c->num_groups - 1, i};
+    }
+    run->total_jobs = c->num_jobs;
+}
+
+qk_status qk__run_combined(qk_run *run, qk_error *err)
+{
+    qk_targets targets;
+    combined c = {.run = run};
+    QK_TRY(qk__select_heads(run, QK_KINDS_Q, &targets, err));
+    qk_status status = qk__run_set_heads(run, targets.ids, targets.count, err);
+    c.groups = qk__calloc(targets.count, sizeof *c.groups);
+    c.jobs = qk__calloc(2 * targets.count, sizeof *c.jobs);
+    if (status == QK_OK && (!c.groups || !c.jobs))
+        status = qk__nomem(err);
+    if (status == QK_OK) {
+        pthread_mutex_init(&c.lock, NULL);
+        pthread_cond_init(&c.became_ready, NULL);
+        plan(&c, &targets);
+        qk__parallel_for(c.num_jobs, run->threads, run_job, &c);
+        pthread_cond_destroy(&c.became_ready);
+        pthread_mutex_destroy(&c.lock);
+    }
+    free(c.groups);
+    free(c.jobs);
+    free(targets.ids);
+    return status;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Helpers for the JSON files of a run. */
+#include "study/json.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/file.h"
+
+json_t *qk__json_text(const char *text)
+{
+    json_t *value = json_string(text);
+    if (value)
+        return value;
+    char *ascii = qk__strdup(text);
+    for (char *p = ascii; p && *p; p++)
+        if ((unsigned char)*p >= 0x80)
+            *p = '?';
+    value = ascii ? json_string(ascii) : NULL;
+    free(ascii);
+    return value;
+}
+
+json_t *qk__json_number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+qk_status qk__json_write(json_t *root, const char *folder, const char *name, qk_error *err)
+{
+    char *path = qk__path_join(folder, name);
+    char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+    qk_status status = QK_OK;
+    if (!path || !text) {
+        status = qk__nomem(err);
+    } else {
+        size_t length = strlen(text);
+        text[length] = '\n'; /* in place of the terminating zero, which is not written */
+        status = qk__write_file(path, text, length + 1, err);
+    }
+    free(text);
+    free(path);
+    json_decref(root);
+    return status;
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One run from a capture to tables. */
+#include "study/run.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <qkscope/hub.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/parallel.h"
+
+enum { DEFAULT_BLOCK_ROWS = 256 };
+
+double qk__now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void qk_study_settings_default(qk_study_settings *settings)
+{
+    *settings = (qk_study_settings){
+        .combined = true,
+        .kinds = QK_KINDS_BOTH,
+        .correlation_threshold = 0.3,
+        .block_rows = DEFAULT_BLOCK_ROWS,
+    };
+    qk_pca_settings_default(&settings->pca);
+}
+
+void qk__run_notice(qk_run *run, qk_notice_level level, const char *fmt, ...)
+{
+    if (!run->settings->notice)
+        return;
+    char message[2048];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(message, sizeof message, fmt, args);
+    va_end(args);
+    pthread_mutex_lock(&run->lock);
+    run->settings->notice(run->settings->user, level, message);
+    pthread_mutex_unlock(&run->lock);
+}
+
+void qk__run_progress(qk_run *run, int64_t bytes, int64_t rows)
+{
+    pthread_mutex_lock(&run->lock);
+    run->done_jobs++;
+    run->done_bytes += bytes;
+    run->done_rows += rows;
+    if (run->settings->progress &&
+        !run->settings->progress(run->settings->user, run->done_jobs, run->total_jobs,
+                                 run->done_bytes))
+        atomic_store(&run->cancelled, true);
+    pthread_mutex_unlock(&run->lock);
+}
+
+void qk__run_fail_head(qk_run *run, size_t i, qk_status status, const char *message)
+{
+    qk_head_report *head = &run->report->heads[i];
+    char name[QK_HEAD_NAME_SIZE];
+    head->status = status;
+    head->message = qk__strdup(message);
+    qk_head_name(head->id, name);
+    qk__run_notice(run, QK_NOTICE_ERROR, "%s: %s", name, message);
+}
+
+/* Reserves a slot for every file of every head, so that workers need no lock. */
+static qk_status list_inputs(qk_run *run, qk_error *err)
+{
+    size_t heads = qk_capture_num_heads(run->capture), files = 0;
+    run->first_input = qk__calloc(heads + 1, sizeof *run->first_input);
+    if (!run->first_input)
+        return qk__nomem(err);
+    for (size_t i = 0; i < heads; i++) {
+        run->first_input[i] = files;
+        files += qk_capture_head(run->capture, i)->num_files;
+    }
+    run->first_input[heads] = files;
+    run->inputs = qk__calloc(files, sizeof *run->inputs);
+    return run->inputs ? QK_OK : qk__nomem(err);
+}
+
+static qk_status settle_group(qk_run *run, qk_error *err)
+{
+    qk_group *group = &run->report->group;
+    int given = run->settings->q_per_kv_group;
+    QK_TRY(qk_capture_group(run->capture, given, group, err));
+    if (!group->consistent) {
+        char hint[128] = "no other size fits either";
+        if (group->alternative)
+            snprintf(hint, sizeof hint, "%d fits: use --q-per-kv-group %d", group->alternative,
+                     group->alternative);
+        if (run->settings->strict)
+            return qk__fail(err, QK_ERR_INCONSISTENT,
+                            "group size %d does not fit the heads of this capture; %s",
+                            group->size, hint);
+        qk__run_notice(run, QK_NOTICE_WARNING,
+                       "group size %d does not fit the heads of this capture; %s", group->size,
+                       hint);
+    } else if (group->source == QK_GROUP_INFERRED) {
+        qk__run_notice(run, QK_NOTICE_INFO,
+                       "group size %d (query heads per key head) inferred from the heads "
+                       "present%s",
+                       group->size,
+                       group->num_consistent > 1 ? "; larger sizes fit too: give "
+                                                   "--q-per-kv-group to choose"
+                                                 : "");
+    }
+    return QK_OK;
+}
+
+/* The name in the tables' model column: given, or the capture's own, or the Hub's. A folder
+ * name says nothing about the model, and would make equal captures give unequal tables. */
+static const char *model_name(const qk_run *run, bool is_folder)
+{
+    const char *own = qk_capture_get_info(run->capture)->model;
+    if (run->settings->model_name)
+        return run->settings->model_name;
+    if (own[0])
+        return own;
+    return is_folder ? "" : run->settings->capture;
+}
+
+qk_status qk__run_open(qk_run *run, const qk_study_settings *settings, qk_error *err)
+{
+    *run = (qk_run){.settings = settings};
+    pthread_mutex_init(&run->lock, NULL);
+    atomic_init(&run->cancelled, false);
+    double start = qk__now();
+    char *path = NULL;
+    qk_status status = QK_ERR_ARGUMENT;
+    if (!settings->capture)
+        return qk__fail(err, status, "no capture given");
+    if (!settings->output)
+        return qk__fail(err, status, "no output folder given");
+    run->report = calloc(1, sizeof *run->report);
+    if (!run->report)
+        return qk__nomem(err);
+    status = qk_hub_find_dataset(settings->capture, settings->revision, settings->local_root,
+                                 &path, err);
+    if (status != QK_OK)
+        return status;
+    status = qk_capture_open(&run->capture, path, settings->prefix, err);
+    bool is_folder = qk__is_dir(settings->capture);
+    free(path);
+    if (status != QK_OK)
+        return status;
+    const qk_capture_info *info = qk_capture_get_info(run->capture);
+    if (info->has_manifest && !info->complete)
+        qk__run_notice(run, QK_NOTICE_WARNING,
+                       "%s: capture.json says that this capture was not finished",
+                       qk_capture_path(run->capture));
+    run->threads = settings->threads > 0 ? settings->threads : qk__available_threads();
+    run->report->threads = run->threads;
+    run->report->capture = qk__strdup(qk_capture_path(run->capture));
+    run->report->model = qk__strdup(model_name(run, is_folder));
+    if (!run->report->capture || !run->report->model)
+        return qk__nomem(err);
+    QK_TRY(list_inputs(run, err));
+    if (settings->combined)
+        QK_TRY(settle_group(run, err));
+    run->seconds_open = qk__now() - start;
+    return QK_OK;
+}
+
+void qk__run_close(qk_run *run)
+{
+    qk_capture_close(&run->capture);
+    free(run->inputs);
+    free(run->first_input);
+    pthread_mutex_destroy(&run->lock);
+}
+
+qk_status qk__run_set_heads(qk_run *run, const qk_head_id *ids, size_t count, qk_error *err)
+{
+    qk_study_report *report = run->report;
+    report->heads = qk__calloc(count, sizeof *report->heads);
+    if (!report->heads)
+        return qk__nomem(err);
+    report->num_heads = count;
+    for (size_t i = 0; i < count; i++)
+        report->heads[i] = (qk_head_report){.id = ids[i], .k_head = -1};
+    return QK_OK;
+}
+
+void qk_study_report_free(qk_study_report **report)
+{
+    qk_study_report *r = *report;
+    if (!r)
+        return;
+    for (size_t i = 0; i < r->num_heads; i++) {
+        qk_pca *pca = (qk_pca *)(uintptr_t)r->heads[i].pca; /* const only to the caller */
+        qk_pca_free(&pca);
+        free(r->heads[i].message);
+    }
+    free(r->heads);
+    free(r->capture);
+    free(r->model);
+    free(r);
+    *report = NULL;
+}
+
+/* The verdict on the run as a whole, once every head has its own. */
+static qk_status conclude(const qk_run *run, qk_error *err)
+{
+    const qk_study_report *report = run->report;
+    const qk_head_report *first = NULL;
+    for (size_t i = 0; i < report->num_heads && !first; i++)
+        if (report->heads[i].status != QK_OK &&
+            !(run->settings->allow_missing && report->heads[i].status == QK_ERR_NOT_FOUND))
+            first = &report->heads[i];
+    if (!first)
+        return QK_OK;
+    char name[QK_HEAD_NAME_SIZE];
+    qk_head_name(first->id, name);
+    return qk__fail(err, QK_ERR_PARTIAL, "%zu of %zu heads have no numbers; the first is %s: %s",
+                    report->num_failed + report->num_missing, report->num_heads, name,
+                    first->message ? first->message : qk_status_text(first->status));
+}
+
+static void count_failures(qk_study_report *report)
+{
+    for (size_t i = 0; i < report->num_heads; i++) {
+        if (report->heads[i].status == QK_ERR_NOT_FOUND)
+            report->num_missing++;
+        else if (report->heads[i].status != QK_OK)
+            report->num_failed++;
+    }
+}
+
+static qk_status write_results(qk_run *run, qk_error *err)
+{
+    double start = qk__now();
+    QK_TRY(qk__make_dirs(run->settings->output, err));
+    if (run->settings->combined) {
+        QK_TRY(qk__write_combined_tables(run, err));
+    } else {
+        QK_TRY(qk__write_single_table(run, err));
+        QK_TRY(qk__write_summary(run, err));
+    }
+    run->seconds_tables = qk__now() - start;
+    return qk__write_run_manifest(run, err);
+}
+
+static qk_status run_all(qk_run *run, qk_error *err)
+{
+    double start = qk__now();
+    QK_TRY(run->settings->combined ? qk__run_combined(run, err) : qk__run_single(run, err));
+    run->seconds_heads = qk__now() - start;
+    if (atomic_load(&run->cancelled))
+        return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end; nothing was written");
+    qk_study_report *report = run->report;
+    report->bytes_read = run->done_bytes;
+    report->num_rows = (size_t)run->done_rows;
+    count_failures(report);
+    qk_status verdict = conclude(run, err);
+    if (report->num_failed + report->num_missing == report->num_heads)
+        return verdict == QK_OK ? qk__fail(err, QK_ERR_NOT_FOUND,
+                                           "no query head has its key head in this capture")
+                                : report->heads[0].status;
+    QK_TRY(write_results(run, err));
+    return verdict;
+}
+
+qk_status qk_study_pca(const qk_study_settings *settings, qk_study_report **report,
+                       qk_error *err)
+{
+    double start = qk__now();
+    *report = NULL;
+    qk_run run;
+    qk_status status = qk__run_open(&run, settings, err);
+    if (status == QK_OK)
+        status = run_all(&run, err);
+    if (run.report)
+        run.report->seconds = qk__now() - start;
+    if (status == QK_OK || status == QK_ERR_PARTIAL)
+        *report = run.report;
+    else
+        qk_study_report_free(&run.report);
+    qk__run_close(&run);
+    return status;
+}

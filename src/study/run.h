@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of one run share: settings, capture, report, progress, fingerprints. */
+#ifndef QK_STUDY_RUN_H
+#define QK_STUDY_RUN_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <qkscope/capture.h>
+#include <qkscope/moments.h>
+#include <qkscope/study.h>
+
+#include "base/hash.h"
+
+/* One input file as manifest.json lists it. hash is "" when it could not be read. */
+typedef struct qk_input {
+    const char *path;
+    int64_t bytes;
+    char hash[QK_HASH_SIZE];
+} qk_input;
+
+typedef struct qk_run {
+    const qk_study_settings *settings;
+    qk_capture *capture;
+    qk_study_report *report;
+    int threads;
+    qk_input *inputs; /* files of the heads read, in capture order, set by the workers */
+    size_t *first_input; /* [capture heads + 1] where each head's files start in inputs */
+    size_t total_jobs;
+    double seconds_open, seconds_heads, seconds_tables;
+    atomic_bool cancelled;
+    pthread_mutex_t lock; /* guards what follows, and calls to notice and progress */
+    size_t done_jobs;
+    int64_t done_bytes;
+    int64_t done_rows;
+} qk_run;
+
+/* Seconds on a clock that only goes forward. */
+double qk__now(void);
+
+/* Opens the capture and settles group (combined only), model name and threads. */
+QK_MUST_CHECK qk_status qk__run_open(qk_run *run, const qk_study_settings *settings,
+                                     qk_error *err);
+void qk__run_close(qk_run *run);
+
+/* Gives the report one entry per id; the ids are copied. */
+QK_MUST_CHECK qk_status qk__run_set_heads(qk_run *run, const qk_head_id *ids, size_t count,
+                                          qk_error *err);
+
+/* Tells the user; printf style. Any thread. */
+void qk__run_notice(qk_run *run, qk_notice_level level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Counts one job as done and reports progress; may set run->cancelled. */
+void qk__run_progress(qk_run *run, int64_t bytes, int64_t rows);
+
+/* Records that head i of the report has no numbers, and tells the user. */
+void qk__run_fail_head(qk_run *run, size_t i, qk_status status, const char *message);
+
+/* ---- which heads (select.c) -------------------------------------------------------- */
+
+typedef struct qk_targets {
+    qk_head_id *ids; /* ordered by qk_head_compare */
+    size_t count;
+} qk_targets;
+
+/* Heads of the wanted kinds that pass the layer, head and sampling settings. With kinds =
+ * QK_KINDS_Q these are the query heads of the combined analysis. Release ids with free(). */
+QK_MUST_CHECK qk_status qk__select_heads(const qk_run *run, qk_kinds kinds, qk_targets *targets,
+                                         qk_error *err);
+
+/* ---- reading (gather.c) --------------------------------------------------------------- */
+
+/* Rows of one head to moments; also fingerprints its files. A message names file and
+ * column. Warns when all positions are equal. */
+QK_MUST_CHECK qk_status qk__gather_moments(qk_run *run, const qk_head *head,
+                                           qk_moments **moments, int64_t *bytes, qk_error *err);
+
+/* How many of the head's rows lie on the Q side of the discriminant, of how many. */
+QK_MUST_CHECK qk_status qk__gather_lda(qk_run *run, const qk_head *head, const qk_lda *lda,
+                                       int64_t *on_q_side, int64_t *rows, qk_error *err);
+
+/* ---- analysing (combined.c, single.c) --------------------------------------------------- */
+
+QK_MUST_CHECK qk_status qk__run_combined(qk_run *run, qk_error *err);
+QK_MUST_CHECK qk_status qk__run_single(qk_run *run, qk_error *err);
+
+/* ---- writing (tables.c, summary.c, run_manifest.c) ---------------------------------------- */
+
+/* qk.csv and heads.csv. */
+QK_MUST_CHECK qk_status qk__write_combined_tables(const qk_run *run, qk_error *err);
+/* correlations.csv. */
+QK_MUST_CHECK qk_status qk__write_single_table(const qk_run *run, qk_error *err);
+QK_MUST_CHECK qk_status qk__write_summary(const qk_run *run, qk_error *err);
+/* manifest.json. */
+QK_MUST_CHECK qk_status qk__write_run_manifest(const qk_run *run, qk_error *err);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* manifest.json: what was run on what, so that a result can be traced and repeated. */
+#include <string.h>
+
+#include <qkscope/version.h>
+
+#include "base/error.h"
+#include "study/json.h"
+#include "study/run.h"
+
+static json_t *index_list(const qk_index_list *list)
+{
+    if (list->count == 0)
+        return json_null();
+    json_t *array = json_array();
+    for (size_t i = 0; i < list->count; i++)
+        json_array_append_new(array, json_integer(list->items[i]));
+    return array;
+}
+
+static json_t *describe_settings(const qk_study_settings *s)
+{
+    static const char *const kinds[] = {"", "q", "k", "q,k"};
+    return json_pack(
+        "{s:b, s:s, s:o, s:o, s:I, s:i, s:I, s:i, s:i, s:o, s:o, s:o, s:b}", "combined",
+        s->combined, "kinds", kinds[s->kinds & 3], "layers", index_list(&s->layers), "heads",
+        index_list(&s->heads), "max_samples", (json_int_t)s->max_samples, "sample_heads",
+        s->sample_heads, "seed", (json_int_t)s->seed, "q_per_kv_group", s->q_per_kv_group,
+        "components", s->pca.components, "taxonomy_low", qk__json_number(s->pca.low),
+        "taxonomy_high", qk__json_number(s->pca.high), "correlation_threshold",
+        qk__json_number(s->correlation_threshold), "lda", s->lda);
+}
+
+/* Paths relative to the capture, so that the list does not depend on where it lies. */
+static json_t *list_inputs(const qk_run *run)
+{
+    size_t root = strlen(qk_capture_path(run->capture));
+    json_t *array = json_array();
+    size_t files = run->first_input[qk_capture_num_heads(run->capture)];
+    for (size_t i = 0; i < files; i++) {
+        const qk_input *input = &run->inputs[i];
+        if (!input->path) /* belongs to a head that was not asked for */
+            continue;
+        const char *name = input->path;
+        if (strncmp(name, qk_capture_path(run->capture), root) == 0)
+            name += root + strspn(name + root, "/");
+        json_array_append_new(
+            array, json_pack("{s:o, s:I, s:o}", "file", qk__json_text(name), "bytes",
+                             (json_int_t)input->bytes, "xxh3_128",
+                             input->hash[0] ? json_string(input->hash) : json_null()));
+    }
+    return array;
+}
+
+static json_t *list_failures(const qk_study_report *report)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < report->num_heads; i++) {
+        const qk_head_report *head = &report->heads[i];
+        char name[QK_HEAD_NAME_SIZE];
+        if (head->status == QK_OK)
+            continue;
+        qk_head_name(head->id, name);
+        json_array_append_new(
+            array, json_pack("{s:s, s:s, s:o}", "head", name, "reason",
+                             qk_status_text(head->status), "message",
+                             qk__json_text(head->message ? head->message : "")));
+    }
+    return array;
+}
+
+static json_t *describe_group(const qk_group *group)
+{
+    static const char *const sources[] = {"given", "capture.json", "inferred"};
+    if (group->size == 0)
+        return json_null();
+    return json_pack("{s:i, s:s, s:b}", "q_per_kv_group", group->size, "source",
+                     sources[group->source], "consistent", group->consistent);
+}
+
+qk_status qk__write_run_manifest(const qk_run *run, qk_error *err)
+{
+    const qk_study_settings *s = run->settings;
+    const qk_study_report *report = run->report;
+    json_t *timings = json_pack("{s:o, s:o, s:o}", "open", qk__json_number(run->seconds_open),
+                                "heads", qk__json_number(run->seconds_heads), "tables",
+                                qk__json_number(run->seconds_tables));
+    json_t *root = json_pack(
+        "{s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o}", "qkscope",
+        QK_VERSION, "command_line", s->command_line ? qk__json_text(s->command_line) : json_null(),
+        "capture", qk__json_text(report->capture), "model", qk__json_text(report->model), "group",
+        describe_group(&report->group), "settings", describe_settings(s), "threads",
+        report->threads, "kernel", qk_moments_kernel(), "heads", (json_int_t)report->num_heads,
+        "heads_without_numbers", (json_int_t)(report->num_failed + report->num_missing), "rows",
+        (json_int_t)report->num_rows, "failures", list_failures(report), "seconds", timings,
+        "inputs", list_inputs(run));
+    return qk__json_write(root, s->output, "manifest.json", err);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* summary.json of the single-kind analysis: the strongest correlations and how many pass the
+ * threshold, under the names the original tool gives them. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "study/json.h"
+#include "study/run.h"
+
+enum { TOP_CORRELATIONS = 20 };
+
+typedef struct hit {
+    const qk_head_report *head;
+    size_t pc;
+    double r;
+} hit;
+
+/* Descending |r|; equal ones in table order, which the addresses of the heads follow. */
+static int compare_hits(const void *a, const void *b)
+{
+    const hit *x = a, *y = b;
+    if (fabs(x->r) != fabs(y->r))
+        return fabs(x->r) > fabs(y->r) ? -1 : 1;
+    if (x->head != y->head)
+        return x->head < y->head ? -1 : 1;
+    return x->pc < y->pc ? -1 : x->pc > y->pc;
+}
+
+static json_t *describe(const hit *h)
+{
+    const qk_component *c = &h->head->pca->components[h->pc];
+    return json_pack("{s:i, s:i, s:s, s:I, s:o, s:o, s:o}", "layer", h->head->id.layer, "head",
+                     h->head->id.head, "kind", h->head->id.kind == QK_QUERY ? "q" : "k",
+                     "pca_dim", (json_int_t)h->pc, "correlation", qk__json_number(c->r_q),
+                     "p_value", qk__json_number(c->p_q), "explained_variance_ratio",
+                     qk__json_number(c->explained_variance));
+}
+
+typedef struct counts {
+    size_t components, heads, high, high_negative, heads_high, heads_high_negative;
+} counts;
+
+/* Counts what reaches the threshold, in table order, and lists it in `records`. */
+static counts count_hits(const qk_run *run, json_t *records)
+{
+    counts n = {0};
+    for (size_t i = 0; i < run->report->num_heads; i++) {
+        const qk_head_report *head = &run->report->heads[i];
+        bool any = false, any_negative = false;
+        if (!head->pca)
+            continue;
+        n.heads++;
+        n.components += head->pca->num_components;
+        for (size_t pc = 0; pc < head->pca->num_components; pc++) {
+            double r = head->pca->components[pc].r_q;
+            if (fabs(r) < run->settings->correlation_threshold)
+                continue;
+            json_array_append_new(records, describe(&(hit){head, pc, r}));
+            any = true;
+            n.high++;
+            if (r < 0) {
+                any_negative = true;
+                n.high_negative++;
+            }
+        }
+        n.heads_high += any;
+        n.heads_high_negative += any_negative;
+    }
+    return n;
+}
+
+static json_t *top_correlations(const qk_run *run, size_t components)
+{
+    hit *hits = qk__calloc(components, sizeof *hits);
+    json_t *top = json_array();
+    size_t count = 0;
+    if (hits) {
+        for (size_t i = 0; i < run->report->num_heads; i++) {
+            const qk_head_report *head = &run->report->heads[i];
+            for (size_t pc = 0; head->pca && pc < head->pca->num_components; pc++)
+                hits[count++] = (hit){head, pc, head->pca->components[pc].r_q};
+        }
+        qsort(hits, count, sizeof *hits, compare_hits);
+        for (size_t i = 0; i < count && i < TOP_CORRELATIONS; i++)
+            json_array_append_new(top, describe(&hits[i]));
+    }
+    free(hits);
+    return top;
+}
+
+qk_status qk__write_summary(const qk_run *run, qk_error *err)
+{
+    const qk_study_settings *s = run->settings;
+    json_t *records = json_array();
+    counts n = count_hits(run, records);
+    json_t *high = json_pack(
+        "{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "threshold",
+        qk__json_number(s->correlation_threshold), "total_components", (json_int_t)n.components,
+        "high_abs_components", (json_int_t)n.high, "high_neg_components",
+        (json_int_t)n.high_negative, "heads_total", (json_int_t)n.heads, "heads_with_high_abs",
+        (json_int_t)n.heads_high, "heads_with_high_neg", (json_int_t)n.heads_high_negative,
+        "high_abs_hits", records);
+    const char *prefix = qk_capture_prefix(run->capture);
+    json_t *root = json_pack(
+        "{s:o, s:o, s:i, s:I, s:I, s:o, s:o}", "dataset", qk__json_text(s->capture), "split",
+        prefix[0] ? qk__json_text(prefix) : json_null(), "n_components", s->pca.components,
+        "heads_analyzed", (json_int_t)n.heads, "total_samples",
+        (json_int_t)run->report->num_rows, "high_correlation_summary", high, "top_correlations",
+        top_correlations(run, n.components));
+    return qk__json_write(root, s->output, "summary.json", err);
+}
