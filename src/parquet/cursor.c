@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streaming one leaf column: row groups, pages, levels, and the general call. */
+#include "parquet/reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "parquet/format.h"
+
+enum {
+    MAX_LEVEL = 255,
+    /* A page of equal levels takes a few bytes however many slots it claims. No honest page
+     * holds more than these, beyond 8 slots a byte. */
+    FREE_SLOTS = 1 << 24,
+    SLICE_BYTES = 1 << 20, /* of FIXED_LEN_BYTE_ARRAY values given out at once */
+};
+
+/* ---- opening ------------------------------------------------------------------------ */
+
+static qk_status check_chunk(const qk_parquet_cursor *c, size_t group, qk_error *err)
+{
+    const qk_chunk *chunk = &c->file->metadata.groups[group].chunks[c->column];
+    int64_t num_rows = c->file->metadata.groups[group].num_rows;
+    if (chunk->encrypted)
+        return qk__fail(err, QK_ERR_UNSUPPORTED, "encrypted columns are not supported");
+    if (chunk->elsewhere)
+        return qk__fail(err, QK_ERR_UNSUPPORTED, "column data in another file");
+    if (!chunk->has_metadata)
+        return qk__fail(err, QK_ERR_MALFORMED, "column chunk has no metadata");
+    if (chunk->type != (int)c->leaf->info.type)
+        return qk__fail(err, QK_ERR_MALFORMED, "column chunk has type %d, its schema %d",
+                        chunk->type, (int)c->leaf->info.type);
+    bool flat = c->leaf->info.max_repetition == 0;
+    if (flat ? chunk->num_values != num_rows : chunk->num_values < num_rows)
+        return qk__fail(err, QK_ERR_MALFORMED, "column chunk has %lld values for %lld rows",
+                        (long long)chunk->num_values, (long long)num_rows);
+    if (chunk->num_values == 0)
+        return QK_OK;
+    if (chunk->offset < 4 || chunk->offset > c->file->footer ||
+        chunk->compressed_bytes > c->file->footer - chunk->offset)
+        return qk__fail(err, QK_ERR_MALFORMED,
+                        "column chunk of %lld bytes at byte %lld is not within the file",
+                        (long long)chunk->compressed_bytes, (long long)chunk->offset);
+    return QK_OK;
+}
+
+static qk_status check_column(const qk_parquet_cursor *c, qk_error *err)
+{
+    const qk_parquet_column *info = &c->leaf->info;
+    if (info->type == QK_PARQUET_INT96)
+        return qk__fail(err, QK_ERR_UNSUPPORTED, "type INT96 is not supported");
+    if (info->max_definition > MAX_LEVEL || info->max_repetition > MAX_LEVEL)
+        return qk__fail(err, QK_ERR_UNSUPPORTED, "nested deeper than %d levels", MAX_LEVEL);
+    for (size_t g = 0; g < c->file->metadata.num_groups; g++) {
+        qk_status status = check_chunk(c, g, err);
+        if (status != QK_OK)
+            return qk__context(err, status, "row group %zu", g);
+    }
+    return QK_OK;
+}
+
+qk_status qk_parquet_cursor_open(qk_parquet_cursor **cursor, const qk_parquet *file, int column,
+                                 qk_error *err)
+{
+    *cursor = NULL;
+    if (column < 0 || (size_t)column >= file->metadata.num_leaves)
+        return qk__fail(err, QK_ERR_ARGUMENT, "%s: no column number %d", file->path, column);
+    qk_parquet_cursor *c = calloc(1, sizeof *c);
+    if (!c)
+        return qk__nomem(err);
+    c->file = file;
+    c->column = (size_t)column;
+    c->leaf = &file->metadata.leaves[column];
+    c->type = qk__value_type(&c->leaf->info);
+    c->kernels = qk__parquet_kernels();
+    qk_status status = qk__cursor_result(c, check_column(c, err), err);
+    if (status != QK_OK) {
+        qk_parquet_cursor_close(&c);
+        return status;
+    }
+    *cursor = c;
+    return QK_OK;
+}
+
+void qk_parquet_cursor_close(qk_parquet_cursor **cursor)
+{
+    qk_parquet_cursor *c = *cursor;
+    if (!c)
+        return;
+    qk__pages_free(&c->pages);
+    qk__dictionary_free(&c->dictionary);
+    qk__buffer_free(&c->scratch);
+    free(c);
+    *cursor = NULL;
+}
+
+qk_status qk__cursor_check(const qk_parquet_cursor *cursor, qk_error *err)
+{
+    if (!cursor->failed)
+        return QK_OK;
+    return qk__fail(err, QK_ERR_ARGUMENT, "%s: column '%s': reading goes on after an error",
+                    cursor->file->path, cursor->leaf->path);
+}
+
+qk_status qk__cursor_result(qk_parquet_cursor *cursor, qk_status status, qk_error *err)
+{
+    if (status == QK_OK)
+        return QK_OK;
+    cursor->failed = true;
+    return qk__context(err, status, "%s: column '%s'", cursor->file->path, cursor->leaf->path);
+}
+
+/* ---- pages -------------------------------------------------------------------------- */
+
+/* The levels of one kind in a v1 page: a 4-byte length and runs. */
+static qk_status begin_levels_v1(qk_rle *rle, int max, int encoding, const char *kind,
+                                 const uint8_t **data, size_t *size, qk_error *err)
+{
+    uint32_t length;
+    if (max == 0)
+        return QK_OK;
+    if (encoding != ENC_RLE)
+        return qk__fail(err, QK_ERR_UNSUPPORTED, "%s levels with encoding %s are not supported",
+                        kind, qk_parquet_encoding_name(encoding));
+    if (*size < sizeof length)
+        return qk__fail(err, QK_ERR_MALFORMED, "page ends before its %s levels", kind);
+    memcpy(&length, *data, sizeof length);
+    if (length > *size - sizeof length)
+        return qk__fail(err, QK_ERR_MALFORMED, "%s levels are larger than their page", kind);
+    qk__rle_init(rle, *data + sizeof length, length, qk__level_width(max));
+    *data += sizeof length + length;
+    *size -= sizeof length + length;
+    return QK_OK;
+}
+
+static qk_status begin_levels(qk_parquet_cursor *c, const uint8_t **data, size_t *size,
+                              qk_error *err)
+{
+    const qk_parquet_column *info = &c->leaf->info;
+    const qk_page_header *header = &c->page.header;
+    *data = c->page.data;
+    *size = c->page.size;
+    if (header->type == PAGE_DATA_V2) {
+        qk__rle_init(&c->repetition, c->page.repetition, (size_t)header->repetition_bytes,
+                     qk__level_width(info->max_repetition));
+        qk__rle_init(&c->definition, c->page.definition, (size_t)header->definition_bytes,
+                     qk__level_width(info->max_definition));
+        return QK_OK;
+    }
+    QK_TRY(begin_levels_v1(&c->repetition, info->max_repetition, header->repetition_encoding,
+                           "repetition", data, size, err));
+    return begin_levels_v1(&c->definition, info->max_definition, header->definition_encoding,
+                           "definition", data, size, err);
+}
+
+static qk_status check_slots(const qk_parquet_cursor *c, qk_error *err)
+{
+    int64_t slots = c->page.header.num_values;
+    if (slots > c->slots_beyond)
+        return qk__fail(err, QK_ERR_MALFORMED,
+                        "page of %lld values where the column chunk has %lld left",
+                        (long long)slots, (long long)c->slots_beyond);
+    if (slots > FREE_SLOTS + 8 * (int64_t)c->page.header.uncompressed_bytes)
+        return qk__fail(err, QK_ERR_MALFORMED, "page of %d bytes claims %lld values",
+                        c->page.header.uncompressed_bytes, (long long)slots);
+    return QK_OK;
+}
+
+static qk_status load_dictionary(qk_parquet_cursor *c, qk_error *err)
+{
+    const qk_page_header *header = &c->page.header;
+    if (c->dictionary.loaded)
+        return qk__fail(err, QK_ERR_MALFORMED, "second dictionary in a column chunk");
+    if (header->encoding != ENC_PLAIN && header->encoding != ENC_PLAIN_DICTIONARY)
+        return qk__fail(err, QK_ERR_UNSUPPORTED, "dictionary with encoding %s",
+                        qk_parquet_encoding_name(header->encoding));
+    return qk__dictionary_load(&c->dictionary, c->type, c->page.data, c->page.size,
+                               (size_t)header->num_values, err);
+}
+
+static qk_status begin_page(qk_parquet_cursor *c, qk_error *err)
+{
+    if (c->page.header.type == PAGE_DICTIONARY)
+        return load_dictionary(c, err);
+    const uint8_t *data;
+    size_t size;
+    QK_TRY(check_slots(c, err));
+    QK_TRY(begin_levels(c, &data, &size, err));
+    QK_TRY(qk__values_begin(&c->values, c->type, c->page.header.encoding, c->kernels,
+                            &c->dictionary, data, size, err));
+    c->slots = (size_t)c->page.header.num_values;
+    c->slots_beyond -= c->page.header.num_values;
+    return QK_OK;
+}
+
+static qk_status next_page(qk_parquet_cursor *c, qk_error *err)
+{
+    bool found;
+    QK_TRY(qk__pages_next(&c->pages, &c->page, &found, err));
+    if (!found)
+        return qk__fail(err, QK_ERR_MALFORMED, "pages end %lld values too soon",
+                        (long long)c->slots_beyond);
+    qk_status status = begin_page(c, err);
+    if (status != QK_OK)
+        return qk__context(err, status, "page at byte %lld", (long long)c->page.offset);
+    return QK_OK;
+}
+
+static void start_group(qk_parquet_cursor *c)
+{
+    const qk_chunk *chunk = &c->file->metadata.groups[c->group].chunks[c->column];
+    qk__dictionary_free(&c->dictionary);
+    qk__pages_start(&c->pages, c->file->fd, chunk->codec, chunk->offset,
+                    chunk->offset + chunk->compressed_bytes);
+    c->slots_beyond = chunk->num_values;
+    c->group_rows = 0;
+    c->in_group = true;
+}
+
+static qk_status end_group(qk_parquet_cursor *c, qk_error *err)
+{
+    int64_t num_rows = c->file->metadata.groups[c->group].num_rows;
+    if (c->group_rows != num_rows)
+        return qk__fail(err, QK_ERR_MALFORMED, "holds %lld rows, the footer says %lld",
+                        (long long)c->group_rows, (long long)num_rows);
+    c->group++;
+    c->in_group = false;
+    return QK_OK;
+}
+
+qk_status qk__cursor_fill(qk_parquet_cursor *c, qk_error *err)
+{
+    while (c->slots == 0) {
+        qk_status status = QK_OK;
+        size_t group = c->group;
+        if (!c->in_group && group == c->file->metadata.num_groups)
+            return QK_OK;
+        if (!c->in_group)
+            start_group(c);
+        else if (c->slots_beyond > 0)
+            status = next_page(c, err);
+        else
+            status = end_group(c, err);
+        if (status != QK_OK)
+            return qk__context(err, status, "row group %zu", group);
+    }
+    return QK_OK;
+}
+
+void qk__cursor_advance(qk_parquet_cursor *c, size_t slots, int64_t rows)
+{
+    c->slots -= slots;
+    c->group_rows += rows;
+    c->row += rows;
+}
+
+static qk_status in_page(const qk_parquet_cursor *c, qk_status status, qk_error *err)
+{
+    return qk__context(err, status, "row group %zu: page at byte %lld", c->group,
+                       (long long)c->page.offset);
+}
+
+qk_status qk__cursor_values(qk_parquet_cursor *c, void *out, size_t n, qk_error *err)
+{
+    qk_status status = qk__values_read(&c->values, out, n, err);
+    return status == QK_OK ? QK_OK : in_page(c, status, err);
+}
+
+qk_status qk__cursor_levels_end(const qk_parquet_cursor *c, qk_error *err)
+{
+    return in_page(c, qk__fail(err, QK_ERR_MALFORMED, "levels end too soon or are damaged"),
+                   err);
+}
+
+/* ---- looking ahead -------------------------------------------------------------------- */
+
+/* Slots at the start of the pages beyond the current one that still belong to its last row,
+ * read through a cursor of its own so that this one stays where it is. */
+static qk_status count_beyond(const qk_parquet_cursor *c, size_t *slots, qk_error *err)
+{
+    qk_parquet_cursor ahead = {.file = c->file, .leaf = c->leaf, .column = c->column};
+    qk__pages_start(&ahead.pages, c->pages.fd, c->pages.codec, c->pages.next, c->pages.end);
+    ahead.slots_beyond = c->slots_beyond;
+    qk_status status = QK_OK;
+    *slots = 0;
+    for (bool ended = false; status == QK_OK && !ended && ahead.slots_beyond > 0;) {
+        const uint8_t *data;
+        size_t size;
+        bool found;
+        status = qk__pages_next(&ahead.pages, &ahead.page, &found, err);
+        if (status != QK_OK || !found)
+            break;
+        if (ahead.page.header.type == PAGE_DICTIONARY)
+            continue;
+        size_t in_page_slots = (size_t)ahead.page.header.num_values;
+        status = check_slots(&ahead, err);
+        if (status == QK_OK)
+            status = begin_levels(&ahead, &data, &size, err);
+        if (status == QK_OK) {
+            size_t more = qk__rle_match(&ahead.repetition, 1, in_page_slots);
+            *slots += more;
+            ended = more < in_page_slots;
+            ahead.slots_beyond -= (int64_t)in_page_slots;
+        }
+    }
+    qk__pages_free(&ahead.pages);
+    return status;
+}
+
+qk_status qk__cursor_row_width(const qk_parquet_cursor *c, size_t *width, qk_error *err)
+{
+    qk_rle repetition = c->repetition, definition = c->definition;
+    if (c->leaf->info.max_repetition == 0) {
+        *width = 1;
+        return QK_OK;
+    }
+    size_t slots = qk__rle_match(&repetition, 0, 1);
+    slots += qk__rle_match(&repetition, 1, c->slots - slots);
+    if (slots == c->slots && c->slots_beyond > 0) {
+        size_t beyond;
+        qk_status status = count_beyond(c, &beyond, err);
+        if (status != QK_OK)
+            return qk__context(err, status, "row group %zu", c->group);
+        slots += beyond;
+    }
+    /* A row without values still takes a slot. */
+    uint32_t max = (uint32_t)c->leaf->info.max_definition;
+    *width = slots == 1 ? qk__rle_match(&definition, max, 1) : slots;
+    return QK_OK;
+}
+
+/* ---- the general call ------------------------------------------------------------------- */
+
+static size_t count_equal(const uint8_t *levels, size_t n, uint8_t value)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++)
+        count += levels[i] == value;
+    return count;
+}
+
+/* Reads one kind of levels; out may be NULL where the maximum is 0. *matching is how many
+ * equal `value`. */
+static qk_status read_levels(const qk_parquet_cursor *c, qk_rle *rle, int max, uint8_t value,
+                             uint8_t *out, size_t n, size_t *matching, qk_error *err)
+{
+    *matching = n;
+    if (max == 0) {
+        if (out)
+            memset(out, 0, n);
+        return QK_OK;
+    }
+    if (!out)
+        return qk__fail(err, QK_ERR_ARGUMENT, "no room given for the levels");
+    if (qk__rle_read_u8(rle, out, n) < n)
+        return qk__cursor_levels_end(c, err);
+    for (size_t i = 0; i < n; i++)
+        if (out[i] > max)
+            return qk__cursor_levels_end(c, err);
+    *matching = count_equal(out, n, value);
+    return QK_OK;
+}
+
+/* Fixed-length values are decoded into the cursor's scratch; the caller gets pointers. */
+static qk_status read_fixed_bytes(qk_parquet_cursor *c, qk_parquet_bytes *out, size_t n,
+                                  qk_error *err)
+{
+    size_t length = c->type.element;
+    size_t most = c->page.size > c->dictionary.count * length ? c->page.size
+                                                              : c->dictionary.count * length;
+    if (n > 0 && length > most)
+        return qk__fail(err, QK_ERR_MALFORMED,
+                        "row group %zu: page at byte %lld: values of %zu "
+                        "bytes in a page of %zu",
+                        c->group, (long long)c->page.offset, length, c->page.size);
+    QK_TRY(qk__buffer_reserve(&c->scratch, n * length, err));
+    QK_TRY(qk__cursor_values(c, c->scratch.data, n, err));
+    for (size_t i = 0; i < n; i++)
+        out[i] = (qk_parquet_bytes){c->scratch.data + i * length, length};
+    return QK_OK;
+}
+
+static qk_status read_slots(qk_parquet_cursor *c, size_t max_slots, uint8_t *definition,
+                            uint8_t *repetition, void *values, size_t *num_slots,
+                            size_t *num_values, qk_error *err)
+{
+    const qk_parquet_column *info = &c->leaf->info;
+    bool fixed = info->type == QK_PARQUET_FIXED_LEN_BYTE_ARRAY;
+    *num_slots = *num_values = 0;
+    if (max_slots == 0)
+        return QK_OK;
+    QK_TRY(qk__cursor_fill(c, err));
+    size_t n = c->slots < max_slots ? c->slots : max_slots;
+    if (fixed && n > SLICE_BYTES / c->type.element)
+        n = c->type.element < SLICE_BYTES ? SLICE_BYTES / c->type.element : 1;
+    if (n > c->slots)
+        return QK_OK; /* the end: no slots at all */
+    size_t present, rows;
+    QK_TRY(read_levels(c, &c->definition, info->max_definition, (uint8_t)info->max_definition,
+                       definition, n, &present, err));
+    QK_TRY(read_levels(c, &c->repetition, info->max_repetition, 0, repetition, n, &rows, err));
+    QK_TRY(fixed ? read_fixed_bytes(c, values, present, err)
+                 : qk__cursor_values(c, values, present, err));
+    qk__cursor_advance(c, n, (int64_t)rows);
+    *num_slots = n;
+    *num_values = present;
+    return QK_OK;
+}
+
+qk_status qk_parquet_read_slots(qk_parquet_cursor *cursor, size_t max_slots,
+                                uint8_t *definition, uint8_t *repetition, void *values,
+                                size_t *num_slots, size_t *num_values, qk_error *err)
+{
+    QK_TRY(qk__cursor_check(cursor, err));
+    qk_status status = read_slots(cursor, max_slots, definition, repetition, values, num_slots,
+                                  num_values, err);
+    return qk__cursor_result(cursor, status, err);
+}

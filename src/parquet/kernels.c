@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plain C kernels, and the choice among the versions. */
+#include "parquet/kernels.h"
+
+#include <string.h>
+
+#if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the Parquet reader moves values between files and memory as they are: little-endian"
+#endif
+
+static void unpack(const uint8_t *src, unsigned width, uint32_t *out, size_t count)
+{
+    uint64_t mask = (UINT64_C(1) << width) - 1;
+    size_t size = (count * width + 7) / 8;
+    for (size_t i = 0, bit = 0; i < count; i++, bit += width) {
+        size_t byte = bit / 8;
+        uint64_t word = 0;
+        if (size - byte >= 8)
+            memcpy(&word, src + byte, 8);
+        else
+            for (size_t b = 0; b < size - byte; b++)
+                word |= (uint64_t)src[byte + b] << (8 * b);
+        out[i] = (uint32_t)(word >> (bit % 8) & mask);
+    }
+}
+
+static bool lookup(const uint8_t *src, unsigned width, const uint32_t *dictionary,
+                   uint32_t dictionary_count, uint32_t *out, size_t count)
+{
+    enum { BATCH = 256 }; /* a multiple of 8, so that each batch starts at a byte */
+    uint32_t index[BATCH];
+    for (size_t done = 0; done < count; done += BATCH) {
+        size_t take = count - done < BATCH ? count - done : BATCH;
+        unpack(src + done / 8 * width, width, index, take);
+        uint32_t largest = 0;
+        for (size_t i = 0; i < take; i++)
+            largest = index[i] > largest ? index[i] : largest;
+        if (largest >= dictionary_count)
+            return false;
+        for (size_t i = 0; i < take; i++)
+            out[done + i] = dictionary[index[i]];
+    }
+    return true;
+}
+
+static void join4(const uint8_t *src, size_t stride, uint32_t *out, size_t count)
+{
+    const uint8_t *b1 = src + stride, *b2 = src + 2 * stride, *b3 = src + 3 * stride;
+    for (size_t i = 0; i < count; i++)
+        out[i] = src[i] | (uint32_t)b1[i] << 8 | (uint32_t)b2[i] << 16 | (uint32_t)b3[i] << 24;
+}
+
+static void join8(const uint8_t *src, size_t stride, uint64_t *out, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t value = 0;
+        for (unsigned b = 0; b < 8; b++)
+            value |= (uint64_t)src[b * stride + i] << (8 * b);
+        out[i] = value;
+    }
+}
+
+static const qk_parquet_kernels portable = {"portable", unpack, lookup, join4, join8};
+
+const qk_parquet_kernels *qk__parquet_kernels_portable(void)
+{
+    return &portable;
+}
+
+#ifndef QK_HAVE_X86_KERNELS
+const qk_parquet_kernels *qk__parquet_kernels_avx2(void)
+{
+    return NULL;
+}
+
+const qk_parquet_kernels *qk__parquet_kernels_avx512(void)
+{
+    return NULL;
+}
+#endif
+
+const qk_parquet_kernels *qk__parquet_kernels(void)
+{
+    const qk_parquet_kernels *best = qk__parquet_kernels_avx512();
+    if (!best)
+        best = qk__parquet_kernels_avx2();
+    return best ? best : &portable;
+}
+
+float qk__half_to_float(uint16_t half)
+{
+    uint32_t sign = (uint32_t)(half & 0x8000) << 16;
+    uint32_t exponent = half >> 10 & 0x1f;
+    uint32_t fraction = half & 0x3ff;
+    uint32_t bits;
+    if (exponent == 0x1f) { /* infinity or NaN, payload kept */
+        bits = sign | UINT32_C(0x7f800000) | fraction << 13;
+    } else if (exponent > 0) {
+        bits = sign | (exponent + 112) << 23 | fraction << 13;
+    } else { /* zero or subnormal: fraction times 2^-24 is exact */
+        float magnitude = (float)fraction * 0x1p-24f;
+        memcpy(&bits, &magnitude, 4);
+        bits |= sign;
+    }
+    float value;
+    memcpy(&value, &bits, 4);
+    return value;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inner loops of reading, as a table of functions: plain C always, and versions for what
+ * the processor offers. All versions give the same bytes. */
+#ifndef QK_PARQUET_KERNELS_H
+#define QK_PARQUET_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct qk_parquet_kernels {
+    const char *name;
+
+    /* Unpacks `count` values of `width` bits (0 to 32), least significant bit first. src
+     * holds at least ceil(count * width / 8) bytes; not one more is read. */
+    void (*unpack)(const uint8_t *src, unsigned width, uint32_t *out, size_t count);
+
+    /* out[i] = dictionary[v_i] for the values v_i that unpack would give. False if one of
+     * them is not below dictionary_count (> 0); out is then of no use. */
+    bool (*lookup)(const uint8_t *src, unsigned width, const uint32_t *dictionary,
+                   uint32_t dictionary_count, uint32_t *out, size_t count);
+
+    /* Joins byte streams: byte b of out[i] is src[b * stride + i]. */
+    void (*join4)(const uint8_t *src, size_t stride, uint32_t *out, size_t count);
+    void (*join8)(const uint8_t *src, size_t stride, uint64_t *out, size_t count);
+} qk_parquet_kernels;
+
+/* The plain C version, and the best one for this processor. */
+const qk_parquet_kernels *qk__parquet_kernels_portable(void);
+const qk_parquet_kernels *qk__parquet_kernels(void);
+
+/* NULL where the build or the processor lacks them. */
+const qk_parquet_kernels *qk__parquet_kernels_avx2(void);
+const qk_parquet_kernels *qk__parquet_kernels_avx512(void);
+
+/* The value of an IEEE 754 half; exact. */
+float qk__half_to_float(uint16_t half);
+
+#endif

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening a Parquet file: its footer, and what it says about the columns. */
+#include "parquet/reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "parquet/codec.h"
+#include "parquet/format.h"
+
+enum {
+    MAGIC_BYTES = 4,
+    TAIL_BYTES = 8,       /* footer length, magic */
+    FIRST_READ = 1 << 14, /* from the end of the file: holds most footers */
+};
+
+/* ---- the footer ------------------------------------------------------------------ */
+
+static qk_status check_magic(const qk_parquet *file, const uint8_t *tail, qk_error *err)
+{
+    const uint8_t *magic = tail + TAIL_BYTES - MAGIC_BYTES;
+    uint8_t head[MAGIC_BYTES];
+    QK_TRY(qk__read_at(file->fd, head, sizeof head, 0, err));
+    if (memcmp(magic, QK_PARQUET_MAGIC_ENCRYPTED, MAGIC_BYTES) == 0)
+        return qk__fail(err, QK_ERR_UNSUPPORTED, "encrypted Parquet files are not supported");
+    if (memcmp(magic, QK_PARQUET_MAGIC, MAGIC_BYTES) != 0)
+        return qk__fail(err, QK_ERR_MALFORMED,
+                        "not a Parquet file, or cut short (it does not end in \"PAR1\")");
+    if (memcmp(head, QK_PARQUET_MAGIC, MAGIC_BYTES) != 0)
+        return qk__fail(err, QK_ERR_MALFORMED,
+                        "not a Parquet file (it does not start with \"PAR1\")");
+    return QK_OK;
+}
+
+static qk_status parse_footer(qk_parquet *file, qk_buffer *tail, qk_error *err)
+{
+    size_t size = file->size < FIRST_READ ? (size_t)file->size : FIRST_READ;
+    QK_TRY(qk__buffer_reserve(tail, size, err));
+    QK_TRY(qk__read_at(file->fd, tail->data, size, file->size - (int64_t)size, err));
+    QK_TRY(check_magic(file, tail->data + size - TAIL_BYTES, err));
+    uint32_t length;
+    memcpy(&length, tail->data + size - TAIL_BYTES, sizeof length);
+    if (length > file->size - TAIL_BYTES - MAGIC_BYTES)
+        return qk__fail(err, QK_ERR_MALFORMED, "footer of %u bytes in a file of %lld",
+                        (unsigned)length, (long long)file->size);
+    file->footer = file->size - TAIL_BYTES - (int64_t)length;
+    const uint8_t *footer = tail->data + size - TAIL_BYTES - length;
+    if (length > size - TAIL_BYTES) {
+        QK_TRY(qk__buffer_reserve(tail, length, err));
+        QK_TRY(qk__read_at(file->fd, tail->data, length, file->footer, err));
+        footer = tail->data;
+    }
+    return qk__metadata_parse(&file->metadata, footer, length, err);
+}
+
+/* ---- sums over row groups ----------------------------------------------------------- */
+
+static bool add(int64_t *sum, int64_t value)
+{
+    if (value < 0 || *sum > INT64_MAX - value)
+        return false;
+    *sum += value;
+    return true;
+}
+
+static void merge_range(qk_parquet_column *info, const qk_chunk *chunk, bool *known)
+{
+    if (chunk->num_values == 0 || chunk->null_count == chunk->num_values)
+        return; /* no values, no bounds */
+    if (!chunk->has_range || chunk->min > chunk->max) {
+        *known = false;
+        return;
+    }
+    if (!info->has_range || chunk->min < info->min)
+        info->min = chunk->min;
+    if (!info->has_range || chunk->max > info->max)
+        info->max = chunk->max;
+    info->has_range = true;
+}
+
+static const char *codec_name(int codec)
+{
+    const char *name = qk__codec_name(codec);
+    return name ? name : "unknown";
+}
+
+static qk_status summarise(const qk_metadata *m, size_t column, qk_error *err)
+{
+    qk_parquet_column *info = &m->leaves[column].info;
+    bool range_known = !m->leaves[column].is_unsigned;
+    info->codec = codec_name(COMP_UNCOMPRESSED);
+    for (size_t g = 0; g < m->num_groups; g++) {
+        const qk_chunk *chunk = &m->groups[g].chunks[column];
+        if (!add(&info->num_values, chunk->num_values) ||
+            !add(&info->compressed_bytes, chunk->compressed_bytes) ||
+            !add(&info->uncompressed_bytes, chunk->uncompressed_bytes))
+            return qk__fail(err, QK_ERR_MALFORMED, "column '%s' claims impossible sizes",
+                            info->path);
+        const char *codec = codec_name(chunk->codec);
+        info->codec = g == 0 || strcmp(codec, info->codec) == 0 ? codec : "mixed";
+        info->encodings |= chunk->encodings;
+        if (chunk->null_count < 0 || !add(&info->null_count, chunk->null_count))
+            info->null_count = -1;
+        merge_range(info, chunk, &range_known);
+    }
+    info->has_range = info->has_range && range_known;
+    if (!info->has_range)
+        info->min = info->max = 0;
+    return QK_OK;
+}
+
+/* Some writers leave the file's number of rows at 0: that of the row groups counts. */
+static qk_status sum_rows(qk_metadata *m, qk_error *err)
+{
+    m->num_rows = 0;
+    for (size_t g = 0; g < m->num_groups; g++)
+        if (!add(&m->num_rows, m->groups[g].num_rows))
+            return qk__fail(err, QK_ERR_MALFORMED, "impossible number of rows");
+    return QK_OK;
+}
+
+/* ---- the handle --------------------------------------------------------------------- */
+
+static qk_status open_file(qk_parquet *file, qk_error *err)
+{
+    struct stat st;
+    if (fstat(file->fd, &st) != 0)
+        return qk__fail(err, QK_ERR_IO, "cannot stat: %s", strerror(errno));
+    if (S_ISDIR(st.st_mode))
+        return qk__fail(err, QK_ERR_IO, "is a folder");
+    file->size = st.st_size;
+    if (file->size < TAIL_BYTES + MAGIC_BYTES)
+        return qk__fail(err, QK_ERR_MALFORMED, "not a Parquet file (%lld bytes)",
+                        (long long)file->size);
+    qk_buffer tail = {0};
+    qk_status status = parse_footer(file, &tail, err);
+    qk__buffer_free(&tail);
+    if (status == QK_OK)
+        status = sum_rows(&file->metadata, err);
+    for (size_t i = 0; status == QK_OK && i < file->metadata.num_leaves; i++)
+        status = summarise(&file->metadata, i, err);
+    return status;
+}
+
+qk_status qk__parquet_open_fd(qk_parquet **file, int fd, const char *name, qk_error *err)
+{
+    *file = NULL;
+    qk_parquet *f = calloc(1, sizeof *f);
+    char *path = qk__strdup(name);
+    if (!f || !path) {
+        free(f);
+        free(path);
+        close(fd);
+        return qk__nomem(err);
+    }
+    f->fd = fd;
+    f->path = path;
+    qk_status status = open_file(f, err);
+    if (status != QK_OK) {
+        qk__context(err, status, "%s", name);
+        qk_parquet_close(&f);
+        return status;
+    }
+    *file = f;
+    return QK_OK;
+}
+
+qk_status qk_parquet_open(qk_parquet **file, const char *path, qk_error *err)
+{
+    *file = NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        int code = errno;
+        bool missing = code == ENOENT || code == ENOTDIR;
+        return qk__fail(err, missing ? QK_ERR_NOT_FOUND : QK_ERR_IO, "%s: cannot open: %s",
+                        path, strerror(code));
+    }
+    return qk__parquet_open_fd(file, fd, path, err);
+}
+
+void qk_parquet_close(qk_parquet **file)
+{
+    qk_parquet *f = *file;
+    if (!f)
+        return;
+    close(f->fd);
+    qk__metadata_free(&f->metadata);
+    free(f->path);
+    free(f);
+    *file = NULL;
+}
+
+int64_t qk_parquet_num_rows(const qk_parquet *file)
+{
+    return file->metadata.num_rows;
+}
+
+int qk_parquet_num_row_groups(const qk_parquet *file)
+{
+    return (int)file->metadata.num_groups;
+}
+
+int qk_parquet_num_columns(const qk_parquet *file)
+{
+    return (int)file->metadata.num_leaves;
+}
+
+const qk_parquet_column *qk_parquet_column_at(const qk_parquet *file, int i)
+{
+    return &file->metadata.leaves[i].info;
+}
+
+int qk_parquet_find(const qk_parquet *file, const char *name)
+{
+    const qk_metadata *m = &file->metadata;
+    for (size_t i = 0; i < m->num_leaves; i++)
+        if (strcmp(m->leaves[i].path, name) == 0)
+            return (int)i;
+    size_t length = strlen(name);
+    for (size_t i = 0; i < m->num_leaves; i++)
+        if (m->leaves[i].top_length == length && memcmp(m->leaves[i].path, name, length) == 0)
+            return (int)i;
+    return -1;
+}
+
+int64_t qk_parquet_file_bytes(const qk_parquet *file)
+{
+    return file->size;
+}
+
+const char *qk_parquet_created_by(const qk_parquet *file)
+{
+    return file->metadata.created_by;
+}
+
+const char *qk_parquet_encoding_name(int encoding)
+{
+    static const char *const names[] = {
+        [ENC_PLAIN] = "PLAIN",
+        [ENC_PLAIN_DICTIONARY] = "PLAIN_DICTIONARY",
+        [ENC_RLE] = "RLE",
+        [ENC_BIT_PACKED] = "BIT_PACKED",
+        [ENC_DELTA_BINARY_PACKED] = "DELTA_BINARY_PACKED",
+        [ENC_DELTA_LENGTH_BYTE_ARRAY] = "DELTA_LENGTH_BYTE_ARRAY",
+        [ENC_DELTA_BYTE_ARRAY] = "DELTA_BYTE_ARRAY",
+        [ENC_RLE_DICTIONARY] = "RLE_DICTIONARY",
+        [ENC_BYTE_STREAM_SPLIT] = "BYTE_STREAM_SPLIT",
+    };
+    bool known = encoding >= 0 && (size_t)encoding < sizeof names / sizeof *names;
+    return known && names[encoding] ? names[encoding] : "unknown";
+}

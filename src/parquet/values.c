@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decoding the values of a page, and dictionaries. */
+#include "parquet/values.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "parquet/format.h"
+
+enum { BATCH = 256 }; /* values that pass through a buffer on the stack */
+
+qk_value_type qk__value_type(const qk_parquet_column *column)
+{
+    static const size_t sizes[] = {
+        [QK_PARQUET_BOOLEAN] = 1,
+        [QK_PARQUET_INT32] = 4,
+        [QK_PARQUET_INT64] = 8,
+        [QK_PARQUET_INT96] = 12,
+        [QK_PARQUET_FLOAT] = 4,
+        [QK_PARQUET_DOUBLE] = 8,
+        [QK_PARQUET_BYTE_ARRAY] = sizeof(qk_parquet_bytes),
+        [QK_PARQUET_FIXED_LEN_BYTE_ARRAY] = 0,
+    };
+    qk_value_type type = {column->type, sizes[column->type]};
+    if (column->type == QK_PARQUET_FIXED_LEN_BYTE_ARRAY)
+        type.element = (size_t)column->type_length;
+    return type;
+}
+
+static qk_status too_short(const qk_values *values, qk_error *err)
+{
+    return qk__fail(err, QK_ERR_MALFORMED, "%s values end too soon or are damaged",
+                    qk_parquet_encoding_name(values->encoding));
+}
+
+/* One length-prefixed byte string. */
+static bool take_bytes(const uint8_t **next, const uint8_t *end, qk_parquet_bytes *out)
+{
+    uint32_t size;
+    if ((size_t)(end - *next) < sizeof size)
+        return false;
+    memcpy(&size, *next, sizeof size);
+    if ((size_t)(end - *next) - sizeof size < size)
+        return false;
+    *out = (qk_parquet_bytes){*next + sizeof size, size};
+    *next += sizeof size + size;
+    return true;
+}
+
+/* ---- dictionaries --------------------------------------------------------------- */
+
+static qk_status load_bytes(qk_dictionary *dictionary, const uint8_t *data, size_t size,
+                            size_t num_values, qk_error *err)
+{
+    dictionary->bytes = malloc(size + 1);
+    dictionary->elements = qk__alloc_aligned(num_values, sizeof(qk_parquet_bytes));
+    if (!dictionary->bytes || (!dictionary->elements && num_values > 0))
+        return qk__nomem(err);
+    memcpy(dictionary->bytes, data, size);
+    const uint8_t *next = dictionary->bytes, *end = next + size;
+    for (size_t i = 0; i < num_values; i++) {
+        qk_parquet_bytes bytes;
+        if (!take_bytes(&next, end, &bytes))
+            return qk__fail(err, QK_ERR_MALFORMED, "dictionary ends inside entry %zu", i);
+        memcpy(dictionary->elements + i * sizeof bytes, &bytes, sizeof bytes);
+    }
+    return QK_OK;
+}
+
+qk_status qk__dictionary_load(qk_dictionary *dictionary, qk_value_type type,
+                              const uint8_t *data, size_t size, size_t num_values,
+                              qk_error *err)
+{
+    if (type.type == QK_PARQUET_BOOLEAN)
+        return qk__fail(err, QK_ERR_MALFORMED, "dictionary of booleans");
+    size_t least = type.type == QK_PARQUET_BYTE_ARRAY ? sizeof(uint32_t) : type.element;
+    if (num_values > size / least)
+        return qk__fail(err, QK_ERR_MALFORMED, "dictionary of %zu values in %zu bytes",
+                        num_values, size);
+    qk__dictionary_free(dictionary);
+    dictionary->loaded = true;
+    dictionary->count = (uint32_t)num_values;
+    if (type.type == QK_PARQUET_BYTE_ARRAY)
+        return load_bytes(dictionary, data, size, num_values, err);
+    if (num_values == 0)
+        return QK_OK;
+    dictionary->elements = qk__alloc_aligned(num_values, type.element);
+    if (!dictionary->elements)
+        return qk__nomem(err);
+    memcpy(dictionary->elements, data, num_values * type.element);
+    return QK_OK;
+}
+
+void qk__dictionary_free(qk_dictionary *dictionary)
+{
+    free(dictionary->elements);
+    free(dictionary->bytes);
+    *dictionary = (qk_dictionary){0};
+}
+
+/* ---- dictionary indices ------------------------------------------------------------ */
+
+/* Copies dictionary entries; all indices are in range. */
+static void gather(const uint8_t *elements, size_t element, const uint32_t *index, uint8_t *out,
+                   size_t n)
+{
+    if (element == 4)
+        for (size_t i = 0; i < n; i++)
+            memcpy(out + 4 * i, elements + 4 * (size_t)index[i], 4);
+    else if (element == 8)
+        for (size_t i = 0; i < n; i++)
+            memcpy(out + 8 * i, elements + 8 * (size_t)index[i], 8);
+    else
+        for (size_t i = 0; i < n; i++)
+            memcpy(out + element * i, elements + element * (size_t)index[i], element);
+}
+
+static bool gather_checked(const qk_values *v, const uint32_t *index, uint8_t *out, size_t n)
+{
+    uint32_t largest = 0;
+    for (size_t i = 0; i < n; i++)
+        largest = index[i] > largest ? index[i] : largest;
+    if (largest >= v->dictionary->count)
+        return false;
+    gather(v->dictionary->elements, v->type.element, index, out, n);
+    return true;
+}
+
+static bool lookup_repeated(const qk_values *v, uint8_t *out, size_t n)
+{
+    uint32_t index[BATCH];
+    for (size_t i = 0; i < BATCH && i < n; i++)
+        index[i] = v->rle.value;
+    for (size_t done = 0; done < n; done += BATCH) {
+        size_t take = n - done < BATCH ? n - done : BATCH;
+        if (!gather_checked(v, index, out + done * v->type.element, take))
+            return false;
+    }
+    return true;
+}
+
+/* Looks up the next `n` values of a packed run. The kernels start at a byte border, which is
+ * where every eighth value starts. */
+static bool lookup_packed(const qk_values *v, uint8_t *out, size_t n)
+{
+    uint32_t index[BATCH];
+    size_t done = 0;
+    if (v->rle.index % 8 != 0) {
+        size_t odd = 8 - v->rle.index % 8;
+        done = odd < n ? odd : n;
+        for (size_t i = 0; i < done; i++)
+            index[i] = qk__rle_packed_value(&v->rle, i);
+        if (!gather_checked(v, index, out, done))
+            return false;
+    }
+    const uint8_t *bits = v->rle.bits + (v->rle.index + done) / 8 * v->rle.width;
+    /* The destination need not be aligned for its type in general; for 4-byte elements
+     * every caller passes an array of them. */
+    if (v->type.element == 4 && n > done)
+        return v->kernels->lookup(
+            bits, v->rle.width, (const uint32_t *)(const void *)v->dictionary->elements,
+            v->dictionary->count, (uint32_t *)(void *)(out + 4 * done), n - done);
+    for (; done < n; done += BATCH, bits += (size_t)BATCH / 8 * v->rle.width) {
+        size_t take = n - done < BATCH ? n - done : BATCH;
+        v->kernels->unpack(bits, v->rle.width, index, take);
+        if (!gather_checked(v, index, out + done * v->type.element, take))
+            return false;
+    }
+    return true;
+}
+
+static qk_status read_dictionary(qk_values *v, uint8_t *out, size_t n, qk_error *err)
+{
+    if (n > 0 && v->dictionary->count == 0)
+        return qk__fail(err, QK_ERR_MALFORMED, "values refer to an empty dictionary");
+    for (size_t done = 0; done < n;) {
+        if (!qk__rle_run(&v->rle))
+            return too_short(v, err);
+        size_t take = v->rle.left < n - done ? v->rle.left : n - done;
+        uint8_t *to = out + done * v->type.element;
+        if (!(v->rle.packed ? lookup_packed(v, to, take) : lookup_repeated(v, to, take)))
+            return qk__fail(err, QK_ERR_MALFORMED,
+                            "dictionary index beyond the %u entries of the dictionary",
+                            (unsigned)v->dictionary->count);
+        qk__rle_advance(&v->rle, take);
+        done += take;
+    }
+    return QK_OK;
+}
+
+/* ---- the other encodings ------------------------------------------------------------ */
+
+static qk_status read_plain(qk_values *v, uint8_t *out, size_t n, qk_error *err)
+{
+    if (n > (size_t)(v->end - v->next) / v->type.element)
+        return too_short(v, err);
+    if (n > 0)
+        memcpy(out, v->next, n * v->type.element);
+    v->next += n * v->type.element;
+    return QK_OK;
+}
+
+static qk_status read_plain_bytes(qk_values *v, qk_parquet_bytes *out, size_t n, qk_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!take_bytes(&v->next, v->end, &out[i]))
+            return too_short(v, err);
+    return QK_OK;
+}
+
+static qk_status read_plain_bits(qk_values *v, uint8_t *out, size_t n, qk_error *err)
+{
+    if (n > (size_t)(v->end - v->next) * 8 - v->index)
+        return too_short(v, err);
+    for (size_t i = 0; i < n; i++, v->index++)
+        out[i] = v->next[v->index / 8] >> (v->index % 8) & 1;
+    return QK_OK;
+}
+
+static qk_status read_delta(qk_values *v, uint8_t *out, size_t n, qk_error *err)
+{
+    uint64_t batch[BATCH];
+    for (size_t done = 0; done < n;) {
+        size_t take = n - done < BATCH ? n - done : BATCH;
+        if (qk__delta_read(&v->delta, batch, take) < take)
+            return too_short(v, err);
+        if (v->type.element == 8)
+            memcpy(out + 8 * done, batch, 8 * take);
+        else
+            for (size_t i = 0; i < take; i++)
+                memcpy(out + 4 * (done + i), &batch[i], 4);
+        done += take;
+    }
+    return QK_OK;
+}
+
+static qk_status read_delta_bytes(qk_values *v, qk_parquet_bytes *out, size_t n, qk_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t size;
+        if (qk__delta_read(&v->delta, &size, 1) < 1 || size > (size_t)(v->end - v->next))
+            return too_short(v, err);
+        out[i] = (qk_parquet_bytes){v->next, (size_t)size};
+        v->next += size;
+    }
+    return QK_OK;
+}
+
+static qk_status read_split(qk_values *v, uint8_t *out, size_t n, qk_error *err)
+{
+    if (n > v->stride - v->index)
+        return too_short(v, err);
+    const uint8_t *src = v->next + v->index;
+    size_t element = v->type.element;
+    if (element == 4)
+        v->kernels->join4(src, v->stride, (uint32_t *)(void *)out, n);
+    else if (element == 8)
+        v->kernels->join8(src, v->stride, (uint64_t *)(void *)out, n);
+    else
+        for (size_t i = 0; i < n; i++)
+            for (size_t b = 0; b < element; b++)
+                out[i * element + b] = src[b * v->stride + i];
+    v->index += n;
+    return QK_OK;
+}
+
+qk_status qk__values_read(qk_values *values, void *out, size_t n, qk_error *err)
+{
+    switch (values->encoding) {
+    case ENC_PLAIN:
+        if (values->type.type == QK_PARQUET_BYTE_ARRAY)
+            return read_plain_bytes(values, out, n, err);
+        if (values->type.type == QK_PARQUET_BOOLEAN)
+            return read_plain_bits(values, out, n, err);
+        return read_plain(values, out, n, err);
+    case ENC_RLE:
+        if (qk__rle_read_u8(&values->rle, out, n) < n)
+            return too_short(values, err);
+        return QK_OK;
+    case ENC_RLE_DICTIONARY:
+        return read_dictionary(values, out, n, err);
+    case ENC_DELTA_BINARY_PACKED:
+        return read_delta(values, out, n, err);
+    case ENC_DELTA_LENGTH_BYTE_ARRAY:
+        return read_delta_bytes(values, out, n, err);
+    default:
+        return read_split(values, out, n, err);
+    }
+}
+
+/* ---- starting a page ------------------------------------------------------------------ */
+
+/* Which types each encoding may hold, a bit per type. */
+static bool encoding_fits(int encoding, qk_parquet_type type)
+{
+    const unsigned ints = 1u << QK_PARQUET_INT32 | 1u << QK_PARQUET_INT64;
+    const unsigned floats = 1u << QK_PARQUET_FLOAT | 1u << QK_PARQUET_DOUBLE;
+    const unsigned fixed = 1u << QK_PARQUET_FIXED_LEN_BYTE_ARRAY;
+    const unsigned bytes = 1u << QK_PARQUET_BYTE_ARRAY;
+    const unsigned bits = 1u << QK_PARQUET_BOOLEAN;
+    unsigned types = 0;
+    switch (encoding) {
+    case ENC_PLAIN:
+        types = ints | floats | fixed | bytes | bits;
+        break;
+    case ENC_RLE:
+        types = bits;
+        break;
+    case ENC_RLE_DICTIONARY:
+        types = ints | floats | fixed | bytes;
+        break;
+    case ENC_DELTA_BINARY_PACKED:
+        types = ints;
+        break;
+    case ENC_DELTA_LENGTH_BYTE_ARRAY:
+        types = bytes;
+        break;
+    case ENC_BYTE_STREAM_SPLIT:
+        types = ints | floats | fixed;
+        break;
+    }
+    return types >> type & 1;
+}
+
+static qk_status begin_dictionary(qk_values *v, const uint8_t *data, size_t size, qk_error *err)
+{
+    if (!v->dictionary->loaded)
+        return qk__fail(err, QK_ERR_MALFORMED, "dictionary-encoded page without a dictionary");
+    unsigned width = size > 0 ? data[0] : 0;
+    if (width > 32)
+        return qk__fail(err, QK_ERR_MALFORMED, "dictionary indices of %u bits", width);
+    qk__rle_init(&v->rle, data + (size > 0), size - (size > 0), width);
+    return QK_OK;
+}
+
+static qk_status begin_delta(qk_values *v, const uint8_t *data, size_t size, qk_error *err)
+{
+    if (size > 0 && !qk__delta_init(&v->delta, data, size))
+        return too_short(v, err);
+    return QK_OK;
+}
+
+/* The lengths come first, the bytes follow them. */
+static qk_status begin_delta_bytes(qk_values *v, const uint8_t *data, size_t size,
+                                   qk_error *err)
+{
+    QK_TRY(begin_delta(v, data, size, err));
+    v->next = size > 0 ? qk__delta_end(&v->delta) : data;
+    return v->next ? QK_OK : too_short(v, err);
+}
+
+static qk_status begin_split(qk_values *v, size_t size, qk_error *err)
+{
+    if (size % v->type.element != 0)
+        return qk__fail(err, QK_ERR_MALFORMED,
+                        "%zu bytes of BYTE_STREAM_SPLIT are no whole number of values", size);
+    v->stride = size / v->type.element;
+    return QK_OK;
+}
+
+static qk_status begin_runs(qk_values *v, const uint8_t *data, size_t size, qk_error *err)
+{
+    uint32_t length = 0;
+    if (size >= sizeof length)
+        memcpy(&length, data, sizeof length);
+    if (size > 0 && (size < sizeof length || length > size - sizeof length))
+        return too_short(v, err);
+    qk__rle_init(&v->rle, size > 0 ? data + sizeof length : data, length, 1);
+    return QK_OK;
+}
+
+qk_status qk__values_begin(qk_values *values, qk_value_type type, int encoding,
+                           const qk_parquet_kernels *kernels, const qk_dictionary *dictionary,
+                           const uint8_t *data, size_t size, qk_error *err)
+{
+    static const char *const type_names[] = {
+        "BOOLEAN", "INT32",  "INT64",      "INT96",
+        "FLOAT",   "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"};
+    if (encoding == ENC_PLAIN_DICTIONARY) /* its old name */
+        encoding = ENC_RLE_DICTIONARY;
+    if (!encoding_fits(encoding, type.type))
+        return qk__fail(err, QK_ERR_UNSUPPORTED, "encoding %s (%d) of type %s is not supported",
+                        qk_parquet_encoding_name(encoding), encoding, type_names[type.type]);
+    values->type = type;
+    values->encoding = encoding;
+    values->kernels = kernels;
+    values->dictionary = dictionary;
+    values->next = data;
+    values->end = data + size;
+    values->index = values->stride = 0;
+    values->delta.left = values->delta.total = 0;
+    switch (encoding) {
+    case ENC_RLE:
+        return begin_runs(values, data, size, err);
+    case ENC_RLE_DICTIONARY:
+        return begin_dictionary(values, data, size, err);
+    case ENC_DELTA_BINARY_PACKED:
+        return begin_delta(values, data, size, err);
+    case ENC_DELTA_LENGTH_BYTE_ARRAY:
+        return begin_delta_bytes(values, data, size, err);
+    case ENC_BYTE_STREAM_SPLIT:
+        return begin_split(values, size, err);
+    default:
+        return QK_OK;
+    }
+}
