@@ -89,7 +89,7 @@ void qk_parquet_cursor_close(qk_parquet_cursor **cursor)
     if (!c)
         return;
     qk__pages_free(&c->pages);
-    qk__dictionary_free(&c->dictionary);
+    qk__value_dictionary_free(&c->dictionary);
     qk__buffer_free(&c->scratch);
     free(c);
     *cursor = NULL;
@@ -175,8 +175,8 @@ static qk_status load_dictionary(qk_parquet_cursor *c, qk_error *err)
     if (header->encoding != ENC_PLAIN && header->encoding != ENC_PLAIN_DICTIONARY)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "dictionary with encoding %s",
                         qk_parquet_encoding_name(header->encoding));
-    return qk__dictionary_load(&c->dictionary, c->type, c->page.data, c->page.size,
-                               (size_t)header->num_values, err);
+    return qk__value_dictionary_load(&c->dictionary, c->type, c->page.data, c->page.size,
+                                     (size_t)header->num_values, err);
 }
 
 static qk_status begin_page(qk_parquet_cursor *c, qk_error *err)
@@ -210,7 +210,7 @@ static qk_status next_page(qk_parquet_cursor *c, qk_error *err)
 static void start_group(qk_parquet_cursor *c)
 {
     const qk_chunk *chunk = &c->file->metadata.groups[c->group].chunks[c->column];
-    qk__dictionary_free(&c->dictionary);
+    qk__value_dictionary_free(&c->dictionary);
     qk__pages_start(&c->pages, c->file->fd, chunk->codec, chunk->offset,
                     chunk->offset + chunk->compressed_bytes);
     c->slots_beyond = chunk->num_values;

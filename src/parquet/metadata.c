@@ -17,62 +17,62 @@ enum {
     MIN_GROUP_BYTES = 3, /* a column list */
 };
 
-static void parse_integer_type(qk_thrift *t, qk_schema_node *node)
+static void parse_integer_type(qk_thrift_reader *t, qk_schema_node *node)
 {
     qk_thrift_field field = {0};
-    while (qk__thrift_next(t, &field)) {
+    while (qk__thrift_read_field(t, &field)) {
         if (field.id == 2)
-            node->logical_unsigned = !qk__thrift_bool(t, &field);
+            node->logical_unsigned = !qk__thrift_read_bool(t, &field);
         else
             qk__thrift_skip(t, &field);
     }
 }
 
-static void parse_logical_type(qk_thrift *t, qk_schema_node *node)
+static void parse_logical_type(qk_thrift_reader *t, qk_schema_node *node)
 {
     qk_thrift_field field = {0};
-    while (qk__thrift_next(t, &field)) {
+    while (qk__thrift_read_field(t, &field)) {
         node->logical = field.id;
-        if (field.id == LOGICAL_INTEGER && qk__thrift_struct(t, &field))
+        if (field.id == LOGICAL_INTEGER && qk__thrift_read_struct(t, &field))
             parse_integer_type(t, node);
         else
             qk__thrift_skip(t, &field);
     }
 }
 
-static void parse_node(qk_thrift *t, qk_schema_node *node)
+static void parse_node(qk_thrift_reader *t, qk_schema_node *node)
 {
     *node = (qk_schema_node){.type = -1, .repetition = -1, .converted = -1};
     qk_thrift_field field = {0};
-    while (qk__thrift_next(t, &field)) {
+    while (qk__thrift_read_field(t, &field)) {
         switch (field.id) {
         case 1:
-            node->type = qk__thrift_i32(t, &field);
+            node->type = qk__thrift_read_i32(t, &field);
             if (node->type < 0)
                 qk__thrift_fault(t, "negative physical type");
             break;
         case 2:
-            node->type_length = qk__thrift_i32(t, &field);
+            node->type_length = qk__thrift_read_i32(t, &field);
             break;
         case 3:
-            node->repetition = qk__thrift_i32(t, &field);
+            node->repetition = qk__thrift_read_i32(t, &field);
             break;
         case 4: {
-            qk_thrift_bytes name = qk__thrift_binary(t, &field);
+            qk_thrift_bytes name = qk__thrift_read_binary(t, &field);
             node->name = name.data;
             node->name_size = name.size;
             break;
         }
         case 5:
-            node->num_children = qk__thrift_i32(t, &field);
+            node->num_children = qk__thrift_read_i32(t, &field);
             if (node->num_children < 0)
                 qk__thrift_fault(t, "negative number of children in the schema");
             break;
         case 6:
-            node->converted = qk__thrift_i32(t, &field);
+            node->converted = qk__thrift_read_i32(t, &field);
             break;
         case 10:
-            if (qk__thrift_struct(t, &field))
+            if (qk__thrift_read_struct(t, &field))
                 parse_logical_type(t, node);
             break;
         default:
@@ -81,12 +81,12 @@ static void parse_node(qk_thrift *t, qk_schema_node *node)
     }
 }
 
-static qk_status parse_schema(qk_metadata *m, qk_thrift *t, const qk_thrift_field *field,
+static qk_status parse_schema(qk_metadata *m, qk_thrift_reader *t, const qk_thrift_field *field,
                               qk_error *err)
 {
     if (m->leaves)
         return qk__fail(err, QK_ERR_MALFORMED, "footer has two schemas");
-    size_t count = qk__thrift_list(t, field, THRIFT_STRUCT, MIN_NODE_BYTES);
+    size_t count = qk__thrift_read_list(t, field, THRIFT_STRUCT, MIN_NODE_BYTES);
     if (t->fault || count == 0)
         return t->fault ? QK_OK : qk__fail(err, QK_ERR_MALFORMED, "footer has no schema");
     qk_schema_node *nodes = qk__calloc(count, sizeof *nodes);
@@ -117,23 +117,23 @@ static bool parse_bound(qk_thrift_bytes bytes, int type, int64_t *value)
     return false;
 }
 
-static void parse_statistics(qk_thrift *t, qk_chunk *chunk)
+static void parse_statistics(qk_thrift_reader *t, qk_chunk *chunk)
 {
     /* Old writers put signed bounds in fields 1 and 2; for integers they mean the same. */
     qk_thrift_bytes min = {0}, max = {0};
     qk_thrift_field field = {0};
-    while (qk__thrift_next(t, &field)) {
+    while (qk__thrift_read_field(t, &field)) {
         switch (field.id) {
         case 1:
         case 5:
-            max = qk__thrift_binary(t, &field);
+            max = qk__thrift_read_binary(t, &field);
             break;
         case 2:
         case 6:
-            min = qk__thrift_binary(t, &field);
+            min = qk__thrift_read_binary(t, &field);
             break;
         case 3:
-            chunk->null_count = qk__thrift_i64(t, &field);
+            chunk->null_count = qk__thrift_read_i64(t, &field);
             break;
         default:
             qk__thrift_skip(t, &field);
@@ -143,52 +143,52 @@ static void parse_statistics(qk_thrift *t, qk_chunk *chunk)
                        parse_bound(max, chunk->type, &chunk->max);
 }
 
-static void parse_encodings(qk_thrift *t, const qk_thrift_field *field, qk_chunk *chunk)
+static void parse_encodings(qk_thrift_reader *t, const qk_thrift_field *field, qk_chunk *chunk)
 {
-    size_t count = qk__thrift_list(t, field, THRIFT_I32, 1);
+    size_t count = qk__thrift_read_list(t, field, THRIFT_I32, 1);
     for (size_t i = 0; i < count; i++) {
-        int32_t encoding = qk__thrift_element_i32(t);
+        int32_t encoding = qk__thrift_read_element(t);
         if (encoding >= 0 && encoding < 32)
             chunk->encodings |= UINT32_C(1) << encoding;
     }
 }
 
-static void parse_chunk_metadata(qk_thrift *t, qk_chunk *chunk)
+static void parse_chunk_metadata(qk_thrift_reader *t, qk_chunk *chunk)
 {
     int64_t data = -1, dictionary = -1;
     unsigned seen = 0;
     chunk->has_metadata = true;
     qk_thrift_field field = {0};
-    while (qk__thrift_next(t, &field)) {
+    while (qk__thrift_read_field(t, &field)) {
         if (field.id > 0 && field.id < 32)
             seen |= 1u << field.id;
         switch (field.id) {
         case 1:
-            chunk->type = qk__thrift_i32(t, &field);
+            chunk->type = qk__thrift_read_i32(t, &field);
             break;
         case 2:
             parse_encodings(t, &field, chunk);
             break;
         case 4:
-            chunk->codec = qk__thrift_i32(t, &field);
+            chunk->codec = qk__thrift_read_i32(t, &field);
             break;
         case 5:
-            chunk->num_values = qk__thrift_i64(t, &field);
+            chunk->num_values = qk__thrift_read_i64(t, &field);
             break;
         case 6:
-            chunk->uncompressed_bytes = qk__thrift_i64(t, &field);
+            chunk->uncompressed_bytes = qk__thrift_read_i64(t, &field);
             break;
         case 7:
-            chunk->compressed_bytes = qk__thrift_i64(t, &field);
+            chunk->compressed_bytes = qk__thrift_read_i64(t, &field);
             break;
         case 9:
-            data = qk__thrift_i64(t, &field);
+            data = qk__thrift_read_i64(t, &field);
             break;
         case 11:
-            dictionary = qk__thrift_i64(t, &field);
+            dictionary = qk__thrift_read_i64(t, &field);
             break;
         case 12:
-            if (qk__thrift_struct(t, &field))
+            if (qk__thrift_read_struct(t, &field))
                 parse_statistics(t, chunk);
             break;
         default:
@@ -204,17 +204,17 @@ static void parse_chunk_metadata(qk_thrift *t, qk_chunk *chunk)
     chunk->offset = dictionary > 0 && dictionary < data ? dictionary : data;
 }
 
-static void parse_chunk(qk_thrift *t, qk_chunk *chunk)
+static void parse_chunk(qk_thrift_reader *t, qk_chunk *chunk)
 {
     *chunk = (qk_chunk){.null_count = -1};
     qk_thrift_field field = {0};
-    while (qk__thrift_next(t, &field)) {
+    while (qk__thrift_read_field(t, &field)) {
         switch (field.id) {
         case 1:
-            chunk->elsewhere = qk__thrift_binary(t, &field).size > 0;
+            chunk->elsewhere = qk__thrift_read_binary(t, &field).size > 0;
             break;
         case 3:
-            if (qk__thrift_struct(t, &field))
+            if (qk__thrift_read_struct(t, &field))
                 parse_chunk_metadata(t, chunk);
             break;
         case 8:
@@ -228,14 +228,14 @@ static void parse_chunk(qk_thrift *t, qk_chunk *chunk)
     }
 }
 
-static qk_status parse_group(const qk_metadata *m, qk_thrift *t, qk_row_group *group,
+static qk_status parse_group(const qk_metadata *m, qk_thrift_reader *t, qk_row_group *group,
                              qk_error *err)
 {
     group->num_rows = -1;
     qk_thrift_field field = {0};
-    while (qk__thrift_next(t, &field)) {
+    while (qk__thrift_read_field(t, &field)) {
         if (field.id == 1) {
-            size_t count = qk__thrift_list(t, &field, THRIFT_STRUCT, MIN_CHUNK_BYTES);
+            size_t count = qk__thrift_read_list(t, &field, THRIFT_STRUCT, MIN_CHUNK_BYTES);
             if (t->fault)
                 break;
             if (count != m->num_leaves || group->chunks)
@@ -248,7 +248,7 @@ static qk_status parse_group(const qk_metadata *m, qk_thrift *t, qk_row_group *g
             for (size_t i = 0; i < count; i++)
                 parse_chunk(t, &group->chunks[i]);
         } else if (field.id == 3) {
-            group->num_rows = qk__thrift_i64(t, &field);
+            group->num_rows = qk__thrift_read_i64(t, &field);
         } else {
             qk__thrift_skip(t, &field);
         }
@@ -258,12 +258,12 @@ static qk_status parse_group(const qk_metadata *m, qk_thrift *t, qk_row_group *g
     return QK_OK;
 }
 
-static qk_status parse_groups(qk_metadata *m, qk_thrift *t, const qk_thrift_field *field,
+static qk_status parse_groups(qk_metadata *m, qk_thrift_reader *t, const qk_thrift_field *field,
                               qk_error *err)
 {
     if (m->groups || !m->leaves)
         return qk__fail(err, QK_ERR_MALFORMED, "footer is out of order");
-    size_t count = qk__thrift_list(t, field, THRIFT_STRUCT, MIN_GROUP_BYTES);
+    size_t count = qk__thrift_read_list(t, field, THRIFT_STRUCT, MIN_GROUP_BYTES);
     if (t->fault || count == 0)
         return QK_OK;
     m->groups = qk__calloc(count, sizeof *m->groups);
@@ -290,23 +290,23 @@ static qk_status parse_created_by(qk_metadata *m, qk_thrift_bytes text, qk_error
     return QK_OK;
 }
 
-static qk_status parse_file(qk_metadata *m, qk_thrift *t, qk_error *err)
+static qk_status parse_file(qk_metadata *m, qk_thrift_reader *t, qk_error *err)
 {
     m->num_rows = -1;
     qk_thrift_field field = {0};
-    while (qk__thrift_next(t, &field)) {
+    while (qk__thrift_read_field(t, &field)) {
         switch (field.id) {
         case 2:
             QK_TRY(parse_schema(m, t, &field, err));
             break;
         case 3:
-            m->num_rows = qk__thrift_i64(t, &field);
+            m->num_rows = qk__thrift_read_i64(t, &field);
             break;
         case 4:
             QK_TRY(parse_groups(m, t, &field, err));
             break;
         case 6:
-            QK_TRY(parse_created_by(m, qk__thrift_binary(t, &field), err));
+            QK_TRY(parse_created_by(m, qk__thrift_read_binary(t, &field), err));
             break;
         default:
             qk__thrift_skip(t, &field);
@@ -325,7 +325,7 @@ qk_status qk__metadata_parse(qk_metadata *metadata, const uint8_t *data, size_t 
                              qk_error *err)
 {
     *metadata = (qk_metadata){0};
-    qk_thrift t;
+    qk_thrift_reader t;
     qk__thrift_init(&t, data, size);
     qk_status status = parse_file(metadata, &t, err);
     if (status != QK_OK)

@@ -6,22 +6,22 @@
 #include "parquet/format.h"
 #include "parquet/thrift_read.h"
 
-static void parse_data_page(qk_thrift *t, qk_page_header *header)
+static void parse_data_page(qk_thrift_reader *t, qk_page_header *header)
 {
     qk_thrift_field field = {0};
-    while (qk__thrift_next(t, &field)) {
+    while (qk__thrift_read_field(t, &field)) {
         switch (field.id) {
         case 1:
-            header->num_values = qk__thrift_i32(t, &field);
+            header->num_values = qk__thrift_read_i32(t, &field);
             break;
         case 2:
-            header->encoding = qk__thrift_i32(t, &field);
+            header->encoding = qk__thrift_read_i32(t, &field);
             break;
         case 3:
-            header->definition_encoding = qk__thrift_i32(t, &field);
+            header->definition_encoding = qk__thrift_read_i32(t, &field);
             break;
         case 4:
-            header->repetition_encoding = qk__thrift_i32(t, &field);
+            header->repetition_encoding = qk__thrift_read_i32(t, &field);
             break;
         default:
             qk__thrift_skip(t, &field);
@@ -29,25 +29,25 @@ static void parse_data_page(qk_thrift *t, qk_page_header *header)
     }
 }
 
-static void parse_data_page_v2(qk_thrift *t, qk_page_header *header)
+static void parse_data_page_v2(qk_thrift_reader *t, qk_page_header *header)
 {
     qk_thrift_field field = {0};
-    while (qk__thrift_next(t, &field)) {
+    while (qk__thrift_read_field(t, &field)) {
         switch (field.id) {
         case 1:
-            header->num_values = qk__thrift_i32(t, &field);
+            header->num_values = qk__thrift_read_i32(t, &field);
             break;
         case 4:
-            header->encoding = qk__thrift_i32(t, &field);
+            header->encoding = qk__thrift_read_i32(t, &field);
             break;
         case 5:
-            header->definition_bytes = qk__thrift_i32(t, &field);
+            header->definition_bytes = qk__thrift_read_i32(t, &field);
             break;
         case 6:
-            header->repetition_bytes = qk__thrift_i32(t, &field);
+            header->repetition_bytes = qk__thrift_read_i32(t, &field);
             break;
         case 7:
-            header->is_compressed = qk__thrift_bool(t, &field);
+            header->is_compressed = qk__thrift_read_bool(t, &field);
             break;
         default:
             qk__thrift_skip(t, &field);
@@ -55,25 +55,26 @@ static void parse_data_page_v2(qk_thrift *t, qk_page_header *header)
     }
 }
 
-static void parse_dictionary_page(qk_thrift *t, qk_page_header *header)
+static void parse_dictionary_page(qk_thrift_reader *t, qk_page_header *header)
 {
     qk_thrift_field field = {0};
-    while (qk__thrift_next(t, &field)) {
+    while (qk__thrift_read_field(t, &field)) {
         if (field.id == 1)
-            header->num_values = qk__thrift_i32(t, &field);
+            header->num_values = qk__thrift_read_i32(t, &field);
         else if (field.id == 2)
-            header->encoding = qk__thrift_i32(t, &field);
+            header->encoding = qk__thrift_read_i32(t, &field);
         else
             qk__thrift_skip(t, &field);
     }
 }
 
-static void parse_details(qk_thrift *t, const qk_thrift_field *field, qk_page_header *header)
+static void parse_details(qk_thrift_reader *t, const qk_thrift_field *field,
+                          qk_page_header *header)
 {
     static const int type_of_field[] = {
         [5] = PAGE_DATA, [7] = PAGE_DICTIONARY, [8] = PAGE_DATA_V2};
     /* The type is written first; details of another type than the page's are not its own. */
-    if (!qk__thrift_struct(t, field))
+    if (!qk__thrift_read_struct(t, field))
         return;
     qk_page_header other = *header;
     if (type_of_field[field->id] == header->type) {
@@ -89,7 +90,7 @@ static void parse_details(qk_thrift *t, const qk_thrift_field *field, qk_page_he
         parse_data_page_v2(t, header);
 }
 
-static void parse_header(qk_thrift *t, qk_page_header *header)
+static void parse_header(qk_thrift_reader *t, qk_page_header *header)
 {
     *header = (qk_page_header){.type = -1,
                                .compressed_bytes = -1,
@@ -100,19 +101,19 @@ static void parse_header(qk_thrift *t, qk_page_header *header)
                                .repetition_encoding = ENC_RLE,
                                .is_compressed = true};
     qk_thrift_field field = {0};
-    while (qk__thrift_next(t, &field)) {
+    while (qk__thrift_read_field(t, &field)) {
         switch (field.id) {
         case 1:
-            header->type = qk__thrift_i32(t, &field);
+            header->type = qk__thrift_read_i32(t, &field);
             break;
         case 2:
-            header->uncompressed_bytes = qk__thrift_i32(t, &field);
+            header->uncompressed_bytes = qk__thrift_read_i32(t, &field);
             break;
         case 3:
-            header->compressed_bytes = qk__thrift_i32(t, &field);
+            header->compressed_bytes = qk__thrift_read_i32(t, &field);
             break;
         case 4:
-            header->crc = (uint32_t)qk__thrift_i32(t, &field);
+            header->crc = (uint32_t)qk__thrift_read_i32(t, &field);
             header->has_crc = true;
             break;
         case 5:
@@ -129,7 +130,7 @@ static void parse_header(qk_thrift *t, qk_page_header *header)
 qk_status qk__page_header_parse(qk_page_header *header, const uint8_t *data, size_t size,
                                 size_t *used, bool *truncated, qk_error *err)
 {
-    qk_thrift t;
+    qk_thrift_reader t;
     qk__thrift_init(&t, data, size);
     parse_header(&t, header);
     *truncated = t.truncated;

@@ -44,7 +44,7 @@ struct qk_parquet_cursor {
     size_t slots; /* left in the current page */
     qk_rle definition, repetition;
     qk_values values;
-    qk_dictionary dictionary;
+    qk_value_dictionary dictionary;
     qk_buffer scratch; /* FIXED_LEN_BYTE_ARRAY values given out */
 };
 

@@ -6,9 +6,9 @@
  * `fault` once, at its end:
  *
  *     qk_thrift_field field = {0};
- *     while (qk__thrift_next(t, &field))
+ *     while (qk__thrift_read_field(t, &field))
  *         if (field.id == 1)
- *             num_rows = qk__thrift_i64(t, &field);
+ *             num_rows = qk__thrift_read_i64(t, &field);
  *         else
  *             qk__thrift_skip(t, &field);
  */
@@ -35,11 +35,11 @@ enum thrift_type {
     THRIFT_STRUCT = 12,
 };
 
-typedef struct qk_thrift {
+typedef struct qk_thrift_reader {
     const uint8_t *next, *end;
     const char *fault; /* NULL while all is well */
     bool truncated;    /* the fault is that the bytes ended: more of them may help */
-} qk_thrift;
+} qk_thrift_reader;
 
 /* Start each struct with a zeroed field: ids are coded relative to the one before. */
 typedef struct qk_thrift_field {
@@ -52,31 +52,31 @@ typedef struct qk_thrift_bytes {
     size_t size;
 } qk_thrift_bytes;
 
-void qk__thrift_init(qk_thrift *t, const uint8_t *data, size_t size);
+void qk__thrift_init(qk_thrift_reader *t, const uint8_t *data, size_t size);
 
 /* Records a fault found by the caller; the first one stays. */
-void qk__thrift_fault(qk_thrift *t, const char *fault);
+void qk__thrift_fault(qk_thrift_reader *t, const char *fault);
 
 /* Moves to the next field of a struct; false at its end and after a fault. */
-bool qk__thrift_next(qk_thrift *t, qk_thrift_field *field);
+bool qk__thrift_read_field(qk_thrift_reader *t, qk_thrift_field *field);
 
 /* Value of the field just met. Another type, or for i32 a value out of range, is a fault. */
-bool qk__thrift_bool(qk_thrift *t, const qk_thrift_field *field);
-int32_t qk__thrift_i32(qk_thrift *t, const qk_thrift_field *field);
-int64_t qk__thrift_i64(qk_thrift *t, const qk_thrift_field *field);
-qk_thrift_bytes qk__thrift_binary(qk_thrift *t, const qk_thrift_field *field);
+bool qk__thrift_read_bool(qk_thrift_reader *t, const qk_thrift_field *field);
+int32_t qk__thrift_read_i32(qk_thrift_reader *t, const qk_thrift_field *field);
+int64_t qk__thrift_read_i64(qk_thrift_reader *t, const qk_thrift_field *field);
+qk_thrift_bytes qk__thrift_read_binary(qk_thrift_reader *t, const qk_thrift_field *field);
 
 /* True if the field is a struct: its fields come next, with a field of their own. */
-bool qk__thrift_struct(qk_thrift *t, const qk_thrift_field *field);
+bool qk__thrift_read_struct(qk_thrift_reader *t, const qk_thrift_field *field);
 
 /* Number of elements of a list of the given type. A count that could not fit the bytes left,
  * at min_bytes an element, is a fault, so it may be used to size an allocation. Elements
- * follow: structs as after qk__thrift_struct, i32 with qk__thrift_element_i32. */
-size_t qk__thrift_list(qk_thrift *t, const qk_thrift_field *field, uint8_t type,
-                       size_t min_bytes);
-int32_t qk__thrift_element_i32(qk_thrift *t);
+ * follow: structs as after qk__thrift_read_struct, i32 with qk__thrift_read_element. */
+size_t qk__thrift_read_list(qk_thrift_reader *t, const qk_thrift_field *field, uint8_t type,
+                            size_t min_bytes);
+int32_t qk__thrift_read_element(qk_thrift_reader *t);
 
 /* Passes over the value of a field of any type. */
-void qk__thrift_skip(qk_thrift *t, const qk_thrift_field *field);
+void qk__thrift_skip(qk_thrift_reader *t, const qk_thrift_field *field);
 
 #endif

@@ -51,7 +51,7 @@ static bool take_bytes(const uint8_t **next, const uint8_t *end, qk_parquet_byte
 
 /* ---- dictionaries --------------------------------------------------------------- */
 
-static qk_status load_bytes(qk_dictionary *dictionary, const uint8_t *data, size_t size,
+static qk_status load_bytes(qk_value_dictionary *dictionary, const uint8_t *data, size_t size,
                             size_t num_values, qk_error *err)
 {
     dictionary->bytes = malloc(size + 1);
@@ -69,9 +69,9 @@ static qk_status load_bytes(qk_dictionary *dictionary, const uint8_t *data, size
     return QK_OK;
 }
 
-qk_status qk__dictionary_load(qk_dictionary *dictionary, qk_value_type type,
-                              const uint8_t *data, size_t size, size_t num_values,
-                              qk_error *err)
+qk_status qk__value_dictionary_load(qk_value_dictionary *dictionary, qk_value_type type,
+                                    const uint8_t *data, size_t size, size_t num_values,
+                                    qk_error *err)
 {
     if (type.type == QK_PARQUET_BOOLEAN)
         return qk__fail(err, QK_ERR_MALFORMED, "dictionary of booleans");
@@ -79,7 +79,7 @@ qk_status qk__dictionary_load(qk_dictionary *dictionary, qk_value_type type,
     if (num_values > size / least)
         return qk__fail(err, QK_ERR_MALFORMED, "dictionary of %zu values in %zu bytes",
                         num_values, size);
-    qk__dictionary_free(dictionary);
+    qk__value_dictionary_free(dictionary);
     dictionary->loaded = true;
     dictionary->count = (uint32_t)num_values;
     if (type.type == QK_PARQUET_BYTE_ARRAY)
@@ -93,11 +93,11 @@ qk_status qk__dictionary_load(qk_dictionary *dictionary, qk_value_type type,
     return QK_OK;
 }
 
-void qk__dictionary_free(qk_dictionary *dictionary)
+void qk__value_dictionary_free(qk_value_dictionary *dictionary)
 {
     free(dictionary->elements);
     free(dictionary->bytes);
-    *dictionary = (qk_dictionary){0};
+    *dictionary = (qk_value_dictionary){0};
 }
 
 /* ---- dictionary indices ------------------------------------------------------------ */
@@ -372,8 +372,9 @@ static qk_status begin_runs(qk_values *v, const uint8_t *data, size_t size, qk_e
 }
 
 qk_status qk__values_begin(qk_values *values, qk_value_type type, int encoding,
-                           const qk_parquet_kernels *kernels, const qk_dictionary *dictionary,
-                           const uint8_t *data, size_t size, qk_error *err)
+                           const qk_parquet_kernels *kernels,
+                           const qk_value_dictionary *dictionary, const uint8_t *data,
+                           size_t size, qk_error *err)
 {
     static const char *const type_names[] = {
         "BOOLEAN", "INT32",  "INT64",      "INT96",

@@ -21,25 +21,26 @@ typedef struct qk_value_type {
 
 qk_value_type qk__value_type(const qk_parquet_column *column);
 
-typedef struct qk_dictionary {
+typedef struct qk_value_dictionary {
     bool loaded;
     uint32_t count;
     uint8_t *elements; /* count elements, aligned to 64 bytes */
     uint8_t *bytes;    /* what BYTE_ARRAY elements point into */
-} qk_dictionary;
+} qk_value_dictionary;
 
 /* Takes the dictionary from the bytes of a dictionary page, which it copies. */
-QK_MUST_CHECK qk_status qk__dictionary_load(qk_dictionary *dictionary, qk_value_type type,
-                                            const uint8_t *data, size_t size, size_t num_values,
-                                            qk_error *err);
-void qk__dictionary_free(qk_dictionary *dictionary);
+QK_MUST_CHECK qk_status qk__value_dictionary_load(qk_value_dictionary *dictionary,
+                                                  qk_value_type type, const uint8_t *data,
+                                                  size_t size, size_t num_values,
+                                                  qk_error *err);
+void qk__value_dictionary_free(qk_value_dictionary *dictionary);
 
 /* The values of one page; reads straight from the page's bytes, which must stay. */
 typedef struct qk_values {
     qk_value_type type;
     int encoding;
     const qk_parquet_kernels *kernels;
-    const qk_dictionary *dictionary;
+    const qk_value_dictionary *dictionary;
     const uint8_t *next, *end; /* PLAIN; the bytes of DELTA_LENGTH_BYTE_ARRAY */
     size_t index;              /* next bit or stream element */
     size_t stride;             /* elements of a byte-split stream */
@@ -50,8 +51,8 @@ typedef struct qk_values {
 /* Encodings outside the subset are QK_ERR_UNSUPPORTED. */
 QK_MUST_CHECK qk_status qk__values_begin(qk_values *values, qk_value_type type, int encoding,
                                          const qk_parquet_kernels *kernels,
-                                         const qk_dictionary *dictionary, const uint8_t *data,
-                                         size_t size, qk_error *err);
+                                         const qk_value_dictionary *dictionary,
+                                         const uint8_t *data, size_t size, qk_error *err);
 
 /* Decodes exactly n values. */
 QK_MUST_CHECK qk_status qk__values_read(qk_values *values, void *out, size_t n, qk_error *err);
