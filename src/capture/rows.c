@@ -89,7 +89,7 @@ static const char *type_name(const qk_parquet_column *column)
 static qk_status fail_type(const qk_rows *rows, int c, const qk_parquet_column *column,
                            const char *expected, qk_error *err)
 {
-    return qk__fail(err, QK_ERR_INCONSISTENT, "%s: column %s: expected %s, found %s%s",
+    return qk__fail(err, QK_ERR_INCONSISTENT, "%s: column '%s': expected %s, found %s%s",
                     file_name(rows), COLUMNS[c].name, expected,
                     column->max_repetition > 0 ? "a list of " : "", type_name(column));
 }
@@ -107,7 +107,7 @@ static qk_status check_vector(const qk_rows *rows, const qk_parquet_column *colu
         leaves += strncmp(qk_parquet_column_at(rows->file, i)->path, "vector.", 7) == 0;
     if (leaves > 1)
         return qk__fail(err, QK_ERR_INCONSISTENT,
-                        "%s: column vector: expected a list of numbers, found a structure of "
+                        "%s: column 'vector': expected a list of numbers, found a structure of "
                         "%d columns",
                         file_name(rows), leaves);
     return QK_OK;
@@ -120,7 +120,7 @@ static qk_status find_column(const qk_rows *rows, int c, int *index, qk_error *e
     if (!wanted(rows, c) || (*index < 0 && c == WINDOW))
         return QK_OK;
     if (*index < 0)
-        return qk__fail(err, QK_ERR_INCONSISTENT, "%s: no column %s", file_name(rows),
+        return qk__fail(err, QK_ERR_INCONSISTENT, "%s: no column '%s'", file_name(rows),
                         COLUMNS[c].name);
     const qk_parquet_column *column = qk_parquet_column_at(rows->file, *index);
     if (c == VECTOR)
@@ -137,28 +137,21 @@ static qk_status find_column(const qk_rows *rows, int c, int *index, qk_error *e
 
 /* ---- moving from shard to shard ---------------------------------------------- */
 
-/* Adds what the reader below cannot know; its messages do not name the file. */
-static qk_status in_column(const qk_rows *rows, int c, qk_status status, qk_error *err)
-{
-    if (status != QK_OK)
-        qk__context(err, status, "%s: column %s", file_name(rows), COLUMNS[c].name);
-    return status;
-}
-
 /* The dimension is that of the first row found; all other rows must have it. */
 static qk_status check_width(qk_rows *rows, qk_error *err)
 {
     size_t width;
-    qk_status status = qk_parquet_next_width(rows->cursors[VECTOR], &width, err);
-    QK_TRY(in_column(rows, VECTOR, status, err));
+    QK_TRY(qk_parquet_next_width(rows->cursors[VECTOR], &width, err));
     if (width == 0 || width > MAX_DIM)
-        return qk__fail(err, QK_ERR_INCONSISTENT,
-                        "%s: column vector: the first vector has %zu values, expected 1 to %d",
-                        file_name(rows), width, MAX_DIM);
+        return qk__fail(
+            err, QK_ERR_INCONSISTENT,
+            "%s: column 'vector': the first vector has %zu values, expected 1 to %d",
+            file_name(rows), width, MAX_DIM);
     if (rows->dim != 0 && width != rows->dim)
-        return qk__fail(err, QK_ERR_INCONSISTENT,
-                        "%s: column vector: %zu values a row, but %zu in the shards before it",
-                        file_name(rows), width, rows->dim);
+        return qk__fail(
+            err, QK_ERR_INCONSISTENT,
+            "%s: column 'vector': %zu values a row, but %zu in the shards before it",
+            file_name(rows), width, rows->dim);
     rows->dim = width;
     return QK_OK;
 }
@@ -175,10 +168,8 @@ static qk_status open_shard(qk_rows *rows, size_t shard, bool start, qk_error *e
         QK_TRY(find_column(rows, c, &index, err));
         if (c == VECTOR && index >= 0)
             rows->wide |= qk_parquet_column_at(rows->file, index)->type == QK_PARQUET_DOUBLE;
-        if (!start || index < 0)
-            continue;
-        qk_status status = qk_parquet_cursor_open(&rows->cursors[c], rows->file, index, err);
-        QK_TRY(in_column(rows, c, status, err));
+        if (start && index >= 0)
+            QK_TRY(qk_parquet_cursor_open(&rows->cursors[c], rows->file, index, err));
     }
     if (rows->cursors[VECTOR] && rows->shard_left > 0)
         QK_TRY(check_width(rows, err));
@@ -290,10 +281,10 @@ static qk_status read_column(qk_rows *rows, int c, size_t at, size_t count, qk_e
     else
         status = qk_parquet_read_i64(cursor, rows->ints[c] + at,
                                      c == WINDOW ? rows->valid : NULL, count, &got, err);
-    QK_TRY(in_column(rows, c, status, err));
+    QK_TRY(status);
     if (got < count)
         return qk__fail(err, QK_ERR_INCONSISTENT,
-                        "%s: column %s ends %zu rows before the %lld of the file",
+                        "%s: column '%s' ends %zu rows before the %lld of the file",
                         file_name(rows), COLUMNS[c].name, count - got,
                         (long long)qk_parquet_num_rows(rows->file));
     return QK_OK;
@@ -320,15 +311,13 @@ static qk_status check_ends(qk_rows *rows, qk_error *err)
         int64_t value;
         uint8_t valid;
         size_t more = 0;
-        qk_status status;
         if (c == VECTOR)
-            status = qk_parquet_next_width(rows->cursors[c], &more, err);
+            QK_TRY(qk_parquet_next_width(rows->cursors[c], &more, err));
         else
-            status = qk_parquet_read_i64(rows->cursors[c], &value, &valid, 1, &more, err);
-        QK_TRY(in_column(rows, c, status, err));
+            QK_TRY(qk_parquet_read_i64(rows->cursors[c], &value, &valid, 1, &more, err));
         if (more > 0)
             return qk__fail(err, QK_ERR_INCONSISTENT,
-                            "%s: column %s has more rows than the %lld of the file",
+                            "%s: column '%s' has more rows than the %lld of the file",
                             file_name(rows), COLUMNS[c].name,
                             (long long)qk_parquet_num_rows(rows->file));
     }

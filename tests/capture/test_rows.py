@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of a head, block by block, against pyarrow: bit for bit, whatever the block size."""
+import os
+import pathlib
+import subprocess
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build"))
+SHARED = pathlib.Path(os.environ.get("QKSCOPE_SHARED", ROOT.parent / "shared"))
+CAPTURES = SHARED / "data" / "kjv-tiny-capture"
+DUMP = BUILD / "tests" / "capture" / "dump_rows"
+
+VECTOR, POSITION, BUCKET, EXAMPLE, WINDOW = 1, 2, 4, 8, 16
+ALL = 31
+NAMES = {POSITION: "position", BUCKET: "bucket", EXAMPLE: "example_id", WINDOW: "sliding_window"}
+
+
+def run(root, head="l00h00q", columns=ALL, max_rows=0, block=100, prefix=None):
+    command = [DUMP, root, head, str(columns), str(max_rows), str(block)]
+    return subprocess.run(command + ([prefix] if prefix else []), capture_output=True)
+
+
+def read(root, head="l00h00q", columns=ALL, **options):
+    """dim, total and a dict of whole columns; checks that blocks have the size asked for."""
+    result = run(root, head, columns, **options)
+    assert result.returncode == 0 and result.stderr == b"", result.stderr
+    data = result.stdout
+    line, data = data.split(b"\n", 1)
+    dim, total = map(int, line.split())
+    parts = {}
+    sizes = []
+    while data:
+        line, data = data.split(b"\n", 1)
+        rows, kind = line.split()
+        rows = int(rows)
+        sizes.append(rows)
+        if columns & VECTOR:
+            dtype = np.float64 if kind == b"f64" else np.float32
+            size = rows * dim * dtype().itemsize
+            parts.setdefault("vector", []).append(
+                np.frombuffer(data[:size], dtype).reshape(rows, dim))
+            data = data[size:]
+        for flag, name in NAMES.items():
+            if columns & flag:
+                parts.setdefault(name, []).append(np.frombuffer(data[:rows * 8], np.int64))
+                data = data[rows * 8:]
+    block = options.get("block", 100)
+    assert sizes == [block] * (total // block) + ([total % block] if total % block else [])
+    return dim, total, {name: np.concatenate(arrays) for name, arrays in parts.items()}
+
+
+def message(root, head="l00h00q", **options):
+    result = run(root, head, **options)
+    assert result.returncode == 1, result.stdout[:100]
+    return result.stderr.decode()
+
+
+def same_bits(a, b):
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def expect(table):
+    """What qkscope should hand out for a pyarrow table."""
+    columns = {}
+    vector = table["vector"].combine_chunks()
+    values = vector.flatten().to_numpy(zero_copy_only=False)
+    if values.dtype == np.float16:
+        values = values.astype(np.float32)
+    columns["vector"] = values.reshape(len(vector), -1)
+    for name in ("position", "bucket", "example_id"):
+        columns[name] = table[name].to_numpy().astype(np.int64)
+    windows = table["sliding_window"].to_pylist() if "sliding_window" in table.column_names \
+        else [None] * len(table)
+    columns["sliding_window"] = np.array([max(w or 0, 0) for w in windows], np.int64)
+    return columns
+
+
+@pytest.mark.parametrize("writer", ["arrow-rs", "duckdb"])
+def test_real_captures(writer):
+    if not CAPTURES.is_dir():
+        pytest.skip(f"no {CAPTURES} (QKSCOPE_SHARED)")
+    heads = sorted(p.name for p in (CAPTURES / writer).iterdir())
+    for i, head in enumerate(heads):
+        wanted = expect(pq.read_table(CAPTURES / writer / head / "data.parquet"))
+        for block in (1, 7, 100, 1024, 10**9) if i == 0 else (333,):
+            dim, total, columns = read(CAPTURES, head, prefix=writer, block=block)
+            assert dim == wanted["vector"].shape[1] and total == len(wanted["vector"])
+            for name, array in wanted.items():
+                assert same_bits(columns[name], array), (head, name, block)
+
+
+def make_table(rows, dim, seed=0, vector_type=pa.float32(), window=None, int_type=pa.int32(),
+               fixed=False):
+    rng = np.random.default_rng(seed)
+    values = rng.standard_normal(rows * dim).astype(np.float32)
+    if vector_type == pa.float16():
+        values = values.astype(np.float16)
+    flat = pa.array(values.astype(np.float64) if vector_type == pa.float64() else values,
+                    vector_type)
+    vector = pa.FixedSizeListArray.from_arrays(flat, dim) if fixed else \
+        pa.ListArray.from_arrays(pa.array(np.arange(rows + 1) * dim, pa.int32()), flat)
+    columns = {
+        "bucket": pa.array(rng.integers(0, 9, rows), pa.int32()),
+        "example_id": pa.array(rng.integers(-2**31, 2**31, rows), int_type),
+        "position": pa.array(np.sort(rng.integers(0, 10**6, rows)), int_type),
+        "vector": vector,
+        "token_str": pa.array([f"t{i}" for i in range(rows)]),
+    }
+    if window is not None:
+        columns["sliding_window"] = window(rows)
+    return pa.table(columns)
+
+
+def write_head(root, tables, head="l00h00q", **options):
+    folder = root / head
+    folder.mkdir(parents=True)
+    for i, table in enumerate(tables):
+        pq.write_table(table, folder / f"part-{i:03d}.parquet", **options)
+
+
+WINDOWS = {
+    "absent": None,
+    "null type": lambda n: pa.nulls(n),
+    "nullable": lambda n: pa.array([None if i % 3 else 64 for i in range(n)], pa.int32()),
+    "int64, negative": lambda n: pa.array([i - 5 for i in range(n)], pa.int64()),
+    "all null": lambda n: pa.nulls(n, pa.int64()),
+}
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("vector_type", [pa.float16(), pa.float32(), pa.float64()], ids=str)
+def test_shards_and_types(tmp_path, window, vector_type):
+    tables = [make_table(rows, 12, seed, vector_type, WINDOWS[window], int_type, fixed)
+              for seed, (rows, int_type, fixed) in enumerate([
+                  (100, pa.int32(), False), (0, pa.int64(), True), (1, pa.int64(), True),
+                  (257, pa.int64(), False)])]
+    write_head(tmp_path, tables, row_group_size=37)
+    parts = [expect(t) for t in tables if len(t)]
+    wanted = {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}
+    for block in (1, 36, 100, 101, 10000):
+        dim, total, columns = read(tmp_path, block=block)
+        assert (dim, total) == (12, 358)
+        for name, array in wanted.items():
+            assert same_bits(columns[name], array), (name, block)
+    for limit in (1, 100, 101, 358, 5000):
+        _, total, columns = read(tmp_path, max_rows=limit, block=40)
+        assert total == min(limit, 358)
+        for name, array in wanted.items():
+            assert same_bits(columns[name], array[:limit]), (name, limit)
+
+
+def test_one_shard_of_float64_widens_all(tmp_path):
+    tables = [make_table(10, 4, 1), make_table(10, 4, 2, pa.float64())]
+    write_head(tmp_path, tables)
+    wanted = np.concatenate([expect(t)["vector"].astype(np.float64) for t in tables])
+    assert same_bits(read(tmp_path)[2]["vector"], wanted)
+
+
+def test_columns_in_any_order_and_number(tmp_path):
+    table = make_table(50, 3)
+    write_head(tmp_path, [table.select(["vector", "token_str", "position"])])
+    dim, _, columns = read(tmp_path, columns=VECTOR | POSITION | WINDOW, block=8)
+    wanted = expect(table)
+    assert dim == 3
+    for name in ("vector", "position", "sliding_window"):
+        assert same_bits(columns[name], wanted[name])
+    assert read(tmp_path, columns=POSITION)[0] == 0
+    assert "no column 'bucket'" in message(tmp_path)
+
+
+def test_empty_head(tmp_path):
+    write_head(tmp_path, [make_table(0, 8), make_table(0, 8)])
+    assert read(tmp_path)[:2] == (0, 0)
+
+
+def changed(name, values):
+    table = make_table(20, 4)
+    return table.set_column(table.column_names.index(name), name, values)
+
+
+LISTS = pa.list_(pa.float32())
+BAD = {
+    "float position": ("position", pa.array(np.arange(20.0)), "INT32 or INT64, found DOUBLE"),
+    "string vector": ("vector", pa.array(["x"] * 20), "FLOAT16, found STRING"),
+    "string list": ("vector", pa.array([["x"]] * 20), "found a list of STRING"),
+    "int list": ("vector", pa.array([[1, 2]] * 20), "found a list of INT64"),
+    "flat vector": ("vector", pa.array(np.arange(20.0)), "found DOUBLE"),
+    "nested": ("vector", pa.array([[[1.0]]] * 20), "found a list of DOUBLE"),
+    "struct": ("vector", pa.array([[{"x": 1.0, "y": 2.0}]] * 20), "structure of 2 columns"),
+    "list position": ("position", pa.array([[1]] * 20), "found a list of INT64"),
+    "null position": ("position", pa.array([1] * 19 + [None], pa.int32()), "position"),
+    "null-type bucket": ("bucket", pa.nulls(20), "found nulls only"),
+    "float window": ("sliding_window", pa.array([1.0] * 20), "found DOUBLE"),
+    "ragged": ("vector", pa.array([[1.0, 2.0]] * 19 + [[1.0]], LISTS), "vector"),
+    "empty vectors": ("vector", pa.array([[]] * 20, LISTS), "expected 1 to 4096"),
+    "null vector": ("vector", pa.array([[1.0]] * 19 + [None], LISTS), "vector"),
+    "null value": ("vector", pa.array([[1.0]] * 19 + [[None]], LISTS), "vector"),
+    "huge": ("vector", pa.array([[0.0] * 4097] * 20, LISTS), "4097 values, expected 1 to 4096"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_columns(tmp_path, case):
+    name, values, text = BAD[case]
+    table = make_table(20, 4, window=WINDOWS["nullable"])
+    table = table.set_column(table.column_names.index(name), name, values)
+    write_head(tmp_path, [table])
+    for block in (3, 100):
+        found = message(tmp_path, block=block)
+        assert text in found and name in found, found
+        assert "l00h00q/part-000.parquet" in found
+
+
+def test_shards_that_differ(tmp_path):
+    write_head(tmp_path, [make_table(20, 4), make_table(20, 5)])
+    found = message(tmp_path, block=7)
+    assert "part-001.parquet" in found and "5 values a row, but 4" in found
+
+
+def test_a_shard_that_is_not_parquet(tmp_path):
+    write_head(tmp_path, [make_table(20, 4)])
+    (tmp_path / "l00h00q" / "part-001.parquet").write_bytes(b"not parquet at all")
+    assert "part-001.parquet" in message(tmp_path)
+    (tmp_path / "l00h00q" / "part-001.parquet").unlink()
+    (tmp_path / "l00h00q" / "part-001.parquet").symlink_to("nowhere")
+    assert "part-001.parquet" in message(tmp_path)
