@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every kernel version against a plain one written here, on random and extreme input: all
+ * widths, all tail lengths, spans that end where the values end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "parquet/kernels.h"
+
+enum { MOST = 600 }; /* values; more than one batch of any version */
+
+static uint64_t state = UINT64_C(0x9e3779b97f4a7c15);
+
+static uint64_t next_random(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state;
+}
+
+static const qk_parquet_kernels *version(size_t i)
+{
+    if (i == 0)
+        return qk__parquet_kernels_portable();
+    return i == 1 ? qk__parquet_kernels_avx2() : qk__parquet_kernels_avx512();
+}
+
+/* Bit by bit. */
+static uint32_t bits_at(const uint8_t *src, size_t bit, unsigned width)
+{
+    uint32_t value = 0;
+    for (unsigned b = 0; b < width; b++, bit++)
+        value |= (uint32_t)(src[bit / 8] >> (bit % 8) & 1) << b;
+    return value;
+}
+
+/* Exactly `size` bytes on the heap, so that a sanitizer sees a read beyond them. */
+static uint8_t *random_bytes(size_t size, int kind)
+{
+    uint8_t *bytes = malloc(size ? size : 1);
+    assert_non_null(bytes);
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = kind == 0 ? 0 : kind == 1 ? 0xff : (uint8_t)next_random();
+    return bytes;
+}
+
+static void check_unpack(const qk_parquet_kernels *k, unsigned width, size_t count, int kind)
+{
+    uint8_t *src = random_bytes((count * width + 7) / 8, kind);
+    uint32_t *out = malloc((count + 1) * sizeof *out);
+    assert_non_null(out);
+    out[count] = UINT32_C(0xdeadbeef);
+    k->unpack(src, width, out, count);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(out[i], bits_at(src, i * width, width));
+    assert_int_equal(out[count], UINT32_C(0xdeadbeef));
+    free(out);
+    free(src);
+}
+
+static void test_unpack(void **unused)
+{
+    (void)unused;
+    for (size_t v = 0; v < 3; v++)
+        for (unsigned width = 0; version(v) && width <= 32; width++)
+            for (size_t count = 0; count < 80; count++)
+                for (int kind = 0; kind < 3; kind++)
+                    check_unpack(version(v), width, count, kind);
+    for (size_t v = 0; v < 3; v++)
+        for (unsigned width = 0; version(v) && width <= 32; width++)
+            check_unpack(version(v), width, MOST - width, 2);
+}
+
+/* A dictionary of `entries`; the bits are random, so that indices beyond it occur. */
+static void check_lookup(const qk_parquet_kernels *k, unsigned width, size_t count,
+                         uint32_t entries, int kind)
+{
+    uint8_t *src = random_bytes((count * width + 7) / 8, kind);
+    uint32_t *dictionary = malloc(entries * sizeof *dictionary);
+    uint32_t *out = malloc((count + 1) * sizeof *out);
+    assert_non_null(dictionary);
+    assert_non_null(out);
+    for (uint32_t i = 0; i < entries; i++)
+        dictionary[i] = (uint32_t)next_random();
+    bool fits = true;
+    for (size_t i = 0; i < count; i++)
+        fits = fits && bits_at(src, i * width, width) < entries;
+    out[count] = UINT32_C(0xdeadbeef);
+    assert_int_equal(k->lookup(src, width, dictionary, entries, out, count), fits);
+    for (size_t i = 0; fits && i < count; i++)
+        assert_int_equal(out[i], dictionary[bits_at(src, i * width, width)]);
+    assert_int_equal(out[count], UINT32_C(0xdeadbeef));
+    free(out);
+    free(dictionary);
+    free(src);
+}
+
+static void test_lookup(void **unused)
+{
+    (void)unused;
+    for (size_t v = 0; v < 3; v++) {
+        for (unsigned width = 0; version(v) && width <= 32; width++) {
+            uint32_t all = width <= 16 ? UINT32_C(1) << width : 1 << 16;
+            for (size_t count = 0; count < 70; count++) {
+                check_lookup(version(v), width, count, all, 2);
+                check_lookup(version(v), width, count, all > 1 ? all - 1 : 1, 1);
+                check_lookup(version(v), width, count, all > 3 ? all - all / 4 : 1, 2);
+                check_lookup(version(v), width, count, 1, 0);
+            }
+            check_lookup(version(v), width, MOST - width, all, 2);
+        }
+    }
+}
+
+static void check_join(const qk_parquet_kernels *k, size_t count, size_t stride)
+{
+    uint8_t *src = random_bytes(8 * stride, 2);
+    uint32_t *out4 = malloc((count + 1) * sizeof *out4);
+    uint64_t *out8 = malloc((count + 1) * sizeof *out8);
+    assert_non_null(out4);
+    assert_non_null(out8);
+    /* Starting part of the way into the streams, up to their very end. */
+    size_t skip = stride - count;
+    k->join4(src + 4 * stride + skip, stride, out4, count);
+    k->join8(src + skip, stride, out8, count);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t expect = 0;
+        for (unsigned b = 0; b < 8; b++)
+            expect |= (uint64_t)src[b * stride + skip + i] << (8 * b);
+        assert_true(out8[i] == expect);
+        assert_int_equal(out4[i], (uint32_t)(expect >> 32));
+    }
+    free(out8);
+    free(out4);
+    free(src);
+}
+
+static void test_join(void **unused)
+{
+    (void)unused;
+    for (size_t v = 0; v < 3; v++)
+        for (size_t count = 0; version(v) && count < 200; count++)
+            for (size_t skip = 0; skip < 3; skip++)
+                check_join(version(v), count, count + skip);
+}
+
+/* From the definition of the format, not from its bits. */
+static double half_value(uint16_t half)
+{
+    double sign = half & 0x8000 ? -1 : 1;
+    int exponent = half >> 10 & 31;
+    double value = exponent ? 1 + (half & 1023) / 1024.0 : (half & 1023) / 1024.0;
+    for (int e = exponent ? exponent : 1; e < 15; e++)
+        value /= 2;
+    for (int e = exponent; e > 15; e--)
+        value *= 2;
+    return sign * value;
+}
+
+static void test_half(void **unused)
+{
+    (void)unused;
+    for (uint32_t half = 0; half <= UINT16_MAX; half++) {
+        float value = qk__half_to_float((uint16_t)half);
+        uint32_t bits;
+        memcpy(&bits, &value, sizeof bits);
+        assert_int_equal(bits >> 31, half >> 15);
+        if ((half >> 10 & 31) == 31)
+            assert_int_equal(bits & 0x7fffffff, 0x7f800000 | (half & 1023) << 13);
+        else
+            assert_true((double)value == half_value((uint16_t)half));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_unpack),
+        cmocka_unit_test(test_lookup),
+        cmocka_unit_test(test_join),
+        cmocka_unit_test(test_half),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
