@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding datasets in a Hugging Face cache, against huggingface_hub where it is installed."""
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build"))
+FIND = BUILD / "tests" / "hub" / "find_dataset"
+
+ONE = "1234567" + "a" * 33
+TWO = "1234567" + "b" * 33
+THREE = "c" * 40
+VARIABLES = ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME")
+
+
+def environment(home, **extra):
+    env = {k: v for k, v in os.environ.items() if k not in VARIABLES}
+    return {**env, "HOME": str(home), **{k: str(v) for k, v in extra.items()}}
+
+
+def find(env, *args, cwd=None):
+    result = subprocess.run([FIND, *map(str, args)], env=env, cwd=cwd, capture_output=True,
+                            text=True)
+    return result.stdout.strip() if result.returncode == 0 else None, result.stderr.strip()
+
+
+def build_cache(cache, name="org/name", refs=None, commits=(ONE, TWO, THREE)):
+    """The layout huggingface_hub leaves: snapshots hold links into blobs."""
+    repo = cache / ("datasets--" + name.replace("/", "--"))
+    (repo / "blobs").mkdir(parents=True)
+    (repo / "blobs" / "0a0a").write_text("data")
+    for ref, commit in (refs or {"main": ONE, "v1.0": THREE, "refs/pr/2": TWO}).items():
+        (repo / "refs" / ref).parent.mkdir(parents=True, exist_ok=True)
+        (repo / "refs" / ref).write_text(commit)
+    for commit in commits:
+        head = repo / "snapshots" / commit / "l00h00q"
+        head.mkdir(parents=True)
+        (head / "data.parquet").symlink_to("../../../blobs/0a0a")
+    return repo / "snapshots"
+
+
+@pytest.mark.parametrize("place", [
+    ("HF_HUB_CACHE", ""), ("HUGGINGFACE_HUB_CACHE", ""), ("HF_HOME", "hub"),
+    ("XDG_CACHE_HOME", "huggingface/hub"), (None, ".cache/huggingface/hub")])
+def test_places(tmp_path, place):
+    variable, tail = place
+    snapshots = build_cache(tmp_path / "x" / tail)
+    extra = {variable: tmp_path / "x"} if variable else {}
+    env = environment(tmp_path if variable else tmp_path / "x", **extra)
+    assert find(env, "org/name")[0] == str(snapshots / ONE)
+    if variable:
+        env[variable] = "~/x"
+        assert find(env, "org/name")[0] == str(snapshots / ONE)
+        env[variable] = "$QK_WHERE/x"
+        env["QK_WHERE"] = str(tmp_path)
+        assert find(env, "org/name")[0] == str(snapshots / ONE)
+
+
+def test_more_specific_place_wins(tmp_path):
+    build_cache(tmp_path / "a" / "hub")
+    wanted = build_cache(tmp_path / "b")
+    env = environment(tmp_path, HF_HOME=tmp_path / "a", HF_HUB_CACHE=tmp_path / "b")
+    assert find(env, "org/name")[0] == str(wanted / ONE)
+    env["HF_HUB_CACHE"] = ""
+    assert find(env, "org/name")[0] == str(tmp_path / "a/hub/datasets--org--name/snapshots" / ONE)
+
+
+@pytest.mark.parametrize("revision, commit", [
+    ("", ONE), ("main", ONE), ("v1.0", THREE), ("refs/pr/2", TWO), (ONE, ONE), (TWO, TWO),
+    ("1234567a", ONE), ("1234567b", TWO), ("c" * 7, THREE), ("c" * 20, THREE)])
+def test_revisions(tmp_path, revision, commit):
+    snapshots = build_cache(tmp_path)
+    env = environment(tmp_path, HF_HUB_CACHE=tmp_path)
+    assert find(env, "org/name", revision)[0] == str(snapshots / commit)
+
+
+def test_revisions_that_are_not_there(tmp_path):
+    build_cache(tmp_path)
+    build_cache(tmp_path, "org/partial", refs={"main": "d" * 40})
+    build_cache(tmp_path, "org/broken", refs={"main": "../../.."})
+    env = environment(tmp_path, HF_HUB_CACHE=tmp_path)
+    for args in (["org/name", "v2"], ["org/name", "c" * 6], ["org/name", "d" * 40],
+                 ["org/other"], ["org/partial"], ["squad"]):
+        path, message = find(env, *args)
+        revision = args[1] if len(args) > 1 else "main"
+        assert path is None
+        assert message.startswith("not found: ")
+        assert f"hf download --repo-type dataset {args[0]} --revision {revision}" in message
+        assert str(tmp_path) in message and "HF_HUB_CACHE" in message
+    path, message = find(env, "org/name", "1234567")
+    assert path is None and "ambiguous" in message and ONE in message and TWO in message
+    assert "no commit hash" in find(env, "org/broken")[1]
+    for revision in ("../x", "/etc", "a/../../b"):
+        assert "not a revision" in find(env, "org/name", revision)[1]
+
+
+def test_one_word_name(tmp_path):
+    snapshots = build_cache(tmp_path, "squad")
+    assert find(environment(tmp_path, HF_HUB_CACHE=tmp_path), "squad")[0] == str(snapshots / ONE)
+
+
+@pytest.mark.parametrize("name", ["./x", "/no/such", "a/b/c", "a--b/c", "a/..", "-a/b", "a b/c"])
+def test_names_that_are_no_datasets(tmp_path, name):
+    message = find(environment(tmp_path), name)[1]
+    assert "no such folder" in message and "hf download" not in message
+
+
+def test_folders(tmp_path):
+    build_cache(tmp_path / "cache")
+    env = environment(tmp_path, HF_HUB_CACHE=tmp_path / "cache")
+    (tmp_path / "org" / "name").mkdir(parents=True)
+    assert find(env, tmp_path / "org")[0] == str(tmp_path / "org")
+    assert find(env, "org/name", cwd=tmp_path)[0] == "org/name"
+    assert find(env, "org/name", cwd=tmp_path / "cache")[0].endswith(ONE)
+
+
+def test_local_root(tmp_path):
+    snapshots = build_cache(tmp_path / "cache")
+    env = environment(tmp_path, HF_HUB_CACHE=tmp_path / "cache")
+    roots = tmp_path / "roots"
+    (roots / "a" / "org" / "name").mkdir(parents=True)
+    (roots / "name" / "train").mkdir(parents=True)
+    (roots / "heads" / "l00h00q").mkdir(parents=True)
+    (roots / "git").mkdir()
+    (roots / "git" / ".gitattributes").touch()
+    (roots / "others" / "tiny" / "l00h00q").mkdir(parents=True)
+    build_cache(roots / "hub", refs={"main": TWO})
+
+    def with_root(root):
+        return find(env, "org/name", "", root)[0]
+    assert with_root(roots / "a") == str(roots / "a/org/name")
+    for root in ("name", "heads", "git"):
+        assert with_root(roots / root) == str(roots / root)
+    assert with_root(f"{roots / 'name'}/") == f"{roots / 'name'}/"
+    # a folder of other captures, or none at all, does not hide the cache
+    assert with_root(roots / "others") == str(snapshots / ONE)
+    assert with_root(roots / "nowhere") == str(snapshots / ONE)
+    assert with_root(roots / "hub") == str(roots / "hub/datasets--org--name/snapshots" / TWO)
+    assert str(roots / "others") in find(env, "org/missing", "", roots / "others")[1]
+
+
+def test_agrees_with_huggingface_hub(tmp_path):
+    pytest.importorskip("huggingface_hub")
+    script = ("import sys; from huggingface_hub import try_to_load_from_cache as f\n"
+              "print(f('org/name', 'l00h00q/data.parquet', repo_type='dataset',"
+              " revision=sys.argv[1] or None))")
+    for variable, tail in (("HF_HUB_CACHE", ""), ("HF_HOME", "hub"),
+                           ("XDG_CACHE_HOME", "huggingface/hub")):
+        build_cache(tmp_path / variable / tail)
+        env = environment(tmp_path, **{variable: tmp_path / variable})
+        for revision in ("", "main", "v1.0", "refs/pr/2", ONE, "v2"):
+            result = subprocess.run([sys.executable, "-c", script, revision], env=env,
+                                    capture_output=True, text=True, check=True)
+            theirs = result.stdout.strip()
+            ours = find(env, "org/name", revision)[0]
+            assert theirs == (f"{ours}/l00h00q/data.parquet" if ours else "None"), revision
