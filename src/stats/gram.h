@@ -27,15 +27,13 @@ typedef struct qk_gram_kernel {
      * leading dimension panels * PANEL. The tile is aligned to 64 bytes. */
     void (*gram)(const double *tile, size_t rows, size_t panels, double *gram);
 
-    /* Puts x - pilot for `rows` rows of `dim` values into the tile from row `first` on. */
-    void (*pack_f32)(const float *x, size_t dim, const double *pilot, size_t first, size_t rows,
-                     double *tile);
-    void (*pack_f64)(const double *x, size_t dim, const double *pilot, size_t first,
-                     size_t rows, double *tile);
-
-    /* sum[c] += sum of column c, sum_t[c] += sum of column c times t; padding included. */
-    void (*sums)(const double *tile, const double *t, size_t rows, size_t panels, double *sum,
-                 double *sum_t);
+    /* Puts x - pilot of `rows` rows of `dim` values where tile points (row r of a tile is at
+     * tile + r * PANEL) and carries on the column sums: sum[c] over x - pilot, sum_t[c] over
+     * (x - pilot) times t. pilot, sum and sum_t have whole panels; padding stays zero. */
+    void (*pack_f32)(const float *x, size_t dim, const double *pilot, const double *t,
+                     size_t rows, double *tile, double *sum, double *sum_t);
+    void (*pack_f64)(const double *x, size_t dim, const double *pilot, const double *t,
+                     size_t rows, double *tile, double *sum, double *sum_t);
 } qk_gram_kernel;
 
 /* Fastest kernel for this processor. */

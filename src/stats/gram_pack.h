@@ -1,46 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of a Gram kernel that a compiler vectorises by itself. Each kernel file
- * includes them and so compiles them for its own instruction set. */
+/* Packing rows into a tile, in vectors that the compiler fits to the instruction set of the
+ * kernel file that includes this. */
 #ifndef QK_STATS_GRAM_PACK_H
 #define QK_STATS_GRAM_PACK_H
 
+#include <string.h>
+
 #include "stats/gram.h"
 
-#define DEFINE_PACK(name, type)                                                                \
-    static void name(const type *x, size_t dim, const double *pilot, size_t first,             \
-                     size_t rows, double *tile)                                                \
+typedef double vec_f64 __attribute__((vector_size(PANEL * sizeof(double))));
+typedef float vec_f32 __attribute__((vector_size(PANEL * sizeof(float))));
+
+/* y = PANEL values at x. Macros, since what passes a vector through a call depends on the
+ * instruction set. */
+#define LOAD_F64(y, x) memcpy(&(y), x, sizeof(vec_f64))
+#define LOAD_F32(y, x)                                                                         \
+    do {                                                                                       \
+        vec_f32 narrow_;                                                                       \
+        memcpy(&narrow_, x, sizeof narrow_);                                                   \
+        (y) = __builtin_convertvector(narrow_, vec_f64);                                       \
+    } while (0)
+
+/* One panel of `rows` rows: x - pilot into the tile, and the column sums carried on. With
+ * fewer than PANEL columns left, the last ones are read through a zeroed copy. */
+#define DEFINE_PACK(name, type, load)                                                          \
+    static inline __attribute__((always_inline)) void name##_panel(                            \
+        const type *x, size_t dim, size_t width, const double *pilot, const double *t,         \
+        size_t rows, double *out, double *sum, double *sum_t)                                  \
     {                                                                                          \
+        vec_f64 shift, s, st;                                                                  \
+        LOAD_F64(shift, pilot);                                                                \
+        LOAD_F64(s, sum);                                                                      \
+        LOAD_F64(st, sum_t);                                                                   \
         for (size_t r = 0; r < rows; r++) {                                                    \
-            const type *row = x + r * dim;                                                     \
-            double *out = tile + (first + r) * PANEL;                                          \
-            size_t c = 0;                                                                      \
-            for (; c + PANEL <= dim; c += PANEL, out += TILE_ROWS * PANEL)                     \
-                for (size_t j = 0; j < PANEL; j++)                                             \
-                    out[j] = (double)row[c + j] - pilot[c + j];                                \
-            for (size_t j = 0; c + j < dim; j++)                                               \
-                out[j] = (double)row[c + j] - pilot[c + j];                                    \
+            vec_f64 y;                                                                         \
+            if (width == PANEL) {                                                              \
+                load(y, x + r * dim);                                                          \
+            } else {                                                                           \
+                type partial[PANEL] = {0};                                                     \
+                memcpy(partial, x + r * dim, width * sizeof(type));                            \
+                load(y, partial);                                                              \
+            }                                                                                  \
+            y -= shift;                                                                        \
+            memcpy(out + r * PANEL, &y, sizeof y);                                             \
+            s += y;                                                                            \
+            st += y * t[r];                                                                    \
         }                                                                                      \
+        memcpy(sum, &s, sizeof s);                                                             \
+        memcpy(sum_t, &st, sizeof st);                                                         \
+    }                                                                                          \
+                                                                                               \
+    static void name(const type *x, size_t dim, const double *pilot, const double *t,          \
+                     size_t rows, double *tile, double *sum, double *sum_t)                    \
+    {                                                                                          \
+        size_t c = 0;                                                                          \
+        for (; c + PANEL <= dim; c += PANEL)                                                   \
+            name##_panel(x + c, dim, PANEL, pilot + c, t, rows, tile + c * TILE_ROWS, sum + c, \
+                         sum_t + c);                                                           \
+        if (c < dim)                                                                           \
+            name##_panel(x + c, dim, dim - c, pilot + c, t, rows, tile + c * TILE_ROWS,        \
+                         sum + c, sum_t + c);                                                  \
     }
 
-DEFINE_PACK(pack_f32, float)
-DEFINE_PACK(pack_f64, double)
-
-static void sums(const double *tile, const double *t, size_t rows, size_t panels, double *sum,
-                 double *sum_t)
-{
-    for (size_t p = 0; p < panels; p++) {
-        const double *x = tile + p * TILE_ROWS * PANEL;
-        double s[PANEL] = {0}, st[PANEL] = {0};
-        for (size_t r = 0; r < rows; r++)
-            for (size_t j = 0; j < PANEL; j++) {
-                s[j] += x[r * PANEL + j];
-                st[j] += x[r * PANEL + j] * t[r];
-            }
-        for (size_t j = 0; j < PANEL; j++) {
-            sum[p * PANEL + j] += s[j];
-            sum_t[p * PANEL + j] += st[j];
-        }
-    }
-}
+DEFINE_PACK(pack_f32, float, LOAD_F32)
+DEFINE_PACK(pack_f64, double, LOAD_F64)
 
 #endif

@@ -21,6 +21,7 @@ struct qk_accumulator {
     double t[TILE_ROWS]; /* positions in the tile, about pilot_t */
     double *pilot;       /* the arrays below have panels * PANEL columns */
     double *sum, *sum_xt;
+    double *tile_sum, *tile_sum_xt; /* of the rows in the tile */
     double *gram;
     double *tile;
 };
@@ -41,9 +42,12 @@ qk_status qk_accumulator_create(qk_accumulator **acc, size_t dim, qk_error *err)
     a->pilot = qk__calloc(columns, sizeof(double));
     a->sum = qk__calloc(columns, sizeof(double));
     a->sum_xt = qk__calloc(columns, sizeof(double));
+    a->tile_sum = qk__calloc(columns, sizeof(double));
+    a->tile_sum_xt = qk__calloc(columns, sizeof(double));
     a->gram = qk__calloc(columns * columns, sizeof(double));
     a->tile = qk__alloc_aligned(columns * TILE_ROWS, sizeof(double));
-    if (!a->pilot || !a->sum || !a->sum_xt || !a->gram || !a->tile) {
+    if (!a->pilot || !a->sum || !a->sum_xt || !a->tile_sum || !a->tile_sum_xt || !a->gram ||
+        !a->tile) {
         qk_accumulator_free(&a);
         return qk__nomem(err);
     }
@@ -59,6 +63,8 @@ void qk_accumulator_free(qk_accumulator **acc)
     free((*acc)->pilot);
     free((*acc)->sum);
     free((*acc)->sum_xt);
+    free((*acc)->tile_sum);
+    free((*acc)->tile_sum_xt);
     free((*acc)->gram);
     free((*acc)->tile);
     free(*acc);
@@ -75,7 +81,7 @@ static qk_status check_finite(qk_accumulator *acc, qk_error *err)
 {
     bool finite = true;
     for (size_t c = 0; c < acc->dim; c++)
-        finite = finite && isfinite(acc->sum[c]);
+        finite = finite && isfinite(acc->tile_sum[c]);
     if (finite)
         return QK_OK;
     for (size_t r = 0; r < acc->filled; r++)
@@ -88,35 +94,37 @@ static qk_status check_finite(qk_accumulator *acc, qk_error *err)
                     (long long)acc->count + (long long)acc->filled - 1);
 }
 
-/* The first tile is packed about zero; from here on everything is about its mean. */
-static qk_status set_pilot(qk_accumulator *acc, qk_error *err)
+/* The first tile is packed about zero. Moves it to its means, where all that follows stays. */
+static void set_pilot(qk_accumulator *acc)
 {
-    double n = (double)acc->filled;
-    acc->kernel->sums(acc->tile, acc->t, acc->filled, acc->panels, acc->sum, acc->sum_xt);
-    QK_TRY(check_finite(acc, err));
-    for (size_t c = 0; c < acc->dim; c++) {
-        acc->pilot[c] = acc->sum[c] / n;
-        for (size_t r = 0; r < acc->filled; r++)
-            *tile_at(acc, r, c) -= acc->pilot[c];
-    }
-    memset(acc->sum, 0, acc->dim * sizeof(double));
-    memset(acc->sum_xt, 0, acc->dim * sizeof(double));
-    double total = 0;
+    double n = (double)acc->filled, total = 0;
     for (size_t r = 0; r < acc->filled; r++)
         total += acc->t[r];
     acc->pilot_t = floor(total / n); /* an integer keeps t - pilot_t exact */
     for (size_t r = 0; r < acc->filled; r++)
         acc->t[r] -= acc->pilot_t;
+    for (size_t c = 0; c < acc->dim; c++) {
+        double pilot = acc->tile_sum[c] / n, sum = 0, sum_xt = 0;
+        for (size_t r = 0; r < acc->filled; r++) {
+            double *x = tile_at(acc, r, c);
+            *x -= pilot;
+            sum += *x;
+            sum_xt += *x * acc->t[r];
+        }
+        acc->pilot[c] = pilot;
+        acc->tile_sum[c] = sum;
+        acc->tile_sum_xt[c] = sum_xt;
+    }
     acc->has_pilot = true;
-    return QK_OK;
 }
 
 static qk_status flush_tile(qk_accumulator *acc, qk_error *err)
 {
     if (acc->filled == 0)
         return QK_OK;
+    QK_TRY(check_finite(acc, err));
     if (!acc->has_pilot)
-        QK_TRY(set_pilot(acc, err));
+        set_pilot(acc);
     double sum_t = 0, sum_tt = 0;
     for (size_t r = 0; r < acc->filled; r++) {
         sum_t += acc->t[r];
@@ -124,8 +132,11 @@ static qk_status flush_tile(qk_accumulator *acc, qk_error *err)
     }
     acc->sum_t += sum_t;
     acc->sum_tt += sum_tt;
-    acc->kernel->sums(acc->tile, acc->t, acc->filled, acc->panels, acc->sum, acc->sum_xt);
-    QK_TRY(check_finite(acc, err));
+    for (size_t c = 0; c < acc->dim; c++) {
+        acc->sum[c] += acc->tile_sum[c];
+        acc->sum_xt[c] += acc->tile_sum_xt[c];
+        acc->tile_sum[c] = acc->tile_sum_xt[c] = 0;
+    }
     acc->kernel->gram(acc->tile, acc->filled, acc->panels, acc->gram);
     acc->count += (int64_t)acc->filled;
     acc->filled = 0;
@@ -136,9 +147,11 @@ static qk_status flush_tile(qk_accumulator *acc, qk_error *err)
 #define ADD_ROWS(pack)                                                                         \
     while (rows > 0) {                                                                         \
         size_t take = TILE_ROWS - acc->filled < rows ? TILE_ROWS - acc->filled : rows;         \
-        acc->kernel->pack(x, acc->dim, acc->pilot, acc->filled, take, acc->tile);              \
+        double *tile_t = acc->t + acc->filled;                                                 \
         for (size_t r = 0; r < take; r++)                                                      \
-            acc->t[acc->filled + r] = (double)t[r] - acc->pilot_t;                             \
+            tile_t[r] = (double)t[r] - acc->pilot_t;                                           \
+        acc->kernel->pack(x, acc->dim, acc->pilot, tile_t, take,                               \
+                          acc->tile + acc->filled * PANEL, acc->tile_sum, acc->tile_sum_xt);   \
         acc->filled += take;                                                                   \
         x += take * acc->dim;                                                                  \
         t += take;                                                                             \

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <cblas.h>
+
 #include "base/error.h"
 #include "stats/eigen.h"
 
@@ -21,10 +23,7 @@ void qk_pca_settings_default(qk_pca_settings *settings)
 
 static double dot(const double *a, const double *b, size_t d)
 {
-    double sum = 0;
-    for (size_t i = 0; i < d; i++)
-        sum += a[i] * b[i];
-    return sum;
+    return cblas_ddot((blasint)d, a, 1, b, 1);
 }
 
 static double trace(const qk_moments *m)
@@ -35,12 +34,12 @@ static double trace(const qk_moments *m)
     return sum;
 }
 
-static double quadratic_form(const double *v, const double *matrix, size_t d)
+/* v^T matrix v of a symmetric matrix; scratch has d values. */
+static double quadratic_form(const double *v, const double *matrix, size_t d, double *scratch)
 {
-    double sum = 0;
-    for (size_t i = 0; i < d; i++)
-        sum += v[i] * dot(matrix + i * d, v, d);
-    return sum;
+    cblas_dsymv(CblasRowMajor, CblasUpper, (blasint)d, 1, matrix, (blasint)d, v, 1, 0, scratch,
+                1);
+    return dot(v, scratch, d);
 }
 
 /* One set of rows seen along one axis. */
@@ -48,9 +47,10 @@ typedef struct projection {
     double mu, sd, slope, r, p;
 } projection;
 
-static projection project(const qk_moments *m, double total, const double *axis)
+static projection project(const qk_moments *m, double total, const double *axis,
+                          double *scratch)
 {
-    double spread = quadratic_form(axis, m->sum_xx, m->dim);
+    double spread = quadratic_form(axis, m->sum_xx, m->dim, scratch);
     double drift = dot(axis, m->sum_xt, m->dim);
     /* Less than the rounding of the quadratic form is no variance at all. */
     if (spread <= (double)m->dim * DBL_EPSILON * total)
@@ -150,14 +150,22 @@ done:
     return status;
 }
 
-static void describe_component(const qk_moments *q, const qk_moments *k, double trace_q,
-                               double trace_k, double *axis, qk_component *out)
+static void flip(projection *on)
 {
-    projection on_q = project(q, trace_q, axis), on_k = project(k, trace_k, axis);
+    on->mu = -on->mu;
+    on->slope = -on->slope;
+    on->r = -on->r;
+}
+
+static void describe_component(const qk_moments *q, const qk_moments *k, double trace_q,
+                               double trace_k, double *axis, double *scratch, qk_component *out)
+{
+    projection on_q = project(q, trace_q, axis, scratch);
+    projection on_k = project(k, trace_k, axis, scratch);
     if (should_flip(on_q.r, on_k.r, axis, q->dim)) {
         negate(axis, q->dim);
-        on_q = project(q, trace_q, axis);
-        on_k = project(k, trace_k, axis);
+        flip(&on_q);
+        flip(&on_k);
     }
     out->r_q = on_q.r;
     out->r_k = on_k.r;
@@ -227,21 +235,24 @@ qk_status qk_pca_combined(const qk_moments *q, const qk_moments *k,
         return qk__fail(err, QK_ERR_DEGENERATE,
                         "%lld query and %lld key rows: at least 2 of each are needed",
                         (long long)q->count, (long long)k->count);
-    qk_moments *pooled;
-    QK_TRY(qk_moments_merge(q, k, &pooled, err));
-    qk_pca *p;
-    qk_status status = fit(pooled, settings, &p, err);
+    double *scratch = malloc(q->dim * sizeof *scratch);
+    qk_moments *pooled = NULL;
+    qk_pca *p = NULL;
+    qk_status status = scratch ? qk_moments_merge(q, k, &pooled, err) : qk__nomem(err);
+    if (status == QK_OK)
+        status = fit(pooled, settings, &p, err);
     if (status == QK_OK) {
         double trace_q = trace(q), trace_k = trace(k);
         p->n_q = q->count;
         p->n_k = k->count;
         for (size_t i = 0; i < p->num_components; i++)
-            describe_component(q, k, trace_q, trace_k, p->axes + i * p->dim,
+            describe_component(q, k, trace_q, trace_k, p->axes + i * p->dim, scratch,
                                &p->components[i]);
         describe_head(q, k, pooled->sum_tt, settings, p);
         *pca = p;
     }
     qk_moments_free(&pooled);
+    free(scratch);
     return status;
 }
 
@@ -254,13 +265,18 @@ qk_status qk_pca_single(const qk_moments *moments, const qk_pca_settings *settin
                         (long long)moments->count);
     qk_pca *p;
     QK_TRY(fit(moments, settings, &p, err));
+    double *scratch = malloc(p->dim * sizeof *scratch);
+    if (!scratch) {
+        qk_pca_free(&p);
+        return qk__nomem(err);
+    }
     double total = trace(moments);
     p->n_q = moments->count;
     for (size_t i = 0; i < p->num_components; i++) {
         double *axis = p->axes + i * p->dim;
         if (largest_entry_is_negative(axis, p->dim))
             negate(axis, p->dim);
-        projection on = project(moments, total, axis);
+        projection on = project(moments, total, axis, scratch);
         qk_component *c = &p->components[i];
         c->r_q = on.r;
         c->p_q = on.p;
@@ -269,6 +285,7 @@ qk_status qk_pca_single(const qk_moments *moments, const qk_pca_settings *settin
         c->alpha = on.slope;
         c->r_k = c->p_k = c->mu_k = c->sd_k = c->beta = NAN;
     }
+    free(scratch);
     p->category = QK_MIXED;
     p->pos_var_q = p->pos_var_k = p->pos_var_q_pc0_share = NAN;
     p->lin_var_q = p->lin_var_k = p->positional_overhead = NAN;

@@ -14,10 +14,23 @@ static qk_status name_file(qk_status status, const qk_head *head, qk_error *err)
                        head->files[0], head->num_files - 1);
 }
 
+/* Place of a head of the capture in its order. */
+static size_t index_of(const qk_run *run, qk_head_id id)
+{
+    size_t low = 0, high = qk_capture_num_heads(run->capture) - 1;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (qk_head_compare(qk_capture_head(run->capture, mid)->id, id) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
 static void fingerprint(qk_run *run, const qk_head *head, int64_t *bytes)
 {
-    /* Heads lie in one array of the capture, in the order of first_input. */
-    size_t index = (size_t)(head - qk_capture_head(run->capture, 0));
+    size_t index = index_of(run, head->id);
     for (size_t i = 0; i < head->num_files; i++) {
         qk_input *input = &run->inputs[run->first_input[index] + i];
         input->path = head->files[i];

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the commands share: the command table's row, exit codes, options, messages. */
+#ifndef QK_CLI_CLI_H
+#define QK_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/study.h>
+
+enum exit_code {
+    EXIT_CODE_OK = 0,
+    EXIT_CODE_FAILURE = 1,
+    EXIT_CODE_USAGE = 2,
+    EXIT_CODE_PARTIAL = 3, /* some heads failed, the others have their numbers */
+};
+
+/* One row of the command table in main.c. argv[0] is the command's own name. */
+typedef struct cli_command {
+    const char *name;
+    const char *group;
+    const char *summary;
+    int (*run)(int argc, char **argv);
+} cli_command;
+
+int cmd_inspect(int argc, char **argv);
+int cmd_pca(int argc, char **argv);
+int cmd_synth(int argc, char **argv);
+
+/* ---- options (options.c) ------------------------------------------------------------ */
+
+typedef enum option_kind {
+    OPTION_FLAG,  /* bool, set to true */
+    OPTION_INT,   /* int in [min, max] */
+    OPTION_INT64, /* int64_t in [min, max] */
+    OPTION_REAL,  /* double in [min, max] */
+    OPTION_TEXT,  /* const char *, points into argv */
+    OPTION_LIST,  /* qk_index_list, "0,2,5-9" */
+    OPTION_KINDS, /* qk_kinds, "q", "k" or "q,k" */
+} option_kind;
+
+typedef struct cli_option {
+    char letter;       /* short form, 0 = none */
+    const char *name;  /* long form without dashes */
+    const char *value; /* what --help calls its value; NULL for flags */
+    const char *help;  /* one line; "\n" starts another */
+    option_kind kind;
+    void *target;
+    double min, max; /* numbers only; both 0 = no bounds but the type's */
+} cli_option;
+
+/* Options every command has. */
+typedef struct cli_common {
+    bool quiet, verbose, json, help, version;
+} cli_common;
+
+typedef struct cli_syntax {
+    const char *command;     /* as the user calls it, e.g. "qkscope pca" */
+    const char *usage;       /* what follows it, e.g. "CAPTURE -o DIR [options]" */
+    const char *description; /* paragraphs for --help */
+    const cli_option *options;
+    size_t num_options;
+    cli_common *common;
+    int max_arguments; /* positional ones */
+} cli_syntax;
+
+/* Parses argv by the table. Returns -1 to go on, with the positional arguments in
+ * arguments[0 .. *count-1]; else the exit code (after --help, --version or a usage error,
+ * which is printed). */
+int cli_parse(const cli_syntax *syntax, int argc, char **argv, const char **arguments,
+              int *count);
+
+/* The value of --name VALUE or --name=VALUE in argv, without parsing the rest; else NULL. */
+const char *cli_find_value(int argc, char **argv, const char *name);
+
+/* ---- messages (messages.c) ------------------------------------------------------------ */
+
+/* "command: message" on stderr. */
+void cli_error(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* For the exit code of a run. */
+int cli_exit_code(qk_status status);
+
+/* Flushes stdout; exit code FAILURE (and a message) when its text could not be written. */
+int cli_finish(const char *command, int exit_code);
+
+/* A qk_notice_fn and qk_progress_fn whose user is a cli_messages. Progress is drawn on a
+ * terminal only. Interrupts (SIGINT, SIGTERM) stop the run cleanly at the next head. */
+typedef struct cli_messages {
+    const char *command;
+    const cli_common *common;
+    const char *what; /* counted things, e.g. "heads" */
+    bool drawn;       /* a progress line is on the screen */
+    double start, last;
+} cli_messages;
+
+void cli_messages_init(cli_messages *messages, const char *command, const cli_common *common,
+                       const char *what);
+void cli_notice(void *user, qk_notice_level level, const char *message);
+bool cli_progress(void *user, size_t done, size_t total, int64_t bytes);
+
+/* Removes the progress line. */
+void cli_clear(cli_messages *messages);
+
+/* argv joined by spaces, words with special characters quoted; NULL when out of memory. */
+char *cli_command_line(int argc, char **argv);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The qkscope command: finds the command asked for and runs it. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <qkscope/version.h>
+
+static const cli_command COMMANDS[] = {
+    {"pca", "Analyse", "combined QK PCA, position correlations, head taxonomy", cmd_pca},
+    {"inspect", "Look", "what a capture or Parquet file holds", cmd_inspect},
+    {"synth", "Make", "a capture with known ground truth", cmd_synth},
+};
+
+/* Names of the original tools, for published command lines. */
+static const struct {
+    const char *alias, *command;
+} ALIASES[] = {
+    {"pca-analyze", "pca"},
+};
+
+static const size_t NUM_COMMANDS = sizeof COMMANDS / sizeof *COMMANDS;
+static const size_t NUM_ALIASES = sizeof ALIASES / sizeof *ALIASES;
+
+static const cli_command *find_command(const char *name)
+{
+    for (size_t i = 0; i < NUM_ALIASES; i++)
+        if (strcmp(name, ALIASES[i].alias) == 0)
+            name = ALIASES[i].command;
+    for (size_t i = 0; i < NUM_COMMANDS; i++)
+        if (strcmp(name, COMMANDS[i].name) == 0)
+            return &COMMANDS[i];
+    return NULL;
+}
+
+static void print_help(FILE *out)
+{
+    fprintf(out, "qkscope %s: how much of each attention head's query-key space is position, "
+                 "how much content\n\nUsage: qkscope COMMAND [options]\n",
+            qk_version());
+    const char *group = "";
+    for (size_t i = 0; i < NUM_COMMANDS; i++) {
+        if (strcmp(group, COMMANDS[i].group) != 0)
+            fprintf(out, "\n%s:\n", group = COMMANDS[i].group);
+        fprintf(out, "  %-12s %s\n", COMMANDS[i].name, COMMANDS[i].summary);
+    }
+    fprintf(out, "\n'qkscope COMMAND --help' explains a command.\n");
+}
+
+int main(int argc, char **argv)
+{
+    const char *program = argc > 0 ? argv[0] : "qkscope";
+    if (strrchr(program, '/'))
+        program = strrchr(program, '/') + 1;
+    const cli_command *alias = find_command(program);
+    if (alias)
+        return alias->run(argc, argv);
+    if (argc < 2) {
+        print_help(stderr);
+        return EXIT_CODE_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
+        print_help(stdout);
+        return cli_finish("qkscope", EXIT_CODE_OK);
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("qkscope %s\n", qk_version());
+        return cli_finish("qkscope", EXIT_CODE_OK);
+    }
+    const cli_command *command = find_command(argv[1]);
+    if (!command) {
+        cli_error("qkscope", "there is no command '%s'", argv[1]);
+        print_help(stderr);
+        return EXIT_CODE_USAGE;
+    }
+    return command->run(argc - 1, argv + 1);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Errors, notices and progress on stderr. */
+#include "cli.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t interrupted; /* set by a signal handler, hence global */
+
+static void on_interrupt(int signal_number)
+{
+    (void)signal_number;
+    interrupted = 1;
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void cli_error(const char *command, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    fprintf(stderr, "%s: ", command);
+    vfprintf(stderr, fmt, args);
+    fputc('\n', stderr);
+    va_end(args);
+}
+
+int cli_exit_code(qk_status status)
+{
+    return status == QK_OK            ? EXIT_CODE_OK
+           : status == QK_ERR_PARTIAL ? EXIT_CODE_PARTIAL
+                                      : EXIT_CODE_FAILURE;
+}
+
+int cli_finish(const char *command, int exit_code)
+{
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        cli_error(command, "cannot write to standard output");
+        return EXIT_CODE_FAILURE;
+    }
+    return exit_code;
+}
+
+void cli_messages_init(cli_messages *messages, const char *command, const cli_common *common,
+                       const char *what)
+{
+    *messages = (cli_messages){.command = command, .common = common, .what = what};
+    messages->start = messages->last = now();
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_interrupt;
+    action.sa_flags = (int)SA_RESETHAND; /* a second interrupt ends the program at once */
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+void cli_clear(cli_messages *messages)
+{
+    if (messages->drawn)
+        fputs("\r\033[K", stderr);
+    messages->drawn = false;
+}
+
+void cli_notice(void *user, qk_notice_level level, const char *message)
+{
+    cli_messages *messages = user;
+    if (level == QK_NOTICE_INFO && !messages->common->verbose)
+        return;
+    if (level == QK_NOTICE_WARNING && messages->common->quiet)
+        return;
+    cli_clear(messages);
+    cli_error(messages->command, "%s%s", level == QK_NOTICE_WARNING ? "warning: " : "", message);
+}
+
+bool cli_progress(void *user, size_t done, size_t total, int64_t bytes)
+{
+    enum { WIDTH = 30 };
+    cli_messages *messages = user;
+    double time = now(), spent = time - messages->start;
+    bool due = time - messages->last > 0.1;
+    if (due && !messages->common->quiet && isatty(STDERR_FILENO)) {
+        char bar[WIDTH + 1];
+        size_t full = total ? done * WIDTH / total : WIDTH;
+        memset(bar, '.', WIDTH);
+        memset(bar, '#', full);
+        bar[WIDTH] = 0;
+        fprintf(stderr, "\r\033[K[%s] %zu/%zu %s, %.0f MB/s, %.0f s left", bar, done, total,
+                messages->what, (double)bytes / 1e6 / spent,
+                spent / (double)done * (double)(total - done));
+        messages->drawn = true;
+        messages->last = time;
+    }
+    return !interrupted;
+}
+
+static void append_word(char **out, const char *word)
+{
+    bool plain = *word && !strpbrk(word, " \t\n\"'\\$`!*?[]{}()<>|&;#~");
+    char *p = *out;
+    if (!plain)
+        *p++ = '\'';
+    for (; *word; word++) {
+        if (*word == '\'' && !plain) {
+            memcpy(p, "'\\''", 4);
+            p += 4;
+        } else {
+            *p++ = *word;
+        }
+    }
+    if (!plain)
+        *p++ = '\'';
+    *out = p;
+}
+
+char *cli_command_line(int argc, char **argv)
+{
+    size_t size = 1;
+    for (int i = 0; i < argc; i++)
+        size += 4 * strlen(argv[i]) + 3;
+    char *line = malloc(size), *p = line;
+    if (!line)
+        return NULL;
+    for (int i = 0; i < argc; i++) {
+        if (i > 0)
+            *p++ = ' ';
+        append_word(&p, argv[i]);
+    }
+    *p = 0;
+    return line;
+}
