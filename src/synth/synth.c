@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing a capture of synthetic heads: settings checked, heads in parallel, truth last. */
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/parallel.h"
+#include "capture/writer.h"
+#include "synth/model.h"
+
+enum { MAX_LAYERS = 1000, MAX_HEADS = 1000, MAX_DIM = 4096, MAX_EXAMPLES = 1 << 30 };
+
+/* One run. Jobs are heads in the order of qk_head_compare. */
+typedef struct synth_run {
+    const qk_synth_settings *settings;
+    qk_capture_writer *writer;
+    size_t num_heads;
+    qk_head_id *ids;
+    json_t **truths;      /* one object a head */
+    pthread_mutex_t lock; /* of what follows */
+    size_t done;
+    int64_t bytes;
+    bool stop;
+    size_t failed_head; /* the lowest; num_heads = none */
+    qk_error failure;
+} synth_run;
+
+void qk_synth_settings_default(qk_synth_settings *settings)
+{
+    *settings = (qk_synth_settings){
+        .layers = 2,
+        .query_heads = 4,
+        .group = 2,
+        .dim = 64,
+        .examples = 4,
+        .rows_per_example = 1000,
+        .buckets = 16,
+        .bucket_width = 128,
+        .bfloat16 = true,
+        .r_q = NAN,
+        .r_k = NAN,
+        .slope_q = NAN,
+        .slope_k = NAN,
+        .separation = NAN,
+        .mean_offset = NAN,
+        .scale = NAN,
+        .exponent = NAN,
+        .rope_planes = 2,
+        .rope_theta = 10000,
+        .rope_amplitude = NAN,
+        .shards = 1,
+    };
+    qk_parquet_writer_settings_default(&settings->writer);
+}
+
+/* ---- checks --------------------------------------------------------------------------- */
+
+static qk_status check_range(const char *name, double value, double low, double high,
+                             qk_error *err)
+{
+    if (value >= low && value <= high)
+        return QK_OK;
+    return qk__fail(err, QK_ERR_ARGUMENT, "%s is %.17g: give %.17g to %.17g", name, value, low,
+                    high);
+}
+
+static qk_status check_drawn(const char *name, double value, double low, double high,
+                             qk_error *err)
+{
+    return isnan(value) ? QK_OK : check_range(name, value, low, high, err);
+}
+
+static qk_status check_shape(const qk_synth_settings *s, qk_error *err)
+{
+    QK_TRY(check_range("layers", s->layers, 1, MAX_LAYERS, err));
+    QK_TRY(check_range("query_heads", s->query_heads, 1, MAX_HEADS, err));
+    QK_TRY(check_range("group", s->group, 1, s->query_heads, err));
+    if (s->query_heads % s->group != 0)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "query_heads (%d) is not a multiple of group (%d)", s->query_heads,
+                        s->group);
+    QK_TRY(check_range("dim", (double)s->dim, 2, MAX_DIM, err));
+    QK_TRY(check_range("examples", s->examples, 0, MAX_EXAMPLES, err));
+    QK_TRY(check_range("buckets", s->buckets, 1, INT32_MAX, err));
+    QK_TRY(check_range("bucket_width", s->bucket_width, 1, INT32_MAX, err));
+    double span = (double)s->buckets * s->bucket_width;
+    QK_TRY(check_range("position_offset", (double)s->position_offset, 0, INT32_MAX, err));
+    QK_TRY(
+        check_range("last position", (double)s->position_offset + span - 1, 0, INT32_MAX, err));
+    QK_TRY(check_range("rows_per_example", (double)s->rows_per_example, 1, span, err));
+    QK_TRY(check_range("sliding_window", s->sliding_window, 0, INT32_MAX, err));
+    QK_TRY(check_range("shards", s->shards, 1, 10000, err));
+    return check_range("threads", s->threads, 0, 4096, err);
+}
+
+static qk_status check_model(const qk_synth_settings *s, qk_error *err)
+{
+    QK_TRY(check_drawn("r_q", s->r_q, -0.999999, 0.999999, err));
+    QK_TRY(check_drawn("r_k", s->r_k, -0.999999, 0.999999, err));
+    QK_TRY(check_drawn("slope_q", s->slope_q, -1e6, 1e6, err));
+    QK_TRY(check_drawn("slope_k", s->slope_k, -1e6, 1e6, err));
+    QK_TRY(check_drawn("separation", s->separation, 0, 1e6, err));
+    QK_TRY(check_drawn("mean_offset", s->mean_offset, 0, 1e6, err));
+    QK_TRY(check_drawn("scale", s->scale, 1e-6, 1e6, err));
+    QK_TRY(check_drawn("exponent", s->exponent, 0, 20, err));
+    QK_TRY(check_drawn("rope_amplitude", s->rope_amplitude, 0, 1e6, err));
+    QK_TRY(check_range("rope_theta", s->rope_theta, 1, 1e12, err));
+    QK_TRY(check_range("rope_planes", s->rope_planes, 0, (double)((s->dim - 1) / 2), err));
+    for (int p = 0; s->rope_frequencies && p < s->rope_planes; p++)
+        QK_TRY(check_range("rope_frequencies", s->rope_frequencies[p], 0, 3.1415926535897932,
+                           err));
+    return QK_OK;
+}
+
+/* ---- heads ----------------------------------------------------------------------------- */
+
+/* Keys and queries of a layer, in the order of every table. */
+static size_t list_heads(const qk_synth_settings *s, qk_head_id *ids)
+{
+    size_t n = 0;
+    for (int layer = 0; layer < s->layers; layer++)
+        for (int head = 0; head < s->query_heads; head++) {
+            ids[n++] = (qk_head_id){layer, head, QK_QUERY};
+            if (head < s->query_heads / s->group)
+                ids[n++] = (qk_head_id){layer, head, QK_KEY};
+        }
+    return n;
+}
+
+static qk_status write_shard(const synth_run *run, const qk_synth_head *head,
+                             qk_synth_rows *rows, int shard, qk_error *err)
+{
+    const qk_synth_settings *s = run->settings;
+    int64_t total = (int64_t)s->examples * (int64_t)s->rows_per_example;
+    int64_t left = total / s->shards + (shard < total % s->shards);
+    qk_head_writer *file;
+    QK_TRY(qk__head_writer_open_shard(&file, run->writer, head->id, head->dim, s->strings,
+                                      shard, s->shards, &s->writer, err));
+    while (left > 0) {
+        qk_block block;
+        const char *const *strings;
+        qk__synth_rows_next(rows, (size_t)left, &block, &strings);
+        qk_status status = qk_head_writer_add(file, &block, strings, err);
+        if (status != QK_OK) {
+            qk_head_writer_abort(&file);
+            return status;
+        }
+        left -= (int64_t)block.rows;
+    }
+    return qk_head_writer_finish(&file, err);
+}
+
+static qk_status write_head(synth_run *run, size_t i, qk_error *err)
+{
+    qk_synth_head *head;
+    qk_synth_rows *rows;
+    QK_TRY(qk__synth_head_draw(run->settings, run->ids[i], &head, err));
+    qk_status status = qk__synth_rows_open(&rows, run->settings, head, err);
+    for (int shard = 0; status == QK_OK && shard < run->settings->shards; shard++)
+        status = write_shard(run, head, rows, shard, err);
+    if (status == QK_OK) {
+        run->truths[i] = qk__synth_truth_head(run->settings, head);
+        if (!run->truths[i])
+            status = qk__nomem(err);
+    }
+    qk__synth_rows_close(&rows);
+    qk__synth_head_free(&head);
+    return status;
+}
+
+static void head_done(synth_run *run, size_t i, qk_status status, const qk_error *err)
+{
+    const qk_synth_settings *s = run->settings;
+    pthread_mutex_lock(&run->lock);
+    if (status != QK_OK) {
+        if (i < run->failed_head) {
+            run->failed_head = i;
+            run->failure = *err;
+        }
+        run->stop = true;
+    }
+    run->done++;
+    run->bytes +=
+        (int64_t)s->examples * (int64_t)(s->rows_per_example * s->dim * sizeof(float));
+    if (!run->stop && s->progress &&
+        !s->progress(s->user, run->done, run->num_heads, run->bytes)) {
+        run->stop = true;
+        run->failed_head = i;
+        qk__fail(&run->failure, QK_ERR_CANCELLED, "stopped after %zu of %zu heads", run->done,
+                 run->num_heads);
+    }
+    pthread_mutex_unlock(&run->lock);
+}
+
+static void head_job(void *context, size_t i, int worker)
+{
+    (void)worker;
+    synth_run *run = context;
+    pthread_mutex_lock(&run->lock);
+    bool stop = run->stop;
+    pthread_mutex_unlock(&run->lock);
+    if (stop)
+        return;
+    qk_error err;
+    qk_status status = write_head(run, i, &err);
+    head_done(run, i, status, &err);
+}
+
+/* ---- truth.json ------------------------------------------------------------------------- */
+
+static json_t *build_truth(synth_run *run)
+{
+    json_t *heads = json_array();
+    for (size_t i = 0; heads && i < run->num_heads; i++) {
+        if (json_array_append_new(heads, run->truths[i]) != 0) {
+            json_decref(heads);
+            heads = NULL;
+        }
+        run->truths[i] = NULL;
+    }
+    return json_pack("{s:s, s:i, s:o, s:f, s:f, s:o}", "format", "qkscope-truth",
+                     "format_version", 1, "settings", qk__synth_truth_settings(run->settings),
+                     "position_center", qk__synth_center(run->settings), "position_variance",
+                     qk__synth_position_variance(run->settings), "heads", heads);
+}
+
+static qk_status write_truth(synth_run *run, const char *dir, qk_error *err)
+{
+    json_t *truth = build_truth(run);
+    char *text = truth ? json_dumps(truth, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    char *path = qk__path_join(dir, "truth.json");
+    qk_status status =
+        text && path ? qk__write_file(path, text, strlen(text), err) : qk__nomem(err);
+    free(path);
+    free(text);
+    json_decref(truth);
+    return status;
+}
+
+/* ---- the run ----------------------------------------------------------------------------- */
+
+static qk_status write_capture(synth_run *run, const char *dir, qk_error *err)
+{
+    const qk_synth_settings *s = run->settings;
+    const qk_capture_meta meta = {
+        .model = s->model ? s->model : "synth",
+        .q_per_kv_group = s->group,
+        .source = "qkscope synth",
+        .extra_json = "{\"truth\": \"truth.json\"}",
+    };
+    QK_TRY(qk_capture_writer_open(&run->writer, dir, &meta, err));
+    qk__parallel_for(run->num_heads, s->threads ? s->threads : qk__available_threads(),
+                     head_job, run);
+    qk_status status = QK_OK;
+    if (run->failed_head < run->num_heads) {
+        if (err)
+            *err = run->failure;
+        status = run->failure.status;
+    }
+    if (status == QK_OK)
+        status = write_truth(run, dir, err);
+    if (status == QK_OK)
+        return qk_capture_writer_finish(&run->writer, err);
+    qk_capture_writer_abort(&run->writer);
+    return status;
+}
+
+qk_status qk_synth_write(const qk_synth_settings *settings, const char *dir, qk_error *err)
+{
+    QK_TRY(check_shape(settings, err));
+    QK_TRY(check_model(settings, err));
+    size_t most = 2 * (size_t)settings->layers * (size_t)settings->query_heads;
+    synth_run run = {.settings = settings};
+    run.ids = qk__calloc(most, sizeof *run.ids);
+    run.truths = qk__calloc(most, sizeof *run.truths);
+    qk_status status = run.ids && run.truths && pthread_mutex_init(&run.lock, NULL) == 0
+                           ? QK_OK
+                           : qk__nomem(err);
+    if (status == QK_OK) {
+        run.num_heads = run.failed_head = list_heads(settings, run.ids);
+        status = write_capture(&run, dir, err);
+        pthread_mutex_destroy(&run.lock);
+    }
+    for (size_t i = 0; i < run.num_heads; i++)
+        json_decref(run.truths[i]);
+    free(run.truths);
+    free(run.ids);
+    return status;
+}
