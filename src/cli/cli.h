@@ -103,7 +103,8 @@ bool cli_progress(void *user, size_t done, size_t total, int64_t bytes);
 /* Removes the progress line. */
 void cli_clear(cli_messages *messages);
 
-/* argv joined by spaces, words with special characters quoted; NULL when out of memory. */
-char *cli_command_line(int argc, char **argv);
+/* The command and its arguments joined by spaces, words with special characters quoted; NULL
+ * when out of memory. */
+char *cli_command_line(const char *command, int argc, char **argv);
 
 #endif

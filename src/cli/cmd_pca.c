@@ -221,7 +221,7 @@ static int analyse(request *r)
 int cmd_pca(int argc, char **argv)
 {
     request r = {0};
-    char *line = cli_command_line(argc, argv);
+    char *line = cli_command_line(COMMAND, argc, argv);
     int code = load_config(argc, argv, &r);
     if (code < 0)
         code = parse(argc, argv, &r);

@@ -122,17 +122,17 @@ static void append_word(char **out, const char *word)
     *out = p;
 }
 
-char *cli_command_line(int argc, char **argv)
+char *cli_command_line(const char *command, int argc, char **argv)
 {
-    size_t size = 1;
-    for (int i = 0; i < argc; i++)
+    size_t size = strlen(command) + 1;
+    for (int i = 1; i < argc; i++)
         size += 4 * strlen(argv[i]) + 3;
-    char *line = malloc(size), *p = line;
+    char *line = malloc(size);
     if (!line)
         return NULL;
-    for (int i = 0; i < argc; i++) {
-        if (i > 0)
-            *p++ = ' ';
+    char *p = line + snprintf(line, size, "%s", command);
+    for (int i = 1; i < argc; i++) {
+        *p++ = ' ';
         append_word(&p, argv[i]);
     }
     *p = 0;

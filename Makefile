@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+# A thin front to Meson: installs what is missing, builds in build/, runs.
+
+BUILD ?= build
+export QKSCOPE_BUILD := $(BUILD)
+PYTHON := .venv/bin/python
+C_FILES = $(shell git ls-files '*.c' '*.h')
+
+.PHONY: build demo test bench asan valgrind fuzz lint format install clean
+
+build: tools/.packages
+	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) -Dtests=false >$(BUILD).log || \
+		{ cat $(BUILD).log; exit 1; }
+	@rm -f $(BUILD).log
+	@ninja -C $(BUILD) --quiet
+
+demo: build
+	@tools/demo.sh
+
+test: tools/.packages-test .venv/ready
+	@meson setup $(BUILD) $$(test -f $(BUILD)/build.ninja && echo --reconfigure) -Dtests=true \
+		>$(BUILD).log || { cat $(BUILD).log; exit 1; }
+	@rm -f $(BUILD).log
+	@ninja -C $(BUILD) --quiet
+	@$(PYTHON) tests/run.py $(BUILD)
+
+bench: test-build
+	@$(PYTHON) bench/run.py $(BUILD)
+
+test-build: tools/.packages-test .venv/ready
+	@meson setup $(BUILD) $$(test -f $(BUILD)/build.ninja && echo --reconfigure) -Dtests=true \
+		>/dev/null
+	@ninja -C $(BUILD) --quiet
+
+# The whole suite under AddressSanitizer and UndefinedBehaviorSanitizer.
+asan: tools/.packages-test .venv/ready
+	@test -f build-asan/build.ninja || meson setup build-asan -Dtests=true \
+		-Db_sanitize=address,undefined -Db_lundef=false --buildtype=debugoptimized >/dev/null
+	@ninja -C build-asan --quiet
+	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 $(PYTHON) tests/run.py build-asan
+
+# Unit tests and the main job under valgrind.
+valgrind: tools/.packages-dev test-build
+	@$(PYTHON) tests/run.py $(BUILD) --valgrind
+
+# Each fuzz target for FUZZ_SECONDS.
+FUZZ_SECONDS ?= 600
+fuzz: tools/.packages-dev
+	@tools/fuzz.sh $(FUZZ_SECONDS)
+
+lint: tools/.packages-dev build
+	@clang-format --dry-run --Werror $(C_FILES)
+	@cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,performance,portability \
+		--inline-suppr --suppress=missingIncludeSystem -Iinclude -Isrc src
+	@clang-tidy --quiet -p $(BUILD) $(filter src/%.c,$(C_FILES))
+
+format: tools/.packages-dev
+	@clang-format -i $(C_FILES)
+
+install: build
+	@meson install -C $(BUILD) --no-rebuild
+
+clean:
+	rm -rf $(BUILD) build-asan results
+
+tools/.packages: tools/packages.txt
+	@tools/install-packages.sh $^
+	@touch $@
+
+tools/.packages-test: tools/packages.txt tools/packages-test.txt
+	@tools/install-packages.sh $^
+	@touch $@
+
+tools/.packages-dev: tools/packages-dev.txt
+	@tools/install-packages.sh $^
+	@touch $@
+
+.venv/ready: tests/requirements.txt tools/.packages-test
+	@python3 -m venv .venv
+	@.venv/bin/pip install --quiet --disable-pip-version-check -r tests/requirements.txt
+	@touch $@

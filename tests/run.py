@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs every unit test program and the Python tests, and ends with the line
+`N passed, N failed` (and `, N skipped`). Unit tests are counted one by one from their TAP
+output; a program that dies without saying why counts as one failure."""
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VALGRIND = ["valgrind", "--quiet", "--error-exitcode=99", "--leak-check=full",
+            "--errors-for-leak-kinds=definite,indirect,possible"]
+
+
+def unit_tests(build, wrapper):
+    """Yields (name, passed, failed, skipped, output) for each registered program."""
+    listing = subprocess.run(["meson", "introspect", "--tests", build], check=True,
+                             capture_output=True, text=True).stdout
+    for entry in json.loads(listing):
+        env = {**os.environ, **entry["env"], "CMOCKA_MESSAGE_OUTPUT": "TAP"}
+        start = time.monotonic()
+        run = subprocess.run([*wrapper, *entry["cmd"]], env=env, capture_output=True, text=True,
+                             errors="replace", cwd=ROOT, timeout=1800)
+        output = run.stdout + run.stderr
+        skipped = len(re.findall(r"^ok .*# SKIP", output, re.M))
+        passed = len(re.findall(r"^ok ", output, re.M)) - skipped
+        failed = len(re.findall(r"^not ok ", output, re.M))
+        if run.returncode != 0 and failed == 0:
+            failed = 1
+        if passed + failed + skipped == 0:
+            passed = 1  # a program without TAP: its exit code is the verdict
+        print(f"{entry['name']:32} {passed:5} passed {failed:3} failed "
+              f"{time.monotonic() - start:6.1f} s", flush=True)
+        yield passed, failed, skipped
+        if failed:
+            print(output)
+
+
+def python_tests(build, arguments):
+    report = Path(build) / "pytest.xml"
+    report.unlink(missing_ok=True)
+    env = {**os.environ, "QKSCOPE_BUILD": str(Path(build).resolve())}
+    run = subprocess.run([sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider",
+                          f"--junitxml={report}", *arguments, str(ROOT / "tests")], cwd=ROOT,
+                         env=env)
+    if not report.exists():
+        return 0, 1, 0
+    suite = ElementTree.parse(report).getroot().find("testsuite")
+    total, skipped = int(suite.get("tests")), int(suite.get("skipped"))
+    failed = int(suite.get("failures")) + int(suite.get("errors"))
+    if run.returncode not in (0, 1) and failed == 0:
+        failed = 1
+    return total - skipped - failed, failed, skipped
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("build")
+    parser.add_argument("--valgrind", action="store_true",
+                        help="unit tests only, each under valgrind")
+    parser.add_argument("pytest", nargs="*", help="more arguments for pytest")
+    args = parser.parse_args()
+    counts = list(unit_tests(args.build, VALGRIND if args.valgrind else []))
+    if not args.valgrind:
+        counts.append(python_tests(args.build, args.pytest))
+    passed, failed, skipped = (sum(column) for column in zip(*counts))
+    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
