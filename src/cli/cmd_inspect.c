@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* qkscope inspect: what a capture or a Parquet file holds. */
+#include "cli.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <jansson.h>
+
+#include <qkscope/inspect.h>
+
+static const char COMMAND[] = "qkscope inspect";
+
+static const char DESCRIPTION[] =
+    "Says what a capture holds: heads, group size, rows, dimension, positions, buckets,\n"
+    "examples, sliding windows, and how the files store them. CAPTURE is a folder with\n"
+    "l{LL}h{HH}{q|k} folders somewhere below it, or a dataset (org/name) in the Hugging Face\n"
+    "cache. For a single Parquet file: its columns, encodings and sizes. Integer columns are\n"
+    "read in full; vectors are not.";
+
+static const char *const SOURCES[] = {"given", "from capture.json", "inferred"};
+
+/* Values of a list are printed up to this many. */
+enum { MAX_VALUES = 12 };
+
+typedef struct request {
+    qk_inspect_settings settings;
+    cli_common common;
+    bool heads;
+} request;
+
+/* ---- a capture ----------------------------------------------------------------------- */
+
+static size_t count_kind(const qk_inspection *in, qk_kind kind)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < in->num_heads; i++)
+        count += in->heads[i].id.kind == kind;
+    return count;
+}
+
+/* Heads are sorted by layer. */
+static size_t count_layers(const qk_inspection *in)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < in->num_heads; i++)
+        count += i == 0 || in->heads[i].id.layer != in->heads[i - 1].id.layer;
+    return count;
+}
+
+static size_t count_files(const qk_inspection *in)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < in->num_heads; i++)
+        count += in->heads[i].files;
+    return count;
+}
+
+static void print_values(const char *label, const qk_values *values)
+{
+    printf("%-12s", label);
+    if (values->count == 0)
+        printf("none");
+    else if (values->count > MAX_VALUES)
+        printf("%zu, from %" PRId64 " to %" PRId64, values->count, values->items[0],
+               values->items[values->count - 1]);
+    for (size_t i = 0; values->count <= MAX_VALUES && i < values->count; i++)
+        printf("%s%" PRId64, i ? ", " : "", values->items[i]);
+    putchar('\n');
+}
+
+static void print_windows(const qk_inspection *in)
+{
+    size_t windowed = 0;
+    for (size_t i = 0; i < in->num_heads; i++) {
+        const qk_values *windows = &in->heads[i].windows;
+        windowed += windows->count > 0 && windows->items[windows->count - 1] > 0;
+    }
+    if (windowed == 0) {
+        printf("%-12snone: full attention\n", "windows");
+        return;
+    }
+    print_values("windows", &in->windows);
+    printf("%-12sin %zu of %zu heads (0 = full attention)\n", "", windowed, in->num_heads);
+}
+
+static void print_group(const qk_inspection *in)
+{
+    printf("%-12s", "group size");
+    if (!in->has_group) {
+        printf("unknown: %s\n", in->group_message);
+        return;
+    }
+    printf("%d query heads per key head (%s", in->group.size, SOURCES[in->group.source]);
+    if (!in->group.consistent && in->group.alternative)
+        printf("; does not fit the heads present, %d does", in->group.alternative);
+    else if (!in->group.consistent)
+        printf("; does not fit the heads present");
+    else if (in->group.source == QK_GROUP_INFERRED && in->group.num_consistent > 1)
+        printf("; the smallest of %d that fit", in->group.num_consistent);
+    printf(")\n");
+}
+
+/* Codec and encodings of the vectors, of all heads together. */
+static void print_storage(const qk_inspection *in)
+{
+    uint32_t encodings = 0;
+    const char *codec = "";
+    const char *writer = "";
+    bool several = false;
+    for (size_t i = 0; i < in->num_heads; i++) {
+        const qk_head_inspection *head = &in->heads[i];
+        if (head->status != QK_OK)
+            continue;
+        encodings |= head->encodings;
+        codec = *codec && strcmp(codec, head->codec) != 0 ? "mixed codecs" : head->codec;
+        several |= *writer && strcmp(writer, head->created_by) != 0;
+        writer = head->created_by;
+    }
+    printf("%-12s%zu files, %.1f MB, %s:", "storage", count_files(in), (double)in->bytes / 1e6,
+           codec);
+    for (int e = 0; e < 32; e++)
+        if (encodings >> e & 1)
+            printf(" %s", qk_parquet_encoding_name(e));
+    printf("\n%-12s%s%s\n", "written by", *writer ? writer : "(not recorded)",
+           several ? " and others" : "");
+}
+
+static void print_heads(const qk_inspection *in)
+{
+    printf("\n%-10s %9s %5s %10s %10s %8s %8s %9s  %s\n", "head", "rows", "d", "first pos",
+           "last pos", "buckets", "examples", "kB", "vectors");
+    for (size_t i = 0; i < in->num_heads; i++) {
+        const qk_head_inspection *head = &in->heads[i];
+        char name[QK_HEAD_NAME_SIZE];
+        qk_head_name(head->id, name);
+        if (head->status != QK_OK)
+            printf("%-10s %s\n", name, qk_status_text(head->status));
+        else
+            printf("%-10s %9" PRId64 " %5zu %10" PRId64 " %10" PRId64
+                   " %8zu %8zu %9.1f  %s%s\n",
+                   name, head->rows, head->dim, head->position_min, head->position_max,
+                   head->buckets.count, head->examples.count, (double)head->bytes / 1e3,
+                   head->codec, head->wide ? ", float64" : "");
+    }
+}
+
+static void print_capture(const qk_inspection *in)
+{
+    printf("%-12s%s\n", "capture", in->path);
+    if (*in->prefix)
+        printf("%-12s%s\n", "prefix", in->prefix);
+    printf("%-12s%s%s\n", "model", *in->model ? in->model : "(not recorded)",
+           in->complete ? "" : " - the capture was not finished");
+    printf("%-12s%zu in %zu layers: %zu query, %zu key\n", "heads", in->num_heads,
+           count_layers(in), count_kind(in, QK_QUERY), count_kind(in, QK_KEY));
+    print_group(in);
+    if (in->dim > 0)
+        printf("%-12s%zu\n", "dimension", in->dim);
+    else
+        printf("%-12s%s\n", "dimension", in->rows > 0 ? "differs between heads" : "unknown");
+    printf("%-12s%" PRId64 "\n", "rows", in->rows);
+    if (in->rows > 0)
+        printf("%-12s%" PRId64 " to %" PRId64 "\n", "positions", in->position_min,
+               in->position_max);
+    print_values("buckets", &in->buckets);
+    printf("%-12s%zu\n", "examples", in->num_examples);
+    print_windows(in);
+    print_storage(in);
+}
+
+/* ---- as JSON ------------------------------------------------------------------------- */
+
+static json_t *values_json(const qk_values *values)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < values->count; i++)
+        json_array_append_new(list, json_integer((json_int_t)values->items[i]));
+    return list;
+}
+
+static json_t *encodings_json(uint32_t encodings)
+{
+    json_t *list = json_array();
+    for (int e = 0; e < 32; e++)
+        if (encodings >> e & 1)
+            json_array_append_new(list, json_string(qk_parquet_encoding_name(e)));
+    return list;
+}
+
+/* Text from a file or its name, which need not be UTF-8. */
+static json_t *text_json(const char *text)
+{
+    json_t *value = json_string(text);
+    return value ? value : json_string("(not UTF-8)");
+}
+
+static json_t *head_json(const qk_head_inspection *head)
+{
+    char name[QK_HEAD_NAME_SIZE];
+    qk_head_name(head->id, name);
+    json_t *object =
+        json_pack("{s:s, s:i, s:i, s:s, s:I, s:I}", "name", name, "layer", head->id.layer,
+                  "head", head->id.head, "kind", head->id.kind == QK_QUERY ? "q" : "k", "files",
+                  (json_int_t)head->files, "bytes", (json_int_t)head->bytes);
+    if (head->status != QK_OK) {
+        json_object_set_new(
+            object, "error",
+            text_json(head->message ? head->message : qk_status_text(head->status)));
+        return object;
+    }
+    json_object_set_new(object, "rows", json_integer((json_int_t)head->rows));
+    json_object_set_new(object, "dim", json_integer((json_int_t)head->dim));
+    if (head->rows > 0)
+        json_object_set_new(object, "positions",
+                            json_pack("[I, I]", (json_int_t)head->position_min,
+                                      (json_int_t)head->position_max));
+    json_object_set_new(object, "buckets",
+                        head->has_bucket ? values_json(&head->buckets) : json_null());
+    json_object_set_new(object, "examples",
+                        head->has_example ? json_integer((json_int_t)head->examples.count)
+                                          : json_null());
+    json_object_set_new(object, "windows", values_json(&head->windows));
+    json_object_set_new(object, "row_groups", json_integer(head->row_groups));
+    json_object_set_new(object, "codec", json_string(head->codec));
+    json_object_set_new(object, "encodings", encodings_json(head->encodings));
+    json_object_set_new(object, "float64", json_boolean(head->wide));
+    json_object_set_new(object, "created_by", text_json(head->created_by));
+    return object;
+}
+
+static json_t *group_json(const qk_inspection *in)
+{
+    if (!in->has_group)
+        return json_null();
+    return json_pack("{s:i, s:s, s:b, s:i}", "size", in->group.size, "source",
+                     SOURCES[in->group.source], "consistent", in->group.consistent,
+                     "num_consistent", in->group.num_consistent);
+}
+
+static void print_root(json_t *root)
+{
+    json_dumpf(root, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(root);
+}
+
+static void print_capture_json(const qk_inspection *in)
+{
+    json_t *heads = json_array();
+    for (size_t i = 0; i < in->num_heads; i++)
+        json_array_append_new(heads, head_json(&in->heads[i]));
+    json_t *root = json_pack(
+        "{s:o, s:o, s:o, s:b, s:b, s:o, s:I, s:I, s:I, s:I}", "capture", text_json(in->path),
+        "prefix", text_json(in->prefix), "model", text_json(in->model), "has_manifest",
+        in->has_manifest, "complete", in->complete, "group", group_json(in), "num_heads",
+        (json_int_t)in->num_heads, "num_layers", (json_int_t)count_layers(in), "num_failed",
+        (json_int_t)in->num_failed, "bytes", (json_int_t)in->bytes);
+    json_object_set_new(root, "rows", json_integer((json_int_t)in->rows));
+    json_object_set_new(root, "dim", in->dim ? json_integer((json_int_t)in->dim) : json_null());
+    json_object_set_new(root, "positions",
+                        in->rows ? json_pack("[I, I]", (json_int_t)in->position_min,
+                                             (json_int_t)in->position_max)
+                                 : json_null());
+    json_object_set_new(root, "buckets", values_json(&in->buckets));
+    json_object_set_new(root, "examples", json_integer((json_int_t)in->num_examples));
+    json_object_set_new(root, "windows", values_json(&in->windows));
+    json_object_set_new(root, "heads", heads);
+    print_root(root);
+}
+
+static int inspect_capture(const request *r)
+{
+    qk_inspection *in;
+    qk_error err;
+    if (qk_inspect_capture(&r->settings, &in, &err) != QK_OK) {
+        cli_error(COMMAND, "%s", err.message);
+        return EXIT_CODE_FAILURE;
+    }
+    for (size_t i = 0; i < in->num_heads; i++)
+        if (in->heads[i].status != QK_OK)
+            cli_error(COMMAND, "%s",
+                      in->heads[i].message ? in->heads[i].message : "out of memory");
+    if (r->common.json)
+        print_capture_json(in);
+    else if (!r->common.quiet)
+        print_capture(in);
+    if (r->heads && !r->common.json && !r->common.quiet)
+        print_heads(in);
+    int code = in->num_failed == 0               ? EXIT_CODE_OK
+               : in->num_failed == in->num_heads ? EXIT_CODE_FAILURE
+                                                 : EXIT_CODE_PARTIAL;
+    if (in->num_failed > 0)
+        cli_error(COMMAND, "%zu of %zu heads cannot be read", in->num_failed, in->num_heads);
+    qk_inspection_free(&in);
+    return code;
+}
+
+/* ---- one Parquet file ------------------------------------------------------------------ */
+
+static const char *type_name(const qk_parquet_column *column)
+{
+    static const char *const NAMES[] = {"BOOLEAN", "INT32",  "INT64",      "INT96",
+                                        "FLOAT",   "DOUBLE", "BYTE_ARRAY", "FIXED"};
+    return column->logical == QK_PARQUET_STRING    ? "STRING"
+           : column->logical == QK_PARQUET_FLOAT16 ? "FLOAT16"
+           : column->logical == QK_PARQUET_NULL    ? "NULL"
+           : (unsigned)column->type <= 7           ? NAMES[column->type]
+                                                   : "unknown";
+}
+
+static void print_file(const qk_parquet *file, const char *path)
+{
+    const char *writer = qk_parquet_created_by(file);
+    printf("%-12s%s\n", "file", path);
+    printf("%-12s%" PRId64 " in %d row groups\n", "rows", qk_parquet_num_rows(file),
+           qk_parquet_num_row_groups(file));
+    printf("%-12s%.1f kB\n", "size", (double)qk_parquet_file_bytes(file) / 1e3);
+    printf("%-12s%s\n\n", "written by", *writer ? writer : "(not recorded)");
+    printf("%-28s %-10s %-13s %12s %12s %10s  %s\n", "column", "type", "codec", "values",
+           "kB stored", "kB plain", "encodings");
+    for (int i = 0; i < qk_parquet_num_columns(file); i++) {
+        const qk_parquet_column *column = qk_parquet_column_at(file, i);
+        printf("%-28s %-10s %-13s %12" PRId64 " %12.1f %10.1f ", column->path,
+               type_name(column), column->codec, column->num_values,
+               (double)column->compressed_bytes / 1e3,
+               (double)column->uncompressed_bytes / 1e3);
+        for (int e = 0; e < 32; e++)
+            if (column->encodings >> e & 1)
+                printf(" %s", qk_parquet_encoding_name(e));
+        if (column->has_range)
+            printf(", %" PRId64 " to %" PRId64, column->min, column->max);
+        putchar('\n');
+    }
+}
+
+static void print_file_json(const qk_parquet *file, const char *path)
+{
+    json_t *columns = json_array();
+    for (int i = 0; i < qk_parquet_num_columns(file); i++) {
+        const qk_parquet_column *column = qk_parquet_column_at(file, i);
+        json_t *object =
+            json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:o, s:b, s:b}", "path",
+                      text_json(column->path), "type", type_name(column), "codec",
+                      column->codec, "values", (json_int_t)column->num_values,
+                      "compressed_bytes", (json_int_t)column->compressed_bytes,
+                      "uncompressed_bytes", (json_int_t)column->uncompressed_bytes, "encodings",
+                      encodings_json(column->encodings), "nullable", column->max_definition > 0,
+                      "repeated", column->max_repetition > 0);
+        if (column->has_range)
+            json_object_set_new(
+                object, "range",
+                json_pack("[I, I]", (json_int_t)column->min, (json_int_t)column->max));
+        json_array_append_new(columns, object);
+    }
+    print_root(json_pack("{s:o, s:I, s:i, s:I, s:o, s:o}", "file", text_json(path), "rows",
+                         (json_int_t)qk_parquet_num_rows(file), "row_groups",
+                         qk_parquet_num_row_groups(file), "bytes",
+                         (json_int_t)qk_parquet_file_bytes(file), "created_by",
+                         text_json(qk_parquet_created_by(file)), "columns", columns));
+}
+
+static int inspect_file(const request *r)
+{
+    qk_parquet *file;
+    qk_error err;
+    const char *path = r->settings.capture;
+    if (qk_parquet_open(&file, path, &err) != QK_OK) {
+        cli_error(COMMAND, "%s", err.message);
+        return EXIT_CODE_FAILURE;
+    }
+    if (r->common.json)
+        print_file_json(file, path);
+    else if (!r->common.quiet)
+        print_file(file, path);
+    qk_parquet_close(&file);
+    return EXIT_CODE_OK;
+}
+
+/* ---- the command ------------------------------------------------------------------------ */
+
+static int parse(int argc, char **argv, request *r)
+{
+    qk_inspect_settings *s = &r->settings;
+    const cli_option options[] = {
+        {0, "heads", NULL, "print a line for each head, too", OPTION_FLAG, &r->heads, 0, 0},
+        {0, "revision", "REV", "of a cached dataset (default: main)", OPTION_TEXT, &s->revision,
+         0, 0},
+        {0, "split", "PREFIX", "sub-folder, when CAPTURE holds several captures", OPTION_TEXT,
+         &s->prefix, 0, 0},
+        {0, "q-per-kv-group", "G",
+         "query heads per key head (default: from\ncapture.json, else "
+         "inferred)",
+         OPTION_INT, &s->q_per_kv_group, 1, 65536},
+        {0, "threads", "N", "threads (default: all processors)", OPTION_INT, &s->threads, 1,
+         4096},
+    };
+    const cli_syntax syntax = {.command = COMMAND,
+                               .usage = "CAPTURE|FILE.parquet [options]",
+                               .description = DESCRIPTION,
+                               .options = options,
+                               .num_options = sizeof options / sizeof *options,
+                               .common = &r->common,
+                               .max_arguments = 1};
+    int count;
+    int code = cli_parse(&syntax, argc, argv, &s->capture, &count);
+    if (code >= 0)
+        return code;
+    if (!s->capture) {
+        cli_error(COMMAND, "which capture? Give a folder, a Parquet file, or org/name of a "
+                           "dataset in the Hugging Face cache");
+        return EXIT_CODE_USAGE;
+    }
+    return -1;
+}
+
+int cmd_inspect(int argc, char **argv)
+{
+    request r = {0};
+    struct stat st;
+    int code = parse(argc, argv, &r);
+    if (code >= 0)
+        return code;
+    bool file = stat(r.settings.capture, &st) == 0 && S_ISREG(st.st_mode);
+    return cli_finish(COMMAND, file ? inspect_file(&r) : inspect_capture(&r));
+}
