@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Moments: independence of how rows are cut into blocks, accuracy far from zero, merging, and
+ * values that are not finite. */
+#include "unit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <qkscope/moments.h>
+
+enum { DIM = 20, ROWS = 1000 };
+
+typedef struct rows {
+    float x[ROWS * DIM];
+    double wide[ROWS * DIM];
+    int64_t t[ROWS];
+} rows;
+
+static int set_up(void **state)
+{
+    rows *r = malloc(sizeof *r);
+    uint64_t seed = 7;
+    *state = r;
+    if (!r)
+        return -1;
+    for (size_t i = 0; i < ROWS; i++) {
+        r->t[i] = 1000000 + (int64_t)(i * 13);
+        for (size_t c = 0; c < DIM; c++) {
+            r->x[i * DIM + c] = (float)(random_unit(&seed) + 1000 + 0.001 * (double)i);
+            r->wide[i * DIM + c] = r->x[i * DIM + c];
+        }
+    }
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    free(*state);
+    return 0;
+}
+
+/* Adds the rows in blocks whose sizes cycle from 1 to step. */
+static qk_moments *gather(const rows *r, size_t from, size_t to, size_t step, int wide)
+{
+    qk_accumulator *acc;
+    qk_moments *m;
+    qk_error err;
+    assert_int_equal(qk_accumulator_create(&acc, DIM, &err), QK_OK);
+    for (size_t at = from, size = 1; at < to; at += size, size = size % step + 1) {
+        if (size > to - at)
+            size = to - at;
+        qk_status status =
+            wide ? qk_accumulator_add_f64(acc, r->wide + at * DIM, r->t + at, size, &err)
+                 : qk_accumulator_add_f32(acc, r->x + at * DIM, r->t + at, size, &err);
+        assert_int_equal(status, QK_OK);
+    }
+    assert_int_equal(qk_accumulator_finish(&acc, &m, &err), QK_OK);
+    assert_null(acc);
+    return m;
+}
+
+static void assert_same_bits(const qk_moments *a, const qk_moments *b)
+{
+    assert_int_equal(a->count, b->count);
+    assert_memory_equal(&a->mean_t, &b->mean_t, sizeof(double));
+    assert_memory_equal(&a->sum_tt, &b->sum_tt, sizeof(double));
+    assert_memory_equal(a->mean, b->mean, DIM * sizeof(double));
+    assert_memory_equal(a->sum_xt, b->sum_xt, DIM * sizeof(double));
+    assert_memory_equal(a->sum_xx, b->sum_xx, DIM * DIM * sizeof(double));
+}
+
+static void blocks_do_not_matter(void **state)
+{
+    const rows *r = *state;
+    qk_moments *whole = gather(r, 0, ROWS, 1, 0);
+    static const size_t steps[] = {2, 7, 100, 128, 129, 600, 1000};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        qk_moments *cut = gather(r, 0, ROWS, steps[i], 0);
+        assert_same_bits(whole, cut);
+        qk_moments_free(&cut);
+    }
+    qk_moments *wide = gather(r, 0, ROWS, 77, 1);
+    assert_same_bits(whole, wide); /* the same values as float and double */
+    qk_moments_free(&wide);
+    qk_moments_free(&whole);
+}
+
+/* Two passes in long double: the reference for every sum. */
+static void assert_close_to_two_pass(const rows *r, const qk_moments *m)
+{
+    long double mean[DIM] = {0}, mean_t = 0, worst = 0;
+    for (size_t i = 0; i < ROWS; i++) {
+        mean_t += (long double)r->t[i] / ROWS;
+        for (size_t c = 0; c < DIM; c++)
+            mean[c] += (long double)r->wide[i * DIM + c] / ROWS;
+    }
+    assert_true(fabsl(m->mean_t - mean_t) < 1e-9L);
+    for (size_t a = 0; a < DIM; a++) {
+        long double sum_xt = 0;
+        for (size_t i = 0; i < ROWS; i++)
+            sum_xt += (r->wide[i * DIM + a] - mean[a]) * ((long double)r->t[i] - mean_t);
+        assert_true(fabsl(m->sum_xt[a] - sum_xt) <= 1e-12L * fabsl(sum_xt));
+        assert_true(fabsl(m->mean[a] - mean[a]) < 1e-12L);
+        for (size_t b = 0; b < DIM; b++) {
+            long double sum = 0, scale = sqrt(m->sum_xx[a * DIM + a] * m->sum_xx[b * DIM + b]);
+            for (size_t i = 0; i < ROWS; i++)
+                sum += (r->wide[i * DIM + a] - mean[a]) * (r->wide[i * DIM + b] - mean[b]);
+            long double error = fabsl(m->sum_xx[a * DIM + b] - sum) / scale;
+            worst = error > worst ? error : worst;
+        }
+    }
+    print_message("# largest relative error of sum_xx: %.2Lg\n", worst);
+    assert_true(worst < 1e-13L);
+}
+
+static void keeps_digits_far_from_zero(void **state)
+{
+    const rows *r = *state;
+    qk_moments *m = gather(r, 0, ROWS, 64, 0);
+    assert_close_to_two_pass(r, m);
+    qk_moments_free(&m);
+}
+
+static void merging_equals_gathering(void **state)
+{
+    const rows *r = *state;
+    qk_moments *a = gather(r, 0, 300, 64, 0), *b = gather(r, 300, ROWS, 64, 0), *merged;
+    qk_error err;
+    assert_int_equal(qk_moments_merge(a, b, &merged, &err), QK_OK);
+    assert_int_equal(merged->count, ROWS);
+    assert_close_to_two_pass(r, merged);
+    qk_moments_free(&merged);
+    b->dim--;
+    assert_int_equal(qk_moments_merge(a, b, &merged, &err), QK_ERR_INCONSISTENT);
+    assert_null(merged);
+    qk_moments_free(&a);
+    qk_moments_free(&b);
+}
+
+static void names_the_row_that_is_not_finite(void **state)
+{
+    const rows *r = *state;
+    static const size_t bad[] = {0, 5, 127, 128, 500, 999};
+    static const double values[] = {NAN, INFINITY, -INFINITY};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        qk_accumulator *acc;
+        qk_moments *m = NULL;
+        qk_error err = {0};
+        char expected[64];
+        rows *copy = malloc(sizeof *copy);
+        assert_non_null(copy);
+        memcpy(copy, r, sizeof *copy);
+        copy->x[bad[i] * DIM + 3] = (float)values[i % 3];
+        assert_int_equal(qk_accumulator_create(&acc, DIM, &err), QK_OK);
+        qk_status status = qk_accumulator_add_f32(acc, copy->x, copy->t, ROWS, &err);
+        if (status == QK_OK)
+            status = qk_accumulator_finish(&acc, &m, &err);
+        assert_int_equal(status, QK_ERR_INCONSISTENT);
+        snprintf(expected, sizeof expected, "row %zu, dimension 3", bad[i]);
+        assert_non_null(strstr(err.message, expected));
+        assert_null(m);
+        qk_accumulator_free(&acc);
+        free(copy);
+    }
+}
+
+static void refuses_what_overflows(void **state)
+{
+    (void)state;
+    const double x[] = {1e200, -1e200, 1e308, 1e308};
+    const int64_t t[] = {0, 1};
+    for (size_t i = 0; i < 2; i++) {
+        qk_accumulator *acc;
+        qk_moments *m;
+        qk_error err = {0};
+        assert_int_equal(qk_accumulator_create(&acc, 1, &err), QK_OK);
+        assert_int_equal(qk_accumulator_add_f64(acc, x + 2 * i, t, 2, &err), QK_OK);
+        assert_int_equal(qk_accumulator_finish(&acc, &m, &err), QK_ERR_INCONSISTENT);
+        assert_non_null(strstr(err.message, "too large"));
+        assert_null(m);
+    }
+}
+
+static void no_rows_give_zeros(void **state)
+{
+    (void)state;
+    qk_accumulator *acc;
+    qk_moments *m;
+    qk_error err;
+    assert_int_equal(qk_accumulator_create(&acc, 3, &err), QK_OK);
+    assert_int_equal(qk_accumulator_finish(&acc, &m, &err), QK_OK);
+    assert_int_equal(m->count, 0);
+    assert_true(m->sum_tt == 0 && m->sum_xx[8] == 0);
+    qk_moments_free(&m);
+    assert_int_equal(qk_accumulator_create(&acc, 0, &err), QK_ERR_ARGUMENT);
+    assert_int_equal(qk_accumulator_create(&acc, QK_MAX_DIM + 1, &err), QK_ERR_ARGUMENT);
+    assert_null(acc);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(blocks_do_not_matter, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(keeps_digits_far_from_zero, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(merging_equals_gathering, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(names_the_row_that_is_not_finite, set_up, tear_down),
+        cmocka_unit_test(refuses_what_overflows),
+        cmocka_unit_test(no_rows_give_zeros),
+    };
+    return cmocka_run_group_tests_name("moments", tests, NULL, NULL);
+}

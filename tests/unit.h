@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every unit test includes: cmocka with the headers it needs before it, and a small
+ * reproducible source of numbers. */
+#ifndef QK_TESTS_UNIT_H
+#define QK_TESTS_UNIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+/* Uniform in [-1, 1): a 64-bit linear congruential generator, its high bits. */
+static inline double random_unit(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (double)(int64_t)(*state >> 11) * 0x1p-52 - 1;
+}
+
+#endif
