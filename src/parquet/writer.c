@@ -41,7 +41,7 @@ void qk_parquet_writer_settings_default(qk_parquet_writer_settings *settings)
     };
 }
 
-static qk_status check_settings(const qk_parquet_writer_settings *s, qk_error *err)
+qk_status qk__writer_check_settings(const qk_parquet_writer_settings *s, qk_error *err)
 {
     if (s->row_group_rows == 0 || s->row_group_rows > MAX_GROUP_ROWS)
         return qk__fail(err, QK_ERR_ARGUMENT, "row groups of %zu rows: give 1 to %d",
@@ -116,7 +116,7 @@ qk_status qk_parquet_writer_open(qk_parquet_writer **writer, const char *path,
     w->num_columns = num_fields;
     w->columns = qk__calloc(num_fields, sizeof *w->columns);
     w->path = qk__strdup(path);
-    qk_status status = check_settings(&w->settings, err);
+    qk_status status = qk__writer_check_settings(&w->settings, err);
     if (status == QK_OK)
         status = check_fields(fields, num_fields, err);
     if (status == QK_OK && (!w->columns || !w->path))

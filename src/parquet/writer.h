@@ -69,6 +69,10 @@ typedef struct qk_chunk_writer {
     size_t repetition_width;
 } qk_chunk_writer;
 
+/* QK_ERR_ARGUMENT or QK_ERR_UNSUPPORTED for settings that qk_parquet_writer_open refuses. */
+QK_MUST_CHECK qk_status qk__writer_check_settings(const qk_parquet_writer_settings *settings,
+                                                  qk_error *err);
+
 /* The part of a column that one page holds. */
 typedef struct qk_slice {
     size_t row, rows;

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "capture/writer.h"
+#include "parquet/writer.h"
 #include "synth/model.h"
 
 enum { MAX_LAYERS = 1000, MAX_HEADS = 1000, MAX_DIM = 4096, MAX_EXAMPLES = 1 << 30 };
@@ -273,6 +274,7 @@ qk_status qk_synth_write(const qk_synth_settings *settings, const char *dir, qk_
 {
     QK_TRY(check_shape(settings, err));
     QK_TRY(check_model(settings, err));
+    QK_TRY(qk__writer_check_settings(&settings->writer, err));
     size_t most = 2 * (size_t)settings->layers * (size_t)settings->query_heads;
     synth_run run = {.settings = settings};
     run.ids = qk__calloc(most, sizeof *run.ids);

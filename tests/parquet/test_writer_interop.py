@@ -9,7 +9,8 @@ import pytest
 
 pq = pytest.importorskip("pyarrow.parquet")
 
-BUILD = pathlib.Path(os.environ.get("QKSCOPE_BUILD", "build"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build"))
 PROGRAM = BUILD / "tests" / "parquet" / "parquet-write-sample"
 CODECS = {0: "UNCOMPRESSED", 1: "SNAPPY", 2: "GZIP", 4: "BROTLI", 6: "ZSTD", 7: "LZ4"}
 AUTO, PLAIN, DICTIONARY, SPLIT = range(4)

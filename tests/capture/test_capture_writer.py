@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A capture as other programs see it: columns, manifest, and the card's configurations."""
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+pq = pytest.importorskip("pyarrow.parquet")
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = pathlib.Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build")) / "qkscope"
+pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+
+COLUMNS = {"bucket": "int32", "example_id": "int32", "position": "int32",
+           "vector": "list<element: float>", "sliding_window": "int32"}
+
+
+def synth(folder, *words):
+    subprocess.run([PROGRAM, "synth", "-o", folder, "--quiet", "--layers", "1", "--dim", "16",
+                    "--examples", "2", "--rows", "300", *words], check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("capture") / "c"
+    return synth(folder, "--model-name", "made up", "--shards", "2", "--token-strings")
+
+
+def front_matter(folder):
+    text = (folder / "README.md").read_text()
+    assert text.startswith("---\n")
+    return text[4:].split("\n---\n")[0]
+
+
+def test_layout_and_manifest(capture):
+    manifest = json.loads((capture / "capture.json").read_text())
+    names = ["l00h00q", "l00h00k", "l00h01q", "l00h01k", "l00h02q", "l00h03q"]
+    assert list(manifest) == ["format", "format_version", "tool", "model", "q_per_kv_group",
+                              "source", "complete", "heads", "truth"]
+    assert manifest["format"] == "qkscope-capture" and manifest["format_version"] == 1
+    assert manifest["tool"] == "qkscope 0.1.0" and manifest["model"] == "made up"
+    assert manifest["q_per_kv_group"] == 2 and manifest["complete"] is True
+    assert manifest["heads"] == [{"name": n, "rows": 600, "dim": 16} for n in names]
+    assert sorted(p.name for p in capture.iterdir()) == sorted(
+        names + ["README.md", "capture.json", "truth.json"])
+    for name in names:
+        rows = sum(pq.read_metadata(f).num_rows for f in (capture / name).iterdir())
+        assert rows == 600
+
+
+def test_columns(capture, tmp_path):
+    with_strings = next((capture / "l00h00q").iterdir())
+    schema = pq.read_schema(with_strings)
+    assert {f.name: str(f.type) for f in schema} == {**COLUMNS, "token_str": "string"}
+    plain = synth(tmp_path / "c") / "l00h00q" / "data.parquet"
+    assert {f.name: str(f.type) for f in pq.read_schema(plain)} == COLUMNS
+    assert pq.read_table(plain)["sliding_window"].null_count == 600
+
+
+def test_card(capture):
+    yaml = pytest.importorskip("yaml")
+    card = yaml.safe_load(front_matter(capture))
+    assert [c["config_name"] for c in card["configs"]] == [
+        "l00h00q", "l00h00k", "l00h01q", "l00h01k", "l00h02q", "l00h03q"]
+    for config in card["configs"]:
+        assert config["data_files"] == [
+            {"split": "train", "path": f"{config['config_name']}/*.parquet"}]
+    text = (capture / "README.md").read_text()
+    assert "# Query and key vectors: made up" in text
+    assert "| l00h01k | 600 | 16 |" in text
+
+
+def test_datasets_loads_it(capture, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    names = datasets.get_dataset_config_names(str(capture))
+    assert set(names) == {"l00h00q", "l00h00k", "l00h01q", "l00h01k", "l00h02q", "l00h03q"}
+    loaded = datasets.load_dataset(str(capture), "l00h01k", split="train",
+                                   cache_dir=str(tmp_path))
+    files = sorted((capture / "l00h01k").iterdir())
+    wanted = [row for f in files for row in pq.read_table(f).to_pylist()]
+    assert loaded.to_list() == wanted

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Parquet writer: what it refuses, and what it leaves behind when it fails. What it
+ * writes is checked by other readers in test_writer_interop.py. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <qkscope/parquet.h>
+
+#include "base/file.h"
+#include "tests/base/tree.h"
+
+enum { ROWS = 1000, WIDTH = 3 };
+
+static const qk_parquet_field FIELDS[] = {
+    {"position", QK_FIELD_INT32, 0},
+    {"vector", QK_FIELD_VECTOR, WIDTH},
+    {"token_str", QK_FIELD_STRING, 0},
+};
+
+typedef struct sample {
+    int64_t positions[ROWS];
+    float vectors[ROWS * WIDTH];
+    char text[ROWS][8];
+    const char *strings[ROWS];
+} sample;
+
+static void fill(sample *s)
+{
+    for (int i = 0; i < ROWS; i++) {
+        s->positions[i] = 7 * i - 500;
+        for (int j = 0; j < WIDTH; j++)
+            s->vectors[i * WIDTH + j] = (float)(i * j % 97) / 8;
+        snprintf(s->text[i], sizeof s->text[i], "%d", i % 50);
+        s->strings[i] = s->text[i];
+    }
+}
+
+static qk_status add(qk_parquet_writer *writer, const sample *s, size_t first, size_t rows,
+                     qk_error *err)
+{
+    const qk_parquet_values values[] = {{.i64 = s->positions + first},
+                                        {.f32 = s->vectors + first * WIDTH},
+                                        {.strings = s->strings + first}};
+    return qk_parquet_writer_add(writer, values, rows, err);
+}
+
+static size_t count_files(void)
+{
+    qk_names names;
+    assert_int_equal(qk__list_dir(tree_root, &names, NULL), QK_OK);
+    size_t count = names.count;
+    qk__names_free(&names);
+    return count;
+}
+
+static qk_buffer write_in_cuts(const sample *s, const char *name, size_t cut)
+{
+    qk_parquet_writer *writer;
+    qk_parquet_writer_settings settings;
+    qk_buffer contents;
+    qk_error err;
+    qk_parquet_writer_settings_default(&settings);
+    settings.row_group_rows = 300;
+    settings.page_bytes = 999;
+    assert_int_equal(
+        qk_parquet_writer_open(&writer, tree_path(name), FIELDS, 3, &settings, &err), QK_OK);
+    for (size_t i = 0; i < ROWS; i += cut)
+        assert_int_equal(add(writer, s, i, ROWS - i < cut ? ROWS - i : cut, &err), QK_OK);
+    assert_int_equal(qk_parquet_writer_finish(&writer, &err), QK_OK);
+    assert_null(writer);
+    assert_int_equal(qk__read_file(tree_path(name), 1 << 20, &contents, &err), QK_OK);
+    return contents;
+}
+
+static void test_bytes_do_not_depend_on_the_cut(void **state)
+{
+    static const size_t cuts[] = {1, 7, 299, 300, 301, 600};
+    (void)state;
+    sample s;
+    fill(&s);
+    qk_buffer whole = write_in_cuts(&s, "whole", ROWS);
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        qk_buffer parts = write_in_cuts(&s, "parts", cuts[i]);
+        assert_int_equal(parts.size, whole.size);
+        assert_memory_equal(parts.data, whole.data, whole.size);
+        qk__buffer_free(&parts);
+    }
+    qk__buffer_free(&whole);
+}
+
+static void test_int32_range(void **state)
+{
+    (void)state;
+    static const int64_t bad[] = {INT64_C(2147483648), INT64_C(-2147483649), INT64_MAX};
+    sample s;
+    fill(&s);
+    qk_parquet_writer *writer;
+    qk_error err;
+    assert_int_equal(qk_parquet_writer_open(&writer, tree_path("f"), FIELDS, 3, NULL, &err),
+                     QK_OK);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        s.positions[13] = bad[i];
+        assert_int_equal(add(writer, &s, 0, ROWS, &err), QK_ERR_ARGUMENT);
+        assert_non_null(strstr(err.message, "column position"));
+        assert_non_null(strstr(err.message, "row 13"));
+    }
+    /* Nothing of the refused rows was taken; a null's value does not matter. */
+    uint8_t valid[ROWS];
+    memset(valid, 1, sizeof valid);
+    valid[13] = 0;
+    const qk_parquet_values values[] = {
+        {.i64 = s.positions, .valid = valid}, {.f32 = s.vectors}, {.strings = s.strings}};
+    assert_int_equal(qk_parquet_writer_add(writer, values, ROWS, &err), QK_OK);
+    assert_int_equal(qk_parquet_writer_finish(&writer, &err), QK_OK);
+    qk_parquet *file;
+    assert_int_equal(qk_parquet_open(&file, tree_path("f"), &err), QK_OK);
+    assert_int_equal(qk_parquet_num_rows(file), ROWS);
+    assert_int_equal(qk_parquet_column_at(file, 0)->null_count, 1);
+    assert_int_equal(qk_parquet_column_at(file, 0)->min, -500);
+    assert_int_equal(qk_parquet_column_at(file, 0)->max, 7 * (ROWS - 1) - 500);
+    qk_parquet_close(&file);
+}
+
+static void expect_refused(const qk_parquet_field *fields, size_t num_fields,
+                           const qk_parquet_writer_settings *settings, const char *word)
+{
+    qk_parquet_writer *writer;
+    qk_error err;
+    size_t files = count_files();
+    qk_status status =
+        qk_parquet_writer_open(&writer, tree_path("x"), fields, num_fields, settings, &err);
+    assert_true(status == QK_ERR_ARGUMENT || status == QK_ERR_UNSUPPORTED);
+    assert_null(writer);
+    if (!strstr(err.message, word))
+        fail_msg("'%s' lacks '%s'", err.message, word);
+    assert_int_equal(count_files(), files);
+}
+
+static void test_bad_settings(void **state)
+{
+    (void)state;
+    const qk_parquet_field no_width = {"v", QK_FIELD_VECTOR, 0};
+    qk_parquet_writer_settings good, s;
+    qk_parquet_writer_settings_default(&good);
+    expect_refused(FIELDS, 0, &good, "at least one field");
+    expect_refused(&no_width, 1, &good, "field v");
+    s = good;
+    s.row_group_rows = 0;
+    expect_refused(FIELDS, 3, &s, "row groups");
+    s = good;
+    s.page_bytes = 0;
+    expect_refused(FIELDS, 3, &s, "pages");
+    s = good;
+    s.data_page_version = 3;
+    expect_refused(FIELDS, 3, &s, "version 3");
+    s = good;
+    s.level = 23;
+    expect_refused(FIELDS, 3, &s, "level 23");
+    s = good;
+    s.codec = (qk_parquet_codec)3;
+    expect_refused(FIELDS, 3, &s, "LZO");
+    s.codec = (qk_parquet_codec)99;
+    expect_refused(FIELDS, 3, &s, "99");
+}
+
+static void test_nothing_appears_before_finish(void **state)
+{
+    (void)state;
+    sample s;
+    fill(&s);
+    qk_parquet_writer *writer;
+    qk_error err;
+    assert_int_equal(qk_parquet_writer_open(&writer, tree_path("f"), FIELDS, 3, NULL, &err),
+                     QK_OK);
+    assert_int_equal(add(writer, &s, 0, ROWS, &err), QK_OK);
+    assert_false(qk__is_file(tree_path("f")));
+    qk_parquet_writer_abort(&writer);
+    assert_null(writer);
+    assert_int_equal(count_files(), 0);
+    qk_parquet_writer_abort(&writer);
+}
+
+static void test_an_old_file_stays_until_the_new_one_is_whole(void **state)
+{
+    (void)state;
+    qk_parquet_writer *writer;
+    qk_buffer contents;
+    qk_error err;
+    tree_add("f", "old");
+    assert_int_equal(qk_parquet_writer_open(&writer, tree_path("f"), FIELDS, 3, NULL, &err),
+                     QK_OK);
+    qk_parquet_writer_abort(&writer);
+    assert_int_equal(qk__read_file(tree_path("f"), 100, &contents, &err), QK_OK);
+    assert_string_equal((const char *)contents.data, "old");
+    qk__buffer_free(&contents);
+    assert_int_equal(count_files(), 1);
+}
+
+/* A file-size limit stands for a full disk, at every stage of the file. */
+static void test_a_full_disk(void **state)
+{
+    (void)state;
+    struct rlimit old, limit;
+    sample s;
+    fill(&s);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    for (unsigned bytes = 0; bytes < 2000; bytes += 400) {
+        qk_parquet_writer_settings settings;
+        qk_parquet_writer *writer;
+        qk_error err = {0};
+        qk_parquet_writer_settings_default(&settings);
+        settings.row_group_rows = 100;
+        limit = old;
+        limit.rlim_cur = bytes;
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+        assert_int_equal(
+            qk_parquet_writer_open(&writer, tree_path("f"), FIELDS, 3, &settings, &err), QK_OK);
+        qk_status status = add(writer, &s, 0, ROWS, &err);
+        qk_status finished = qk_parquet_writer_finish(&writer, &err);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+        assert_true(status == QK_OK || status == QK_ERR_IO);
+        assert_int_equal(finished, QK_ERR_IO);
+        assert_non_null(strstr(err.message, tree_path("f")));
+        assert_null(writer);
+        assert_int_equal(count_files(), 0);
+    }
+}
+
+/* More than the output buffer: the failure comes while rows are added, and is remembered. */
+static void test_failure_is_remembered(void **state)
+{
+    (void)state;
+    struct rlimit old, limit;
+    qk_error err = {0};
+    qk_parquet_writer *writer;
+    qk_parquet_writer_settings settings;
+    const qk_parquet_field field = {"vector", QK_FIELD_VECTOR, 1000};
+    float *vectors = calloc(1000 * 100, sizeof *vectors);
+    const qk_parquet_values values = {.f32 = vectors};
+    qk_parquet_writer_settings_default(&settings);
+    settings.codec = QK_PARQUET_UNCOMPRESSED;
+    settings.vector_encoding = QK_VECTOR_PLAIN;
+    settings.row_group_rows = 50;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    limit = old;
+    limit.rlim_cur = 100000;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    assert_int_equal(
+        qk_parquet_writer_open(&writer, tree_path("f"), &field, 1, &settings, &err), QK_OK);
+    qk_status first = qk_parquet_writer_add(writer, &values, 100, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_int_equal(first, QK_ERR_IO);
+    assert_int_equal(qk_parquet_writer_add(writer, &values, 1, &err), QK_ERR_IO);
+    assert_non_null(strstr(err.message, "failed before"));
+    assert_int_equal(qk_parquet_writer_finish(&writer, &err), QK_ERR_IO);
+    assert_int_equal(count_files(), 0);
+    free(vectors);
+}
+
+static void test_no_such_folder(void **state)
+{
+    (void)state;
+    qk_parquet_writer *writer;
+    qk_error err;
+    assert_int_equal(
+        qk_parquet_writer_open(&writer, tree_path("none/f"), FIELDS, 3, NULL, &err),
+        QK_ERR_NOT_FOUND);
+    assert_null(writer);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, tree_setup, tree_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_bytes_do_not_depend_on_the_cut),
+        TEST(test_int32_range),
+        TEST(test_bad_settings),
+        TEST(test_nothing_appears_before_finish),
+        TEST(test_an_old_file_stays_until_the_new_one_is_whole),
+        TEST(test_a_full_disk),
+        TEST(test_failure_is_remembered),
+        TEST(test_no_such_folder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
