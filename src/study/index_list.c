@@ -9,17 +9,29 @@
 /* Room for a list with repeats, far above any real one. */
 enum { MAX_COUNT = 4 * (QK_MAX_INDEX + 1) };
 
+/* Lists grow to powers of two, so the room a list has follows from its count. */
+static size_t room_for(size_t count)
+{
+    size_t room = count > 0;
+    while (room < count)
+        room *= 2;
+    return room;
+}
+
 qk_status qk__index_list_add(qk_index_list *list, int first, int last, qk_error *err)
 {
     size_t more = (size_t)(last - first) + 1;
     if (more > MAX_COUNT - list->count)
         return qk__fail(err, QK_ERR_ARGUMENT, "a list of more than %d numbers", MAX_COUNT);
-    int *items = realloc(list->items, (list->count + more) * sizeof *items);
-    if (!items)
-        return qk__nomem(err);
-    list->items = items;
+    size_t room = room_for(list->count + more);
+    if (room > room_for(list->count)) {
+        int *items = realloc(list->items, room * sizeof *items);
+        if (!items)
+            return qk__nomem(err);
+        list->items = items;
+    }
     for (int value = first; value <= last; value++)
-        items[list->count++] = value;
+        list->items[list->count++] = value;
     return QK_OK;
 }
 

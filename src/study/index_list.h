@@ -8,7 +8,8 @@
 /* Largest number a list takes: no model has as many layers or heads. */
 enum { QK_MAX_INDEX = 65535 };
 
-/* Appends first, first + 1, ... last; the list is sorted only by qk__index_list_sort. */
+/* Appends first, first + 1, ... last. The list must be empty or built by this function alone;
+ * qk__index_list_sort comes last. */
 QK_MUST_CHECK qk_status qk__index_list_add(qk_index_list *list, int first, int last,
                                            qk_error *err);
 

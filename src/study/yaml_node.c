@@ -7,6 +7,9 @@
 
 #include "base/error.h"
 
+/* Far beyond what a configuration needs. */
+enum { MAX_DEPTH = 32, MAX_ANCHORS = 1000 };
+
 static qk_status fail_parser(const yaml_parser_t *parser, qk_error *err)
 {
     if (parser->error == YAML_MEMORY_ERROR)
@@ -19,41 +22,65 @@ static qk_status fail_parser(const yaml_parser_t *parser, qk_error *err)
                     parser->context ? parser->context : "");
 }
 
-/* Whether the parser is at the end of its text; a second document would be ignored
- * otherwise. */
-static qk_status expect_end(yaml_parser_t *parser, qk_error *err)
+static bool has_anchor(const yaml_event_t *event)
 {
-    yaml_document_t more;
-    if (!yaml_parser_load(parser, &more))
-        return fail_parser(parser, err);
-    const yaml_node_t *root = yaml_document_get_root_node(&more);
-    qk_status status = QK_OK;
-    if (root)
-        status = qk__fail(err, QK_ERR_ARGUMENT, "line %llu: a second YAML document",
-                          qk__yaml_line(root));
-    yaml_document_delete(&more);
-    return status;
+    return (event->type == YAML_SCALAR_EVENT && event->data.scalar.anchor) ||
+           (event->type == YAML_SEQUENCE_START_EVENT && event->data.sequence_start.anchor) ||
+           (event->type == YAML_MAPPING_START_EVENT && event->data.mapping_start.anchor);
 }
 
-qk_status qk__yaml_parse(const qk_buffer *text, yaml_document_t *document, qk_error *err)
+/* Reads the whole text once without building a tree: libyaml's time is quadratic in depth
+ * and in the number of anchors, and a second document would be ignored below. */
+static qk_status check_events(yaml_parser_t *parser, qk_error *err)
+{
+    int depth = 0;
+    int anchors = 0;
+    int documents = 0;
+    for (;;) {
+        yaml_event_t event;
+        if (!yaml_parser_parse(parser, &event))
+            return fail_parser(parser, err);
+        yaml_event_type_t type = event.type;
+        size_t line = event.start_mark.line + 1;
+        anchors += has_anchor(&event);
+        yaml_event_delete(&event);
+        documents += type == YAML_DOCUMENT_START_EVENT;
+        depth += type == YAML_SEQUENCE_START_EVENT || type == YAML_MAPPING_START_EVENT;
+        depth -= type == YAML_SEQUENCE_END_EVENT || type == YAML_MAPPING_END_EVENT;
+        if (depth > MAX_DEPTH)
+            return qk__fail(err, QK_ERR_ARGUMENT, "line %zu: nested more than %d deep", line,
+                            MAX_DEPTH);
+        if (anchors > MAX_ANCHORS)
+            return qk__fail(err, QK_ERR_ARGUMENT, "line %zu: more than %d anchors", line,
+                            MAX_ANCHORS);
+        if (documents > 1)
+            return qk__fail(err, QK_ERR_ARGUMENT, "line %zu: a second YAML document", line);
+        if (type == YAML_STREAM_END_EVENT)
+            return documents == 1 ? QK_OK : qk__fail(err, QK_ERR_ARGUMENT, "nothing in it");
+    }
+}
+
+static qk_status build_tree(yaml_parser_t *parser, yaml_document_t *document, qk_error *err)
+{
+    return yaml_parser_load(parser, document) ? QK_OK : fail_parser(parser, err);
+}
+
+static qk_status with_parser(const qk_buffer *text, yaml_document_t *document, qk_error *err)
 {
     yaml_parser_t parser;
     if (!yaml_parser_initialize(&parser))
         return qk__nomem(err);
     yaml_parser_set_input_string(&parser, text->data, text->size);
-    qk_status status = QK_OK;
-    if (!yaml_parser_load(&parser, document)) {
-        status = fail_parser(&parser, err);
-    } else if (yaml_document_get_root_node(document)) {
-        status = expect_end(&parser, err);
-        if (status != QK_OK)
-            yaml_document_delete(document);
-    } else {
-        yaml_document_delete(document);
-        status = qk__fail(err, QK_ERR_ARGUMENT, "nothing in it");
-    }
+    qk_status status =
+        document ? build_tree(&parser, document, err) : check_events(&parser, err);
     yaml_parser_delete(&parser);
     return status;
+}
+
+qk_status qk__yaml_parse(const qk_buffer *text, yaml_document_t *document, qk_error *err)
+{
+    QK_TRY(with_parser(text, NULL, err));
+    return with_parser(text, document, err);
 }
 
 unsigned long long qk__yaml_line(const yaml_node_t *node)

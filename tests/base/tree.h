@@ -64,10 +64,10 @@ static inline void tree_remove(const char *path)
         return;
     }
     for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-        char child[2048];
+        char child[4096];
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
-        snprintf(child, sizeof child, "%s/%s", path, entry->d_name);
+        snprintf(child, sizeof child, "%.3000s/%.300s", path, entry->d_name);
         tree_remove(child);
     }
     closedir(dir);
