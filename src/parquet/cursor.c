@@ -13,6 +13,7 @@ enum {
     /* A page of equal levels takes a few bytes however many slots it claims. No honest page
      * holds more than these, beyond 8 slots a byte. */
     FREE_SLOTS = 1 << 24,
+    UNCOUNTED_BYTES = 100, /* see chunk_end */
     SLICE_BYTES = 1 << 20, /* of FIXED_LEN_BYTE_ARRAY values given out at once */
 };
 
@@ -207,12 +208,21 @@ static qk_status next_page(qk_parquet_cursor *c, qk_error *err)
     return QK_OK;
 }
 
+/* Early releases of parquet-mr leave the dictionary's page header out of the recorded size. */
+static int64_t chunk_end(const qk_parquet *file, const qk_chunk *chunk)
+{
+    int64_t end = chunk->offset + chunk->compressed_bytes;
+    if (strncmp(file->metadata.created_by, "parquet-mr", 10) != 0)
+        return end;
+    return file->footer - end > UNCOUNTED_BYTES ? end + UNCOUNTED_BYTES : file->footer;
+}
+
 static void start_group(qk_parquet_cursor *c)
 {
     const qk_chunk *chunk = &c->file->metadata.groups[c->group].chunks[c->column];
     qk__value_dictionary_free(&c->dictionary);
     qk__pages_start(&c->pages, c->file->fd, chunk->codec, chunk->offset,
-                    chunk->offset + chunk->compressed_bytes);
+                    chunk_end(c->file, chunk));
     c->slots_beyond = chunk->num_values;
     c->group_rows = 0;
     c->in_group = true;

@@ -64,7 +64,8 @@ static qk_status add_leaf(walk *w, const qk_schema_node *node, int definition, i
     char *path = malloc(w->path.size + 1);
     if (!path)
         return qk__nomem(err);
-    memcpy(path, w->path.data, w->path.size);
+    if (w->path.size > 0)
+        memcpy(path, w->path.data, w->path.size);
     path[w->path.size] = 0;
     /* A name may hold a zero byte; the C string then ends early, in every use alike. */
     size_t top = w->depth > 1 ? w->groups[1].path_size : w->path.size;

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Thrift compact protocol reader: values, skipping, and every kind of bad bytes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "parquet/thrift_read.h"
+
+#define INIT(t, bytes) qk__thrift_init(&(t), bytes, sizeof(bytes))
+
+static void test_fields(void **unused)
+{
+    (void)unused;
+    static const uint8_t bytes[] = {
+        0x15, 0x05,             /* 1: i32 -3 */
+        0x21,                   /* 3: true */
+        0x06, 0x2c, 0x80, 0x01, /* 22: i64 64, long form of the id */
+        0x18, 0x02, 'h',  'i',  /* 23: binary */
+        0x19, 0x25, 0x02, 0x03, /* 24: list of i32: 1, -2 */
+        0x13, 0xff,             /* 25: byte -1 */
+        0x00,
+    };
+    qk_thrift_reader t;
+    qk_thrift_field field = {0};
+    INIT(t, bytes);
+    assert_true(qk__thrift_read_field(&t, &field));
+    assert_int_equal(field.id, 1);
+    assert_int_equal(qk__thrift_read_i32(&t, &field), -3);
+    assert_true(qk__thrift_read_field(&t, &field));
+    assert_int_equal(field.id, 3);
+    assert_true(qk__thrift_read_bool(&t, &field));
+    assert_true(qk__thrift_read_field(&t, &field));
+    assert_int_equal(field.id, 22);
+    assert_int_equal(qk__thrift_read_i64(&t, &field), 64);
+    assert_true(qk__thrift_read_field(&t, &field));
+    qk_thrift_bytes text = qk__thrift_read_binary(&t, &field);
+    assert_int_equal(text.size, 2);
+    assert_memory_equal(text.data, "hi", 2);
+    assert_true(qk__thrift_read_field(&t, &field));
+    assert_int_equal(qk__thrift_read_list(&t, &field, THRIFT_I32, 1), 2);
+    assert_int_equal(qk__thrift_read_element(&t), 1);
+    assert_int_equal(qk__thrift_read_element(&t), -2);
+    assert_true(qk__thrift_read_field(&t, &field));
+    assert_int_equal(qk__thrift_read_i64(&t, &field), -1);
+    assert_false(qk__thrift_read_field(&t, &field));
+    assert_null(t.fault);
+    assert_true(t.next == t.end);
+}
+
+/* All types, skipped; then a field that must be met at its place. Every prefix ends too soon
+ * and says so. */
+static void test_skip(void **unused)
+{
+    (void)unused;
+    static const uint8_t bytes[] = {
+        0x11, 0x12, 0x13, 0x07, 0x14, 0x03, 0x15, 0x81, 0x01, 0x16, 0x05, /* bools, integers */
+        0x17, 1,    2,    3,    4,    5,    6,    7,    8,                /* double */
+        0x18, 0x03, 'a',  'b',  'c',                                      /* binary */
+        0x19, 0x31, 0x01, 0x02, 0x01,                                     /* list of bool */
+        0x1a, 0x18, 0x01, 'x',                                            /* set of binary */
+        0x1b, 0x02, 0x58, 0x02, 0x01, 'y',  0x04, 0x00,                   /* map i32: binary */
+        0x1b, 0x00,                                                       /* empty map */
+        0x1c, 0x15, 0x02, 0x1c, 0x00, 0x00,                               /* struct in struct */
+        0x19, 0x1c, 0x15, 0x02, 0x00,                                     /* list of struct */
+        0x15, 0x54, 0x00,
+    };
+    qk_thrift_reader t;
+    qk_thrift_field field = {0};
+    INIT(t, bytes);
+    while (qk__thrift_read_field(&t, &field) && field.id < 15)
+        qk__thrift_skip(&t, &field);
+    assert_null(t.fault);
+    assert_int_equal(field.id, 15);
+    assert_int_equal(qk__thrift_read_i32(&t, &field), 42);
+    for (size_t size = 0; size < sizeof bytes; size++) {
+        uint8_t *copy = malloc(size + 1); /* so that a sanitizer sees a read beyond it */
+        assert_non_null(copy);
+        memcpy(copy, bytes, size);
+        qk__thrift_init(&t, copy, size);
+        field = (qk_thrift_field){0};
+        while (qk__thrift_read_field(&t, &field))
+            qk__thrift_skip(&t, &field);
+        assert_non_null(t.fault);
+        assert_true(t.truncated);
+        free(copy);
+    }
+}
+
+static void test_faults(void **unused)
+{
+    (void)unused;
+    qk_thrift_reader t;
+    qk_thrift_field field = {0};
+    /* An integer of eleven bytes. */
+    static const uint8_t wide[] = {0x16, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                                   0xff, 0xff, 0xff, 0xff, 0x01, 0x00};
+    INIT(t, wide);
+    assert_true(qk__thrift_read_field(&t, &field));
+    assert_int_equal(qk__thrift_read_i64(&t, &field), 0);
+    assert_string_equal(t.fault, "Thrift integer of more than 10 bytes");
+    assert_false(t.truncated);
+    /* 10^12 where 32 bits are due. */
+    static const uint8_t large[] = {0x15, 0x80, 0xc0, 0xca, 0xf3, 0x84, 0xa3, 0x02, 0x00};
+    field = (qk_thrift_field){0};
+    INIT(t, large);
+    assert_true(qk__thrift_read_field(&t, &field));
+    assert_int_equal(qk__thrift_read_i32(&t, &field), 0);
+    assert_string_equal(t.fault, "Thrift integer does not fit 32 bits");
+    /* A list that claims more elements than there are bytes. */
+    static const uint8_t list[] = {0x19, 0xfc, 0xff, 0xff, 0xff, 0x7f, 0x00, 0x00};
+    field = (qk_thrift_field){0};
+    INIT(t, list);
+    assert_true(qk__thrift_read_field(&t, &field));
+    assert_int_equal(qk__thrift_read_list(&t, &field, THRIFT_STRUCT, 1), 0);
+    assert_non_null(t.fault);
+    /* A field of another type. */
+    static const uint8_t type[] = {0x18, 0x01, 'x', 0x00};
+    field = (qk_thrift_field){0};
+    INIT(t, type);
+    assert_true(qk__thrift_read_field(&t, &field));
+    assert_int_equal(qk__thrift_read_i32(&t, &field), 0);
+    assert_string_equal(t.fault, "Thrift field has the wrong type");
+    assert_false(qk__thrift_read_field(&t, &field));
+}
+
+static void test_depth(void **unused)
+{
+    (void)unused;
+    uint8_t bytes[100000];
+    qk_thrift_reader t;
+    static const uint8_t nests[] = {0x1c, 0x19}; /* struct in struct, list of lists */
+    for (size_t i = 0; i < sizeof nests; i++) {
+        qk_thrift_field field = {0};
+        memset(bytes, nests[i], sizeof bytes);
+        INIT(t, bytes);
+        while (qk__thrift_read_field(&t, &field))
+            qk__thrift_skip(&t, &field);
+        assert_string_equal(t.fault, "Thrift data nested too deeply");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_skip),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_depth),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
