@@ -51,6 +51,7 @@ static void read_keys(combined *c, group *g)
     qk_status status = QK_ERR_CANCELLED;
     if (!atomic_load(&run->cancelled))
         status = qk__gather_moments(run, g->head, &g->moments, &bytes, &g->error);
+    int64_t rows = g->moments ? g->moments->count : 0; /* others may free them once ready */
     pthread_mutex_lock(&c->lock);
     g->status = status;
     g->ready = true;
@@ -61,7 +62,7 @@ static void read_keys(combined *c, group *g)
         qk_head_name(g->head->id, name);
         qk__run_notice(run, QK_NOTICE_ERROR, "%s: %s", name, g->error.message);
     }
-    qk__run_progress(run, bytes, g->moments ? g->moments->count : 0);
+    qk__run_progress(run, bytes, rows);
 }
 
 static void wait_for_keys(combined *c, group *g)
