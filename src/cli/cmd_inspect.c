@@ -31,6 +31,20 @@ typedef struct request {
     bool heads;
 } request;
 
+/* Text that comes from a file: a terminal must not obey what is in it. */
+static void print_text(const char *text)
+{
+    for (; *text; text++)
+        putchar((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
+}
+
+static void print_line(const char *label, const char *text, const char *rest)
+{
+    printf("%-12s", label);
+    print_text(text);
+    printf("%s\n", rest);
+}
+
 /* ---- a capture ----------------------------------------------------------------------- */
 
 static size_t count_kind(const qk_inspection *in, qk_kind kind)
@@ -124,8 +138,8 @@ static void print_storage(const qk_inspection *in)
     for (int e = 0; e < 32; e++)
         if (encodings >> e & 1)
             printf(" %s", qk_parquet_encoding_name(e));
-    printf("\n%-12s%s%s\n", "written by", *writer ? writer : "(not recorded)",
-           several ? " and others" : "");
+    putchar('\n');
+    print_line("written by", *writer ? writer : "(not recorded)", several ? " and others" : "");
 }
 
 static void print_heads(const qk_inspection *in)
@@ -149,11 +163,11 @@ static void print_heads(const qk_inspection *in)
 
 static void print_capture(const qk_inspection *in)
 {
-    printf("%-12s%s\n", "capture", in->path);
+    print_line("capture", in->path, "");
     if (*in->prefix)
-        printf("%-12s%s\n", "prefix", in->prefix);
-    printf("%-12s%s%s\n", "model", *in->model ? in->model : "(not recorded)",
-           in->complete ? "" : " - the capture was not finished");
+        print_line("prefix", in->prefix, "");
+    print_line("model", *in->model ? in->model : "(not recorded)",
+               in->complete ? "" : " - the capture was not finished");
     printf("%-12s%zu in %zu layers: %zu query, %zu key\n", "heads", in->num_heads,
            count_layers(in), count_kind(in, QK_QUERY), count_kind(in, QK_KEY));
     print_group(in);
@@ -314,11 +328,11 @@ static const char *type_name(const qk_parquet_column *column)
 static void print_file(const qk_parquet *file, const char *path)
 {
     const char *writer = qk_parquet_created_by(file);
-    printf("%-12s%s\n", "file", path);
+    print_line("file", path, "");
     printf("%-12s%" PRId64 " in %d row groups\n", "rows", qk_parquet_num_rows(file),
            qk_parquet_num_row_groups(file));
     printf("%-12s%.1f kB\n", "size", (double)qk_parquet_file_bytes(file) / 1e3);
-    printf("%-12s%s\n\n", "written by", *writer ? writer : "(not recorded)");
+    print_line("written by", *writer ? writer : "(not recorded)", "\n");
     printf("%-28s %-10s %-13s %12s %12s %10s  %s\n", "column", "type", "codec", "values",
            "kB stored", "kB plain", "encodings");
     for (int i = 0; i < qk_parquet_num_columns(file); i++) {
