@@ -6,6 +6,7 @@
 
 #include <qkscope/capture.h>
 #include <qkscope/hub.h>
+#include <qkscope/inspect.h>
 #include <qkscope/moments.h>
 #include <qkscope/parquet.h>
 #include <qkscope/pca.h>

@@ -80,7 +80,7 @@ static inline int tree_setup(void **state)
     (void)state;
     const char *base = getenv("TMPDIR");
     snprintf(tree_root, sizeof tree_root, "%.200s/qkscope-test-XXXXXX",
-             base && *base ? base : "/tmp");
+             base && *base ? base : P_tmpdir);
     return mkdtemp(tree_root) ? 0 : -1;
 }
 
