@@ -10,6 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifdef P_tmpdir
+#define TREE_BASE P_tmpdir
+#else
+#define TREE_BASE "."
+#endif
+
 static char tree_root[256];
 
 /* Path inside the folder; each call reuses one of a few buffers. */
@@ -80,7 +86,7 @@ static inline int tree_setup(void **state)
     (void)state;
     const char *base = getenv("TMPDIR");
     snprintf(tree_root, sizeof tree_root, "%.200s/qkscope-test-XXXXXX",
-             base && *base ? base : P_tmpdir);
+             base && *base ? base : TREE_BASE);
     return mkdtemp(tree_root) ? 0 : -1;
 }
 
