@@ -53,9 +53,9 @@ typedef struct qk_synth_settings {
     bool strings;  /* add token_str */
     /* The model. NAN: drawn for every head from the range given. */
     double r_q, r_k;         /* correlation of a.x, drift and content alone, with t;
-                                drawn from 0.2 .. 0.9, r_k of either sign */
+                                drawn as tanh of 0 .. 3, r_k of either sign */
     double slope_q, slope_k; /* alpha_s; NAN: as r_q and r_k demand */
-    double separation;       /* |mean_q - mean_k| / scale_q; drawn from 1 .. 4 */
+    double separation;       /* |mean_q - mean_k| / scale_q; drawn from 1 .. 16 */
     double mean_offset;      /* |mean_k| / scale_k; drawn from 0 .. 2 */
     double scale;            /* content, root mean square a dimension; drawn from 0.5 .. 2 */
     double exponent;         /* decay of the eigenvalues; drawn from 0.5 .. 1.5 */

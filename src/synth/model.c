@@ -54,9 +54,9 @@ static draws draw_numbers(const qk_synth_settings *s, qk_head_id id, qk_rng *rng
 {
     draws d;
     double sign = qk__rng_uniform(rng) < 0.5 ? -1 : 1;
-    d.r = between(rng, 0.2, 0.9);
+    d.r = tanh(between(rng, 0, 3)); /* weak and overwhelming drifts alike */
     d.r = id.kind == QK_QUERY ? given_or(s->r_q, d.r) : given_or(s->r_k, sign * d.r);
-    d.separation = given_or(s->separation, between(rng, 1, 4));
+    d.separation = given_or(s->separation, between(rng, 1, 16));
     d.mean_offset = given_or(s->mean_offset, between(rng, 0, 2));
     d.scale = given_or(s->scale, between(rng, 0.5, 2));
     d.exponent = given_or(s->exponent, between(rng, 0.5, 1.5));
