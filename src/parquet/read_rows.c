@@ -175,6 +175,16 @@ static double number_at(const qk_parquet_cursor *c, const uint64_t *stored, size
     }
 }
 
+/* The same as a float32, rounded once: a 64-bit integer must not pass through a double. */
+static float float_at(const qk_parquet_cursor *c, const uint64_t *stored, size_t i)
+{
+    int64_t i64;
+    if (c->type.type != QK_PARQUET_INT64)
+        return (float)number_at(c, stored, i);
+    memcpy(&i64, stored + i, sizeof i64);
+    return (float)i64;
+}
+
 /* Where the numbers go: exactly one is set. */
 typedef struct sink {
     float *f32;
@@ -189,11 +199,10 @@ static qk_status read_converted(qk_parquet_cursor *c, sink out, size_t at, size_
         size_t take = n - done < BATCH ? n - done : BATCH;
         QK_TRY(qk__cursor_values(c, stored, take, err));
         for (size_t i = 0; i < take; i++) {
-            double value = number_at(c, stored, i);
             if (out.f32)
-                out.f32[at + done + i] = (float)value;
+                out.f32[at + done + i] = float_at(c, stored, i);
             else
-                out.f64[at + done + i] = value;
+                out.f64[at + done + i] = number_at(c, stored, i);
         }
     }
     return QK_OK;
