@@ -18,7 +18,9 @@ def bfloat16(x):
     return (bits & np.uint32(0xFFFF0000)).view(np.float32)
 
 
-def write_head(path, rows, dim, seed, row_group_size=None):
+def write_head(path, rows, dim, seed, big_table=False):
+    """One head. big_table: repeat a block of content instead of drawing every row, so that one
+    write_table call (one row group) of very many rows is quick to make."""
     rng = np.random.default_rng(seed)
     position = np.sort(rng.integers(0, 131072, rows)).astype(np.int32)
     axis = rng.standard_normal(dim)
@@ -30,17 +32,14 @@ def write_head(path, rows, dim, seed, row_group_size=None):
     schema = pa.schema([("bucket", pa.int32()), ("example_id", pa.int32()),
                         ("position", pa.int32()), ("vector", pa.list_(pa.float32(), dim)),
                         ("sliding_window", pa.null())])
-    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=True) as out:
-        # One write_table call, as the original does, unless the head is too large for memory.
-        step = rows if rows * dim <= 1 << 25 else (1 << 25) // dim
-        for start in range(0, rows, step):
-            t = position[start:start + step]
-            x = mean + rng.standard_normal((len(t), dim)) * scale
-            x += drift[start:start + step, None] * axis
-            vector = pa.FixedSizeListArray.from_arrays(bfloat16(x).ravel(), dim)
-            table = pa.table([pa.array(t // 8192), pa.array(t % 97, pa.int32()), pa.array(t),
-                              vector, pa.nulls(len(t))], schema=schema)
-            out.write_table(table, row_group_size=row_group_size or 1 << 20)
+    drawn = min(rows, 8000) if big_table else rows
+    x = (mean + rng.standard_normal((drawn, dim)) * scale).astype(np.float32)
+    x = np.resize(x, (rows, dim))
+    x += (drift[:, None] * axis).astype(np.float32)
+    vector = pa.FixedSizeListArray.from_arrays(bfloat16(x).ravel(), dim)
+    table = pa.table([pa.array(position // 8192), pa.array(position % 97, pa.int32()),
+                      pa.array(position), vector, pa.nulls(rows)], schema=schema)
+    pq.write_table(table, path, compression="zstd", use_dictionary=True)
 
 
 def main():

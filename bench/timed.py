@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Seconds, peak memory and output of a command, through the program of timed.c."""
+import json
+import subprocess
+
+
+def timed(build, command):
+    """(seconds, peak MiB, standard output); raises when the command fails."""
+    run = subprocess.run([build / "bench" / "timed", *map(str, command)], check=True,
+                         stdout=subprocess.PIPE, text=True)
+    printed, _, last = run.stdout.rstrip("\n").rpartition("\n")
+    figures = json.loads(last)
+    return figures["seconds"], figures["peak_mib"], printed
