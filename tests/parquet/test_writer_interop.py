@@ -31,7 +31,7 @@ def mix(x):
     return x ^ x >> np.uint64(31)
 
 
-def expected(rows=100, dim=8, seed=0, values=BFLOAT16, nulls=0, strings=1, **_):
+def expected(rows=100, dim=8, seed=0, values=BFLOAT16, nulls=0, strings=1, wide=0, **_):
     """The same values as write_sample.c; vectors as bit patterns."""
     row = np.arange(rows, dtype=np.uint64)
     bits = mix(np.uint64(seed * 1000003) + np.arange(rows * dim, dtype=np.uint64))
@@ -49,6 +49,10 @@ def expected(rows=100, dim=8, seed=0, values=BFLOAT16, nulls=0, strings=1, **_):
         "vector": word.astype(np.uint32).reshape(rows, dim),
         "sliding_window": window,
     }
+    if wide:
+        table["example_id"] = (row * np.uint64(0x7FFFFFFFFFFFFFF1)).view(np.int64)
+        position = (row * np.uint64(0x7FFFFFF1)).astype(np.uint32)
+        table["position"] = position.view(np.int32).astype(np.int64)
     if strings:
         table["token_str"] = [f"tok\u00e9{i % 1000}" if i % 7 else "" for i in range(rows)]
     return table
@@ -170,6 +174,22 @@ def test_delta_with_wide_steps(tmp_path):
     """Positions jump by up to 2 million either way: still smaller than 32 bits a value."""
     metadata = check(tmp_path / "f", rows=70001, dim=1, group=70001, page=100000, strings=0)
     assert "DELTA_BINARY_PACKED" in encodings(metadata, "position")
+
+
+def test_differences_that_overflow(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    polars = pytest.importorskip("polars")
+    for rows in (2, 129, 1000):
+        path = tmp_path / f"{rows}.parquet"
+        metadata = check(path, rows=rows, wide=1)
+        want = expected(rows=rows, wide=1)
+        if rows > 2:
+            assert "DELTA_BINARY_PACKED" in encodings(metadata, "example_id")
+            assert "DELTA_BINARY_PACKED" in encodings(metadata, "position")
+        for column in ("example_id", "position"):
+            read = duckdb.sql(f"select {column} from read_parquet('{path}')").fetchall()
+            assert [r[0] for r in read] == want[column].tolist()
+            assert polars.read_parquet(path)[column].to_list() == want[column].tolist()
 
 
 def test_schema_and_creator(tmp_path):

@@ -7,7 +7,8 @@
  * rows, dim, seed; codec, level, group, page, version, checksum, encoding (numbers of the
  * public header); values (0: bfloat16-like, 1: all bits random, 2: constant); nulls (0:
  * sliding_window all null, 1: every third row, 2: none); strings (0 or 1); cut (rows handed
- * over at a time). test_writer_interop.py computes the same values. */
+ * over at a time); wide (1: integers that overflow from row to row). test_writer_interop.py
+ * computes the same values. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 typedef struct sample {
     size_t rows, dim, cut;
     uint64_t seed;
-    int values, nulls, strings;
+    int values, nulls, strings, wide;
     qk_parquet_writer_settings settings;
 } sample;
 
@@ -55,7 +56,13 @@ static void fill(const sample *s, size_t first, size_t rows, int64_t *ints[4], u
         valid[i] = s->nulls == 2 || (s->nulls == 1 && row % 3 == 0);
         for (size_t j = 0; j < s->dim; j++)
             vectors[i * s->dim + j] = value_at(s, row, j);
-        snprintf(strings[i], 32, row % 7 ? "tok\xc3\xa9%zu" : "", row % 1000);
+        if (s->wide) {
+            ints[1][i] = (int64_t)(row * UINT64_C(0x7ffffffffffffff1));
+            ints[2][i] = (int32_t)(uint32_t)(row * UINT64_C(0x7ffffff1));
+        }
+        strings[i][0] = 0;
+        if (row % 7)
+            snprintf(strings[i], 32, "tok\xc3\xa9%zu", row % 1000);
     }
 }
 
@@ -103,11 +110,17 @@ static int set_option(sample *s, const char *text)
         size_t *size;
         int *number;
     } options[] = {
-        {"rows", &s->rows, NULL},       {"dim", &s->dim, NULL},
-        {"cut", &s->cut, NULL},         {"group", &w->row_group_rows, NULL},
-        {"page", &w->page_bytes, NULL}, {"values", NULL, &s->values},
-        {"nulls", NULL, &s->nulls},     {"strings", NULL, &s->strings},
-        {"level", NULL, &w->level},     {"version", NULL, &w->data_page_version},
+        {"rows", &s->rows, NULL},
+        {"dim", &s->dim, NULL},
+        {"cut", &s->cut, NULL},
+        {"group", &w->row_group_rows, NULL},
+        {"page", &w->page_bytes, NULL},
+        {"values", NULL, &s->values},
+        {"nulls", NULL, &s->nulls},
+        {"strings", NULL, &s->strings},
+        {"wide", NULL, &s->wide},
+        {"level", NULL, &w->level},
+        {"version", NULL, &w->data_page_version},
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         if (strcmp(name, options[i].name) != 0)
