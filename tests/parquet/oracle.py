@@ -138,7 +138,8 @@ def expected_leaves(file, top):
     table = file.read(columns=[field.name])
     column = table.column(0).combine_chunks()
     if isinstance(column, pa.ChunkedArray):
-        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], field.type)
+        column = (pa.concat_arrays(column.chunks) if column.num_chunks
+                  else pa.array([], field.type))
     rows = np.arange(len(column), dtype=np.int64)
     start = Slots(np.zeros_like(rows), np.zeros_like(rows), rows)
     return list(shred(column, field, start))

@@ -162,7 +162,8 @@ def test_nested(tmp_path):
     oracle.compare_file(path)
 
 
-@pytest.mark.parametrize("codec", ["uncompressed", "snappy", "gzip", "zstd", "brotli", "lz4_raw"])
+@pytest.mark.parametrize("codec",
+                         ["uncompressed", "snappy", "gzip", "zstd", "brotli", "lz4_raw"])
 @pytest.mark.parametrize("version", ["V1", "V2"])
 def test_duckdb(tmp_path, codec, version):
     duckdb = pytest.importorskip("duckdb")
