@@ -147,6 +147,12 @@ typedef struct qk_rows qk_rows;
 QK_API QK_MUST_CHECK qk_status qk_rows_open(qk_rows **rows, const qk_head *head,
                                             unsigned columns, int64_t max_rows, qk_error *err);
 
+/* The same for another head with the memory of an earlier qk_rows (*rows may be NULL): a
+ * thread that reads many heads keeps one. On failure it is released and *rows is NULL. */
+QK_API QK_MUST_CHECK qk_status qk_rows_reopen(qk_rows **rows, const qk_head *head,
+                                              unsigned columns, int64_t max_rows,
+                                              qk_error *err);
+
 /* Next block of at most max_rows rows (fewer where it would pass 1 GiB); block->rows == 0
  * at the end. Blocks are not split at shard or row-group borders. */
 QK_API QK_MUST_CHECK qk_status qk_rows_next(qk_rows *rows, size_t max_rows, qk_block *block,

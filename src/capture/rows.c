@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "capture/capture.h"
+#include "parquet/reader.h"
 
 /* No model has heads beyond a few hundred dimensions; a block is kept to a size that
  * a mistaken row count cannot turn into all memory. */
@@ -40,6 +41,7 @@ struct qk_rows {
     qk_parquet *file;
     qk_parquet_cursor *cursors[NUM_COLUMNS]; /* NULL: not asked for, or no windows */
     int64_t shard_left;
+    qk_pages spare[NUM_COLUMNS]; /* buffers of columns not open just now */
 
     /* the block handed out */
     size_t capacity; /* in rows */
@@ -58,10 +60,15 @@ static bool wanted(const qk_rows *rows, int c)
     return (rows->columns & COLUMNS[c].flag) != 0;
 }
 
+static size_t value_bytes(const qk_rows *rows)
+{
+    return rows->wide ? sizeof(double) : sizeof(float);
+}
+
 static void close_shard(qk_rows *rows)
 {
     for (int c = 0; c < NUM_COLUMNS; c++)
-        qk_parquet_cursor_close(&rows->cursors[c]);
+        qk__cursor_retire(&rows->cursors[c], &rows->spare[c]);
     qk_parquet_close(&rows->file);
 }
 
@@ -168,8 +175,10 @@ static qk_status open_shard(qk_rows *rows, size_t shard, bool start, qk_error *e
         QK_TRY(find_column(rows, c, &index, err));
         if (c == VECTOR && index >= 0)
             rows->wide |= qk_parquet_column_at(rows->file, index)->type == QK_PARQUET_DOUBLE;
-        if (start && index >= 0)
+        if (start && index >= 0) {
             QK_TRY(qk_parquet_cursor_open(&rows->cursors[c], rows->file, index, err));
+            qk__cursor_equip(rows->cursors[c], &rows->spare[c]);
+        }
     }
     if (rows->cursors[VECTOR] && rows->shard_left > 0)
         QK_TRY(check_width(rows, err));
@@ -200,18 +209,41 @@ qk_status qk_rows_open(qk_rows **rows, const qk_head *head, unsigned columns, in
                        qk_error *err)
 {
     *rows = NULL;
-    if (head->num_files == 0)
-        return qk__fail(err, QK_ERR_NOT_FOUND, "no Parquet files for this head");
-    qk_rows *opened = calloc(1, sizeof *opened);
-    if (!opened)
+    return qk_rows_reopen(rows, head, columns, max_rows, err);
+}
+
+/* Forgets the head last read, keeps the memory. */
+static void reset(qk_rows *rows)
+{
+    close_shard(rows);
+    rows->failed = rows->wide = false;
+    rows->dim = 0;
+    rows->total = rows->done = 0;
+}
+
+qk_status qk_rows_reopen(qk_rows **rows, const qk_head *head, unsigned columns,
+                         int64_t max_rows, qk_error *err)
+{
+    qk_rows *r = *rows ? *rows : calloc(1, sizeof *r);
+    *rows = NULL;
+    if (!r)
         return qk__nomem(err);
-    opened->head = head;
-    opened->columns = columns;
-    qk_status status = open_shards(opened, max_rows, err);
-    if (status != QK_OK)
-        qk_rows_close(&opened);
-    *rows = opened;
-    return status;
+    size_t old_row_bytes = r->dim * value_bytes(r);
+    unsigned old_columns = r->columns;
+    reset(r);
+    r->head = head;
+    r->columns = columns;
+    qk_status status = head->num_files > 0
+                           ? open_shards(r, max_rows, err)
+                           : qk__fail(err, QK_ERR_NOT_FOUND, "no Parquet files for this head");
+    if (status != QK_OK) {
+        qk_rows_close(&r);
+        return status;
+    }
+    if (r->dim * value_bytes(r) != old_row_bytes || columns != old_columns)
+        r->capacity = 0; /* the block's arrays no longer fit */
+    *rows = r;
+    return QK_OK;
 }
 
 void qk_rows_close(qk_rows **rows)
@@ -221,19 +253,16 @@ void qk_rows_close(qk_rows **rows)
         return;
     close_shard(r);
     free(r->vectors);
-    for (int c = 0; c < NUM_COLUMNS; c++)
+    for (int c = 0; c < NUM_COLUMNS; c++) {
+        qk__pages_free(&r->spare[c]);
         free(r->ints[c]);
+    }
     free(r->valid);
     free(r);
     *rows = NULL;
 }
 
 /* ---- blocks ------------------------------------------------------------------- */
-
-static size_t value_bytes(const qk_rows *rows)
-{
-    return rows->wide ? sizeof(double) : sizeof(float);
-}
 
 /* dim is at most MAX_DIM and capacity at most MAX_BLOCK_BYTES, so no product below
  * overflows 64 bits; qk__alloc_aligned checks for narrower size_t. */

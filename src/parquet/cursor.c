@@ -96,6 +96,22 @@ void qk_parquet_cursor_close(qk_parquet_cursor **cursor)
     *cursor = NULL;
 }
 
+void qk__cursor_retire(qk_parquet_cursor **cursor, qk_pages *spare)
+{
+    if (!*cursor)
+        return;
+    qk__pages_free(spare);
+    *spare = (*cursor)->pages;
+    (*cursor)->pages = (qk_pages){0};
+    qk_parquet_cursor_close(cursor);
+}
+
+void qk__cursor_equip(qk_parquet_cursor *cursor, qk_pages *spare)
+{
+    cursor->pages = *spare;
+    *spare = (qk_pages){0};
+}
+
 qk_status qk__cursor_check(const qk_parquet_cursor *cursor, qk_error *err)
 {
     if (!cursor->failed)

@@ -8,10 +8,11 @@
 #error "the Parquet reader moves values between files and memory as they are: little-endian"
 #endif
 
-static void unpack(const uint8_t *src, unsigned width, uint32_t *out, size_t count)
+static uint32_t unpack(const uint8_t *src, unsigned width, uint32_t *out, size_t count)
 {
     uint64_t mask = (UINT64_C(1) << width) - 1;
     size_t size = (count * width + 7) / 8;
+    uint32_t largest = 0;
     for (size_t i = 0, bit = 0; i < count; i++, bit += width) {
         size_t byte = bit / 8;
         uint64_t word = 0;
@@ -21,26 +22,9 @@ static void unpack(const uint8_t *src, unsigned width, uint32_t *out, size_t cou
             for (size_t b = 0; b < size - byte; b++)
                 word |= (uint64_t)src[byte + b] << (8 * b);
         out[i] = (uint32_t)(word >> (bit % 8) & mask);
+        largest = out[i] > largest ? out[i] : largest;
     }
-}
-
-static bool lookup(const uint8_t *src, unsigned width, const uint32_t *dictionary,
-                   uint32_t dictionary_count, uint32_t *out, size_t count)
-{
-    enum { BATCH = 256 }; /* a multiple of 8, so that each batch starts at a byte */
-    uint32_t index[BATCH];
-    for (size_t done = 0; done < count; done += BATCH) {
-        size_t take = count - done < BATCH ? count - done : BATCH;
-        unpack(src + done / 8 * width, width, index, take);
-        uint32_t largest = 0;
-        for (size_t i = 0; i < take; i++)
-            largest = index[i] > largest ? index[i] : largest;
-        if (largest >= dictionary_count)
-            return false;
-        for (size_t i = 0; i < take; i++)
-            out[done + i] = dictionary[index[i]];
-    }
-    return true;
+    return largest;
 }
 
 static void join4(const uint8_t *src, size_t stride, uint32_t *out, size_t count)
@@ -60,7 +44,7 @@ static void join8(const uint8_t *src, size_t stride, uint64_t *out, size_t count
     }
 }
 
-static const qk_parquet_kernels portable = {"portable", unpack, lookup, join4, join8};
+static const qk_parquet_kernels portable = {"portable", unpack, join4, join8};
 
 const qk_parquet_kernels *qk__parquet_kernels_portable(void)
 {

@@ -5,6 +5,8 @@
  * shifts serve all steps: the shuffle brings the bytes of each value into its 32-bit lane. */
 #include "parquet/kernels.h"
 
+#include <stdbool.h>
+
 #include <immintrin.h>
 
 enum {
@@ -59,46 +61,28 @@ static size_t safe_steps(const spread *s, unsigned width, size_t count)
     return bytes < s->span ? 0 : (bytes - s->span) / width + 1;
 }
 
-static void unpack(const uint8_t *src, unsigned width, uint32_t *out, size_t count)
+static uint32_t unpack(const uint8_t *src, unsigned width, uint32_t *out, size_t count)
 {
     size_t steps = 0;
+    __m256i largest = _mm256_setzero_si256();
     if (width > 0 && width <= WIDEST) {
         const spread s = make_spread(width);
         steps = safe_steps(&s, width, count);
         if (steps > count / LANES)
             steps = count / LANES;
-        for (size_t i = 0; i < steps; i++)
-            _mm256_storeu_si256((__m256i *)(void *)(out + LANES * i),
-                                spread_step(&s, src + i * width));
-    }
-    qk__parquet_kernels_portable()->unpack(src + steps * width, width, out + LANES * steps,
-                                           count - LANES * steps);
-}
-
-static bool lookup(const uint8_t *src, unsigned width, const uint32_t *dictionary,
-                   uint32_t dictionary_count, uint32_t *out, size_t count)
-{
-    size_t steps = 0;
-    __m256i fits = _mm256_set1_epi32(-1);
-    if (width > 0 && width <= WIDEST) {
-        const spread s = make_spread(width);
-        const __m256i last = _mm256_set1_epi32((int)(dictionary_count - 1));
-        steps = safe_steps(&s, width, count);
-        if (steps > count / LANES)
-            steps = count / LANES;
-        /* Indices are clamped before the gather and judged once at the end. */
         for (size_t i = 0; i < steps; i++) {
-            __m256i index = spread_step(&s, src + i * width);
-            __m256i clamped = _mm256_min_epu32(index, last);
-            fits = _mm256_and_si256(fits, _mm256_cmpeq_epi32(index, clamped));
-            __m256i found = _mm256_i32gather_epi32((const int *)dictionary, clamped, 4);
-            _mm256_storeu_si256((__m256i *)(void *)(out + LANES * i), found);
+            __m256i values = spread_step(&s, src + i * width);
+            largest = _mm256_max_epu32(largest, values);
+            _mm256_storeu_si256((__m256i *)(void *)(out + LANES * i), values);
         }
     }
-    return _mm256_movemask_epi8(fits) == -1 &&
-           qk__parquet_kernels_portable()->lookup(src + steps * width, width, dictionary,
-                                                  dictionary_count, out + LANES * steps,
-                                                  count - LANES * steps);
+    uint32_t found = qk__parquet_kernels_portable()->unpack(
+        src + steps * width, width, out + LANES * steps, count - LANES * steps);
+    uint32_t lanes[LANES];
+    _mm256_storeu_si256((__m256i *)(void *)lanes, largest);
+    for (size_t i = 0; i < LANES; i++)
+        found = lanes[i] > found ? lanes[i] : found;
+    return found;
 }
 
 static inline __m256i load(const uint8_t *src)
@@ -134,7 +118,7 @@ static void join8(const uint8_t *src, size_t stride, uint64_t *out, size_t count
     qk__parquet_kernels_portable()->join8(src, stride, out, count);
 }
 
-static const qk_parquet_kernels avx2 = {"avx2", unpack, lookup, join4, join8};
+static const qk_parquet_kernels avx2 = {"avx2", unpack, join4, join8};
 
 const qk_parquet_kernels *qk__parquet_kernels_avx2(void)
 {

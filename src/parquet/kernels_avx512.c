@@ -6,6 +6,8 @@
  * value into its 32-bit lane, one shift and one mask finish it. */
 #include "parquet/kernels.h"
 
+#include <stdbool.h>
+
 #include <immintrin.h>
 
 enum {
@@ -52,44 +54,24 @@ static inline __m512i spread_rest(const spread *s, const uint8_t *src, unsigned 
     return spread_step(s, src, load);
 }
 
-static void unpack(const uint8_t *src, unsigned width, uint32_t *out, size_t count)
-{
-    if (width > WIDEST || width == 0) {
-        qk__parquet_kernels_portable()->unpack(src, width, out, count);
-        return;
-    }
-    const spread s = make_spread(width);
-    for (; count >= LANES; count -= LANES, src += 2 * width, out += LANES)
-        _mm512_storeu_si512(out, spread_step(&s, src, s.load));
-    if (count > 0)
-        _mm512_mask_storeu_epi32(out, (__mmask16)((1u << count) - 1),
-                                 spread_rest(&s, src, width, count));
-}
-
-static bool lookup(const uint8_t *src, unsigned width, const uint32_t *dictionary,
-                   uint32_t dictionary_count, uint32_t *out, size_t count)
+static uint32_t unpack(const uint8_t *src, unsigned width, uint32_t *out, size_t count)
 {
     if (width > WIDEST || width == 0)
-        return qk__parquet_kernels_portable()->lookup(src, width, dictionary, dictionary_count,
-                                                      out, count);
+        return qk__parquet_kernels_portable()->unpack(src, width, out, count);
     const spread s = make_spread(width);
-    const __m512i last = _mm512_set1_epi32((int)(dictionary_count - 1));
-    __mmask16 beyond = 0;
-    /* Indices are clamped before the gather and judged once at the end. */
+    __m512i largest = _mm512_setzero_si512();
     for (; count >= LANES; count -= LANES, src += 2 * width, out += LANES) {
-        __m512i index = spread_step(&s, src, s.load);
-        beyond |= _mm512_cmpgt_epu32_mask(index, last);
-        index = _mm512_min_epu32(index, last);
-        _mm512_storeu_si512(out, _mm512_i32gather_epi32(index, dictionary, 4));
+        __m512i values = spread_step(&s, src, s.load);
+        largest = _mm512_max_epu32(largest, values);
+        _mm512_storeu_si512(out, values);
     }
     if (count > 0) {
         __mmask16 lanes = (__mmask16)((1u << count) - 1);
-        __m512i index = spread_rest(&s, src, width, count);
-        beyond |= _mm512_mask_cmpgt_epu32_mask(lanes, index, last);
-        index = _mm512_min_epu32(index, last);
-        _mm512_mask_storeu_epi32(out, lanes, _mm512_i32gather_epi32(index, dictionary, 4));
+        __m512i values = spread_rest(&s, src, width, count);
+        largest = _mm512_mask_max_epu32(largest, lanes, largest, values);
+        _mm512_mask_storeu_epi32(out, lanes, values);
     }
-    return beyond == 0;
+    return _mm512_reduce_max_epu32(largest);
 }
 
 /* Interleaves pairs of streams, then pairs of pairs; unpack works within 128-bit quarters,
@@ -138,7 +120,7 @@ static void join8(const uint8_t *src, size_t stride, uint64_t *out, size_t count
     qk__parquet_kernels_portable()->join8(src + i, stride, out + i, count - i);
 }
 
-static const qk_parquet_kernels avx512 = {"avx512", unpack, lookup, join4, join8};
+static const qk_parquet_kernels avx512 = {"avx512", unpack, join4, join8};
 
 const qk_parquet_kernels *qk__parquet_kernels_avx512(void)
 {

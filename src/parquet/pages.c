@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finding, checking and decompressing pages through a small window on the file. */
-#define _DEFAULT_SOURCE /* madvise */
 #include "parquet/pages.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include <zlib.h>
 
@@ -18,33 +15,7 @@ enum {
     HEADER_BYTES = 1 << 9, /* read beyond a page, for the next header */
     MAX_HEADER_BYTES = 1 << 24,
     MAX_PAGE_BYTES = 1 << 30,
-    HUGE_BYTES = 1 << 21, /* size of a huge page on most machines */
-    HUGE_FROM = 1 << 19,  /* buffers of this size use them */
 };
-
-/* Makes room in a buffer. A cursor lives as long as its column, so the memory of its pages is
- * new each time, and for pages of a megabyte the kernel's work of providing it in steps of
- * 4 KiB costs as much as decompression: large buffers ask for huge pages. */
-static qk_status make_room(qk_buffer *buffer, size_t size, qk_error *err)
-{
-    if (size <= buffer->capacity)
-        return QK_OK;
-    if (size < HUGE_FROM)
-        return qk__buffer_reserve(buffer, size, err);
-    size_t capacity = (size + size / 8 + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
-    void *data = NULL;
-    if (posix_memalign(&data, HUGE_BYTES, capacity) != 0)
-        return qk__nomem(err);
-#ifdef MADV_HUGEPAGE
-    (void)madvise(data, capacity, MADV_HUGEPAGE); /* a hint: any answer will do */
-#endif
-    if (buffer->size > 0)
-        memcpy(data, buffer->data, buffer->size);
-    free(buffer->data);
-    buffer->data = data;
-    buffer->capacity = capacity;
-    return QK_OK;
-}
 
 void qk__pages_start(qk_pages *pages, int fd, int codec, int64_t offset, int64_t end)
 {
@@ -80,7 +51,7 @@ static qk_status fetch(qk_pages *pages, int64_t offset, size_t size, const uint8
             memmove(pages->window.data, pages->window.data + skip, kept);
         pages->window.size = kept;
         pages->window_offset = offset;
-        QK_TRY(make_room(&pages->window, wanted, err));
+        QK_TRY(qk__buffer_reserve(&pages->window, wanted, err));
         QK_TRY(qk__read_at(pages->fd, pages->window.data + kept, wanted - kept,
                            offset + (int64_t)kept, err));
         pages->window.size = wanted;
@@ -173,7 +144,7 @@ static qk_status unpack_page(qk_pages *pages, qk_page *page, const uint8_t *data
         return qk__fail(err, QK_ERR_MALFORMED, "uncompressed page of %zu bytes says it has %zu",
                         stored, size);
     if (compressed && size > 0) {
-        QK_TRY(make_room(&pages->plain, size, err));
+        QK_TRY(qk__buffer_reserve(&pages->plain, size, err));
         QK_TRY(qk__codec_decompress(&pages->scratch, pages->codec, data, stored,
                                     pages->plain.data, size, err));
         data = pages->plain.data;

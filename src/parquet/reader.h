@@ -48,6 +48,13 @@ struct qk_parquet_cursor {
     qk_buffer scratch; /* FIXED_LEN_BYTE_ARRAY values given out */
 };
 
+/* Closes a cursor but keeps its page buffers and decompressor in *spare (what was there is
+ * released), and lends them to a cursor just opened. Memory that is new each time costs the
+ * kernel as much as decompression, for pages of a megabyte. *spare starts as zeros and ends
+ * with qk__pages_free. */
+void qk__cursor_retire(qk_parquet_cursor **cursor, qk_pages *spare);
+void qk__cursor_equip(qk_parquet_cursor *cursor, qk_pages *spare);
+
 /* Steps to the next page if the current one has no slots left. cursor->slots is 0 afterwards
  * only at the end of the column. */
 QK_MUST_CHECK qk_status qk__cursor_fill(qk_parquet_cursor *cursor, qk_error *err);

@@ -103,9 +103,10 @@ void qk__value_dictionary_free(qk_value_dictionary *dictionary)
 /* ---- dictionary indices ------------------------------------------------------------ */
 
 /* Copies dictionary entries; all indices are in range. */
-static void gather(const uint8_t *elements, size_t element, const uint32_t *index, uint8_t *out,
-                   size_t n)
+static void gather(const qk_values *v, const uint32_t *index, uint8_t *out, size_t n)
 {
+    const uint8_t *elements = v->dictionary->elements;
+    size_t element = v->type.element;
     if (element == 4)
         for (size_t i = 0; i < n; i++)
             memcpy(out + 4 * i, elements + 4 * (size_t)index[i], 4);
@@ -117,56 +118,40 @@ static void gather(const uint8_t *elements, size_t element, const uint32_t *inde
             memcpy(out + element * i, elements + element * (size_t)index[i], element);
 }
 
-static bool gather_checked(const qk_values *v, const uint32_t *index, uint8_t *out, size_t n)
-{
-    uint32_t largest = 0;
-    for (size_t i = 0; i < n; i++)
-        largest = index[i] > largest ? index[i] : largest;
-    if (largest >= v->dictionary->count)
-        return false;
-    gather(v->dictionary->elements, v->type.element, index, out, n);
-    return true;
-}
-
 static bool lookup_repeated(const qk_values *v, uint8_t *out, size_t n)
 {
     uint32_t index[BATCH];
+    if (v->rle.value >= v->dictionary->count)
+        return false;
     for (size_t i = 0; i < BATCH && i < n; i++)
         index[i] = v->rle.value;
-    for (size_t done = 0; done < n; done += BATCH) {
-        size_t take = n - done < BATCH ? n - done : BATCH;
-        if (!gather_checked(v, index, out + done * v->type.element, take))
-            return false;
-    }
+    for (size_t done = 0; done < n; done += BATCH)
+        gather(v, index, out + done * v->type.element, n - done < BATCH ? n - done : BATCH);
     return true;
 }
 
 /* Looks up the next `n` values of a packed run. The kernels start at a byte border, which is
- * where every eighth value starts. */
+ * where every eighth value starts: a batch that begins elsewhere takes the odd values first. */
 static bool lookup_packed(const qk_values *v, uint8_t *out, size_t n)
 {
     uint32_t index[BATCH];
-    size_t done = 0;
-    if (v->rle.index % 8 != 0) {
-        size_t odd = 8 - v->rle.index % 8;
-        done = odd < n ? odd : n;
-        for (size_t i = 0; i < done; i++)
-            index[i] = qk__rle_packed_value(&v->rle, i);
-        if (!gather_checked(v, index, out, done))
+    for (size_t done = 0, take; done < n; done += take) {
+        size_t at = v->rle.index + done, odd = at % 8 == 0 ? 0 : 8 - at % 8;
+        uint32_t largest = 0;
+        take = n - done < BATCH ? n - done : BATCH;
+        if (odd > 0) {
+            take = odd < take ? odd : take;
+            for (size_t i = 0; i < take; i++) {
+                index[i] = qk__rle_packed_value(&v->rle, done + i);
+                largest = index[i] > largest ? index[i] : largest;
+            }
+        } else {
+            largest = v->kernels->unpack(v->rle.bits + at / 8 * v->rle.width, v->rle.width,
+                                         index, take);
+        }
+        if (largest >= v->dictionary->count)
             return false;
-    }
-    const uint8_t *bits = v->rle.bits + (v->rle.index + done) / 8 * v->rle.width;
-    /* The destination need not be aligned for its type in general; for 4-byte elements
-     * every caller passes an array of them. */
-    if (v->type.element == 4 && n > done)
-        return v->kernels->lookup(
-            bits, v->rle.width, (const uint32_t *)(const void *)v->dictionary->elements,
-            v->dictionary->count, (uint32_t *)(void *)(out + 4 * done), n - done);
-    for (; done < n; done += BATCH, bits += (size_t)BATCH / 8 * v->rle.width) {
-        size_t take = n - done < BATCH ? n - done : BATCH;
-        v->kernels->unpack(bits, v->rle.width, index, take);
-        if (!gather_checked(v, index, out + done * v->type.element, take))
-            return false;
+        gather(v, index, out + done * v->type.element, take);
     }
     return true;
 }

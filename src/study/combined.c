@@ -44,13 +44,13 @@ typedef struct combined {
     pthread_cond_t became_ready;
 } combined;
 
-static void read_keys(combined *c, group *g)
+static void read_keys(combined *c, int worker, group *g)
 {
     qk_run *run = c->run;
     int64_t bytes = 0;
     qk_status status = QK_ERR_CANCELLED;
     if (!atomic_load(&run->cancelled))
-        status = qk__gather_moments(run, g->head, &g->moments, &bytes, &g->error);
+        status = qk__gather_moments(run, worker, g->head, &g->moments, &bytes, &g->error);
     int64_t rows = g->moments ? g->moments->count : 0; /* others may free them once ready */
     pthread_mutex_lock(&c->lock);
     g->status = status;
@@ -82,24 +82,24 @@ static void release_keys(combined *c, group *g)
 }
 
 /* Second reading of both heads: the fraction of rows on their own side of the line. */
-static qk_status measure_lda(qk_run *run, const qk_head *q_head, const qk_head *k_head,
-                             const qk_moments *q, const qk_moments *k, qk_pca *pca, qk_error *err)
+static qk_status measure_lda(qk_run *run, int worker, const qk_head *q_head,
+                             const qk_head *k_head, const qk_moments *q, const qk_moments *k,
+                             qk_pca *pca, qk_error *err)
 {
     qk_lda *lda;
     int64_t q_right, k_wrong, q_rows, k_rows;
     QK_TRY(qk_pca_lda(pca, q, k, &lda, err));
-    qk_status status = qk__gather_lda(run, q_head, lda, &q_right, &q_rows, err);
+    qk_status status = qk__gather_lda(run, worker, q_head, lda, &q_right, &q_rows, err);
     if (status == QK_OK)
-        status = qk__gather_lda(run, k_head, lda, &k_wrong, &k_rows, err);
+        status = qk__gather_lda(run, worker, k_head, lda, &k_wrong, &k_rows, err);
     if (status == QK_OK)
-        pca->lda_accuracy =
-            (double)(q_right + (k_rows - k_wrong)) / (double)(q_rows + k_rows);
+        pca->lda_accuracy = (double)(q_right + (k_rows - k_wrong)) / (double)(q_rows + k_rows);
     qk_lda_free(&lda);
     return status;
 }
 
-static qk_status analyse(combined *c, const qk_head *head, group *g, const qk_moments *q,
-                         qk_pca **pca, qk_error *err)
+static qk_status analyse(combined *c, int worker, const qk_head *head, group *g,
+                         const qk_moments *q, qk_pca **pca, qk_error *err)
 {
     qk_run *run = c->run;
     qk_status status = qk_pca_combined(q, g->moments, &run->settings->pca, pca, err);
@@ -107,13 +107,13 @@ static qk_status analyse(combined *c, const qk_head *head, group *g, const qk_mo
         return qk__context(err, status, "%s with %s: column 'vector'", head->files[0],
                            g->head->files[0]);
     if (run->settings->lda)
-        status = measure_lda(run, head, g->head, q, g->moments, *pca, err);
+        status = measure_lda(run, worker, head, g->head, q, g->moments, *pca, err);
     if (status != QK_OK)
         qk_pca_free(pca);
     return status;
 }
 
-static void read_queries(combined *c, group *g, size_t i)
+static void read_queries(combined *c, int worker, group *g, size_t i)
 {
     qk_run *run = c->run;
     qk_head_report *report = &run->report->heads[i];
@@ -122,7 +122,7 @@ static void read_queries(combined *c, group *g, size_t i)
     qk_moments *moments;
     qk_pca *pca = NULL;
     int64_t bytes = 0;
-    qk_status status = qk__gather_moments(run, head, &moments, &bytes, &err);
+    qk_status status = qk__gather_moments(run, worker, head, &moments, &bytes, &err);
     int64_t rows = moments ? moments->count : 0;
     if (status == QK_OK) {
         wait_for_keys(c, g);
@@ -132,7 +132,7 @@ static void read_queries(combined *c, group *g, size_t i)
             status = qk__fail(&err, g->status, "its key head %s has no numbers: %s", name,
                               g->error.message);
         } else {
-            status = analyse(c, head, g, moments, &pca, &err);
+            status = analyse(c, worker, head, g, moments, &pca, &err);
         }
     }
     if (status == QK_OK)
@@ -147,14 +147,13 @@ static void read_queries(combined *c, group *g, size_t i)
 
 static void run_job(void *context, size_t i, int worker)
 {
-    (void)worker;
     combined *c = context;
     const job *j = &c->jobs[i];
     group *g = &c->groups[j->group];
     if (j->query == KEY_JOB)
-        read_keys(c, g); /* also when cancelled: a query job may be waiting for it */
+        read_keys(c, worker, g); /* also when cancelled: a query job may be waiting for it */
     else if (!atomic_load(&c->run->cancelled))
-        read_queries(c, g, j->query);
+        read_queries(c, worker, g, j->query);
     else
         release_keys(c, g);
 }

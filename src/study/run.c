@@ -55,9 +55,8 @@ void qk__run_progress(qk_run *run, int64_t bytes, int64_t rows)
     run->done_jobs++;
     run->done_bytes += bytes;
     run->done_rows += rows;
-    if (run->settings->progress &&
-        !run->settings->progress(run->settings->user, run->done_jobs, run->total_jobs,
-                                 run->done_bytes))
+    if (run->settings->progress && !run->settings->progress(run->settings->user, run->done_jobs,
+                                                            run->total_jobs, run->done_bytes))
         atomic_store(&run->cancelled, true);
     pthread_mutex_unlock(&run->lock);
 }
@@ -164,6 +163,9 @@ qk_status qk__run_open(qk_run *run, const qk_study_settings *settings, qk_error 
     run->report->model = qk__strdup(model_name(run, is_folder));
     if (!run->report->capture || !run->report->model)
         return qk__nomem(err);
+    run->readers = qk__calloc((size_t)run->threads, sizeof *run->readers);
+    if (!run->readers)
+        return qk__nomem(err);
     QK_TRY(list_inputs(run, err));
     if (settings->combined)
         QK_TRY(settle_group(run, err));
@@ -173,6 +175,9 @@ qk_status qk__run_open(qk_run *run, const qk_study_settings *settings, qk_error 
 
 void qk__run_close(qk_run *run)
 {
+    for (int i = 0; run->readers && i < run->threads; i++)
+        qk_rows_close(&run->readers[i]);
+    free(run->readers);
     qk_capture_close(&run->capture);
     free(run->inputs);
     free(run->first_input);
@@ -221,7 +226,8 @@ static qk_status conclude(const qk_run *run, qk_error *err)
         return QK_OK;
     char name[QK_HEAD_NAME_SIZE];
     qk_head_name(first->id, name);
-    return qk__fail(err, QK_ERR_PARTIAL, "%zu of %zu heads have no numbers; the first is %s: %s",
+    return qk__fail(err, QK_ERR_PARTIAL,
+                    "%zu of %zu heads have no numbers; the first is %s: %s",
                     report->num_failed + report->num_missing, report->num_heads, name,
                     first->message ? first->message : qk_status_text(first->status));
 }

@@ -26,8 +26,9 @@ typedef struct qk_run {
     qk_capture *capture;
     qk_study_report *report;
     int threads;
-    qk_input *inputs; /* files of the heads read, in capture order, set by the workers */
+    qk_input *inputs;    /* files of the heads read, in capture order, set by the workers */
     size_t *first_input; /* [capture heads + 1] where each head's files start in inputs */
+    qk_rows **readers;   /* [threads] one a worker, kept from head to head */
     size_t total_jobs;
     double seconds_open, seconds_heads, seconds_tables;
     atomic_bool cancelled;
@@ -75,19 +76,21 @@ QK_MUST_CHECK qk_status qk__select_heads(const qk_run *run, qk_kinds kinds, qk_t
 
 /* Rows of one head to moments; also fingerprints its files. A message names file and
  * column. Warns when all positions are equal. */
-QK_MUST_CHECK qk_status qk__gather_moments(qk_run *run, const qk_head *head,
+QK_MUST_CHECK qk_status qk__gather_moments(qk_run *run, int worker, const qk_head *head,
                                            qk_moments **moments, int64_t *bytes, qk_error *err);
 
 /* How many of the head's rows lie on the Q side of the discriminant, of how many. */
-QK_MUST_CHECK qk_status qk__gather_lda(qk_run *run, const qk_head *head, const qk_lda *lda,
-                                       int64_t *on_q_side, int64_t *rows, qk_error *err);
+QK_MUST_CHECK qk_status qk__gather_lda(qk_run *run, int worker, const qk_head *head,
+                                       const qk_lda *lda, int64_t *on_q_side, int64_t *rows,
+                                       qk_error *err);
 
 /* ---- analysing (combined.c, single.c) --------------------------------------------------- */
 
 QK_MUST_CHECK qk_status qk__run_combined(qk_run *run, qk_error *err);
 QK_MUST_CHECK qk_status qk__run_single(qk_run *run, qk_error *err);
 
-/* ---- writing (tables.c, summary.c, run_manifest.c) ---------------------------------------- */
+/* ---- writing (tables.c, summary.c, run_manifest.c) ----------------------------------------
+ */
 
 /* qk.csv and heads.csv. */
 QK_MUST_CHECK qk_status qk__write_combined_tables(const qk_run *run, qk_error *err);

@@ -21,14 +21,14 @@ static json_t *index_list(const qk_index_list *list)
 static json_t *describe_settings(const qk_study_settings *s)
 {
     static const char *const kinds[] = {"", "q", "k", "q,k"};
-    return json_pack(
-        "{s:b, s:s, s:o, s:o, s:I, s:i, s:I, s:i, s:i, s:o, s:o, s:o, s:b}", "combined",
-        s->combined, "kinds", kinds[s->kinds & 3], "layers", index_list(&s->layers), "heads",
-        index_list(&s->heads), "max_samples", (json_int_t)s->max_samples, "sample_heads",
-        s->sample_heads, "seed", (json_int_t)s->seed, "q_per_kv_group", s->q_per_kv_group,
-        "components", s->pca.components, "taxonomy_low", qk__json_number(s->pca.low),
-        "taxonomy_high", qk__json_number(s->pca.high), "correlation_threshold",
-        qk__json_number(s->correlation_threshold), "lda", s->lda);
+    return json_pack("{s:b, s:s, s:o, s:o, s:I, s:i, s:I, s:i, s:i, s:o, s:o, s:o, s:b}",
+                     "combined", s->combined, "kinds", kinds[s->kinds & 3], "layers",
+                     index_list(&s->layers), "heads", index_list(&s->heads), "max_samples",
+                     (json_int_t)s->max_samples, "sample_heads", s->sample_heads, "seed",
+                     (json_int_t)s->seed, "q_per_kv_group", s->q_per_kv_group, "components",
+                     s->pca.components, "taxonomy_low", qk__json_number(s->pca.low),
+                     "taxonomy_high", qk__json_number(s->pca.high), "correlation_threshold",
+                     qk__json_number(s->correlation_threshold), "lda", s->lda);
 }
 
 /* Paths relative to the capture, so that the list does not depend on where it lies. */
@@ -61,10 +61,10 @@ static json_t *list_failures(const qk_study_report *report)
         if (head->status == QK_OK)
             continue;
         qk_head_name(head->id, name);
-        json_array_append_new(
-            array, json_pack("{s:s, s:s, s:o}", "head", name, "reason",
-                             qk_status_text(head->status), "message",
-                             qk__json_text(head->message ? head->message : "")));
+        json_array_append_new(array,
+                              json_pack("{s:s, s:s, s:o}", "head", name, "reason",
+                                        qk_status_text(head->status), "message",
+                                        qk__json_text(head->message ? head->message : "")));
     }
     return array;
 }
@@ -87,8 +87,9 @@ qk_status qk__write_run_manifest(const qk_run *run, qk_error *err)
                                 qk__json_number(run->seconds_tables));
     json_t *root = json_pack(
         "{s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o}", "qkscope",
-        QK_VERSION, "command_line", s->command_line ? qk__json_text(s->command_line) : json_null(),
-        "capture", qk__json_text(report->capture), "model", qk__json_text(report->model), "group",
+        QK_VERSION, "command_line",
+        s->command_line ? qk__json_text(s->command_line) : json_null(), "capture",
+        qk__json_text(report->capture), "model", qk__json_text(report->model), "group",
         describe_group(&report->group), "settings", describe_settings(s), "threads",
         report->threads, "kernel", qk_moments_kernel(), "heads", (json_int_t)report->num_heads,
         "heads_without_numbers", (json_int_t)(report->num_failed + report->num_missing), "rows",

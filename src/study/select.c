@@ -10,8 +10,8 @@
 static bool is_wanted(const qk_study_settings *settings, qk_kinds kinds, qk_head_id id)
 {
     unsigned bit = id.kind == QK_QUERY ? QK_KINDS_Q : QK_KINDS_K;
-    return (kinds & bit) && (!settings->layers.count ||
-                             qk_index_list_has(&settings->layers, id.layer)) &&
+    return (kinds & bit) &&
+           (!settings->layers.count || qk_index_list_has(&settings->layers, id.layer)) &&
            (!settings->heads.count || qk_index_list_has(&settings->heads, id.head));
 }
 
@@ -63,7 +63,8 @@ static qk_status no_match(const qk_run *run, qk_kinds kinds, qk_error *err)
                     max_layer, max_head);
 }
 
-qk_status qk__select_heads(const qk_run *run, qk_kinds kinds, qk_targets *targets, qk_error *err)
+qk_status qk__select_heads(const qk_run *run, qk_kinds kinds, qk_targets *targets,
+                           qk_error *err)
 {
     size_t heads = qk_capture_num_heads(run->capture);
     *targets = (qk_targets){.ids = qk__calloc(heads, sizeof *targets->ids)};
@@ -74,8 +75,8 @@ qk_status qk__select_heads(const qk_run *run, qk_kinds kinds, qk_targets *target
         if (is_wanted(run->settings, kinds, id))
             targets->ids[targets->count++] = id;
     }
-    qk_status status = targets->count > 0 ? sample(run->settings, targets, err)
-                                          : no_match(run, kinds, err);
+    qk_status status =
+        targets->count > 0 ? sample(run->settings, targets, err) : no_match(run, kinds, err);
     if (status != QK_OK) {
         free(targets->ids);
         *targets = (qk_targets){0};

@@ -8,7 +8,6 @@
 
 static void analyse_head(void *context, size_t i, int worker)
 {
-    (void)worker;
     qk_run *run = context;
     if (atomic_load(&run->cancelled))
         return;
@@ -18,7 +17,7 @@ static void analyse_head(void *context, size_t i, int worker)
     qk_moments *moments;
     qk_pca *pca = NULL;
     int64_t bytes = 0, rows = 0;
-    qk_status status = qk__gather_moments(run, head, &moments, &bytes, &err);
+    qk_status status = qk__gather_moments(run, worker, head, &moments, &bytes, &err);
     if (status == QK_OK) {
         rows = moments->count;
         status = qk_pca_single(moments, &run->settings->pca, &pca, &err);

@@ -103,11 +103,11 @@ qk_status qk__write_summary(const qk_run *run, qk_error *err)
         (json_int_t)n.heads_high, "heads_with_high_neg", (json_int_t)n.heads_high_negative,
         "high_abs_hits", records);
     const char *prefix = qk_capture_prefix(run->capture);
-    json_t *root = json_pack(
-        "{s:o, s:o, s:i, s:I, s:I, s:o, s:o}", "dataset", qk__json_text(s->capture), "split",
-        prefix[0] ? qk__json_text(prefix) : json_null(), "n_components", s->pca.components,
-        "heads_analyzed", (json_int_t)n.heads, "total_samples",
-        (json_int_t)run->report->num_rows, "high_correlation_summary", high, "top_correlations",
-        top_correlations(run, n.components));
+    json_t *root =
+        json_pack("{s:o, s:o, s:i, s:I, s:I, s:o, s:o}", "dataset", qk__json_text(s->capture),
+                  "split", prefix[0] ? qk__json_text(prefix) : json_null(), "n_components",
+                  s->pca.components, "heads_analyzed", (json_int_t)n.heads, "total_samples",
+                  (json_int_t)run->report->num_rows, "high_correlation_summary", high,
+                  "top_correlations", top_correlations(run, n.components));
     return qk__json_write(root, s->output, "summary.json", err);
 }

@@ -29,7 +29,8 @@ static void format_one(void *context, size_t i, int worker)
         t->statuses[i] = t->format(t->run, head, &t->texts[i], NULL);
 }
 
-static qk_status write_texts(const table *t, const char *path, const char *header, qk_error *err)
+static qk_status write_texts(const table *t, const char *path, const char *header,
+                             qk_error *err)
 {
     qk_outfile *file;
     QK_TRY(qk__outfile_open(&file, path, err));
@@ -97,9 +98,17 @@ static qk_status format_components(const qk_run *run, const qk_head_report *head
     const qk_pca *pca = head->pca;
     for (size_t i = 0; i < pca->num_components; i++) {
         const qk_component *c = &pca->components[i];
-        const double values[] = {c->explained_variance, c->r_q, c->r_k,   c->p_q,
-                                 c->p_k,                c->mu_q, c->mu_k, c->alpha,
-                                 c->beta,               c->sd_q, c->sd_k};
+        const double values[] = {c->explained_variance,
+                                 c->r_q,
+                                 c->r_k,
+                                 c->p_q,
+                                 c->p_k,
+                                 c->mu_q,
+                                 c->mu_k,
+                                 c->alpha,
+                                 c->beta,
+                                 c->sd_q,
+                                 c->sd_k};
         QK_TRY(add_ids(run, head, text, err));
         QK_TRY(qk__csv_integer(text, (long long)i, ',', err));
         QK_TRY(add_numbers(text, values, sizeof values / sizeof *values, ',', err));

@@ -56,9 +56,12 @@ static void check_unpack(const qk_parquet_kernels *k, unsigned width, size_t cou
     uint32_t *out = malloc((count + 1) * sizeof *out);
     assert_non_null(out);
     out[count] = UINT32_C(0xdeadbeef);
-    k->unpack(src, width, out, count);
-    for (size_t i = 0; i < count; i++)
+    uint32_t largest = 0, found = k->unpack(src, width, out, count);
+    for (size_t i = 0; i < count; i++) {
         assert_int_equal(out[i], bits_at(src, i * width, width));
+        largest = out[i] > largest ? out[i] : largest;
+    }
+    assert_int_equal(found, largest);
     assert_int_equal(out[count], UINT32_C(0xdeadbeef));
     free(out);
     free(src);
@@ -75,47 +78,6 @@ static void test_unpack(void **unused)
     for (size_t v = 0; v < 3; v++)
         for (unsigned width = 0; version(v) && width <= 32; width++)
             check_unpack(version(v), width, MOST - width, 2);
-}
-
-/* A dictionary of `entries`; the bits are random, so that indices beyond it occur. */
-static void check_lookup(const qk_parquet_kernels *k, unsigned width, size_t count,
-                         uint32_t entries, int kind)
-{
-    uint8_t *src = random_bytes((count * width + 7) / 8, kind);
-    uint32_t *dictionary = malloc(entries * sizeof *dictionary);
-    uint32_t *out = malloc((count + 1) * sizeof *out);
-    assert_non_null(dictionary);
-    assert_non_null(out);
-    for (uint32_t i = 0; i < entries; i++)
-        dictionary[i] = (uint32_t)next_random();
-    bool fits = true;
-    for (size_t i = 0; i < count; i++)
-        fits = fits && bits_at(src, i * width, width) < entries;
-    out[count] = UINT32_C(0xdeadbeef);
-    assert_int_equal(k->lookup(src, width, dictionary, entries, out, count), fits);
-    for (size_t i = 0; fits && i < count; i++)
-        assert_int_equal(out[i], dictionary[bits_at(src, i * width, width)]);
-    assert_int_equal(out[count], UINT32_C(0xdeadbeef));
-    free(out);
-    free(dictionary);
-    free(src);
-}
-
-static void test_lookup(void **unused)
-{
-    (void)unused;
-    for (size_t v = 0; v < 3; v++) {
-        for (unsigned width = 0; version(v) && width <= 32; width++) {
-            uint32_t all = width <= 16 ? UINT32_C(1) << width : 1 << 16;
-            for (size_t count = 0; count < 70; count++) {
-                check_lookup(version(v), width, count, all, 2);
-                check_lookup(version(v), width, count, all > 1 ? all - 1 : 1, 1);
-                check_lookup(version(v), width, count, all > 3 ? all - all / 4 : 1, 2);
-                check_lookup(version(v), width, count, 1, 0);
-            }
-            check_lookup(version(v), width, MOST - width, all, 2);
-        }
-    }
 }
 
 static void check_join(const qk_parquet_kernels *k, size_t count, size_t stride)
@@ -182,7 +144,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unpack),
-        cmocka_unit_test(test_lookup),
         cmocka_unit_test(test_join),
         cmocka_unit_test(test_half),
     };
