@@ -45,7 +45,7 @@ static size_t decompress_and_copy(const char *path)
         const qk_chunk *chunk = &file->metadata.groups[g].chunks[column];
         qk_page page;
         bool found;
-        qk__pages_start(&pages, file->fd, chunk->codec, chunk->offset,
+        qk__pages_start(&pages, &file->source, chunk->codec, chunk->offset,
                         chunk->offset + chunk->compressed_bytes);
         for (;;) {
             check(qk__pages_next(&pages, &page, &found, &err), &err);

@@ -97,8 +97,8 @@ typedef enum qk_group_source {
 typedef struct qk_group {
     int size; /* query heads per key head: key head = query head / size */
     qk_group_source source;
-    bool consistent; /* with the heads present */
-    int alternative; /* the smallest other size that is consistent; 0: none */
+    bool consistent;    /* with the heads present */
+    int alternative;    /* the smallest other size that is consistent; 0: none */
     int num_consistent; /* how many sizes fit the heads present */
 } qk_group;
 
@@ -121,6 +121,7 @@ typedef enum qk_column {
     QK_COLUMN_BUCKET = 1 << 2,
     QK_COLUMN_EXAMPLE = 1 << 3,
     QK_COLUMN_WINDOW = 1 << 4,
+    QK_FINGERPRINT = 1 << 8, /* no column: have qk_rows_file_print tell the files' hashes */
 } qk_column;
 
 /* Consecutive rows of one head. Pointers are NULL for columns not asked for and
@@ -167,16 +168,24 @@ QK_API int64_t qk_rows_total(const qk_rows *rows);
 /* File the last block ended in, for messages. */
 QK_API const char *qk_rows_file(const qk_rows *rows);
 
+/* Size and fingerprint (see qk_parquet_fingerprint) of file i of the head; the fingerprint is
+ * "" unless QK_FINGERPRINT was asked for. */
+typedef struct qk_file_print {
+    int64_t bytes;
+    char hash[QK_FINGERPRINT_SIZE];
+} qk_file_print;
+QK_API const qk_file_print *qk_rows_file_print(const qk_rows *rows, size_t i);
+
 /* ---- writing a capture -------------------------------------------------------- */
 
 typedef struct qk_capture_writer qk_capture_writer;
 typedef struct qk_head_writer qk_head_writer;
 
 typedef struct qk_capture_meta {
-    const char *model;       /* name shown in tables and the card; NULL = "" */
-    int q_per_kv_group;      /* 0 = unknown */
-    const char *source;      /* what produced it, e.g. "qkscope synth" */
-    const char *extra_json;  /* a JSON object merged into capture.json; NULL = none */
+    const char *model;      /* name shown in tables and the card; NULL = "" */
+    int q_per_kv_group;     /* 0 = unknown */
+    const char *source;     /* what produced it, e.g. "qkscope synth" */
+    const char *extra_json; /* a JSON object merged into capture.json; NULL = none */
 } qk_capture_meta;
 
 /* Starts a capture in `dir`, which is created; QK_ERR_EXISTS if it is there and not

@@ -22,10 +22,10 @@ typedef struct qk_moments {
     size_t dim;
     int64_t count;
     double mean_t;
-    double sum_tt;   /* sum of (t - mean_t)^2 */
-    double *mean;    /* [d] mean of x */
-    double *sum_xt;  /* [d] sum of (x - mean)(t - mean_t) */
-    double *sum_xx;  /* [d][d] sum of (x - mean)(x - mean)^T, both triangles */
+    double sum_tt;  /* sum of (t - mean_t)^2 */
+    double *mean;   /* [d] mean of x */
+    double *sum_xt; /* [d] sum of (x - mean)(t - mean_t) */
+    double *sum_xx; /* [d][d] sum of (x - mean)(x - mean)^T, both triangles */
 } qk_moments;
 
 enum { QK_MAX_DIM = 4096 };

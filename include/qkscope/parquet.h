@@ -65,7 +65,7 @@ typedef struct qk_parquet_column {
     uint32_t encodings; /* bit i set: Parquet encoding number i is used */
     int64_t num_values; /* slots, nulls included */
     int64_t compressed_bytes, uncompressed_bytes;
-    bool has_range;     /* min and max hold for all rows (integer columns) */
+    bool has_range; /* min and max hold for all rows (integer columns) */
     int64_t min, max;
     int64_t null_count; /* -1: not recorded */
 } qk_parquet_column;
@@ -97,6 +97,13 @@ QK_API int qk_parquet_find(const qk_parquet *file, const char *name);
 /* Size of the file in bytes, and the writer's name ("" if not recorded). */
 QK_API int64_t qk_parquet_file_bytes(const qk_parquet *file);
 QK_API const char *qk_parquet_created_by(const qk_parquet *file);
+
+/* Fingerprint of the whole file, to see whether it changed: XXH3-128 as 32 hexadecimal
+ * digits. Not made to resist forgery. */
+enum { QK_FINGERPRINT_SIZE = 33 };
+QK_API QK_MUST_CHECK qk_status qk_parquet_fingerprint(const qk_parquet *file,
+                                                      char hash[QK_FINGERPRINT_SIZE],
+                                                      qk_error *err);
 
 /* Name of an encoding number, e.g. 8 -> "RLE_DICTIONARY"; "unknown" otherwise. */
 QK_API const char *qk_parquet_encoding_name(int encoding);
@@ -165,7 +172,7 @@ typedef enum qk_parquet_codec {
 } qk_parquet_codec;
 
 typedef enum qk_parquet_field_kind {
-    QK_FIELD_INT32,  /* from int64_t values that fit */
+    QK_FIELD_INT32, /* from int64_t values that fit */
     QK_FIELD_INT64,
     QK_FIELD_STRING, /* from NUL-terminated UTF-8 */
     QK_FIELD_VECTOR, /* 3-level LIST of FLOAT, `width` values a row */

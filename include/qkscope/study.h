@@ -55,7 +55,7 @@ typedef bool qk_progress_fn(void *user, size_t done, size_t total, int64_t bytes
 
 typedef struct qk_study_settings {
     /* input */
-    const char *capture; /* folder or "org/name" in the Hugging Face cache */
+    const char *capture;    /* folder or "org/name" in the Hugging Face cache */
     const char *revision;   /* of the dataset; NULL = main */
     const char *local_root; /* see qk_hub_find_dataset; NULL = none */
     const char *prefix;     /* sub-folder of the capture ("split"); NULL = find it */
@@ -77,7 +77,7 @@ typedef struct qk_study_settings {
     bool lda;                     /* fill heads.csv lda_accuracy: reads the rows twice */
     /* output and running */
     const char *output;
-    int threads; /* 0 = all processors */
+    int threads;       /* 0 = all processors */
     size_t block_rows; /* rows read at a time; results do not depend on it; 0 = default */
     const char *command_line; /* recorded in manifest.json; NULL = none */
     qk_notice_fn *notice;
@@ -101,9 +101,9 @@ QK_API const char *qk_config_note(const qk_config *config, size_t i);
 /* One head's outcome in a report. */
 typedef struct qk_head_report {
     qk_head_id id;
-    int k_head;       /* combined only, else -1 */
-    qk_status status; /* QK_OK or why the head has no numbers */
-    char *message;    /* NULL when QK_OK */
+    int k_head;        /* combined only, else -1 */
+    qk_status status;  /* QK_OK or why the head has no numbers */
+    char *message;     /* NULL when QK_OK */
     const qk_pca *pca; /* NULL unless QK_OK; owned by the report */
 } qk_head_report;
 

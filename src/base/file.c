@@ -46,7 +46,7 @@ qk_status qk__read_at(int fd, void *data, size_t size, int64_t offset, qk_error 
 
 qk_status qk__read_file(const char *path, size_t limit, qk_buffer *contents, qk_error *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hold up */
     if (fd < 0)
         return fail_errno(err, "open", path);
     qk_status status = QK_OK;
@@ -262,18 +262,20 @@ int64_t qk__outfile_size(const qk_outfile *file)
     return file->size;
 }
 
+qk_status qk__outfile_finish(qk_outfile *file, qk_error *err)
+{
+    QK_TRY(flush_pending(file, err));
+    if (fsync(file->fd) != 0)
+        return fail_errno(err, "sync", file->path);
+    int fd = file->fd;
+    file->fd = -1;
+    return close(fd) == 0 ? QK_OK : fail_errno(err, "close", file->path);
+}
+
 qk_status qk__outfile_commit(qk_outfile **file, qk_error *err)
 {
     qk_outfile *f = *file;
-    qk_status status = flush_pending(f, err);
-    if (status == QK_OK && fsync(f->fd) != 0)
-        status = fail_errno(err, "sync", f->path);
-    if (status == QK_OK) {
-        int fd = f->fd;
-        f->fd = -1;
-        if (close(fd) != 0)
-            status = fail_errno(err, "close", f->path);
-    }
+    qk_status status = f->fd >= 0 ? qk__outfile_finish(f, err) : QK_OK;
     if (status == QK_OK && rename(f->temporary, f->path) != 0)
         status = fail_errno(err, "rename to its place", f->path);
     if (status == QK_OK) {

@@ -38,7 +38,8 @@ static bool has_suffix(const char *name, const char *suffix)
 }
 
 /* Paths of the Parquet files in a head folder, in name order. A link to a file that is
- * not there counts: a half-downloaded head must fail, not shrink. */
+ * not there counts, and so does a folder of such a name: a half-downloaded head must fail, not
+ * shrink. */
 static qk_status list_shards(const char *dir, qk_names *files, qk_error *err)
 {
     QK_TRY(qk__list_dir(dir, files, err));
@@ -49,12 +50,10 @@ static qk_status list_shards(const char *dir, qk_names *files, qk_error *err)
         files->items[i] = NULL;
         if (status == QK_OK && name[0] != '.' && has_suffix(name, ".parquet")) {
             char *path = qk__path_join(dir, name);
-            if (!path)
-                status = qk__nomem(err);
-            else if (qk__is_dir(path))
-                free(path);
-            else
+            if (path)
                 files->items[kept++] = path;
+            else
+                status = qk__nomem(err);
         }
         free(name);
     }

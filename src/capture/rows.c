@@ -34,7 +34,8 @@ struct qk_rows {
     size_t dim;
     bool wide; /* some shard holds float64: all are read as that */
     int64_t total;
-    int64_t done; /* rows handed out */
+    int64_t done;          /* rows handed out */
+    qk_file_print *prints; /* [head->num_files] */
 
     /* the shard being read */
     size_t shard;
@@ -193,6 +194,9 @@ static qk_status open_shards(qk_rows *rows, int64_t max_rows, qk_error *err)
     size_t first = 0;
     for (size_t i = 0; i < rows->head->num_files; i++) {
         QK_TRY(open_shard(rows, i, alone, err));
+        rows->prints[i].bytes = qk_parquet_file_bytes(rows->file);
+        if (rows->columns & QK_FINGERPRINT)
+            QK_TRY(qk_parquet_fingerprint(rows->file, rows->prints[i].hash, err));
         if (rows->total == 0)
             first = i;
         if (rows->shard_left > INT64_MAX - rows->total)
@@ -219,6 +223,8 @@ static void reset(qk_rows *rows)
     rows->failed = rows->wide = false;
     rows->dim = 0;
     rows->total = rows->done = 0;
+    free(rows->prints);
+    rows->prints = NULL;
 }
 
 qk_status qk_rows_reopen(qk_rows **rows, const qk_head *head, unsigned columns,
@@ -233,9 +239,12 @@ qk_status qk_rows_reopen(qk_rows **rows, const qk_head *head, unsigned columns,
     reset(r);
     r->head = head;
     r->columns = columns;
-    qk_status status = head->num_files > 0
-                           ? open_shards(r, max_rows, err)
-                           : qk__fail(err, QK_ERR_NOT_FOUND, "no Parquet files for this head");
+    r->prints = qk__calloc(head->num_files, sizeof *r->prints);
+    qk_status status = QK_OK;
+    if (head->num_files == 0)
+        status = qk__fail(err, QK_ERR_NOT_FOUND, "no Parquet files for this head");
+    else
+        status = r->prints ? open_shards(r, max_rows, err) : qk__nomem(err);
     if (status != QK_OK) {
         qk_rows_close(&r);
         return status;
@@ -252,6 +261,7 @@ void qk_rows_close(qk_rows **rows)
     if (!r)
         return;
     close_shard(r);
+    free(r->prints);
     free(r->vectors);
     for (int c = 0; c < NUM_COLUMNS; c++) {
         qk__pages_free(&r->spare[c]);
@@ -423,4 +433,9 @@ int64_t qk_rows_total(const qk_rows *rows)
 const char *qk_rows_file(const qk_rows *rows)
 {
     return file_name(rows);
+}
+
+const qk_file_print *qk_rows_file_print(const qk_rows *rows, size_t i)
+{
+    return &rows->prints[i];
 }

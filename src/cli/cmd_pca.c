@@ -24,7 +24,8 @@ typedef struct request {
     qk_study_settings settings;
     qk_config *config;
     cli_common common;
-    const char *config_path;
+    const char *config_path;     /* as the options have it */
+    const char *loaded_path;     /* as load_config, which comes first, found it */
     qk_index_list layers, heads; /* owned here; those of a config belong to it */
     qk_kinds kinds;              /* 0 = not given */
     bool combined;
@@ -37,7 +38,8 @@ static int parse(int argc, char **argv, request *r)
         {'o', "output", "DIR", "folder for the tables", OPTION_TEXT, &s->output, 0, 0},
         {0, "config", "FILE", "settings in YAML; options given here override it", OPTION_TEXT,
          &r->config_path, 0, 0},
-        {0, "model-name", "NAME", "name in the model column", OPTION_TEXT, &s->model_name, 0, 0},
+        {0, "model-name", "NAME", "name in the model column", OPTION_TEXT, &s->model_name, 0,
+         0},
         {0, "revision", "REV", "of a cached dataset (default: main)", OPTION_TEXT, &s->revision,
          0, 0},
         {0, "split", "PREFIX", "sub-folder, when CAPTURE holds several captures", OPTION_TEXT,
@@ -51,13 +53,14 @@ static int parse(int argc, char **argv, request *r)
          OPTION_FLAG, &r->combined, 0, 0},
         {0, "components", "N", "principal components per head (default: 10)", OPTION_INT,
          &s->pca.components, 1, 4096},
-        {0, "q-per-kv-group", "G", "query heads per key head (default: from\ncapture.json, else "
-                                   "inferred)",
+        {0, "q-per-kv-group", "G",
+         "query heads per key head (default: from\ncapture.json, else "
+         "inferred)",
          OPTION_INT, &s->q_per_kv_group, 1, 65536},
         {0, "strict", NULL, "a group size that does not fit is an error", OPTION_FLAG,
          &s->strict, 0, 0},
-        {0, "allow-missing", NULL, "query heads without their key head are left out", OPTION_FLAG,
-         &s->allow_missing, 0, 0},
+        {0, "allow-missing", NULL, "query heads without their key head are left out",
+         OPTION_FLAG, &s->allow_missing, 0, 0},
         {0, "max-samples", "N", "only the first N rows of each head", OPTION_INT64,
          &s->max_samples, 1, 1e15},
         {0, "sample-heads", "N", "N heads drawn as by random.Random(S).sample", OPTION_INT,
@@ -85,6 +88,10 @@ static int parse(int argc, char **argv, request *r)
     int code = cli_parse(&syntax, argc, argv, &s->capture, &count);
     if (code >= 0)
         return code;
+    if (r->config_path != r->loaded_path) {
+        cli_error(COMMAND, "give --config once, and write it in full");
+        return EXIT_CODE_USAGE;
+    }
     if (!s->capture || !s->output) {
         cli_error(COMMAND, !s->capture ? "which capture? Give a folder, or org/name of a "
                                          "dataset in the Hugging Face cache"
@@ -115,6 +122,7 @@ static int load_config(int argc, char **argv, request *r)
     const char *path = cli_find_value(argc, argv, "config");
     qk_error err;
     qk_study_settings_default(&r->settings);
+    r->loaded_path = path;
     if (!path)
         return -1;
     qk_status status = qk_config_load(&r->config, path, &err);
@@ -154,6 +162,13 @@ static void print_text(const request *r, const qk_study_report *report)
     }
 }
 
+/* File names need not be UTF-8, JSON must. */
+static json_t *text_json(const char *text)
+{
+    json_t *value = json_string(text);
+    return value ? value : json_string("(not UTF-8)");
+}
+
 static json_t *list_failures(const qk_study_report *report)
 {
     json_t *failures = json_array();
@@ -164,8 +179,9 @@ static json_t *list_failures(const qk_study_report *report)
             continue;
         qk_head_name(head->id, name);
         json_array_append_new(failures,
-                              json_pack("{s:s, s:s, s:s*}", "head", name, "reason",
-                                        qk_status_text(head->status), "message", head->message));
+                              json_pack("{s:s, s:s, s:o}", "head", name, "reason",
+                                        qk_status_text(head->status), "message",
+                                        text_json(head->message ? head->message : "")));
     }
     return failures;
 }
@@ -173,9 +189,10 @@ static json_t *list_failures(const qk_study_report *report)
 static void print_json(const request *r, const qk_study_report *report)
 {
     json_t *root = json_pack(
-        "{s:s, s:s*, s:s*, s:b, s:I, s:I, s:i, s:f, s:o}", "output", r->settings.output,
-        "capture", report->capture, "model", report->model, "combined", r->settings.combined,
-        "heads", (json_int_t)report->num_heads, "rows", (json_int_t)report->num_rows, "threads",
+        "{s:o, s:o, s:o, s:b, s:I, s:I, s:i, s:f, s:o}", "output",
+        text_json(r->settings.output), "capture", text_json(report->capture), "model",
+        text_json(report->model), "combined", r->settings.combined, "heads",
+        (json_int_t)report->num_heads, "rows", (json_int_t)report->num_rows, "threads",
         report->threads, "seconds", report->seconds, "failures", list_failures(report));
     if (r->settings.combined) {
         size_t counts[QK_NUM_CATEGORIES] = {0};

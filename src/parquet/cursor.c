@@ -237,7 +237,7 @@ static void start_group(qk_parquet_cursor *c)
 {
     const qk_chunk *chunk = &c->file->metadata.groups[c->group].chunks[c->column];
     qk__value_dictionary_free(&c->dictionary);
-    qk__pages_start(&c->pages, c->file->fd, chunk->codec, chunk->offset,
+    qk__pages_start(&c->pages, &c->file->source, chunk->codec, chunk->offset,
                     chunk_end(c->file, chunk));
     c->slots_beyond = chunk->num_values;
     c->group_rows = 0;
@@ -306,7 +306,7 @@ qk_status qk__cursor_levels_end(const qk_parquet_cursor *c, qk_error *err)
 static qk_status count_beyond(const qk_parquet_cursor *c, size_t *slots, qk_error *err)
 {
     qk_parquet_cursor ahead = {.file = c->file, .leaf = c->leaf, .column = c->column};
-    qk__pages_start(&ahead.pages, c->pages.fd, c->pages.codec, c->pages.next, c->pages.end);
+    qk__pages_start(&ahead.pages, c->pages.source, c->pages.codec, c->pages.next, c->pages.end);
     ahead.slots_beyond = c->slots_beyond;
     qk_status status = QK_OK;
     *slots = 0;

@@ -7,7 +7,6 @@
 #include <zlib.h>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "parquet/format.h"
 
 enum {
@@ -17,9 +16,10 @@ enum {
     MAX_PAGE_BYTES = 1 << 30,
 };
 
-void qk__pages_start(qk_pages *pages, int fd, int codec, int64_t offset, int64_t end)
+void qk__pages_start(qk_pages *pages, const qk_source *source, int codec, int64_t offset,
+                     int64_t end)
 {
-    pages->fd = fd;
+    pages->source = source;
     pages->codec = codec;
     pages->next = offset;
     pages->end = end;
@@ -40,6 +40,11 @@ void qk__pages_free(qk_pages *pages)
 static qk_status fetch(qk_pages *pages, int64_t offset, size_t size, const uint8_t **data,
                        size_t *available, qk_error *err)
 {
+    if (pages->source->contents) {
+        *data = pages->source->contents + offset;
+        *available = (size_t)(pages->end - offset);
+        return QK_OK;
+    }
     size_t skip = (size_t)(offset - pages->window_offset);
     if (skip > pages->window.size || pages->window.size - skip < size) {
         size_t kept = skip < pages->window.size ? pages->window.size - skip : 0;
@@ -52,8 +57,8 @@ static qk_status fetch(qk_pages *pages, int64_t offset, size_t size, const uint8
         pages->window.size = kept;
         pages->window_offset = offset;
         QK_TRY(qk__buffer_reserve(&pages->window, wanted, err));
-        QK_TRY(qk__read_at(pages->fd, pages->window.data + kept, wanted - kept,
-                           offset + (int64_t)kept, err));
+        QK_TRY(qk__source_read(pages->source, pages->window.data + kept, wanted - kept,
+                               offset + (int64_t)kept, err));
         pages->window.size = wanted;
         skip = 0;
     }

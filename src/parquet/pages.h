@@ -8,6 +8,7 @@
 #include "base/buffer.h"
 #include "parquet/codec.h"
 #include "parquet/metadata.h"
+#include "parquet/source.h"
 
 /* A page ready to decode; the spans stay until the next call. */
 typedef struct qk_page {
@@ -19,17 +20,18 @@ typedef struct qk_page {
 } qk_page;
 
 typedef struct qk_pages {
-    int fd;
+    const qk_source *source;
     int codec;
     int64_t next, end; /* file offsets: next page header, end of the chunk */
-    qk_buffer window;  /* file bytes from window_offset on */
+    qk_buffer window;  /* file bytes from window_offset on, if the file is not in memory */
     int64_t window_offset;
     qk_buffer plain; /* the decompressed page */
     qk_codec_state scratch;
 } qk_pages;
 
 /* Moves to a chunk; buffers are kept. */
-void qk__pages_start(qk_pages *pages, int fd, int codec, int64_t offset, int64_t end);
+void qk__pages_start(qk_pages *pages, const qk_source *source, int codec, int64_t offset,
+                     int64_t end);
 void qk__pages_free(qk_pages *pages);
 
 /* Next data or dictionary page; other kinds are passed over. *found is false at the end of

@@ -6,11 +6,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "parquet/codec.h"
 #include "parquet/format.h"
 
@@ -26,7 +24,7 @@ static qk_status check_magic(const qk_parquet *file, const uint8_t *tail, qk_err
 {
     const uint8_t *magic = tail + TAIL_BYTES - MAGIC_BYTES;
     uint8_t head[MAGIC_BYTES];
-    QK_TRY(qk__read_at(file->fd, head, sizeof head, 0, err));
+    QK_TRY(qk__source_read(&file->source, head, sizeof head, 0, err));
     if (memcmp(magic, QK_PARQUET_MAGIC_ENCRYPTED, MAGIC_BYTES) == 0)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "encrypted Parquet files are not supported");
     if (memcmp(magic, QK_PARQUET_MAGIC, MAGIC_BYTES) != 0)
@@ -40,20 +38,21 @@ static qk_status check_magic(const qk_parquet *file, const uint8_t *tail, qk_err
 
 static qk_status parse_footer(qk_parquet *file, qk_buffer *tail, qk_error *err)
 {
-    size_t size = file->size < FIRST_READ ? (size_t)file->size : FIRST_READ;
+    size_t size = file->source.size < FIRST_READ ? (size_t)file->source.size : FIRST_READ;
     QK_TRY(qk__buffer_reserve(tail, size, err));
-    QK_TRY(qk__read_at(file->fd, tail->data, size, file->size - (int64_t)size, err));
+    QK_TRY(qk__source_read(&file->source, tail->data, size, file->source.size - (int64_t)size,
+                           err));
     QK_TRY(check_magic(file, tail->data + size - TAIL_BYTES, err));
     uint32_t length;
     memcpy(&length, tail->data + size - TAIL_BYTES, sizeof length);
-    if (length > file->size - TAIL_BYTES - MAGIC_BYTES)
+    if (length > file->source.size - TAIL_BYTES - MAGIC_BYTES)
         return qk__fail(err, QK_ERR_MALFORMED, "footer of %u bytes in a file of %lld",
-                        (unsigned)length, (long long)file->size);
-    file->footer = file->size - TAIL_BYTES - (int64_t)length;
+                        (unsigned)length, (long long)file->source.size);
+    file->footer = file->source.size - TAIL_BYTES - (int64_t)length;
     const uint8_t *footer = tail->data + size - TAIL_BYTES - length;
     if (length > size - TAIL_BYTES) {
         QK_TRY(qk__buffer_reserve(tail, length, err));
-        QK_TRY(qk__read_at(file->fd, tail->data, length, file->footer, err));
+        QK_TRY(qk__source_read(&file->source, tail->data, length, file->footer, err));
         footer = tail->data;
     }
     return qk__metadata_parse(&file->metadata, footer, length, err);
@@ -127,17 +126,12 @@ static qk_status sum_rows(qk_metadata *m, qk_error *err)
 
 /* ---- the handle --------------------------------------------------------------------- */
 
-static qk_status open_file(qk_parquet *file, qk_error *err)
+static qk_status open_file(qk_parquet *file, int fd, qk_error *err)
 {
-    struct stat st;
-    if (fstat(file->fd, &st) != 0)
-        return qk__fail(err, QK_ERR_IO, "cannot stat: %s", strerror(errno));
-    if (S_ISDIR(st.st_mode))
-        return qk__fail(err, QK_ERR_IO, "is a folder");
-    file->size = st.st_size;
-    if (file->size < TAIL_BYTES + MAGIC_BYTES)
+    QK_TRY(qk__source_open(&file->source, fd, err));
+    if (file->source.size < TAIL_BYTES + MAGIC_BYTES)
         return qk__fail(err, QK_ERR_MALFORMED, "not a Parquet file (%lld bytes)",
-                        (long long)file->size);
+                        (long long)file->source.size);
     qk_buffer tail = {0};
     qk_status status = parse_footer(file, &tail, err);
     qk__buffer_free(&tail);
@@ -159,9 +153,8 @@ qk_status qk__parquet_open_fd(qk_parquet **file, int fd, const char *name, qk_er
         close(fd);
         return qk__nomem(err);
     }
-    f->fd = fd;
     f->path = path;
-    qk_status status = open_file(f, err);
+    qk_status status = open_file(f, fd, err);
     if (status != QK_OK) {
         qk__context(err, status, "%s", name);
         qk_parquet_close(&f);
@@ -174,7 +167,7 @@ qk_status qk__parquet_open_fd(qk_parquet **file, int fd, const char *name, qk_er
 qk_status qk_parquet_open(qk_parquet **file, const char *path, qk_error *err)
 {
     *file = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hold up */
     if (fd < 0) {
         int code = errno;
         bool missing = code == ENOENT || code == ENOTDIR;
@@ -189,7 +182,7 @@ void qk_parquet_close(qk_parquet **file)
     qk_parquet *f = *file;
     if (!f)
         return;
-    close(f->fd);
+    qk__source_close(&f->source);
     qk__metadata_free(&f->metadata);
     free(f->path);
     free(f);
@@ -231,7 +224,7 @@ int qk_parquet_find(const qk_parquet *file, const char *name)
 
 int64_t qk_parquet_file_bytes(const qk_parquet *file)
 {
-    return file->size;
+    return file->source.size;
 }
 
 const char *qk_parquet_created_by(const qk_parquet *file)

@@ -8,12 +8,12 @@
 #include "base/buffer.h"
 #include "parquet/metadata.h"
 #include "parquet/pages.h"
+#include "parquet/source.h"
 #include "parquet/values.h"
 
 struct qk_parquet {
-    int fd;
-    char *path; /* for messages */
-    int64_t size;
+    qk_source source;
+    char *path;     /* for messages */
     int64_t footer; /* offset at which column data must have ended */
     qk_metadata metadata;
 };

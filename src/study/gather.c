@@ -29,17 +29,10 @@ static size_t index_of(const qk_run *run, qk_head_id id)
     return low;
 }
 
-static void fingerprint(qk_run *run, const qk_head *head, int64_t *bytes)
+/* Where the head's files stand among the run's inputs. */
+static qk_input *inputs_of(const qk_run *run, const qk_head *head)
 {
-    size_t index = index_of(run, head->id);
-    for (size_t i = 0; i < head->num_files; i++) {
-        qk_input *input = &run->inputs[run->first_input[index] + i];
-        input->path = head->files[i];
-        qk_status status = qk__hash_file(input->path, input->hash, &input->bytes, NULL);
-        if (status != QK_OK)
-            input->hash[0] = 0; /* the reader reports why */
-        *bytes += input->bytes;
-    }
+    return &run->inputs[run->first_input[index_of(run, head->id)]];
 }
 
 static qk_status add_rows(qk_run *run, qk_rows *rows, const qk_head *head, qk_accumulator *acc,
@@ -68,10 +61,17 @@ qk_status qk__gather_moments(qk_run *run, int worker, const qk_head *head, qk_mo
                              int64_t *bytes, qk_error *err)
 {
     *moments = NULL;
-    fingerprint(run, head, bytes);
-    QK_TRY(qk_rows_reopen(&run->readers[worker], head, QK_COLUMN_VECTOR | QK_COLUMN_POSITION,
+    qk_input *inputs = inputs_of(run, head);
+    for (size_t i = 0; i < head->num_files; i++)
+        inputs[i].path = head->files[i];
+    QK_TRY(qk_rows_reopen(&run->readers[worker], head,
+                          QK_COLUMN_VECTOR | QK_COLUMN_POSITION | QK_FINGERPRINT,
                           run->settings->max_samples, err));
     qk_rows *rows = run->readers[worker];
+    for (size_t i = 0; i < head->num_files; i++) {
+        inputs[i].print = *qk_rows_file_print(rows, i);
+        *bytes += inputs[i].print.bytes;
+    }
     qk_accumulator *acc = NULL;
     bool constant = false;
     if (qk_rows_dim(rows) == 0)

@@ -29,8 +29,10 @@ json_t *qk__json_number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-qk_status qk__json_write(json_t *root, const char *folder, const char *name, qk_error *err)
+qk_status qk__json_write(json_t *root, const char *folder, const char *name, qk_outfile **file,
+                         qk_error *err)
 {
+    *file = NULL;
     char *path = qk__path_join(folder, name);
     char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
     qk_status status = QK_OK;
@@ -39,7 +41,13 @@ qk_status qk__json_write(json_t *root, const char *folder, const char *name, qk_
     } else {
         size_t length = strlen(text);
         text[length] = '\n'; /* in place of the terminating zero, which is not written */
-        status = qk__write_file(path, text, length + 1, err);
+        status = qk__outfile_open(file, path, err);
+        if (status == QK_OK)
+            status = qk__outfile_write(*file, text, length + 1, err);
+        if (status == QK_OK)
+            status = qk__outfile_finish(*file, err);
+        if (status != QK_OK)
+            qk__outfile_discard(file);
     }
     free(text);
     free(path);

@@ -7,15 +7,18 @@
 
 #include <qkscope/status.h>
 
+#include "base/file.h"
+
 /* A text from outside as a JSON string; bytes that are not UTF-8 become '?'. */
 json_t *qk__json_text(const char *text);
 
 /* A number, or null for NaN and infinities. */
 json_t *qk__json_number(double value);
 
-/* Writes root (indented, keys in insertion order) to folder/name, whole or not at all, and
- * releases it. root NULL means that building it ran out of memory. */
+/* Writes root (indented, keys in insertion order) for folder/name and releases it. *file is
+ * finished, not committed; NULL on failure. root NULL means that building it ran out of
+ * memory. */
 QK_MUST_CHECK qk_status qk__json_write(json_t *root, const char *folder, const char *name,
-                                       qk_error *err);
+                                       qk_outfile **file, qk_error *err);
 
 #endif

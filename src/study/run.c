@@ -175,6 +175,8 @@ qk_status qk__run_open(qk_run *run, const qk_study_settings *settings, qk_error 
 
 void qk__run_close(qk_run *run)
 {
+    for (size_t i = 0; i < run->num_outputs; i++)
+        qk__outfile_discard(&run->outputs[i]);
     for (int i = 0; run->readers && i < run->threads; i++)
         qk_rows_close(&run->readers[i]);
     free(run->readers);
@@ -242,6 +244,15 @@ static void count_failures(qk_study_report *report)
     }
 }
 
+/* Nothing takes its place before everything is written: a full disk must not leave a new
+ * table beside an old summary. */
+static qk_status commit_outputs(qk_run *run, qk_error *err)
+{
+    for (size_t i = 0; i < run->num_outputs; i++)
+        QK_TRY(qk__outfile_commit(&run->outputs[i], err));
+    return QK_OK;
+}
+
 static qk_status write_results(qk_run *run, qk_error *err)
 {
     double start = qk__now();
@@ -253,7 +264,8 @@ static qk_status write_results(qk_run *run, qk_error *err)
         QK_TRY(qk__write_summary(run, err));
     }
     run->seconds_tables = qk__now() - start;
-    return qk__write_run_manifest(run, err);
+    QK_TRY(qk__write_run_manifest(run, err));
+    return commit_outputs(run, err);
 }
 
 static qk_status run_all(qk_run *run, qk_error *err)

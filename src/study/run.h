@@ -12,13 +12,16 @@
 #include <qkscope/moments.h>
 #include <qkscope/study.h>
 
-#include "base/hash.h"
+#include "base/file.h"
 
-/* One input file as manifest.json lists it. hash is "" when it could not be read. */
+/* Files a run writes, at most. */
+enum { QK_MAX_OUTPUTS = 4 };
+
+/* One input file as manifest.json lists it; no hash if it could not be read. path is NULL for
+ * files of heads that were not asked for. */
 typedef struct qk_input {
     const char *path;
-    int64_t bytes;
-    char hash[QK_HASH_SIZE];
+    qk_file_print print;
 } qk_input;
 
 typedef struct qk_run {
@@ -31,6 +34,8 @@ typedef struct qk_run {
     qk_rows **readers;   /* [threads] one a worker, kept from head to head */
     size_t total_jobs;
     double seconds_open, seconds_heads, seconds_tables;
+    qk_outfile *outputs[QK_MAX_OUTPUTS]; /* written in full, not yet in their places */
+    size_t num_outputs;
     atomic_bool cancelled;
     pthread_mutex_t lock; /* guards what follows, and calls to notice and progress */
     size_t done_jobs;
@@ -93,11 +98,11 @@ QK_MUST_CHECK qk_status qk__run_single(qk_run *run, qk_error *err);
  */
 
 /* qk.csv and heads.csv. */
-QK_MUST_CHECK qk_status qk__write_combined_tables(const qk_run *run, qk_error *err);
+QK_MUST_CHECK qk_status qk__write_combined_tables(qk_run *run, qk_error *err);
 /* correlations.csv. */
-QK_MUST_CHECK qk_status qk__write_single_table(const qk_run *run, qk_error *err);
-QK_MUST_CHECK qk_status qk__write_summary(const qk_run *run, qk_error *err);
+QK_MUST_CHECK qk_status qk__write_single_table(qk_run *run, qk_error *err);
+QK_MUST_CHECK qk_status qk__write_summary(qk_run *run, qk_error *err);
 /* manifest.json. */
-QK_MUST_CHECK qk_status qk__write_run_manifest(const qk_run *run, qk_error *err);
+QK_MUST_CHECK qk_status qk__write_run_manifest(qk_run *run, qk_error *err);
 
 #endif

@@ -45,9 +45,10 @@ static json_t *list_inputs(const qk_run *run)
         if (strncmp(name, qk_capture_path(run->capture), root) == 0)
             name += root + strspn(name + root, "/");
         json_array_append_new(
-            array, json_pack("{s:o, s:I, s:o}", "file", qk__json_text(name), "bytes",
-                             (json_int_t)input->bytes, "xxh3_128",
-                             input->hash[0] ? json_string(input->hash) : json_null()));
+            array,
+            json_pack("{s:o, s:I, s:o}", "file", qk__json_text(name), "bytes",
+                      (json_int_t)input->print.bytes, "xxh3_128",
+                      input->print.hash[0] ? json_string(input->print.hash) : json_null()));
     }
     return array;
 }
@@ -78,7 +79,7 @@ static json_t *describe_group(const qk_group *group)
                      sources[group->source], "consistent", group->consistent);
 }
 
-qk_status qk__write_run_manifest(const qk_run *run, qk_error *err)
+qk_status qk__write_run_manifest(qk_run *run, qk_error *err)
 {
     const qk_study_settings *s = run->settings;
     const qk_study_report *report = run->report;
@@ -95,5 +96,8 @@ qk_status qk__write_run_manifest(const qk_run *run, qk_error *err)
         "heads_without_numbers", (json_int_t)(report->num_failed + report->num_missing), "rows",
         (json_int_t)report->num_rows, "failures", list_failures(report), "seconds", timings,
         "inputs", list_inputs(run));
-    return qk__json_write(root, s->output, "manifest.json", err);
+    qk_status status =
+        qk__json_write(root, s->output, "manifest.json", &run->outputs[run->num_outputs], err);
+    run->num_outputs += status == QK_OK;
+    return status;
 }

@@ -90,7 +90,7 @@ static json_t *top_correlations(const qk_run *run, size_t components)
     return top;
 }
 
-qk_status qk__write_summary(const qk_run *run, qk_error *err)
+qk_status qk__write_summary(qk_run *run, qk_error *err)
 {
     const qk_study_settings *s = run->settings;
     json_t *records = json_array();
@@ -109,5 +109,8 @@ qk_status qk__write_summary(const qk_run *run, qk_error *err)
                   s->pca.components, "heads_analyzed", (json_int_t)n.heads, "total_samples",
                   (json_int_t)run->report->num_rows, "high_correlation_summary", high,
                   "top_correlations", top_correlations(run, n.components));
-    return qk__json_write(root, s->output, "summary.json", err);
+    qk_status status =
+        qk__json_write(root, s->output, "summary.json", &run->outputs[run->num_outputs], err);
+    run->num_outputs += status == QK_OK;
+    return status;
 }

@@ -29,8 +29,9 @@ static void format_one(void *context, size_t i, int worker)
         t->statuses[i] = t->format(t->run, head, &t->texts[i], NULL);
 }
 
+/* *output is the file, finished but not committed. */
 static qk_status write_texts(const table *t, const char *path, const char *header,
-                             qk_error *err)
+                             qk_outfile **output, qk_error *err)
 {
     qk_outfile *file;
     QK_TRY(qk__outfile_open(&file, path, err));
@@ -42,12 +43,15 @@ static qk_status write_texts(const table *t, const char *path, const char *heade
             status = qk__outfile_write(file, t->texts[i].data, t->texts[i].size, err);
     }
     if (status == QK_OK)
-        return qk__outfile_commit(&file, err);
-    qk__outfile_discard(&file);
+        status = qk__outfile_finish(file, err);
+    if (status == QK_OK)
+        *output = file;
+    else
+        qk__outfile_discard(&file);
     return status;
 }
 
-static qk_status write_table(const qk_run *run, const char *name, const char *header,
+static qk_status write_table(qk_run *run, const char *name, const char *header,
                              format_head_fn *format, qk_error *err)
 {
     size_t heads = run->report->num_heads;
@@ -58,7 +62,8 @@ static qk_status write_table(const qk_run *run, const char *name, const char *he
     qk_status status;
     if (path && t.texts && t.statuses) {
         qk__parallel_for(heads, run->threads, format_one, &t);
-        status = write_texts(&t, path, header, err);
+        status = write_texts(&t, path, header, &run->outputs[run->num_outputs], err);
+        run->num_outputs += status == QK_OK;
     } else {
         status = qk__nomem(err);
     }
@@ -166,13 +171,13 @@ static qk_status format_correlations(const qk_run *run, const qk_head_report *he
     return QK_OK;
 }
 
-qk_status qk__write_combined_tables(const qk_run *run, qk_error *err)
+qk_status qk__write_combined_tables(qk_run *run, qk_error *err)
 {
     QK_TRY(write_table(run, "qk.csv", QK_HEADER, format_components, err));
     return write_table(run, "heads.csv", HEADS_HEADER, format_head, err);
 }
 
-qk_status qk__write_single_table(const qk_run *run, qk_error *err)
+qk_status qk__write_single_table(qk_run *run, qk_error *err)
 {
     return write_table(run, "correlations.csv", CORRELATIONS_HEADER, format_correlations, err);
 }

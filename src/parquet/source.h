@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bytes of a Parquet file: a descriptor, and for a small file its contents, read once. */
+#ifndef QK_PARQUET_SOURCE_H
+#define QK_PARQUET_SOURCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/status.h>
+
+typedef struct qk_source {
+    int fd;
+    int64_t size;
+    uint8_t *contents; /* all `size` bytes, or NULL */
+} qk_source;
+
+/* Takes over a descriptor (also on failure: close it with qk__source_close either way). What
+ * is not a regular file is QK_ERR_IO. */
+QK_MUST_CHECK qk_status qk__source_open(qk_source *source, int fd, qk_error *err);
+void qk__source_close(qk_source *source);
+
+/* Exactly `size` bytes at `offset`. */
+QK_MUST_CHECK qk_status qk__source_read(const qk_source *source, void *data, size_t size,
+                                        int64_t offset, qk_error *err);
+
+#endif
