@@ -51,7 +51,7 @@ fuzz: tools/.packages-dev
 lint: tools/.packages-dev build
 	@clang-format --dry-run --Werror $(C_FILES)
 	@cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,performance,portability \
-		--inline-suppr --suppress=missingIncludeSystem -Iinclude -Isrc src
+		--inline-suppr --suppress=missingIncludeSystem -D__BYTE_ORDER__=1234 -D__ORDER_LITTLE_ENDIAN__=1234 -Iinclude -Isrc src
 	@clang-tidy --quiet -p $(BUILD) $(filter src/%.c,$(C_FILES))
 
 format: tools/.packages-dev

@@ -76,7 +76,8 @@ static size_t read_head(const qk_head *head, qk_accumulator *acc)
             break;
         values += block.rows * block.dim;
         if (acc)
-            check(qk_accumulator_add_f32(acc, block.f32, block.position, block.rows, &err), &err);
+            check(qk_accumulator_add_f32(acc, block.f32, block.position, block.rows, &err),
+                  &err);
     }
     qk_rows_close(&rows);
     return values;
@@ -158,7 +159,8 @@ int main(int argc, char **argv)
         copy = middle - start < copy ? middle - start : copy;
         read = end - middle < read ? end - middle : read;
     }
-    printf("{\n  \"heads\": %zu, \"page_bytes\": %zu, \"values\": %zu,\n", heads, bytes, values);
+    printf("{\n  \"heads\": %zu, \"page_bytes\": %zu, \"values\": %zu,\n", heads, bytes,
+           values);
     printf("  \"decompress_and_copy_seconds\": %.4f, \"read_seconds\": %.4f,\n", copy, read);
     printf("  \"decompress_and_copy_gbps\": %.3f, \"read_gbps\": %.3f,\n",
            (double)bytes / copy / 1e9, (double)bytes / read / 1e9);

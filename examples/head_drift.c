@@ -17,8 +17,7 @@ static qk_status gather(const qk_head *head, qk_moments **moments, qk_error *err
     qk_rows *rows;
     qk_block block;
     qk_accumulator *acc = NULL;
-    qk_status status =
-        qk_rows_open(&rows, head, QK_COLUMN_VECTOR | QK_COLUMN_POSITION, 0, err);
+    qk_status status = qk_rows_open(&rows, head, QK_COLUMN_VECTOR | QK_COLUMN_POSITION, 0, err);
     if (status != QK_OK)
         return status;
     status = qk_accumulator_create(&acc, qk_rows_dim(rows), err);

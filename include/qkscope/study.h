@@ -101,10 +101,10 @@ QK_API const char *qk_config_note(const qk_config *config, size_t i);
 /* One head's outcome in a report. */
 typedef struct qk_head_report {
     qk_head_id id;
-    int k_head;        /* combined only, else -1 */
-    qk_status status;  /* QK_OK or why the head has no numbers */
-    char *message;     /* NULL when QK_OK */
-    const qk_pca *pca; /* NULL unless QK_OK; owned by the report */
+    int k_head;       /* combined only, else -1 */
+    qk_status status; /* QK_OK or why the head has no numbers */
+    char *message;    /* NULL when QK_OK */
+    qk_pca *pca;      /* NULL unless QK_OK; owned by the report */
 } qk_head_report;
 
 typedef struct qk_study_report {

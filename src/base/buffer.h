@@ -24,8 +24,8 @@ QK_MUST_CHECK qk_status qk__buffer_append(qk_buffer *buffer, const void *data, s
                                           qk_error *err);
 
 /* Appends formatted text (no terminating zero is counted, but one follows). */
-QK_MUST_CHECK qk_status qk__buffer_printf(qk_buffer *buffer, qk_error *err, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+QK_MUST_CHECK qk_status qk__buffer_printf(qk_buffer *buffer, qk_error *err, const char *fmt,
+                                          ...) __attribute__((format(printf, 3, 4)));
 
 /* Array allocation with overflow check; NULL on failure or when count is 0.
  * Release with free(). The first form zeroes, the second is aligned to 64 bytes. */

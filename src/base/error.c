@@ -37,7 +37,7 @@ static void make_printable(char *text)
             *text = '?';
 }
 
-qk_status qk__fail(qk_error *err, qk_status status, const char *fmt, ...)
+void qk__set_error(qk_error *err, qk_status status, const char *fmt, ...)
 {
     if (err) {
         va_list args;
@@ -47,7 +47,6 @@ qk_status qk__fail(qk_error *err, qk_status status, const char *fmt, ...)
         make_printable(err->message);
         va_end(args);
     }
-    return status;
 }
 
 qk_status qk__context(qk_error *err, qk_status status, const char *fmt, ...)
@@ -66,9 +65,4 @@ qk_status qk__context(qk_error *err, qk_status status, const char *fmt, ...)
         make_printable(err->message);
     }
     return status;
-}
-
-qk_status qk__nomem(qk_error *err)
-{
-    return qk__fail(err, QK_ERR_NOMEM, "out of memory");
 }

@@ -7,10 +7,12 @@
 
 #include <qkscope/status.h>
 
-/* Sets status and message (printf style) and returns the status, so that a failing
- * function can `return qk__fail(err, ...)`. err may be NULL. Control characters that
- * came in through file names or file contents are replaced by '?'. */
-qk_status qk__fail(qk_error *err, qk_status status, const char *fmt, ...)
+/* Sets status and message (printf style); its value is the status, so that a failing function
+ * can `return qk__fail(err, ...)`. err may be NULL. Control characters that came in through
+ * file names or file contents are replaced by '?'. A macro, so that compilers and analysers see
+ * that the value is not QK_OK; status is evaluated twice. */
+#define qk__fail(err, status, ...) (qk__set_error((err), (status), __VA_ARGS__), (status))
+void qk__set_error(qk_error *err, qk_status status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Puts "context: " before the message already in err; returns status unchanged. */
@@ -18,7 +20,7 @@ qk_status qk__context(qk_error *err, qk_status status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* QK_ERR_NOMEM with a standard message. */
-qk_status qk__nomem(qk_error *err);
+#define qk__nomem(err) qk__fail(err, QK_ERR_NOMEM, "out of memory")
 
 /* Hands a failure to the caller as it is. */
 #define QK_TRY(expr)                                                                           \

@@ -66,7 +66,8 @@ qk_status qk__csv_number(qk_buffer *row, double value, char separator, qk_error 
 qk_status qk__csv_integer(qk_buffer *row, long long value, char separator, qk_error *err)
 {
     char text[QK_NUMBER_SIZE];
-    return append(row, text, (size_t)snprintf(text, sizeof text, "%lld", value), separator, err);
+    return append(row, text, (size_t)snprintf(text, sizeof text, "%lld", value), separator,
+                  err);
 }
 
 qk_status qk__csv_text(qk_buffer *row, const char *text, char separator, qk_error *err)

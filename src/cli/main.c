@@ -38,8 +38,9 @@ static const cli_command *find_command(const char *name)
 
 static void print_help(FILE *out)
 {
-    fprintf(out, "qkscope %s: how much of each attention head's query-key space is position, "
-                 "how much content\n\nUsage: qkscope COMMAND [options]\n",
+    fprintf(out,
+            "qkscope %s: how much of each attention head's query-key space is position, "
+            "how much content\n\nUsage: qkscope COMMAND [options]\n",
             qk_version());
     const char *group = "";
     for (size_t i = 0; i < NUM_COMMANDS; i++) {

@@ -79,7 +79,8 @@ void cli_notice(void *user, qk_notice_level level, const char *message)
     if (level == QK_NOTICE_WARNING && messages->common->quiet)
         return;
     cli_clear(messages);
-    cli_error(messages->command, "%s%s", level == QK_NOTICE_WARNING ? "warning: " : "", message);
+    cli_error(messages->command, "%s%s", level == QK_NOTICE_WARNING ? "warning: " : "",
+              message);
 }
 
 bool cli_progress(void *user, size_t done, size_t total, int64_t bytes)
@@ -110,12 +111,10 @@ static void append_word(char **out, const char *word)
     if (!plain)
         *p++ = '\'';
     for (; *word; word++) {
-        if (*word == '\'' && !plain) {
-            memcpy(p, "'\\''", 4);
-            p += 4;
-        } else {
+        if (*word == '\'' && !plain)
+            p += sprintf(p, "'\\''");
+        else
             *p++ = *word;
-        }
     }
     if (!plain)
         *p++ = '\'';

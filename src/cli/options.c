@@ -58,7 +58,8 @@ static void print_help(const cli_syntax *syntax)
         cli_option option = option_at(syntax, i);
         print_option(&option);
     }
-    printf("\nLists read 0,2,5-9. Exit codes: 0 ok, 1 failure, 2 usage, 3 some heads failed.\n");
+    printf(
+        "\nLists read 0,2,5-9. Exit codes: 0 ok, 1 failure, 2 usage, 3 some heads failed.\n");
 }
 
 /* A whole number with nothing behind it, within the option's bounds. */
@@ -195,8 +196,8 @@ int cli_parse(const cli_syntax *syntax, int argc, char **argv, const char **argu
         if (code == -1)
             break;
         if (code == '?' || code == ':') {
-            cli_error(syntax->command, code == ':' ? "option %s needs a value"
-                                                   : "there is no option %s",
+            cli_error(syntax->command,
+                      code == ':' ? "option %s needs a value" : "there is no option %s",
                       argv[optind - 1]);
             return usage_error(syntax);
         }

@@ -201,7 +201,7 @@ static qk_status read_converted(qk_parquet_cursor *c, sink out, size_t at, size_
         for (size_t i = 0; i < take; i++) {
             if (out.f32)
                 out.f32[at + done + i] = float_at(c, stored, i);
-            else
+            else if (out.f64)
                 out.f64[at + done + i] = number_at(c, stored, i);
         }
     }

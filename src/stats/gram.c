@@ -23,7 +23,10 @@ static void gram_portable(const double *tile, size_t rows, size_t panels, double
 }
 
 const qk_gram_kernel qk__gram_portable = {
-    "portable", gram_portable, pack_f32, pack_f64,
+    "portable",
+    gram_portable,
+    pack_f32,
+    pack_f64,
 };
 
 size_t qk__gram_num_kernels(void)

@@ -162,10 +162,7 @@ static qk_status flush_tile(qk_accumulator *acc, qk_error *err)
     return QK_OK;
 
 qk_status qk_accumulator_add_f32(qk_accumulator *acc, const float *x, const int64_t *t,
-                                 size_t rows, qk_error *err)
-{
-    ADD_ROWS(pack_f32)
-}
+                                 size_t rows, qk_error *err){ADD_ROWS(pack_f32)}
 
 qk_status qk_accumulator_add_f64(qk_accumulator *acc, const double *x, const int64_t *t,
                                  size_t rows, qk_error *err)

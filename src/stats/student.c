@@ -20,10 +20,10 @@ static double inverse_beta_half(double a)
         return sqrt(a / PI) *
                (1 + u * (-1. / 8 + u * (1. / 128 + u * (5. / 1024 - u * 21. / 32768))));
     }
-    double k = fmod(a, 1) == 0 ? 1 : 0.5;
-    double value = k == 1 ? 0.5 : 1 / PI;
-    for (; k < a; k++)
-        value *= (k + 0.5) / k;
+    double first = fmod(a, 1) == 0 ? 1 : 0.5;
+    double value = first == 1 ? 0.5 : 1 / PI;
+    for (int i = 0; first + i < a; i++)
+        value *= (first + i + 0.5) / (first + i);
     return value;
 }
 

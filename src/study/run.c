@@ -204,8 +204,7 @@ void qk_study_report_free(qk_study_report **report)
     if (!r)
         return;
     for (size_t i = 0; i < r->num_heads; i++) {
-        qk_pca *pca = (qk_pca *)(uintptr_t)r->heads[i].pca; /* const only to the caller */
-        qk_pca_free(&pca);
+        qk_pca_free(&r->heads[i].pca);
         free(r->heads[i].message);
     }
     free(r->heads);

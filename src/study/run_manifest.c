@@ -86,16 +86,17 @@ qk_status qk__write_run_manifest(qk_run *run, qk_error *err)
     json_t *timings = json_pack("{s:o, s:o, s:o}", "open", qk__json_number(run->seconds_open),
                                 "heads", qk__json_number(run->seconds_heads), "tables",
                                 qk__json_number(run->seconds_tables));
-    json_t *root = json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o}", "qkscope",
-        QK_VERSION, "command_line",
-        s->command_line ? qk__json_text(s->command_line) : json_null(), "capture",
-        qk__json_text(report->capture), "model", qk__json_text(report->model), "group",
-        describe_group(&report->group), "settings", describe_settings(s), "threads",
-        report->threads, "kernel", qk_moments_kernel(), "heads", (json_int_t)report->num_heads,
-        "heads_without_numbers", (json_int_t)(report->num_failed + report->num_missing), "rows",
-        (json_int_t)report->num_rows, "failures", list_failures(report), "seconds", timings,
-        "inputs", list_inputs(run));
+    json_t *root =
+        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o}",
+                  "qkscope", QK_VERSION, "command_line",
+                  s->command_line ? qk__json_text(s->command_line) : json_null(), "capture",
+                  qk__json_text(report->capture), "model", qk__json_text(report->model),
+                  "group", describe_group(&report->group), "settings", describe_settings(s),
+                  "threads", report->threads, "kernel", qk_moments_kernel(), "heads",
+                  (json_int_t)report->num_heads, "heads_without_numbers",
+                  (json_int_t)report->num_failed + (json_int_t)report->num_missing, "rows",
+                  (json_int_t)report->num_rows, "failures", list_failures(report), "seconds",
+                  timings, "inputs", list_inputs(run));
     qk_status status =
         qk__json_write(root, s->output, "manifest.json", &run->outputs[run->num_outputs], err);
     run->num_outputs += status == QK_OK;

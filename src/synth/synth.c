@@ -110,7 +110,7 @@ static qk_status check_model(const qk_synth_settings *s, qk_error *err)
     QK_TRY(check_drawn("exponent", s->exponent, 0, 20, err));
     QK_TRY(check_drawn("rope_amplitude", s->rope_amplitude, 0, 1e6, err));
     QK_TRY(check_range("rope_theta", s->rope_theta, 1, 1e12, err));
-    QK_TRY(check_range("rope_planes", s->rope_planes, 0, (double)((s->dim - 1) / 2), err));
+    QK_TRY(check_range("rope_planes", s->rope_planes, 0, (double)(s->dim - 1) / 2, err));
     for (int p = 0; s->rope_frequencies && p < s->rope_planes; p++)
         QK_TRY(check_range("rope_frequencies", s->rope_frequencies[p], 0, 3.1415926535897932,
                            err));
@@ -191,7 +191,7 @@ static void head_done(synth_run *run, size_t i, qk_status status, const qk_error
         !s->progress(s->user, run->done, run->num_heads, run->bytes)) {
         run->stop = true;
         run->failed_head = i;
-        qk__fail(&run->failure, QK_ERR_CANCELLED, "stopped after %zu of %zu heads", run->done,
+        qk__set_error(&run->failure, QK_ERR_CANCELLED, "stopped after %zu of %zu heads", run->done,
                  run->num_heads);
     }
     pthread_mutex_unlock(&run->lock);
