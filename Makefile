@@ -2,35 +2,34 @@
 # A thin front to Meson: installs what is missing, builds in build/, runs.
 
 BUILD ?= build
+MESON_FLAGS ?=
 export QKSCOPE_BUILD := $(BUILD)
 PYTHON := .venv/bin/python
+# Runs a command; its output is shown only if it fails.
+quietly = { $(1) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }; rm -f $(BUILD).log; }
+
 C_FILES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: build demo test bench asan valgrind fuzz lint format install clean
+.PHONY: build demo test-build test bench asan valgrind fuzz lint format install clean
 
 build: tools/.packages
-	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) -Dtests=false >$(BUILD).log || \
-		{ cat $(BUILD).log; exit 1; }
-	@rm -f $(BUILD).log
+	@test -f $(BUILD)/build.ninja || $(call quietly,meson setup $(BUILD) -Dtests=false $(MESON_FLAGS))
 	@ninja -C $(BUILD) --quiet
 
 demo: build
 	@tools/demo.sh
 
-test: tools/.packages-test .venv/ready
-	@meson setup $(BUILD) $$(test -f $(BUILD)/build.ninja && echo --reconfigure) -Dtests=true \
-		>$(BUILD).log || { cat $(BUILD).log; exit 1; }
-	@rm -f $(BUILD).log
+# The same with tests and benchmarks.
+test-build: tools/.packages-test .venv/ready
+	@$(call quietly,meson setup $(BUILD) \
+		$$(test -f $(BUILD)/build.ninja && echo --reconfigure) -Dtests=true $(MESON_FLAGS))
 	@ninja -C $(BUILD) --quiet
+
+test: test-build
 	@$(PYTHON) tests/run.py $(BUILD)
 
 bench: test-build
 	@$(PYTHON) bench/run.py $(BUILD)
-
-test-build: tools/.packages-test .venv/ready
-	@meson setup $(BUILD) $$(test -f $(BUILD)/build.ninja && echo --reconfigure) -Dtests=true \
-		>/dev/null
-	@ninja -C $(BUILD) --quiet
 
 # The whole suite under AddressSanitizer and UndefinedBehaviorSanitizer.
 asan: tools/.packages-test .venv/ready
