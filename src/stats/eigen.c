@@ -6,6 +6,7 @@
  * middle take half the time at d = 128. */
 #include "stats/eigen.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,11 @@ typedef struct workspace {
     double *w, *z;                                /* ascending, as LAPACK has it */
     lapack_int *support;
 } workspace;
+
+/* OpenBLAS built for one thread (0.3.21 as Debian packages it) hands out its work buffers
+ * without a lock: of a million eigenproblems solved on two threads at a time a few came out
+ * wrong, with eigenvalues that are not there. One solver at a time, then. */
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
 static lapack_int solve(double *matrix, lapack_int n, lapack_int count, workspace *s)
 {
@@ -52,7 +58,9 @@ qk_status qk__eigen_largest(double *matrix, size_t d, size_t count, double *valu
         status = qk__nomem(err);
         goto done;
     }
+    pthread_mutex_lock(&one_at_a_time);
     lapack_int info = solve(matrix, (lapack_int)d, (lapack_int)count, &s);
+    pthread_mutex_unlock(&one_at_a_time);
     if (info == LAPACK_WORK_MEMORY_ERROR) {
         status = qk__nomem(err);
     } else if (info != 0) {

@@ -34,11 +34,12 @@ static double trace(const qk_moments *m)
     return sum;
 }
 
-/* v^T matrix v of a symmetric matrix; scratch has d values. */
+/* v^T matrix v of a symmetric matrix; scratch has d values. Not by dsymv: see eigen.c for what
+ * BLAS does with its buffers when several threads call it. ddot has none. */
 static double quadratic_form(const double *v, const double *matrix, size_t d, double *scratch)
 {
-    cblas_dsymv(CblasRowMajor, CblasUpper, (blasint)d, 1, matrix, (blasint)d, v, 1, 0, scratch,
-                1);
+    for (size_t i = 0; i < d; i++)
+        scratch[i] = dot(matrix + i * d, v, d);
     return dot(v, scratch, d);
 }
 
