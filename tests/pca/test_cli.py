@@ -1,0 +1,545 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: help, usage errors, JSON, names, the manifest, standard output, and
+configurations of the original tool."""
+import csv
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from conftest import (BUILD, EXAMPLE, Outcome, environment, head_name, read_bytes, read_csv,
+                      read_json, write_head)
+
+pytest.importorskip("pyarrow")
+
+TABLES = ("qk.csv", "heads.csv")
+PCA_OPTIONS = """--output --config --model-name --revision --split --layers --heads --kinds
+    --combined --components --q-per-kv-group --strict --allow-missing --max-samples
+    --sample-heads --seed --threshold --taxonomy-low --taxonomy-high --lda --threads --quiet
+    --verbose --json --help --version""".split()
+
+
+@pytest.fixture(scope="module")
+def results(qkscope, tmp_path_factory):
+    out = tmp_path_factory.mktemp("results")
+    qkscope("pca", EXAMPLE, "-o", out, expect=0)
+    return out
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """One query and one key head."""
+    root = tmp_path_factory.mktemp("small")
+    rng = np.random.default_rng(1)
+    for kind in "qk":
+        x = rng.standard_normal((50, 4)).astype(np.float32)
+        write_head(root, head_name(0, 0, kind), x, np.arange(50))
+    return root
+
+
+# ---- help ------------------------------------------------------------------------------------
+
+def commands(qkscope):
+    out = qkscope("--help", expect=0).out
+    return re.findall(r"^  (\S+) +\S", out, re.M)
+
+
+def test_help(qkscope):
+    out = qkscope("--help", expect=0)
+    assert out.err == "" and "Usage: qkscope COMMAND" in out.out
+    assert {"pca", "inspect", "synth"} <= set(commands(qkscope))
+    assert qkscope("-h", expect=0).out == out.out == qkscope("help", expect=0).out
+    nothing = qkscope(expect=2)
+    assert nothing.out == "" and "Usage: qkscope COMMAND" in nothing.err
+
+
+def test_help_of_every_command(qkscope):
+    for command in commands(qkscope):
+        result = qkscope(command, "--help", expect=0)
+        assert result.err == ""
+        assert result.out.startswith(f"Usage: qkscope {command} ")
+        assert "Exit codes: 0 ok, 1 failure, 2 usage, 3 some heads failed" in result.out
+        assert max(map(len, result.out.splitlines())) <= 96
+        assert qkscope(command, "-h", expect=0).out == result.out
+        # --help wins over whatever else is there, right or missing
+        assert qkscope(command, "--help", "a", "b", "c", expect=0).out == result.out
+
+
+def test_help_names_every_option(qkscope):
+    out = qkscope("pca", "--help", expect=0).out
+    assert re.findall(r"(?<=  )--[a-z-]+|(?<=, )--[a-z-]+", out) == PCA_OPTIONS
+
+
+def test_version(qkscope):
+    out = qkscope("--version", expect=0).out
+    assert re.fullmatch(r"qkscope \d+\.\d+\.\d+\n", out)
+    for command in commands(qkscope):
+        assert qkscope(command, "--version", expect=0).out == out
+
+
+# ---- usage errors ----------------------------------------------------------------------------
+
+C, O = str(EXAMPLE), "-o"
+USAGE = {
+    "no capture": (["-o", "out"], "CAPTURE|capture"),
+    "no output": ([C], "-o DIR"),
+    "unknown option": ([C, O, "out", "--colour"], "--colour"),
+    "unknown letter": ([C, O, "out", "-x"], "-x"),
+    "missing value": ([C, O, "out", "--layers"], "--layers needs a value"),
+    "missing value of a letter": ([C, "-o"], "-o needs a value"),
+    "two captures": ([C, C, O, "out"], "unexpected argument"),
+    "flag with a value": ([C, O, "out", "--lda=yes"], "--lda"),
+    "list with a gap": ([C, O, "out", "--layers", "1,,2"], "--layers 1,,2"),
+    "list of words": ([C, O, "out", "--layers", "one"], "--layers one"),
+    "list backwards": ([C, O, "out", "--heads", "5-2"], "--heads 5-2"),
+    "negative list": ([C, O, "out", "--heads=-1"], "--heads -1"),
+    "empty list": ([C, O, "out", "--heads="], "--heads"),
+    "endless list": ([C, O, "out", "--heads", "0-99999999999"], "--heads"),
+    "kinds": ([C, O, "out", "--kinds", "v"], "q, k or q,k"),
+    "no components": ([C, O, "out", "--components", "0"], "from 1 to 4096"),
+    "components in words": ([C, O, "out", "--components", "ten"], "--components ten"),
+    "components and a half": ([C, O, "out", "--components", "1.5"], "--components 1.5"),
+    "components and more": ([C, O, "out", "--components", "10x"], "--components 10x"),
+    "no threads": ([C, O, "out", "--threads", "0"], "--threads 0"),
+    "huge seed": ([C, O, "out", "--seed", "9" * 30], "--seed"),
+    "threshold": ([C, O, "out", "--threshold", "1.5"], "from 0 to 1"),
+    "threshold nan": ([C, O, "out", "--threshold", "nan"], "--threshold nan"),
+    "decimal comma": ([C, O, "out", "--threshold", "0,5"], "--threshold 0,5"),
+    "thresholds crossed": ([C, O, "out", "--taxonomy-low", "0.8"], "--taxonomy-low 0.8"),
+    "group": ([C, O, "out", "--q-per-kv-group", "-2"], "--q-per-kv-group -2"),
+    "rows": ([C, O, "out", "--max-samples", "0"], "--max-samples 0"),
+}
+
+
+@pytest.mark.parametrize("case", USAGE)
+def test_usage_errors(qkscope, tmp_path, case):
+    arguments, words = USAGE[case]
+    result = qkscope("pca", *arguments, cwd=tmp_path, expect=2)
+    assert result.out == ""
+    assert re.search(words, result.err) and result.err.startswith("qkscope pca: "), result.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_usage_errors_end_with_a_hint(qkscope, tmp_path):
+    for arguments in (["--colour"], ["--layers"], ["--layers", "x"], ["a", "b"]):
+        result = qkscope("pca", *arguments, cwd=tmp_path, expect=2)
+        assert result.err.endswith("Try 'qkscope pca --help'.\n")
+
+
+def test_unknown_command(qkscope):
+    for name in ("pcaa", "", "--pca", "PCA"):
+        result = qkscope(name, expect=2)
+        assert f"'{name}'" in result.err and "pca" in result.err and result.out == ""
+
+
+def test_shortened_option_is_no_trap(qkscope, tmp_path):
+    """A unique beginning of an option either means that option, in full, or is refused."""
+    config = tmp_path / "c.yaml"
+    config.write_text(f"data: {{dataset_name: {json.dumps(C)}}}\npca: {{n_components: 2}}\n")
+    result = qkscope("pca", EXAMPLE, "--conf", config, "-o", tmp_path / "out", "--combined")
+    assert result.code in (0, 2)
+    if result.code == 0:
+        assert {row["pc"] for row in read_csv(tmp_path / "out" / "qk.csv")} == {0, 1}
+
+
+def test_no_match(qkscope, tmp_path):
+    result = qkscope("pca", EXAMPLE, "-o", tmp_path / "out", "--layers", "17", expect=1)
+    assert "layer" in result.err and "up to 4" in result.err
+    assert not (tmp_path / "out").exists()
+
+
+# ---- JSON and text ---------------------------------------------------------------------------
+
+def test_json_agrees_with_the_tables(qkscope, results, tmp_path):
+    result = qkscope("pca", EXAMPLE, "-o", tmp_path, "--json", expect=0)
+    assert result.err == ""
+    said, heads = json.loads(result.out), read_csv(tmp_path / "heads.csv")
+    assert said["output"] == str(tmp_path) and said["model"] == heads[0]["model"]
+    assert said["heads"] == len(heads) == 20 and said["failures"] == []
+    counts = {}
+    for head in heads:
+        counts[head["category"]] = counts.get(head["category"], 0) + 1
+    assert {c: n for c, n in said["categories"].items() if n} == counts
+    assert sum(said["categories"].values()) == 20 and len(said["categories"]) == 5
+    assert (said["q_per_kv_group"], said["q_per_kv_group_source"]) == (2, "from capture.json")
+    assert said["rows"] == read_json(tmp_path / "manifest.json")["rows"]
+    assert read_bytes(tmp_path, *TABLES) == read_bytes(results, *TABLES)
+
+
+def test_json_of_failures(qkscope, small, tmp_path):
+    capture = shutil.copytree(small, tmp_path / "c")
+    write_head(capture, "l00h01q", np.ones((5, 3), np.float32), np.arange(5))
+    result = qkscope("pca", capture, "-o", tmp_path / "out", "--json", expect=3)
+    said = json.loads(result.out)
+    assert [f["head"] for f in said["failures"]] == ["l00h01q"]
+    assert "l00h01q" in said["failures"][0]["message"]
+    assert said["heads"] == 2 and sum(said["categories"].values()) == 1
+
+
+def test_json_of_single_kinds(qkscope, tmp_path):
+    said = json.loads(qkscope("pca", EXAMPLE, "-o", tmp_path, "--kinds", "q", "--json",
+                              expect=0).out)
+    assert said["combined"] is False and said["heads"] == 20 and "categories" not in said
+
+
+def test_text(qkscope, tmp_path):
+    result = qkscope("pca", EXAMPLE, "-o", tmp_path, expect=0)
+    heads = read_csv(tmp_path / "heads.csv")
+    for category in {head["category"] for head in heads}:
+        count = sum(head["category"] == category for head in heads)
+        line = rf"^  {category} +{count} +{100 * count / 20:.1f} %$"
+        assert re.search(line, result.out, re.M)
+    for name in (*TABLES, "manifest.json"):
+        assert f"{tmp_path}/{name}\n" in result.out
+    quiet = qkscope("pca", EXAMPLE, "-o", tmp_path, "--quiet", expect=0)
+    assert (quiet.out, quiet.err) == ("", "")
+
+
+# ---- tables ----------------------------------------------------------------------------------
+
+QK = ("model,layer,q_head,k_head,pc,explained_variance,r_q,r_k,p_q,p_k,mu_q,mu_k,alpha,beta,"
+      "sd_q,sd_k,n_q,n_k")
+HEADS = ("model", "layer", "q_head", "k_head", "category", "ev0", "pos_var_q", "pos_var_k",
+         "pos_var_q_pc0_share", "lin_var_q", "lin_var_k", "positional_overhead", "separation",
+         "fisher", "lda_accuracy", "mu_q_beta", "alpha_beta")
+
+
+def test_headers_and_numbers(results):
+    assert (results / "qk.csv").read_text().startswith(QK + "\n")
+    heads = (results / "heads.csv").read_text().splitlines()
+    assert set(HEADS) <= set(heads[0].split(","))
+    for name in TABLES:
+        text = (results / name).read_text()
+        assert text.endswith("\n") and "\r" not in text and "nan" not in text
+        for row in csv.reader(text.splitlines()[1:]):
+            for field in row[4:]:
+                try:
+                    value = float(field)
+                except ValueError:
+                    continue
+                # as few digits as give the same number back
+                assert len(field.strip("-").replace(".", "").split("e")[0].strip("0")) <= 17
+                assert len(field) <= len(repr(value)) + 2
+
+
+def test_lda_only_when_asked_for(qkscope, results, tmp_path):
+    assert {row["lda_accuracy"] for row in read_csv(results / "heads.csv")} == {None}
+    qkscope("pca", EXAMPLE, "-o", tmp_path, "--lda", expect=0)
+    assert all(0 <= row["lda_accuracy"] <= 1 for row in read_csv(tmp_path / "heads.csv"))
+    assert (tmp_path / "qk.csv").read_bytes() == (results / "qk.csv").read_bytes()
+
+
+def test_taxonomy_thresholds(qkscope, tmp_path):
+    oracle = pytest.importorskip("pca_oracle")
+    for low, high in ((0.05, 0.1), (0.2, 0.2), (0, 1)):
+        qkscope("pca", EXAMPLE, "-o", tmp_path, "--taxonomy-low", low, "--taxonomy-high", high,
+                expect=0)
+        first = {(r["layer"], r["q_head"]): r for r in read_csv(tmp_path / "qk.csv")
+                 if r["pc"] == 0}
+        for head in read_csv(tmp_path / "heads.csv"):
+            row = first[head["layer"], head["q_head"]]
+            assert head["category"] == oracle.category(row["r_q"], row["r_k"], low, high)
+
+
+# ---- names -----------------------------------------------------------------------------------
+
+NAMES = ["plain", "two words", "it's", 'a "quoted" one', "naïve-模型-🙂", "a,b", "back\\slash",
+         "100%s %n", "semi;colon&", "$HOME", "-dash", "line\nbreak"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_folder_names(qkscope, small, tmp_path, name):
+    capture = shutil.copytree(small, tmp_path / name / "capture")
+    out = tmp_path / name / f"results {name}"
+    said = json.loads(qkscope("pca", capture, "-o", out, "--json", expect=0).out)
+    assert said["output"] == str(out) and said["capture"] == str(capture)
+    assert sorted(p.name for p in out.iterdir()) == ["heads.csv", "manifest.json", "qk.csv"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [name]
+    assert sorted(p.name for p in (tmp_path / name).iterdir()) == ["capture", out.name]
+    assert read_json(out / "manifest.json")["capture"] == str(capture)
+
+
+def test_folder_name_that_is_no_utf8(qkscope, small, tmp_path):
+    name = os.fsencode(tmp_path) + b"/latin1-\xe9"
+    shutil.copytree(os.fsencode(small), name)
+    result = qkscope("pca", name, "-o", name + b"-out", "--json", expect=0)
+    assert json.loads(result.out)["heads"] == 1
+    assert json.loads(open(name + b"-out/manifest.json").read())["heads"] == 1
+
+
+@pytest.mark.parametrize("name", [*NAMES, "", " spaces ", "carriage\rreturn", '"', ",", "=1+1"])
+def test_model_names(qkscope, small, tmp_path, name):
+    """What csv reads back is what was given."""
+    said = qkscope("pca", small, "-o", tmp_path, "--model-name", name, "--json", expect=0)
+    assert json.loads(said.out)["model"] == name
+    for table in TABLES:
+        with open(tmp_path / table, newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        assert rows and all(row["model"] == name for row in rows)
+    assert read_json(tmp_path / "manifest.json")["model"] == name
+
+
+# ---- the manifest ----------------------------------------------------------------------------
+
+def test_manifest(qkscope, tmp_path):
+    version = qkscope("--version", expect=0).out.split()[1]
+    out = tmp_path / "it's here"
+    qkscope("pca", EXAMPLE, "-o", out, "--threads", 2, "--layers", "1-2", "--heads", "0,3",
+            "--seed", 5, expect=0)
+    manifest = read_json(out / "manifest.json")
+    assert manifest["qkscope"] == version
+    words = subprocess.run(["sh", "-c", f"printf '%s\\n' {manifest['command_line']}"],
+                           capture_output=True, text=True, check=True).stdout.splitlines()
+    assert words == ["qkscope", "pca", str(EXAMPLE), "-o", str(out), "--threads", "2",
+                     "--layers", "1-2", "--heads", "0,3", "--seed", "5"]
+    assert manifest["capture"] == str(EXAMPLE) and manifest["model"] == "kjv-tiny step-2004"
+    assert manifest["threads"] == 2 and manifest["settings"]["seed"] == 5
+    assert manifest["settings"]["layers"] == [1, 2] and manifest["settings"]["heads"] == [0, 3]
+    assert manifest["group"] == {"q_per_kv_group": 2, "source": "capture.json",
+                                 "consistent": True}
+    assert manifest["heads"] == 4 and manifest["heads_without_numbers"] == 0
+    assert all(seconds >= 0 for seconds in manifest["seconds"].values())
+    inputs = {f"l{layer:02d}h{head:02d}{kind}/data.parquet" for layer in (1, 2)
+              for head, kind in ((0, "q"), (3, "q"), (0, "k"), (1, "k"))}
+    assert {i["file"] for i in manifest["inputs"]} == inputs
+    for entry in manifest["inputs"]:
+        assert entry["bytes"] == (EXAMPLE / entry["file"]).stat().st_size
+        assert re.fullmatch(r"[0-9a-f]{32}", entry["xxh3_128"])
+
+
+def test_hashes(results):
+    xxhash = pytest.importorskip("xxhash")
+    for entry in read_json(results / "manifest.json")["inputs"]:
+        content = (EXAMPLE / entry["file"]).read_bytes()
+        assert entry["xxh3_128"] == xxhash.xxh3_128_hexdigest(content)
+
+
+def test_hashes_follow_the_content(qkscope, small, tmp_path):
+    capture = shutil.copytree(small, tmp_path / "c")
+    hashes = []
+    for value in (1, 2, 1):
+        x = np.eye(4, dtype=np.float32).repeat(3, axis=0) * value
+        write_head(capture, "l00h00q", x, np.arange(12))
+        qkscope("pca", capture, "-o", tmp_path / "out", expect=0)
+        hashes.append({i["file"]: i["xxh3_128"]
+                       for i in read_json(tmp_path / "out/manifest.json")["inputs"]})
+    assert hashes[0] == hashes[2]
+    assert hashes[0]["l00h00q/data.parquet"] != hashes[1]["l00h00q/data.parquet"]
+    assert hashes[0]["l00h00k/data.parquet"] == hashes[1]["l00h00k/data.parquet"]
+
+
+# ---- where things go -------------------------------------------------------------------------
+
+def test_files_only_in_dir(qkscope, small, tmp_path):
+    capture = shutil.copytree(small, tmp_path / "c")
+    work, home, temporary = (tmp_path / name for name in ("work", "home", "temporary"))
+    for folder in (work, home, temporary):
+        folder.mkdir()
+    before = sorted(capture.rglob("*"))
+    for kinds in ([], ["--kinds", "q,k"]):
+        qkscope("pca", capture, "-o", work / "a" / "b", "--lda", *kinds, cwd=work, expect=0,
+                env={"HOME": home, "TMPDIR": temporary, "XDG_CACHE_HOME": home})
+    assert sorted(p.name for p in (work / "a" / "b").iterdir()) == [
+        "correlations.csv", "heads.csv", "manifest.json", "qk.csv", "summary.json"]
+    assert list(home.iterdir()) == list(temporary.iterdir()) == []
+    assert [p.name for p in work.iterdir()] == ["a"] and sorted(capture.rglob("*")) == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["c", "home", "temporary", "work"]
+
+
+def test_results_are_replaced(qkscope, small, results, tmp_path):
+    out = tmp_path / "out"
+    qkscope("pca", EXAMPLE, "-o", out, expect=0)
+    (out / "notes.txt").write_text("mine")
+    qkscope("pca", small, "-o", out, expect=0)
+    assert len(read_csv(out / "heads.csv")) == 1
+    assert (out / "notes.txt").read_text() == "mine"
+
+
+def test_results_follow_umask(qkscope, small, tmp_path):
+    qkscope("pca", small, "-o", tmp_path / "out", expect=0, preexec_fn=lambda: os.umask(0o027))
+    for path in [tmp_path / "out", *(tmp_path / "out").iterdir()]:
+        assert path.stat().st_mode & 0o777 == (0o750 if path.is_dir() else 0o640)
+
+
+# ---- standard output -------------------------------------------------------------------------
+
+def shell(program, tail, *arguments):
+    done = subprocess.run(["sh", "-c", f'"$@" {tail}', "sh", program, *map(str, arguments)],
+                          capture_output=True, text=True, env=environment(), timeout=60)
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["pca", "--help"],
+                                       ["pca", "--version"], ["inspect", EXAMPLE],
+                                       ["inspect", EXAMPLE, "--json"]])
+@pytest.mark.parametrize("tail", [">&-", "> /dev/full"])
+def test_no_standard_output(program, arguments, tail):
+    result = shell(program, tail, *arguments)
+    assert result.code == 1 and "standard output" in result.err, result
+
+
+@pytest.mark.parametrize("more", [[], ["--json"], ["--kinds", "q"]])
+@pytest.mark.parametrize("tail", [">&-", "> /dev/full"])
+def test_no_standard_output_of_pca(program, small, tmp_path, more, tail):
+    """Also: file descriptor 1, free, is not taken for a table."""
+    result = shell(program, tail, "pca", small, "-o", tmp_path, *more)
+    assert result.code == 1 and "standard output" in result.err, result
+    assert (tmp_path / "manifest.json").exists()
+    assert "heads, " not in "".join(p.read_text() for p in tmp_path.glob("*.csv"))
+
+
+def test_closed_descriptors_do_not_mix_output(program, small, results, tmp_path):
+    """Messages must not end up in a file that got the number of a closed standard stream."""
+    shell(program, "<&- >&- 2>&-", "pca", small, "-o", tmp_path / "a", "--verbose")
+    shell(program, "", "pca", small, "-o", tmp_path / "b")
+    assert read_bytes(tmp_path / "a", *TABLES) == read_bytes(tmp_path / "b", *TABLES)
+    read_json(tmp_path / "a" / "manifest.json")
+
+
+def test_reader_goes_away(program, tmp_path):
+    result = shell(program, "| head -n 1", "pca", "--help")
+    assert result.out.startswith("Usage:") and result.err == ""
+
+
+# ---- locales ---------------------------------------------------------------------------------
+
+def decimal_comma_locale():
+    names = subprocess.run(["locale", "-a"], capture_output=True, text=True).stdout.split()
+    for name in names:
+        out = subprocess.run(["locale", "decimal_point"], capture_output=True, text=True,
+                             env={**os.environ, "LC_ALL": name}).stdout
+        if out.strip() == ",":
+            return name
+    return None
+
+
+@pytest.fixture(scope="module")
+def comma_locale(tmp_path_factory):
+    """(name, environment) of one that is installed, or can be compiled."""
+    name = decimal_comma_locale()
+    if name:
+        return {"LC_ALL": name}
+    folder = tmp_path_factory.mktemp("locale")
+    if not shutil.which("localedef") or subprocess.run(
+            ["localedef", "-i", "de_DE", "-f", "UTF-8", folder / "de_DE.UTF-8"],
+            capture_output=True).returncode > 1:
+        pytest.skip("no locale with a decimal comma")
+    return {"LC_ALL": "de_DE.UTF-8", "LOCPATH": folder}
+
+
+def test_decimal_comma(qkscope, results, comma_locale, tmp_path):
+    said = qkscope("pca", EXAMPLE, "-o", tmp_path, "--json", "--taxonomy-low", "0.25",
+                   "--taxonomy-low", "0.3", env=comma_locale, expect=0)
+    assert json.loads(said.out)["heads"] == 20
+    assert read_bytes(tmp_path, *TABLES) == read_bytes(results, *TABLES)
+
+
+# ---- configurations of the original tool -----------------------------------------------------
+
+CONFIG = """\
+# as published, one model of a collection
+data:
+  dataset_name: {dataset}
+  split: null
+  kinds: [q, k]
+  layers: null
+  heads: null
+  max_samples: {rows}
+  sample_heads: {heads}
+  seed: 0
+  q_per_kv_group: 2
+pca:
+  n_components: 5
+  backend: sklearn
+analysis:
+  correlation_threshold: 0.25
+  combined: {combined}
+  parallel:
+    enabled: true
+    max_workers: 2
+    backend: process
+output:
+  results_dir: {out}
+device: cuda
+"""
+
+
+def write_config(folder, combined, rows="null", heads="null"):
+    out = folder / "from config"
+    text = CONFIG.format(dataset=json.dumps(str(EXAMPLE)), out=json.dumps(str(out)), rows=rows,
+                         heads=heads, combined=str(combined).lower())
+    (folder / "config.yaml").write_text(text)
+    return folder / "config.yaml", out
+
+
+@pytest.fixture(scope="module")
+def pca_analyze(tmp_path_factory):
+    link = tmp_path_factory.mktemp("bin") / "pca-analyze"
+    link.symlink_to(BUILD / "qkscope")
+    return link
+
+
+@pytest.mark.parametrize("form", ["link", "command", "pca"])
+@pytest.mark.parametrize("combined", [True, False])
+def test_config(qkscope, pca_analyze, tmp_path, form, combined):
+    config, out = write_config(tmp_path, combined)
+    if form == "link":
+        result = qkscope("--config", config, executable=pca_analyze, expect=0)
+    else:
+        result = qkscope({"command": "pca-analyze", "pca": "pca"}[form], f"--config={config}",
+                         expect=0)
+    assert "sklearn" in result.err and "cuda" in result.err  # notes: no effect here
+    options = ["--q-per-kv-group", 2, "--components", 5, "--threshold", 0.25]
+    options += [] if combined else ["--kinds", "q,k"]
+    qkscope("pca", EXAMPLE, "-o", tmp_path / "options", *options, expect=0)
+    names = TABLES if combined else ("correlations.csv", "summary.json")
+    assert read_bytes(out, *names) == read_bytes(tmp_path / "options", *names)
+    assert sorted(p.name for p in out.iterdir()) == sorted([*names, "manifest.json"])
+
+
+def test_options_override_the_config(qkscope, tmp_path):
+    config, out = write_config(tmp_path, combined=False, rows=50, heads=3)
+    qkscope("pca", "--config", config, "-o", tmp_path / "o", "--combined", "--components", 2,
+            "--max-samples", 70, "--sample-heads", 6, expect=0)
+    rows = read_csv(tmp_path / "o" / "qk.csv")
+    assert {row["n_q"] for row in rows} == {70} and {row["pc"] for row in rows} == {0, 1}
+    assert len({(row["layer"], row["q_head"]) for row in rows}) == 6
+    assert not out.exists()
+
+
+def test_config_is_quiet_when_asked(qkscope, tmp_path):
+    config, _ = write_config(tmp_path, combined=True)
+    assert qkscope("pca", "--config", config, "--quiet", expect=0) == Outcome(0, "", "")
+
+
+def test_config_variables(qkscope, tmp_path):
+    config, out = write_config(tmp_path, combined=True)
+    config.write_text(config.read_text().replace(json.dumps(str(EXAMPLE)), "${CAPTURES}/here"))
+    (tmp_path / "here").symlink_to(EXAMPLE)
+    qkscope("pca", "--config", config, env={"CAPTURES": tmp_path}, expect=0)
+    assert (out / "qk.csv").exists()
+
+
+@pytest.mark.parametrize("line,words", [
+    ("pca: {n_component: 5}", "n_component"), ("pca: {n_components: many}", "n_components"),
+    ("pca: {n_components: 0}", "n_components"), ("data: [", "line"), ("a: b: c", "line"),
+    ("output: results", "output"), ("data: {kinds: [v]}", "kinds"),
+    ("data: {layers: [-1]}", "layers"), ("analysis: {combined: perhaps}", "combined"),
+    ("\0\1\2", ""), ("", "dataset_name"), ("- a\n- b", "keys and values"),
+])
+def test_bad_config(qkscope, tmp_path, line, words):
+    config = tmp_path / "config.yaml"
+    config.write_text(line + "\n")
+    result = qkscope("pca", "--config", config, "-o", tmp_path / "out")
+    assert result.code in (1, 2) and str(config) in result.err and words in result.err, result
+    assert not (tmp_path / "out").exists()
+
+
+def test_config_that_is_not_there(qkscope, tmp_path):
+    result = qkscope("pca", "--config", tmp_path / "none.yaml")
+    assert result.code in (1, 2) and "none.yaml" in result.err
+    assert qkscope("pca", "--config", tmp_path).code in (1, 2)
+    assert "--config needs a value" in qkscope("pca", "--config", expect=2).err

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Single-kind analysis: correlations.csv and summary.json against scikit-learn, SciPy and
+pandas; which heads and rows are taken."""
+import random
+
+import numpy as np
+import pytest
+from conftest import (EXAMPLE, head_name, head_names, read_csv, read_head, read_json,
+                      write_head)
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+decomposition = pytest.importorskip("sklearn.decomposition")
+stats = pytest.importorskip("scipy.stats")
+oracle = pytest.importorskip("pca_oracle")
+
+COLUMNS = ["layer", "head", "kind", "pca_dim", "correlation", "p_value",
+           "explained_variance_ratio"]
+
+
+def table(folder):
+    return pd.DataFrame(read_csv(folder / "correlations.csv"))[COLUMNS]
+
+
+def targets(root, kinds):
+    """Ordered as the tables are: by layer, head, kind."""
+    heads = [(int(n[1:3]), int(n[4:6]), n[6]) for n in head_names(root) if n[-1] in kinds]
+    return sorted(heads, key=lambda h: (h[0], h[1], "qk".index(h[2])))
+
+
+def expected_table(root, kinds, components=10, rows=None):
+    lines = []
+    for head in targets(root, kinds):
+        x, t = read_head(root, head_name(*head))
+        x, t = x[:rows], t[:rows]
+        fitted = min(components, x.shape[1], len(x) - 1)
+        pca = decomposition.PCA(n_components=fitted, svd_solver="full").fit(x)
+        projections = pca.transform(x)
+        for i in range(fitted):
+            # A rule for the sign that no version of scikit-learn changes.
+            v = pca.components_[i]
+            r, p = stats.pearsonr(projections[:, i] * np.sign(v[np.abs(v).argmax()]), t)
+            lines.append([*head, i, r, p, pca.explained_variance_ratio_[i]])
+    return pd.DataFrame(lines, columns=COLUMNS)
+
+
+def compare(got, want):
+    assert list(got.columns) == COLUMNS
+    for column in COLUMNS[:4]:
+        assert got[column].tolist() == want[column].tolist()
+    assert np.abs(got.correlation - want.correlation).max() < 1e-9
+    ratio = got.explained_variance_ratio / want.explained_variance_ratio
+    assert np.abs(ratio - 1).max() < 1e-9
+    both = want.p_value > 1e-300
+    assert np.abs(got.p_value / want.p_value - 1)[both].max() < 1e-6
+    assert (got.p_value[~both] < 1.1e-300).all()
+
+
+@pytest.mark.parametrize("kinds", ["q", "k", "q,k", "k,q"])
+def test_against_scikit_learn(qkscope, tmp_path, kinds):
+    qkscope("pca", EXAMPLE, "-o", tmp_path, "--kinds", kinds, expect=0)
+    compare(table(tmp_path), expected_table(EXAMPLE, kinds))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["correlations.csv", "manifest.json",
+                                                          "summary.json"]
+
+
+@pytest.mark.parametrize("components", [1, 3, 32, 1000])
+def test_components(qkscope, tmp_path, components):
+    qkscope("pca", EXAMPLE, "-o", tmp_path, "--kinds", "k", "--layers", "3", "--components",
+            components, expect=0)
+    want = expected_table(EXAMPLE, "k", components)
+    compare(table(tmp_path), want[want.layer == 3].reset_index(drop=True))
+
+
+# ---- summary.json ----------------------------------------------------------------------------
+
+@pytest.mark.parametrize("threshold", [None, 0.1, 0, 1])
+def test_summary(qkscope, tmp_path, threshold):
+    given = [] if threshold is None else ["--threshold", threshold]
+    qkscope("pca", EXAMPLE, "-o", tmp_path, "--kinds", "q,k", *given, expect=0)
+    summary, rows = read_json(tmp_path / "summary.json"), table(tmp_path)
+    threshold = 0.3 if threshold is None else threshold
+    high = rows[rows.correlation.abs() >= threshold]
+    negative = high[high.correlation < 0]
+    assert summary["heads_analyzed"] == 30
+    assert summary["n_components"] == 10
+    assert summary["split"] is None
+    assert summary["total_samples"] == sum(len(read_head(EXAMPLE, n)[1])
+                                           for n in head_names(EXAMPLE))
+    counts = summary["high_correlation_summary"]
+    assert counts.pop("high_abs_hits") == high.to_dict("records")
+    assert counts == {
+        "threshold": threshold, "total_components": len(rows),
+        "high_abs_components": len(high), "high_neg_components": len(negative),
+        "heads_total": 30, "heads_with_high_abs": len(high.groupby(COLUMNS[:3])),
+        "heads_with_high_neg": len(negative.groupby(COLUMNS[:3]))}
+    order = rows.correlation.abs().sort_values(ascending=False, kind="stable").index[:20]
+    assert summary["top_correlations"] == rows.loc[order].to_dict("records")
+
+
+def test_summary_of_few_components(qkscope, tmp_path):
+    qkscope("pca", EXAMPLE, "-o", tmp_path, "--kinds", "q", "--layers", "0", "--heads", "1",
+            "--components", 3, expect=0)
+    assert len(read_json(tmp_path / "summary.json")["top_correlations"]) == 3
+
+
+# ---- heads and rows --------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def many_heads(tmp_path_factory):
+    """40 query heads in 4 layers and 20 key heads, a few rows each."""
+    root = tmp_path_factory.mktemp("many")
+    rng = np.random.default_rng(3)
+    for layer in range(4):
+        for kind, heads in (("q", 10), ("k", 5)):
+            for head in range(heads):
+                write_head(root, head_name(layer, head, kind),
+                           rng.standard_normal((12, 4)).astype(np.float32), np.arange(12))
+    return root
+
+
+def heads_of(folder):
+    return list(dict.fromkeys((r["layer"], r["head"], r["kind"])
+                              for r in read_csv(folder / "correlations.csv")))
+
+
+# CPython keeps a pool for small populations and a set of what it drew for larger ones.
+@pytest.mark.parametrize("count,branch", [(1, "set"), (5, "set"), (6, "pool"), (20, "pool"),
+                                          (59, "pool"), (60, "all"), (500, "all")])
+@pytest.mark.parametrize("seed", [0, 7, -3, 2 ** 40 + 1])
+def test_sample_heads(qkscope, many_heads, tmp_path, count, branch, seed):
+    everything = targets(many_heads, "qk")
+    assert len(everything) == 60
+    room = 21 if count <= 5 else 21 + 4 ** int(np.ceil(np.log(3 * count) / np.log(4)))
+    assert branch == ("all" if count >= 60 else "pool" if 60 <= room else "set")
+    qkscope("pca", many_heads, "-o", tmp_path, "--kinds", "q,k", "--sample-heads", count,
+            "--seed", seed, "-q", expect=0)
+    drawn = random.Random(seed).sample(everything, min(count, 60))
+    assert sorted(heads_of(tmp_path)) == sorted(drawn)
+    assert heads_of(tmp_path) == [h for h in everything if h in drawn]
+
+
+@pytest.mark.parametrize("count", [4, 17])
+def test_sample_of_query_heads(qkscope, many_heads, tmp_path, count):
+    qkscope("pca", many_heads, "-o", tmp_path, "--sample-heads", count, "--seed", 11, expect=0)
+    drawn = random.Random(11).sample(targets(many_heads, "q"), count)
+    got = [(r["layer"], r["q_head"], "q") for r in read_csv(tmp_path / "heads.csv")]
+    assert got == sorted(drawn)
+
+
+def test_sample_after_filters(qkscope, many_heads, tmp_path):
+    qkscope("pca", many_heads, "-o", tmp_path, "--kinds", "q", "--layers", "1,3", "--heads",
+            "2-8", "--sample-heads", 5, "--seed", 2, expect=0)
+    left = [h for h in targets(many_heads, "q") if h[0] in (1, 3) and 2 <= h[1] <= 8]
+    assert heads_of(tmp_path) == sorted(random.Random(2).sample(left, 5))
+
+
+@pytest.mark.parametrize("options,keep", [
+    (["--layers", "2"], lambda layer, head: layer == 2),
+    (["--layers", "0-1,3"], lambda layer, head: layer != 2),
+    (["--heads", "4"], lambda layer, head: head == 4),
+    (["--layers", "3,1", "--heads", "0,2-3,9"],
+     lambda layer, head: layer in (1, 3) and head in (0, 2, 3, 9)),
+    (["--layers", "2,77"], lambda layer, head: layer == 2),
+])
+def test_filters(qkscope, many_heads, tmp_path, options, keep):
+    qkscope("pca", many_heads, "-o", tmp_path / "1", "--kinds", "q,k", *options, expect=0)
+    assert heads_of(tmp_path / "1") == [h for h in targets(many_heads, "qk") if keep(*h[:2])]
+    qkscope("pca", many_heads, "-o", tmp_path / "2", *options, expect=0)
+    got = [(r["layer"], r["q_head"]) for r in read_csv(tmp_path / "2" / "heads.csv")]
+    assert got == [h[:2] for h in targets(many_heads, "q") if keep(*h[:2])]
+
+
+@pytest.mark.parametrize("rows", [2, 100, 255, 256, 257, 10 ** 9])
+def test_max_samples(qkscope, tmp_path, rows):
+    qkscope("pca", EXAMPLE, "-o", tmp_path, "--kinds", "q,k", "--layers", 2, "--max-samples",
+            rows, expect=0)
+    want = expected_table(EXAMPLE, "qk", rows=rows)
+    want = want[want.layer == 2]
+    if rows == 2:
+        assert table(tmp_path).correlation.abs().tolist() == pytest.approx(np.ones(len(want)))
+        assert (table(tmp_path).p_value == 1).all()
+    else:
+        compare(table(tmp_path), want.reset_index(drop=True))
+
+
+def test_max_samples_of_the_combined_analysis(qkscope, tmp_path):
+    qkscope("pca", EXAMPLE, "-o", tmp_path, "--max-samples", 77, "--layers", 1, "--heads", 3,
+            expect=0)
+    q, k = read_head(EXAMPLE, "l01h03q"), read_head(EXAMPLE, "l01h01k")
+    truth = oracle.Combined(q[0][:77], q[1][:77], k[0][:77], k[1][:77])
+    for row, want in zip(read_csv(tmp_path / "qk.csv"), truth.rows, strict=True):
+        assert (row["n_q"], row["n_k"]) == (77, 77)
+        assert row["explained_variance"] == pytest.approx(want["explained_variance"], rel=1e-9)
+        assert row["r_q"] == pytest.approx(want["r_q"], abs=1e-9)
+        assert row["beta"] == pytest.approx(want["beta"], rel=1e-9)
