@@ -252,7 +252,8 @@ qk_status qk__outfile_write(qk_outfile *file, const void *data, size_t size, qk_
         QK_TRY(flush_pending(file, err));
     if (size >= OUT_BUFFER_BYTES)
         return write_fully(file, data, size, err);
-    memcpy(file->buffer + file->pending, data, size);
+    if (size > 0) /* data may be NULL then */
+        memcpy(file->buffer + file->pending, data, size);
     file->pending += size;
     return QK_OK;
 }
