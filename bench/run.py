@@ -28,36 +28,47 @@ def largest_difference(ours, theirs):
                (both.explained_variance - both.explained_variance_py).abs().max())
 
 
-def best_solver(build, capture, out):
-    """The solver scikit-learn is fastest with on this machine."""
-    seconds = {}
-    for solver in ("covariance_eigh", "full", "randomized"):
-        _, _, printed = timed(build, [sys.executable, HERE / "python_pipeline.py", capture, out,
-                               "--solver", solver])
-        seconds[solver] = float(printed)
-    print("scikit-learn solvers, seconds: " +
-          ", ".join(f"{name} {value:.2f}" for name, value in seconds.items()))
+VARIANTS = {
+    "as scripts run it": [],
+    "one BLAS thread a process": ["--one-blas-thread"],
+    "the same, in float64": ["--one-blas-thread", "--float64"],
+}
+
+
+def pipeline(build, capture, out, solver, options):
+    """Seconds of the whole command, and without its imports."""
+    whole, _, printed = timed(build, [sys.executable, HERE / "python_pipeline.py", capture, out,
+                                      "--solver", solver, *options])
+    return whole, float(printed)
+
+
+def best_solver(build, capture, out, options):
+    """The solver that scikit-learn is fastest with here."""
+    seconds = {solver: pipeline(build, capture, out, solver, options)[1]
+               for solver in ("covariance_eigh", "full", "randomized")}
     return min(seconds, key=seconds.get)
 
 
 def compare(build, capture, work, runs):
     ours, theirs = work / "ours", work / "python.csv"
-    solver = best_solver(build, capture, theirs)
-    table = []
-    for _ in range(runs):
-        python = timed(build, [sys.executable, HERE / "python_pipeline.py", capture, theirs, "--solver",
-                        solver])
-        own = timed(build, [build / "qkscope", "pca", capture, "-o", ours, "--quiet"])
-        table.append((python[0], float(python[2]), own[0]))
-    whole, inner, own = (statistics.median(column) for column in zip(*table))
-    print(f"\n| {runs} interleaved runs, medians | seconds | ratio |\n|---|---|---|")
-    print(f"| qkscope pca, whole command | {own:.3f} | 1 |")
-    print(f"| Python pipeline ({solver}), whole command | {whole:.2f} | {whole / own:.1f} |")
-    print(f"| Python pipeline, imports not counted | {inner:.2f} | {inner / own:.1f} |")
-    print(f"\nlargest difference in r_q and explained variance (float32 there): "
-          f"{largest_difference(ours / 'qk.csv', theirs):.1e}")
+    print(f"{runs} interleaved runs each, medians of whole commands; ratio of medians to qkscope.\n")
+    print("| | solver | seconds | ratio | imports not counted | ratio |\n|---|---|---|---|---|---|")
+    for name, options in VARIANTS.items():
+        solver = best_solver(build, capture, theirs, options)
+        table = []
+        for _ in range(runs):
+            python = pipeline(build, capture, theirs, solver, options)
+            own = timed(build, [build / "qkscope", "pca", capture, "-o", ours, "--quiet"])[0]
+            table.append((*python, own))
+        whole, inner, own = (statistics.median(column) for column in zip(*table))
+        print(f"| Python pipeline, {name} | {solver} | {whole:.2f} | {whole / own:.1f} | "
+              f"{inner:.2f} | {inner / own:.1f} |\n| qkscope beside it | | {own:.3f} | 1 | | |",
+              flush=True)
+        print(f"|   largest difference in r_q and explained variance | | "
+              f"{largest_difference(ours / 'qk.csv', theirs):.1e} | | | |")
     manifest = json.loads((ours / "manifest.json").read_text())
-    print("seconds by stage: " + ", ".join(f"{k} {v:.3f}" for k, v in manifest["seconds"].items()))
+    print("\nseconds by stage: " +
+          ", ".join(f"{stage} {value:.3f}" for stage, value in manifest["seconds"].items()))
 
 
 def limits(build, capture):
