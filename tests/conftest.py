@@ -55,6 +55,12 @@ def program():
 
 
 @pytest.fixture(scope="session")
+def sanitized(program):
+    """Whether it is a build with AddressSanitizer, which needs terabytes of address space."""
+    return b"__asan_init" in program.read_bytes()
+
+
+@pytest.fixture(scope="session")
 def qkscope(program):
     """qkscope("pca", folder, ...) -> Outcome; expect= checks the exit code."""
     def run(*arguments, expect=None, env=None, timeout=120, executable=None, **options):
