@@ -7,9 +7,11 @@
 #include "stats/eigen.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <cblas.h>
 #include <lapacke.h>
 
 #include "base/buffer.h"
@@ -21,10 +23,16 @@ typedef struct workspace {
     lapack_int *support;
 } workspace;
 
-/* OpenBLAS built for one thread (0.3.21 as Debian packages it) hands out its work buffers
- * without a lock: of a million eigenproblems solved on two threads at a time a few came out
- * wrong, with eigenvalues that are not there. One solver at a time, then. */
+/* OpenBLAS built without threads hands out its work buffers without a lock (Debian's serial
+ * 0.3.21: of 400,000 solves at d = 64 on four threads 12 came out wrong, of as many with its
+ * threaded build none; see docs/architecture.md). So one solve at a time, unless a threaded
+ * build is told to use one thread. The lock guards the BLAS, not a state of ours. */
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+
+static bool blas_is_reentrant(void)
+{
+    return openblas_get_parallel() != OPENBLAS_SEQUENTIAL && openblas_get_num_threads() == 1;
+}
 
 static lapack_int solve(double *matrix, lapack_int n, lapack_int count, workspace *s)
 {
@@ -58,9 +66,12 @@ qk_status qk__eigen_largest(double *matrix, size_t d, size_t count, double *valu
         status = qk__nomem(err);
         goto done;
     }
-    pthread_mutex_lock(&one_at_a_time);
+    bool lock = !blas_is_reentrant();
+    if (lock)
+        pthread_mutex_lock(&one_at_a_time);
     lapack_int info = solve(matrix, (lapack_int)d, (lapack_int)count, &s);
-    pthread_mutex_unlock(&one_at_a_time);
+    if (lock)
+        pthread_mutex_unlock(&one_at_a_time);
     if (info == LAPACK_WORK_MEMORY_ERROR) {
         status = qk__nomem(err);
     } else if (info != 0) {
