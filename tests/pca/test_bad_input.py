@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Damaged, inconsistent and degenerate heads: the program says which file, column and why, goes
 on with the other heads, and never leaves half a result."""
+import functools
 import os
 import random
 import resource
@@ -116,10 +117,18 @@ def test_link_to_itself(qkscope, capture, clean, tmp_path):
     check_failure(qkscope, capture, tmp_path / "out", clean, [])
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_unreadable(qkscope, capture, clean, tmp_path):
+@pytest.fixture
+def unprivileged(qkscope, program):
+    """The program run without root's right to override file modes."""
+    if os.geteuid() != 0:
+        return qkscope
+    return functools.partial(qkscope, "--bounding-set=-dac_override,-dac_read_search", program,
+                             executable="setpriv")
+
+
+def test_unreadable(unprivileged, capture, clean, tmp_path):
     data_file(capture).chmod(0)
-    check_failure(qkscope, capture, tmp_path / "out", clean, ["Permission denied"])
+    check_failure(unprivileged, capture, tmp_path / "out", clean, ["Permission denied"])
 
 
 def test_folder_for_a_file(qkscope, capture, clean, tmp_path):
@@ -532,11 +541,10 @@ def test_output_in_a_folder_that_takes_no_files(qkscope, healthy):
     assert "/proc/qkscope-results" in result.err
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_output_not_writable(qkscope, healthy, tmp_path):
+def test_output_not_writable(unprivileged, healthy, tmp_path):
     out = old_results(tmp_path / "out")
     out.chmod(0o500)
-    result = qkscope("pca", healthy, "-o", out, expect=1)
+    result = unprivileged("pca", healthy, "-o", out, expect=1)
     out.chmod(0o700)
     assert str(out) in result.err
     check_old_results(out)
