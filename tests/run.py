@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -43,6 +44,23 @@ def unit_tests(build, wrapper):
             print(output)
 
 
+def commands(build, wrapper):
+    """The command's main jobs under a wrapper: exit code 0 and not a word from it."""
+    example = ROOT / "examples" / "kjv-tiny-capture"
+    with tempfile.TemporaryDirectory() as out:
+        for arguments in (["pca", example, "-o", f"{out}/a", "--lda", "--threads", "2"],
+                          ["pca", example, "-o", f"{out}/b", "--kinds", "q,k"],
+                          ["inspect", example, "--json"],
+                          ["synth", "-o", f"{out}/c", "--rows", "50", "--dim", "16"]):
+            run = subprocess.run([*wrapper, Path(build) / "qkscope", *arguments],
+                                 capture_output=True, text=True)
+            failed = run.returncode != 0 or "==" in run.stderr
+            print(f"qkscope {arguments[0]:24} {not failed:5} passed {failed:3} failed", flush=True)
+            if failed:
+                print(run.stderr)
+            yield int(not failed), int(failed), 0
+
+
 def python_tests(build, arguments):
     report = Path(build) / "pytest.xml"
     report.unlink(missing_ok=True)
@@ -64,11 +82,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build")
     parser.add_argument("--valgrind", action="store_true",
-                        help="unit tests only, each under valgrind")
+                        help="unit tests and the main jobs, each under valgrind")
     parser.add_argument("pytest", nargs="*", help="more arguments for pytest")
     args = parser.parse_args()
     counts = list(unit_tests(args.build, VALGRIND if args.valgrind else []))
-    if not args.valgrind:
+    if args.valgrind:
+        counts += commands(args.build, VALGRIND)
+    else:
         counts.append(python_tests(args.build, args.pytest))
     passed, failed, skipped = (sum(column) for column in zip(*counts))
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
