@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One run from a capture to tables: the order of things, and the verdict. */
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "study/run.h"
+
+enum { DEFAULT_BLOCK_ROWS = 256 };
+
+void qk_study_settings_default(qk_study_settings *settings)
+{
+    *settings = (qk_study_settings){
+        .combined = true,
+        .kinds = QK_KINDS_BOTH,
+        .correlation_threshold = 0.3,
+        .block_rows = DEFAULT_BLOCK_ROWS,
+    };
+    qk_pca_settings_default(&settings->pca);
+}
+
+void qk_study_report_free(qk_study_report **report)
+{
+    qk_study_report *r = *report;
+    if (!r)
+        return;
+    for (size_t i = 0; i < r->num_heads; i++) {
+        qk_pca_free(&r->heads[i].pca);
+        free(r->heads[i].message);
+    }
+    free(r->heads);
+    free(r->capture);
+    free(r->model);
+    free(r);
+    *report = NULL;
+}
+
+static void count_failures(qk_study_report *report)
+{
+    for (size_t i = 0; i < report->num_heads; i++) {
+        if (report->heads[i].status == QK_ERR_NOT_FOUND)
+            report->num_missing++;
+        else if (report->heads[i].status != QK_OK)
+            report->num_failed++;
+    }
+}
+
+static bool is_complete_failure(const qk_study_report *report)
+{
+    return report->num_failed + report->num_missing == report->num_heads;
+}
+
+/* The verdict on the run as a whole, once every head has its own. */
+static qk_status conclude(const qk_run *run, qk_error *err)
+{
+    const qk_study_report *report = run->report;
+    const qk_head_report *first = NULL;
+    for (size_t i = 0; i < report->num_heads && !first; i++)
+        if (report->heads[i].status != QK_OK &&
+            !(run->settings->allow_missing && report->heads[i].status == QK_ERR_NOT_FOUND))
+            first = &report->heads[i];
+    if (!first && is_complete_failure(report))
+        return qk__fail(err, QK_ERR_NOT_FOUND,
+                        "no query head has its key head in this capture");
+    if (!first)
+        return QK_OK;
+    char name[QK_HEAD_NAME_SIZE];
+    qk_head_name(first->id, name);
+    return qk__fail(err, is_complete_failure(report) ? first->status : QK_ERR_PARTIAL,
+                    "%zu of %zu heads have no numbers; the first is %s: %s",
+                    report->num_failed + report->num_missing, report->num_heads, name,
+                    first->message ? first->message : qk_status_text(first->status));
+}
+
+/* Nothing takes its place before everything is written: a full disk must not leave a new
+ * table beside an old summary. */
+static qk_status commit_outputs(qk_run *run, qk_error *err)
+{
+    for (size_t i = 0; i < run->num_outputs; i++)
+        QK_TRY(qk__outfile_commit(&run->outputs[i], err));
+    return QK_OK;
+}
+
+static qk_status write_results(qk_run *run, qk_error *err)
+{
+    double start = qk__now();
+    QK_TRY(qk__make_dirs(run->settings->output, err));
+    if (run->settings->combined) {
+        QK_TRY(qk__write_combined_tables(run, err));
+    } else {
+        QK_TRY(qk__write_single_table(run, err));
+        QK_TRY(qk__write_summary(run, err));
+    }
+    run->seconds_tables = qk__now() - start;
+    QK_TRY(qk__write_run_manifest(run, err));
+    return commit_outputs(run, err);
+}
+
+static qk_status run_all(qk_run *run, qk_error *err)
+{
+    double start = qk__now();
+    QK_TRY(run->settings->combined ? qk__run_combined(run, err) : qk__run_single(run, err));
+    run->seconds_heads = qk__now() - start;
+    if (atomic_load(&run->cancelled))
+        return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end; nothing was written");
+    qk_study_report *report = run->report;
+    report->bytes_read = run->done_bytes;
+    report->num_rows = (size_t)run->done_rows;
+    count_failures(report);
+    qk_status verdict = conclude(run, err);
+    if (is_complete_failure(report))
+        return verdict;
+    QK_TRY(write_results(run, err));
+    return verdict;
+}
+
+qk_status qk_study_pca(const qk_study_settings *settings, qk_study_report **report,
+                       qk_error *err)
+{
+    double start = qk__now();
+    *report = NULL;
+    qk_run run;
+    qk_status status = qk__run_open(&run, settings, err);
+    if (status == QK_OK)
+        status = run_all(&run, err);
+    if (run.report)
+        run.report->seconds = qk__now() - start;
+    if (status == QK_OK || status == QK_ERR_PARTIAL)
+        *report = run.report;
+    else
+        qk_study_report_free(&run.report);
+    qk__run_close(&run);
+    return status;
+}
