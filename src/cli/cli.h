@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 #include <qkscope/study.h>
 
 enum exit_code {
@@ -102,6 +104,12 @@ bool cli_progress(void *user, size_t done, size_t total, int64_t bytes);
 
 /* Removes the progress line. */
 void cli_clear(cli_messages *messages);
+
+/* A text as JSON; file names need not be UTF-8, JSON must: "(not UTF-8)" then. */
+json_t *cli_json_text(const char *text);
+
+/* Prints root on standard output and releases it. */
+void cli_json_print(json_t *root);
 
 /* The command and its arguments joined by spaces, words with special characters quoted; NULL
  * when out of memory. */

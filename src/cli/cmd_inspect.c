@@ -204,13 +204,6 @@ static json_t *encodings_json(uint32_t encodings)
     return list;
 }
 
-/* Text from a file or its name, which need not be UTF-8. */
-static json_t *text_json(const char *text)
-{
-    json_t *value = json_string(text);
-    return value ? value : json_string("(not UTF-8)");
-}
-
 static json_t *head_json(const qk_head_inspection *head)
 {
     char name[QK_HEAD_NAME_SIZE];
@@ -222,7 +215,7 @@ static json_t *head_json(const qk_head_inspection *head)
     if (head->status != QK_OK) {
         json_object_set_new(
             object, "error",
-            text_json(head->message ? head->message : qk_status_text(head->status)));
+            cli_json_text(head->message ? head->message : qk_status_text(head->status)));
         return object;
     }
     json_object_set_new(object, "rows", json_integer((json_int_t)head->rows));
@@ -241,7 +234,7 @@ static json_t *head_json(const qk_head_inspection *head)
     json_object_set_new(object, "codec", json_string(head->codec));
     json_object_set_new(object, "encodings", encodings_json(head->encodings));
     json_object_set_new(object, "float64", json_boolean(head->wide));
-    json_object_set_new(object, "created_by", text_json(head->created_by));
+    json_object_set_new(object, "created_by", cli_json_text(head->created_by));
     return object;
 }
 
@@ -254,24 +247,18 @@ static json_t *group_json(const qk_inspection *in)
                      "num_consistent", in->group.num_consistent);
 }
 
-static void print_root(json_t *root)
-{
-    json_dumpf(root, stdout, JSON_INDENT(2));
-    putchar('\n');
-    json_decref(root);
-}
-
 static void print_capture_json(const qk_inspection *in)
 {
     json_t *heads = json_array();
     for (size_t i = 0; i < in->num_heads; i++)
         json_array_append_new(heads, head_json(&in->heads[i]));
-    json_t *root = json_pack(
-        "{s:o, s:o, s:o, s:b, s:b, s:o, s:I, s:I, s:I, s:I}", "capture", text_json(in->path),
-        "prefix", text_json(in->prefix), "model", text_json(in->model), "has_manifest",
-        in->has_manifest, "complete", in->complete, "group", group_json(in), "num_heads",
-        (json_int_t)in->num_heads, "num_layers", (json_int_t)count_layers(in), "num_failed",
-        (json_int_t)in->num_failed, "bytes", (json_int_t)in->bytes);
+    json_t *root =
+        json_pack("{s:o, s:o, s:o, s:b, s:b, s:o, s:I, s:I, s:I, s:I}", "capture",
+                  cli_json_text(in->path), "prefix", cli_json_text(in->prefix), "model",
+                  cli_json_text(in->model), "has_manifest", in->has_manifest, "complete",
+                  in->complete, "group", group_json(in), "num_heads", (json_int_t)in->num_heads,
+                  "num_layers", (json_int_t)count_layers(in), "num_failed",
+                  (json_int_t)in->num_failed, "bytes", (json_int_t)in->bytes);
     json_object_set_new(root, "rows", json_integer((json_int_t)in->rows));
     json_object_set_new(root, "dim", in->dim ? json_integer((json_int_t)in->dim) : json_null());
     json_object_set_new(root, "positions",
@@ -282,7 +269,7 @@ static void print_capture_json(const qk_inspection *in)
     json_object_set_new(root, "examples", json_integer((json_int_t)in->num_examples));
     json_object_set_new(root, "windows", values_json(&in->windows));
     json_object_set_new(root, "heads", heads);
-    print_root(root);
+    cli_json_print(root);
 }
 
 static int inspect_capture(const request *r)
@@ -357,7 +344,7 @@ static void print_file_json(const qk_parquet *file, const char *path)
         const qk_parquet_column *column = qk_parquet_column_at(file, i);
         json_t *object =
             json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:o, s:b, s:b}", "path",
-                      text_json(column->path), "type", type_name(column), "codec",
+                      cli_json_text(column->path), "type", type_name(column), "codec",
                       column->codec, "values", (json_int_t)column->num_values,
                       "compressed_bytes", (json_int_t)column->compressed_bytes,
                       "uncompressed_bytes", (json_int_t)column->uncompressed_bytes, "encodings",
@@ -369,11 +356,11 @@ static void print_file_json(const qk_parquet *file, const char *path)
                 json_pack("[I, I]", (json_int_t)column->min, (json_int_t)column->max));
         json_array_append_new(columns, object);
     }
-    print_root(json_pack("{s:o, s:I, s:i, s:I, s:o, s:o}", "file", text_json(path), "rows",
-                         (json_int_t)qk_parquet_num_rows(file), "row_groups",
-                         qk_parquet_num_row_groups(file), "bytes",
-                         (json_int_t)qk_parquet_file_bytes(file), "created_by",
-                         text_json(qk_parquet_created_by(file)), "columns", columns));
+    cli_json_print(json_pack("{s:o, s:I, s:i, s:I, s:o, s:o}", "file", cli_json_text(path),
+                             "rows", (json_int_t)qk_parquet_num_rows(file), "row_groups",
+                             qk_parquet_num_row_groups(file), "bytes",
+                             (json_int_t)qk_parquet_file_bytes(file), "created_by",
+                             cli_json_text(qk_parquet_created_by(file)), "columns", columns));
 }
 
 static int inspect_file(const request *r)

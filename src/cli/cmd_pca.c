@@ -162,13 +162,6 @@ static void print_text(const request *r, const qk_study_report *report)
     }
 }
 
-/* File names need not be UTF-8, JSON must. */
-static json_t *text_json(const char *text)
-{
-    json_t *value = json_string(text);
-    return value ? value : json_string("(not UTF-8)");
-}
-
 static json_t *list_failures(const qk_study_report *report)
 {
     json_t *failures = json_array();
@@ -181,7 +174,7 @@ static json_t *list_failures(const qk_study_report *report)
         json_array_append_new(failures,
                               json_pack("{s:s, s:s, s:o}", "head", name, "reason",
                                         qk_status_text(head->status), "message",
-                                        text_json(head->message ? head->message : "")));
+                                        cli_json_text(head->message ? head->message : "")));
     }
     return failures;
 }
@@ -190,8 +183,8 @@ static void print_json(const request *r, const qk_study_report *report)
 {
     json_t *root = json_pack(
         "{s:o, s:o, s:o, s:b, s:I, s:I, s:i, s:f, s:o}", "output",
-        text_json(r->settings.output), "capture", text_json(report->capture), "model",
-        text_json(report->model), "combined", r->settings.combined, "heads",
+        cli_json_text(r->settings.output), "capture", cli_json_text(report->capture), "model",
+        cli_json_text(report->model), "combined", r->settings.combined, "heads",
         (json_int_t)report->num_heads, "rows", (json_int_t)report->num_rows, "threads",
         report->threads, "seconds", report->seconds, "failures", list_failures(report));
     if (r->settings.combined) {
@@ -206,9 +199,7 @@ static void print_json(const request *r, const qk_study_report *report)
                             json_string(SOURCES[report->group.source]));
         json_object_set_new(root, "categories", categories);
     }
-    json_dumpf(root, stdout, JSON_INDENT(2));
-    putchar('\n');
-    json_decref(root);
+    cli_json_print(root);
 }
 
 static int analyse(request *r)

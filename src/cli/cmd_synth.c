@@ -187,12 +187,11 @@ static void print_outcome(const request *r)
     int queries = s->layers * s->query_heads;
     long long rows = (long long)s->examples * (long long)s->rows_per_example;
     if (r->common.json) {
-        json_t *root = json_pack("{s:s, s:i, s:i, s:I, s:I}", "output", r->output,
-                                 "query_heads", queries, "key_heads", keys, "rows_per_head",
-                                 (json_int_t)rows, "dim", (json_int_t)s->dim);
-        json_dumpf(root, stdout, JSON_INDENT(2));
-        putchar('\n');
-        json_decref(root);
+        json_t *root =
+            json_pack("{s:o, s:i, s:i, s:I, s:I}", "output", cli_json_text(r->output),
+                      "query_heads", queries, "key_heads", keys, "rows_per_head",
+                      (json_int_t)rows, "dim", (json_int_t)s->dim);
+        cli_json_print(root);
     } else if (!r->common.quiet) {
         printf("%d query heads, %d key heads, %lld rows of %zu each\n%s\n%s/truth.json\n",
                queries, keys, rows, s->dim, r->output, r->output);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors, notices and progress on stderr. */
+/* What goes to the user: errors, notices and progress on stderr, JSON on stdout. */
 #include "cli.h"
 
 #include <signal.h>
@@ -102,6 +102,19 @@ bool cli_progress(void *user, size_t done, size_t total, int64_t bytes)
         messages->last = time;
     }
     return !interrupted;
+}
+
+json_t *cli_json_text(const char *text)
+{
+    json_t *value = json_string(text);
+    return value ? value : json_string("(not UTF-8)");
+}
+
+void cli_json_print(json_t *root)
+{
+    json_dumpf(root, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(root);
 }
 
 static void append_word(char **out, const char *word)
