@@ -2,7 +2,6 @@
 /* How well a line in the plane of the first two components tells Q from K. */
 #include <qkscope/pca.h>
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -24,8 +23,11 @@ static double within(const qk_moments *q, const qk_moments *k, const double *a, 
     return sum;
 }
 
-/* x = pseudo-inverse of the symmetric [[a, b], [b, c]] times (u, v): directions without
- * within-class variance carry no weight. */
+/* A direction with less than this share of the within-class variance of the other (a millionth
+ * of its standard deviation: what float32 vectors cannot hold) carries no weight. */
+static const double NO_VARIANCE = 1e-12;
+
+/* x = pseudo-inverse of the symmetric [[a, b], [b, c]] times (u, v). */
 static void solve_2x2(double a, double b, double c, double u, double v, double x[2])
 {
     double mid = (a + c) / 2, radius = hypot((a - c) / 2, b);
@@ -34,7 +36,7 @@ static void solve_2x2(double a, double b, double c, double u, double v, double x
     double large = mid + radius, small = mid - radius;
     double on_large = u * cosine + v * sine, on_small = v * cosine - u * sine;
     on_large = large > 0 ? on_large / large : 0;
-    on_small = small > large * 4 * DBL_EPSILON ? on_small / small : 0;
+    on_small = small > large * NO_VARIANCE ? on_small / small : 0;
     x[0] = on_large * cosine - on_small * sine;
     x[1] = on_large * sine + on_small * cosine;
 }

@@ -96,11 +96,12 @@ def category(r_q, r_k, low=LOW, high=HIGH):
 
 def lda_margins(q, k, v):
     """Signed distance of every row to the line in (PC0, PC1): > 0 where it is on its own
-    side. Pooled within-class covariance, equal priors."""
+    side. Pooled within-class covariance, equal priors; a direction with less than 1e-12 of the
+    other's within-class variance carries no weight."""
     a, b = q @ v.T, k @ v.T
     ma, mb = a.mean(axis=0), b.mean(axis=0)
     within = ((a - ma).T @ (a - ma) + (b - mb).T @ (b - mb)) / (len(a) + len(b) - 2)
-    w = np.linalg.solve(within, ma - mb)
+    w = np.linalg.pinv(within, rcond=1e-12, hermitian=True) @ (ma - mb)
     middle = (ma + mb) / 2
     scale = math.sqrt(w @ within @ w)
     return np.concatenate([(a - middle) @ w, -(b - middle) @ w]) / scale
