@@ -52,6 +52,7 @@ typedef struct qk_head {
     qk_head_id id;
     const char *const *files;
     size_t num_files;
+    size_t index; /* its i in qk_capture_head */
 } qk_head;
 
 typedef struct qk_capture qk_capture;
@@ -164,9 +165,6 @@ QK_API void qk_rows_close(qk_rows **rows);
  * of rows that will be read, from the footers. */
 QK_API size_t qk_rows_dim(const qk_rows *rows);
 QK_API int64_t qk_rows_total(const qk_rows *rows);
-
-/* File the last block ended in, for messages. */
-QK_API const char *qk_rows_file(const qk_rows *rows);
 
 /* Size and fingerprint (see qk_parquet_fingerprint) of file i of the head; the fingerprint is
  * "" unless QK_FINGERPRINT was asked for. */

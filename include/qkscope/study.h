@@ -59,7 +59,7 @@ typedef struct qk_study_settings {
     const char *revision;   /* of the dataset; NULL = main */
     const char *local_root; /* see qk_hub_find_dataset; NULL = none */
     const char *prefix;     /* sub-folder of the capture ("split"); NULL = find it */
-    const char *model_name; /* NULL: from capture.json, else the folder's name */
+    const char *model_name; /* NULL: from capture.json, else the Hub's name, else empty */
     /* selection */
     qk_index_list layers;
     qk_index_list heads; /* combined: query heads; single-kind: head index of either kind */
@@ -102,6 +102,7 @@ QK_API const char *qk_config_note(const qk_config *config, size_t i);
 typedef struct qk_head_report {
     qk_head_id id;
     int k_head;       /* combined only, else -1 */
+    bool key_missing; /* that key head is not in the capture: skipped */
     qk_status status; /* QK_OK or why the head has no numbers */
     char *message;    /* NULL when QK_OK */
     qk_pca *pca;      /* NULL unless QK_OK; owned by the report */

@@ -254,6 +254,8 @@ static qk_status sort_heads(qk_capture *capture, qk_error *err)
             return qk__fail(err, QK_ERR_INCONSISTENT,
                             "two folders hold the same head: %s and %s",
                             entries[i - 1].head.files[0], entries[i].head.files[0]);
+    for (size_t i = 0; i < capture->num_entries; i++)
+        entries[i].head.index = i;
     return QK_OK;
 }
 

@@ -430,11 +430,6 @@ int64_t qk_rows_total(const qk_rows *rows)
     return rows->total;
 }
 
-const char *qk_rows_file(const qk_rows *rows)
-{
-    return file_name(rows);
-}
-
 const qk_file_print *qk_rows_file_print(const qk_rows *rows, size_t i)
 {
     return &rows->prints[i];

@@ -316,8 +316,8 @@ static void print_file(const qk_parquet *file, const char *path)
 {
     const char *writer = qk_parquet_created_by(file);
     print_line("file", path, "");
-    printf("%-12s%" PRId64 " in %d row groups\n", "rows", qk_parquet_num_rows(file),
-           qk_parquet_num_row_groups(file));
+    printf("%-12s%" PRId64 " in %d row group%s\n", "rows", qk_parquet_num_rows(file),
+           qk_parquet_num_row_groups(file), qk_parquet_num_row_groups(file) == 1 ? "" : "s");
     printf("%-12s%.1f kB\n", "size", (double)qk_parquet_file_bytes(file) / 1e3);
     print_line("written by", *writer ? writer : "(not recorded)", "\n");
     printf("%-28s %-10s %-13s %12s %12s %10s  %s\n", "column", "type", "codec", "values",

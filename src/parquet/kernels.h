@@ -15,7 +15,7 @@ typedef struct qk_parquet_kernels {
      * ceil(count * width / 8) bytes; not one more is read.
      *
      * A dictionary look-up is unpacking a batch that stays in the first-level cache, one
-     * comparison of the largest index, and plain loads: on the processors measured these are
+     * comparison of the largest index, and plain loads: on the processor measured these are
      * as fast as gather instructions or faster, and need no version of their own. */
     uint32_t (*unpack)(const uint8_t *src, unsigned width, uint32_t *out, size_t count);
 

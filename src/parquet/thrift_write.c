@@ -73,12 +73,6 @@ void qk__thrift_end(qk_thrift_writer *writer)
         writer->depth--;
 }
 
-void qk__thrift_i16(qk_thrift_writer *writer, int id, int16_t value)
-{
-    put_field(writer, id, TYPE_I16);
-    put_zigzag(writer, value);
-}
-
 void qk__thrift_i32(qk_thrift_writer *writer, int id, int32_t value)
 {
     put_field(writer, id, TYPE_I32);

@@ -41,7 +41,6 @@ void qk__thrift_writer_init(qk_thrift_writer *writer, qk_buffer *out, qk_error *
 /* Ends the innermost open struct, the top-level one included. */
 void qk__thrift_end(qk_thrift_writer *writer);
 
-void qk__thrift_i16(qk_thrift_writer *writer, int id, int16_t value);
 void qk__thrift_i32(qk_thrift_writer *writer, int id, int32_t value);
 void qk__thrift_i64(qk_thrift_writer *writer, int id, int64_t value);
 void qk__thrift_bool(qk_thrift_writer *writer, int id, bool value);

@@ -3,7 +3,7 @@
  *
  * dsyevr does this in one call, but finds a partial spectrum by bisection and inverse
  * iteration; its own parts with dstemr (multiple relatively robust representations) in the
- * middle take half the time at d = 128. */
+ * middle take two thirds of the time at d = 128. */
 #include "stats/eigen.h"
 
 #include <pthread.h>

@@ -138,8 +138,7 @@ static void read_queries(combined *c, int worker, group *g, size_t i)
     if (status == QK_OK)
         report->pca = pca;
     else
-        /* NOT_FOUND is kept for key heads that are not in the capture at all */
-        qk__run_fail_head(run, i, status == QK_ERR_NOT_FOUND ? QK_ERR_IO : status, err.message);
+        qk__run_fail_head(run, i, status, err.message);
     qk_moments_free(&moments);
     release_keys(c, g);
     qk__run_progress(run, bytes, rows);
@@ -166,6 +165,7 @@ static void report_missing(qk_run *run, size_t i, qk_head_id key)
              "its key head %s is not in the capture (group size %d): skipped", name,
              run->report->group.size);
     run->report->heads[i].k_head = key.head;
+    run->report->heads[i].key_missing = true;
     if (run->settings->allow_missing) {
         run->report->heads[i].status = QK_ERR_NOT_FOUND;
         run->report->heads[i].message = qk__strdup(message);

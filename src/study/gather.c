@@ -15,24 +15,10 @@ static qk_status name_file(qk_status status, const qk_head *head, qk_error *err)
                        head->files[0], head->num_files - 1);
 }
 
-/* Place of a head of the capture in its order. */
-static size_t index_of(const qk_run *run, qk_head_id id)
-{
-    size_t low = 0, high = qk_capture_num_heads(run->capture) - 1;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (qk_head_compare(qk_capture_head(run->capture, mid)->id, id) < 0)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
-
 /* Where the head's files stand among the run's inputs. */
 static qk_input *inputs_of(const qk_run *run, const qk_head *head)
 {
-    return &run->inputs[run->first_input[index_of(run, head->id)]];
+    return &run->inputs[run->first_input[head->index]];
 }
 
 static qk_status add_rows(qk_run *run, qk_rows *rows, const qk_head *head, qk_accumulator *acc,

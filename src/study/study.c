@@ -38,7 +38,7 @@ void qk_study_report_free(qk_study_report **report)
 static void count_failures(qk_study_report *report)
 {
     for (size_t i = 0; i < report->num_heads; i++) {
-        if (report->heads[i].status == QK_ERR_NOT_FOUND)
+        if (report->heads[i].key_missing)
             report->num_missing++;
         else if (report->heads[i].status != QK_OK)
             report->num_failed++;
@@ -57,7 +57,7 @@ static qk_status conclude(const qk_run *run, qk_error *err)
     const qk_head_report *first = NULL;
     for (size_t i = 0; i < report->num_heads && !first; i++)
         if (report->heads[i].status != QK_OK &&
-            !(run->settings->allow_missing && report->heads[i].status == QK_ERR_NOT_FOUND))
+            !(run->settings->allow_missing && report->heads[i].key_missing))
             first = &report->heads[i];
     if (!first && is_complete_failure(report))
         return qk__fail(err, QK_ERR_NOT_FOUND,

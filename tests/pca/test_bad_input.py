@@ -111,6 +111,15 @@ def test_dangling_link(qkscope, capture, clean, tmp_path):
     check_failure(qkscope, capture, tmp_path / "out", clean, ["No such file"])
 
 
+def test_allowing_missing_key_heads_excuses_no_other_failure(qkscope, capture, tmp_path):
+    data_file(capture).unlink()
+    data_file(capture).symlink_to("../../blobs/not-there")
+    for kinds in ([], ["--kinds", "q,k"]):
+        result = qkscope("pca", capture, "-o", tmp_path / "out", "--allow-missing", *kinds,
+                         expect=3)
+        assert BAD in result.err
+
+
 def test_link_to_itself(qkscope, capture, clean, tmp_path):
     data_file(capture).unlink()
     data_file(capture).symlink_to("data.parquet")
