@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What this machine allows for a capture, one thread: decompressing the vector pages and
  * copying the bytes (which any reader must do at least), reading the vectors with the library,
- * and forming the moments, next to dsyrk on the same rows. Prints JSON; best of RUNS. */
+ * and forming the moments, next to dsyrk on the same rows; then each Gram kernel by itself.
+ * Prints JSON; best of RUNS. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,9 @@
 #include <qkscope/capture.h>
 #include <qkscope/moments.h>
 
+#include "base/buffer.h"
 #include "parquet/reader.h"
+#include "stats/gram.h"
 
 enum { RUNS = 5, BLOCK_ROWS = 256 };
 
@@ -127,12 +130,39 @@ static void print_flops(size_t rows, size_t dim)
     }
     printf("  \"rows\": %zu, \"dim\": %zu, \"kernel\": \"%s\",\n", rows, dim,
            qk_moments_kernel());
-    printf("  \"moments_gflops\": %.2f, \"dsyrk_gflops\": %.2f\n", flops / moments / 1e9,
+    printf("  \"moments_gflops\": %.2f, \"dsyrk_gflops\": %.2f,\n", flops / moments / 1e9,
            flops / dsyrk / 1e9);
     free(x32);
     free(x64);
     free(gram);
     free(t);
+}
+
+/* Each kernel this processor runs, on a tile in the cache. */
+static void print_kernels(size_t dim)
+{
+    size_t panels = (dim + PANEL - 1) / PANEL, columns = panels * PANEL;
+    double *tile = qk__alloc_aligned(columns * TILE_ROWS, sizeof *tile);
+    double *gram = calloc(columns * columns, sizeof *gram);
+    if (!tile || !gram)
+        exit(1);
+    for (size_t i = 0; i < columns * TILE_ROWS; i++)
+        tile[i] = (double)(i % 1000) / 1000;
+    printf("  \"gram_gflops\": {");
+    for (size_t k = 0; k < qk__gram_num_kernels(); k++) {
+        const qk_gram_kernel *kernel = qk__gram_kernel_at(k);
+        double best = 1e9, flops = (double)TILE_ROWS * (double)dim * (double)(dim + 1);
+        for (int run = 0; run < 100 * RUNS; run++) {
+            double start = now();
+            kernel->gram(tile, TILE_ROWS, panels, gram);
+            double spent = now() - start;
+            best = spent < best ? spent : best;
+        }
+        printf("%s\"%s\": %.2f", k ? ", " : "", kernel->name, flops / best / 1e9);
+    }
+    printf("}\n");
+    free(tile);
+    free(gram);
 }
 
 int main(int argc, char **argv)
@@ -169,6 +199,7 @@ int main(int argc, char **argv)
     size_t dim = qk_rows_dim(rows);
     qk_rows_close(&rows);
     print_flops(8000, dim);
+    print_kernels(dim);
     printf("}\n");
     qk_capture_close(&capture);
     return 0;

@@ -81,6 +81,8 @@ def limits(build, capture):
     dsyrk, own = out["dsyrk_gflops"], out["moments_gflops"]
     print(f"| moments at {out['rows']} x {out['dim']}, GFLOP/s (OpenBLAS dsyrk, {out['kernel']} "
           f"kernel here) | {dsyrk:.1f} | {own:.1f} | {own / dsyrk:.0%} |")
+    print("\nGram kernels by themselves, GFLOP/s: " +
+          ", ".join(f"{name} {value:.1f}" for name, value in out["gram_gflops"].items()))
 
 
 def memory(build, work):
