@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the queries of a head depend on position: linear mean, and residual variances in
+ * coordinates reflected such that the drift lies in the first one. */
+#ifndef QK_STATS_QUERY_MODEL_H
+#define QK_STATS_QUERY_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/moments.h>
+
+/* mu(t) = mean + beta (t - mean_t). The reflection H = I - 2 m m^T with m = mirror takes
+ * beta / |beta| to e1; m = 0 (H = I) without drift or where beta already points along e1. */
+typedef struct qk_query_model {
+    size_t dim;
+    int64_t count;
+    double mean_t;
+    double beta_norm;
+    double *mean;     /* [dim] */
+    double *beta;     /* [dim]; 0 where the drift is no more than rounding */
+    double *mirror;   /* [dim] unit vector or zero */
+    double *variance; /* [dim] of the residuals of H q, 1/(n-1); rounding counts as 0 */
+} qk_query_model;
+
+/* `mirror_from` NULL, or a model whose reflection is to be kept. One row or constant positions
+ * give beta = 0; one row gives variance 0. */
+QK_MUST_CHECK qk_status qk__query_model_create(qk_query_model **model, const qk_moments *q,
+                                               const qk_query_model *mirror_from,
+                                               qk_error *err);
+void qk__query_model_free(qk_query_model **model);
+
+#endif
