@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Student's t distribution. */
+#ifndef QK_STATS_STUDENT_H
+#define QK_STATS_STUDENT_H
+
+/* The t below which a variable with `degrees` >= 1 of freedom (not necessarily a whole number)
+ * lies with this probability, 0.5 <= probability < 1; NaN for anything else. Twelve digits up
+ * to 10^5 degrees, beyond that gradually fewer (nine at 10^8). */
+double qk__student_quantile(double probability, double degrees);
+
+#endif
