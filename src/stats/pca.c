@@ -2,16 +2,14 @@
 /* Principal components from moments, and what Q and K do along them. */
 #include <qkscope/pca.h>
 
-#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cblas.h>
-
 #include "base/error.h"
 #include "stats/eigen.h"
+#include "stats/project.h"
 
 /* Below this |r_q| the sign of a component is left to r_k. */
 static const double SIGN_THRESHOLD = 0.05;
@@ -19,67 +17,6 @@ static const double SIGN_THRESHOLD = 0.05;
 void qk_pca_settings_default(qk_pca_settings *settings)
 {
     *settings = (qk_pca_settings){.components = 10, .low = 0.3, .high = 0.7};
-}
-
-static double dot(const double *a, const double *b, size_t d)
-{
-    return cblas_ddot((blasint)d, a, 1, b, 1);
-}
-
-static double trace(const qk_moments *m)
-{
-    double sum = 0;
-    for (size_t i = 0; i < m->dim; i++)
-        sum += m->sum_xx[i * m->dim + i];
-    return sum;
-}
-
-/* v^T matrix v of a symmetric matrix; scratch has d values. Not by dsymv: see eigen.c for what
- * BLAS does with its buffers when several threads call it. ddot has none. */
-static double quadratic_form(const double *v, const double *matrix, size_t d, double *scratch)
-{
-    for (size_t i = 0; i < d; i++)
-        scratch[i] = dot(matrix + i * d, v, d);
-    return dot(v, scratch, d);
-}
-
-/* One set of rows seen along one axis. */
-typedef struct projection {
-    double mu, sd, slope, r, p;
-} projection;
-
-static projection project(const qk_moments *m, double total, const double *axis,
-                          double *scratch)
-{
-    double spread = quadratic_form(axis, m->sum_xx, m->dim, scratch);
-    double drift = dot(axis, m->sum_xt, m->dim);
-    /* Less than the rounding of the quadratic form is no variance at all. */
-    if (spread <= (double)m->dim * DBL_EPSILON * total)
-        spread = 0;
-    projection out = {.mu = dot(axis, m->mean, m->dim), .r = 0, .p = 1};
-    out.sd = m->count > 1 ? sqrt(spread / (double)(m->count - 1)) : NAN;
-    out.slope = m->sum_tt > 0 ? drift / m->sum_tt : NAN;
-    if (spread > 0 && m->sum_tt > 0) {
-        out.r = drift / sqrt(spread * m->sum_tt);
-        out.r = out.r > 1 ? 1 : out.r < -1 ? -1 : out.r;
-        out.p = qk_correlation_p_value(out.r, m->count);
-    }
-    return out;
-}
-
-static bool largest_entry_is_negative(const double *axis, size_t d)
-{
-    size_t largest = 0;
-    for (size_t i = 1; i < d; i++)
-        if (fabs(axis[i]) > fabs(axis[largest]))
-            largest = i;
-    return axis[largest] < 0;
-}
-
-static void negate(double *axis, size_t d)
-{
-    for (size_t i = 0; i < d; i++)
-        axis[i] = -axis[i];
 }
 
 static bool should_flip(double r_q, double r_k, const double *axis, size_t d)
@@ -90,7 +27,7 @@ static bool should_flip(double r_q, double r_k, const double *axis, size_t d)
         return r_k < 0;
     if (r_q != 0)
         return r_q < 0;
-    return largest_entry_is_negative(axis, d);
+    return qk__largest_entry_is_negative(axis, d);
 }
 
 void qk_pca_free(qk_pca **pca)
@@ -112,7 +49,7 @@ static qk_status fit(const qk_moments *m, const qk_pca_settings *settings, qk_pc
     if (settings->components < 1)
         return qk__fail(err, QK_ERR_ARGUMENT, "number of components %d is less than 1",
                         settings->components);
-    double total = trace(m);
+    double total = qk__trace(m);
     if (!(total > 0))
         return qk__fail(err, QK_ERR_DEGENERATE, "all %lld vectors are equal: no variance",
                         (long long)m->count);
@@ -151,7 +88,7 @@ done:
     return status;
 }
 
-static void flip(projection *on)
+static void flip(qk_projection *on)
 {
     on->mu = -on->mu;
     on->slope = -on->slope;
@@ -161,10 +98,10 @@ static void flip(projection *on)
 static void describe_component(const qk_moments *q, const qk_moments *k, double trace_q,
                                double trace_k, double *axis, double *scratch, qk_component *out)
 {
-    projection on_q = project(q, trace_q, axis, scratch);
-    projection on_k = project(k, trace_k, axis, scratch);
+    qk_projection on_q = qk__project(q, trace_q, axis, scratch);
+    qk_projection on_k = qk__project(k, trace_k, axis, scratch);
     if (should_flip(on_q.r, on_k.r, axis, q->dim)) {
-        negate(axis, q->dim);
+        qk__negate(axis, q->dim);
         flip(&on_q);
         flip(&on_k);
     }
@@ -202,7 +139,7 @@ static void describe_head(const qk_moments *q, const qk_moments *k, double poole
                           const qk_pca_settings *settings, qk_pca *p)
 {
     const qk_component *first = &p->components[0];
-    double trace_q = trace(q), trace_k = trace(k);
+    double trace_q = qk__trace(q), trace_k = qk__trace(k);
     p->pos_var_q = p->pos_var_k = 0;
     for (size_t i = 0; i < p->num_components; i++) {
         const qk_component *c = &p->components[i];
@@ -213,8 +150,8 @@ static void describe_head(const qk_moments *q, const qk_moments *k, double poole
     p->pos_var_q_pc0_share =
         p->pos_var_q > 0 ? first->explained_variance * first->r_q * first->r_q / p->pos_var_q
                          : NAN;
-    p->lin_var_q = linear_share(dot(q->sum_xt, q->sum_xt, q->dim), q->sum_tt, trace_q);
-    p->lin_var_k = linear_share(dot(k->sum_xt, k->sum_xt, k->dim), k->sum_tt, trace_k);
+    p->lin_var_q = linear_share(qk__dot(q->sum_xt, q->sum_xt, q->dim), q->sum_tt, trace_q);
+    p->lin_var_k = linear_share(qk__dot(k->sum_xt, k->sum_xt, k->dim), k->sum_tt, trace_k);
     p->positional_overhead = overhead(q, k, pooled_tt, trace_q + trace_k);
     double gap = first->mu_q - first->mu_k;
     double noise = first->sd_q * first->sd_q + first->sd_k * first->sd_k;
@@ -243,7 +180,7 @@ qk_status qk_pca_combined(const qk_moments *q, const qk_moments *k,
     if (status == QK_OK)
         status = fit(pooled, settings, &p, err);
     if (status == QK_OK) {
-        double trace_q = trace(q), trace_k = trace(k);
+        double trace_q = qk__trace(q), trace_k = qk__trace(k);
         p->n_q = q->count;
         p->n_k = k->count;
         for (size_t i = 0; i < p->num_components; i++)
@@ -271,13 +208,13 @@ qk_status qk_pca_single(const qk_moments *moments, const qk_pca_settings *settin
         qk_pca_free(&p);
         return qk__nomem(err);
     }
-    double total = trace(moments);
+    double total = qk__trace(moments);
     p->n_q = moments->count;
     for (size_t i = 0; i < p->num_components; i++) {
         double *axis = p->axes + i * p->dim;
-        if (largest_entry_is_negative(axis, p->dim))
-            negate(axis, p->dim);
-        projection on = project(moments, total, axis, scratch);
+        if (qk__largest_entry_is_negative(axis, p->dim))
+            qk__negate(axis, p->dim);
+        qk_projection on = qk__project(moments, total, axis, scratch);
         qk_component *c = &p->components[i];
         c->r_q = on.r;
         c->p_q = on.p;

@@ -8,28 +8,13 @@
 #include <string.h>
 
 #include "base/error.h"
-
-static double dot(const double *a, const double *b, size_t d)
-{
-    double sum = 0;
-    for (size_t i = 0; i < d; i++)
-        sum += a[i] * b[i];
-    return sum;
-}
-
-static double trace(const qk_moments *m)
-{
-    double sum = 0;
-    for (size_t i = 0; i < m->dim; i++)
-        sum += m->sum_xx[i * m->dim + i];
-    return sum;
-}
+#include "stats/project.h"
 
 /* beta, and its length; zero when the covariance with position is what rounding leaves of 0. */
 static void set_slope(qk_query_model *model, const qk_moments *q, double total)
 {
     size_t d = q->dim;
-    double drift = sqrt(dot(q->sum_xt, q->sum_xt, d));
+    double drift = sqrt(qk__dot(q->sum_xt, q->sum_xt, d));
     if (!(drift > (double)d * DBL_EPSILON * sqrt(total * q->sum_tt)))
         return;
     for (size_t i = 0; i < d; i++)
@@ -37,25 +22,14 @@ static void set_slope(qk_query_model *model, const qk_moments *q, double total)
     model->beta_norm = drift / q->sum_tt;
 }
 
-/* The mirror lies between u = beta / |beta| and e1: u - e1, normalised. Its first entry is
- * written such that it does not cancel when u is near e1. */
+/* The mirror lies between u = beta / |beta| and e1. */
 static void set_mirror(qk_query_model *model)
 {
-    size_t d = model->dim;
     if (model->beta_norm == 0)
         return;
-    double rest = 0;
-    for (size_t i = 1; i < d; i++) {
+    for (size_t i = 0; i < model->dim; i++)
         model->mirror[i] = model->beta[i] / model->beta_norm;
-        rest += model->mirror[i] * model->mirror[i];
-    }
-    double first = model->beta[0] / model->beta_norm;
-    if (first > 0 && rest == 0)
-        return;
-    model->mirror[0] = first > 0 ? -rest / (1 + first) : first - 1;
-    double length = sqrt(dot(model->mirror, model->mirror, d));
-    for (size_t i = 0; i < d; i++)
-        model->mirror[i] /= length;
+    qk__mirror(model->mirror, model->dim);
 }
 
 /* Diagonal of H R H with R the residual sums of squares, R = sum_xx - beta beta^T sum_tt. With
@@ -64,10 +38,10 @@ static void set_variances(qk_query_model *model, const qk_moments *q, double tot
 {
     size_t d = q->dim;
     double *rm = model->variance; /* R m first, overwritten entry by entry */
-    double along = dot(model->beta, model->mirror, d) * q->sum_tt;
+    double along = qk__dot(model->beta, model->mirror, d) * q->sum_tt;
     for (size_t i = 0; i < d; i++)
-        rm[i] = dot(q->sum_xx + i * d, model->mirror, d) - model->beta[i] * along;
-    double mrm = dot(model->mirror, rm, d);
+        rm[i] = qk__dot(q->sum_xx + i * d, model->mirror, d) - model->beta[i] * along;
+    double mrm = qk__dot(model->mirror, rm, d);
     double least = (double)d * DBL_EPSILON * total;
     for (size_t i = 0; i < d; i++) {
         double m = model->mirror[i];
@@ -95,7 +69,7 @@ qk_status qk__query_model_create(qk_query_model **model, const qk_moments *q,
     memcpy(m->mean, q->mean, d * sizeof(double));
     if (q->count < 2)
         return QK_OK;
-    double total = trace(q);
+    double total = qk__trace(q);
     set_slope(m, q, total);
     if (mirror_from)
         memcpy(m->mirror, mirror_from->mirror, d * sizeof(double));

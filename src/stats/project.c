@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows along an axis, from their moments. */
+#include "stats/project.h"
+
+#include <float.h>
+#include <math.h>
+
+#include <cblas.h>
+
+#include <qkscope/pca.h>
+
+double qk__dot(const double *a, const double *b, size_t d)
+{
+    return cblas_ddot((blasint)d, a, 1, b, 1);
+}
+
+double qk__trace(const qk_moments *m)
+{
+    double sum = 0;
+    for (size_t i = 0; i < m->dim; i++)
+        sum += m->sum_xx[i * m->dim + i];
+    return sum;
+}
+
+/* Not by dsymv: see eigen.c for what BLAS does with its buffers when several threads call it.
+ * ddot has none. */
+double qk__quadratic_form(const double *v, const double *matrix, size_t d, double *scratch)
+{
+    for (size_t i = 0; i < d; i++)
+        scratch[i] = qk__dot(matrix + i * d, v, d);
+    return qk__dot(v, scratch, d);
+}
+
+qk_projection qk__project(const qk_moments *m, double total, const double *axis,
+                          double *scratch)
+{
+    double spread = qk__quadratic_form(axis, m->sum_xx, m->dim, scratch);
+    double drift = qk__dot(axis, m->sum_xt, m->dim);
+    /* Less than the rounding of the quadratic form is no variance at all. */
+    if (spread <= (double)m->dim * DBL_EPSILON * total)
+        spread = 0;
+    qk_projection out = {
+        .mu = qk__dot(axis, m->mean, m->dim), .spread = spread, .r = 0, .p = 1};
+    out.sd = m->count > 1 ? sqrt(spread / (double)(m->count - 1)) : NAN;
+    out.slope = m->sum_tt > 0 ? drift / m->sum_tt : NAN;
+    if (spread > 0 && m->sum_tt > 0) {
+        out.r = drift / sqrt(spread * m->sum_tt);
+        out.r = out.r > 1 ? 1 : out.r < -1 ? -1 : out.r;
+        out.p = qk_correlation_p_value(out.r, m->count);
+    }
+    return out;
+}
+
+bool qk__largest_entry_is_negative(const double *axis, size_t d)
+{
+    size_t largest = 0;
+    for (size_t i = 1; i < d; i++)
+        if (fabs(axis[i]) > fabs(axis[largest]))
+            largest = i;
+    return axis[largest] < 0;
+}
+
+void qk__negate(double *axis, size_t d)
+{
+    for (size_t i = 0; i < d; i++)
+        axis[i] = -axis[i];
+}
+
+/* unit - e1, normalised. Its first entry is written such that it does not cancel when unit is
+ * near e1. */
+void qk__mirror(double *unit, size_t d)
+{
+    double first = unit[0];
+    double rest = qk__dot(unit + 1, unit + 1, d - 1);
+    if (first > 0 && rest == 0) {
+        unit[0] = 0;
+        return;
+    }
+    unit[0] = first > 0 ? -rest / (1 + first) : first - 1;
+    double length = sqrt(qk__dot(unit, unit, d));
+    for (size_t i = 0; i < d; i++)
+        unit[i] /= length;
+}
