@@ -3,8 +3,11 @@
 import csv
 import json
 import os
+import math
 import pathlib
+import re
 import subprocess
+from collections import defaultdict
 from dataclasses import dataclass
 
 import pytest
@@ -96,7 +99,9 @@ def shared_data():
 
 # ---- reading results -------------------------------------------------------------------------
 
-INTEGERS = {"layer", "head", "q_head", "k_head", "pc", "pca_dim", "n_q", "n_k", "d"}
+INTEGERS = {"layer", "head", "q_head", "k_head", "pc", "pca_dim", "n_q", "n_k", "d", "heads",
+            "pair", "component", "q_bucket", "k_bucket", "distance_bin", "lag_bin", "n_queries",
+            "n_pairs", "sliding_window"}
 TEXTS = {"model", "category", "kind"}
 
 
@@ -120,6 +125,47 @@ def read_json(path):
 
 def read_bytes(folder, *names):
     return {name: (folder / name).read_bytes() for name in names}
+
+
+# ---- comparing results -----------------------------------------------------------------------
+
+class Agreement:
+    """The largest deviation of every column from what is expected, and where. A deviation is
+    relative; below 1e-6 (or the `scale` of the number, where it is known) it is absolute."""
+    LIMIT = 1e-9
+
+    def __init__(self):
+        self.seen = defaultdict(lambda: (0.0, ""))
+        self.notes = defaultdict(int)
+
+    def add(self, column, value, expected, place, scale=None, rounding=0.0):
+        """`rounding` is what rounding alone may do to an ill-conditioned number."""
+        if value is None or expected is None:
+            assert value is None and expected is None, (column, value, expected, place)
+            return
+        assert not math.isnan(value) and not math.isnan(expected), (column, place)
+        unit = abs(expected) if abs(expected) >= 1e-6 else 1.0
+        unit = unit if scale is None else max(abs(expected), scale) or 1.0
+        if rounding > self.LIMIT * unit:
+            self.notes[f"{column} ill-conditioned"] += 1
+            unit = rounding / self.LIMIT
+        deviation = abs(value - expected) / unit
+        self.seen[column] = max(self.seen[column], (float(deviation), place))
+
+    def check(self, title):
+        print(f"\n{title}:")
+        for column, (deviation, place) in self.seen.items():
+            print(f"  {column:28} {deviation:9.2e}  {place}")
+        for note, count in self.notes.items():
+            print(f"  {note}: {count}")
+        bad = {c: v for c, v in self.seen.items() if v[0] > self.LIMIT}
+        assert not bad, bad
+
+    def merge(self, other):
+        for column, seen in other.seen.items():
+            self.seen[column] = max(self.seen[column], seen)
+        for note, count in other.notes.items():
+            self.notes[note] += count
 
 
 # ---- captures --------------------------------------------------------------------------------
@@ -148,17 +194,45 @@ def capture_table(vectors, position, vector_type=None, position_type=None):
 def write_head(root, name, vectors, position, shards=1, vector_type=None, position_type=None,
                **options):
     """One head, as pyarrow writes it with zstd and dictionaries; `shards` files of its rows."""
+    table = capture_table(vectors, position, vector_type, position_type)
+    return write_table(root, name, table, shards, **options)
+
+
+def write_table(root, name, table, shards=1, **options):
     import numpy as np
     import pyarrow.parquet as pq
     folder = pathlib.Path(root) / name
     folder.mkdir(parents=True, exist_ok=True)
-    table = capture_table(vectors, position, vector_type, position_type)
     bounds = np.linspace(0, len(table), shards + 1).astype(int)
     for i in range(shards):
         file = "data.parquet" if shards == 1 else f"data-{i:05d}-of-{shards:05d}.parquet"
         part = table.slice(bounds[i], bounds[i + 1] - bounds[i])
         pq.write_table(part, folder / file, **{"compression": "zstd", **options})
     return folder
+
+
+def write_rows(root, name, columns, **options):
+    """One head from all its columns; a sliding_window that is absent or a list with None for
+    null. The opposite of read_rows."""
+    import numpy as np
+    import pyarrow as pa
+    table = capture_table(columns["vector"], columns["position"], position_type=pa.int64())
+    for i, column in enumerate(table.column_names):
+        if column in ("bucket", "example_id", "sliding_window") and column in columns:
+            values = columns[column]
+            values = values.tolist() if isinstance(values, np.ndarray) else values
+            table = table.set_column(i, column, pa.array(values, pa.int64()))
+    write_table(root, name, table, **options)
+
+
+def synth(qkscope, folder, **options):
+    """A capture of made-up heads; returns its query heads per key head."""
+    arguments = []
+    for name, value in options.items():
+        name = "--" + name.replace("_", "-")
+        arguments.append(name if value is True else f"{name}={value}")
+    qkscope("synth", "-o", folder, *arguments, expect=0)
+    return options.get("q_per_kv_group", 2)
 
 
 def read_head(root, name):
@@ -171,6 +245,41 @@ def read_head(root, name):
                .astype(np.float64).reshape(len(t), -1) for t in tables if len(t)]
     positions = [t["position"].to_numpy().astype(np.int64) for t in tables]
     return np.concatenate(vectors), np.concatenate(positions)
+
+
+def read_rows(root, name):
+    """All columns of a head by name, in the order of the rows, `vector` in float64; a null
+    `sliding_window` is 0, no window."""
+    import numpy as np
+    import pyarrow.parquet as pq
+    vector, position = read_head(root, name)
+    columns = {"vector": vector, "position": position}
+    for column in ("bucket", "example_id", "sliding_window"):
+        parts = []
+        for file in sorted((pathlib.Path(root) / name).glob("*.parquet")):
+            table = pq.read_table(file)
+            values = (table[column].to_pylist() if column in table.column_names
+                      else [None] * len(table))
+            parts += [0 if v is None else v for v in values]
+        columns[column] = np.array(parts, np.int64)
+    return columns
+
+
+def head_pairs(root, group):
+    """(layer, q_head, q, k) of every query head, with all columns of its rows and its keys'."""
+    cache = {}
+
+    def rows_of(name):
+        if name not in cache:
+            cache[name] = read_rows(root, name)
+        return cache[name]
+
+    for name in head_names(root):
+        match = re.fullmatch(r"l(\d+)h(\d+)q", name)
+        if match:
+            layer, head = map(int, match.groups())
+            key = head_name(layer, head // group, "k")
+            yield layer, head, rows_of(name), rows_of(key)
 
 
 def head_names(root):
