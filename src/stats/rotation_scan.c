@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The second look at the rows: where each lies along a, and its angle in every plane. */
+#include <qkscope/rotation.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "stats/positions.h"
+#include "stats/project.h"
+#include "stats/sinusoid.h"
+#include "stats/turning.h"
+
+enum {
+    ROW_UNIT = 4, /* rows taken at a time; the product keeps 4 rows x 4 columns in registers */
+    COLUMN_UNIT = 4,
+    LANES = 2,
+};
+
+typedef double lanes __attribute__((vector_size(8 * LANES)));
+
+struct qk_rotation_scan {
+    size_t dim, padded; /* padded to whole column units, with zeros */
+    size_t first_plane, planes;
+    bool degenerate, along_a;
+    size_t expected[2], added[2]; /* rows of keys, of queries */
+    double *a;                    /* [padded] */
+    double *mean[2];              /* of keys, of queries */
+    double offset[2];             /* a . (mean - pooled mean) */
+    size_t columns;               /* two a plane, padded to whole column units */
+    double *axes;                 /* [dim][columns] */
+    double *x;                    /* [ROW_UNIT][padded] rows in hand, less their kind's mean */
+    double *projected;            /* [ROW_UNIT][columns] */
+    int64_t *t;                   /* what is kept: [rows] */
+    double *y;                    /* [rows] along a, less the pooled mean */
+    double *angle;                /* [planes][rows] */
+};
+
+static size_t padded_to_unit(size_t count)
+{
+    return (count + COLUMN_UNIT - 1) / COLUMN_UNIT * COLUMN_UNIT;
+}
+
+static size_t all_rows(const qk_rotation_scan *scan)
+{
+    return scan->expected[0] + scan->expected[1];
+}
+
+void qk_rotation_scan_free(qk_rotation_scan **scan)
+{
+    if (!*scan)
+        return;
+    free((*scan)->a);
+    free((*scan)->mean[0]);
+    free((*scan)->mean[1]);
+    free((*scan)->axes);
+    free((*scan)->x);
+    free((*scan)->projected);
+    free((*scan)->t);
+    free((*scan)->y);
+    free((*scan)->angle);
+    free(*scan);
+    *scan = NULL;
+}
+
+/* ---- setting up ----------------------------------------------------------------------- */
+
+static qk_status allocate(qk_rotation_scan *s, qk_error *err)
+{
+    size_t rows = all_rows(s);
+    s->a = qk__calloc(s->padded, sizeof(double));
+    s->mean[0] = qk__calloc(s->padded, sizeof(double));
+    s->mean[1] = qk__calloc(s->padded, sizeof(double));
+    s->x = qk__calloc(s->padded, ROW_UNIT * sizeof(double));
+    s->t = qk__calloc(rows, sizeof *s->t);
+    s->y = qk__calloc(rows, sizeof *s->y);
+    if (!s->a || !s->mean[0] || !s->mean[1] || !s->x || !s->t || !s->y)
+        return qk__nomem(err);
+    if (s->planes == 0)
+        return QK_OK;
+    s->axes = qk__calloc(s->dim * s->columns, sizeof(double));
+    s->projected = qk__calloc(s->columns, ROW_UNIT * sizeof(double));
+    if (rows <= SIZE_MAX / sizeof(double))
+        s->angle = qk__calloc(s->planes, rows * sizeof(double));
+    return s->axes && s->projected && s->angle ? QK_OK : qk__nomem(err);
+}
+
+static void copy_model(qk_rotation_scan *s, const qk_rotation *r)
+{
+    size_t d = r->dim;
+    memcpy(s->a, r->a, d * sizeof(double));
+    memcpy(s->mean[false], r->mean_k, d * sizeof(double));
+    memcpy(s->mean[true], r->mean_q, d * sizeof(double));
+    /* The pooled mean lies between the two. */
+    double share = (double)r->n_k / ((double)r->n_q + (double)r->n_k);
+    double gap = qk__dot(r->a, r->mean_q, d) - qk__dot(r->a, r->mean_k, d);
+    s->offset[true] = gap * share;
+    s->offset[false] = gap * (share - 1);
+    for (size_t i = 0; i < 2 * s->planes; i++)
+        for (size_t j = 0; j < d; j++)
+            s->axes[j * s->columns + i] = r->axes[(2 * s->first_plane + i) * d + j];
+}
+
+qk_status qk_rotation_scan_create(qk_rotation_scan **scan, const qk_rotation *rotation,
+                                  size_t first_plane, size_t planes, qk_error *err)
+{
+    *scan = NULL;
+    if (!rotation->degenerate &&
+        (first_plane > rotation->num_planes || planes > rotation->num_planes - first_plane))
+        return qk__fail(err, QK_ERR_ARGUMENT, "planes %zu..%zu of %zu", first_plane,
+                        first_plane + planes, rotation->num_planes);
+    qk_rotation_scan *s = calloc(1, sizeof *s);
+    if (!s)
+        return qk__nomem(err);
+    s->dim = rotation->dim;
+    s->degenerate = rotation->degenerate;
+    s->along_a = first_plane == 0;
+    s->first_plane = first_plane;
+    s->planes = planes;
+    s->padded = padded_to_unit(s->dim);
+    s->columns = padded_to_unit(2 * planes);
+    s->expected[true] = (size_t)rotation->n_q;
+    s->expected[false] = (size_t)rotation->n_k;
+    qk_status status = QK_OK;
+    if (!s->degenerate) {
+        status = allocate(s, err);
+        if (status == QK_OK)
+            copy_model(s, rotation);
+    }
+    if (status != QK_OK)
+        qk_rotation_scan_free(&s);
+    *scan = s;
+    return status;
+}
+
+/* ---- rows ----------------------------------------------------------------------------- */
+
+/* Always in the same lanes: no sum depends on how rows come in blocks. */
+static double along(const double *x, const double *axis, size_t padded)
+{
+    lanes sum[COLUMN_UNIT / LANES] = {{0}};
+    for (size_t i = 0; i < padded; i += COLUMN_UNIT) {
+        lanes u[COLUMN_UNIT / LANES], v[COLUMN_UNIT / LANES];
+        memcpy(u, x + i, sizeof u);
+        memcpy(v, axis + i, sizeof v);
+        for (size_t k = 0; k < COLUMN_UNIT / LANES; k++)
+            sum[k] += u[k] * v[k];
+    }
+    lanes both = sum[0] + sum[1];
+    return both[0] + both[1];
+}
+
+/* Columns c .. c+3 of the rows in hand times the axes; every sum runs in the order of j. */
+static void multiply_tile(qk_rotation_scan *s, size_t c)
+{
+    lanes sum[ROW_UNIT][COLUMN_UNIT / LANES] = {{{0}}};
+    for (size_t j = 0; j < s->dim; j++) {
+        lanes axes[COLUMN_UNIT / LANES];
+        memcpy(axes, s->axes + j * s->columns + c, sizeof axes);
+        for (size_t u = 0; u < ROW_UNIT; u++)
+            for (size_t v = 0; v < COLUMN_UNIT / LANES; v++)
+                sum[u][v] += s->x[u * s->padded + j] * axes[v];
+    }
+    for (size_t u = 0; u < ROW_UNIT; u++)
+        memcpy(s->projected + u * s->columns + c, sum[u], sizeof sum[u]);
+}
+
+/* Keeps what is needed of the `count` rows in hand. */
+static void keep_rows(qk_rotation_scan *s, bool queries, const int64_t *t, size_t count)
+{
+    size_t rows = all_rows(s), next = s->added[false] + s->added[true];
+    memcpy(s->t + next, t, count * sizeof *t);
+    for (size_t u = 0; u < count; u++)
+        s->y[next + u] = along(s->x + u * s->padded, s->a, s->padded) + s->offset[queries];
+    for (size_t c = 0; c < s->columns; c += COLUMN_UNIT)
+        multiply_tile(s, c);
+    for (size_t i = 0; i < s->planes; i++)
+        for (size_t u = 0; u < count; u++) {
+            const double *on = s->projected + u * s->columns + 2 * i;
+            s->angle[i * rows + next + u] = atan2(on[1], on[0]);
+        }
+    s->added[queries] += count;
+}
+
+static qk_status check_room(const qk_rotation_scan *s, bool queries, size_t rows, qk_error *err)
+{
+    if (queries && s->added[false] > 0)
+        return qk__fail(err, QK_ERR_ARGUMENT, "queries must be scanned before keys");
+    if (!queries && s->added[true] < s->expected[true])
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "keys must be scanned after all %zu queries, not after %zu",
+                        s->expected[true], s->added[true]);
+    if (rows > s->expected[queries] - s->added[queries])
+        return qk__fail(err, QK_ERR_ARGUMENT, "more than the %zu %s of the fit are scanned",
+                        s->expected[queries], queries ? "queries" : "keys");
+    return QK_OK;
+}
+
+/* For either element type. */
+#define ADD_ROWS                                                                               \
+    if (scan->degenerate)                                                                      \
+        return QK_OK;                                                                          \
+    QK_TRY(check_room(scan, queries, rows, err));                                              \
+    const double *mean = scan->mean[queries];                                                  \
+    while (rows > 0) {                                                                         \
+        size_t take = rows < ROW_UNIT ? rows : ROW_UNIT;                                       \
+        for (size_t u = 0; u < take; u++)                                                      \
+            for (size_t i = 0; i < scan->dim; i++)                                             \
+                scan->x[u * scan->padded + i] = (double)x[u * scan->dim + i] - mean[i];        \
+        keep_rows(scan, queries, t, take);                                                     \
+        x += take * scan->dim;                                                                 \
+        t += take;                                                                             \
+        rows -= take;                                                                          \
+    }                                                                                          \
+    return QK_OK;
+
+qk_status qk_rotation_scan_add_f32(qk_rotation_scan *scan, bool queries, const float *x,
+                                   const int64_t *t, size_t rows, qk_error *err){ADD_ROWS}
+
+qk_status qk_rotation_scan_add_f64(qk_rotation_scan *scan, bool queries, const double *x,
+                                   const int64_t *t, size_t rows, qk_error *err)
+{
+    ADD_ROWS
+}
+
+/* ---- results -------------------------------------------------------------------------- */
+
+/* Pearson r of position and the angles less their kind's phase, unwrapped from row to row in
+ * the order of positions; 0 where the angles do not vary. */
+static double angle_correlation(const qk_rotation_scan *s, const qk_positions *at,
+                                const double *angle, const qk_turning *turning)
+{
+    const double turn = 6.283185307179586476925;
+    double last = 0, unwrapped = 0, mean_y = 0, mean_t = 0, yy = 0, tt = 0, yt = 0, n = 0;
+    for (size_t k = 0; k < at->count; k++)
+        for (size_t i = at->first[k]; i < at->first[k + 1]; i++) {
+            size_t row = at->order[i];
+            double phase = row < s->expected[true] ? turning->phase_q : turning->phase_k;
+            double y = angle[row] - phase, change = y - last;
+            change -= turn * ceil(change / turn - 0.5);
+            unwrapped = n > 0 ? unwrapped + change : 0;
+            last = y;
+            /* moments about the running means */
+            double dy = unwrapped - mean_y, dt = at->tau[k] - mean_t;
+            n++;
+            mean_y += dy / n;
+            mean_t += dt / n;
+            yy += dy * (unwrapped - mean_y);
+            tt += dt * (at->tau[k] - mean_t);
+            yt += dt * (unwrapped - mean_y);
+        }
+    return yy > 0 && tt > 0 ? fmax(-1, fmin(1, yt / sqrt(yy) / sqrt(tt))) : 0;
+}
+
+/* An eigenvector's sign is arbitrary: v2 gets the one that makes omega positive. */
+static void turn_forwards(qk_rotation *r, size_t plane, double *angle, size_t rows,
+                          qk_turning *turning)
+{
+    if (!(turning->omega < 0))
+        return;
+    qk__negate(r->axes + (2 * plane + 1) * r->dim, r->dim);
+    qk__negate(angle, rows);
+    turning->omega = -turning->omega;
+    turning->phase_q = -turning->phase_q;
+    turning->phase_k = -turning->phase_k;
+}
+
+static qk_status fill_planes(qk_rotation_scan *s, qk_positions *positions, qk_rotation *r,
+                             qk_error *err)
+{
+    qk_turn_finder *finder;
+    size_t rows = all_rows(s);
+    QK_TRY(qk__turn_finder_create(&finder, positions, s->expected[true], err));
+    for (size_t i = 0; i < s->planes; i++) {
+        qk_plane *plane = &r->planes[s->first_plane + i];
+        double *angle = s->angle + i * rows;
+        if (isnan(plane->variance_share))
+            continue;
+        qk_turning turning = qk__turning(finder, angle);
+        turn_forwards(r, s->first_plane + i, angle, rows, &turning);
+        plane->omega = turning.omega;
+        plane->resultant = turning.resultant;
+        plane->angle_r =
+            isnan(turning.omega) ? NAN : angle_correlation(s, positions, angle, &turning);
+    }
+    qk__turn_finder_free(&finder);
+    return QK_OK;
+}
+
+static qk_status finish(qk_rotation_scan *s, qk_rotation *r, qk_error *err)
+{
+    if (s->degenerate)
+        return QK_OK;
+    if (s->added[true] < s->expected[true] || s->added[false] < s->expected[false])
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "%zu queries and %zu keys are scanned, the fit has %zu and %zu",
+                        s->added[true], s->added[false], s->expected[true], s->expected[false]);
+    qk_positions *positions;
+    QK_TRY(qk__positions_create(&positions, s->t, all_rows(s), err));
+    qk_status status = QK_OK;
+    if (s->along_a)
+        status = qk__sinusoid_fit(positions, s->y, &r->omega, &r->omega_r_squared, err);
+    if (status == QK_OK && s->planes > 0)
+        status = fill_planes(s, positions, r, err);
+    qk__positions_free(&positions);
+    return status;
+}
+
+qk_status qk_rotation_scan_finish(qk_rotation_scan **scan, qk_rotation *rotation, qk_error *err)
+{
+    qk_status status = finish(*scan, rotation, err);
+    qk_rotation_scan_free(scan);
+    return status;
+}
