@@ -88,7 +88,7 @@ QK_API QK_MUST_CHECK qk_status qk_rotation_scan_create(qk_rotation_scan **scan,
 QK_API void qk_rotation_scan_free(qk_rotation_scan **scan);
 
 /* Adds rows x (row-major, rows x dim) at positions t, all queries before all keys, each kind in
- * the order of its moments. */
+ * the order of its moments. Another order or more rows than the fit had: QK_ERR_ARGUMENT. */
 QK_API QK_MUST_CHECK qk_status qk_rotation_scan_add_f32(qk_rotation_scan *scan, bool queries,
                                                         const float *x, const int64_t *t,
                                                         size_t rows, qk_error *err);

@@ -106,7 +106,7 @@ static void divide(double *v, size_t d, double by)
         v[i] /= by;
 }
 
-/* Takes the parts along a unit vector out of v. */
+/* Takes the part along a unit vector out of v. */
 static void remove_part(double *v, const double *axis, size_t d)
 {
     double part = qk__dot(v, axis, d);
