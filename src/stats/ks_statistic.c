@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Kolmogorov-Smirnov statistic from a histogram.
+ *
+ * The number of values below an edge between bins and Phi there are known exactly, so their
+ * largest difference is a lower bound of D, and a bin can hold D only if its own upper bound
+ * exceeds it: few do. Only their values are looked at, with Phi by Taylor's series about the
+ * edge; erfc is called where that comes within its error of the best. */
+#include "stats/ks_statistic.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+enum {
+    MIN_BINS = 64,
+    MAX_BINS = 2048,
+    VALUES_PER_BIN = 4, /* wanted on average */
+    SMALL = 24,         /* values sorted by insertion */
+    BLOCK = 32,
+    LANES = 4,
+};
+
+/* Two, since compilers take wider vectors apart where the processor has only these. */
+typedef double pair __attribute__((vector_size(2 * sizeof(double))));
+typedef int64_t mask __attribute__((vector_size(2 * sizeof(int64_t))));
+
+static const double RANGE = 4;     /* bins are equally wide from -4 to 4, the outer two open */
+static const double SLACK = 1e-13; /* more than the rounding of a bound */
+
+struct qk_ks {
+    size_t rows, bins;
+    double width;
+    double *phi;        /* [bins + 1] at the lower edges; 0 and 1 at the ends */
+    double *density;    /* [bins] at the lower edges */
+    double *mass;       /* [bins] Phi from edge to edge */
+    double *difference; /* [bins + 1] share of the values below the edge less Phi there */
+    double *kept;       /* [rows] values of the bins looked at, as they come */
+    double *grouped;    /* [rows] the same, bin by bin */
+    int32_t *below;     /* [bins + 1] number of values in the bins before */
+    int32_t *next;      /* [bins] where in `grouped` the bin's next value goes */
+    uint16_t *bin;      /* [rows] */
+    uint8_t *wanted;    /* [bins] whether it is looked at */
+};
+
+/* The values under scrutiny and the best difference met so far. */
+typedef struct search {
+    double rows, inverse, centre, scale;
+    double best;  /* of the values themselves */
+    double least; /* a smaller difference cannot be D */
+    /* Taylor's series of Phi in this bin; error infinite where it must not be used. */
+    double edge, phi, density, error;
+} search;
+
+static inline double max(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double normal_cdf(double z)
+{
+    return erfc(-z * 0.70710678118654752440) / 2;
+}
+
+qk_status qk__ks_create(qk_ks **out, size_t rows, qk_error *err)
+{
+    *out = NULL;
+    if (rows > INT32_MAX)
+        return qk__nomem(err);
+    size_t bins = MIN_BINS;
+    while (bins < MAX_BINS && bins * VALUES_PER_BIN < rows)
+        bins *= 2;
+    size_t bytes = sizeof(qk_ks) + (4 * bins + 2 + 2 * rows) * sizeof(double) +
+                   (2 * bins + 1) * sizeof(int32_t) + rows * sizeof(uint16_t) + bins;
+    qk_ks *ks = malloc(bytes);
+    if (!ks)
+        return qk__nomem(err);
+    ks->rows = rows;
+    ks->bins = bins;
+    ks->width = 2 * RANGE / (double)bins;
+    ks->phi = (double *)(ks + 1);
+    ks->density = ks->phi + bins + 1;
+    ks->mass = ks->density + bins;
+    ks->difference = ks->mass + bins;
+    ks->kept = ks->difference + bins + 1;
+    ks->grouped = ks->kept + rows;
+    ks->below = (int32_t *)(ks->grouped + rows);
+    ks->next = ks->below + bins + 1;
+    ks->bin = (uint16_t *)(ks->next + bins);
+    ks->wanted = (uint8_t *)(ks->bin + rows);
+    for (size_t b = 0; b < bins; b++) {
+        double z = (double)b * ks->width - RANGE;
+        ks->phi[b] = normal_cdf(z);
+        ks->density[b] = exp(-z * z / 2) * 0.39894228040143267794;
+    }
+    ks->phi[0] = 0;
+    ks->phi[bins] = 1;
+    for (size_t b = 0; b < bins; b++)
+        ks->mass[b] = ks->phi[b + 1] - ks->phi[b];
+    *out = ks;
+    return QK_OK;
+}
+
+void qk__ks_free(qk_ks **ks)
+{
+    free(*ks);
+    *ks = NULL;
+}
+
+static void meet(search *s, double difference)
+{
+    if (difference > s->best)
+        s->best = difference;
+    if (difference > s->least)
+        s->least = difference;
+}
+
+/* Equal values x of ranks below + 1 .. below + count. */
+static void examine(search *s, double x, size_t below, size_t count)
+{
+    double p = normal_cdf((x - s->centre) * s->scale);
+    meet(s, (double)(below + count) / s->rows - p);
+    meet(s, p - (double)below / s->rows);
+}
+
+static void examine_few(search *s, double *x, size_t count, size_t below)
+{
+    for (size_t i = 1; i < count; i++) {
+        double value = x[i];
+        size_t j = i;
+        for (; j > 0 && x[j - 1] > value; j--)
+            x[j] = x[j - 1];
+        x[j] = value;
+    }
+    for (size_t i = 0; i < count; i++) {
+        double e = s->edge, h = (x[i] - s->centre) * s->scale - e;
+        double p = s->phi + s->density * h * (1 - h * (e / 2 - h * ((e * e - 1) / 6)));
+        double under = p - (double)(below + i) * s->inverse;
+        /* the two differences are about under and 1 / rows - under */
+        if (!(max(under, s->inverse - under) + s->error <= s->least))
+            examine(s, x[i], below + i, 1);
+    }
+}
+
+/* Puts x in the order less than, equal to, more than the pivot; where the two borders are. */
+static void partition(double *x, size_t count, double pivot, size_t *less, size_t *more)
+{
+    size_t i = 0;
+    *less = 0;
+    *more = count;
+    while (i < *more) {
+        double value = x[i];
+        if (value < pivot) {
+            x[i++] = x[*less];
+            x[(*less)++] = value;
+        } else if (value > pivot) {
+            x[i] = x[--*more];
+            x[*more] = value;
+        } else {
+            i++;
+        }
+    }
+}
+
+/* Quicksort that leaves out the parts which cannot hold the largest difference. The values
+ * have ranks below + 1 .. below + count, and Phi from `low` to `high`. */
+static void examine_many(search *s, double *x, size_t count, size_t below, double low,
+                         double high)
+{
+    for (;;) {
+        if ((double)(below + count) * s->inverse - low <= s->least - SLACK &&
+            high - (double)below * s->inverse <= s->least - SLACK)
+            return;
+        if (count <= SMALL)
+            break;
+        double a = x[0], b = x[count / 2], c = x[count - 1];
+        double pivot = a < b ? (b < c ? b : max(a, c)) : (a < c ? a : max(b, c));
+        size_t less, more;
+        partition(x, count, pivot, &less, &more);
+        examine(s, pivot, below + less, more - less);
+        double middle = normal_cdf((pivot - s->centre) * s->scale);
+        if (less < count - more) { /* the smaller part by recursion: a shallow stack */
+            examine_many(s, x, less, below, low, middle);
+            x += more;
+            below += more;
+            count -= more;
+            low = middle;
+        } else {
+            examine_many(s, x + more, count - more, below + more, middle, high);
+            count = less;
+            high = middle;
+        }
+    }
+    examine_few(s, x, count, below);
+}
+
+/* x to its bin, in units of bins. */
+typedef struct binning {
+    double centre, factor, middle, last;
+} binning;
+
+/* The bins of BLOCK values. Adding 2^52 leaves the nearest whole number in the lowest bits of a
+ * double. */
+static inline void find_bins(const binning *to, const double *x, uint64_t *bins)
+{
+    pair last = {to->last, to->last};
+    for (size_t j = 0; j < BLOCK; j += 2) {
+        pair v;
+        memcpy(&v, x + j, sizeof v);
+        v = (v - to->centre) * to->factor + to->middle;
+        v = (pair)((mask)v & (v > 0));
+        mask inside = v < last;
+        v = (pair)(((mask)v & inside) | ((mask)last & ~inside)) + 0x1p52;
+        memcpy(bins + j, &v, sizeof v);
+    }
+}
+
+/* Which bin each value is in, and how many values lie below each bin. */
+static void count_values(qk_ks *ks, const double *x, double centre, double scale)
+{
+    const binning to = {centre, scale / ks->width, (double)ks->bins / 2 - 0.5,
+                        (double)ks->bins - 1};
+    int32_t *counts = ks->below + 1, sum = 0;
+    uint64_t bins[BLOCK];
+    memset(ks->below, 0, (ks->bins + 1) * sizeof *ks->below);
+    size_t i = 0;
+    for (; i + BLOCK <= ks->rows; i += BLOCK) {
+        find_bins(&to, x + i, bins);
+        for (size_t j = 0; j < BLOCK; j++) {
+            ks->bin[i + j] = (uint16_t)bins[j];
+            counts[(uint16_t)bins[j]]++;
+        }
+    }
+    double rest[BLOCK] = {0};
+    memcpy(rest, x + i, (ks->rows - i) * sizeof *x);
+    find_bins(&to, rest, bins);
+    for (size_t j = 0; i + j < ks->rows; j++) {
+        ks->bin[i + j] = (uint16_t)bins[j];
+        counts[(uint16_t)bins[j]]++;
+    }
+    for (size_t b = 0; b < ks->bins; b++) {
+        sum += counts[b];
+        counts[b] = sum;
+    }
+}
+
+/* The largest difference at an edge between bins. */
+static double measure_edges(qk_ks *ks, double inverse)
+{
+    double lane[LANES] = {0};
+    for (size_t b = 0; b < ks->bins; b += LANES) {
+        for (size_t l = 0; l < LANES; l++) {
+            double difference = (double)ks->below[b + l] * inverse - ks->phi[b + l];
+            ks->difference[b + l] = difference;
+            lane[l] = max(lane[l], fabs(difference));
+        }
+    }
+    ks->difference[ks->bins] = 0;
+    return max(max(lane[0], lane[1]), max(lane[2], lane[3]));
+}
+
+/* Chooses the bins to look at and gathers their values. */
+static void gather(qk_ks *ks, const double *x, double least)
+{
+    int32_t start = 0;
+    for (size_t b = 0; b < ks->bins; b++) {
+        double over = ks->difference[b + 1] + ks->mass[b];
+        double under = ks->mass[b] - ks->difference[b];
+        ks->wanted[b] = max(over, under) > least;
+        if (ks->wanted[b]) {
+            ks->next[b] = start;
+            start += ks->below[b + 1] - ks->below[b];
+        }
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < ks->rows; i++) {
+        uint16_t bin = ks->bin[i];
+        ks->kept[kept] = x[i];
+        ks->bin[kept] = bin;
+        kept += ks->wanted[bin];
+    }
+    for (size_t i = 0; i < kept; i++)
+        ks->grouped[ks->next[ks->bin[i]]++] = ks->kept[i];
+}
+
+double qk__ks_normal(qk_ks *ks, const double *x, double centre, double scale)
+{
+    if (ks->rows == 0)
+        return 0;
+    search s = {.rows = (double)ks->rows, .centre = centre, .scale = scale};
+    s.inverse = 1 / s.rows;
+    count_values(ks, x, centre, scale);
+    s.least = measure_edges(ks, s.inverse) - SLACK;
+    gather(ks, x, s.least);
+    double *values = ks->grouped;
+    for (size_t b = 0; b < ks->bins; b++) {
+        if (!ks->wanted[b])
+            continue;
+        size_t below = (size_t)ks->below[b], count = (size_t)ks->below[b + 1] - below;
+        double width = ks->width;
+        s.edge = (double)b * width - RANGE;
+        s.phi = ks->phi[b];
+        s.density = ks->density[b];
+        /* the fourth derivative of Phi is below 0.6 */
+        s.error =
+            b > 0 && b + 1 < ks->bins ? width * width * width * width / 40 + SLACK : HUGE_VAL;
+        examine_many(&s, values, count, below, s.phi, ks->phi[b + 1]);
+        values += count;
+    }
+    return s.best;
+}
