@@ -10,6 +10,7 @@
 #include <qkscope/moments.h>
 #include <qkscope/parquet.h>
 #include <qkscope/pca.h>
+#include <qkscope/plasticity.h>
 #include <qkscope/rotation.h>
 #include <qkscope/status.h>
 #include <qkscope/study.h>

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The width of position buckets, read off the rows. */
+#ifndef QK_STATS_BUCKET_WIDTH_H
+#define QK_STATS_BUCKET_WIDTH_H
+
+#include <qkscope/plasticity.h>
+
+/* Tokens, > 0; docs/plasticity.md has the rule. Rows that are left out do not count. */
+double qk__bucket_width(const qk_sample *queries, const qk_sample *keys);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sorting the keys of a head. */
+#include "stats/key_index.h"
+
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "stats/row_order.h"
+
+static qk_status allocate(qk_key_index **index, size_t rows, size_t examples, qk_error *err)
+{
+    *index = NULL;
+    qk_key_index *x = calloc(1, sizeof *x);
+    if (!x)
+        return qk__nomem(err);
+    /* One more than needed, so that no rows are no failure. */
+    x->row = qk__calloc(rows + 1, sizeof *x->row);
+    x->bucket = qk__calloc(rows + 1, sizeof *x->bucket);
+    x->position = qk__calloc(rows + 1, sizeof *x->position);
+    x->start = qk__calloc(examples + 1, sizeof *x->start);
+    if (!x->row || !x->bucket || !x->position || !x->start) {
+        qk__key_index_free(&x);
+        return qk__nomem(err);
+    }
+    *index = x;
+    return QK_OK;
+}
+
+void qk__key_index_free(qk_key_index **index)
+{
+    if (!*index)
+        return;
+    free((*index)->row);
+    free((*index)->bucket);
+    free((*index)->position);
+    free((*index)->start);
+    free(*index);
+    *index = NULL;
+}
+
+qk_status qk__key_index_create(qk_key_index **index, const qk_sample *keys, qk_error *err)
+{
+    *index = NULL;
+    if (keys->rows >= UINT32_MAX)
+        return qk__fail(err, QK_ERR_UNSUPPORTED, "%zu keys in one head", keys->rows);
+    qk_key_index *x;
+    QK_TRY(allocate(&x, keys->rows, keys->rows, err));
+    x->rows = keys->rows;
+    for (size_t i = 0; i < x->rows; i++)
+        x->row[i] = (uint32_t)i;
+    const int64_t *const columns[] = {keys->example, keys->bucket, keys->position};
+    qk_status status = qk__order_rows(x->row, x->rows, columns, 3, err);
+    if (status != QK_OK) {
+        qk__key_index_free(&x);
+        return status;
+    }
+    for (size_t i = 0; i < x->rows; i++) {
+        uint32_t row = x->row[i];
+        x->bucket[i] = keys->bucket[row];
+        x->position[i] = (double)keys->position[row];
+        if (i == 0 || keys->example[row] != keys->example[x->row[i - 1]])
+            x->start[x->num_examples++] = i;
+    }
+    x->start[x->num_examples] = x->rows;
+    *index = x;
+    return QK_OK;
+}
+
+qk_status qk__key_index_select(qk_key_index **selected, const qk_key_index *index,
+                               const qk_sample *keys, qk_error *err)
+{
+    qk_key_index *x;
+    QK_TRY(allocate(&x, index->rows, index->num_examples, err));
+    for (size_t e = 0; e < index->num_examples; e++) {
+        size_t before = x->rows;
+        for (size_t i = index->start[e]; i < index->start[e + 1]; i++) {
+            if (keys->group && keys->group[index->row[i]] == keys->left_out)
+                continue;
+            x->row[x->rows] = index->row[i];
+            x->bucket[x->rows] = index->bucket[i];
+            x->position[x->rows++] = index->position[i];
+        }
+        if (x->rows > before)
+            x->start[x->num_examples++] = before;
+    }
+    x->start[x->num_examples] = x->rows;
+    *selected = x;
+    return QK_OK;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keys of one head in the order in which pairs are met: example, bucket, position, row. */
+#ifndef QK_STATS_KEY_INDEX_H
+#define QK_STATS_KEY_INDEX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/plasticity.h>
+
+/* Depends on the rows alone, not on which group is left out: one index serves all query heads
+ * of a group and all repetitions, from several threads at once. */
+typedef struct qk_key_index {
+    size_t rows, num_examples;
+    uint32_t *row;    /* [rows] row of the sample */
+    int64_t *bucket;  /* [rows] of that row */
+    double *position; /* [rows] */
+    size_t *start;    /* [num_examples + 1] an example's first place */
+} qk_key_index;
+
+/* Of all rows of `keys`, its left_out ignored. */
+QK_MUST_CHECK qk_status qk__key_index_create(qk_key_index **index, const qk_sample *keys,
+                                             qk_error *err);
+
+/* The same without the rows that `keys` leaves out. */
+QK_MUST_CHECK qk_status qk__key_index_select(qk_key_index **selected, const qk_key_index *index,
+                                             const qk_sample *keys, qk_error *err);
+void qk__key_index_free(qk_key_index **index);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The portable pair kernels, which the others must equal, and the choice among them. */
+#include "stats/pair_kernel.h"
+
+#include <math.h>
+#include <string.h>
+
+#include <qkscope/plasticity.h>
+
+enum { WIDTH = 2 };
+#define BLOCK 4
+
+typedef double vec __attribute__((vector_size(WIDTH * sizeof(double))));
+typedef uint64_t bits __attribute__((vector_size(WIDTH * sizeof(uint64_t))));
+typedef int32_t vec_i32 __attribute__((vector_size(WIDTH * sizeof(int32_t))));
+
+#define SIGN                  ((bits){0} + (UINT64_C(1) << 63))
+#define ALL(x)                ((vec){(x), (x)})
+#define FMA(a, b, c)          ((vec){fma((a)[0], (b)[0], (c)[0]), fma((a)[1], (b)[1], (c)[1])})
+#define SQRT(x)               ((vec){sqrt((x)[0]), sqrt((x)[1])})
+#define FLOOR(x)              floor_both(x)
+#define WIDEN(x)              ((vec){(x)[0], (x)[1]})
+#define KEEP_BELOW(y, x, top) ((vec)((bits)(y) & (bits)((x) < (top))))
+#define ADD_LANES(x)          add_pair(((x)[0] + (x)[2]) + ((x)[1] + (x)[3]))
+
+static inline vec floor_both(vec x)
+{
+    return (vec){floor(x[0]), floor(x[1])};
+}
+
+static inline double add_pair(vec x)
+{
+    return x[0] + x[1];
+}
+
+#include "stats/pair_kernel_body.h"
+
+const qk_pair_kernel qk__pair_portable = PAIR_KERNEL("portable");
+
+size_t qk__pair_num_kernels(void)
+{
+#ifdef QK_HAVE_X86_KERNELS
+    if (__builtin_cpu_supports("avx512f"))
+        return 3;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return 2;
+#endif
+    return 1;
+}
+
+const qk_pair_kernel *qk__pair_kernel_at(size_t i)
+{
+#ifdef QK_HAVE_X86_KERNELS
+    if (i == 2)
+        return &qk__pair_avx512;
+    if (i == 1)
+        return &qk__pair_avx2;
+#else
+    (void)i;
+#endif
+    return &qk__pair_portable;
+}
+
+const qk_pair_kernel *qk__pair_kernel(void)
+{
+    return qk__pair_kernel_at(qk__pair_num_kernels() - 1);
+}
+
+const char *qk_plasticity_kernel(void)
+{
+    return qk__pair_kernel()->name;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The innermost work of attention plasticity: from key rows to coordinates in which the query
+ * variance is a unit ball, from those to distances of pairs, from those to numbers of
+ * undecided choices.
+ *
+ * Every kernel works in 8 logical lanes and forms every number by the same chain of
+ * operations, fused where written so: they agree to the last bit, whatever their vector width.
+ * Arrays of `n` values are read and written in whole lanes: they need LANES - 1 spare
+ * values, which may hold anything initialised. */
+#ifndef QK_STATS_PAIR_KERNEL_H
+#define QK_STATS_PAIR_KERNEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LANES = 8 };
+
+/* How a difference x of two keys meets the queries. `ld` is dim in whole lanes, padding is
+ * zero. y = H x is the mirrored difference; the variance of the score difference is
+ * |scale y|^2, or |factor^T y|^2 where there is a (lower triangular) factor. */
+typedef struct qk_projection {
+    size_t dim, ld;
+    double *mean, *slope; /* [ld] of the queries */
+    double *mirror;       /* [ld] */
+    double *scale;        /* [ld]; ones where there is a factor */
+    double *factor;       /* [ld][ld] or NULL */
+} qk_projection;
+
+/* Keys of one example side by side: x . mean, x . slope and position of each. */
+typedef struct qk_key_scores {
+    double *mean, *slope, *position;
+} qk_key_scores;
+
+/* Pairs side by side. u + w (tau - mean of t) is z; mid is the mean position; bin is
+ * the first cell of the pair's row in the table of distances. */
+typedef struct qk_pair_list {
+    double *u, *w, *mid;
+    int32_t *bin;
+} qk_pair_list;
+
+typedef struct qk_pair_kernel {
+    const char *name;
+
+    /* x = row - centre; out[ld] = scale H x; dots = {x . mean, x . slope}. */
+    void (*project_f32)(const qk_projection *p, const float *row, const float *centre,
+                        double *out, double dots[2]);
+    void (*project_f64)(const qk_projection *p, const double *row, const double *centre,
+                        double *out, double dots[2]);
+
+    /* out = rows factor: [rows][ld] each. */
+    void (*multiply)(const double *factor, size_t ld, const double *y, size_t rows,
+                     double *out);
+
+    /* v[j] = |left - right_j|^2 for right[n][ld]. Writes n values and no more. */
+    void (*distances)(const double *left, const double *right, size_t n, size_t ld, double *v);
+
+    /* Differences of key `left` and keys at ..+n-1: u and w still without their scale,
+     * bin = floor(|difference of positions| / width) * stride. */
+    void (*differences)(const qk_key_scores *scores, size_t left, size_t at, size_t n,
+                        double width, double stride, const qk_pair_list *pairs, size_t out);
+
+    /* u, w times 1 / sqrt(v); v <= 0 counts as tiny. */
+    void (*normalise)(const double *v, double *u, double *w, size_t n);
+
+    /* pp = 4 p (1 - p) with p = Phi(u + w offset), |error| < 1e-14 pp. */
+    void (*undecided)(const double *u, const double *w, double offset, size_t n, double *pp);
+
+    /* cell = bin + floor((tau - mid) / width) - first. */
+    void (*lags)(const double *mid, const int32_t *bin, double tau, double width, double first,
+                 size_t n, int32_t *cell);
+
+    double (*sum)(const double *x, size_t n);
+    double (*dot)(const double *x, const double *y, size_t n);
+} qk_pair_kernel;
+
+/* Fastest kernel for this processor. */
+const qk_pair_kernel *qk__pair_kernel(void);
+
+/* Number of kernels this processor can run, and the i-th: 0 is the portable reference. */
+size_t qk__pair_num_kernels(void);
+const qk_pair_kernel *qk__pair_kernel_at(size_t i);
+
+extern const qk_pair_kernel qk__pair_portable;
+extern const qk_pair_kernel qk__pair_avx2;
+extern const qk_pair_kernel qk__pair_avx512;
+
+#endif

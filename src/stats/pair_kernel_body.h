@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pair kernels, for the file of each instruction set to include after it has defined
+ *
+ *   WIDTH            doubles in one of its vectors
+ *   ALL(x)           x in every lane
+ *   FMA(a, b, c)     a b + c, rounded once
+ *   SQRT(x), FLOOR(x)
+ *   WIDEN(x)         WIDTH floats at x as doubles
+ *   KEEP_BELOW(y, x, top)  y where x < top, else 0
+ *   ADD_LANES(part)  sum of 8 lanes in PARTS vectors: lanes four apart are added, then those
+ * two apart, then the last two BLOCK            rows of keys whose distances are summed side by
+ * side
+ *
+ * A logical lane keeps its operations whatever WIDTH is; sums over lanes are a fixed tree. */
+#ifndef QK_STATS_PAIR_KERNEL_BODY_H
+#define QK_STATS_PAIR_KERNEL_BODY_H
+
+#include <math.h>
+#include <string.h>
+
+#include "stats/normal_table.h"
+#include "stats/pair_kernel.h"
+
+enum { PARTS = LANES / WIDTH }; /* vectors that make 8 lanes */
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* Values at x, wherever they lie. Macros, since what passes a vector through a call depends on
+ * the instruction set. */
+#define LOAD(y, x)  memcpy(&(y), x, sizeof(vec))
+#define STORE(x, y) memcpy(x, &(y), sizeof(vec))
+
+#define DEFINE_PROJECT(name, type, load)                                                       \
+    /* Lanes c.. of row - centre, of which `width` are there. */                               \
+    INLINE void name##_difference(const type *row, const type *centre, size_t width,           \
+                                  double *out)                                                 \
+    {                                                                                          \
+        type a[LANES] = {0}, b[LANES] = {0};                                                   \
+        if (width < LANES) {                                                                   \
+            memcpy(a, row, width * sizeof(type));                                              \
+            memcpy(b, centre, width * sizeof(type));                                           \
+            row = a;                                                                           \
+            centre = b;                                                                        \
+        }                                                                                      \
+        for (size_t h = 0; h < PARTS; h++) {                                                   \
+            vec x, y;                                                                          \
+            load(x, row + h * WIDTH);                                                          \
+            load(y, centre + h * WIDTH);                                                       \
+            x -= y;                                                                            \
+            STORE(out + h * WIDTH, x);                                                         \
+        }                                                                                      \
+    }                                                                                          \
+                                                                                               \
+    static void name(const qk_projection *p, const type *row, const type *centre, double *out, \
+                     double dots[2])                                                           \
+    {                                                                                          \
+        size_t c = 0;                                                                          \
+        for (; c + LANES <= p->dim; c += LANES)                                                \
+            name##_difference(row + c, centre + c, LANES, out + c);                            \
+        if (c < p->dim)                                                                        \
+            name##_difference(row + c, centre + c, p->dim - c, out + c);                       \
+        project_difference(p, out, dots);                                                      \
+    }
+
+/* The difference x in `out` becomes scale H x. */
+INLINE void project_difference(const qk_projection *p, double *out, double dots[2])
+{
+    vec mean[PARTS] = {0}, slope[PARTS] = {0}, mirror[PARTS] = {0};
+    for (size_t c = 0; c < p->ld; c += LANES)
+        for (size_t h = 0; h < PARTS; h++) {
+            vec x, m, s, r;
+            LOAD(x, out + c + h * WIDTH);
+            LOAD(m, p->mean + c + h * WIDTH);
+            LOAD(s, p->slope + c + h * WIDTH);
+            LOAD(r, p->mirror + c + h * WIDTH);
+            mean[h] = FMA(x, m, mean[h]);
+            slope[h] = FMA(x, s, slope[h]);
+            mirror[h] = FMA(x, r, mirror[h]);
+        }
+    dots[0] = ADD_LANES(mean);
+    dots[1] = ADD_LANES(slope);
+    vec back = ALL(-2 * ADD_LANES(mirror));
+    for (size_t c = 0; c < p->ld; c += WIDTH) {
+        vec x, r, scale;
+        LOAD(x, out + c);
+        LOAD(r, p->mirror + c);
+        LOAD(scale, p->scale + c);
+        x = FMA(back, r, x) * scale;
+        STORE(out + c, x);
+    }
+}
+
+#define LOAD_F32(y, x) (y) = WIDEN(x)
+DEFINE_PROJECT(project_f32, float, LOAD_F32)
+DEFINE_PROJECT(project_f64, double, LOAD)
+
+/* LANES columns of the product of `rows` rows; rows is a constant at each call. Rows of the
+ * factor above column c are zero there and left out. */
+INLINE void multiply_block(const double *factor, size_t ld, const double *y, size_t rows,
+                           size_t c, double *out)
+{
+    vec sum[4][PARTS] = {{{0}}};
+    for (size_t r = c; r < ld; r++) {
+        vec f[PARTS];
+        for (size_t h = 0; h < PARTS; h++)
+            LOAD(f[h], factor + r * ld + c + h * WIDTH);
+        for (size_t i = 0; i < rows; i++) {
+            vec x = ALL(y[i * ld + r]);
+            for (size_t h = 0; h < PARTS; h++)
+                sum[i][h] = FMA(x, f[h], sum[i][h]);
+        }
+    }
+    for (size_t i = 0; i < rows; i++)
+        for (size_t h = 0; h < PARTS; h++)
+            STORE(out + i * ld + c + h * WIDTH, sum[i][h]);
+}
+
+static void multiply(const double *factor, size_t ld, const double *y, size_t rows, double *out)
+{
+    size_t i = 0;
+    for (; i + 4 <= rows; i += 4)
+        for (size_t c = 0; c < ld; c += LANES)
+            multiply_block(factor, ld, y + i * ld, 4, c, out + i * ld);
+    for (; i < rows; i++)
+        for (size_t c = 0; c < ld; c += LANES)
+            multiply_block(factor, ld, y + i * ld, 1, c, out + i * ld);
+}
+
+/* Distances of `left` to `count` rows, their sums side by side; count is a constant at each
+ * call. */
+INLINE void distance_block(const double *left, const double *right, size_t count, size_t ld,
+                           double *v)
+{
+    vec sum[BLOCK][PARTS] = {{{0}}};
+    for (size_t c = 0; c < ld; c += LANES)
+        for (size_t h = 0; h < PARTS; h++) {
+            vec x;
+            LOAD(x, left + c + h * WIDTH);
+            for (size_t j = 0; j < count; j++) {
+                vec y;
+                LOAD(y, right + j * ld + c + h * WIDTH);
+                y = x - y;
+                sum[j][h] = FMA(y, y, sum[j][h]);
+            }
+        }
+    for (size_t j = 0; j < count; j++)
+        v[j] = ADD_LANES(sum[j]);
+}
+
+static void distances(const double *left, const double *right, size_t n, size_t ld, double *v)
+{
+    size_t j = 0;
+    for (; j + BLOCK <= n; j += BLOCK)
+        distance_block(left, right + j * ld, BLOCK, ld, v + j);
+    const double *rest = right + j * ld;
+    switch (n - j) {
+#define DISTANCE_CASE(count)                                                                   \
+    case count:                                                                                \
+        distance_block(left, rest, count, ld, v + j);                                          \
+        break
+        DISTANCE_CASE(1);
+        DISTANCE_CASE(2);
+        DISTANCE_CASE(3);
+#if BLOCK > 4
+        DISTANCE_CASE(4);
+        DISTANCE_CASE(5);
+        DISTANCE_CASE(6);
+        DISTANCE_CASE(7);
+#endif
+    }
+}
+
+static void differences(const qk_key_scores *scores, size_t left, size_t at, size_t n,
+                        double width, double stride, const qk_pair_list *pairs, size_t out)
+{
+    vec mean = ALL(scores->mean[left]), slope = ALL(scores->slope[left]);
+    vec position = ALL(scores->position[left]), half = ALL(0.5);
+    for (size_t i = 0; i < n; i += WIDTH) {
+        vec a, b, s;
+        LOAD(a, scores->mean + at + i);
+        LOAD(b, scores->slope + at + i);
+        LOAD(s, scores->position + at + i);
+        a = mean - a;
+        b = slope - b;
+        vec mid = (position + s) * half;
+        STORE(pairs->u + out + i, a);
+        STORE(pairs->w + out + i, b);
+        STORE(pairs->mid + out + i, mid);
+        vec far = (vec)((bits)(position - s) & ~SIGN);
+        far = FLOOR(far / ALL(width)) * ALL(stride);
+        vec_i32 bin = __builtin_convertvector(far, vec_i32);
+        memcpy(pairs->bin + out + i, &bin, sizeof bin);
+    }
+}
+
+/* So large that any other difference of scores than 0 is decided, so small that differences
+ * times it stay finite. */
+#define UNBOUNDED 0x1p500
+
+static void normalise(const double *v, double *u, double *w, size_t n)
+{
+    for (size_t i = 0; i < n; i += WIDTH) {
+        vec x, a, b;
+        LOAD(x, v + i);
+        LOAD(a, u + i);
+        LOAD(b, w + i);
+        vec scale = ALL(1.0) / SQRT(x);
+        bits some = (bits)(x > ALL(0.0));
+        scale = (vec)(((bits)scale & some) | ((bits)ALL(UNBOUNDED) & ~some));
+        a *= scale;
+        b *= scale;
+        STORE(u + i, a);
+        STORE(w + i, b);
+    }
+}
+
+/* With e = erfc(|z| / sqrt 2), 4 p (1 - p) = e (2 - e). exp(-z^2 / 2) is 2^k exp(-s / 2) with
+ * s = z^2 + k 2 ln 2 in twice the digits, since an error in z^2 is an error of e times z^2. */
+static void undecided(const double *u, const double *w, double offset, size_t n, double *pp)
+{
+    static const double above[] = {TAIL_P}, below[] = {TAIL_Q}, half[] = {EXP_HALF};
+    const vec round = ALL(0x1.8p52); /* adding it leaves an integer in the last bits */
+    const vec top = ALL(NORMAL_TOP), far = ALL(offset);
+    for (size_t i = 0; i < n; i += WIDTH) {
+        vec a, b;
+        LOAD(a, u + i);
+        LOAD(b, w + i);
+        vec z = FMA(b, far, a);
+        z = (vec)((bits)z & ~SIGN);
+        vec square = z * z, rest = FMA(z, z, -square);
+        vec shifted = FMA(square, ALL(MINUS_HALF_LOG2_E), round), k = shifted - round;
+        vec s = FMA(k, ALL(TWO_LN2_HIGH), square) + FMA(k, ALL(TWO_LN2_LOW), rest);
+        vec e = ALL(half[0]), p = ALL(above[0]), q = ALL(below[0]);
+#pragma GCC unroll 16
+        for (size_t c = 1; c < sizeof half / sizeof *half; c++)
+            e = FMA(e, s, ALL(half[c]));
+#pragma GCC unroll 16
+        for (size_t c = 1; c < sizeof above / sizeof *above; c++)
+            p = FMA(p, z, ALL(above[c]));
+#pragma GCC unroll 16
+        for (size_t c = 1; c < sizeof below / sizeof *below; c++)
+            q = FMA(q, z, ALL(below[c]));
+        e = (vec)((bits)e + ((bits)shifted << 52));
+        e = e * p / q;
+        e = KEEP_BELOW(e * (ALL(2.0) - e), z, top);
+        STORE(pp + i, e);
+    }
+}
+
+static void lags(const double *mid, const int32_t *bin, double tau, double width, double first,
+                 size_t n, int32_t *cell)
+{
+    for (size_t i = 0; i < n; i += WIDTH) {
+        vec s;
+        vec_i32 c, lag;
+        LOAD(s, mid + i);
+        memcpy(&c, bin + i, sizeof c);
+        s = FLOOR((ALL(tau) - s) / ALL(width)) - ALL(first);
+        lag = __builtin_convertvector(s, vec_i32);
+        c += lag;
+        memcpy(cell + i, &c, sizeof c);
+    }
+}
+
+static double sum(const double *x, size_t n)
+{
+    vec total[PARTS] = {0};
+    double last[LANES] = {0};
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (size_t h = 0; h < PARTS; h++) {
+            vec y;
+            LOAD(y, x + i + h * WIDTH);
+            total[h] += y;
+        }
+    memcpy(last, x + i, (n - i) * sizeof *x);
+    for (size_t h = 0; h < PARTS; h++) {
+        vec y;
+        LOAD(y, last + h * WIDTH);
+        total[h] += y;
+    }
+    return ADD_LANES(total);
+}
+
+INLINE void dot_lanes(const double *x, const double *y, vec *total)
+{
+    for (size_t h = 0; h < PARTS; h++) {
+        vec a, b;
+        LOAD(a, x + h * WIDTH);
+        LOAD(b, y + h * WIDTH);
+        total[h] = FMA(a, b, total[h]);
+    }
+}
+
+static double dot(const double *x, const double *y, size_t n)
+{
+    vec total[PARTS] = {0};
+    double last_x[LANES] = {0}, last_y[LANES] = {0};
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        dot_lanes(x + i, y + i, total);
+    memcpy(last_x, x + i, (n - i) * sizeof *x);
+    memcpy(last_y, y + i, (n - i) * sizeof *y);
+    dot_lanes(last_x, last_y, total);
+    return ADD_LANES(total);
+}
+
+#define PAIR_KERNEL(name)                                                                      \
+    {                                                                                          \
+        name, project_f32, project_f64, multiply, distances, differences, normalise,           \
+            undecided, lags, sum, dot                                                          \
+    }
+
+#endif

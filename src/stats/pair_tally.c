@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What enumerated and drawn pairs have in common: coordinates of a key, values of pairs. */
+#include "stats/pairs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+qk_status qk__pair_room_create(qk_pair_room *room, size_t capacity, qk_error *err)
+{
+    size_t size = capacity + LANES; /* kernels write whole lanes */
+    double *x = qk__alloc_aligned(6 * size, sizeof *x);
+    if (!x)
+        return qk__nomem(err);
+    memset(x, 0, 6 * size * sizeof *x);
+    room->memory = x;
+    room->list = (qk_pair_list){x, x + size, x + 2 * size, NULL};
+    room->v = x + 3 * size;
+    room->pp = x + 4 * size;
+    room->list.bin = (int32_t *)(void *)(x + 5 * size);
+    room->cell = room->list.bin + size;
+    return QK_OK;
+}
+
+void qk__pair_room_free(qk_pair_room *room)
+{
+    free(room->memory);
+    room->memory = NULL;
+}
+
+void qk__project_key(const qk_pair_space *space, const qk_projection *projection, size_t place,
+                     size_t centre, double *out, double scores[2])
+{
+    const qk_pair_kernel *kernel = qk__pair_kernel();
+    const qk_sample *keys = space->keys;
+    size_t d = projection->dim, row = space->index->row[place];
+    size_t zero = space->index->row[centre];
+    if (keys->f32)
+        kernel->project_f32(projection, keys->f32 + row * d, keys->f32 + zero * d, out, scores);
+    else
+        kernel->project_f64(projection, keys->f64 + row * d, keys->f64 + zero * d, out, scores);
+}
+
+static void add_to_bins(qk_bin_table *bins, const int32_t *cell, const double *pp, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        qk_bin *bin = &bins->bin[cell[i]];
+        bin->ap += pp[i];
+        bin->pairs++;
+    }
+}
+
+void qk__tally_pairs(const qk_pair_space *space, const qk_pair_model *model, size_t j,
+                     const qk_pair_list *list, size_t n, bool only_cells, qk_pair_room *room,
+                     qk_tally *tally)
+{
+    const qk_pair_kernel *kernel = qk__pair_kernel();
+    double tau = space->grid->bucket[j].tau;
+    kernel->undecided(list->u, list->w, tau - model->mean_t, n, room->pp);
+    tally->evaluated += (int64_t)n;
+    if (only_cells)
+        return;
+    tally->ap[j] += kernel->sum(room->pp, n);
+    if (!tally->bins)
+        return;
+    kernel->lags(list->mid, list->bin, tau, tally->bins->width, (double)tally->bins->first_lag,
+                 n, room->cell);
+    add_to_bins(tally->bins, room->cell, room->pp, n);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Meeting pairs of keys: every one, or some drawn at random. */
+#ifndef QK_STATS_PAIRS_H
+#define QK_STATS_PAIRS_H
+
+#include "stats/pair_space.h"
+
+/* The value of a pair for query bucket j is formed of z = u + w (tau_j - mean_t). */
+typedef struct qk_pair_model {
+    const qk_projection *projection;
+    double mean_t;
+} qk_pair_model;
+
+/* Adds all pairs to the sums of the query buckets active[0] < active[1] < ...; with
+ * `only_cells` just pairs of one key bucket to their cells. Each active bucket has at most
+ * tally->limit pairs; with only_cells, cells with more are left alone. */
+QK_MUST_CHECK qk_status qk__add_all_pairs(const qk_pair_space *space,
+                                          const qk_pair_model *model, const size_t *active,
+                                          size_t num_active, bool only_cells, qk_tally *tally,
+                                          qk_error *err);
+
+/* Adds tally->limit pairs drawn without replacement from the `count` pairs of query bucket j,
+ * or of its cell `cell` (an index into the table; SIZE_MAX: the bucket as a whole). */
+QK_MUST_CHECK qk_status qk__add_drawn_pairs(const qk_pair_space *space,
+                                            const qk_pair_model *model, size_t j, size_t cell,
+                                            int64_t count, uint64_t seed,
+                                            const uint64_t stream[2], qk_tally *tally,
+                                            qk_error *err);
+
+/* `limit` distinct numbers below `count`, ascending, by Floyd's algorithm. */
+QK_MUST_CHECK qk_status qk__draw(uint64_t *numbers, size_t limit, uint64_t count, uint64_t seed,
+                                 const uint64_t *words, size_t num_words, qk_error *err);
+
+/* What follows is shared by the two ways.
+ *
+ * Room for `capacity` pairs and what is formed of them, all initialised. */
+typedef struct qk_pair_room {
+    qk_pair_list list;
+    double *v, *pp;
+    int32_t *cell;
+    void *memory;
+} qk_pair_room;
+
+QK_MUST_CHECK qk_status qk__pair_room_create(qk_pair_room *room, size_t capacity,
+                                             qk_error *err);
+void qk__pair_room_free(qk_pair_room *room);
+
+/* scale H x and the scores {x . mean, x . slope} of a key at a place of the index, x being its
+ * difference from another. */
+void qk__project_key(const qk_pair_space *space, const qk_projection *projection, size_t place,
+                     size_t centre, double *out, double scores[2]);
+
+/* pp of the first n pairs of the list for query bucket j, added to the sums of the bucket and
+ * the bins unless only cells are wanted; it stays in room->pp. */
+void qk__tally_pairs(const qk_pair_space *space, const qk_pair_model *model, size_t j,
+                     const qk_pair_list *list, size_t n, bool only_cells, qk_pair_room *room,
+                     qk_tally *tally);
+
+#endif

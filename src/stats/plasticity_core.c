@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a query model and samples to the plasticity of every query bucket. */
+#include "stats/plasticity_core.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "stats/pairs.h"
+#include "stats/projection.h"
+
+typedef struct run {
+    const qk_pair_space *space;
+    const qk_query_model *model;
+    const qk_plasticity_settings *settings;
+    const uint64_t *stream;
+    qk_tally *tally;
+    qk_projection *projection;
+} run;
+
+static qk_status draw_cells(const run *r, const qk_pair_model *model, size_t j, qk_error *err)
+{
+    const qk_cell_table *cells = r->tally->cells;
+    for (size_t c = cells->at[j]; c < cells->at[j + 1]; c++)
+        if (cells->cell[c].pairs > r->tally->limit)
+            QK_TRY(qk__add_drawn_pairs(r->space, model, j, c, cells->cell[c].pairs,
+                                       r->settings->seed, r->stream, r->tally, err));
+    return QK_OK;
+}
+
+/* The buckets of buckets[count] that share the projection; scratch has as many places. A cell
+ * never has more pairs than its query bucket: what is enumerated for a bucket serves its
+ * cells, and only of a bucket that is drawn from are the cells met by themselves. */
+static qk_status add_buckets(const run *r, const size_t *buckets, size_t count, size_t *scratch,
+                             qk_error *err)
+{
+    const qk_pair_model model = {r->projection, r->model->mean_t};
+    qk_tally *tally = r->tally;
+    for (int drawn = 0; drawn < 2; drawn++) {
+        size_t n = 0;
+        for (size_t i = 0; i < count; i++)
+            if (tally->pairs[buckets[i]] > 0 &&
+                (tally->pairs[buckets[i]] > tally->limit) == (drawn == 1))
+                scratch[n++] = buckets[i];
+        if (!drawn || tally->cells)
+            QK_TRY(qk__add_all_pairs(r->space, &model, scratch, n, drawn, tally, err));
+        for (size_t i = 0; i < n && drawn; i++) {
+            QK_TRY(qk__add_drawn_pairs(r->space, &model, scratch[i], SIZE_MAX,
+                                       tally->pairs[scratch[i]], r->settings->seed, r->stream,
+                                       tally, err));
+            if (tally->cells)
+                QK_TRY(draw_cells(r, &model, scratch[i], err));
+        }
+    }
+    return QK_OK;
+}
+
+/* A bucket of one query has no covariance: no pair of it has a value. */
+static void drop_bucket(qk_tally *tally, size_t j)
+{
+    tally->pairs[j] = 0;
+    for (size_t c = 0; tally->cells && c < tally->cells->at[j + 1] - tally->cells->at[j]; c++) {
+        int64_t *pairs = &tally->cells->cell[tally->cells->at[j] + c].pairs;
+        *pairs = *pairs > 0 ? 0 : *pairs;
+    }
+}
+
+static qk_status add_all_buckets(const run *r, const qk_sample *queries, size_t *scratch,
+                                 qk_error *err)
+{
+    const qk_query_grid *grid = r->space->grid;
+    size_t *all = scratch + grid->num;
+    for (size_t j = 0; j < grid->num; j++)
+        all[j] = j;
+    if (r->settings->variance == QK_VARIANCE_DIAG)
+        return add_buckets(r, all, grid->num, scratch, err);
+    for (size_t j = 0; j < grid->num; j++) {
+        if (grid->bucket[j].queries < 2)
+            drop_bucket(r->tally, j);
+        if (r->tally->pairs[j] == 0)
+            continue;
+        QK_TRY(qk__projection_set_bucket(r->projection, r->model, queries, grid,
+                                         &grid->bucket[j], err));
+        QK_TRY(add_buckets(r, &all[j], 1, scratch, err));
+    }
+    return QK_OK;
+}
+
+static void to_mean(double *ap, int64_t *pairs, int64_t limit)
+{
+    if (*pairs > limit)
+        *pairs = limit;
+    *ap = *pairs > 0 ? *ap / (double)*pairs : NAN;
+}
+
+qk_status qk__sum_pairs(const qk_pair_space *space, const qk_query_model *model,
+                        const qk_sample *queries, const qk_plasticity_settings *settings,
+                        const uint64_t stream[2], qk_tally *tally, qk_error *err)
+{
+    run r = {space, model, settings, stream, tally, NULL};
+    tally->limit = settings->max_pairs > 0 ? settings->max_pairs : INT64_MAX;
+    qk__count_pairs(space, tally->pairs);
+    size_t *scratch = qk__calloc(2 * space->grid->num + 1, sizeof *scratch);
+    if (!scratch)
+        return qk__nomem(err);
+    qk_status status = qk__projection_create(&r.projection, model,
+                                             settings->variance == QK_VARIANCE_FULL, err);
+    if (status == QK_OK)
+        status = add_all_buckets(&r, queries, scratch, err);
+    qk__projection_free(&r.projection);
+    free(scratch);
+    for (size_t j = 0; j < space->grid->num; j++)
+        to_mean(&tally->ap[j], &tally->pairs[j], tally->limit);
+    for (size_t c = 0; tally->cells && c < tally->cells->num_cells; c++)
+        to_mean(&tally->cells->cell[c].ap, &tally->cells->cell[c].pairs, tally->limit);
+    return status;
+}
+
+void qk__summarise_profile(const qk_query_grid *grid, const double *ap, double *overall,
+                           double fifths[QK_FIFTHS], double *tenths)
+{
+    double sum[1 + QK_TENTHS + QK_FIFTHS] = {0}, weight[1 + QK_TENTHS + QK_FIFTHS] = {0};
+    for (size_t j = 0; j < grid->num; j++) {
+        if (isnan(ap[j]))
+            continue;
+        double queries = (double)grid->bucket[j].queries;
+        sum[0] += queries * ap[j];
+        weight[0] += queries;
+        for (size_t i = 0; i < QK_TENTHS; i++) {
+            double n = (double)grid->bucket[j].tenths[i];
+            size_t fifth = 1 + QK_TENTHS + i / 2;
+            sum[1 + i] += n * ap[j];
+            weight[1 + i] += n;
+            sum[fifth] += n * ap[j];
+            weight[fifth] += n;
+        }
+    }
+    for (size_t i = 0; i < sizeof sum / sizeof *sum; i++)
+        sum[i] = weight[i] > 0 ? sum[i] / weight[i] : NAN;
+    *overall = sum[0];
+    for (size_t i = 0; i < QK_TENTHS && tenths; i++)
+        tenths[i] = sum[1 + i];
+    for (size_t i = 0; i < QK_FIFTHS; i++)
+        fifths[i] = sum[1 + QK_TENTHS + i];
+}
+
+qk_status qk__plasticity_profile(const qk_query_model *model, const qk_sample *queries,
+                                 const qk_sample *keys, const qk_key_index *index,
+                                 const qk_plasticity_settings *settings,
+                                 const uint64_t stream[2], double *ap_overall,
+                                 double fifths[QK_FIFTHS], qk_error *err)
+{
+    qk_key_index *whole = NULL, *left = NULL;
+    qk_query_grid *grid = NULL;
+    qk_tally tally = {0};
+    qk_status status = QK_OK;
+    if (!index) {
+        status = qk__key_index_create(&whole, keys, err);
+        index = whole;
+    }
+    if (status == QK_OK && keys->group) {
+        status = qk__key_index_select(&left, index, keys, err);
+        index = left;
+    }
+    if (status == QK_OK)
+        status = qk__query_grid_create(&grid, queries, err);
+    if (status == QK_OK) {
+        tally.ap = qk__calloc(grid->num + 1, sizeof *tally.ap);
+        tally.pairs = qk__calloc(grid->num + 1, sizeof *tally.pairs);
+        const qk_pair_space space = {keys, index, grid};
+        status = tally.ap && tally.pairs
+                     ? qk__sum_pairs(&space, model, queries, settings, stream, &tally, err)
+                     : qk__nomem(err);
+    }
+    if (status == QK_OK)
+        qk__summarise_profile(grid, tally.ap, ap_overall, fifths, NULL);
+    free(tally.ap);
+    free(tally.pairs);
+    qk__query_grid_free(&grid);
+    qk__key_index_free(&left);
+    qk__key_index_free(&whole);
+    return status;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention plasticity by query bucket, for the analysis itself and for its repetitions. */
+#ifndef QK_STATS_PLASTICITY_CORE_H
+#define QK_STATS_PLASTICITY_CORE_H
+
+#include <qkscope/plasticity.h>
+
+#include "stats/key_index.h"
+#include "stats/pair_space.h"
+#include "stats/query_model.h"
+
+/* Sums over all pairs, or over as many as the settings allow. On return tally->ap are means
+ * (NaN without pairs) and tally->pairs the pairs in them; so are the numbers of the cells. */
+QK_MUST_CHECK qk_status qk__sum_pairs(const qk_pair_space *space, const qk_query_model *model,
+                                      const qk_sample *queries,
+                                      const qk_plasticity_settings *settings,
+                                      const uint64_t stream[2], qk_tally *tally, qk_error *err);
+
+/* Means over queries of the AP of their buckets: all, and each fifth and tenth of the
+ * context. tenths may be NULL. */
+void qk__summarise_profile(const qk_query_grid *grid, const double *ap, double *overall,
+                           double fifths[QK_FIFTHS], double *tenths);
+
+/* The profile alone, without the rows that the samples leave out: what qk_plasticity_fit finds
+ * in ap_overall and fifths. `index` of the keys (qk__key_index_create) or NULL. NaN where
+ * nothing is left. */
+QK_MUST_CHECK qk_status qk__plasticity_profile(const qk_query_model *model,
+                                               const qk_sample *queries, const qk_sample *keys,
+                                               const qk_key_index *index,
+                                               const qk_plasticity_settings *settings,
+                                               const uint64_t stream[2], double *ap_overall,
+                                               double fifths[QK_FIFTHS], qk_error *err);
+
+/* qk_plasticity_fit with an index of the keys (or NULL), which query heads may share. */
+QK_MUST_CHECK qk_status qk__plasticity_fit(const qk_moments *q, const qk_sample *queries,
+                                           const qk_sample *keys, const qk_key_index *index,
+                                           const qk_plasticity_settings *settings,
+                                           const uint64_t stream[2], qk_plasticity **plasticity,
+                                           qk_error *err);
+
+#endif

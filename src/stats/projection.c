@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Query models as the pair kernels take them. */
+#include "stats/projection.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "stats/cholesky.h"
+
+void qk__projection_free(qk_projection **projection)
+{
+    if (!*projection)
+        return;
+    free((*projection)->mean);
+    free((*projection)->factor);
+    free(*projection);
+    *projection = NULL;
+}
+
+qk_status qk__projection_create(qk_projection **projection, const qk_query_model *model,
+                                bool with_factor, qk_error *err)
+{
+    size_t d = model->dim, ld = (d + LANES - 1) / LANES * LANES;
+    *projection = NULL;
+    qk_projection *p = calloc(1, sizeof *p);
+    if (!p)
+        return qk__nomem(err);
+    *p = (qk_projection){.dim = d, .ld = ld, .mean = qk__alloc_aligned(4 * ld, sizeof(double))};
+    if (with_factor)
+        p->factor = qk__alloc_aligned(ld * ld, sizeof(double));
+    if (!p->mean || (with_factor && !p->factor)) {
+        qk__projection_free(&p);
+        return qk__nomem(err);
+    }
+    p->slope = p->mean + ld;
+    p->mirror = p->slope + ld;
+    p->scale = p->mirror + ld;
+    memset(p->mean, 0, 4 * ld * sizeof(double));
+    memcpy(p->mean, model->mean, d * sizeof(double));
+    memcpy(p->slope, model->beta, d * sizeof(double));
+    memcpy(p->mirror, model->mirror, d * sizeof(double));
+    for (size_t i = 0; i < d; i++)
+        p->scale[i] = sqrt(model->variance[i]);
+    *projection = p;
+    return QK_OK;
+}
+
+static qk_status gather(qk_moments **m, const qk_sample *queries, const qk_query_grid *grid,
+                        const qk_query_bucket *bucket, qk_error *err)
+{
+    size_t d = queries->dim;
+    qk_accumulator *acc;
+    QK_TRY(qk_accumulator_create(&acc, d, err));
+    qk_status status = QK_OK;
+    for (size_t i = 0; i < bucket->queries && status == QK_OK; i++) {
+        size_t row = grid->order[bucket->first + i];
+        const int64_t *t = queries->position + row;
+        status = queries->f32 ? qk_accumulator_add_f32(acc, queries->f32 + row * d, t, 1, err)
+                              : qk_accumulator_add_f64(acc, queries->f64 + row * d, t, 1, err);
+    }
+    if (status == QK_OK)
+        return qk_accumulator_finish(&acc, m, err);
+    qk_accumulator_free(&acc);
+    return status;
+}
+
+/* factor = H C H with C the covariance of the bucket, m the mirror:
+ * C - 2 m (Cm)^T - 2 (Cm) m^T + 4 (m^T C m) m m^T; in coordinate 1 the model's own variance. */
+static void set_covariance(qk_projection *p, const qk_query_model *model, const qk_moments *m,
+                           double *cm)
+{
+    const qk_pair_kernel *kernel = qk__pair_kernel();
+    size_t d = p->dim;
+    const double *mirror = p->mirror;
+    for (size_t i = 0; i < d; i++)
+        cm[i] = kernel->dot(m->sum_xx + i * d, mirror, d);
+    double mcm = kernel->dot(cm, mirror, d);
+    memset(p->factor, 0, p->ld * p->ld * sizeof(double));
+    for (size_t i = 1; i < d; i++)
+        for (size_t j = 1; j <= i; j++)
+            p->factor[i * p->ld + j] =
+                (m->sum_xx[i * d + j] - 2 * (mirror[i] * cm[j] + cm[i] * mirror[j]) +
+                 4 * mcm * mirror[i] * mirror[j]) /
+                (double)(m->count - 1);
+    p->factor[0] = model->variance[0];
+}
+
+/* mean = the bucket's own, but mu(tau) along the drift, h = H e1. There is no slope left: mu is
+ * the same for all queries of the bucket. */
+static void set_mean(qk_projection *p, const qk_query_model *model, const qk_moments *m,
+                     double tau)
+{
+    size_t d = p->dim;
+    double along = 0;
+    for (int set = 0; set < 2; set++)
+        for (size_t i = 0; i < d; i++) {
+            double h = (i == 0) - 2 * p->mirror[0] * p->mirror[i];
+            double mu = model->mean[i] + model->beta[i] * (tau - model->mean_t);
+            if (set)
+                p->mean[i] = m->mean[i] + h * along;
+            else
+                along += h * (mu - m->mean[i]);
+        }
+    memset(p->slope, 0, d * sizeof(double));
+}
+
+qk_status qk__projection_set_bucket(qk_projection *p, const qk_query_model *model,
+                                    const qk_sample *queries, const qk_query_grid *grid,
+                                    const qk_query_bucket *bucket, qk_error *err)
+{
+    qk_moments *m;
+    QK_TRY(gather(&m, queries, grid, bucket, err));
+    set_mean(p, model, m, bucket->tau);
+    set_covariance(p, model, m, p->scale); /* overwritten below */
+    double total = 0;
+    for (size_t i = 0; i < p->dim; i++)
+        total += p->factor[i * p->ld + i];
+    qk__cholesky(p->factor, p->dim, p->ld, (double)p->dim * DBL_EPSILON * total);
+    for (size_t i = 0; i < p->dim; i++)
+        p->scale[i] = 1;
+    qk_moments_free(&m);
+    return QK_OK;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every pair kernel against the portable one, bit for bit, and 4 p (1 - p) against erfc. */
+#include "unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stats/cholesky.h"
+#include "stats/pair_kernel.h"
+
+enum { MAX = 75, ROOM = MAX + LANES, KEYS = 12 };
+
+/* Ordinary values with a few enormous, tiny and zero ones among them. */
+static double sample(uint64_t *seed)
+{
+    double u = random_unit(seed);
+    switch ((int)(fabs(random_unit(seed)) * 30)) {
+    case 0:
+        return u * 1e30;
+    case 1:
+        return u * 1e-30;
+    case 2:
+        return 0;
+    default:
+        return u;
+    }
+}
+
+static void fill(double *x, size_t n, uint64_t *seed)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = sample(seed);
+}
+
+/* 4 p (1 - p) with the C library's erfc. x is z / sqrt 2 rounded, and an error of x is one of
+ * erfc times 2 x^2: what rounding took is put back by the slope. */
+static double undecided_by_erfc(double z)
+{
+    const double root = 0x1.6a09e667f3bcdp+0, rest = -0x1.bdd3413b26456p-54; /* sqrt 2 */
+    double x = z / root, dx = (fma(-x, root, z) - x * rest) / root;
+    double e = erfc(x) - 2 / sqrt(acos(-1)) * exp(-x * x) * dx;
+    return e * (2 - e);
+}
+
+static void undecided_matches_erfc(void **state)
+{
+    (void)state;
+    uint64_t seed = 1;
+    double worst = 0, u[LANES] = {0}, w[LANES] = {0}, pp[LANES];
+    for (size_t k = 0; k < qk__pair_num_kernels(); k++)
+        for (size_t i = 0; i < 80000; i++) {
+            double z = i <= 40000 ? (double)i / 1000 : 40 * fabs(random_unit(&seed));
+            u[0] = i % 2 ? z : -z;
+            qk__pair_kernel_at(k)->undecided(u, w, 3, 1, pp);
+            double expected = z < 37 ? undecided_by_erfc(z) : 0;
+            double error = expected > 0 ? fabs(pp[0] / expected - 1) : fabs(pp[0]);
+            worst = error > worst ? error : worst;
+        }
+    print_message("# largest relative error of 4 p (1 - p): %.2g\n", worst);
+    assert_true(worst < 1e-14);
+}
+
+static void undecided_takes_anything(void **state)
+{
+    (void)state;
+    const double u[LANES] = {0, INFINITY, -INFINITY, NAN, 1e308, -1e308, 5e-324, 1};
+    const double w[LANES] = {0, -INFINITY, 1, 0, 1e308, 0, 0, 1};
+    const double expected[LANES] = {1, 0, 0, 0, 0, 0, 1, 0};
+    double pp[LANES];
+    for (size_t k = 0; k < qk__pair_num_kernels(); k++) {
+        qk__pair_kernel_at(k)->undecided(u, w, 1e6, LANES, pp);
+        assert_memory_equal(pp, expected, sizeof pp);
+    }
+}
+
+/* No variance: equal scores are a coin toss, any others decided. */
+static void nothing_is_divided_by_zero(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < qk__pair_num_kernels(); k++) {
+        const qk_pair_kernel *kernel = qk__pair_kernel_at(k);
+        const double v[LANES] = {0, 0, 0, 0, -1, 5e-324, 1, 4};
+        const double expected[LANES] = {1, 0, 0, 0, 0, 0, 1, 1};
+        double u[LANES] = {0, 1e-9, -1e9, 0, 1, 1, 0, 1};
+        double w[LANES] = {0, 0, 0, 1e-12, 0, 0, 0, -0.01}, pp[LANES];
+        kernel->normalise(v, u, w, LANES);
+        for (size_t i = 0; i < LANES; i++)
+            assert_true(isfinite(u[i]) && isfinite(w[i]));
+        assert_true(u[7] == 0.5);
+        kernel->undecided(u, w, 100, LANES, pp);
+        assert_memory_equal(pp, expected, sizeof pp);
+    }
+}
+
+static void kernels_agree_on_projections(void **state)
+{
+    (void)state;
+    uint64_t seed = 2;
+    static double vectors[4][ROOM], wide[2][MAX];
+    static float narrow[2][MAX];
+    for (size_t d = 1; d <= MAX; d++) {
+        size_t ld = (d + LANES - 1) / LANES * LANES;
+        memset(vectors, 0, sizeof vectors);
+        for (size_t i = 0; i < 4; i++)
+            fill(vectors[i], d, &seed);
+        for (size_t i = 0; i < 2; i++)
+            for (size_t c = 0; c < d; c++)
+                wide[i][c] = narrow[i][c] = (float)sample(&seed);
+        qk_projection p = {d, ld, vectors[0], vectors[1], vectors[2], vectors[3], NULL};
+        double first[ROOM] = {0}, first_dots[2];
+        qk__pair_portable.project_f32(&p, narrow[0], narrow[1], first, first_dots);
+        for (size_t k = 0; k < 2 * qk__pair_num_kernels(); k++) {
+            const qk_pair_kernel *kernel = qk__pair_kernel_at(k / 2);
+            double out[ROOM] = {0}, dots[2];
+            if (k % 2)
+                kernel->project_f64(&p, wide[0], wide[1], out, dots);
+            else
+                kernel->project_f32(&p, narrow[0], narrow[1], out, dots);
+            assert_memory_equal(out, first, sizeof out);
+            assert_memory_equal(dots, first_dots, sizeof dots);
+        }
+    }
+}
+
+static void kernels_agree_on_matrices(void **state)
+{
+    (void)state;
+    uint64_t seed = 3;
+    static double factor[ROOM * ROOM], y[KEYS * ROOM], out[2][KEYS * ROOM];
+    double v[2][KEYS + 1];
+    for (size_t k = 1; k < qk__pair_num_kernels(); k++)
+        for (size_t ld = LANES; ld <= 72; ld += LANES)
+            for (size_t rows = 0; rows <= KEYS; rows++) {
+                memset(factor, 0, sizeof factor);
+                for (size_t r = 0; r < ld; r++)
+                    fill(factor + r * ld, r + 1, &seed);
+                fill(y, rows * ld, &seed);
+                for (int i = 0; i < 2; i++) {
+                    const qk_pair_kernel *kernel = qk__pair_kernel_at(i ? k : 0);
+                    memset(out[i], 0, sizeof out[i]);
+                    kernel->multiply(factor, ld, y, rows, out[i]);
+                    v[i][rows] = 17; /* not written */
+                    kernel->distances(factor, y, rows, ld, v[i]);
+                    assert_true(v[i][rows] == 17);
+                }
+                assert_memory_equal(out[0], out[1], sizeof out[0]);
+                assert_memory_equal(v[0], v[1], (rows + 1) * sizeof(double));
+            }
+}
+
+static void kernels_agree_on_lists(void **state)
+{
+    (void)state;
+    uint64_t seed = 4;
+    static double in[4][ROOM], out[2][5][ROOM];
+    static int32_t bins[2][2][ROOM];
+    for (size_t k = 1; k < qk__pair_num_kernels(); k++)
+        for (size_t n = 0; n <= MAX; n++) {
+            for (size_t i = 0; i < 4; i++)
+                fill(in[i], ROOM, &seed);
+            for (size_t i = 0; i < ROOM; i++)
+                in[2][i] = floor(1e4 * random_unit(&seed));
+            double results[2][2];
+            for (int i = 0; i < 2; i++) {
+                const qk_pair_kernel *kernel = qk__pair_kernel_at(i ? k : 0);
+                const qk_key_scores scores = {in[0], in[1], in[2]};
+                const qk_pair_list list = {out[i][0], out[i][1], out[i][2], bins[i][0]};
+                kernel->differences(&scores, 3, 0, n, 512, 40, &list, 0);
+                kernel->normalise(in[3], out[i][0], out[i][1], n);
+                kernel->undecided(out[i][0], out[i][1], 123.25, n, out[i][3]);
+                kernel->lags(out[i][2], bins[i][0], 9000.5, 512, -3, n, bins[i][1]);
+                results[i][0] = kernel->sum(in[0], n);
+                results[i][1] = kernel->dot(in[0], in[1], n);
+            }
+            for (size_t i = 0; i < 4; i++)
+                assert_memory_equal(out[0][i], out[1][i], n * sizeof(double));
+            for (size_t i = 0; i < 2; i++)
+                assert_memory_equal(bins[0][i], bins[1][i], n * sizeof(int32_t));
+            assert_memory_equal(results[0], results[1], sizeof results[0]);
+        }
+}
+
+static void lists_are_what_they_say(void **state)
+{
+    (void)state;
+    const double mean[ROOM] = {5, 1, 2}, slope[ROOM] = {1, 1, 0.5};
+    const double position[ROOM] = {1000, 488, 489};
+    const qk_key_scores scores = {(double *)(uintptr_t)mean, (double *)(uintptr_t)slope,
+                                  (double *)(uintptr_t)position};
+    double u[ROOM] = {0}, w[ROOM] = {0}, mid[ROOM] = {0};
+    int32_t bin[ROOM] = {0}, cell[ROOM] = {0};
+    for (size_t k = 0; k < qk__pair_num_kernels(); k++) {
+        const qk_pair_kernel *kernel = qk__pair_kernel_at(k);
+        const qk_pair_list list = {u, w, mid, bin};
+        kernel->differences(&scores, 0, 1, 2, 512, 10, &list, 0);
+        assert_true(u[0] == 4 && u[1] == 3 && w[0] == 0 && w[1] == 0.5);
+        assert_true(mid[0] == 744 && mid[1] == 744.5);
+        assert_true(bin[0] == 10 && bin[1] == 0);
+        kernel->lags(mid, bin, 232, 512, -3, 2, cell); /* lags -512 and -512.5 */
+        assert_true(cell[0] == 10 - 1 + 3 && cell[1] == -2 + 3);
+    }
+}
+
+/* L L^T of a singular matrix is that matrix. */
+static void cholesky_takes_singular_matrices(void **state)
+{
+    (void)state;
+    enum { N = 21, LD = 24 };
+    static double base[N * N], matrix[N * N], factor[N * LD];
+    uint64_t seed = 5;
+    for (size_t rank = 0; rank <= N; rank += 7) {
+        double total = 0;
+        for (size_t i = 0; i < N * N; i++)
+            base[i] = random_unit(&seed);
+        memset(factor, 0, sizeof factor);
+        for (size_t i = 0; i < N; i++)
+            for (size_t j = 0; j < N; j++) {
+                matrix[i * N + j] = 0;
+                for (size_t r = 0; r < rank; r++)
+                    matrix[i * N + j] += base[i * N + r] * base[j * N + r];
+                factor[i * LD + j] = i >= j ? matrix[i * N + j] : NAN;
+                total += i == j ? matrix[i * N + j] : 0;
+            }
+        qk__cholesky(factor, N, LD, N * 0x1p-52 * total);
+        for (size_t i = 0; i < N; i++)
+            for (size_t j = 0; j < N; j++) {
+                double sum = 0;
+                for (size_t r = 0; r < N; r++)
+                    sum += factor[i * LD + r] * factor[j * LD + r];
+                assert_true(fabs(sum - matrix[i * N + j]) <= 1e-13 * total);
+                assert_true(j <= i || factor[i * LD + j] == 0);
+            }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(undecided_matches_erfc),
+        cmocka_unit_test(undecided_takes_anything),
+        cmocka_unit_test(nothing_is_divided_by_zero),
+        cmocka_unit_test(kernels_agree_on_projections),
+        cmocka_unit_test(kernels_agree_on_matrices),
+        cmocka_unit_test(kernels_agree_on_lists),
+        cmocka_unit_test(lists_are_what_they_say),
+        cmocka_unit_test(cholesky_takes_singular_matrices),
+    };
+    return cmocka_run_group_tests_name("pair kernels", tests, NULL, NULL);
+}
