@@ -25,8 +25,10 @@ static const double SHRINK = 47. / 128;
 static double stirling_error(double k)
 {
     double sum = 0;
-    for (; k < 16; k++)
+    while (k < 16) {
         sum += (k + 0.5) * log1p(1 / k) - 1;
+        k++;
+    }
     double u = 1 / (k * k);
     return sum + (1. / 12 - u * (1. / 360 - u * (1. / 1260 - u * (1. / 1680 - u / 1188)))) / k;
 }

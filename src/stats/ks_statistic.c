@@ -23,10 +23,6 @@ enum {
     LANES = 4,
 };
 
-/* Two, since compilers take wider vectors apart where the processor has only these. */
-typedef double pair __attribute__((vector_size(2 * sizeof(double))));
-typedef int64_t mask __attribute__((vector_size(2 * sizeof(int64_t))));
-
 static const double RANGE = 4;     /* bins are equally wide from -4 to 4, the outer two open */
 static const double SLACK = 1e-13; /* more than the rounding of a bound */
 
@@ -37,12 +33,12 @@ struct qk_ks {
     double *density;    /* [bins] at the lower edges */
     double *mass;       /* [bins] Phi from edge to edge */
     double *difference; /* [bins + 1] share of the values below the edge less Phi there */
-    double *kept;       /* [rows] values of the bins looked at, as they come */
-    double *grouped;    /* [rows] the same, bin by bin */
+    double *grouped;    /* [rows] values of the bins looked at, bin by bin */
     int32_t *below;     /* [bins + 1] number of values in the bins before */
     int32_t *next;      /* [bins] where in `grouped` the bin's next value goes */
+    int32_t *kept;      /* [rows] which values these are, in the order of the rows */
     uint16_t *bin;      /* [rows] */
-    uint8_t *wanted;    /* [bins] whether it is looked at */
+    uint16_t *wanted;   /* [bins] 1 if the bin is looked at */
 };
 
 /* The values under scrutiny and the best difference met so far. */
@@ -72,8 +68,8 @@ qk_status qk__ks_create(qk_ks **out, size_t rows, qk_error *err)
     size_t bins = MIN_BINS;
     while (bins < MAX_BINS && bins * VALUES_PER_BIN < rows)
         bins *= 2;
-    size_t bytes = sizeof(qk_ks) + (4 * bins + 2 + 2 * rows) * sizeof(double) +
-                   (2 * bins + 1) * sizeof(int32_t) + rows * sizeof(uint16_t) + bins;
+    size_t bytes = sizeof(qk_ks) + (4 * bins + 2 + rows) * sizeof(double) +
+                   (2 * bins + 1 + rows) * sizeof(int32_t) + (bins + rows) * sizeof(uint16_t);
     qk_ks *ks = malloc(bytes);
     if (!ks)
         return qk__nomem(err);
@@ -84,12 +80,12 @@ qk_status qk__ks_create(qk_ks **out, size_t rows, qk_error *err)
     ks->density = ks->phi + bins + 1;
     ks->mass = ks->density + bins;
     ks->difference = ks->mass + bins;
-    ks->kept = ks->difference + bins + 1;
-    ks->grouped = ks->kept + rows;
-    ks->below = (int32_t *)(ks->grouped + rows);
+    ks->grouped = ks->difference + bins + 1;
+    ks->below = (void *)(ks->grouped + rows);
     ks->next = ks->below + bins + 1;
-    ks->bin = (uint16_t *)(ks->next + bins);
-    ks->wanted = (uint8_t *)(ks->bin + rows);
+    ks->kept = ks->next + bins;
+    ks->bin = (void *)(ks->kept + rows);
+    ks->wanted = ks->bin + rows;
     for (size_t b = 0; b < bins; b++) {
         double z = (double)b * ks->width - RANGE;
         ks->phi[b] = normal_cdf(z);
@@ -205,16 +201,13 @@ typedef struct binning {
  * double. */
 static inline void find_bins(const binning *to, const double *x, uint64_t *bins)
 {
-    pair last = {to->last, to->last};
-    for (size_t j = 0; j < BLOCK; j += 2) {
-        pair v;
-        memcpy(&v, x + j, sizeof v);
-        v = (v - to->centre) * to->factor + to->middle;
-        v = (pair)((mask)v & (v > 0));
-        mask inside = v < last;
-        v = (pair)(((mask)v & inside) | ((mask)last & ~inside)) + 0x1p52;
-        memcpy(bins + j, &v, sizeof v);
+    double at[BLOCK];
+    for (size_t j = 0; j < BLOCK; j++) {
+        double v = (x[j] - to->centre) * to->factor + to->middle;
+        v = v > 0 ? v : 0;
+        at[j] = (v < to->last ? v : to->last) + 0x1p52;
     }
+    memcpy(bins, at, sizeof at);
 }
 
 /* Which bin each value is in, and how many values lie below each bin. */
@@ -264,25 +257,25 @@ static double measure_edges(qk_ks *ks, double inverse)
 /* Chooses the bins to look at and gathers their values. */
 static void gather(qk_ks *ks, const double *x, double least)
 {
-    int32_t start = 0;
     for (size_t b = 0; b < ks->bins; b++) {
         double over = ks->difference[b + 1] + ks->mass[b];
         double under = ks->mass[b] - ks->difference[b];
         ks->wanted[b] = max(over, under) > least;
-        if (ks->wanted[b]) {
-            ks->next[b] = start;
-            start += ks->below[b + 1] - ks->below[b];
-        }
+    }
+    int32_t start = 0;
+    for (size_t b = 0; b < ks->bins; b++) {
+        ks->next[b] = start;
+        start += ks->wanted[b] ? ks->below[b + 1] - ks->below[b] : 0;
     }
     size_t kept = 0;
     for (size_t i = 0; i < ks->rows; i++) {
-        uint16_t bin = ks->bin[i];
-        ks->kept[kept] = x[i];
-        ks->bin[kept] = bin;
-        kept += ks->wanted[bin];
+        ks->kept[kept] = (int32_t)i;
+        kept += ks->wanted[ks->bin[i]];
     }
-    for (size_t i = 0; i < kept; i++)
-        ks->grouped[ks->next[ks->bin[i]]++] = ks->kept[i];
+    for (size_t i = 0; i < kept; i++) {
+        size_t from = (size_t)ks->kept[i];
+        ks->grouped[ks->next[ks->bin[from]]++] = x[from];
+    }
 }
 
 double qk__ks_normal(qk_ks *ks, const double *x, double centre, double scale)
