@@ -87,6 +87,12 @@ typedef struct qk_capture_info {
 } qk_capture_info;
 QK_API const qk_capture_info *qk_capture_get_info(const qk_capture *capture);
 
+/* Rotation frequencies (radians per token, one a plane) of a layer, from "rope_frequencies" in
+ * capture.json: a list for all layers or an object of lists by layer. NULL and *count 0 where
+ * there are none. The array belongs to the capture. */
+QK_API const double *qk_capture_rope_frequencies(const qk_capture *capture, int layer,
+                                                 size_t *count);
+
 /* ---- grouped-query attention ----------------------------------------------- */
 
 typedef enum qk_group_source {

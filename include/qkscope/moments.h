@@ -56,6 +56,12 @@ QK_API QK_MUST_CHECK qk_status qk_accumulator_finish(qk_accumulator **acc, qk_mo
 /* Moments of the union of two sets of rows of the same dimension. */
 QK_API QK_MUST_CHECK qk_status qk_moments_merge(const qk_moments *a, const qk_moments *b,
                                                 qk_moments **merged, qk_error *err);
+
+/* The reverse: moments of the rows of `all` that are not in `part`, a subset of them. A few
+ * digits are lost when `part` holds nearly all of the variance.
+ * Errors: QK_ERR_INCONSISTENT (dimensions differ, or part has more rows than all). */
+QK_API QK_MUST_CHECK qk_status qk_moments_without(const qk_moments *all, const qk_moments *part,
+                                                  qk_moments **rest, qk_error *err);
 QK_API void qk_moments_free(qk_moments **moments);
 
 /* Name of the Gram kernel this processor runs: "avx512", "avx2" or "portable".

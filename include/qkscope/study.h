@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a capture to tables: which heads, on how many threads, written where.
+/* From a capture to tables: which heads, which analyses, on how many threads, written where.
  *
  *     qk_study_settings settings;
  *     qk_study_report *report;
  *     qk_study_settings_default(&settings);
  *     settings.capture = "kjv-tiny";
  *     settings.output = "results";
- *     qk_status status = qk_study_pca(&settings, &report, &err);
+ *     settings.analyses = QK_ANALYSE_PCA | QK_ANALYSE_ROTATION;
+ *     qk_status status = qk_study_run(&settings, &report, &err);
  *
- * writes results/qk.csv, results/heads.csv and results/manifest.json. */
+ * writes results/qk.csv, results/heads.csv, results/rotated.csv and results/manifest.json. */
 #ifndef QKSCOPE_STUDY_H
 #define QKSCOPE_STUDY_H
 
@@ -18,6 +19,8 @@
 
 #include <qkscope/capture.h>
 #include <qkscope/pca.h>
+#include <qkscope/plasticity.h>
+#include <qkscope/rotation.h>
 #include <qkscope/status.h>
 
 QK_BEGIN_DECLS
@@ -40,6 +43,13 @@ typedef enum qk_kinds {
     QK_KINDS_K = 2,
     QK_KINDS_BOTH = 3,
 } qk_kinds;
+
+/* What a run computes; its settings have a sum of these. */
+typedef enum qk_analysis {
+    QK_ANALYSE_PCA = 1 << 0,        /* qk.csv, heads.csv; single-kind: see `combined` */
+    QK_ANALYSE_ROTATION = 1 << 1,   /* rotated.csv, and complement.csv with planes > 0 */
+    QK_ANALYSE_PLASTICITY = 1 << 2, /* head_*.csv, model_report.csv */
+} qk_analysis;
 
 /* Something the user should know, and progress. Called from any worker thread, one call
  * at a time. */
@@ -65,16 +75,22 @@ typedef struct qk_study_settings {
     qk_index_list heads; /* combined: query heads; single-kind: head index of either kind */
     int64_t max_samples; /* rows per head and kind, the first ones; 0 = all */
     int sample_heads;    /* as CPython's random.Random(seed).sample; 0 = all */
-    int64_t seed;
-    int q_per_kv_group; /* 0 = capture.json, else inferred */
-    bool strict;        /* an inconsistent group size is an error */
-    bool allow_missing; /* a query head without its key head does not fail the run */
+    int64_t seed;        /* of that, and of the pairs drawn where there are too many */
+    int q_per_kv_group;  /* 0 = capture.json, else inferred */
+    bool strict;         /* an inconsistent group size is an error */
+    bool allow_missing;  /* a query head without its key head does not fail the run */
     /* analysis */
-    bool combined;  /* true: qk.csv and heads.csv; false: correlations.csv, summary.json */
-    qk_kinds kinds; /* of the single-kind analysis */
+    unsigned analyses; /* sum of qk_analysis */
+    bool combined;     /* false: the PCA fits each kind by itself and writes correlations.csv
+                          and summary.json; no other analysis then */
+    qk_kinds kinds;    /* of the single-kind PCA */
     qk_pca_settings pca;
+    qk_rotation_settings rotation;
+    qk_plasticity_settings plasticity; /* its seed is not used, the one above is */
+    double ci;     /* confidence level of the intervals in percent, > 0 and < 100; 0 = none */
+    bool ci_refit; /* axes are fitted again in every repetition */
     double correlation_threshold; /* single-kind: |r| counted as high */
-    bool lda;                     /* fill heads.csv lda_accuracy: reads the rows twice */
+    bool lda; /* fill heads.csv lda_accuracy: reads the rows twice, unless they are kept */
     /* output and running */
     const char *output;
     int threads;       /* 0 = all processors */
@@ -98,15 +114,39 @@ QK_API const qk_study_settings *qk_config_settings(const qk_config *config);
 QK_API size_t qk_config_num_notes(const qk_config *config);
 QK_API const char *qk_config_note(const qk_config *config, size_t i);
 
-/* One head's outcome in a report. */
+/* Confidence intervals over examples; NaN where there is none. docs/intervals.md */
+typedef struct qk_interval {
+    double lo, hi;
+} qk_interval;
+
+typedef struct qk_head_intervals {
+    qk_interval r_q, r_k; /* of the first component */
+    qk_interval r_q_a, r_k_a, alpha_k, bias_strength;
+    qk_interval ap_overall, ap_drop;
+} qk_head_intervals;
+
+/* One head's outcome in a report. An analysis that failed or was not asked for is NULL. */
 typedef struct qk_head_report {
     qk_head_id id;
     int k_head;       /* combined only, else -1 */
     bool key_missing; /* that key head is not in the capture: skipped */
-    qk_status status; /* QK_OK or why the head has no numbers */
+    qk_status status; /* QK_OK, or why the first analysis that failed did */
     char *message;    /* NULL when QK_OK */
-    qk_pca *pca;      /* NULL unless QK_OK; owned by the report */
+    qk_pca *pca;
+    qk_rotation *rotation;
+    qk_plasticity *plasticity;
+    qk_head_intervals *intervals; /* NULL unless asked for */
 } qk_head_report;
+
+/* Means over the heads of a run; NaN where no head has the number. */
+typedef struct qk_model_plasticity {
+    size_t heads;
+    double fifths[QK_FIFTHS], tenths[QK_TENTHS];
+    double ap_overall, ap_drop;
+} qk_model_plasticity;
+
+/* Files a run writes, at most. */
+enum { QK_MAX_OUTPUTS = 12 };
 
 typedef struct qk_study_report {
     char *capture; /* folder read */
@@ -120,13 +160,17 @@ typedef struct qk_study_report {
     int64_t bytes_read; /* size of the files read */
     int threads;
     double seconds;
+    qk_model_plasticity plasticity; /* heads is 0 without that analysis */
+    size_t num_outputs;
+    const char *outputs[QK_MAX_OUTPUTS]; /* names of the files written into the folder */
 } qk_study_report;
 
-/* Runs the analysis and writes its tables and manifest.json into settings->output.
+/* Runs the analyses, reading each file once (with --lda or --complement alone, twice), and
+ * writes their tables and manifest.json into settings->output.
  * Returns QK_OK; QK_ERR_PARTIAL when some heads failed or miss their key head (*report is
  * set and the other heads' tables are written); any other status when nothing could be
  * done (*report is NULL). err then holds the first failure in table order. */
-QK_API QK_MUST_CHECK qk_status qk_study_pca(const qk_study_settings *settings,
+QK_API QK_MUST_CHECK qk_status qk_study_run(const qk_study_settings *settings,
                                             qk_study_report **report, qk_error *err);
 QK_API void qk_study_report_free(qk_study_report **report);
 

@@ -21,6 +21,13 @@ typedef struct qk_capture_entry {
     qk_names files;
 } qk_capture_entry;
 
+/* "rope_frequencies" of capture.json for one layer, or for all. */
+typedef struct qk_rope_entry {
+    int layer; /* -1: every layer */
+    size_t count;
+    double *values;
+} qk_rope_entry;
+
 struct qk_capture {
     char *path;
     char *prefix;
@@ -28,11 +35,14 @@ struct qk_capture {
     size_t num_entries;
     char *model; /* what info.model points to */
     qk_capture_info info;
+    qk_rope_entry *rope;
+    size_t num_rope;
 };
 
 /* Fills capture->info from capture.json in the folder of the heads, else in root; a
  * capture without one is fine. */
 QK_MUST_CHECK qk_status qk__capture_read_manifest(qk_capture *capture, const char *root,
                                                   qk_error *err);
+void qk__capture_free_manifest(qk_capture *capture);
 
 #endif

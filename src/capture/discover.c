@@ -334,7 +334,7 @@ void qk_capture_close(qk_capture **capture)
     free(c->entries);
     free(c->path);
     free(c->prefix);
-    free(c->model);
+    qk__capture_free_manifest(c);
     free(c);
     *capture = NULL;
 }

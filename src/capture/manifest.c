@@ -33,6 +33,79 @@ static qk_status get_int(const json_t *object, const char *key, int *number, qk_
     return QK_OK;
 }
 
+/* ---- rotation frequencies ---------------------------------------------------------------- */
+
+static qk_status read_frequencies(const json_t *list, qk_rope_entry *entry, qk_error *err)
+{
+    entry->count = json_array_size(list);
+    entry->values = qk__calloc(entry->count, sizeof *entry->values);
+    if (entry->count > 0 && !entry->values)
+        return qk__nomem(err);
+    for (size_t i = 0; i < entry->count; i++) {
+        entry->values[i] = json_number_value(json_array_get(list, i));
+        if (!(entry->values[i] > 0))
+            return qk__fail(err, QK_ERR_MALFORMED,
+                            "rope_frequencies: expected numbers above 0 (radians per token)");
+    }
+    return QK_OK;
+}
+
+static qk_status read_rope(qk_capture *capture, json_t *rope, qk_error *err)
+{
+    if (!rope)
+        return QK_OK;
+    size_t count = json_is_object(rope) ? json_object_size(rope) : 1;
+    capture->rope = qk__calloc(count, sizeof *capture->rope);
+    if (count > 0 && !capture->rope)
+        return qk__nomem(err);
+    if (json_is_array(rope)) {
+        capture->num_rope = 1;
+        capture->rope[0].layer = -1;
+        return read_frequencies(rope, &capture->rope[0], err);
+    }
+    const char *key;
+    json_t *list;
+    json_object_foreach(rope, key, list)
+    {
+        char *end;
+        long layer = strtol(key, &end, 10);
+        if (*key == 0 || *end != 0 || layer < 0 || layer > QK_MAX_HEAD_NUMBER ||
+            !json_is_array(list))
+            break;
+        qk_rope_entry *entry = &capture->rope[capture->num_rope++];
+        entry->layer = (int)layer;
+        QK_TRY(read_frequencies(list, entry, err));
+    }
+    return json_is_object(rope) && capture->num_rope == count
+               ? QK_OK
+               : qk__fail(err, QK_ERR_MALFORMED,
+                          "rope_frequencies: expected a list, or lists by layer number");
+}
+
+const double *qk_capture_rope_frequencies(const qk_capture *capture, int layer, size_t *count)
+{
+    for (size_t i = 0; i < capture->num_rope; i++) {
+        const qk_rope_entry *entry = &capture->rope[i];
+        if (entry->layer == layer || entry->layer == -1) {
+            *count = entry->count;
+            return entry->values;
+        }
+    }
+    *count = 0;
+    return NULL;
+}
+
+void qk__capture_free_manifest(qk_capture *capture)
+{
+    for (size_t i = 0; i < capture->num_rope; i++)
+        free(capture->rope[i].values);
+    free(capture->rope);
+    free(capture->model);
+}
+
+/* ---- the rest -----------------------------------------------------------------------------
+ */
+
 static qk_status read_keys(qk_capture *capture, const json_t *object, qk_error *err)
 {
     int version = QK_MANIFEST_VERSION;
@@ -54,6 +127,7 @@ static qk_status read_keys(qk_capture *capture, const json_t *object, qk_error *
     capture->model = qk__strdup(model ? json_string_value(model) : "");
     if (!capture->model)
         return qk__nomem(err);
+    QK_TRY(read_rope(capture, get(object, "rope_frequencies"), err));
     capture->info.model = capture->model;
     capture->info.has_manifest = true;
     return QK_OK;

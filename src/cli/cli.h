@@ -26,8 +26,11 @@ typedef struct cli_command {
     int (*run)(int argc, char **argv);
 } cli_command;
 
+int cmd_analyze(int argc, char **argv);
 int cmd_inspect(int argc, char **argv);
 int cmd_pca(int argc, char **argv);
+int cmd_plasticity(int argc, char **argv);
+int cmd_rotate(int argc, char **argv);
 int cmd_synth(int argc, char **argv);
 
 /* ---- options (options.c) ------------------------------------------------------------ */

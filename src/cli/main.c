@@ -11,6 +11,10 @@
 
 static const cli_command COMMANDS[] = {
     {"pca", "Analyse", "combined QK PCA, position correlations, head taxonomy", cmd_pca},
+    {"rotate", "Analyse", "planar rotation model: drift, bias, separation", cmd_rotate},
+    {"plasticity", "Analyse", "does position or content decide which key wins?",
+     cmd_plasticity},
+    {"analyze", "Analyse", "all of these, each file read once", cmd_analyze},
     {"inspect", "Look", "what a capture or Parquet file holds", cmd_inspect},
     {"synth", "Make", "a capture with known ground truth", cmd_synth},
 };
@@ -20,6 +24,7 @@ static const struct {
     const char *alias, *command;
 } ALIASES[] = {
     {"pca-analyze", "pca"},
+    {"rotate-analyze", "rotate"},
 };
 
 static const size_t NUM_COMMANDS = sizeof COMMANDS / sizeof *COMMANDS;

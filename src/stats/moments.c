@@ -266,6 +266,41 @@ qk_status qk_moments_merge(const qk_moments *a, const qk_moments *b, qk_moments 
     return QK_OK;
 }
 
+qk_status qk_moments_without(const qk_moments *all, const qk_moments *part, qk_moments **rest,
+                             qk_error *err)
+{
+    *rest = NULL;
+    if (all->dim != part->dim || part->count > all->count)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%lld rows of dimension %zu cannot be taken out of %lld of dimension "
+                        "%zu",
+                        (long long)part->count, part->dim, (long long)all->count, all->dim);
+    size_t d = all->dim;
+    qk_moments *m = moments_create(d);
+    if (!m)
+        return qk__nomem(err);
+    *rest = m;
+    m->count = all->count - part->count;
+    if (m->count == 0)
+        return QK_OK;
+    /* The merge of part and rest, solved for rest. */
+    double share = (double)part->count / (double)m->count;
+    double weight = (double)all->count * share;
+    double step_t = all->mean_t - part->mean_t;
+    m->mean_t = all->mean_t + step_t * share;
+    m->sum_tt = fmax(all->sum_tt - part->sum_tt - weight * step_t * step_t, 0);
+    for (size_t i = 0; i < d; i++) {
+        double step = all->mean[i] - part->mean[i];
+        m->mean[i] = all->mean[i] + step * share;
+        m->sum_xt[i] = all->sum_xt[i] - part->sum_xt[i] - weight * step * step_t;
+        for (size_t j = 0; j < d; j++)
+            m->sum_xx[i * d + j] = all->sum_xx[i * d + j] - part->sum_xx[i * d + j] -
+                                   weight * (step * (all->mean[j] - part->mean[j]));
+        m->sum_xx[i * d + i] = fmax(m->sum_xx[i * d + i], 0);
+    }
+    return QK_OK;
+}
+
 const char *qk_moments_kernel(void)
 {
     return qk__gram_kernel()->name;

@@ -31,7 +31,7 @@ double qk__quadratic_form(const double *v, const double *matrix, size_t d, doubl
     return qk__dot(v, scratch, d);
 }
 
-qk_projection qk__project(const qk_moments *m, double total, const double *axis,
+qk_axis_view qk__project(const qk_moments *m, double total, const double *axis,
                           double *scratch)
 {
     double spread = qk__quadratic_form(axis, m->sum_xx, m->dim, scratch);
@@ -39,7 +39,7 @@ qk_projection qk__project(const qk_moments *m, double total, const double *axis,
     /* Less than the rounding of the quadratic form is no variance at all. */
     if (spread <= (double)m->dim * DBL_EPSILON * total)
         spread = 0;
-    qk_projection out = {
+    qk_axis_view out = {
         .mu = qk__dot(axis, m->mean, m->dim), .spread = spread, .r = 0, .p = 1};
     out.sd = m->count > 1 ? sqrt(spread / (double)(m->count - 1)) : NAN;
     out.slope = m->sum_tt > 0 ? drift / m->sum_tt : NAN;

@@ -210,9 +210,9 @@ static qk_status set_b(fitting *f, qk_b_axis kind, qk_error *err)
 static void describe_a(fitting *f, double trace_q, double trace_k)
 {
     qk_rotation *r = f->r;
-    qk_projection on_q = qk__project(f->q, trace_q, r->a, f->vector);
-    qk_projection on_k = qk__project(f->k, trace_k, r->a, f->vector);
-    qk_projection on = qk__project(f->pooled, f->total, r->a, f->vector);
+    qk_axis_view on_q = qk__project(f->q, trace_q, r->a, f->vector);
+    qk_axis_view on_k = qk__project(f->k, trace_k, r->a, f->vector);
+    qk_axis_view on = qk__project(f->pooled, f->total, r->a, f->vector);
     r->position_r = fabs(on.r);
     r->r_q_a = on_q.r;
     r->r_k_a = on_k.r;

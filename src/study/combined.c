@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The combined analysis: each query head with the key head of its group.
+/* The order of the combined analyses: each query head with the key head of its group.
  *
- * Jobs are ordered group by group, the key head first, so that its moments are computed once
- * and lie ready (or soon will) when the group's query heads need them, and only the groups
- * in flight are in memory:
+ * Jobs are ordered group by group, the key head first, so that it is read once and lies ready
+ * (or soon will) when the group's query heads need it, and only the groups in flight are in
+ * memory:
  *
  *     K(l0,k0)  Q(l0,q0)  Q(l0,q1)  K(l0,k1)  Q(l0,q2)  ...
  *
@@ -15,6 +15,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/parallel.h"
+#include "study/head_analyses.h"
 #include "study/run.h"
 
 /* One key head and the query heads that use it. */
@@ -23,8 +24,8 @@ typedef struct group {
     bool ready;
     qk_status status;
     qk_error error;
-    qk_moments *moments;
-    size_t users; /* query heads that still need the moments */
+    qk_key_data keys;
+    size_t users; /* query heads that still need the keys */
 } group;
 
 typedef struct job {
@@ -47,11 +48,12 @@ typedef struct combined {
 static void read_keys(combined *c, int worker, group *g)
 {
     qk_run *run = c->run;
-    int64_t bytes = 0;
     qk_status status = QK_ERR_CANCELLED;
     if (!atomic_load(&run->cancelled))
-        status = qk__gather_moments(run, worker, g->head, &g->moments, &bytes, &g->error);
-    int64_t rows = g->moments ? g->moments->count : 0; /* others may free them once ready */
+        status = qk__key_data_read(run, worker, g->head, &g->keys, &g->error);
+    /* Others may free the keys once they are ready. */
+    int64_t bytes = g->keys.data.bytes;
+    int64_t rows = g->keys.data.moments ? g->keys.data.moments->count : 0;
     pthread_mutex_lock(&c->lock);
     g->status = status;
     g->ready = true;
@@ -77,69 +79,33 @@ static void release_keys(combined *c, group *g)
 {
     pthread_mutex_lock(&c->lock);
     if (--g->users == 0)
-        qk_moments_free(&g->moments);
+        qk__key_data_free(&g->keys);
     pthread_mutex_unlock(&c->lock);
-}
-
-/* Second reading of both heads: the fraction of rows on their own side of the line. */
-static qk_status measure_lda(qk_run *run, int worker, const qk_head *q_head,
-                             const qk_head *k_head, const qk_moments *q, const qk_moments *k,
-                             qk_pca *pca, qk_error *err)
-{
-    qk_lda *lda;
-    int64_t q_right, k_wrong, q_rows, k_rows;
-    QK_TRY(qk_pca_lda(pca, q, k, &lda, err));
-    qk_status status = qk__gather_lda(run, worker, q_head, lda, &q_right, &q_rows, err);
-    if (status == QK_OK)
-        status = qk__gather_lda(run, worker, k_head, lda, &k_wrong, &k_rows, err);
-    if (status == QK_OK)
-        pca->lda_accuracy = (double)(q_right + (k_rows - k_wrong)) / (double)(q_rows + k_rows);
-    qk_lda_free(&lda);
-    return status;
-}
-
-static qk_status analyse(combined *c, int worker, const qk_head *head, group *g,
-                         const qk_moments *q, qk_pca **pca, qk_error *err)
-{
-    qk_run *run = c->run;
-    qk_status status = qk_pca_combined(q, g->moments, &run->settings->pca, pca, err);
-    if (status != QK_OK)
-        return qk__context(err, status, "%s with %s: column 'vector'", head->files[0],
-                           g->head->files[0]);
-    if (run->settings->lda)
-        status = measure_lda(run, worker, head, g->head, q, g->moments, *pca, err);
-    if (status != QK_OK)
-        qk_pca_free(pca);
-    return status;
 }
 
 static void read_queries(combined *c, int worker, group *g, size_t i)
 {
     qk_run *run = c->run;
-    qk_head_report *report = &run->report->heads[i];
-    const qk_head *head = qk_capture_find(run->capture, report->id);
     qk_error err = {0};
-    qk_moments *moments;
-    qk_pca *pca = NULL;
-    int64_t bytes = 0;
-    qk_status status = qk__gather_moments(run, worker, head, &moments, &bytes, &err);
-    int64_t rows = moments ? moments->count : 0;
+    qk_head_data queries;
+    const qk_head *head = qk_capture_find(run->capture, run->report->heads[i].id);
+    qk_status status = qk__head_data_read(run, worker, head, &queries, &err);
+    int64_t rows = queries.moments ? queries.moments->count : 0;
     if (status == QK_OK) {
         wait_for_keys(c, g);
-        if (g->status != QK_OK) {
+        if (g->status == QK_OK) {
+            qk__analyse_head(run, worker, i, &queries, &g->keys);
+        } else {
             char name[QK_HEAD_NAME_SIZE];
             qk_head_name(g->head->id, name);
             status = qk__fail(&err, g->status, "its key head %s has no numbers: %s", name,
                               g->error.message);
-        } else {
-            status = analyse(c, worker, head, g, moments, &pca, &err);
         }
     }
-    if (status == QK_OK)
-        report->pca = pca;
-    else
+    if (status != QK_OK)
         qk__run_fail_head(run, i, status, err.message);
-    qk_moments_free(&moments);
+    int64_t bytes = queries.bytes;
+    qk__head_data_free(&queries);
     release_keys(c, g);
     qk__run_progress(run, bytes, rows);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configuration files of pca-analyze: YAML keys to qk_study_settings, by one table. */
+/* Configuration files: YAML keys to qk_study_settings, by one table. */
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,6 +13,7 @@
 #include "base/expand.h"
 #include "base/file.h"
 #include "study/index_list.h"
+#include "study/spelling.h"
 #include "study/yaml_node.h"
 
 /* A configuration is a page of text. */
@@ -132,13 +133,80 @@ static qk_status set_components(qk_config *config, const yaml_node_t *node, cons
 static qk_status set_threshold(qk_config *config, const yaml_node_t *node, const char *key,
                                qk_error *err)
 {
-    return qk__yaml_share(node, key, &config->settings.correlation_threshold, err);
+    return qk__yaml_decimal(node, key, 1, &config->settings.correlation_threshold, err);
 }
 
 static qk_status set_combined(qk_config *config, const yaml_node_t *node, const char *key,
                               qk_error *err)
 {
     return qk__yaml_bool(node, key, &config->settings.combined, err);
+}
+
+static qk_status set_ci(qk_config *config, const yaml_node_t *node, const char *key,
+                        qk_error *err)
+{
+    return qk__yaml_decimal(node, key, 99.999999, &config->settings.ci, err);
+}
+
+static qk_status set_ci_refit(qk_config *config, const yaml_node_t *node, const char *key,
+                              qk_error *err)
+{
+    return qk__yaml_bool(node, key, &config->settings.ci_refit, err);
+}
+
+/* One of two words. */
+static qk_status set_choice(const yaml_node_t *node, const char *key, const char *first,
+                            const char *second, bool *is_second, qk_error *err)
+{
+    const char *text;
+    QK_TRY(qk__yaml_string(node, key, &text, err));
+    *is_second = strcmp(text, second) == 0;
+    if (*is_second || strcmp(text, first) == 0)
+        return QK_OK;
+    return qk__fail(err, QK_ERR_ARGUMENT, "line %llu: %s: expected %s or %s, found \"%.60s\"",
+                    qk__yaml_line(node), key, first, second, text);
+}
+
+static qk_status set_b_axis(qk_config *config, const yaml_node_t *node, const char *key,
+                            qk_error *err)
+{
+    bool centroid;
+    QK_TRY(set_choice(node, key, "pairs", "centroid", &centroid, err));
+    config->settings.rotation.b_axis = centroid ? QK_B_CENTROID : QK_B_PAIRS;
+    return QK_OK;
+}
+
+static qk_status set_planes(qk_config *config, const yaml_node_t *node, const char *key,
+                            qk_error *err)
+{
+    return set_int(node, key, 0, MAX_COMPONENTS / 2, &config->settings.rotation.planes, err);
+}
+
+static qk_status set_variance(qk_config *config, const yaml_node_t *node, const char *key,
+                              qk_error *err)
+{
+    bool full;
+    QK_TRY(set_choice(node, key, "diag", "full", &full, err));
+    config->settings.plasticity.variance = full ? QK_VARIANCE_FULL : QK_VARIANCE_DIAG;
+    return QK_OK;
+}
+
+static qk_status set_max_pairs(qk_config *config, const yaml_node_t *node, const char *key,
+                               qk_error *err)
+{
+    return qk__yaml_int(node, key, 0, INT64_MAX, &config->settings.plasticity.max_pairs, err);
+}
+
+static qk_status set_bucket_width(qk_config *config, const yaml_node_t *node, const char *key,
+                                  qk_error *err)
+{
+    return qk__yaml_decimal(node, key, 1e12, &config->settings.plasticity.bucket_width, err);
+}
+
+static qk_status set_ks_alpha(qk_config *config, const yaml_node_t *node, const char *key,
+                              qk_error *err)
+{
+    return qk__yaml_decimal(node, key, 1, &config->settings.plasticity.ks_alpha, err);
 }
 
 static qk_status set_parallel(qk_config *config, const yaml_node_t *node, const char *key,
@@ -278,16 +346,26 @@ static const struct {
     {"analysis", NULL},
     {"analysis.correlation_threshold", set_threshold},
     {"analysis.combined", set_combined},
+    {"analysis.ci", set_ci},
+    {"analysis.ci_refit", set_ci_refit},
     {"analysis.parallel", NULL},
     {"analysis.parallel.enabled", set_parallel},
     {"analysis.parallel.max_workers", set_threads},
     {"analysis.parallel.backend", ignore},
+    {"rotation", NULL},
+    {"rotation.b_axis", set_b_axis},
+    {"rotation.complement_pairs", set_planes},
+    {"plasticity", NULL},
+    {"plasticity.variance", set_variance},
+    {"plasticity.max_pairs", set_max_pairs},
+    {"plasticity.bucket_width", set_bucket_width},
+    {"plasticity.ks_alpha", set_ks_alpha},
     {"output", NULL},
     {"output.results_dir", set_results_dir},
     {"output.model_name", set_model_name},
     {"device", ignore},
 };
-enum { NUM_KEYS = sizeof KEYS / sizeof KEYS[0], MAX_KEY = 64 };
+enum { NUM_KEYS = sizeof KEYS / sizeof KEYS[0], MAX_KEY = QK_MAX_WORD };
 
 static int find_key(const char *name)
 {
@@ -295,27 +373,6 @@ static int find_key(const char *name)
         if (strcmp(KEYS[i].name, name) == 0)
             return i;
     return -1;
-}
-
-/* Number of edits from a to b, both shorter than MAX_KEY. */
-static int edit_distance(const char *a, const char *b)
-{
-    int row[MAX_KEY + 1];
-    int length = (int)strlen(b);
-    for (int j = 0; j <= length; j++)
-        row[j] = j;
-    for (int i = 0; a[i]; i++) {
-        int diagonal = row[0];
-        row[0] = i + 1;
-        for (int j = 1; j <= length; j++) {
-            int best = diagonal + (a[i] != b[j - 1]);
-            best = row[j] + 1 < best ? row[j] + 1 : best;
-            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-            diagonal = row[j];
-            row[j] = best;
-        }
-    }
-    return row[length];
 }
 
 /* The known key that a wrong one most likely means: the same name in another section, or
@@ -330,7 +387,7 @@ static const char *nearest_key(const char *name)
         dot = strrchr(KEYS[i].name, '.');
         if (strcmp(dot ? dot + 1 : KEYS[i].name, last) == 0)
             return KEYS[i].name;
-        int distance = edit_distance(name, KEYS[i].name);
+        int distance = qk__edit_distance(name, KEYS[i].name);
         if (distance < least) {
             least = distance;
             nearest = KEYS[i].name;

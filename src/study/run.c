@@ -52,10 +52,18 @@ void qk__run_fail_head(qk_run *run, size_t i, qk_status status, const char *mess
 {
     qk_head_report *head = &run->report->heads[i];
     char name[QK_HEAD_NAME_SIZE];
-    head->status = status;
-    head->message = qk__strdup(message);
+    if (head->status == QK_OK) {
+        head->status = status;
+        head->message = qk__strdup(message);
+    }
     qk_head_name(head->id, name);
     qk__run_notice(run, QK_NOTICE_ERROR, "%s: %s", name, message);
+}
+
+void qk__run_add_output(qk_run *run, const char *name, qk_outfile *file)
+{
+    run->outputs[run->num_outputs++] = file;
+    run->report->outputs[run->report->num_outputs++] = name;
 }
 
 /* Reserves a slot for every file of every head, so that workers need no lock. */

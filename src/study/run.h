@@ -14,9 +14,6 @@
 
 #include "base/file.h"
 
-/* Files a run writes, at most. */
-enum { QK_MAX_OUTPUTS = 4 };
-
 /* One input file as manifest.json lists it; no hash if it could not be read. path is NULL for
  * files of heads that were not asked for. */
 typedef struct qk_input {
@@ -55,6 +52,11 @@ void qk__run_close(qk_run *run);
 QK_MUST_CHECK qk_status qk__run_set_heads(qk_run *run, const qk_head_id *ids, size_t count,
                                           qk_error *err);
 
+static inline bool qk__run_does(const qk_run *run, qk_analysis analysis)
+{
+    return (run->settings->analyses & (unsigned)analysis) != 0;
+}
+
 /* Tells the user; printf style. Any thread. */
 void qk__run_notice(qk_run *run, qk_notice_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -62,8 +64,12 @@ void qk__run_notice(qk_run *run, qk_notice_level level, const char *fmt, ...)
 /* Counts one job as done and reports progress; may set run->cancelled. */
 void qk__run_progress(qk_run *run, int64_t bytes, int64_t rows);
 
-/* Records that head i of the report has no numbers, and tells the user. */
+/* Records that an analysis of head i of the report failed, and tells the user. The first
+ * failure of a head stays. */
 void qk__run_fail_head(qk_run *run, size_t i, qk_status status, const char *message);
+
+/* Takes a finished file among the run's outputs. `name` is a constant. */
+void qk__run_add_output(qk_run *run, const char *name, qk_outfile *file);
 
 /* ---- which heads (select.c) -------------------------------------------------------- */
 
@@ -77,31 +83,23 @@ typedef struct qk_targets {
 QK_MUST_CHECK qk_status qk__select_heads(const qk_run *run, qk_kinds kinds, qk_targets *targets,
                                          qk_error *err);
 
-/* ---- reading (gather.c) --------------------------------------------------------------- */
-
-/* Rows of one head to moments; also fingerprints its files. A message names file and
- * column. Warns when all positions are equal. */
-QK_MUST_CHECK qk_status qk__gather_moments(qk_run *run, int worker, const qk_head *head,
-                                           qk_moments **moments, int64_t *bytes, qk_error *err);
-
-/* How many of the head's rows lie on the Q side of the discriminant, of how many. */
-QK_MUST_CHECK qk_status qk__gather_lda(qk_run *run, int worker, const qk_head *head,
-                                       const qk_lda *lda, int64_t *on_q_side, int64_t *rows,
-                                       qk_error *err);
-
 /* ---- analysing (combined.c, single.c) --------------------------------------------------- */
 
 QK_MUST_CHECK qk_status qk__run_combined(qk_run *run, qk_error *err);
 QK_MUST_CHECK qk_status qk__run_single(qk_run *run, qk_error *err);
 
-/* ---- writing (tables.c, summary.c, run_manifest.c) ----------------------------------------
- */
+/* ---- writing (tables_*.c, summary.c, run_manifest.c) --------------------------------- */
 
 /* qk.csv and heads.csv. */
-QK_MUST_CHECK qk_status qk__write_combined_tables(qk_run *run, qk_error *err);
+QK_MUST_CHECK qk_status qk__write_pca_tables(qk_run *run, qk_error *err);
 /* correlations.csv. */
 QK_MUST_CHECK qk_status qk__write_single_table(qk_run *run, qk_error *err);
 QK_MUST_CHECK qk_status qk__write_summary(qk_run *run, qk_error *err);
+/* rotated.csv, and complement.csv where planes were asked for. */
+QK_MUST_CHECK qk_status qk__write_rotation_tables(qk_run *run, qk_error *err);
+/* head_metrics.csv, head_profile.csv, head_bucket_plasticity.csv, head_distance.csv,
+ * head_component_weights.csv, model_report.csv. Fills report->plasticity. */
+QK_MUST_CHECK qk_status qk__write_plasticity_tables(qk_run *run, qk_error *err);
 /* manifest.json. */
 QK_MUST_CHECK qk_status qk__write_run_manifest(qk_run *run, qk_error *err);
 

@@ -18,17 +18,57 @@ static json_t *index_list(const qk_index_list *list)
     return array;
 }
 
-static json_t *describe_settings(const qk_study_settings *s)
+static json_t *list_analyses(unsigned analyses)
+{
+    static const char *const names[] = {"pca", "rotation", "plasticity"};
+    json_t *array = json_array();
+    for (unsigned i = 0; i < 3; i++)
+        if (analyses >> i & 1)
+            json_array_append_new(array, json_string(names[i]));
+    return array;
+}
+
+static json_t *describe_pca(const qk_study_settings *s)
 {
     static const char *const kinds[] = {"", "q", "k", "q,k"};
-    return json_pack("{s:b, s:s, s:o, s:o, s:I, s:i, s:I, s:i, s:i, s:o, s:o, s:o, s:b}",
-                     "combined", s->combined, "kinds", kinds[s->kinds & 3], "layers",
-                     index_list(&s->layers), "heads", index_list(&s->heads), "max_samples",
-                     (json_int_t)s->max_samples, "sample_heads", s->sample_heads, "seed",
-                     (json_int_t)s->seed, "q_per_kv_group", s->q_per_kv_group, "components",
-                     s->pca.components, "taxonomy_low", qk__json_number(s->pca.low),
-                     "taxonomy_high", qk__json_number(s->pca.high), "correlation_threshold",
-                     qk__json_number(s->correlation_threshold), "lda", s->lda);
+    return json_pack("{s:b, s:s, s:i, s:o, s:o, s:o, s:b}", "combined", s->combined, "kinds",
+                     kinds[s->kinds & 3], "components", s->pca.components, "taxonomy_low",
+                     qk__json_number(s->pca.low), "taxonomy_high", qk__json_number(s->pca.high),
+                     "correlation_threshold", qk__json_number(s->correlation_threshold), "lda",
+                     s->lda);
+}
+
+static json_t *describe_rotation(const qk_rotation_settings *s)
+{
+    return json_pack("{s:s, s:i}", "b_axis", s->b_axis == QK_B_PAIRS ? "pairs" : "centroid",
+                     "complement_pairs", s->planes);
+}
+
+static json_t *describe_plasticity(const qk_plasticity_settings *s)
+{
+    return json_pack("{s:s, s:I, s:o, s:o}", "variance",
+                     s->variance == QK_VARIANCE_DIAG ? "diag" : "full", "max_pairs",
+                     (json_int_t)s->max_pairs, "bucket_width",
+                     s->bucket_width > 0 ? qk__json_number(s->bucket_width) : json_null(),
+                     "ks_alpha", qk__json_number(s->ks_alpha));
+}
+
+/* Settings of analyses that were not asked for are left out. */
+static json_t *describe_settings(const qk_study_settings *s)
+{
+    json_t *root = json_pack(
+        "{s:o, s:o, s:o, s:I, s:i, s:I, s:i, s:o, s:b}", "analyses", list_analyses(s->analyses),
+        "layers", index_list(&s->layers), "heads", index_list(&s->heads), "max_samples",
+        (json_int_t)s->max_samples, "sample_heads", s->sample_heads, "seed",
+        (json_int_t)s->seed, "q_per_kv_group", s->q_per_kv_group, "ci",
+        s->ci > 0 ? qk__json_number(s->ci) : json_null(), "ci_refit", s->ci_refit);
+    if (s->analyses & QK_ANALYSE_PCA)
+        json_object_set_new(root, "pca", describe_pca(s));
+    if (s->analyses & QK_ANALYSE_ROTATION)
+        json_object_set_new(root, "rotation", describe_rotation(&s->rotation));
+    if (s->analyses & QK_ANALYSE_PLASTICITY)
+        json_object_set_new(root, "plasticity", describe_plasticity(&s->plasticity));
+    return root;
 }
 
 /* Paths relative to the capture, so that the list does not depend on where it lies. */
@@ -97,8 +137,8 @@ qk_status qk__write_run_manifest(qk_run *run, qk_error *err)
                   (json_int_t)report->num_failed + (json_int_t)report->num_missing, "rows",
                   (json_int_t)report->num_rows, "failures", list_failures(report), "seconds",
                   timings, "inputs", list_inputs(run));
-    qk_status status =
-        qk__json_write(root, s->output, "manifest.json", &run->outputs[run->num_outputs], err);
-    run->num_outputs += status == QK_OK;
-    return status;
+    qk_outfile *file;
+    QK_TRY(qk__json_write(root, s->output, "manifest.json", &file, err));
+    qk__run_add_output(run, "manifest.json", file);
+    return QK_OK;
 }

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
-#include "study/run.h"
+#include "study/head_data.h"
 
 static void analyse_head(void *context, size_t i, int worker)
 {
@@ -14,13 +14,13 @@ static void analyse_head(void *context, size_t i, int worker)
     qk_head_report *report = &run->report->heads[i];
     const qk_head *head = qk_capture_find(run->capture, report->id);
     qk_error err = {0};
-    qk_moments *moments;
+    qk_head_data data;
     qk_pca *pca = NULL;
-    int64_t bytes = 0, rows = 0;
-    qk_status status = qk__gather_moments(run, worker, head, &moments, &bytes, &err);
+    int64_t rows = 0;
+    qk_status status = qk__head_data_read(run, worker, head, &data, &err);
     if (status == QK_OK) {
-        rows = moments->count;
-        status = qk_pca_single(moments, &run->settings->pca, &pca, &err);
+        rows = data.moments->count;
+        status = qk_pca_single(data.moments, &run->settings->pca, &pca, &err);
         if (status != QK_OK)
             qk__context(&err, status, "%s: column 'vector'", head->files[0]);
     }
@@ -28,8 +28,8 @@ static void analyse_head(void *context, size_t i, int worker)
         report->pca = pca;
     else
         qk__run_fail_head(run, i, status, err.message);
-    qk_moments_free(&moments);
-    qk__run_progress(run, bytes, rows);
+    qk__head_data_free(&data);
+    qk__run_progress(run, data.bytes, rows);
 }
 
 qk_status qk__run_single(qk_run *run, qk_error *err)

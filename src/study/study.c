@@ -11,12 +11,15 @@ enum { DEFAULT_BLOCK_ROWS = 256 };
 void qk_study_settings_default(qk_study_settings *settings)
 {
     *settings = (qk_study_settings){
+        .analyses = QK_ANALYSE_PCA,
         .combined = true,
         .kinds = QK_KINDS_BOTH,
         .correlation_threshold = 0.3,
         .block_rows = DEFAULT_BLOCK_ROWS,
     };
     qk_pca_settings_default(&settings->pca);
+    qk_rotation_settings_default(&settings->rotation);
+    qk_plasticity_settings_default(&settings->plasticity);
 }
 
 void qk_study_report_free(qk_study_report **report)
@@ -26,6 +29,9 @@ void qk_study_report_free(qk_study_report **report)
         return;
     for (size_t i = 0; i < r->num_heads; i++) {
         qk_pca_free(&r->heads[i].pca);
+        qk_rotation_free(&r->heads[i].rotation);
+        qk_plasticity_free(&r->heads[i].plasticity);
+        free(r->heads[i].intervals);
         free(r->heads[i].message);
     }
     free(r->heads);
@@ -48,6 +54,22 @@ static void count_failures(qk_study_report *report)
 static bool is_complete_failure(const qk_study_report *report)
 {
     return report->num_failed + report->num_missing == report->num_heads;
+}
+
+static qk_status check_settings(const qk_study_settings *s, qk_error *err)
+{
+    const unsigned all = QK_ANALYSE_PCA | QK_ANALYSE_ROTATION | QK_ANALYSE_PLASTICITY;
+    if (s->analyses == 0 || (s->analyses & ~all) != 0)
+        return qk__fail(err, QK_ERR_ARGUMENT, "no known analysis asked for (%#x)", s->analyses);
+    if (!s->combined && s->analyses != QK_ANALYSE_PCA)
+        return qk__fail(err, QK_ERR_ARGUMENT, "fitting each kind by itself is a PCA only");
+    if (!(s->ci >= 0 && s->ci < 100))
+        return qk__fail(err, QK_ERR_ARGUMENT, "confidence level %g %% is not between 0 and 100",
+                        s->ci);
+    if (s->ci > 0 && !s->combined)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "there are no intervals for kinds fitted by themselves");
+    return QK_OK;
 }
 
 /* The verdict on the run as a whole, once every head has its own. */
@@ -85,12 +107,16 @@ static qk_status write_results(qk_run *run, qk_error *err)
 {
     double start = qk__now();
     QK_TRY(qk__make_dirs(run->settings->output, err));
-    if (run->settings->combined) {
-        QK_TRY(qk__write_combined_tables(run, err));
-    } else {
+    if (!run->settings->combined) {
         QK_TRY(qk__write_single_table(run, err));
         QK_TRY(qk__write_summary(run, err));
+    } else if (qk__run_does(run, QK_ANALYSE_PCA)) {
+        QK_TRY(qk__write_pca_tables(run, err));
     }
+    if (qk__run_does(run, QK_ANALYSE_ROTATION))
+        QK_TRY(qk__write_rotation_tables(run, err));
+    if (qk__run_does(run, QK_ANALYSE_PLASTICITY))
+        QK_TRY(qk__write_plasticity_tables(run, err));
     run->seconds_tables = qk__now() - start;
     QK_TRY(qk__write_run_manifest(run, err));
     return commit_outputs(run, err);
@@ -114,12 +140,13 @@ static qk_status run_all(qk_run *run, qk_error *err)
     return verdict;
 }
 
-qk_status qk_study_pca(const qk_study_settings *settings, qk_study_report **report,
+qk_status qk_study_run(const qk_study_settings *settings, qk_study_report **report,
                        qk_error *err)
 {
     double start = qk__now();
     *report = NULL;
     qk_run run;
+    QK_TRY(check_settings(settings, err));
     qk_status status = qk__run_open(&run, settings, err);
     if (status == QK_OK)
         status = run_all(&run, err);

@@ -109,8 +109,8 @@ qk_status qk__write_summary(qk_run *run, qk_error *err)
                   s->pca.components, "heads_analyzed", (json_int_t)n.heads, "total_samples",
                   (json_int_t)run->report->num_rows, "high_correlation_summary", high,
                   "top_correlations", top_correlations(run, n.components));
-    qk_status status =
-        qk__json_write(root, s->output, "summary.json", &run->outputs[run->num_outputs], err);
-    run->num_outputs += status == QK_OK;
-    return status;
+    qk_outfile *file;
+    QK_TRY(qk__json_write(root, s->output, "summary.json", &file, err));
+    qk__run_add_output(run, "summary.json", file);
+    return QK_OK;
 }

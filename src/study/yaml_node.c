@@ -210,10 +210,13 @@ static bool parse_decimal(const char *text, double *value)
     return true;
 }
 
-qk_status qk__yaml_share(const yaml_node_t *node, const char *key, double *value, qk_error *err)
+qk_status qk__yaml_decimal(const yaml_node_t *node, const char *key, double max, double *value,
+                           qk_error *err)
 {
     const char *text = is_plain(node) ? qk__yaml_text(node) : NULL;
-    if (text && parse_decimal(text, value) && *value <= 1)
+    if (text && parse_decimal(text, value) && *value <= max)
         return QK_OK;
-    return fail_value(node, key, "a number from 0 to 1", err);
+    char expected[64];
+    snprintf(expected, sizeof expected, "a number from 0 to %.15g", max);
+    return fail_value(node, key, expected, err);
 }

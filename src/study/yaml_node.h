@@ -36,8 +36,8 @@ QK_MUST_CHECK qk_status qk__yaml_bool(const yaml_node_t *node, const char *key, 
 QK_MUST_CHECK qk_status qk__yaml_int(const yaml_node_t *node, const char *key, int64_t min,
                                      int64_t max, int64_t *value, qk_error *err);
 
-/* A decimal number from 0 to 1. */
-QK_MUST_CHECK qk_status qk__yaml_share(const yaml_node_t *node, const char *key, double *value,
-                                       qk_error *err);
+/* A decimal number from 0 to max. */
+QK_MUST_CHECK qk_status qk__yaml_decimal(const yaml_node_t *node, const char *key, double max,
+                                         double *value, qk_error *err);
 
 #endif

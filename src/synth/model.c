@@ -120,18 +120,28 @@ static void set_eigenvalues(qk_synth_head *head)
         head->lambda[j] *= head->scale * head->scale / mean;
 }
 
+static size_t plane_coordinate(const qk_synth_settings *s, size_t p)
+{
+    return p * (s->dim / 2) / (size_t)s->rope_planes;
+}
+
+double qk__synth_frequency(const qk_synth_settings *settings, size_t p)
+{
+    return settings->rope_frequencies
+               ? settings->rope_frequencies[p]
+               : pow(settings->rope_theta,
+                     -2.0 * (double)plane_coordinate(settings, p) / (double)settings->dim);
+}
+
 /* Planes at evenly spread RoPE coordinates, so that with the default frequencies fast and
  * slow ones are both there. */
 static void draw_planes(const qk_synth_settings *s, qk_synth_head *head, qk_rng *rng)
 {
-    size_t half = head->dim / 2;
     for (size_t p = 0; p < head->num_planes; p++) {
         qk_synth_plane *plane = &head->planes[p];
-        plane->x = p * half / head->num_planes;
-        plane->y = plane->x + half;
-        plane->omega = s->rope_frequencies
-                           ? s->rope_frequencies[p]
-                           : pow(s->rope_theta, -2.0 * (double)plane->x / (double)head->dim);
+        plane->x = plane_coordinate(s, p);
+        plane->y = plane->x + head->dim / 2;
+        plane->omega = qk__synth_frequency(s, p);
         plane->amplitude = head->scale * given_or(s->rope_amplitude, between(rng, 0.5, 2));
         plane->phase = between(rng, 0, TWO_PI);
     }

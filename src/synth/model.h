@@ -62,6 +62,9 @@ QK_MUST_CHECK qk_status qk__synth_rows_open(qk_synth_rows **rows,
                                             const qk_synth_head *head, qk_error *err);
 void qk__synth_rows_close(qk_synth_rows **rows);
 
+/* Radians per token of the plane p of every head. */
+double qk__synth_frequency(const qk_synth_settings *settings, size_t p);
+
 /* Next rows, at most max_rows and at most a fixed number; block->rows == 0 at the end.
  * *strings (NULL without settings->strings) and the block live until the next call. */
 void qk__synth_rows_next(qk_synth_rows *rows, size_t max_rows, qk_block *block,

@@ -242,21 +242,45 @@ static qk_status write_truth(synth_run *run, const char *dir, qk_error *err)
     return status;
 }
 
+/* What capture.json says beyond its own keys: where the truth is, and the frequencies as a
+ * captured model would state them. NULL when out of memory. */
+static char *describe_extra(const qk_synth_settings *s)
+{
+    json_t *root = json_pack("{s:s}", "truth", "truth.json");
+    json_t *frequencies = json_array();
+    bool turning = s->rope_planes > 0;
+    for (size_t p = 0; p < (size_t)s->rope_planes; p++) {
+        double omega = qk__synth_frequency(s, p);
+        turning = turning && omega > 0;
+        json_array_append_new(frequencies, json_real(omega));
+    }
+    if (turning)
+        json_object_set(root, "rope_frequencies", frequencies);
+    char *text = json_dumps(root, JSON_REAL_PRECISION(17));
+    json_decref(frequencies);
+    json_decref(root);
+    return text;
+}
+
 /* ---- the run ----------------------------------------------------------------------------- */
 
 static qk_status write_capture(synth_run *run, const char *dir, qk_error *err)
 {
     const qk_synth_settings *s = run->settings;
+    char *extra = describe_extra(s);
+    if (!extra)
+        return qk__nomem(err);
     const qk_capture_meta meta = {
         .model = s->model ? s->model : "synth",
         .q_per_kv_group = s->group,
         .source = "qkscope synth",
-        .extra_json = "{\"truth\": \"truth.json\"}",
+        .extra_json = extra,
     };
-    QK_TRY(qk_capture_writer_open(&run->writer, dir, &meta, err));
+    qk_status status = qk_capture_writer_open(&run->writer, dir, &meta, err);
+    free(extra);
+    QK_TRY(status);
     qk__parallel_for(run->num_heads, s->threads ? s->threads : qk__available_threads(),
                      head_job, run);
-    qk_status status = QK_OK;
     if (run->failed_head < run->num_heads) {
         if (err)
             *err = run->failure;

@@ -39,7 +39,7 @@ def test_layout_and_manifest(capture):
     manifest = json.loads((capture / "capture.json").read_text())
     names = ["l00h00q", "l00h00k", "l00h01q", "l00h01k", "l00h02q", "l00h03q"]
     assert list(manifest) == ["format", "format_version", "tool", "model", "q_per_kv_group",
-                              "source", "complete", "heads", "truth"]
+                              "source", "complete", "heads", "truth", "rope_frequencies"]
     assert manifest["format"] == "qkscope-capture" and manifest["format_version"] == 1
     assert manifest["tool"] == "qkscope 0.1.0" and manifest["model"] == "made up"
     assert manifest["q_per_kv_group"] == 2 and manifest["complete"] is True

@@ -16,10 +16,18 @@ from conftest import (BUILD, EXAMPLE, Outcome, environment, head_name, read_byte
 pytest.importorskip("pyarrow")
 
 TABLES = ("qk.csv", "heads.csv")
-PCA_OPTIONS = """--output --config --model-name --revision --split --layers --heads --kinds
-    --combined --components --q-per-kv-group --strict --allow-missing --max-samples
-    --sample-heads --seed --threshold --taxonomy-low --taxonomy-high --lda --threads --quiet
-    --verbose --json --help --version""".split()
+CAPTURE_OPTIONS = """--output --config --model-name --revision --split --layers --heads
+    --q-per-kv-group --strict --allow-missing --max-samples --sample-heads --seed --ci --ci-refit
+    --threads""".split()
+PCA_OPTIONS = "--components --taxonomy-low --taxonomy-high --lda".split()
+ROTATION_OPTIONS = "--b-axis --complement --pairs".split()
+PLASTICITY_OPTIONS = "--variance --max-pairs --bucket-width --ks-alpha".split()
+OPTIONS = {
+    "pca": PCA_OPTIONS + ["--kinds", "--combined", "--threshold"],
+    "rotate": ROTATION_OPTIONS,
+    "plasticity": PLASTICITY_OPTIONS,
+    "analyze": PCA_OPTIONS + ROTATION_OPTIONS + PLASTICITY_OPTIONS,
+}
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +58,7 @@ def commands(qkscope):
 def test_help(qkscope):
     out = qkscope("--help", expect=0)
     assert out.err == "" and "Usage: qkscope COMMAND" in out.out
-    assert {"pca", "inspect", "synth"} <= set(commands(qkscope))
+    assert {"pca", "rotate", "plasticity", "analyze", "inspect", "synth"} <= set(commands(qkscope))
     assert qkscope("-h", expect=0).out == out.out == qkscope("help", expect=0).out
     nothing = qkscope(expect=2)
     assert nothing.out == "" and "Usage: qkscope COMMAND" in nothing.err
@@ -68,9 +76,12 @@ def test_help_of_every_command(qkscope):
         assert qkscope(command, "--help", "a", "b", "c", expect=0).out == result.out
 
 
-def test_help_names_every_option(qkscope):
-    out = qkscope("pca", "--help", expect=0).out
-    assert re.findall(r"(?<=  )--[a-z-]+|(?<=, )--[a-z-]+", out) == PCA_OPTIONS
+@pytest.mark.parametrize("command", OPTIONS)
+def test_help_names_every_option(qkscope, command):
+    out = qkscope(command, "--help", expect=0).out
+    common = "--quiet --verbose --json --help --version".split()
+    assert re.findall(r"(?<=  )--[a-z-]+|(?<=, )--[a-z-]+",
+                      out) == CAPTURE_OPTIONS + OPTIONS[command] + common
 
 
 def test_version(qkscope):

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The analyses of one query head with the key head of its group. */
+#ifndef QK_STUDY_HEAD_ANALYSES_H
+#define QK_STUDY_HEAD_ANALYSES_H
+
+#include "stats/jackknife.h"
+#include "stats/plasticity_core.h"
+#include "study/head_data.h"
+
+/* Everything that is read off the keys of a group once, for all its query heads. */
+typedef struct qk_key_data {
+    qk_head_data data;
+    qk_key_index *index; /* the keys by example; NULL without plasticity */
+    /* with intervals only */
+    qk_example_groups *groups;
+    uint32_t *group_of_row;
+    qk_moments *parts[QK_MAX_GROUPS]; /* moments of the keys of each group */
+} qk_key_data;
+
+QK_MUST_CHECK qk_status qk__key_data_read(qk_run *run, int worker, const qk_head *head,
+                                          qk_key_data *keys, qk_error *err);
+void qk__key_data_free(qk_key_data *keys);
+
+/* Runs all analyses asked for and puts their results, and failures, into entry i of the
+ * report. One that fails does not stop the others. */
+void qk__analyse_head(qk_run *run, int worker, size_t i, const qk_head_data *queries,
+                      const qk_key_data *keys);
+
+/* The intervals of a head whose analyses are done (intervals.c). */
+QK_MUST_CHECK qk_status qk__head_intervals(const qk_run *run, const qk_head_report *report,
+                                           const qk_head_data *queries, const qk_key_data *keys,
+                                           qk_head_intervals *intervals, qk_error *err);
+
+#endif

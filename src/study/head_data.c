@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading one head into moments and, where they are needed again, rows. */
+#include "study/head_data.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+/* Where a row number in a message is to be looked up. */
+static qk_status name_file(qk_status status, const qk_head *head, qk_error *err)
+{
+    if (head->num_files == 1)
+        return qk__context(err, status, "%s: column 'vector'", head->files[0]);
+    return qk__context(err, status,
+                       "%s and %zu more files, rows counted through: column 'vector'",
+                       head->files[0], head->num_files - 1);
+}
+
+/* The rest of a plasticity needs the rows in memory; an interval reads them over and over. */
+static bool keeps_rows(const qk_run *run)
+{
+    return qk__run_does(run, QK_ANALYSE_PLASTICITY) || run->settings->ci > 0;
+}
+
+/* ---- keeping rows ----------------------------------------------------------------------- */
+
+/* Rows being collected. Room grows with the rows that arrive, since the number that a footer
+ * promises is not to be trusted with memory. */
+typedef struct keeper {
+    qk_sample *rows;
+    size_t total, capacity; /* rows promised, rows there is room for */
+    size_t row_bytes;
+    void *vectors;
+    int64_t *integers; /* 4 a row: position, bucket, example, window, each `capacity` long */
+} keeper;
+
+enum { FIRST_ROWS = 1 << 16, NUM_INTEGERS = 4 };
+
+/* Lets the sample, which is read-only to those who use it, point to the keeper's arrays. */
+static void publish(keeper *k, const qk_block *block)
+{
+    *k->rows = (qk_sample){.rows = k->rows->rows,
+                           .dim = block->dim,
+                           .f32 = block->f32 ? k->vectors : NULL,
+                           .f64 = block->f64 ? k->vectors : NULL,
+                           .position = k->integers,
+                           .bucket = k->integers + k->capacity,
+                           .example = k->integers + 2 * k->capacity,
+                           .window = k->integers + 3 * k->capacity};
+}
+
+static qk_status grow(keeper *k, const qk_block *block, qk_error *err)
+{
+    size_t needed = k->rows->rows + block->rows;
+    if (needed <= k->capacity)
+        return QK_OK;
+    size_t capacity = 2 * k->capacity > FIRST_ROWS ? 2 * k->capacity : FIRST_ROWS;
+    capacity = capacity > k->total ? k->total : capacity;
+    capacity = capacity < needed ? needed : capacity;
+    k->row_bytes = block->dim * (block->f32 ? sizeof(float) : sizeof(double));
+    void *vectors = qk__alloc_aligned(capacity, k->row_bytes);
+    int64_t *integers = qk__calloc(capacity, NUM_INTEGERS * sizeof *integers);
+    if (!vectors || !integers) {
+        free(vectors);
+        free(integers);
+        return qk__nomem(err);
+    }
+    if (k->capacity > 0) {
+        memcpy(vectors, k->vectors, k->rows->rows * k->row_bytes);
+        for (size_t i = 0; i < NUM_INTEGERS; i++)
+            memcpy(integers + i * capacity, k->integers + i * k->capacity,
+                   k->rows->rows * sizeof *integers);
+    }
+    free(k->vectors);
+    free(k->integers);
+    k->vectors = vectors;
+    k->integers = integers;
+    k->capacity = capacity;
+    publish(k, block);
+    return QK_OK;
+}
+
+static qk_status keep(keeper *k, const qk_block *block, qk_error *err)
+{
+    QK_TRY(grow(k, block, err));
+    const int64_t *const from[NUM_INTEGERS] = {block->position, block->bucket, block->example,
+                                               block->window};
+    size_t at = k->rows->rows;
+    const void *vectors = block->f32 ? (const void *)block->f32 : (const void *)block->f64;
+    memcpy((char *)k->vectors + at * k->row_bytes, vectors, block->rows * k->row_bytes);
+    for (size_t i = 0; i < NUM_INTEGERS; i++)
+        memcpy(k->integers + i * k->capacity + at, from[i], block->rows * sizeof(int64_t));
+    k->rows->rows += block->rows;
+    return QK_OK;
+}
+
+/* free() takes no pointer to const, and the cast that -Wcast-qual forbids is right here. */
+static void free_const(const void *memory)
+{
+    union {
+        const void *in;
+        void *out;
+    } both = {.in = memory};
+    free(both.out);
+}
+
+static void forget(qk_sample *rows)
+{
+    free_const(rows->f32);
+    free_const(rows->f64);
+    free_const(rows->position);
+    *rows = (qk_sample){0};
+}
+
+/* ---- reading ---------------------------------------------------------------------------- */
+
+static qk_status add_rows(qk_run *run, qk_rows *reader, qk_head_data *data, qk_accumulator *acc,
+                          bool *constant, qk_error *err)
+{
+    bool keeping = keeps_rows(run);
+    keeper k = {.rows = &data->rows, .total = (size_t)qk_rows_total(reader)};
+    qk_block block;
+    int64_t first_position = 0;
+    *constant = true;
+    for (;;) {
+        QK_TRY(qk_rows_next(reader, run->settings->block_rows, &block, err));
+        if (block.rows == 0)
+            return QK_OK;
+        if (block.first_row == 0)
+            first_position = block.position[0];
+        for (size_t i = 0; i < block.rows && *constant; i++)
+            *constant = block.position[i] == first_position;
+        if (keeping)
+            QK_TRY(keep(&k, &block, err));
+        qk_status status =
+            block.f32 ? qk_accumulator_add_f32(acc, block.f32, block.position, block.rows, err)
+                      : qk_accumulator_add_f64(acc, block.f64, block.position, block.rows, err);
+        if (status != QK_OK)
+            return name_file(status, data->head, err);
+    }
+}
+
+static void note_files(qk_run *run, const qk_head *head, const qk_rows *reader, int64_t *bytes)
+{
+    qk_input *inputs = &run->inputs[run->first_input[head->index]];
+    for (size_t i = 0; i < head->num_files; i++) {
+        inputs[i].print = *qk_rows_file_print(reader, i);
+        *bytes += inputs[i].print.bytes;
+    }
+}
+
+static qk_status read_all(qk_run *run, int worker, const qk_head *head, qk_head_data *data,
+                          qk_error *err)
+{
+    unsigned columns = QK_COLUMN_VECTOR | QK_COLUMN_POSITION | QK_FINGERPRINT;
+    if (keeps_rows(run))
+        columns |= QK_COLUMN_BUCKET | QK_COLUMN_EXAMPLE | QK_COLUMN_WINDOW;
+    QK_TRY(
+        qk_rows_reopen(&run->readers[worker], head, columns, run->settings->max_samples, err));
+    qk_rows *reader = run->readers[worker];
+    note_files(run, head, reader, &data->bytes);
+    if (qk_rows_dim(reader) == 0)
+        return qk__fail(err, QK_ERR_DEGENERATE, "%s: no rows", head->files[0]);
+    qk_accumulator *acc;
+    bool constant = false;
+    QK_TRY(qk_accumulator_create(&acc, qk_rows_dim(reader), err));
+    qk_status status = add_rows(run, reader, data, acc, &constant, err);
+    if (status == QK_OK) {
+        status = qk_accumulator_finish(&acc, &data->moments, err);
+        if (status != QK_OK)
+            name_file(status, head, err);
+    }
+    if (status == QK_OK && constant && data->moments->count > 1)
+        qk__run_notice(run, QK_NOTICE_WARNING,
+                       "%s: column 'position': all %lld positions are equal; correlations "
+                       "are 0 and slopes empty",
+                       head->files[0], (long long)data->moments->count);
+    qk_accumulator_free(&acc);
+    return status;
+}
+
+qk_status qk__head_data_read(qk_run *run, int worker, const qk_head *head, qk_head_data *data,
+                             qk_error *err)
+{
+    *data = (qk_head_data){.head = head};
+    qk_input *inputs = &run->inputs[run->first_input[head->index]];
+    for (size_t i = 0; i < head->num_files; i++)
+        inputs[i].path = head->files[i];
+    qk_status status = read_all(run, worker, head, data, err);
+    if (status != QK_OK)
+        qk__head_data_free(data);
+    return status;
+}
+
+void qk__head_data_free(qk_head_data *data)
+{
+    qk_moments_free(&data->moments);
+    forget(&data->rows);
+}
+
+/* ---- looking again ---------------------------------------------------------------------- */
+
+qk_status qk__head_data_scan(qk_run *run, int worker, const qk_head_data *data,
+                             qk_see_rows_fn *see, void *context, qk_error *err)
+{
+    qk_block block;
+    if (data->rows.rows > 0) {
+        block = (qk_block){.rows = data->rows.rows,
+                           .dim = data->rows.dim,
+                           .f32 = data->rows.f32,
+                           .f64 = data->rows.f64,
+                           .position = data->rows.position};
+        return see(context, &block, err);
+    }
+    QK_TRY(qk_rows_reopen(&run->readers[worker], data->head,
+                          QK_COLUMN_VECTOR | QK_COLUMN_POSITION, run->settings->max_samples,
+                          err));
+    for (;;) {
+        QK_TRY(qk_rows_next(run->readers[worker], run->settings->block_rows, &block, err));
+        if (block.rows == 0)
+            return QK_OK;
+        QK_TRY(see(context, &block, err));
+    }
+}
