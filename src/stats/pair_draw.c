@@ -12,7 +12,7 @@
 #include "base/rng.h"
 #include "stats/row_order.h"
 
-enum { BATCH = 64 };
+enum { BATCH = 32 };
 
 /* Puts value + 1 into the table of a power of two places unless it is there. */
 static bool insert(uint64_t *table, uint64_t mask, uint64_t value)
@@ -60,9 +60,25 @@ typedef struct draw {
     double *mirrored;    /* before the factor */
     double *zero;        /* [ld] */
     double *memory;
-    size_t filled;
+    size_t filled, late[BATCH], early[BATCH]; /* places of the keys */
     qk_pair_room room;
 } draw;
+
+static void project_pair(draw *d, size_t i)
+{
+    const qk_projection *p = d->model->projection;
+    const qk_bin_table *bins = d->tally->bins;
+    const double *position = d->space->index->position;
+    qk_pair_list *list = &d->room.list;
+    double *out = (p->factor ? d->mirrored : d->coordinates) + i * p->ld, scores[2];
+    double s1 = position[d->late[i]], s2 = position[d->early[i]];
+    qk__project_key(d->space, p, d->late[i], d->early[i], out, scores);
+    list->u[i] = scores[0];
+    list->w[i] = scores[1];
+    list->mid[i] = (s1 + s2) * 0.5;
+    if (bins)
+        list->bin[i] = (int32_t)(floor(fabs(s1 - s2) / bins->width) * (double)bins->lags);
+}
 
 static void finish_batch(draw *d)
 {
@@ -70,6 +86,8 @@ static void finish_batch(draw *d)
     const qk_projection *p = d->model->projection;
     qk_pair_room *room = &d->room;
     bool whole = d->cell == SIZE_MAX;
+    for (size_t i = 0; i < d->filled; i++)
+        project_pair(d, i);
     if (p->factor)
         kernel->multiply(p->factor, p->ld, d->mirrored, d->filled, d->coordinates);
     kernel->distances(d->zero, d->coordinates, d->filled, p->ld, room->v);
@@ -82,19 +100,10 @@ static void finish_batch(draw *d)
 
 static void add_pair(draw *d, size_t late, size_t early)
 {
-    const qk_projection *p = d->model->projection;
-    const qk_bin_table *bins = d->tally->bins;
-    qk_pair_list *list = &d->room.list;
-    size_t i = d->filled;
-    double s1 = d->space->index->position[late], s2 = d->space->index->position[early];
-    double scores[2];
-    qk__project_key(d->space, p, late, early,
-                    (p->factor ? d->mirrored : d->coordinates) + i * p->ld, scores);
-    list->u[i] = scores[0];
-    list->w[i] = scores[1];
-    list->mid[i] = (s1 + s2) * 0.5;
-    if (bins)
-        list->bin[i] = (int32_t)(floor(fabs(s1 - s2) / bins->width) * (double)bins->lags);
+    qk__prefetch_key(d->space, late);
+    qk__prefetch_key(d->space, early);
+    d->late[d->filled] = late;
+    d->early[d->filled] = early;
     if (++d->filled == BATCH)
         finish_batch(d);
 }

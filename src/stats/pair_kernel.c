@@ -8,7 +8,9 @@
 #include <qkscope/plasticity.h>
 
 enum { WIDTH = 2 };
-#define BLOCK 4
+#define BLOCK       4
+#define FACTOR_ROWS 4
+#define FACTOR_WIDE 1
 
 typedef double vec __attribute__((vector_size(WIDTH * sizeof(double))));
 typedef uint64_t bits __attribute__((vector_size(WIDTH * sizeof(uint64_t))));
@@ -22,6 +24,9 @@ typedef int32_t vec_i32 __attribute__((vector_size(WIDTH * sizeof(int32_t))));
 #define WIDEN(x)              ((vec){(x)[0], (x)[1]})
 #define KEEP_BELOW(y, x, top) ((vec)((bits)(y) & (bits)((x) < (top))))
 #define ADD_LANES(x)          add_pair(((x)[0] + (x)[2]) + ((x)[1] + (x)[3]))
+#define ADD_LANES_EACH(sum, count, v)                                                          \
+    for (size_t j_ = 0; j_ < (count); j_++)                                                    \
+    (v)[j_] = ADD_LANES((sum)[j_])
 
 static inline vec floor_both(vec x)
 {

@@ -5,7 +5,9 @@
 #include <immintrin.h>
 
 enum { WIDTH = 4 };
-#define BLOCK 4
+#define BLOCK       4
+#define FACTOR_ROWS 4
+#define FACTOR_WIDE 1
 
 typedef __m256d vec;
 typedef uint64_t bits __attribute__((vector_size(WIDTH * sizeof(uint64_t))));
@@ -25,6 +27,32 @@ static inline double add_lanes(__m256d x)
     __m128d y = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd(x, 1));
     return _mm_cvtsd_f64(_mm_add_sd(y, _mm_unpackhi_pd(y, y)));
 }
+
+/* The additions of add_lanes for four at once. */
+static inline __attribute__((always_inline)) void add_lanes_each(__m256d (*sum)[2],
+                                                                 size_t count, double *v)
+{
+    __m256d x[4];
+    if (count == 1) {
+        v[0] = add_lanes(sum[0][0] + sum[0][1]);
+        return;
+    }
+    for (size_t i = 0; i < 4; i++)
+        x[i] = sum[i][0] + sum[i][1];
+    __m256d even =
+        _mm256_permute2f128_pd(x[0], x[2], 0x20) + _mm256_permute2f128_pd(x[0], x[2], 0x31);
+    __m256d odd =
+        _mm256_permute2f128_pd(x[1], x[3], 0x20) + _mm256_permute2f128_pd(x[1], x[3], 0x31);
+    x[0] = _mm256_unpacklo_pd(even, odd) + _mm256_unpackhi_pd(even, odd);
+    if (count == 4) {
+        _mm256_storeu_pd(v, x[0]);
+        return;
+    }
+    _mm_storeu_pd(v, _mm256_castpd256_pd128(x[0]));
+    if (count == 3)
+        _mm_store_sd(v + 2, _mm256_extractf128_pd(x[0], 1));
+}
+#define ADD_LANES_EACH add_lanes_each
 
 #include "stats/pair_kernel_body.h"
 

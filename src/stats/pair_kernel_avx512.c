@@ -5,7 +5,9 @@
 #include <immintrin.h>
 
 enum { WIDTH = 8 };
-#define BLOCK 8
+#define BLOCK       8
+#define FACTOR_ROWS 8
+#define FACTOR_WIDE 2
 
 typedef __m512d vec;
 typedef uint64_t bits __attribute__((vector_size(WIDTH * sizeof(uint64_t))));
@@ -26,6 +28,29 @@ static inline double add_lanes(__m512d x)
     __m128d z = _mm_add_pd(_mm256_castpd256_pd128(y), _mm256_extractf128_pd(y, 1));
     return _mm_cvtsd_f64(_mm_add_sd(z, _mm_unpackhi_pd(z, z)));
 }
+
+/* The additions of add_lanes for eight at once. */
+static inline __attribute__((always_inline)) void add_lanes_each(__m512d (*sum)[1],
+                                                                 size_t count, double *v)
+{
+    __m512d half[4], quarter[2];
+    if (count <= 2) {
+        for (size_t j = 0; j < count; j++)
+            v[j] = add_lanes(sum[j][0]);
+        return;
+    }
+    for (size_t i = 0; i < 4; i++) { /* 0 and 2, 4 and 6, 1 and 3, 5 and 7 */
+        __m512d a = sum[i % 2 * 4 + i / 2][0], b = sum[i % 2 * 4 + i / 2 + 2][0];
+        half[i] = _mm512_shuffle_f64x2(a, b, 0x44) + _mm512_shuffle_f64x2(a, b, 0xee);
+    }
+    for (size_t i = 0; i < 2; i++)
+        quarter[i] = _mm512_shuffle_f64x2(half[2 * i], half[2 * i + 1], 0x88) +
+                     _mm512_shuffle_f64x2(half[2 * i], half[2 * i + 1], 0xdd);
+    __m512d all =
+        _mm512_unpacklo_pd(quarter[0], quarter[1]) + _mm512_unpackhi_pd(quarter[0], quarter[1]);
+    _mm512_mask_storeu_pd(v, (__mmask8)((1u << count) - 1), all);
+}
+#define ADD_LANES_EACH add_lanes_each
 
 #include "stats/pair_kernel_body.h"
 

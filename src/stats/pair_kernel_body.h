@@ -31,55 +31,48 @@ enum { PARTS = LANES / WIDTH }; /* vectors that make 8 lanes */
 #define STORE(x, y) memcpy(x, &(y), sizeof(vec))
 
 #define DEFINE_PROJECT(name, type, load)                                                       \
-    /* Lanes c.. of row - centre, of which `width` are there. */                               \
-    INLINE void name##_difference(const type *row, const type *centre, size_t width,           \
-                                  double *out)                                                 \
+    /* Lanes c.. of row - centre to out, and their products with mean, slope and mirror. */    \
+    INLINE void name##_lanes(const qk_projection *p, size_t c, const type *row,                \
+                             const type *centre, double *out, vec *mean, vec *slope,           \
+                             vec *mirror)                                                      \
     {                                                                                          \
-        type a[LANES] = {0}, b[LANES] = {0};                                                   \
-        if (width < LANES) {                                                                   \
-            memcpy(a, row, width * sizeof(type));                                              \
-            memcpy(b, centre, width * sizeof(type));                                           \
-            row = a;                                                                           \
-            centre = b;                                                                        \
-        }                                                                                      \
         for (size_t h = 0; h < PARTS; h++) {                                                   \
             vec x, y;                                                                          \
             load(x, row + h * WIDTH);                                                          \
             load(y, centre + h * WIDTH);                                                       \
             x -= y;                                                                            \
-            STORE(out + h * WIDTH, x);                                                         \
+            STORE(out + c + h * WIDTH, x);                                                     \
+            LOAD(y, p->mean + c + h * WIDTH);                                                  \
+            mean[h] = FMA(x, y, mean[h]);                                                      \
+            LOAD(y, p->slope + c + h * WIDTH);                                                 \
+            slope[h] = FMA(x, y, slope[h]);                                                    \
+            LOAD(y, p->mirror + c + h * WIDTH);                                                \
+            mirror[h] = FMA(x, y, mirror[h]);                                                  \
         }                                                                                      \
     }                                                                                          \
                                                                                                \
     static void name(const qk_projection *p, const type *row, const type *centre, double *out, \
                      double dots[2])                                                           \
     {                                                                                          \
+        vec mean[PARTS] = {0}, slope[PARTS] = {0}, mirror[PARTS] = {0};                        \
         size_t c = 0;                                                                          \
         for (; c + LANES <= p->dim; c += LANES)                                                \
-            name##_difference(row + c, centre + c, LANES, out + c);                            \
-        if (c < p->dim)                                                                        \
-            name##_difference(row + c, centre + c, p->dim - c, out + c);                       \
-        project_difference(p, out, dots);                                                      \
+            name##_lanes(p, c, row + c, centre + c, out, mean, slope, mirror);                 \
+        if (c < p->dim) {                                                                      \
+            type last_row[LANES] = {0}, last_centre[LANES] = {0};                              \
+            memcpy(last_row, row + c, (p->dim - c) * sizeof(type));                            \
+            memcpy(last_centre, centre + c, (p->dim - c) * sizeof(type));                      \
+            name##_lanes(p, c, last_row, last_centre, out, mean, slope, mirror);               \
+        }                                                                                      \
+        dots[0] = ADD_LANES(mean);                                                             \
+        dots[1] = ADD_LANES(slope);                                                            \
+        mirror_and_scale(p, ADD_LANES(mirror), out);                                           \
     }
 
-/* The difference x in `out` becomes scale H x. */
-INLINE void project_difference(const qk_projection *p, double *out, double dots[2])
+/* The difference x in `out`, whose product with the mirror is known, becomes scale H x. */
+INLINE void mirror_and_scale(const qk_projection *p, double product, double *out)
 {
-    vec mean[PARTS] = {0}, slope[PARTS] = {0}, mirror[PARTS] = {0};
-    for (size_t c = 0; c < p->ld; c += LANES)
-        for (size_t h = 0; h < PARTS; h++) {
-            vec x, m, s, r;
-            LOAD(x, out + c + h * WIDTH);
-            LOAD(m, p->mean + c + h * WIDTH);
-            LOAD(s, p->slope + c + h * WIDTH);
-            LOAD(r, p->mirror + c + h * WIDTH);
-            mean[h] = FMA(x, m, mean[h]);
-            slope[h] = FMA(x, s, slope[h]);
-            mirror[h] = FMA(x, r, mirror[h]);
-        }
-    dots[0] = ADD_LANES(mean);
-    dots[1] = ADD_LANES(slope);
-    vec back = ALL(-2 * ADD_LANES(mirror));
+    vec back = ALL(-2 * product);
     for (size_t c = 0; c < p->ld; c += WIDTH) {
         vec x, r, scale;
         LOAD(x, out + c);
@@ -94,36 +87,49 @@ INLINE void project_difference(const qk_projection *p, double *out, double dots[
 DEFINE_PROJECT(project_f32, float, LOAD_F32)
 DEFINE_PROJECT(project_f64, double, LOAD)
 
-/* LANES columns of the product of `rows` rows; rows is a constant at each call. Rows of the
- * factor above column c are zero there and left out. */
+/* `wide` times LANES columns of the product of `rows` rows; both are constants at each call.
+ * Rows of the factor above column c are zero there and left out. */
 INLINE void multiply_block(const double *factor, size_t ld, const double *y, size_t rows,
-                           size_t c, double *out)
+                           size_t wide, size_t c, double *out)
 {
-    vec sum[4][PARTS] = {{{0}}};
+    vec sum[FACTOR_ROWS][FACTOR_WIDE * PARTS];
+    for (size_t i = 0; i < rows; i++)
+        for (size_t h = 0; h < wide * PARTS; h++)
+            sum[i][h] = ALL(0.0);
     for (size_t r = c; r < ld; r++) {
-        vec f[PARTS];
-        for (size_t h = 0; h < PARTS; h++)
+        vec f[FACTOR_WIDE * PARTS];
+        for (size_t h = 0; h < wide * PARTS; h++)
             LOAD(f[h], factor + r * ld + c + h * WIDTH);
         for (size_t i = 0; i < rows; i++) {
             vec x = ALL(y[i * ld + r]);
-            for (size_t h = 0; h < PARTS; h++)
+            for (size_t h = 0; h < wide * PARTS; h++)
                 sum[i][h] = FMA(x, f[h], sum[i][h]);
         }
     }
     for (size_t i = 0; i < rows; i++)
-        for (size_t h = 0; h < PARTS; h++)
+        for (size_t h = 0; h < wide * PARTS; h++)
             STORE(out + i * ld + c + h * WIDTH, sum[i][h]);
+}
+
+INLINE void multiply_rows(const double *factor, size_t ld, const double *y, size_t rows,
+                          double *out)
+{
+    size_t c = 0;
+    for (; c + FACTOR_WIDE * LANES <= ld; c += FACTOR_WIDE * LANES)
+        multiply_block(factor, ld, y, rows, FACTOR_WIDE, c, out);
+    if (c < ld)
+        multiply_block(factor, ld, y, rows, 1, c, out);
 }
 
 static void multiply(const double *factor, size_t ld, const double *y, size_t rows, double *out)
 {
     size_t i = 0;
-    for (; i + 4 <= rows; i += 4)
-        for (size_t c = 0; c < ld; c += LANES)
-            multiply_block(factor, ld, y + i * ld, 4, c, out + i * ld);
+    for (; i + FACTOR_ROWS <= rows; i += FACTOR_ROWS)
+        multiply_rows(factor, ld, y + i * ld, FACTOR_ROWS, out + i * ld);
+    for (; i + 2 <= rows; i += 2)
+        multiply_rows(factor, ld, y + i * ld, 2, out + i * ld);
     for (; i < rows; i++)
-        for (size_t c = 0; c < ld; c += LANES)
-            multiply_block(factor, ld, y + i * ld, 1, c, out + i * ld);
+        multiply_rows(factor, ld, y + i * ld, 1, out + i * ld);
 }
 
 /* Distances of `left` to `count` rows, their sums side by side; count is a constant at each
@@ -131,7 +137,10 @@ static void multiply(const double *factor, size_t ld, const double *y, size_t ro
 INLINE void distance_block(const double *left, const double *right, size_t count, size_t ld,
                            double *v)
 {
-    vec sum[BLOCK][PARTS] = {{{0}}};
+    vec sum[BLOCK][PARTS];
+    for (size_t j = 0; j < count; j++)
+        for (size_t h = 0; h < PARTS; h++)
+            sum[j][h] = ALL(0.0);
     for (size_t c = 0; c < ld; c += LANES)
         for (size_t h = 0; h < PARTS; h++) {
             vec x;
@@ -143,8 +152,10 @@ INLINE void distance_block(const double *left, const double *right, size_t count
                 sum[j][h] = FMA(y, y, sum[j][h]);
             }
         }
-    for (size_t j = 0; j < count; j++)
-        v[j] = ADD_LANES(sum[j]);
+    for (size_t j = count; j < BLOCK; j++) /* summed, too, and thrown away */
+        for (size_t h = 0; h < PARTS; h++)
+            sum[j][h] = sum[0][h];
+    ADD_LANES_EACH(sum, count, v);
 }
 
 static void distances(const double *left, const double *right, size_t n, size_t ld, double *v)

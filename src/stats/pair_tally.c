@@ -43,6 +43,16 @@ void qk__project_key(const qk_pair_space *space, const qk_projection *projection
         kernel->project_f64(projection, keys->f64 + row * d, keys->f64 + zero * d, out, scores);
 }
 
+void qk__prefetch_key(const qk_pair_space *space, size_t place)
+{
+    const qk_sample *keys = space->keys;
+    size_t size = keys->dim * (keys->f32 ? sizeof(float) : sizeof(double));
+    const char *row = keys->f32 ? (const char *)keys->f32 : (const char *)keys->f64;
+    row += space->index->row[place] * size;
+    for (size_t at = 0; at < size; at += 64)
+        __builtin_prefetch(row + at);
+}
+
 static void add_to_bins(qk_bin_table *bins, const int32_t *cell, const double *pp, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

@@ -19,6 +19,7 @@ enum {
     MAX_PAIRS = STRETCH * STRETCH,
     NEAR_VALUES = 4096, /* coordinates that fit the first-level cache */
     MAX_ROWS = TILE_KEYS,
+    AHEAD = 8, /* keys asked for before they are needed */
 };
 
 /* A key that some active query bucket sees: its place in the index, the first and the last of
@@ -42,6 +43,8 @@ typedef struct segment {
 
 typedef struct block {
     size_t num_keys, num_rows, num_pairs, num_segments;
+    size_t num_done; /* keys whose coordinates are there; the others are mirrored only */
+    size_t last;     /* active bucket that sees a row */
     const seen_key *key[TILE_KEYS];
     double *coordinates;   /* [TILE_KEYS][ld] */
     double *mirrored;      /* the same before the factor, where there is one */
@@ -105,15 +108,28 @@ static void load_keys(walk *w, size_t at, const seen_key *keys, size_t count, si
     double *out = (p->factor ? b->mirrored : b->coordinates) + at * p->ld;
     for (size_t i = 0; i < count; i++) {
         double dots[2];
+        if (keys[i].place + AHEAD < w->space->index->rows)
+            qk__prefetch_key(w->space, keys[i].place + AHEAD);
         qk__project_key(w->space, p, keys[i].place, centre, out + i * p->ld, dots);
         b->key[at + i] = &keys[i];
         b->scores.mean[at + i] = dots[0];
         b->scores.slope[at + i] = dots[1];
         b->scores.position[at + i] = w->space->index->position[keys[i].place];
     }
-    if (p->factor)
-        w->kernel->multiply(p->factor, p->ld, out, count, b->coordinates + at * p->ld);
     b->num_keys = at + count;
+    b->num_done = at < b->num_done ? at : b->num_done;
+}
+
+/* Where there is a factor, it is applied to many keys at a time. */
+static void finish_keys(walk *w)
+{
+    block *b = &w->block;
+    const qk_projection *p = w->model->projection;
+    size_t at = b->num_done * p->ld;
+    if (p->factor)
+        w->kernel->multiply(p->factor, p->ld, b->mirrored + at, b->num_keys - b->num_done,
+                            b->coordinates + at);
+    b->num_done = b->num_keys;
 }
 
 /* Pairs of key `left` with from..end-1, less those at the beginning that have gone out of sight
@@ -128,6 +144,7 @@ static void add_row(block *b, size_t left, size_t from, size_t end)
     b->row[b->num_rows++] = (row){
         .left = (uint32_t)left, .from = (uint32_t)from, .end = (uint32_t)end, .first = first};
     b->num_pairs += end - from;
+    b->last = b->key[left]->last > b->last ? b->key[left]->last : b->last;
 }
 
 /* ---- from keys to pairs ---- */
@@ -236,7 +253,8 @@ static void find_runs(const walk *w, size_t active, uint32_t *next, uint32_t *en
     uint32_t n = (uint32_t)w->block.num_keys;
     next[n] = end[n] = n;
     for (uint32_t i = n; i-- > 0;) {
-        bool seen = sees(w, w->block.key[i]->place, active);
+        const seen_key *key = w->block.key[i];
+        bool seen = key->first <= active && active <= key->last && sees(w, key->place, active);
         next[i] = seen ? i : next[i + 1];
         end[i] = !seen ? i : next[i + 1] == i + 1 ? end[i + 1] : i + 1;
     }
@@ -302,13 +320,14 @@ static void finish_block(walk *w)
     block *b = &w->block;
     if (b->num_rows > 0) {
         sort_rows(w);
+        finish_keys(w);
         form_pairs(w);
         if (w->tally->cells && !w->space->grid->window)
             find_segments(w);
-        for (size_t r = b->sorted[0]->first; r < w->num_active; r++)
+        for (size_t r = b->sorted[0]->first; r <= b->last; r++)
             tally_block(w, r);
     }
-    b->num_keys = b->num_rows = b->num_pairs = 0;
+    b->num_keys = b->num_rows = b->num_pairs = b->last = 0;
 }
 
 /* ---- walking over the examples ---- */

@@ -50,6 +50,10 @@ void qk__pair_room_free(qk_pair_room *room);
 void qk__project_key(const qk_pair_space *space, const qk_projection *projection, size_t place,
                      size_t centre, double *out, double scores[2]);
 
+/* Asks for a key's row ahead of time: rows come in any order, and waiting for them would take
+ * longer than all the arithmetic. */
+void qk__prefetch_key(const qk_pair_space *space, size_t place);
+
 /* pp of the first n pairs of the list for query bucket j, added to the sums of the bucket and
  * the bins unless only cells are wanted; it stays in room->pp. */
 void qk__tally_pairs(const qk_pair_space *space, const qk_pair_model *model, size_t j,
