@@ -26,7 +26,8 @@ static qk_status set_window(qk_query_grid *grid, const qk_sample *queries, qk_er
         window = window > 0 ? window : 0;
         if (i > 0 && window != grid->window)
             return qk__fail(err, QK_ERR_INCONSISTENT,
-                            "more than one sliding window among the queries: %lld and %lld",
+                            "column 'sliding_window': more than one window among the queries: "
+                            "%lld and %lld",
                             (long long)grid->window, (long long)window);
         grid->window = window;
     }
