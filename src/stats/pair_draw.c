@@ -66,13 +66,13 @@ typedef struct draw {
 
 static void project_pair(draw *d, size_t i)
 {
-    const qk_projection *p = d->model->projection;
+    const qk_whitening *p = d->model->whitening;
     const qk_bin_table *bins = d->tally->bins;
     const double *position = d->space->index->position;
     qk_pair_list *list = &d->room.list;
     double *out = (p->factor ? d->mirrored : d->coordinates) + i * p->ld, scores[2];
     double s1 = position[d->late[i]], s2 = position[d->early[i]];
-    qk__project_key(d->space, p, d->late[i], d->early[i], out, scores);
+    qk__whiten_key(d->space, p, d->late[i], d->early[i], out, scores);
     list->u[i] = scores[0];
     list->w[i] = scores[1];
     list->mid[i] = (s1 + s2) * 0.5;
@@ -83,7 +83,7 @@ static void project_pair(draw *d, size_t i)
 static void finish_batch(draw *d)
 {
     const qk_pair_kernel *kernel = qk__pair_kernel();
-    const qk_projection *p = d->model->projection;
+    const qk_whitening *p = d->model->whitening;
     qk_pair_room *room = &d->room;
     bool whole = d->cell == SIZE_MAX;
     for (size_t i = 0; i < d->filled; i++)
@@ -151,7 +151,7 @@ static void walk_numbers(draw *d, size_t limit)
 
 static qk_status allocate(draw *d, size_t limit, qk_error *err)
 {
-    size_t ld = d->model->projection->ld, tile = BATCH * ld;
+    size_t ld = d->model->whitening->ld, tile = BATCH * ld;
     d->numbers = qk__calloc(limit, sizeof *d->numbers);
     d->seen = qk__calloc(d->space->index->rows + 1, sizeof *d->seen);
     d->memory = qk__alloc_aligned(2 * tile + ld, sizeof(double));

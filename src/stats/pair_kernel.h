@@ -18,13 +18,13 @@ enum { LANES = 8 };
 /* How a difference x of two keys meets the queries. `ld` is dim in whole lanes, padding is
  * zero. y = H x is the mirrored difference; the variance of the score difference is
  * |scale y|^2, or |factor^T y|^2 where there is a (lower triangular) factor. */
-typedef struct qk_projection {
+typedef struct qk_whitening {
     size_t dim, ld;
     double *mean, *slope; /* [ld] of the queries */
     double *mirror;       /* [ld] */
     double *scale;        /* [ld]; ones where there is a factor */
     double *factor;       /* [ld][ld] or NULL */
-} qk_projection;
+} qk_whitening;
 
 /* Keys of one example side by side: x . mean, x . slope and position of each. */
 typedef struct qk_key_scores {
@@ -42,10 +42,10 @@ typedef struct qk_pair_kernel {
     const char *name;
 
     /* x = row - centre; out[ld] = scale H x; dots = {x . mean, x . slope}. */
-    void (*project_f32)(const qk_projection *p, const float *row, const float *centre,
-                        double *out, double dots[2]);
-    void (*project_f64)(const qk_projection *p, const double *row, const double *centre,
-                        double *out, double dots[2]);
+    void (*whiten_f32)(const qk_whitening *p, const float *row, const float *centre,
+                       double *out, double dots[2]);
+    void (*whiten_f64)(const qk_whitening *p, const double *row, const double *centre,
+                       double *out, double dots[2]);
 
     /* out = rows factor: [rows][ld] each. */
     void (*multiply)(const double *factor, size_t ld, const double *y, size_t rows,

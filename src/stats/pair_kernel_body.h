@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pair kernels, for the file of each instruction set to include after it has defined
  *
- *   WIDTH            doubles in one of its vectors
- *   ALL(x)           x in every lane
- *   FMA(a, b, c)     a b + c, rounded once
- *   SQRT(x), FLOOR(x)
- *   WIDEN(x)         WIDTH floats at x as doubles
- *   KEEP_BELOW(y, x, top)  y where x < top, else 0
- *   ADD_LANES(part)  sum of 8 lanes in PARTS vectors: lanes four apart are added, then those
- * two apart, then the last two BLOCK            rows of keys whose distances are summed side by
- * side
+ * - WIDTH: doubles in one of its vectors; BLOCK: rows of keys whose distances are summed side
+ *   by side
+ * - ALL(x): x in every lane; WIDEN(x): WIDTH floats at x as doubles
+ * - FMA(a, b, c): a b + c, rounded once; SQRT(x), FLOOR(x)
+ * - KEEP_BELOW(y, x, top): y where x < top, else 0
+ * - ADD_LANES(part): sum of 8 lanes in PARTS vectors: lanes four apart are added, then those
+ * two apart, then the last two
  *
  * A logical lane keeps its operations whatever WIDTH is; sums over lanes are a fixed tree. */
 #ifndef QK_STATS_PAIR_KERNEL_BODY_H
@@ -30,9 +28,9 @@ enum { PARTS = LANES / WIDTH }; /* vectors that make 8 lanes */
 #define LOAD(y, x)  memcpy(&(y), x, sizeof(vec))
 #define STORE(x, y) memcpy(x, &(y), sizeof(vec))
 
-#define DEFINE_PROJECT(name, type, load)                                                       \
+#define DEFINE_WHITEN(name, type, load)                                                        \
     /* Lanes c.. of row - centre to out, and their products with mean, slope and mirror. */    \
-    INLINE void name##_lanes(const qk_projection *p, size_t c, const type *row,                \
+    INLINE void name##_lanes(const qk_whitening *p, size_t c, const type *row,                 \
                              const type *centre, double *out, vec *mean, vec *slope,           \
                              vec *mirror)                                                      \
     {                                                                                          \
@@ -51,7 +49,7 @@ enum { PARTS = LANES / WIDTH }; /* vectors that make 8 lanes */
         }                                                                                      \
     }                                                                                          \
                                                                                                \
-    static void name(const qk_projection *p, const type *row, const type *centre, double *out, \
+    static void name(const qk_whitening *p, const type *row, const type *centre, double *out,  \
                      double dots[2])                                                           \
     {                                                                                          \
         vec mean[PARTS] = {0}, slope[PARTS] = {0}, mirror[PARTS] = {0};                        \
@@ -70,7 +68,7 @@ enum { PARTS = LANES / WIDTH }; /* vectors that make 8 lanes */
     }
 
 /* The difference x in `out`, whose product with the mirror is known, becomes scale H x. */
-INLINE void mirror_and_scale(const qk_projection *p, double product, double *out)
+INLINE void mirror_and_scale(const qk_whitening *p, double product, double *out)
 {
     vec back = ALL(-2 * product);
     for (size_t c = 0; c < p->ld; c += WIDTH) {
@@ -84,8 +82,8 @@ INLINE void mirror_and_scale(const qk_projection *p, double product, double *out
 }
 
 #define LOAD_F32(y, x) (y) = WIDEN(x)
-DEFINE_PROJECT(project_f32, float, LOAD_F32)
-DEFINE_PROJECT(project_f64, double, LOAD)
+DEFINE_WHITEN(whiten_f32, float, LOAD_F32)
+DEFINE_WHITEN(whiten_f64, double, LOAD)
 
 /* `wide` times LANES columns of the product of `rows` rows; both are constants at each call.
  * Rows of the factor above column c are zero there and left out. */
@@ -318,8 +316,8 @@ static double dot(const double *x, const double *y, size_t n)
 
 #define PAIR_KERNEL(name)                                                                      \
     {                                                                                          \
-        name, project_f32, project_f64, multiply, distances, differences, normalise,           \
-            undecided, lags, sum, dot                                                          \
+        name, whiten_f32, whiten_f64, multiply, distances, differences, normalise, undecided,  \
+            lags, sum, dot                                                                     \
     }
 
 #endif

@@ -30,17 +30,17 @@ void qk__pair_room_free(qk_pair_room *room)
     room->memory = NULL;
 }
 
-void qk__project_key(const qk_pair_space *space, const qk_projection *projection, size_t place,
-                     size_t centre, double *out, double scores[2])
+void qk__whiten_key(const qk_pair_space *space, const qk_whitening *whitening, size_t place,
+                    size_t centre, double *out, double scores[2])
 {
     const qk_pair_kernel *kernel = qk__pair_kernel();
     const qk_sample *keys = space->keys;
-    size_t d = projection->dim, row = space->index->row[place];
+    size_t d = whitening->dim, row = space->index->row[place];
     size_t zero = space->index->row[centre];
     if (keys->f32)
-        kernel->project_f32(projection, keys->f32 + row * d, keys->f32 + zero * d, out, scores);
+        kernel->whiten_f32(whitening, keys->f32 + row * d, keys->f32 + zero * d, out, scores);
     else
-        kernel->project_f64(projection, keys->f64 + row * d, keys->f64 + zero * d, out, scores);
+        kernel->whiten_f64(whitening, keys->f64 + row * d, keys->f64 + zero * d, out, scores);
 }
 
 void qk__prefetch_key(const qk_pair_space *space, size_t place)

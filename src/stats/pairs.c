@@ -104,13 +104,13 @@ static bool find_viewers(const walk *w, size_t place, size_t from, seen_key *key
 static void load_keys(walk *w, size_t at, const seen_key *keys, size_t count, size_t centre)
 {
     block *b = &w->block;
-    const qk_projection *p = w->model->projection;
+    const qk_whitening *p = w->model->whitening;
     double *out = (p->factor ? b->mirrored : b->coordinates) + at * p->ld;
     for (size_t i = 0; i < count; i++) {
         double dots[2];
         if (keys[i].place + AHEAD < w->space->index->rows)
             qk__prefetch_key(w->space, keys[i].place + AHEAD);
-        qk__project_key(w->space, p, keys[i].place, centre, out + i * p->ld, dots);
+        qk__whiten_key(w->space, p, keys[i].place, centre, out + i * p->ld, dots);
         b->key[at + i] = &keys[i];
         b->scores.mean[at + i] = dots[0];
         b->scores.slope[at + i] = dots[1];
@@ -124,7 +124,7 @@ static void load_keys(walk *w, size_t at, const seen_key *keys, size_t count, si
 static void finish_keys(walk *w)
 {
     block *b = &w->block;
-    const qk_projection *p = w->model->projection;
+    const qk_whitening *p = w->model->whitening;
     size_t at = b->num_done * p->ld;
     if (p->factor)
         w->kernel->multiply(p->factor, p->ld, b->mirrored + at, b->num_keys - b->num_done,
@@ -215,7 +215,7 @@ static void find_segments(walk *w)
 static void form_pairs(walk *w)
 {
     block *b = &w->block;
-    size_t ld = w->model->projection->ld;
+    size_t ld = w->model->whitening->ld;
     uint32_t step = (uint32_t)(ld * LANES < NEAR_VALUES ? NEAR_VALUES / ld : LANES);
     const qk_bin_table *bins = w->tally->bins;
     for (uint32_t near = 0; near < b->num_keys; near += step)
@@ -417,8 +417,8 @@ static void walk_groups(walk *w)
 
 static qk_status allocate(walk *w, qk_error *err)
 {
-    size_t ld = w->model->projection->ld, tile = TILE_KEYS * ld, line = TILE_KEYS + LANES;
-    size_t tiles = w->model->projection->factor ? 2 : 1;
+    size_t ld = w->model->whitening->ld, tile = TILE_KEYS * ld, line = TILE_KEYS + LANES;
+    size_t tiles = w->model->whitening->factor ? 2 : 1;
     block *b = &w->block;
     w->memory = qk__alloc_aligned(tiles * tile + 3 * line, sizeof(double));
     w->keys = qk__calloc(w->space->index->rows + 1, sizeof *w->keys);

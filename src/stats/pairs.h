@@ -7,7 +7,7 @@
 
 /* The value of a pair for query bucket j is formed of z = u + w (tau_j - mean_t). */
 typedef struct qk_pair_model {
-    const qk_projection *projection;
+    const qk_whitening *whitening;
     double mean_t;
 } qk_pair_model;
 
@@ -47,8 +47,8 @@ void qk__pair_room_free(qk_pair_room *room);
 
 /* scale H x and the scores {x . mean, x . slope} of a key at a place of the index, x being its
  * difference from another. */
-void qk__project_key(const qk_pair_space *space, const qk_projection *projection, size_t place,
-                     size_t centre, double *out, double scores[2]);
+void qk__whiten_key(const qk_pair_space *space, const qk_whitening *whitening, size_t place,
+                    size_t centre, double *out, double scores[2]);
 
 /* Asks for a key's row ahead of time: rows come in any order, and waiting for them would take
  * longer than all the arithmetic. */

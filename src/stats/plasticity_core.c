@@ -8,7 +8,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "stats/pairs.h"
-#include "stats/projection.h"
+#include "stats/whitening.h"
 
 typedef struct run {
     const qk_pair_space *space;
@@ -16,7 +16,7 @@ typedef struct run {
     const qk_plasticity_settings *settings;
     const uint64_t *stream;
     qk_tally *tally;
-    qk_projection *projection;
+    qk_whitening *whitening;
 } run;
 
 static qk_status draw_cells(const run *r, const qk_pair_model *model, size_t j, qk_error *err)
@@ -29,13 +29,13 @@ static qk_status draw_cells(const run *r, const qk_pair_model *model, size_t j, 
     return QK_OK;
 }
 
-/* The buckets of buckets[count] that share the projection; scratch has as many places. A cell
+/* The buckets of buckets[count] that share the whitening; scratch has as many places. A cell
  * never has more pairs than its query bucket: what is enumerated for a bucket serves its
  * cells, and only of a bucket that is drawn from are the cells met by themselves. */
 static qk_status add_buckets(const run *r, const size_t *buckets, size_t count, size_t *scratch,
                              qk_error *err)
 {
-    const qk_pair_model model = {r->projection, r->model->mean_t};
+    const qk_pair_model model = {r->whitening, r->model->mean_t};
     qk_tally *tally = r->tally;
     for (int drawn = 0; drawn < 2; drawn++) {
         size_t n = 0;
@@ -80,8 +80,8 @@ static qk_status add_all_buckets(const run *r, const qk_sample *queries, size_t 
             drop_bucket(r->tally, j);
         if (r->tally->pairs[j] == 0)
             continue;
-        QK_TRY(qk__projection_set_bucket(r->projection, r->model, queries, grid,
-                                         &grid->bucket[j], err));
+        QK_TRY(qk__whitening_set_bucket(r->whitening, r->model, queries, grid, &grid->bucket[j],
+                                        err));
         QK_TRY(add_buckets(r, &all[j], 1, scratch, err));
     }
     return QK_OK;
@@ -104,11 +104,11 @@ qk_status qk__sum_pairs(const qk_pair_space *space, const qk_query_model *model,
     size_t *scratch = qk__calloc(2 * space->grid->num + 1, sizeof *scratch);
     if (!scratch)
         return qk__nomem(err);
-    qk_status status = qk__projection_create(&r.projection, model,
-                                             settings->variance == QK_VARIANCE_FULL, err);
+    qk_status status =
+        qk__whitening_create(&r.whitening, model, settings->variance == QK_VARIANCE_FULL, err);
     if (status == QK_OK)
         status = add_all_buckets(&r, queries, scratch, err);
-    qk__projection_free(&r.projection);
+    qk__whitening_free(&r.whitening);
     free(scratch);
     for (size_t j = 0; j < space->grid->num; j++)
         to_mean(&tally->ap[j], &tally->pairs[j], tally->limit);

@@ -31,16 +31,14 @@ double qk__quadratic_form(const double *v, const double *matrix, size_t d, doubl
     return qk__dot(v, scratch, d);
 }
 
-qk_axis_view qk__project(const qk_moments *m, double total, const double *axis,
-                          double *scratch)
+qk_axis_view qk__project(const qk_moments *m, double total, const double *axis, double *scratch)
 {
     double spread = qk__quadratic_form(axis, m->sum_xx, m->dim, scratch);
     double drift = qk__dot(axis, m->sum_xt, m->dim);
     /* Less than the rounding of the quadratic form is no variance at all. */
     if (spread <= (double)m->dim * DBL_EPSILON * total)
         spread = 0;
-    qk_axis_view out = {
-        .mu = qk__dot(axis, m->mean, m->dim), .spread = spread, .r = 0, .p = 1};
+    qk_axis_view out = {.mu = qk__dot(axis, m->mean, m->dim), .spread = spread, .r = 0, .p = 1};
     out.sd = m->count > 1 ? sqrt(spread / (double)(m->count - 1)) : NAN;
     out.slope = m->sum_tt > 0 ? drift / m->sum_tt : NAN;
     if (spread > 0 && m->sum_tt > 0) {

@@ -24,7 +24,7 @@ typedef struct qk_axis_view {
 
 /* total is qk__trace(m); a spread that is only rounding of it counts as 0. */
 qk_axis_view qk__project(const qk_moments *m, double total, const double *axis,
-                          double *scratch);
+                         double *scratch);
 
 bool qk__largest_entry_is_negative(const double *axis, size_t d);
 void qk__negate(double *axis, size_t d);

@@ -93,7 +93,7 @@ static void nothing_is_divided_by_zero(void **state)
     }
 }
 
-static void kernels_agree_on_projections(void **state)
+static void kernels_agree_on_whitening(void **state)
 {
     (void)state;
     uint64_t seed = 2;
@@ -107,16 +107,16 @@ static void kernels_agree_on_projections(void **state)
         for (size_t i = 0; i < 2; i++)
             for (size_t c = 0; c < d; c++)
                 wide[i][c] = narrow[i][c] = (float)sample(&seed);
-        qk_projection p = {d, ld, vectors[0], vectors[1], vectors[2], vectors[3], NULL};
+        qk_whitening p = {d, ld, vectors[0], vectors[1], vectors[2], vectors[3], NULL};
         double first[ROOM] = {0}, first_dots[2];
-        qk__pair_portable.project_f32(&p, narrow[0], narrow[1], first, first_dots);
+        qk__pair_portable.whiten_f32(&p, narrow[0], narrow[1], first, first_dots);
         for (size_t k = 0; k < 2 * qk__pair_num_kernels(); k++) {
             const qk_pair_kernel *kernel = qk__pair_kernel_at(k / 2);
             double out[ROOM] = {0}, dots[2];
             if (k % 2)
-                kernel->project_f64(&p, wide[0], wide[1], out, dots);
+                kernel->whiten_f64(&p, wide[0], wide[1], out, dots);
             else
-                kernel->project_f32(&p, narrow[0], narrow[1], out, dots);
+                kernel->whiten_f32(&p, narrow[0], narrow[1], out, dots);
             assert_memory_equal(out, first, sizeof out);
             assert_memory_equal(dots, first_dots, sizeof dots);
         }
@@ -240,7 +240,7 @@ int main(void)
         cmocka_unit_test(undecided_matches_erfc),
         cmocka_unit_test(undecided_takes_anything),
         cmocka_unit_test(nothing_is_divided_by_zero),
-        cmocka_unit_test(kernels_agree_on_projections),
+        cmocka_unit_test(kernels_agree_on_whitening),
         cmocka_unit_test(kernels_agree_on_matrices),
         cmocka_unit_test(kernels_agree_on_lists),
         cmocka_unit_test(lists_are_what_they_say),

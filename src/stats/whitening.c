@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Query models as the pair kernels take them. */
-#include "stats/projection.h"
+#include "stats/whitening.h"
 
 #include <float.h>
 #include <math.h>
@@ -11,29 +11,29 @@
 #include "base/error.h"
 #include "stats/cholesky.h"
 
-void qk__projection_free(qk_projection **projection)
+void qk__whitening_free(qk_whitening **whitening)
 {
-    if (!*projection)
+    if (!*whitening)
         return;
-    free((*projection)->mean);
-    free((*projection)->factor);
-    free(*projection);
-    *projection = NULL;
+    free((*whitening)->mean);
+    free((*whitening)->factor);
+    free(*whitening);
+    *whitening = NULL;
 }
 
-qk_status qk__projection_create(qk_projection **projection, const qk_query_model *model,
-                                bool with_factor, qk_error *err)
+qk_status qk__whitening_create(qk_whitening **whitening, const qk_query_model *model,
+                               bool with_factor, qk_error *err)
 {
     size_t d = model->dim, ld = (d + LANES - 1) / LANES * LANES;
-    *projection = NULL;
-    qk_projection *p = calloc(1, sizeof *p);
+    *whitening = NULL;
+    qk_whitening *p = calloc(1, sizeof *p);
     if (!p)
         return qk__nomem(err);
-    *p = (qk_projection){.dim = d, .ld = ld, .mean = qk__alloc_aligned(4 * ld, sizeof(double))};
+    *p = (qk_whitening){.dim = d, .ld = ld, .mean = qk__alloc_aligned(4 * ld, sizeof(double))};
     if (with_factor)
         p->factor = qk__alloc_aligned(ld * ld, sizeof(double));
     if (!p->mean || (with_factor && !p->factor)) {
-        qk__projection_free(&p);
+        qk__whitening_free(&p);
         return qk__nomem(err);
     }
     p->slope = p->mean + ld;
@@ -45,7 +45,7 @@ qk_status qk__projection_create(qk_projection **projection, const qk_query_model
     memcpy(p->mirror, model->mirror, d * sizeof(double));
     for (size_t i = 0; i < d; i++)
         p->scale[i] = sqrt(model->variance[i]);
-    *projection = p;
+    *whitening = p;
     return QK_OK;
 }
 
@@ -70,7 +70,7 @@ static qk_status gather(qk_moments **m, const qk_sample *queries, const qk_query
 
 /* factor = H C H with C the covariance of the bucket, m the mirror:
  * C - 2 m (Cm)^T - 2 (Cm) m^T + 4 (m^T C m) m m^T; in coordinate 1 the model's own variance. */
-static void set_covariance(qk_projection *p, const qk_query_model *model, const qk_moments *m,
+static void set_covariance(qk_whitening *p, const qk_query_model *model, const qk_moments *m,
                            double *cm)
 {
     const qk_pair_kernel *kernel = qk__pair_kernel();
@@ -91,7 +91,7 @@ static void set_covariance(qk_projection *p, const qk_query_model *model, const 
 
 /* mean = the bucket's own, but mu(tau) along the drift, h = H e1. There is no slope left: mu is
  * the same for all queries of the bucket. */
-static void set_mean(qk_projection *p, const qk_query_model *model, const qk_moments *m,
+static void set_mean(qk_whitening *p, const qk_query_model *model, const qk_moments *m,
                      double tau)
 {
     size_t d = p->dim;
@@ -108,9 +108,9 @@ static void set_mean(qk_projection *p, const qk_query_model *model, const qk_mom
     memset(p->slope, 0, d * sizeof(double));
 }
 
-qk_status qk__projection_set_bucket(qk_projection *p, const qk_query_model *model,
-                                    const qk_sample *queries, const qk_query_grid *grid,
-                                    const qk_query_bucket *bucket, qk_error *err)
+qk_status qk__whitening_set_bucket(qk_whitening *p, const qk_query_model *model,
+                                   const qk_sample *queries, const qk_query_grid *grid,
+                                   const qk_query_bucket *bucket, qk_error *err)
 {
     qk_moments *m;
     QK_TRY(gather(&m, queries, grid, bucket, err));

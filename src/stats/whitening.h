@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the pair kernels need to know of a query model. */
+#ifndef QK_STATS_WHITENING_H
+#define QK_STATS_WHITENING_H
+
+#include <qkscope/plasticity.h>
+
+#include "stats/pair_kernel.h"
+#include "stats/query_grid.h"
+#include "stats/query_model.h"
+
+/* With the residual variances of all queries; room for a factor if asked for. */
+QK_MUST_CHECK qk_status qk__whitening_create(qk_whitening **whitening,
+                                             const qk_query_model *model, bool with_factor,
+                                             qk_error *err);
+void qk__whitening_free(qk_whitening **whitening);
+
+/* Means and covariance of one query bucket (two queries at least) instead. */
+QK_MUST_CHECK qk_status qk__whitening_set_bucket(qk_whitening *whitening,
+                                                 const qk_query_model *model,
+                                                 const qk_sample *queries,
+                                                 const qk_query_grid *grid,
+                                                 const qk_query_bucket *bucket, qk_error *err);
+
+#endif
