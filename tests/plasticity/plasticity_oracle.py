@@ -120,9 +120,7 @@ def infer_width(bucket, position):
             low = max(low, -(p // -b))  # ceil(p / b)
             if b < -1:
                 high = lower(high, (-p - 1) // (-b - 1))
-    if fits and high is None:
-        return low, True
-    if fits and low <= high:
+    if fits and high is not None and low <= high:
         return min(range(low, high + 1), key=lambda w: (-two_factors(w), w)), True
     span = int(position.max()) - int(position.min()) + 1
     return Fraction(span, int(bucket.max()) - int(bucket.min()) + 1), False
@@ -184,6 +182,10 @@ class Plasticity:
         self.width = Fraction(given) if given else infer_width(
             np.concatenate([q["bucket"], k["bucket"]]),
             np.concatenate([q["position"], k["position"]]))[0]
+        tau = [q["position"][q["bucket"] == j].mean() for j in np.unique(q["bucket"]) if j > 0]
+        if tau:
+            least = (np.ptp(tau) + np.ptp(k["position"])) / (BINS - 2)
+            self.width = max(self.width, Fraction(float(least)))
 
     # ---- one query bucket --------------------------------------------------------------------
 
@@ -237,10 +239,13 @@ class Plasticity:
         s = self.k["position"]
         s1, s2 = s[self.pairs.i[use]], s[self.pairs.j[use]]
         w = Fraction(self.width)
-        # In integers: floor(x / w) with x a fraction is exact at the edges of the bins.
-        far = np.abs(s1 - s2) * w.denominator // w.numerator
-        top = 2 * tau.numerator - tau.denominator * (s1 + s2)
-        lag = top * w.denominator // (2 * tau.denominator * w.numerator)
+        if w.denominator == 1:  # in integers, exact at the edges of the bins
+            far = np.abs(s1 - s2) // int(w)
+            lag = (2 * tau.numerator - tau.denominator * (s1 + s2)) // (
+                2 * tau.denominator * int(w))
+        else:
+            far = np.floor(np.abs(s1 - s2) / float(w)).astype(int)
+            lag = np.floor((float(tau) - (s1 + s2) / 2) / float(w)).astype(int)
         for cell, value in zip(zip(far.tolist(), lag.tolist()), pp):
             self.distance.setdefault(cell, []).append(value)
 
@@ -261,16 +266,18 @@ class Plasticity:
         self.r2 = r2
         self.weights = r2 / r2.sum() if r2.sum() > 0 else None
         n["q_R2_pos"], n["beta_norm"] = float(r2.mean()), m.norm
-        if (self.q["position"] < 0).any() or not m.drifts:
+        if (self.q["position"] < 0).any():
             return
         y = np.log2(self.q["position"] + 1.0)
-        x = m.x @ (m.beta / m.norm)
+        x = m.x @ (m.beta / (m.norm or 1.0))
         design = np.stack([x, np.ones_like(x)], axis=1)
         residual = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
-        n["q_R2_scalar"] = 1 - float(residual @ residual) / float(((y - y.mean()) ** 2).sum())
         n["q_mae_baseline"] = float(np.abs(y - y.mean()).mean())
         n["q_mae_proj"] = float(np.abs(residual).mean())
-        n["q_mae_ratio"] = n["q_mae_proj"] / n["q_mae_baseline"]
+        if np.ptp(y) > 0:
+            total = float(((y - y.mean()) ** 2).sum())
+            n["q_R2_scalar"] = 1 - float(residual @ residual) / total
+            n["q_mae_ratio"] = n["q_mae_proj"] / n["q_mae_baseline"]
 
     def fill_normality(self, alpha):
         m, n = self.model, self.metrics

@@ -137,6 +137,11 @@ class Rotation:
 
     # ---- the complement ----------------------------------------------------------------------
 
+    def has_turns(self):
+        """Enough positions, and not too far apart."""
+        t = np.concatenate(self.raw_t)
+        return len(np.unique(t)) >= 4 and t.max() - t.min() <= 2 ** 20 * stride_of(t)
+
     def fill_complement(self, limit, frequencies):
         removed = np.stack([self.a] if self.b is None else [self.a, self.b], axis=1)
         rest = scipy.linalg.qr(removed)[0][:, removed.shape[1]:]
@@ -146,20 +151,25 @@ class Rotation:
         total = np.trace(self.cov)
         for p in range(min(limit, len(values) // 2)):
             pair = values[2 * p:2 * p + 2]
-            row = dict.fromkeys(("angle_r", "omega", "resultant", "rope_frequency",
-                                 "rope_relative_error"))
-            row["variance_share"] = pair.sum() / total
-            if pair[0] > self.dim * EPS * total:
+            row = dict.fromkeys(("variance_share", "angle_r", "omega", "resultant",
+                                 "rope_frequency", "rope_relative_error"))
+            if pair[1] > self.dim * EPS * total:
+                row["variance_share"] = pair.sum() / total
+            if pair[1] > self.dim * EPS * total and self.has_turns():
                 plane = vectors[:, 2 * p:2 * p + 2]
                 row["turn"] = Turn(self.q.x @ plane, self.raw_t[0], self.k.x @ plane,
                                    self.raw_t[1])
                 row.update(omega=row["turn"].omega, resultant=row["turn"].resultant,
                            angle_r=row["turn"].angle_r())
                 if frequencies:
-                    nearest = min(frequencies, key=lambda f: abs(f - row["omega"]))
+                    nearest = min(frequencies, key=lambda f: abs(math.log(f / row["omega"])))
                     row["rope_frequency"] = nearest
                     row["rope_relative_error"] = abs(row["omega"] / nearest - 1)
             self.pairs.append(row)
+
+
+def stride_of(t):
+    return int(np.gcd.reduce(t - t[0]))
 
 
 def climb(derivative, low, at, high):
@@ -182,29 +192,43 @@ class Sinusoid:
     """The best y = A cos wt + B sin wt + D of the documented interval of w."""
 
     def __init__(self, y, t):
-        self.t = (t - t.min()).astype(np.float64)
+        # In units of the stride; only A and B depend on where t starts.
+        stride = stride_of(t)
+        self.t = ((t - t.min()) // stride).astype(np.float64)
+        self.signs = 1 - 2 * (self.t % 2)
         span = self.t.max()
-        self.t -= span / 2  # only A and B depend on where t starts
+        self.t -= span / 2
         self.y = (y - y.mean(dtype=np.longdouble)).astype(np.float64)
         self.total = float(self.y @ self.y)
         turn = 2 * math.pi / span
         self.low, self.high = turn / 8, min(16 * turn, math.pi)
-        self.maxima = self.all_maxima(turn)
-        self.omega, self.r_squared = max(self.maxima, key=lambda m: m[1])
-        self.coarse = self.best_of_coarse_grid(turn)
+        self.stride = stride
+        self.points = self.grid(turn / 32)
+        self.heights = np.array([self.r2(w) for w in self.points])
+        self.omega, self.r_squared = max(self.all_maxima(), key=lambda m: m[1])
+        self.coarse = self.best_of_coarse_grid()
+        self.omega, self.coarse = self.omega / stride, self.coarse / stride
 
     def fit(self, omega):
         c, s = np.cos(omega * self.t), np.sin(omega * self.t)
+        if omega == math.pi:  # one of both is 0 everywhere; the limit of what both span
+            c, s = self.signs, self.signs * self.t / np.abs(self.t).max()
         design = np.stack([c, s, np.ones_like(c)], axis=1)
         coefficients = np.linalg.lstsq(design, self.y, rcond=None)[0]
         return coefficients, c, s, self.y - design @ coefficients
+
+    def r_squared_at(self, omega):
+        return self.r2(min(omega * self.stride, self.high))
 
     def r2(self, omega):
         residual = self.fit(omega)[3]
         return 1 - float(residual @ residual) / self.total
 
     def derivative(self, omega):
-        """d R² / dw: the fit is optimal in A, B, D, so only w itself counts."""
+        """d R² / dw: the fit is optimal in A, B, D, so only w itself counts. R² is symmetric
+        about pi: whether it rises or falls there is seen a little before."""
+        if omega == math.pi:
+            omega -= 1e-3 / np.abs(self.t).max()
         (a, b, _), c, s, residual = self.fit(omega)
         return 2 * float(residual @ (self.t * (b * c - a * s))) / self.total
 
@@ -213,42 +237,43 @@ class Sinusoid:
         points = self.low + step * np.arange(count)
         return np.append(points[points < self.high * (1 - 1e-12)], self.high)
 
-    def all_maxima(self, turn):
-        """(w, R²) of every maximum, from a grid of 1/64 turns."""
-        points = self.grid(turn / 64)
-        heights = np.array([self.r2(w) for w in points])
-        found = []
-        for i, height in enumerate(heights):
-            left, right = max(i - 1, 0), min(i + 1, len(points) - 1)
-            if height < max(heights[left], heights[right]) or height < 0.5 * heights.max():
-                continue
-            w = climb(self.derivative, points[left], points[i], points[right])
-            found.append((w, self.r2(w)))
-        return found
+    def peak(self, i):
+        """The maximum near a point of the grid."""
+        last = len(self.points) - 1
+        w = climb(self.derivative, *self.points[[max(i - 1, 0), i, min(i + 1, last)]])
+        return w, self.r2(w)
 
-    def best_of_coarse_grid(self, turn):
+    def all_maxima(self):
+        """(w, R²) of every high maximum."""
+        h = self.heights
+        edge = np.concatenate([[-math.inf], h, [-math.inf]])
+        tops = (h >= edge[:-2]) & (h >= edge[2:]) & (h >= 0.5 * h.max())
+        return [self.peak(i) for i in np.flatnonzero(tops)]
+
+    def best_of_coarse_grid(self):
         """What refining the best of every sixteenth of a turn leads to."""
-        points = self.grid(turn / 16)
-        heights = [self.r2(w) for w in points]
-        i = int(np.argmax(heights))
-        return climb(self.derivative, points[max(i - 1, 0)], points[i],
-                     points[min(i + 1, len(points) - 1)])
+        coarse = np.append(np.arange(0, len(self.points) - 1, 2), len(self.points) - 1)
+        i = coarse[np.argmax(self.heights[coarse])]
+        around = [i + step for step in (-1, 0, 1) if 0 <= i + step < len(self.points)]
+        return self.peak(max(around, key=lambda n: self.heights[n]))[0]
 
 
 class Turn:
     """The frequency at which a plane turns: the largest R(w) of the documented interval."""
 
     def __init__(self, yq, tq, yk, tk):
-        first = min(tq.min(), tk.min())
-        self.span = int(max(tq.max(), tk.max()) - first)
-        self.kinds = [(np.arctan2(y[:, 1], y[:, 0]), (t - first).astype(np.float64))
+        together = np.concatenate([tq, tk])
+        first, self.stride = together.min(), stride_of(together)
+        self.span = int(together.max() - first) // self.stride
+        self.kinds = [(np.arctan2(y[:, 1], y[:, 0]),
+                       ((t - first) // self.stride).astype(np.float64))
                       for y, t in ((yq, tq), (yk, tk))]
         self.n = len(yq) + len(yk)
         self.low = 2 * math.pi / (8 * self.span)
         # The orientation of the plane is free: turned such that the frequency is positive.
         self.maxima = sorted(self.all_maxima(), key=lambda m: -m[1])
         signed, self.resultant = self.maxima[0]
-        self.omega = abs(signed)
+        self.turn, self.omega = abs(signed), abs(signed) / self.stride
         if signed < 0:
             self.kinds = [(-angle, t) for angle, t in self.kinds]
 
@@ -298,7 +323,7 @@ class Turn:
         """(positions, unwrapped angles, how near a step comes to half a turn)."""
         angles, times, order = [], [], []
         for kind, (angle, t) in enumerate(self.kinds):
-            phase = np.angle(np.exp(1j * (angle - self.omega * t)).sum())
+            phase = np.angle(np.exp(1j * (angle - self.turn * t)).sum())
             angles.append(angle - phase)
             times.append(t)
             order.append(np.full(len(t), kind))

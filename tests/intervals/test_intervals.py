@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Intervals of all three analyses against the jackknife done by hand. `pytest -s` prints the
+worst deviation of every column."""
+import csv
+import math
+
+import numpy as np
+import pytest
+from conftest import EXAMPLE, Agreement, head_name, head_pairs, read_csv, synth, write_rows
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("mpmath")
+oracle = pytest.importorskip("intervals_oracle")
+
+TABLES = {"pca": ("qk.csv", ("r_q", "r_k"), oracle.pca),
+          "rotate": ("rotated.csv", ("r_q_a", "r_k_a", "alpha_k", "bias_strength"),
+                     oracle.rotation),
+          "plasticity": ("head_metrics.csv", ("ap_overall", "ap_drop"), oracle.plasticity)}
+OVERALL = Agreement()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def report_overall():
+    yield
+    OVERALL.check("worst of all captures")
+
+
+def ends(names):
+    return [f"{name}_{end}" for name in names for end in ("lo", "hi")]
+
+
+def run(qkscope, command, capture, out, level, refit, *more):
+    """The table's rows of the heads (of PC0); intervals are its last columns, and leave the
+    others as they are."""
+    table, names, _ = TABLES[command]
+    more = (*more, *(["--max-pairs", 0] if command == "plasticity" else []))
+    qkscope(command, capture, "-o", out / "without", *more, expect=0)
+    qkscope(command, capture, "-o", out, "--ci", level, *more,
+            *(["--ci-refit"] if refit else []), expect=0, timeout=600)
+    lines = {}
+    for folder in (out / "without", out):
+        with open(folder / table, newline="") as file:
+            lines[folder] = list(csv.reader(file))
+    plain, full = lines[out / "without"], lines[out]
+    assert full[0] == plain[0] + ends(names)
+    assert [line[:len(plain[0])] for line in full] == plain
+    rows = read_csv(out / table)
+    for row in rows:
+        if row.get("pc", 0) > 0:
+            assert all(row[end] is None for end in ends(names))
+    return [row for row in rows if row.get("pc", 0) == 0]
+
+
+def compare(qkscope, command, capture, out, group, title, level=95, refit=False, more=(),
+            **options):
+    rows = run(qkscope, command, capture, out, level, refit, *more)
+    names, compute = TABLES[command][1:]
+    seen = Agreement()
+    for (layer, head, q, k), row in zip(head_pairs(capture, group), rows, strict=True):
+        place = f"{title} {head_name(layer, head, 'q')}"
+        assert (row["layer"], row["q_head"]) == (layer, head)
+        want = compute(q, k, level, refit, **options)
+        for name in names:
+            low, high = want[f"{name}_lo"], want[f"{name}_hi"]
+            # An end may lie near 0; what it is good for is the width of the interval.
+            width = None if low is None else high - low
+            for end, value in (("lo", low), ("hi", high)):
+                column = f"{name}_{end}"
+                seen.add(f"{column}{' refit' if refit else ''}", row[column], value, place,
+                         width)
+            if low is not None:
+                assert row[f"{name}_lo"] <= row[name] <= row[f"{name}_hi"], place
+    OVERALL.merge(seen)
+    seen.check(f"{command} {title}{' refit' if refit else ''}")
+    return rows
+
+
+# ---- the oracle itself -----------------------------------------------------------------------
+
+def test_oracle_mean():
+    """One row a text and as many groups as texts: the jackknife of a mean is its standard
+    error."""
+    rng = np.random.default_rng(1)
+    rows = {"example_id": np.arange(20), "x": rng.standard_normal(20)}
+    got = oracle.intervals(rows, rows, lambda q, k: {"m": q["x"].mean()},
+                           {"m": rows["x"].mean()}, ["m"], 95)
+    reach = 2.093024054408263 * rows["x"].std(ddof=1) / math.sqrt(20)
+    assert got["m_hi"] - got["m_lo"] == pytest.approx(2 * reach, rel=1e-12)
+    assert (got["m_hi"] + got["m_lo"]) / 2 == pytest.approx(rows["x"].mean(), rel=1e-12)
+
+
+def test_oracle_groups():
+    q, k = {"example_id": np.array([0, 5, 6, 8, 11])}, {"example_id": np.array([8, 5, 8, 11])}
+    assert [g.tolist() if hasattr(g, "tolist") else g for g in oracle.groups_of(q, k)] == [
+        [0, 0, 1, 1, 2], [1, 0, 1, 2], 3]
+    many = {"example_id": np.arange(70) * 7}
+    assert oracle.groups_of(many, many)[0].tolist() == [i % 32 for i in range(70)]
+
+
+# ---- captures --------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("refit", [False, True], ids=["fixed", "refit"])
+@pytest.mark.parametrize("command", TABLES)
+def test_example_capture(qkscope, tmp_path, command, refit):
+    compare(qkscope, command, EXAMPLE, tmp_path, 2, "examples/kjv-tiny-capture", refit=refit)
+
+
+@pytest.mark.parametrize("refit", [False, True], ids=["fixed", "refit"])
+@pytest.mark.parametrize("command", TABLES)
+def test_real_capture(qkscope, shared_data, tmp_path, command, refit):
+    """200 texts in 32 groups."""
+    capture = shared_data("kjv-tiny-capture") / "arrow-rs"
+    compare(qkscope, command, capture, tmp_path, 2, "kjv-tiny-capture", refit=refit,
+            more=["--q-per-kv-group", 2])
+
+
+SYNTH = {
+    "two texts": dict(examples=2, rows=60),
+    "three texts": dict(examples=3, rows=60),
+    "32 texts": dict(examples=32, rows=12),
+    "33 texts": dict(examples=33, rows=12),
+    "100 texts": dict(examples=100, rows=8),
+    "far positions": dict(examples=10, rows=30, position_offset=1000000),
+    "far means": dict(examples=10, rows=30, mean_offset=1000, float32=True),
+    "no drift": dict(examples=10, rows=30, r_q=0, r_k=0),
+    "strong drift": dict(examples=10, rows=30, r_q=0.9999, r_k=0.9999),
+    "rigid": dict(examples=10, rows=20, separation=300, r_q=0.99, r_k=0.99),
+    "window": dict(examples=10, rows=30, sliding_window=300),
+    "d 2": dict(examples=6, rows=30, dim=2, rope_planes=0),
+    "d 96": dict(examples=12, rows=40, dim=96),
+}
+
+
+@pytest.mark.parametrize("refit", [False, True], ids=["fixed", "refit"])
+@pytest.mark.parametrize("command", TABLES)
+@pytest.mark.parametrize("name", SYNTH)
+def test_synthetic(qkscope, tmp_path, name, command, refit):
+    options = {"dim": 12, "layers": 2, "seed": len(name), **SYNTH[name]}
+    group = synth(qkscope, tmp_path / "c", **options)
+    compare(qkscope, command, tmp_path / "c", tmp_path / "out", group, name, refit=refit)
+
+
+@pytest.mark.parametrize("level", [50, 90, 99.9])
+@pytest.mark.parametrize("command", TABLES)
+def test_level(qkscope, tmp_path, command, level):
+    compare(qkscope, command, EXAMPLE, tmp_path, 2, f"{level} %", level)
+
+
+@pytest.mark.parametrize("refit", [False, True], ids=["fixed", "refit"])
+def test_full_variance(qkscope, tmp_path, refit):
+    compare(qkscope, "plasticity", EXAMPLE, tmp_path, 2, "full", refit=refit,
+            more=["--variance", "full"], variance="full")
+
+
+# ---- made-up texts ---------------------------------------------------------------------------
+
+def draw(rng, ids, rows, d=5):
+    example = np.repeat(ids, rows)
+    n = len(example)
+    position = rng.integers(0, 1000, n)
+    topic = {i: rng.standard_normal(d) for i in ids}
+    x = rng.standard_normal((n, d)) + np.array([topic[i] for i in example])
+    x += np.outer(position / 500, np.arange(d)) + 1
+    return {"vector": x.astype(np.float32), "position": position, "example_id": example,
+            "bucket": position // 100}
+
+
+@pytest.mark.parametrize("refit", [False, True], ids=["fixed", "refit"])
+@pytest.mark.parametrize("command", TABLES)
+def test_one_dimension(qkscope, tmp_path, command, refit):
+    rng = np.random.default_rng(1)
+    for kind in "qk":
+        columns = draw(rng, list(range(6)), 30)
+        columns["vector"] = columns["vector"][:, 1:2]
+        write_rows(tmp_path / "c", head_name(0, 0, kind), columns)
+    compare(qkscope, command, tmp_path / "c", tmp_path / "out", 1, "d 1", refit=refit)
+
+
+def shuffled(rng, columns):
+    order = rng.permutation(len(columns["position"]))
+    return {name: values[order] for name, values in columns.items()}
+
+
+TEXTS = {
+    "ids with gaps": ([3, 70, 71, 500, -9], [3, 70, 71, 500, -9]),
+    "texts without queries": ([1, 4], [1, 2, 3, 4, 5]),
+    "texts without keys": ([1, 2, 3, 4, 5, 6], [2, 4, 6]),
+    "last texts without keys": ([1, 2, 3, 4, 8, 9], [2, 4, 6]),
+    "far ids": ([-2 ** 40, 0, 2 ** 40], [-2 ** 40, 0, 2 ** 40]),
+    "50 texts and 3 queries": ([7, 8, 9], list(range(50))),
+}
+
+
+@pytest.mark.parametrize("refit", [False, True], ids=["fixed", "refit"])
+@pytest.mark.parametrize("command", TABLES)
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts(qkscope, tmp_path, name, command, refit):
+    rng = np.random.default_rng(list(name.encode()))
+    for kind, ids in zip("qk", TEXTS[name]):
+        write_rows(tmp_path / "c", head_name(0, 0, kind), shuffled(rng, draw(rng, ids, 25)))
+    compare(qkscope, command, tmp_path / "c", tmp_path / "out", 1, name, refit=refit)
+
+
+@pytest.mark.parametrize("refit", [False, True], ids=["fixed", "refit"])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_repetition_without_the_number(qkscope, tmp_path, seed, refit):
+    """Only the first of two texts has keys at more than one position: without it there is no
+    slope, and so no interval of it."""
+    rng = np.random.default_rng(seed)
+    for kind in "qk":
+        columns = draw(rng, [0, 1], 30)
+        columns["position"][columns["example_id"] == 1] = 100
+        write_rows(tmp_path / "c", head_name(0, 0, kind), columns)
+    row, = run(qkscope, "rotate", tmp_path / "c", tmp_path / "out", 95, refit)
+    assert row["alpha_k"] is not None
+    for end in ends(["alpha_k", "bias_strength"]):
+        assert row[end] is None, (end, row[end])
+
+
+@pytest.mark.parametrize("command", ["pca", "rotate"])
+def test_correlation_of_one(qkscope, tmp_path, command):
+    """Its transform is infinite: no interval."""
+    for kind in "qk":
+        columns = draw(np.random.default_rng(3), list(range(6)), 20)
+        columns["vector"] = np.outer(columns["position"], [1.0, 2, 3])
+        write_rows(tmp_path / "c", head_name(0, 0, kind), columns)
+    row, = run(qkscope, command, tmp_path / "c", tmp_path / "out", 95, False)
+    names = [name for name in TABLES[command][1] if name.startswith("r_")]
+    for name in names:
+        assert row[name] == pytest.approx(1)
+    for end in ends(names):
+        assert row[end] is None or 1 - 1e-6 < row[end] <= 1
+
+
+@pytest.mark.parametrize("refit", [False, True], ids=["fixed", "refit"])
+@pytest.mark.parametrize("command", TABLES)
+def test_one_text(qkscope, tmp_path, command, refit):
+    """No repetition to learn from: empty fields."""
+    synth(qkscope, tmp_path / "c", examples=1, rows=60, dim=6, rope_planes=1)
+    names = TABLES[command][1]
+    rows = run(qkscope, command, tmp_path / "c", tmp_path / "out", 95, refit)
+    assert rows and all(row[end] is None for row in rows for end in ends(names))
+    assert all(row[name] is not None for row in rows for name in names)
+
+
+def test_intervals_are_of_texts_not_of_rows(qkscope, tmp_path):
+    """Every row eight times over knows no more than the row: the interval stays."""
+    rng = np.random.default_rng(5)
+    once = {kind: draw(rng, list(range(20)), 10) for kind in "qk"}
+    widths = []
+    for copies in (1, 8):
+        for kind, columns in once.items():
+            write_rows(tmp_path / str(copies), head_name(0, 0, kind),
+                       {name: np.repeat(v, copies, axis=0) for name, v in columns.items()})
+        out = tmp_path / f"out {copies}"
+        qkscope("pca", tmp_path / str(copies), "-o", out, "--ci", 95, expect=0)
+        row = read_csv(out / "qk.csv")[0]
+        widths.append(row["r_k_hi"] - row["r_k_lo"])
+    assert widths[0] == pytest.approx(widths[1], rel=0.02)
+
+
+def test_coverage(qkscope, tmp_path):
+    """Of intervals of 80 % of 300 heads with the same truth, about 80 % hold it. The texts
+    differ: each has its own shift along the drift, so that rows of one text are alike."""
+    rng = np.random.default_rng(6)
+    capture, truth, d = tmp_path / "c", 0.004, 3
+    for head in range(300):
+        for kind in "qk":
+            ids = np.repeat(np.arange(24), 12)
+            position = rng.integers(0, 1000, len(ids))
+            x = 0.3 * rng.standard_normal((len(ids), d))
+            slope = truth + 0.002 * rng.standard_normal(24)[ids]
+            x[:, 0] += rng.standard_normal(24)[ids] + slope * (position - 500)
+            write_rows(capture, head_name(0, head, kind),
+                       {"vector": x, "position": position, "example_id": ids,
+                        "bucket": position // 100}, use_dictionary=False)
+    qkscope("rotate", capture, "-o", tmp_path / "out", "--ci", 80, "--ci-refit",
+            "--q-per-kv-group", 1, expect=0)
+    rows = read_csv(tmp_path / "out" / "rotated.csv")
+    held = np.mean([row["alpha_k_lo"] <= truth <= row["alpha_k_hi"] for row in rows])
+    print(f"\ncoverage of 80 % intervals: {100 * held:.1f} %")
+    assert 0.72 < held < 0.88

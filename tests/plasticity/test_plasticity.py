@@ -1,0 +1,514 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The six tables of the plasticity analysis against the NumPy oracle, on real and made-up
+captures. `pytest -s` prints the worst deviation of every column."""
+import csv
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from conftest import (EXAMPLE, Agreement, head_name, head_pairs, read_bytes, read_csv, synth,
+                      write_rows)
+
+pytest.importorskip("pyarrow")
+oracle = pytest.importorskip("plasticity_oracle")
+stats = pytest.importorskip("scipy.stats")
+
+IDS = ["model", "layer", "q_head", "k_head"]
+PARTS = [f"q{i}" for i in range(1, 6)] + [f"d{i}" for i in range(1, 11)]
+HEADERS = {
+    "head_metrics.csv": [*IDS, *oracle.METRICS],
+    "head_profile.csv": [*IDS, "q_bucket", "position", "n_queries", "n_pairs", "ap"],
+    "head_bucket_plasticity.csv": [*IDS, "q_bucket", "k_bucket", "n_pairs", "ap_bucket"],
+    "head_distance.csv": [*IDS, "distance_bin", "lag_bin", "n_pairs", "ap"],
+    "head_component_weights.csv": [*IDS, "component", "component_r2", "component_weight"],
+    "model_report.csv": ["model", "heads", *PARTS, "ap_overall", "ap_first_20pct",
+                         "ap_last_20pct", "ap_drop"],
+}
+# Numbers that are differences of larger ones: what they are compared with when small.
+SCALES = {"q_resid0_skew": 1e-2, "q_resid0_kurt": 1e-2, "q_noise_med_abs_skew": 1e-2,
+          "q_noise_med_abs_kurt": 1e-2, "ap_drop": 1e-2, "q_R2_scalar": 1e-3,
+          "position": 1.0}
+OVERALL = Agreement()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def report_overall():
+    yield
+    OVERALL.check("worst of all captures")
+
+
+def read_tables(out):
+    tables = {}
+    for name, header in HEADERS.items():
+        with open(out / name, newline="") as file:
+            assert next(csv.reader(file)) == header, name
+        tables[name] = read_csv(out / name)
+    return tables
+
+
+# ---- comparing -------------------------------------------------------------------------------
+
+def of_head(rows, layer, head):
+    return [row for row in rows if (row["layer"], row["q_head"]) == (layer, head)]
+
+
+def compare_rows(rows, wanted, keys, exact, seen, place):
+    """Rows of a table: `keys` say which one it is, `exact` columns are equal."""
+    assert [tuple(r[k] for k in keys) for r in rows] == [tuple(w[k] for k in keys)
+                                                         for w in wanted], place
+    for row, want in zip(rows, wanted):
+        where = f"{place} {[want[k] for k in keys]}"
+        for column, value in want.items():
+            if column in exact or column in keys:
+                assert row[column] == value, (where, column, row[column], value)
+            else:
+                seen.add(column, row[column], value, where, SCALES.get(column))
+
+
+def compare_metrics(row, truth, seen, place):
+    for column in ("n_q", "n_k", "d", "sliding_window"):
+        assert row[column] == truth.metrics[column], (place, column)
+    for column in oracle.METRICS[4:]:
+        want, rounding = truth.metrics[column], 0.0
+        scale = SCALES.get(column)
+        if column == "beta_norm":
+            scale = 1e-3 * math.sqrt(truth.model.total / max(truth.model.sum_tt, 1))
+        if column == "q_noise_frac_ks_p_lt_alpha" and any(
+                p is not None and abs(p - truth.alpha) < 1e-9 for p in truth.ks):
+            seen.notes["a p-value at alpha"] += 1
+            continue
+        seen.add(column, row[column], want, place, scale, rounding)
+
+
+def expected_distances(truth):
+    return [{"distance_bin": far, "lag_bin": lag, "n_pairs": len(values),
+             "ap": math.fsum(values) / len(values)}
+            for (far, lag), values in sorted(truth.distance.items())]
+
+
+def compare_head(tables, layer, head, truth, seen, place):
+    mine = {name: of_head(rows, layer, head) for name, rows in tables.items()
+            if name != "model_report.csv"}
+    assert len(mine["head_metrics.csv"]) == 1, place
+    compare_metrics(mine["head_metrics.csv"][0], truth, seen, place)
+    compare_rows(mine["head_profile.csv"], truth.profile, ["q_bucket"],
+                 ["n_queries", "n_pairs"], seen, place)
+    compare_rows(mine["head_bucket_plasticity.csv"], truth.buckets, ["q_bucket", "k_bucket"],
+                 ["n_pairs"], seen, place)
+    compare_rows(mine["head_distance.csv"], expected_distances(truth),
+                 ["distance_bin", "lag_bin"], ["n_pairs"], seen, place)
+    weights = truth.weights if truth.weights is not None else [None] * truth.model.dim
+    wanted = [{"component": i, "component_r2": float(r), "component_weight": w}
+              for i, (r, w) in enumerate(zip(truth.r2, weights))]
+    compare_rows(mine["head_component_weights.csv"], wanted, ["component"], [], seen, place)
+
+
+def check_capture(qkscope, capture, out, group, title, variance="diag", width=None, alpha=None,
+                  max_pairs=0):
+    """Runs the program on a capture and compares every number with the oracle."""
+    arguments = ["plasticity", capture, "-o", out, "--max-pairs", max_pairs]
+    arguments += ["--variance", variance] if variance != "diag" else []
+    arguments += ["--bucket-width", width] if width else []
+    arguments += ["--ks-alpha", alpha] if alpha else []
+    qkscope(*arguments, expect=0, timeout=600)
+    tables, seen, heads = read_tables(out), Agreement(), []
+    for layer, head, q, k in head_pairs(capture, group):
+        place = f"{title} {head_name(layer, head, 'q')}"
+        truth = oracle.Plasticity(q, k, variance, width, alpha or 0.01)
+        compare_head(tables, layer, head, truth, seen, place)
+        heads.append(truth)
+    for name, rows in tables.items():
+        if name != "model_report.csv":
+            ids = [(row["layer"], row["q_head"]) for row in rows]
+            assert ids == sorted(ids), name
+    assert len(tables["head_metrics.csv"]) == len(heads) > 0
+    report, = tables["model_report.csv"]
+    for column, want in oracle.model_report(heads).items():
+        seen.add("report " + column, report[column], want, title, SCALES.get(column))
+    OVERALL.merge(seen)
+    seen.check(title)
+    return tables
+
+
+# ---- the oracle itself -----------------------------------------------------------------------
+
+def test_oracle_reflection():
+    rng = np.random.default_rng(1)
+    for u in (*rng.standard_normal((5, 7)), np.eye(7)[0], -np.eye(7)[0], np.eye(7)[3],
+              np.eye(7)[0] + 1e-9 * rng.standard_normal(7), np.ones(1), -np.ones(1)):
+        u = u / np.linalg.norm(u)
+        h = oracle.reflection(u)
+        assert np.allclose(h @ u, np.eye(len(u))[0], atol=1e-15)
+        assert np.allclose(h @ h, np.eye(len(u)), atol=1e-15) and np.allclose(h, h.T)
+
+
+def test_oracle_bucket_widths():
+    def width(position, w):
+        position = np.array(position)
+        return oracle.infer_width(position // w, position)
+    everything = np.arange(2048)
+    for w in (1, 2, 64, 100, 128, 1000):
+        assert width(everything, w) == (w, True)
+    assert width([5, 70, 130], 64) == (64, True)
+    assert width([-100, -1, 0, 90, 101], 50) == (50, True)
+    assert oracle.infer_width(np.array([0, 1, 2]), np.array([3, 8, 100])) == (
+        Fraction(98, 3), False)
+
+
+def test_oracle_probability():
+    """p is the probability that the first key wins, over queries drawn from the model."""
+    rng = np.random.default_rng(2)
+    d = 4
+    mean, sd = rng.standard_normal(d), np.array([0.5, 1.0, 2.0, 0.1])
+    queries = mean + rng.standard_normal((400000, d)) * sd
+    delta = rng.standard_normal((20, d)) * 0.5
+    got = oracle.plasticity(delta @ mean, (delta ** 2) @ sd ** 2)
+    p = (queries @ delta.T > 0).mean(axis=0)
+    assert np.allclose(got, 4 * p * (1 - p), atol=6e-3)
+
+
+def test_oracle_kolmogorov_smirnov():
+    """SciPy's p-value against the exact distribution, summed in rational numbers."""
+    for n, d in ((5, 0.3), (10, 0.25), (20, 0.4), (50, 0.1), (100, 0.12)):
+        exact = 1 - float(durbin(n, Fraction(d)))
+        assert math.isclose(stats.kstwo.sf(d, n), exact, rel_tol=1e-11)
+
+
+def durbin(n, d):
+    """P(D_n < d): Durbin's matrix in the form of Marsaglia, Tsang and Wang, exactly."""
+    k = int(n * d) + 1
+    m, h = 2 * k - 1, k - n * d
+    matrix = [[Fraction(int(i - j + 1 >= 0)) for j in range(m)] for i in range(m)]
+    for i in range(m):
+        matrix[i][0] -= h ** (i + 1)
+        matrix[m - 1][i] -= h ** (m - i)
+    if 2 * h - 1 > 0:
+        matrix[m - 1][0] += (2 * h - 1) ** m
+    for i in range(m):
+        for j in range(m):
+            if i - j + 1 > 0:
+                matrix[i][j] /= math.factorial(i - j + 1)
+    row = [Fraction(int(j == k - 1)) for j in range(m)]
+    for _ in range(n):
+        row = [sum(row[i] * matrix[i][j] for i in range(m)) for j in range(m)]
+    return row[k - 1] * math.factorial(n) / Fraction(n) ** n
+
+
+# ---- real captures ---------------------------------------------------------------------------
+
+@pytest.mark.parametrize("variance", ["diag", "full"])
+def test_example_capture(qkscope, tmp_path, variance):
+    tables = check_capture(qkscope, EXAMPLE, tmp_path / "out", 2,
+                           f"examples/kjv-tiny-capture {variance}", variance)
+    assert len(tables["head_metrics.csv"]) == 20
+    assert {row["bucket_width"] for row in tables["head_metrics.csv"]} == {64}
+
+
+@pytest.mark.parametrize("variance", ["diag", "full"])
+def test_real_capture(qkscope, shared_data, tmp_path, variance):
+    """The same rows by two writers: the same bytes, so one of them is compared."""
+    tables = []
+    for writer in ("duckdb", "arrow-rs"):
+        folder, out = shared_data("kjv-tiny-capture") / writer, tmp_path / f"bytes {writer}"
+        qkscope("plasticity", folder, "-o", out, "--variance", variance, "--model-name", "m",
+                "--max-pairs", 0, expect=0)
+        tables.append(read_bytes(out, *HEADERS))
+    assert tables[0] == tables[1]
+    check_capture(qkscope, folder, tmp_path / "out", 2, f"kjv-tiny-capture {variance}", variance)
+
+
+# ---- synthetic captures ----------------------------------------------------------------------
+
+SYNTH = {
+    "plain": dict(),
+    "one group": dict(q_per_kv_group=4, layers=1),
+    "no groups": dict(q_per_kv_group=1, query_heads=3, layers=1),
+    "d 2": dict(dim=2, rope_planes=0),
+    "d 128": dict(dim=128, rows=150, layers=1, query_heads=2),
+    "far positions": dict(position_offset=1000000),
+    "far means": dict(mean_offset=1000, float32=True),
+    "far everything": dict(mean_offset=100, position_offset=1000000, float32=True),
+    "no drift": dict(r_q=0, r_k=0),
+    "strong drift": dict(r_q=0.999, r_k=0.999),
+    "rigid": dict(separation=100, r_q=0.99, r_k=0.99),
+    "window": dict(sliding_window=300),
+    "narrow window": dict(sliding_window=1),
+    "window of all": dict(sliding_window=100000),
+    "odd buckets": dict(bucket_width=100, buckets=7),
+    "wide buckets": dict(bucket_width=1000, buckets=3),
+    "many texts": dict(examples=100, rows=12, dim=16),
+    "two rows a text": dict(examples=200, rows=2, dim=8),
+    "float32": dict(float32=True, dim=16),
+    "shards": dict(shards=3, dim=16),
+}
+
+
+@pytest.mark.parametrize("variance", ["diag", "full"])
+@pytest.mark.parametrize("name", SYNTH)
+def test_synthetic(qkscope, tmp_path, name, variance):
+    options = {"dim": 24, "rows": 80, "layers": 2, "seed": len(name), **SYNTH[name]}
+    group = synth(qkscope, tmp_path / "c", **options)
+    check_capture(qkscope, tmp_path / "c", tmp_path / "out", group, f"{name} {variance}",
+                  variance)
+
+
+@pytest.mark.parametrize("alpha", [1e-9, 0.2, 0.9])
+def test_alpha(qkscope, tmp_path, alpha):
+    group = synth(qkscope, tmp_path / "c", dim=24, rows=80)
+    check_capture(qkscope, tmp_path / "c", tmp_path / "out", group, f"alpha {alpha}",
+                  alpha=alpha)
+
+
+@pytest.mark.parametrize("width", [10, 12.5, 33, 64, 1e9])
+def test_given_width(qkscope, tmp_path, width):
+    group = synth(qkscope, tmp_path / "c", dim=8, rows=50)
+    tables = check_capture(qkscope, tmp_path / "c", tmp_path / "out", group, f"W {width}",
+                           width=width)
+    assert {row["bucket_width"] for row in tables["head_metrics.csv"]} == {width}
+
+
+# ---- made-up rows ----------------------------------------------------------------------------
+
+def draw(rng, texts, rows, d, span=2000, first=0):
+    """Columns of one head: texts of `rows` rows, with a mean and a drift."""
+    position = np.concatenate([np.sort(rng.choice(span, rows, replace=False))
+                               for _ in range(texts)])
+    x = rng.standard_normal((texts * rows, d)) + rng.standard_normal(d)
+    x += np.outer(position / span - 0.5, 2 * rng.standard_normal(d))
+    return {"vector": x.astype(np.float32), "position": position + first,
+            "example_id": np.repeat(np.arange(texts) * 3 + 5, rows),
+            "bucket": position // 128}
+
+
+def log_buckets(columns):
+    """Buckets that double in width: 0, 1, 2-3, 4-7, ..."""
+    bucket = np.floor(np.log2(np.maximum(columns["position"], 1))).astype(int)
+    return {**columns, "bucket": bucket}
+
+
+def odd_buckets(columns):
+    return {**columns, "bucket": np.searchsorted([3, 50, 51, 300, 1111], columns["position"]) * 2}
+
+
+def negative_buckets(columns):
+    return {**columns, "bucket": columns["position"] // 128 - 7}
+
+
+def shifted_buckets(columns):
+    return {**columns, "bucket": columns["position"] // 128 + 100}
+
+
+def negative_positions(columns):
+    return {**columns, "position": columns["position"] - 1000,
+            "bucket": (columns["position"] - 1000) // 128}
+
+
+def mixed_order(columns):
+    order = np.random.default_rng(4).permutation(len(columns["position"]))
+    return {name: values[order] for name, values in columns.items()}
+
+
+def signed_ids(columns):
+    return {**columns, "example_id": columns["example_id"] * 100003 - 2 ** 31 + 1}
+
+
+def window(columns):
+    return {**columns, "sliding_window": np.full(len(columns["position"]), 200)}
+
+
+def no_window(columns):
+    size = len(columns["position"])
+    return {**columns, "sliding_window": [(None, 0, -1)[i % 3] for i in range(size)]}
+
+
+def duplicates(columns):
+    """Every second key is the one before it once more."""
+    return {name: np.repeat(values[::2], 2, axis=0) for name, values in columns.items()}
+
+
+def one_dimension_still(columns):
+    columns = {**columns, "vector": columns["vector"].copy()}
+    columns["vector"][:, 1] = 0.1
+    return columns
+
+
+def grid(columns):
+    """Values of few bits: scores tie, positions meet the edges of the bins exactly."""
+    return {**columns, "vector": np.round(columns["vector"] * 2).astype(np.float32) / 2,
+            "position": columns["position"] // 64 * 64}
+
+
+ROWS = {f.__name__.replace("_", " "): f for f in (
+    log_buckets, odd_buckets, negative_buckets, shifted_buckets, negative_positions,
+    mixed_order, signed_ids, window, no_window, duplicates, one_dimension_still, grid)}
+
+
+@pytest.mark.parametrize("variance", ["diag", "full"])
+@pytest.mark.parametrize("name", ROWS)
+def test_made_up(qkscope, tmp_path, name, variance):
+    rng = np.random.default_rng(list(name.encode()))
+    for layer in range(2):
+        for kind in "qk":
+            columns = ROWS[name](draw(rng, 6, 50 + 10 * layer, 9))
+            write_rows(tmp_path / "c", head_name(layer, 0, kind), columns)
+    check_capture(qkscope, tmp_path / "c", tmp_path / "out", 1, f"{name} {variance}", variance)
+
+
+def first(columns, n, bucket):
+    return {**{name: v[:n] for name, v in columns.items()}, "bucket": np.full(n, bucket)}
+
+
+def at_position(columns, position):
+    still = np.full_like(columns["position"], position)
+    return {**columns, "position": still, "bucket": still // 128}
+
+
+def alone(columns):
+    """One query has a bucket to itself."""
+    columns = {name: v.copy() for name, v in columns.items()}
+    columns["position"][7], columns["bucket"][7] = 4000, 4000 // 128
+    return columns
+
+
+def filled(columns, value):
+    return {**columns, "vector": np.full_like(columns["vector"], value)}
+
+
+def between(columns, low, high):
+    keep = (columns["position"] >= low) & (columns["position"] < high)
+    return {name: values[keep] for name, values in columns.items()}
+
+
+EDGES = {
+    "one query": lambda q, k: (first(q, 1, 9), k),
+    "two queries": lambda q, k: (first(q, 2, 9), k),
+    "three queries": lambda q, k: (first(q, 3, 9), k),
+    "four queries": lambda q, k: (first(q, 4, 9), k),
+    "one key": lambda q, k: (q, first(k, 1, 0)),
+    "two keys": lambda q, k: (q, first(k, 2, 0)),
+    "queries at one position": lambda q, k: (at_position(q, 1500), k),
+    "keys at one position": lambda q, k: (q, at_position(k, 700)),
+    "a query alone": lambda q, k: (alone(q), k),
+    "only bucket zero": lambda q, k: (between(q, 5, 128), between(k, 5, 128)),
+    "only buckets -1 and 0": lambda q, k: tuple(
+        {**side, "position": side["position"] - 128, "bucket": side["bucket"] - 1}
+        for side in (between(q, 30, 200), between(k, 30, 200))),
+    "only one bucket": lambda q, k: (between(q, 640, 768), between(k, 640, 768)),
+    "equal queries": lambda q, k: (filled(q, 0.7), k),
+    "equal keys": lambda q, k: (q, filled(k, 0.3)),
+    "all equal": lambda q, k: (filled(q, 0.7), filled(k, 0.3)),
+}
+
+
+@pytest.mark.parametrize("variance", ["diag", "full"])
+@pytest.mark.parametrize("name", EDGES)
+def test_edges(qkscope, tmp_path, name, variance):
+    rng = np.random.default_rng(list(name.encode()))
+    for kind, columns in zip("qk", EDGES[name](draw(rng, 6, 50, 5), draw(rng, 6, 50, 5))):
+        write_rows(tmp_path / "c", head_name(0, 0, kind), columns)
+    check_capture(qkscope, tmp_path / "c", tmp_path / "out", 1, f"{name} {variance}", variance)
+
+
+@pytest.mark.parametrize("variance", ["diag", "full"])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_few_dimensions(qkscope, tmp_path, d, variance):
+    rng = np.random.default_rng(d)
+    for kind in "qk":
+        write_rows(tmp_path / "c", head_name(0, 0, kind), draw(rng, 6, 50, d))
+    check_capture(qkscope, tmp_path / "c", tmp_path / "out", 1, f"d {d} {variance}", variance)
+
+
+def test_queries_of_texts_without_keys(qkscope, tmp_path):
+    rng = np.random.default_rng(9)
+    q, k = draw(rng, 10, 20, 5), draw(rng, 4, 30, 5)
+    write_rows(tmp_path / "c", "l00h00q", q)
+    write_rows(tmp_path / "c", "l00h00k", k)
+    check_capture(qkscope, tmp_path / "c", tmp_path / "out", 1, "texts without keys")
+
+
+# ---- bins ------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("width", [1, 2, 5])
+def test_no_more_than_512_bins(qkscope, tmp_path, width):
+    group = synth(qkscope, tmp_path / "c", dim=4, rows=40, rope_planes=0)
+    out = tmp_path / "out"
+    qkscope("plasticity", tmp_path / "c", "-o", out, "--bucket-width", width, expect=0)
+    rows = read_csv(out / "head_distance.csv")
+    assert max(row["distance_bin"] for row in rows) < 512
+    assert max(row["lag_bin"] for row in rows) < 512
+    pairs = sum(row["n_pairs"] for row in read_csv(out / "head_profile.csv"))
+    assert sum(row["n_pairs"] for row in rows) == pairs
+    check_capture(qkscope, tmp_path / "c", tmp_path / "again", group, f"{width} tokens",
+                  width=width)
+
+
+# ---- sampled cells ---------------------------------------------------------------------------
+
+@pytest.mark.parametrize("variance", ["diag", "full"])
+def test_sampled(qkscope, tmp_path, variance):
+    """Above --max-pairs a cell's mean is one of a sample without replacement, and below it is
+    exact."""
+    limit = 1000
+    group = synth(qkscope, tmp_path / "c", dim=8, rows=90, rope_planes=0)
+    run = ["plasticity", tmp_path / "c", "--variance", variance, "--max-pairs", limit]
+    qkscope(*run, "-o", tmp_path / "out", expect=0)
+    tables, off = read_tables(tmp_path / "out"), []
+    for layer, head, q, k in head_pairs(tmp_path / "c", group):
+        truth = oracle.Plasticity(q, k, variance)
+        for name, cells, keys, ap in (
+                ("head_profile.csv", truth.profile, ["q_bucket"], "ap"),
+                ("head_bucket_plasticity.csv", truth.buckets, ["q_bucket", "k_bucket"],
+                 "ap_bucket")):
+            rows = of_head(tables[name], layer, head)
+            for row, want in zip(rows, cells, strict=True):
+                assert row["n_pairs"] == min(want["n_pairs"], limit)
+                cell = tuple(want[key] for key in keys)
+                values = truth.spread_pp[cell if len(cell) > 1 else cell[0]]
+                if want["n_pairs"] <= limit:
+                    assert row[ap] == pytest.approx(want[ap], rel=1e-9)
+                    continue
+                share = 1 - limit / len(values)
+                off.append((row[ap] - want[ap]) / math.sqrt(values.var() * share / limit))
+        distance = of_head(tables["head_distance.csv"], layer, head)
+        profile = of_head(tables["head_profile.csv"], layer, head)
+        assert sum(r["n_pairs"] for r in distance) == sum(r["n_pairs"] for r in profile)
+        total = sum(r["n_pairs"] * r["ap"] for r in profile if r["ap"] is not None)
+        assert sum(r["n_pairs"] * r["ap"] for r in distance) == pytest.approx(total, rel=1e-9)
+    off = np.array(off)
+    print(f"\n{len(off)} sampled cells, deviation in standard errors: mean {off.mean():.3f}, "
+          f"sd {off.std():.3f}, worst {np.abs(off).max():.2f}")
+    # Cells of one head share keys and are not independent, so the sd has some room.
+    assert len(off) > 80 and np.abs(off).max() < 5 and 0.7 < off.std() < 1.3
+    assert abs(off.mean()) < 0.5
+
+
+def test_seed(qkscope, tmp_path):
+    """The sample depends on the seed, and on nothing else."""
+    synth(qkscope, tmp_path / "c", dim=8, rows=60, layers=1, rope_planes=0)
+    results = []
+    for i, seed in enumerate((0, 0, 1)):
+        qkscope("plasticity", tmp_path / "c", "-o", tmp_path / str(i), "--seed", seed,
+                "--max-pairs", 100, "--threads", i + 1, expect=0)
+        results.append(read_bytes(tmp_path / str(i), *HEADERS))
+    assert results[0] == results[1]
+    assert results[0]["head_profile.csv"] != results[2]["head_profile.csv"]
+    assert results[0]["head_component_weights.csv"] == results[2]["head_component_weights.csv"]
+
+
+def test_default_limit_draws_nothing_below_it(qkscope, tmp_path):
+    """65,536 pairs are allowed in a cell, and a cell of exactly as many is not sampled."""
+    rng = np.random.default_rng(3)
+    for kind in "qk":
+        columns = draw(rng, 1, 363, 3)  # 362 * 363 / 2 = 65,703 pairs
+        columns["bucket"] = (columns["position"] >= 1900).astype(int) * 2
+        write_rows(tmp_path / "c", head_name(0, 0, kind), columns)
+    q, k = list(head_pairs(tmp_path / "c", 1))[0][2:]
+    truth = oracle.Plasticity(q, k)
+    count = truth.profile[0]["n_pairs"]
+    for limit, same in ((count, True), (count + 1, True), (count - 1, False), (0, True)):
+        qkscope("plasticity", tmp_path / "c", "-o", tmp_path / "out", "--max-pairs", limit,
+                expect=0)
+        row, = read_csv(tmp_path / "out" / "head_profile.csv")
+        assert row["n_pairs"] == (count if same else limit)
+        assert (row["ap"] == pytest.approx(truth.profile[0]["ap"], rel=1e-12)) == same
