@@ -2,6 +2,7 @@
 /* One pass over rows to moments about their means. */
 #include <qkscope/moments.h>
 
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -266,6 +267,25 @@ qk_status qk_moments_merge(const qk_moments *a, const qk_moments *b, qk_moments 
     return QK_OK;
 }
 
+/* A sum of squares that is what rounding leaves of the larger sum it was taken from. */
+static double without_rounding(double sum, double from)
+{
+    return sum > 64 * DBL_EPSILON * from ? sum : 0;
+}
+
+/* What has no variance has no covariance either. */
+static void forget_constants(qk_moments *m)
+{
+    size_t d = m->dim;
+    for (size_t i = 0; i < d; i++) {
+        bool constant = m->sum_xx[i * d + i] == 0;
+        if (constant || m->sum_tt == 0)
+            m->sum_xt[i] = 0;
+        for (size_t j = 0; j < d && constant; j++)
+            m->sum_xx[i * d + j] = m->sum_xx[j * d + i] = 0;
+    }
+}
+
 qk_status qk_moments_without(const qk_moments *all, const qk_moments *part, qk_moments **rest,
                              qk_error *err)
 {
@@ -288,7 +308,8 @@ qk_status qk_moments_without(const qk_moments *all, const qk_moments *part, qk_m
     double weight = (double)all->count * share;
     double step_t = all->mean_t - part->mean_t;
     m->mean_t = all->mean_t + step_t * share;
-    m->sum_tt = fmax(all->sum_tt - part->sum_tt - weight * step_t * step_t, 0);
+    m->sum_tt =
+        without_rounding(all->sum_tt - part->sum_tt - weight * step_t * step_t, all->sum_tt);
     for (size_t i = 0; i < d; i++) {
         double step = all->mean[i] - part->mean[i];
         m->mean[i] = all->mean[i] + step * share;
@@ -296,8 +317,9 @@ qk_status qk_moments_without(const qk_moments *all, const qk_moments *part, qk_m
         for (size_t j = 0; j < d; j++)
             m->sum_xx[i * d + j] = all->sum_xx[i * d + j] - part->sum_xx[i * d + j] -
                                    weight * (step * (all->mean[j] - part->mean[j]));
-        m->sum_xx[i * d + i] = fmax(m->sum_xx[i * d + i], 0);
+        m->sum_xx[i * d + i] = without_rounding(m->sum_xx[i * d + i], all->sum_xx[i * d + i]);
     }
+    forget_constants(m);
     return QK_OK;
 }
 

@@ -265,6 +265,8 @@ static void lags(const double *mid, const int32_t *bin, double tau, double width
         LOAD(s, mid + i);
         memcpy(&c, bin + i, sizeof c);
         s = FLOOR((ALL(tau) - s) / ALL(width)) - ALL(first);
+        vec size = (vec)((bits)s & ~SIGN);
+        s = KEEP_BELOW(s, size, ALL(0x1p30)); /* spare lanes may hold anything */
         lag = __builtin_convertvector(s, vec_i32);
         c += lag;
         memcpy(cell + i, &c, sizeof c);

@@ -21,6 +21,21 @@ void qk__whitening_free(qk_whitening **whitening)
     *whitening = NULL;
 }
 
+/* z does not change when mean, slope and standard deviations are all multiplied by one number.
+ * A power of two brings the largest deviation near 1, without rounding: products with keys
+ * then overflow or vanish only where the keys' own squares do. */
+static void normalise(qk_whitening *p, double *deviations, size_t count, double largest)
+{
+    int exponent;
+    frexp(largest, &exponent);
+    for (size_t i = 0; i < p->dim; i++) {
+        p->mean[i] = ldexp(p->mean[i], -exponent);
+        p->slope[i] = ldexp(p->slope[i], -exponent);
+    }
+    for (size_t i = 0; i < count; i++)
+        deviations[i] = ldexp(deviations[i], -exponent);
+}
+
 qk_status qk__whitening_create(qk_whitening **whitening, const qk_query_model *model,
                                bool with_factor, qk_error *err)
 {
@@ -43,8 +58,12 @@ qk_status qk__whitening_create(qk_whitening **whitening, const qk_query_model *m
     memcpy(p->mean, model->mean, d * sizeof(double));
     memcpy(p->slope, model->beta, d * sizeof(double));
     memcpy(p->mirror, model->mirror, d * sizeof(double));
-    for (size_t i = 0; i < d; i++)
+    double largest = 0;
+    for (size_t i = 0; i < d; i++) {
         p->scale[i] = sqrt(model->variance[i]);
+        largest = fmax(largest, p->scale[i]);
+    }
+    normalise(p, p->scale, d, largest);
     *whitening = p;
     return QK_OK;
 }
@@ -120,8 +139,12 @@ qk_status qk__whitening_set_bucket(qk_whitening *p, const qk_query_model *model,
     for (size_t i = 0; i < p->dim; i++)
         total += p->factor[i * p->ld + i];
     qk__cholesky(p->factor, p->dim, p->ld, (double)p->dim * DBL_EPSILON * total);
-    for (size_t i = 0; i < p->dim; i++)
+    double largest = 0;
+    for (size_t i = 0; i < p->dim; i++) {
+        largest = fmax(largest, p->factor[i * (p->ld + 1)]);
         p->scale[i] = 1;
+    }
+    normalise(p, p->factor, p->ld * p->ld, largest);
     qk_moments_free(&m);
     return QK_OK;
 }

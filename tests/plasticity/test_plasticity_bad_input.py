@@ -279,7 +279,7 @@ def test_duplicate_keys(qkscope, tmp_path):
 def test_huge_and_tiny_values(qkscope, tmp_path):
     """Plasticity has no unit: it is the same in any, as far as float32 reaches."""
     aps = []
-    for scale in (1, 1e36, 1e-36):
+    for scale in (1, 1e36, 1e-36, 1e100, 1e-100):
         q, k = rows_of(), rows_of(seed=1)
         for side in (q, k):
             side["vector"] = side["vector"].astype(np.float64) * scale
