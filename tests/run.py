@@ -49,6 +49,10 @@ def commands(build, wrapper):
     example = ROOT / "examples" / "kjv-tiny-capture"
     with tempfile.TemporaryDirectory() as out:
         for arguments in (["pca", example, "-o", f"{out}/a", "--lda", "--threads", "2"],
+                          ["analyze", example, "-o", f"{out}/d", "--layers", "0", "--ci", "95"],
+                          ["rotate", example, "-o", f"{out}/e", "--layers", "1", "--complement"],
+                          ["plasticity", example, "-o", f"{out}/f", "--layers", "2",
+                           "--variance", "full", "--max-pairs", "50"],
                           ["pca", example, "-o", f"{out}/b", "--kinds", "q,k"],
                           ["inspect", example, "--json"],
                           ["synth", "-o", f"{out}/c", "--rows", "50", "--dim", "16"]):
@@ -65,7 +69,9 @@ def python_tests(build, arguments):
     report = Path(build) / "pytest.xml"
     report.unlink(missing_ok=True)
     env = {**os.environ, "QKSCOPE_BUILD": str(Path(build).resolve())}
+    workers = len(os.sched_getaffinity(0))
     run = subprocess.run([sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider",
+                          "-n", str(min(workers, 8)), "--dist", "worksteal",
                           f"--junitxml={report}", *arguments, str(ROOT / "tests")], cwd=ROOT,
                          env=env)
     if not report.exists():

@@ -267,10 +267,13 @@ qk_status qk_moments_merge(const qk_moments *a, const qk_moments *b, qk_moments 
     return QK_OK;
 }
 
-/* A sum of squares that is what rounding leaves of the larger sum it was taken from. */
-static double without_rounding(double sum, double from)
+/* from - part - weight step^2, unless that is what rounding leaves of nothing: the step is a
+ * difference of means, whose own rounding counts weight times. */
+static double spread_left(double from, double part, double weight, double step, double mean)
 {
-    return sum > 64 * DBL_EPSILON * from ? sum : 0;
+    double left = from - part - weight * step * step;
+    double noise = 64 * DBL_EPSILON * (from + weight * fabs(step) * fabs(mean));
+    return left > noise ? left : 0;
 }
 
 /* What has no variance has no covariance either. */
@@ -308,8 +311,7 @@ qk_status qk_moments_without(const qk_moments *all, const qk_moments *part, qk_m
     double weight = (double)all->count * share;
     double step_t = all->mean_t - part->mean_t;
     m->mean_t = all->mean_t + step_t * share;
-    m->sum_tt =
-        without_rounding(all->sum_tt - part->sum_tt - weight * step_t * step_t, all->sum_tt);
+    m->sum_tt = spread_left(all->sum_tt, part->sum_tt, weight, step_t, all->mean_t);
     for (size_t i = 0; i < d; i++) {
         double step = all->mean[i] - part->mean[i];
         m->mean[i] = all->mean[i] + step * share;
@@ -317,7 +319,8 @@ qk_status qk_moments_without(const qk_moments *all, const qk_moments *part, qk_m
         for (size_t j = 0; j < d; j++)
             m->sum_xx[i * d + j] = all->sum_xx[i * d + j] - part->sum_xx[i * d + j] -
                                    weight * (step * (all->mean[j] - part->mean[j]));
-        m->sum_xx[i * d + i] = without_rounding(m->sum_xx[i * d + i], all->sum_xx[i * d + i]);
+        m->sum_xx[i * d + i] = spread_left(all->sum_xx[i * d + i], part->sum_xx[i * d + i],
+                                           weight, step, all->mean[i]);
     }
     forget_constants(m);
     return QK_OK;

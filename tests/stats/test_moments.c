@@ -187,6 +187,55 @@ static void refuses_what_overflows(void **state)
     }
 }
 
+static void assert_close(const double *a, const double *b, size_t n, double tolerance)
+{
+    for (size_t i = 0; i < n; i++)
+        assert_true(fabs(a[i] - b[i]) <= tolerance * (1 + fabs(b[i])));
+}
+
+static void taking_out_undoes_merging(void **state)
+{
+    const rows *r = *state;
+    qk_error err;
+    qk_moments *all = gather(r, 0, ROWS, 100, 0), *part = gather(r, ROWS / 4, ROWS, 100, 0);
+    qk_moments *rest = gather(r, 0, ROWS / 4, 100, 0), *found;
+    assert_int_equal(qk_moments_without(all, part, &found, &err), QK_OK);
+    assert_int_equal(found->count, rest->count);
+    assert_close(&found->mean_t, &rest->mean_t, 1, 1e-12);
+    assert_close(&found->sum_tt, &rest->sum_tt, 1, 1e-9);
+    assert_close(found->mean, rest->mean, DIM, 1e-12);
+    assert_close(found->sum_xt, rest->sum_xt, DIM, 1e-9);
+    assert_close(found->sum_xx, rest->sum_xx, DIM * DIM, 1e-9);
+    qk_moments_free(&found);
+    /* all of them leave nothing, more than all are refused */
+    assert_int_equal(qk_moments_without(all, all, &found, &err), QK_OK);
+    assert_true(found->count == 0 && found->sum_tt == 0 && found->sum_xx[0] == 0);
+    qk_moments_free(&found);
+    assert_int_equal(qk_moments_without(part, all, &found, &err), QK_ERR_INCONSISTENT);
+    assert_null(found);
+    qk_moments_free(&all);
+    qk_moments_free(&part);
+    qk_moments_free(&rest);
+}
+
+/* One row is left: it has no spread, and no rounding may look like one. */
+static void one_row_left_has_no_spread(void **state)
+{
+    const rows *r = *state;
+    qk_error err;
+    qk_moments *all = gather(r, 0, ROWS, 100, 0), *part = gather(r, 1, ROWS, 100, 0), *found;
+    assert_int_equal(qk_moments_without(all, part, &found, &err), QK_OK);
+    assert_int_equal(found->count, 1);
+    assert_true(found->sum_tt == 0);
+    for (size_t i = 0; i < DIM * DIM; i++)
+        assert_true(found->sum_xx[i] == 0);
+    for (size_t i = 0; i < DIM; i++)
+        assert_true(found->sum_xt[i] == 0);
+    qk_moments_free(&found);
+    qk_moments_free(&all);
+    qk_moments_free(&part);
+}
+
 static void no_rows_give_zeros(void **state)
 {
     (void)state;
@@ -210,6 +259,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(keeps_digits_far_from_zero, set_up, tear_down),
         cmocka_unit_test_setup_teardown(merging_equals_gathering, set_up, tear_down),
         cmocka_unit_test_setup_teardown(names_the_row_that_is_not_finite, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(taking_out_undoes_merging, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(one_row_left_has_no_spread, set_up, tear_down),
         cmocka_unit_test(refuses_what_overflows),
         cmocka_unit_test(no_rows_give_zeros),
     };

@@ -188,6 +188,32 @@ static void test_variables(void **state)
     qk_config_free(&config);
 }
 
+static void test_other_analyses(void **state)
+{
+    (void)state;
+    qk_config *config = load(NAME "analysis: {ci: 90, ci_refit: true}\n"
+                                  "rotation: {b_axis: centroid, complement_pairs: 12}\n"
+                                  "plasticity: {variance: full, max_pairs: 0, "
+                                  "bucket_width: 64.5, ks_alpha: 0.05}\n");
+    const qk_study_settings *s = qk_config_settings(config);
+    assert_true(s->ci == 90 && s->ci_refit);
+    assert_true(s->rotation.b_axis == QK_B_CENTROID && s->rotation.planes == 12);
+    assert_true(s->plasticity.variance == QK_VARIANCE_FULL && s->plasticity.max_pairs == 0);
+    assert_true(s->plasticity.bucket_width == 64.5 && s->plasticity.ks_alpha == 0.05);
+    qk_config_free(&config);
+    config = load(NAME "rotation: {b_axis: pairs}\nplasticity: {variance: diag}\n");
+    s = qk_config_settings(config);
+    assert_true(s->rotation.b_axis == QK_B_PAIRS && s->rotation.planes == 0 && s->ci == 0);
+    assert_true(s->plasticity.variance == QK_VARIANCE_DIAG);
+    qk_config_free(&config);
+    REFUSE(NAME "rotation:\n  b_axis: b\n", "line 3", "expected pairs or centroid", "\"b\"");
+    REFUSE(NAME "plasticity: {variance: [diag]}\n", "plasticity.variance");
+    REFUSE(NAME "plasticity: {max_pairs: -1}\n", "plasticity.max_pairs");
+    REFUSE(NAME "plasticity: {ks_alpha: 2}\n", "number from 0 to 1");
+    REFUSE(NAME "analysis: {ci: 100}\n", "analysis.ci");
+    REFUSE(NAME "rotation: {complement_pair: 3}\n", "did you mean rotation.complement_pairs?");
+}
+
 static void test_unknown_keys(void **state)
 {
     (void)state;
@@ -321,11 +347,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, tree_setup, tree_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_minimal),      TEST(test_everything),
-        TEST(test_nulls),        TEST(test_combined_and_parallel),
-        TEST(test_variables),    TEST(test_unknown_keys),
-        TEST(test_wrong_values), TEST(test_not_yaml),
-        TEST(test_aliases),      TEST(test_large),
+        TEST(test_minimal),        TEST(test_everything),
+        TEST(test_nulls),          TEST(test_combined_and_parallel),
+        TEST(test_variables),      TEST(test_unknown_keys),
+        TEST(test_other_analyses), TEST(test_wrong_values),
+        TEST(test_not_yaml),       TEST(test_aliases),
+        TEST(test_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

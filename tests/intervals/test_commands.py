@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What rotate, plasticity and analyze share with pca on the command line, and what they do not."""
+import json
+import os
+
+import pytest
+from conftest import EXAMPLE, Outcome, read_csv, read_json
+
+TABLES = {
+    "rotate": ["rotated.csv"],
+    "plasticity": ["head_metrics.csv", "head_profile.csv", "head_bucket_plasticity.csv",
+                   "head_distance.csv", "head_component_weights.csv", "model_report.csv"],
+}
+TABLES["analyze"] = ["qk.csv", "heads.csv"] + TABLES["rotate"] + TABLES["plasticity"]
+
+USAGE = {
+    ("rotate", "--b-axis", "c"): "expected pairs or centroid",
+    ("rotate", "--pairs", "0"): "from 1 to 2048",
+    ("rotate", "--components", "3"): "no option --components",
+    ("rotate", "--variance", "diag"): "no option --variance",
+    ("rotate", "--ci", "100"): "--ci 100",
+    ("rotate", "--ci", "0"): "--ci 0",
+    ("rotate", "--ci", "nan"): "--ci nan",
+    ("rotate", "--ci-refit"): "give --ci, too",
+    ("plasticity", "--variance", "half"): "expected diag or full",
+    ("plasticity", "--max-pairs", "-1"): "--max-pairs -1",
+    ("plasticity", "--bucket-width", "0"): "--bucket-width 0",
+    ("plasticity", "--ks-alpha", "2"): "from 0 to 1",
+    ("plasticity", "--b-axis", "pairs"): "no option --b-axis",
+    ("analyze", "--kinds", "q"): "no option --kinds",
+    ("pca", "--kinds", "q", "--ci", "95"): "--ci needs queries and keys together",
+}
+
+
+@pytest.mark.parametrize("arguments", USAGE, ids=" ".join)
+def test_usage_errors(qkscope, tmp_path, arguments):
+    command, *options = arguments
+    result = qkscope(command, EXAMPLE, "-o", tmp_path / "out", *options, expect=2)
+    assert USAGE[arguments] in result.err and result.out == ""
+    assert result.err.startswith(f"qkscope {command}: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", TABLES)
+def test_what_is_written_and_said(qkscope, tmp_path, command):
+    said = qkscope(command, EXAMPLE, "-o", tmp_path / "text", expect=0)
+    files = TABLES[command] + ["manifest.json"]
+    assert said.err == ""
+    assert said.out.splitlines()[-len(files):] == [f"{tmp_path / 'text'}/{f}" for f in files]
+    assert sorted(p.name for p in (tmp_path / "text").iterdir()) == sorted(files)
+    quiet = qkscope(command, EXAMPLE, "-o", tmp_path / "quiet", "--quiet", expect=0)
+    assert (quiet.out, quiet.err) == ("", "")
+    outcome = json.loads(qkscope(command, EXAMPLE, "-o", tmp_path / "json", "--json",
+                                 expect=0).out)
+    assert outcome["files"] == files and outcome["heads"] == 20 and outcome["failures"] == []
+    for name in TABLES[command]:
+        assert ((tmp_path / "text" / name).read_bytes() == (tmp_path / "quiet" / name).read_bytes()
+                == (tmp_path / "json" / name).read_bytes())
+
+
+def test_json_agrees_with_the_tables(qkscope, tmp_path):
+    said = json.loads(qkscope("analyze", EXAMPLE, "-o", tmp_path, "--json", expect=0).out)
+    rotated, report = read_csv(tmp_path / "rotated.csv"), read_csv(tmp_path / "model_report.csv")[0]
+    assert said["rotation"]["heads"] == 20 and said["rotation"]["degenerate"] == 0
+    assert said["rotation"]["bias_positive"] == sum(r["bias_strength"] > 0 for r in rotated)
+    assert said["rotation"]["mean_abs_r_k_a"] == pytest.approx(
+        sum(abs(r["r_k_a"]) for r in rotated) / 20)
+    assert said["plasticity"]["ap_overall"] == report["ap_overall"]
+    assert said["plasticity"]["fifths"] == [report[f"q{i}"] for i in range(1, 6)]
+    assert sum(said["categories"].values()) == 20
+
+
+def test_manifest_has_the_settings_of_what_was_run(qkscope, tmp_path):
+    qkscope("plasticity", EXAMPLE, "-o", tmp_path / "p", "--max-pairs", 99, "--variance", "full",
+            "--seed", 3, expect=0)
+    settings = read_json(tmp_path / "p" / "manifest.json")["settings"]
+    assert settings["analyses"] == ["plasticity"] and settings["seed"] == 3
+    assert settings["plasticity"] == {"variance": "full", "max_pairs": 99, "bucket_width": None,
+                                      "ks_alpha": 0.01}
+    assert "pca" not in settings and "rotation" not in settings
+    qkscope("analyze", EXAMPLE, "-o", tmp_path / "a", "--complement", "--ci", 90, expect=0)
+    settings = read_json(tmp_path / "a" / "manifest.json")["settings"]
+    assert settings["analyses"] == ["pca", "rotation", "plasticity"] and settings["ci"] == 90
+    assert settings["rotation"] == {"b_axis": "pairs", "complement_pairs": 30}
+
+
+@pytest.mark.parametrize("executable", ["rotate-analyze", "pca-analyze"])
+def test_one_config_serves_the_aliases(qkscope, program, tmp_path, executable):
+    """pca-analyze and rotate-analyze take the same file; a single-kind PCA in it is the PCA's."""
+    alias = tmp_path / executable
+    alias.symlink_to(program)
+    config = tmp_path / "config.yaml"
+    config.write_text(f"data: {{dataset_name: {json.dumps(str(EXAMPLE))}}}\n"
+                      "rotation: {b_axis: centroid, complement_pairs: 2}\n"
+                      f"output: {{results_dir: {json.dumps(str(tmp_path / 'out'))}}}\n")
+    assert isinstance(qkscope("--config", config, executable=alias, expect=0), Outcome)
+    files = set(os.listdir(tmp_path / "out"))
+    if executable == "pca-analyze":
+        assert files == {"correlations.csv", "summary.json", "manifest.json"}
+        return
+    assert files == {"rotated.csv", "complement.csv", "manifest.json"}
+    assert len(read_csv(tmp_path / "out" / "complement.csv")) == 40
+    plain = tmp_path / "plain"
+    qkscope("rotate", EXAMPLE, "-o", plain, "--b-axis", "centroid", expect=0)
+    assert (plain / "rotated.csv").read_bytes() == (tmp_path / "out" /
+                                                    "rotated.csv").read_bytes()
+
+
+def test_a_part_of_the_heads_has_the_same_rows(qkscope, tmp_path):
+    qkscope("analyze", EXAMPLE, "-o", tmp_path / "all", expect=0)
+    qkscope("analyze", EXAMPLE, "-o", tmp_path / "part", "--layers", "1,3", "--heads", "2",
+            expect=0)
+    for name in TABLES["analyze"][:-1]:
+        wanted = [row for row in read_csv(tmp_path / "all" / name)
+                  if row["layer"] in (1, 3) and row["q_head"] == 2]
+        assert read_csv(tmp_path / "part" / name) == wanted and wanted
