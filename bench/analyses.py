@@ -56,8 +56,10 @@ def together(build, work, runs):
     capture = synth(build, work / "many-heads", layers=8, query_heads=8, q_per_kv_group=2, dim=128,
                     examples=500, rows=16, buckets=16, bucket_width=8192)
     commands = {"pca": ["pca"], "rotate": ["rotate"], "plasticity": ["plasticity"],
-                "analyze": ["analyze"], "rotate --complement": ["rotate", "--complement"],
-                "analyze --ci 95": ["analyze", "--ci", "95"]}
+                "analyze": ["analyze"], "analyze --ci 95": ["analyze", "--ci", "95"],
+                "analyze --ci 95 --ci-refit": ["analyze", "--ci", "95", "--ci-refit"],
+                "rotate --complement, 8 of the query heads": ["rotate", "--complement",
+                                                              "--layers", "0"]}
     table = []
     for _ in range(runs):
         table.append([timed(build, [build / "qkscope", *command, capture, "-o", work / "out",
