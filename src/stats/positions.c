@@ -45,9 +45,10 @@ static void sort_digit(const int64_t *t, int64_t smallest, size_t rows, int shif
         to[begin[(distance(smallest, t[from[i]]) >> shift) % DIGITS]++] = from[i];
 }
 
-/* Takes as many passes as the range has digits: one or two for a text. */
-static void sort_rows(qk_positions *p, const int64_t *t, int64_t smallest, uint64_t range,
-                      size_t *spare)
+/* Takes as many passes as the range has digits: one or two for a text. The order goes back and
+ * forth between two arrays; returns the one that is left over. */
+static size_t *sort_rows(qk_positions *p, const int64_t *t, int64_t smallest, uint64_t range,
+                         size_t *spare)
 {
     for (size_t i = 0; i < p->rows; i++)
         p->order[i] = i;
@@ -57,6 +58,7 @@ static void sort_rows(qk_positions *p, const int64_t *t, int64_t smallest, uint6
         spare = p->order;
         p->order = sorted;
     }
+    return spare;
 }
 
 static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
@@ -141,9 +143,7 @@ qk_status qk__positions_create(qk_positions **positions, const int64_t *t, size_
     if (!p->order || !spare) {
         status = qk__nomem(err);
     } else {
-        size_t *both[2] = {p->order, spare};
-        sort_rows(p, t, smallest, distance(smallest, largest), spare);
-        spare = both[p->order == both[0]];
+        spare = sort_rows(p, t, smallest, distance(smallest, largest), spare);
         status = find_places(p, t, err);
     }
     free(spare);
@@ -179,7 +179,7 @@ void qk__wave(qk_positions *p, double omega, double *cosine, double *sine)
     }
     for (size_t i = 0; i < p->count; i++) {
         const double *a = p->coarse + 2 * (p->place[i] >> p->fine_bits);
-        const double *b = p->fine + 2 * (p->place[i] % num_fine);
+        const double *b = p->fine + 2 * (p->place[i] & (num_fine - 1));
         cosine[i] = a[0] * b[0] - a[1] * b[1];
         sine[i] = a[0] * b[1] + a[1] * b[0];
     }

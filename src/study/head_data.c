@@ -44,7 +44,7 @@ static void publish(keeper *k, const qk_block *block)
     *k->rows = (qk_sample){.rows = k->rows->rows,
                            .dim = block->dim,
                            .f32 = block->f32 ? k->vectors : NULL,
-                           .f64 = block->f64 ? k->vectors : NULL,
+                           .f64 = block->f32 ? NULL : k->vectors,
                            .position = k->integers,
                            .bucket = k->integers + k->capacity,
                            .example = k->integers + 2 * k->capacity,
@@ -54,7 +54,7 @@ static void publish(keeper *k, const qk_block *block)
 static qk_status grow(keeper *k, const qk_block *block, qk_error *err)
 {
     size_t needed = k->rows->rows + block->rows;
-    if (needed <= k->capacity)
+    if (k->vectors && needed <= k->capacity)
         return QK_OK;
     size_t capacity = 2 * k->capacity > FIRST_ROWS ? 2 * k->capacity : FIRST_ROWS;
     capacity = capacity > k->total ? k->total : capacity;
