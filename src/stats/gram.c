@@ -29,31 +29,19 @@ const qk_gram_kernel qk__gram_portable = {
     pack_f64,
 };
 
-size_t qk__gram_num_kernels(void)
-{
-#ifdef QK_HAVE_X86_KERNELS
-    if (__builtin_cpu_supports("avx512f"))
-        return 3;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return 2;
-#endif
-    return 1;
-}
-
 const qk_gram_kernel *qk__gram_kernel_at(size_t i)
 {
+    static const qk_gram_kernel *const kernels[QK_NUM_SIMD] = {
+        [QK_PORTABLE] = &qk__gram_portable,
 #ifdef QK_HAVE_X86_KERNELS
-    if (i == 2)
-        return &qk__gram_avx512;
-    if (i == 1)
-        return &qk__gram_avx2;
-#else
-    (void)i;
+        [QK_AVX2] = &qk__gram_avx2,
+        [QK_AVX512] = &qk__gram_avx512,
 #endif
-    return &qk__gram_portable;
+    };
+    return kernels[i];
 }
 
 const qk_gram_kernel *qk__gram_kernel(void)
 {
-    return qk__gram_kernel_at(qk__gram_num_kernels() - 1);
+    return qk__gram_kernel_at(qk__simd_count() - 1);
 }

@@ -18,6 +18,8 @@
 
 #include <stddef.h>
 
+#include "stats/simd.h"
+
 enum { TILE_ROWS = 128, PANEL = 8 };
 
 typedef struct qk_gram_kernel {
@@ -39,8 +41,7 @@ typedef struct qk_gram_kernel {
 /* Fastest kernel for this processor. */
 const qk_gram_kernel *qk__gram_kernel(void);
 
-/* Number of kernels this processor can run, and the i-th: 0 is the portable reference. */
-size_t qk__gram_num_kernels(void);
+/* The i-th of qk__simd_count(): 0 is the portable reference. */
 const qk_gram_kernel *qk__gram_kernel_at(size_t i);
 
 extern const qk_gram_kernel qk__gram_portable;

@@ -42,33 +42,21 @@ static inline double add_pair(vec x)
 
 const qk_pair_kernel qk__pair_portable = PAIR_KERNEL("portable");
 
-size_t qk__pair_num_kernels(void)
-{
-#ifdef QK_HAVE_X86_KERNELS
-    if (__builtin_cpu_supports("avx512f"))
-        return 3;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return 2;
-#endif
-    return 1;
-}
-
 const qk_pair_kernel *qk__pair_kernel_at(size_t i)
 {
+    static const qk_pair_kernel *const kernels[QK_NUM_SIMD] = {
+        [QK_PORTABLE] = &qk__pair_portable,
 #ifdef QK_HAVE_X86_KERNELS
-    if (i == 2)
-        return &qk__pair_avx512;
-    if (i == 1)
-        return &qk__pair_avx2;
-#else
-    (void)i;
+        [QK_AVX2] = &qk__pair_avx2,
+        [QK_AVX512] = &qk__pair_avx512,
 #endif
-    return &qk__pair_portable;
+    };
+    return kernels[i];
 }
 
 const qk_pair_kernel *qk__pair_kernel(void)
 {
-    return qk__pair_kernel_at(qk__pair_num_kernels() - 1);
+    return qk__pair_kernel_at(qk__simd_count() - 1);
 }
 
 const char *qk_plasticity_kernel(void)

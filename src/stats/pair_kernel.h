@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "stats/simd.h"
+
 enum { LANES = 8 };
 
 /* How a difference x of two keys meets the queries. `ld` is dim in whole lanes, padding is
@@ -76,8 +78,7 @@ typedef struct qk_pair_kernel {
 /* Fastest kernel for this processor. */
 const qk_pair_kernel *qk__pair_kernel(void);
 
-/* Number of kernels this processor can run, and the i-th: 0 is the portable reference. */
-size_t qk__pair_num_kernels(void);
+/* The i-th of qk__simd_count(): 0 is the portable reference. */
 const qk_pair_kernel *qk__pair_kernel_at(size_t i);
 
 extern const qk_pair_kernel qk__pair_portable;

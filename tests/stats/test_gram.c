@@ -60,7 +60,7 @@ static void kernels_agree_on_gram(void **state)
     fixture *f = *state;
     uint64_t seed = 1;
     static const size_t rows[] = {0, 1, 2, 7, 31, 127, 128};
-    for (size_t k = 1; k < qk__gram_num_kernels(); k++)
+    for (size_t k = 1; k < qk__simd_count(); k++)
         for (size_t panels = 1; panels <= MAX_PANELS; panels++)
             for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
                 for (size_t i = 0; i < TILE_ROWS * COLUMNS; i++)
@@ -77,7 +77,7 @@ static void kernels_agree_on_packing(void **state)
 {
     fixture *f = *state;
     uint64_t seed = 2;
-    for (size_t k = 1; k < qk__gram_num_kernels(); k++)
+    for (size_t k = 1; k < qk__simd_count(); k++)
         for (size_t dim = 1; dim <= COLUMNS; dim += 1 + dim / 8) {
             for (size_t i = 0; i < TILE_ROWS * COLUMNS; i++) {
                 f->x32[i] = (float)sample(&seed);

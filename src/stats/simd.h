@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which instruction sets the kernels of this room may use. */
+#ifndef QK_STATS_SIMD_H
+#define QK_STATS_SIMD_H
+
+#include <stddef.h>
+
+/* Kernels come for three of them, in this order; the first is C alone and always there. */
+enum { QK_PORTABLE, QK_AVX2, QK_AVX512, QK_NUM_SIMD };
+
+/* How many of them this build and this processor have. */
+size_t qk__simd_count(void);
+
+#endif
