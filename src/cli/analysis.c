@@ -81,7 +81,7 @@ static void add_pca_options(request *r)
          &s->pca.low, 0, 1},
         {0, "taxonomy-high", "R", "upper taxonomy threshold (default: 0.7)", OPTION_REAL,
          &s->pca.high, 0, 1},
-        {0, "lda", NULL, "fill lda_accuracy in heads.csv (reads rows twice)", OPTION_FLAG,
+        {0, "lda", NULL, "fill lda_accuracy in heads.csv (a second look at rows)", OPTION_FLAG,
          &s->lda, 0, 0},
     };
     ADD(r, options);

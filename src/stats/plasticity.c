@@ -12,6 +12,7 @@
 #include "stats/bucket_width.h"
 #include "stats/normality.h"
 #include "stats/plasticity_core.h"
+#include "stats/project.h"
 
 void qk_plasticity_settings_default(qk_plasticity_settings *settings)
 {
@@ -37,13 +38,11 @@ static qk_status set_components(qk_plasticity *out, const qk_moments *q, double 
                                 qk_error *err)
 {
     size_t d = q->dim;
-    double total = 0, sum = 0;
+    double total = qk__trace(q), sum = 0;
     out->component_r2 = qk__calloc(d, sizeof(double));
     out->component_weight = qk__calloc(d, sizeof(double));
     if (!out->component_r2 || !out->component_weight)
         return qk__nomem(err);
-    for (size_t i = 0; i < d; i++)
-        total += q->sum_xx[i * d + i];
     for (size_t i = 0; i < d; i++) {
         double variance = q->sum_xx[i * d + i], drift = q->sum_xt[i];
         if (beta_norm > 0 && variance > (double)d * DBL_EPSILON * total)

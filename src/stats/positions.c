@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sorting rows by position, and waves as products of two short tables. */
+/* The lattice that positions lie on, and waves as products of two short tables. */
 #include "stats/positions.h"
 
 #include <math.h>
@@ -9,8 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-
-enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
+#include "stats/row_order.h"
 
 void qk__positions_free(qk_positions **positions)
 {
@@ -30,35 +29,6 @@ void qk__positions_free(qk_positions **positions)
 static uint64_t distance(int64_t from, int64_t to)
 {
     return (uint64_t)to - (uint64_t)from;
-}
-
-/* One pass of a radix sort: `from` into `to`, by the digit at `shift`, stable. */
-static void sort_digit(const int64_t *t, int64_t smallest, size_t rows, int shift,
-                       const size_t *from, size_t *to)
-{
-    size_t begin[DIGITS + 1] = {0};
-    for (size_t i = 0; i < rows; i++)
-        begin[(distance(smallest, t[i]) >> shift) % DIGITS + 1]++;
-    for (size_t i = 0; i < DIGITS; i++)
-        begin[i + 1] += begin[i];
-    for (size_t i = 0; i < rows; i++)
-        to[begin[(distance(smallest, t[from[i]]) >> shift) % DIGITS]++] = from[i];
-}
-
-/* Takes as many passes as the range has digits: one or two for a text. The order goes back and
- * forth between two arrays; returns the one that is left over. */
-static size_t *sort_rows(qk_positions *p, const int64_t *t, int64_t smallest, uint64_t range,
-                         size_t *spare)
-{
-    for (size_t i = 0; i < p->rows; i++)
-        p->order[i] = i;
-    for (int shift = 0; shift < 64 && range >> shift > 0; shift += DIGIT_BITS) {
-        sort_digit(t, smallest, p->rows, shift, p->order, spare);
-        size_t *sorted = spare;
-        spare = p->order;
-        p->order = sorted;
-    }
-    return spare;
 }
 
 static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
@@ -128,25 +98,18 @@ qk_status qk__positions_create(qk_positions **positions, const int64_t *t, size_
                                qk_error *err)
 {
     *positions = NULL;
-    int64_t smallest = t[0], largest = t[0];
-    for (size_t i = 1; i < rows; i++) {
-        smallest = t[i] < smallest ? t[i] : smallest;
-        largest = t[i] > largest ? t[i] : largest;
-    }
+    if (rows >= UINT32_MAX)
+        return qk__fail(err, QK_ERR_UNSUPPORTED, "%zu rows in one head", rows);
     qk_positions *p = calloc(1, sizeof *p);
     if (!p)
         return qk__nomem(err);
     p->rows = rows;
     p->order = qk__calloc(rows, sizeof *p->order);
-    size_t *spare = qk__calloc(rows, sizeof *spare);
-    qk_status status = QK_OK;
-    if (!p->order || !spare) {
-        status = qk__nomem(err);
-    } else {
-        spare = sort_rows(p, t, smallest, distance(smallest, largest), spare);
+    for (size_t i = 0; i < rows && p->order; i++)
+        p->order[i] = (uint32_t)i;
+    qk_status status = p->order ? qk__order_rows(p->order, rows, &t, 1, err) : qk__nomem(err);
+    if (status == QK_OK)
         status = find_places(p, t, err);
-    }
-    free(spare);
     if (status == QK_OK)
         status = create_tables(p, err);
     if (status != QK_OK)

@@ -17,7 +17,7 @@ typedef struct qk_positions {
     double range;        /* largest - smallest, tokens */
     double step;         /* greatest common divisor of all differences; 1 if there is none */
     uint64_t last_place; /* of the largest position */
-    size_t *order;       /* [rows] ascending by position, equal ones as they came */
+    uint32_t *order;     /* [rows] ascending by position, equal ones as they came */
     size_t *first;       /* [count + 1] where each position begins in `order` */
     uint64_t *place;     /* [count] */
     double *tau;         /* [count] tokens from the middle */

@@ -18,7 +18,7 @@ static qk_status name_file(qk_status status, const qk_head *head, qk_error *err)
                        head->files[0], head->num_files - 1);
 }
 
-/* The rest of a plasticity needs the rows in memory; an interval reads them over and over. */
+/* Pairs of keys, shapes of queries and intervals look at rows over and over. */
 static bool keeps_rows(const qk_run *run)
 {
     return qk__run_does(run, QK_ANALYSE_PLASTICITY) || run->settings->ci > 0;
