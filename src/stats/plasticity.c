@@ -172,33 +172,21 @@ qk_status qk__plasticity_fit(const qk_moments *q, const qk_sample *queries,
     *plasticity = NULL;
     QK_TRY(check(q, queries, keys, err));
     qk_query_model *model = NULL;
-    qk_query_grid *grid = NULL;
-    qk_key_index *whole = NULL, *present = NULL;
+    qk_pair_source source = {0};
     qk_plasticity *out = calloc(1, sizeof *out);
     qk_status status = out ? qk__query_model_create(&model, q, NULL, err) : qk__nomem(err);
-    if (status == QK_OK && !index) {
-        status = qk__key_index_create(&whole, keys, err);
-        index = whole;
-    }
-    if (status == QK_OK && keys->group) {
-        status = qk__key_index_select(&present, index, keys, err);
-        index = present;
-    }
     if (status == QK_OK)
-        status = qk__query_grid_create(&grid, queries, err);
+        status = qk__pair_source_open(&source, queries, keys, index, err);
     if (status == QK_OK) {
-        const qk_pair_space space = {keys, index, grid};
         out->dim = q->dim;
         clear_description(out);
-        status = fit(out, model, &space, queries, settings, stream, err);
+        status = fit(out, model, &source.space, queries, settings, stream, err);
     }
     if (status == QK_OK)
         status = set_components(out, q, model->beta_norm, err);
     if (status == QK_OK && !queries->group)
         status = qk__describe_queries(model, queries, settings->ks_alpha, out, err);
-    qk__query_grid_free(&grid);
-    qk__key_index_free(&present);
-    qk__key_index_free(&whole);
+    qk__pair_source_close(&source);
     qk__query_model_free(&model);
     if (status != QK_OK)
         qk_plasticity_free(&out);

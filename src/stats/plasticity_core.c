@@ -10,6 +10,30 @@
 #include "stats/pairs.h"
 #include "stats/whitening.h"
 
+qk_status qk__pair_source_open(qk_pair_source *source, const qk_sample *queries,
+                               const qk_sample *keys, const qk_key_index *index, qk_error *err)
+{
+    *source = (qk_pair_source){0};
+    if (!index) {
+        QK_TRY(qk__key_index_create(&source->own_index, keys, err));
+        index = source->own_index;
+    }
+    if (keys->group) {
+        QK_TRY(qk__key_index_select(&source->present, index, keys, err));
+        index = source->present;
+    }
+    QK_TRY(qk__query_grid_create(&source->grid, queries, err));
+    source->space = (qk_pair_space){keys, index, source->grid};
+    return QK_OK;
+}
+
+void qk__pair_source_close(qk_pair_source *source)
+{
+    qk__query_grid_free(&source->grid);
+    qk__key_index_free(&source->present);
+    qk__key_index_free(&source->own_index);
+}
+
 typedef struct run {
     const qk_pair_space *space;
     const qk_query_model *model;
@@ -151,34 +175,20 @@ qk_status qk__plasticity_profile(const qk_query_model *model, const qk_sample *q
                                  const uint64_t stream[2], double *ap_overall,
                                  double fifths[QK_FIFTHS], qk_error *err)
 {
-    qk_key_index *whole = NULL, *left = NULL;
-    qk_query_grid *grid = NULL;
+    qk_pair_source source;
     qk_tally tally = {0};
-    qk_status status = QK_OK;
-    if (!index) {
-        status = qk__key_index_create(&whole, keys, err);
-        index = whole;
-    }
-    if (status == QK_OK && keys->group) {
-        status = qk__key_index_select(&left, index, keys, err);
-        index = left;
-    }
-    if (status == QK_OK)
-        status = qk__query_grid_create(&grid, queries, err);
+    qk_status status = qk__pair_source_open(&source, queries, keys, index, err);
     if (status == QK_OK) {
-        tally.ap = qk__calloc(grid->num + 1, sizeof *tally.ap);
-        tally.pairs = qk__calloc(grid->num + 1, sizeof *tally.pairs);
-        const qk_pair_space space = {keys, index, grid};
-        status = tally.ap && tally.pairs
-                     ? qk__sum_pairs(&space, model, queries, settings, stream, &tally, err)
-                     : qk__nomem(err);
+        tally.ap = qk__calloc(source.grid->num + 1, sizeof *tally.ap);
+        tally.pairs = qk__calloc(source.grid->num + 1, sizeof *tally.pairs);
+        status = tally.ap && tally.pairs ? qk__sum_pairs(&source.space, model, queries,
+                                                         settings, stream, &tally, err)
+                                         : qk__nomem(err);
     }
     if (status == QK_OK)
-        qk__summarise_profile(grid, tally.ap, ap_overall, fifths, NULL);
+        qk__summarise_profile(source.grid, tally.ap, ap_overall, fifths, NULL);
     free(tally.ap);
     free(tally.pairs);
-    qk__query_grid_free(&grid);
-    qk__key_index_free(&left);
-    qk__key_index_free(&whole);
+    qk__pair_source_close(&source);
     return status;
 }

@@ -9,6 +9,20 @@
 #include "stats/pair_space.h"
 #include "stats/query_model.h"
 
+/* The present keys and the query buckets that see them, and what of it is owned. */
+typedef struct qk_pair_source {
+    qk_pair_space space;
+    qk_key_index *own_index, *present;
+    qk_query_grid *grid;
+} qk_pair_source;
+
+/* `index` is that of all keys (qk__key_index_create), or NULL to make one. Close the source
+ * after a failure, too. */
+QK_MUST_CHECK qk_status qk__pair_source_open(qk_pair_source *source, const qk_sample *queries,
+                                             const qk_sample *keys, const qk_key_index *index,
+                                             qk_error *err);
+void qk__pair_source_close(qk_pair_source *source);
+
 /* Sums over all pairs, or over as many as the settings allow. On return tally->ap are means
  * (NaN without pairs) and tally->pairs the pairs in them; so are the numbers of the cells. */
 QK_MUST_CHECK qk_status qk__sum_pairs(const qk_pair_space *space, const qk_query_model *model,

@@ -29,3 +29,24 @@ def test_peak_memory_is_bounded(tmp_path):
     print(peaks)
     assert max(peaks.values()) < 200
     assert peaks[800_000] < 1.2 * peaks[8_000]
+
+
+def test_plasticity_keeps_one_head_of_each_kind(tmp_path):
+    """On one thread: the rows of a query head and of a key head, with their integers and an index
+    of both, and room for a panel of columns."""
+    if b"b_sanitize" in (BUILD / "meson-private" / "cmd_line.txt").read_bytes():
+        pytest.skip("sanitizers keep freed memory")
+    rows, dim = 40_000, 128
+    for head in range(4):
+        for kind in "qk":
+            make_capture.write_head(tmp_path / "c" / f"l00h{head:02d}{kind}" / "data.parquet", rows,
+                                    dim, head, big_table=True)
+    peak = {command: timed(BUILD, [BUILD / "qkscope", command, tmp_path / "c", "-o",
+                                   tmp_path / "out", "--threads", "1", "--quiet",
+                                   "--q-per-kv-group", "1"])[1]
+            for command in ("pca", "plasticity", "analyze")}
+    print(peak)
+    mib = rows / 2**20
+    room = 2 * (4 * dim + 4 * 8 + 40) * mib + 10 * 8 * mib + 8
+    assert peak["plasticity"] - peak["pca"] < room
+    assert peak["analyze"] - peak["pca"] < room
