@@ -5,6 +5,7 @@
 #define QKSCOPE_QKSCOPE_H
 
 #include <qkscope/capture.h>
+#include <qkscope/figure.h>
 #include <qkscope/hub.h>
 #include <qkscope/inspect.h>
 #include <qkscope/moments.h>

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The figures that are drawn from tables: each family's file has a table of them. */
+#ifndef QK_FIGURE_CATALOG_H
+#define QK_FIGURE_CATALOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "figure/figure.h"
+#include "results/results.h"
+
+/* What a figure is drawn of. model is NULL unless the figure is one per model. */
+typedef struct qk__subject {
+    const qk__results *results;
+    const qk__result_model *model;
+    const char *score_metric; /* of the score figure: a field or a column of the score file */
+    const char *score_column; /* NULL = its first numeric column */
+} qk__subject;
+
+typedef struct qk__figure_kind {
+    const char *name;    /* "pca-03-layer-heatmap-rq"; per model the slug follows: "NAME-SLUG" */
+    const char *title;   /* heading in the report, plain text */
+    const char *caption; /* one or two plain sentences: what is shown, and how to read it */
+    bool per_model;
+    int width, height; /* nominal pixels; a builder may change figure->height */
+    /* Whether the results hold what it needs. */
+    bool (*applies)(const qk__subject *subject);
+    void (*build)(qk__figure *figure, const qk__subject *subject);
+} qk__figure_kind;
+
+typedef struct qk__figure_family {
+    const char *title; /* "Combined QK PCA" */
+    const qk__figure_kind *kinds;
+    size_t count;
+} qk__figure_family;
+
+/* In report order. */
+extern const qk__figure_family qk__pca_figures;        /* pca_figures.c */
+extern const qk__figure_family qk__pca_training;       /* pca_training.c: over checkpoints */
+extern const qk__figure_family qk__rotation_figures;   /* rotation_figures.c */
+extern const qk__figure_family qk__rotation_training;  /* rotation_training.c */
+extern const qk__figure_family qk__plasticity_figures; /* plasticity_figures.c, with the scores */
+
+extern const qk__figure_family *const qk__figure_families[];
+extern const size_t qk__num_figure_families;
+
+/* One figure that was drawn, or failed (then message says why). */
+typedef struct qk__drawn {
+    char name[120];
+    const qk__figure_family *family;
+    const qk__figure_kind *kind;
+    const qk__result_model *model; /* NULL unless per model */
+    qk_status status;
+    char *message;
+} qk__drawn;
+
+typedef struct qk__drawn_list {
+    size_t count;
+    qk__drawn *items; /* in report order */
+} qk__drawn_list;
+
+/* Draws everything that applies into folder, several at a time. Figures that fail do not stop the
+ * others: their status is in the list and the first is returned with its message in err (the list is
+ * set then, too). progress may be NULL; it is called from any thread, one call at a time. */
+QK_MUST_CHECK qk_status qk__draw_figures(const qk__subject *subject, const char *folder,
+                                         const qk_figure_settings *settings,
+                                         bool (*progress)(void *user, size_t done, size_t total),
+                                         void *user, qk__drawn_list *list, qk_error *err);
+void qk__drawn_list_free(qk__drawn_list *list);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Colours and type of a figure. All colours are "#rrggbb". */
+#ifndef QK_FIGURE_THEME_H
+#define QK_FIGURE_THEME_H
+
+#include <stddef.h>
+
+#include <qkscope/figure.h>
+
+typedef struct qk__theme {
+    const char *name;
+    const char *background, *ink, *muted, *grid; /* page, text, secondary text, grid lines */
+    const char *box;                             /* fill behind text boxes */
+    const char *q, *k;                           /* queries blue, keys red */
+    const char *accent, *highlight;              /* a third thing; what the eye should find */
+    double font_size;                            /* points at nominal size */
+    double line_width;
+} qk__theme;
+
+const qk__theme *qk__theme_of(qk_figure_theme theme);
+
+/* Families (and phases, models within a family) by index, round and round: Okabe and Ito's colours,
+ * told apart with any colour vision. dark-aware: the black of the set becomes the ink. */
+const char *qk__series_color(const qk__theme *theme, int index);
+/* gnuplot point types that go with them, so that colour is never alone. */
+int qk__series_point(int index);
+/* Of a qk_category; index -1 is "none". */
+const char *qk__category_color(const qk__theme *theme, int category);
+
+/* ---- colour ramps (colormap.c): matplotlib's, as tables of equidistant colours ---------------- */
+
+typedef struct qk__colormap {
+    const char *name;
+    size_t count;
+    const unsigned char (*rgb)[3];
+} qk__colormap;
+extern const qk__colormap qk__blues, qk__reds, qk__magma, qk__viridis, qk__ylorrd;
+
+/* Linear between the table's colours; x is clamped to 0..1. */
+void qk__colormap_at(const qk__colormap *map, double x, unsigned char rgb[3]);
+/* White text is easier to read on this colour than black. */
+int qk__is_dark(const unsigned char rgb[3]);
+
+#endif

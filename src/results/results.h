@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a results folder says, in memory: its models in study order, their heads with every number of
+ * the per-head tables, and the model-level curves. Figures and the report draw from this and
+ * nothing else.
+ *
+ * The folder holds any of qk.csv, heads.csv, rotated.csv, head_metrics.csv, head_profile.csv,
+ * head_distance.csv, head_component_weights.csv and, from `qkscope study`, models.csv and scores.csv
+ * (docs/study.md). A missing table leaves its numbers NaN and its counts 0; rows are matched by
+ * (model, layer, q_head). */
+#ifndef QK_RESULTS_RESULTS_H
+#define QK_RESULTS_RESULTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <qkscope/pca.h>
+#include <qkscope/status.h>
+
+enum { QK__DEPTH_BINS = 10 };
+
+/* Of one query head; NaN where a table does not have the number. The names are those of the
+ * columns. r_q, r_k, ... mu_k are of PC0 (qk.csv), the rest from the tables in order. */
+typedef struct qk__head_numbers {
+    /* qk.csv, pc 0 */
+    double r_q, r_k, p_q, p_k, mu_q, mu_k, alpha, beta;
+    /* heads.csv */
+    double ev0, pos_var_q, pos_var_k, pos_var_q_pc0_share, lin_var_q, lin_var_k,
+        positional_overhead, separation, fisher, lda_accuracy, mu_q_beta, alpha_beta;
+    /* rotated.csv */
+    double position_r, r_q_a, r_k_a, alpha_q, alpha_k, mu_q_a, mu_k_a, mu_q_b, mu_k_b,
+        bias_strength, separation_strength, var_frac_a, var_frac_b, plane_var_fraction,
+        content_var_b, omega, omega_r_squared;
+    /* head_metrics.csv */
+    double q_R2_pos, beta_norm, q_R2_scalar, q_mae_ratio, ap_overall, ap_first_20pct,
+        ap_last_20pct, ap_drop;
+} qk__head_numbers;
+
+/* A number of qk__head_numbers by name, for figures, tables and charts that take any. */
+typedef struct qk__field {
+    const char *name;  /* column and member */
+    const char *label; /* for an axis, plain text */
+    const char *table; /* file it comes from */
+    size_t offset;     /* into qk__head_numbers */
+} qk__field;
+extern const qk__field qk__fields[];
+extern const size_t qk__num_fields;
+const qk__field *qk__find_field(const char *name); /* NULL: no such number */
+double qk__field_value(const qk__field *field, const qk__head_numbers *numbers);
+
+typedef struct qk__result_head {
+    int layer, q_head, k_head;
+    double depth;     /* layer / largest layer of the model; 0 with one layer */
+    int category;     /* a qk_category (pca.h), or -1: none */
+    qk__head_numbers v;
+    size_t num_pcs;   /* components in qk.csv */
+    const double *pc_ev, *pc_r_q, *pc_r_k; /* [num_pcs] */
+    size_t num_profile; /* query buckets, by position */
+    const double *profile_position, *profile_ap; /* [num_profile] */
+} qk__result_head;
+
+/* Plasticity over the distance between the keys and their lag behind the query, in buckets: the
+ * mean over all heads of a model, weighted by pairs; NaN where no head has pairs. */
+typedef struct qk__distance_map {
+    size_t columns, rows; /* distance bins, lag bins; 0: no table */
+    const double *ap;     /* [rows][columns] */
+    double bucket_width;  /* tokens; NaN unknown */
+} qk__distance_map;
+
+typedef struct qk__result_model {
+    const char *name;   /* the `model` column */
+    const char *label;  /* what figures call it; the name without models.csv */
+    const char *family; /* never NULL; the label where none is given */
+    const char *phase;  /* "" = not a checkpoint */
+    const char *source; /* "" unknown */
+    const char *slug;   /* of file names: [a-z0-9._-]+, different for each model */
+    int family_index;   /* 0.. in order of appearance; picks the colour */
+    int phase_index;    /* likewise; -1 without a phase */
+    size_t num_heads;
+    qk__result_head *heads; /* by layer, q_head */
+    qk__distance_map distances;
+    size_t num_components;           /* dimensions in head_component_weights.csv */
+    const double *component_weights; /* [num_components] mean over heads with weights */
+} qk__result_model;
+
+/* An external benchmark: a value per model (scores.csv), matched by name or label. Models of the
+ * score file that are not in the study keep their own row: a published table alone can be drawn. */
+typedef struct qk__score {
+    const char *model, *family; /* family "" unknown */
+    double *values;             /* [num_score_columns] */
+} qk__score;
+
+typedef struct qk__results {
+    const char *title; /* of the study, "" = none */
+    size_t num_models;
+    qk__result_model *models;
+    size_t num_families;
+    const char **families;
+    size_t num_phases;
+    const char **phases;
+    bool checkpoints; /* every model has a phase: rows and axes are training checkpoints */
+    size_t num_score_columns;
+    const char **score_columns; /* numeric columns */
+    size_t num_scores;
+    qk__score *scores;
+} qk__results;
+
+/* Reads a folder. scores: a file to use instead of the folder's scores.csv; NULL = that one, if
+ * there. A folder without any table is QK_ERR_NOT_FOUND; a table without the id columns or with a
+ * field that is neither empty nor a number is QK_ERR_MALFORMED and names file, row and column.
+ * On failure *results is NULL. */
+QK_MUST_CHECK qk_status qk__results_read(qk__results **results, const char *folder,
+                                         const char *scores, qk_error *err);
+void qk__results_free(qk__results **results);
+
+/* ---- summaries of one number over heads; NaN and infinite values are left out ---------------- */
+
+typedef struct qk__spread {
+    size_t count;
+    double mean, sd;                   /* sd with 1/(n-1); NaN below 2 */
+    double quartile1, median, quartile3; /* linear between order statistics, as NumPy's */
+} qk__spread;
+
+/* magnitude: of |value|. */
+QK_MUST_CHECK qk_status qk__spread_of(const qk__result_model *model, const qk__field *field,
+                                      bool magnitude, qk__spread *spread, qk_error *err);
+
+/* Mean of |value| or value in each tenth of the depth: bin min(9, floor(10 depth)); NaN if empty. */
+void qk__by_depth(const qk__result_model *model, const qk__field *field, bool magnitude,
+                  double means[QK__DEPTH_BINS]);
+
+/* Means over the heads of all models of component pc; NaN where no head has it. */
+typedef struct qk__pc_means {
+    double ev, r_q, r_k;
+} qk__pc_means;
+qk__pc_means qk__mean_of_pc(const qk__results *results, size_t pc);
+
+/* Pearson r over pairs that are both finite, and the least-squares line y = slope x + start; NaN
+ * with fewer than 3 pairs or without variance. */
+typedef struct qk__line {
+    size_t count;
+    double r, slope, start;
+} qk__line;
+qk__line qk__fit_line(const double *x, const double *y, size_t count);
+
+#endif
