@@ -72,7 +72,7 @@ typedef struct qk__result_model {
     const char *family; /* never NULL; the label where none is given */
     const char *phase;  /* "" = not a checkpoint */
     const char *source; /* "" unknown */
-    const char *slug;   /* of file names: [a-z0-9._-]+, different for each model */
+    const char *slug;   /* of file names: qk__slugs (base/slug.h) of all names, in order */
     int family_index;   /* 0.. in order of appearance; picks the colour */
     int phase_index;    /* likewise; -1 without a phase */
     size_t num_heads;
