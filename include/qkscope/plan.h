@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A study file (YAML) of many models or checkpoints, and running it: the analyses of each, combined
- * tables, figures and the report in one folder. docs/study.md */
+/* A study file (YAML) of many models or checkpoints, and running it: the analyses of each,
+ * combined tables, figures and the report in one folder. docs/study.md */
 #ifndef QKSCOPE_PLAN_H
 #define QKSCOPE_PLAN_H
 
@@ -17,15 +17,15 @@ typedef struct qk_plan qk_plan;
 
 /* One model or checkpoint of a plan. */
 typedef struct qk_plan_model {
-    const char *name;   /* the `model` column */
-    const char *label;  /* of figures; the name where none is given */
-    const char *family; /* "" = none */
-    const char *phase;  /* "" = not a checkpoint */
+    const char *name;           /* the `model` column */
+    const char *label;          /* of figures; the name where none is given */
+    const char *family;         /* "" = none */
+    const char *phase;          /* "" = not a checkpoint */
     qk_study_settings settings; /* source, group size and analyses of this model */
 } qk_plan_model;
 
-/* Unknown keys, wrong types, values out of range and two models of one name are QK_ERR_ARGUMENT and
- * name file, key and line. Relative paths in the file count from the file's folder. */
+/* Unknown keys, wrong types, values out of range and two models of one name are QK_ERR_ARGUMENT
+ * and name file, key and line. Relative paths in the file count from the file's folder. */
 QK_API QK_MUST_CHECK qk_status qk_plan_load(qk_plan **plan, const char *path, qk_error *err);
 QK_API void qk_plan_free(qk_plan **plan);
 QK_API const char *qk_plan_title(const qk_plan *plan);
@@ -37,7 +37,7 @@ typedef struct qk_plan_run {
     bool force;         /* compute everything again */
     bool figures;       /* false: tables alone */
     bool html;
-    int threads;        /* 0 = all processors */
+    int threads;            /* 0 = all processors */
     const char *local_root; /* see qk_hub_find_dataset; NULL = none */
     const char *formats;    /* of figures, in place of the plan's; NULL = the plan's */
     const char *theme;      /* likewise */
@@ -72,8 +72,8 @@ typedef struct qk_plan_outcome {
 
 QK_API void qk_plan_run_default(qk_plan_run *run);
 
-/* QK_OK; QK_ERR_PARTIAL when some models, heads or figures failed (*outcome is set and what could be
- * done is there); any other status when nothing could be done. */
+/* QK_OK; QK_ERR_PARTIAL when some models, heads or figures failed (*outcome is set and what
+ * could be done is there); any other status when nothing could be done. */
 QK_API QK_MUST_CHECK qk_status qk_plan_execute(const qk_plan *plan, const qk_plan_run *run,
                                                qk_plan_outcome **outcome, qk_error *err);
 QK_API void qk_plan_outcome_free(qk_plan_outcome **outcome);

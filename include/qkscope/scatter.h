@@ -17,7 +17,8 @@ QK_BEGIN_DECLS
 typedef enum qk_scatter_basis {
     QK_BASIS_PCA,        /* two components of the combined PCA, or of one kind's own */
     QK_BASIS_AB,         /* axes a and b of the rotation model */
-    QK_BASIS_COMPLEMENT, /* pairs of the complement of a and b, a grid of panels for each head */
+    QK_BASIS_COMPLEMENT, /* pairs of the complement of a and b, a grid of panels for each head
+                          */
 } qk_scatter_basis;
 
 /* A query head to draw: layer and head index. */
@@ -26,15 +27,15 @@ typedef struct qk_scatter_head {
 } qk_scatter_head;
 
 typedef struct qk_scatter_settings {
-    qk_study_settings input; /* capture, revision, prefix, group size, max_samples, seed, threads,
-                                notice, rotation settings as in an analysis; its output and
-                                analyses are not used */
+    qk_study_settings input; /* capture, revision, prefix, group size, max_samples, seed,
+                                threads, notice, rotation settings as in an analysis; its output
+                                and analyses are not used */
     qk_scatter_basis basis;
-    qk_kinds kinds;     /* BOTH: combined; Q or K alone: that kind's own PCA (basis PCA only) */
-    size_t num_heads;   /* heads to draw; 0 = random ones, or the first of the capture */
+    qk_kinds kinds;   /* BOTH: combined; Q or K alone: that kind's own PCA (basis PCA only) */
+    size_t num_heads; /* heads to draw; 0 = random ones, or the first of the capture */
     const qk_scatter_head *heads;
-    int random;         /* that many, as CPython's random.Random(input.seed).sample over the query
-                           heads sorted by layer and head; 0 = not random */
+    int random; /* that many, as CPython's random.Random(input.seed).sample over the query
+                   heads sorted by layer and head; 0 = not random */
     int rows, columns;  /* panels of a collage; 0 = one figure a head, or 5x6 with COMPLEMENT */
     int pc_x, pc_y;     /* basis PCA: components on the axes, from 0 */
     int64_t example_id; /* this text over the grey corpus, coloured by position; -1 = none */
@@ -48,21 +49,20 @@ typedef struct qk_scatter_settings {
 QK_API void qk_scatter_settings_default(qk_scatter_settings *settings);
 
 /* "5:13,1:8" into a list to free(); QK_ERR_ARGUMENT for anything else. */
-QK_API QK_MUST_CHECK qk_status qk_scatter_heads_parse(const char *text,
-                                                      qk_scatter_head **heads, size_t *count,
-                                                      qk_error *err);
+QK_API QK_MUST_CHECK qk_status qk_scatter_heads_parse(const char *text, qk_scatter_head **heads,
+                                                      size_t *count, qk_error *err);
 
 typedef struct qk_scatter_outcome {
     size_t num_heads;
     qk_scatter_head *heads; /* drawn, in panel order */
     size_t num_figures;
-    char **figures;         /* [num_figures] names, without ending */
+    char **figures; /* [num_figures] names, without ending */
     size_t num_points;
     double seconds;
 } qk_scatter_outcome;
 
-/* A head that cannot be read or has no such axes fails the run and is named: a collage with a panel
- * left out would show something else than was asked for. */
+/* A head that cannot be read or has no such axes fails the run and is named: a collage with a
+ * panel left out would show something else than was asked for. */
 QK_API QK_MUST_CHECK qk_status qk_scatter_run(const qk_scatter_settings *settings,
                                               qk_scatter_outcome **outcome, qk_error *err);
 QK_API void qk_scatter_outcome_free(qk_scatter_outcome **outcome);

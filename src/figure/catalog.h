@@ -18,8 +18,8 @@ typedef struct qk__subject {
 } qk__subject;
 
 typedef struct qk__figure_kind {
-    const char *name;    /* "pca-03-layer-heatmap-rq"; per model the slug follows: "NAME-SLUG" */
-    const char *title;   /* heading in the report, plain text */
+    const char *name;  /* "pca-03-layer-heatmap-rq"; per model the slug follows: "NAME-SLUG" */
+    const char *title; /* heading in the report, plain text */
     const char *caption; /* one or two plain sentences: what is shown, and how to read it */
     bool per_model;
     int width, height; /* nominal pixels; a builder may change figure->height */
@@ -35,11 +35,12 @@ typedef struct qk__figure_family {
 } qk__figure_family;
 
 /* In report order. */
-extern const qk__figure_family qk__pca_figures;        /* pca_figures.c */
-extern const qk__figure_family qk__pca_training;       /* pca_training.c: over checkpoints */
-extern const qk__figure_family qk__rotation_figures;   /* rotation_figures.c */
-extern const qk__figure_family qk__rotation_training;  /* rotation_training.c */
-extern const qk__figure_family qk__plasticity_figures; /* plasticity_figures.c, with the scores */
+extern const qk__figure_family qk__pca_figures;       /* pca_figures.c */
+extern const qk__figure_family qk__pca_training;      /* pca_training.c: over checkpoints */
+extern const qk__figure_family qk__rotation_figures;  /* rotation_figures.c */
+extern const qk__figure_family qk__rotation_training; /* rotation_training.c */
+extern const qk__figure_family
+    qk__plasticity_figures; /* plasticity_figures.c, with the scores */
 
 extern const qk__figure_family *const qk__figure_families[];
 extern const size_t qk__num_figure_families;
@@ -59,12 +60,14 @@ typedef struct qk__drawn_list {
     qk__drawn *items; /* in report order */
 } qk__drawn_list;
 
-/* Draws everything that applies into folder, several at a time. Figures that fail do not stop the
- * others: their status is in the list and the first is returned with its message in err (the list is
- * set then, too). progress may be NULL; it is called from any thread, one call at a time. */
+/* Draws everything that applies into folder, several at a time. Figures that fail do not stop
+ * the others: their status is in the list and the first is returned with its message in err
+ * (the list is set then, too). progress may be NULL; it is called from any thread, one call at
+ * a time. */
 QK_MUST_CHECK qk_status qk__draw_figures(const qk__subject *subject, const char *folder,
                                          const qk_figure_settings *settings,
-                                         bool (*progress)(void *user, size_t done, size_t total),
+                                         bool (*progress)(void *user, size_t done,
+                                                          size_t total),
                                          void *user, qk__drawn_list *list, qk_error *err);
 void qk__drawn_list_free(qk__drawn_list *list);
 

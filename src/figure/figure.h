@@ -1,26 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A figure being made: a gnuplot script and the numbers it plots, put together line by line.
  *
- * Nothing here fails at once: the first failure (memory) is kept in the figure, what follows does
- * nothing, and qk__figure_draw reports it; so the code that describes a figure stays readable.
+ * The script finds the terminal, the theme's colours and the line types set, and its data
+ * file's name in the variable `data`: "plot data index 0 using 1:2 with lines". Line style N
+ * (`ls N`) is the colour and point of series N - 1 (qk__series_color), ls 101 queries, ls 102
+ * keys, ls 103 muted guide lines (dashed). One script serves every format.
+ *
+ * Nothing here fails at once: the first failure (memory) is kept in the figure, what follows
+ * does nothing, and qk__figure_draw reports it; so the code that describes a figure stays
+ * readable.
  *
  * Text from outside (labels, names) goes into a script through qk__figure_quote or
  * qk__figure_tic only: they are what keeps a hostile name from being a command. */
 #ifndef QK_FIGURE_FIGURE_H
 #define QK_FIGURE_FIGURE_H
 
+#include <locale.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buffer.h"
 #include "figure/theme.h"
 
 typedef struct qk__figure {
-    char name[120];    /* of the files, without ending */
+    char name[120];    /* of the files, without ending: letters, digits, ". _ -" */
     int width, height; /* nominal pixels: of the SVG; the PNG has twice as many */
     const qk__theme *theme;
     qk_buffer script, data;
-    size_t num_blocks;    /* blocks of data closed so far */
+    size_t num_blocks;      /* blocks of data closed so far */
     struct qk__text *texts; /* what qk__figure_quote returned */
+    locale_t plain;         /* numbers with a decimal point whatever the user's locale */
     qk_status status;
     qk_error err;
 } qk__figure;
@@ -40,51 +49,58 @@ const char *qk__figure_quote(qk__figure *figure, const char *text);
 /* The same for a label in `set xtics (...)`, where gnuplot would take '%' for a format. */
 const char *qk__figure_tic(qk__figure *figure, const char *text);
 
-/* Numbers of the data file, row by row; NaN is written "NaN", which gnuplot leaves out (a gap in a
- * line). A block is what `index` counts. */
+/* Numbers of the data file, row by row; NaN is written "NaN", which gnuplot leaves out (a gap
+ * in a line). A block is what `index` counts. */
 void qk__figure_value(qk__figure *figure, double value);
+/* Further words of a row, printf style; nothing from outside, it is not escaped. */
+void qk__figure_words(qk__figure *figure, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 void qk__figure_end_row(qk__figure *figure);
 /* Closes the block and returns its index. */
 size_t qk__figure_end_block(qk__figure *figure);
-
-/* What a script calls its data: expands to the file's quoted name, e.g.
- * "plot %s index 0 using 1:2 ...", qk__figure_data(figure). */
-const char *qk__figure_data(qk__figure *figure);
 
 /* Writes NAME.gp, NAME.dat and the pictures into folder (made if missing), all together or
  * none. An error names the figure and what gnuplot said. */
 QK_MUST_CHECK qk_status qk__figure_draw(qk__figure *figure, const char *folder,
                                         const qk_figure_settings *settings, qk_error *err);
 
-/* ---- parts that several families use (parts.c) ------------------------------------------------ */
+/* ---- parts that several families use (parts.c)
+ * ------------------------------------------------ */
 
-/* Title, unless NULL or "". May hold gnuplot markup: quote text from outside yourself. */
-void qk__figure_title(qk__figure *figure, const char *title);
-/* A model's labels along the x axis at 0, 1, ... count-1, turned where they are many or long. */
+/* The x axis of a figure over models or checkpoints: labels at 0, 1, ... count-1, turned where
+ * they are many or long, and the range that goes with them. */
 void qk__figure_label_axis(qk__figure *figure, const char *const *labels, size_t count);
-/* Dashed grey lines at x = after + 0.5 (between categories of a label axis). */
-void qk__figure_vertical(qk__figure *figure, double x);
-/* A legend entry without data: ", keyentry with ... title ..." is not the same in all gnuplots;
- * this adds ", NaN with <with> lc rgb '<color>' title <quoted>" to a plot command. */
-void qk__figure_legend(qk__figure *figure, const char *with, const char *color,
-                       const char *quoted);
 
-/* ---- heatmap (heatmap.c) ---------------------------------------------------------------------- */
+/* A dashed muted line down the plot at x (first axis), behind the data; or across it at y. */
+void qk__figure_vertical(qk__figure *figure, double x);
+void qk__figure_horizontal(qk__figure *figure, double y);
+
+/* `set palette` of a ramp; turned: high values get the first colours. */
+void qk__figure_palette(qk__figure *figure, const qk__colormap *map, bool turned);
+
+/* Adds ", NaN with STYLE title TITLE" to a plot command: a legend entry without data. TITLE is
+ * a gnuplot literal (qk__figure_quote). */
+void qk__figure_legend(qk__figure *figure, const char *style, const char *title);
+
+/* ---- heatmap (heatmap.c)
+ * ---------------------------------------------------------------------- */
 
 typedef struct qk__heatmap {
     size_t rows, columns;
     const double *values;             /* [rows][columns], row 0 at the top; NaN = blank */
     const char *const *row_labels;    /* [rows]; NULL = numbers */
     const char *const *column_labels; /* [columns] */
-    const char *title, *x_label, *y_label, *scale_label; /* markup; NULL = none */
+    const char *title, *x_label, *y_label, *scale_label; /* gnuplot literals,
+        quotes included, or NULL */
     const qk__colormap *map;
     double low, high;        /* of the colours; equal: from the values */
     const char *cell_format; /* printf of one double, printed in the cells; NULL = no text */
     bool bottom_up;          /* row 0 at the bottom */
 } qk__heatmap;
 
-/* One heatmap: cells, values in black or white, a colour scale; uses the data file and ends with
- * its plot command. May be called once per panel between `set multiplot` and `unset multiplot`. */
+/* One heatmap: cells, values in black or white, a colour scale; uses the data file and ends
+ * with its plot command. May be called once per panel between `set multiplot` and `unset
+ * multiplot`. */
 void qk__figure_heatmap(qk__figure *figure, const qk__heatmap *map);
 
 #endif

@@ -19,15 +19,17 @@ typedef struct qk__theme {
 
 const qk__theme *qk__theme_of(qk_figure_theme theme);
 
-/* Families (and phases, models within a family) by index, round and round: Okabe and Ito's colours,
- * told apart with any colour vision. dark-aware: the black of the set becomes the ink. */
+/* Families (and phases, models within a family) by index, round and round: Okabe and Ito's
+ * colours, told apart with any colour vision. dark-aware: the black of the set becomes the ink.
+ */
 const char *qk__series_color(const qk__theme *theme, int index);
 /* gnuplot point types that go with them, so that colour is never alone. */
 int qk__series_point(int index);
 /* Of a qk_category; index -1 is "none". */
 const char *qk__category_color(const qk__theme *theme, int category);
 
-/* ---- colour ramps (colormap.c): matplotlib's, as tables of equidistant colours ---------------- */
+/* ---- colour ramps (colormap.c): matplotlib's, as tables of equidistant colours
+ * ---------------- */
 
 typedef struct qk__colormap {
     const char *name;

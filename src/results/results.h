@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a results folder says, in memory: its models in study order, their heads with every number of
- * the per-head tables, and the model-level curves. Figures and the report draw from this and
- * nothing else.
+/* What a results folder says, in memory: its models in study order, their heads with every
+ * number of the per-head tables, and the model-level curves. Figures and the report draw from
+ * this and nothing else.
  *
  * The folder holds any of qk.csv, heads.csv, rotated.csv, head_metrics.csv, head_profile.csv,
- * head_distance.csv, head_component_weights.csv and, from `qkscope study`, models.csv and scores.csv
- * (docs/study.md). A missing table leaves its numbers NaN and its counts 0; rows are matched by
- * (model, layer, q_head). */
+ * head_distance.csv, head_component_weights.csv and, from `qkscope study`, models.csv and
+ * scores.csv (docs/study.md). A missing table leaves its numbers NaN and its counts 0; rows are
+ * matched by (model, layer, q_head). */
 #ifndef QK_RESULTS_RESULTS_H
 #define QK_RESULTS_RESULTS_H
 
@@ -49,12 +49,12 @@ double qk__field_value(const qk__field *field, const qk__head_numbers *numbers);
 
 typedef struct qk__result_head {
     int layer, q_head, k_head;
-    double depth;     /* layer / largest layer of the model; 0 with one layer */
-    int category;     /* a qk_category (pca.h), or -1: none */
+    double depth; /* layer / largest layer of the model; 0 with one layer */
+    int category; /* a qk_category (pca.h), or -1: none */
     qk__head_numbers v;
-    size_t num_pcs;   /* components in qk.csv */
-    const double *pc_ev, *pc_r_q, *pc_r_k; /* [num_pcs] */
-    size_t num_profile; /* query buckets, by position */
+    size_t num_pcs;                              /* components in qk.csv */
+    const double *pc_ev, *pc_r_q, *pc_r_k;       /* [num_pcs] */
+    size_t num_profile;                          /* query buckets, by position */
     const double *profile_position, *profile_ap; /* [num_profile] */
 } qk__result_head;
 
@@ -82,8 +82,9 @@ typedef struct qk__result_model {
     const double *component_weights; /* [num_components] mean over heads with weights */
 } qk__result_model;
 
-/* An external benchmark: a value per model (scores.csv), matched by name or label. Models of the
- * score file that are not in the study keep their own row: a published table alone can be drawn. */
+/* An external benchmark: a value per model (scores.csv), matched by name or label. Models of
+ * the score file that are not in the study keep their own row: a published table alone can be
+ * drawn. */
 typedef struct qk__score {
     const char *model, *family; /* family "" unknown */
     double *values;             /* [num_score_columns] */
@@ -105,18 +106,19 @@ typedef struct qk__results {
 } qk__results;
 
 /* Reads a folder. scores: a file to use instead of the folder's scores.csv; NULL = that one, if
- * there. A folder without any table is QK_ERR_NOT_FOUND; a table without the id columns or with a
- * field that is neither empty nor a number is QK_ERR_MALFORMED and names file, row and column.
- * On failure *results is NULL. */
+ * there. A folder without any table is QK_ERR_NOT_FOUND; a table without the id columns or with
+ * a field that is neither empty nor a number is QK_ERR_MALFORMED and names file, row and
+ * column. On failure *results is NULL. */
 QK_MUST_CHECK qk_status qk__results_read(qk__results **results, const char *folder,
                                          const char *scores, qk_error *err);
 void qk__results_free(qk__results **results);
 
-/* ---- summaries of one number over heads; NaN and infinite values are left out ---------------- */
+/* ---- summaries of one number over heads; NaN and infinite values are left out
+ * ---------------- */
 
 typedef struct qk__spread {
     size_t count;
-    double mean, sd;                   /* sd with 1/(n-1); NaN below 2 */
+    double mean, sd;                     /* sd with 1/(n-1); NaN below 2 */
     double quartile1, median, quartile3; /* linear between order statistics, as NumPy's */
 } qk__spread;
 
@@ -124,7 +126,8 @@ typedef struct qk__spread {
 QK_MUST_CHECK qk_status qk__spread_of(const qk__result_model *model, const qk__field *field,
                                       bool magnitude, qk__spread *spread, qk_error *err);
 
-/* Mean of |value| or value in each tenth of the depth: bin min(9, floor(10 depth)); NaN if empty. */
+/* Mean of |value| or value in each tenth of the depth: bin min(9, floor(10 depth)); NaN if
+ * empty. */
 void qk__by_depth(const qk__result_model *model, const qk__field *field, bool magnitude,
                   double means[QK__DEPTH_BINS]);
 
@@ -134,8 +137,8 @@ typedef struct qk__pc_means {
 } qk__pc_means;
 qk__pc_means qk__mean_of_pc(const qk__results *results, size_t pc);
 
-/* Pearson r over pairs that are both finite, and the least-squares line y = slope x + start; NaN
- * with fewer than 3 pairs or without variance. */
+/* Pearson r over pairs that are both finite, and the least-squares line y = slope x + start;
+ * NaN with fewer than 3 pairs or without variance. */
 typedef struct qk__line {
     size_t count;
     double r, slope, start;

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running another program, without a shell. */
+#define _GNU_SOURCE /* posix_spawn_file_actions_addchdir_np */
+#include "base/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+
+extern char **environ;
+
+enum { MAX_MESSAGES = 64 << 10 };
+
+/* Everything that comes until the other end is closed; what is beyond the limit is read, too,
+ * so that the program does not wait for a reader. */
+static qk_status drain(int fd, qk_buffer *messages, qk_error *err)
+{
+    char chunk[4096];
+    qk_status status = QK_OK;
+    for (;;) {
+        ssize_t got = read(fd, chunk, sizeof chunk);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return status;
+        size_t room = messages->size < MAX_MESSAGES ? MAX_MESSAGES - messages->size : 0;
+        if (status == QK_OK)
+            status = qk__buffer_append(messages, chunk, (size_t)got < room ? (size_t)got : room,
+                                       err);
+    }
+}
+
+static int add_actions(posix_spawn_file_actions_t *actions, const char *directory,
+                       int stderr_fd)
+{
+    int failed = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
+    if (!failed)
+        failed = posix_spawn_file_actions_addopen(actions, 1, "/dev/null", O_WRONLY, 0);
+    if (!failed)
+        failed = posix_spawn_file_actions_adddup2(actions, stderr_fd, 2);
+    if (!failed && directory)
+        failed = posix_spawn_file_actions_addchdir_np(actions, directory);
+    return failed;
+}
+
+static qk_status start(const char *const *argv, const char *directory, int stderr_fd,
+                       pid_t *child, qk_error *err)
+{
+    posix_spawn_file_actions_t actions;
+    int failed = posix_spawn_file_actions_init(&actions);
+    if (failed)
+        return qk__fail(err, QK_ERR_IO, "cannot start '%s': %s", argv[0], strerror(failed));
+    failed = add_actions(&actions, directory, stderr_fd);
+    if (!failed) /* the interface is older than const; it does not write to argv */
+        failed = posix_spawnp(child, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv,
+                              environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (failed == ENOENT)
+        return qk__fail(err, QK_ERR_NOT_FOUND, "there is no program '%s'", argv[0]);
+    if (failed)
+        return qk__fail(err, QK_ERR_IO, "cannot start '%s': %s", argv[0], strerror(failed));
+    return QK_OK;
+}
+
+qk_status qk__process_run(const char *const *argv, const char *directory, qk_buffer *messages,
+                          int *exit_code, qk_error *err)
+{
+    if (directory && !qk__is_dir(directory))
+        return qk__fail(err, QK_ERR_IO, "'%s' is not a folder", directory);
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return qk__fail(err, QK_ERR_IO, "cannot start '%s': %s", argv[0], strerror(errno));
+    pid_t child;
+    qk_status status = start(argv, directory, ends[1], &child, err);
+    close(ends[1]);
+    if (status == QK_OK) {
+        status = drain(ends[0], messages, err);
+        int state = 0;
+        while (waitpid(child, &state, 0) < 0 && errno == EINTR)
+            ;
+        *exit_code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
+    }
+    close(ends[0]);
+    return status;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All figures that are drawn from tables: which apply to some results, and drawing them side by
+ * side. */
+#include "figure/catalog.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/parallel.h"
+
+const qk__figure_family *const qk__figure_families[] = {
+    &qk__pca_figures,
+};
+const size_t qk__num_figure_families = sizeof qk__figure_families / sizeof *qk__figure_families;
+
+/* ---- what applies -------------------------------------------------------------------------
+ */
+
+static void add_one(qk__drawn *items, size_t *count, const qk__figure_family *family,
+                    const qk__figure_kind *kind, const qk__subject *subject)
+{
+    if (!kind->applies(subject))
+        return;
+    if (items) {
+        qk__drawn *drawn = &items[*count];
+        *drawn = (qk__drawn){.family = family, .kind = kind, .model = subject->model};
+        if (subject->model)
+            snprintf(drawn->name, sizeof drawn->name, "%s-%s", kind->name,
+                     subject->model->slug);
+        else
+            snprintf(drawn->name, sizeof drawn->name, "%s", kind->name);
+    }
+    ++*count;
+}
+
+/* The figures of these results in report order; with items NULL it only counts them. */
+static size_t list_figures(const qk__subject *subject, qk__drawn *items)
+{
+    size_t count = 0;
+    for (size_t f = 0; f < qk__num_figure_families; f++) {
+        const qk__figure_family *family = qk__figure_families[f];
+        for (size_t k = 0; k < family->count; k++) {
+            const qk__figure_kind *kind = &family->kinds[k];
+            qk__subject of = *subject;
+            of.model = NULL;
+            if (!kind->per_model)
+                add_one(items, &count, family, kind, &of);
+            for (size_t m = 0; kind->per_model && m < subject->results->num_models; m++) {
+                of.model = &subject->results->models[m];
+                add_one(items, &count, family, kind, &of);
+            }
+        }
+    }
+    return count;
+}
+
+/* ---- drawing ------------------------------------------------------------------------------
+ */
+
+typedef struct drawing {
+    const qk__subject *subject;
+    const char *folder;
+    const qk_figure_settings *settings;
+    bool (*progress)(void *user, size_t done, size_t total);
+    void *user;
+    qk__drawn_list *list;
+    pthread_mutex_t lock; /* of what follows, and around progress */
+    size_t done;
+    bool cancelled;
+} drawing;
+
+static void count_one(drawing *all, bool *go_on)
+{
+    pthread_mutex_lock(&all->lock);
+    all->done++;
+    if (all->progress && !all->cancelled)
+        all->cancelled = !all->progress(all->user, all->done, all->list->count);
+    *go_on = !all->cancelled;
+    pthread_mutex_unlock(&all->lock);
+}
+
+static void draw_one(void *context, size_t i, int worker)
+{
+    (void)worker;
+    drawing *all = context;
+    qk__drawn *drawn = &all->list->items[i];
+    qk_error err = {0};
+    pthread_mutex_lock(&all->lock);
+    bool go_on = !all->cancelled;
+    pthread_mutex_unlock(&all->lock);
+    if (!go_on) {
+        drawn->status = QK_ERR_CANCELLED;
+        return;
+    }
+    qk__subject subject = *all->subject;
+    subject.model = drawn->model;
+    qk__figure figure;
+    qk__figure_init(&figure, drawn->name, qk__theme_of(all->settings->theme),
+                    drawn->kind->width, drawn->kind->height);
+    drawn->kind->build(&figure, &subject);
+    drawn->status = qk__figure_draw(&figure, all->folder, all->settings, &err);
+    if (drawn->status != QK_OK)
+        drawn->message = qk__strdup(err.message);
+    qk__figure_free(&figure);
+    count_one(all, &go_on);
+}
+
+static qk_status first_failure(const drawing *all, qk_error *err)
+{
+    if (all->cancelled)
+        return qk__fail(err, QK_ERR_CANCELLED, "drawing was stopped");
+    for (size_t i = 0; i < all->list->count; i++) {
+        const qk__drawn *drawn = &all->list->items[i];
+        if (drawn->status != QK_OK)
+            return qk__fail(err, drawn->status, "%s",
+                            drawn->message ? drawn->message : "out of memory");
+    }
+    return QK_OK;
+}
+
+qk_status qk__draw_figures(const qk__subject *subject, const char *folder,
+                           const qk_figure_settings *settings,
+                           bool (*progress)(void *user, size_t done, size_t total), void *user,
+                           qk__drawn_list *list, qk_error *err)
+{
+    *list = (qk__drawn_list){0};
+    size_t count = list_figures(subject, NULL);
+    if (count == 0)
+        return QK_OK;
+    list->items = qk__calloc(count, sizeof *list->items);
+    if (!list->items)
+        return qk__nomem(err);
+    list->count = list_figures(subject, list->items);
+    drawing all = {.subject = subject,
+                   .folder = folder,
+                   .settings = settings,
+                   .progress = progress,
+                   .user = user,
+                   .list = list,
+                   .lock = PTHREAD_MUTEX_INITIALIZER};
+    int threads = settings->threads > 0 ? settings->threads : qk__available_threads();
+    qk__parallel_for(list->count, threads, draw_one, &all);
+    pthread_mutex_destroy(&all.lock);
+    return first_failure(&all, err);
+}
+
+void qk__drawn_list_free(qk__drawn_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        free(list->items[i].message);
+    free(list->items);
+    *list = (qk__drawn_list){0};
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Putting a figure together: script lines, quoted text, rows of numbers. */
+#include "figure/figure.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/number.h"
+
+enum { MAX_SHOWN = 60 }; /* characters of a text from outside */
+
+struct qk__text {
+    struct qk__text *next;
+    char text[];
+};
+
+void qk__figure_init(qk__figure *figure, const char *name, const qk__theme *theme, int width,
+                     int height)
+{
+    *figure = (qk__figure){.theme = theme, .width = width, .height = height, .status = QK_OK};
+    figure->plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+    if (!figure->plain)
+        figure->status = qk__nomem(&figure->err);
+    snprintf(figure->name, sizeof figure->name, "%s", name);
+}
+
+void qk__figure_free(qk__figure *figure)
+{
+    if (figure->plain)
+        freelocale(figure->plain);
+    figure->plain = (locale_t)0;
+    qk__buffer_free(&figure->script);
+    qk__buffer_free(&figure->data);
+    while (figure->texts) {
+        struct qk__text *next = figure->texts->next;
+        free(figure->texts);
+        figure->texts = next;
+    }
+}
+
+static void add_formatted(qk__figure *figure, qk_buffer *to, const char *fmt, va_list args)
+{
+    if (figure->status != QK_OK)
+        return;
+    locale_t before = uselocale(figure->plain);
+    char small[512];
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(small, sizeof small, fmt, args);
+    if (length < 0) {
+        figure->status = qk__fail(&figure->err, QK_ERR_ARGUMENT, "cannot format text");
+    } else if ((size_t)length < sizeof small) {
+        figure->status = qk__buffer_append(to, small, (size_t)length, &figure->err);
+    } else {
+        figure->status = qk__buffer_reserve(to, to->size + (size_t)length + 1, &figure->err);
+        if (figure->status == QK_OK) {
+            vsnprintf((char *)to->data + to->size, (size_t)length + 1, fmt, again);
+            to->size += (size_t)length;
+        }
+    }
+    va_end(again);
+    uselocale(before);
+}
+
+void qk__figure_print(qk__figure *figure, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    add_formatted(figure, &figure->script, fmt, args);
+    va_end(args);
+}
+
+/* Bytes of the UTF-8 character at text (1 to 4), 0 where there is none. */
+static size_t utf8_length(const unsigned char *text)
+{
+    size_t length = text[0] < 0x80   ? 1
+                    : text[0] < 0xc2 ? 0
+                    : text[0] < 0xe0 ? 2
+                    : text[0] < 0xf0 ? 3
+                    : text[0] < 0xf5 ? 4
+                                     : 0;
+    for (size_t i = 1; i < length; i++)
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+    if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f) ||
+        (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] > 0x8f))
+        return 0;
+    return length;
+}
+
+/* One character as gnuplot shows it inside single quotes: markup escaped, the quote doubled. */
+static size_t put_character(char *out, const unsigned char *text, size_t length, bool percent)
+{
+    if (length != 1) {
+        if (length == 0)
+            memcpy(out, "\xef\xbf\xbd", 3);
+        else
+            memcpy(out, text, length);
+        return length ? length : 3;
+    }
+    char c = (char)(text[0] < 0x20 || text[0] == 0x7f ? ' ' : text[0]);
+    if (c == '\'' || (c == '%' && percent)) {
+        memset(out, c, 2);
+        return 2;
+    }
+    if (strchr("\\{}^_@&~", c)) {
+        out[0] = '\\';
+        out[1] = c;
+        return 2;
+    }
+    out[0] = c;
+    return 1;
+}
+
+static const char *quote(qk__figure *figure, const char *source, bool percent)
+{
+    const unsigned char *text = (const unsigned char *)source;
+    struct qk__text *kept = malloc(sizeof *kept + 4 * MAX_SHOWN + 8);
+    if (!kept) {
+        if (figure->status == QK_OK)
+            figure->status = qk__nomem(&figure->err);
+        return "''";
+    }
+    kept->next = figure->texts;
+    figure->texts = kept;
+    char *out = kept->text;
+    *out++ = '\'';
+    int shown = 0;
+    while (*text && shown < MAX_SHOWN) {
+        size_t length = utf8_length(text);
+        out += put_character(out, text, length, percent);
+        text += length ? length : 1;
+        shown++;
+    }
+    if (*text) {
+        memcpy(out, "\xe2\x80\xa6", 3);
+        out += 3;
+    }
+    *out++ = '\'';
+    *out = '\0';
+    return kept->text;
+}
+
+const char *qk__figure_quote(qk__figure *figure, const char *text)
+{
+    return quote(figure, text, false);
+}
+
+const char *qk__figure_tic(qk__figure *figure, const char *text)
+{
+    return quote(figure, text, true);
+}
+
+void qk__figure_words(qk__figure *figure, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    add_formatted(figure, &figure->data, fmt, args);
+    va_end(args);
+}
+
+void qk__figure_value(qk__figure *figure, double value)
+{
+    if (isfinite(value))
+        qk__figure_words(figure, "%.6g ", value);
+    else
+        qk__figure_words(figure, "NaN ");
+}
+
+void qk__figure_end_row(qk__figure *figure)
+{
+    if (figure->data.size > 0 && figure->data.data[figure->data.size - 1] == ' ')
+        figure->data.size--;
+    qk__figure_words(figure, "\n");
+}
+
+size_t qk__figure_end_block(qk__figure *figure)
+{
+    qk__figure_words(figure, "\n\n");
+    return figure->num_blocks++;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a figure to files: script and data are written, gnuplot draws, and what it made takes
+ * its place only when every picture is there. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/process.h"
+#include "figure/figure.h"
+
+typedef struct picture {
+    qk_figure_format format;
+    const char *ending;
+} picture;
+
+static const picture PICTURES[] = {
+    {QK_FIGURE_PNG, "png"}, {QK_FIGURE_SVG, "svg"}, {QK_FIGURE_PDF, "pdf"}};
+enum { NUM_PICTURES = sizeof PICTURES / sizeof *PICTURES, MAX_PREAMBLE_SERIES = 12 };
+
+/* ---- the script ---------------------------------------------------------------------------
+ */
+
+static qk_status add_terminals(const qk__figure *figure, qk_buffer *text, qk_error *err)
+{
+    const qk__theme *theme = figure->theme;
+    const double size = theme->font_size, width = theme->line_width;
+    QK_TRY(qk__buffer_printf(
+        text, err,
+        "if (format eq 'png') {\n"
+        "  set terminal pngcairo enhanced size %d,%d fontscale 2 pointscale 2 linewidth %d.%d "
+        "font 'sans-serif,%d' background rgb '%s'\n",
+        2 * figure->width, 2 * figure->height, (int)(2 * width), (int)(20 * width) % 10,
+        (int)(size * 0.75 + 0.5), theme->background));
+    QK_TRY(qk__buffer_printf(text, err,
+                             "} else { if (format eq 'svg') {\n"
+                             "  set terminal svg enhanced size %d,%d linewidth %d.%d "
+                             "font 'sans-serif,%d' background rgb '%s'\n",
+                             figure->width, figure->height, (int)width, (int)(10 * width) % 10,
+                             (int)size, theme->background));
+    return qk__buffer_printf(text, err,
+                             "} else {\n"
+                             "  set terminal pdfcairo enhanced size %d.%02din,%d.%02din "
+                             "linewidth %d.%d font 'sans-serif,%d' background rgb '%s'\n}}\n",
+                             figure->width / 100, figure->width % 100, figure->height / 100,
+                             figure->height % 100, (int)width, (int)(10 * width) % 10,
+                             (int)(size * 0.72 + 0.5), theme->background);
+}
+
+static qk_status add_theme(const qk__theme *theme, qk_buffer *text, qk_error *err)
+{
+    QK_TRY(qk__buffer_printf(text, err,
+                             "set border 3 lc rgb '%s' lw 0.8\n"
+                             "set tics nomirror out scale 0.5 tc rgb '%s'\n"
+                             "set grid lc rgb '%s' lt 1 lw 0.5 front\nunset grid\n"
+                             "set title tc rgb '%s'\nset xlabel tc rgb '%s'\n"
+                             "set ylabel tc rgb '%s'\nset cblabel tc rgb '%s'\n"
+                             "set key tc rgb '%s' noautotitle\n",
+                             theme->muted, theme->ink, theme->grid, theme->ink, theme->ink,
+                             theme->ink, theme->ink, theme->ink));
+    for (int i = 0; i < MAX_PREAMBLE_SERIES; i++)
+        QK_TRY(qk__buffer_printf(text, err, "set style line %d lc rgb '%s' lt 1 lw 1.5 pt %d\n",
+                                 i + 1, qk__series_color(theme, i), qk__series_point(i)));
+    return qk__buffer_printf(text, err,
+                             "set style line 101 lc rgb '%s' lt 1 lw 1.8 pt 7\n"
+                             "set style line 102 lc rgb '%s' lt 1 lw 1.8 pt 5\n"
+                             "set style line 103 lc rgb '%s' lt 1 lw 0.8 dt (8,6)\n",
+                             theme->q, theme->k, theme->muted);
+}
+
+static qk_status make_script(const qk__figure *figure, qk_buffer *text, qk_error *err)
+{
+    QK_TRY(qk__buffer_printf(text, err,
+                             "# Drawn by qkscope. In this folder,\n"
+                             "#     gnuplot %s.gp\n"
+                             "# draws it again as PNG, and gnuplot -e \"format='svg'\" (or "
+                             "'pdf') %s.gp as the others.\n"
+                             "if (!exists('format')) format = 'png'\n"
+                             "data = '%s.dat'\nset encoding utf8\n",
+                             figure->name, figure->name, figure->name));
+    QK_TRY(add_terminals(figure, text, err));
+    QK_TRY(qk__buffer_printf(text, err, "set output '%s.'.format\n", figure->name));
+    QK_TRY(add_theme(figure->theme, text, err));
+    QK_TRY(qk__buffer_append(text, figure->script.data, figure->script.size, err));
+    return qk__buffer_printf(text, err, "set output\n");
+}
+
+/* ---- the staging folder -------------------------------------------------------------------
+ */
+
+static void file_name(const qk__figure *figure, const char *ending, char name[160])
+{
+    snprintf(name, 160, "%s.%s", figure->name, ending);
+}
+
+static qk_status write_part(const char *folder, const qk__figure *figure, const char *ending,
+                            const qk_buffer *contents, qk_error *err)
+{
+    char name[160];
+    file_name(figure, ending, name);
+    char *path = qk__path_join(folder, name);
+    if (!path)
+        return qk__nomem(err);
+    qk_status status = qk__write_file(path, contents->data, contents->size, err);
+    free(path);
+    return status;
+}
+
+/* Moves (or, with folder NULL, removes) a part of the figure; one that is not there is fine. */
+static qk_status settle_part(const char *staging, const char *folder, const qk__figure *figure,
+                             const char *ending, qk_error *err)
+{
+    char name[160];
+    file_name(figure, ending, name);
+    char *from = qk__path_join(staging, name);
+    char *to = folder ? qk__path_join(folder, name) : NULL;
+    qk_status status = QK_OK;
+    if (!from || (folder && !to))
+        status = qk__nomem(err);
+    else if (!folder)
+        unlink(from);
+    else if (qk__is_file(from) && rename(from, to) != 0)
+        status =
+            qk__fail(err, QK_ERR_IO, "cannot put '%s' in its place: %s", to, strerror(errno));
+    free(from);
+    free(to);
+    return status;
+}
+
+/* The data first and the script last: whoever finds a script finds all it needs. */
+static qk_status settle(const char *staging, const char *folder, const qk__figure *figure,
+                        qk_error *err)
+{
+    qk_status status = settle_part(staging, folder, figure, "dat", err);
+    for (int i = 0; i < NUM_PICTURES && status == QK_OK; i++)
+        status = settle_part(staging, folder, figure, PICTURES[i].ending, err);
+    return status == QK_OK ? settle_part(staging, folder, figure, "gp", err) : status;
+}
+
+/* ---- gnuplot ------------------------------------------------------------------------------
+ */
+
+/* The last line that tells of a fault, cut out of the messages: gnuplot shows the command, a
+ * caret, and then says what is wrong. Fontconfig's complaints about its cache are no fault. */
+static const char *find_fault(qk_buffer *messages)
+{
+    const char *fault = NULL;
+    char *line = (char *)messages->data;
+    while (line && *line) {
+        char *end = strchr(line, '\n');
+        if (end)
+            *end = '\0';
+        line += strspn(line, " \t\r^");
+        if (*line && strncmp(line, "Fontconfig", 10) != 0)
+            fault = line;
+        line = end ? end + 1 : NULL;
+    }
+    return fault;
+}
+
+static qk_status draw_picture(const qk__figure *figure, const char *staging,
+                              const char *gnuplot, const char *ending, qk_error *err)
+{
+    char script[170], format[32], picture_name[160];
+    snprintf(script, sizeof script, "./%s.gp", figure->name);
+    snprintf(format, sizeof format, "format='%s'", ending);
+    file_name(figure, ending, picture_name);
+    const char *argv[] = {gnuplot, "-d", "-e", format, script, NULL};
+    qk_buffer messages = {0};
+    int exit_code = 0;
+    qk_status status = qk__process_run(argv, staging, &messages, &exit_code, err);
+    if (status == QK_ERR_NOT_FOUND)
+        status =
+            qk__fail(err, QK_ERR_NOT_FOUND,
+                     "gnuplot is needed to draw figures and '%s' was not found: install the "
+                     "package gnuplot-nox, or gnuplot",
+                     gnuplot);
+    if (status == QK_OK)
+        status = qk__buffer_append(&messages, "", 1, err);
+    if (status == QK_OK) {
+        const char *fault = find_fault(&messages);
+        char *path = qk__path_join(staging, picture_name);
+        if (!path)
+            status = qk__nomem(err);
+        else if (exit_code != 0 || fault)
+            status = qk__fail(err, QK_ERR_IO, "gnuplot ended with %d: %s", exit_code,
+                              fault ? fault : "(no message)");
+        else if (!qk__is_file(path))
+            status = qk__fail(err, QK_ERR_IO, "gnuplot made no %s", picture_name);
+        free(path);
+    }
+    qk__buffer_free(&messages);
+    return status;
+}
+
+static qk_status draw_in(const qk__figure *figure, const char *staging, const char *folder,
+                         const qk_figure_settings *settings, qk_error *err)
+{
+    qk_buffer script = {0};
+    qk_status status = make_script(figure, &script, err);
+    if (status == QK_OK)
+        status = write_part(staging, figure, "gp", &script, err);
+    if (status == QK_OK)
+        status = write_part(staging, figure, "dat", &figure->data, err);
+    for (int i = 0; i < NUM_PICTURES && status == QK_OK; i++)
+        if (settings->formats & PICTURES[i].format)
+            status =
+                draw_picture(figure, staging, settings->gnuplot ? settings->gnuplot : "gnuplot",
+                             PICTURES[i].ending, err);
+    qk__buffer_free(&script);
+    return status == QK_OK ? settle(staging, folder, figure, err) : status;
+}
+
+static bool is_plain_name(const char *name)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    return *name && *name != '.' && name[strspn(name, plain)] == '\0';
+}
+
+qk_status qk__figure_draw(qk__figure *figure, const char *folder,
+                          const qk_figure_settings *settings, qk_error *err)
+{
+    if (figure->status != QK_OK) {
+        if (err)
+            *err = figure->err;
+        return qk__context(err, figure->status, "figure %s", figure->name);
+    }
+    if (!is_plain_name(figure->name))
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "'%s' is not a name for a figure: letters, digits and . _ - are",
+                        figure->name);
+    QK_TRY(qk__make_dirs(folder, err));
+    char hidden[160];
+    snprintf(hidden, sizeof hidden, ".%s.XXXXXX", figure->name);
+    char *staging = qk__path_join(folder, hidden);
+    if (!staging)
+        return qk__nomem(err);
+    qk_status status;
+    if (mkdtemp(staging)) {
+        status = draw_in(figure, staging, folder, settings, err);
+        (void)settle(staging, NULL, figure, NULL); /* what is left of a failure */
+        rmdir(staging);
+    } else {
+        status = qk__fail(err, QK_ERR_IO, "cannot write in '%s': %s", folder, strerror(errno));
+    }
+    free(staging);
+    return status == QK_OK ? QK_OK : qk__context(err, status, "figure %s", figure->name);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* 95 % intervals. */
+#include "report/estimate.h"
+
+#include <math.h>
+
+#include "stats/student.h"
+
+static const double NORMAL_975 = 1.959963984540054;
+
+qk__estimate qk__estimate_mean(const double *values, size_t count)
+{
+    qk__estimate e = {0, NAN, NAN, NAN};
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < count; i++)
+        if (isfinite(values[i])) {
+            sum += values[i];
+            e.count++;
+        }
+    if (e.count == 0)
+        return e;
+    e.value = sum / (double)e.count;
+    for (size_t i = 0; i < count; i++)
+        if (isfinite(values[i]))
+            squares += (values[i] - e.value) * (values[i] - e.value);
+    if (e.count >= 3) {
+        double degrees = (double)(e.count - 1);
+        double half = qk__student_quantile(0.975, degrees) *
+                      sqrt(squares / degrees / (double)e.count);
+        e.low = e.value - half;
+        e.high = e.value + half;
+    }
+    return e;
+}
+
+qk__estimate qk__estimate_share(double share, size_t count)
+{
+    qk__estimate e = {count, share, NAN, NAN};
+    if (count < 3 || !isfinite(share))
+        return e;
+    double n = (double)count, z = NORMAL_975, zz = z * z;
+    double center = (share + zz / (2 * n)) / (1 + zz / n);
+    double half = z / (1 + zz / n) * sqrt(share * (1 - share) / n + zz / (4 * n * n));
+    e.low = fmax(0, center - half);
+    e.high = fmin(1, center + half);
+    return e;
+}
+
+qk__estimate qk__estimate_correlation(double r, size_t count)
+{
+    qk__estimate e = {count, r, NAN, NAN};
+    if (count < 4 || !isfinite(r))
+        return e;
+    double z = atanh(fmin(fmax(r, -1 + 1e-12), 1 - 1e-12));
+    double half = NORMAL_975 / sqrt((double)count - 3);
+    e.low = tanh(z - half);
+    e.high = tanh(z + half);
+    return e;
+}
+
+int qk__estimate_side(const qk__estimate *estimate, double against)
+{
+    return estimate->low > against ? 1 : estimate->high < against ? -1 : 0;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How far a number of a sample can be trusted: 95 % intervals of means, shares, correlations. */
+#ifndef QK_REPORT_ESTIMATE_H
+#define QK_REPORT_ESTIMATE_H
+
+#include <stddef.h>
+
+typedef struct qk__estimate {
+    size_t count;     /* finite values */
+    double value;     /* NaN without any */
+    double low, high; /* NaN with fewer than 3 */
+} qk__estimate;
+
+/* Student's t about the mean. Values that are not finite are left out. */
+qk__estimate qk__estimate_mean(const double *values, size_t count);
+/* Wilson's interval about a share of count independent things (share need not be a multiple of
+ * 1/count: the mean of numbers in 0..1 varies no more than that of zeros and ones). */
+qk__estimate qk__estimate_share(double share, size_t count);
+/* Fisher's z about Pearson's r over count independent pairs; NaN interval below 4. */
+qk__estimate qk__estimate_correlation(double r, size_t count);
+
+/* Whether it lies above, below or about a number: 1, -1, 0 (0 without an interval). */
+int qk__estimate_side(const qk__estimate *estimate, double against);
+
+#endif
