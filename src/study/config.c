@@ -6,34 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <qkscope/study.h>
-
 #include "base/buffer.h"
 #include "base/error.h"
-#include "base/expand.h"
-#include "base/file.h"
+#include "study/config.h"
 #include "study/index_list.h"
-#include "study/spelling.h"
-#include "study/yaml_node.h"
 
-/* A configuration is a page of text. */
-enum { MAX_CONFIG_BYTES = 256 << 10 };
-enum { MAX_NOTES = 16, MAX_THREADS = 4096, MAX_COMPONENTS = 4096 };
-
-/* settings' strings point into document, which lives as long as the config. */
-struct qk_config {
-    yaml_document_t document;
-    bool has_document;
-    qk_study_settings settings;
-    char *notes[MAX_NOTES];
-    size_t num_notes;
-    bool kinds_given;
-    bool parallel_off;
-};
-
-/* Reads one value: `key` is its full name, for messages. */
-typedef qk_status set_fn(qk_config *config, const yaml_node_t *node, const char *key,
-                         qk_error *err);
+enum { MAX_THREADS = 4096, MAX_COMPONENTS = 4096 };
 
 static qk_status note(qk_config *config, qk_error *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -44,7 +22,7 @@ static qk_status note(qk_config *config, qk_error *err, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    if (config->num_notes == MAX_NOTES)
+    if (config->num_notes == QK__MAX_NOTES)
         return QK_OK;
     char *copy = qk__strdup(text);
     if (!copy)
@@ -91,7 +69,7 @@ static qk_status set_model_name(qk_config *config, const yaml_node_t *node, cons
     return qk__yaml_string(node, key, &config->settings.model_name, err);
 }
 
-static qk_status set_int(const yaml_node_t *node, const char *key, int min, int max, int *value,
+qk_status qk__config_int(const yaml_node_t *node, const char *key, int min, int max, int *value,
                          qk_error *err)
 {
     int64_t wide;
@@ -109,7 +87,7 @@ static qk_status set_max_samples(qk_config *config, const yaml_node_t *node, con
 static qk_status set_sample_heads(qk_config *config, const yaml_node_t *node, const char *key,
                                   qk_error *err)
 {
-    return set_int(node, key, 1, INT_MAX, &config->settings.sample_heads, err);
+    return qk__config_int(node, key, 1, INT_MAX, &config->settings.sample_heads, err);
 }
 
 static qk_status set_seed(qk_config *config, const yaml_node_t *node, const char *key,
@@ -121,13 +99,13 @@ static qk_status set_seed(qk_config *config, const yaml_node_t *node, const char
 static qk_status set_group(qk_config *config, const yaml_node_t *node, const char *key,
                            qk_error *err)
 {
-    return set_int(node, key, 1, QK_MAX_INDEX, &config->settings.q_per_kv_group, err);
+    return qk__config_int(node, key, 1, QK_MAX_INDEX, &config->settings.q_per_kv_group, err);
 }
 
 static qk_status set_components(qk_config *config, const yaml_node_t *node, const char *key,
                                 qk_error *err)
 {
-    return set_int(node, key, 1, MAX_COMPONENTS, &config->settings.pca.components, err);
+    return qk__config_int(node, key, 1, MAX_COMPONENTS, &config->settings.pca.components, err);
 }
 
 static qk_status set_threshold(qk_config *config, const yaml_node_t *node, const char *key,
@@ -179,7 +157,8 @@ static qk_status set_b_axis(qk_config *config, const yaml_node_t *node, const ch
 static qk_status set_planes(qk_config *config, const yaml_node_t *node, const char *key,
                             qk_error *err)
 {
-    return set_int(node, key, 0, MAX_COMPONENTS / 2, &config->settings.rotation.planes, err);
+    return qk__config_int(node, key, 0, MAX_COMPONENTS / 2, &config->settings.rotation.planes,
+                          err);
 }
 
 static qk_status set_variance(qk_config *config, const yaml_node_t *node, const char *key,
@@ -221,7 +200,7 @@ static qk_status set_parallel(qk_config *config, const yaml_node_t *node, const 
 static qk_status set_threads(qk_config *config, const yaml_node_t *node, const char *key,
                              qk_error *err)
 {
-    return set_int(node, key, 1, MAX_THREADS, &config->settings.threads, err);
+    return qk__config_int(node, key, 1, MAX_THREADS, &config->settings.threads, err);
 }
 
 static qk_status add_kind(const yaml_node_t *node, const char *key, unsigned *kinds,
@@ -280,8 +259,8 @@ static qk_status set_indices(qk_config *config, const yaml_node_t *node, const c
         return fail_empty(node, key, err);
     for (; item < node->data.sequence.items.top; item++) {
         int value;
-        QK_TRY(set_int(yaml_document_get_node(&config->document, *item), key, 0, QK_MAX_INDEX,
-                       &value, err));
+        QK_TRY(qk__config_int(yaml_document_get_node(&config->document, *item), key, 0,
+                              QK_MAX_INDEX, &value, err));
         QK_TRY(qk__index_list_add(list, value, value, err));
     }
     qk__index_list_sort(list);
@@ -323,116 +302,50 @@ static qk_status ignore(qk_config *config, const yaml_node_t *node, const char *
 
 /* ---- the table ----------------------------------------------------------------------- */
 
-/* A row without a function is a section: what lies in it has "section." before its name. */
-static const struct {
-    const char *name;
-    set_fn *set;
-} KEYS[] = {
-    {"data", NULL},
-    {"data.dataset_name", set_dataset},
-    {"data.revision", set_revision},
-    {"data.local_root", set_local_root},
-    {"data.split", set_split},
-    {"data.kinds", set_kinds},
-    {"data.layers", set_layers},
-    {"data.heads", set_heads},
-    {"data.max_samples", set_max_samples},
-    {"data.sample_heads", set_sample_heads},
-    {"data.seed", set_seed},
-    {"data.q_per_kv_group", set_group},
-    {"pca", NULL},
-    {"pca.n_components", set_components},
-    {"pca.backend", set_pca_backend},
-    {"analysis", NULL},
-    {"analysis.correlation_threshold", set_threshold},
-    {"analysis.combined", set_combined},
-    {"analysis.ci", set_ci},
-    {"analysis.ci_refit", set_ci_refit},
-    {"analysis.parallel", NULL},
-    {"analysis.parallel.enabled", set_parallel},
-    {"analysis.parallel.max_workers", set_threads},
-    {"analysis.parallel.backend", ignore},
-    {"rotation", NULL},
-    {"rotation.b_axis", set_b_axis},
-    {"rotation.complement_pairs", set_planes},
-    {"plasticity", NULL},
-    {"plasticity.variance", set_variance},
-    {"plasticity.max_pairs", set_max_pairs},
-    {"plasticity.bucket_width", set_bucket_width},
-    {"plasticity.ks_alpha", set_ks_alpha},
-    {"output", NULL},
-    {"output.results_dir", set_results_dir},
-    {"output.model_name", set_model_name},
-    {"device", ignore},
+static const qk__key KEYS[] = {
+    {"data", NULL, false},
+    {"data.dataset_name", set_dataset, true},
+    {"data.revision", set_revision, true},
+    {"data.local_root", set_local_root, false},
+    {"data.split", set_split, true},
+    {"data.kinds", set_kinds, true},
+    {"data.layers", set_layers, false},
+    {"data.heads", set_heads, false},
+    {"data.max_samples", set_max_samples, false},
+    {"data.sample_heads", set_sample_heads, false},
+    {"data.seed", set_seed, false},
+    {"data.q_per_kv_group", set_group, true},
+    {"pca", NULL, false},
+    {"pca.n_components", set_components, false},
+    {"pca.backend", set_pca_backend, false},
+    {"analysis", NULL, false},
+    {"analysis.correlation_threshold", set_threshold, false},
+    {"analysis.combined", set_combined, false},
+    {"analysis.ci", set_ci, false},
+    {"analysis.ci_refit", set_ci_refit, false},
+    {"analysis.parallel", NULL, false},
+    {"analysis.parallel.enabled", set_parallel, false},
+    {"analysis.parallel.max_workers", set_threads, false},
+    {"analysis.parallel.backend", ignore, false},
+    {"rotation", NULL, false},
+    {"rotation.b_axis", set_b_axis, false},
+    {"rotation.complement_pairs", set_planes, false},
+    {"plasticity", NULL, false},
+    {"plasticity.variance", set_variance, false},
+    {"plasticity.max_pairs", set_max_pairs, false},
+    {"plasticity.bucket_width", set_bucket_width, false},
+    {"plasticity.ks_alpha", set_ks_alpha, false},
+    {"output", NULL, false},
+    {"output.results_dir", set_results_dir, false},
+    {"output.model_name", set_model_name, false},
+    {"device", ignore, false},
 };
-enum { NUM_KEYS = sizeof KEYS / sizeof KEYS[0], MAX_KEY = QK_MAX_WORD };
+enum { NUM_KEYS = sizeof KEYS / sizeof KEYS[0] };
 
-static int find_key(const char *name)
+qk_status qk__config_section(qk_config *config, const yaml_node_t *node, const char *key,
+                             qk_error *err)
 {
-    for (int i = 0; i < NUM_KEYS; i++)
-        if (strcmp(KEYS[i].name, name) == 0)
-            return i;
-    return -1;
-}
-
-/* The known key that a wrong one most likely means: the same name in another section, or
- * one a few letters off. */
-static const char *nearest_key(const char *name)
-{
-    const char *nearest = NULL;
-    int least = 4;
-    const char *dot = strrchr(name, '.');
-    const char *last = dot ? dot + 1 : name;
-    for (int i = 0; i < NUM_KEYS; i++) {
-        dot = strrchr(KEYS[i].name, '.');
-        if (strcmp(dot ? dot + 1 : KEYS[i].name, last) == 0)
-            return KEYS[i].name;
-        int distance = qk__edit_distance(name, KEYS[i].name);
-        if (distance < least) {
-            least = distance;
-            nearest = KEYS[i].name;
-        }
-    }
-    return nearest;
-}
-
-static qk_status fail_unknown(const yaml_node_t *node, const char *name, qk_error *err)
-{
-    const char *nearest = nearest_key(name);
-    return qk__fail(err, QK_ERR_ARGUMENT, "line %llu: unknown key %s%s%s%s",
-                    qk__yaml_line(node), name, nearest ? " (did you mean " : "",
-                    nearest ? nearest : "", nearest ? "?)" : "");
-}
-
-/* Sections nest as deep as the table does, so this recursion ends. */
-static qk_status read_section(qk_config *config, const yaml_node_t *node, const char *section,
-                              qk_error *err)
-{
-    if (node->type != YAML_MAPPING_NODE)
-        return qk__fail(err, QK_ERR_ARGUMENT, "line %llu: %s: expected keys and values",
-                        qk__yaml_line(node), *section ? section : "the file");
-    bool seen[NUM_KEYS] = {false};
-    yaml_node_pair_t *pair = node->data.mapping.pairs.start;
-    for (; pair < node->data.mapping.pairs.top; pair++) {
-        const yaml_node_t *key = yaml_document_get_node(&config->document, pair->key);
-        const yaml_node_t *value = yaml_document_get_node(&config->document, pair->value);
-        const char *text = qk__yaml_text(key);
-        char name[MAX_KEY];
-        int length = snprintf(name, sizeof name, "%s%s%s", section, *section ? "." : "",
-                              text ? text : "that is no text");
-        int k = length < (int)sizeof name && text ? find_key(name) : -1;
-        if (k < 0)
-            return fail_unknown(key, name, err);
-        if (seen[k])
-            return qk__fail(err, QK_ERR_ARGUMENT, "line %llu: %s is given twice",
-                            qk__yaml_line(key), name);
-        seen[k] = true;
-        if (qk__yaml_is_null(value))
-            continue;
-        QK_TRY(KEYS[k].set ? KEYS[k].set(config, value, name, err)
-                           : read_section(config, value, name, err));
-    }
-    return QK_OK;
+    return qk__read_keys(config, KEYS, NUM_KEYS, node, key, err);
 }
 
 /* ---- loading -------------------------------------------------------------------------- */
@@ -452,22 +365,13 @@ static qk_status finish(qk_config *config, qk_error *err)
 
 static qk_status load(qk_config *config, const char *path, qk_error *err)
 {
-    qk_buffer raw;
-    qk_buffer text = {0};
-    QK_TRY(qk__read_file(path, MAX_CONFIG_BYTES, &raw, err));
+    QK_TRY(qk__config_parse(config, path, err));
     qk_status status =
-        qk__expand_variables((const char *)raw.data, raw.size, MAX_CONFIG_BYTES, &text, err);
-    if (status == QK_OK)
-        status = qk__yaml_parse(&text, &config->document, err);
-    config->has_document = status == QK_OK;
-    if (status == QK_OK)
-        status = read_section(config, yaml_document_get_root_node(&config->document), "", err);
+        qk__config_section(config, yaml_document_get_root_node(&config->document), "", err);
     if (status == QK_OK)
         status = finish(config, err);
     if (status != QK_OK)
         qk__context(err, status, "%s", path);
-    qk__buffer_free(&raw);
-    qk__buffer_free(&text);
     return status;
 }
 
@@ -488,18 +392,22 @@ qk_status qk_config_load(qk_config **config, const char *path, qk_error *err)
     return status;
 }
 
+void qk__config_release(qk_config *config)
+{
+    if (config->has_document)
+        yaml_document_delete(&config->document);
+    qk_index_list_free(&config->settings.layers);
+    qk_index_list_free(&config->settings.heads);
+    for (size_t i = 0; i < config->num_notes; i++)
+        free(config->notes[i]);
+}
+
 void qk_config_free(qk_config **config)
 {
-    qk_config *c = *config;
-    if (!c)
+    if (!*config)
         return;
-    if (c->has_document)
-        yaml_document_delete(&c->document);
-    qk_index_list_free(&c->settings.layers);
-    qk_index_list_free(&c->settings.heads);
-    for (size_t i = 0; i < c->num_notes; i++)
-        free(c->notes[i]);
-    free(c);
+    qk__config_release(*config);
+    free(*config);
     *config = NULL;
 }
 
