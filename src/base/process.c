@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -49,18 +50,35 @@ static int add_actions(posix_spawn_file_actions_t *actions, const char *director
     return failed;
 }
 
-static qk_status start(const char *const *argv, const char *directory, int stderr_fd,
-                       pid_t *child, qk_error *err)
+/* The environment without one variable, to free(); NULL when out of memory. */
+static char **make_environment(const char *hidden)
 {
+    size_t count = 0, kept = 0, length = hidden ? strlen(hidden) : 0;
+    while (environ[count])
+        count++;
+    char **variables = qk__calloc(count + 1, sizeof *variables);
+    for (size_t i = 0; variables && i < count; i++)
+        if (!hidden || strncmp(environ[i], hidden, length) != 0 || environ[i][length] != '=')
+            variables[kept++] = environ[i];
+    return variables;
+}
+
+static qk_status start(const char *const *argv, const char *directory, const char *hidden,
+                       int stderr_fd, pid_t *child, qk_error *err)
+{
+    char **variables = make_environment(hidden);
+    if (!variables)
+        return qk__nomem(err);
     posix_spawn_file_actions_t actions;
     int failed = posix_spawn_file_actions_init(&actions);
-    if (failed)
-        return qk__fail(err, QK_ERR_IO, "cannot start '%s': %s", argv[0], strerror(failed));
-    failed = add_actions(&actions, directory, stderr_fd);
-    if (!failed) /* the interface is older than const; it does not write to argv */
-        failed = posix_spawnp(child, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv,
-                              environ);
-    posix_spawn_file_actions_destroy(&actions);
+    if (!failed) {
+        failed = add_actions(&actions, directory, stderr_fd);
+        if (!failed) /* the interface is older than const; it does not write to argv */
+            failed = posix_spawnp(child, argv[0], &actions, NULL,
+                                  (char *const *)(uintptr_t)argv, variables);
+        posix_spawn_file_actions_destroy(&actions);
+    }
+    free(variables);
     if (failed == ENOENT)
         return qk__fail(err, QK_ERR_NOT_FOUND, "there is no program '%s'", argv[0]);
     if (failed)
@@ -68,8 +86,8 @@ static qk_status start(const char *const *argv, const char *directory, int stder
     return QK_OK;
 }
 
-qk_status qk__process_run(const char *const *argv, const char *directory, qk_buffer *messages,
-                          int *exit_code, qk_error *err)
+qk_status qk__process_run(const char *const *argv, const char *directory, const char *hidden,
+                          qk_buffer *messages, int *exit_code, qk_error *err)
 {
     if (directory && !qk__is_dir(directory))
         return qk__fail(err, QK_ERR_IO, "'%s' is not a folder", directory);
@@ -77,7 +95,7 @@ qk_status qk__process_run(const char *const *argv, const char *directory, qk_buf
     if (pipe2(ends, O_CLOEXEC) != 0)
         return qk__fail(err, QK_ERR_IO, "cannot start '%s': %s", argv[0], strerror(errno));
     pid_t child;
-    qk_status status = start(argv, directory, ends[1], &child, err);
+    qk_status status = start(argv, directory, hidden, ends[1], &child, err);
     close(ends[1]);
     if (status == QK_OK) {
         status = drain(ends[0], messages, err);

@@ -11,7 +11,8 @@
 #include "base/error.h"
 #include "base/number.h"
 
-enum { MAX_SHOWN = 60 }; /* characters of a text from outside */
+/* Characters shown of a text from outside: in a line of its own, as a label on an axis. */
+enum { MAX_SHOWN = 60, MAX_LABEL = 32 };
 
 struct qk__text {
     struct qk__text *next;
@@ -92,7 +93,9 @@ static size_t utf8_length(const unsigned char *text)
     return length;
 }
 
-/* One character as gnuplot shows it inside single quotes: markup escaped, the quote doubled. */
+/* One character as gnuplot shows it inside single quotes: markup escaped, the quote doubled. A
+ * quote that follows a quote needs an empty group between: gnuplot 5.4 takes ''''x' for two
+ * strings. */
 static size_t put_character(char *out, const unsigned char *text, size_t length, bool percent)
 {
     if (length != 1) {
@@ -103,8 +106,14 @@ static size_t put_character(char *out, const unsigned char *text, size_t length,
         return length ? length : 3;
     }
     char c = (char)(text[0] < 0x20 || text[0] == 0x7f ? ' ' : text[0]);
-    if (c == '\'' || (c == '%' && percent)) {
-        memset(out, c, 2);
+    if (c == '\'') {
+        size_t guard = out[-1] == '\'' ? 2 : 0;
+        memcpy(out, "{}", guard);
+        memcpy(out + guard, "''", 2);
+        return guard + 2;
+    }
+    if (c == '%' && percent) {
+        memcpy(out, "%%", 2);
         return 2;
     }
     if (strchr("\\{}^_@&~", c)) {
@@ -116,7 +125,7 @@ static size_t put_character(char *out, const unsigned char *text, size_t length,
     return 1;
 }
 
-static const char *quote(qk__figure *figure, const char *source, bool percent)
+static const char *quote(qk__figure *figure, const char *source, int limit, bool percent)
 {
     const unsigned char *text = (const unsigned char *)source;
     struct qk__text *kept = malloc(sizeof *kept + 4 * MAX_SHOWN + 8);
@@ -130,7 +139,7 @@ static const char *quote(qk__figure *figure, const char *source, bool percent)
     char *out = kept->text;
     *out++ = '\'';
     int shown = 0;
-    while (*text && shown < MAX_SHOWN) {
+    while (*text && shown < limit) {
         size_t length = utf8_length(text);
         out += put_character(out, text, length, percent);
         text += length ? length : 1;
@@ -147,12 +156,12 @@ static const char *quote(qk__figure *figure, const char *source, bool percent)
 
 const char *qk__figure_quote(qk__figure *figure, const char *text)
 {
-    return quote(figure, text, false);
+    return quote(figure, text, MAX_SHOWN, false);
 }
 
 const char *qk__figure_tic(qk__figure *figure, const char *text)
 {
-    return quote(figure, text, true);
+    return quote(figure, text, MAX_LABEL, true);
 }
 
 void qk__figure_words(qk__figure *figure, const char *fmt, ...)

@@ -4,7 +4,9 @@
  * The script finds the terminal, the theme's colours and the line types set, and its data
  * file's name in the variable `data`: "plot data index 0 using 1:2 with lines". Line style N
  * (`ls N`) is the colour and point of series N - 1 (qk__series_color), ls 101 queries, ls 102
- * keys, ls 103 muted guide lines (dashed). One script serves every format.
+ * keys, ls 103 muted guide lines (dashed). The variable `size` is the terminal's font size:
+ * other sizes are `font sprintf(',%g', 0.8*size)`, never numbers, since one script serves every
+ * format.
  *
  * Nothing here fails at once: the first failure (memory) is kept in the figure, what follows
  * does nothing, and qk__figure_draw reports it; so the code that describes a figure stays
@@ -44,9 +46,10 @@ void qk__figure_print(qk__figure *figure, const char *fmt, ...)
 
 /* A gnuplot string literal, quotes included, that shows the text as it is: no markup, no
  * substitution; control characters become spaces, what is not UTF-8 U+FFFD, and text beyond 60
- * characters "...". It lives as long as the figure. */
+ * characters an ellipsis. It lives as long as the figure. */
 const char *qk__figure_quote(qk__figure *figure, const char *text);
-/* The same for a label in `set xtics (...)`, where gnuplot would take '%' for a format. */
+/* The same for a label in `set xtics (...)`, where gnuplot would take '%' for a format; 32
+ * characters. */
 const char *qk__figure_tic(qk__figure *figure, const char *text);
 
 /* Numbers of the data file, row by row; NaN is written "NaN", which gnuplot leaves out (a gap

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/number.h"
 #include "base/process.h"
 #include "figure/figure.h"
 
@@ -24,30 +25,39 @@ enum { NUM_PICTURES = sizeof PICTURES / sizeof *PICTURES, MAX_PREAMBLE_SERIES = 
 /* ---- the script ---------------------------------------------------------------------------
  */
 
+/* Font sizes that come out alike: gnuplot takes them for points of 1/96 inch in a picture and
+ * of 1/72 inch in a PDF, and for pixels in an SVG. */
 static qk_status add_terminals(const qk__figure *figure, qk_buffer *text, qk_error *err)
 {
     const qk__theme *theme = figure->theme;
-    const double size = theme->font_size, width = theme->line_width;
+    const double font = theme->font_size, line = theme->line_width;
+    char numbers[4][QK_NUMBER_SIZE];
+    qk__format_number(0.75 * font, numbers[0]);
+    qk__format_number(0.72 * font, numbers[1]);
+    qk__format_number(2 * line, numbers[2]);
+    qk__format_number(line, numbers[3]);
     QK_TRY(qk__buffer_printf(
         text, err,
         "if (format eq 'png') {\n"
-        "  set terminal pngcairo enhanced size %d,%d fontscale 2 pointscale 2 linewidth %d.%d "
-        "font 'sans-serif,%d' background rgb '%s'\n",
-        2 * figure->width, 2 * figure->height, (int)(2 * width), (int)(20 * width) % 10,
-        (int)(size * 0.75 + 0.5), theme->background));
+        "  size = %s\n"
+        "  set terminal pngcairo enhanced size %d,%d fontscale 2 pointscale 2 "
+        "linewidth %s font sprintf('sans-serif,%%g', size) background rgb '%s'\n",
+        numbers[0], 2 * figure->width, 2 * figure->height, numbers[2], theme->background));
     QK_TRY(qk__buffer_printf(text, err,
                              "} else { if (format eq 'svg') {\n"
-                             "  set terminal svg enhanced size %d,%d linewidth %d.%d "
-                             "font 'sans-serif,%d' background rgb '%s'\n",
-                             figure->width, figure->height, (int)width, (int)(10 * width) % 10,
-                             (int)size, theme->background));
-    return qk__buffer_printf(text, err,
-                             "} else {\n"
-                             "  set terminal pdfcairo enhanced size %d.%02din,%d.%02din "
-                             "linewidth %d.%d font 'sans-serif,%d' background rgb '%s'\n}}\n",
-                             figure->width / 100, figure->width % 100, figure->height / 100,
-                             figure->height % 100, (int)width, (int)(10 * width) % 10,
-                             (int)(size * 0.72 + 0.5), theme->background);
+                             "  size = %d\n"
+                             "  set terminal svg enhanced size %d,%d linewidth %s "
+                             "font sprintf('sans-serif,%%g', size) background rgb '%s'\n",
+                             (int)font, figure->width, figure->height, numbers[3],
+                             theme->background));
+    return qk__buffer_printf(
+        text, err,
+        "} else {\n"
+        "  size = %s\n"
+        "  set terminal pdfcairo enhanced size %d.%02din,%d.%02din "
+        "linewidth %s font sprintf('sans-serif,%%g', size) background rgb '%s'\n}}\n",
+        numbers[1], figure->width / 100, figure->width % 100, figure->height / 100,
+        figure->height % 100, numbers[3], theme->background);
 }
 
 static qk_status add_theme(const qk__theme *theme, qk_buffer *text, qk_error *err)
@@ -58,7 +68,8 @@ static qk_status add_theme(const qk__theme *theme, qk_buffer *text, qk_error *er
                              "set grid lc rgb '%s' lt 1 lw 0.5 front\nunset grid\n"
                              "set title tc rgb '%s'\nset xlabel tc rgb '%s'\n"
                              "set ylabel tc rgb '%s'\nset cblabel tc rgb '%s'\n"
-                             "set key tc rgb '%s' noautotitle\n",
+                             "set key tc rgb '%s' noautotitle Left reverse samplen 1.5\n"
+                             "set minussign\n",
                              theme->muted, theme->ink, theme->grid, theme->ink, theme->ink,
                              theme->ink, theme->ink, theme->ink));
     for (int i = 0; i < MAX_PREAMBLE_SERIES; i++)
@@ -171,7 +182,7 @@ static qk_status draw_picture(const qk__figure *figure, const char *staging,
     const char *argv[] = {gnuplot, "-d", "-e", format, script, NULL};
     qk_buffer messages = {0};
     int exit_code = 0;
-    qk_status status = qk__process_run(argv, staging, &messages, &exit_code, err);
+    qk_status status = qk__process_run(argv, staging, "GNUTERM", &messages, &exit_code, err);
     if (status == QK_ERR_NOT_FOUND)
         status =
             qk__fail(err, QK_ERR_NOT_FOUND,

@@ -96,7 +96,7 @@ void qk__figure_heatmap(qk__figure *figure, const qk__heatmap *map)
     if (map->cell_format)
         qk__figure_print(figure,
                          ", data index %zu using 1:2:5:4 with labels tc rgb variable "
-                         "font ',%d'",
-                         block, (int)(figure->theme->font_size * 0.8));
+                         "font sprintf(',%%g', 0.8*size)",
+                         block);
     qk__figure_print(figure, "\n");
 }

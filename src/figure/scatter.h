@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Panels of points coloured by token position: queries blue, keys red, or one text among grey. */
+/* Panels of points coloured by token position: queries blue, keys red, or one text among grey.
+ */
 #ifndef QK_FIGURE_SCATTER_H
 #define QK_FIGURE_SCATTER_H
 
@@ -30,19 +31,19 @@ typedef struct qk__position_span {
 } qk__position_span;
 
 typedef struct qk__scatter {
-    const char *title;    /* from outside; NULL = none */
-    const char *subtitle; /* markup; NULL = none */
+    const char *title;             /* from outside; NULL = none */
+    const char *subtitle;          /* markup; NULL = none */
     const char *x_label, *y_label; /* markup; of all panels */
-    int rows, columns;             /* num_panels of rows * columns places are filled, row by row */
+    int rows, columns; /* num_panels of rows * columns places are filled, row by row */
     size_t num_panels;
     const qk__scatter_panel *panels;
-    qk__position_span q, k;  /* shared by all panels */
-    bool one_text;           /* all but the background in viridis, one bar for queries and keys */
+    qk__position_span q, k; /* shared by all panels */
+    bool one_text; /* all but the background in viridis, one bar for queries and keys */
 } qk__scatter;
 
-/* Describes the whole figure and sets its size. Points are drawn in their order, later ones over
- * earlier ones. A block of data is one panel's points of one kind or the background (columns
- * x, y, position, key), or a colour bar. */
+/* Describes the whole figure and sets its size. Points are drawn in their order, later ones
+ * over earlier ones. A block of data is one panel's points of one kind or the background
+ * (columns x, y, position, key), or a colour bar. */
 void qk__figure_scatter(qk__figure *figure, const qk__scatter *scatter);
 
 #endif

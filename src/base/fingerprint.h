@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fingerprints of files, to see whether one changed: XXH3-128 as 32 hexadecimal digits. Not
+ * made to resist forgery. */
+#ifndef QK_BASE_FINGERPRINT_H
+#define QK_BASE_FINGERPRINT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/status.h>
+
+enum { QK__FINGERPRINT_SIZE = 33 };
+
+void qk__fingerprint_bytes(const void *data, size_t size, char hash[QK__FINGERPRINT_SIZE]);
+
+/* The first size bytes of an open file. Messages do not name it. */
+QK_MUST_CHECK qk_status qk__fingerprint_fd(int fd, int64_t size,
+                                           char hash[QK__FINGERPRINT_SIZE], qk_error *err);
+
+/* A whole file, and its size. */
+QK_MUST_CHECK qk_status qk__fingerprint_file(const char *path, int64_t *size,
+                                             char hash[QK__FINGERPRINT_SIZE], qk_error *err);
+
+#endif

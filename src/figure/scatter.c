@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where everything of a scatter collage lies on the page, and the commands that draw it.
+ *
+ *     title, subtitle                     Panels are given their places in pixels, so that the
+ *     +-- title ---+ +-- title ---+  Q    colour bars, the labels of the outer panels and the
+ *     | notes      | | notes      |  bar  notes above the points never meet, whatever is drawn.
+ *     | points     | | points     |
+ *     +------------+ +------------+  K
+ *     ...                            bar
+ */
+#include "figure/scatter.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum {
+    MANY_COLUMNS = 5, /* from here on panels are small, and the axes named once for all */
+    BAR_STEPS = 64,
+    RAMP_KNOTS = 17,
+};
+
+/* Where the colours of keys begin in the palette; those of queries take 0 to 1. The gap is a
+ * seam that no row falls on. */
+static const double KEY_COLORS = 1.1;
+
+/* The part of a ramp that shows on the background, from early to late. */
+typedef struct ramp {
+    const qk__colormap *map;
+    double early, late;
+} ramp;
+
+/* Pixels at nominal size; y counts from the top. */
+typedef struct layout {
+    double em;             /* size of the type */
+    double type;           /* of panels, relative to it */
+    double width, height;  /* the page */
+    double plot_w, plot_h; /* of a panel, between its axes */
+    double cell_w, cell_h; /* from panel to panel */
+    double left, top;      /* of the first panel's points */
+    double title_y, subtitle_y;
+} layout;
+
+static bool has_bar(qk__position_span span)
+{
+    return span.low <= span.high;
+}
+
+static bool is_dark_page(const qk__theme *theme)
+{
+    unsigned r = 255, g = 255, b = 255;
+    sscanf(theme->background, "#%2x%2x%2x", &r, &g, &b);
+    const unsigned char rgb[3] = {(unsigned char)r, (unsigned char)g, (unsigned char)b};
+    return qk__is_dark(rgb);
+}
+
+/* ---- places --------------------------------------------------------------------------------
+ */
+
+static int notes_of(const qk__scatter *s)
+{
+    int most = 0;
+    for (size_t i = 0; i < s->num_panels; i++) {
+        int notes = s->panels[i].notes[0] ? 1 + (s->panels[i].notes[1] != NULL) : 0;
+        most = notes > most ? notes : most;
+    }
+    return most;
+}
+
+static layout lay_out(const qk__figure *figure, const qk__scatter *s)
+{
+    static const double SIZES[MANY_COLUMNS][2] = {
+        {520, 430}, {390, 320}, {300, 250}, {240, 205}, {165, 138}};
+    const double *size = SIZES[(s->columns < MANY_COLUMNS ? s->columns : MANY_COLUMNS) - 1];
+    bool small = s->columns >= MANY_COLUMNS;
+    bool bars = has_bar(s->q) || has_bar(s->k);
+    layout l = {.em = figure->theme->font_size, .type = small ? 0.85 : 1};
+    double scale = l.em / 13; /* the sizes suit the type of the paper theme */
+    double header = l.type * l.em * (2.0 + 1.45 * notes_of(s));
+    l.plot_w = size[0] * scale;
+    l.plot_h = size[1] * scale;
+    l.cell_w = l.plot_w + 4.0 * l.type * l.em;
+    l.cell_h = l.plot_h + header + 2.4 * l.type * l.em;
+    l.title_y = 1.4 * l.em;
+    l.subtitle_y = l.title_y + (s->title ? 1.8 * l.em : 0);
+    l.top = l.subtitle_y + (s->subtitle ? 1.2 * l.em : -0.9 * l.em) + header;
+    l.left = 6.2 * l.em;
+    l.width = l.left + (s->columns - 1) * l.cell_w + l.plot_w + (bars ? 11.5 : 1.5) * l.em;
+    l.height = l.top + (s->rows - 1) * l.cell_h + l.plot_h + 4.2 * l.em;
+    return l;
+}
+
+static double panel_x(const layout *l, int column)
+{
+    return l->left + column * l->cell_w;
+}
+
+static double panel_y(const layout *l, int row)
+{
+    return l->top + row * l->cell_h;
+}
+
+/* Margins of what is plotted next, from its place in pixels. */
+static void place(qk__figure *figure, const layout *l, double x, double y, double w, double h)
+{
+    qk__figure_print(figure,
+                     "set lmargin at screen %.6f; set rmargin at screen %.6f\n"
+                     "set tmargin at screen %.6f; set bmargin at screen %.6f\n",
+                     x / l->width, (x + w) / l->width, 1 - y / l->height,
+                     1 - (y + h) / l->height);
+}
+
+/* A label at a place in pixels. text is quoted; the rest are gnuplot's words for labels. */
+static void write_at(qk__figure *figure, const layout *l, double x, double y, const char *how,
+                     const char *color, const char *text)
+{
+    qk__figure_print(figure, "set label %s at screen %.6f,%.6f %s tc rgb '%s'\n", text,
+                     x / l->width, 1 - y / l->height, how, color);
+}
+
+/* ---- colours ------------------------------------------------------------------------------
+ */
+
+static void add_ramp(qk__figure *figure, ramp r, double from, bool last)
+{
+    for (int i = 0; i < RAMP_KNOTS; i++) {
+        double t = (double)i / (RAMP_KNOTS - 1);
+        unsigned char rgb[3];
+        qk__colormap_at(r.map, r.early + t * (r.late - r.early), rgb);
+        qk__figure_print(figure, "%s%.4f '#%02x%02x%02x'%s", i % 6 == 0 ? " \\\n  " : " ",
+                         from + t, rgb[0], rgb[1], rgb[2],
+                         last && i == RAMP_KNOTS - 1 ? ")\n" : ",");
+    }
+}
+
+/* Early rows keep off the page's colour, so that late ones stand out most on any theme. */
+static void set_palette(qk__figure *figure, bool one_text)
+{
+    bool dark = is_dark_page(figure->theme);
+    qk__figure_print(figure, "set palette model RGB defined (");
+    if (one_text) {
+        const ramp viridis = {&qk__viridis, dark ? 0.2 : 0, dark ? 1 : 0.93};
+        add_ramp(figure, viridis, 0, true);
+        qk__figure_print(figure, "set cbrange [0:1]\n");
+    } else {
+        const ramp blues = {&qk__blues, dark ? 0.85 : 0.3, dark ? 0.15 : 1};
+        const ramp reds = {&qk__reds, dark ? 0.8 : 0.3, dark ? 0.15 : 1};
+        add_ramp(figure, blues, 0, false);
+        add_ramp(figure, reds, KEY_COLORS, true);
+        qk__figure_print(figure, "set cbrange [0:%.6g]\n", KEY_COLORS + 1);
+    }
+    qk__figure_print(figure, "unset colorbox\n");
+}
+
+/* The script's function of position and kind that says which colour of the palette a row has.
+ */
+static void define_tint(qk__figure *figure, const qk__scatter *s)
+{
+    const qk__position_span spans[2] = {s->q, s->one_text ? s->q : s->k};
+    for (int i = 0; i < 2; i++) {
+        bool point = spans[i].low >= spans[i].high; /* one position, or none: mid-ramp */
+        double low = point ? (double)spans[i].low - 1 : (double)spans[i].low;
+        double range = point ? 2 : (double)spans[i].high - (double)spans[i].low;
+        qk__figure_print(figure, "tint_%c(position) = (position - %.17g) / %.17g\n", "qk"[i],
+                         low, range);
+    }
+    qk__figure_print(figure,
+                     "tint(position, key) = key ? %.6g + tint_k(position) : "
+                     "tint_q(position)\n",
+                     s->one_text ? 0 : KEY_COLORS);
+}
+
+/* ---- axes ---------------------------------------------------------------------------------
+ */
+
+/* A round step that divides range into at most `most` parts. */
+static double round_step(double range, double most)
+{
+    static const double STEPS[] = {1, 2, 2.5, 5, 10};
+    double power = pow(10, floor(log10(range / most)));
+    for (size_t i = 0; i < sizeof STEPS / sizeof *STEPS; i++)
+        if (STEPS[i] * power * most >= range * (1 - 1e-9))
+            return STEPS[i] * power;
+    return 10 * power;
+}
+
+static void set_axis(qk__figure *figure, char axis, double low, double high, double tics)
+{
+    double room = 0.04 * (high - low);
+    if (!(room >
+          1e-9 * fmax(fabs(low), fabs(high)))) /* no spread: any range around it will do */
+        room = fmax(fabs(low), fabs(high)) > 0 ? 0.5 * fmax(fabs(low), fabs(high)) : 1;
+    qk__figure_print(figure, "set %crange [%.9g:%.9g]; set %ctics %.9g\n", axis, low - room,
+                     high + room, axis, round_step(high - low + 2 * room, tics));
+}
+
+static void set_axes(qk__figure *figure, const layout *l, const qk__scatter_panel *panel)
+{
+    double low[2] = {0, 0}, high[2] = {0, 0};
+    for (size_t i = 0; i < panel->count; i++) {
+        const double at[2] = {panel->points[i].x, panel->points[i].y};
+        for (int a = 0; a < 2; a++) {
+            low[a] = i > 0 ? fmin(low[a], at[a]) : at[a];
+            high[a] = i > 0 ? fmax(high[a], at[a]) : at[a];
+        }
+    }
+    set_axis(figure, 'x', low[0], high[0], floor(l->plot_w / (4.2 * l->type * l->em)));
+    set_axis(figure, 'y', low[1], high[1], floor(l->plot_h / (2.8 * l->type * l->em)));
+}
+
+/* ---- panels -------------------------------------------------------------------------------
+ */
+
+typedef enum choice { ALL, BACKGROUND, QUERIES, KEYS } choice;
+
+static bool is_chosen(const qk__point *point, choice which)
+{
+    return which == ALL ||
+           (which == BACKGROUND ? point->is_background
+                                : !point->is_background && point->is_key == (which == KEYS));
+}
+
+/* Writes the chosen points as a block; false where there are none. */
+static bool add_points(qk__figure *figure, const qk__scatter_panel *panel, choice which,
+                       size_t *block)
+{
+    bool any = false;
+    for (size_t i = 0; i < panel->count; i++) {
+        const qk__point *p = &panel->points[i];
+        if (!is_chosen(p, which))
+            continue;
+        any = true;
+        qk__figure_value(figure, p->x);
+        qk__figure_value(figure, p->y);
+        qk__figure_value(figure, (double)p->position);
+        qk__figure_value(figure, p->is_key);
+        qk__figure_end_row(figure);
+    }
+    if (any)
+        *block = qk__figure_end_block(figure);
+    return any;
+}
+
+/* Points shrink as they get many, so that a cloud keeps its shape. */
+static double point_size(const layout *l, size_t count)
+{
+    double share = (double)count / (l->plot_w * l->plot_h); /* points per pixel */
+    return fmin(0.5, fmax(0.16, 0.1 / sqrt(share > 0 ? share : 1)));
+}
+
+static void plot_points(qk__figure *figure, const layout *l, const qk__scatter *s,
+                        const qk__scatter_panel *panel)
+{
+    static const struct {
+        choice which;
+        const char *style;
+        double size;
+    } LAYERS[] = {{BACKGROUND, "pt 7", 1}, {QUERIES, "pt 7", 2.2}, {KEYS, "pt 9", 2.6}};
+    double size = point_size(l, panel->count);
+    size_t block;
+    const char *separator = "plot ";
+    if (!s->one_text) {
+        if (add_points(figure, panel, ALL, &block))
+            qk__figure_print(figure,
+                             "plot data index %zu using 1:2:(tint($3,$4)) with points pt 7 ps "
+                             "%.3f lc palette\n",
+                             block, size);
+        return;
+    }
+    for (int i = 0; i < 3; i++) {
+        if (!add_points(figure, panel, LAYERS[i].which, &block))
+            continue;
+        qk__figure_print(figure, "%sdata index %zu using ", separator, block);
+        if (LAYERS[i].which == BACKGROUND)
+            qk__figure_print(figure, "1:2 with points %s ps %.3f lc rgb '%s'", LAYERS[i].style,
+                             LAYERS[i].size * size, figure->theme->grid);
+        else
+            qk__figure_print(figure, "1:2:(tint($3,$4)) with points %s ps %.3f lc palette",
+                             LAYERS[i].style, LAYERS[i].size * size);
+        separator = ", \\\n  ";
+    }
+    qk__figure_print(figure, "\n");
+}
+
+static void write_header(qk__figure *figure, const layout *l, const qk__scatter_panel *panel,
+                         double x, double y)
+{
+    const qk__theme *theme = figure->theme;
+    char text[400];
+    double line = 1.45 * l->type * l->em, at = y - 0.75 * l->type * l->em;
+    for (int i = 1; i >= 0; i--) {
+        if (!panel->notes[i])
+            continue;
+        snprintf(text, sizeof text, "'{/*%.3f %s}'", 0.85 * l->type, panel->notes[i]);
+        write_at(figure, l, x, at, "left", theme->muted, text);
+        at -= line;
+    }
+    snprintf(text, sizeof text, "'{/*%.3f %s}'", l->type, panel->title);
+    write_at(figure, l, x + (panel->notes[0] ? 0 : l->plot_w / 2), at,
+             panel->notes[0] ? "left" : "center", theme->ink, text);
+}
+
+static void write_axis_labels(qk__figure *figure, const layout *l, const qk__scatter *s,
+                              size_t i, double x, double y)
+{
+    const char *ink = figure->theme->ink;
+    char text[200];
+    if (i + (size_t)s->columns >= s->num_panels && s->x_label) {
+        snprintf(text, sizeof text, "'%s'", s->x_label);
+        write_at(figure, l, x + l->plot_w / 2, y + l->plot_h + 2.9 * l->em, "center", ink,
+                 text);
+    }
+    if (i % (size_t)s->columns == 0 && s->y_label) {
+        snprintf(text, sizeof text, "'%s'", s->y_label);
+        write_at(figure, l, x - 4.6 * l->em, y + l->plot_h / 2, "center rotate by 90", ink,
+                 text);
+    }
+}
+
+static void draw_panel(qk__figure *figure, const layout *l, const qk__scatter *s, size_t i)
+{
+    const qk__scatter_panel *panel = &s->panels[i];
+    double x = panel_x(l, (int)i % s->columns), y = panel_y(l, (int)i / s->columns);
+    qk__figure_print(figure, "\n# panel %zu\n", i + 1);
+    place(figure, l, x, y, l->plot_w, l->plot_h);
+    set_axes(figure, l, panel);
+    write_header(figure, l, panel, x, y);
+    write_axis_labels(figure, l, s, i, x, y);
+    plot_points(figure, l, s, panel);
+    qk__figure_print(figure, "unset label\n");
+}
+
+/* ---- colour bars --------------------------------------------------------------------------
+ */
+
+/* "65,536" */
+static void group_digits(int64_t value, char text[32])
+{
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%lld", (long long)value), out = 0;
+    for (int i = 0; i < length; i++) {
+        text[out++] = digits[i];
+        int left = length - 1 - i;
+        if (left > 0 && left % 3 == 0 && digits[i] != '-')
+            text[out++] = ',';
+    }
+    text[out] = 0;
+}
+
+/* Tics at multiples of a power of two, three to six of them where the span allows; where that
+ * leaves one or none, at its ends. */
+static void set_bar_tics(qk__figure *figure, qk__position_span span)
+{
+    uint64_t range = (uint64_t)span.high - (uint64_t)span.low, step = 1;
+    while (range / step > 6)
+        step *= 2;
+    int64_t unit = (int64_t)step, at = span.low / unit * unit;
+    if (at < span.low && at <= span.high - unit)
+        at += unit;
+    char text[32];
+    qk__figure_print(figure, "set y2tics (");
+    if (at < span.low || at > span.high - unit) {
+        group_digits(span.low, text);
+        qk__figure_print(figure, "'%s' %lld", text, (long long)span.low);
+        if (span.high > span.low) {
+            group_digits(span.high, text);
+            qk__figure_print(figure, ", '%s' %lld", text, (long long)span.high);
+        }
+    } else {
+        for (;; at += unit) {
+            group_digits(at, text);
+            qk__figure_print(figure, "'%s' %lld", text, (long long)at);
+            if (at > span.high - unit)
+                break;
+            qk__figure_print(figure, ", ");
+        }
+    }
+    qk__figure_print(figure, ")\n");
+}
+
+static void draw_bar(qk__figure *figure, const layout *l, qk__position_span span,
+                     const char *label, double colors, double y, double h)
+{
+    bool point = span.low == span.high;
+    double low = point ? (double)span.low - 0.5 : (double)span.low;
+    double range = point ? 1 : (double)span.high - (double)span.low;
+    for (int i = 0; i < BAR_STEPS; i++) {
+        /* every box reaches to the top, under those that follow: no seams between them */
+        qk__figure_value(figure, low + range * i / BAR_STEPS);
+        qk__figure_value(figure, low + range);
+        qk__figure_value(figure, colors + (point ? 0.5 : (i + 0.5) / BAR_STEPS));
+        qk__figure_end_row(figure);
+    }
+    size_t block = qk__figure_end_block(figure);
+    double x = l->width - 9.5 * l->em;
+    qk__figure_print(figure, "\n# %s\n", label);
+    place(figure, l, x, y, 1.3 * l->em, h);
+    qk__figure_print(figure,
+                     "set xrange [0:1]; set yrange [%.17g:%.17g]; set y2range [%.17g:%.17g]\n",
+                     low, low + range, low, low + range);
+    set_bar_tics(figure, span);
+    char text[64];
+    snprintf(text, sizeof text, "'%s'", label);
+    write_at(figure, l, l->width - 1.6 * l->em, y + h / 2, "center rotate by 90",
+             figure->theme->ink, text);
+    qk__figure_print(figure,
+                     "plot data index %zu using (0.5):(($1+$2)/2):(0.5):(($2-$1)/2):3 with "
+                     "boxxyerror fs solid noborder lc palette\nunset label\n",
+                     block);
+}
+
+static void draw_bars(qk__figure *figure, const layout *l, const qk__scatter *s)
+{
+    double top = l->top, gap = 3 * l->em;
+    double whole = (s->rows - 1) * l->cell_h + l->plot_h;
+    bool both = has_bar(s->q) && has_bar(s->k) && !s->one_text;
+    double most = 1.2 * l->plot_h * (s->columns >= MANY_COLUMNS ? 2.5 : 1);
+    double h = fmin(both ? (whole - gap) / 2 : whole, most);
+    qk__figure_print(figure, "\nunset xtics; unset ytics\nset border 15 lw 0.5\n"
+                             "set y2tics out scale 0.4\nset format y2 '%%g'\n");
+    if (s->one_text)
+        draw_bar(figure, l, s->q, "position", 0, top, h);
+    else if (has_bar(s->q))
+        draw_bar(figure, l, s->q, "Q position", 0, top, h);
+    if (has_bar(s->k) && !s->one_text)
+        draw_bar(figure, l, s->k, "K position", KEY_COLORS, both ? top + whole - h : top, h);
+}
+
+void qk__figure_scatter(qk__figure *figure, const qk__scatter *s)
+{
+    layout l = lay_out(figure, s);
+    figure->width = (int)ceil(l.width);
+    figure->height = (int)ceil(l.height);
+    l.width = figure->width;
+    l.height = figure->height;
+    set_palette(figure, s->one_text);
+    define_tint(figure, s);
+    qk__figure_print(figure,
+                     "unset key\nset minussign\nset multiplot\n"
+                     "set format x '{/*%.3f %%g}'\nset format y '{/*%.3f %%g}'\n",
+                     0.9 * l.type, 0.9 * l.type);
+    double middle = (panel_x(&l, 0) + panel_x(&l, s->columns - 1) + l.plot_w) / 2;
+    if (s->title)
+        write_at(figure, &l, middle, l.title_y, "center", figure->theme->ink,
+                 qk__figure_quote(figure, s->title));
+    if (s->subtitle) {
+        char text[400];
+        snprintf(text, sizeof text, "'%s'", s->subtitle);
+        write_at(figure, &l, middle, l.subtitle_y, "center", figure->theme->ink, text);
+    }
+    for (size_t i = 0; i < s->num_panels; i++)
+        draw_panel(figure, &l, s, i);
+    if (has_bar(s->q) || has_bar(s->k))
+        draw_bars(figure, &l, s);
+    qk__figure_print(figure, "unset multiplot\n");
+}
