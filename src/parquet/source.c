@@ -3,23 +3,20 @@
 #include "parquet/source.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <xxhash.h>
-
 #include "base/error.h"
 #include "base/file.h"
+#include "base/fingerprint.h"
 #include "parquet/reader.h"
 
 enum {
     /* Files up to this size are read whole: one call instead of many, and the fingerprint
      * does not read them again. More would let memory follow the size of the data. */
     SMALL_FILE_BYTES = 1 << 22,
-    PIECE_BYTES = 1 << 18, /* of a large file, to fingerprint it */
 };
 
 qk_status qk__source_open(qk_source *source, int fd, qk_error *err)
@@ -59,44 +56,14 @@ qk_status qk__source_read(const qk_source *source, void *data, size_t size, int6
     return QK_OK;
 }
 
-static qk_status hash_in_pieces(const qk_source *source, XXH128_hash_t *digest, qk_error *err)
-{
-    qk_status status = QK_OK;
-    XXH3_state_t *state = XXH3_createState();
-    uint8_t *piece = malloc(PIECE_BYTES);
-    if (!state || !piece) {
-        status = qk__nomem(err);
-        goto done;
-    }
-    XXH3_128bits_reset(state);
-    for (int64_t at = 0; at < source->size && status == QK_OK; at += PIECE_BYTES) {
-        size_t size =
-            source->size - at < PIECE_BYTES ? (size_t)(source->size - at) : PIECE_BYTES;
-        status = qk__read_at(source->fd, piece, size, at, err);
-        if (status == QK_OK)
-            XXH3_128bits_update(state, piece, size);
-    }
-    *digest = XXH3_128bits_digest(state);
-done:
-    free(piece);
-    XXH3_freeState(state);
-    return status;
-}
-
 qk_status qk_parquet_fingerprint(const qk_parquet *file, char hash[QK_FINGERPRINT_SIZE],
                                  qk_error *err)
 {
     const qk_source *source = &file->source;
-    XXH128_hash_t digest = {0};
-    qk_status status = QK_OK;
-    hash[0] = 0;
-    if (source->contents)
-        digest = XXH3_128bits(source->contents, (size_t)source->size);
-    else
-        status = hash_in_pieces(source, &digest, err);
-    if (status != QK_OK)
-        return qk__context(err, status, "%s", file->path);
-    snprintf(hash, QK_FINGERPRINT_SIZE, "%016llx%016llx", (unsigned long long)digest.high64,
-             (unsigned long long)digest.low64);
-    return QK_OK;
+    if (source->contents) {
+        qk__fingerprint_bytes(source->contents, (size_t)source->size, hash);
+        return QK_OK;
+    }
+    qk_status status = qk__fingerprint_fd(source->fd, source->size, hash, err);
+    return status == QK_OK ? status : qk__context(err, status, "%s", file->path);
 }
