@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts that several figure families use: label axes, guide lines, palettes, legend entries. */
-#include <string.h>
+/* Parts that several figure families use: label axes, guide lines, palettes, legend entries,
+ * titles and phases of a study. */
+#include "figure/parts.h"
 
-#include "figure/figure.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 /* Beyond these, labels beside each other would run into one another. */
 enum { MAX_LEVEL_LABELS = 12, MAX_LEVEL_CHARACTERS = 70 };
@@ -48,4 +51,85 @@ void qk__figure_palette(qk__figure *figure, const qk__colormap *map, bool turned
 void qk__figure_legend(qk__figure *figure, const char *style, const char *title)
 {
     qk__figure_print(figure, ", NaN with %s title %s", style, title);
+}
+
+/* ---- of a study ---------------------------------------------------------------------------
+ */
+
+/* Width of a character in units of the type's size, and of what lies beside a plot. */
+#define CHARACTER_WIDTH 0.58
+enum { AXIS_WIDTH = 110 };
+
+static size_t count_characters(const char *text)
+{
+    size_t count = 0;
+    for (; *text; text++)
+        count += ((unsigned char)*text & 0xc0) != 0x80;
+    return count;
+}
+
+/* What a plain reader would count: markup without its braces, fonts and signs. */
+static size_t count_shown(const char *markup)
+{
+    size_t count = count_characters(markup);
+    for (const char *font = markup; (font = strstr(font, "{/:Italic ")) != NULL; font++)
+        count -= strlen("{/:Italic }");
+    return count;
+}
+
+void qk__figure_study_title(qk__figure *figure, const qk__results *results, const char *rest)
+{
+    if (!*results->title) {
+        qk__figure_print(figure, "set title '%s'\n", rest);
+        return;
+    }
+    size_t fits = (size_t)(figure->width / (CHARACTER_WIDTH * figure->theme->font_size));
+    bool two = count_characters(results->title) + 2 + count_shown(rest) > fits;
+    qk__figure_print(figure, "set title %s.%s.'%s'\n", qk__figure_quote(figure, results->title),
+                     two ? "\"\\n\"" : "': '", rest);
+}
+
+/* At most limit characters of text, the last an ellipsis where there are more. */
+static void shorten(const char *text, size_t limit, char *out, size_t size)
+{
+    bool cut = count_characters(text) > limit;
+    size_t keep = cut ? limit - 1 : limit, length = 0, count = 0;
+    for (; text[length] && length + 4 < size; length++) {
+        if (((unsigned char)text[length] & 0xc0) != 0x80 && count++ == keep)
+            break;
+        out[length] = text[length];
+    }
+    strcpy(out + length, cut ? "\xe2\x80\xa6" : "");
+}
+
+void qk__figure_panel_phases(qk__figure *figure, const qk__results *results, double width)
+{
+    if (!results->checkpoints || results->num_phases == 0)
+        return;
+    double step = fmax(0, width - AXIS_WIDTH) / ((double)results->num_models + 0.2);
+    double character = 0.8 * CHARACTER_WIDTH * figure->theme->font_size;
+    for (size_t first = 0, end; first < results->num_models; first = end) {
+        const qk__result_model *models = results->models;
+        for (end = first + 1; end < results->num_models; end++)
+            if (models[end].phase_index != models[first].phase_index)
+                break;
+        if (first > 0)
+            qk__figure_vertical(figure, (double)first - 0.5);
+        double room = floor((double)(end - first) * step / character) - 1;
+        if (room < 2)
+            continue;
+        char name[256];
+        shorten(models[first].phase, room < 60 ? (size_t)room : 60, name, sizeof name);
+        qk__figure_print(figure,
+                         "set label %s at first %g, graph 1 offset 0,0.6 center tc rgb '%s' "
+                         "font sprintf(',%%g', 0.8*size)\n",
+                         qk__figure_quote(figure, name), (double)(first + end - 1) / 2,
+                         figure->theme->muted);
+    }
+    qk__figure_print(figure, "set title offset 0,0.9\n");
+}
+
+void qk__figure_phases(qk__figure *figure, const qk__results *results)
+{
+    qk__figure_panel_phases(figure, results, figure->width);
 }

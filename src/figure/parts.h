@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parts of figures that know what a study is: its title and its phases of training. */
+#ifndef QK_FIGURE_PARTS_H
+#define QK_FIGURE_PARTS_H
+
+#include "figure/figure.h"
+#include "results/results.h"
+
+/* `set title`: "TITLE OF THE STUDY: rest", or rest alone where the study has no title; in two
+ * lines where one would be too long. rest is markup without quotes. */
+void qk__figure_study_title(qk__figure *figure, const qk__results *results, const char *rest);
+
+/* Over an axis of checkpoints (qk__figure_label_axis over the models in order): dashed lines
+ * between phases, and their names along the top, between plot and title; shortened where they
+ * have no room. Nothing where the models are no checkpoints. Once per panel: `unset arrow` and
+ * `unset label` before the next. */
+void qk__figure_phases(qk__figure *figure, const qk__results *results);
+/* The same in a plot that is that many nominal pixels wide, axes included. */
+void qk__figure_panel_phases(qk__figure *figure, const qk__results *results, double width);
+
+#endif
