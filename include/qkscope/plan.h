@@ -21,6 +21,7 @@ typedef struct qk_plan_model {
     const char *label;          /* of figures; the name where none is given */
     const char *family;         /* "" = none */
     const char *phase;          /* "" = not a checkpoint */
+    const char *source;         /* of its capture, as text: a folder, or org/name@revision */
     qk_study_settings settings; /* source, group size and analyses of this model */
 } qk_plan_model;
 
@@ -34,7 +35,8 @@ QK_API const qk_plan_model *qk_plan_get(const qk_plan *plan, size_t i);
 
 typedef struct qk_plan_run {
     const char *output; /* folder */
-    bool force;         /* compute everything again */
+    bool force;         /* compute everything again, also in a folder that holds other things */
+    bool dry_run;       /* write nothing: states say what would be, messages why */
     bool figures;       /* false: tables alone */
     bool html;
     int threads;            /* 0 = all processors */
@@ -43,8 +45,10 @@ typedef struct qk_plan_run {
     const char *theme;      /* likewise */
     const char *command_line;
     qk_notice_fn *notice;
-    qk_progress_fn *progress; /* heads of the model at work, then figures */
-    /* a model begins: computed is false when its results stand */
+    qk_progress_fn
+        *progress; /* files compared, then heads of the model at work; then figures */
+    /* a model begins: computed is false when its results stand; NULL and the number of models
+     * when the figures begin */
     void (*model_begins)(void *user, size_t i, const qk_plan_model *model, bool computed);
     void *user;
 } qk_plan_run;
@@ -58,9 +62,12 @@ typedef enum qk_plan_state {
 
 typedef struct qk_plan_result {
     qk_plan_state state;
-    char *message; /* NULL unless PARTIAL or FAILED */
+    char *message; /* why computed, partial or failed; NULL when its results stand */
     size_t num_heads;
     double seconds;
+    /* means over heads of PC0's correlations; share of heads with bias_strength > 0; mean of
+     * ap_drop; NaN where there is none */
+    double r_q, r_k, recency, ap_drop;
 } qk_plan_result;
 
 typedef struct qk_plan_outcome {
