@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,17 +38,28 @@ static qk_status drain(int fd, qk_buffer *messages, qk_error *err)
     }
 }
 
+/* Standard error first: where this process has its own closed, the pipe may lie at 0 or 1. */
 static int add_actions(posix_spawn_file_actions_t *actions, const char *directory,
                        int stderr_fd)
 {
-    int failed = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
+    int failed = posix_spawn_file_actions_adddup2(actions, stderr_fd, 2);
+    if (!failed)
+        failed = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
     if (!failed)
         failed = posix_spawn_file_actions_addopen(actions, 1, "/dev/null", O_WRONLY, 0);
-    if (!failed)
-        failed = posix_spawn_file_actions_adddup2(actions, stderr_fd, 2);
     if (!failed && directory)
         failed = posix_spawn_file_actions_addchdir_np(actions, directory);
     return failed;
+}
+
+/* A program starts with no signal blocked, whatever the thread that starts it blocks: otherwise
+ * it could not be interrupted. */
+static int set_signals(posix_spawnattr_t *attributes)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    int failed = posix_spawnattr_setsigmask(attributes, &none);
+    return failed ? failed : posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK);
 }
 
 /* The environment without one variable, to free(); NULL when out of memory. */
@@ -63,26 +75,56 @@ static char **make_environment(const char *hidden)
     return variables;
 }
 
+/* 0 or an errno. path is what argv[0] stands for. */
+static int spawn(const char *path, const char *const *argv, const char *directory,
+                 char **variables, int stderr_fd, pid_t *child)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    int failed = posix_spawn_file_actions_init(&actions);
+    if (failed)
+        return failed;
+    failed = posix_spawnattr_init(&attributes);
+    if (!failed) {
+        failed = add_actions(&actions, directory, stderr_fd);
+        if (!failed)
+            failed = set_signals(&attributes);
+        if (!failed) /* the interface is older than const; it does not write to argv */
+            failed = posix_spawnp(child, path, &actions, &attributes,
+                                  (char *const *)(uintptr_t)argv, variables);
+        posix_spawnattr_destroy(&attributes);
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    return failed;
+}
+
 static qk_status start(const char *const *argv, const char *directory, const char *hidden,
                        int stderr_fd, pid_t *child, qk_error *err)
 {
     char **variables = make_environment(hidden);
     if (!variables)
         return qk__nomem(err);
-    posix_spawn_file_actions_t actions;
-    int failed = posix_spawn_file_actions_init(&actions);
-    if (!failed) {
-        failed = add_actions(&actions, directory, stderr_fd);
-        if (!failed) /* the interface is older than const; it does not write to argv */
-            failed = posix_spawnp(child, argv[0], &actions, NULL,
-                                  (char *const *)(uintptr_t)argv, variables);
-        posix_spawn_file_actions_destroy(&actions);
-    }
+    /* "tools/x" means x in this folder, not in the one that the program will run in. */
+    char *resolved = directory && strchr(argv[0], '/') ? realpath(argv[0], NULL) : NULL;
+    int failed =
+        spawn(resolved ? resolved : argv[0], argv, directory, variables, stderr_fd, child);
+    free(resolved);
     free(variables);
     if (failed == ENOENT)
         return qk__fail(err, QK_ERR_NOT_FOUND, "there is no program '%s'", argv[0]);
     if (failed)
         return qk__fail(err, QK_ERR_IO, "cannot start '%s': %s", argv[0], strerror(failed));
+    return QK_OK;
+}
+
+static qk_status await(pid_t child, const char *name, int *exit_code, qk_error *err)
+{
+    int state;
+    while (waitpid(child, &state, 0) < 0)
+        if (errno != EINTR) /* a host program that ignores SIGCHLD never learns */
+            return qk__fail(err, QK_ERR_IO, "cannot learn how '%s' ended: %s", name,
+                            strerror(errno));
+    *exit_code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
     return QK_OK;
 }
 
@@ -98,11 +140,9 @@ qk_status qk__process_run(const char *const *argv, const char *directory, const 
     qk_status status = start(argv, directory, hidden, ends[1], &child, err);
     close(ends[1]);
     if (status == QK_OK) {
-        status = drain(ends[0], messages, err);
-        int state = 0;
-        while (waitpid(child, &state, 0) < 0 && errno == EINTR)
-            ;
-        *exit_code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
+        qk_status drained = drain(ends[0], messages, err);
+        status = await(child, argv[0], exit_code, drained == QK_OK ? err : NULL);
+        status = drained == QK_OK ? status : drained;
     }
     close(ends[0]);
     return status;

@@ -13,6 +13,8 @@
 
 /* Characters shown of a text from outside: in a line of its own, as a label on an axis. */
 enum { MAX_SHOWN = 60, MAX_LABEL = 32 };
+/* Bytes that one character may take in a script. */
+enum { MAX_ESCAPED = 9 };
 
 struct qk__text {
     struct qk__text *next;
@@ -93,42 +95,66 @@ static size_t utf8_length(const unsigned char *text)
     return length;
 }
 
-/* One character as gnuplot shows it inside single quotes: markup escaped, the quote doubled. A
- * quote that follows a quote needs an empty group between: gnuplot 5.4 takes ''''x' for two
- * strings. */
+/* What a terminal would obey or a line be broken by: control characters, U+2028 and U+2029. */
+static bool is_control(const unsigned char *text, size_t length)
+{
+    return (length == 1 && (text[0] < 0x20 || text[0] == 0x7f)) ||
+           (length == 2 && text[0] == 0xc2 && text[1] < 0xa0) ||
+           (length == 3 && text[0] == 0xe2 && text[1] == 0x80 &&
+            (text[2] == 0xa8 || text[2] == 0xa9));
+}
+
+/* No text of an XML file: what is not UTF-8, U+FFFE and U+FFFF. */
+static bool is_broken(const unsigned char *text, size_t length)
+{
+    return length == 0 ||
+           (length == 3 && text[0] == 0xef && text[1] == 0xbf && text[2] >= 0xbe);
+}
+
+static size_t put(char *out, const char *text)
+{
+    size_t length = strlen(text);
+    memcpy(out, text, length);
+    return length;
+}
+
+/* One ASCII character as gnuplot 5.4 shows it inside single quotes; "{}" is an empty group.
+ * - A quote is doubled, and one that follows another needs a group between: ''''x' is taken for
+ *   two strings.
+ * - A backslash gets a group, since a string without any markup but a backslash is not read as
+ *   markup by the cairo terminals, and \U+263A is a character for the SVG terminal even where
+ *   the backslash is doubled.
+ * - XML has no "]]>" in text, and gnuplot's SVG leaves '>' as it is. */
+static size_t put_ascii(char *out, char c, bool percent)
+{
+    char escaped[] = {'\\', c, '\0'};
+    if (c == '\'')
+        return put(out, out[-1] == '\'' ? "{}''" : "''");
+    if (c == '\\')
+        return put(out, "\\\\{}");
+    if (c == '>' && out[-1] == ']' && out[-2] == ']')
+        return put(out, "\\U+003E{}");
+    if (c == '%' && percent)
+        return put(out, "%%");
+    return put(out, strchr("{}^_@&~", c) ? escaped : escaped + 1);
+}
+
 static size_t put_character(char *out, const unsigned char *text, size_t length, bool percent)
 {
-    if (length != 1) {
-        if (length == 0)
-            memcpy(out, "\xef\xbf\xbd", 3);
-        else
-            memcpy(out, text, length);
-        return length ? length : 3;
-    }
-    char c = (char)(text[0] < 0x20 || text[0] == 0x7f ? ' ' : text[0]);
-    if (c == '\'') {
-        size_t guard = out[-1] == '\'' ? 2 : 0;
-        memcpy(out, "{}", guard);
-        memcpy(out + guard, "''", 2);
-        return guard + 2;
-    }
-    if (c == '%' && percent) {
-        memcpy(out, "%%", 2);
-        return 2;
-    }
-    if (strchr("\\{}^_@&~", c)) {
-        out[0] = '\\';
-        out[1] = c;
-        return 2;
-    }
-    out[0] = c;
-    return 1;
+    if (is_broken(text, length))
+        return put(out, "\xef\xbf\xbd");
+    if (is_control(text, length))
+        return put(out, " ");
+    if (length == 1)
+        return put_ascii(out, (char)text[0], percent);
+    memcpy(out, text, length);
+    return length;
 }
 
 static const char *quote(qk__figure *figure, const char *source, int limit, bool percent)
 {
     const unsigned char *text = (const unsigned char *)source;
-    struct qk__text *kept = malloc(sizeof *kept + 4 * MAX_SHOWN + 8);
+    struct qk__text *kept = malloc(sizeof *kept + MAX_ESCAPED * MAX_SHOWN + 8);
     if (!kept) {
         if (figure->status == QK_OK)
             figure->status = qk__nomem(&figure->err);
@@ -146,8 +172,7 @@ static const char *quote(qk__figure *figure, const char *source, int limit, bool
         shown++;
     }
     if (*text) {
-        memcpy(out, "\xe2\x80\xa6", 3);
-        out += 3;
+        out += put(out, "\xe2\x80\xa6");
     }
     *out++ = '\'';
     *out = '\0';

@@ -13,13 +13,15 @@
 #include "base/process.h"
 #include "figure/figure.h"
 
-typedef struct picture {
+typedef struct picture_kind {
     qk_figure_format format;
     const char *ending;
-} picture;
+    const char *end; /* what stands in the last bytes of a whole file */
+} picture_kind;
 
-static const picture PICTURES[] = {
-    {QK_FIGURE_PNG, "png"}, {QK_FIGURE_SVG, "svg"}, {QK_FIGURE_PDF, "pdf"}};
+static const picture_kind PICTURES[] = {{QK_FIGURE_PNG, "png", "IEND"},
+                                        {QK_FIGURE_SVG, "svg", "</svg>"},
+                                        {QK_FIGURE_PDF, "pdf", "%%EOF"}};
 enum { NUM_PICTURES = sizeof PICTURES / sizeof *PICTURES, MAX_PREAMBLE_SERIES = 12 };
 
 /* ---- the script ---------------------------------------------------------------------------
@@ -120,19 +122,17 @@ static qk_status write_part(const char *folder, const qk__figure *figure, const 
     return status;
 }
 
-/* Moves (or, with folder NULL, removes) a part of the figure; one that is not there is fine. */
+/* Moves a part of the figure to its place; one that is not there is fine. */
 static qk_status settle_part(const char *staging, const char *folder, const qk__figure *figure,
                              const char *ending, qk_error *err)
 {
     char name[160];
     file_name(figure, ending, name);
     char *from = qk__path_join(staging, name);
-    char *to = folder ? qk__path_join(folder, name) : NULL;
+    char *to = qk__path_join(folder, name);
     qk_status status = QK_OK;
-    if (!from || (folder && !to))
+    if (!from || !to)
         status = qk__nomem(err);
-    else if (!folder)
-        unlink(from);
     else if (qk__is_file(from) && rename(from, to) != 0)
         status =
             qk__fail(err, QK_ERR_IO, "cannot put '%s' in its place: %s", to, strerror(errno));
@@ -149,6 +149,22 @@ static qk_status settle(const char *staging, const char *folder, const qk__figur
     for (int i = 0; i < NUM_PICTURES && status == QK_OK; i++)
         status = settle_part(staging, folder, figure, PICTURES[i].ending, err);
     return status == QK_OK ? settle_part(staging, folder, figure, "gp", err) : status;
+}
+
+/* Removes the folder with what a failure left in it. */
+static void remove_staging(const char *staging)
+{
+    qk_names names;
+    if (qk__list_dir(staging, &names, NULL) == QK_OK) {
+        for (size_t i = 0; i < names.count; i++) {
+            char *path = qk__path_join(staging, names.items[i]);
+            if (path)
+                unlink(path);
+            free(path);
+        }
+        qk__names_free(&names);
+    }
+    rmdir(staging);
 }
 
 /* ---- gnuplot ------------------------------------------------------------------------------
@@ -172,13 +188,41 @@ static const char *find_fault(qk_buffer *messages)
     return fault;
 }
 
-static qk_status draw_picture(const qk__figure *figure, const char *staging,
-                              const char *gnuplot, const char *ending, qk_error *err)
+/* Whether the file ends as such a file should: gnuplot does not notice a full disk. */
+static qk_status check_end(const char *path, const picture_kind *picture, qk_error *err)
 {
-    char script[170], format[32], picture_name[160];
+    FILE *file = fopen(path, "rbe");
+    if (!file)
+        return qk__fail(err, QK_ERR_IO, "gnuplot made no %s", picture->ending);
+    char last[17] = "";
+    size_t got = 0;
+    if (fseek(file, -(long)(sizeof last - 1), SEEK_END) == 0)
+        got = fread(last, 1, sizeof last - 1, file);
+    fclose(file);
+    for (size_t i = 0; i < got; i++)
+        if (strncmp(last + i, picture->end, strlen(picture->end)) == 0)
+            return QK_OK;
+    return qk__fail(err, QK_ERR_IO, "gnuplot made only a part of the %s (is the disk full?)",
+                    picture->ending);
+}
+
+static qk_status check_picture(const qk__figure *figure, const char *staging,
+                               const picture_kind *picture, qk_error *err)
+{
+    char name[160];
+    file_name(figure, picture->ending, name);
+    char *path = qk__path_join(staging, name);
+    qk_status status = path ? check_end(path, picture, err) : qk__nomem(err);
+    free(path);
+    return status;
+}
+
+static qk_status draw_picture(const qk__figure *figure, const char *staging,
+                              const char *gnuplot, const picture_kind *picture, qk_error *err)
+{
+    char script[170], format[32];
     snprintf(script, sizeof script, "./%s.gp", figure->name);
-    snprintf(format, sizeof format, "format='%s'", ending);
-    file_name(figure, ending, picture_name);
+    snprintf(format, sizeof format, "format='%s'", picture->ending);
     const char *argv[] = {gnuplot, "-d", "-e", format, script, NULL};
     qk_buffer messages = {0};
     int exit_code = 0;
@@ -193,15 +237,11 @@ static qk_status draw_picture(const qk__figure *figure, const char *staging,
         status = qk__buffer_append(&messages, "", 1, err);
     if (status == QK_OK) {
         const char *fault = find_fault(&messages);
-        char *path = qk__path_join(staging, picture_name);
-        if (!path)
-            status = qk__nomem(err);
-        else if (exit_code != 0 || fault)
+        if (exit_code != 0 || fault)
             status = qk__fail(err, QK_ERR_IO, "gnuplot ended with %d: %s", exit_code,
                               fault ? fault : "(no message)");
-        else if (!qk__is_file(path))
-            status = qk__fail(err, QK_ERR_IO, "gnuplot made no %s", picture_name);
-        free(path);
+        else
+            status = check_picture(figure, staging, picture, err);
     }
     qk__buffer_free(&messages);
     return status;
@@ -220,7 +260,7 @@ static qk_status draw_in(const qk__figure *figure, const char *staging, const ch
         if (settings->formats & PICTURES[i].format)
             status =
                 draw_picture(figure, staging, settings->gnuplot ? settings->gnuplot : "gnuplot",
-                             PICTURES[i].ending, err);
+                             &PICTURES[i], err);
     qk__buffer_free(&script);
     return status == QK_OK ? settle(staging, folder, figure, err) : status;
 }
@@ -253,8 +293,7 @@ qk_status qk__figure_draw(qk__figure *figure, const char *folder,
     qk_status status;
     if (mkdtemp(staging)) {
         status = draw_in(figure, staging, folder, settings, err);
-        (void)settle(staging, NULL, figure, NULL); /* what is left of a failure */
-        rmdir(staging);
+        remove_staging(staging);
     } else {
         status = qk__fail(err, QK_ERR_IO, "cannot write in '%s': %s", folder, strerror(errno));
     }
