@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Models and heads in order of appearance. */
+#include "results/builder.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+
+void qk__builder_free(qk__builder *builder)
+{
+    qk__text_set_free(&builder->names);
+    free(builder->models);
+    free(builder->heads);
+    qk__lookup_free(&builder->head_lookup);
+    qk__series_free(&builder->components);
+    qk__series_free(&builder->profile);
+    qk__series_free(&builder->weights);
+    qk__distances_free(&builder->distances);
+    *builder = (qk__builder){0};
+}
+
+qk_status qk__open_table(qk__builder *builder, const char *name, qk__csv_reader **reader,
+                         qk_error *err)
+{
+    *reader = NULL;
+    char *path = qk__path_join(builder->folder, name);
+    if (!path)
+        return qk__nomem(err);
+    qk_error ignored;
+    qk_status status = qk__reader_open(reader, path, &ignored);
+    free(path);
+    if (status == QK_ERR_NOT_FOUND)
+        return QK_OK;
+    if (status != QK_OK && err)
+        *err = ignored;
+    builder->any_table |= status == QK_OK;
+    return status;
+}
+
+qk_status qk__builder_model(qk__builder *builder, const qk__csv_reader *reader, size_t column,
+                            size_t *model, qk_error *err)
+{
+    const char *name = qk__reader_text(reader, column);
+    if (builder->listed) {
+        *model = qk__text_set_find(&builder->names, name);
+        if (*model == QK__NOT_THERE)
+            return qk__reader_fail(reader, column, QK_ERR_INCONSISTENT, "is not in models.csv",
+                                   err);
+        return QK_OK;
+    }
+    size_t before = builder->names.count;
+    if (before == builder->model_capacity) {
+        qk__built_model *models =
+            qk__grow(builder->models, &builder->model_capacity, sizeof *models);
+        if (!models)
+            return qk__nomem(err);
+        builder->models = models;
+    }
+    QK_TRY(qk__text_set_add(&builder->names, builder->arena, name, model, err));
+    if (builder->names.count > before)
+        builder->models[before] = (qk__built_model){"", "", "", ""};
+    return QK_OK;
+}
+
+/* ---- heads --------------------------------------------------------------------------- */
+
+qk_status qk__find_ids(const qk__csv_reader *reader, qk__id_columns *ids, qk_error *err)
+{
+    QK_TRY(qk__reader_find(reader, "model", true, &ids->model, err));
+    QK_TRY(qk__reader_find(reader, "layer", true, &ids->layer, err));
+    QK_TRY(qk__reader_find(reader, "q_head", true, &ids->q_head, err));
+    return qk__reader_find(reader, "k_head", true, &ids->k_head, err);
+}
+
+/* What names a head; no padding, since its bytes are hashed. */
+typedef struct head_key {
+    uint64_t model;
+    uint32_t layer, q_head;
+} head_key;
+
+static bool is_head(const void *items, size_t index, const void *key)
+{
+    const qk__built_head *head = (const qk__built_head *)items + index;
+    const head_key *k = key;
+    return head->model == k->model && (uint32_t)head->head.layer == k->layer &&
+           (uint32_t)head->head.q_head == k->q_head;
+}
+
+static void forget_numbers(qk__head_numbers *numbers)
+{
+    for (size_t i = 0; i < qk__num_fields; i++) {
+        const double none = NAN;
+        memcpy((char *)numbers + qk__fields[i].offset, &none, sizeof none);
+    }
+}
+
+static qk_status add_head(qk__builder *builder, const head_key *key, int k_head, qk_error *err)
+{
+    if (builder->num_heads == builder->head_capacity) {
+        qk__built_head *heads =
+            qk__grow(builder->heads, &builder->head_capacity, sizeof *heads);
+        if (!heads)
+            return qk__nomem(err);
+        builder->heads = heads;
+    }
+    QK_TRY(qk__lookup_add(&builder->head_lookup, qk__hash(key, sizeof *key), builder->num_heads,
+                          err));
+    qk__built_head *head = &builder->heads[builder->num_heads++];
+    *head = (qk__built_head){.model = (size_t)key->model, .bucket_width = NAN};
+    head->head.layer = (int)key->layer;
+    head->head.q_head = (int)key->q_head;
+    head->head.k_head = k_head;
+    head->head.category = -1;
+    forget_numbers(&head->head.v);
+    return QK_OK;
+}
+
+const char *qk__head_text(const qk__builder *builder, size_t head,
+                          char text[QK__HEAD_TEXT_SIZE])
+{
+    const qk__built_head *h = &builder->heads[head];
+    snprintf(text, QK__HEAD_TEXT_SIZE, "model '%.80s', layer %d, query head %d",
+             builder->names.items[h->model], h->head.layer, h->head.q_head);
+    return text;
+}
+
+/* The model of the row before is compared first: a lookup of each of a million rows would show.
+ */
+static qk_status find_model(qk__builder *builder, const qk__csv_reader *reader, size_t column,
+                            size_t *model, qk_error *err)
+{
+    if (builder->last_head < builder->num_heads) {
+        *model = builder->heads[builder->last_head].model;
+        if (strcmp(builder->names.items[*model], qk__reader_text(reader, column)) == 0)
+            return QK_OK;
+    }
+    return qk__builder_model(builder, reader, column, model, err);
+}
+
+qk_status qk__builder_head(qk__builder *builder, const qk__csv_reader *reader,
+                           const qk__id_columns *ids, size_t *head, qk_error *err)
+{
+    size_t model;
+    int64_t layer, q_head, k_head;
+    QK_TRY(find_model(builder, reader, ids->model, &model, err));
+    QK_TRY(qk__reader_integer(reader, ids->layer, INT_MAX, &layer, err));
+    QK_TRY(qk__reader_integer(reader, ids->q_head, INT_MAX, &q_head, err));
+    QK_TRY(qk__reader_integer(reader, ids->k_head, INT_MAX, &k_head, err));
+    const head_key key = {model, (uint32_t)layer, (uint32_t)q_head};
+    *head = builder->last_head;
+    if (*head >= builder->num_heads || !is_head(builder->heads, *head, &key))
+        *head = qk__lookup_find(&builder->head_lookup, qk__hash(&key, sizeof key), is_head,
+                                builder->heads, &key);
+    if (*head == QK__NOT_THERE) {
+        *head = builder->num_heads;
+        QK_TRY(add_head(builder, &key, (int)k_head, err));
+    }
+    builder->last_head = *head;
+    if (builder->heads[*head].head.k_head != k_head)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s: row %zu: key head %lld of layer %lld, query head %lld is %d in "
+                        "another row or table",
+                        qk__reader_path(reader), qk__reader_row(reader), (long long)k_head,
+                        (long long)layer, (long long)q_head, builder->heads[*head].head.k_head);
+    return QK_OK;
+}

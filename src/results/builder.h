@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Results while their tables are read: models and heads in order of appearance, found by name
+ * and by ids, and what belongs to them in lists that become arrays at the end. */
+#ifndef QK_RESULTS_BUILDER_H
+#define QK_RESULTS_BUILDER_H
+
+#include "results/csv_reader.h"
+#include "results/distances.h"
+#include "results/grow.h"
+#include "results/results.h"
+#include "results/series.h"
+
+/* Tables with one row a head (qk.csv: one row a head and component). */
+typedef enum qk__head_table {
+    QK__QK,
+    QK__HEADS,
+    QK__ROTATED,
+    QK__METRICS,
+    QK__NUM_HEAD_TABLES,
+} qk__head_table;
+
+typedef struct qk__built_head {
+    size_t model;
+    qk__result_head head;            /* without its arrays */
+    size_t row[QK__NUM_HEAD_TABLES]; /* where it is in each table; 0: not yet */
+    size_t distance_row;             /* likewise, the first in head_distance.csv */
+    double bucket_width;
+} qk__built_head;
+
+typedef struct qk__built_model {
+    const char *label, *family, *phase, *source; /* "" = not given */
+} qk__built_model;
+
+typedef struct qk__builder {
+    qk__results *results;
+    qk__arena *arena; /* of the results */
+    const char *folder;
+    bool any_table;
+
+    bool listed; /* by models.csv: there are no other models */
+    qk__text_set names;
+    qk__built_model *models; /* [names.count] */
+    size_t model_capacity;
+
+    qk__built_head *heads;
+    size_t num_heads, head_capacity;
+    qk__lookup head_lookup;
+    size_t last_head; /* of the row before, which most often is that of this row */
+
+    qk__series components, profile, weights;
+    qk__distances distances;
+} qk__builder;
+
+void qk__builder_free(qk__builder *builder);
+
+/* The model of that name, a new one where models are not listed. */
+QK_MUST_CHECK qk_status qk__builder_model(qk__builder *builder, const qk__csv_reader *reader,
+                                          size_t column, size_t *model, qk_error *err);
+
+/* Columns that say whose a row is. */
+typedef struct qk__id_columns {
+    size_t model, layer, q_head, k_head;
+} qk__id_columns;
+QK_MUST_CHECK qk_status qk__find_ids(const qk__csv_reader *reader, qk__id_columns *ids,
+                                     qk_error *err);
+
+/* The head of the row at hand, a new one where it was not met before. Another key head than
+ * before is QK_ERR_INCONSISTENT. */
+QK_MUST_CHECK qk_status qk__builder_head(qk__builder *builder, const qk__csv_reader *reader,
+                                         const qk__id_columns *ids, size_t *head,
+                                         qk_error *err);
+
+/* "model 'm', layer 1, query head 2" for messages. */
+enum { QK__HEAD_TEXT_SIZE = 160 };
+const char *qk__head_text(const qk__builder *builder, size_t head,
+                          char text[QK__HEAD_TEXT_SIZE]);
+
+/* Opens folder/name; *reader is NULL where there is no such file. */
+QK_MUST_CHECK qk_status qk__open_table(qk__builder *builder, const char *name,
+                                       qk__csv_reader **reader, qk_error *err);
+
+/* models.csv, then the others; each file where it is there. */
+QK_MUST_CHECK qk_status qk__read_models(qk__builder *builder, qk_error *err);
+QK_MUST_CHECK qk_status qk__read_head_tables(qk__builder *builder, qk_error *err);
+QK_MUST_CHECK qk_status qk__read_series_tables(qk__builder *builder, qk_error *err);
+QK_MUST_CHECK qk_status qk__read_distances(qk__builder *builder, qk_error *err);
+QK_MUST_CHECK qk_status qk__read_scores(qk__builder *builder, const char *path, qk_error *err);
+
+/* Then: names, labels, families, phases and slugs of the models; their heads; their curves. */
+QK_MUST_CHECK qk_status qk__finish_models(qk__builder *builder, qk_error *err);
+QK_MUST_CHECK qk_status qk__finish_heads(qk__builder *builder, qk_error *err);
+
+#endif

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of a CSV file through libcsv, which is handed a block at a time; its rows wait here. */
+#include "results/csv_reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csv.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "results/grow.h"
+#include "results/parse_number.h"
+
+enum {
+    BLOCK_BYTES = 1 << 16,
+    MAX_FIELD = 1 << 20,
+    MAX_ROW = 1 << 22,
+    MAX_COLUMNS = 4096,
+    MAX_SHOWN = 60 /* bytes of a field in a message */
+};
+
+/* A complete row that waits: its fields are field_start[first .. first + columns - 1]. */
+typedef struct waiting_row {
+    size_t first, number;
+} waiting_row;
+
+struct qk__csv_reader {
+    int fd;
+    char *path;
+    struct csv_parser parser;
+    bool parsing, ended;
+
+    /* What the parser has delivered: fields, each with a zero byte behind it, one behind the
+     * other. The last ones may belong to a row that is not complete yet. */
+    qk_buffer text;
+    size_t *field_start;
+    size_t num_fields, field_capacity;
+    waiting_row *rows;
+    size_t num_rows, row_capacity;
+    size_t next_row; /* the first that was not handed out */
+
+    size_t row_first;  /* first field of the row being delivered */
+    size_t row_number; /* its number */
+    bool after_cr;     /* a LF now belongs to the CR before it */
+    qk_status status;  /* of the callbacks, which cannot stop the parser */
+    qk_error error;
+
+    qk_buffer header; /* names, each with a zero byte behind it */
+    size_t num_columns;
+    size_t *name_start;
+
+    const waiting_row *row; /* at hand */
+    char block[BLOCK_BYTES];
+};
+
+/* ---- callbacks of the parser --------------------------------------------------------- */
+
+static int never_space(unsigned char c)
+{
+    (void)c;
+    return 0; /* or libcsv trims spaces and tabs off unquoted fields */
+}
+
+static qk_status add_field(qk__csv_reader *r, const void *text, size_t size, qk_error *err)
+{
+    size_t limit = r->num_columns > 0 ? r->num_columns : MAX_COLUMNS;
+    size_t before = r->num_fields - r->row_first;
+    if (before == limit)
+        return r->num_columns > 0 ? qk__fail(err, QK_ERR_MALFORMED,
+                                             "%s: row %zu: more than the %zu fields of "
+                                             "the header",
+                                             r->path, r->row_number, limit)
+                                  : qk__fail(err, QK_ERR_MALFORMED, "%s: more than %d columns",
+                                             r->path, MAX_COLUMNS);
+    size_t row_bytes = before > 0 ? r->text.size - r->field_start[r->row_first] : 0;
+    if (size > MAX_FIELD || row_bytes > MAX_ROW - size)
+        return qk__fail(err, QK_ERR_MALFORMED,
+                        "%s: row %zu: too long (fields of up to %d, rows "
+                        "of up to %d bytes)",
+                        r->path, r->row_number, MAX_FIELD, MAX_ROW);
+    if (r->num_fields == r->field_capacity) {
+        size_t *grown = qk__grow(r->field_start, &r->field_capacity, sizeof *grown);
+        if (!grown)
+            return qk__nomem(err);
+        r->field_start = grown;
+    }
+    QK_TRY(qk__buffer_reserve(&r->text, r->text.size + size + 1, err));
+    r->field_start[r->num_fields++] = r->text.size;
+    if (size > 0)
+        memcpy(r->text.data + r->text.size, text, size);
+    r->text.data[r->text.size + size] = 0;
+    r->text.size += size + 1;
+    return QK_OK;
+}
+
+static qk_status add_row(qk__csv_reader *r, qk_error *err)
+{
+    size_t fields = r->num_fields - r->row_first;
+    if (r->num_columns == 0)
+        r->num_columns = fields; /* the header */
+    if (fields != r->num_columns)
+        return qk__fail(err, QK_ERR_MALFORMED,
+                        "%s: row %zu: %zu fields, but the header has %zu", r->path,
+                        r->row_number, fields, r->num_columns);
+    if (r->num_rows == r->row_capacity) {
+        waiting_row *grown = qk__grow(r->rows, &r->row_capacity, sizeof *grown);
+        if (!grown)
+            return qk__nomem(err);
+        r->rows = grown;
+    }
+    r->rows[r->num_rows++] = (waiting_row){r->row_first, r->row_number};
+    r->row_first = r->num_fields;
+    return QK_OK;
+}
+
+static void on_field(void *text, size_t size, void *user)
+{
+    qk__csv_reader *r = user;
+    if (r->status == QK_OK)
+        r->status = add_field(r, text, size, &r->error);
+}
+
+/* With CSV_REPALL_NL each LF and CR outside quotes comes here. */
+static void on_line_end(int c, void *user)
+{
+    qk__csv_reader *r = user;
+    bool second_half = c == CSV_LF && r->after_cr && r->num_fields == r->row_first;
+    r->after_cr = c == CSV_CR;
+    if (r->status != QK_OK || second_half)
+        return;
+    if (r->num_fields > r->row_first)
+        r->status = add_row(r, &r->error);
+    r->row_number += r->status == QK_OK;
+}
+
+/* ---- blocks -------------------------------------------------------------------------- */
+
+static qk_status read_block(qk__csv_reader *r, size_t *size, qk_error *err)
+{
+    for (*size = 0; *size < BLOCK_BYTES;) {
+        ssize_t got = read(r->fd, r->block + *size, BLOCK_BYTES - *size);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return qk__fail(err, QK_ERR_IO, "%s: cannot read: %s", r->path, strerror(errno));
+        if (got == 0)
+            break;
+        *size += (size_t)got;
+    }
+    return QK_OK;
+}
+
+static qk_status parser_failure(qk__csv_reader *r, bool at_end, qk_error *err)
+{
+    if (r->status != QK_OK) {
+        if (err)
+            *err = r->error;
+        return r->status;
+    }
+    int code = csv_error(&r->parser);
+    if (code != CSV_EPARSE)
+        return qk__nomem(err);
+    return qk__fail(err, QK_ERR_MALFORMED, "%s: row %zu: %s", r->path, r->row_number,
+                    at_end ? "a quoted field does not end"
+                           : "a quotation mark in a field that is not quoted, or text behind a "
+                             "quoted one");
+}
+
+/* Drops the rows that were handed out; the fields of the one that is not complete move to the
+ * front. */
+static void compact(qk__csv_reader *r)
+{
+    size_t kept = r->num_fields - r->row_first;
+    size_t start = kept > 0 ? r->field_start[r->row_first] : r->text.size;
+    if (r->text.size > start)
+        memmove(r->text.data, r->text.data + start, r->text.size - start);
+    r->text.size -= start;
+    for (size_t i = 0; i < kept; i++)
+        r->field_start[i] = r->field_start[r->row_first + i] - start;
+    r->num_fields = kept;
+    r->row_first = r->num_rows = r->next_row = 0;
+}
+
+/* Parses blocks until a row is complete or the file ends. */
+static qk_status fill(qk__csv_reader *r, qk_error *err)
+{
+    compact(r);
+    while (r->num_rows == 0 && !r->ended) {
+        size_t size;
+        QK_TRY(read_block(r, &size, err));
+        bool first = !r->parsing;
+        r->parsing = true;
+        size_t skip = first && size >= 3 && memcmp(r->block, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+        const char *zero = size > 0 ? memchr(r->block, 0, size) : NULL;
+        size_t end = zero ? (size_t)(zero - r->block) : size;
+        size_t used = end > skip ? csv_parse(&r->parser, r->block + skip, end - skip, on_field,
+                                             on_line_end, r)
+                                 : 0;
+        if (r->status != QK_OK || used < (end > skip ? end - skip : 0))
+            return parser_failure(r, false, err);
+        if (zero)
+            return qk__fail(err, QK_ERR_MALFORMED, "%s: row %zu: a zero byte; this is not text",
+                            r->path, r->row_number);
+        if (r->parser.entry_pos > MAX_FIELD)
+            return qk__fail(err, QK_ERR_MALFORMED, "%s: row %zu: a field of more than %d bytes",
+                            r->path, r->row_number, MAX_FIELD);
+        if (size < BLOCK_BYTES) {
+            r->ended = true;
+            if (csv_fini(&r->parser, on_field, on_line_end, r) != 0 || r->status != QK_OK)
+                return parser_failure(r, true, err);
+        }
+    }
+    return QK_OK;
+}
+
+/* ---- opening ------------------------------------------------------------------------- */
+
+static qk_status open_file(qk__csv_reader *r, qk_error *err)
+{
+    r->fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hold up */
+    if (r->fd < 0) {
+        qk_status status = errno == ENOENT || errno == ENOTDIR ? QK_ERR_NOT_FOUND : QK_ERR_IO;
+        return qk__fail(err, status, "%s: cannot open: %s", r->path, strerror(errno));
+    }
+    struct stat st;
+    if (fstat(r->fd, &st) != 0 || !S_ISREG(st.st_mode))
+        return qk__fail(err, QK_ERR_IO, "%s: not a regular file", r->path);
+    return QK_OK;
+}
+
+/* The first row becomes the header. */
+static qk_status take_header(qk__csv_reader *r, qk_error *err)
+{
+    QK_TRY(fill(r, err));
+    if (r->num_rows == 0)
+        return qk__fail(err, QK_ERR_MALFORMED, "%s: empty: there is no header", r->path);
+    r->next_row = 1;
+    r->name_start = qk__calloc(r->num_columns, sizeof *r->name_start);
+    if (!r->name_start)
+        return qk__nomem(err);
+    size_t end = r->num_fields > r->num_columns ? r->field_start[r->num_columns] : r->text.size;
+    memcpy(r->name_start, r->field_start, r->num_columns * sizeof *r->name_start);
+    return qk__buffer_append(&r->header, r->text.data, end, err);
+}
+
+qk_status qk__reader_open(qk__csv_reader **reader, const char *path, qk_error *err)
+{
+    *reader = NULL;
+    qk__csv_reader *r = calloc(1, sizeof *r);
+    if (!r)
+        return qk__nomem(err);
+    r->fd = -1;
+    r->row_number = 1;
+    csv_init(&r->parser, CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL);
+    csv_set_space_func(&r->parser, never_space);
+    csv_set_blk_size(&r->parser, 4096);
+    r->path = qk__strdup(path);
+    qk_status status = r->path ? open_file(r, err) : qk__nomem(err);
+    if (status == QK_OK)
+        status = take_header(r, err);
+    if (status == QK_OK)
+        *reader = r;
+    else
+        qk__reader_close(&r);
+    return status;
+}
+
+void qk__reader_close(qk__csv_reader **reader)
+{
+    qk__csv_reader *r = *reader;
+    if (!r)
+        return;
+    if (r->fd >= 0)
+        close(r->fd);
+    csv_free(&r->parser);
+    qk__buffer_free(&r->text);
+    qk__buffer_free(&r->header);
+    free(r->field_start);
+    free(r->rows);
+    free(r->name_start);
+    free(r->path);
+    free(r);
+    *reader = NULL;
+}
+
+/* ---- columns and fields -------------------------------------------------------------- */
+
+const char *qk__reader_path(const qk__csv_reader *reader)
+{
+    return reader->path;
+}
+
+size_t qk__reader_num_columns(const qk__csv_reader *reader)
+{
+    return reader->num_columns;
+}
+
+const char *qk__reader_column_name(const qk__csv_reader *reader, size_t column)
+{
+    return (const char *)reader->header.data + reader->name_start[column];
+}
+
+qk_status qk__reader_find(const qk__csv_reader *reader, const char *name, bool required,
+                          size_t *column, qk_error *err)
+{
+    *column = QK__NO_COLUMN;
+    for (size_t i = 0; i < reader->num_columns; i++) {
+        if (strcmp(qk__reader_column_name(reader, i), name) != 0)
+            continue;
+        if (*column != QK__NO_COLUMN)
+            return qk__fail(err, QK_ERR_MALFORMED, "%s: columns %zu and %zu are both '%s'",
+                            reader->path, *column + 1, i + 1, name);
+        *column = i;
+    }
+    if (*column == QK__NO_COLUMN && required)
+        return qk__fail(err, QK_ERR_MALFORMED, "%s: there is no column '%s'", reader->path,
+                        name);
+    return QK_OK;
+}
+
+qk_status qk__reader_next(qk__csv_reader *reader, bool *more, qk_error *err)
+{
+    *more = false;
+    reader->row = NULL;
+    if (reader->next_row == reader->num_rows)
+        QK_TRY(fill(reader, err));
+    if (reader->next_row < reader->num_rows) {
+        reader->row = &reader->rows[reader->next_row++];
+        *more = true;
+    }
+    return QK_OK;
+}
+
+size_t qk__reader_row(const qk__csv_reader *reader)
+{
+    return reader->row->number;
+}
+
+const char *qk__reader_text(const qk__csv_reader *reader, size_t column)
+{
+    if (column == QK__NO_COLUMN)
+        return "";
+    return (const char *)reader->text.data + reader->field_start[reader->row->first + column];
+}
+
+qk_status qk__reader_fail(const qk__csv_reader *reader, size_t column, qk_status status,
+                          const char *what, qk_error *err)
+{
+    return qk__fail(err, status, "%s: row %zu, column '%.*s': '%.*s' %s", reader->path,
+                    reader->row->number, MAX_SHOWN, qk__reader_column_name(reader, column),
+                    MAX_SHOWN, qk__reader_text(reader, column), what);
+}
+
+qk_status qk__reader_number(const qk__csv_reader *reader, size_t column, double *value,
+                            qk_error *err)
+{
+    const char *text = qk__reader_text(reader, column);
+    *value = NAN;
+    if (*text == 0 || qk__parse_number(text, value))
+        return QK_OK;
+    return qk__reader_fail(reader, column, QK_ERR_MALFORMED, "is not a number", err);
+}
+
+qk_status qk__reader_integer(const qk__csv_reader *reader, size_t column, int64_t limit,
+                             int64_t *value, qk_error *err)
+{
+    if (qk__parse_integer(qk__reader_text(reader, column), value) && *value >= 0 &&
+        *value <= limit)
+        return QK_OK;
+    *value = 0;
+    return qk__reader_fail(reader, column, QK_ERR_MALFORMED,
+                           "is not a whole number, or out of range", err);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Heads into the order of models, layers and heads, and the rows of their curves into arrays.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "results/builder.h"
+
+/* ---- heads --------------------------------------------------------------------------- */
+
+typedef struct head_place {
+    size_t model;
+    int layer, q_head;
+    size_t built; /* index in builder->heads */
+} head_place;
+
+static int compare_places(const void *a, const void *b)
+{
+    const head_place *x = a, *y = b;
+    if (x->model != y->model)
+        return x->model < y->model ? -1 : 1;
+    if (x->layer != y->layer)
+        return x->layer < y->layer ? -1 : 1;
+    return (x->q_head > y->q_head) - (x->q_head < y->q_head);
+}
+
+static void set_depths(qk__result_model *model)
+{
+    if (model->num_heads == 0)
+        return;
+    int first = model->heads[0].layer, last = model->heads[model->num_heads - 1].layer;
+    for (size_t i = 0; i < model->num_heads; i++)
+        model->heads[i].depth = first == last ? 0 : (double)model->heads[i].layer / last;
+}
+
+/* NaN unless all heads that have one have the same. */
+static double common_width(const qk__builder *builder, const head_place *places, size_t count)
+{
+    double width = NAN;
+    for (size_t i = 0; i < count; i++) {
+        double own = builder->heads[places[i].built].bucket_width;
+        if (isnan(own) || own == width)
+            continue;
+        if (!isnan(width))
+            return NAN;
+        width = own;
+    }
+    return width;
+}
+
+/* heads[i] is where the head that was met as the i-th now is. */
+static qk_status place_heads(qk__builder *builder, head_place *places, qk__result_head **heads,
+                             qk_error *err)
+{
+    size_t count = builder->num_heads;
+    qk__result_head *all = qk__arena_alloc(builder->arena, count, sizeof *all);
+    if (!all)
+        return qk__nomem(err);
+    for (size_t i = 0; i < count; i++) {
+        const qk__built_head *built = &builder->heads[i];
+        places[i] = (head_place){built->model, built->head.layer, built->head.q_head, i};
+    }
+    qsort(places, count, sizeof *places, compare_places);
+    for (size_t i = 0; i < count; i++) {
+        all[i] = builder->heads[places[i].built].head;
+        heads[places[i].built] = &all[i];
+    }
+    for (size_t m = 0, first = 0; m < builder->results->num_models; m++) {
+        qk__result_model *model = &builder->results->models[m];
+        size_t end = first;
+        while (end < count && places[end].model == m)
+            end++;
+        model->num_heads = end - first;
+        model->heads = all + first;
+        set_depths(model);
+        QK_TRY(qk__distances_map(&builder->distances, m,
+                                 common_width(builder, places + first, end - first),
+                                 builder->arena, &model->distances, err));
+        first = end;
+    }
+    return QK_OK;
+}
+
+/* ---- curves -------------------------------------------------------------------------- */
+
+/* Twice the same index is an error; so is one that is left out, unless gaps are natural. */
+static qk_status check_series(const qk__builder *builder, const qk__series *series, bool gaps,
+                              qk_error *err)
+{
+    char text[QK__HEAD_TEXT_SIZE];
+    int64_t expected = 0;
+    for (size_t i = 0; i < series->count; i++) {
+        const qk__series_row *row = &series->rows[i];
+        bool same_head = i > 0 && row[-1].head == row->head;
+        expected = same_head ? expected + 1 : 0;
+        if (same_head && row[-1].index == row->index)
+            return qk__fail(err, QK_ERR_INCONSISTENT,
+                            "%s: rows %zu and %zu are both of %s %lld: %s", series->path,
+                            row[-1].row, row->row, series->index_name, (long long)row->index,
+                            qk__head_text(builder, row->head, text));
+        if (!gaps && row->index != expected)
+            return qk__fail(err, QK_ERR_INCONSISTENT,
+                            "%s: row %zu is of %s %lld, but there is none of %lld: %s",
+                            series->path, row->row, series->index_name, (long long)row->index,
+                            (long long)expected, qk__head_text(builder, row->head, text));
+    }
+    return QK_OK;
+}
+
+/* Values of one kind of all rows, in their order. */
+static double *column_of(qk__builder *builder, const qk__series *series, int which)
+{
+    double *values = qk__arena_alloc(builder->arena, series->count, sizeof *values);
+    for (size_t i = 0; values && i < series->count; i++)
+        values[i] = series->rows[i].values[which];
+    return values;
+}
+
+static qk_status set_components(qk__builder *builder, qk__result_head *const *heads,
+                                qk_error *err)
+{
+    qk__series *series = &builder->components;
+    qk__series_sort(series);
+    QK_TRY(check_series(builder, series, false, err));
+    const double *ev = column_of(builder, series, 0);
+    const double *r_q = column_of(builder, series, 1);
+    const double *r_k = column_of(builder, series, 2);
+    if (!ev || !r_q || !r_k)
+        return qk__nomem(err);
+    for (size_t first = 0, end; first < series->count; first = end) {
+        end = qk__series_end(series, first);
+        qk__result_head *head = heads[series->rows[first].head];
+        head->num_pcs = end - first;
+        head->pc_ev = ev + first;
+        head->pc_r_q = r_q + first;
+        head->pc_r_k = r_k + first;
+    }
+    return QK_OK;
+}
+
+/* Buckets of equal position stay in their order; those without one come last. */
+static int compare_positions(const void *a, const void *b)
+{
+    const qk__series_row *x = a, *y = b;
+    if (isnan(x->values[0]) || isnan(y->values[0])) {
+        if (isnan(x->values[0]) != isnan(y->values[0]))
+            return isnan(x->values[0]) ? 1 : -1;
+    } else if (x->values[0] != y->values[0]) {
+        return x->values[0] < y->values[0] ? -1 : 1;
+    }
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+static qk_status set_profile(qk__builder *builder, qk__result_head *const *heads, qk_error *err)
+{
+    qk__series *series = &builder->profile;
+    qk__series_sort(series);
+    QK_TRY(check_series(builder, series, true, err));
+    for (size_t first = 0, end; first < series->count; first = end) {
+        end = qk__series_end(series, first);
+        qsort(series->rows + first, end - first, sizeof *series->rows, compare_positions);
+    }
+    const double *position = column_of(builder, series, 0);
+    const double *ap = column_of(builder, series, 1);
+    if (!position || !ap)
+        return qk__nomem(err);
+    for (size_t first = 0, end; first < series->count; first = end) {
+        end = qk__series_end(series, first);
+        qk__result_head *head = heads[series->rows[first].head];
+        head->num_profile = end - first;
+        head->profile_position = position + first;
+        head->profile_ap = ap + first;
+    }
+    return QK_OK;
+}
+
+/* ---- component weights: the mean over the heads of a model --------------------------- */
+
+/* Dimensions of each model: as many as its longest head has. */
+static void count_dimensions(qk__builder *builder, const qk__series *series)
+{
+    for (size_t i = 0; i < series->count; i++) {
+        const qk__series_row *row = &series->rows[i];
+        qk__result_model *model = &builder->results->models[builder->heads[row->head].model];
+        if ((size_t)row->index >= model->num_components)
+            model->num_components = (size_t)row->index + 1;
+    }
+}
+
+static qk_status set_weights(qk__builder *builder, qk_error *err)
+{
+    qk__series *series = &builder->weights;
+    qk__results *results = builder->results;
+    qk__series_sort(series);
+    QK_TRY(check_series(builder, series, false, err)); /* so there are no more sums than rows */
+    count_dimensions(builder, series);
+    size_t total = 0;
+    for (size_t m = 0; m < results->num_models; m++)
+        total += results->models[m].num_components;
+    double *sums = qk__arena_alloc(builder->arena, total, sizeof *sums);
+    size_t *counts = qk__calloc(total + 1, sizeof *counts);
+    if (!sums || !counts) {
+        free(counts);
+        return qk__nomem(err);
+    }
+    for (size_t m = 0, start = 0; m < results->num_models; m++) {
+        results->models[m].component_weights = sums + start;
+        start += results->models[m].num_components;
+    }
+    for (size_t i = 0; i < series->count; i++) {
+        const qk__series_row *row = &series->rows[i];
+        size_t model = builder->heads[row->head].model;
+        size_t at =
+            (size_t)(results->models[model].component_weights - sums) + (size_t)row->index;
+        if (!isnan(row->values[0])) {
+            sums[at] += row->values[0];
+            counts[at]++;
+        }
+    }
+    for (size_t i = 0; i < total; i++)
+        sums[i] = counts[i] > 0 ? sums[i] / (double)counts[i] : NAN;
+    free(counts);
+    return QK_OK;
+}
+
+qk_status qk__finish_heads(qk__builder *builder, qk_error *err)
+{
+    head_place *places = qk__calloc(builder->num_heads + 1, sizeof *places);
+    qk__result_head **heads = qk__calloc(builder->num_heads + 1, sizeof *heads);
+    qk_status status =
+        places && heads ? place_heads(builder, places, heads, err) : qk__nomem(err);
+    if (status == QK_OK)
+        status = set_components(builder, heads, err);
+    if (status == QK_OK)
+        status = set_profile(builder, heads, err);
+    if (status == QK_OK)
+        status = set_weights(builder, err);
+    free(places);
+    free(heads);
+    return status;
+}

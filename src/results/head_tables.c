@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables with numbers of heads: qk.csv, heads.csv, rotated.csv and head_metrics.csv. */
+#include <math.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "results/builder.h"
+
+enum { MAX_FIELDS = sizeof(qk__head_numbers) / sizeof(double), MAX_INDEX = 1 << 30 };
+
+static const char *const TABLES[QK__NUM_HEAD_TABLES] = {
+    [QK__QK] = "qk.csv",
+    [QK__HEADS] = "heads.csv",
+    [QK__ROTATED] = "rotated.csv",
+    [QK__METRICS] = "head_metrics.csv",
+};
+
+/* A table being read: where its numbers are and where they go. */
+typedef struct head_table {
+    qk__builder *builder;
+    qk__csv_reader *reader;
+    qk__head_table which;
+    qk__id_columns ids;
+    size_t num_fields;
+    size_t columns[MAX_FIELDS], offsets[MAX_FIELDS];
+    size_t pc, explained_variance, r_q, r_k; /* of qk.csv */
+    size_t category, bucket_width;           /* of heads.csv, head_metrics.csv */
+} head_table;
+
+static qk_status find_columns(head_table *t, qk_error *err)
+{
+    const qk__csv_reader *reader = t->reader;
+    QK_TRY(qk__find_ids(reader, &t->ids, err));
+    for (size_t i = 0; i < qk__num_fields; i++) {
+        size_t column;
+        if (strcmp(qk__fields[i].table, TABLES[t->which]) != 0)
+            continue;
+        QK_TRY(qk__reader_find(reader, qk__fields[i].name, false, &column, err));
+        if (column == QK__NO_COLUMN)
+            continue;
+        t->columns[t->num_fields] = column;
+        t->offsets[t->num_fields++] = qk__fields[i].offset;
+    }
+    QK_TRY(qk__reader_find(reader, "pc", t->which == QK__QK, &t->pc, err));
+    QK_TRY(qk__reader_find(reader, "explained_variance", false, &t->explained_variance, err));
+    QK_TRY(qk__reader_find(reader, "r_q", false, &t->r_q, err));
+    QK_TRY(qk__reader_find(reader, "r_k", false, &t->r_k, err));
+    QK_TRY(qk__reader_find(reader, "category", false, &t->category, err));
+    return qk__reader_find(reader, "bucket_width", false, &t->bucket_width, err);
+}
+
+static qk_status read_category(const head_table *t, int *category, qk_error *err)
+{
+    const char *text = qk__reader_text(t->reader, t->category);
+    *category = -1;
+    for (int i = 0; i < QK_NUM_CATEGORIES && *text != 0; i++)
+        if (strcmp(text, qk_category_name((qk_category)i)) == 0)
+            *category = i;
+    if (*text != 0 && *category < 0)
+        return qk__reader_fail(t->reader, t->category, QK_ERR_MALFORMED, "is no category", err);
+    return QK_OK;
+}
+
+/* Keeps the row for the head's components; *pc says which it is. */
+static qk_status add_component(const head_table *t, size_t head, int64_t *pc, qk_error *err)
+{
+    qk__series_row row = {.head = head, .row = qk__reader_row(t->reader)};
+    QK_TRY(qk__reader_integer(t->reader, t->pc, MAX_INDEX, &row.index, err));
+    QK_TRY(qk__reader_number(t->reader, t->explained_variance, &row.values[0], err));
+    QK_TRY(qk__reader_number(t->reader, t->r_q, &row.values[1], err));
+    QK_TRY(qk__reader_number(t->reader, t->r_k, &row.values[2], err));
+    *pc = row.index;
+    return qk__series_add(&t->builder->components, row, err);
+}
+
+static qk_status read_row(const head_table *t, qk_error *err)
+{
+    size_t index;
+    QK_TRY(qk__builder_head(t->builder, t->reader, &t->ids, &index, err));
+    qk__built_head *head = &t->builder->heads[index];
+    int64_t pc = 0;
+    if (t->which == QK__QK)
+        QK_TRY(add_component(t, index, &pc, err));
+    size_t row = qk__reader_row(t->reader);
+    if (pc == 0 && head->row[t->which] != 0) {
+        char text[QK__HEAD_TEXT_SIZE];
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s: rows %zu and %zu are of the same head: %s",
+                        qk__reader_path(t->reader), head->row[t->which], row,
+                        qk__head_text(t->builder, index, text));
+    }
+    if (pc == 0)
+        head->row[t->which] = row;
+    for (size_t i = 0; i < t->num_fields; i++) {
+        double value; /* checked where it is not needed, too */
+        QK_TRY(qk__reader_number(t->reader, t->columns[i], &value, err));
+        if (pc == 0)
+            memcpy((char *)&head->head.v + t->offsets[i], &value, sizeof value);
+    }
+    if (t->which == QK__HEADS)
+        QK_TRY(read_category(t, &head->head.category, err));
+    if (t->which == QK__METRICS)
+        QK_TRY(qk__reader_number(t->reader, t->bucket_width, &head->bucket_width, err));
+    return QK_OK;
+}
+
+static qk_status read_table(head_table *t, qk_error *err)
+{
+    bool more = true;
+    QK_TRY(find_columns(t, err));
+    if (t->which == QK__QK) {
+        t->builder->components.path = qk__strdup(qk__reader_path(t->reader));
+        t->builder->components.index_name = "component";
+        if (!t->builder->components.path)
+            return qk__nomem(err);
+    }
+    for (;;) {
+        QK_TRY(qk__reader_next(t->reader, &more, err));
+        if (!more)
+            return QK_OK;
+        QK_TRY(read_row(t, err));
+    }
+}
+
+qk_status qk__read_head_tables(qk__builder *builder, qk_error *err)
+{
+    for (int i = 0; i < QK__NUM_HEAD_TABLES; i++) {
+        head_table t = {.builder = builder, .which = (qk__head_table)i};
+        QK_TRY(qk__open_table(builder, TABLES[i], &t.reader, err));
+        qk_status status = t.reader ? read_table(&t, err) : QK_OK;
+        qk__reader_close(&t.reader);
+        QK_TRY(status);
+    }
+    return QK_OK;
+}

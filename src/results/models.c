@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* models.csv, and what models are called: labels, families, phases, names for files. */
+#define _XOPEN_SOURCE 700 /* realpath */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "results/builder.h"
+
+enum { MAX_SLUG = 60 };
+
+/* ---- models.csv ---------------------------------------------------------------------- */
+
+typedef struct model_columns {
+    size_t model, label, family, phase, source;
+} model_columns;
+
+static qk_status copy_text(qk__builder *builder, const qk__csv_reader *reader, size_t column,
+                           const char **copy, qk_error *err)
+{
+    *copy = qk__arena_strdup(builder->arena, qk__reader_text(reader, column));
+    return *copy ? QK_OK : qk__nomem(err);
+}
+
+static qk_status read_model(qk__builder *builder, const qk__csv_reader *reader,
+                            const model_columns *columns, qk_error *err)
+{
+    size_t model, before = builder->names.count;
+    QK_TRY(qk__builder_model(builder, reader, columns->model, &model, err));
+    if (builder->names.count == before)
+        return qk__reader_fail(reader, columns->model, QK_ERR_INCONSISTENT,
+                               "is in an earlier row, too", err);
+    qk__built_model *built = &builder->models[model];
+    QK_TRY(copy_text(builder, reader, columns->label, &built->label, err));
+    QK_TRY(copy_text(builder, reader, columns->family, &built->family, err));
+    QK_TRY(copy_text(builder, reader, columns->phase, &built->phase, err));
+    return copy_text(builder, reader, columns->source, &built->source, err);
+}
+
+static qk_status read_list(qk__builder *builder, qk__csv_reader *reader, qk_error *err)
+{
+    model_columns columns;
+    bool more;
+    QK_TRY(qk__reader_find(reader, "model", true, &columns.model, err));
+    QK_TRY(qk__reader_find(reader, "label", false, &columns.label, err));
+    QK_TRY(qk__reader_find(reader, "family", false, &columns.family, err));
+    QK_TRY(qk__reader_find(reader, "phase", false, &columns.phase, err));
+    QK_TRY(qk__reader_find(reader, "source", false, &columns.source, err));
+    for (;;) {
+        QK_TRY(qk__reader_next(reader, &more, err));
+        if (!more)
+            break;
+        QK_TRY(read_model(builder, reader, &columns, err));
+    }
+    builder->listed = true;
+    return QK_OK;
+}
+
+qk_status qk__read_models(qk__builder *builder, qk_error *err)
+{
+    qk__csv_reader *reader;
+    QK_TRY(qk__open_table(builder, "models.csv", &reader, err));
+    qk_status status = reader ? read_list(builder, reader, err) : QK_OK;
+    qk__reader_close(&reader);
+    return status;
+}
+
+/* ---- slugs --------------------------------------------------------------------------- */
+
+/* One character for each of the label, up to limit. */
+static size_t make_slug(const char *label, size_t limit, char slug[MAX_SLUG + 1])
+{
+    size_t size = 0;
+    for (const char *p = label; *p && size < limit; p++) {
+        char c = *p;
+        if (((unsigned char)c & 0xc0) == 0x80)
+            continue; /* within a character of UTF-8 */
+        if (c >= 'A' && c <= 'Z')
+            c = (char)(c - 'A' + 'a');
+        bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_';
+        slug[size] = plain && !(c == '.' && size == 0) ? c : '-';
+        size++;
+    }
+    if (size == 0) {
+        memcpy(slug, "model", 5);
+        size = 5;
+    }
+    slug[size] = 0;
+    return size;
+}
+
+typedef struct slugs {
+    qk__text_set set;
+    size_t *next; /* by slug: the number to try for the next label that gives it */
+} slugs;
+
+/* A label whose slug is taken gets -2, -3, ... */
+static qk_status add_slug(slugs *s, qk__arena *arena, const char *label, const char **slug,
+                          qk_error *err)
+{
+    char text[MAX_SLUG + 1];
+    size_t size = make_slug(label, MAX_SLUG, text);
+    size_t first = qk__text_set_find(&s->set, text), index;
+    while (first != QK__NOT_THERE) {
+        char suffix[24];
+        int length = snprintf(suffix, sizeof suffix, "-%zu", s->next[first]++);
+        size_t kept = size + (size_t)length > MAX_SLUG ? MAX_SLUG - (size_t)length : size;
+        memcpy(text + kept, suffix, (size_t)length + 1);
+        if (qk__text_set_find(&s->set, text) == QK__NOT_THERE)
+            break;
+    }
+    QK_TRY(qk__text_set_add(&s->set, arena, text, &index, err));
+    s->next[index] = 2;
+    *slug = s->set.items[index];
+    return QK_OK;
+}
+
+/* ---- the models ---------------------------------------------------------------------- */
+
+/* The last part of the folder's real path: what a model without a name is called. */
+static const char *folder_name(qk__builder *builder)
+{
+    char *path = realpath(builder->folder, NULL);
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    const char *name =
+        qk__arena_strdup(builder->arena, slash && slash[1] ? slash + 1 : "model");
+    free(path);
+    return name;
+}
+
+typedef struct groups {
+    qk__text_set families, phases;
+    slugs slugs;
+} groups;
+
+static qk_status name_model(qk__builder *builder, size_t i, const char *unnamed, groups *g,
+                            qk_error *err)
+{
+    const qk__built_model *built = &builder->models[i];
+    qk__result_model *model = &builder->results->models[i];
+    size_t index;
+    model->name = builder->names.items[i];
+    model->label = *built->label ? built->label : *model->name ? model->name : unnamed;
+    model->family = *built->family ? built->family : model->label;
+    model->phase = built->phase;
+    model->source = built->source;
+    QK_TRY(qk__text_set_add(&g->families, builder->arena, model->family, &index, err));
+    model->family_index = (int)index;
+    model->phase_index = -1;
+    if (*model->phase) {
+        QK_TRY(qk__text_set_add(&g->phases, builder->arena, model->phase, &index, err));
+        model->phase_index = (int)index;
+    }
+    builder->results->checkpoints &= *model->phase != 0;
+    return add_slug(&g->slugs, builder->arena, model->label, &model->slug, err);
+}
+
+static qk_status copy_set(qk__builder *builder, const qk__text_set *set, const char ***items,
+                          size_t *count, qk_error *err)
+{
+    *items = qk__arena_alloc(builder->arena, set->count, sizeof **items);
+    if (!*items)
+        return qk__nomem(err);
+    for (size_t i = 0; i < set->count; i++)
+        (*items)[i] = set->items[i];
+    *count = set->count;
+    return QK_OK;
+}
+
+static qk_status name_models(qk__builder *builder, groups *g, qk_error *err)
+{
+    qk__results *results = builder->results;
+    const char *unnamed = folder_name(builder);
+    size_t count = builder->names.count;
+    if (count > INT_MAX)
+        return qk__fail(err, QK_ERR_UNSUPPORTED, "more than %d models", INT_MAX);
+    results->models = qk__arena_alloc(builder->arena, count, sizeof *results->models);
+    g->slugs.next = qk__calloc(count + 1, sizeof *g->slugs.next);
+    if (!unnamed || !results->models || !g->slugs.next)
+        return qk__nomem(err);
+    results->num_models = count;
+    results->checkpoints = count > 0;
+    for (size_t i = 0; i < count; i++)
+        QK_TRY(name_model(builder, i, unnamed, g, err));
+    QK_TRY(copy_set(builder, &g->families, &results->families, &results->num_families, err));
+    return copy_set(builder, &g->phases, &results->phases, &results->num_phases, err);
+}
+
+qk_status qk__finish_models(qk__builder *builder, qk_error *err)
+{
+    groups g = {0};
+    qk_status status = name_models(builder, &g, err);
+    qk__text_set_free(&g.families);
+    qk__text_set_free(&g.phases);
+    qk__text_set_free(&g.slugs.set);
+    free(g.slugs.next);
+    return status;
+}

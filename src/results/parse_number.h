@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers in text, strictly and whatever the locale. */
+#ifndef QK_RESULTS_PARSE_NUMBER_H
+#define QK_RESULTS_PARSE_NUMBER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The whole text is one decimal number ("-1.5e-3", ".5", "+2"), correctly rounded. False, with
+ * *value unset, for anything else: spaces, "nan", "inf", hexadecimal, a decimal comma, numbers
+ * too large for a double, texts of more than 1,000 bytes. */
+bool qk__parse_number(const char *text, double *value);
+
+/* The whole text is a decimal integer within -2^53 .. 2^53, without a point or an exponent. */
+bool qk__parse_integer(const char *text, int64_t *value);
+
+#endif

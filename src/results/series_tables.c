@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables with several rows a head: head_profile.csv, head_component_weights.csv and
+ * head_distance.csv. The last, which can have a million rows, is summed up as it is read. */
+#include "base/buffer.h"
+#include "base/error.h"
+#include "results/builder.h"
+
+static const int64_t MAX_INDEX = INT64_C(1) << 52;
+
+/* ---- curves of a head ---------------------------------------------------------------- */
+
+typedef struct series_spec {
+    const char *table, *index, *index_name; /* file, column, and what messages call that */
+    const char *values[2];                  /* columns; NULL: one only */
+} series_spec;
+
+static const series_spec PROFILE = {
+    "head_profile.csv", "q_bucket", "query bucket", {"position", "ap"}};
+static const series_spec WEIGHTS = {
+    "head_component_weights.csv", "component", "component", {"component_weight", NULL}};
+
+typedef struct series_columns {
+    qk__id_columns ids;
+    size_t index, values[2];
+} series_columns;
+
+static qk_status find_series(const qk__csv_reader *reader, const series_spec *spec,
+                             series_columns *columns, qk_error *err)
+{
+    QK_TRY(qk__find_ids(reader, &columns->ids, err));
+    QK_TRY(qk__reader_find(reader, spec->index, true, &columns->index, err));
+    QK_TRY(qk__reader_find(reader, spec->values[0], true, &columns->values[0], err));
+    columns->values[1] = QK__NO_COLUMN;
+    if (!spec->values[1])
+        return QK_OK;
+    return qk__reader_find(reader, spec->values[1], true, &columns->values[1], err);
+}
+
+static qk_status read_rows(qk__builder *builder, qk__csv_reader *reader,
+                           const series_spec *spec, qk__series *series, qk_error *err)
+{
+    series_columns columns;
+    bool more;
+    QK_TRY(find_series(reader, spec, &columns, err));
+    series->index_name = spec->index_name;
+    series->path = qk__strdup(qk__reader_path(reader));
+    if (!series->path)
+        return qk__nomem(err);
+    for (;;) {
+        QK_TRY(qk__reader_next(reader, &more, err));
+        if (!more)
+            return QK_OK;
+        qk__series_row row = {.row = qk__reader_row(reader)};
+        QK_TRY(qk__builder_head(builder, reader, &columns.ids, &row.head, err));
+        QK_TRY(qk__reader_integer(reader, columns.index, MAX_INDEX, &row.index, err));
+        for (int i = 0; i < 2; i++)
+            QK_TRY(qk__reader_number(reader, columns.values[i], &row.values[i], err));
+        QK_TRY(qk__series_add(series, row, err));
+    }
+}
+
+static qk_status read_series(qk__builder *builder, const series_spec *spec, qk__series *series,
+                             qk_error *err)
+{
+    qk__csv_reader *reader;
+    QK_TRY(qk__open_table(builder, spec->table, &reader, err));
+    qk_status status = reader ? read_rows(builder, reader, spec, series, err) : QK_OK;
+    qk__reader_close(&reader);
+    return status;
+}
+
+qk_status qk__read_series_tables(qk__builder *builder, qk_error *err)
+{
+    QK_TRY(read_series(builder, &PROFILE, &builder->profile, err));
+    return read_series(builder, &WEIGHTS, &builder->weights, err);
+}
+
+/* ---- distances ----------------------------------------------------------------------- */
+
+typedef struct distance_columns {
+    qk__id_columns ids;
+    size_t distance, lag, pairs, ap;
+} distance_columns;
+
+static qk_status find_distances(const qk__csv_reader *reader, distance_columns *columns,
+                                qk_error *err)
+{
+    QK_TRY(qk__find_ids(reader, &columns->ids, err));
+    QK_TRY(qk__reader_find(reader, "distance_bin", true, &columns->distance, err));
+    QK_TRY(qk__reader_find(reader, "lag_bin", true, &columns->lag, err));
+    QK_TRY(qk__reader_find(reader, "n_pairs", true, &columns->pairs, err));
+    return qk__reader_find(reader, "ap", true, &columns->ap, err);
+}
+
+/* The rows before are not kept, so that a table that holds a head twice shows only by the head
+ * coming back: rows of a head must be together, as they are written. */
+static qk_status note_row(qk__builder *builder, const qk__csv_reader *reader, size_t head,
+                          size_t *current, qk_error *err)
+{
+    if (head == *current)
+        return QK_OK;
+    *current = head;
+    size_t row = qk__reader_row(reader), before = builder->heads[head].distance_row;
+    builder->heads[head].distance_row = row;
+    if (before == 0)
+        return QK_OK;
+    char text[QK__HEAD_TEXT_SIZE];
+    return qk__fail(err, QK_ERR_INCONSISTENT,
+                    "%s: rows %zu and %zu are of the same head, with others between them: %s",
+                    qk__reader_path(reader), before, row, qk__head_text(builder, head, text));
+}
+
+static qk_status add_distance(qk__builder *builder, const qk__csv_reader *reader,
+                              const distance_columns *columns, size_t head, qk_error *err)
+{
+    int64_t distance, pairs, lag;
+    double lag_number, ap;
+    QK_TRY(qk__reader_integer(reader, columns->distance, MAX_INDEX, &distance, err));
+    QK_TRY(qk__reader_integer(reader, columns->pairs, MAX_INDEX, &pairs, err));
+    QK_TRY(qk__reader_number(reader, columns->ap, &ap, err));
+    QK_TRY(qk__reader_number(reader, columns->lag, &lag_number, err));
+    if (lag_number <
+        0) /* keys ahead of the query, where buckets are not in order of position */
+        return QK_OK;
+    QK_TRY(qk__reader_integer(reader, columns->lag, MAX_INDEX, &lag, err));
+    qk_status status = qk__distances_add(&builder->distances, builder->heads[head].model,
+                                         distance, lag, (double)pairs, ap, err);
+    return status == QK_OK ? QK_OK
+                           : qk__context(err, status, "%s: row %zu", qk__reader_path(reader),
+                                         qk__reader_row(reader));
+}
+
+static qk_status read_distances(qk__builder *builder, qk__csv_reader *reader, qk_error *err)
+{
+    distance_columns columns;
+    size_t head, current = QK__NOT_THERE;
+    bool more;
+    QK_TRY(find_distances(reader, &columns, err));
+    for (;;) {
+        QK_TRY(qk__reader_next(reader, &more, err));
+        if (!more)
+            return QK_OK;
+        QK_TRY(qk__builder_head(builder, reader, &columns.ids, &head, err));
+        QK_TRY(note_row(builder, reader, head, &current, err));
+        QK_TRY(add_distance(builder, reader, &columns, head, err));
+    }
+}
+
+qk_status qk__read_distances(qk__builder *builder, qk_error *err)
+{
+    qk__csv_reader *reader;
+    QK_TRY(qk__open_table(builder, "head_distance.csv", &reader, err));
+    qk_status status = reader ? read_distances(builder, reader, err) : QK_OK;
+    qk__reader_close(&reader);
+    return status;
+}
