@@ -148,9 +148,9 @@ qk_status qk__builder_head(qk__builder *builder, const qk__csv_reader *reader,
     size_t model;
     int64_t layer, q_head, k_head;
     QK_TRY(find_model(builder, reader, ids->model, &model, err));
-    QK_TRY(qk__reader_integer(reader, ids->layer, INT_MAX, &layer, err));
-    QK_TRY(qk__reader_integer(reader, ids->q_head, INT_MAX, &q_head, err));
-    QK_TRY(qk__reader_integer(reader, ids->k_head, INT_MAX, &k_head, err));
+    QK_TRY(qk__reader_integer(reader, ids->layer, 0, INT_MAX, &layer, err));
+    QK_TRY(qk__reader_integer(reader, ids->q_head, 0, INT_MAX, &q_head, err));
+    QK_TRY(qk__reader_integer(reader, ids->k_head, 0, INT_MAX, &k_head, err));
     const head_key key = {model, (uint32_t)layer, (uint32_t)q_head};
     *head = builder->last_head;
     if (*head >= builder->num_heads || !is_head(builder->heads, *head, &key))

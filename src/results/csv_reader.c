@@ -367,11 +367,11 @@ qk_status qk__reader_number(const qk__csv_reader *reader, size_t column, double 
     return qk__reader_fail(reader, column, QK_ERR_MALFORMED, "is not a number", err);
 }
 
-qk_status qk__reader_integer(const qk__csv_reader *reader, size_t column, int64_t limit,
-                             int64_t *value, qk_error *err)
+qk_status qk__reader_integer(const qk__csv_reader *reader, size_t column, int64_t least,
+                             int64_t most, int64_t *value, qk_error *err)
 {
-    if (qk__parse_integer(qk__reader_text(reader, column), value) && *value >= 0 &&
-        *value <= limit)
+    if (qk__parse_integer(qk__reader_text(reader, column), value) && *value >= least &&
+        *value <= most)
         return QK_OK;
     *value = 0;
     return qk__reader_fail(reader, column, QK_ERR_MALFORMED,

@@ -37,13 +37,14 @@ QK_MUST_CHECK qk_status qk__reader_next(qk__csv_reader *reader, bool *more, qk_e
 
 /* Of the row at hand. Text stays until the next row; QK__NO_COLUMN has the text "". A number is
  * NaN where the field is empty; anything that is neither a number nor empty is QK_ERR_MALFORMED
- * with row and column. An integer must be there and lie within 0 .. limit. */
+ * with row and column. An integer must be there and lie within least .. most. */
 size_t qk__reader_row(const qk__csv_reader *reader);
 const char *qk__reader_text(const qk__csv_reader *reader, size_t column);
 QK_MUST_CHECK qk_status qk__reader_number(const qk__csv_reader *reader, size_t column,
                                           double *value, qk_error *err);
 QK_MUST_CHECK qk_status qk__reader_integer(const qk__csv_reader *reader, size_t column,
-                                           int64_t limit, int64_t *value, qk_error *err);
+                                           int64_t least, int64_t most, int64_t *value,
+                                           qk_error *err);
 
 /* "a.csv: row 5, column 'ap'" before what is wrong there. */
 qk_status qk__reader_fail(const qk__csv_reader *reader, size_t column, qk_status status,

@@ -118,17 +118,20 @@ qk_status qk__distances_map(const qk__distances *distances, size_t model, double
         return QK_OK;
     const qk__distance_grid *grid = &distances->grids[model];
     double *ap = qk__arena_alloc(arena, grid->rows * grid->columns, sizeof *ap);
-    if (!ap)
+    double *pairs = qk__arena_alloc(arena, grid->rows * grid->columns, sizeof *pairs);
+    if (!ap || !pairs)
         return qk__nomem(err);
     for (size_t r = 0; r < grid->rows; r++) {
         for (size_t c = 0; c < grid->columns; c++) {
             const cell *at = &grid->cells[r * grid->stride + c];
             ap[r * grid->columns + c] = at->pairs > 0 ? at->sum / at->pairs : NAN;
+            pairs[r * grid->columns + c] = at->pairs;
         }
     }
     map->columns = grid->columns;
     map->rows = grid->rows;
     map->ap = ap;
+    map->pairs = pairs;
     map->bucket_width = ldexp(bucket_width, grid->shift);
     return QK_OK;
 }

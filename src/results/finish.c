@@ -164,14 +164,18 @@ static qk_status set_profile(qk__builder *builder, qk__result_head *const *heads
     }
     const double *position = column_of(builder, series, 0);
     const double *ap = column_of(builder, series, 1);
-    if (!position || !ap)
+    int64_t *bucket = qk__arena_alloc(builder->arena, series->count, sizeof *bucket);
+    if (!position || !ap || !bucket)
         return qk__nomem(err);
+    for (size_t i = 0; i < series->count; i++)
+        bucket[i] = series->rows[i].index;
     for (size_t first = 0, end; first < series->count; first = end) {
         end = qk__series_end(series, first);
         qk__result_head *head = heads[series->rows[first].head];
         head->num_profile = end - first;
         head->profile_position = position + first;
         head->profile_ap = ap + first;
+        head->profile_bucket = bucket + first;
     }
     return QK_OK;
 }

@@ -66,7 +66,7 @@ static qk_status read_category(const head_table *t, int *category, qk_error *err
 static qk_status add_component(const head_table *t, size_t head, int64_t *pc, qk_error *err)
 {
     qk__series_row row = {.head = head, .row = qk__reader_row(t->reader)};
-    QK_TRY(qk__reader_integer(t->reader, t->pc, MAX_INDEX, &row.index, err));
+    QK_TRY(qk__reader_integer(t->reader, t->pc, 0, MAX_INDEX, &row.index, err));
     QK_TRY(qk__reader_number(t->reader, t->explained_variance, &row.values[0], err));
     QK_TRY(qk__reader_number(t->reader, t->r_q, &row.values[1], err));
     QK_TRY(qk__reader_number(t->reader, t->r_k, &row.values[2], err));

@@ -2,15 +2,13 @@
 /* models.csv, and what models are called: labels, families, phases, names for files. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/slug.h"
 #include "results/builder.h"
-
-enum { MAX_SLUG = 60 };
 
 /* ---- models.csv ---------------------------------------------------------------------- */
 
@@ -68,56 +66,6 @@ qk_status qk__read_models(qk__builder *builder, qk_error *err)
     return status;
 }
 
-/* ---- slugs --------------------------------------------------------------------------- */
-
-/* One character for each of the label, up to limit. */
-static size_t make_slug(const char *label, size_t limit, char slug[MAX_SLUG + 1])
-{
-    size_t size = 0;
-    for (const char *p = label; *p && size < limit; p++) {
-        char c = *p;
-        if (((unsigned char)c & 0xc0) == 0x80)
-            continue; /* within a character of UTF-8 */
-        if (c >= 'A' && c <= 'Z')
-            c = (char)(c - 'A' + 'a');
-        bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_';
-        slug[size] = plain && !(c == '.' && size == 0) ? c : '-';
-        size++;
-    }
-    if (size == 0) {
-        memcpy(slug, "model", 5);
-        size = 5;
-    }
-    slug[size] = 0;
-    return size;
-}
-
-typedef struct slugs {
-    qk__text_set set;
-    size_t *next; /* by slug: the number to try for the next label that gives it */
-} slugs;
-
-/* A label whose slug is taken gets -2, -3, ... */
-static qk_status add_slug(slugs *s, qk__arena *arena, const char *label, const char **slug,
-                          qk_error *err)
-{
-    char text[MAX_SLUG + 1];
-    size_t size = make_slug(label, MAX_SLUG, text);
-    size_t first = qk__text_set_find(&s->set, text), index;
-    while (first != QK__NOT_THERE) {
-        char suffix[24];
-        int length = snprintf(suffix, sizeof suffix, "-%zu", s->next[first]++);
-        size_t kept = size + (size_t)length > MAX_SLUG ? MAX_SLUG - (size_t)length : size;
-        memcpy(text + kept, suffix, (size_t)length + 1);
-        if (qk__text_set_find(&s->set, text) == QK__NOT_THERE)
-            break;
-    }
-    QK_TRY(qk__text_set_add(&s->set, arena, text, &index, err));
-    s->next[index] = 2;
-    *slug = s->set.items[index];
-    return QK_OK;
-}
-
 /* ---- the models ---------------------------------------------------------------------- */
 
 /* The last part of the folder's real path: what a model without a name is called. */
@@ -133,7 +81,6 @@ static const char *folder_name(qk__builder *builder)
 
 typedef struct groups {
     qk__text_set families, phases;
-    slugs slugs;
 } groups;
 
 static qk_status name_model(qk__builder *builder, size_t i, const char *unnamed, groups *g,
@@ -155,7 +102,7 @@ static qk_status name_model(qk__builder *builder, size_t i, const char *unnamed,
         model->phase_index = (int)index;
     }
     builder->results->checkpoints &= *model->phase != 0;
-    return add_slug(&g->slugs, builder->arena, model->label, &model->slug, err);
+    return QK_OK;
 }
 
 static qk_status copy_set(qk__builder *builder, const qk__text_set *set, const char ***items,
@@ -170,6 +117,24 @@ static qk_status copy_set(qk__builder *builder, const qk__text_set *set, const c
     return QK_OK;
 }
 
+static qk_status set_slugs(qk__builder *builder, qk_error *err)
+{
+    size_t count = builder->names.count;
+    if (count == 0)
+        return QK_OK;
+    char **slugs = qk__slugs(builder->names.items, count);
+    if (!slugs)
+        return qk__nomem(err);
+    qk_status status = QK_OK;
+    for (size_t i = 0; i < count && status == QK_OK; i++) {
+        builder->results->models[i].slug = qk__arena_strdup(builder->arena, slugs[i]);
+        if (!builder->results->models[i].slug)
+            status = qk__nomem(err);
+    }
+    qk__slugs_free(slugs, count);
+    return status;
+}
+
 static qk_status name_models(qk__builder *builder, groups *g, qk_error *err)
 {
     qk__results *results = builder->results;
@@ -178,13 +143,13 @@ static qk_status name_models(qk__builder *builder, groups *g, qk_error *err)
     if (count > INT_MAX)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "more than %d models", INT_MAX);
     results->models = qk__arena_alloc(builder->arena, count, sizeof *results->models);
-    g->slugs.next = qk__calloc(count + 1, sizeof *g->slugs.next);
-    if (!unnamed || !results->models || !g->slugs.next)
+    if (!unnamed || !results->models)
         return qk__nomem(err);
     results->num_models = count;
     results->checkpoints = count > 0;
     for (size_t i = 0; i < count; i++)
         QK_TRY(name_model(builder, i, unnamed, g, err));
+    QK_TRY(set_slugs(builder, err));
     QK_TRY(copy_set(builder, &g->families, &results->families, &results->num_families, err));
     return copy_set(builder, &g->phases, &results->phases, &results->num_phases, err);
 }
@@ -195,7 +160,5 @@ qk_status qk__finish_models(qk__builder *builder, qk_error *err)
     qk_status status = name_models(builder, &g, err);
     qk__text_set_free(&g.families);
     qk__text_set_free(&g.phases);
-    qk__text_set_free(&g.slugs.set);
-    free(g.slugs.next);
     return status;
 }

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <qkscope/pca.h>
 #include <qkscope/status.h>
@@ -56,13 +57,17 @@ typedef struct qk__result_head {
     const double *pc_ev, *pc_r_q, *pc_r_k;       /* [num_pcs] */
     size_t num_profile;                          /* query buckets, by position */
     const double *profile_position, *profile_ap; /* [num_profile] */
+    const int64_t *profile_bucket;               /* [num_profile]; heads of a model share it */
 } qk__result_head;
 
 /* Plasticity over the distance between the keys and their lag behind the query, in buckets: the
- * mean over all heads of a model, weighted by pairs; NaN where no head has pairs. */
+ * mean over all heads of a model, weighted by pairs; NaN where no head has pairs. Where a side would
+ * have more than 1,024 bins, 2, 4, ... become one and bucket_width grows with them; negative lags
+ * are left out. */
 typedef struct qk__distance_map {
     size_t columns, rows; /* distance bins, lag bins; 0: no table */
     const double *ap;     /* [rows][columns] */
+    const double *pairs;  /* likewise, of all heads; 0 where ap is NaN */
     double bucket_width;  /* tokens; NaN unknown */
 } qk__distance_map;
 

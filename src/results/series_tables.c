@@ -5,19 +5,21 @@
 #include "base/error.h"
 #include "results/builder.h"
 
-static const int64_t MAX_INDEX = INT64_C(1) << 52;
+enum { MAX_BUCKET = INT32_MAX }; /* of an int32 column; either sign */
+static const int64_t MAX_COUNT = INT64_C(1) << 53;
 
 /* ---- curves of a head ---------------------------------------------------------------- */
 
 typedef struct series_spec {
     const char *table, *index, *index_name; /* file, column, and what messages call that */
+    int64_t least;                          /* index */
     const char *values[2];                  /* columns; NULL: one only */
 } series_spec;
 
 static const series_spec PROFILE = {
-    "head_profile.csv", "q_bucket", "query bucket", {"position", "ap"}};
+    "head_profile.csv", "q_bucket", "query bucket", INT32_MIN, {"position", "ap"}};
 static const series_spec WEIGHTS = {
-    "head_component_weights.csv", "component", "component", {"component_weight", NULL}};
+    "head_component_weights.csv", "component", "component", 0, {"component_weight", NULL}};
 
 typedef struct series_columns {
     qk__id_columns ids;
@@ -52,7 +54,8 @@ static qk_status read_rows(qk__builder *builder, qk__csv_reader *reader,
             return QK_OK;
         qk__series_row row = {.row = qk__reader_row(reader)};
         QK_TRY(qk__builder_head(builder, reader, &columns.ids, &row.head, err));
-        QK_TRY(qk__reader_integer(reader, columns.index, MAX_INDEX, &row.index, err));
+        QK_TRY(qk__reader_integer(reader, columns.index, spec->least, MAX_BUCKET, &row.index,
+                                  err));
         for (int i = 0; i < 2; i++)
             QK_TRY(qk__reader_number(reader, columns.values[i], &row.values[i], err));
         QK_TRY(qk__series_add(series, row, err));
@@ -113,16 +116,14 @@ static qk_status note_row(qk__builder *builder, const qk__csv_reader *reader, si
 static qk_status add_distance(qk__builder *builder, const qk__csv_reader *reader,
                               const distance_columns *columns, size_t head, qk_error *err)
 {
-    int64_t distance, pairs, lag;
-    double lag_number, ap;
-    QK_TRY(qk__reader_integer(reader, columns->distance, MAX_INDEX, &distance, err));
-    QK_TRY(qk__reader_integer(reader, columns->pairs, MAX_INDEX, &pairs, err));
+    int64_t distance, lag, pairs;
+    double ap;
+    QK_TRY(qk__reader_integer(reader, columns->distance, 0, MAX_COUNT, &distance, err));
+    QK_TRY(qk__reader_integer(reader, columns->lag, -MAX_COUNT, MAX_COUNT, &lag, err));
+    QK_TRY(qk__reader_integer(reader, columns->pairs, 0, MAX_COUNT, &pairs, err));
     QK_TRY(qk__reader_number(reader, columns->ap, &ap, err));
-    QK_TRY(qk__reader_number(reader, columns->lag, &lag_number, err));
-    if (lag_number <
-        0) /* keys ahead of the query, where buckets are not in order of position */
+    if (lag < 0) /* keys ahead of the query, where buckets are not in order of position */
         return QK_OK;
-    QK_TRY(qk__reader_integer(reader, columns->lag, MAX_INDEX, &lag, err));
     qk_status status = qk__distances_add(&builder->distances, builder->heads[head].model,
                                          distance, lag, (double)pairs, ap, err);
     return status == QK_OK ? QK_OK
