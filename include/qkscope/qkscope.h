@@ -13,6 +13,7 @@
 #include <qkscope/pca.h>
 #include <qkscope/plasticity.h>
 #include <qkscope/rotation.h>
+#include <qkscope/scatter.h>
 #include <qkscope/status.h>
 #include <qkscope/study.h>
 #include <qkscope/synth.h>

@@ -21,7 +21,7 @@ typedef enum qk_scatter_basis {
                           */
 } qk_scatter_basis;
 
-/* A query head to draw: layer and head index. */
+/* A head to draw: a query head, or with kinds QK_KINDS_K a key head. */
 typedef struct qk_scatter_head {
     int layer, head;
 } qk_scatter_head;
@@ -39,13 +39,19 @@ typedef struct qk_scatter_settings {
     int rows, columns;  /* panels of a collage; 0 = one figure a head, or 5x6 with COMPLEMENT */
     int pc_x, pc_y;     /* basis PCA: components on the axes, from 0 */
     int64_t example_id; /* this text over the grey corpus, coloured by position; -1 = none */
-    int64_t max_points; /* per kind and head, evenly over the rows; 0 = all */
+    int64_t max_points; /* per kind and panel, evenly over the rows; 0 = all. Of the text of
+                           example_id, all are drawn */
     qk_figure_settings figures;
     const char *output; /* folder */
     const char *name;   /* of the figure, without ending; NULL = made from basis and heads */
     const char *title;  /* above the collage; NULL = none */
 } qk_scatter_settings;
 
+/* A value of max_points: 8,000, and 2,000 in the small panels of the complement. */
+enum { QK_SCATTER_FEW_POINTS = -1 };
+
+/* The first two components of both kinds, QK_SCATTER_FEW_POINTS, PNG alone: an SVG of so many
+ * points takes several megabytes. */
 QK_API void qk_scatter_settings_default(qk_scatter_settings *settings);
 
 /* "5:13,1:8" into a list to free(); QK_ERR_ARGUMENT for anything else. */

@@ -31,6 +31,7 @@ int cmd_inspect(int argc, char **argv);
 int cmd_pca(int argc, char **argv);
 int cmd_plasticity(int argc, char **argv);
 int cmd_rotate(int argc, char **argv);
+int cmd_scatter(int argc, char **argv);
 int cmd_synth(int argc, char **argv);
 
 /* ---- options (options.c) ------------------------------------------------------------ */
@@ -48,7 +49,8 @@ typedef enum option_kind {
 typedef struct cli_option {
     char letter;       /* short form, 0 = none */
     const char *name;  /* long form without dashes */
-    const char *value; /* what --help calls its value; NULL for flags */
+    const char *value; /* what --help calls its value; NULL for flags; "[N]" (OPTION_TEXT, no
+                          letter): may be left out, which is "" */
     const char *help;  /* one line; "\n" starts another */
     option_kind kind;
     void *target;

@@ -15,6 +15,7 @@ static const cli_command COMMANDS[] = {
     {"plasticity", "Analyse", "does position or content decide which key wins?",
      cmd_plasticity},
     {"analyze", "Analyse", "all of these, each file read once", cmd_analyze},
+    {"scatter", "Look", "queries and keys on two axes, coloured by position", cmd_scatter},
     {"inspect", "Look", "what a capture or Parquet file holds", cmd_inspect},
     {"synth", "Make", "a capture with known ground truth", cmd_synth},
 };
@@ -25,6 +26,8 @@ static const struct {
 } ALIASES[] = {
     {"pca-analyze", "pca"},
     {"rotate-analyze", "rotate"},
+    {"pca-visualize", "scatter"},
+    {"rotate-visualize", "scatter"},
 };
 
 static const size_t NUM_COMMANDS = sizeof COMMANDS / sizeof *COMMANDS;

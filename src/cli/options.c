@@ -153,6 +153,22 @@ static int usage_error(const cli_syntax *syntax)
     return EXIT_CODE_USAGE;
 }
 
+static bool has_optional_value(const cli_option *option)
+{
+    return option->value && option->value[0] == '[';
+}
+
+/* The word after an option whose value may be left out is the value if it reads like one: a
+ * number or RxC. A folder of such a name is given as ./4. */
+static const char *optional_value(int argc, char **argv)
+{
+    const char *next = optind < argc ? argv[optind] : "";
+    if (*next < '0' || *next > '9' || next[strspn(next, "0123456789x")] != 0)
+        return "";
+    optind++;
+    return next;
+}
+
 /* Tables for getopt_long; long options without a letter get numbers from FIRST_LONG on. */
 static void build_tables(const cli_syntax *syntax, struct option *longs, char *shorts)
 {
@@ -160,7 +176,10 @@ static void build_tables(const cli_syntax *syntax, struct option *longs, char *s
     *shorts++ = ':'; /* a missing value is reported as ':' rather than '?' */
     for (size_t i = 0; i < total; i++) {
         cli_option option = option_at(syntax, i);
-        longs[i] = (struct option){option.name, option.value ? required_argument : no_argument,
+        longs[i] = (struct option){option.name,
+                                   has_optional_value(&option) ? optional_argument
+                                   : option.value              ? required_argument
+                                                               : no_argument,
                                    NULL, FIRST_LONG + (int)i};
         if (option.letter) {
             *shorts++ = option.letter;
@@ -202,9 +221,12 @@ int cli_parse(const cli_syntax *syntax, int argc, char **argv, const char **argu
             return usage_error(syntax);
         }
         cli_option option = option_at(syntax, find_option(syntax, code));
+        const char *value = optarg;
+        if (!value && has_optional_value(&option))
+            value = optional_value(argc, argv);
         char why[256];
-        if (!store(&option, optarg, why, sizeof why)) {
-            cli_error(syntax->command, "--%s %s: %s", option.name, optarg, why);
+        if (!store(&option, value, why, sizeof why)) {
+            cli_error(syntax->command, "--%s %s: %s", option.name, value, why);
             return usage_error(syntax);
         }
     }

@@ -38,11 +38,49 @@ typedef struct layout {
     double cell_w, cell_h; /* from panel to panel */
     double left, top;      /* of the first panel's points */
     double title_y, subtitle_y;
+    double bar_left; /* of the colour bars */
 } layout;
 
 static bool has_bar(qk__position_span span)
 {
     return span.low <= span.high;
+}
+
+/* Tics of a colour bar are multiples of this: a power of two, three to six of them. */
+static int64_t bar_step(qk__position_span span)
+{
+    uint64_t range = (uint64_t)span.high - (uint64_t)span.low, step = 1;
+    while (range / step > 6)
+        step *= 2;
+    return (int64_t)step;
+}
+
+/* Contexts end at 1,023, the bar at 1,024: ends that nearly are tics become tics. */
+static qk__position_span round_ends(qk__position_span span)
+{
+    enum { NEAR = 50 }; /* parts of the range */
+    if (!has_bar(span) || span.low < 0 || span.high > INT64_MAX / 2)
+        return span;
+    int64_t step = bar_step(span), near = (span.high - span.low) / NEAR;
+    int64_t below = span.low % step, above = (step - span.high % step) % step;
+    span.low -= below <= near ? below : 0;
+    span.high += above <= near ? above : 0;
+    return span;
+}
+
+/* "65,536"; returns its length. */
+static int group_digits(int64_t value, char text[32])
+{
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%lld", (long long)value), out = 0;
+    for (int i = 0; i < length; i++) {
+        text[out++] = digits[i];
+        int left = length - 1 - i;
+        if (left > 0 && left % 3 == 0 && digits[i] != '-')
+            text[out++] = ',';
+    }
+    text[out] = 0;
+    return out;
 }
 
 static bool is_dark_page(const qk__theme *theme)
@@ -66,6 +104,14 @@ static int notes_of(const qk__scatter *s)
     return most;
 }
 
+/* Of a colour bar with its numbers, in ems. */
+static double bar_width(const qk__scatter *s)
+{
+    char text[32];
+    int64_t highest = s->q.high > s->k.high || !has_bar(s->k) ? s->q.high : s->k.high;
+    return 5.2 + 0.62 * group_digits(highest, text);
+}
+
 static layout lay_out(const qk__figure *figure, const qk__scatter *s)
 {
     static const double SIZES[MANY_COLUMNS][2] = {
@@ -83,9 +129,10 @@ static layout lay_out(const qk__figure *figure, const qk__scatter *s)
     l.title_y = 1.4 * l.em;
     l.subtitle_y = l.title_y + (s->title ? 1.8 * l.em : 0);
     l.top = l.subtitle_y + (s->subtitle ? 1.2 * l.em : -0.9 * l.em) + header;
-    l.left = 6.2 * l.em;
-    l.width = l.left + (s->columns - 1) * l.cell_w + l.plot_w + (bars ? 11.5 : 1.5) * l.em;
-    l.height = l.top + (s->rows - 1) * l.cell_h + l.plot_h + 4.2 * l.em;
+    l.left = 5.4 * l.em;
+    l.bar_left = l.left + (s->columns - 1) * l.cell_w + l.plot_w + 2 * l.em;
+    l.width = l.bar_left + (bars ? bar_width(s) * l.em : -0.5 * l.em);
+    l.height = l.top + (s->rows - 1) * l.cell_h + l.plot_h + 3.9 * l.em;
     return l;
 }
 
@@ -142,8 +189,8 @@ static void set_palette(qk__figure *figure, bool one_text)
         add_ramp(figure, viridis, 0, true);
         qk__figure_print(figure, "set cbrange [0:1]\n");
     } else {
-        const ramp blues = {&qk__blues, dark ? 0.85 : 0.3, dark ? 0.15 : 1};
-        const ramp reds = {&qk__reds, dark ? 0.8 : 0.3, dark ? 0.15 : 1};
+        const ramp blues = {&qk__blues, dark ? 0.85 : 0.3, dark ? 0.3 : 1};
+        const ramp reds = {&qk__reds, dark ? 0.8 : 0.3, dark ? 0.3 : 1};
         add_ramp(figure, blues, 0, false);
         add_ramp(figure, reds, KEY_COLORS, true);
         qk__figure_print(figure, "set cbrange [0:%.6g]\n", KEY_COLORS + 1);
@@ -164,7 +211,7 @@ static void define_tint(qk__figure *figure, const qk__scatter *s)
                          low, range);
     }
     qk__figure_print(figure,
-                     "tint(position, key) = key ? %.6g + tint_k(position) : "
+                     "tint(position, key) = key > 0 ? %.6g + tint_k(position) : "
                      "tint_q(position)\n",
                      s->one_text ? 0 : KEY_COLORS);
 }
@@ -203,8 +250,8 @@ static void set_axes(qk__figure *figure, const layout *l, const qk__scatter_pane
             high[a] = i > 0 ? fmax(high[a], at[a]) : at[a];
         }
     }
-    set_axis(figure, 'x', low[0], high[0], floor(l->plot_w / (4.2 * l->type * l->em)));
-    set_axis(figure, 'y', low[1], high[1], floor(l->plot_h / (2.8 * l->type * l->em)));
+    set_axis(figure, 'x', low[0], high[0], floor(l->plot_w / (3.4 * l->type * l->em)));
+    set_axis(figure, 'y', low[1], high[1], floor(l->plot_h / (2.3 * l->type * l->em)));
 }
 
 /* ---- panels -------------------------------------------------------------------------------
@@ -299,32 +346,47 @@ static void write_header(qk__figure *figure, const layout *l, const qk__scatter_
              panel->notes[0] ? "left" : "center", theme->ink, text);
 }
 
-static void write_axis_labels(qk__figure *figure, const layout *l, const qk__scatter *s,
-                              size_t i, double x, double y)
+/* One label in the middle of the places from first to last. */
+static void write_axis_label(qk__figure *figure, const layout *l, const char *text, bool is_x,
+                             int first, int last, int line)
 {
-    const char *ink = figure->theme->ink;
-    char text[200];
-    if (i + (size_t)s->columns >= s->num_panels && s->x_label) {
-        snprintf(text, sizeof text, "'%s'", s->x_label);
-        write_at(figure, l, x + l->plot_w / 2, y + l->plot_h + 2.9 * l->em, "center", ink,
-                 text);
+    char quoted[200];
+    double x = is_x ? (panel_x(l, first) + panel_x(l, last) + l->plot_w) / 2
+                    : panel_x(l, 0) - 3.9 * l->em;
+    double y = is_x ? panel_y(l, line) + l->plot_h + 2.7 * l->em
+                    : (panel_y(l, first) + panel_y(l, last) + l->plot_h) / 2;
+    snprintf(quoted, sizeof quoted, "'%s'", text);
+    write_at(figure, l, x, y, is_x ? "center" : "center rotate by 90", figure->theme->ink,
+             quoted);
+}
+
+/* Panels have labels at the left and the lower edge; many small ones share a pair of labels. */
+static void write_axis_labels(qk__figure *figure, const layout *l, const qk__scatter *s,
+                              int row, int column)
+{
+    if (s->columns >= MANY_COLUMNS) {
+        if (row == 0 && column == 0) {
+            write_axis_label(figure, l, s->x_label, true, 0, s->columns - 1, s->rows - 1);
+            write_axis_label(figure, l, s->y_label, false, 0, s->rows - 1, 0);
+        }
+        return;
     }
-    if (i % (size_t)s->columns == 0 && s->y_label) {
-        snprintf(text, sizeof text, "'%s'", s->y_label);
-        write_at(figure, l, x - 4.6 * l->em, y + l->plot_h / 2, "center rotate by 90", ink,
-                 text);
-    }
+    if ((size_t)((row + 1) * s->columns + column) >= s->num_panels)
+        write_axis_label(figure, l, s->x_label, true, column, column, row);
+    if (column == 0)
+        write_axis_label(figure, l, s->y_label, false, row, row, 0);
 }
 
 static void draw_panel(qk__figure *figure, const layout *l, const qk__scatter *s, size_t i)
 {
     const qk__scatter_panel *panel = &s->panels[i];
-    double x = panel_x(l, (int)i % s->columns), y = panel_y(l, (int)i / s->columns);
+    int row = (int)i / s->columns, column = (int)i % s->columns;
+    double x = panel_x(l, column), y = panel_y(l, row);
     qk__figure_print(figure, "\n# panel %zu\n", i + 1);
     place(figure, l, x, y, l->plot_w, l->plot_h);
     set_axes(figure, l, panel);
     write_header(figure, l, panel, x, y);
-    write_axis_labels(figure, l, s, i, x, y);
+    write_axis_labels(figure, l, s, row, column);
     plot_points(figure, l, s, panel);
     qk__figure_print(figure, "unset label\n");
 }
@@ -332,43 +394,25 @@ static void draw_panel(qk__figure *figure, const layout *l, const qk__scatter *s
 /* ---- colour bars --------------------------------------------------------------------------
  */
 
-/* "65,536" */
-static void group_digits(int64_t value, char text[32])
-{
-    char digits[24];
-    int length = snprintf(digits, sizeof digits, "%lld", (long long)value), out = 0;
-    for (int i = 0; i < length; i++) {
-        text[out++] = digits[i];
-        int left = length - 1 - i;
-        if (left > 0 && left % 3 == 0 && digits[i] != '-')
-            text[out++] = ',';
-    }
-    text[out] = 0;
-}
-
-/* Tics at multiples of a power of two, three to six of them where the span allows; where that
- * leaves one or none, at its ends. */
+/* Where the span has no multiple of the step, or one, its ends are named instead. */
 static void set_bar_tics(qk__figure *figure, qk__position_span span)
 {
-    uint64_t range = (uint64_t)span.high - (uint64_t)span.low, step = 1;
-    while (range / step > 6)
-        step *= 2;
-    int64_t unit = (int64_t)step, at = span.low / unit * unit;
+    int64_t unit = bar_step(span), at = span.low / unit * unit;
     if (at < span.low && at <= span.high - unit)
         at += unit;
     char text[32];
     qk__figure_print(figure, "set y2tics (");
     if (at < span.low || at > span.high - unit) {
         group_digits(span.low, text);
-        qk__figure_print(figure, "'%s' %lld", text, (long long)span.low);
+        qk__figure_print(figure, "'{/*0.9 %s}' %lld", text, (long long)span.low);
         if (span.high > span.low) {
             group_digits(span.high, text);
-            qk__figure_print(figure, ", '%s' %lld", text, (long long)span.high);
+            qk__figure_print(figure, ", '{/*0.9 %s}' %lld", text, (long long)span.high);
         }
     } else {
         for (;; at += unit) {
             group_digits(at, text);
-            qk__figure_print(figure, "'%s' %lld", text, (long long)at);
+            qk__figure_print(figure, "'{/*0.9 %s}' %lld", text, (long long)at);
             if (at > span.high - unit)
                 break;
             qk__figure_print(figure, ", ");
@@ -391,16 +435,15 @@ static void draw_bar(qk__figure *figure, const layout *l, qk__position_span span
         qk__figure_end_row(figure);
     }
     size_t block = qk__figure_end_block(figure);
-    double x = l->width - 9.5 * l->em;
     qk__figure_print(figure, "\n# %s\n", label);
-    place(figure, l, x, y, 1.3 * l->em, h);
+    place(figure, l, l->bar_left, y, 1.3 * l->em, h);
     qk__figure_print(figure,
                      "set xrange [0:1]; set yrange [%.17g:%.17g]; set y2range [%.17g:%.17g]\n",
                      low, low + range, low, low + range);
     set_bar_tics(figure, span);
     char text[64];
     snprintf(text, sizeof text, "'%s'", label);
-    write_at(figure, l, l->width - 1.6 * l->em, y + h / 2, "center rotate by 90",
+    write_at(figure, l, l->width - 1.2 * l->em, y + h / 2, "center rotate by 90",
              figure->theme->ink, text);
     qk__figure_print(figure,
                      "plot data index %zu using (0.5):(($1+$2)/2):(0.5):(($2-$1)/2):3 with "
@@ -408,25 +451,30 @@ static void draw_bar(qk__figure *figure, const layout *l, qk__position_span span
                      block);
 }
 
+/* Two bars share the height: beside the same number of rows each, or of an odd number of rows
+ * half of it. */
 static void draw_bars(qk__figure *figure, const layout *l, const qk__scatter *s)
 {
-    double top = l->top, gap = 3 * l->em;
-    double whole = (s->rows - 1) * l->cell_h + l->plot_h;
-    bool both = has_bar(s->q) && has_bar(s->k) && !s->one_text;
-    double most = 1.2 * l->plot_h * (s->columns >= MANY_COLUMNS ? 2.5 : 1);
-    double h = fmin(both ? (whole - gap) / 2 : whole, most);
+    bool both = has_bar(s->q) && has_bar(s->k);
+    double bottom = panel_y(l, s->rows - 1) + l->plot_h;
+    double h = bottom - l->top;
+    if (both)
+        h = s->rows % 2 == 0 ? panel_y(l, s->rows / 2 - 1) + l->plot_h - l->top
+                             : (h - 2 * l->em) / 2;
     qk__figure_print(figure, "\nunset xtics; unset ytics\nset border 15 lw 0.5\n"
                              "set y2tics out scale 0.4\nset format y2 '%%g'\n");
-    if (s->one_text)
-        draw_bar(figure, l, s->q, "position", 0, top, h);
-    else if (has_bar(s->q))
-        draw_bar(figure, l, s->q, "Q position", 0, top, h);
-    if (has_bar(s->k) && !s->one_text)
-        draw_bar(figure, l, s->k, "K position", KEY_COLORS, both ? top + whole - h : top, h);
+    if (has_bar(s->q))
+        draw_bar(figure, l, s->q, s->one_text ? "position" : "Q position", 0, l->top, h);
+    if (has_bar(s->k))
+        draw_bar(figure, l, s->k, "K position", KEY_COLORS, both ? bottom - h : l->top, h);
 }
 
-void qk__figure_scatter(qk__figure *figure, const qk__scatter *s)
+void qk__figure_scatter(qk__figure *figure, const qk__scatter *scatter)
 {
+    qk__scatter rounded = *scatter;
+    const qk__scatter *s = &rounded;
+    rounded.q = round_ends(scatter->q);
+    rounded.k = round_ends(scatter->k);
     layout l = lay_out(figure, s);
     figure->width = (int)ceil(l.width);
     figure->height = (int)ceil(l.height);
@@ -435,7 +483,7 @@ void qk__figure_scatter(qk__figure *figure, const qk__scatter *s)
     set_palette(figure, s->one_text);
     define_tint(figure, s);
     qk__figure_print(figure,
-                     "unset key\nset minussign\nset multiplot\n"
+                     "unset key\nset multiplot\nset xtics offset 0,0.4\n"
                      "set format x '{/*%.3f %%g}'\nset format y '{/*%.3f %%g}'\n",
                      0.9 * l.type, 0.9 * l.type);
     double middle = (panel_x(&l, 0) + panel_x(&l, s->columns - 1) + l.plot_w) / 2;
