@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Beyond these, labels beside each other would run into one another. */
-enum { MAX_LEVEL_LABELS = 12, MAX_LEVEL_CHARACTERS = 70 };
+enum { MAX_LEVEL_LABELS = 12, MAX_LEVEL_CHARACTERS = 70, MAX_TURNED_LABELS = 40 };
 
 void qk__figure_label_axis(qk__figure *figure, const char *const *labels, size_t count)
 {
@@ -16,9 +16,10 @@ void qk__figure_label_axis(qk__figure *figure, const char *const *labels, size_t
     for (size_t i = 0; i < count; i++)
         characters += strlen(labels[i]) + 2;
     bool turned = count > MAX_LEVEL_LABELS || characters > MAX_LEVEL_CHARACTERS;
+    size_t step = (count + MAX_TURNED_LABELS - 1) / MAX_TURNED_LABELS;
     qk__figure_print(figure, "set xrange [-0.6:%.1f]\nset xtics scale 0 %s (",
                      (double)count - 0.4, turned ? "rotate by 40 right" : "norotate");
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i += step)
         qk__figure_print(figure, "%s%s %zu", i ? ", " : "", qk__figure_tic(figure, labels[i]),
                          i);
     qk__figure_print(figure, ")\n");
@@ -77,20 +78,27 @@ static size_t count_shown(const char *markup)
     return count;
 }
 
-void qk__figure_study_title(qk__figure *figure, const qk__results *results, const char *rest)
+void qk__study_title(qk__figure *figure, const qk__results *results, const char *rest,
+                     char title[QK__TITLE_SIZE])
 {
     if (!*results->title) {
-        qk__figure_print(figure, "set title '%s'\n", rest);
+        snprintf(title, QK__TITLE_SIZE, "'%s'", rest);
         return;
     }
     size_t fits = (size_t)(figure->width / (CHARACTER_WIDTH * figure->theme->font_size));
     bool two = count_characters(results->title) + 2 + count_shown(rest) > fits;
-    qk__figure_print(figure, "set title %s.%s.'%s'\n", qk__figure_quote(figure, results->title),
-                     two ? "\"\\n\"" : "': '", rest);
+    snprintf(title, QK__TITLE_SIZE, "%s.%s.'%s'", qk__figure_quote(figure, results->title),
+             two ? "\"\\n\"" : "': '", rest);
 }
 
-/* At most limit characters of text, the last an ellipsis where there are more. */
-static void shorten(const char *text, size_t limit, char *out, size_t size)
+void qk__figure_study_title(qk__figure *figure, const qk__results *results, const char *rest)
+{
+    char title[QK__TITLE_SIZE];
+    qk__study_title(figure, results, rest, title);
+    qk__figure_print(figure, "set title %s\n", title);
+}
+
+void qk__shorten(const char *text, size_t limit, char *out, size_t size)
 {
     bool cut = count_characters(text) > limit;
     size_t keep = cut ? limit - 1 : limit, length = 0, count = 0;
@@ -119,7 +127,7 @@ void qk__figure_panel_phases(qk__figure *figure, const qk__results *results, dou
         if (room < 2)
             continue;
         char name[256];
-        shorten(models[first].phase, room < 60 ? (size_t)room : 60, name, sizeof name);
+        qk__shorten(models[first].phase, room < 60 ? (size_t)room : 60, name, sizeof name);
         qk__figure_print(figure,
                          "set label %s at first %g, graph 1 offset 0,0.6 center tc rgb '%s' "
                          "font sprintf(',%%g', 0.8*size)\n",

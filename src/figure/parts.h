@@ -6,8 +6,16 @@
 #include "figure/figure.h"
 #include "results/results.h"
 
-/* `set title`: "TITLE OF THE STUDY: rest", or rest alone where the study has no title; in two
- * lines where one would be too long. rest is markup without quotes. */
+/* At most limit (> 0) characters of text, the last an ellipsis where there are more, cut to
+ * size bytes. The result is still text from outside: quote it. */
+void qk__shorten(const char *text, size_t limit, char *out, size_t size);
+
+/* A title as a gnuplot expression: "TITLE OF THE STUDY: rest", or rest alone where the study
+ * has no title; in two lines where one would be too long. rest is markup, without quotes. */
+enum { QK__TITLE_SIZE = 1024 };
+void qk__study_title(qk__figure *figure, const qk__results *results, const char *rest,
+                     char title[QK__TITLE_SIZE]);
+/* `set title` to it. */
 void qk__figure_study_title(qk__figure *figure, const qk__results *results, const char *rest);
 
 /* Over an axis of checkpoints (qk__figure_label_axis over the models in order): dashed lines

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Figures of the combined QK PCA: what each component carries, and how PC0 follows position. */
 #include <math.h>
+#include <stdio.h>
 
 #include "figure/catalog.h"
+#include "figure/parts.h"
+#include "figure/pca_parts.h"
 
-enum { MAX_COMPONENTS = 10 };
+/* Entries that a legend beside the plot has room for, and characters of a name in it. */
+enum { MAX_COMPONENTS = 10, MAX_LEGEND = 20, MAX_LEGEND_CHARACTERS = 24 };
+
+/* ---- by component -------------------------------------------------------------------------
+ */
 
 static size_t count_components(const qk__results *results)
 {
@@ -34,33 +41,194 @@ static void set_component_axis(qk__figure *figure, size_t count)
 static void build_roles(qk__figure *figure, const qk__subject *subject)
 {
     size_t count = count_components(subject->results);
+    double low = 0;
     for (size_t pc = 0; pc < count; pc++) {
         qk__pc_means means = qk__mean_of_pc(subject->results, pc);
+        low = fmin(low, fmin(means.r_q, means.r_k));
         qk__figure_words(figure, "%zu ", pc);
         qk__figure_value(figure, means.r_q);
         qk__figure_value(figure, means.r_k);
         qk__figure_end_row(figure);
     }
     qk__figure_end_block(figure);
+    qk__figure_study_title(figure, subject->results,
+                           "Position correlation by component (combined QK PCA)");
     qk__figure_print(figure,
-                     "set title 'Combined QK PCA: position correlation by component'\n"
                      "set ylabel 'Mean Pearson r with position'\n"
-                     "set yrange [*<0:1]\nset grid y back\n"
+                     "set yrange [%.1f:1]\nset ytics 0.2\nset grid y back\n"
                      "set xzeroaxis lt 1 lc rgb '%s'\nset boxwidth 0.38\n"
                      "set style fill solid 1 noborder\nset key top right\n",
-                     figure->theme->muted);
+                     low < 0 ? floor(low * 10 - 0.2) / 10 : 0.0, figure->theme->muted);
     set_component_axis(figure, count);
     qk__figure_print(figure,
                      "plot data using ($1-0.2):2 with boxes ls 101 title '{/:Italic r}_q', "
                      "data using ($1+0.2):3 with boxes ls 102 title '{/:Italic r}_k'\n");
 }
 
+/* 05: mean explained variance by component, as text above the bars, too. */
+static void build_variance(qk__figure *figure, const qk__subject *subject)
+{
+    size_t count = count_components(subject->results);
+    double high = 0;
+    for (size_t pc = 0; pc < count; pc++) {
+        double share = qk__mean_of_pc(subject->results, pc).ev;
+        high = fmax(high, share);
+        qk__figure_words(figure, "%zu ", pc);
+        qk__figure_value(figure, share);
+        qk__figure_end_row(figure);
+    }
+    qk__figure_end_block(figure);
+    qk__figure_study_title(figure, subject->results,
+                           "Explained variance by component (combined QK PCA)");
+    qk__figure_print(figure,
+                     "set ylabel 'Mean share of variance'\nset yrange [0:%g]\n"
+                     "set grid y back\nset boxwidth 0.78\nset style fill solid 1 noborder\n",
+                     high > 0 ? 1.12 * high : 1);
+    set_component_axis(figure, count);
+    qk__figure_print(figure,
+                     "plot data using 1:2 with boxes lt 1 lc rgb '%s', "
+                     "data using 1:2:(sprintf('%%.1f%%%%', 100*$2)) with labels offset 0,0.6 "
+                     "tc rgb '%s' font sprintf(',%%g', 0.85*size)\n",
+                     figure->theme->accent, figure->theme->ink);
+}
+
+/* ---- r_q against r_k ----------------------------------------------------------------------
+ */
+
+/* Checkpoints are of one family; what sets them apart is their phase. */
+static int group_of(const qk__results *results, const qk__result_model *model)
+{
+    return results->checkpoints ? model->phase_index : model->family_index;
+}
+
+static size_t num_groups(const qk__results *results)
+{
+    return results->checkpoints ? results->num_phases : results->num_families;
+}
+
+/* One block: r_q, r_k, colour, point type. Models take turns, so that none covers the others.
+ */
+static void add_heads(qk__figure *figure, const qk__results *results)
+{
+    size_t most = 0;
+    for (size_t m = 0; m < results->num_models; m++)
+        if (results->models[m].num_heads > most)
+            most = results->models[m].num_heads;
+    for (size_t turn = 0; turn < most; turn++)
+        for (size_t m = 0; m < results->num_models; m++) {
+            const qk__result_model *model = &results->models[m];
+            size_t h = turn * model->num_heads / most;
+            if ((turn + 1) * model->num_heads / most == h)
+                continue;
+            if (!qk__has_signal(&model->heads[h]))
+                continue;
+            int group = group_of(results, model);
+            qk__figure_value(figure, model->heads[h].v.r_q);
+            qk__figure_value(figure, model->heads[h].v.r_k);
+            /* half transparent */
+            qk__figure_words(figure, "0x80%s %d", qk__series_color(figure->theme, group) + 1,
+                             qk__series_point(group));
+            qk__figure_end_row(figure);
+        }
+    qk__figure_end_block(figure);
+}
+
+static size_t count_group(const qk__results *results, int group)
+{
+    size_t count = 0;
+    for (size_t m = 0; m < results->num_models; m++)
+        if (group_of(results, &results->models[m]) == group)
+            count += qk__count_signals(&results->models[m]);
+    return count;
+}
+
+/* "Qwen3 (1,600)" for each group that has heads. */
+static void add_legend(qk__figure *figure, const qk__results *results)
+{
+    const char **names = results->checkpoints ? results->phases : results->families;
+    size_t count = num_groups(results), shown = 0, i = 0;
+    for (; i < count && shown < MAX_LEGEND; i++) {
+        size_t heads = count_group(results, (int)i);
+        if (heads == 0)
+            continue;
+        char name[160], style[80], title[200];
+        qk__shorten(names[i], MAX_LEGEND_CHARACTERS, name, sizeof name);
+        snprintf(style, sizeof style, "points pt %d ps 1 lc rgb '%s'", qk__series_point((int)i),
+                 qk__series_color(figure->theme, (int)i));
+        snprintf(title, sizeof title, "%s (%zu)", name, heads);
+        qk__figure_legend(figure, style, qk__figure_quote(figure, title));
+        shown++;
+    }
+    size_t others = 0;
+    for (; i < count; i++)
+        others += count_group(results, (int)i) > 0;
+    if (others > 0) {
+        char title[60];
+        snprintf(title, sizeof title, "'and %zu more'", others);
+        qk__figure_legend(figure, "points ps 0", title);
+    }
+}
+
+/* 02 */
+static void build_scatter(qk__figure *figure, const qk__subject *subject)
+{
+    const qk__results *results = subject->results;
+    add_heads(figure, results);
+    qk__figure_study_title(figure, results,
+                           "{/:Italic r}_q against {/:Italic r}_k on PC0, all heads");
+    qk__set_signal_plane(figure, results);
+    qk__figure_print(figure,
+                     "set xlabel 'Correlation of queries with position, {/:Italic r}_q'\n"
+                     "set ylabel 'Correlation of keys with position, {/:Italic r}_k'\n"
+                     "set key outside right top title '%s (heads)' left\n"
+                     "plot data using 1:2:4:3 with points pt variable ps 0.5 lc rgb variable",
+                     results->checkpoints ? "Phase" : "Family");
+    add_legend(figure, results);
+    qk__figure_print(figure, "\n");
+}
+
+/* ---- by depth -----------------------------------------------------------------------------
+ */
+
+static void build_depth_q(qk__figure *figure, const qk__subject *subject)
+{
+    qk__build_depth_map(figure, subject->results, "r_q", "Mean {/:Italic r}_q on PC0 by depth");
+}
+
+static void build_depth_k(qk__figure *figure, const qk__subject *subject)
+{
+    qk__build_depth_map(figure, subject->results, "r_k", "Mean {/:Italic r}_k on PC0 by depth");
+}
+
+static bool has_signals(const qk__subject *subject)
+{
+    for (size_t m = 0; m < subject->results->num_models; m++)
+        if (qk__count_signals(&subject->results->models[m]) > 0)
+            return true;
+    return false;
+}
+
 static const qk__figure_kind KINDS[] = {
     {"pca-01-pc-roles", "Position correlation by component",
      "Mean Pearson correlation of each component with token position, for queries and keys, "
-     "over "
-     "all heads.",
+     "over all heads.",
      false, 800, 400, has_components, build_roles},
+    {"pca-02-rq-rk-scatter", "Queries against keys on PC0",
+     "Every head by how far its queries and its keys follow position along its first "
+     "component. Dashed lines are the taxonomy's thresholds of 0.3 and 0.7.",
+     false, 900, 600, has_signals, build_scatter},
+    {"pca-03-layer-heatmap-rq", "Query signal by depth",
+     "Mean correlation of queries with position on PC0 in each tenth of the depth "
+     "(layer / last layer).",
+     false, 900, 500, has_signals, build_depth_q},
+    {"pca-04-layer-heatmap-rk", "Key signal by depth",
+     "Mean correlation of keys with position on PC0 in each tenth of the depth. Colours begin "
+     "at 0; a negative mean shows as its value.",
+     false, 900, 500, has_signals, build_depth_k},
+    {"pca-05-explained-variance", "Explained variance by component",
+     "Mean share of the pooled variance of queries and keys along each component, over all "
+     "heads.",
+     false, 800, 400, has_components, build_variance},
 };
 
 const qk__figure_family qk__pca_figures = {"Combined QK PCA", KINDS,

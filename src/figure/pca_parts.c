@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plane of (r_q, r_k) on PC0, and heatmaps over depth. */
+#include "figure/pca_parts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "figure/parts.h"
+
+bool qk__has_signal(const qk__result_head *head)
+{
+    return isfinite(head->v.r_q) && isfinite(head->v.r_k);
+}
+
+size_t qk__count_signals(const qk__result_model *model)
+{
+    size_t count = 0;
+    for (size_t h = 0; h < model->num_heads; h++)
+        count += qk__has_signal(&model->heads[h]);
+    return count;
+}
+
+/* ---- the plane ----------------------------------------------------------------------------
+ */
+
+/* Signs are chosen so that r_q is above -0.05; tables from elsewhere may differ. */
+static double smallest_r_q(const qk__results *results)
+{
+    double low = 0;
+    for (size_t m = 0; m < results->num_models; m++)
+        for (size_t h = 0; h < results->models[m].num_heads; h++)
+            if (qk__has_signal(&results->models[m].heads[h]))
+                low = fmin(low, results->models[m].heads[h].v.r_q);
+    return low;
+}
+
+void qk__set_signal_plane(qk__figure *figure, const qk__results *results)
+{
+    static const double GUIDES[] = {0.3, 0.7};
+    double low = smallest_r_q(results) < -0.1 ? -1.05 : -0.1;
+    qk__figure_print(figure,
+                     "set xrange [%g:1.05]\nset yrange [-1.05:1.05]\n"
+                     "set xtics -1, %g, 1\nset ytics -1, 0.5, 1\n"
+                     "set xzeroaxis lt 1 lw 0.8 lc rgb '%s'\n"
+                     "set yzeroaxis lt 1 lw 0.8 lc rgb '%s'\n",
+                     low, low < -0.1 ? 0.5 : 0.2, figure->theme->muted, figure->theme->muted);
+    for (int i = 0; i < 2; i++) {
+        qk__figure_vertical(figure, GUIDES[i]);
+        qk__figure_horizontal(figure, GUIDES[i]);
+        qk__figure_horizontal(figure, -GUIDES[i]);
+        if (low < -GUIDES[i])
+            qk__figure_vertical(figure, -GUIDES[i]);
+    }
+}
+
+/* ---- depth --------------------------------------------------------------------------------
+ */
+
+/* Pixels of a row, and of what lies above and below the cells. */
+enum {
+    ROW = 32,
+    LOW_ROW = 17,
+    FEW_ROWS = 16,
+    LEAST_CELLS = 130,
+    MOST_CELLS = 6000,
+    REST = 110
+};
+
+static int map_height(size_t rows)
+{
+    double cells = (double)(rows > FEW_ROWS ? rows * LOW_ROW : rows * ROW);
+    if (rows > FEW_ROWS)
+        cells = fmax(cells, FEW_ROWS * ROW);
+    return REST + (int)fmin(MOST_CELLS, fmax(LEAST_CELLS, cells));
+}
+
+/* Gaps between the phases, in the colour of the page. */
+static void part_phases(qk__figure *figure, const qk__results *results)
+{
+    for (size_t m = 1; results->checkpoints && m < results->num_models; m++)
+        if (results->models[m].phase_index != results->models[m - 1].phase_index)
+            qk__figure_print(figure,
+                             "set arrow from graph 0, first %.1f to graph 1, first %.1f nohead "
+                             "front lt 1 lw 2.5 lc rgb '%s'\n",
+                             (double)m - 0.5, (double)m - 0.5, figure->theme->background);
+}
+
+void qk__build_depth_map(qk__figure *figure, const qk__results *results, const char *field,
+                         const char *title)
+{
+    static const char *const DEPTHS[QK__DEPTH_BINS] = {"0.0", "0.1", "0.2", "0.3", "0.4",
+                                                       "0.5", "0.6", "0.7", "0.8", "0.9"};
+    bool queries = strcmp(field, "r_q") == 0;
+    size_t rows = results->num_models;
+    double *values = qk__calloc(rows, QK__DEPTH_BINS * sizeof *values);
+    const char **labels = qk__calloc(rows, sizeof *labels);
+    if (values && labels) {
+        for (size_t m = 0; m < rows; m++) {
+            qk__by_depth(&results->models[m], qk__find_field(field), false,
+                         values + m * QK__DEPTH_BINS);
+            labels[m] = results->models[m].label;
+        }
+        char whole_title[QK__TITLE_SIZE];
+        qk__study_title(figure, results, title, whole_title);
+        figure->height = map_height(rows);
+        part_phases(figure, results);
+        qk__figure_heatmap(figure,
+                           &(qk__heatmap){
+                               .rows = rows,
+                               .columns = QK__DEPTH_BINS,
+                               .values = values,
+                               .row_labels = labels,
+                               .column_labels = DEPTHS,
+                               .title = whole_title,
+                               .x_label = "'Depth (layer / last layer)'",
+                               .scale_label = queries ? "'{/:Italic r}_q'" : "'{/:Italic r}_k'",
+                               .map = queries ? &qk__blues : &qk__reds,
+                               .low = 0,
+                               .high = 1,
+                               .cell_format = "%.2f",
+                           });
+    } else if (figure->status == QK_OK) {
+        figure->status = qk__nomem(&figure->err);
+    }
+    free(values);
+    free(labels);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the PCA figures over heads and those over checkpoints have in common: the plane of
+ * (r_q, r_k) on PC0, and heatmaps over depth. */
+#ifndef QK_FIGURE_PCA_PARTS_H
+#define QK_FIGURE_PCA_PARTS_H
+
+#include "figure/figure.h"
+#include "results/results.h"
+
+/* Whether a head has both r_q and r_k, and how many heads of a model do. */
+bool qk__has_signal(const qk__result_head *head);
+size_t qk__count_signals(const qk__result_model *model);
+
+/* Ranges, tics, zero lines and guides at the thresholds, for r_q along x and r_k along y; the
+ * same for every plot of the same results. */
+void qk__set_signal_plane(qk__figure *figure, const qk__results *results);
+
+/* Means of a field ("r_q" in blues, "r_k" in reds) in tenths of the depth, a row per model; the
+ * whole figure, with its height. */
+void qk__build_depth_map(qk__figure *figure, const qk__results *results, const char *field,
+                         const char *title);
+
+#endif

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Figures of the combined QK PCA over training checkpoints: the same numbers as for models, in
+ * order of training. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "figure/catalog.h"
+#include "figure/parts.h"
+#include "figure/pca_parts.h"
+
+static bool is_training(const qk__results *results)
+{
+    return results->checkpoints && results->num_models >= 2;
+}
+
+static bool has_signals(const qk__subject *subject)
+{
+    size_t count = 0;
+    for (size_t m = 0; m < subject->results->num_models; m++)
+        count += qk__count_signals(&subject->results->models[m]);
+    return is_training(subject->results) && count > 0;
+}
+
+static void set_checkpoint_axis(qk__figure *figure, const qk__results *results)
+{
+    const char **labels = qk__calloc(results->num_models, sizeof *labels);
+    if (!labels) {
+        if (figure->status == QK_OK)
+            figure->status = qk__nomem(&figure->err);
+        return;
+    }
+    for (size_t m = 0; m < results->num_models; m++)
+        labels[m] = results->models[m].label;
+    qk__figure_label_axis(figure, labels, results->num_models);
+    free(labels);
+    qk__figure_phases(figure, results);
+}
+
+/* ---- means with bands ---------------------------------------------------------------------
+ */
+
+/* Adds mean, mean - sd and mean + sd within [low, high] to a row, and widens range to them. */
+static void add_band(qk__figure *figure, const qk__result_model *model, const char *field,
+                     double low, double high, double range[2])
+{
+    qk__spread spread;
+    qk_status status =
+        qk__spread_of(model, qk__find_field(field), false, &spread, &figure->err);
+    if (status != QK_OK) {
+        figure->status = status;
+        return;
+    }
+    double ends[2] = {fmax(low, spread.mean - spread.sd), fmin(high, spread.mean + spread.sd)};
+    if (!isfinite(spread.sd)) /* one head: a band without width */
+        ends[0] = ends[1] = spread.mean;
+    qk__figure_value(figure, spread.mean);
+    qk__figure_value(figure, ends[0]);
+    qk__figure_value(figure, ends[1]);
+    range[0] = fmin(range[0], ends[0]);
+    range[1] = fmax(range[1], ends[1]);
+}
+
+/* 07: mean r_q and r_k on PC0. Columns: checkpoint, and mean, low, high of each. */
+static void build_signal(qk__figure *figure, const qk__subject *subject)
+{
+    const qk__results *results = subject->results;
+    double range[2] = {0, 0};
+    for (size_t m = 0; m < results->num_models; m++) {
+        qk__figure_words(figure, "%zu ", m);
+        add_band(figure, &results->models[m], "r_q", -1, 1, range);
+        add_band(figure, &results->models[m], "r_k", -1, 1, range);
+        qk__figure_end_row(figure);
+    }
+    qk__figure_end_block(figure);
+    qk__figure_study_title(figure, results, "Position correlation on PC0 during training");
+    set_checkpoint_axis(figure, results);
+    qk__figure_print(figure,
+                     "set ylabel 'Pearson r with position'\n"
+                     "set yrange [%.1f:1]\nset ytics 0.2\nset grid y back\n"
+                     "set xzeroaxis lt 1 lc rgb '%s'\n"
+                     "set key below center horizontal\n"
+                     "plot data using 1:3:4 with filledcurves fs transparent solid 0.15 "
+                     "noborder ls 101, "
+                     "data using 1:6:7 with filledcurves fs transparent solid 0.15 "
+                     "noborder ls 102, "
+                     "data using 1:2 with linespoints ls 101 ps 0.8 title "
+                     "'{/:Italic r}_q, mean \302\261 1 sd', "
+                     "data using 1:5 with linespoints ls 102 ps 0.8 title "
+                     "'{/:Italic r}_k, mean \302\261 1 sd'\n",
+                     floor(range[0] * 5) / 5, figure->theme->muted);
+}
+
+/* 09: mean share of variance of PC0. */
+static void build_variance(qk__figure *figure, const qk__subject *subject)
+{
+    const qk__results *results = subject->results;
+    double range[2] = {INFINITY, -INFINITY};
+    for (size_t m = 0; m < results->num_models; m++) {
+        qk__figure_words(figure, "%zu ", m);
+        add_band(figure, &results->models[m], "ev0", 0, 1, range);
+        qk__figure_end_row(figure);
+    }
+    qk__figure_end_block(figure);
+    double room = fmax(0.01, 0.05 * (range[1] - range[0]));
+    qk__figure_study_title(figure, results, "Explained variance of PC0 during training");
+    set_checkpoint_axis(figure, results);
+    const char *accent = figure->theme->accent;
+    qk__figure_print(figure,
+                     "set ylabel 'Share of variance'\nset yrange [%g:%g]\n"
+                     "set grid y back\nset key below center horizontal\n"
+                     "plot data using 1:3:4 with filledcurves fs transparent solid 0.15 "
+                     "noborder lt 1 lc rgb '%s', "
+                     "data using 1:2 with linespoints lt 1 lw 1.8 pt 7 ps 0.8 lc rgb '%s' "
+                     "title 'mean \302\261 1 sd'\n",
+                     fmax(0, range[0] - room), fmin(1, range[1] + room), accent, accent);
+}
+
+static bool has_variance(const qk__subject *subject)
+{
+    const qk__results *results = subject->results;
+    for (size_t m = 0; m < results->num_models; m++)
+        for (size_t h = 0; h < results->models[m].num_heads; h++)
+            if (isfinite(results->models[m].heads[h].v.ev0))
+                return is_training(results);
+    return false;
+}
+
+/* ---- taxonomy -----------------------------------------------------------------------------
+ */
+
+/* Heads of each category; their sum. */
+static size_t count_categories(const qk__result_model *model, size_t counts[QK_NUM_CATEGORIES])
+{
+    size_t sum = 0;
+    for (int c = 0; c < QK_NUM_CATEGORIES; c++)
+        counts[c] = 0;
+    for (size_t h = 0; h < model->num_heads; h++) {
+        int category = model->heads[h].category;
+        if (category < 0 || category >= QK_NUM_CATEGORIES)
+            continue;
+        counts[category]++;
+        sum++;
+    }
+    return sum;
+}
+
+static bool has_categories(const qk__subject *subject)
+{
+    size_t counts[QK_NUM_CATEGORIES], sum = 0;
+    for (size_t m = 0; m < subject->results->num_models; m++)
+        sum += count_categories(&subject->results->models[m], counts);
+    return is_training(subject->results) && sum > 0;
+}
+
+/* 08: stacked shares. Columns: checkpoint, share of each category. Each box reaches from zero
+ * to the top of its share, the highest drawn first. */
+static void build_taxonomy(qk__figure *figure, const qk__subject *subject)
+{
+    const qk__results *results = subject->results;
+    for (size_t m = 0; m < results->num_models; m++) {
+        size_t counts[QK_NUM_CATEGORIES];
+        size_t sum = count_categories(&results->models[m], counts);
+        qk__figure_words(figure, "%zu ", m);
+        for (int c = 0; c < QK_NUM_CATEGORIES; c++)
+            qk__figure_value(figure, sum > 0 ? (double)counts[c] / (double)sum : NAN);
+        qk__figure_end_row(figure);
+    }
+    qk__figure_end_block(figure);
+    qk__figure_study_title(figure, results, "Head taxonomy during training");
+    set_checkpoint_axis(figure, results);
+    qk__figure_print(figure, "set ylabel 'Share of heads'\nset yrange [0:1]\nset ytics 0.2\n"
+                             "set boxwidth 0.72\nset style fill solid 1 noborder\n"
+                             "set key outside right top\nplot ");
+    for (int top = QK_NUM_CATEGORIES - 1; top >= 0; top--) {
+        qk__figure_print(figure, "data using 1:($2");
+        for (int c = 1; c <= top; c++)
+            qk__figure_print(figure, "+$%d", c + 2);
+        qk__figure_print(figure, ") with boxes lt 1 lc rgb '%s' title '%s'%s",
+                         qk__category_color(figure->theme, top),
+                         qk_category_name((qk_category)top), top > 0 ? ", " : "\n");
+    }
+}
+
+/* ---- by depth -----------------------------------------------------------------------------
+ */
+
+static void build_depth_q(qk__figure *figure, const qk__subject *subject)
+{
+    qk__build_depth_map(figure, subject->results, "r_q",
+                        "Mean {/:Italic r}_q on PC0 by depth during training");
+}
+
+static void build_depth_k(qk__figure *figure, const qk__subject *subject)
+{
+    qk__build_depth_map(figure, subject->results, "r_k",
+                        "Mean {/:Italic r}_k on PC0 by depth during training");
+}
+
+/* ---- phase portraits ----------------------------------------------------------------------
+ */
+
+enum { MAX_PORTRAITS = 6, MAX_PANEL_CHARACTERS = 28, PANEL_WIDTH = 270, PANEL_HEIGHT = 250 };
+
+/* The first checkpoint at or after `from` that has heads to show; num_models: none. */
+static size_t next_shown(const qk__results *results, size_t from)
+{
+    while (from < results->num_models && qk__count_signals(&results->models[from]) == 0)
+        from++;
+    return from;
+}
+
+/* How many milestones there are: the first checkpoint and the last of each phase. *found is the
+ * one of number `wanted`. */
+static size_t find_milestone(const qk__results *results, size_t wanted, size_t *found)
+{
+    size_t count = 0, next;
+    for (size_t m = next_shown(results, 0); m < results->num_models; m = next) {
+        next = next_shown(results, m + 1);
+        if (count > 0 && next < results->num_models &&
+            results->models[next].phase_index == results->models[m].phase_index)
+            continue;
+        if (count++ == wanted)
+            *found = m;
+    }
+    return count;
+}
+
+/* The checkpoint farthest from those chosen, the first of several; num_models: all are. */
+static size_t find_farthest(const qk__results *results, const size_t *chosen, size_t count)
+{
+    size_t best = results->num_models, best_distance = 0;
+    for (size_t m = next_shown(results, 0); m < results->num_models;
+         m = next_shown(results, m + 1)) {
+        size_t nearest = results->num_models;
+        for (size_t i = 0; i < count; i++) {
+            size_t distance = m > chosen[i] ? m - chosen[i] : chosen[i] - m;
+            nearest = distance < nearest ? distance : nearest;
+        }
+        if (nearest > best_distance) {
+            best = m;
+            best_distance = nearest;
+        }
+    }
+    return best;
+}
+
+/* In order of training; at least one, since the figure applies. */
+static size_t choose_portraits(const qk__results *results, size_t chosen[MAX_PORTRAITS])
+{
+    size_t milestones = find_milestone(results, 0, &chosen[0]), count = 0;
+    if (milestones > MAX_PORTRAITS) {
+        for (; count < MAX_PORTRAITS; count++)
+            find_milestone(results, (2 * count * (milestones - 1) + 5) / 10, &chosen[count]);
+        return count;
+    }
+    for (; count < milestones; count++)
+        find_milestone(results, count, &chosen[count]);
+    while (count < MAX_PORTRAITS) {
+        size_t more = find_farthest(results, chosen, count), at = count;
+        if (more == results->num_models)
+            break;
+        for (; at > 0 && chosen[at - 1] > more; at--)
+            chosen[at] = chosen[at - 1];
+        chosen[at] = more;
+        count++;
+    }
+    return count;
+}
+
+/* Panels of the grid, in pixels. */
+typedef struct grid {
+    size_t count, columns, rows;
+    double left, top, gap_x, gap_y;
+} grid;
+
+static grid lay_out(qk__figure *figure, size_t count)
+{
+    double em = figure->theme->font_size;
+    grid g = {
+        .count = count, .left = 5.5 * em, .top = 4.8 * em, .gap_x = em, .gap_y = 2.4 * em};
+    g.columns = count == 4 ? 2 : count < 3 ? count : 3;
+    g.rows = (count + g.columns - 1) / g.columns;
+    figure->width = (int)(g.left + (double)g.columns * (PANEL_WIDTH + g.gap_x) + em);
+    figure->height = (int)(g.top + (double)g.rows * (PANEL_HEIGHT + g.gap_y) + 2.2 * em);
+    return g;
+}
+
+static void draw_portrait(qk__figure *figure, const grid *g, size_t i,
+                          const qk__result_model *model)
+{
+    for (size_t h = 0; h < model->num_heads; h++) {
+        if (!qk__has_signal(&model->heads[h]))
+            continue;
+        qk__figure_value(figure, model->heads[h].v.r_q);
+        qk__figure_value(figure, model->heads[h].v.r_k);
+        qk__figure_end_row(figure);
+    }
+    size_t block = qk__figure_end_block(figure);
+    size_t column = i % g->columns, row = i / g->columns;
+    bool lowest = i + g->columns >= g->count;
+    double x = g->left + (double)column * (PANEL_WIDTH + g->gap_x);
+    double y = g->top + (double)row * (PANEL_HEIGHT + g->gap_y);
+    double w = figure->width, h = figure->height;
+    char name[160];
+    qk__shorten(model->label, MAX_PANEL_CHARACTERS, name, sizeof name);
+    qk__figure_print(figure,
+                     "set lmargin at screen %.5f; set rmargin at screen %.5f\n"
+                     "set tmargin at screen %.5f; set bmargin at screen %.5f\n"
+                     "set title %s offset 0,-0.5\nset %s\nset %s\nset format x '%s'\n"
+                     "set format y '%s'\n",
+                     x / w, (x + PANEL_WIDTH) / w, 1 - y / h, 1 - (y + PANEL_HEIGHT) / h,
+                     qk__figure_quote(figure, name),
+                     lowest ? "xlabel '{/:Italic r}_q'" : "xlabel ''",
+                     column == 0 ? "ylabel '{/:Italic r}_k'" : "ylabel ''", lowest ? "%g" : "",
+                     column == 0 ? "%g" : "");
+    qk__figure_print(figure,
+                     "plot data index %zu using 1:2 with points pt 7 ps 0.45 lc rgb '#80%s'\n"
+                     "unset label\n",
+                     block, figure->theme->q + 1);
+}
+
+/* 12 */
+static void build_portraits(qk__figure *figure, const qk__subject *subject)
+{
+    const qk__results *results = subject->results;
+    size_t chosen[MAX_PORTRAITS];
+    grid g = lay_out(figure, choose_portraits(results, chosen));
+    char title[QK__TITLE_SIZE];
+    qk__study_title(figure, results,
+                    "{/:Italic r}_q against {/:Italic r}_k on PC0 during training", title);
+    qk__set_signal_plane(figure, results);
+    qk__figure_print(figure,
+                     "set label %s at screen 0.5, screen %.5f center tc rgb '%s'\n"
+                     "set multiplot\n",
+                     title, 1 - 1.4 * figure->theme->font_size / figure->height,
+                     figure->theme->ink);
+    for (size_t i = 0; i < g.count; i++)
+        draw_portrait(figure, &g, i, &results->models[chosen[i]]);
+    qk__figure_print(figure, "unset multiplot\n");
+}
+
+static const qk__figure_kind KINDS[] = {
+    {"pca-07-position-signal", "Position signal during training",
+     "Mean correlation of queries and keys with position on PC0 over all heads; bands are one "
+     "standard deviation over heads, within [-1, 1].",
+     false, 900, 430, has_signals, build_signal},
+    {"pca-08-taxonomy", "Head taxonomy during training",
+     "Share of the heads in each category of the taxonomy on PC0.", false, 900, 450,
+     has_categories, build_taxonomy},
+    {"pca-09-pc0-variance", "Explained variance of PC0 during training",
+     "Mean share of the pooled variance along the first component; the band is one standard "
+     "deviation over heads.",
+     false, 900, 400, has_variance, build_variance},
+    {"pca-10-checkpoint-heatmap-rq", "Query signal by depth during training",
+     "Mean correlation of queries with position on PC0 in each tenth of the depth "
+     "(layer / last layer), a row per checkpoint; gaps part the phases.",
+     false, 900, 500, has_signals, build_depth_q},
+    {"pca-11-checkpoint-heatmap-rk", "Key signal by depth during training",
+     "Mean correlation of keys with position on PC0 in each tenth of the depth, a row per "
+     "checkpoint; gaps part the phases. Colours begin at 0; a negative mean shows as its "
+     "value.",
+     false, 900, 500, has_signals, build_depth_k},
+    {"pca-12-phase-portraits", "Phase portraits",
+     "Every head at up to six checkpoints: the first and the last of each phase (evenly spread "
+     "ones of them if there are more than six), then those farthest from the chosen.",
+     false, 900, 640, has_signals, build_portraits},
+};
+
+const qk__figure_family qk__pca_training = {"Combined QK PCA during training", KINDS,
+                                            sizeof KINDS / sizeof *KINDS};
