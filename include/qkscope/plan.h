@@ -62,7 +62,8 @@ typedef enum qk_plan_state {
 
 typedef struct qk_plan_result {
     qk_plan_state state;
-    char *message; /* why computed, partial or failed; NULL when its results stand */
+    qk_status status; /* of FAILED: why */
+    char *message;    /* why computed, partial or failed; NULL when its results stand */
     size_t num_heads;
     double seconds;
     /* means over heads of PC0's correlations; share of heads with bias_strength > 0; mean of

@@ -108,6 +108,12 @@ static qk_status set_components(qk_config *config, const yaml_node_t *node, cons
     return qk__config_int(node, key, 1, MAX_COMPONENTS, &config->settings.pca.components, err);
 }
 
+static qk_status set_lda(qk_config *config, const yaml_node_t *node, const char *key,
+                         qk_error *err)
+{
+    return qk__yaml_bool(node, key, &config->settings.lda, err);
+}
+
 static qk_status set_threshold(qk_config *config, const yaml_node_t *node, const char *key,
                                qk_error *err)
 {
@@ -317,6 +323,7 @@ static const qk__key KEYS[] = {
     {"data.q_per_kv_group", set_group, true},
     {"pca", NULL, false},
     {"pca.n_components", set_components, false},
+    {"pca.lda", set_lda, false},
     {"pca.backend", set_pca_backend, false},
     {"analysis", NULL, false},
     {"analysis.correlation_threshold", set_threshold, false},

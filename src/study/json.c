@@ -10,6 +10,8 @@
 #include "base/error.h"
 #include "base/file.h"
 
+enum { MAX_JSON_BYTES = 256 << 20 };
+
 json_t *qk__json_text(const char *text)
 {
     json_t *value = json_string(text);
@@ -27,6 +29,16 @@ json_t *qk__json_text(const char *text)
 json_t *qk__json_number(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *qk__json_read(const char *path)
+{
+    qk_buffer text;
+    if (qk__read_file(path, MAX_JSON_BYTES, &text, NULL) != QK_OK)
+        return NULL;
+    json_t *root = json_loadb((const char *)text.data, text.size, 0, NULL);
+    qk__buffer_free(&text);
+    return root;
 }
 
 qk_status qk__json_write(json_t *root, const char *folder, const char *name, qk_outfile **file,

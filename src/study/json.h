@@ -15,6 +15,9 @@ json_t *qk__json_text(const char *text);
 /* A number, or null for NaN and infinities. */
 json_t *qk__json_number(double value);
 
+/* What a JSON file holds; NULL when it cannot be read or is not JSON. */
+json_t *qk__json_read(const char *path);
+
 /* Writes root (indented, keys in insertion order) for folder/name and releases it. *file is
  * finished, not committed; NULL on failure. root NULL means that building it ran out of
  * memory. */

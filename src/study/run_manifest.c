@@ -4,9 +4,12 @@
 
 #include <qkscope/version.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
+#include "base/fingerprint.h"
 #include "study/json.h"
 #include "study/run.h"
+#include "study/run_manifest.h"
 
 static json_t *index_list(const qk_index_list *list)
 {
@@ -54,7 +57,7 @@ static json_t *describe_plasticity(const qk_plasticity_settings *s)
 }
 
 /* Settings of analyses that were not asked for are left out. */
-static json_t *describe_settings(const qk_study_settings *s)
+json_t *qk__describe_settings(const qk_study_settings *s)
 {
     json_t *root = json_pack(
         "{s:o, s:o, s:o, s:I, s:i, s:I, s:i, s:o, s:b}", "analyses", list_analyses(s->analyses),
@@ -71,19 +74,22 @@ static json_t *describe_settings(const qk_study_settings *s)
     return root;
 }
 
-/* Paths relative to the capture, so that the list does not depend on where it lies. */
-static json_t *list_inputs(const qk_run *run)
+const char *qk__input_name(const qk_run *run, const char *path)
 {
     size_t root = strlen(qk_capture_path(run->capture));
+    bool inside = strncmp(path, qk_capture_path(run->capture), root) == 0;
+    return inside ? path + root + strspn(path + root, "/") : path;
+}
+
+static json_t *list_inputs(const qk_run *run)
+{
     json_t *array = json_array();
     size_t files = run->first_input[qk_capture_num_heads(run->capture)];
     for (size_t i = 0; i < files; i++) {
         const qk_input *input = &run->inputs[i];
         if (!input->path) /* belongs to a head that was not asked for */
             continue;
-        const char *name = input->path;
-        if (strncmp(name, qk_capture_path(run->capture), root) == 0)
-            name += root + strspn(name + root, "/");
+        const char *name = qk__input_name(run, input->path);
         json_array_append_new(
             array,
             json_pack("{s:o, s:I, s:o}", "file", qk__json_text(name), "bytes",
@@ -91,6 +97,31 @@ static json_t *list_inputs(const qk_run *run)
                       input->print.hash[0] ? json_string(input->print.hash) : json_null()));
     }
     return array;
+}
+
+/* capture.json is an input, too: the group size and the model's frequencies come from it. */
+json_t *qk__describe_capture_json(const qk_run *run)
+{
+    size_t length = strlen(qk_capture_path(run->capture));
+    size_t prefix = strlen(qk_capture_prefix(run->capture));
+    int64_t bytes;
+    char hash[QK__FINGERPRINT_SIZE];
+    qk_status status = QK_ERR_NOT_FOUND;
+    if (!qk_capture_get_info(run->capture)->has_manifest)
+        return json_null();
+    /* beside the heads, else in the folder that was given */
+    for (int i = 0; i < 2 && status != QK_OK; i++) {
+        qk_buffer path = {0};
+        status = qk__buffer_printf(&path, NULL, "%.*s/capture.json",
+                                   (int)(i == 0 ? length : length - prefix),
+                                   qk_capture_path(run->capture));
+        if (status == QK_OK)
+            status = qk__fingerprint_file((char *)path.data, &bytes, hash, NULL);
+        qk__buffer_free(&path);
+    }
+    return status == QK_OK
+               ? json_pack("{s:I, s:s}", "bytes", (json_int_t)bytes, "xxh3_128", hash)
+               : json_null();
 }
 
 static json_t *list_failures(const qk_study_report *report)
@@ -110,7 +141,7 @@ static json_t *list_failures(const qk_study_report *report)
     return array;
 }
 
-static json_t *describe_group(const qk_group *group)
+json_t *qk__describe_group(const qk_group *group)
 {
     static const char *const sources[] = {"given", "capture.json", "inferred"};
     if (group->size == 0)
@@ -126,17 +157,17 @@ qk_status qk__write_run_manifest(qk_run *run, qk_error *err)
     json_t *timings = json_pack("{s:o, s:o, s:o}", "open", qk__json_number(run->seconds_open),
                                 "heads", qk__json_number(run->seconds_heads), "tables",
                                 qk__json_number(run->seconds_tables));
-    json_t *root =
-        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o}",
-                  "qkscope", QK_VERSION, "command_line",
-                  s->command_line ? qk__json_text(s->command_line) : json_null(), "capture",
-                  qk__json_text(report->capture), "model", qk__json_text(report->model),
-                  "group", describe_group(&report->group), "settings", describe_settings(s),
-                  "threads", report->threads, "kernel", qk_moments_kernel(), "heads",
-                  (json_int_t)report->num_heads, "heads_without_numbers",
-                  (json_int_t)report->num_failed + (json_int_t)report->num_missing, "rows",
-                  (json_int_t)report->num_rows, "failures", list_failures(report), "seconds",
-                  timings, "inputs", list_inputs(run));
+    json_t *root = json_pack(
+        "{s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o}",
+        "qkscope", QK_VERSION, "command_line",
+        s->command_line ? qk__json_text(s->command_line) : json_null(), "capture",
+        qk__json_text(report->capture), "model", qk__json_text(report->model), "group",
+        qk__describe_group(&report->group), "settings", qk__describe_settings(s), "threads",
+        report->threads, "kernel", qk_moments_kernel(), "heads", (json_int_t)report->num_heads,
+        "heads_without_numbers",
+        (json_int_t)report->num_failed + (json_int_t)report->num_missing, "rows",
+        (json_int_t)report->num_rows, "failures", list_failures(report), "seconds", timings,
+        "capture_json", qk__describe_capture_json(run), "inputs", list_inputs(run));
     qk_outfile *file;
     QK_TRY(qk__json_write(root, s->output, "manifest.json", &file, err));
     qk__run_add_output(run, "manifest.json", file);

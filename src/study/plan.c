@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running a study: every model, then the combined tables, then figures and report.
+ *
+ * A run may be killed at any time. A model at work has no manifest and no tables in its folder;
+ * qk_study_run puts the manifest there last. So whatever has a manifest is complete, and the
+ * next run begins where this one ended. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/parallel.h"
+#include "base/slug.h"
+#include "results/results.h"
+#include "study/plan.h"
+#include "study/run.h"
+
+enum { MAX_SCORE_BYTES = 16 << 20 };
+
+void qk_plan_run_default(qk_plan_run *run)
+{
+    *run = (qk_plan_run){.figures = true, .html = true};
+}
+
+void qk_plan_outcome_free(qk_plan_outcome **outcome)
+{
+    qk_plan_outcome *o = *outcome;
+    if (!o)
+        return;
+    for (size_t i = 0; o->models && i < o->num_models; i++)
+        free(o->models[i].message);
+    free(o->models);
+    qk_report_outcome_free(&o->report);
+    free(o);
+    *outcome = NULL;
+}
+
+/* ---- telling the user ------------------------------------------------------------------ */
+
+static void pass_on(const qk__plan_work *work, qk_notice_level level, const char *message)
+{
+    char text[2200];
+    if (!work->run->notice)
+        return;
+    snprintf(text, sizeof text, "%s: %s", work->plan->models[work->model].name, message);
+    work->run->notice(work->run->user, level, text);
+}
+
+void qk__plan_notice(const qk__plan_work *work, qk_notice_level level, const char *fmt, ...)
+{
+    char message[2048];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(message, sizeof message, fmt, args);
+    va_end(args);
+    pass_on(work, level, message);
+}
+
+static void on_notice(void *user, qk_notice_level level, const char *message)
+{
+    pass_on(user, level, message);
+}
+
+static bool on_progress(void *user, size_t done, size_t total, int64_t bytes)
+{
+    const qk__plan_work *work = user;
+    return !work->run->progress || work->run->progress(work->run->user, done, total, bytes);
+}
+
+/* ---- one model ------------------------------------------------------------------------- */
+
+qk_study_settings qk__plan_settings(const qk__plan_work *work, size_t i)
+{
+    const qk_plan_run *run = work->run;
+    qk_study_settings settings = work->plan->models[i].settings;
+    settings.output = work->folders[i];
+    settings.threads = work->threads;
+    settings.command_line = run->command_line;
+    if (!work->plan->folders[i] && run->local_root)
+        settings.local_root = run->local_root;
+    if (work->local[i]) {
+        settings.capture = work->local[i];
+        settings.local_root = NULL;
+        settings.revision = NULL;
+    }
+    return settings;
+}
+
+static qk_status set_message(qk_plan_result *result, const char *message, qk_error *err)
+{
+    result->message = qk__strdup(message);
+    return result->message ? QK_OK : qk__nomem(err);
+}
+
+/* A model's failure is its own, unless the user stops the run. */
+static qk_status fail_model(qk__plan_work *work, size_t i, const qk_error *why, qk_error *err)
+{
+    qk_plan_result *result = &work->outcome->models[i];
+    if (why->status == QK_ERR_CANCELLED) {
+        if (err)
+            *err = *why;
+        return QK_ERR_CANCELLED;
+    }
+    result->state = QK_PLAN_FAILED;
+    result->status = why->status;
+    qk__plan_notice(work, QK_NOTICE_ERROR, "%s", why->message);
+    return set_message(result, why->message, err);
+}
+
+static qk_status compute(qk__plan_work *work, size_t i, const char *reason, qk_error *err)
+{
+    qk_plan_result *result = &work->outcome->models[i];
+    qk_study_settings settings = qk__plan_settings(work, i);
+    qk_study_report *report;
+    qk_error why = {0};
+    settings.notice = on_notice;
+    settings.progress = on_progress;
+    settings.user = work;
+    QK_TRY(qk__make_dirs(work->folders[i], err));
+    QK_TRY(qk__remove_file(work->folders[i], "manifest.json", err)); /* before all else */
+    QK_TRY(qk__remove_file(work->folders[i], QK__FIGURES_JSON, err));
+    QK_TRY(qk__plan_remove_tables(work->folders[i], err));
+    qk_status status = qk_study_run(&settings, &report, &why);
+    if (!report)
+        return fail_model(work, i, &why, err);
+    result->state = status == QK_OK ? QK_PLAN_COMPUTED : QK_PLAN_PARTIAL;
+    result->num_heads = report->num_heads - report->num_failed - report->num_missing;
+    qk_study_report_free(&report);
+    return set_message(result, status == QK_OK ? reason : why.message, err);
+}
+
+/* Two models that read the same files are a slip of the pen. */
+static void compare_captures(const qk__plan_work *work, size_t i)
+{
+    for (size_t j = 0; j < i; j++)
+        if (work->captures[j] && work->captures[i] &&
+            strcmp(work->captures[i], work->captures[j]) == 0) {
+            qk__plan_notice(work, QK_NOTICE_WARNING, "reads the capture of %s, too: %s",
+                            work->plan->models[j].name, work->captures[i]);
+            return;
+        }
+}
+
+static qk_status settle(qk__plan_work *work, size_t i, const qk__plan_check *check,
+                        qk_error *err)
+{
+    const qk_plan_run *run = work->run;
+    qk_plan_result *result = &work->outcome->models[i];
+    if (run->model_begins)
+        run->model_begins(run->user, i, &work->plan->models[i], !check->stands);
+    if (check->stands) {
+        if (check->warning)
+            qk__plan_notice(work, QK_NOTICE_WARNING, "%s", check->warning);
+        result->state = QK_PLAN_KEPT;
+        result->num_heads = check->num_heads;
+        return QK_OK;
+    }
+    if (!run->dry_run)
+        return compute(work, i, check->reason, err);
+    result->state = QK_PLAN_COMPUTED;
+    return set_message(result, check->reason, err);
+}
+
+static qk_status do_model(qk__plan_work *work, size_t i, qk_error *err)
+{
+    double start = qk__now();
+    qk__plan_check check;
+    qk_error why = {0};
+    work->model = i;
+    qk_status status = qk__plan_check_model(work, i, &check, &why);
+    work->captures[i] = check.capture;
+    if (status == QK_OK) {
+        compare_captures(work, i);
+        status = settle(work, i, &check, err);
+    } else {
+        status = fail_model(work, i, &why, err);
+    }
+    free(check.warning);
+    work->outcome->models[i].seconds = qk__now() - start;
+    return status;
+}
+
+/* ---- means for the table at the end ---------------------------------------------------- */
+
+static double mean_of(const qk__result_model *model, const char *name)
+{
+    double sum = 0;
+    size_t count = 0;
+    const qk__field *field = qk__find_field(name);
+    for (size_t i = 0; field && i < model->num_heads; i++) {
+        double value = qk__field_value(field, &model->heads[i].v);
+        if (!isfinite(value))
+            continue;
+        sum += value;
+        count++;
+    }
+    return count ? sum / (double)count : NAN;
+}
+
+static double share_above_zero(const qk__result_model *model, const char *name)
+{
+    size_t above = 0, count = 0;
+    const qk__field *field = qk__find_field(name);
+    for (size_t i = 0; field && i < model->num_heads; i++) {
+        double value = qk__field_value(field, &model->heads[i].v);
+        count += isfinite(value);
+        above += isfinite(value) && value > 0;
+    }
+    return count ? (double)above / (double)count : NAN;
+}
+
+static qk_status find_means(const qk__plan_work *work, qk_error *err)
+{
+    qk__results *results;
+    QK_TRY(qk__results_read(&results, work->run->output, NULL, err));
+    for (size_t i = 0; i < work->plan->num_models; i++)
+        for (size_t j = 0; j < results->num_models; j++) {
+            const qk__result_model *model = &results->models[j];
+            qk_plan_result *result = &work->outcome->models[i];
+            if (strcmp(model->name, work->plan->models[i].name) != 0)
+                continue;
+            result->r_q = mean_of(model, "r_q");
+            result->r_k = mean_of(model, "r_k");
+            result->recency = share_above_zero(model, "bias_strength");
+            result->ap_drop = mean_of(model, "ap_drop");
+        }
+    qk__results_free(&results);
+    return QK_OK;
+}
+
+/* ---- preparing ------------------------------------------------------------------------- */
+
+/* Revisions of a dataset that lie side by side below a folder: local_root/org/name/REVISION. */
+static qk_status find_local(qk__plan_work *work, size_t i, qk_error *err)
+{
+    const qk_study_settings *own = &work->plan->models[i].settings;
+    const char *root = work->run->local_root ? work->run->local_root : own->local_root;
+    qk_buffer path = {0};
+    if (work->plan->folders[i] || !root || !own->revision)
+        return QK_OK;
+    QK_TRY(qk__buffer_printf(&path, err, "%s/%s/%s", root, own->capture, own->revision));
+    if (qk__is_dir((char *)path.data))
+        work->local[i] = (char *)path.data;
+    else
+        qk__buffer_free(&path);
+    return QK_OK;
+}
+
+static qk_status name_folders(qk__plan_work *work, qk_error *err)
+{
+    const qk_plan *plan = work->plan;
+    const char **names = qk__calloc(plan->num_models, sizeof *names);
+    for (size_t i = 0; names && i < plan->num_models; i++)
+        names[i] = plan->models[i].name;
+    if (names)
+        work->slugs = qk__slugs(names, plan->num_models);
+    free(names);
+    char *models = qk__path_join(work->run->output, "models");
+    work->figures = qk__path_join(work->run->output, "figures");
+    work->folders = qk__calloc(plan->num_models, sizeof *work->folders);
+    work->local = qk__calloc(plan->num_models, sizeof *work->local);
+    work->captures = qk__calloc(plan->num_models, sizeof *work->captures);
+    qk_status status =
+        work->slugs && models && work->figures && work->folders && work->local && work->captures
+            ? QK_OK
+            : qk__nomem(err);
+    for (size_t i = 0; i < plan->num_models && status == QK_OK; i++) {
+        work->folders[i] = qk__path_join(models, work->slugs[i]);
+        status = work->folders[i] ? find_local(work, i, err) : qk__nomem(err);
+    }
+    free(models);
+    return status;
+}
+
+/* What may be wrong is found before the first model is computed. */
+static qk_status prepare(qk__plan_work *work, qk_error *err)
+{
+    const qk_plan *plan = work->plan;
+    const qk_plan_run *run = work->run;
+    if (!run->output)
+        return qk__fail(err, QK_ERR_ARGUMENT, "no output folder given");
+    if (run->formats)
+        QK_TRY(qk_figure_formats_parse(run->formats, &work->formats, err));
+    if (run->theme)
+        QK_TRY(qk_figure_theme_parse(run->theme, &work->theme, err));
+    if (plan->scores)
+        QK_TRY(qk__read_file(plan->scores, MAX_SCORE_BYTES, &work->scores, err));
+    int threads = run->threads > 0 ? run->threads : plan->config.settings.threads;
+    work->threads = threads > 0 ? threads : qk__available_threads();
+    work->outcome = calloc(1, sizeof *work->outcome);
+    if (!work->outcome)
+        return qk__nomem(err);
+    work->outcome->models = qk__calloc(plan->num_models, sizeof *work->outcome->models);
+    if (!work->outcome->models)
+        return qk__nomem(err);
+    work->outcome->num_models = plan->num_models;
+    for (size_t i = 0; i < plan->num_models; i++)
+        work->outcome->models[i] = (qk_plan_result){
+            .state = QK_PLAN_FAILED, .r_q = NAN, .r_k = NAN, .recency = NAN, .ap_drop = NAN};
+    for (size_t i = 0; run->notice && i < plan->config.num_notes; i++)
+        run->notice(run->user, QK_NOTICE_WARNING, plan->config.notes[i]);
+    return name_folders(work, err);
+}
+
+static void release(qk__plan_work *work)
+{
+    for (size_t i = 0; i < work->num_outputs; i++)
+        qk__outfile_discard(&work->outputs[i]);
+    for (size_t i = 0; i < work->plan->num_models; i++) {
+        if (work->folders)
+            free(work->folders[i]);
+        if (work->local)
+            free(work->local[i]);
+        if (work->captures)
+            free(work->captures[i]);
+    }
+    qk__slugs_free(work->slugs, work->plan->num_models);
+    free(work->folders);
+    free(work->local);
+    free(work->captures);
+    free(work->figures);
+    qk__buffer_free(&work->scores);
+    qk__plan_release_folder(work);
+}
+
+/* ---- the whole ------------------------------------------------------------------------- */
+
+/* The verdict: of models first, then of figures. */
+static qk_status conclude(const qk__plan_work *work, qk_error *err)
+{
+    const qk_plan_outcome *outcome = work->outcome;
+    const qk_plan_result *first = NULL;
+    size_t failed = 0, partial = 0;
+    for (size_t i = 0; i < outcome->num_models; i++) {
+        const qk_plan_result *result = &outcome->models[i];
+        failed += result->state == QK_PLAN_FAILED;
+        partial += result->state == QK_PLAN_PARTIAL;
+        if (!first && (failed || partial))
+            first = result;
+    }
+    const char *name = first ? work->plan->models[first - outcome->models].name : "";
+    if (failed == outcome->num_models)
+        return qk__fail(err, first->status, "no model has results; the first is %.100s: %s",
+                        name, first->message);
+    if (failed || partial)
+        return qk__fail(err, QK_ERR_PARTIAL,
+                        "of %zu models, %zu have no results and %zu miss heads; the first is "
+                        "%.100s: %s",
+                        outcome->num_models, failed, partial, name, first->message);
+    if (outcome->report && outcome->report->num_failed > 0)
+        return qk__fail(err, QK_ERR_PARTIAL, "%zu figures failed; the first: %s",
+                        outcome->report->num_failed, outcome->report->failures[0]);
+    return QK_OK;
+}
+
+static qk_status do_models(qk__plan_work *work, qk_error *err)
+{
+    for (size_t i = 0; i < work->plan->num_models; i++)
+        QK_TRY(do_model(work, i, err));
+    return QK_OK;
+}
+
+static qk_status execute(qk__plan_work *work, double start, qk_error *err)
+{
+    QK_TRY(prepare(work, err));
+    if (work->run->dry_run) {
+        QK_TRY(do_models(work, err));
+        return conclude(work, err);
+    }
+    QK_TRY(qk__plan_claim_folder(work, err));
+    QK_TRY(qk__plan_write_manifest(work, false, err));
+    QK_TRY(do_models(work, err));
+    qk_status verdict = conclude(work, err);
+    if (verdict != QK_OK && verdict != QK_ERR_PARTIAL)
+        return verdict;
+    QK_TRY(qk__plan_write_tables(work, err));
+    QK_TRY(find_means(work, err));
+    work->outcome->seconds = qk__now() - start;
+    QK_TRY(qk__plan_write_manifest(work, true, err)); /* the report shows it */
+    if (work->run->figures) {
+        QK_TRY(qk__plan_draw(work, err));
+        work->outcome->seconds = qk__now() - start;
+        QK_TRY(qk__plan_write_manifest(work, true, err));
+    }
+    return conclude(work, err);
+}
+
+qk_status qk_plan_execute(const qk_plan *plan, const qk_plan_run *run,
+                          qk_plan_outcome **outcome, qk_error *err)
+{
+    qk__plan_work work = {
+        .plan = plan, .run = run, .formats = plan->formats, .theme = plan->theme, .lock = -1};
+    double start = qk__now();
+    *outcome = NULL;
+    qk_status status = execute(&work, start, err);
+    if (status == QK_OK || status == QK_ERR_PARTIAL) {
+        work.outcome->seconds = qk__now() - start;
+        *outcome = work.outcome;
+    } else {
+        qk_plan_outcome_free(&work.outcome);
+    }
+    release(&work);
+    return status;
+}

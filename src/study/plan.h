@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of a study of many models share. */
+#ifndef QK_STUDY_PLAN_H
+#define QK_STUDY_PLAN_H
+
+#include <jansson.h>
+
+#include <qkscope/plan.h>
+
+#include "base/file.h"
+#include "base/fingerprint.h"
+#include "study/config.h"
+
+/* ---- the study file (plan_load.c)
+ * -------------------------------------------------------------- */
+
+/* Scatter collages, one a model. */
+typedef struct qk__plan_collage {
+    int rows, columns;
+    int64_t seed;
+    int random;        /* heads drawn; 0 = as many as there are panels */
+    const char *heads; /* "5:13,1:8"; NULL = random ones */
+    int64_t max_points;
+} qk__plan_collage;
+
+struct qk_plan {
+    qk_config config; /* the document, and what all models share */
+    char *path;       /* of the study file */
+    char *folder;     /* it lies in */
+    int64_t file_bytes;
+    char file_hash[QK__FINGERPRINT_SIZE];
+    const char *title; /* "" = none */
+    qk_plan_model *models;
+    char **sources; /* [num_models] what source and a folder's path point to */
+    char **folders;
+    size_t num_models;
+    char *local_root;
+    char *scores; /* NULL = none */
+    const char *score_metric, *score_column;
+    unsigned formats;
+    qk_figure_theme theme;
+    qk__plan_collage collage;
+};
+
+/* ---- a run of it
+ * ------------------------------------------------------------------------------- */
+
+typedef struct qk__plan_work {
+    const qk_plan *plan;
+    const qk_plan_run *run;
+    qk_plan_outcome *outcome;
+    unsigned formats;
+    qk_figure_theme theme;
+    int threads;
+    char **slugs;     /* [num_models] */
+    char **folders;   /* [num_models] output/models/SLUG */
+    char **local;     /* [num_models] local_root/DATASET/REVISION where that is a folder */
+    char **captures;  /* [num_models] folders of the heads, of the models looked at so far */
+    char *figures;    /* output/figures */
+    qk_buffer scores; /* contents of the score file */
+    int lock;         /* descriptor that holds the folder; -1 = none */
+    size_t model;     /* at work */
+    qk_outfile *outputs[QK_MAX_OUTPUTS]; /* combined tables, not yet in their places */
+    size_t num_outputs;
+} qk__plan_work;
+
+/* Settings of model i as this run has them: output folder, threads, where captures are looked
+ * for. Without notice and progress. */
+qk_study_settings qk__plan_settings(const qk__plan_work *work, size_t i);
+
+/* One line to the user about the model at work ("NAME: message"); printf style. */
+void qk__plan_notice(const qk__plan_work *work, qk_notice_level level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- the folder (plan_folder.c)
+ * ---------------------------------------------------------------- */
+
+/* Makes the folder and locks it. It must be empty or an earlier study's, unless force. Removes
+ * what a run that was killed left half-written. */
+QK_MUST_CHECK qk_status qk__plan_claim_folder(qk__plan_work *work, qk_error *err);
+void qk__plan_release_folder(qk__plan_work *work);
+
+/* Removes a file if it is there. */
+QK_MUST_CHECK qk_status qk__remove_file(const char *folder, const char *name, qk_error *err);
+
+/* ---- tables (plan_tables.c)
+ * -------------------------------------------------------------------- */
+
+/* Names of the tables a model's run writes, NULL at the end. */
+enum { QK__MAX_TABLES = 10 };
+void qk__plan_tables(const qk_study_settings *settings, const char *names[QK__MAX_TABLES + 1]);
+
+/* Removes all tables that a run may write: a model at work has none. */
+QK_MUST_CHECK qk_status qk__plan_remove_tables(const char *folder, qk_error *err);
+
+/* Combined tables, models.csv and scores.csv of all models with results. */
+QK_MUST_CHECK qk_status qk__plan_write_tables(qk__plan_work *work, qk_error *err);
+
+static inline bool qk__plan_has_results(const qk_plan_result *result)
+{
+    return result->state != QK_PLAN_FAILED;
+}
+
+/* ---- what stands (plan_check.c)
+ * ---------------------------------------------------------------- */
+
+/* Whether a model's results are those of its settings and inputs, read now. reason says why
+ * not. A capture that cannot be found or listed is an error. */
+typedef struct qk__plan_check {
+    bool stands;
+    char reason[256];
+    size_t num_heads; /* of the results that stand */
+    char *warning;    /* what opening the capture warns of; NULL = nothing */
+    char *capture;    /* folder of the heads */
+} qk__plan_check;
+QK_MUST_CHECK qk_status qk__plan_check_model(const qk__plan_work *work, size_t i,
+                                             qk__plan_check *check, qk_error *err);
+
+/* ---- manifest and figures (plan_manifest.c, plan_figures.c)
+ * -------------------------------------- */
+
+/* output/manifest.json; complete = false while the run is at work. */
+QK_MUST_CHECK qk_status qk__plan_write_manifest(const qk__plan_work *work, bool complete,
+                                                qk_error *err);
+
+/* In a model's folder: how its collages were drawn. */
+#define QK__FIGURES_JSON "figures.json"
+
+/* The collages of model i, unless they stand; then of all models figures and report. Figures
+ * that fail are counted in the outcome's report. */
+QK_MUST_CHECK qk_status qk__plan_draw(qk__plan_work *work, qk_error *err);
+
+#endif

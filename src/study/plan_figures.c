@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The figures of a study: scatter collages of each model, from its capture; everything else
+ * from the combined tables.
+ *
+ * A model's folder holds figures.json once its collages are drawn: how, and by which version.
+ * It goes when the model is computed again, so collages stand as long as it says what is asked
+ * for. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <qkscope/version.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "study/json.h"
+#include "study/plan.h"
+
+/* One collage of a model. */
+typedef struct collage {
+    qk_analysis analysis;
+    const char *name;
+    qk_scatter_basis basis;
+} collage;
+
+static const collage COLLAGES[] = {
+    {QK_ANALYSE_PCA, "pca-06-collage", QK_BASIS_PCA},
+    {QK_ANALYSE_ROTATION, "rotation-01-plane", QK_BASIS_AB},
+    {QK_ANALYSE_ROTATION, "rotation-08-complement", QK_BASIS_COMPLEMENT},
+};
+enum { NUM_COLLAGES = sizeof COLLAGES / sizeof *COLLAGES };
+
+/* Too many points for an SVG that anything opens. */
+static unsigned collage_formats(const qk__plan_work *work)
+{
+    return QK_FIGURE_PNG | (work->formats & QK_FIGURE_PDF);
+}
+
+static bool is_asked(const qk__plan_work *work, const collage *one)
+{
+    return (work->plan->config.settings.analyses & (unsigned)one->analysis) != 0;
+}
+
+/* ---- whether they stand ---------------------------------------------------------------- */
+
+static json_t *describe(const qk__plan_work *work, size_t i)
+{
+    const qk__plan_collage *c = &work->plan->collage;
+    return json_pack(
+        "{s:s, s:i, s:i, s:i, s:i, s:I, s:i, s:o, s:I, s:o}", "qkscope", QK_VERSION, "formats",
+        (int)collage_formats(work), "theme", (int)work->theme, "rows", c->rows, "columns",
+        c->columns, "seed", (json_int_t)c->seed, "random", c->random, "heads",
+        c->heads ? qk__json_text(c->heads) : json_null(), "max_points",
+        (json_int_t)c->max_points, "label", qk__json_text(work->plan->models[i].label));
+}
+
+static bool has_files(const qk__plan_work *work, size_t i)
+{
+    static const char *const ENDINGS[] = {"dat", "gp", "png"};
+    for (size_t k = 0; k < NUM_COLLAGES; k++)
+        for (size_t e = 0; e < 3 && is_asked(work, &COLLAGES[k]); e++) {
+            char name[160];
+            snprintf(name, sizeof name, "%s-%s.%s", COLLAGES[k].name, work->slugs[i],
+                     ENDINGS[e]);
+            char *path = qk__path_join(work->figures, name);
+            bool is = path && qk__is_file(path);
+            free(path);
+            if (!is)
+                return false;
+        }
+    return true;
+}
+
+static bool stand(const qk__plan_work *work, size_t i)
+{
+    char *path = qk__path_join(work->folders[i], QK__FIGURES_JSON);
+    json_t *were = path ? qk__json_read(path) : NULL;
+    json_t *are = describe(work, i);
+    bool equal = were && are && json_equal(were, are) && has_files(work, i);
+    json_decref(were);
+    json_decref(are);
+    free(path);
+    return equal;
+}
+
+/* ---- drawing --------------------------------------------------------------------------- */
+
+/* What failed joins the failures of the report. */
+static qk_status add_failure(qk_report_outcome *report, const char *figure, const char *message,
+                             qk_error *err)
+{
+    char **failures =
+        realloc(report->failures, (report->num_failed + 1) * sizeof *report->failures);
+    if (!failures)
+        return qk__nomem(err);
+    report->failures = failures;
+    qk_buffer text = {0};
+    QK_TRY(qk__buffer_printf(&text, err, "%s%s%s", figure ? figure : "", figure ? ": " : "",
+                             message));
+    failures[report->num_failed++] = (char *)text.data;
+    return QK_OK;
+}
+
+static void on_notice(void *user, qk_notice_level level, const char *message)
+{
+    qk__plan_notice(user, level, "%s", message);
+}
+
+static qk_status draw_collage(qk__plan_work *work, size_t i, const collage *one, qk_error *err)
+{
+    const qk__plan_collage *c = &work->plan->collage;
+    char name[120];
+    qk_scatter_settings s;
+    qk_scatter_head *heads = NULL;
+    qk_scatter_outcome *outcome;
+    snprintf(name, sizeof name, "%s-%s", one->name, work->slugs[i]);
+    qk_scatter_settings_default(&s);
+    s.input = qk__plan_settings(work, i);
+    s.input.seed = c->seed;
+    s.input.notice = on_notice;
+    s.input.user = work;
+    s.basis = one->basis;
+    s.max_points = c->max_points;
+    s.figures.formats = collage_formats(work);
+    s.figures.theme = work->theme;
+    s.figures.threads = work->threads;
+    s.output = work->figures;
+    s.name = name;
+    s.title = work->plan->models[i].label;
+    if (c->heads)
+        QK_TRY(qk_scatter_heads_parse(c->heads, &heads, &s.num_heads, err));
+    s.heads = heads;
+    if (!heads)
+        s.random = c->random ? c->random : c->rows * c->columns;
+    if (one->basis == QK_BASIS_COMPLEMENT) { /* a whole figure of one head */
+        s.random = heads ? 0 : 1;
+        s.num_heads = heads ? 1 : 0;
+    } else {
+        s.rows = c->rows;
+        s.columns = c->columns;
+    }
+    qk_status status = qk_scatter_run(&s, &outcome, err);
+    if (status == QK_OK)
+        work->outcome->report->num_figures += outcome->num_figures;
+    qk_scatter_outcome_free(&outcome);
+    free(heads);
+    return status;
+}
+
+static qk_status write_mark(const qk__plan_work *work, size_t i, qk_error *err)
+{
+    qk_outfile *file;
+    QK_TRY(qk__json_write(describe(work, i), work->folders[i], QK__FIGURES_JSON, &file, err));
+    return qk__outfile_commit(&file, err);
+}
+
+/* Fails only where nothing else could go on either. */
+static qk_status draw_model(qk__plan_work *work, size_t i, qk_error *err)
+{
+    bool all = true;
+    for (size_t k = 0; k < NUM_COLLAGES; k++) {
+        qk_error why = {0};
+        if (!is_asked(work, &COLLAGES[k]))
+            continue;
+        qk_status status = draw_collage(work, i, &COLLAGES[k], &why);
+        if (status == QK_OK)
+            continue;
+        if (status == QK_ERR_CANCELLED || status == QK_ERR_NOMEM) {
+            if (err)
+                *err = why;
+            return status;
+        }
+        all = false;
+        char name[120];
+        snprintf(name, sizeof name, "figure %s-%s", COLLAGES[k].name, work->slugs[i]);
+        QK_TRY(add_failure(work->outcome->report, name, why.message, err));
+    }
+    return all ? write_mark(work, i, err) : QK_OK;
+}
+
+static qk_status draw_collages(qk__plan_work *work, qk_error *err)
+{
+    const qk_plan_run *run = work->run;
+    for (size_t i = 0; i < work->plan->num_models; i++) {
+        work->model = i;
+        if (!qk__plan_has_results(&work->outcome->models[i]))
+            continue;
+        if (run->progress && !run->progress(run->user, i, work->plan->num_models, 0))
+            return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end");
+        if (stand(work, i))
+            continue;
+        QK_TRY(draw_model(work, i, err));
+    }
+    return QK_OK;
+}
+
+/* ---- figures from tables, and the page ------------------------------------------------- */
+
+static bool on_figure(void *user, size_t done, size_t total)
+{
+    const qk_plan_run *run = user;
+    return !run->progress || run->progress(run->user, done, total, 0);
+}
+
+static qk_status write_report(const qk__plan_work *work, qk_report_outcome **report,
+                              qk_error *err)
+{
+    qk_report_settings s;
+    qk_plan_run run = *work->run;
+    qk_report_settings_default(&s);
+    s.results = run.output;
+    s.score_metric = work->plan->score_metric;
+    s.score_column = work->plan->score_column;
+    s.figures.formats = work->formats;
+    s.figures.theme = work->theme;
+    s.figures.threads = work->threads;
+    s.html = run.html;
+    s.progress = on_figure;
+    s.user = &run;
+    return qk_report_write(&s, report, err);
+}
+
+/* Moves the failures of `from` behind those of `to`, adds up the rest. */
+static qk_status join(qk_report_outcome *to, qk_report_outcome *from, qk_error *err)
+{
+    for (size_t i = 0; i < to->num_failed; i++)
+        QK_TRY(add_failure(from, NULL, to->failures[i], err));
+    from->num_figures += to->num_figures;
+    return QK_OK;
+}
+
+qk_status qk__plan_draw(qk__plan_work *work, qk_error *err)
+{
+    const qk_plan_run *run = work->run;
+    qk_error why = {0};
+    qk_report_outcome *collages = calloc(1, sizeof *collages), *report = NULL;
+    if (!collages)
+        return qk__nomem(err);
+    work->outcome->report = collages;
+    if (run->model_begins)
+        run->model_begins(run->user, work->plan->num_models, NULL, false);
+    QK_TRY(draw_collages(work, err));
+    qk_status status = write_report(work, &report, &why);
+    if (status == QK_ERR_CANCELLED || status == QK_ERR_NOMEM) {
+        if (err)
+            *err = why;
+        return status;
+    }
+    if (!report) /* the tables are there all the same */
+        return add_failure(collages, "report", why.message, err);
+    work->outcome->report = report;
+    status = join(collages, report, err);
+    qk_report_outcome_free(&collages);
+    return status;
+}

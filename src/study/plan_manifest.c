@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* manifest.json of a study: what was asked for, and what became of each model. Nothing but
+ * "timings" and the command line tells whether a model was computed or its results stood. */
+#include <string.h>
+
+#include <qkscope/version.h>
+
+#include "base/error.h"
+#include "study/json.h"
+#include "study/plan.h"
+#include "study/run_manifest.h"
+
+static const char *state_name(qk_plan_state state)
+{
+    return state == QK_PLAN_FAILED ? "failed" : state == QK_PLAN_PARTIAL ? "partial" : "ok";
+}
+
+/* Its name without folders, so that the manifest does not depend on where it lies. */
+static json_t *describe_file(const qk_plan *plan)
+{
+    const char *slash = strrchr(plan->path, '/');
+    return json_pack("{s:o, s:I, s:s}", "file", qk__json_text(slash ? slash + 1 : plan->path),
+                     "bytes", (json_int_t)plan->file_bytes, "xxh3_128", plan->file_hash);
+}
+
+static json_t *describe_model(const qk__plan_work *work, size_t i)
+{
+    const qk_plan_model *model = &work->plan->models[i];
+    const qk_plan_result *result = &work->outcome->models[i];
+    bool has_results = qk__plan_has_results(result);
+    bool tell = result->state == QK_PLAN_FAILED || result->state == QK_PLAN_PARTIAL;
+    qk_buffer folder = {0};
+    if (qk__buffer_printf(&folder, NULL, "models/%s", work->slugs[i]) != QK_OK)
+        return NULL;
+    json_t *entry = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:I}", "model", qk__json_text(model->name),
+        "label", qk__json_text(model->label), "family", qk__json_text(model->family), "phase",
+        qk__json_text(model->phase), "source", qk__json_text(model->source), "folder",
+        has_results ? qk__json_text((char *)folder.data) : json_null(), "state",
+        state_name(result->state), "message",
+        tell && result->message ? qk__json_text(result->message) : json_null(), "heads",
+        (json_int_t)(has_results ? result->num_heads : 0));
+    qk__buffer_free(&folder);
+    return entry;
+}
+
+static json_t *list_models(const qk__plan_work *work)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < work->plan->num_models; i++)
+        json_array_append_new(array, describe_model(work, i));
+    return array;
+}
+
+static json_t *list_tables(const qk__plan_work *work)
+{
+    const char *names[QK__MAX_TABLES + 1];
+    json_t *array = json_array();
+    qk__plan_tables(&work->plan->config.settings, names);
+    for (const char **name = names; *name; name++)
+        json_array_append_new(array, json_string(*name));
+    json_array_append_new(array, json_string("models.csv"));
+    if (work->plan->scores)
+        json_array_append_new(array, json_string("scores.csv"));
+    return array;
+}
+
+static json_t *describe_figures(const qk__plan_work *work)
+{
+    const qk_report_outcome *report = work->outcome->report;
+    if (!report)
+        return json_null();
+    json_t *failed = json_array();
+    for (size_t i = 0; i < report->num_failed; i++)
+        json_array_append_new(failed, qk__json_text(report->failures[i]));
+    return json_pack("{s:I, s:o, s:b}", "drawn", (json_int_t)report->num_figures, "failed",
+                     failed, "report", report->html != NULL);
+}
+
+static json_t *describe_timings(const qk__plan_work *work)
+{
+    json_t *models = json_array();
+    for (size_t i = 0; i < work->plan->num_models; i++) {
+        const qk_plan_result *result = &work->outcome->models[i];
+        bool computed = result->state == QK_PLAN_COMPUTED || result->state == QK_PLAN_PARTIAL;
+        json_array_append_new(models,
+                              json_pack("{s:o, s:b, s:o}", "model",
+                                        qk__json_text(work->plan->models[i].name), "computed",
+                                        computed, "seconds", qk__json_number(result->seconds)));
+    }
+    return json_pack("{s:o, s:o}", "seconds", qk__json_number(work->outcome->seconds), "models",
+                     models);
+}
+
+qk_status qk__plan_write_manifest(const qk__plan_work *work, bool complete, qk_error *err)
+{
+    const qk_plan_run *run = work->run;
+    qk_outfile *file;
+    json_t *root = json_pack(
+        "{s:s, s:s, s:o, s:o, s:b, s:o, s:o, s:i}", "qkscope", QK_VERSION, "kind", "study",
+        "title", qk__json_text(work->plan->title), "command_line",
+        run->command_line ? qk__json_text(run->command_line) : json_null(), "complete",
+        complete, "study_file", describe_file(work->plan), "settings",
+        qk__describe_settings(&work->plan->config.settings), "threads", work->threads);
+    if (complete) {
+        json_object_set_new(root, "models", list_models(work));
+        json_object_set_new(root, "tables", list_tables(work));
+        json_object_set_new(root, "figures", describe_figures(work));
+        json_object_set_new(root, "timings", describe_timings(work));
+    }
+    QK_TRY(qk__json_write(root, run->output, "manifest.json", &file, err));
+    return qk__outfile_commit(&file, err);
+}

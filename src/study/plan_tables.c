@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The combined tables of a study: those of its models one after the other. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/number.h"
+#include "study/plan.h"
+
+enum { MAX_TABLE_BYTES = 1 << 30 };
+
+/* Every table that a combined run may write. */
+static const struct {
+    qk_analysis analysis;
+    const char *name;
+    bool planes; /* only where planes are asked for */
+} TABLES[] = {
+    {QK_ANALYSE_PCA, "qk.csv", false},
+    {QK_ANALYSE_PCA, "heads.csv", false},
+    {QK_ANALYSE_ROTATION, "rotated.csv", false},
+    {QK_ANALYSE_ROTATION, "complement.csv", true},
+    {QK_ANALYSE_PLASTICITY, "head_metrics.csv", false},
+    {QK_ANALYSE_PLASTICITY, "head_profile.csv", false},
+    {QK_ANALYSE_PLASTICITY, "head_bucket_plasticity.csv", false},
+    {QK_ANALYSE_PLASTICITY, "head_distance.csv", false},
+    {QK_ANALYSE_PLASTICITY, "head_component_weights.csv", false},
+    {QK_ANALYSE_PLASTICITY, "model_report.csv", false},
+};
+_Static_assert(sizeof TABLES / sizeof *TABLES == QK__MAX_TABLES, "one name a table");
+
+void qk__plan_tables(const qk_study_settings *settings, const char *names[QK__MAX_TABLES + 1])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < QK__MAX_TABLES; i++)
+        if ((settings->analyses & (unsigned)TABLES[i].analysis) &&
+            (!TABLES[i].planes || settings->rotation.planes > 0))
+            names[count++] = TABLES[i].name;
+    names[count] = NULL;
+}
+
+qk_status qk__plan_remove_tables(const char *folder, qk_error *err)
+{
+    for (size_t i = 0; i < QK__MAX_TABLES; i++)
+        QK_TRY(qk__remove_file(folder, TABLES[i].name, err));
+    return QK_OK;
+}
+
+/* ---- one combined table ---------------------------------------------------------------- */
+
+typedef struct combined {
+    const char *name;
+    qk_buffer header; /* with its line end; of the first model */
+    qk_outfile *file;
+} combined;
+
+static qk_status add_rows(combined *c, const qk_buffer *text, qk_error *err)
+{
+    const uint8_t *end = memchr(text->data, '\n', text->size);
+    size_t header = end ? (size_t)(end - text->data) + 1 : 0;
+    if (header == 0)
+        return qk__fail(err, QK_ERR_MALFORMED, "has no header");
+    if (c->header.size == 0) {
+        QK_TRY(qk__buffer_append(&c->header, text->data, header, err));
+        QK_TRY(qk__outfile_write(c->file, text->data, header, err));
+    } else if (header != c->header.size || memcmp(text->data, c->header.data, header) != 0) {
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "has other columns than the models before it: it was changed; --force "
+                        "computes it again");
+    }
+    return qk__outfile_write(c->file, text->data + header, text->size - header, err);
+}
+
+static qk_status add_model(const qk__plan_work *work, combined *c, size_t i, qk_error *err)
+{
+    qk_buffer text;
+    char *path = qk__path_join(work->folders[i], c->name);
+    if (!path)
+        return qk__nomem(err);
+    qk_status status = qk__read_file(path, MAX_TABLE_BYTES, &text, err);
+    if (status == QK_OK) {
+        status = add_rows(c, &text, err);
+        if (status != QK_OK)
+            qk__context(err, status, "%s", path);
+        qk__buffer_free(&text);
+    }
+    free(path);
+    return status;
+}
+
+static qk_status add_models(const qk__plan_work *work, combined *c, qk_error *err)
+{
+    for (size_t i = 0; i < work->plan->num_models; i++)
+        if (qk__plan_has_results(&work->outcome->models[i]))
+            QK_TRY(add_model(work, c, i, err));
+    return qk__outfile_finish(c->file, err);
+}
+
+static qk_status open_output(const qk__plan_work *work, const char *name, qk_outfile **file,
+                             qk_error *err)
+{
+    char *path = qk__path_join(work->run->output, name);
+    qk_status status = path ? qk__outfile_open(file, path, err) : qk__nomem(err);
+    free(path);
+    return status;
+}
+
+/* Takes the file among the outputs, or drops it. */
+static qk_status keep_output(qk__plan_work *work, qk_outfile *file, qk_status status)
+{
+    if (status == QK_OK)
+        work->outputs[work->num_outputs++] = file;
+    else
+        qk__outfile_discard(&file);
+    return status;
+}
+
+static qk_status combine(qk__plan_work *work, const char *name, qk_error *err)
+{
+    combined c = {.name = name};
+    QK_TRY(open_output(work, name, &c.file, err));
+    qk_status status = keep_output(work, c.file, add_models(work, &c, err));
+    qk__buffer_free(&c.header);
+    return status;
+}
+
+/* ---- the other files ------------------------------------------------------------------- */
+
+/* Every model of the study has its row: that of one without results shows that it is missing.
+ */
+static qk_status list_models(const qk__plan_work *work, qk_buffer *text, qk_error *err)
+{
+    QK_TRY(qk__buffer_printf(text, err, "model,label,family,phase,source,heads,folder\n"));
+    for (size_t i = 0; i < work->plan->num_models; i++) {
+        const qk_plan_model *model = &work->plan->models[i];
+        const qk_plan_result *result = &work->outcome->models[i];
+        size_t heads = qk__plan_has_results(result) ? result->num_heads : 0;
+        QK_TRY(qk__csv_text(text, model->name, ',', err));
+        QK_TRY(qk__csv_text(text, model->label, ',', err));
+        QK_TRY(qk__csv_text(text, model->family, ',', err));
+        QK_TRY(qk__csv_text(text, model->phase, ',', err));
+        QK_TRY(qk__csv_text(text, model->source, ',', err));
+        QK_TRY(qk__csv_integer(text, (long long)heads, ',', err));
+        QK_TRY(qk__buffer_printf(text, err, "models/%s\n", work->slugs[i]));
+    }
+    return QK_OK;
+}
+
+static qk_status write_output(qk__plan_work *work, const char *name, const qk_buffer *text,
+                              qk_error *err)
+{
+    qk_outfile *file;
+    QK_TRY(open_output(work, name, &file, err));
+    qk_status status = qk__outfile_write(file, text->data, text->size, err);
+    if (status == QK_OK)
+        status = qk__outfile_finish(file, err);
+    return keep_output(work, file, status);
+}
+
+/* What an earlier run wrote and this one does not must not be taken for its results. */
+static qk_status remove_others(const qk__plan_work *work, const char *const *names,
+                               qk_error *err)
+{
+    for (size_t i = 0; i < QK__MAX_TABLES; i++) {
+        bool written = false;
+        for (const char *const *name = names; *name && !written; name++)
+            written = strcmp(*name, TABLES[i].name) == 0;
+        if (!written)
+            QK_TRY(qk__remove_file(work->run->output, TABLES[i].name, err));
+    }
+    return work->plan->scores ? QK_OK : qk__remove_file(work->run->output, "scores.csv", err);
+}
+
+qk_status qk__plan_write_tables(qk__plan_work *work, qk_error *err)
+{
+    const char *names[QK__MAX_TABLES + 1];
+    qk_buffer models = {0};
+    qk__plan_tables(&work->plan->config.settings, names);
+    for (const char **name = names; *name; name++)
+        QK_TRY(combine(work, *name, err));
+    qk_status status = list_models(work, &models, err);
+    if (status == QK_OK)
+        status = write_output(work, "models.csv", &models, err);
+    qk__buffer_free(&models);
+    QK_TRY(status);
+    if (work->plan->scores)
+        QK_TRY(write_output(work, "scores.csv", &work->scores, err));
+    QK_TRY(remove_others(work, names, err));
+    for (size_t i = 0; i < work->num_outputs; i++)
+        QK_TRY(qk__outfile_commit(&work->outputs[i], err));
+    return QK_OK;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parts of manifest.json, for those who compare a run with an earlier one. NULL when out of
+ * memory. */
+#ifndef QK_STUDY_RUN_MANIFEST_H
+#define QK_STUDY_RUN_MANIFEST_H
+
+#include <jansson.h>
+
+#include "study/run.h"
+
+/* "settings" */
+json_t *qk__describe_settings(const qk_study_settings *settings);
+/* "group" */
+json_t *qk__describe_group(const qk_group *group);
+/* "capture_json": null where there is none */
+json_t *qk__describe_capture_json(const qk_run *run);
+/* "file" of an entry of "inputs": path relative to the capture, so that the list does not
+ * depend on where it lies */
+const char *qk__input_name(const qk_run *run, const char *path);
+
+#endif
