@@ -6,6 +6,8 @@
 #ifndef QKSCOPE_FIGURE_H
 #define QKSCOPE_FIGURE_H
 
+#include <stdbool.h>
+
 #include <qkscope/status.h>
 
 QK_BEGIN_DECLS
@@ -38,6 +40,13 @@ QK_API QK_MUST_CHECK qk_status qk_figure_formats_parse(const char *text, unsigne
 /* "paper", "screen" or "dark". */
 QK_API QK_MUST_CHECK qk_status qk_figure_theme_parse(const char *text, qk_figure_theme *theme,
                                                      qk_error *err);
+
+/* The ramps of the figures, matplotlib's. */
+typedef enum qk_ramp { QK_RAMP_BLUES, QK_RAMP_REDS, QK_RAMP_MAGMA } qk_ramp;
+
+/* The ramp's colour at x (0..1, clamped); returns whether white text is easier to read on it
+ * than black. */
+QK_API bool qk_ramp_color(qk_ramp ramp, double x, unsigned char rgb[3]);
 
 QK_END_DECLS
 

@@ -174,6 +174,25 @@ QK_API QK_MUST_CHECK qk_status qk_study_run(const qk_study_settings *settings,
                                             qk_study_report **report, qk_error *err);
 QK_API void qk_study_report_free(qk_study_report **report);
 
+/* What a run found over all its heads; counts are 0 and means NaN where no head has the number.
+ * By depth: in tenths of the way from layer 0 to the last layer of the report's heads. */
+enum { QK_DEPTHS = 10 };
+
+typedef struct qk_study_totals {
+    /* combined PCA: heads of each qk_category, means of the first component's r */
+    size_t categories[QK_NUM_CATEGORIES];
+    double r_q[QK_DEPTHS], r_k[QK_DEPTHS];
+    /* rotation: heads with a drift axis, those of them with bias_strength > 0, those without
+     * an axis; means along it */
+    size_t rotated, bias_positive, degenerate;
+    double abs_r_q_a, abs_r_k_a, plane_var_fraction;
+    double abs_r_q_a_by_depth[QK_DEPTHS], abs_r_k_a_by_depth[QK_DEPTHS];
+    /* plasticity */
+    double ap[QK_DEPTHS];
+} qk_study_totals;
+
+QK_API void qk_study_totals_of(const qk_study_report *report, qk_study_totals *totals);
+
 QK_END_DECLS
 
 #endif

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "heat_strip.h"
+
 static const char *const SOURCES[] = {"given", "from capture.json", "inferred"};
 
 static size_t count_done(const qk_study_report *report)
@@ -16,79 +18,20 @@ static size_t count_done(const qk_study_report *report)
 /* ---- PCA ----------------------------------------------------------------------------------
  */
 
-static void count_categories(const qk_study_report *report, size_t counts[QK_NUM_CATEGORIES])
+static void print_categories(const qk_study_totals *totals)
 {
-    for (size_t i = 0; i < report->num_heads; i++)
-        if (report->heads[i].pca)
-            counts[report->heads[i].pca->category]++;
-}
-
-static void print_categories(const qk_study_report *report)
-{
-    size_t counts[QK_NUM_CATEGORIES] = {0}, total = 0;
-    count_categories(report, counts);
+    size_t heads = 0;
     for (int c = 0; c < QK_NUM_CATEGORIES; c++)
-        total += counts[c];
+        heads += totals->categories[c];
+    if (heads == 0)
+        return;
     putchar('\n');
-    for (int c = 0; c < QK_NUM_CATEGORIES && total > 0; c++)
-        printf("  %-20s %5zu  %5.1f %%\n", qk_category_name((qk_category)c), counts[c],
-               100.0 * (double)counts[c] / (double)total);
-}
-
-static json_t *categories(const qk_study_report *report)
-{
-    size_t counts[QK_NUM_CATEGORIES] = {0};
-    json_t *object = json_object();
-    count_categories(report, counts);
     for (int c = 0; c < QK_NUM_CATEGORIES; c++)
-        json_object_set_new(object, qk_category_name((qk_category)c),
-                            json_integer((json_int_t)counts[c]));
-    return object;
-}
-
-/* ---- rotation -----------------------------------------------------------------------------
- */
-
-typedef struct rotation_summary {
-    size_t heads, degenerate, recency;
-    double r_q, r_k, plane; /* means of |r_q_a|, |r_k_a|, plane_var_fraction */
-} rotation_summary;
-
-static rotation_summary summarise_rotation(const qk_study_report *report)
-{
-    rotation_summary sum = {0};
-    size_t planes = 0;
-    for (size_t i = 0; i < report->num_heads; i++) {
-        const qk_rotation *r = report->heads[i].rotation;
-        if (r && r->degenerate)
-            sum.degenerate++;
-        if (!r || r->degenerate)
-            continue;
-        sum.heads++;
-        sum.recency += r->bias_strength > 0;
-        sum.r_q += fabs(r->r_q_a);
-        sum.r_k += fabs(r->r_k_a);
-        if (!isnan(r->plane_var_fraction)) {
-            sum.plane += r->plane_var_fraction;
-            planes++;
-        }
-    }
-    sum.r_q /= (double)sum.heads;
-    sum.r_k /= (double)sum.heads;
-    sum.plane /= (double)planes;
-    return sum;
-}
-
-static void print_rotation(const qk_study_report *report)
-{
-    rotation_summary sum = summarise_rotation(report);
-    if (sum.heads > 0)
-        printf("\n  bias towards recent keys      %5zu of %zu heads\n"
-               "  mean |r_q|, |r_k| along a     %5.3f, %5.3f\n"
-               "  mean variance in the plane    %5.1f %%\n",
-               sum.recency, sum.heads, sum.r_q, sum.r_k, 100 * sum.plane);
-    if (sum.degenerate > 0)
-        printf("  without drift                 %5zu heads\n", sum.degenerate);
+        printf("  %-20s %5zu  %5.1f %%\n", qk_category_name((qk_category)c),
+               totals->categories[c], 100.0 * (double)totals->categories[c] / (double)heads);
+    cli_print_depths();
+    cli_print_strip("mean r_q", QK_RAMP_BLUES, totals->r_q);
+    cli_print_strip("mean r_k", QK_RAMP_REDS, totals->r_k);
 }
 
 static json_t *number(double value)
@@ -96,22 +39,60 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *rotation_json(const qk_study_report *report)
+static json_t *numbers(const double *values, int count)
 {
-    rotation_summary sum = summarise_rotation(report);
-    return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o}", "heads", (json_int_t)sum.heads,
-                     "degenerate", (json_int_t)sum.degenerate, "bias_positive",
-                     (json_int_t)sum.recency, "mean_abs_r_q_a", number(sum.r_q),
-                     "mean_abs_r_k_a", number(sum.r_k), "mean_plane_var_fraction",
-                     number(sum.plane));
+    json_t *array = json_array();
+    for (int i = 0; i < count; i++)
+        json_array_append_new(array, number(values[i]));
+    return array;
+}
+
+static void add_pca_json(json_t *root, const qk_study_totals *totals)
+{
+    json_t *categories = json_object();
+    for (int c = 0; c < QK_NUM_CATEGORIES; c++)
+        json_object_set_new(categories, qk_category_name((qk_category)c),
+                            json_integer((json_int_t)totals->categories[c]));
+    json_object_set_new(root, "categories", categories);
+    json_object_set_new(root, "mean_r_q_by_depth", numbers(totals->r_q, QK_DEPTHS));
+    json_object_set_new(root, "mean_r_k_by_depth", numbers(totals->r_k, QK_DEPTHS));
+}
+
+/* ---- rotation -----------------------------------------------------------------------------
+ */
+
+static void print_rotation(const qk_study_totals *totals, bool by_depth)
+{
+    if (totals->rotated > 0)
+        printf("\n  bias towards recent keys      %5zu of %zu heads\n"
+               "  mean |r_q|, |r_k| along a     %5.3f, %5.3f\n"
+               "  mean variance in the plane    %5.1f %%\n",
+               totals->bias_positive, totals->rotated, totals->abs_r_q_a, totals->abs_r_k_a,
+               100 * totals->plane_var_fraction);
+    if (totals->degenerate > 0)
+        printf("  without drift                 %5zu heads\n", totals->degenerate);
+    if (totals->rotated > 0 && by_depth) {
+        cli_print_depths();
+        cli_print_strip("mean |r_q|", QK_RAMP_BLUES, totals->abs_r_q_a_by_depth);
+        cli_print_strip("mean |r_k|", QK_RAMP_REDS, totals->abs_r_k_a_by_depth);
+    }
+}
+
+static json_t *rotation_json(const qk_study_totals *totals)
+{
+    return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o}", "heads", (json_int_t)totals->rotated,
+                     "degenerate", (json_int_t)totals->degenerate, "bias_positive",
+                     (json_int_t)totals->bias_positive, "mean_abs_r_q_a",
+                     number(totals->abs_r_q_a), "mean_abs_r_k_a", number(totals->abs_r_k_a),
+                     "mean_plane_var_fraction", number(totals->plane_var_fraction));
 }
 
 /* ---- plasticity ---------------------------------------------------------------------------
  */
 
-static void print_plasticity(const qk_study_report *report)
+static void print_plasticity(const qk_model_plasticity *model, const qk_study_totals *totals,
+                             bool alone)
 {
-    const qk_model_plasticity *model = &report->plasticity;
     printf("\n  plasticity                    %5.3f\n  by fifths of the context     ",
            model->ap_overall);
     for (int i = 0; i < QK_FIFTHS; i++)
@@ -120,17 +101,17 @@ static void print_plasticity(const qk_study_report *report)
         else
             printf(" %5.3f", model->fifths[i]);
     printf("\n  drop, first to last           %5.3f\n", model->ap_drop);
+    if (alone) {
+        cli_print_depths();
+        cli_print_strip("plasticity", QK_RAMP_MAGMA, totals->ap);
+    }
 }
 
-static json_t *plasticity_json(const qk_study_report *report)
+static json_t *plasticity_json(const qk_model_plasticity *model)
 {
-    const qk_model_plasticity *model = &report->plasticity;
-    json_t *fifths = json_array();
-    for (int i = 0; i < QK_FIFTHS; i++)
-        json_array_append_new(fifths, number(model->fifths[i]));
     return json_pack("{s:I, s:o, s:o, s:o}", "heads", (json_int_t)model->heads, "ap_overall",
                      number(model->ap_overall), "ap_drop", number(model->ap_drop), "fifths",
-                     fifths);
+                     numbers(model->fifths, QK_FIFTHS));
 }
 
 /* ---- the whole ----------------------------------------------------------------------------
@@ -143,12 +124,15 @@ void cli_print_outcome(const qk_study_settings *settings, const qk_study_report 
            (double)report->bytes_read / 1e6 / report->seconds);
     if (settings->combined)
         printf("group size %d (%s)\n", report->group.size, SOURCES[report->group.source]);
+    qk_study_totals totals;
+    qk_study_totals_of(report, &totals);
     if (settings->combined && (settings->analyses & QK_ANALYSE_PCA))
-        print_categories(report);
+        print_categories(&totals);
     if (settings->analyses & QK_ANALYSE_ROTATION)
-        print_rotation(report);
+        print_rotation(&totals, settings->analyses == QK_ANALYSE_ROTATION);
     if (settings->analyses & QK_ANALYSE_PLASTICITY)
-        print_plasticity(report);
+        print_plasticity(&report->plasticity, &totals,
+                         settings->analyses == QK_ANALYSE_PLASTICITY);
     putchar('\n');
     for (size_t i = 0; i < report->num_outputs; i++)
         printf("%s/%s\n", settings->output, report->outputs[i]);
@@ -188,16 +172,18 @@ void cli_print_outcome_json(const qk_study_settings *settings, const qk_study_re
                   "combined", settings->combined, "heads", (json_int_t)report->num_heads,
                   "rows", (json_int_t)report->num_rows, "threads", report->threads, "seconds",
                   report->seconds, "failures", list_failures(report));
+    qk_study_totals totals;
+    qk_study_totals_of(report, &totals);
     if (settings->combined) {
         json_object_set_new(root, "q_per_kv_group", json_integer(report->group.size));
         json_object_set_new(root, "q_per_kv_group_source",
                             json_string(SOURCES[report->group.source]));
         if (settings->analyses & QK_ANALYSE_PCA)
-            json_object_set_new(root, "categories", categories(report));
+            add_pca_json(root, &totals);
     }
     if (settings->analyses & QK_ANALYSE_ROTATION)
-        json_object_set_new(root, "rotation", rotation_json(report));
+        json_object_set_new(root, "rotation", rotation_json(&totals));
     if (settings->analyses & QK_ANALYSE_PLASTICITY)
-        json_object_set_new(root, "plasticity", plasticity_json(report));
+        json_object_set_new(root, "plasticity", plasticity_json(&report->plasticity));
     cli_json_print(root);
 }

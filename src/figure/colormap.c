@@ -68,3 +68,11 @@ int qk__is_dark(const unsigned char rgb[3])
     }
     return luminance < 0.18;
 }
+
+bool qk_ramp_color(qk_ramp ramp, double x, unsigned char rgb[3])
+{
+    const qk__colormap *maps[] = {
+        [QK_RAMP_BLUES] = &qk__blues, [QK_RAMP_REDS] = &qk__reds, [QK_RAMP_MAGMA] = &qk__magma};
+    qk__colormap_at(maps[ramp], x, rgb);
+    return qk__is_dark(rgb);
+}

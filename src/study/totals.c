@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run found over all its heads: counts, and means by depth. */
+#include <math.h>
+
+#include <qkscope/study.h>
+
+typedef struct mean {
+    double sum;
+    size_t count;
+} mean;
+
+static void add(mean *of, double value)
+{
+    if (isfinite(value)) {
+        of->sum += value;
+        of->count++;
+    }
+}
+
+static double value_of(const mean *of)
+{
+    return of->count ? of->sum / (double)of->count : NAN;
+}
+
+static void values_of(const mean of[QK_DEPTHS], double values[QK_DEPTHS])
+{
+    for (int i = 0; i < QK_DEPTHS; i++)
+        values[i] = value_of(&of[i]);
+}
+
+/* The last layer itself belongs to the last tenth. */
+static int depth_of(int layer, int last)
+{
+    int64_t tenth = last > 0 ? (int64_t)QK_DEPTHS * layer / last : 0;
+    return tenth < QK_DEPTHS ? (int)tenth : QK_DEPTHS - 1;
+}
+
+typedef struct sums {
+    mean r_q[QK_DEPTHS], r_k[QK_DEPTHS];
+    mean r_q_a[QK_DEPTHS], r_k_a[QK_DEPTHS], all_r_q_a, all_r_k_a, plane;
+    mean ap[QK_DEPTHS];
+} sums;
+
+static void add_rotation(qk_study_totals *totals, sums *s, const qk_rotation *rotation,
+                         int depth)
+{
+    if (rotation->degenerate) {
+        totals->degenerate++;
+        return;
+    }
+    totals->rotated++;
+    totals->bias_positive += rotation->bias_strength > 0;
+    add(&s->all_r_q_a, fabs(rotation->r_q_a));
+    add(&s->all_r_k_a, fabs(rotation->r_k_a));
+    add(&s->r_q_a[depth], fabs(rotation->r_q_a));
+    add(&s->r_k_a[depth], fabs(rotation->r_k_a));
+    add(&s->plane, rotation->plane_var_fraction);
+}
+
+void qk_study_totals_of(const qk_study_report *report, qk_study_totals *totals)
+{
+    sums s = {0};
+    int last = 0;
+    *totals = (qk_study_totals){0};
+    for (size_t i = 0; i < report->num_heads; i++)
+        if (report->heads[i].id.layer > last)
+            last = report->heads[i].id.layer;
+    for (size_t i = 0; i < report->num_heads; i++) {
+        const qk_head_report *head = &report->heads[i];
+        int depth = depth_of(head->id.layer, last);
+        if (head->pca && head->pca->num_components > 0) {
+            totals->categories[head->pca->category]++;
+            add(&s.r_q[depth], head->pca->components[0].r_q);
+            add(&s.r_k[depth], head->pca->components[0].r_k);
+        }
+        if (head->rotation)
+            add_rotation(totals, &s, head->rotation, depth);
+        if (head->plasticity)
+            add(&s.ap[depth], head->plasticity->ap_overall);
+    }
+    values_of(s.r_q, totals->r_q);
+    values_of(s.r_k, totals->r_k);
+    values_of(s.r_q_a, totals->abs_r_q_a_by_depth);
+    values_of(s.r_k_a, totals->abs_r_k_a_by_depth);
+    values_of(s.ap, totals->ap);
+    totals->abs_r_q_a = value_of(&s.all_r_q_a);
+    totals->abs_r_k_a = value_of(&s.all_r_k_a);
+    totals->plane_var_fraction = value_of(&s.plane);
+}
