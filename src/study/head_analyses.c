@@ -118,9 +118,9 @@ static qk_status see_rotation(void *context, const qk_block *block, qk_error *er
                                                  block->position, block->rows, err);
 }
 
-static qk_status scan_planes(qk_run *run, int worker, const qk_head_data *q,
-                             const qk_head_data *k, qk_rotation *rotation, size_t first,
-                             size_t count, qk_error *err)
+qk_status qk__scan_rotation(qk_run *run, int worker, const qk_head_data *q,
+                            const qk_head_data *k, qk_rotation *rotation, size_t first,
+                            size_t count, qk_error *err)
 {
     rotation_pass pass = {.queries = true};
     QK_TRY(qk_rotation_scan_create(&pass.scan, rotation, first, count, err));
@@ -155,7 +155,7 @@ static qk_status run_rotation(qk_run *run, int worker, qk_head_report *report,
         size_t step = fit > 1 ? (size_t)fit : 1, first = 0;
         do {
             size_t left = rotation->num_planes - first, count = left < step ? left : step;
-            status = scan_planes(run, worker, q, k, rotation, first, count, err);
+            status = qk__scan_rotation(run, worker, q, k, rotation, first, count, err);
             first += count;
         } while (status == QK_OK && first < rotation->num_planes);
     }

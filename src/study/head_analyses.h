@@ -26,6 +26,12 @@ void qk__key_data_free(qk_key_data *keys);
 void qk__analyse_head(qk_run *run, int worker, size_t i, const qk_head_data *queries,
                       const qk_key_data *keys);
 
+/* A second look at the rows for omega (first is 0) and for planes first .. first + count - 1 of
+ * a fitted rotation. */
+QK_MUST_CHECK qk_status qk__scan_rotation(qk_run *run, int worker, const qk_head_data *q,
+                                          const qk_head_data *k, qk_rotation *rotation,
+                                          size_t first, size_t count, qk_error *err);
+
 /* The intervals of a head whose analyses are done (intervals.c). */
 QK_MUST_CHECK qk_status qk__head_intervals(const qk_run *run, const qk_head_report *report,
                                            const qk_head_data *queries, const qk_key_data *keys,

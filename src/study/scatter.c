@@ -75,8 +75,8 @@ static qk_status check(const qk_scatter_settings *s, qk_error *err)
     if (s->name && !is_name(s->name))
         return qk__fail(
             err, status,
-            "'%.80s' is not a name for a figure: at most %d letters, digits and . _ "
-            "-, none of the last three but _ at the beginning",
+            "'%.80s' is not a name for a figure: at most %d letters, digits, '.', '_' and "
+            "'-', of which only '_' may be the first",
             s->name, MAX_NAME);
     if (s->kinds != QK_KINDS_BOTH && s->basis != QK_BASIS_PCA)
         return qk__fail(err, status,

@@ -11,7 +11,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "study/head_data.h"
+#include "study/head_analyses.h"
 #include "study/scatter.h"
 
 void qk__head_view_free(qk__head_view *view)
@@ -98,36 +98,6 @@ static qk_status fit_pca(const qk_scatter_settings *settings, const qk_moments *
 /* ---- rotation -----------------------------------------------------------------------------
  */
 
-typedef struct rotation_pass {
-    qk_rotation_scan *scan;
-    bool queries;
-} rotation_pass;
-
-static qk_status see_rotation(void *context, const qk_block *block, qk_error *err)
-{
-    const rotation_pass *pass = context;
-    return block->f32 ? qk_rotation_scan_add_f32(pass->scan, pass->queries, block->f32,
-                                                 block->position, block->rows, err)
-                      : qk_rotation_scan_add_f64(pass->scan, pass->queries, block->f64,
-                                                 block->position, block->rows, err);
-}
-
-/* The frequency along a, which titles name. */
-static qk_status find_omega(qk_run *run, int worker, const qk_head_data *q,
-                            const qk_head_data *k, qk_rotation *rotation, qk_error *err)
-{
-    rotation_pass pass = {.queries = true};
-    QK_TRY(qk_rotation_scan_create(&pass.scan, rotation, 0, 0, err));
-    qk_status status = qk__head_data_scan(run, worker, q, see_rotation, &pass, err);
-    pass.queries = false;
-    if (status == QK_OK)
-        status = qk__head_data_scan(run, worker, k, see_rotation, &pass, err);
-    if (status == QK_OK)
-        return qk_rotation_scan_finish(&pass.scan, rotation, err);
-    qk_rotation_scan_free(&pass.scan);
-    return status;
-}
-
 /* "ω = 0.00088, position r = 0.470"; without ω where positions are too few to tell. */
 static void describe_rotation(const qk_rotation *r, char text[QK__SCATTER_TEXT])
 {
@@ -191,7 +161,7 @@ static qk_status fit_rotation(qk_run *run, int worker, const qk_scatter_settings
                      "no drift with position, or fewer than 3 rows of a kind: there are no "
                      "axes a and b");
     if (status == QK_OK)
-        status = find_omega(run, worker, q, k, r, err);
+        status = qk__scan_rotation(run, worker, q, k, r, 0, 0, err);
     if (status == QK_OK)
         status = complement ? set_complement(r, view, err) : set_plane(r, view, err);
     qk_rotation_free(&r);
