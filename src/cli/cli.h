@@ -32,6 +32,7 @@ int cmd_pca(int argc, char **argv);
 int cmd_plasticity(int argc, char **argv);
 int cmd_rotate(int argc, char **argv);
 int cmd_scatter(int argc, char **argv);
+int cmd_study(int argc, char **argv);
 int cmd_synth(int argc, char **argv);
 
 /* ---- options (options.c) ------------------------------------------------------------ */

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* qkscope study: many models or checkpoints, from captures to the report. */
+#include "cli.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <qkscope/plan.h>
+
+static const char COMMAND[] = "qkscope study";
+static const char DESCRIPTION[] =
+    "Runs the analyses of every model in a study file, and writes their tables into one "
+    "folder,\n"
+    "combined, with all figures and report.html. STUDY.yaml lists the models and where their\n"
+    "captures lie; docs/study.md tells what else it may hold. A model whose files and "
+    "settings\n"
+    "did not change since the last run is not computed again, and a run that was interrupted\n"
+    "goes on where it ended.";
+
+typedef struct request {
+    qk_plan_run run;
+    cli_common common;
+    const char *path;
+    bool no_figures, no_html;
+} request;
+
+/* ---- progress -------------------------------------------------------------------------- */
+
+/* What the callbacks of a run share; messages come first, since notices take it for theirs. */
+typedef struct watcher {
+    cli_messages messages;
+    const qk_plan *plan;
+    char what[200];
+} watcher;
+
+/* A text from a file on a terminal: no control character gets through, and it is cut to `width`
+ * characters (0 = any number) where it is longer. Returns how many there are. */
+static size_t put_text(char *out, size_t size, const char *text, size_t width)
+{
+    size_t characters = 0, used = 0;
+    for (; *text && used + 5 < size; text++) {
+        unsigned char c = (unsigned char)*text;
+        bool begins = (c & 0xC0) != 0x80;
+        if (begins && width > 0 && characters == width)
+            break;
+        characters += begins;
+        bool c1 = c == 0xC2 && (unsigned char)text[1] < 0xA0; /* U+0080 to U+009F */
+        if (c1)
+            text++;
+        out[used++] = c < 0x20 || c == 0x7F || c1 ? '?' : (char)c;
+    }
+    out[used] = 0;
+    return characters;
+}
+
+static void on_model(void *user, size_t i, const qk_plan_model *model, bool computed)
+{
+    watcher *w = user;
+    cli_clear(&w->messages);
+    if (!model) {
+        snprintf(w->what, sizeof w->what, "figures");
+    } else {
+        char name[4 * 30 + 8];
+        put_text(name, sizeof name, model->name, 30);
+        snprintf(w->what, sizeof w->what, "heads of %s (%zu of %zu)", name, i + 1,
+                 qk_plan_num_models(w->plan));
+        if (w->messages.common->verbose)
+            cli_error(COMMAND, "%s: %s", name, computed ? "computing" : "results stand");
+    }
+    struct timespec t; /* the next bar begins now */
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    w->messages.start = w->messages.last = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void on_notice(void *user, qk_notice_level level, const char *message)
+{
+    char text[4096];
+    put_text(text, sizeof text, message, 0);
+    cli_notice(user, level, text);
+}
+
+/* ---- the outcome as text --------------------------------------------------------------- */
+
+static const char *state_name(qk_plan_state state, bool dry)
+{
+    switch (state) {
+    case QK_PLAN_COMPUTED:
+        return dry ? "to do" : "computed";
+    case QK_PLAN_KEPT:
+        return dry ? "stands" : "kept";
+    case QK_PLAN_PARTIAL:
+        return "partial";
+    default:
+        return "failed";
+    }
+}
+
+static void print_number(double value, const char *fmt, int width)
+{
+    char text[32];
+    snprintf(text, sizeof text, fmt, value);
+    printf(" %*s", width, isnan(value) ? "-" : text);
+}
+
+enum { MIN_NAME = 5, MAX_NAME = 32 };
+
+static int name_width(const qk_plan *plan)
+{
+    size_t widest = MIN_NAME;
+    for (size_t i = 0; i < qk_plan_num_models(plan); i++) {
+        char name[4 * MAX_NAME + 8];
+        size_t width = put_text(name, sizeof name, qk_plan_get(plan, i)->name, MAX_NAME);
+        widest = width > widest ? width : widest;
+    }
+    return (int)widest;
+}
+
+/* printf would count bytes. */
+static void print_name(const char *name, int width)
+{
+    char text[4 * MAX_NAME + 8];
+    size_t characters = put_text(text, sizeof text, name, MAX_NAME);
+    printf("%s%*s", text, width - (int)characters, "");
+}
+
+static void print_models(const qk_plan *plan, const qk_plan_outcome *outcome)
+{
+    int width = name_width(plan);
+    printf("%-*s  heads  state     seconds     r_q     r_k  bias>0  ap_drop\n", width, "model");
+    for (size_t i = 0; i < outcome->num_models; i++) {
+        const qk_plan_result *result = &outcome->models[i];
+        print_name(qk_plan_get(plan, i)->name, width);
+        printf("  %5zu  %-8s  %7.2f", result->num_heads, state_name(result->state, false),
+               result->seconds);
+        print_number(result->r_q, "%.3f", 7);
+        print_number(result->r_k, "%.3f", 7);
+        print_number(100 * result->recency, "%.1f%%", 7);
+        print_number(result->ap_drop, "%.4f", 8);
+        putchar('\n');
+    }
+}
+
+static void print_plan(const qk_plan *plan, const qk_plan_outcome *outcome)
+{
+    int width = name_width(plan);
+    for (size_t i = 0; i < outcome->num_models; i++) {
+        const qk_plan_result *result = &outcome->models[i];
+        char message[1100];
+        put_text(message, sizeof message, result->message ? result->message : "", 0);
+        print_name(qk_plan_get(plan, i)->name, width);
+        printf("  %-8s  %s\n", state_name(result->state, true), message);
+    }
+}
+
+static void print_outcome(const request *r, const qk_plan *plan, const qk_plan_outcome *outcome)
+{
+    const qk_report_outcome *report = outcome->report;
+    if (r->run.dry_run) {
+        print_plan(plan, outcome);
+        return;
+    }
+    print_models(plan, outcome);
+    printf("\n%.1f s", outcome->seconds);
+    if (report)
+        printf(", %zu figures", report->num_figures);
+    printf("\n\n%s/models.csv and tables beside it\n", r->run.output);
+    if (report)
+        printf("%s/figures/\n", r->run.output);
+    if (report && report->html)
+        printf("%s\n", report->html);
+}
+
+/* ---- the outcome as JSON --------------------------------------------------------------- */
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *list_models(const request *r, const qk_plan *plan,
+                           const qk_plan_outcome *outcome)
+{
+    json_t *models = json_array();
+    for (size_t i = 0; i < outcome->num_models; i++) {
+        const qk_plan_result *result = &outcome->models[i];
+        const qk_plan_model *model = qk_plan_get(plan, i);
+        json_array_append_new(
+            models,
+            json_pack("{s:o, s:o, s:s, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "model",
+                      cli_json_text(model->name), "source", cli_json_text(model->source),
+                      "state", state_name(result->state, r->run.dry_run), "message",
+                      result->message ? cli_json_text(result->message) : json_null(), "heads",
+                      (json_int_t)result->num_heads, "seconds", number(result->seconds),
+                      "mean_r_q", number(result->r_q), "mean_r_k", number(result->r_k),
+                      "bias_positive_share", number(result->recency), "mean_ap_drop",
+                      number(result->ap_drop)));
+    }
+    return models;
+}
+
+static json_t *describe_report(const qk_report_outcome *report)
+{
+    if (!report)
+        return json_null();
+    json_t *failed = json_array();
+    for (size_t i = 0; i < report->num_failed; i++)
+        json_array_append_new(failed, cli_json_text(report->failures[i]));
+    return json_pack("{s:I, s:o, s:o, s:I}", "figures", (json_int_t)report->num_figures,
+                     "failed", failed, "html",
+                     report->html ? cli_json_text(report->html) : json_null(), "html_bytes",
+                     (json_int_t)report->html_bytes);
+}
+
+static void print_json(const request *r, const qk_plan *plan, const qk_plan_outcome *outcome)
+{
+    cli_json_print(
+        json_pack("{s:o, s:o, s:b, s:o, s:o, s:o}", "output", cli_json_text(r->run.output),
+                  "title", cli_json_text(qk_plan_title(plan)), "dry_run", r->run.dry_run,
+                  "models", list_models(r, plan, outcome), "report",
+                  describe_report(outcome->report), "seconds", number(outcome->seconds)));
+}
+
+/* ---- running --------------------------------------------------------------------------- */
+
+static int parse(int argc, char **argv, request *r)
+{
+    qk_plan_run *run = &r->run;
+    const cli_option options[] = {
+        {'o', "output", "DIR", "folder of the study", OPTION_TEXT, &run->output, 0, 0},
+        {0, "force", NULL,
+         "compute every model again; write into a folder that\nholds other things", OPTION_FLAG,
+         &run->force, 0, 0},
+        {0, "dry-run", NULL, "tell which models would be computed, and why", OPTION_FLAG,
+         &run->dry_run, 0, 0},
+        {0, "no-figures", NULL, "tables alone: neither figures nor report", OPTION_FLAG,
+         &r->no_figures, 0, 0},
+        {0, "no-html", NULL, "figures without report.html", OPTION_FLAG, &r->no_html, 0, 0},
+        {0, "format", "LIST", "of figures: png,svg,pdf (default: the study's,\nelse png,svg)",
+         OPTION_TEXT, &run->formats, 0, 0},
+        {0, "theme", "NAME", "paper, screen or dark (default: the study's,\nelse paper)",
+         OPTION_TEXT, &run->theme, 0, 0},
+        {0, "local-root", "DIR", "where datasets are looked for before the cache", OPTION_TEXT,
+         &run->local_root, 0, 0},
+        {0, "threads", "N", "threads (default: all processors)", OPTION_INT, &run->threads, 1,
+         4096},
+    };
+    const cli_syntax syntax = {.command = COMMAND,
+                               .usage = "STUDY.yaml -o DIR [options]",
+                               .description = DESCRIPTION,
+                               .options = options,
+                               .num_options = sizeof options / sizeof *options,
+                               .common = &r->common,
+                               .max_arguments = 1};
+    int count;
+    qk_plan_run_default(run);
+    int code = cli_parse(&syntax, argc, argv, &r->path, &count);
+    if (code >= 0)
+        return code;
+    run->figures = !r->no_figures;
+    run->html = !r->no_html;
+    if (count == 0 || !run->output) {
+        cli_error(COMMAND, count == 0 ? "which study? Give a YAML file (docs/study.md)"
+                                      : "where to? Give -o DIR");
+        return EXIT_CODE_USAGE;
+    }
+    return -1;
+}
+
+static int fail(qk_status status, const char *message)
+{
+    char text[1100];
+    put_text(text, sizeof text, message, 0);
+    cli_error(COMMAND, "%s", text);
+    return status == QK_ERR_ARGUMENT ? EXIT_CODE_USAGE : cli_exit_code(status);
+}
+
+static int run_plan(request *r, const qk_plan *plan)
+{
+    watcher w = {.plan = plan, .what = "files compared"};
+    qk_plan_outcome *outcome;
+    qk_error err;
+    cli_messages_init(&w.messages, COMMAND, &r->common, w.what);
+    r->run.notice = on_notice;
+    r->run.progress = cli_progress;
+    r->run.model_begins = on_model;
+    r->run.user = &w;
+    qk_status status = qk_plan_execute(plan, &r->run, &outcome, &err);
+    cli_clear(&w.messages);
+    int code = status == QK_OK ? EXIT_CODE_OK : fail(status, err.message);
+    for (size_t i = 1; outcome && outcome->report && i < outcome->report->num_failed; i++)
+        fail(QK_ERR_PARTIAL, outcome->report->failures[i]);
+    if (outcome && r->common.json)
+        print_json(r, plan, outcome);
+    else if (outcome && (!r->common.quiet || r->run.dry_run))
+        print_outcome(r, plan, outcome);
+    qk_plan_outcome_free(&outcome);
+    return cli_finish(COMMAND, code);
+}
+
+int cmd_study(int argc, char **argv)
+{
+    request r = {0};
+    qk_plan *plan;
+    qk_error err;
+    int code = parse(argc, argv, &r);
+    if (code >= 0)
+        return code;
+    qk_status status = qk_plan_load(&plan, r.path, &err);
+    if (status != QK_OK)
+        return fail(status, err.message);
+    char *line = cli_command_line(COMMAND, argc, argv);
+    r.run.command_line = line;
+    code = run_plan(&r, plan);
+    free(line);
+    qk_plan_free(&plan);
+    return code;
+}
