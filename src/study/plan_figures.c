@@ -5,6 +5,7 @@
  * A model's folder holds figures.json once its collages are drawn: how, and by which version.
  * It goes when the model is computed again, so collages stand as long as it says what is asked
  * for. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/parallel.h"
 #include "study/json.h"
 #include "study/plan.h"
 
@@ -95,56 +97,126 @@ static qk_status add_failure(qk_report_outcome *report, const char *figure, cons
         return qk__nomem(err);
     report->failures = failures;
     qk_buffer text = {0};
-    QK_TRY(qk__buffer_printf(&text, err, "%s%s%s", figure ? figure : "", figure ? ": " : "",
-                             message));
+    bool named = !figure || strncmp(message, "figure ", strlen("figure ")) == 0;
+    QK_TRY(qk__buffer_printf(&text, err, "%s%s%s%s", named ? "" : "figure ",
+                             named ? "" : figure, named ? "" : ": ", message));
     failures[report->num_failed++] = (char *)text.data;
     return QK_OK;
 }
 
+/* One collage of one model, to be drawn. */
+typedef struct task {
+    struct drawing *drawing;
+    size_t model;
+    const collage *collage;
+    char name[120];
+    qk_status status;
+    qk_error why;
+} task;
+
+typedef struct drawing {
+    qk__plan_work *work;
+    task *tasks; /* by model */
+    size_t count, done, num_figures;
+    pthread_mutex_t lock; /* guards done, num_figures, cancelled and what the user is told */
+    bool cancelled;
+} drawing;
+
 static void on_notice(void *user, qk_notice_level level, const char *message)
 {
-    qk__plan_notice(user, level, "%s", message);
+    const task *t = user;
+    pthread_mutex_lock(&t->drawing->lock);
+    t->drawing->work->model = t->model;
+    qk__plan_notice(t->drawing->work, level, "%s", message);
+    pthread_mutex_unlock(&t->drawing->lock);
 }
 
-static qk_status draw_collage(qk__plan_work *work, size_t i, const collage *one, qk_error *err)
+static qk_scatter_settings settings_of(task *t)
 {
+    const qk__plan_work *work = t->drawing->work;
     const qk__plan_collage *c = &work->plan->collage;
-    char name[120];
     qk_scatter_settings s;
-    qk_scatter_head *heads = NULL;
-    qk_scatter_outcome *outcome;
-    snprintf(name, sizeof name, "%s-%s", one->name, work->slugs[i]);
     qk_scatter_settings_default(&s);
-    s.input = qk__plan_settings(work, i);
+    s.input = qk__plan_settings(work, t->model);
     s.input.seed = c->seed;
+    s.input.threads = 1; /* collages are what runs in parallel */
     s.input.notice = on_notice;
-    s.input.user = work;
-    s.basis = one->basis;
+    s.input.user = t;
+    s.basis = t->collage->basis;
     s.max_points = c->max_points;
     s.figures.formats = collage_formats(work);
     s.figures.theme = work->theme;
-    s.figures.threads = work->threads;
+    s.figures.threads = 1;
     s.output = work->figures;
-    s.name = name;
-    s.title = work->plan->models[i].label;
-    if (c->heads)
-        QK_TRY(qk_scatter_heads_parse(c->heads, &heads, &s.num_heads, err));
-    s.heads = heads;
-    if (!heads)
+    s.name = t->name;
+    s.title = work->plan->models[t->model].label;
+    bool whole = s.basis == QK_BASIS_COMPLEMENT; /* a figure of one head */
+    s.rows = whole ? 0 : c->rows;
+    s.columns = whole ? 0 : c->columns;
+    if (!c->heads && whole)
+        s.random = 1;
+    else if (!c->heads)
         s.random = c->random ? c->random : c->rows * c->columns;
-    if (one->basis == QK_BASIS_COMPLEMENT) { /* a whole figure of one head */
-        s.random = heads ? 0 : 1;
-        s.num_heads = heads ? 1 : 0;
-    } else {
-        s.rows = c->rows;
-        s.columns = c->columns;
-    }
+    return s;
+}
+
+static qk_status draw_collage(task *t, size_t *figures, qk_error *err)
+{
+    const char *list = t->drawing->work->plan->collage.heads;
+    qk_scatter_settings s = settings_of(t);
+    qk_scatter_head *heads = NULL;
+    qk_scatter_outcome *outcome;
+    if (list)
+        QK_TRY(qk_scatter_heads_parse(list, &heads, &s.num_heads, err));
+    s.heads = heads;
+    if (heads && s.basis == QK_BASIS_COMPLEMENT)
+        s.num_heads = 1;
     qk_status status = qk_scatter_run(&s, &outcome, err);
-    if (status == QK_OK)
-        work->outcome->report->num_figures += outcome->num_figures;
+    *figures = status == QK_OK ? outcome->num_figures : 0;
     qk_scatter_outcome_free(&outcome);
     free(heads);
     return status;
+}
+
+static void draw_task(void *context, size_t i, int worker)
+{
+    (void)worker;
+    drawing *d = context;
+    task *t = &d->tasks[i];
+    const qk_plan_run *run = d->work->run;
+    size_t figures = 0;
+    t->status = QK_ERR_CANCELLED;
+    pthread_mutex_lock(&d->lock);
+    bool stop = d->cancelled;
+    pthread_mutex_unlock(&d->lock);
+    if (stop)
+        return;
+    t->status = draw_collage(t, &figures, &t->why);
+    pthread_mutex_lock(&d->lock);
+    d->num_figures += figures;
+    d->done++;
+    if (run->progress && !run->progress(run->user, d->done, d->count, 0))
+        d->cancelled = true;
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* ---- all collages ---------------------------------------------------------------------- */
+
+static void list_tasks(drawing *d)
+{
+    const qk__plan_work *work = d->work;
+    for (size_t i = 0; i < work->plan->num_models; i++) {
+        if (!qk__plan_has_results(&work->outcome->models[i]) || stand(work, i))
+            continue;
+        for (size_t k = 0; k < NUM_COLLAGES; k++) {
+            task *t = &d->tasks[d->count];
+            if (!is_asked(work, &COLLAGES[k]))
+                continue;
+            *t = (task){.drawing = d, .model = i, .collage = &COLLAGES[k]};
+            snprintf(t->name, sizeof t->name, "%s-%s", COLLAGES[k].name, work->slugs[i]);
+            d->count++;
+        }
+    }
 }
 
 static qk_status write_mark(const qk__plan_work *work, size_t i, qk_error *err)
@@ -154,44 +226,41 @@ static qk_status write_mark(const qk__plan_work *work, size_t i, qk_error *err)
     return qk__outfile_commit(&file, err);
 }
 
-/* Fails only where nothing else could go on either. */
-static qk_status draw_model(qk__plan_work *work, size_t i, qk_error *err)
+/* Marks the models whose collages are all there, and lists what failed. */
+static qk_status conclude(const drawing *d, qk_error *err)
 {
-    bool all = true;
-    for (size_t k = 0; k < NUM_COLLAGES; k++) {
-        qk_error why = {0};
-        if (!is_asked(work, &COLLAGES[k]))
-            continue;
-        qk_status status = draw_collage(work, i, &COLLAGES[k], &why);
-        if (status == QK_OK)
-            continue;
-        if (status == QK_ERR_CANCELLED || status == QK_ERR_NOMEM) {
-            if (err)
-                *err = why;
-            return status;
+    qk_report_outcome *report = d->work->outcome->report;
+    report->num_figures = d->num_figures;
+    if (d->cancelled)
+        return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end");
+    for (size_t i = 0; i < d->count;) {
+        size_t model = d->tasks[i].model;
+        bool all = true;
+        for (; i < d->count && d->tasks[i].model == model; i++) {
+            const task *t = &d->tasks[i];
+            all = all && t->status == QK_OK;
+            if (t->status != QK_OK)
+                QK_TRY(add_failure(report, t->name, t->why.message, err));
         }
-        all = false;
-        char name[120];
-        snprintf(name, sizeof name, "figure %s-%s", COLLAGES[k].name, work->slugs[i]);
-        QK_TRY(add_failure(work->outcome->report, name, why.message, err));
+        if (all)
+            QK_TRY(write_mark(d->work, model, err));
     }
-    return all ? write_mark(work, i, err) : QK_OK;
+    return QK_OK;
 }
 
 static qk_status draw_collages(qk__plan_work *work, qk_error *err)
 {
-    const qk_plan_run *run = work->run;
-    for (size_t i = 0; i < work->plan->num_models; i++) {
-        work->model = i;
-        if (!qk__plan_has_results(&work->outcome->models[i]))
-            continue;
-        if (run->progress && !run->progress(run->user, i, work->plan->num_models, 0))
-            return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end");
-        if (stand(work, i))
-            continue;
-        QK_TRY(draw_model(work, i, err));
-    }
-    return QK_OK;
+    drawing d = {.work = work};
+    d.tasks = qk__calloc(NUM_COLLAGES * work->plan->num_models, sizeof *d.tasks);
+    if (!d.tasks)
+        return qk__nomem(err);
+    list_tasks(&d);
+    pthread_mutex_init(&d.lock, NULL);
+    qk__parallel_for(d.count, work->threads, draw_task, &d);
+    pthread_mutex_destroy(&d.lock);
+    qk_status status = conclude(&d, err);
+    free(d.tasks);
+    return status;
 }
 
 /* ---- figures from tables, and the page ------------------------------------------------- */
@@ -247,7 +316,7 @@ qk_status qk__plan_draw(qk__plan_work *work, qk_error *err)
         return status;
     }
     if (!report) /* the tables are there all the same */
-        return add_failure(collages, "report", why.message, err);
+        return add_failure(collages, NULL, why.message, err);
     work->outcome->report = report;
     status = join(collages, report, err);
     qk_report_outcome_free(&collages);
