@@ -170,8 +170,15 @@ static void remove_staging(const char *staging)
 /* ---- gnuplot ------------------------------------------------------------------------------
  */
 
+/* Fontconfig's complaints about its cache, and what gnuplot says where the user's locale has no
+ * degree sign (we use none), are no faults. */
+static bool is_harmless(const char *line)
+{
+    return strncmp(line, "Fontconfig", 10) == 0 || strstr(line, "convert degree sign");
+}
+
 /* The last line that tells of a fault, cut out of the messages: gnuplot shows the command, a
- * caret, and then says what is wrong. Fontconfig's complaints about its cache are no fault. */
+ * caret, and then says what is wrong. */
 static const char *find_fault(qk_buffer *messages)
 {
     const char *fault = NULL;
@@ -181,7 +188,7 @@ static const char *find_fault(qk_buffer *messages)
         if (end)
             *end = '\0';
         line += strspn(line, " \t\r^");
-        if (*line && strncmp(line, "Fontconfig", 10) != 0)
+        if (*line && !is_harmless(line))
             fault = line;
         line = end ? end + 1 : NULL;
     }
