@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prints what qk__results_read makes of a folder as JSON, for test_results.py. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "results/results.h"
+
+/* Texts of tables need not be UTF-8, JSON must be. */
+static json_t *text(const char *bytes)
+{
+    json_t *string = json_string(bytes);
+    if (string)
+        return string;
+    string = json_array();
+    for (; *bytes; bytes++)
+        json_array_append_new(string, json_integer((unsigned char)*bytes));
+    return string;
+}
+
+static json_t *number(double value)
+{
+    json_t *real = json_real(value); /* NULL for NaN */
+    return real ? real : json_null();
+}
+
+static json_t *numbers(const double *values, size_t count)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(array, number(values[i]));
+    return array;
+}
+
+static json_t *texts(const char *const *values, size_t count)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(array, text(values[i]));
+    return array;
+}
+
+static json_t *dump_head(const qk__result_head *head)
+{
+    json_t *fields = json_object();
+    for (size_t i = 0; i < qk__num_fields; i++)
+        json_object_set_new(fields, qk__fields[i].name,
+                            number(qk__field_value(&qk__fields[i], &head->v)));
+    return json_pack("{si si si sf si so so so so so so}", "layer", head->layer, "q_head",
+                     head->q_head, "k_head", head->k_head, "depth", head->depth, "category",
+                     head->category, "v", fields, "pc_ev", numbers(head->pc_ev, head->num_pcs),
+                     "pc_r_q", numbers(head->pc_r_q, head->num_pcs), "pc_r_k",
+                     numbers(head->pc_r_k, head->num_pcs), "profile_position",
+                     numbers(head->profile_position, head->num_profile), "profile_ap",
+                     numbers(head->profile_ap, head->num_profile));
+}
+
+static json_t *dump_map(const qk__distance_map *map)
+{
+    json_t *rows = json_array();
+    for (size_t i = 0; i < map->rows; i++)
+        json_array_append_new(rows, numbers(map->ap + i * map->columns, map->columns));
+    return json_pack("{sI sI so so}", "rows", (json_int_t)map->rows, "columns",
+                     (json_int_t)map->columns, "ap", rows, "bucket_width",
+                     number(map->bucket_width));
+}
+
+static json_t *dump_summary(const qk__result_model *model, const qk__field *field,
+                            int magnitude)
+{
+    qk__spread s;
+    double means[QK__DEPTH_BINS];
+    if (qk__spread_of(model, field, magnitude, &s, NULL) != QK_OK)
+        return NULL;
+    qk__by_depth(model, field, magnitude, means);
+    return json_pack("{sI so so so so so so}", "count", (json_int_t)s.count, "mean",
+                     number(s.mean), "sd", number(s.sd), "q1", number(s.quartile1), "median",
+                     number(s.median), "q3", number(s.quartile3), "depth",
+                     numbers(means, QK__DEPTH_BINS));
+}
+
+static json_t *dump_summaries(const qk__result_model *model)
+{
+    json_t *all = json_object();
+    for (size_t i = 0; i < qk__num_fields; i++)
+        json_object_set_new(all, qk__fields[i].name,
+                            json_pack("[o o]", dump_summary(model, &qk__fields[i], 0),
+                                      dump_summary(model, &qk__fields[i], 1)));
+    return all;
+}
+
+static json_t *dump_model(const qk__result_model *model)
+{
+    json_t *heads = json_array();
+    for (size_t i = 0; i < model->num_heads; i++)
+        json_array_append_new(heads, dump_head(&model->heads[i]));
+    return json_pack("{so so so so so so si si so so so so}", "name", text(model->name),
+                     "label", text(model->label), "family", text(model->family), "phase",
+                     text(model->phase), "source", text(model->source), "slug",
+                     text(model->slug), "family_index", model->family_index, "phase_index",
+                     model->phase_index, "heads", heads, "distances",
+                     dump_map(&model->distances), "component_weights",
+                     numbers(model->component_weights, model->num_components), "summaries",
+                     dump_summaries(model));
+}
+
+static json_t *dump_line(const double *x, const double *y, size_t count)
+{
+    qk__line line = qk__fit_line(x, y, count);
+    return json_pack("{sI so so so}", "count", (json_int_t)line.count, "r", number(line.r),
+                     "slope", number(line.slope), "start", number(line.start));
+}
+
+/* Scores, and the line of the last column over each. */
+static json_t *dump_scores(const qk__results *results)
+{
+    size_t columns = results->num_score_columns, count = results->num_scores;
+    json_t *scores = json_array(), *lines = json_array();
+    for (size_t i = 0; i < count; i++) {
+        const qk__score *s = &results->scores[i];
+        json_array_append_new(scores, json_pack("{so so so}", "model", text(s->model), "family",
+                                                text(s->family), "values",
+                                                numbers(s->values, columns)));
+    }
+    double *x = calloc(count + 1, sizeof *x), *y = calloc(count + 1, sizeof *y);
+    for (size_t c = 0; x && y && c < columns; c++) {
+        for (size_t i = 0; i < count; i++) {
+            x[i] = results->scores[i].values[c];
+            y[i] = results->scores[i].values[columns - 1];
+        }
+        json_array_append_new(lines, dump_line(x, y, count));
+    }
+    free(x);
+    free(y);
+    return json_pack("{so so so}", "columns", texts(results->score_columns, columns), "rows",
+                     scores, "lines", lines);
+}
+
+static json_t *dump(const qk__results *results)
+{
+    json_t *models = json_array(), *pcs = json_array();
+    for (size_t i = 0; i < results->num_models; i++)
+        json_array_append_new(models, dump_model(&results->models[i]));
+    for (size_t pc = 0; pc < 12; pc++) {
+        qk__pc_means means = qk__mean_of_pc(results, pc);
+        json_array_append_new(
+            pcs, json_pack("[o o o]", number(means.ev), number(means.r_q), number(means.r_k)));
+    }
+    return json_pack("{so so so so sb so so}", "title", text(results->title), "models", models,
+                     "families", texts(results->families, results->num_families), "phases",
+                     texts(results->phases, results->num_phases), "checkpoints",
+                     results->checkpoints, "scores", dump_scores(results), "pc_means", pcs);
+}
+
+/* dump_results [--brief] FOLDER [SCORES]: exit code 1 and "STATUS: message" on stderr. */
+int main(int argc, char **argv)
+{
+    int brief = argc > 1 && strcmp(argv[1], "--brief") == 0;
+    if (argc < 2 + brief)
+        return 2;
+    qk_error err;
+    qk__results *results;
+    qk_status status = qk__results_read(&results, argv[1 + brief],
+                                        argc > 2 + brief ? argv[2 + brief] : NULL, &err);
+    if (status != QK_OK) {
+        fprintf(stderr, "%s: %s\n", qk_status_text(status), err.message);
+        return results || err.status != status ? 3 : 1;
+    }
+    if (brief) {
+        printf("%zu models\n", results->num_models);
+    } else {
+        json_t *root = dump(results);
+        json_dumpf(root, stdout, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+        json_decref(root);
+    }
+    qk__results_free(&results);
+    return results ? 3 : 0;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading results when memory runs out at any moment: the status says so and nothing is leaked.
+ */
+#define _XOPEN_SOURCE 700 /* mkdtemp */
+#include "results/results.h"
+#include "tests/unit.h"
+
+#include "tests/base/tree.h"
+
+static long remaining = -1; /* allocations until one fails; < 0: none does */
+
+/* The linker puts these in the place of the C library's (see meson.build). */
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *memory, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+
+static bool fails(void)
+{
+    return remaining >= 0 && remaining-- == 0;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return fails() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *memory, size_t size)
+{
+    return fails() ? NULL : __real_realloc(memory, size);
+}
+
+static void add_tables(void)
+{
+    tree_add("models.csv", "model,label,family,phase,source\nm,M,F,P,\nn,,,,s\n");
+    tree_add("qk.csv", "model,layer,q_head,k_head,pc,explained_variance,r_q,r_k\n"
+                       "m,0,0,0,0,.5,1,1\nm,0,0,0,1,.2,0,0\nn,1,2,1,0,.4,.5,.5\n");
+    tree_add("heads.csv", "model,layer,q_head,k_head,category,ev0\nm,0,0,0,mixed,.5\n");
+    tree_add("head_metrics.csv", "model,layer,q_head,k_head,bucket_width\nm,0,0,0,128\n");
+    tree_add("head_profile.csv", "model,layer,q_head,k_head,q_bucket,position,ap\n"
+                                 "m,0,0,0,2,5,1\nm,0,0,0,1,6,1\n");
+    tree_add("head_component_weights.csv",
+             "model,layer,q_head,k_head,component,component_weight\nm,0,0,0,0,1\n");
+    tree_add("head_distance.csv",
+             "model,layer,q_head,k_head,distance_bin,lag_bin,n_pairs,ap\n"
+             "m,0,0,0,0,1,10,.5\nn,1,2,1,40,30,10,.5\nn,1,2,1,4000,2,3,.1\n");
+    tree_add("scores.csv", "model,family,s\nm,F,1\nz,,2\n");
+    tree_add("manifest.json", "{\"title\": \"T\"}");
+}
+
+static void every_allocation(void **state)
+{
+    (void)state;
+    add_tables();
+    for (long n = 0;; n++) {
+        qk__results *results;
+        qk_error err = {0};
+        remaining = n;
+        qk_status status = qk__results_read(&results, tree_path(""), NULL, &err);
+        bool reached = remaining < 0;
+        remaining = -1;
+        if (status != QK_OK) {
+            if (status != QK_ERR_NOMEM)
+                fail_msg("allocation %ld: %s", n, err.message);
+            assert_null(results);
+            continue;
+        }
+        assert_int_equal(results->num_models, 2);
+        assert_int_equal(results->models[1].distances.columns, 4000 / 4 + 1);
+        qk__results_free(&results);
+        if (!reached) {
+            assert_true(n > 40);
+            break;
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation)};
+    return cmocka_run_group_tests_name("out_of_memory", tests, tree_setup, tree_teardown);
+}
