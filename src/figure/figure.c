@@ -212,8 +212,18 @@ void qk__figure_end_row(qk__figure *figure)
     qk__figure_words(figure, "\n");
 }
 
+/* gnuplot complains of a block without numbers, and a complaint is a failure. */
+static void fill_block(qk__figure *figure)
+{
+    const qk_buffer *data = &figure->data;
+    if (data->size == 0 ||
+        (data->size >= 3 && memcmp(data->data + data->size - 3, "\n\n\n", 3) == 0))
+        qk__figure_words(figure, "NaN NaN NaN NaN NaN NaN\n");
+}
+
 size_t qk__figure_end_block(qk__figure *figure)
 {
+    fill_block(figure);
     qk__figure_words(figure, "\n\n");
     return figure->num_blocks++;
 }

@@ -59,7 +59,8 @@ void qk__figure_value(qk__figure *figure, double value);
 void qk__figure_words(qk__figure *figure, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void qk__figure_end_row(qk__figure *figure);
-/* Closes the block and returns its index. */
+/* Closes the block and returns its index. One without rows gets a row of NaN: it plots as
+ * nothing. */
 size_t qk__figure_end_block(qk__figure *figure);
 
 /* Writes NAME.gp, NAME.dat and the pictures into folder (made if missing), all together or

@@ -15,15 +15,17 @@ static void find_range(const qk__heatmap *map, double *low, double *high)
         return;
     *low = INFINITY;
     *high = -INFINITY;
-    for (size_t i = 0; i < map->rows * map->columns; i++) {
-        *low = fmin(*low, map->values[i]);
-        *high = fmax(*high, map->values[i]);
-    }
+    for (size_t i = 0; i < map->rows * map->columns; i++)
+        if (isfinite(map->values[i])) {
+            *low = fmin(*low, map->values[i]);
+            *high = fmax(*high, map->values[i]);
+        }
     if (!(*low <= *high))
         *low = *high = 0;
-    if (*low == *high) { /* one value, or none: any range that holds it */
-        *low -= 0.5;
-        *high += 0.5;
+    double scale = fmax(fabs(*low), fabs(*high));
+    if (*high - *low <= 1e-6 * scale) { /* one value, or none: any range that holds it */
+        *low -= fmax(1e-3 * scale, 0.5);
+        *high += fmax(1e-3 * scale, 0.5);
     }
 }
 
@@ -76,13 +78,12 @@ void qk__figure_heatmap(qk__figure *figure, const qk__heatmap *map)
     double low, high;
     find_range(map, &low, &high);
     size_t block = add_cells(figure, map, low, high);
+    double right = fmax((double)map->columns, 1) - 0.5, top = fmax((double)map->rows, 1) - 0.5;
     qk__figure_palette(figure, map->map, false);
     qk__figure_print(figure, "set cbrange [%.9g:%.9g]\nset colorbox\nset cbtics scale 0.4\n",
                      low, high);
     qk__figure_print(figure, "set border 0\nset xrange [-0.5:%.1f]\nset yrange [%.1f:%.1f]\n",
-                     (double)map->columns - 0.5,
-                     map->bottom_up ? -0.5 : (double)map->rows - 0.5,
-                     map->bottom_up ? (double)map->rows - 0.5 : -0.5);
+                     right, map->bottom_up ? -0.5 : top, map->bottom_up ? top : -0.5);
     set_labels(figure, "x", map->column_labels, map->columns, "norotate");
     set_labels(figure, "y", map->row_labels, map->rows, "");
     set_text(figure, "title", map->title);
