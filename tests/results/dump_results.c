@@ -41,28 +41,43 @@ static json_t *texts(const char *const *values, size_t count)
     return array;
 }
 
+static json_t *integers(const int64_t *values, size_t count)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(array, json_integer(values[i]));
+    return array;
+}
+
 static json_t *dump_head(const qk__result_head *head)
 {
     json_t *fields = json_object();
     for (size_t i = 0; i < qk__num_fields; i++)
         json_object_set_new(fields, qk__fields[i].name,
                             number(qk__field_value(&qk__fields[i], &head->v)));
-    return json_pack("{si si si sf si so so so so so so}", "layer", head->layer, "q_head",
+    return json_pack("{si si si sf si so so so so so so so}", "layer", head->layer, "q_head",
                      head->q_head, "k_head", head->k_head, "depth", head->depth, "category",
                      head->category, "v", fields, "pc_ev", numbers(head->pc_ev, head->num_pcs),
                      "pc_r_q", numbers(head->pc_r_q, head->num_pcs), "pc_r_k",
                      numbers(head->pc_r_k, head->num_pcs), "profile_position",
                      numbers(head->profile_position, head->num_profile), "profile_ap",
-                     numbers(head->profile_ap, head->num_profile));
+                     numbers(head->profile_ap, head->num_profile), "profile_bucket",
+                     integers(head->profile_bucket, head->num_profile));
+}
+
+static json_t *grid(const double *values, size_t rows, size_t columns)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < rows; i++)
+        json_array_append_new(array, numbers(values + i * columns, columns));
+    return array;
 }
 
 static json_t *dump_map(const qk__distance_map *map)
 {
-    json_t *rows = json_array();
-    for (size_t i = 0; i < map->rows; i++)
-        json_array_append_new(rows, numbers(map->ap + i * map->columns, map->columns));
-    return json_pack("{sI sI so so}", "rows", (json_int_t)map->rows, "columns",
-                     (json_int_t)map->columns, "ap", rows, "bucket_width",
+    return json_pack("{sI sI so so so}", "rows", (json_int_t)map->rows, "columns",
+                     (json_int_t)map->columns, "ap", grid(map->ap, map->rows, map->columns),
+                     "pairs", grid(map->pairs, map->rows, map->columns), "bucket_width",
                      number(map->bucket_width));
 }
 
