@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`qkscope scatter`: where the points lie, which are drawn, what is written beside them, compared
+with NumPy from the definitions alone."""
+import re
+import shutil
+
+import numpy as np
+import pytest
+from conftest import EXAMPLE, head_name, read_head, read_rows, synth, write_head
+
+pytest.importorskip("pyarrow")
+oracle = pytest.importorskip("scatter_oracle")
+
+pytestmark = pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is absent")
+
+MINUS = "\N{MINUS SIGN}"
+
+
+@pytest.fixture(scope="module")
+def captures(qkscope, shared_data, tmp_path_factory):
+    """name -> (capture, query heads per key head, a head of it)"""
+    def find(name):
+        if name == "real":
+            return EXAMPLE, 2, (2, 1)
+        if name == "early in training":
+            return shared_data("kjv-tiny-steps") / "step-100", 2, (1, 3)
+        folder = tmp_path_factory.mktemp("synth")
+        group = synth(qkscope, folder, layers=2, query_heads=4, q_per_kv_group=2, dim=16,
+                      examples=40, rows=12, r_q=0.8, seed=3)
+        return folder, group, (1, 2)
+    return find
+
+
+def rows_of(capture, group, head):
+    q = read_head(capture, head_name(*head, "q"))
+    return q, read_head(capture, head_name(head[0], head[1] // group, "k"))
+
+
+def scatter(qkscope, capture, out, *options, head=None, name="f"):
+    if head:
+        options = ("--heads", f"{head[0]}:{head[1]}", *options)
+    qkscope("scatter", capture, "-o", out, "--name", name, "--format", "svg", *options, expect=0)
+    return oracle.drawn_points(out, name)
+
+
+def number(value):
+    return f"{MINUS if value < 0 else '+'}{abs(value):.3f}"
+
+
+# ---- where ------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("name", ["real", "early in training", "synth"])
+def test_points_of_the_combined_pca(qkscope, captures, tmp_path, name):
+    capture, group, head = captures(name)
+    q, k = rows_of(capture, group, head)
+    axes = oracle.pca_axes(q, k, 3)
+    for x, y in ((0, 1), (2, 0)):
+        [points] = scatter(qkscope, capture, tmp_path, "--max-points", 0, "--pc-x", x, "--pc-y",
+                           y, head=head)
+        expected = oracle.projections(q, k, axes[x][0], axes[y][0])
+        assert len(points) == len(expected)
+        oracle.match(points, expected)
+        text = oracle.svg_text(tmp_path / "f.svg")
+        for pc in (x, y):
+            _, share, r_q, r_k = axes[pc]
+            line = re.search(rf"^PC{pc} var.*$", text, re.M).group()
+            assert f"{100 * share:.1f}%" in line
+            assert line.replace(" ", "").endswith(f"rQ={number(r_q)}rK={number(r_k)}"), line
+        assert f"Layer {head[0]}, Head {head[1]}" in text
+        assert f"PC{x}" in text.splitlines() and f"PC{y}" in text.splitlines()
+
+
+@pytest.mark.parametrize("name", ["real", "synth"])
+def test_points_of_the_rotation_plane(qkscope, captures, tmp_path, name):
+    capture, group, head = captures(name)
+    q, k = rows_of(capture, group, head)
+    a, b, _, _ = oracle.plane_axes(q, k)
+    [points] = scatter(qkscope, capture, tmp_path, "--max-points", 0, "--basis", "ab", head=head)
+    oracle.match(points, oracle.projections(q, k, a, b))
+    assert len(points) == len(q[0]) + len(k[0])
+    text = oracle.svg_text(tmp_path / "f.svg")
+    position_r = abs(oracle.correlation(np.concatenate([q[0], k[0]]) @ a,
+                                        np.concatenate([q[1], k[1]])))
+    assert re.search(rf"^L{head[0]} H{head[1]} — ω = [0-9.e-]+, position r = {position_r:.3f}$",
+                     text, re.M), text
+    assert "a (position axis)" in text and "b (separation axis)" in text
+
+
+def test_the_title_has_the_omega_of_the_table(qkscope, tmp_path):
+    from conftest import read_csv
+    qkscope("rotate", EXAMPLE, "-o", tmp_path, "--layers", 2, expect=0)
+    [row] = [r for r in read_csv(tmp_path / "rotated.csv") if r["q_head"] == 1]
+    scatter(qkscope, EXAMPLE, tmp_path, "--basis", "ab", head=(2, 1))
+    assert f"ω = {row['omega']:.2g}, " in oracle.svg_text(tmp_path / "f.svg")
+
+
+@pytest.mark.parametrize("name", ["real", "synth"])
+def test_points_of_the_complement(qkscope, captures, tmp_path, name):
+    capture, group, head = captures(name)
+    q, k = rows_of(capture, group, head)
+    dim = q[0].shape[1]
+    _, _, axes, shares = oracle.plane_axes(q, k, dim - 2)
+    panels = scatter(qkscope, capture, tmp_path, "--max-points", 0, "--basis", "complement",
+                     head=head)
+    assert len(panels) == min(30, (dim - 2) // 2)
+    text = oracle.svg_text(tmp_path / "f.svg")
+    assert re.search(rf"^L{head[0]} H{head[1]} — complement \(d {MINUS} 2 = {dim - 2}\), ω = ", text,
+                     re.M)
+    for i, points in enumerate(panels):
+        oracle.match(points, oracle.projections(q, k, axes[2 * i], axes[2 * i + 1]))
+        assert f"Pair {2 * i + 1}–{2 * i + 2} ({100 * shares[i]:.1f}%)" in text
+
+
+@pytest.mark.parametrize("kind", ["q", "k"])
+def test_points_of_one_kind(qkscope, captures, tmp_path, kind):
+    capture, _, _ = captures("synth")
+    rows = read_head(capture, head_name(1, 1, kind))
+    axes = oracle.pca_axes(rows, None, 2)
+    [points] = scatter(qkscope, capture, tmp_path, "--max-points", 0, "--kind", kind, head=(1, 1))
+    expected = oracle.projections(rows, None, axes[0][0], axes[1][0])
+    expected[:, 3] = kind == "k"
+    oracle.match(points, expected)
+    assert len(points) == len(expected)
+    text = oracle.svg_text(tmp_path / "f.svg")
+    assert f"r = {number(axes[0][2])}" in text
+    assert ("Q position" in text, "K position" in text) == (kind == "q", kind == "k")
+    assert ("Head 1" if kind == "q" else "Key head 1") in text
+
+
+def test_float64_rows_far_from_zero(qkscope, tmp_path):
+    rng = np.random.default_rng(5)
+    t = np.arange(300) * 5 + 999_000
+    q = (rng.standard_normal((300, 6)) + 1e4 + t[:, None] * 1e-3, t)
+    k = (rng.standard_normal((300, 6)) - 1e4, t)
+    for kind, (x, position) in (("q", q), ("k", k)):
+        write_head(tmp_path / "c", head_name(0, 0, kind), x, position)
+    [points] = scatter(qkscope, tmp_path / "c", tmp_path, "--max-points", 0)
+    axes = oracle.pca_axes(q, k, 2)
+    expected = oracle.projections(q, k, axes[0][0], axes[1][0])
+    order, wanted = np.argsort(points[:, 0]), np.argsort(expected[:, 0])
+    assert np.allclose(points[order, 0], expected[wanted, 0], rtol=1e-5)
+
+
+# ---- which ------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("most", [1, 7, 100, 899])
+def test_rows_are_thinned_evenly(qkscope, captures, tmp_path, most):
+    """One row out of each of `most` equal stretches of the file."""
+    capture, group, head = captures("real")
+    q, k = rows_of(capture, group, head)
+    axes = oracle.pca_axes(q, k, 2)
+    [points] = scatter(qkscope, capture, tmp_path, "--max-points", most, head=head)
+    index = oracle.match(points, oracle.projections(q, k, axes[0][0], axes[1][0]))
+    for first, rows in ((0, len(q[0])), (len(q[0]), len(k[0]))):
+        picked = np.sort(index[(index >= first) & (index < first + rows)]) - first
+        assert len(picked) == min(most, rows)
+        length, longer = divmod(rows, most)
+        ends = np.cumsum([length + (i < longer) for i in range(min(most, rows))])
+        assert np.all(picked < ends) and np.all(picked >= np.concatenate([[0], ends[:-1]]))
+
+
+def test_thinning_does_not_share_the_rhythm_of_the_file(qkscope, captures, tmp_path):
+    """Half of the rows of a file whose rows alternate between two halves of the context."""
+    rng = np.random.default_rng(1)
+    t = np.where(np.arange(4000) % 2 == 0, 10, 1000)
+    for kind in "qk":
+        x = rng.standard_normal((4000, 8)).astype(np.float32)
+        write_head(tmp_path / "c", head_name(0, 0, kind), x, t)
+    [points] = scatter(qkscope, tmp_path / "c", tmp_path, "--max-points", 2000)
+    assert 0.45 < np.mean(points[:, 2] > 500) < 0.55
+
+
+def test_queries_and_keys_are_mixed(qkscope, captures, tmp_path):
+    capture, _, head = captures("real")
+    [points] = scatter(qkscope, capture, tmp_path, head=head)
+    keys, middle = points[:, 3], len(points) // 2
+    assert abs(keys[:middle].mean() - keys[middle:].mean()) < 0.1
+    assert np.sum(keys[1:] != keys[:-1]) > len(points) / 3
+
+
+def test_defaults_thin_to_8000_and_2000(qkscope, tmp_path):
+    synth(qkscope, tmp_path / "c", layers=1, query_heads=1, q_per_kv_group=1, dim=8, examples=1000,
+          rows=10)
+    [points] = scatter(qkscope, tmp_path / "c", tmp_path)
+    assert [np.sum(points[:, 3] == kind) for kind in (0, 1)] == [8000, 8000]
+    panels = scatter(qkscope, tmp_path / "c", tmp_path, "--basis", "complement")
+    assert len(panels) == 3
+    for points in panels:
+        assert [np.sum(points[:, 3] == kind) for kind in (0, 1)] == [2000, 2000]
+
+
+def test_only_the_first_rows(qkscope, captures, tmp_path):
+    capture, group, head = captures("real")
+    q, k = ((x[:100], t[:100]) for x, t in rows_of(capture, group, head))
+    axes = oracle.pca_axes(q, k, 2)
+    [points] = scatter(qkscope, capture, tmp_path, "--max-samples", 100, head=head)
+    oracle.match(points, oracle.projections(q, k, axes[0][0], axes[1][0]))
+    assert len(points) == 200
+
+
+# ---- one text ---------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("basis", ["pca", "ab"])
+def test_one_text_stands_out(qkscope, tmp_path, basis):
+    rows = {kind: read_rows(EXAMPLE, head_name(2, head, kind)) for kind, head in (("q", 2), ("k", 1))}
+    scatter(qkscope, EXAMPLE, tmp_path, "--example-id", 7, "--max-points", 50, "--basis", basis,
+            head=(2, 2))
+    found = oracle.blocks(tmp_path / "f.dat")
+    [[rest, queries, keys]] = [[found[i] for i in panel]
+                               for panel in oracle.panel_blocks(tmp_path / "f.gp")]
+    for drawn, kind in ((queries, "q"), (keys, "k")):
+        of_text = rows[kind]["position"][rows[kind]["example_id"] == 7]
+        assert sorted(drawn[:, 2]) == sorted(of_text)
+        assert np.all(drawn[:, 3] == (kind == "k"))
+    assert 80 < len(rest) <= 100
+    text = oracle.svg_text(tmp_path / "f.svg")
+    assert "Text 7: ● queries, ▲ keys; other texts grey" in text
+    assert "position" in text.splitlines() and "Q position" not in text
+
+
+def test_a_text_that_is_not_there(qkscope, tmp_path):
+    done = qkscope("scatter", EXAMPLE, "-o", tmp_path / "o", "--example-id", 60, expect=1)
+    assert "no text with example_id 60; there are 0, 1, 2, 3, 4, 5, ... 59 (60 texts)" in done.err
+    assert not (tmp_path / "o").exists()
+
+
+# ---- colours ----------------------------------------------------------------------------------
+
+def bars_of(folder, name="f"):
+    """low and high of every colour bar, in order, and the labels of its tics."""
+    script = (folder / f"{name}.gp").read_text()
+    found = []
+    for part in re.split(r"^# (?=[QK] position$|position$)", script, flags=re.M)[1:]:
+        low, high = map(float, re.search(r"set yrange \[(.*?):(.*?)\]", part).groups())
+        tics = re.search(r"set y2tics \((.*)\)", part).group(1)
+        found.append((part.split("\n")[0], low, high, re.findall(r"'\{/\*0.9 (.*?)\}'", tics)))
+    return found
+
+
+def test_bars_have_round_ends_and_tics(qkscope, captures, tmp_path):
+    scatter(qkscope, EXAMPLE, tmp_path, "--collage", "2x2")
+    tics = ["0", "256", "512", "768", "1,024"]
+    assert bars_of(tmp_path) == [("Q position", 0, 1024, tics), ("K position", 0, 1024, tics)]
+
+
+@pytest.mark.parametrize("positions, low, high, tics", [
+    ([5] * 20, 4.5, 5.5, ["5"]),
+    ([3, 4], 3, 4, ["3", "4"]),
+    (range(0, 131071, 999), 0, 131072, ["0", "32,768", "65,536", "98,304", "131,072"]),
+    (range(700, 1900, 7), 700, 1897, ["768", "1,024", "1,280", "1,536", "1,792"]),
+    ([10**15 + i for i in range(100)], 10**15, 10**15 + 99, None),
+])
+def test_bars_of_odd_positions(qkscope, tmp_path, positions, low, high, tics):
+    rng = np.random.default_rng(2)
+    t = np.array([positions[i % len(positions)] for i in range(200)], np.int64)
+    import pyarrow as pa
+    for kind in "qk":
+        x = rng.standard_normal((200, 8)).astype(np.float32)
+        write_head(tmp_path / "c", head_name(0, 0, kind), x, t, position_type=pa.int64())
+    scatter(qkscope, tmp_path / "c", tmp_path)
+    for _, found_low, found_high, found_tics in bars_of(tmp_path):
+        assert (found_low, found_high) == (low, high)
+        assert tics is None or found_tics == tics
+
+
+def test_late_stands_out_on_any_page(qkscope, tmp_path):
+    def luminance(color):
+        return sum(w * int(color[i:i + 2], 16) for w, i in ((0.2, 1), (0.7, 3), (0.1, 5)))
+
+    for theme in ("paper", "screen", "dark"):
+        scatter(qkscope, EXAMPLE, tmp_path, "--theme", theme)
+        script = (tmp_path / "f.gp").read_text()
+        page = luminance(re.search(r"background rgb '(#\w+)'", script).group(1))
+        palette = re.search(r"set palette .*?\)\n", script, re.S).group()
+        knots = [luminance(c) for c in re.findall(r"'(#\w+)'", palette)]
+        for ramp in (knots[:17], knots[17:]):
+            contrast = [abs(k - page) for k in ramp]
+            assert contrast == sorted(contrast) and contrast[0] > 40, (theme, contrast)

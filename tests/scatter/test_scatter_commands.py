@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`qkscope scatter` and its aliases as commands: published command lines, heads chosen, pictures and
+their names, drawing again, odd paths, hostile text, threads, errors."""
+import json
+import os
+import random
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from conftest import EXAMPLE, environment, head_name, head_names, synth, write_head
+
+pytest.importorskip("pyarrow")
+oracle = pytest.importorskip("scatter_oracle")
+
+pytestmark = pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is absent")
+
+
+@pytest.fixture
+def alias(program, qkscope, tmp_path):
+    """alias("pca-visualize", ...): the program under that name, in tmp_path."""
+    def run(name, *arguments, **options):
+        link = tmp_path / "bin" / name
+        link.parent.mkdir(exist_ok=True)
+        if not link.is_symlink():
+            link.symlink_to(program)
+        options.setdefault("cwd", tmp_path)
+        return qkscope(*arguments, executable=link, **options)
+    return run
+
+
+@pytest.fixture
+def config(tmp_path):
+    (tmp_path / "F").write_text(f"data:\n  dataset_name: {EXAMPLE}\noutput:\n  results_dir: res\n")
+    return tmp_path / "F"
+
+
+def query_heads(capture=EXAMPLE):
+    """(layer, head) of the query heads, in order."""
+    names = [n for n in head_names(capture) if n.endswith("q")]
+    return sorted((int(n[1:3]), int(n[4:6])) for n in names)
+
+
+def drawn(qkscope, *arguments, expect=0, **options):
+    return json.loads(qkscope("scatter", *arguments, "--json", expect=expect, **options).out)
+
+
+def heads_of(outcome):
+    return [(h["layer"], h["head"]) for h in outcome["heads"]]
+
+
+def names_in(folder):
+    return sorted(p.name for p in folder.iterdir())
+
+
+def check_picture(path, colors):
+    """A PNG of twice the nominal size with those kinds of colour on it."""
+    image_module = pytest.importorskip("PIL.Image")
+    script = path.with_suffix(".gp").read_text()
+    width, height = (int(v) for v in script.split("set terminal svg enhanced size ")[1]
+                     .split(" ")[0].split(","))
+    with image_module.open(path) as image:
+        assert image.size == (2 * width, 2 * height)
+        pixels = np.asarray(image.convert("RGB")).astype(int)
+    red, green, blue = (pixels[:, :, i] for i in range(3))
+    shares = {"blue": np.mean(blue > red + 40), "red": np.mean(red > blue + 40),
+              "grey": np.mean(np.abs(red - blue) < 20)}
+    for color, share in shares.items():
+        assert (share > 0.004) == (color in colors or color == "grey"), shares
+
+
+# ---- published command lines -------------------------------------------------------------------
+
+def test_published_pca_collage(alias, config, tmp_path):
+    alias("pca-visualize", "--config", "F", "--random", "--collage", "--qk", "--seed", 42, expect=0)
+    heads = random.Random(42).sample(query_heads(), 4)
+    name = "scatter-pca-" + "-".join(f"l{l:02}h{h:02}" for l, h in heads)
+    assert names_in(tmp_path / "res") == [f"{name}.dat", f"{name}.gp", f"{name}.png"]
+    assert len(oracle.drawn_points(tmp_path / "res", name)) == 4
+    check_picture(tmp_path / "res" / f"{name}.png", ["blue", "red"])
+
+
+def test_published_rotation_collage(alias, config, tmp_path):
+    alias("rotate-visualize", "--config", "F", "--collage", "--random", "--seed", 42, expect=0)
+    [png] = (tmp_path / "res").glob("*.png")
+    assert png.name.startswith("scatter-ab-")
+    assert len(oracle.drawn_points(png.parent, png.stem)) == 4
+    check_picture(png, ["blue", "red"])
+
+
+def test_published_complement(alias, config, tmp_path):
+    alias("rotate-visualize", "--config", "F", "--complement", "--random", "--seed", 42, expect=0)
+    layer, head = random.Random(42).sample(query_heads(), 1)[0]
+    name = f"scatter-complement-l{layer:02}h{head:02}"
+    assert names_in(tmp_path / "res") == [f"{name}.dat", f"{name}.gp", f"{name}.png"]
+    assert len(oracle.drawn_points(tmp_path / "res", name)) == 15
+    check_picture(tmp_path / "res" / f"{name}.png", ["blue", "red"])
+
+
+def test_published_example(alias, config, tmp_path):
+    alias("pca-visualize", "--config", "F", "--layer", 0, "--head", 0, "--kind", "q", "--example-id",
+          0, "--output", "scatter.png", expect=0)
+    assert {"scatter.png", "scatter.gp", "scatter.dat"} <= set(names_in(tmp_path))
+    assert not (tmp_path / "res").exists()
+    [points] = oracle.drawn_points(tmp_path, "scatter")
+    assert not points[:, 3].any()
+
+
+def test_aliases_as_commands(qkscope, config, tmp_path):
+    done = qkscope("rotate-visualize", "--config", config, "--json", cwd=tmp_path, expect=0)
+    assert json.loads(done.out)["basis"] == "ab"
+
+
+def test_options_override_the_config(alias, config, tmp_path):
+    synth(lambda *a, **o: alias("qkscope", *a, **o), tmp_path / "other", layers=1, query_heads=2,
+          dim=8, examples=4, rows=20)
+    out = json.loads(alias("pca-visualize", "other", "--config", "F", "-o", "here", "--json",
+                           expect=0).out)
+    assert out["output"] == "here" and out["points"] == 160
+
+
+# ---- which heads --------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("count, seed", [(1, 0), (4, 42), (7, -3), (20, 2**40)])
+def test_random_heads_are_those_of_python(qkscope, tmp_path, count, seed):
+    outcome = drawn(qkscope, EXAMPLE, "-o", tmp_path, "--random", count, "--seed", seed,
+                    "--max-points", 10, "--collage", "5x4")
+    assert heads_of(outcome) == random.Random(seed).sample(query_heads(), count)
+
+
+def test_random_heads_of_some_layers(qkscope, tmp_path):
+    outcome = drawn(qkscope, EXAMPLE, "-o", tmp_path, "--random=3", "--seed", 5, "--layers", "1,3-4",
+                    "--max-points", 10)
+    heads = [h for h in query_heads() if h[0] in (1, 3, 4)]
+    assert heads_of(outcome) == random.Random(5).sample(heads, 3)
+
+
+def test_the_value_of_random_and_collage_may_be_left_out(qkscope, tmp_path):
+    few = ["-o", tmp_path, "--max-points", 10]
+    assert len(drawn(qkscope, "--random", EXAMPLE, *few)["heads"]) == 1
+    assert len(drawn(qkscope, "--random", "2", EXAMPLE, *few)["heads"]) == 2
+    assert len(drawn(qkscope, "--collage", "--random", EXAMPLE, *few)["heads"]) == 4
+    assert len(drawn(qkscope, "--random", "--collage", "3x2", EXAMPLE, *few)["heads"]) == 6
+    assert len(drawn(qkscope, "--collage=1x5", EXAMPLE, *few)["heads"]) == 5
+    outcome = drawn(qkscope, "--random", "5", "--collage", EXAMPLE, *few)
+    assert len(outcome["heads"]) == 5 and len(outcome["figures"]) == 2
+
+
+def test_more_heads_than_there_are(qkscope, tmp_path):
+    done = qkscope("scatter", EXAMPLE, "-o", tmp_path, "--random", 30, "--collage", "5x5",
+                   "--max-points", 10, expect=0)
+    assert "30 heads were asked for, there are 20" in done.err
+
+
+def test_heads_in_the_order_given(qkscope, tmp_path):
+    outcome = drawn(qkscope, EXAMPLE, "-o", tmp_path, "--heads", "4:3,0:1,2:2", "--collage", "2x2")
+    assert heads_of(outcome) == [(4, 3), (0, 1), (2, 2)]
+    assert outcome["figures"] == ["scatter-pca-l04h03-l00h01-l02h02"]
+    assert outcome["points"] == sum(map(len, oracle.drawn_points(tmp_path, *outcome["figures"])))
+
+
+def test_a_figure_for_each_head_and_pages(qkscope, tmp_path):
+    few = ["--max-points", 10, "--name", "f"]
+    assert drawn(qkscope, EXAMPLE, "-o", tmp_path, "--heads", "4:3,0:1", *few)["figures"] == [
+        "f-l04h03", "f-l00h01"]
+    assert drawn(qkscope, EXAMPLE, "-o", tmp_path, "--random", 5, "--collage", *few)["figures"] == [
+        "f-1", "f-2"]
+    assert drawn(qkscope, EXAMPLE, "-o", tmp_path, "--heads", "4:3", *few)["figures"] == ["f"]
+
+
+# ---- files --------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("theme", ["paper", "screen", "dark"])
+@pytest.mark.parametrize("basis", ["pca", "ab", "complement"])
+def test_every_format_and_theme(qkscope, tmp_path, basis, theme):
+    qkscope("scatter", EXAMPLE, "-o", tmp_path, "--heads", "2:1", "--basis", basis, "--theme", theme,
+            "--format", "png,svg,pdf", "--name", "f", "--title", "A title", expect=0)
+    assert names_in(tmp_path) == ["f.dat", "f.gp", "f.pdf", "f.png", "f.svg"]
+    check_picture(tmp_path / "f.png", ["blue", "red"])
+    assert (tmp_path / "f.pdf").read_bytes().startswith(b"%PDF")
+    text = oracle.svg_text(tmp_path / "f.svg").splitlines()
+    assert {"A title", "Q position", "K position", "1,024", "512", "0"} <= set(text)
+
+
+@pytest.mark.parametrize("output, names", [
+    ("a.svg", ["a.dat", "a.gp", "a.svg"]),
+    ("b.PDF", ["b.dat", "b.gp", "b.pdf"]),
+    ("c.tar.png", ["c.tar.dat", "c.tar.gp", "c.tar.png"]),
+    ("d.gif/", ["scatter-pca-l00h00.dat", "scatter-pca-l00h00.gp", "scatter-pca-l00h00.png"]),
+])
+def test_output_names_a_picture_or_a_folder(qkscope, tmp_path, output, names):
+    (tmp_path / "in").mkdir()
+    qkscope("scatter", EXAMPLE, "-o", f"in/{output}", "--max-points", 10, cwd=tmp_path, expect=0)
+    assert names_in(tmp_path / "in" / output if output.endswith("/") else tmp_path / "in") == names
+
+
+def test_a_folder_may_be_called_like_a_picture(qkscope, tmp_path):
+    (tmp_path / "x.png").mkdir()
+    qkscope("scatter", EXAMPLE, "-o", tmp_path / "x.png", "--max-points", 10, expect=0)
+    assert len(names_in(tmp_path / "x.png")) == 3
+
+
+def test_further_formats_beside_a_named_picture(qkscope, tmp_path):
+    qkscope("scatter", EXAMPLE, "-o", tmp_path / "f.png", "--format", "svg", "--max-points", 10,
+            expect=0)
+    assert names_in(tmp_path) == ["f.dat", "f.gp", "f.png", "f.svg"]
+
+
+@pytest.mark.parametrize("name", ["a b", "it's", 'q"uote', "new\nline", "ünï☃", "$(touch x)", "-o",
+                                  "%s{x}", "back\\slash"])
+def test_odd_paths(qkscope, tmp_path, name):
+    capture = tmp_path / f"{name} capture"
+    capture.symlink_to(EXAMPLE)
+    qkscope("scatter", capture, f"--output=./{name}", "--max-points", 10, "--name", "f",
+            cwd=tmp_path, expect=0)
+    assert names_in(tmp_path / name) == ["f.dat", "f.gp", "f.png"]
+    assert names_in(tmp_path) == sorted([name, capture.name])
+
+
+@pytest.mark.parametrize("options", [["--collage"], ["--basis", "complement"], ["--example-id", 3]])
+def test_gnuplot_draws_it_again(qkscope, tmp_path, options):
+    qkscope("scatter", EXAMPLE, "-o", tmp_path / "a", *options, "--max-points", 200, "--format",
+            "svg,png", "--name", "f", expect=0)
+    (tmp_path / "b").mkdir()
+    for ending in ("gp", "dat"):
+        shutil.copy(tmp_path / "a" / f"f.{ending}", tmp_path / "b")
+    for extra in ([], ["-e", "format='svg'"]):
+        done = subprocess.run(["gnuplot", *extra, "f.gp"], cwd=tmp_path / "b", check=True,
+                              capture_output=True, text=True,
+                              env={**os.environ, "LC_ALL": "C.UTF-8"})
+        assert done.stderr == ""
+    for ending in ("svg", "png"):
+        assert (tmp_path / "a" / f"f.{ending}").read_bytes() == \
+            (tmp_path / "b" / f"f.{ending}").read_bytes()
+
+
+@pytest.mark.parametrize("options", [["--collage"], ["--basis", "complement", "--random", 2]])
+def test_threads_do_not_change_a_byte(qkscope, tmp_path, options):
+    for threads in (1, 4):
+        qkscope("scatter", EXAMPLE, "-o", tmp_path / str(threads), *options, "--max-points", 100,
+                "--format", "svg,png", "--threads", threads, expect=0)
+    assert names_in(tmp_path / "1") == names_in(tmp_path / "4")
+    for name in names_in(tmp_path / "1"):
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "4" / name).read_bytes()
+
+
+@pytest.mark.parametrize("title", [
+    "'; system \"touch x\"; '", "\"; system(\"touch x\")", "`touch x`", "$(touch x)",
+    'a"><script>alert(1)</script>', "=cmd()", "{/*50 big}_x^y@z&{w}~a{b}", "%s %d 100%",
+    "two\nlines", "back\\slash \\n", "ünï☃ \N{RIGHT-TO-LEFT OVERRIDE}", "@format", "x" * 500])
+def test_hostile_titles_are_text(qkscope, tmp_path, title):
+    qkscope("scatter", EXAMPLE, "-o", tmp_path, "--title", title, "--max-points", 5, "--format",
+            "svg", "--name", "f", cwd=tmp_path, expect=0)
+    assert names_in(tmp_path) == ["f.dat", "f.gp", "f.svg"]
+    shown = oracle.svg_text(tmp_path / "f.svg")
+    wanted = " ".join(title.split())
+    if len(title) > 60:
+        assert wanted[:50] in shown and wanted not in shown
+    elif title.isascii():
+        assert wanted in shown
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("options, message", [
+    (["--heads", "9:0"], "there are no query heads in layer 9; 5 layers have some, the last is 4"),
+    (["--heads", "0:7"], "no query head 7 in layer 0, which has 4 of them, from 0 to 3"),
+    (["--kind", "k", "--heads", "0:2"], "no key head 2 in layer 0, which has 2 of them"),
+])
+def test_heads_that_are_not_there(qkscope, tmp_path, options, message):
+    done = qkscope("scatter", EXAMPLE, "-o", tmp_path / "o", *options, expect=1)
+    assert message in done.err and not (tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize("options, message", [
+    (["--heads", "5"], "expected heads as LAYER:HEAD"),
+    (["--heads", "5:1,"], "expected heads as LAYER:HEAD"),
+    (["--heads", "1:99999"], "expected heads as LAYER:HEAD"),
+    (["--heads", ""], "expected heads as LAYER:HEAD"),
+    (["--layer", "1"], "--layer and --head go together"),
+    (["--heads", "1:1", "--random"], "Give one of --heads, --random"),
+    (["--random", "0"], "expected a number of heads"),
+    (["--random=x"], "expected a number of heads"),
+    (["--collage", "0x2"], "expected rows and columns"),
+    (["--collage", "13x2"], "expected rows and columns"),
+    (["--collage", "2x"], "expected rows and columns"),
+    (["--collage", "3"], "expected rows and columns"),
+    (["--basis", "svd"], "expected pca, ab or complement"),
+    (["--basis", "pca", "--complement"], "expected complement beside --complement"),
+    (["--kind", "v"], "expected q or k"),
+    (["--kind", "q", "--qk"], "leave out --kind"),
+    (["--kind", "q", "--basis", "ab"], "one kind alone has a PCA only"),
+    (["--pc-x", "1"], "components 1 and 1: expected two different ones"),
+    (["--pc-x", "32"], "there is no PC32: 32 dimensions and"),
+    (["--pc-x", "-1"], "expected a number from 0"),
+    (["--example-id", "-4"], "expected a number from 0"),
+    (["--format", "gif"], "gif"),
+    (["--theme", "pink"], "pink"),
+    (["--name", "a/b"], "not a name for a figure"),
+    (["--name", ""], "not a name for a figure"),
+    (["--name", ".f"], "not a name for a figure"),
+    (["--name", "x" * 81], "not a name for a figure"),
+    (["--heads", "1:1,1:1"], "two figures would be called scatter-pca-l01h01"),
+])
+def test_wrong_options(qkscope, tmp_path, options, message):
+    done = qkscope("scatter", EXAMPLE, "-o", tmp_path / "o", *options, expect=2)
+    assert message in done.err and not (tmp_path / "o").exists()
+
+
+def test_what_is_missing(qkscope, tmp_path):
+    assert "which capture?" in qkscope("scatter", "-o", tmp_path, expect=2).err
+    assert "where to?" in qkscope("scatter", EXAMPLE, expect=2).err
+    done = qkscope("scatter", EXAMPLE, "-o", tmp_path / "f.png", "--name", "g", expect=2)
+    assert "leave out --name" in done.err
+    assert qkscope("scatter", tmp_path / "nothing", "-o", tmp_path, expect=1).err
+
+
+def test_without_gnuplot(qkscope, tmp_path):
+    done = qkscope("scatter", EXAMPLE, "-o", tmp_path / "o", "--max-points", 5,
+                   env={"PATH": str(tmp_path)}, expect=1)
+    assert "gnuplot" in done.err and "gnuplot-nox" in done.err
+    assert names_in(tmp_path / "o") == []
+
+
+def test_output_that_cannot_be_written(qkscope, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = qkscope("scatter", EXAMPLE, "-o", tmp_path / "file", "--max-points", 5, expect=1)
+    assert str(tmp_path / "file") in done.err
+    done = qkscope("scatter", EXAMPLE, "-o", "/proc/none", "--max-points", 5, expect=1)
+    assert "/proc/none" in done.err
+
+
+@pytest.mark.parametrize("rows, dim, basis, message", [
+    (2, 8, "ab", "no drift with position, or fewer than 3 rows"),
+    (50, 1, "ab", "there is no axis b"),
+    (50, 3, "complement", "there is no complement to draw"),
+    (50, 1, "pca", "there is no PC1: 1 dimensions"),
+    (1, 8, "pca", "at least 2 of each are needed"),
+])
+def test_heads_without_such_axes(qkscope, tmp_path, rows, dim, basis, message):
+    rng = np.random.default_rng(0)
+    for kind in "qk":
+        x = rng.standard_normal((rows, dim)).astype(np.float32)
+        write_head(tmp_path / "c", head_name(3, 0, kind), x, np.arange(rows))
+    done = qkscope("scatter", tmp_path / "c", "-o", tmp_path / "o", "--basis", basis)
+    assert done.code in (1, 2) and "l03h00q" in done.err and message in done.err
+    assert not (tmp_path / "o").exists()
+
+
+def test_a_query_head_without_its_keys(qkscope, tmp_path):
+    shutil.copytree(EXAMPLE, tmp_path / "c")
+    shutil.rmtree(tmp_path / "c" / "l02h01k")
+    done = qkscope("scatter", tmp_path / "c", "-o", tmp_path / "o", "--heads", "2:3", expect=1)
+    assert "l02h03q: its key head l02h01k is not in the capture" in done.err
+    qkscope("scatter", tmp_path / "c", "-o", tmp_path / "o", "--heads", "2:3", "--kind", "q",
+            expect=0)
+
+
+def test_a_damaged_file_is_named(qkscope, tmp_path):
+    shutil.copytree(EXAMPLE, tmp_path / "c")
+    (tmp_path / "c" / "l01h00k" / "data.parquet").write_bytes(b"PAR1 nothing")
+    done = qkscope("scatter", tmp_path / "c", "-o", tmp_path / "o", "--heads", "0:0,1:1,1:0",
+                   "--collage", expect=1)
+    assert "l01h01q: " in done.err and "l01h00k/data.parquet" in done.err
+    assert not (tmp_path / "o").exists()
+
+
+def test_progress_only_on_a_terminal(program, tmp_path):
+    done = subprocess.run([program, "scatter", EXAMPLE, "-o", tmp_path, "--collage", "--quiet"],
+                          capture_output=True, text=True, env=environment())
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
