@@ -31,6 +31,7 @@ typedef struct request {
     qk_scatter_settings settings;
     qk_config *config;
     cli_common common;
+    cli_messages messages;
     const char *config_path, *loaded_path; /* as the options have it; as load_config found it */
     const char *basis, *heads, *random, *collage, *kind, *format, *theme, *b_axis;
     const char *output;
@@ -398,18 +399,17 @@ static void print_outcome_json(const request *r, const qk_scatter_outcome *o)
 
 static int run(request *r)
 {
-    cli_messages messages;
     qk_scatter_outcome *outcome;
     qk_error err;
-    cli_messages_init(&messages, COMMAND, &r->common, "heads and figures");
+    cli_messages_init(&r->messages, COMMAND, &r->common, "heads and figures");
     for (size_t i = 0; r->config && i < qk_config_num_notes(r->config); i++)
         if (!r->common.quiet)
             cli_error(COMMAND, "note: %s", qk_config_note(r->config, i));
     r->settings.input.notice = cli_notice;
     r->settings.input.progress = cli_progress;
-    r->settings.input.user = &messages;
+    r->settings.input.user = &r->messages;
     qk_status status = qk_scatter_run(&r->settings, &outcome, &err);
-    cli_clear(&messages);
+    cli_clear(&r->messages);
     if (status != QK_OK)
         cli_error(COMMAND, "%s", err.message);
     else if (r->common.json)

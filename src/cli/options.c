@@ -221,9 +221,9 @@ int cli_parse(const cli_syntax *syntax, int argc, char **argv, const char **argu
             return usage_error(syntax);
         }
         cli_option option = option_at(syntax, find_option(syntax, code));
-        const char *value = optarg;
-        if (!value && has_optional_value(&option))
-            value = optional_value(argc, argv);
+        const char *value = optarg                        ? optarg
+                            : has_optional_value(&option) ? optional_value(argc, argv)
+                                                          : "";
         char why[256];
         if (!store(&option, value, why, sizeof why)) {
             cli_error(syntax->command, "--%s %s: %s", option.name, value, why);

@@ -190,7 +190,7 @@ static void set_palette(qk__figure *figure, bool one_text)
         qk__figure_print(figure, "set cbrange [0:1]\n");
     } else {
         const ramp blues = {&qk__blues, dark ? 0.85 : 0.3, dark ? 0.3 : 1};
-        const ramp reds = {&qk__reds, dark ? 0.8 : 0.3, dark ? 0.3 : 1};
+        const ramp reds = {&qk__reds, dark ? 0.75 : 0.3, dark ? 0.3 : 1};
         add_ramp(figure, blues, 0, false);
         add_ramp(figure, reds, KEY_COLORS, true);
         qk__figure_print(figure, "set cbrange [0:%.6g]\n", KEY_COLORS + 1);
@@ -291,7 +291,7 @@ static bool add_points(qk__figure *figure, const qk__scatter_panel *panel, choic
 static double point_size(const layout *l, size_t count)
 {
     double share = (double)count / (l->plot_w * l->plot_h); /* points per pixel */
-    return fmin(0.5, fmax(0.16, 0.1 / sqrt(share > 0 ? share : 1)));
+    return fmin(0.6, fmax(0.16, 0.09 / sqrt(share > 0 ? share : 1)));
 }
 
 static void plot_points(qk__figure *figure, const layout *l, const qk__scatter *s,
@@ -371,7 +371,8 @@ static void write_axis_labels(qk__figure *figure, const layout *l, const qk__sca
         }
         return;
     }
-    if ((size_t)((row + 1) * s->columns + column) >= s->num_panels)
+    size_t below = ((size_t)row + 1) * (size_t)s->columns + (size_t)column;
+    if (below >= s->num_panels)
         write_axis_label(figure, l, s->x_label, true, column, column, row);
     if (column == 0)
         write_axis_label(figure, l, s->y_label, false, row, row, 0);

@@ -244,7 +244,7 @@ static void name_axes(const qk_scatter_settings *s, qk__scatter *out, char pcs[2
 static void set_grid(const qk_scatter_settings *s, qk__scatter *out)
 {
     int columns = s->columns > 0 ? s->columns : s->basis == QK_BASIS_COMPLEMENT ? 6 : 1;
-    int panels = (int)out->num_panels;
+    int panels = out->num_panels > 0 ? (int)out->num_panels : 1;
     out->columns = columns < panels ? columns : panels;
     out->rows = (panels + out->columns - 1) / out->columns;
 }

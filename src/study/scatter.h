@@ -63,8 +63,8 @@ QK_MUST_CHECK qk_status qk__pick_rows(qk_run *run, int worker,
                                       char some_texts[QK__SCATTER_TEXT], qk_error *err);
 void qk__picked_rows_free(qk__picked_rows *picked);
 
-/* Fills the view's points from the rows of its kinds (k may be NULL), mixed so that neither
- * kind and no end of the context hides the other. */
+/* Fills the view's points from the rows of its kinds (or one of them, and none), mixed so that
+ * neither kind and no end of the context hides the other. */
 QK_MUST_CHECK qk_status qk__mix_points(const qk_scatter_settings *settings,
                                        const qk__picked_rows *q, const qk__picked_rows *k,
                                        qk__head_view *view, qk_error *err);

@@ -222,7 +222,7 @@ static qk__point point_at(const qk__picked_rows *q, const qk__picked_rows *k, si
 qk_status qk__mix_points(const qk_scatter_settings *settings, const qk__picked_rows *q,
                          const qk__picked_rows *k, qk__head_view *view, qk_error *err)
 {
-    size_t count = q->count + (k ? k->count : 0);
+    size_t count = q->count + k->count;
     size_t *order = qk__calloc(count, sizeof *order);
     view->points =
         view->num_panels > 0 && count <= SIZE_MAX / sizeof(qk__point) / view->num_panels

@@ -203,7 +203,7 @@ static qk_status place_rows(qk_run *run, int worker, const qk_scatter_settings *
         bool keys_alone = settings->kinds == QK_KINDS_K;
         view->q = keys_alone ? picked_k.span : picked_q.span;
         view->k = keys_alone ? picked_q.span : picked_k.span;
-        status = qk__mix_points(settings, &picked_q, k ? &picked_k : NULL, view, err);
+        status = qk__mix_points(settings, &picked_q, &picked_k, view, err);
     }
     qk__picked_rows_free(&picked_q);
     qk__picked_rows_free(&picked_k);
@@ -214,7 +214,7 @@ static qk_status make_view(qk_run *run, int worker, const qk_scatter_settings *s
                            const qk_head_data *q, const qk_head_data *k, qk__head_view *view,
                            qk_error *err)
 {
-    if (settings->basis == QK_BASIS_PCA)
+    if (settings->basis == QK_BASIS_PCA || !k)
         QK_TRY(fit_pca(settings, q->moments, k ? k->moments : NULL, view, err));
     else
         QK_TRY(fit_rotation(run, worker, settings, q, k, view, err));
