@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Several plots in one figure, each in a place of its own: heading, places, model axes,
+ * legends, and the power of ten of what they show. Lengths are nominal pixels, from the top
+ * left. */
+#ifndef QK_FIGURE_PANELS_H
+#define QK_FIGURE_PANELS_H
+
+#include "figure/figure.h"
+#include "results/results.h"
+
+/* Of a plot without its axes. */
+typedef struct qk__place {
+    double left, top, width, height;
+} qk__place;
+
+/* What 1 pixel beside type of 13 pixels is beside the theme's type. */
+double qk__em(const qk__figure *figure);
+/* Width of text of 0.8 times the theme's size, about. */
+double qk__text_width(const qk__figure *figure, size_t characters);
+size_t qk__count_characters(const char *text); /* of UTF-8 */
+/* A literal (qk__figure_quote) of at most limit characters. */
+const char *qk__brief(qk__figure *figure, const char *text, int limit);
+
+/* `set multiplot`, the font `small` of legends and labels, and above all panels "TITLE OF THE
+ * STUDY: rest" (markup without quotes). Takes the first qk__heading_height of the figure. */
+void qk__start_panels(qk__figure *figure, const qk__results *results, const char *rest);
+double qk__heading_height(const qk__figure *figure);
+/* `set margins`. The figure's size must be final. */
+void qk__put_panel(qk__figure *figure, const qk__place *place);
+/* Up the left side of a panel, markup without quotes: a label of the figure, since gnuplot puts
+ * `ylabel` outside of a narrow margin. */
+void qk__label_panel(qk__figure *figure, const qk__place *place, const char *label);
+void qk__end_panels(qk__figure *figure);
+
+/* The x axis of a plot of that width over the models in order. */
+typedef struct qk__model_axis {
+    const qk__results *results;
+    double width;
+    bool turned;
+    size_t step;   /* every which label is shown */
+    double height; /* of the labels */
+    double reach;  /* of a turned label to the left of its place */
+} qk__model_axis;
+qk__model_axis qk__plan_model_axis(const qk__figure *figure, const qk__results *results,
+                                   double width);
+void qk__set_model_axis(qk__figure *figure, const qk__model_axis *axis);
+
+/* A legend in as many columns as fit a width. Its entries are labels of the figure, so that
+ * they go where they are put: `unset label` takes them away again. */
+typedef struct qk__entry {
+    const char *name;
+    const char *color;
+    int point; /* type; of areas QK__AREA */
+} qk__entry;
+enum { QK__AREA = 5, QK__MAX_ENTRIES = 16 };
+
+typedef struct qk__legend {
+    size_t count, columns, characters; /* of a name at the most */
+    double column_width, height;
+    const qk__entry *entries;
+} qk__legend;
+qk__legend qk__plan_legend(const qk__figure *figure, const qk__entry *entries, size_t count,
+                           double width);
+/* Centred about x, top at y. */
+void qk__put_legend(qk__figure *figure, const qk__legend *legend, double x, double y);
+
+/* Areas in the series colours, at most QK__MAX_ENTRIES of the names; returns how many. */
+size_t qk__series_entries(const qk__figure *figure, const char *const *names, size_t count,
+                          qk__entry entries[QK__MAX_ENTRIES]);
+
+/* Numbers of that largest magnitude are shown times 10 to exponent (a multiple of 3), as 0.2 to
+ * 200. */
+typedef struct qk__power {
+    int exponent;
+    double factor;
+    char text[24]; /* markup: " × 10^{3}", or "" */
+} qk__power;
+qk__power qk__power_of(double largest);
+
+/* `set xrange` or `set yrange` (axis 'x' or 'y') and about count tics of round numbers. An
+ * empty range is widened. */
+void qk__set_range(qk__figure *figure, char axis, double low, double high, int count);
+
+/* Any finite value of a field in the study. */
+bool qk__has_field(const qk__results *results, const char *field);
+
+#endif

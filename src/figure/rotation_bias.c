@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How fast keys gain score with their position, head by head: as histograms, and against the
+ * separation of queries and keys. */
+#include "figure/rotation_bias.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "figure/rotation_families.h"
+
+/* ---- histograms ---------------------------------------------------------------------------
+ */
+
+/* Beyond so many interquartile ranges from the quartiles a head is counted in words: one of
+ * them would press all others into one bin. */
+#define FENCE 15
+enum {
+    MIN_BINS = 8,
+    MAX_BINS = 60,
+    HISTOGRAM_HEIGHT = 190,
+    SCATTER_HEIGHT = 240,
+    MAX_FILLS = 7
+};
+
+/* Bins of a family, each [i width, (i+1) width) for i from first: zero is an edge. */
+typedef struct bins {
+    double low, high; /* values shown */
+    double width, first;
+    size_t count, beyond;
+    double above_zero; /* share of heads */
+    double highest;    /* density of any model */
+} bins;
+
+static qk__pair pick_bias(const qk__result_head *head)
+{
+    double bias = head->v.bias_strength;
+    return (qk__pair){bias, isfinite(bias) ? bias : NAN};
+}
+
+bool qk__has_bias(const qk__subject *subject)
+{
+    return qk__has_pairs(subject->results, pick_bias);
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void find_range(const double *sorted, size_t count, bins *of)
+{
+    double quartile1 = sorted[(count - 1) / 4], quartile3 = sorted[count - 1 - (count - 1) / 4];
+    double reach = quartile3 - quartile1;
+    of->low = sorted[0];
+    of->high = sorted[count - 1];
+    if (reach > 0) {
+        of->low = fmax(of->low, quartile1 - FENCE * reach);
+        of->high = fmin(of->high, quartile3 + FENCE * reach);
+    }
+    size_t positive = 0;
+    for (size_t i = 0; i < count; i++) {
+        of->beyond += sorted[i] < of->low || sorted[i] > of->high;
+        positive += sorted[i] > 0;
+    }
+    of->above_zero = (double)positive / (double)count;
+}
+
+/* Freedman and Diaconis' width for an average model of the family. */
+static void find_bins(const double *sorted, size_t count, size_t num_models, bins *of)
+{
+    *of = (bins){0};
+    find_range(sorted, count, of);
+    double reach = sorted[count - 1 - (count - 1) / 4] - sorted[(count - 1) / 4];
+    double span = of->high - of->low;
+    if (span > 1e-9 * fmax(fabs(of->low), fabs(of->high))) {
+        double width = 2 * reach / cbrt((double)count / (double)num_models);
+        double wanted = width > 0 ? ceil(span / width) : MIN_BINS;
+        of->width = span / fmin(MAX_BINS, fmax(MIN_BINS, wanted));
+    } else { /* one value */
+        of->width = of->high != 0 ? fabs(of->high) / 4 : 1;
+    }
+    of->first = floor(of->low / of->width);
+    of->count = (size_t)(floor(of->high / of->width) - of->first) + 1;
+}
+
+static bool plan_bins(qk__figure *figure, const qk__family *family, bins *of)
+{
+    double *values = qk__calloc(family->num_heads, sizeof *values);
+    if (!values) {
+        if (figure->status == QK_OK)
+            figure->status = qk__nomem(&figure->err);
+        return false;
+    }
+    size_t count = 0;
+    for (size_t m = 0; m < family->num_models; m++)
+        for (size_t h = 0; h < family->models[m]->num_heads; h++) {
+            double bias = family->models[m]->heads[h].v.bias_strength;
+            if (isfinite(bias))
+                values[count++] = bias;
+        }
+    qsort(values, count, sizeof *values, compare_doubles);
+    find_bins(values, count, family->num_models, of);
+    free(values);
+    return true;
+}
+
+/* The outline of a model's histogram: left edge and density of each bin, from 0 to 0. Heads
+ * beyond the range count: what is shown adds up to the share of the others. */
+static void add_outline(qk__figure *figure, const qk__result_model *model, bins *of,
+                        const qk__power *power)
+{
+    size_t counts[2 * MAX_BINS] = {0}, total = 0;
+    for (size_t h = 0; h < model->num_heads; h++) {
+        double bias = model->heads[h].v.bias_strength;
+        total += isfinite(bias) != 0;
+        if (!(bias >= of->low && bias <= of->high))
+            continue;
+        size_t bin = (size_t)(floor(bias / of->width) - of->first);
+        counts[bin < of->count ? bin : of->count - 1]++;
+    }
+    double before = 0;
+    for (size_t i = 0; i <= of->count; i++) {
+        double edge = (of->first + (double)i) * of->width * power->factor;
+        double density =
+            i < of->count ? (double)counts[i] / ((double)total * of->width * power->factor) : 0;
+        qk__figure_value(figure, edge);
+        qk__figure_value(figure, before);
+        qk__figure_end_row(figure);
+        qk__figure_value(figure, edge);
+        qk__figure_value(figure, density);
+        qk__figure_end_row(figure);
+        of->highest = fmax(of->highest, density);
+        before = density;
+    }
+    qk__figure_end_block(figure);
+}
+
+/* Ranges and what is told in words. */
+static void set_histogram(qk__figure *figure, const bins *of, const qk__power *power)
+{
+    double low = of->first * of->width * power->factor;
+    double high = (of->first + (double)of->count) * of->width * power->factor;
+    double span = high - low;
+    if (low > 0 && low < 2 * span)
+        low = 0;
+    if (high < 0 && high > -2 * span)
+        high = 0;
+    qk__set_range(figure, 'x', low - 0.03 * span, high + 0.03 * span, 5);
+    qk__set_range(figure, 'y', 0, 1.06 * of->highest, 5);
+    if (low <= 0 && high >= 0)
+        qk__figure_vertical(figure, 0);
+    qk__figure_print(figure,
+                     "set label '%.3g%% of heads above 0' at graph 0.98,0.94 right "
+                     "tc rgb '%s' font small\n",
+                     100 * of->above_zero, figure->theme->muted);
+    if (of->beyond > 0)
+        qk__figure_print(figure,
+                         "set label '%zu beyond the range' at graph 0.98,0.85 right "
+                         "tc rgb '%s' font small\n",
+                         of->beyond, figure->theme->muted);
+}
+
+static void draw_histogram(qk__figure *figure, const qk__family_panels *panels, size_t panel,
+                           bins *of, const qk__power *power)
+{
+    const qk__family *family = &panels->families[panel];
+    size_t first = figure->num_blocks;
+    for (size_t m = 0; m < family->num_models; m++)
+        add_outline(figure, family->models[m], of, power);
+    qk__put_family(figure, panels, panel, "Density of heads", false);
+    set_histogram(figure, of, power);
+    qk__figure_print(figure,
+                     "set title %s offset 0,-0.4\nset xlabel 'Bias strength%s' "
+                     "offset 0,0.4\nplot ",
+                     qk__figure_quote(figure, family->name), power->text);
+    /* Fills first: no outline is covered. Of many models, they would be one grey hill. */
+    size_t fills = family->num_models <= MAX_FILLS ? family->num_models : 0;
+    for (size_t m = 0; m < fills + family->num_models; m++) {
+        char color[8];
+        bool fill = m < fills;
+        qk__model_color(figure, family, m % family->num_models, color);
+        qk__figure_print(figure, "%sdata index %zu using 1:2 with %s lc rgb '%s'",
+                         m ? ", " : "", first + m % family->num_models,
+                         fill ? "filledcurves y=0 fs transparent solid 0.1 noborder"
+                              : "lines lt 1 lw 1.3",
+                         color);
+    }
+    qk__figure_print(figure, "\nunset arrow\nunset label\n");
+}
+
+void qk__build_bias_histograms(qk__figure *figure, const qk__subject *subject)
+{
+    qk__family_panels panels;
+    bins *all = NULL;
+    bool ok = qk__plan_families(figure, subject->results, pick_bias, HISTOGRAM_HEIGHT, &panels);
+    if (ok) {
+        all = qk__calloc(panels.count, sizeof *all);
+        ok = all != NULL;
+        if (!ok && figure->status == QK_OK)
+            figure->status = qk__nomem(&figure->err);
+    }
+    double largest = 0;
+    for (size_t f = 0; ok && f < panels.count; f++) {
+        ok = plan_bins(figure, &panels.families[f], &all[f]);
+        if (ok)
+            largest = fmax(largest, fmax(fabs(all[f].low), fabs(all[f].high)));
+    }
+    if (ok) {
+        qk__power power = qk__power_of(largest);
+        qk__start_panels(figure, subject->results, "Bias strength by family");
+        for (size_t f = 0; f < panels.count; f++)
+            draw_histogram(figure, &panels, f, &all[f], &power);
+        qk__end_panels(figure);
+    }
+    free(all);
+    qk__free_families(&panels);
+}
+
+/* ---- against separation -------------------------------------------------------------------
+ */
+
+static qk__pair pick_pair(const qk__result_head *head)
+{
+    qk__pair pair = {head->v.separation_strength, head->v.bias_strength};
+    return isfinite(pair.x) && isfinite(pair.y) ? pair : (qk__pair){NAN, NAN};
+}
+
+bool qk__has_bias_pairs(const qk__subject *subject)
+{
+    return qk__has_pairs(subject->results, pick_pair);
+}
+
+/* Coordinates of all heads of some models, in order. */
+typedef struct points {
+    size_t count;
+    double *x, *y;
+} points;
+
+static bool gather_points(qk__figure *figure, const qk__family *families, size_t count,
+                          points *all)
+{
+    size_t num_heads = 0;
+    for (size_t f = 0; f < count; f++)
+        num_heads += families[f].num_heads;
+    *all = (points){0, qk__calloc(num_heads, sizeof *all->x),
+                    qk__calloc(num_heads, sizeof *all->y)};
+    if (!all->x || !all->y) {
+        if (figure->status == QK_OK)
+            figure->status = qk__nomem(&figure->err);
+        return false;
+    }
+    for (size_t f = 0; f < count; f++)
+        for (size_t m = 0; m < families[f].num_models; m++)
+            for (size_t h = 0; h < families[f].models[m]->num_heads; h++) {
+                qk__pair pair = pick_pair(&families[f].models[m]->heads[h]);
+                if (isnan(pair.y))
+                    continue;
+                all->x[all->count] = pair.x;
+                all->y[all->count++] = pair.y;
+            }
+    return true;
+}
+
+static void free_points(points *all)
+{
+    free(all->x);
+    free(all->y);
+}
+
+/* Range of an axis, with a margin. */
+static void set_range(qk__figure *figure, char axis, const double *values, size_t count,
+                      double factor)
+{
+    double low = INFINITY, high = -INFINITY;
+    for (size_t i = 0; i < count; i++) {
+        low = fmin(low, values[i] * factor);
+        high = fmax(high, values[i] * factor);
+    }
+    double margin = 0.05 * (high - low);
+    qk__set_range(figure, axis, low - margin, high + margin, axis == 'x' ? 5 : 6);
+}
+
+/* "r = −0.65", or that there is none. */
+static void describe_r(const points *all, char out[32])
+{
+    double r = qk__fit_line(all->x, all->y, all->count).r;
+    if (isfinite(r))
+        snprintf(out, 32, "{/:Italic r} = %s%.2f", r <= -0.005 ? "−" : "", fabs(r));
+    else
+        snprintf(out, 32, "no {/:Italic r}");
+}
+
+/* Rows: separation, bias, colour (half transparent), point type. Models take turns, so that
+ * none covers the others. */
+static size_t add_points(qk__figure *figure, const qk__family *family, const qk__power *power)
+{
+    size_t most = 0;
+    for (size_t m = 0; m < family->num_models; m++)
+        if (family->models[m]->num_heads > most)
+            most = family->models[m]->num_heads;
+    for (size_t h = 0; h < most; h++)
+        for (size_t m = 0; m < family->num_models; m++) {
+            if (h >= family->models[m]->num_heads)
+                continue;
+            qk__pair pair = pick_pair(&family->models[m]->heads[h]);
+            if (isnan(pair.y))
+                continue;
+            char color[8];
+            qk__model_color(figure, family, m, color);
+            qk__figure_value(figure, pair.x);
+            qk__figure_value(figure, pair.y * power->factor);
+            qk__figure_words(figure, "0x80%s %d", color + 1, qk__model_point(family, m));
+            qk__figure_end_row(figure);
+        }
+    return qk__figure_end_block(figure);
+}
+
+static void draw_scatter(qk__figure *figure, const qk__family_panels *panels, size_t panel,
+                         const qk__power *power)
+{
+    const qk__family *family = &panels->families[panel];
+    points all;
+    if (gather_points(figure, family, 1, &all)) {
+        char r[32];
+        describe_r(&all, r);
+        char label[60];
+        snprintf(label, sizeof label, "Bias strength%s", power->text);
+        qk__put_family(figure, panels, panel, label, true);
+        set_range(figure, 'x', all.x, all.count, 1);
+        set_range(figure, 'y', all.y, all.count, power->factor);
+        int room = (int)(panels->first.width / qk__text_width(figure, 1) * 0.8) - 14;
+        qk__figure_print(figure,
+                         "set title %s.' (%s)' offset 0,-0.4\n"
+                         "set xlabel 'Separation strength' offset 0,0.4\nplot ",
+                         qk__brief(figure, family->name, room), r);
+        qk__figure_print(figure,
+                         "data index %zu using 1:2:4:3 with points pt variable ps 0.4 "
+                         "lc rgb variable",
+                         add_points(figure, family, power));
+        qk__figure_print(figure, "\nunset label\n");
+    }
+    free_points(&all);
+}
+
+void qk__build_bias_scatter(qk__figure *figure, const qk__subject *subject)
+{
+    qk__family_panels panels;
+    points all = {0, NULL, NULL};
+    if (qk__plan_families(figure, subject->results, pick_pair, SCATTER_HEIGHT, &panels) &&
+        gather_points(figure, panels.families, panels.count, &all)) {
+        double largest = 0;
+        for (size_t i = 0; i < all.count; i++)
+            largest = fmax(largest, fabs(all.y[i]));
+        qk__power power = qk__power_of(largest);
+        char r[32], heading[96];
+        describe_r(&all, r);
+        snprintf(heading, sizeof heading, "Bias against separation%s%s%s",
+                 panels.count > 1 ? " (all families: " : "", panels.count > 1 ? r : "",
+                 panels.count > 1 ? ")" : "");
+        qk__start_panels(figure, subject->results, heading);
+        qk__figure_print(figure, "set xzeroaxis ls 103\n");
+        for (size_t f = 0; f < panels.count; f++)
+            draw_scatter(figure, &panels, f, &power);
+        qk__end_panels(figure);
+    }
+    free_points(&all);
+    qk__free_families(&panels);
+}

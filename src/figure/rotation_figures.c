@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Figures of the rotation study, model by model: correlations on the drift axis, shares of
+ * variance, drift of keys beside that of queries, and by depth. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "figure/catalog.h"
+#include "figure/panels.h"
+#include "figure/parts.h"
+#include "figure/rotation_bias.h"
+
+/* ---- bars by model ------------------------------------------------------------------------
+ */
+
+enum { BAR_HEIGHT = 290, BAR_ROOM = 120, LEAST_WIDTH = 520 };
+
+/* Heading, legend, phases and axes around one plot of bars, one place per model. */
+static void start_bars(qk__figure *figure, const qk__results *results, const char *heading,
+                       const char *label, const qk__entry *entries, size_t num_entries)
+{
+    const double em = qk__em(figure), edge = 14 * em;
+    figure->width = (int)fmin(
+        figure->width, fmax(LEAST_WIDTH, BAR_ROOM * (2.0 + (double)results->num_models)));
+    double left = 70 * em;
+    qk__model_axis axis = qk__plan_model_axis(figure, results, figure->width - left - edge);
+    if (axis.reach > left) {
+        left = axis.reach;
+        axis = qk__plan_model_axis(figure, results, figure->width - left - edge);
+    }
+    qk__legend legend = qk__plan_legend(figure, entries, num_entries, axis.width);
+    double legend_top = qk__heading_height(figure);
+    double top = legend_top + (num_entries ? legend.height + 8 * em : 0) +
+                 (results->checkpoints ? 22 : 4) * em;
+    figure->height = (int)(top + BAR_HEIGHT + axis.height + 8 * em);
+    qk__start_panels(figure, results, heading);
+    qk__place place = {left, top, axis.width, BAR_HEIGHT};
+    qk__put_panel(figure, &place);
+    qk__label_panel(figure, &place, label);
+    qk__set_model_axis(figure, &axis);
+    qk__figure_panel_phases(figure, results, axis.width + left + edge);
+    qk__put_legend(figure, &legend, left + axis.width / 2, legend_top);
+    qk__figure_print(figure, "set style fill solid 1 noborder\nset grid y back\n");
+}
+
+static double mean_of(qk__figure *figure, const qk__result_model *model, const char *field,
+                      bool magnitude)
+{
+    qk__spread spread = {0};
+    if (figure->status != QK_OK)
+        return NAN;
+    figure->status =
+        qk__spread_of(model, qk__find_field(field), magnitude, &spread, &figure->err);
+    return figure->status == QK_OK ? spread.mean : NAN;
+}
+
+/* 02 */
+static bool has_correlations(const qk__subject *subject)
+{
+    return qk__has_field(subject->results, "r_q_a") || qk__has_field(subject->results, "r_k_a");
+}
+
+static void build_correlations(qk__figure *figure, const qk__subject *subject)
+{
+    const qk__results *results = subject->results;
+    for (size_t m = 0; m < results->num_models; m++) {
+        qk__figure_words(figure, "%zu ", m);
+        qk__figure_value(figure, mean_of(figure, &results->models[m], "r_q_a", true));
+        qk__figure_value(figure, mean_of(figure, &results->models[m], "r_k_a", true));
+        qk__figure_end_row(figure);
+    }
+    qk__figure_end_block(figure);
+    const qk__entry entries[] = {{"queries", figure->theme->q, QK__AREA},
+                                 {"keys", figure->theme->k, QK__AREA}};
+    start_bars(figure, results, "Position correlation on the drift axis a",
+               "Mean |{/:Italic r}| with position", entries, 2);
+    qk__figure_horizontal(figure, 0.3);
+    qk__figure_horizontal(figure, 0.7);
+    qk__figure_print(figure, "unset grid\nset yrange [0:1]\n"
+                             "set boxwidth 0.36\n"
+                             "plot data using ($1-0.19):2 with boxes ls 101, "
+                             "data using ($1+0.19):3 with boxes ls 102\n");
+    qk__end_panels(figure);
+}
+
+/* 03 */
+static bool has_shares(const qk__subject *subject)
+{
+    return qk__has_field(subject->results, "plane_var_fraction");
+}
+
+typedef struct shares {
+    double a, b;
+} shares;
+
+/* Means over heads that have both axes: the rest is then the complement's. */
+static shares mean_shares(const qk__result_model *model)
+{
+    shares sum = {0, 0};
+    size_t count = 0;
+    for (size_t h = 0; h < model->num_heads; h++) {
+        const qk__head_numbers *v = &model->heads[h].v;
+        if (!isfinite(v->var_frac_a) || !isfinite(v->var_frac_b))
+            continue;
+        sum.a += v->var_frac_a;
+        sum.b += v->var_frac_b;
+        count++;
+    }
+    return (shares){count ? sum.a / (double)count : NAN, count ? sum.b / (double)count : NAN};
+}
+
+/* Stacked from the axis of interest up; what the plane leaves is grey. */
+static void build_shares(qk__figure *figure, const qk__subject *subject)
+{
+    const qk__results *results = subject->results;
+    for (size_t m = 0; m < results->num_models; m++) {
+        shares mean = mean_shares(&results->models[m]);
+        qk__figure_words(figure, "%zu ", m);
+        qk__figure_value(figure, mean.a);
+        qk__figure_value(figure, mean.b);
+        qk__figure_value(figure, 1 - mean.a - mean.b);
+        qk__figure_end_row(figure);
+    }
+    qk__figure_end_block(figure);
+    const qk__entry entries[] = {
+        {"axis a (drift)", qk__series_color(figure->theme, 1), QK__AREA},
+        {"axis b (separation)", qk__series_color(figure->theme, 0), QK__AREA},
+        {"complement", figure->theme->grid, QK__AREA}};
+    start_bars(figure, results, "Shares of variance: the plane (a, b) and its complement",
+               "Mean share of variance", entries, 3);
+    qk__figure_print(figure,
+                     "set yrange [0:1]\n"
+                     "plot data using 1:($2/2):(0.38):($2/2) with boxxyerror ls 2, "
+                     "data using 1:($2+$3/2):(0.38):($3/2) with boxxyerror ls 1, "
+                     "data using 1:(1-$4/2):(0.38):($4/2) with boxxyerror lc rgb '%s'\n",
+                     figure->theme->grid);
+    qk__end_panels(figure);
+}
+
+/* 05 */
+static double slope_ratio(const qk__result_head *head)
+{
+    return fabs(head->v.alpha_k) / fabs(head->v.alpha_q); /* infinite or NaN: left out */
+}
+
+static bool has_ratios(const qk__subject *subject)
+{
+    const qk__results *results = subject->results;
+    for (size_t m = 0; m < results->num_models; m++)
+        for (size_t h = 0; h < results->models[m].num_heads; h++)
+            if (isfinite(slope_ratio(&results->models[m].heads[h])))
+                return true;
+    return false;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median_ratio(qk__figure *figure, const qk__result_model *model)
+{
+    double *ratios = qk__calloc(model->num_heads + 1, sizeof *ratios);
+    if (!ratios) {
+        if (figure->status == QK_OK)
+            figure->status = qk__nomem(&figure->err);
+        return NAN;
+    }
+    size_t count = 0;
+    for (size_t h = 0; h < model->num_heads; h++)
+        if (isfinite(slope_ratio(&model->heads[h])))
+            ratios[count++] = slope_ratio(&model->heads[h]);
+    qsort(ratios, count, sizeof *ratios, compare_doubles);
+    double median = count ? (ratios[(count - 1) / 2] + ratios[count / 2]) / 2 : NAN;
+    free(ratios);
+    return median;
+}
+
+/* Colours tell families apart, or phases of training; not where each model is its own. */
+static size_t num_groups(const qk__results *results)
+{
+    if (results->checkpoints)
+        return results->num_phases;
+    bool told = results->num_families > 1 && results->num_families < results->num_models;
+    return told ? results->num_families : 0;
+}
+
+static void build_ratios(qk__figure *figure, const qk__subject *subject)
+{
+    const qk__results *results = subject->results;
+    double highest = 1;
+    for (size_t m = 0; m < results->num_models; m++) {
+        const qk__result_model *model = &results->models[m];
+        double ratio = median_ratio(figure, model);
+        highest = fmax(highest, ratio);
+        qk__figure_words(figure, "%zu ", m);
+        qk__figure_value(figure, ratio);
+        int group = results->checkpoints ? model->phase_index : model->family_index;
+        qk__figure_words(figure, "0x%s", qk__series_color(figure->theme, group) + 1);
+        qk__figure_end_row(figure);
+    }
+    qk__figure_end_block(figure);
+    const char **names = results->checkpoints ? results->phases : results->families;
+    qk__entry entries[QK__MAX_ENTRIES];
+    size_t count = qk__series_entries(figure, names, num_groups(results), entries);
+    start_bars(figure, results, "Drift of keys beside that of queries",
+               "Median |{/Symbol a}_k| / |{/Symbol a}_q|", entries, count);
+    qk__figure_print(figure,
+                     "set yrange [0:%.9g]\n"
+                     "set arrow from graph 0, first 1 to graph 1, first 1 nohead front ls 103\n"
+                     "plot data using 1:2:(0.76):3 with boxes lc rgb variable\n",
+                     1.08 * highest);
+    qk__end_panels(figure);
+}
+
+/* ---- by depth -----------------------------------------------------------------------------
+ */
+
+/* Pixels of a row of cells, where there are few and many, and of all rows. */
+enum { ROW = 26, LOW_ROW = 17, FEW_ROWS = 16, MOST_CELLS = 5000, LEAST_CELLS = 60 };
+enum { NUM_SIGNED = 201 };
+
+/* The ramp from low to high in which only negative values are blue, as deep as positive ones of
+ * that size are red. */
+static void fill_signed(double low, double high, unsigned char rgb[NUM_SIGNED][3])
+{
+    double largest = fmax(-low, high);
+    for (int i = 0; i < NUM_SIGNED; i++) {
+        double value = low + (high - low) * i / (NUM_SIGNED - 1);
+        if (value < 0)
+            qk__colormap_at(&qk__blues, 0.3 + 0.7 * -value / largest, rgb[i]);
+        else
+            qk__colormap_at(&qk__ylorrd, value / largest, rgb[i]);
+    }
+}
+
+static void draw_correlation_map(qk__figure *figure, qk__heatmap *map)
+{
+    map->title = "'|{/:Italic r}_k| on the drift axis a'";
+    map->scale_label = "'Mean |{/:Italic r}_k|'";
+    map->map = &qk__reds;
+    map->low = 0;
+    map->high = 1;
+    map->cell_format = "%.2f";
+    qk__figure_heatmap(figure, map);
+}
+
+/* Shows the values times a power of ten. */
+static void draw_bias_map(qk__figure *figure, qk__heatmap *map, double *values)
+{
+    double low = 0, high = 0;
+    for (size_t i = 0; i < map->rows * map->columns; i++) {
+        low = fmin(low, values[i]);
+        high = fmax(high, values[i]);
+    }
+    qk__power power = qk__power_of(fmax(-low, high));
+    for (size_t i = 0; i < map->rows * map->columns; i++)
+        values[i] *= power.factor;
+    low *= power.factor;
+    high *= power.factor;
+    if (low == high)
+        high = 1;
+    unsigned char rgb[NUM_SIGNED][3];
+    fill_signed(low, high, rgb);
+    qk__colormap both = {"signed", NUM_SIGNED, (const unsigned char(*)[3])rgb};
+    char title[120], label[80];
+    snprintf(title, sizeof title, "'Bias strength {/Symbol m}_q^a {/Symbol a}_k%s%s'",
+             power.text, low < 0 ? " (blue: negative)" : "");
+    snprintf(label, sizeof label, "'Mean bias%s'", power.text);
+    map->title = title;
+    map->scale_label = label;
+    map->map = low < 0 ? &both : &qk__ylorrd;
+    map->low = low;
+    map->high = high;
+    map->cell_format = fmax(-low, high) < 10 ? "%.2f" : "%.1f";
+    qk__figure_heatmap(figure, map);
+}
+
+static void put_map(qk__figure *figure, const qk__results *results, double top, double height)
+{
+    size_t longest = 0;
+    for (size_t m = 0; m < results->num_models; m++) {
+        size_t characters = qk__count_characters(results->models[m].label);
+        longest = characters > longest ? characters : longest;
+    }
+    const double em = qk__em(figure);
+    double left = 16 * em + qk__text_width(figure, longest < 32 ? longest : 32) / 0.8;
+    qk__put_panel(figure, &(qk__place){left, top, figure->width - left - 96 * em, height});
+}
+
+static void draw_maps(qk__figure *figure, const qk__results *results, qk__heatmap *map,
+                      double *values)
+{
+    const double em = qk__em(figure), above = 30 * em, below = 58 * em;
+    double rows = (double)results->num_models;
+    double cells = rows > FEW_ROWS ? fmax(rows * LOW_ROW, FEW_ROWS * ROW) : rows * ROW;
+    double height = fmin(MOST_CELLS, fmax(LEAST_CELLS, cells * em));
+    double top = qk__heading_height(figure) + above;
+    figure->height = (int)(top + 2 * height + 2 * below + above);
+    qk__start_panels(figure, results, "Key drift and bias by depth");
+    for (int panel = 0; panel < 2; panel++) {
+        for (size_t m = 0; m < results->num_models; m++)
+            qk__by_depth(&results->models[m], qk__find_field(panel ? "bias_strength" : "r_k_a"),
+                         !panel, values + m * QK__DEPTH_BINS);
+        put_map(figure, results, panel ? top + height + below + above : top, height);
+        if (panel)
+            draw_bias_map(figure, map, values);
+        else
+            draw_correlation_map(figure, map);
+        qk__figure_print(figure, "unset label\n");
+    }
+    qk__end_panels(figure);
+}
+
+/* 06 */
+static bool has_depths(const qk__subject *subject)
+{
+    return qk__has_field(subject->results, "r_k_a") &&
+           qk__has_field(subject->results, "bias_strength");
+}
+
+static void build_depth_maps(qk__figure *figure, const qk__subject *subject)
+{
+    static const char *const DEPTHS[QK__DEPTH_BINS] = {"0.0", "0.1", "0.2", "0.3", "0.4",
+                                                       "0.5", "0.6", "0.7", "0.8", "0.9"};
+    const qk__results *results = subject->results;
+    double *values = qk__calloc(results->num_models, QK__DEPTH_BINS * sizeof *values);
+    const char **labels = qk__calloc(results->num_models, sizeof *labels);
+    if (values && labels) {
+        for (size_t m = 0; m < results->num_models; m++)
+            labels[m] = results->models[m].label;
+        qk__heatmap map = {.rows = results->num_models,
+                           .columns = QK__DEPTH_BINS,
+                           .values = values,
+                           .row_labels = labels,
+                           .column_labels = DEPTHS,
+                           .x_label = "'Depth (layer / last layer)'"};
+        draw_maps(figure, results, &map, values);
+    } else if (figure->status == QK_OK) {
+        figure->status = qk__nomem(&figure->err);
+    }
+    free(values);
+    free(labels);
+}
+
+/* ---- the table ----------------------------------------------------------------------------
+ */
+
+static const qk__figure_kind KINDS[] = {
+    {"rotation-02-drift-correlation", "Position correlation on the drift axis",
+     "Mean |r| with position of queries and of keys along axis a, which carries all of their "
+     "linear drift. Dashed lines at 0.3 and 0.7.",
+     false, 1000, 420, has_correlations, build_correlations},
+    {"rotation-03-variance-shares", "Shares of variance",
+     "Mean share of the pooled variance along axis a (drift), axis b (separation of queries "
+     "and keys) and in all other dimensions.",
+     false, 1000, 420, has_shares, build_shares},
+    {"rotation-04-bias-histograms", "Bias strength",
+     "Densities over heads of the bias strength: how fast the score of a key grows with its "
+     "position, whatever its content. Right of the dashed line later keys gain (recency). Each "
+     "panel has its own scale.",
+     false, 1000, 320, qk__has_bias, qk__build_bias_histograms},
+    {"rotation-05-slope-ratio", "Drift of keys beside that of queries",
+     "Median over heads of the ratio of drift along axis a, keys to queries. Above the dashed "
+     "line keys drift faster.",
+     false, 1000, 420, has_ratios, build_ratios},
+    {"rotation-06-layer-heatmaps", "Key drift and bias by depth",
+     "Means in each tenth of the depth: how well keys follow position along axis a, and the "
+     "bias strength. Blue cells have a negative bias.",
+     false, 1000, 700, has_depths, build_depth_maps},
+    {"rotation-07-bias-vs-separation", "Bias against separation",
+     "Every head by how far apart its queries and keys lie and by its bias strength, with "
+     "Pearson r in each family; a trend over all families need not hold within any.",
+     false, 1000, 360, qk__has_bias_pairs, qk__build_bias_scatter},
+};
+
+const qk__figure_family qk__rotation_figures = {"Rotation model", KINDS,
+                                                sizeof KINDS / sizeof *KINDS};
