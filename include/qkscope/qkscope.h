@@ -11,7 +11,9 @@
 #include <qkscope/moments.h>
 #include <qkscope/parquet.h>
 #include <qkscope/pca.h>
+#include <qkscope/plan.h>
 #include <qkscope/plasticity.h>
+#include <qkscope/report.h>
 #include <qkscope/rotation.h>
 #include <qkscope/scatter.h>
 #include <qkscope/status.h>

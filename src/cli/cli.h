@@ -30,6 +30,7 @@ int cmd_analyze(int argc, char **argv);
 int cmd_inspect(int argc, char **argv);
 int cmd_pca(int argc, char **argv);
 int cmd_plasticity(int argc, char **argv);
+int cmd_report(int argc, char **argv);
 int cmd_rotate(int argc, char **argv);
 int cmd_scatter(int argc, char **argv);
 int cmd_study(int argc, char **argv);

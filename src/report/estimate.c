@@ -25,8 +25,8 @@ qk__estimate qk__estimate_mean(const double *values, size_t count)
             squares += (values[i] - e.value) * (values[i] - e.value);
     if (e.count >= 3) {
         double degrees = (double)(e.count - 1);
-        double half = qk__student_quantile(0.975, degrees) *
-                      sqrt(squares / degrees / (double)e.count);
+        double half =
+            qk__student_quantile(0.975, degrees) * sqrt(squares / degrees / (double)e.count);
         e.low = e.value - half;
         e.high = e.value + half;
     }

@@ -44,7 +44,8 @@ void qk__page_print(qk__page *page, const char *fmt, ...)
     qk__page_bytes(page, text, length < 0 ? 0 : (size_t)length);
 }
 
-/* ---- UTF-8 ------------------------------------------------------------------------------------ */
+/* ---- UTF-8
+ * ------------------------------------------------------------------------------------ */
 
 /* Bytes of the well-formed character at p (RFC 3629: no surrogates, shortest form); 0: none. */
 static size_t character_size(const unsigned char *p)
@@ -132,6 +133,20 @@ void qk__page_text(qk__page *page, const char *text)
     append_html(page, text, SIZE_MAX);
 }
 
+void qk__page_text_part(qk__page *page, const char *text, size_t size)
+{
+    char *part = page->status == QK_OK ? malloc(size + 1) : NULL;
+    if (!part) {
+        if (page->status == QK_OK)
+            page->status = qk__nomem(&page->err);
+        return;
+    }
+    memcpy(part, text, size);
+    part[size] = 0;
+    qk__page_text(page, part);
+    free(part);
+}
+
 void qk__page_name(qk__page *page, const char *name)
 {
     qk__page_raw(page, "<bdi>");
@@ -182,7 +197,8 @@ void qk__page_base64(qk__page *page, const void *data, size_t size)
     }
 }
 
-/* ---- numbers and names for reading ------------------------------------------------------------ */
+/* ---- numbers and names for reading
+ * ------------------------------------------------------------ */
 
 /* "%.*g" of a number, with a decimal point whatever the locale. */
 static void print_digits(double value, int digits, char text[QK_NUMBER_SIZE])

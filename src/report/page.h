@@ -2,8 +2,8 @@
 /* The page being written: markup of our own, and text from outside, which gets in through
  * qk__page_text, qk__page_name and qk__page_json_text only.
  *
- * As with figures nothing fails at once: the first failure (memory) is kept in the page and what
- * follows does nothing. */
+ * As with figures nothing fails at once: the first failure (memory) is kept in the page and
+ * what follows does nothing. */
 #ifndef QK_REPORT_PAGE_H
 #define QK_REPORT_PAGE_H
 
@@ -24,9 +24,11 @@ void qk__page_raw(qk__page *page, const char *markup);
 void qk__page_print(qk__page *page, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void qk__page_bytes(qk__page *page, const void *data, size_t size);
 
-/* Any text, shown as it is in an element or a quoted attribute: what is not UTF-8 becomes U+FFFD,
- * control characters spaces. */
+/* Any text, shown as it is in an element or a quoted attribute: what is not UTF-8 becomes
+ * U+FFFD, control characters spaces. */
 void qk__page_text(qk__page *page, const char *text);
+/* The same of size bytes. */
+void qk__page_text_part(qk__page *page, const char *text, size_t size);
 /* A name: as text, isolated from the writing direction around it, cut at QK__NAME_POINTS. */
 void qk__page_name(qk__page *page, const char *name);
 /* A string of a JSON block inside <script>. */
@@ -37,7 +39,8 @@ void qk__page_json_number(qk__page *page, double value, int digits);
 void qk__page_link(qk__page *page, const char *name);
 void qk__page_base64(qk__page *page, const void *data, size_t size);
 
-/* ---- text for sentences and cells ------------------------------------------------------------- */
+/* ---- text for sentences and cells
+ * ------------------------------------------------------------- */
 
 enum { QK__NAME_POINTS = 48 };
 

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The numbers of the page: every head by its index, every column by its name.
+
+const $ = (id) => document.getElementById(id);
+
+function readBlock(id) {
+  const block = $(id);
+  return block ? JSON.parse(block.textContent) : null;
+}
+
+const HEADLINES = readBlock("qk-headlines");
+const RAW = readBlock("qk-heads");
+const NUM_HEADS = RAW ? RAW.model.length : 0;
+
+// A column: {name, label, about, text: bool, values} with a number for each head, NaN for none; of a
+// text column the number is an index into `texts`.
+const COLUMNS = new Map();
+
+function addColumn(column) {
+  COLUMNS.set(column.name, column);
+}
+
+function numbers(values) {
+  const out = new Float64Array(values.length);
+  for (let i = 0; i < values.length; i++) out[i] = values[i] === null ? NaN : values[i];
+  return out;
+}
+
+function depths() {
+  const deepest = new Map();
+  RAW.model.forEach((m, i) => deepest.set(m, Math.max(deepest.get(m) || 0, RAW.layer[i])));
+  return RAW.model.map((m, i) => (deepest.get(m) > 0 ? RAW.layer[i] / deepest.get(m) : 0));
+}
+
+function makeColumns() {
+  const of = (list) => numbers(RAW.model.map((m) => list[m]));
+  const id = (name, label, about, values) =>
+    addColumn({ name, label, about, text: false, id: true, values: numbers(values) });
+  const text = (name, label, about, texts, values) =>
+    addColumn({ name, label, about, text: true, id: true, texts, values });
+  text("model", "model", "label of the model", RAW.models.map((m) => m.label), numbers(RAW.model));
+  if (RAW.families.length > 1 || RAW.families[0] !== RAW.models[0].label)
+    text("family", "family", "family of the model", RAW.families, of(RAW.models.map((m) => m.family)));
+  if (RAW.phases.length)
+    text("phase", "phase", "phase of training", RAW.phases, of(RAW.models.map((m) => m.phase)));
+  id("layer", "layer", "layer, from 0", RAW.layer);
+  id("q_head", "query head", "query head of the layer, from 0", RAW.q_head);
+  id("k_head", "key head", "key head it attends with", RAW.k_head);
+  id("depth", "depth (layer / last layer)", "layer over the last layer of the model", depths());
+  if (RAW.category.some((c) => c >= 0))
+    text("category", "category", "kind of head, from r_q and r_k on PC0", RAW.categories,
+      numbers(RAW.category.map((c) => (c < 0 ? null : c))));
+  for (const field of RAW.fields)
+    addColumn({ ...field, text: false, values: numbers(field.values) });
+  RAW.fields = null; // the copies above are what is used
+}
+
+if (RAW) makeColumns();
+
+function textOf(column, head) {
+  const value = column.values[head];
+  return Number.isNaN(value) ? "" : column.texts[value];
+}
+
+// "L5H13": how a head is called next to its model.
+function headName(head) {
+  return `L${RAW.layer[head]}H${RAW.q_head[head]}`;
+}
+
+// Long names are cut on the screen only; filters and exports have them whole.
+function shortText(text, points = 40) {
+  const characters = [...text];
+  return characters.length > points ? characters.slice(0, points).join("") + "…" : text;
+}
+
+// A number for reading, with about four digits and a real minus sign.
+function show(value, digits = 4) {
+  if (Number.isNaN(value) || value === undefined) return "–";
+  const size = Math.abs(value);
+  if (Number.isInteger(value) && size < 1e6) return String(value).replace("-", "−");
+  const text = size >= 1e-3 && size < 1e5 ? value.toPrecision(digits) : value.toExponential(digits - 1);
+  return text.replace(/-/g, "−");
+}

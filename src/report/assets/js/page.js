@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page as a whole: controls of the explorer, light and dark, printing.
+
+// ---- light and dark ------------------------------------------------------------------------------
+
+const THEMES = ["system", "light", "dark"];
+
+function storedTheme() {
+  try {
+    return localStorage.getItem("qkscope-theme") || "system";
+  } catch {
+    return "system"; // a browser may refuse storage to files
+  }
+}
+
+function setTheme(theme) {
+  const root = document.documentElement;
+  if (theme === "system") delete root.dataset.theme;
+  else root.dataset.theme = theme;
+  $("theme").textContent = `Theme: ${theme}`;
+  try {
+    localStorage.setItem("qkscope-theme", theme);
+  } catch {
+    // then it is not remembered
+  }
+  repaint();
+}
+
+function repaint() {
+  if (!RAW || !groups.of) return;
+  drawLegend();
+  tell("color");
+}
+
+function startTheme() {
+  let theme = THEMES.includes(storedTheme()) ? storedTheme() : "system";
+  const button = $("theme");
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
+    setTheme(theme);
+  });
+  if (theme !== "system") setTheme(theme);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+}
+
+// ---- printing: what is folded away belongs on paper, too -------------------------------------------
+
+function startPrinting() {
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = [...document.querySelectorAll("main details:not([open])")].filter((d) => !d.closest("#explorer"));
+    opened.forEach((details) => (details.open = true));
+  });
+  addEventListener("afterprint", () => opened.forEach((details) => (details.open = false)));
+}
+
+// ---- controls of the explorer ----------------------------------------------------------------------
+
+function option(text, value) {
+  return new Option(shortText(text), value);
+}
+
+function fillControls() {
+  const texts = [...COLUMNS.values()].filter((column) => column.text);
+  for (const name of ["model", "family", "phase", "category"]) {
+    const select = $(`only-${name}`);
+    const column = COLUMNS.get(name);
+    if (!column || column.texts.length < 2) {
+      select.closest("label").hidden = true;
+      continue;
+    }
+    select.replaceChildren(option("all", ""), ...column.texts.map((text, i) => option(text, i)));
+  }
+  $("color-by").replaceChildren(...texts.map((column) => option(column.label, column.name)), option("layer", "layer"));
+  const several = texts.find((column) => column.name === "family" && column.texts.length > 1)
+    || texts.find((column) => column.name !== "category" && column.texts.length > 1)
+    || COLUMNS.get("category") || texts[0];
+  $("color-by").value = several.name;
+  $("range-field").replaceChildren(...[...COLUMNS.values()].filter((column) => !column.text)
+    .map((column) => option(column.name, column.name)));
+  if (COLUMNS.has("r_q")) $("range-field").value = "r_q";
+}
+
+function numberOf(input, otherwise) {
+  return input.value === "" || Number.isNaN(input.valueAsNumber) ? otherwise : input.valueAsNumber;
+}
+
+function readControls() {
+  state.text = $("search").value;
+  state.only.clear();
+  for (const name of ["model", "family", "phase", "category"])
+    if ($(`only-${name}`).value !== "") state.only.set(name, Number($(`only-${name}`).value));
+  state.layers = [numberOf($("layer-low"), -Infinity), numberOf($("layer-high"), Infinity)];
+}
+
+function showRanges() {
+  $("ranges").replaceChildren(...state.ranges.map((range, i) => {
+    const item = document.createElement("li");
+    const remove = document.createElement("button");
+    const low = range.low === -Infinity ? "" : `${show(range.low)} ≤ `;
+    const high = range.high === Infinity ? "" : ` ≤ ${show(range.high)}`;
+    remove.type = "button";
+    remove.textContent = `${low}${range.name}${high} ×`;
+    remove.setAttribute("aria-label", `Remove the filter ${low}${range.name}${high}`);
+    remove.addEventListener("click", () => {
+      state.ranges.splice(i, 1);
+      showRanges();
+      applyFilter();
+    });
+    item.append(remove);
+    return item;
+  }));
+}
+
+function addRange() {
+  const low = numberOf($("range-low"), -Infinity), high = numberOf($("range-high"), Infinity);
+  if (low === -Infinity && high === Infinity) {
+    $("range-low").focus();
+    return;
+  }
+  state.ranges.push({ name: $("range-field").value, low, high });
+  $("range-low").value = $("range-high").value = "";
+  showRanges();
+  applyFilter();
+}
+
+function resetFilters() {
+  $("filters").reset();
+  state.ranges = [];
+  state.hidden.clear();
+  showRanges();
+  fillControls();
+  chooseColors();
+  readControls();
+  applyFilter();
+}
+
+function chooseColors() {
+  colorBy($("color-by").value);
+  drawLegend();
+}
+
+function showCounts() {
+  const all = NUM_HEADS.toLocaleString("en"), shown = state.shown.length.toLocaleString("en");
+  const selected = state.selected.size;
+  $("count").textContent = state.shown.length === NUM_HEADS
+    ? `All ${all} heads are shown.` : `${shown} of ${all} heads are shown.`;
+  $("selection").textContent = selected ? `${selected.toLocaleString("en")} selected` : "none selected";
+  $("save-heads").textContent = selected ? "Export the selection as CSV" : "Export the shown heads as CSV";
+  $("clear").disabled = selected === 0;
+}
+
+function startControls() {
+  let typing = 0;
+  const apply = () => {
+    readControls();
+    applyFilter();
+  };
+  fillControls();
+  colorBy($("color-by").value);
+  $("filters").addEventListener("submit", (event) => event.preventDefault());
+  $("filters").addEventListener("input", (event) => {
+    if (event.target.matches("[id^=range-], #color-by")) return;
+    clearTimeout(typing);
+    typing = setTimeout(apply, 120);
+  });
+  $("color-by").addEventListener("change", () => {
+    chooseColors();
+    applyFilter();
+  });
+  $("range-add").addEventListener("click", addRange);
+  for (const id of ["range-low", "range-high"])
+    $(id).addEventListener("keydown", (event) => {
+      if (event.key === "Enter") addRange();
+    });
+  $("reset").addEventListener("click", resetFilters);
+  $("save-heads").addEventListener("click", saveHeads);
+  $("select-all").addEventListener("click", () => select(state.shown, true));
+  $("clear").addEventListener("click", () => select([], false));
+  on("filter", showCounts);
+  on("selection", () => {
+    showCounts();
+    showSelected();
+  });
+}
+
+startTheme();
+startPrinting();
+if (HEADLINES && $("save-headlines")) {
+  $("save-headlines").hidden = false;
+  $("save-headlines").addEventListener("click", saveHeadlines);
+}
+if (RAW) {
+  startControls();
+  startTable();
+  startCharts();
+  applyFilter();
+  drawLegend();
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of heads. Only the rows on the screen are in the document, so that 20,000 are as quick as
+// 20; arrow keys walk through all of them.
+
+const ROW_HEIGHT = 28; // as in the style sheet
+const SPARE_ROWS = 8;
+const FIRST_COLUMNS = ["model", "layer", "q_head", "category", "r_q", "r_k", "ev0", "bias_strength",
+  "separation_strength", "plane_var_fraction", "ap_overall", "ap_drop"];
+
+const table = { columns: [], active: 0, first: 0, last: -1, due: false };
+
+function chooseColumns() {
+  const names = FIRST_COLUMNS.filter((name) => COLUMNS.has(name));
+  table.columns = names.map((name) => COLUMNS.get(name));
+  $("columns").replaceChildren(...[...COLUMNS.values()].map((column) => {
+    const label = document.createElement("label");
+    const box = document.createElement("input");
+    box.type = "checkbox";
+    box.checked = names.includes(column.name);
+    box.addEventListener("change", () => {
+      const ticked = [...$("columns").querySelectorAll("input")].map((input) => input.checked);
+      table.columns = [...COLUMNS.values()].filter((_, i) => ticked[i]);
+      drawHead();
+      drawRows(true);
+    });
+    label.title = column.about;
+    label.append(box, ` ${column.name}`);
+    return label;
+  }));
+}
+
+function sortBy(name) {
+  const same = state.sort.name === name;
+  state.sort = { name, down: same ? !state.sort.down : !COLUMNS.get(name).id };
+  drawHead();
+  if (state.sort.name) sortShown();
+  table.active = 0;
+  $("table").scrollTop = 0;
+  drawRows(true);
+  $("table").querySelector(`th[data-name="${name}"] button`).focus();
+}
+
+function drawHead() {
+  const row = document.createElement("tr");
+  for (const column of table.columns) {
+    const cell = document.createElement("th");
+    const button = document.createElement("button");
+    const sorted = state.sort.name === column.name;
+    cell.scope = "col";
+    cell.dataset.name = column.name;
+    cell.className = column.text ? "text" : "";
+    cell.setAttribute("aria-sort", !sorted ? "none" : state.sort.down ? "descending" : "ascending");
+    button.type = "button";
+    button.title = column.about;
+    button.textContent = column.name + (!sorted ? "" : state.sort.down ? " ▼" : " ▲");
+    button.addEventListener("click", () => sortBy(column.name));
+    cell.append(button);
+    row.append(cell);
+  }
+  $("table").querySelector("thead").replaceChildren(row);
+}
+
+function makeRow(position) {
+  const head = state.shown[position];
+  const row = document.createElement("tr");
+  row.dataset.head = head;
+  row.dataset.position = position;
+  row.tabIndex = position === table.active ? 0 : -1;
+  row.setAttribute("aria-rowindex", position + 2);
+  markRow(row, head);
+  for (const column of table.columns) {
+    const cell = document.createElement("td");
+    if (column.text) {
+      const name = document.createElement("bdi");
+      name.textContent = shortText(textOf(column, head));
+      cell.className = "text";
+      cell.append(name);
+    } else {
+      cell.textContent = show(column.values[head]);
+    }
+    row.append(cell);
+  }
+  return row;
+}
+
+function markRow(row, head) {
+  row.setAttribute("aria-selected", String(state.selected.has(head)));
+  row.classList.toggle("pointed", head === state.pointed);
+}
+
+function spacer(rows) {
+  const row = document.createElement("tr");
+  const cell = document.createElement("td");
+  row.className = "spacer";
+  row.setAttribute("aria-hidden", "true");
+  cell.colSpan = table.columns.length || 1;
+  cell.style.height = `${rows * ROW_HEIGHT}px`;
+  row.append(cell);
+  return row;
+}
+
+function drawRows(force) {
+  const box = $("table");
+  const total = state.shown.length;
+  const seen = Math.ceil(box.clientHeight / ROW_HEIGHT) + 1;
+  const top = Math.floor(box.scrollTop / ROW_HEIGHT);
+  const first = Math.max(0, Math.min(top, total - seen) - SPARE_ROWS);
+  const last = Math.min(total, top + seen + SPARE_ROWS) - 1;
+  if (!force && first === table.first && last === table.last) return;
+  const focused = box.contains(document.activeElement) && document.activeElement.matches("tbody tr");
+  Object.assign(table, { first, last });
+  table.active = Math.min(Math.max(table.active, 0), Math.max(total - 1, 0));
+  const rows = [];
+  for (let position = first; position <= last; position++) rows.push(makeRow(position));
+  if (rows.length && !rows.some((row) => row.tabIndex === 0)) rows[0].tabIndex = 0;
+  const body = box.querySelector("tbody");
+  body.replaceChildren(spacer(first), ...rows, spacer(Math.max(0, total - 1 - last)));
+  box.querySelector("table").setAttribute("aria-rowcount", total + 1);
+  if (focused) {
+    const row = body.querySelector(`tr[data-position="${table.active}"]`) || rows[0];
+    if (row) row.focus({ preventScroll: true });
+  }
+}
+
+function drawSoon() {
+  if (table.due) return;
+  table.due = true;
+  requestAnimationFrame(() => {
+    table.due = false;
+    drawRows(false);
+  });
+}
+
+function markRows() {
+  for (const row of $("table").querySelectorAll("tbody tr[data-head]")) markRow(row, Number(row.dataset.head));
+}
+
+function scrollTo(position) {
+  const box = $("table");
+  const header = box.querySelector("thead").offsetHeight;
+  const top = position * ROW_HEIGHT, room = box.clientHeight - header - ROW_HEIGHT;
+  if (top < box.scrollTop) box.scrollTop = top;
+  else if (top > box.scrollTop + room) box.scrollTop = top - room;
+}
+
+// Brings the first selected head into view (a click in a chart).
+function showSelected() {
+  if (state.selected.size !== 1) return;
+  const position = state.shown.indexOf([...state.selected][0]);
+  if (position < 0) return;
+  table.active = position;
+  scrollTo(position);
+  drawRows(true);
+}
+
+function walk(event) {
+  const page = Math.max(1, Math.floor($("table").clientHeight / ROW_HEIGHT) - 2);
+  const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
+  const row = event.target.closest("tbody tr[data-head]");
+  if (!row) return;
+  if (event.key === "Enter" || event.key === " ") {
+    event.preventDefault();
+    toggle(Number(row.dataset.head));
+  } else if (event.key in steps) {
+    event.preventDefault();
+    table.active = Math.min(Math.max(Number(row.dataset.position) + steps[event.key], 0), state.shown.length - 1);
+    scrollTo(table.active);
+    drawRows(true);
+    const next = $("table").querySelector(`tr[data-position="${table.active}"]`);
+    if (next) next.focus({ preventScroll: true });
+  }
+}
+
+function startTable() {
+  const box = $("table");
+  const headOf = (event) => {
+    const row = event.target.closest("tbody tr[data-head]");
+    return row ? Number(row.dataset.head) : -1;
+  };
+  chooseColumns();
+  drawHead();
+  box.addEventListener("scroll", drawSoon, { passive: true });
+  box.addEventListener("keydown", walk);
+  box.addEventListener("click", (event) => {
+    const head = headOf(event);
+    if (head < 0) return;
+    table.active = Number(event.target.closest("tr").dataset.position);
+    if (event.shiftKey || event.ctrlKey || event.metaKey) toggle(head);
+    else if (state.selected.size === 1 && state.selected.has(head)) select([], false);
+    else select([head], false);
+  });
+  box.addEventListener("pointerover", (event) => point(headOf(event)));
+  box.addEventListener("pointerleave", () => point(-1));
+  box.addEventListener("focusin", (event) => point(headOf(event)));
+  new ResizeObserver(drawSoon).observe(box);
+  on("filter", () => {
+    table.active = 0;
+    box.scrollTop = 0;
+    drawRows(true);
+  });
+  on("selection", markRows);
+  on("pointed", markRows);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the numbers say, in sentences: a claim, whether the data support it, and on what
+ * evidence.
+ *
+ * Claims about models need models: with three or more models a unit is a model's mean over its
+ * heads. With fewer, and for the last of a row of checkpoints, the claim is about those models
+ * only, and a unit is a group of query heads that share their keys, since these are not
+ * independent. */
+#ifndef QK_REPORT_FINDINGS_H
+#define QK_REPORT_FINDINGS_H
+
+#include <stddef.h>
+
+#include "results/results.h"
+
+typedef enum qk__verdict {
+    QK__SUPPORTED,   /* the 95 % interval lies on the claim's side */
+    QK__OPPOSITE,    /* it lies on the other side */
+    QK__DIVIDED,     /* one thing in some families or models, another in others */
+    QK__UNSUPPORTED, /* the interval holds both */
+    QK__TOO_FEW,     /* too little to tell */
+    QK__MEASURED,    /* a number, no claim */
+    QK__NUM_VERDICTS,
+} qk__verdict;
+
+extern const char *const qk__verdict_names[QK__NUM_VERDICTS];  /* "not supported" */
+extern const char *const qk__verdict_tokens[QK__NUM_VERDICTS]; /* "unsupported" */
+
+typedef struct qk__finding {
+    const char *id;    /* "bias-recent" */
+    const char *topic; /* "Rotation model" */
+    qk__verdict verdict;
+    char *claim;    /* one sentence, text (not markup) */
+    char *evidence; /* lines of text */
+} qk__finding;
+
+typedef struct qk__findings {
+    size_t count, capacity;
+    qk__finding *items;
+    qk_status status; /* first failure; what follows does nothing */
+    qk_error err;
+} qk__findings;
+
+typedef struct qk__score_choice {
+    const char *metric, *column; /* as of qk__subject */
+} qk__score_choice;
+
+/* All that the tables allow. */
+QK_MUST_CHECK qk_status qk__findings_derive(const qk__results *results,
+                                            const qk__score_choice *scores,
+                                            qk__findings *findings, qk_error *err);
+void qk__findings_free(qk__findings *findings);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The headline numbers: what the summary table has a column for, per model and per family. */
+#ifndef QK_REPORT_HEADLINE_H
+#define QK_REPORT_HEADLINE_H
+
+#include "results/results.h"
+
+typedef enum qk__headline_kind {
+    QK__MEAN,           /* of the field over heads that have it */
+    QK__MEAN_MAGNITUDE, /* of its absolute value */
+    QK__MEDIAN,
+    QK__SHARE_POSITIVE, /* share of the heads that have the field with more than 0 */
+    QK__SHARE_CATEGORY, /* share of the heads with a category in this one */
+    QK__MEDIAN_RATIO,   /* of |field| / |other| */
+} qk__headline_kind;
+
+typedef struct qk__headline_column {
+    const char *name;  /* of the CSV */
+    const char *label; /* markup */
+    const char *note;  /* what it is, in a few words */
+    const char *group; /* the table it is shown in */
+    qk__headline_kind kind;
+    const char *field, *other; /* of qk__fields */
+    int category;              /* of QK__SHARE_CATEGORY */
+    bool percent;              /* shown as a percentage */
+} qk__headline_column;
+
+enum { QK__NUM_HEADLINES = 24 };
+extern const qk__headline_column qk__headline_columns[QK__NUM_HEADLINES];
+
+/* A row: one model, or all heads of several models together. */
+typedef struct qk__headline {
+    const qk__result_model *model; /* NULL: of several */
+    const char *family;            /* NULL: of all models */
+    size_t num_models, num_heads;
+    double values[QK__NUM_HEADLINES]; /* NaN: no table has it */
+} qk__headline;
+
+typedef struct qk__headlines {
+    size_t count;
+    qk__headline *rows; /* models in order, then families in order, all of them at the end */
+    bool present[QK__NUM_HEADLINES]; /* some row has it */
+} qk__headlines;
+
+QK_MUST_CHECK qk_status qk__headlines_compute(const qk__results *results,
+                                              qk__headlines *headlines, qk_error *err);
+void qk__headlines_free(qk__headlines *headlines);
+
+/* The row of all models, and a value of a row by name. */
+const qk__headline *qk__headline_of_all(const qk__headlines *headlines);
+double qk__headline_value(const qk__headline *row, const char *name);
+
+/* Median of count finite values, which it sorts; NaN of none. */
+double qk__median(double *values, size_t count);
+
+#endif

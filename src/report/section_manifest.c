@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of the page for readers: methods, definitions of columns, and the run's manifest. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+#include <qkscope/version.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "report/assets.h"
+#include "report/sections.h"
+
+enum { MAX_MANIFEST = 64 << 20, MAX_ITEMS = 12, SHOWN_ITEMS = 3, MAX_DEPTH = 64 };
+
+void qk__section_methods(qk__page *page, const qk__report *report)
+{
+    (void)report;
+    qk__page_raw(page, "<section id=\"methods\" tabindex=\"-1\">\n<h2>Methods</h2>\n");
+    qk__page_bytes(page, qk__asset_methods.data, qk__asset_methods.size);
+    qk__page_raw(page, "<details>\n<summary>Definitions of the columns</summary>\n"
+                       "<dl class=\"columns\">\n");
+    for (size_t i = 0; i < qk__num_fields; i++) {
+        qk__page_print(page, "<dt><code>%s</code> <small>%s</small></dt><dd>",
+                       qk__fields[i].name, qk__fields[i].table);
+        qk__page_text(page, qk__column_about(qk__fields[i].name));
+        qk__page_raw(page, "</dd>\n");
+    }
+    qk__page_raw(page, "</dl>\n</details>\n</section>\n");
+}
+
+/* Long lists (of input files) by their first items and their length. */
+static void shorten(json_t *value, int depth)
+{
+    const char *key;
+    json_t *item;
+    size_t i;
+    if (depth > MAX_DEPTH)
+        return;
+    if (json_is_array(value) && json_array_size(value) > MAX_ITEMS) {
+        size_t left_out = json_array_size(value) - SHOWN_ITEMS;
+        while (json_array_size(value) > SHOWN_ITEMS)
+            json_array_remove(value, json_array_size(value) - 1);
+        json_array_append_new(value, json_sprintf("... %zu more", left_out));
+    }
+    if (json_is_array(value)) {
+        json_array_foreach(value, i, item) shorten(item, depth + 1);
+    } else {
+        json_object_foreach(value, key, item) shorten(item, depth + 1);
+    }
+}
+
+static void put_lines(qk__page *page, const char *text)
+{
+    for (const char *line = text; *line;) {
+        size_t length = strcspn(line, "\n");
+        qk__page_text_part(page, line, length);
+        qk__page_raw(page, "\n");
+        line += length + (line[length] == '\n');
+    }
+}
+
+/* A few members that say what was run, as a list. */
+static void overview(qk__page *page, const json_t *root)
+{
+    static const char *const keys[] = {"program", "version", "command", "command_line",
+                                       "started", "capture", "plan",    "study",
+                                       "seed",    "threads"};
+    qk__page_raw(page, "<dl class=\"columns\">\n");
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const json_t *value = json_object_get(root, keys[i]);
+        if (!json_is_string(value) && !json_is_integer(value))
+            continue;
+        qk__page_print(page, "<dt>%s</dt><dd>", keys[i]);
+        if (json_is_string(value))
+            qk__page_text(page, json_string_value(value));
+        else
+            qk__page_print(page, "%lld", (long long)json_integer_value(value));
+        qk__page_raw(page, "</dd>\n");
+    }
+    qk__page_raw(page, "</dl>\n");
+}
+
+static void manifest(qk__page *page, const qk_buffer *contents)
+{
+    json_error_t ignored;
+    json_t *root = json_loadb((const char *)contents->data, contents->size, 0, &ignored);
+    if (!root) {
+        qk__page_raw(page, "<p>The folder’s manifest.json is not JSON.</p>\n");
+        return;
+    }
+    shorten(root, 0);
+    overview(page, root);
+    char *text = json_dumps(root, JSON_INDENT(2));
+    qk__page_raw(page, "<details>\n<summary>manifest.json</summary>\n<pre tabindex=\"0\">");
+    if (text)
+        put_lines(page, text);
+    qk__page_raw(page, "</pre>\n</details>\n");
+    free(text);
+    json_decref(root);
+}
+
+void qk__section_manifest(qk__page *page, const qk__report *report)
+{
+    qk_buffer contents = {0};
+    qk_error err;
+    qk__page_raw(page, "<section id=\"manifest\" tabindex=\"-1\">\n<h2>Manifest</h2>\n");
+    char *path = qk__path_join(report->settings->results, "manifest.json");
+    if (!path)
+        page->status = qk__nomem(&page->err);
+    else if (qk__read_file(path, MAX_MANIFEST, &contents, &err) == QK_OK)
+        manifest(page, &contents);
+    else
+        qk__page_raw(page, "<p>The results folder has no readable manifest.json.</p>\n");
+    qk__page_print(page,
+                   "<p class=\"note\">Page made by qkscope %s; charts by Chart.js (MIT "
+                   "licence).</p>\n</section>\n</main>\n",
+                   qk_version());
+    qk__buffer_free(&contents);
+    free(path);
+}

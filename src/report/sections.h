@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sections of the page, in order. */
+#ifndef QK_REPORT_SECTIONS_H
+#define QK_REPORT_SECTIONS_H
+
+#include <qkscope/report.h>
+
+#include "figure/catalog.h"
+#include "report/findings.h"
+#include "report/headline.h"
+#include "report/page.h"
+
+/* Everything a page is made of. */
+typedef struct qk__report {
+    const qk_report_settings *settings;
+    const qk__results *results;
+    const qk__theme *theme;
+    const char *folder;  /* of the page */
+    const char *figures; /* of the figures: folder/figures */
+    const qk__drawn_list *drawn;
+    qk__headlines headlines;
+    qk__findings findings;
+    char title[256];
+    size_t num_heads;
+} qk__report;
+
+/* Head of the document with style sheet and content security policy, title, contents. */
+void qk__section_top(qk__page *page, const qk__report *report);
+void qk__section_summary(qk__page *page, const qk__report *report);
+void qk__section_findings(qk__page *page, const qk__report *report);
+void qk__section_figures(qk__page *page, const qk__report *report);
+void qk__section_explorer(qk__page *page, const qk__report *report);
+void qk__section_methods(qk__page *page, const qk__report *report);
+void qk__section_manifest(qk__page *page, const qk__report *report);
+/* The numbers of all heads, the scripts, and the end of the document. */
+void qk__section_scripts(qk__page *page, const qk__report *report);
+
+/* What a column of the per-head tables is, in one line; "" for one that is not known. */
+const char *qk__column_about(const char *field);
+
+#endif
