@@ -34,7 +34,7 @@ struct qk__csv_reader {
     int fd;
     char *path;
     struct csv_parser parser;
-    bool parsing, ended;
+    bool begun, ended; /* the file */
 
     /* What the parser has delivered: fields, each with a zero byte behind it, one behind the
      * other. The last ones may belong to a row that is not complete yet. */
@@ -194,15 +194,13 @@ static qk_status fill(qk__csv_reader *r, qk_error *err)
     while (r->num_rows == 0 && !r->ended) {
         size_t size;
         QK_TRY(read_block(r, &size, err));
-        bool first = !r->parsing;
-        r->parsing = true;
-        size_t skip = first && size >= 3 && memcmp(r->block, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-        const char *zero = size > 0 ? memchr(r->block, 0, size) : NULL;
-        size_t end = zero ? (size_t)(zero - r->block) : size;
-        size_t used = end > skip ? csv_parse(&r->parser, r->block + skip, end - skip, on_field,
-                                             on_line_end, r)
-                                 : 0;
-        if (r->status != QK_OK || used < (end > skip ? end - skip : 0))
+        bool marked = !r->begun && size >= 3 && memcmp(r->block, "\xef\xbb\xbf", 3) == 0;
+        r->begun = true;
+        const char *begin = r->block + (marked ? 3 : 0), *end = r->block + size;
+        const char *zero = memchr(begin, 0, (size_t)(end - begin));
+        size_t length = (size_t)((zero ? zero : end) - begin);
+        if (csv_parse(&r->parser, begin, length, on_field, on_line_end, r) < length ||
+            r->status != QK_OK)
             return parser_failure(r, false, err);
         if (zero)
             return qk__fail(err, QK_ERR_MALFORMED, "%s: row %zu: a zero byte; this is not text",

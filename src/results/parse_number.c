@@ -120,7 +120,9 @@ static bool convert_by_strtod(const char *text, const decimal *d, double *value)
             return false;
         memcpy(copy, text, d->point);
         memcpy(copy + d->point, point, point_size);
-        memcpy(copy + d->point + point_size, text + d->point + 1, d->length - d->point);
+        size_t rest = d->length - d->point - 1;
+        memcpy(copy + d->point + point_size, text + d->point + 1, rest);
+        copy[d->point + point_size + rest] = 0;
         source = copy;
     }
     char *end;

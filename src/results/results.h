@@ -61,9 +61,9 @@ typedef struct qk__result_head {
 } qk__result_head;
 
 /* Plasticity over the distance between the keys and their lag behind the query, in buckets: the
- * mean over all heads of a model, weighted by pairs; NaN where no head has pairs. Where a side would
- * have more than 1,024 bins, 2, 4, ... become one and bucket_width grows with them; negative lags
- * are left out. */
+ * mean over all heads of a model, weighted by pairs; NaN where no head has pairs. Where a side
+ * would have more than 1,024 bins, 2, 4, ... become one and bucket_width grows with them;
+ * negative lags are left out. */
 typedef struct qk__distance_map {
     size_t columns, rows; /* distance bins, lag bins; 0: no table */
     const double *ap;     /* [rows][columns] */
