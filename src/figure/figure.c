@@ -124,7 +124,8 @@ static size_t put(char *out, const char *text)
  * - A backslash gets a group, since a string without any markup but a backslash is not read as
  *   markup by the cairo terminals, and \U+263A is a character for the SVG terminal even where
  *   the backslash is doubled.
- * - XML has no "]]>" in text, and gnuplot's SVG leaves '>' as it is. */
+ * - XML has no "]]>" in text and gnuplot's SVG leaves '>' as it is: a zero-width space between.
+ */
 static size_t put_ascii(char *out, char c, bool percent)
 {
     char escaped[] = {'\\', c, '\0'};
@@ -133,9 +134,9 @@ static size_t put_ascii(char *out, char c, bool percent)
     if (c == '\\')
         return put(out, "\\\\{}");
     if (c == '>' && out[-1] == ']' && out[-2] == ']')
-        return put(out, "\\U+003E{}");
+        return put(out, "\xe2\x80\x8b>");
     if (c == '%' && percent)
-        return put(out, "%%");
+        return put(out, "\\U+0025{}");
     return put(out, strchr("{}^_@&~", c) ? escaped : escaped + 1);
 }
 

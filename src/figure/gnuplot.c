@@ -177,11 +177,11 @@ static bool is_harmless(const char *line)
     return strncmp(line, "Fontconfig", 10) == 0 || strstr(line, "convert degree sign");
 }
 
-/* The last line that tells of a fault, cut out of the messages: gnuplot shows the command, a
+/* The last line that says something, cut out of the messages: gnuplot shows the command, a
  * caret, and then says what is wrong. */
-static const char *find_fault(qk_buffer *messages)
+static const char *last_message(qk_buffer *messages)
 {
-    const char *fault = NULL;
+    const char *last = NULL;
     char *line = (char *)messages->data;
     while (line && *line) {
         char *end = strchr(line, '\n');
@@ -189,10 +189,18 @@ static const char *find_fault(qk_buffer *messages)
             *end = '\0';
         line += strspn(line, " \t\r^");
         if (*line && !is_harmless(line))
-            fault = line;
+            last = line;
         line = end ? end + 1 : NULL;
     }
-    return fault;
+    return last;
+}
+
+/* Long names leave little room for a plot, or a range is a single value: gnuplot says so and
+ * draws what it can, and a picture is better than none. */
+static bool is_warning(const char *message)
+{
+    return strstr(message, "warning:") || strstr(message, "Warning:") ||
+           strstr(message, "WARNING **");
 }
 
 /* Whether the file ends as such a file should: gnuplot does not notice a full disk. */
@@ -243,10 +251,10 @@ static qk_status draw_picture(const qk__figure *figure, const char *staging,
     if (status == QK_OK)
         status = qk__buffer_append(&messages, "", 1, err);
     if (status == QK_OK) {
-        const char *fault = find_fault(&messages);
-        if (exit_code != 0 || fault)
+        const char *message = last_message(&messages);
+        if (exit_code != 0 || (message && !is_warning(message)))
             status = qk__fail(err, QK_ERR_IO, "gnuplot ended with %d: %s", exit_code,
-                              fault ? fault : "(no message)");
+                              message ? message : "(no message)");
         else
             status = check_picture(figure, staging, picture, err);
     }

@@ -51,22 +51,32 @@ static void add_labels(qk__figure *figure, const sample *of)
     qk__figure_print(figure, "plot 0\n");
 }
 
+/* Those that do not fit may be left out: ten a plot. */
+enum { AT_ONCE = 10 };
+
 static void add_tics(qk__figure *figure, const sample *of)
 {
-    qk__figure_print(figure, "%sset xtics (", EMPTY);
-    for (size_t i = 0; i < of->count; i++)
-        qk__figure_print(figure, "%s%s %.9g", i ? ", " : "",
-                         qk__figure_tic(figure, of->texts[i]),
-                         ((double)i + 1) / ((double)of->count + 1));
-    qk__figure_print(figure, ")\nplot 0\n");
+    qk__figure_print(figure, "%sset multiplot\n", EMPTY);
+    for (size_t start = 0; start < of->count; start += AT_ONCE) {
+        qk__figure_print(figure, "set xtics (");
+        for (size_t i = start; i < of->count && i < start + AT_ONCE; i++)
+            qk__figure_print(figure, "%s%s %g", i > start ? ", " : "",
+                             qk__figure_tic(figure, of->texts[i]), 0.09 * (double)(i - start));
+        qk__figure_print(figure, ")\nplot 0\n");
+    }
+    qk__figure_print(figure, "unset multiplot\n");
 }
 
 static void add_legend(qk__figure *figure, const sample *of)
 {
-    qk__figure_print(figure, "%splot 0", EMPTY);
-    for (size_t i = 0; i < of->count; i++)
-        qk__figure_legend(figure, "lines", qk__figure_quote(figure, of->texts[i]));
-    qk__figure_print(figure, "\n");
+    qk__figure_print(figure, "%sset key font ',4'\nset multiplot\n", EMPTY);
+    for (size_t start = 0; start < of->count; start += AT_ONCE) {
+        qk__figure_print(figure, "plot 0");
+        for (size_t i = start; i < of->count && i < start + AT_ONCE; i++)
+            qk__figure_legend(figure, "lines", qk__figure_quote(figure, of->texts[i]));
+        qk__figure_print(figure, "\n");
+    }
+    qk__figure_print(figure, "unset multiplot\n");
 }
 
 /* A bit of everything: numbers, a line with a gap, and the first texts everywhere. */

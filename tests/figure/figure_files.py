@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looking into the files of a figure: texts of an SVG, and SVG files that are alike."""
+"""Drawing figures of texts, and looking into their files."""
+import os
 import re
+import shutil
+import subprocess
+import tempfile
 import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from conftest import BUILD, Outcome, check_survived, environment
 
 SVG = "{http://www.w3.org/2000/svg}"
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?")
@@ -27,3 +35,33 @@ def skeleton(root):
             numbers += map(float, NUMBER.findall(value))
         words += [(element.text or "").strip(), (element.tail or "").strip()]
     return words, numbers
+
+
+# ---- drawing ---------------------------------------------------------------------------------
+
+def helper(name):
+    path = BUILD / "tests" / "figure" / name
+    if not path.exists():
+        pytest.skip(f"{path} is not built")
+    return path
+
+
+def need_gnuplot():
+    if not shutil.which("gnuplot"):
+        pytest.skip("gnuplot is not installed")
+
+
+def draw_texts(folder, texts, env=None, cwd=None, wrapper=(), **options):
+    """Draws a figure of texts (bytes or str, see draw_texts.c) -> Outcome."""
+    texts = [t.encode() if isinstance(t, str) else t for t in texts]
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(b"".join(t + b"\0" for t in texts))
+        file.flush()
+        command = [*wrapper, helper("draw_texts"), os.fspath(folder), file.name,
+                   *(f"{name}={value}" for name, value in options.items())]
+        done = subprocess.run(command, capture_output=True, env=environment(env), cwd=cwd,
+                              stdin=subprocess.DEVNULL, timeout=300)
+    outcome = Outcome(done.returncode, done.stdout.decode(errors="surrogateescape"),
+                      done.stderr.decode(errors="surrogateescape"))
+    check_survived(outcome.code, outcome.err)
+    return outcome
