@@ -55,17 +55,16 @@ static void find_range(const double *sorted, size_t count, bins *of)
 {
     double quartile1 = sorted[(count - 1) / 4], quartile3 = sorted[count - 1 - (count - 1) / 4];
     double reach = quartile3 - quartile1;
-    of->low = sorted[0];
-    of->high = sorted[count - 1];
-    if (reach > 0) {
-        of->low = fmax(of->low, quartile1 - FENCE * reach);
-        of->high = fmin(of->high, quartile3 + FENCE * reach);
-    }
-    size_t positive = 0;
-    for (size_t i = 0; i < count; i++) {
-        of->beyond += sorted[i] < of->low || sorted[i] > of->high;
+    size_t first = 0, last = count - 1, positive = 0;
+    while (reach > 0 && sorted[first] < quartile1 - FENCE * reach)
+        first++;
+    while (reach > 0 && sorted[last] > quartile3 + FENCE * reach)
+        last--;
+    of->low = sorted[first];
+    of->high = sorted[last];
+    of->beyond = first + (count - 1 - last);
+    for (size_t i = 0; i < count; i++)
         positive += sorted[i] > 0;
-    }
     of->above_zero = (double)positive / (double)count;
 }
 
@@ -153,15 +152,13 @@ static void set_histogram(qk__figure *figure, const bins *of, const qk__power *p
     qk__set_range(figure, 'y', 0, 1.06 * of->highest, 5);
     if (low <= 0 && high >= 0)
         qk__figure_vertical(figure, 0);
-    qk__figure_print(figure,
-                     "set label '%.3g%% of heads above 0' at graph 0.98,0.94 right "
-                     "tc rgb '%s' font small\n",
-                     100 * of->above_zero, figure->theme->muted);
+    char beyond[48] = "";
     if (of->beyond > 0)
-        qk__figure_print(figure,
-                         "set label '%zu beyond the range' at graph 0.98,0.85 right "
-                         "tc rgb '%s' font small\n",
-                         of->beyond, figure->theme->muted);
+        snprintf(beyond, sizeof beyond, ", %zu beyond the range", of->beyond);
+    qk__figure_print(figure,
+                     "set label '%.3g%% of heads above 0%s' at graph 0.5,1 center offset 0,0.8 "
+                     "tc rgb '%s' font small\n",
+                     100 * of->above_zero, beyond, figure->theme->muted);
 }
 
 static void draw_histogram(qk__figure *figure, const qk__family_panels *panels, size_t panel,
@@ -174,7 +171,7 @@ static void draw_histogram(qk__figure *figure, const qk__family_panels *panels, 
     qk__put_family(figure, panels, panel, "Density of heads", false);
     set_histogram(figure, of, power);
     qk__figure_print(figure,
-                     "set title %s offset 0,-0.4\nset xlabel 'Bias strength%s' "
+                     "set title %s offset 0,0.6\nset xlabel 'Bias strength%s' "
                      "offset 0,0.4\nplot ",
                      qk__figure_quote(figure, family->name), power->text);
     /* Fills first: no outline is covered. Of many models, they would be one grey hill. */
@@ -334,7 +331,7 @@ static void draw_scatter(qk__figure *figure, const qk__family_panels *panels, si
         set_range(figure, 'y', all.y, all.count, power->factor);
         int room = (int)(panels->first.width / qk__text_width(figure, 1) * 0.8) - 14;
         qk__figure_print(figure,
-                         "set title %s.' (%s)' offset 0,-0.4\n"
+                         "set title %s.' (%s)' offset 0,-0.2\n"
                          "set xlabel 'Separation strength' offset 0,0.4\nplot ",
                          qk__brief(figure, family->name, room), r);
         qk__figure_print(figure,

@@ -13,6 +13,9 @@
 /* More models than MAX_SERIES are drawn in a ramp, of which the legend names MAX_LEGEND. */
 enum { MAX_SERIES = 7, MAX_LEGEND = 8, MAX_FAMILIES = 60, MAX_COLUMNS = 4 };
 
+/* Beside, above and below a plot, in pixels: tics and label, title, tics and label. */
+enum { BESIDE = 66, ABOVE = 42, BELOW = 48, EDGE = 14 };
+
 static size_t count_pairs(const qk__result_model *model, qk__pick_fn *pick)
 {
     size_t count = 0;
@@ -120,7 +123,8 @@ static qk__legend plan_legend(const qk__figure *figure, const qk__family_panels 
         names->entries[i] = (qk__entry){family->labels[m], names->colors[i],
                                         points ? qk__model_point(family, m) : QK__AREA};
     }
-    return qk__plan_legend(figure, names->entries, count, panels->first.width);
+    return qk__plan_legend(figure, names->entries, count,
+                           panels->right - EDGE * qk__em(figure));
 }
 
 void qk__model_color(const qk__figure *figure, const qk__family *family, size_t model,
@@ -145,9 +149,6 @@ int qk__model_point(const qk__family *family, size_t model)
 
 /* ---- places -------------------------------------------------------------------------------
  */
-
-/* Beside, above and below a plot, in pixels: tics and label, title, tics and label. */
-enum { BESIDE = 66, ABOVE = 28, BELOW = 48, EDGE = 14 };
 
 static size_t num_columns(size_t panels)
 {
@@ -201,6 +202,7 @@ void qk__put_family(qk__figure *figure, const qk__family_panels *panels, size_t 
         qk__label_panel(figure, &place, label);
     naming names;
     qk__legend legend = plan_legend(figure, panels, panel, points, &names);
-    qk__put_legend(figure, &legend, place.left + place.width / 2,
-                   place.top + place.height + BELOW * qk__em(figure));
+    bool within = (double)legend.columns * legend.column_width <= place.width;
+    double center = place.left + (within ? place.width / 2 : place.width - panels->right / 2);
+    qk__put_legend(figure, &legend, center, place.top + place.height + BELOW * qk__em(figure));
 }

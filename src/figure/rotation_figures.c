@@ -240,7 +240,6 @@ static void fill_signed(double low, double high, unsigned char rgb[NUM_SIGNED][3
 static void draw_correlation_map(qk__figure *figure, qk__heatmap *map)
 {
     map->title = "'|{/:Italic r}_k| on the drift axis a'";
-    map->scale_label = "'Mean |{/:Italic r}_k|'";
     map->map = &qk__reds;
     map->low = 0;
     map->high = 1;
@@ -266,12 +265,10 @@ static void draw_bias_map(qk__figure *figure, qk__heatmap *map, double *values)
     unsigned char rgb[NUM_SIGNED][3];
     fill_signed(low, high, rgb);
     qk__colormap both = {"signed", NUM_SIGNED, (const unsigned char(*)[3])rgb};
-    char title[120], label[80];
+    char title[120];
     snprintf(title, sizeof title, "'Bias strength {/Symbol m}_q^a {/Symbol a}_k%s%s'",
              power.text, low < 0 ? " (blue: negative)" : "");
-    snprintf(label, sizeof label, "'Mean bias%s'", power.text);
     map->title = title;
-    map->scale_label = label;
     map->map = low < 0 ? &both : &qk__ylorrd;
     map->low = low;
     map->high = high;
@@ -287,8 +284,10 @@ static void put_map(qk__figure *figure, const qk__results *results, double top, 
         longest = characters > longest ? characters : longest;
     }
     const double em = qk__em(figure);
-    double left = 16 * em + qk__text_width(figure, longest < 32 ? longest : 32) / 0.8;
-    qk__put_panel(figure, &(qk__place){left, top, figure->width - left - 96 * em, height});
+    double left = 16 * em + qk__text_width(figure, longest < 32 ? longest : 32) / 0.75;
+    /* gnuplot's colour scale and the gap before it are 0.075 of the plot's width. */
+    double width = (figure->width - left - 52 * em) / 1.075;
+    qk__put_panel(figure, &(qk__place){left, top, width, height});
 }
 
 static void draw_maps(qk__figure *figure, const qk__results *results, qk__heatmap *map,

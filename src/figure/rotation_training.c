@@ -196,8 +196,10 @@ static bool has_metrics(const qk__subject *subject)
 static void build_metrics(qk__figure *figure, const qk__subject *subject)
 {
     size_t columns = subject->results->num_models > MAX_BESIDE ? 1 : 2;
-    build_sheet(figure, subject->results,
-                &(sheet){"Rotation model over training", NUM_METRICS, METRICS, columns, true});
+    build_sheet(
+        figure, subject->results,
+        &(sheet){"Rotation model over training: means, quartiles (lines), medians (dots)",
+                 NUM_METRICS, METRICS, columns, true});
 }
 
 static const metric FACTORS[] = {
