@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures and the page of a study: which there are, when they are drawn again, what happens
+when drawing fails."""
+import json
+import shutil
+
+import pytest
+
+from conftest import read_json, synth
+from fake_cache import CROSS_MODEL, STUDIES, add_capture, group_of
+
+PANELS = ("pca-06-collage", "rotation-01-plane", "rotation-08-complement")
+
+pytestmark = pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is absent")
+
+
+@pytest.fixture(scope="module")
+def captures(qkscope, tmp_path_factory):
+    root = tmp_path_factory.mktemp("captures")
+    for seed, name in enumerate("abc"):
+        synth(qkscope, root / name, seed=seed, layers=2, query_heads=4, q_per_kv_group=2, dim=16,
+              examples=2, rows=60, buckets=6, bucket_width=16, rope_planes=1)
+    return root
+
+
+@pytest.fixture
+def study(qkscope, captures, tmp_path):
+    """study("a", phase=True) writes and runs a study of these captures with figures."""
+    def run(names, *arguments, more="", phase=False, expect=0, env=None):
+        rows = [f"  - {{name: {n}, source: {captures / n}"
+                + (f", phase: p{i // 2}" if phase else "") + "}\n" for i, n in enumerate(names)]
+        (tmp_path / "s.yaml").write_text("models:\n" + "".join(rows) + more)
+        outcome = qkscope("study", tmp_path / "s.yaml", "-o", tmp_path / "out", "--json",
+                          "--format", "svg", *arguments, expect=expect, env=env)
+        run.err = outcome.err
+        return json.loads(outcome.out)
+    run.out = tmp_path / "out"
+    run.figures = lambda: {p.stem for p in (tmp_path / "out" / "figures").glob("*.gp")}
+    return run
+
+
+def test_a_single_model(study):
+    outcome = study("a")
+    names = study.figures()
+    assert {f"{p}-a" for p in PANELS} <= names
+    assert not any("trajectory" in n or "training" in n for n in names), names
+    assert outcome["report"]["failed"] == [] and (study.out / "report.html").stat().st_size > 0
+    assert outcome["report"]["figures"] >= len(names)
+    for panel in PANELS:
+        assert (study.out / "figures" / f"{panel}-a.png").read_bytes()[:4] == b"\x89PNG"
+    assert read_json(study.out / "manifest.json")["figures"]["failed"] == []
+
+
+def test_phases_bring_the_figures_of_training(study):
+    study("abc", "--no-html")
+    without = study.figures()
+    assert not (study.out / "report.html").exists()
+    study("abc", "--no-html", phase=True)
+    assert study.figures() > without
+
+
+def test_no_figures(study):
+    assert study("a", "--no-figures")["report"] is None
+    assert not (study.out / "figures").exists() and not (study.out / "report.html").exists()
+
+
+def test_collages_stand(study):
+    times = {}
+
+    def redrawn():
+        """Models whose collage was drawn since the last call."""
+        now = {n: (study.out / "figures" / f"{PANELS[0]}-{n}.png").stat().st_mtime_ns
+               for n in "ab"}
+        new = {n for n in now if times.get(n) != now[n]}
+        times.update(now)
+        return new
+
+    few = "analyses: [pca]\n"
+    study("ab", "--no-html", more=few)
+    assert redrawn() == {"a", "b"}
+    study("ab", "--no-html", more=few)
+    assert redrawn() == set()
+    study("ab", "--no-html", "--theme", "dark", more=few)
+    assert redrawn() == {"a", "b"}
+    more = few + "figures: {theme: dark, collage: {rows: 1, columns: 1, heads: '1:2', max_points: 9}}\n"
+    study("ab", "--no-html", more=more)
+    assert redrawn() == {"a", "b"}
+    (study.out / "figures" / f"{PANELS[0]}-b.png").unlink()
+    study("ab", "--no-html", more=more)
+    assert redrawn() == {"b"}
+    study("ab", "--no-html", "--force", more=more)
+    assert redrawn() == {"a", "b"}
+
+
+def test_pdf_of_collages(study):
+    study("a", "--no-html", "--format", "pdf", more="analyses: [pca]\n")
+    assert (study.out / "figures" / f"{PANELS[0]}-a.pdf").read_bytes()[:4] == b"%PDF"
+    assert not (study.out / "figures" / f"{PANELS[0]}-a.svg").exists(), "too many points"
+
+
+def test_a_figure_that_fails(study):
+    """A head that is not there: its collage is missing, everything else is there."""
+    outcome = study("a", "--no-html", expect=3, more="analyses: [pca]\n"
+                    "figures: {collage: {heads: '9:9'}}\n")
+    assert len(outcome["report"]["failed"]) == 1
+    assert f"{PANELS[0]}-a" in outcome["report"]["failed"][0] and f"{PANELS[0]}-a" in study.err
+    assert (study.out / "qk.csv").exists() and len(study.figures()) >= 1
+    manifest = read_json(study.out / "manifest.json")
+    assert manifest["complete"] and manifest["figures"]["failed"] == outcome["report"]["failed"]
+
+
+def test_without_gnuplot(study, tmp_path):
+    (tmp_path / "bin").mkdir()
+    outcome = study("a", expect=3, env={"PATH": tmp_path / "bin"}, more="analyses: [pca]\n")
+    assert "gnuplot" in study.err and outcome["models"][0]["state"] == "computed"
+    assert (study.out / "qk.csv").exists()
+    assert study("a", more="analyses: [pca]\n")["models"][0]["state"] == "kept"
+    assert f"{PANELS[0]}-a" in study.figures()
+
+
+def test_the_published_study(qkscope, tmp_path):
+    """All eleven models with figures and page."""
+    for seed, name in enumerate(CROSS_MODEL):
+        group = group_of(name)
+        synth(qkscope, tmp_path / name, seed=seed, layers=2, query_heads=2 * group,
+              q_per_kv_group=group, dim=16, examples=2, rows=60, buckets=6, bucket_width=16,
+              rope_planes=1)
+        add_capture(tmp_path / "hf", name, tmp_path / name)
+    outcome = qkscope("study", STUDIES / "cross-model.yaml", "-o", tmp_path / "out", "--json",
+                      "--format", "svg", env={"HF_HOME": tmp_path / "hf"}, expect=0)
+    assert json.loads(outcome.out)["report"]["failed"] == []
+    names = {p.stem for p in (tmp_path / "out" / "figures").glob("*.gp")}
+    assert {f"{panel}-{name}" for panel in PANELS for name in CROSS_MODEL} <= names
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "Position and content in eleven models" in page
+    assert all(name in page for name in CROSS_MODEL)
