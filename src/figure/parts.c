@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parts that several figure families use: label axes, guide lines, palettes, legend entries,
- * titles and phases of a study. */
+ * shortened text, phases of training. */
 #include "figure/parts.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Beyond these, labels beside each other would run into one another. */
-enum { MAX_LEVEL_LABELS = 12, MAX_LEVEL_CHARACTERS = 70, MAX_TURNED_LABELS = 40 };
+enum { MAX_LEVEL_LABELS = 12, MAX_LEVEL_CHARACTERS = 70 };
+/* Pixels beside a plot, and characters below which a shortened name says nothing. */
+enum { AXIS_WIDTH = 110, LEAST_NAME = 4 };
 
 void qk__figure_label_axis(qk__figure *figure, const char *const *labels, size_t count)
 {
@@ -16,7 +17,8 @@ void qk__figure_label_axis(qk__figure *figure, const char *const *labels, size_t
     for (size_t i = 0; i < count; i++)
         characters += strlen(labels[i]) + 2;
     bool turned = count > MAX_LEVEL_LABELS || characters > MAX_LEVEL_CHARACTERS;
-    size_t step = (count + MAX_TURNED_LABELS - 1) / MAX_TURNED_LABELS;
+    double fits = (figure->width - AXIS_WIDTH) / (2 * figure->theme->font_size);
+    size_t step = (size_t)fmax(1, ceil((double)count / fmax(1, fits)));
     qk__figure_print(figure, "set xrange [-0.6:%.1f]\nset xtics scale 0 %s (",
                      (double)count - 0.4, turned ? "rotate by 40 right" : "norotate");
     for (size_t i = 0; i < count; i += step)
@@ -57,53 +59,32 @@ void qk__figure_legend(qk__figure *figure, const char *style, const char *title)
 /* ---- of a study ---------------------------------------------------------------------------
  */
 
-/* Width of a character in units of the type's size, and of what lies beside a plot. */
+/* Of a character beside its size, and of titles beside the theme's size. */
 #define CHARACTER_WIDTH 0.58
-enum { AXIS_WIDTH = 110 };
+#define TITLE_TYPE      1.1
 
-static size_t count_characters(const char *text)
+/* Places that the character beginning with this byte takes in a line: Chinese, Japanese and
+ * Korean take two. */
+static size_t columns_of(unsigned char lead)
+{
+    return (lead & 0xc0) == 0x80 ? 0 : (lead >= 0xe3 && lead <= 0xed) || lead >= 0xf0 ? 2 : 1;
+}
+
+size_t qk__count_columns(const char *text)
 {
     size_t count = 0;
     for (; *text; text++)
-        count += ((unsigned char)*text & 0xc0) != 0x80;
+        count += columns_of((unsigned char)*text);
     return count;
-}
-
-/* What a plain reader would count: markup without its braces, fonts and signs. */
-static size_t count_shown(const char *markup)
-{
-    size_t count = count_characters(markup);
-    for (const char *font = markup; (font = strstr(font, "{/:Italic ")) != NULL; font++)
-        count -= strlen("{/:Italic }");
-    return count;
-}
-
-void qk__study_title(qk__figure *figure, const qk__results *results, const char *rest,
-                     char title[QK__TITLE_SIZE])
-{
-    if (!*results->title) {
-        snprintf(title, QK__TITLE_SIZE, "'%s'", rest);
-        return;
-    }
-    size_t fits = (size_t)(figure->width / (CHARACTER_WIDTH * figure->theme->font_size));
-    bool two = count_characters(results->title) + 2 + count_shown(rest) > fits;
-    snprintf(title, QK__TITLE_SIZE, "%s.%s.'%s'", qk__figure_quote(figure, results->title),
-             two ? "\"\\n\"" : "': '", rest);
-}
-
-void qk__figure_study_title(qk__figure *figure, const qk__results *results, const char *rest)
-{
-    char title[QK__TITLE_SIZE];
-    qk__study_title(figure, results, rest, title);
-    qk__figure_print(figure, "set title %s\n", title);
 }
 
 void qk__shorten(const char *text, size_t limit, char *out, size_t size)
 {
-    bool cut = count_characters(text) > limit;
+    bool cut = qk__count_columns(text) > limit;
     size_t keep = cut ? limit - 1 : limit, length = 0, count = 0;
     for (; text[length] && length + 4 < size; length++) {
-        if (((unsigned char)text[length] & 0xc0) != 0x80 && count++ == keep)
+        count += columns_of((unsigned char)text[length]);
+        if (count > keep)
             break;
         out[length] = text[length];
     }
@@ -114,7 +95,7 @@ void qk__figure_panel_phases(qk__figure *figure, const qk__results *results, dou
 {
     if (!results->checkpoints || results->num_phases == 0)
         return;
-    double step = fmax(0, width - AXIS_WIDTH) / ((double)results->num_models + 0.2);
+    double step = fmax(0, width) / ((double)results->num_models + 0.2);
     double character = 0.8 * CHARACTER_WIDTH * figure->theme->font_size;
     for (size_t first = 0, end; first < results->num_models; first = end) {
         const qk__result_model *models = results->models;
@@ -123,8 +104,8 @@ void qk__figure_panel_phases(qk__figure *figure, const qk__results *results, dou
                 break;
         if (first > 0)
             qk__figure_vertical(figure, (double)first - 0.5);
-        double room = floor((double)(end - first) * step / character) - 1;
-        if (room < 2)
+        double room = floor((double)(end - first) * step / character - 0.5);
+        if (room < LEAST_NAME)
             continue;
         char name[256];
         qk__shorten(models[first].phase, room < 60 ? (size_t)room : 60, name, sizeof name);
@@ -139,5 +120,5 @@ void qk__figure_panel_phases(qk__figure *figure, const qk__results *results, dou
 
 void qk__figure_phases(qk__figure *figure, const qk__results *results)
 {
-    qk__figure_panel_phases(figure, results, figure->width);
+    qk__figure_panel_phases(figure, results, figure->width - AXIS_WIDTH);
 }

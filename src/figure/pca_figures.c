@@ -4,11 +4,12 @@
 #include <stdio.h>
 
 #include "figure/catalog.h"
+#include "figure/panels.h"
 #include "figure/parts.h"
 #include "figure/pca_parts.h"
 
 /* Entries that a legend beside the plot has room for, and characters of a name in it. */
-enum { MAX_COMPONENTS = 10, MAX_LEGEND = 20, MAX_LEGEND_CHARACTERS = 24 };
+enum { MAX_COMPONENTS = 10, MAX_LEGEND = 20, MAX_LEGEND_CHARACTERS = 22 };
 
 /* ---- by component -------------------------------------------------------------------------
  */
@@ -51,8 +52,8 @@ static void build_roles(qk__figure *figure, const qk__subject *subject)
         qk__figure_end_row(figure);
     }
     qk__figure_end_block(figure);
-    qk__figure_study_title(figure, subject->results,
-                           "Position correlation by component (combined QK PCA)");
+    qk__start_one(figure, subject->results,
+                  "Position correlation by component (combined QK PCA)");
     qk__figure_print(figure,
                      "set ylabel 'Mean Pearson r with position'\n"
                      "set yrange [%.1f:1]\nset ytics 0.2\nset grid y back\n"
@@ -63,6 +64,7 @@ static void build_roles(qk__figure *figure, const qk__subject *subject)
     qk__figure_print(figure,
                      "plot data using ($1-0.2):2 with boxes ls 101 title '{/:Italic r}_q', "
                      "data using ($1+0.2):3 with boxes ls 102 title '{/:Italic r}_k'\n");
+    qk__end_panels(figure);
 }
 
 /* 05: mean explained variance by component, as text above the bars, too. */
@@ -78,8 +80,8 @@ static void build_variance(qk__figure *figure, const qk__subject *subject)
         qk__figure_end_row(figure);
     }
     qk__figure_end_block(figure);
-    qk__figure_study_title(figure, subject->results,
-                           "Explained variance by component (combined QK PCA)");
+    qk__start_one(figure, subject->results,
+                  "Explained variance by component (combined QK PCA)");
     qk__figure_print(figure,
                      "set ylabel 'Mean share of variance'\nset yrange [0:%g]\n"
                      "set grid y back\nset boxwidth 0.78\nset style fill solid 1 noborder\n",
@@ -90,6 +92,7 @@ static void build_variance(qk__figure *figure, const qk__subject *subject)
                      "data using 1:2:(sprintf('%%.1f%%%%', 100*$2)) with labels offset 0,0.6 "
                      "tc rgb '%s' font sprintf(',%%g', 0.85*size)\n",
                      figure->theme->accent, figure->theme->ink);
+    qk__end_panels(figure);
 }
 
 /* ---- r_q against r_k ----------------------------------------------------------------------
@@ -142,7 +145,7 @@ static size_t count_group(const qk__results *results, int group)
     return count;
 }
 
-/* "Qwen3 (1,600)" for each group that has heads. */
+/* "Qwen3 (1600)" for each group that has heads, below one another. */
 static void add_legend(qk__figure *figure, const qk__results *results)
 {
     const char **names = results->checkpoints ? results->phases : results->families;
@@ -169,22 +172,43 @@ static void add_legend(qk__figure *figure, const qk__results *results)
     }
 }
 
+/* Few points are drawn large. */
+static double point_size(const qk__results *results)
+{
+    size_t count = 0;
+    for (size_t m = 0; m < results->num_models; m++)
+        count += qk__count_signals(&results->models[m]);
+    return fmax(0.45, fmin(1, 14 / sqrt((double)count)));
+}
+
 /* 02 */
 static void build_scatter(qk__figure *figure, const qk__subject *subject)
 {
     const qk__results *results = subject->results;
+    const double em = qk__em(figure), legend = 218 * em;
+    const qk__place place = {74 * em, qk__heading_height(figure),
+                             figure->width - 74 * em - legend,
+                             figure->height - qk__heading_height(figure) - 58 * em};
+    const double x = (place.left + place.width + 22 * em) / figure->width;
     add_heads(figure, results);
-    qk__figure_study_title(figure, results,
-                           "{/:Italic r}_q against {/:Italic r}_k on PC0, all heads");
+    qk__start_panels(figure, results,
+                     "{/:Italic r}_q against {/:Italic r}_k on PC0, all heads");
+    qk__put_panel(figure, &place);
     qk__set_signal_plane(figure, results);
+    qk__figure_print(
+        figure,
+        "set label 2 '%s (heads)' at screen %.5f,%.5f left tc rgb '%s' font small\n"
+        "set key at screen %.5f,%.5f left top samplen 1 font small\n",
+        results->checkpoints ? "Phase" : "Family", x, 1 - (place.top + 8 * em) / figure->height,
+        figure->theme->muted, x, 1 - (place.top + 18 * em) / figure->height);
     qk__figure_print(figure,
                      "set xlabel 'Correlation of queries with position, {/:Italic r}_q'\n"
                      "set ylabel 'Correlation of keys with position, {/:Italic r}_k'\n"
-                     "set key outside right top title '%s (heads)' left\n"
-                     "plot data using 1:2:4:3 with points pt variable ps 0.5 lc rgb variable",
-                     results->checkpoints ? "Phase" : "Family");
+                     "plot data using 1:2:4:3 with points pt variable ps %g lc rgb variable",
+                     point_size(results));
     add_legend(figure, results);
     qk__figure_print(figure, "\n");
+    qk__end_panels(figure);
 }
 
 /* ---- by depth -----------------------------------------------------------------------------
@@ -216,7 +240,7 @@ static const qk__figure_kind KINDS[] = {
     {"pca-02-rq-rk-scatter", "Queries against keys on PC0",
      "Every head by how far its queries and its keys follow position along its first "
      "component. Dashed lines are the taxonomy's thresholds of 0.3 and 0.7.",
-     false, 900, 600, has_signals, build_scatter},
+     false, 900, 590, has_signals, build_scatter},
     {"pca-03-layer-heatmap-rq", "Query signal by depth",
      "Mean correlation of queries with position on PC0 in each tenth of the depth "
      "(layer / last layer).",

@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "figure/panels.h"
 #include "figure/parts.h"
 
 bool qk__has_signal(const qk__result_head *head)
@@ -21,6 +22,13 @@ size_t qk__count_signals(const qk__result_model *model)
     for (size_t h = 0; h < model->num_heads; h++)
         count += qk__has_signal(&model->heads[h]);
     return count;
+}
+
+void qk__start_one(qk__figure *figure, const qk__results *results, const char *title)
+{
+    qk__start_panels(figure, results, title);
+    qk__figure_print(figure, "set tmargin at screen %.5f\n",
+                     1 - qk__heading_height(figure) / figure->height);
 }
 
 /* ---- the plane ----------------------------------------------------------------------------
@@ -43,7 +51,7 @@ void qk__set_signal_plane(qk__figure *figure, const qk__results *results)
     double low = smallest_r_q(results) < -0.1 ? -1.05 : -0.1;
     qk__figure_print(figure,
                      "set xrange [%g:1.05]\nset yrange [-1.05:1.05]\n"
-                     "set xtics -1, %g, 1\nset ytics -1, 0.5, 1\n"
+                     "set xtics -1, %g, 1\nset ytics -1, 0.5, 1\nset format '%%g'\n"
                      "set xzeroaxis lt 1 lw 0.8 lc rgb '%s'\n"
                      "set yzeroaxis lt 1 lw 0.8 lc rgb '%s'\n",
                      low, low < -0.1 ? 0.5 : 0.2, figure->theme->muted, figure->theme->muted);
@@ -103,9 +111,8 @@ void qk__build_depth_map(qk__figure *figure, const qk__results *results, const c
                          values + m * QK__DEPTH_BINS);
             labels[m] = results->models[m].label;
         }
-        char whole_title[QK__TITLE_SIZE];
-        qk__study_title(figure, results, title, whole_title);
         figure->height = map_height(rows);
+        qk__start_one(figure, results, title);
         part_phases(figure, results);
         qk__figure_heatmap(figure,
                            &(qk__heatmap){
@@ -114,7 +121,6 @@ void qk__build_depth_map(qk__figure *figure, const qk__results *results, const c
                                .values = values,
                                .row_labels = labels,
                                .column_labels = DEPTHS,
-                               .title = whole_title,
                                .x_label = "'Depth (layer / last layer)'",
                                .scale_label = queries ? "'{/:Italic r}_q'" : "'{/:Italic r}_k'",
                                .map = queries ? &qk__blues : &qk__reds,
@@ -122,6 +128,7 @@ void qk__build_depth_map(qk__figure *figure, const qk__results *results, const c
                                .high = 1,
                                .cell_format = "%.2f",
                            });
+        qk__end_panels(figure);
     } else if (figure->status == QK_OK) {
         figure->status = qk__nomem(&figure->err);
     }

@@ -11,6 +11,10 @@
 bool qk__has_signal(const qk__result_head *head);
 size_t qk__count_signals(const qk__result_model *model);
 
+/* The heading of a figure of one plot, which finds its own margins below it; qk__end_panels
+ * (panels.h) ends the figure. */
+void qk__start_one(qk__figure *figure, const qk__results *results, const char *title);
+
 /* Ranges, tics, zero lines and guides at the thresholds, for r_q along x and r_k along y; the
  * same for every plot of the same results. */
 void qk__set_signal_plane(qk__figure *figure, const qk__results *results);

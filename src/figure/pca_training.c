@@ -2,11 +2,9 @@
 /* Figures of the combined QK PCA over training checkpoints: the same numbers as for models, in
  * order of training. */
 #include <math.h>
-#include <stdlib.h>
 
-#include "base/buffer.h"
-#include "base/error.h"
 #include "figure/catalog.h"
+#include "figure/panels.h"
 #include "figure/parts.h"
 #include "figure/pca_parts.h"
 
@@ -23,19 +21,35 @@ static bool has_signals(const qk__subject *subject)
     return is_training(subject->results) && count > 0;
 }
 
-static void set_checkpoint_axis(qk__figure *figure, const qk__results *results)
+/* Height of a plot without its axes, and what lies around it, in pixels at type of 13. */
+enum { PLOT_HEIGHT = 270, LEFT = 80, RIGHT = 16, PHASES = 16, KEY = 32 };
+
+/* Heading, place and checkpoint axis of the one plot of a figure, with the phases on top; right
+ * and below are what it leaves free there. Sets the figure's height. */
+static qk__place start_plot(qk__figure *figure, const qk__results *results, const char *title,
+                            double right, double below)
 {
-    const char **labels = qk__calloc(results->num_models, sizeof *labels);
-    if (!labels) {
-        if (figure->status == QK_OK)
-            figure->status = qk__nomem(&figure->err);
-        return;
-    }
-    for (size_t m = 0; m < results->num_models; m++)
-        labels[m] = results->models[m].label;
-    qk__figure_label_axis(figure, labels, results->num_models);
-    free(labels);
-    qk__figure_phases(figure, results);
+    const double em = qk__em(figure);
+    double left = LEFT * em;
+    qk__model_axis axis = qk__plan_model_axis(figure, results, figure->width - left - right);
+    left = fmax(left, axis.reach + 8 * em);
+    axis = qk__plan_model_axis(figure, results, figure->width - left - right);
+    qk__place place = {left, qk__heading_height(figure) + PHASES * em,
+                       figure->width - left - right, PLOT_HEIGHT * em};
+    figure->height = (int)(place.top + place.height + axis.height + below);
+    qk__start_panels(figure, results, title);
+    qk__put_panel(figure, &place);
+    qk__set_model_axis(figure, &axis);
+    qk__figure_panel_phases(figure, results, place.width);
+    return place;
+}
+
+/* A legend in one line at the bottom. */
+static void set_bottom_key(qk__figure *figure, const qk__place *place)
+{
+    qk__figure_print(figure, "set key at screen %.5f,%.5f center bottom horizontal\n",
+                     (place->left + place->width / 2) / figure->width,
+                     6 * qk__em(figure) / figure->height);
 }
 
 /* ---- means with bands ---------------------------------------------------------------------
@@ -74,13 +88,13 @@ static void build_signal(qk__figure *figure, const qk__subject *subject)
         qk__figure_end_row(figure);
     }
     qk__figure_end_block(figure);
-    qk__figure_study_title(figure, results, "Position correlation on PC0 during training");
-    set_checkpoint_axis(figure, results);
+    qk__place place = start_plot(figure, results, "Position correlation on PC0 during training",
+                                 RIGHT * qk__em(figure), KEY * qk__em(figure));
+    set_bottom_key(figure, &place);
     qk__figure_print(figure,
                      "set ylabel 'Pearson r with position'\n"
                      "set yrange [%.1f:1]\nset ytics 0.2\nset grid y back\n"
                      "set xzeroaxis lt 1 lc rgb '%s'\n"
-                     "set key below center horizontal\n"
                      "plot data using 1:3:4 with filledcurves fs transparent solid 0.15 "
                      "noborder ls 101, "
                      "data using 1:6:7 with filledcurves fs transparent solid 0.15 "
@@ -90,6 +104,7 @@ static void build_signal(qk__figure *figure, const qk__subject *subject)
                      "data using 1:5 with linespoints ls 102 ps 0.8 title "
                      "'{/:Italic r}_k, mean \302\261 1 sd'\n",
                      floor(range[0] * 5) / 5, figure->theme->muted);
+    qk__end_panels(figure);
 }
 
 /* 09: mean share of variance of PC0. */
@@ -104,17 +119,19 @@ static void build_variance(qk__figure *figure, const qk__subject *subject)
     }
     qk__figure_end_block(figure);
     double room = fmax(0.01, 0.05 * (range[1] - range[0]));
-    qk__figure_study_title(figure, results, "Explained variance of PC0 during training");
-    set_checkpoint_axis(figure, results);
+    qk__place place = start_plot(figure, results, "Explained variance of PC0 during training",
+                                 RIGHT * qk__em(figure), KEY * qk__em(figure));
+    set_bottom_key(figure, &place);
     const char *accent = figure->theme->accent;
     qk__figure_print(figure,
                      "set ylabel 'Share of variance'\nset yrange [%g:%g]\n"
-                     "set grid y back\nset key below center horizontal\n"
+                     "set grid y back\n"
                      "plot data using 1:3:4 with filledcurves fs transparent solid 0.15 "
                      "noborder lt 1 lc rgb '%s', "
                      "data using 1:2 with linespoints lt 1 lw 1.8 pt 7 ps 0.8 lc rgb '%s' "
                      "title 'mean \302\261 1 sd'\n",
                      fmax(0, range[0] - room), fmin(1, range[1] + room), accent, accent);
+    qk__end_panels(figure);
 }
 
 static bool has_variance(const qk__subject *subject)
@@ -168,11 +185,15 @@ static void build_taxonomy(qk__figure *figure, const qk__subject *subject)
         qk__figure_end_row(figure);
     }
     qk__figure_end_block(figure);
-    qk__figure_study_title(figure, results, "Head taxonomy during training");
-    set_checkpoint_axis(figure, results);
-    qk__figure_print(figure, "set ylabel 'Share of heads'\nset yrange [0:1]\nset ytics 0.2\n"
-                             "set boxwidth 0.72\nset style fill solid 1 noborder\n"
-                             "set key outside right top\nplot ");
+    const double em = qk__em(figure), key = 162 * em;
+    qk__place place = start_plot(figure, results, "Head taxonomy during training", key, 6 * em);
+    qk__figure_print(figure,
+                     "set ylabel 'Share of heads'\nset yrange [0:1]\nset ytics 0.2\n"
+                     "set boxwidth 0.72\nset style fill solid 1 noborder\n"
+
+                     "set key at screen %.5f,%.5f left top samplen 1 font small\nplot ",
+                     (figure->width - key + 10 * em) / figure->width,
+                     1 - place.top / figure->height);
     for (int top = QK_NUM_CATEGORIES - 1; top >= 0; top--) {
         qk__figure_print(figure, "data using 1:($2");
         for (int c = 1; c <= top; c++)
@@ -181,6 +202,7 @@ static void build_taxonomy(qk__figure *figure, const qk__subject *subject)
                          qk__category_color(figure->theme, top),
                          qk_category_name((qk_category)top), top > 0 ? ", " : "\n");
     }
+    qk__end_panels(figure);
 }
 
 /* ---- by depth -----------------------------------------------------------------------------
@@ -227,22 +249,20 @@ static size_t find_milestone(const qk__results *results, size_t wanted, size_t *
     return count;
 }
 
-/* The checkpoint farthest from those chosen, the first of several; num_models: all are. */
-static size_t find_farthest(const qk__results *results, const size_t *chosen, size_t count)
+/* The checkpoint in the middle of the widest gap between those chosen, which are in order and
+ * include the first and the last; num_models: there is no gap. */
+static size_t find_between(const qk__results *results, const size_t *chosen, size_t count)
 {
-    size_t best = results->num_models, best_distance = 0;
-    for (size_t m = next_shown(results, 0); m < results->num_models;
-         m = next_shown(results, m + 1)) {
-        size_t nearest = results->num_models;
-        for (size_t i = 0; i < count; i++) {
-            size_t distance = m > chosen[i] ? m - chosen[i] : chosen[i] - m;
-            nearest = distance < nearest ? distance : nearest;
+    size_t best = results->num_models, best_room = 0;
+    for (size_t i = 1; i < count; i++)
+        for (size_t m = next_shown(results, chosen[i - 1] + 1); m < chosen[i];
+             m = next_shown(results, m + 1)) {
+            size_t room = (m - chosen[i - 1]) * (chosen[i] - m);
+            if (room > best_room) {
+                best = m;
+                best_room = room;
+            }
         }
-        if (nearest > best_distance) {
-            best = m;
-            best_distance = nearest;
-        }
-    }
     return best;
 }
 
@@ -258,7 +278,7 @@ static size_t choose_portraits(const qk__results *results, size_t chosen[MAX_POR
     for (; count < milestones; count++)
         find_milestone(results, count, &chosen[count]);
     while (count < MAX_PORTRAITS) {
-        size_t more = find_farthest(results, chosen, count), at = count;
+        size_t more = find_between(results, chosen, count), at = count;
         if (more == results->num_models)
             break;
         for (; at > 0 && chosen[at - 1] > more; at--)
@@ -277,18 +297,20 @@ typedef struct grid {
 
 static grid lay_out(qk__figure *figure, size_t count)
 {
-    double em = figure->theme->font_size;
-    grid g = {
-        .count = count, .left = 5.5 * em, .top = 4.8 * em, .gap_x = em, .gap_y = 2.4 * em};
+    const double em = qk__em(figure);
+    grid g = {.count = count,
+              .left = 74 * em,
+              .top = qk__heading_height(figure) + 28 * em,
+              .gap_x = 14 * em,
+              .gap_y = 34 * em};
     g.columns = count == 4 ? 2 : count < 3 ? count : 3;
     g.rows = (count + g.columns - 1) / g.columns;
-    figure->width = (int)(g.left + (double)g.columns * (PANEL_WIDTH + g.gap_x) + em);
-    figure->height = (int)(g.top + (double)g.rows * (PANEL_HEIGHT + g.gap_y) + 2.2 * em);
+    figure->width = (int)(g.left + (double)g.columns * (PANEL_WIDTH + g.gap_x));
+    figure->height = (int)(g.top + (double)g.rows * (PANEL_HEIGHT + g.gap_y) + 22 * em);
     return g;
 }
 
-static void draw_portrait(qk__figure *figure, const grid *g, size_t i,
-                          const qk__result_model *model)
+static size_t add_heads(qk__figure *figure, const qk__result_model *model)
 {
     for (size_t h = 0; h < model->num_heads; h++) {
         if (!qk__has_signal(&model->heads[h]))
@@ -297,27 +319,28 @@ static void draw_portrait(qk__figure *figure, const grid *g, size_t i,
         qk__figure_value(figure, model->heads[h].v.r_k);
         qk__figure_end_row(figure);
     }
-    size_t block = qk__figure_end_block(figure);
-    size_t column = i % g->columns, row = i / g->columns;
-    bool lowest = i + g->columns >= g->count;
-    double x = g->left + (double)column * (PANEL_WIDTH + g->gap_x);
-    double y = g->top + (double)row * (PANEL_HEIGHT + g->gap_y);
-    double w = figure->width, h = figure->height;
+    return qk__figure_end_block(figure);
+}
+
+/* Numbers stand along the left and the lower edge of the grid alone: ranges are shared. */
+static void draw_portrait(qk__figure *figure, const grid *g, size_t i,
+                          const qk__result_model *model)
+{
+    bool lowest = i + g->columns >= g->count, first = i % g->columns == 0;
+    const qk__place place = {g->left + (double)(i % g->columns) * (PANEL_WIDTH + g->gap_x),
+                             g->top + (double)(i / g->columns) * (PANEL_HEIGHT + g->gap_y),
+                             PANEL_WIDTH, PANEL_HEIGHT};
+    size_t block = add_heads(figure, model);
     char name[160];
     qk__shorten(model->label, MAX_PANEL_CHARACTERS, name, sizeof name);
+    qk__put_panel(figure, &place);
     qk__figure_print(figure,
-                     "set lmargin at screen %.5f; set rmargin at screen %.5f\n"
-                     "set tmargin at screen %.5f; set bmargin at screen %.5f\n"
-                     "set title %s offset 0,-0.5\nset %s\nset %s\nset format x '%s'\n"
-                     "set format y '%s'\n",
-                     x / w, (x + PANEL_WIDTH) / w, 1 - y / h, 1 - (y + PANEL_HEIGHT) / h,
-                     qk__figure_quote(figure, name),
-                     lowest ? "xlabel '{/:Italic r}_q'" : "xlabel ''",
-                     column == 0 ? "ylabel '{/:Italic r}_k'" : "ylabel ''", lowest ? "%g" : "",
-                     column == 0 ? "%g" : "");
-    qk__figure_print(figure,
+                     "set title %s offset 0,-0.5\nset xlabel '%s'\nset ylabel '%s'\n"
+                     "set format x '%s'\nset format y '%s'\n"
                      "plot data index %zu using 1:2 with points pt 7 ps 0.45 lc rgb '#80%s'\n"
                      "unset label\n",
+                     qk__figure_quote(figure, name), lowest ? "{/:Italic r}_q" : "",
+                     first ? "{/:Italic r}_k" : "", lowest ? "%g" : "", first ? "%g" : "",
                      block, figure->theme->q + 1);
 }
 
@@ -327,18 +350,12 @@ static void build_portraits(qk__figure *figure, const qk__subject *subject)
     const qk__results *results = subject->results;
     size_t chosen[MAX_PORTRAITS];
     grid g = lay_out(figure, choose_portraits(results, chosen));
-    char title[QK__TITLE_SIZE];
-    qk__study_title(figure, results,
-                    "{/:Italic r}_q against {/:Italic r}_k on PC0 during training", title);
+    qk__start_panels(figure, results,
+                     "{/:Italic r}_q against {/:Italic r}_k on PC0 during training");
     qk__set_signal_plane(figure, results);
-    qk__figure_print(figure,
-                     "set label %s at screen 0.5, screen %.5f center tc rgb '%s'\n"
-                     "set multiplot\n",
-                     title, 1 - 1.4 * figure->theme->font_size / figure->height,
-                     figure->theme->ink);
     for (size_t i = 0; i < g.count; i++)
         draw_portrait(figure, &g, i, &results->models[chosen[i]]);
-    qk__figure_print(figure, "unset multiplot\n");
+    qk__end_panels(figure);
 }
 
 static const qk__figure_kind KINDS[] = {
@@ -364,7 +381,7 @@ static const qk__figure_kind KINDS[] = {
      false, 900, 500, has_signals, build_depth_k},
     {"pca-12-phase-portraits", "Phase portraits",
      "Every head at up to six checkpoints: the first and the last of each phase (evenly spread "
-     "ones of them if there are more than six), then those farthest from the chosen.",
+     "ones of them if there are more than six), then the middles of the widest gaps.",
      false, 900, 640, has_signals, build_portraits},
 };
 

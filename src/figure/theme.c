@@ -35,9 +35,11 @@ const char *qk__series_color(const qk__theme *theme, int index)
     return color[0] == '#' ? color : theme->ink;
 }
 
+/* Shifted from round to round, so that a colour comes back with another point. */
 int qk__series_point(int index)
 {
-    return SERIES[(index < 0 ? 0 : index) % NUM_SERIES].point;
+    int i = index < 0 ? 0 : index;
+    return SERIES[(i + i / NUM_SERIES % NUM_SERIES) % NUM_SERIES].point;
 }
 
 const char *qk__category_color(const qk__theme *theme, int category)
@@ -51,6 +53,8 @@ const char *qk__category_color(const qk__theme *theme, int category)
         return "#d55e00";
     case QK_CONTENT_FOCUSED:
         return "#009e73";
+    case QK_MIXED: /* most heads, often: not what the eye should find */
+        return "#98a1ab";
     default:
         return theme->muted;
     }
