@@ -12,9 +12,11 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 enum {
     MANY_COLUMNS = 5, /* from here on panels are small, and the axes named once for all */
+    BRIEF = 30,       /* bytes of a title that fits above such a panel */
     BAR_STEPS = 64,
     RAMP_KNOTS = 17,
 };
@@ -114,16 +116,20 @@ static double bar_width(const qk__scatter *s)
 
 static layout lay_out(const qk__figure *figure, const qk__scatter *s)
 {
-    static const double SIZES[MANY_COLUMNS][2] = {
-        {520, 430}, {390, 320}, {300, 250}, {240, 205}, {165, 138}};
-    const double *size = SIZES[(s->columns < MANY_COLUMNS ? s->columns : MANY_COLUMNS) - 1];
-    bool small = s->columns >= MANY_COLUMNS;
+    /* by columns; of many, first where little is written above them */
+    static const struct {
+        double w, h, type;
+    } SIZES[] = {{520, 430, 1},    {390, 320, 1},    {300, 250, 1},
+                 {240, 205, 0.92}, {165, 138, 0.85}, {225, 185, 0.85}};
+    int notes = notes_of(s), size = s->columns - 1;
+    if (s->columns >= MANY_COLUMNS)
+        size = MANY_COLUMNS - (notes == 0 && strlen(s->panels[0].title) < BRIEF);
     bool bars = has_bar(s->q) || has_bar(s->k);
-    layout l = {.em = figure->theme->font_size, .type = small ? 0.85 : 1};
+    layout l = {.em = figure->theme->font_size, .type = SIZES[size].type};
     double scale = l.em / 13; /* the sizes suit the type of the paper theme */
-    double header = l.type * l.em * (2.0 + 1.45 * notes_of(s));
-    l.plot_w = size[0] * scale;
-    l.plot_h = size[1] * scale;
+    double header = l.type * l.em * (2.0 + 1.45 * notes);
+    l.plot_w = SIZES[size].w * scale;
+    l.plot_h = SIZES[size].h * scale;
     l.cell_w = l.plot_w + 4.0 * l.type * l.em;
     l.cell_h = l.plot_h + header + 2.4 * l.type * l.em;
     l.title_y = 1.4 * l.em;
