@@ -14,7 +14,8 @@
 /* Characters shown of a text from outside: in a line of its own, as a label on an axis. */
 enum { MAX_SHOWN = 60, MAX_LABEL = 32 };
 /* Bytes that one character may take in a script. */
-enum { MAX_ESCAPED = 9 };
+enum { MAX_ESCAPED = 12 };
+#define SEPARATOR "\xe2\x80\x8b" /* zero-width space */
 
 struct qk__text {
     struct qk__text *next;
@@ -121,20 +122,21 @@ static size_t put(char *out, const char *text)
 /* One ASCII character as gnuplot 5.4 shows it inside single quotes; "{}" is an empty group.
  * - A quote is doubled, and one that follows another needs a group between: ''''x' is taken for
  *   two strings.
- * - A backslash gets a group, since a string without any markup but a backslash is not read as
- *   markup by the cairo terminals, and \U+263A is a character for the SVG terminal even where
- *   the backslash is doubled.
- * - XML has no "]]>" in text and gnuplot's SVG leaves '>' as it is: a zero-width space between.
- */
-static size_t put_ascii(char *out, char c, bool percent)
+ * - A backslash is written by its code: doubled, it would stay double for the cairo terminals
+ *   in a string without other markup.
+ * - "\U+41" would be a character again, and "]]>" must not stand in XML text, where gnuplot
+ *   leaves '>' as it is: a zero-width space keeps them apart.
+ * - A tic label with a '%' is a format, and is cut off after 50 bytes; its code is not one. */
+static size_t put_ascii(char *out, const char *text, bool percent)
 {
+    char c = text[0];
     char escaped[] = {'\\', c, '\0'};
     if (c == '\'')
         return put(out, out[-1] == '\'' ? "{}''" : "''");
     if (c == '\\')
-        return put(out, "\\\\{}");
+        return put(out, strncmp(text, "\\U+", 3) == 0 ? "\\U+005C{}" SEPARATOR : "\\U+005C{}");
     if (c == '>' && out[-1] == ']' && out[-2] == ']')
-        return put(out, "\xe2\x80\x8b>");
+        return put(out, SEPARATOR ">");
     if (c == '%' && percent)
         return put(out, "\\U+0025{}");
     return put(out, strchr("{}^_@&~", c) ? escaped : escaped + 1);
@@ -147,7 +149,7 @@ static size_t put_character(char *out, const unsigned char *text, size_t length,
     if (is_control(text, length))
         return put(out, " ");
     if (length == 1)
-        return put_ascii(out, (char)text[0], percent);
+        return put_ascii(out, (const char *)text, percent);
     memcpy(out, text, length);
     return length;
 }

@@ -46,8 +46,9 @@ void qk__figure_print(qk__figure *figure, const char *fmt, ...)
 
 /* A gnuplot string literal, quotes included, that shows the text as it is: no markup, no
  * substitution; control characters and separators of lines become spaces, what is not UTF-8
- * U+FFFD, and text beyond 60 characters an ellipsis; in "]]>", which XML does not allow, a
- * zero-width space goes before the '>'. It lives as long as the figure. */
+ * U+FFFD, text beyond 60 characters an ellipsis, and a zero-width space goes into "]]>" and
+ * "\U+", which XML and gnuplot would take for something else. It lives as long as the figure.
+ */
 const char *qk__figure_quote(qk__figure *figure, const char *text);
 /* The same for a label in `set xtics (...)`, where gnuplot would take '%' for a format; 32
  * characters. */

@@ -60,7 +60,7 @@ static void test_every_ascii_character(void **state)
         else if (c == '\'')
             shown = "''";
         else if (c == '\\')
-            shown = "\\\\{}";
+            shown = "\\U+005C{}";
         else
             shown = strchr("{}^_@&~", c) ? escaped : plain;
         snprintf(expected, sizeof expected, "'a%sb'", shown);
@@ -79,10 +79,10 @@ static void test_quotes_and_backslashes(void **state)
     expect_quote("''", "'{}''{}'''");
     expect_quote("a''", "'a''{}'''");
     expect_quote("'; system \"touch x\"; '", "'{}''; system \"touch x\"; '''");
-    expect_quote("\\", "'\\\\{}'");
-    expect_quote("\\'", "'\\\\{}'''");
-    expect_quote("\\U+263A", "'\\\\{}U+263A'");
-    expect_quote("\\n", "'\\\\{}n'");
+    expect_quote("\\", "'\\U+005C{}'");
+    expect_quote("\\'", "'\\U+005C{}'''");
+    expect_quote("\\U+263A", "'\\U+005C{}\xe2\x80\x8bU+263A'");
+    expect_quote("\\n", "'\\U+005C{}n'");
     expect_quote("`touch x`", "'`touch x`'");
     expect_quote("$(x) %d @a", "'$(x) %d \\@a'");
 }
@@ -160,7 +160,7 @@ static void test_long_text(void **state)
     memset(text, '\'', 10000); /* those that take the most room */
     assert_int_equal(strlen(qk__figure_quote(&figure, text)), 60 * 4 + 2 + 3);
     memset(text, '\\', 10000);
-    assert_int_equal(strlen(qk__figure_quote(&figure, text)), 60 * 4 + 2 + 3);
+    assert_int_equal(strlen(qk__figure_quote(&figure, text)), 60 * 9 + 2 + 3);
     for (int i = 0; i < 10000; i++)
         text[i] = "]]>"[i % 3];
     assert_int_equal(strlen(qk__figure_quote(&figure, text)), 20 * (2 + 4) + 2 + 3);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names from outside may hold anything. Whatever they hold, gnuplot shows it as text, after what
 figure.h documents: control characters become spaces, what is not UTF-8 U+FFFD, what is too long
-ends in an ellipsis, and "]]>" is kept apart."""
+ends in an ellipsis, and "]]>" and "\\U+" are kept apart."""
 import random
 
 import pytest
@@ -62,7 +62,12 @@ def as_shown(data, limit):
             return " "
         return "\ufffd" if c in "\ufffe\uffff" else c
     text = [shown(c) for c in characters(data)]
-    return ("".join(text[:limit]) + ("…" if len(text) > limit else "")).replace("]]>", "]]\u200b>")
+    for i in range(len(text)):
+        if text[i:i + 3] == ["\\", "U", "+"]:
+            text[i] += "\u200b"
+        if text[i:i + 3] == ["]", "]", ">"]:
+            text[i + 2] = "\u200b>"
+    return "".join(text[:limit]) + ("…" if len(text) > limit else "")
 
 
 def check(folder, role, texts):
