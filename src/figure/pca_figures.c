@@ -59,7 +59,8 @@ static void build_roles(qk__figure *figure, const qk__subject *subject)
                      "set yrange [%.1f:1]\nset ytics 0.2\nset grid y back\n"
                      "set xzeroaxis lt 1 lc rgb '%s'\nset boxwidth 0.38\n"
                      "set style fill solid 1 noborder\nset key top right\n",
-                     low < 0 ? floor(low * 10 - 0.2) / 10 : 0.0, figure->theme->muted);
+                     low < 0 ? fmax(-1, floor(low * 10 - 0.2) / 10) : 0.0,
+                     figure->theme->muted);
     set_component_axis(figure, count);
     qk__figure_print(figure,
                      "plot data using ($1-0.2):2 with boxes ls 101 title '{/:Italic r}_q', "
@@ -172,13 +173,12 @@ static void add_legend(qk__figure *figure, const qk__results *results)
     }
 }
 
-/* Few points are drawn large. */
-static double point_size(const qk__results *results)
+static size_t count_heads(const qk__results *results)
 {
     size_t count = 0;
     for (size_t m = 0; m < results->num_models; m++)
         count += qk__count_signals(&results->models[m]);
-    return fmax(0.45, fmin(1, 14 / sqrt((double)count)));
+    return count;
 }
 
 /* 02 */
@@ -205,7 +205,7 @@ static void build_scatter(qk__figure *figure, const qk__subject *subject)
                      "set xlabel 'Correlation of queries with position, {/:Italic r}_q'\n"
                      "set ylabel 'Correlation of keys with position, {/:Italic r}_k'\n"
                      "plot data using 1:2:4:3 with points pt variable ps %g lc rgb variable",
-                     point_size(results));
+                     qk__point_size(count_heads(results), figure->height));
     add_legend(figure, results);
     qk__figure_print(figure, "\n");
     qk__end_panels(figure);
@@ -226,10 +226,7 @@ static void build_depth_k(qk__figure *figure, const qk__subject *subject)
 
 static bool has_signals(const qk__subject *subject)
 {
-    for (size_t m = 0; m < subject->results->num_models; m++)
-        if (qk__count_signals(&subject->results->models[m]) > 0)
-            return true;
-    return false;
+    return count_heads(subject->results) > 0;
 }
 
 static const qk__figure_kind KINDS[] = {

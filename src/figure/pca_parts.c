@@ -64,6 +64,11 @@ void qk__set_signal_plane(qk__figure *figure, const qk__results *results)
     }
 }
 
+double qk__point_size(size_t heads, double height)
+{
+    return fmax(0.45, fmin(1, 0.025 * height / sqrt((double)heads)));
+}
+
 /* ---- depth --------------------------------------------------------------------------------
  */
 

@@ -19,6 +19,9 @@ void qk__start_one(qk__figure *figure, const qk__results *results, const char *t
  * same for every plot of the same results. */
 void qk__set_signal_plane(qk__figure *figure, const qk__results *results);
 
+/* Of the points of that many heads in a plot that high: few are drawn large. */
+double qk__point_size(size_t heads, double height);
+
 /* Means of a field ("r_q" in blues, "r_k" in reds) in tenths of the depth, a row per model; the
  * whole figure, with its height. */
 void qk__build_depth_map(qk__figure *figure, const qk__results *results, const char *field,

@@ -68,7 +68,7 @@ static void add_band(qk__figure *figure, const qk__result_model *model, const ch
     }
     double ends[2] = {fmax(low, spread.mean - spread.sd), fmin(high, spread.mean + spread.sd)};
     if (!isfinite(spread.sd)) /* one head: a band without width */
-        ends[0] = ends[1] = spread.mean;
+        ends[0] = ends[1] = isfinite(spread.mean) ? fmax(low, fmin(high, spread.mean)) : NAN;
     qk__figure_value(figure, spread.mean);
     qk__figure_value(figure, ends[0]);
     qk__figure_value(figure, ends[1]);
@@ -293,6 +293,7 @@ static size_t choose_portraits(const qk__results *results, size_t chosen[MAX_POR
 typedef struct grid {
     size_t count, columns, rows;
     double left, top, gap_x, gap_y;
+    double point_size;
 } grid;
 
 static grid lay_out(qk__figure *figure, size_t count)
@@ -337,11 +338,11 @@ static void draw_portrait(qk__figure *figure, const grid *g, size_t i,
     qk__figure_print(figure,
                      "set title %s offset 0,-0.5\nset xlabel '%s'\nset ylabel '%s'\n"
                      "set format x '%s'\nset format y '%s'\n"
-                     "plot data index %zu using 1:2 with points pt 7 ps 0.45 lc rgb '#80%s'\n"
+                     "plot data index %zu using 1:2 with points pt 7 ps %g lc rgb '#80%s'\n"
                      "unset label\n",
                      qk__figure_quote(figure, name), lowest ? "{/:Italic r}_q" : "",
                      first ? "{/:Italic r}_k" : "", lowest ? "%g" : "", first ? "%g" : "",
-                     block, figure->theme->q + 1);
+                     block, g->point_size, figure->theme->q + 1);
 }
 
 /* 12 */
@@ -350,6 +351,12 @@ static void build_portraits(qk__figure *figure, const qk__subject *subject)
     const qk__results *results = subject->results;
     size_t chosen[MAX_PORTRAITS];
     grid g = lay_out(figure, choose_portraits(results, chosen));
+    size_t most = 1;
+    for (size_t i = 0; i < g.count; i++) {
+        size_t heads = qk__count_signals(&results->models[chosen[i]]);
+        most = heads > most ? heads : most;
+    }
+    g.point_size = qk__point_size(most, PANEL_HEIGHT);
     qk__start_panels(figure, results,
                      "{/:Italic r}_q against {/:Italic r}_k on PC0 during training");
     qk__set_signal_plane(figure, results);
