@@ -18,18 +18,7 @@ enum {
     MANY_COLUMNS = 5, /* from here on panels are small, and the axes named once for all */
     BRIEF = 30,       /* bytes of a title that fits above such a panel */
     BAR_STEPS = 64,
-    RAMP_KNOTS = 17,
 };
-
-/* Where the colours of keys begin in the palette; those of queries take 0 to 1. The gap is a
- * seam that no row falls on. */
-static const double KEY_COLORS = 1.1;
-
-/* The part of a ramp that shows on the background, from early to late. */
-typedef struct ramp {
-    const qk__colormap *map;
-    double early, late;
-} ramp;
 
 /* Pixels at nominal size; y counts from the top. */
 typedef struct layout {
@@ -42,56 +31,6 @@ typedef struct layout {
     double title_y, subtitle_y;
     double bar_left; /* of the colour bars */
 } layout;
-
-static bool has_bar(qk__position_span span)
-{
-    return span.low <= span.high;
-}
-
-/* Tics of a colour bar are multiples of this: a power of two, three to six of them. */
-static int64_t bar_step(qk__position_span span)
-{
-    uint64_t range = (uint64_t)span.high - (uint64_t)span.low, step = 1;
-    while (range / step > 6)
-        step *= 2;
-    return (int64_t)step;
-}
-
-/* Contexts end at 1,023, the bar at 1,024: ends that nearly are tics become tics. */
-static qk__position_span round_ends(qk__position_span span)
-{
-    enum { NEAR = 50 }; /* parts of the range */
-    if (!has_bar(span) || span.low < 0 || span.high > INT64_MAX / 2)
-        return span;
-    int64_t step = bar_step(span), near = (span.high - span.low) / NEAR;
-    int64_t below = span.low % step, above = (step - span.high % step) % step;
-    span.low -= below <= near ? below : 0;
-    span.high += above <= near ? above : 0;
-    return span;
-}
-
-/* "65,536"; returns its length. */
-static int group_digits(int64_t value, char text[32])
-{
-    char digits[24];
-    int length = snprintf(digits, sizeof digits, "%lld", (long long)value), out = 0;
-    for (int i = 0; i < length; i++) {
-        text[out++] = digits[i];
-        int left = length - 1 - i;
-        if (left > 0 && left % 3 == 0 && digits[i] != '-')
-            text[out++] = ',';
-    }
-    text[out] = 0;
-    return out;
-}
-
-static bool is_dark_page(const qk__theme *theme)
-{
-    unsigned r = 255, g = 255, b = 255;
-    sscanf(theme->background, "#%2x%2x%2x", &r, &g, &b);
-    const unsigned char rgb[3] = {(unsigned char)r, (unsigned char)g, (unsigned char)b};
-    return qk__is_dark(rgb);
-}
 
 /* ---- places --------------------------------------------------------------------------------
  */
@@ -110,8 +49,8 @@ static int notes_of(const qk__scatter *s)
 static double bar_width(const qk__scatter *s)
 {
     char text[32];
-    int64_t highest = s->q.high > s->k.high || !has_bar(s->k) ? s->q.high : s->k.high;
-    return 5.2 + 0.62 * group_digits(highest, text);
+    int64_t highest = s->q.high > s->k.high || !qk__span_shows(s->k) ? s->q.high : s->k.high;
+    return 5.2 + 0.62 * qk__group_digits(highest, text);
 }
 
 static layout lay_out(const qk__figure *figure, const qk__scatter *s)
@@ -124,7 +63,7 @@ static layout lay_out(const qk__figure *figure, const qk__scatter *s)
     int notes = notes_of(s), size = s->columns - 1;
     if (s->columns >= MANY_COLUMNS)
         size = MANY_COLUMNS - (notes == 0 && strlen(s->panels[0].title) < BRIEF);
-    bool bars = has_bar(s->q) || has_bar(s->k);
+    bool bars = qk__span_shows(s->q) || qk__span_shows(s->k);
     layout l = {.em = figure->theme->font_size, .type = SIZES[size].type};
     double scale = l.em / 13; /* the sizes suit the type of the paper theme */
     double header = l.type * l.em * (2.0 + 1.45 * notes);
@@ -168,58 +107,6 @@ static void write_at(qk__figure *figure, const layout *l, double x, double y, co
 {
     qk__figure_print(figure, "set label %s at screen %.6f,%.6f %s tc rgb '%s'\n", text,
                      x / l->width, 1 - y / l->height, how, color);
-}
-
-/* ---- colours ------------------------------------------------------------------------------
- */
-
-static void add_ramp(qk__figure *figure, ramp r, double from, bool last)
-{
-    for (int i = 0; i < RAMP_KNOTS; i++) {
-        double t = (double)i / (RAMP_KNOTS - 1);
-        unsigned char rgb[3];
-        qk__colormap_at(r.map, r.early + t * (r.late - r.early), rgb);
-        qk__figure_print(figure, "%s%.4f '#%02x%02x%02x'%s", i % 6 == 0 ? " \\\n  " : " ",
-                         from + t, rgb[0], rgb[1], rgb[2],
-                         last && i == RAMP_KNOTS - 1 ? ")\n" : ",");
-    }
-}
-
-/* Early rows keep off the page's colour, so that late ones stand out most on any theme. */
-static void set_palette(qk__figure *figure, bool one_text)
-{
-    bool dark = is_dark_page(figure->theme);
-    qk__figure_print(figure, "set palette model RGB defined (");
-    if (one_text) {
-        const ramp viridis = {&qk__viridis, dark ? 0.2 : 0, dark ? 1 : 0.93};
-        add_ramp(figure, viridis, 0, true);
-        qk__figure_print(figure, "set cbrange [0:1]\n");
-    } else {
-        const ramp blues = {&qk__blues, dark ? 0.85 : 0.3, dark ? 0.3 : 1};
-        const ramp reds = {&qk__reds, dark ? 0.75 : 0.3, dark ? 0.3 : 1};
-        add_ramp(figure, blues, 0, false);
-        add_ramp(figure, reds, KEY_COLORS, true);
-        qk__figure_print(figure, "set cbrange [0:%.6g]\n", KEY_COLORS + 1);
-    }
-    qk__figure_print(figure, "unset colorbox\n");
-}
-
-/* The script's function of position and kind that says which colour of the palette a row has.
- */
-static void define_tint(qk__figure *figure, const qk__scatter *s)
-{
-    const qk__position_span spans[2] = {s->q, s->one_text ? s->q : s->k};
-    for (int i = 0; i < 2; i++) {
-        bool point = spans[i].low >= spans[i].high; /* one position, or none: mid-ramp */
-        double low = point ? (double)spans[i].low - 1 : (double)spans[i].low;
-        double range = point ? 2 : (double)spans[i].high - (double)spans[i].low;
-        qk__figure_print(figure, "tint_%c(position) = (position - %.17g) / %.17g\n", "qk"[i],
-                         low, range);
-    }
-    qk__figure_print(figure,
-                     "tint(position, key) = key > 0 ? %.6g + tint_k(position) : "
-                     "tint_q(position)\n",
-                     s->one_text ? 0 : KEY_COLORS);
 }
 
 /* ---- axes ---------------------------------------------------------------------------------
@@ -401,33 +288,6 @@ static void draw_panel(qk__figure *figure, const layout *l, const qk__scatter *s
 /* ---- colour bars --------------------------------------------------------------------------
  */
 
-/* Where the span has no multiple of the step, or one, its ends are named instead. */
-static void set_bar_tics(qk__figure *figure, qk__position_span span)
-{
-    int64_t unit = bar_step(span), at = span.low / unit * unit;
-    if (at < span.low && at <= span.high - unit)
-        at += unit;
-    char text[32];
-    qk__figure_print(figure, "set y2tics (");
-    if (at < span.low || at > span.high - unit) {
-        group_digits(span.low, text);
-        qk__figure_print(figure, "'{/*0.9 %s}' %lld", text, (long long)span.low);
-        if (span.high > span.low) {
-            group_digits(span.high, text);
-            qk__figure_print(figure, ", '{/*0.9 %s}' %lld", text, (long long)span.high);
-        }
-    } else {
-        for (;; at += unit) {
-            group_digits(at, text);
-            qk__figure_print(figure, "'{/*0.9 %s}' %lld", text, (long long)at);
-            if (at > span.high - unit)
-                break;
-            qk__figure_print(figure, ", ");
-        }
-    }
-    qk__figure_print(figure, ")\n");
-}
-
 static void draw_bar(qk__figure *figure, const layout *l, qk__position_span span,
                      const char *label, double colors, double y, double h)
 {
@@ -447,7 +307,7 @@ static void draw_bar(qk__figure *figure, const layout *l, qk__position_span span
     qk__figure_print(figure,
                      "set xrange [0:1]; set yrange [%.17g:%.17g]; set y2range [%.17g:%.17g]\n",
                      low, low + range, low, low + range);
-    set_bar_tics(figure, span);
+    qk__print_span_tics(figure, span);
     char text[64];
     snprintf(text, sizeof text, "'%s'", label);
     write_at(figure, l, l->width - 1.2 * l->em, y + h / 2, "center rotate by 90",
@@ -462,7 +322,7 @@ static void draw_bar(qk__figure *figure, const layout *l, qk__position_span span
  * half of it. */
 static void draw_bars(qk__figure *figure, const layout *l, const qk__scatter *s)
 {
-    bool both = has_bar(s->q) && has_bar(s->k);
+    bool both = qk__span_shows(s->q) && qk__span_shows(s->k);
     double bottom = panel_y(l, s->rows - 1) + l->plot_h;
     double h = bottom - l->top;
     if (both)
@@ -470,25 +330,24 @@ static void draw_bars(qk__figure *figure, const layout *l, const qk__scatter *s)
                              : (h - 2 * l->em) / 2;
     qk__figure_print(figure, "\nunset xtics; unset ytics\nset border 15 lw 0.5\n"
                              "set y2tics out scale 0.4\nset format y2 '%%g'\n");
-    if (has_bar(s->q))
+    if (qk__span_shows(s->q))
         draw_bar(figure, l, s->q, s->one_text ? "position" : "Q position", 0, l->top, h);
-    if (has_bar(s->k))
-        draw_bar(figure, l, s->k, "K position", KEY_COLORS, both ? bottom - h : l->top, h);
+    if (qk__span_shows(s->k))
+        draw_bar(figure, l, s->k, "K position", QK__KEY_COLORS, both ? bottom - h : l->top, h);
 }
 
 void qk__figure_scatter(qk__figure *figure, const qk__scatter *scatter)
 {
     qk__scatter rounded = *scatter;
     const qk__scatter *s = &rounded;
-    rounded.q = round_ends(scatter->q);
-    rounded.k = round_ends(scatter->k);
+    rounded.q = qk__round_span(scatter->q);
+    rounded.k = qk__round_span(scatter->k);
     layout l = lay_out(figure, s);
     figure->width = (int)ceil(l.width);
     figure->height = (int)ceil(l.height);
     l.width = figure->width;
     l.height = figure->height;
-    set_palette(figure, s->one_text);
-    define_tint(figure, s);
+    qk__print_position_colors(figure, s->q, s->k, s->one_text);
     qk__figure_print(figure,
                      "unset key\nset multiplot\nset xtics offset 0,0.4\n"
                      "set format x '{/*%.3f %%g}'\nset format y '{/*%.3f %%g}'\n",
@@ -504,7 +363,7 @@ void qk__figure_scatter(qk__figure *figure, const qk__scatter *scatter)
     }
     for (size_t i = 0; i < s->num_panels; i++)
         draw_panel(figure, &l, s, i);
-    if (has_bar(s->q) || has_bar(s->k))
+    if (qk__span_shows(s->q) || qk__span_shows(s->k))
         draw_bars(figure, &l, s);
     qk__figure_print(figure, "unset multiplot\n");
 }

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "figure/figure.h"
+#include "figure/position_scale.h"
 
 /* One row of a capture on two axes. */
 typedef struct qk__point {
@@ -24,11 +24,6 @@ typedef struct qk__scatter_panel {
     const qk__point *points;
     size_t count;
 } qk__scatter_panel;
-
-/* Token positions that a colour bar stands for; none where high < low. */
-typedef struct qk__position_span {
-    int64_t low, high;
-} qk__position_span;
 
 typedef struct qk__scatter {
     const char *title;             /* from outside; NULL = none */

@@ -249,6 +249,8 @@ def test_bars_have_round_ends_and_tics(qkscope, captures, tmp_path):
     (range(0, 131071, 999), 0, 131072, ["0", "32,768", "65,536", "98,304", "131,072"]),
     (range(700, 1900, 7), 700, 1897, ["768", "1,024", "1,280", "1,536", "1,792"]),
     ([10**15 + i for i in range(100)], 10**15, 10**15 + 99, None),
+    ([-7, -2, 3], -7, 3, ["-6", "-4", "-2", "0", "2"]),
+    ([-2**62, 2**62], -2**62, 2**62, None),
 ])
 def test_bars_of_odd_positions(qkscope, tmp_path, positions, low, high, tics):
     rng = np.random.default_rng(2)
