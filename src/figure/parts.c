@@ -117,8 +117,3 @@ void qk__figure_panel_phases(qk__figure *figure, const qk__results *results, dou
     }
     qk__figure_print(figure, "set title offset 0,0.9\n");
 }
-
-void qk__figure_phases(qk__figure *figure, const qk__results *results)
-{
-    qk__figure_panel_phases(figure, results, figure->width - AXIS_WIDTH);
-}

@@ -12,12 +12,11 @@ size_t qk__count_columns(const char *text);
  * to size bytes. The result is still text from outside: quote it. */
 void qk__shorten(const char *text, size_t limit, char *out, size_t size);
 
-/* Over an axis of checkpoints (all models in order at 0, 1, ...): dashed lines between phases,
- * and their names along the top, between plot and title; shortened or left out where they have
- * no room. Nothing where the models are no checkpoints. Once per panel: `unset arrow` and
- * `unset label` before the next. */
-void qk__figure_phases(qk__figure *figure, const qk__results *results);
-/* The same in a plot that is that many nominal pixels wide, without its axes. */
+/* Over an axis of checkpoints (all models in order at 0, 1, ...) of a plot that is that many
+ * nominal pixels wide, without what lies beside it: dashed lines between phases, and their
+ * names along the top, between plot and title; shortened or left out where they have no room.
+ * Nothing where the models are no checkpoints. Once per panel: `unset arrow` and `unset label`
+ * before the next. */
 void qk__figure_panel_phases(qk__figure *figure, const qk__results *results, double width);
 
 #endif
