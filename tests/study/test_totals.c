@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counts and means by depth over the heads of a run. */
-#include "unit.h"
+#include "tests/unit.h"
 
 #include <math.h>
 
