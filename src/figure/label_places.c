@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of points by trying: each in turn takes the cheapest of the places around its point,
+ * given where the others stand, until nobody moves. */
+#include "figure/label_places.h"
+
+#include <math.h>
+
+enum { DIRECTIONS = 16, RINGS = 6, MAX_ROUNDS = 12, TOO_DEAR = 1000 };
+
+static double overlap(const qk__box *a, const qk__box *b)
+{
+    double width = fmin(a->right, b->right) - fmax(a->left, b->left);
+    double height = fmin(a->bottom, b->bottom) - fmax(a->top, b->top);
+    return width > 0 && height > 0 ? width * height : 0;
+}
+
+/* The name on that side of its point, in the ring: 0 touches it. */
+static qk__box box_at(const qk__name_place *name, double radius, int direction, int ring)
+{
+    double angle = 2 * acos(-1) * direction / DIRECTIONS;
+    double c = cos(angle), s = -sin(angle), gap = radius + 3 + 9.0 * ring;
+    double x = name->x + c * (gap + name->width / 2);
+    double y = name->y + s * (gap + name->height / 2);
+    return (qk__box){x - name->width / 2, y - name->height / 2, x + name->width / 2,
+                     y + name->height / 2};
+}
+
+/* Whether the line from (x0, y0) to (x1, y1) meets the box (Liang and Barsky's clipping). */
+static bool crosses(const qk__box *box, double x0, double y0, double x1, double y1)
+{
+    const double p[4] = {x0 - x1, x1 - x0, y0 - y1, y1 - y0};
+    const double q[4] = {x0 - box->left, box->right - x0, y0 - box->top, box->bottom - y0};
+    double from = 0, to = 1;
+    for (int i = 0; i < 4; i++) {
+        if (p[i] == 0 && q[i] < 0)
+            return false;
+        if (p[i] < 0)
+            from = fmax(from, q[i] / p[i]);
+        else if (p[i] > 0)
+            to = fmin(to, q[i] / p[i]);
+    }
+    return from < to;
+}
+
+static bool is_inside(const qk__box *box, const qk__box *frame)
+{
+    return box->left >= frame->left && box->right <= frame->right && box->top >= frame->top &&
+           box->bottom <= frame->bottom;
+}
+
+/* What must not be costs TOO_DEAR, what should not some units; a place beside the point is
+ * better than one above, that better than one askew. */
+static double cost_of(const qk__name_place *names, size_t count, size_t i, const qk__box *box,
+                      int direction, int ring, double radius, const qk__box *frame,
+                      const double line[4])
+{
+    double cost = 6.0 * ring;
+    cost += direction == 0                      ? 0
+            : direction == DIRECTIONS / 2       ? 1
+            : direction % (DIRECTIONS / 4) == 0 ? 1.5
+                                                : 2;
+    if (!is_inside(box, frame))
+        cost += TOO_DEAR;
+    for (size_t j = 0; j < count && cost < TOO_DEAR; j++) {
+        const qk__name_place *other = &names[j];
+        qk__box point = {other->x - radius, other->y - radius, other->x + radius,
+                         other->y + radius};
+        if (overlap(box, &point) > 0)
+            cost += j == i ? 4 : TOO_DEAR;
+        if (j == i)
+            continue;
+        if (other->shown && overlap(box, &other->box) > 0)
+            cost += TOO_DEAR;
+        if (other->shown && other->apart &&
+            crosses(box, other->x, other->y, (other->box.left + other->box.right) / 2,
+                    (other->box.top + other->box.bottom) / 2))
+            cost += 20;
+        if (ring > 0 && crosses(&point, names[i].x, names[i].y, (box->left + box->right) / 2,
+                                (box->top + box->bottom) / 2))
+            cost += 20;
+    }
+    if (line && crosses(box, line[0], line[1], line[2], line[3]))
+        cost += 4;
+    return cost;
+}
+
+/* Whether the name went elsewhere. */
+static bool place_one(qk__name_place *names, size_t count, size_t i, double radius,
+                      const qk__box *frame, const double line[4])
+{
+    qk__name_place *name = &names[i], before = *name;
+    double least = TOO_DEAR;
+    name->shown = false;
+    for (int ring = 0; ring < RINGS; ring++)
+        for (int direction = 0; direction < DIRECTIONS; direction++) {
+            qk__box box = box_at(name, radius, direction, ring);
+            double cost = cost_of(names, count, i, &box, direction, ring, radius, frame, line);
+            if (cost < least) {
+                least = cost;
+                name->box = box;
+                name->shown = true;
+                name->apart = ring > 1;
+            }
+        }
+    return name->shown != before.shown || name->box.left != before.box.left ||
+           name->box.top != before.box.top;
+}
+
+void qk__place_names(qk__name_place *names, size_t count, double radius, const qk__box *frame,
+                     const double line[4])
+{
+    for (size_t i = 0; i < count; i++)
+        names[i].shown = false;
+    bool moved = true;
+    for (int round = 0; round < MAX_ROUNDS && moved; round++) {
+        moved = false;
+        for (size_t i = 0; i < count; i++)
+            moved |= place_one(names, count, i, radius, frame, line);
+    }
+}

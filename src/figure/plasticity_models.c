@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention plasticity in the first and last fifth of the context: over checkpoints with the
+ * bias strength below, and by model. */
+#include <math.h>
+#include <stdio.h>
+
+#include "figure/panels.h"
+#include "figure/parts.h"
+#include "figure/plasticity_parts.h"
+
+static bool has_ends(const qk__result_model *model)
+{
+    bool first = false, last = false;
+    for (size_t h = 0; h < model->num_heads; h++) {
+        first |= isfinite(model->heads[h].v.ap_first_20pct);
+        last |= isfinite(model->heads[h].v.ap_last_20pct);
+    }
+    return first && last;
+}
+
+static size_t count_models(const qk__results *results)
+{
+    size_t count = 0;
+    for (size_t m = 0; m < results->num_models; m++)
+        count += has_ends(&results->models[m]);
+    return count;
+}
+
+/* ---- 04: over checkpoints -----------------------------------------------------------------
+ */
+
+bool qk__has_trajectory(const qk__subject *subject)
+{
+    return subject->results->checkpoints && count_models(subject->results) >= 2;
+}
+
+/* checkpoint, first, last; a checkpoint without them interrupts the lines. */
+static void add_ends(qk__figure *figure, const qk__results *results, double range[2])
+{
+    range[0] = INFINITY;
+    range[1] = -INFINITY;
+    for (size_t m = 0; m < results->num_models; m++) {
+        const qk__result_model *model = &results->models[m];
+        double first = qk__model_mean(figure, model, "ap_first_20pct");
+        double last = qk__model_mean(figure, model, "ap_last_20pct");
+        range[0] = fmin(range[0], fmin(first, last));
+        range[1] = fmax(range[1], fmax(first, last));
+        qk__figure_words(figure, "%zu ", m);
+        qk__figure_value(figure, first);
+        qk__figure_value(figure, last);
+        qk__figure_end_row(figure);
+    }
+    qk__figure_end_block(figure);
+    double margin = fmax(0.08 * (range[1] - range[0]), 0.01);
+    range[0] = fmax(0, range[0] - margin);
+    range[1] = fmin(1, range[1] + margin);
+}
+
+/* The range has 0 in it. Returns the power of ten the values are shown by. */
+static qk__power add_biases(qk__figure *figure, const qk__results *results, double range[2])
+{
+    range[0] = range[1] = 0;
+    for (size_t m = 0; m < results->num_models; m++) {
+        double bias = qk__model_mean(figure, &results->models[m], "bias_strength");
+        range[0] = fmin(range[0], 1.05 * bias);
+        range[1] = fmax(range[1], 1.05 * bias);
+        qk__figure_words(figure, "%zu ", m);
+        qk__figure_value(figure, bias);
+        qk__figure_end_row(figure);
+    }
+    qk__figure_end_block(figure);
+    return qk__power_of(fmax(range[1], -range[0]));
+}
+
+static void add_phase_lines(qk__figure *figure, const qk__results *results)
+{
+    for (size_t m = 1; m < results->num_models; m++)
+        if (results->models[m].phase_index != results->models[m - 1].phase_index)
+            qk__figure_vertical(figure, (double)m - 0.5);
+}
+
+static void plot_ends(qk__figure *figure, const qk__place *place, const qk__results *results,
+                      const double range[2])
+{
+    qk__put_panel(figure, place);
+    qk__figure_panel_phases(figure, results, place->width + 40);
+    qk__set_range(figure, 'y', range[0], range[1], 6);
+    qk__figure_print(figure,
+                     "set grid y back\nunset key\n"
+                     "set ylabel 'Attention plasticity'\n"
+                     "plot data index 0 using 1:2:3 with filledcurves lc rgb '#d0%s', "
+                     "data index 0 using 1:2 with linespoints ls 101, "
+                     "data index 0 using 1:3 with linespoints ls 102\n"
+                     "unset label\nunset arrow\n",
+                     figure->theme->accent + 1);
+}
+
+static void plot_biases(qk__figure *figure, const qk__place *place, const qk__results *results,
+                        const double range[2], const qk__power *power)
+{
+    qk__put_panel(figure, place);
+    add_phase_lines(figure, results);
+    qk__set_range(figure, 'y', power->factor * range[0], power->factor * range[1], 3);
+    qk__figure_print(figure,
+                     "set ylabel \"Bias strength%s%s\"\nset xzeroaxis lt 1 lc rgb '%s'\n"
+                     "set boxwidth 0.6\nplot data index 1 using 1:(%.9g*$2) with boxes "
+                     "lc rgb '%s'\n",
+                     *power->text ? "\\n" : "", power->text, figure->theme->muted,
+                     power->factor, qk__series_color(figure->theme, 2));
+}
+
+void qk__build_trajectory(qk__figure *figure, const qk__subject *subject)
+{
+    const qk__results *results = subject->results;
+    const double em = qk__em(figure);
+    const qk__entry entries[] = {{"AP, first 20 %", figure->theme->q, 7},
+                                 {"AP, last 20 %", figure->theme->k, 5},
+                                 {"AP drop", figure->theme->accent, QK__AREA}};
+    bool has_bias = qk__has_field(results, "bias_strength");
+    double range[2], bias_range[2], left = 84 * em;
+    qk__model_axis axis = qk__plan_model_axis(figure, results, figure->width - left - 20 * em);
+    left = fmax(left, axis.reach + 8 * em);
+    qk__place upper = {left, qk__heading_height(figure) + 22 * em,
+                       figure->width - left - 20 * em, 280 * em};
+    qk__place lower = {left, upper.top + upper.height + 16 * em, upper.width, 110 * em};
+    const qk__place *last = has_bias ? &lower : &upper;
+    qk__legend legend = qk__plan_legend(figure, entries, 3, upper.width);
+    double legend_top = last->top + last->height + axis.height + 30 * em;
+    figure->height = (int)ceil(legend_top + legend.height + 8 * em);
+
+    add_ends(figure, results, range);
+    qk__start_panels(figure, results, "Attention plasticity in training");
+    qk__figure_print(figure, "set style fill solid 1 noborder\n");
+    qk__put_legend(figure, &legend, left + upper.width / 2, legend_top);
+    qk__set_model_axis(figure, &axis);
+    if (has_bias)
+        qk__figure_print(figure, "unset xtics\n");
+    qk__figure_print(figure,
+                     "set label 'Training checkpoint' at screen %.5f,%.5f center "
+                     "tc rgb '%s'\n",
+                     (left + upper.width / 2) / figure->width,
+                     1 - (legend_top - 16 * em) / figure->height, figure->theme->ink);
+    plot_ends(figure, &upper, results, range);
+    if (has_bias) {
+        qk__power power = add_biases(figure, results, bias_range);
+        qk__set_model_axis(figure, &axis);
+        plot_biases(figure, &lower, results, bias_range, &power);
+    }
+    qk__end_panels(figure);
+}
+
+/* ---- 06: by model -------------------------------------------------------------------------
+ */
+
+enum { MAX_MODELS = 100, MAX_LABEL = 32 };
+
+bool qk__has_ap_by_model(const qk__subject *subject)
+{
+    size_t count = count_models(subject->results);
+    return !subject->results->checkpoints && count >= 2 && count <= MAX_MODELS;
+}
+
+/* row, first, last */
+static void add_models(qk__figure *figure, const qk__results *results)
+{
+    size_t row = 0;
+    for (size_t m = 0; m < results->num_models; m++) {
+        const qk__result_model *model = &results->models[m];
+        if (!has_ends(model))
+            continue;
+        qk__figure_words(figure, "%zu ", row++);
+        qk__figure_value(figure, qk__model_mean(figure, model, "ap_first_20pct"));
+        qk__figure_value(figure, qk__model_mean(figure, model, "ap_last_20pct"));
+        qk__figure_end_row(figure);
+    }
+    qk__figure_end_block(figure);
+}
+
+/* Models on the left, drops on the right. */
+static void set_rows(qk__figure *figure, const qk__results *results, bool drops)
+{
+    size_t row = 0;
+    qk__figure_print(figure, "set %s scale 0 (", drops ? "y2tics" : "ytics");
+    for (size_t m = 0; m < results->num_models; m++) {
+        const qk__result_model *model = &results->models[m];
+        if (!has_ends(model))
+            continue;
+        double drop = drops ? qk__model_mean(figure, model, "ap_drop") : 0;
+        qk__figure_print(figure, row ? ", " : "");
+        if (drops && isfinite(drop))
+            qk__figure_print(figure, "'%s%.3f' %zu", drop < 0 ? "−" : "", fabs(drop), row);
+        else
+            qk__figure_print(figure, "%s %zu",
+                             drops ? "'–'" : qk__figure_tic(figure, model->label), row);
+        row++;
+    }
+    qk__figure_print(figure, ") font small\n");
+}
+
+void qk__build_ap_by_model(qk__figure *figure, const qk__subject *subject)
+{
+    const qk__results *results = subject->results;
+    const qk__theme *theme = figure->theme;
+    const double em = qk__em(figure);
+    const qk__entry entries[] = {{"first 20 % of the context", theme->q, 7},
+                                 {"last 20 %", theme->k, 5}};
+    size_t count = count_models(results), longest = 0;
+    for (size_t m = 0; m < results->num_models; m++) {
+        size_t length = qk__count_characters(results->models[m].label);
+        longest = length > longest ? length : longest;
+    }
+    double left = qk__text_width(figure, longest < MAX_LABEL ? longest : MAX_LABEL) + 36 * em;
+    qk__place place = {left, qk__heading_height(figure) + 22 * em,
+                       figure->width - left - 84 * em, (double)count * 24 * em};
+    qk__legend legend = qk__plan_legend(figure, entries, 2, place.width);
+    double legend_top = place.top + place.height + 58 * em;
+    figure->height = (int)ceil(legend_top + legend.height + 8 * em);
+
+    qk__start_panels(figure, results, "Attention plasticity by model");
+    qk__put_panel(figure, &place);
+    qk__put_legend(figure, &legend, left + place.width / 2, legend_top);
+    qk__figure_print(figure,
+                     "set yrange [%.1f:-0.6]\nset y2range [%.1f:-0.6]\n"
+                     "set xtics font small\n"
+                     "set label 'drop' at graph 1, graph 1 offset 1.2,0.8 tc rgb '%s' "
+                     "font small\n",
+                     (double)count - 0.4, (double)count - 0.4, theme->muted);
+    add_models(figure, results);
+    set_rows(figure, results, false);
+    set_rows(figure, results, true);
+    qk__figure_print(figure,
+                     "set border 1\nset grid x back\nset xlabel 'Attention plasticity'\n"
+                     "plot data using 2:1:($3-$2):(0) with vectors nohead lw 3 lc rgb '#80%s', "
+                     "data using 2:1 with points ls 101 ps 1.1, "
+                     "data using 3:1 with points ls 102 ps 1.1\n",
+                     theme->accent + 1);
+    qk__end_panels(figure);
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A metric of the study against an external score: a point per model. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "figure/label_places.h"
+#include "figure/panels.h"
+#include "figure/plasticity_parts.h"
+
+static const char DEFAULT_METRIC[] = "ap_drop";
+static const size_t NO_COLUMN = (size_t)-1;
+enum { MIN_POINTS = 3, MAX_NAME = 28 };
+
+/* Where the numbers of both axes come from. */
+typedef struct pairing {
+    const qk__results *results;
+    const char *metric;
+    size_t x_column;        /* of the score file, or NO_COLUMN: */
+    const qk__field *field; /* then the study's */
+    size_t y_column;
+} pairing;
+
+typedef struct point {
+    double x, y;
+    const char *label, *family;
+    int family_index;
+} point;
+
+/* ---- what is drawn ------------------------------------------------------------------------
+ */
+
+static size_t find_column(const qk__results *results, const char *name)
+{
+    for (size_t i = 0; i < results->num_score_columns; i++)
+        if (strcmp(results->score_columns[i], name) == 0)
+            return i;
+    return NO_COLUMN;
+}
+
+/* A column of the score file goes before the study's own number of that name. */
+static bool find_pairing(const qk__subject *subject, pairing *pair)
+{
+    const qk__results *results = subject->results;
+    *pair = (pairing){.results = results,
+                      .metric = subject->score_metric ? subject->score_metric : DEFAULT_METRIC,
+                      .y_column = NO_COLUMN};
+    pair->x_column = find_column(results, pair->metric);
+    pair->field = qk__find_field(pair->metric);
+    if (subject->score_column)
+        pair->y_column = find_column(results, subject->score_column);
+    for (size_t i = 0; !subject->score_column && i < results->num_score_columns; i++)
+        if (i != pair->x_column && pair->y_column == NO_COLUMN)
+            pair->y_column = i;
+    return pair->y_column != NO_COLUMN && (pair->x_column != NO_COLUMN || pair->field);
+}
+
+static const qk__result_model *find_model(const qk__results *results, const char *name)
+{
+    for (size_t m = 0; m < results->num_models; m++)
+        if (strcmp(results->models[m].name, name) == 0)
+            return &results->models[m];
+    for (size_t m = 0; m < results->num_models; m++)
+        if (strcmp(results->models[m].label, name) == 0)
+            return &results->models[m];
+    return NULL;
+}
+
+static double mean_of(const qk__result_model *model, const qk__field *field)
+{
+    double sum = 0;
+    size_t count = 0;
+    for (size_t h = 0; model && h < model->num_heads; h++) {
+        double value = qk__field_value(field, &model->heads[h].v);
+        if (isfinite(value)) {
+            sum += value;
+            count++;
+        }
+    }
+    return count ? sum / (double)count : NAN;
+}
+
+/* The study's families keep their colours, others get the next ones. */
+static int family_of(const pairing *pair, const point *points, size_t count, const char *name)
+{
+    const qk__results *results = pair->results;
+    int next = (int)results->num_families;
+    for (size_t f = 0; f < results->num_families; f++)
+        if (strcmp(results->families[f], name) == 0)
+            return (int)f;
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(points[i].family, name) == 0)
+            return points[i].family_index;
+        if (points[i].family_index >= next)
+            next = points[i].family_index + 1;
+    }
+    return next;
+}
+
+/* Models with both numbers; points may be NULL to count them. */
+static size_t find_points(const pairing *pair, point *points)
+{
+    const qk__results *results = pair->results;
+    size_t count = 0;
+    for (size_t i = 0; i < results->num_scores; i++) {
+        const qk__score *score = &results->scores[i];
+        const qk__result_model *model = find_model(results, score->model);
+        double y = score->values[pair->y_column];
+        double x = pair->x_column != NO_COLUMN ? score->values[pair->x_column]
+                                               : mean_of(model, pair->field);
+        if (!isfinite(x) || !isfinite(y))
+            continue;
+        if (points) {
+            const char *family = *score->family ? score->family : model ? model->family : "";
+            points[count] = (point){x, y, model ? model->label : score->model, family,
+                                    family_of(pair, points, count, family)};
+        }
+        count++;
+    }
+    return count;
+}
+
+bool qk__has_scores(const qk__subject *subject)
+{
+    pairing pair;
+    return find_pairing(subject, &pair) && find_points(&pair, NULL) >= MIN_POINTS;
+}
+
+/* ---- the plot -----------------------------------------------------------------------------
+ */
+
+typedef struct plot {
+    qk__place place;
+    double x[2], y[2]; /* ranges of the axes */
+    qk__line line;
+} plot;
+
+static void widen(double range[2], double value)
+{
+    range[0] = fmin(range[0], value);
+    range[1] = fmax(range[1], value);
+}
+
+static void add_margin(double range[2])
+{
+    double margin = 0.09 * (range[1] - range[0]);
+    if (!(margin > 0))
+        margin = fmax(0.1 * fabs(range[0]), 1e-9);
+    range[0] -= margin;
+    range[1] += margin;
+}
+
+/* Ranges that hold points and line; the points and the ends of the line as data. */
+static void add_points(qk__figure *figure, const point *points, size_t count, plot *p)
+{
+    double *xy = qk__calloc(2 * count, sizeof *xy);
+    if (!xy) {
+        if (figure->status == QK_OK)
+            figure->status = qk__nomem(&figure->err);
+        return;
+    }
+    p->x[0] = p->y[0] = INFINITY;
+    p->x[1] = p->y[1] = -INFINITY;
+    for (size_t i = 0; i < count; i++) {
+        widen(p->x, xy[i] = points[i].x);
+        widen(p->y, xy[count + i] = points[i].y);
+        qk__figure_value(figure, points[i].x);
+        qk__figure_value(figure, points[i].y);
+        qk__figure_words(figure, "%d", points[i].family_index);
+        qk__figure_end_row(figure);
+    }
+    qk__figure_end_block(figure);
+    p->line = qk__fit_line(xy, xy + count, count);
+    free(xy);
+    for (int end = 0; end < 2 && isfinite(p->line.slope); end++) {
+        double y = p->line.start + p->line.slope * p->x[end];
+        widen(p->y, y);
+        qk__figure_value(figure, p->x[end]);
+        qk__figure_value(figure, y);
+        qk__figure_end_row(figure);
+    }
+    qk__figure_end_block(figure);
+    add_margin(p->x);
+    add_margin(p->y);
+}
+
+static double pixel_x(const plot *p, double x)
+{
+    return p->place.left + p->place.width * (x - p->x[0]) / (p->x[1] - p->x[0]);
+}
+
+static double pixel_y(const plot *p, double y)
+{
+    return p->place.top + p->place.height * (p->y[1] - y) / (p->y[1] - p->y[0]);
+}
+
+static void print_name(qk__figure *figure, const qk__name_place *name, const point *of)
+{
+    const qk__box *box = &name->box;
+    const char *align = "center";
+    double x = (box->left + box->right) / 2, y = (box->top + box->bottom) / 2;
+    if (name->apart) /* to the nearest point of the box */
+        qk__figure_print(
+            figure,
+            "set arrow from first %.9g, first %.9g to screen %.5f, screen %.5f nohead back "
+            "lc rgb '%s' lw 0.6\n",
+            of->x, of->y, fmin(fmax(name->x, box->left), box->right) / figure->width,
+            1 - fmin(fmax(name->y, box->top), box->bottom) / figure->height,
+            figure->theme->muted);
+    if (box->left >= name->x || box->right <= name->x) { /* its width is a guess */
+        align = box->left >= name->x ? "left" : "right";
+        x = box->left >= name->x ? box->left + 2 : box->right - 2;
+    }
+    qk__figure_print(figure,
+                     "set label %s at screen %.5f,%.5f %s front font small "
+                     "tc rgb '%s'\n",
+                     qk__brief(figure, of->label, MAX_NAME), x / figure->width,
+                     1 - y / figure->height, align, figure->theme->ink);
+}
+
+/* Names of the points; those without room are left out. */
+static void add_names(qk__figure *figure, const point *points, size_t count, const plot *p)
+{
+    const double em = qk__em(figure);
+    qk__name_place *names = qk__calloc(count, sizeof *names);
+    if (!names) {
+        if (figure->status == QK_OK)
+            figure->status = qk__nomem(&figure->err);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        size_t length = qk__count_characters(points[i].label);
+        names[i] = (qk__name_place){
+            .x = pixel_x(p, points[i].x),
+            .y = pixel_y(p, points[i].y),
+            .width = qk__text_width(figure, length < MAX_NAME ? length : MAX_NAME) + 4 * em,
+            .height = 14 * em};
+    }
+    const qk__box frame = {p->place.left + 3, p->place.top + 3,
+                           p->place.left + p->place.width - 3,
+                           p->place.top + p->place.height - 3};
+    const double x[2] = {frame.left, frame.right};
+    double line[4];
+    bool has_line = isfinite(p->line.slope);
+    for (int end = 0; has_line && end < 2; end++) {
+        double value =
+            p->x[0] + (x[end] - p->place.left) / p->place.width * (p->x[1] - p->x[0]);
+        line[2 * end] = x[end];
+        line[2 * end + 1] = pixel_y(p, p->line.start + p->line.slope * value);
+    }
+    qk__place_names(names, count, 6 * em, &frame, has_line ? line : NULL);
+    for (size_t i = 0; i < count; i++)
+        if (names[i].shown)
+            print_name(figure, &names[i], &points[i]);
+    free(names);
+}
+
+/* ---- around it ----------------------------------------------------------------------------
+ */
+
+/* Families in order of appearance; returns how many. */
+static size_t list_families(const qk__figure *figure, const point *points, size_t count,
+                            qk__entry entries[QK__MAX_ENTRIES])
+{
+    size_t families = 0;
+    for (size_t i = 0; i < count && families < QK__MAX_ENTRIES; i++) {
+        bool known = *points[i].family == '\0';
+        for (size_t j = 0; j < i; j++)
+            known |= points[j].family_index == points[i].family_index;
+        if (!known)
+            entries[families++] = (qk__entry){
+                points[i].family, qk__series_color(figure->theme, points[i].family_index),
+                qk__series_point(points[i].family_index)};
+    }
+    return families;
+}
+
+static void set_labels(qk__figure *figure, const pairing *pair, const plot *p, size_t count)
+{
+    char r[64] = "r undefined";
+    const char *column = pair->results->score_columns[pair->y_column];
+    if (isfinite(p->line.r))
+        snprintf(r, sizeof r, "{/:Italic r} = %s%.2f", p->line.r < 0 ? "−" : "",
+                 fabs(p->line.r));
+    if (pair->x_column != NO_COLUMN)
+        qk__figure_print(figure, "set xlabel %s.' (from the score file)'\n",
+                         qk__figure_quote(figure, pair->metric));
+    else
+        qk__figure_print(figure, "set xlabel %s.' (mean over heads)'\n",
+                         qk__figure_quote(figure, pair->field->label));
+    qk__figure_print(
+        figure,
+        "set ylabel %s\n"
+        "set style textbox opaque noborder fillcolor rgb '%s' margins 1.5,1.2\n"
+        "set label '%s,  {/:Italic n} = %zu' at screen %.5f,%.5f right front boxed "
+        "tc rgb '%s'\n",
+        qk__figure_quote(figure, column), figure->theme->box, r, count,
+        (p->place.left + p->place.width - 8 * qk__em(figure)) / figure->width,
+        1 - (p->place.top - 14 * qk__em(figure)) / figure->height, figure->theme->ink);
+}
+
+/* The points of a family at a time, since each has its own sign. */
+static void draw_points(qk__figure *figure, const point *points, size_t count)
+{
+    qk__figure_print(figure, "plot data index 1 using 1:2 with lines ls 103");
+    for (size_t i = 0; i < count; i++) {
+        int family = points[i].family_index;
+        bool drawn = false;
+        for (size_t j = 0; j < i; j++)
+            drawn |= points[j].family_index == family;
+        if (!drawn)
+            qk__figure_print(figure,
+                             ", data index 0 using ($3==%d ? $1 : NaN):2 with points pt %d "
+                             "ps 1.3 lc rgb '%s'",
+                             family, qk__series_point(family),
+                             qk__series_color(figure->theme, family));
+    }
+    qk__figure_print(figure, "\n");
+}
+
+static void draw(qk__figure *figure, const pairing *pair, const point *points, size_t count)
+{
+    const double em = qk__em(figure);
+    qk__entry entries[QK__MAX_ENTRIES];
+    size_t num_families = list_families(figure, points, count, entries);
+    plot p = {.place = {84 * em, qk__heading_height(figure) + 30 * em, figure->width - 110 * em,
+                        420 * em}};
+    qk__legend legend = qk__plan_legend(figure, entries, num_families, p.place.width);
+    double legend_top = p.place.top + p.place.height + 58 * em;
+    figure->height = (int)ceil(legend_top + legend.height + 8 * em);
+
+    add_points(figure, points, count, &p);
+    qk__start_panels(figure, pair->results, "A metric against an external score");
+    qk__put_panel(figure, &p.place);
+    qk__put_legend(figure, &legend, p.place.left + p.place.width / 2, legend_top);
+    qk__set_range(figure, 'x', p.x[0], p.x[1], 8);
+    qk__set_range(figure, 'y', p.y[0], p.y[1], 7);
+    qk__figure_print(figure, "set grid x y back\n");
+    set_labels(figure, pair, &p, count);
+    add_names(figure, points, count, &p);
+    draw_points(figure, points, count);
+    qk__end_panels(figure);
+}
+
+void qk__build_scores(qk__figure *figure, const qk__subject *subject)
+{
+    pairing pair;
+    if (!find_pairing(subject, &pair))
+        return;
+    size_t count = find_points(&pair, NULL);
+    point *points = qk__calloc(count, sizeof *points);
+    if (!points) {
+        if (figure->status == QK_OK)
+            figure->status = qk__nomem(&figure->err);
+        return;
+    }
+    find_points(&pair, points);
+    draw(figure, &pair, points, count);
+    free(points);
+}
