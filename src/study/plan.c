@@ -342,10 +342,10 @@ static qk_status conclude(const qk__plan_work *work, qk_error *err)
             first = result;
     }
     const char *name = first ? work->plan->models[first - outcome->models].name : "";
-    if (failed == outcome->num_models)
+    if (first && failed == outcome->num_models)
         return qk__fail(err, first->status, "no model has results; the first is %.100s: %s",
                         name, first->message);
-    if (failed || partial)
+    if (first)
         return qk__fail(err, QK_ERR_PARTIAL,
                         "of %zu models, %zu have no results and %zu miss heads; the first is "
                         "%.100s: %s",

@@ -42,6 +42,15 @@ struct qk_plan {
     qk__plan_collage collage;
 };
 
+/* A path in the study file counts from the folder that holds it. *resolved is never of the form
+ * "a/b": that could be the name of a dataset. */
+QK_MUST_CHECK qk_status qk__plan_resolve(const qk_plan *plan, const char *path, char **resolved,
+                                         qk_error *err);
+
+/* Reads `models` (plan_models.c); the config's owner is the plan. */
+QK_MUST_CHECK qk_status qk__plan_set_models(qk_config *config, const yaml_node_t *node,
+                                            const char *key, qk_error *err);
+
 /* ---- a run of it
  * ------------------------------------------------------------------------------- */
 
