@@ -11,8 +11,7 @@
 #include "base/fingerprint.h"
 #include "study/config.h"
 
-/* ---- the study file (plan_load.c)
- * -------------------------------------------------------------- */
+/* ---- the study file (plan_load.c) --------------------------------------------------- */
 
 /* Scatter collages, one a model. */
 typedef struct qk__plan_collage {
@@ -51,8 +50,7 @@ QK_MUST_CHECK qk_status qk__plan_resolve(const qk_plan *plan, const char *path, 
 QK_MUST_CHECK qk_status qk__plan_set_models(qk_config *config, const yaml_node_t *node,
                                             const char *key, qk_error *err);
 
-/* ---- a run of it
- * ------------------------------------------------------------------------------- */
+/* ---- a run of it -------------------------------------------------------------------- */
 
 typedef struct qk__plan_work {
     const qk_plan *plan;
@@ -81,8 +79,7 @@ qk_study_settings qk__plan_settings(const qk__plan_work *work, size_t i);
 void qk__plan_notice(const qk__plan_work *work, qk_notice_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* ---- the folder (plan_folder.c)
- * ---------------------------------------------------------------- */
+/* ---- the folder (plan_folder.c) ----------------------------------------------------- */
 
 /* Makes the folder and locks it. It must be empty or an earlier study's, unless force. Removes
  * what a run that was killed left half-written. */
@@ -92,8 +89,7 @@ void qk__plan_release_folder(qk__plan_work *work);
 /* Removes a file if it is there. */
 QK_MUST_CHECK qk_status qk__remove_file(const char *folder, const char *name, qk_error *err);
 
-/* ---- tables (plan_tables.c)
- * -------------------------------------------------------------------- */
+/* ---- tables (plan_tables.c) --------------------------------------------------------- */
 
 /* Names of the tables a model's run writes, NULL at the end. */
 enum { QK__MAX_TABLES = 10 };
@@ -110,8 +106,7 @@ static inline bool qk__plan_has_results(const qk_plan_result *result)
     return result->state != QK_PLAN_FAILED;
 }
 
-/* ---- what stands (plan_check.c)
- * ---------------------------------------------------------------- */
+/* ---- what stands (plan_check.c) ----------------------------------------------------- */
 
 /* Whether a model's results are those of its settings and inputs, read now. reason says why
  * not. A capture that cannot be found or listed is an error. */
@@ -125,8 +120,7 @@ typedef struct qk__plan_check {
 QK_MUST_CHECK qk_status qk__plan_check_model(const qk__plan_work *work, size_t i,
                                              qk__plan_check *check, qk_error *err);
 
-/* ---- manifest and figures (plan_manifest.c, plan_figures.c)
- * -------------------------------------- */
+/* ---- manifest and figures (plan_manifest.c, plan_figures.c) ------------------------- */
 
 /* output/manifest.json; complete = false while the run is at work. */
 QK_MUST_CHECK qk_status qk__plan_write_manifest(const qk__plan_work *work, bool complete,
