@@ -57,6 +57,7 @@ def draw_texts(folder, texts, env=None, cwd=None, wrapper=(), **options):
     with tempfile.NamedTemporaryFile() as file:
         file.write(b"".join(t + b"\0" for t in texts))
         file.flush()
+        os.chmod(file.name, 0o644)  # for a wrapper that gives up rights
         command = [*wrapper, helper("draw_texts"), os.fspath(folder), file.name,
                    *(f"{name}={value}" for name, value in options.items())]
         done = subprocess.run(command, capture_output=True, env=environment(env), cwd=cwd,
