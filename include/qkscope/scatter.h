@@ -34,8 +34,9 @@ typedef struct qk_scatter_settings {
     qk_kinds kinds;   /* BOTH: combined; Q or K alone: that kind's own PCA (basis PCA only) */
     size_t num_heads; /* heads to draw; 0 = random ones, or the first of the capture */
     const qk_scatter_head *heads;
-    int random; /* that many, as CPython's random.Random(input.seed).sample over the query
-                   heads sorted by layer and head; 0 = not random */
+    int random;         /* that many (or all, where there are fewer), as CPython's
+                           random.Random(input.seed).sample over the query heads sorted by layer and
+                           head         that pass input.layers and input.heads; 0 = not random */
     int rows, columns;  /* panels of a collage; 0 = one figure a head, or 5x6 with COMPLEMENT */
     int pc_x, pc_y;     /* basis PCA: components on the axes, from 0 */
     int64_t example_id; /* this text over the grey corpus, coloured by position; -1 = none */
