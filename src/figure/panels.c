@@ -78,6 +78,14 @@ void qk__label_panel(qk__figure *figure, const qk__place *place, const char *lab
                      1 - (place->top + place->height / 2) / figure->height, figure->theme->ink);
 }
 
+void qk__put_text(qk__figure *figure, const char *text, double x, double y, bool note)
+{
+    qk__figure_print(figure, "set label %s at screen %.5f,%.5f center tc rgb '%s'%s\n", text,
+                     x / figure->width, 1 - y / figure->height,
+                     note ? figure->theme->muted : figure->theme->ink,
+                     note ? " font small" : "");
+}
+
 void qk__end_panels(qk__figure *figure)
 {
     qk__figure_print(figure, "unset multiplot\n");

@@ -30,6 +30,9 @@ void qk__put_panel(qk__figure *figure, const qk__place *place);
 /* Up the left side of a panel, markup without quotes: a label of the figure, since gnuplot puts
  * `ylabel` outside of a narrow margin. */
 void qk__label_panel(qk__figure *figure, const qk__place *place, const char *label);
+/* A text (a gnuplot expression) centred about a place; a note is small and muted. Labels of the
+ * figure again: how far `title` and `xlabel` lie from a plot differs between formats. */
+void qk__put_text(qk__figure *figure, const char *text, double x, double y, bool note);
 void qk__end_panels(qk__figure *figure);
 
 /* The x axis of a plot of that width over the models in order. */

@@ -152,13 +152,15 @@ static void set_histogram(qk__figure *figure, const bins *of, const qk__power *p
     qk__set_range(figure, 'y', 0, 1.06 * of->highest, 5);
     if (low <= 0 && high >= 0)
         qk__figure_vertical(figure, 0);
+}
+
+/* "'97.4% of heads above 0, 1 beyond the range'" */
+static void describe_heads(const bins *of, char out[96])
+{
     char beyond[48] = "";
     if (of->beyond > 0)
         snprintf(beyond, sizeof beyond, ", %zu beyond the range", of->beyond);
-    qk__figure_print(figure,
-                     "set label '%.3g%% of heads above 0%s' at graph 0.5,1 center offset 0,0.8 "
-                     "tc rgb '%s' font small\n",
-                     100 * of->above_zero, beyond, figure->theme->muted);
+    snprintf(out, 96, "'%.3g%% of heads above 0%s'", 100 * of->above_zero, beyond);
 }
 
 static void draw_histogram(qk__figure *figure, const qk__family_panels *panels, size_t panel,
@@ -168,12 +170,16 @@ static void draw_histogram(qk__figure *figure, const qk__family_panels *panels, 
     size_t first = figure->num_blocks;
     for (size_t m = 0; m < family->num_models; m++)
         add_outline(figure, family->models[m], of, power);
-    qk__put_family(figure, panels, panel, "Density of heads", false);
+    char note[96], x_label[60];
+    describe_heads(of, note);
+    snprintf(x_label, sizeof x_label, "'Bias strength%s'", power->text);
+    qk__put_family(figure, panels, panel,
+                   &(qk__around){.title = qk__figure_quote(figure, family->name),
+                                 .note = note,
+                                 .x_label = x_label,
+                                 .y_label = "Density of heads"});
     set_histogram(figure, of, power);
-    qk__figure_print(figure,
-                     "set title %s offset 0,0.6\nset xlabel 'Bias strength%s' "
-                     "offset 0,0.4\nplot ",
-                     qk__figure_quote(figure, family->name), power->text);
+    qk__figure_print(figure, "plot ");
     /* Fills first: no outline is covered. Of many models, they would be one grey hill. */
     size_t fills = family->num_models <= MAX_FILLS ? family->num_models : 0;
     for (size_t m = 0; m < fills + family->num_models; m++) {
@@ -324,16 +330,18 @@ static void draw_scatter(qk__figure *figure, const qk__family_panels *panels, si
     if (gather_points(figure, family, 1, &all)) {
         char r[32];
         describe_r(&all, r);
-        char label[60];
-        snprintf(label, sizeof label, "Bias strength%s", power->text);
-        qk__put_family(figure, panels, panel, label, true);
+        int room = (int)(panels->first.width / qk__text_width(figure, 1) * 0.8) - 14;
+        char title[1024], y_label[60];
+        snprintf(title, sizeof title, "%s.' (%s)'", qk__brief(figure, family->name, room), r);
+        snprintf(y_label, sizeof y_label, "Bias strength%s", power->text);
+        qk__put_family(figure, panels, panel,
+                       &(qk__around){.title = title,
+                                     .x_label = "'Separation strength'",
+                                     .y_label = y_label,
+                                     .points = true});
         set_range(figure, 'x', all.x, all.count, 1);
         set_range(figure, 'y', all.y, all.count, power->factor);
-        int room = (int)(panels->first.width / qk__text_width(figure, 1) * 0.8) - 14;
-        qk__figure_print(figure,
-                         "set title %s.' (%s)' offset 0,-0.2\n"
-                         "set xlabel 'Separation strength' offset 0,0.4\nplot ",
-                         qk__brief(figure, family->name, room), r);
+        qk__figure_print(figure, "plot ");
         qk__figure_print(figure,
                          "data index %zu using 1:2:4:3 with points pt variable ps 0.4 "
                          "lc rgb variable",

@@ -14,7 +14,7 @@
 enum { MAX_SERIES = 7, MAX_LEGEND = 8, MAX_FAMILIES = 60, MAX_COLUMNS = 4 };
 
 /* Beside, above and below a plot, in pixels: tics and label, title, tics and label. */
-enum { BESIDE = 66, ABOVE = 42, BELOW = 48, EDGE = 14 };
+enum { BESIDE = 66, ABOVE = 42, BELOW = 52, EDGE = 14 };
 
 static size_t count_pairs(const qk__result_model *model, qk__pick_fn *pick)
 {
@@ -192,17 +192,25 @@ bool qk__plan_families(qk__figure *figure, const qk__results *results, qk__pick_
 }
 
 void qk__put_family(qk__figure *figure, const qk__family_panels *panels, size_t panel,
-                    const char *label, bool points)
+                    const qk__around *around)
 {
+    const double em = qk__em(figure);
     qk__place place = panels->first;
     place.left += (double)(panel % panels->columns) * panels->right;
     place.top += (double)(panel / panels->columns) * panels->down;
+    double middle = place.left + place.width / 2, bottom = place.top + place.height;
     qk__put_panel(figure, &place);
     if (panel % panels->columns == 0)
-        qk__label_panel(figure, &place, label);
+        qk__label_panel(figure, &place, around->y_label);
+    qk__put_text(figure, around->title, middle, place.top - (around->note ? 28 : 16) * em,
+                 false);
+    if (around->note)
+        qk__put_text(figure, around->note, middle, place.top - 10 * em, true);
+    qk__put_text(figure, around->x_label, middle, bottom + 37 * em, false);
     naming names;
-    qk__legend legend = plan_legend(figure, panels, panel, points, &names);
+    qk__legend legend = plan_legend(figure, panels, panel, around->points, &names);
     bool within = (double)legend.columns * legend.column_width <= place.width;
-    double center = place.left + (within ? place.width / 2 : place.width - panels->right / 2);
-    qk__put_legend(figure, &legend, center, place.top + place.height + BELOW * qk__em(figure));
+    qk__put_legend(figure, &legend,
+                   within ? middle : place.left + place.width - panels->right / 2,
+                   bottom + BELOW * em);
 }

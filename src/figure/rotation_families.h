@@ -36,10 +36,18 @@ bool qk__plan_families(qk__figure *figure, const qk__results *results, qk__pick_
                        double panel_height, qk__family_panels *panels);
 void qk__free_families(qk__family_panels *panels);
 
-/* Place, label up the side (of panels on the left) and legend of a panel; points: with the
- * models' point types. */
+/* What stands around a panel. */
+typedef struct qk__around {
+    const char *title;   /* a gnuplot expression */
+    const char *note;    /* below the title, likewise; NULL = none */
+    const char *x_label; /* a literal */
+    const char *y_label; /* markup without quotes; of panels on the left */
+    bool points;         /* the legend shows the models' point types */
+} qk__around;
+
+/* Place, texts and legend of a panel. */
 void qk__put_family(qk__figure *figure, const qk__family_panels *panels, size_t panel,
-                    const char *label, bool points);
+                    const qk__around *around);
 
 /* "#rrggbb" and point type of a model of a family. */
 void qk__model_color(const qk__figure *figure, const qk__family *family, size_t model,

@@ -206,8 +206,8 @@ static void build_ratios(qk__figure *figure, const qk__subject *subject)
     const char **names = results->checkpoints ? results->phases : results->families;
     qk__entry entries[QK__MAX_ENTRIES];
     size_t count = qk__series_entries(figure, names, num_groups(results), entries);
-    start_bars(figure, results, "Drift of keys beside that of queries",
-               "Median |{/Symbol a}_k| / |{/Symbol a}_q|", entries, count);
+    start_bars(figure, results, "Drift of keys beside that of queries", "Median |α_k| / |α_q|",
+               entries, count);
     qk__figure_print(figure,
                      "set yrange [0:%.9g]\n"
                      "set arrow from graph 0, first 1 to graph 1, first 1 nohead front ls 103\n"
@@ -237,80 +237,89 @@ static void fill_signed(double low, double high, unsigned char rgb[NUM_SIGNED][3
     }
 }
 
-static void draw_correlation_map(qk__figure *figure, qk__heatmap *map)
+/* A map with its place and texts. */
+static void draw_map(qk__figure *figure, const qk__heatmap *map, const qk__place *place,
+                     const char *title)
 {
-    map->title = "'|{/:Italic r}_k| on the drift axis a'";
-    map->map = &qk__reds;
-    map->low = 0;
-    map->high = 1;
-    map->cell_format = "%.2f";
+    const double em = qk__em(figure), middle = place->left + place->width / 2;
+    qk__put_panel(figure, place);
+    qk__put_text(figure, title, middle, place->top - 15 * em, false);
+    qk__put_text(figure, "'Depth (layer / last layer)'", middle,
+                 place->top + place->height + 42 * em, false);
     qk__figure_heatmap(figure, map);
+    qk__figure_print(figure, "unset label\n");
+}
+
+static void draw_correlation_map(qk__figure *figure, qk__heatmap map, const qk__place *place)
+{
+    map.map = &qk__reds;
+    map.low = 0;
+    map.high = 1;
+    map.cell_format = "%.2f";
+    draw_map(figure, &map, place, "'|{/:Italic r}_k| on the drift axis a'");
 }
 
 /* Shows the values times a power of ten. */
-static void draw_bias_map(qk__figure *figure, qk__heatmap *map, double *values)
+static void draw_bias_map(qk__figure *figure, qk__heatmap map, double *values,
+                          const qk__place *place)
 {
     double low = 0, high = 0;
-    for (size_t i = 0; i < map->rows * map->columns; i++) {
+    for (size_t i = 0; i < map.rows * map.columns; i++) {
         low = fmin(low, values[i]);
         high = fmax(high, values[i]);
     }
     qk__power power = qk__power_of(fmax(-low, high));
-    for (size_t i = 0; i < map->rows * map->columns; i++)
+    for (size_t i = 0; i < map.rows * map.columns; i++)
         values[i] *= power.factor;
-    low *= power.factor;
-    high *= power.factor;
-    if (low == high)
-        high = 1;
+    map.low = low * power.factor;
+    map.high = low == high ? 1 : high * power.factor;
     unsigned char rgb[NUM_SIGNED][3];
-    fill_signed(low, high, rgb);
+    fill_signed(map.low, map.high, rgb);
     qk__colormap both = {"signed", NUM_SIGNED, (const unsigned char(*)[3])rgb};
+    map.map = low < 0 ? &both : &qk__ylorrd;
+    map.cell_format = fmax(-map.low, map.high) < 10 ? "%.2f" : "%.1f";
     char title[120];
-    snprintf(title, sizeof title, "'Bias strength {/Symbol m}_q^a {/Symbol a}_k%s%s'",
-             power.text, low < 0 ? " (blue: negative)" : "");
-    map->title = title;
-    map->map = low < 0 ? &both : &qk__ylorrd;
-    map->low = low;
-    map->high = high;
-    map->cell_format = fmax(-low, high) < 10 ? "%.2f" : "%.1f";
-    qk__figure_heatmap(figure, map);
+    snprintf(title, sizeof title, "'Bias strength μ_q^a α_k%s%s'", power.text,
+             low < 0 ? " (blue: negative)" : "");
+    draw_map(figure, &map, place, title);
 }
 
-static void put_map(qk__figure *figure, const qk__results *results, double top, double height)
+/* The place of the upper map; sets the figure's height for both, the lower one *down below. */
+static qk__place place_maps(qk__figure *figure, const qk__results *results, double *down)
 {
+    const double em = qk__em(figure), above = 30 * em, below = 56 * em;
     size_t longest = 0;
     for (size_t m = 0; m < results->num_models; m++) {
         size_t characters = qk__count_characters(results->models[m].label);
         longest = characters > longest ? characters : longest;
     }
-    const double em = qk__em(figure);
     double left = 16 * em + qk__text_width(figure, longest < 32 ? longest : 32) / 0.75;
-    /* gnuplot's colour scale and the gap before it are 0.075 of the plot's width. */
-    double width = (figure->width - left - 52 * em) / 1.075;
-    qk__put_panel(figure, &(qk__place){left, top, width, height});
-}
-
-static void draw_maps(qk__figure *figure, const qk__results *results, qk__heatmap *map,
-                      double *values)
-{
-    const double em = qk__em(figure), above = 30 * em, below = 58 * em;
     double rows = (double)results->num_models;
     double cells = rows > FEW_ROWS ? fmax(rows * LOW_ROW, FEW_ROWS * ROW) : rows * ROW;
-    double height = fmin(MOST_CELLS, fmax(LEAST_CELLS, cells * em));
-    double top = qk__heading_height(figure) + above;
-    figure->height = (int)(top + 2 * height + 2 * below + above);
+    /* gnuplot's colour scale and the gap before it are 0.075 of the plot's width. */
+    qk__place place = {left, qk__heading_height(figure) + above,
+                       (figure->width - left - 52 * em) / 1.075,
+                       fmin(MOST_CELLS, fmax(LEAST_CELLS, cells * em))};
+    *down = place.height + below + above;
+    figure->height = (int)(place.top + *down + place.height + below);
+    return place;
+}
+
+static void draw_maps(qk__figure *figure, const qk__results *results, const qk__heatmap *map,
+                      double *values)
+{
+    double down;
+    qk__place place = place_maps(figure, results, &down);
     qk__start_panels(figure, results, "Key drift and bias by depth");
-    for (int panel = 0; panel < 2; panel++) {
-        for (size_t m = 0; m < results->num_models; m++)
-            qk__by_depth(&results->models[m], qk__find_field(panel ? "bias_strength" : "r_k_a"),
-                         !panel, values + m * QK__DEPTH_BINS);
-        put_map(figure, results, panel ? top + height + below + above : top, height);
-        if (panel)
-            draw_bias_map(figure, map, values);
-        else
-            draw_correlation_map(figure, map);
-        qk__figure_print(figure, "unset label\n");
-    }
+    for (size_t m = 0; m < results->num_models; m++)
+        qk__by_depth(&results->models[m], qk__find_field("r_k_a"), true,
+                     values + m * QK__DEPTH_BINS);
+    draw_correlation_map(figure, *map, &place);
+    for (size_t m = 0; m < results->num_models; m++)
+        qk__by_depth(&results->models[m], qk__find_field("bias_strength"), false,
+                     values + m * QK__DEPTH_BINS);
+    place.top += down;
+    draw_bias_map(figure, *map, values, &place);
     qk__end_panels(figure);
 }
 
@@ -335,8 +344,7 @@ static void build_depth_maps(qk__figure *figure, const qk__subject *subject)
                            .columns = QK__DEPTH_BINS,
                            .values = values,
                            .row_labels = labels,
-                           .column_labels = DEPTHS,
-                           .x_label = "'Depth (layer / last layer)'"};
+                           .column_labels = DEPTHS};
         draw_maps(figure, results, &map, values);
     } else if (figure->status == QK_OK) {
         figure->status = qk__nomem(&figure->err);

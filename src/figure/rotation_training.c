@@ -101,7 +101,7 @@ static void part_phases(qk__figure *figure, const qk__results *results)
 }
 
 static void draw_bars(qk__figure *figure, const sheet *of, size_t index,
-                      const qk__results *results)
+                      const qk__results *results, const qk__place *place)
 {
     const metric *shown = &of->metrics[index];
     extent all = extent_of(figure, of, index, results);
@@ -114,11 +114,16 @@ static void draw_bars(qk__figure *figure, const sheet *of, size_t index,
     double margin = 0.06 * (high - low);
     size_t block = add_bars(figure, shown, results, power.factor);
     qk__figure_print(figure,
-                     "set title '%s%s' offset 0,-0.4\nset yrange [%.9g:%.9g]\n"
+                     "set yrange [%.9g:%.9g]\n"
                      "set xzeroaxis lt 1 lw 0.8 lc rgb '%s'\n",
-                     shown->title, power.text, low < 0 ? low - margin : 0,
+                     low < 0 ? low - margin : 0,
                      high > 0 ? high + (shown->to_one ? 0 : margin) : margin,
                      figure->theme->muted);
+    char title[120];
+    snprintf(title, sizeof title, "'%s%s'", shown->title, power.text);
+    qk__put_panel(figure, place);
+    qk__put_text(figure, title, place->left + place->width / 2,
+                 place->top - 15 * qk__em(figure), false);
     part_phases(figure, results);
     if (all.count == 0) {
         qk__figure_print(figure, "set label 'no numbers' at graph 0.5,0.5 center\nplot NaN");
@@ -157,10 +162,9 @@ static void build_sheet(qk__figure *figure, const qk__results *results, const sh
     qk__set_model_axis(figure, &axis);
     qk__put_legend(figure, &legend, figure->width / 2.0, qk__heading_height(figure));
     for (size_t i = 0; i < of->num_metrics; i++) {
-        qk__put_panel(figure, &(qk__place){left + (double)(i % of->columns) * right,
-                                           top + (double)(i / of->columns) * down, axis.width,
-                                           PANEL_HEIGHT});
-        draw_bars(figure, of, i, results);
+        qk__place place = {left + (double)(i % of->columns) * right,
+                           top + (double)(i / of->columns) * down, axis.width, PANEL_HEIGHT};
+        draw_bars(figure, of, i, results, &place);
         qk__figure_print(figure, "\nunset label\nunset arrow\n");
     }
     qk__end_panels(figure);
@@ -203,9 +207,9 @@ static void build_metrics(qk__figure *figure, const qk__subject *subject)
 }
 
 static const metric FACTORS[] = {
-    {"Mean of queries on axis a, {/Symbol m}_q^a", "mu_q_a", false, false, false},
-    {"Drift of keys, {/Symbol a}_k", "alpha_k", false, false, false},
-    {"Bias strength {/Symbol m}_q^a {/Symbol a}_k", "bias_strength", false, false, false},
+    {"Mean of queries on axis a, μ_q^a", "mu_q_a", false, false, false},
+    {"Drift of keys, α_k", "alpha_k", false, false, false},
+    {"Bias strength μ_q^a α_k", "bias_strength", false, false, false},
 };
 enum { NUM_FACTORS = sizeof FACTORS / sizeof *FACTORS };
 
