@@ -33,16 +33,24 @@ qk__estimate qk__estimate_mean(const double *values, size_t count)
     return e;
 }
 
-qk__estimate qk__estimate_share(double share, size_t count)
+static void wilson(qk__estimate *e)
 {
-    qk__estimate e = {count, share, NAN, NAN};
-    if (count < 3 || !isfinite(share))
-        return e;
-    double n = (double)count, z = NORMAL_975, zz = z * z;
+    double n = (double)e->count, z = NORMAL_975, zz = z * z, share = e->value;
     double center = (share + zz / (2 * n)) / (1 + zz / n);
     double half = z / (1 + zz / n) * sqrt(share * (1 - share) / n + zz / (4 * n * n));
-    e.low = fmax(0, center - half);
-    e.high = fmin(1, center + half);
+    e->low = center - half;
+    e->high = center + half;
+}
+
+qk__estimate qk__estimate_share(const double *shares, size_t count)
+{
+    qk__estimate e = qk__estimate_mean(shares, count);
+    if (!isfinite(e.low))
+        return e;
+    if (e.low == e.high)
+        wilson(&e);
+    e.low = fmax(0, e.low);
+    e.high = fmin(1, e.high);
     return e;
 }
 

@@ -14,9 +14,9 @@ typedef struct qk__estimate {
 
 /* Student's t about the mean. Values that are not finite are left out. */
 qk__estimate qk__estimate_mean(const double *values, size_t count);
-/* Wilson's interval about a share of count independent things (share need not be a multiple of
- * 1/count: the mean of numbers in 0..1 varies no more than that of zeros and ones). */
-qk__estimate qk__estimate_share(double share, size_t count);
+/* The same of shares, within 0..1. Where all are equal t has nothing to go by, and it is
+ * Wilson's interval about that share of count independent things. */
+qk__estimate qk__estimate_share(const double *shares, size_t count);
 /* Fisher's z about Pearson's r over count independent pairs; NaN interval below 4. */
 qk__estimate qk__estimate_correlation(double r, size_t count);
 

@@ -96,7 +96,7 @@ static void trend_of_few(qk__findings *findings, size_t t, const qk__scope *scop
             findings, "%s%sr of layer means with depth = %s, %s, p = %s, n = %zu layers.",
             count > 1 ? qk__short_name_of(trends[i].model->label).text : "",
             count > 1 ? ": " : "", qk__show(trends[i].line.r, 2).text,
-            qk__interval(&trends[i].r, 2).text,
+            qk__interval(&trends[i].r, 3).text,
             qk__show(qk_correlation_p_value(trends[i].line.r, (int64_t)trends[i].line.count), 2)
                 .text,
             trends[i].line.count);
@@ -122,7 +122,7 @@ static void trend_of_models(qk__findings *findings, size_t t, const double *r, s
     qk__evidence(findings,
                  "Mean r of layer means with depth %s, %s, n = %zu models; positive in %zu of "
                  "them.",
-                 qk__show(mean.value, 2).text, qk__interval(&mean, 2).text, count, rising);
+                 qk__show(mean.value, 2).text, qk__interval(&mean, 3).text, count, rising);
 }
 
 static model_trend trend_in(const qk__result_model *model, const qk__field *field, double *x,

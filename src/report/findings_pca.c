@@ -59,7 +59,7 @@ static void pc0_is_positional(qk__findings *findings, const qk__scope *scope)
     }
     qk__estimate lead = qk__estimate_mean(units.values, units.count);
     qk__phrase where = qk__where(scope, &units), n = qk__how_many(&units);
-    qk__phrase interval = qk__interval(&lead, 2);
+    qk__phrase interval = qk__interval(&lead, 3);
     qk__verdict verdict = qk__judge(&lead, 0);
     qk__finding_begin(findings, "pc0-positional", TOPIC, verdict);
     if (verdict == QK__SUPPORTED)
@@ -101,7 +101,7 @@ static void queries_more_than_keys(qk__findings *findings, const qk__scope *scop
     if (units.count > 0) {
         qk__estimate lead = qk__estimate_mean(units.values, units.count);
         qk__phrase where = qk__where(scope, &units), n = qk__how_many(&units);
-        qk__phrase interval = qk__interval(&lead, 2);
+        qk__phrase interval = qk__interval(&lead, 3);
         qk__verdict verdict = qk__judge(&lead, 0);
         qk__finding_begin(findings, "queries-over-keys", TOPIC, verdict);
         if (verdict == QK__SUPPORTED)
@@ -142,7 +142,7 @@ static void share_range(const qk__units *units, char *text, size_t size)
         low = fmin(low, units->values[i]);
         high = fmax(high, units->values[i]);
     }
-    if (units->of_models)
+    if (units->of_models && high > 0)
         snprintf(text, size, "; by model from %s to %s", qk__show_percent(low).text,
                  qk__show_percent(high).text);
 }

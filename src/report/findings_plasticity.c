@@ -135,7 +135,7 @@ static void state_scores(qk__findings *findings, const qk__line *line, const cha
             name.text, against.text);
     if (isfinite(line->r))
         qk__evidence(findings, "r = %s, %s, p = %s, n = %zu models.", qk__show(line->r, 2).text,
-                     qk__interval(&r, 2).text, qk__show(p, 2).text, line->count);
+                     qk__interval(&r, 3).text, qk__show(p, 2).text, line->count);
     else
         qk__evidence(findings, "n = %zu models.", line->count);
     qk__evidence(findings,

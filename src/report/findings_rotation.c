@@ -12,14 +12,6 @@
 
 static const char TOPIC[] = "Rotation model";
 
-static double unit_mean(const qk__units *units)
-{
-    double sum = 0;
-    for (size_t i = 0; i < units->count; i++)
-        sum += units->values[i];
-    return sum / (double)units->count;
-}
-
 static double bias_is_positive(const qk__result_head *head, const void *unused)
 {
     (void)unused;
@@ -30,7 +22,7 @@ static void bias_favours_recent(qk__findings *findings, const qk__scope *scope)
 {
     qk__units units = qk__units_of(findings, scope, bias_is_positive, NULL);
     if (units.count > 0) {
-        qk__estimate share = qk__estimate_share(unit_mean(&units), units.count);
+        qk__estimate share = qk__estimate_share(units.values, units.count);
         qk__phrase where = qk__where(scope, &units), n = qk__how_many(&units);
         qk__phrase interval = qk__interval_percent(&share);
         qk__verdict verdict = qk__judge(&share, 0.5);
@@ -198,7 +190,7 @@ static relation relate(const qk__scope *scope, double *x, double *y)
 static void cite_relation(qk__findings *findings, const char *name, const relation *found)
 {
     qk__evidence(findings, "%s: r = %s, %s, n = %s groups of heads that share keys (%s heads).",
-                 name, qk__show(found->r.value, 2).text, qk__interval(&found->r, 2).text,
+                 name, qk__show(found->r.value, 2).text, qk__interval(&found->r, 3).text,
                  qk__show_count(found->groups).text, qk__show_count(found->line.count).text);
 }
 

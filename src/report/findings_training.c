@@ -89,7 +89,7 @@ static void first_to_last(qk__findings *findings, const qk__results *results, do
                      "Mean %s: %s → %s, change %s, %s, n = %zu groups of heads that "
                      "share keys (%s heads)%s.",
                      WATCHED[i], qk__show(p.before, 3).text, qk__show(p.after, 3).text,
-                     qk__show(p.change.value, 2).text, qk__interval(&p.change, 2).text,
+                     qk__show(p.change.value, 2).text, qk__interval(&p.change, 3).text,
                      p.change.count, qk__show_count(p.heads).text,
                      side > 0   ? ": up"
                      : side < 0 ? ": down"
@@ -126,6 +126,7 @@ typedef struct steps {
     double size;    /* signed */
     bool boundary;  /* between two phases */
     double ratio;   /* |size| over the median of the other steps */
+    double spread;  /* width of its 95 % interval over heads; NaN: none */
     size_t count;
 } steps;
 
@@ -142,6 +143,7 @@ static steps find_steps(const qk__results *results, const qk__field *field, doub
         others[out.count] = fabs(p.after - p.before);
         if (out.count == 0 || fabs(p.after - p.before) > fabs(out.size)) {
             out.size = p.after - p.before;
+            out.spread = p.change.high - p.change.low;
             out.largest = m;
         }
         out.count++;
@@ -165,7 +167,9 @@ static void largest_steps(qk__findings *findings, const qk__results *results, do
                           double *others)
 {
     enum { ENOUGH_STEPS = 4 };
-    const double stands_out = 3; /* times the median of the other steps */
+    /* Times the median of the other steps. The largest of a few is often that without any
+     * cause, so it must also be clear of the spread of heads, by twice the usual distance. */
+    const double stands_out = 3;
     size_t known = 0, at_boundary = 0, clear = 0, most_steps = 0;
     size_t inner = 0; /* steps within a phase */
     for (size_t m = 0; m + 1 < results->num_models; m++)
@@ -181,18 +185,19 @@ static void largest_steps(qk__findings *findings, const qk__results *results, do
         const qk__result_model *from = &results->models[s.largest], *to = from + 1;
         known++;
         most_steps = s.count > most_steps ? s.count : most_steps;
-        bool clearly = s.ratio >= stands_out;
+        bool clearly = s.ratio >= stands_out && fabs(s.size) > s.spread;
         clear += clearly;
         at_boundary += clearly && s.boundary;
         char phases[2 * sizeof(qk__short_name) + 40] = "within a phase";
         if (s.boundary)
             snprintf(phases, sizeof phases, "phase %s to %s",
                      qk__short_name_of(from->phase).text, qk__short_name_of(to->phase).text);
-        qk__evidence(findings,
-                     "%s: largest step %s%s, %s to %s (%s), %s times the median step.",
-                     WATCHED[i], s.size > 0 ? "+" : "", qk__show(s.size, 2).text,
-                     qk__short_name_of(from->label).text, qk__short_name_of(to->label).text,
-                     phases, qk__show(s.ratio, 2).text);
+        qk__evidence(
+            findings,
+            "%s: largest step %s%s, %s to %s (%s), %s times the median of the others%s.",
+            WATCHED[i], s.size > 0 ? "+" : "", qk__show(s.size, 2).text,
+            qk__short_name_of(from->label).text, qk__short_name_of(to->label).text, phases,
+            qk__show(s.ratio, 2).text, clearly ? "" : ": does not stand out");
     }
     if (findings->status != QK_OK)
         return;
@@ -212,14 +217,13 @@ static void largest_steps(qk__findings *findings, const qk__results *results, do
     else if (verdict == QK__UNSUPPORTED)
         qk__claim(
             findings,
-            "No step between two phases stands out (%zu of %zu numbers have a step of more "
-            "than 3 times the median).",
+            "No step between two phases stands out (%zu of %zu numbers have a step that does).",
             clear, known);
     else
         qk__claim(
             findings,
             "The largest step lies between two phases for %zu of the %zu numbers that have a "
-            "step which stands out (more than 3 times the median step).",
+            "step which stands out.",
             at_boundary, clear);
 }
 

@@ -12,6 +12,7 @@
 enum {
     MAX_FILE = 64 << 20,
     MAX_INLINE = 300 << 10, /* an SVG with more bytes than that is shown as PNG */
+    MAX_BESIDE = 900,       /* a figure no wider than that has its caption beside it */
     MAX_PICTURES = 5 << 20, /* of all collages together; beyond it they are links */
 };
 
@@ -172,17 +173,30 @@ static void links(const gallery *g, const char *name)
     qk__page_raw(g->page, "</span>");
 }
 
+/* Nominal size, half of that of the file (pictures are drawn at 2x); false: it is no PNG. */
+static bool png_size(const qk_buffer *png, double *width, double *height)
+{
+    const uint8_t *p = png->data;
+    if (png->size < 24 || memcmp(p, "\x89PNG\r\n\x1a\n", 8) != 0)
+        return false;
+    *width = (p[16] << 24 | p[17] << 16 | p[18] << 8 | p[19]) / 2.0;
+    *height = (p[20] << 24 | p[21] << 16 | p[22] << 8 | p[23]) / 2.0;
+    return *width >= 1 && *height >= 1 && *width < 1e5 && *height < 1e5;
+}
+
 static void picture_png(gallery *g, const char *name, const char *title, bool collage)
 {
     qk_buffer png = {0};
-    bool there = read_picture(g, name, "png", &png);
+    double width, height;
+    bool there = read_picture(g, name, "png", &png) && png_size(&png, &width, &height);
     if (there && (!collage || g->pictures + png.size <= MAX_PICTURES)) {
         g->pictures += collage ? png.size : 0;
+        qk__page_plate(g->page, width, height);
         qk__page_raw(g->page, "<img loading=\"lazy\" decoding=\"async\" alt=\"");
         qk__page_text(g->page, title);
         qk__page_raw(g->page, "\" src=\"data:image/png;base64,");
         qk__page_base64(g->page, png.data, png.size);
-        qk__page_raw(g->page, "\">");
+        qk__page_raw(g->page, "\"></div>");
     } else if (there) {
         qk__page_raw(g->page, "<p class=\"note\">Too large for this page; it lies beside it:");
         link_to(g, name, "png", "the picture");
@@ -210,7 +224,8 @@ static void single(gallery *g, const item *it)
 {
     const char *title = it->drawn ? it->drawn->kind->title : COLLAGES[it->collage].title;
     const char *caption = it->drawn ? it->drawn->kind->caption : COLLAGES[it->collage].caption;
-    qk__page_raw(g->page, "<figure id=\"fig-");
+    bool beside = it->drawn && it->drawn->kind->width <= MAX_BESIDE;
+    qk__page_print(g->page, "<figure class=\"%s\" id=\"fig-", beside ? "beside" : "wide");
     qk__page_link(g->page, it->name);
     qk__page_raw(g->page, "\">\n");
     picture(g, it->name, title, !it->drawn);

@@ -373,6 +373,13 @@ static void copy_contents(reader *r)
     }
 }
 
+void qk__page_plate(qk__page *page, double width, double height)
+{
+    qk__page_print(page,
+                   "<div class=\"plate\" style=\"aspect-ratio:%.0f/%.0f;max-width:%.0fpx\">",
+                   width, height, width);
+}
+
 bool qk__page_svg(qk__page *page, const char *svg, size_t size, const char *prefix,
                   const char *label, const qk__theme *theme)
 {
@@ -393,12 +400,12 @@ bool qk__page_svg(qk__page *page, const char *svg, size_t size, const char *pref
     end_tag(&r);
     if (!(box[2] > 0 && box[3] > 0 && box[2] < 1e5 && box[3] < 1e5))
         return false;
-    qk__page_print(page, "<svg viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" ",
-                   box[2], box[3], box[2], box[3]);
+    qk__page_plate(page, box[2], box[3]);
+    qk__page_print(page, "<svg viewBox=\"0 0 %.0f %.0f\" ", box[2], box[3]);
     qk__page_raw(page, "role=\"img\" aria-label=\"");
     qk__page_text(page, label);
     qk__page_raw(page, "\">");
     copy_contents(&r);
-    qk__page_raw(page, "</svg>");
+    qk__page_raw(page, "</svg></div>");
     return true;
 }

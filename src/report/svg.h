@@ -8,11 +8,14 @@
 #include "figure/theme.h"
 #include "report/page.h"
 
-/* Appends the picture as an inline <svg> called label. Only elements and attributes that
- * drawings need get through, whatever the file holds; ids get the prefix, so that two pictures
- * on a page do not take each other's markers; the theme's ink, grid and background become
- * variables of the page's style sheet, so that the picture follows its light or dark mode.
- * False (nothing is appended): it does not look like an SVG. */
+/* The box that a picture of width x height pixels stands in; "</div>" ends it. */
+void qk__page_plate(qk__page *page, double width, double height);
+
+/* Appends the picture as an inline <svg> called label, on a plate. Only elements and attributes
+ * that drawings need get through, whatever the file holds; ids get the prefix, so that two
+ * pictures on a page do not take each other's markers; the theme's ink, grid and background
+ * become variables of the page's style sheet, so that the picture follows its light or dark
+ * mode. False (nothing is appended): it does not look like an SVG. */
 bool qk__page_svg(qk__page *page, const char *svg, size_t size, const char *prefix,
                   const char *label, const qk__theme *theme);
 

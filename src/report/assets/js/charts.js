@@ -100,7 +100,7 @@ class HeadChart {
     const out = [];
     for (const head of heads)
       if (!Number.isNaN(x[head]) && !Number.isNaN(y[head])) out.push({ x: x[head], y: y[head], head });
-    return out;
+    return out.sort((a, b) => a.x - b.x || a.head - b.head); // what is not parsed must be in order
   }
 
   // One dataset a group, and in front of them the heads that stand out.
@@ -108,10 +108,12 @@ class HeadChart {
     const size = state.shown.length > 4000 ? 2 : state.shown.length > 800 ? 2.5 : 3.5;
     const members = groups.list.map(() => []);
     for (const head of state.shown) members[groups.index[head]].push(head);
+    const bySize = members.map((_, g) => g).sort((a, b) => members[a].length - members[b].length);
     const sets = groups.list.map((group, g) => {
       const color = inkOr(group.color);
       return {
-        label: group.label, data: this.points(members[g]), pointStyle: group.shape, order: 1,
+        label: group.label, data: this.points(members[g]), pointStyle: group.shape,
+        order: 1 + bySize.indexOf(g), // the smallest group in front
         backgroundColor: color + "99", borderColor: color + "cc",
         borderWidth: /star|cross/i.test(group.shape) ? 1.2 : 0.5,
         radius: /star|cross/i.test(group.shape) ? size + 1 : size, hoverRadius: size + 2,

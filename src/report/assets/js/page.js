@@ -174,7 +174,7 @@ function startControls() {
     $(id).addEventListener("keydown", (event) => {
       if (event.key === "Enter") addRange();
     });
-  $("reset").addEventListener("click", resetFilters);
+  $("reset-all").addEventListener("click", resetFilters);
   $("save-heads").addEventListener("click", saveHeads);
   $("select-all").addEventListener("click", () => select(state.shown, true));
   $("clear").addEventListener("click", () => select([], false));

@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sentences of the report on tables where the truth is known, and that they say so where the data
+do not tell; the summary's numbers against pandas."""
+import math
+import random
+
+import pytest
+
+from made_tables import CATEGORIES, make_heads, write_results
+from report_pages import failing_gnuplot, findings, headlines, page_of
+
+
+@pytest.fixture(scope="module")
+def fast_path(tmp_path_factory):
+    return failing_gnuplot(tmp_path_factory.mktemp("bin"))
+
+
+@pytest.fixture
+def report_of(qkscope, fast_path, tmp_path):
+    """report_of(rows, models=..., scores=..., tables=...) -> the page."""
+    def make(rows, *options, **tables):
+        folder = write_results(tmp_path / "results", rows, **{"buckets": 4, "bins": 2, "dim": 4,
+                                                              "pcs": 4, **tables})
+        return page_of(qkscope, folder, fast_path, *options)
+    return make
+
+
+@pytest.fixture
+def findings_of(report_of):
+    return lambda *arguments, **tables: findings(report_of(*arguments, **tables))
+
+
+def several(count, change, layers=6, heads=4, family=lambda i: "F", phase=None):
+    """Heads and models.csv of `count` models; change(row, rng, i)."""
+    rows, models = [], []
+    for i in range(count):
+        rows += make_heads(f"m{i}", layers, heads, 2, seed=i,
+                           change=lambda row, rng, i=i: change(row, rng, i))
+        models.append({"model": f"m{i}", "label": f"Model {i}", "family": family(i),
+                       "phase": phase(i) if phase else ""})
+    return {"rows": rows, "models": models}
+
+
+# ---- PCA ---------------------------------------------------------------------------------------
+
+PC0 = {"supported": lambda rng: (0.8 + rng.gauss(0, 0.05), 0.1),
+       "opposite": lambda rng: (0.1 + rng.gauss(0, 0.05), 0.7),
+       "unsupported": lambda rng: (0.5, 0.5)}
+
+
+@pytest.mark.parametrize("verdict", PC0)
+@pytest.mark.parametrize("count", [1, 6])
+def test_first_component(findings_of, verdict, count):
+    balance = iter(range(10**6))
+
+    def change(row, rng, i):
+        row["r_q"], row["others"] = PC0[verdict](rng)
+        if verdict == "unsupported":  # as often up as down, by group of heads or by model
+            turn = next(balance) // 2 if count == 1 else i
+            row["others"] = 0.5 + (0.2 if turn % 2 else -0.2)
+    found = findings_of(**several(count, change))["pc0-positional"]
+    assert found.verdict == verdict
+    assert ("6 models" if count == 6 else "Model 0") in found.claim + found.evidence[0]
+
+
+def test_two_heads_are_too_few(findings_of):
+    found = findings_of(**several(1, lambda *_: None, layers=1, heads=2))
+    for name in ("pc0-positional", "queries-over-keys", "bias-recent", "plasticity-falls",
+                 "keys-drift-faster", "depth-r_q"):
+        assert found[name].verdict == "too-few", name
+        assert "Too few" in found[name].claim
+
+
+@pytest.mark.parametrize("shift, verdict", [(-0.2, "supported"), (0.2, "opposite"),
+                                            (0, "unsupported")])
+def test_queries_against_keys(findings_of, shift, verdict):
+    def change(row, rng, i):
+        row["r_q"] = 0.5
+        row["r_k"] = 0.5 + shift + (0.1 if i % 2 else -0.1)
+    found = findings_of(**several(6, change))["queries-over-keys"]
+    assert found.verdict == verdict
+    assert "n = 6 models (144 heads)" in found.evidence[0]
+
+
+def test_a_negative_r_k_counts_by_its_size(findings_of):
+    def change(row, rng, i):
+        row["r_q"], row["r_k"] = 0.4, -0.8 + rng.gauss(0, 0.02)
+    assert findings_of(**several(4, change))["queries-over-keys"].verdict == "opposite"
+
+
+def test_kinds_of_heads(findings_of):
+    def change(row, rng, i):
+        row["category"] = CATEGORIES[0] if row["layer"] < 3 else CATEGORIES[3]
+        if row["layer"] == 5:
+            row["category"] = CATEGORIES[4]
+    found = findings_of(**several(1, change))["kinds-of-heads"]
+    assert found.verdict == "measured"
+    assert "50.0\u00a0% of heads are position-dominated and 33.3\u00a0% content-focused" in found.claim
+    assert found.evidence[0] == "position-dominated: 12 of 24 heads (50.0\u00a0%)."
+    assert found.evidence[4] == "mixed: 4 of 24 heads (16.7\u00a0%)."
+
+
+# ---- rotation ----------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("sign, verdict", [
+    (lambda turn: 1, "supported"), (lambda turn: -1, "opposite"),
+    (lambda turn: 1 if turn % 2 else -1, "unsupported")])
+def test_bias(findings_of, sign, verdict):
+    turns = iter(range(10**6))
+
+    def change(row, rng, i):
+        row["bias_strength"] = sign(next(turns) // 2) * abs(rng.gauss(1, 0.1))
+    for count in (1, 5):
+        found = findings_of(**several(count, change))["bias-recent"]
+        assert found.verdict == verdict
+        assert f"of {count * 24} heads" in found.evidence[0]
+
+
+def test_three_models_that_agree_are_not_proof(findings_of):
+    """Three heads of a coin: 1 in 4 that all agree."""
+    def change(row, rng, i):
+        row["bias_strength"] = 1.0
+    found = findings_of(**several(3, change))["bias-recent"]
+    assert found.verdict == "unsupported"
+    assert "(100\u00a0%), 95 % interval 43.9\u00a0% to 100\u00a0%, n = 3 models" in found.evidence[0]
+
+
+def test_slopes_by_family(findings_of):
+    def change(row, rng, i):
+        row["alpha_q"] = 1e-3
+        row["alpha_k"] = (-3e-3 if i % 2 else 3e-4) * math.exp(rng.gauss(0, 0.05))
+    found = findings_of(**several(4, change, family=lambda i: "fast" if i % 2 else "slow"))
+    found = found["keys-drift-faster"]
+    assert found.verdict == "divided"
+    assert "keys in 1 of 2, queries in 1" in found.claim
+    ratios = [line for line in found.evidence if "is 0.3" in line or "is 3.0" in line
+              or "is 2.9" in line]
+    assert len(ratios) == 2 and "slow" in found.evidence[0] and "fast" in found.evidence[1]
+
+
+def test_a_head_without_slope_is_left_out(findings_of):
+    def change(row, rng, i):
+        row["alpha_q"], row["alpha_k"] = (0.0, 1e-3) if row["layer"] == 0 else (1e-3, 2e-3)
+    found = findings_of(**several(1, change))["keys-drift-faster"]
+    assert "2.00 (geometric mean)" in found.evidence[0] and "(20 heads)" in found.evidence[0]
+
+
+def related(slope):
+    """Bias that goes with separation; slope(i) of model i."""
+    def change(row, rng, i):
+        x = row["separation_strength"] = 0.1 + 0.8 * rng.random()
+        row["bias_strength"] = slope(i) * (x - 0.5) + rng.gauss(0, 0.05)
+    return change
+
+
+def test_no_simpsons_paradox(findings_of):
+    families = {"family": lambda i: f"F{i // 2}"}
+    same = findings_of(**several(4, related(lambda i: 1), **families))["bias-and-separation"]
+    assert same.verdict == "unsupported" and "No Simpson's paradox" in same.claim
+    none = findings_of(**several(4, related(lambda i: 0), **families))["bias-and-separation"]
+    assert none.verdict == "unsupported" and "No family shows" in none.claim
+
+
+def test_families_that_disagree(findings_of):
+    found = findings_of(**several(4, related(lambda i: 1 if i < 2 else -1),
+                                  family=lambda i: f"F{i // 2}"))["bias-and-separation"]
+    assert found.verdict == "divided"
+    assert "together in 1 of 2 families and against each other in 1" in found.claim
+
+
+def test_simpsons_paradox(findings_of):
+    """Falling within each family, rising over all."""
+    def change(row, rng, i):
+        x = rng.random()
+        row["separation_strength"] = 0.1 + 0.2 * x + 0.25 * (i // 2)
+        row["bias_strength"] = (i // 2) - 0.5 * x + rng.gauss(0, 0.02)
+    found = findings_of(**several(6, change, family=lambda i: f"F{i // 2}"))["bias-and-separation"]
+    assert found.verdict == "supported" and found.claim.startswith("Simpson's paradox")
+    assert "within 3 of 3 families" in found.claim
+
+
+def test_one_family_has_no_paradox(findings_of):
+    assert "bias-and-separation" not in findings_of(**several(3, related(lambda i: 1)))
+
+
+# ---- plasticity and scores ---------------------------------------------------------------------
+
+@pytest.mark.parametrize("drop, verdict", [(0.1, "supported"), (-0.1, "opposite"),
+                                           (0, "unsupported")])
+def test_plasticity_over_the_context(findings_of, drop, verdict):
+    def change(row, rng, i):
+        row["ap_drop"] = drop + (0.02 if i % 2 else -0.02)
+    assert findings_of(**several(4, change))["plasticity-falls"].verdict == verdict
+
+
+def scored(values, drops):
+    def change(row, rng, i):
+        row["ap_drop"] = drops[i] + rng.gauss(0, 1e-4)
+    made = several(len(values), change, layers=2, heads=2)
+    return made | {"scores": [{"model": f"m{i}", "score": v} for i, v in enumerate(values)]}
+
+
+def test_scores(findings_of):
+    rng = random.Random(5)
+    drops = [0.01 * i for i in range(9)]
+    falling = findings_of(**scored([50 - 100 * d + rng.gauss(0, 1) for d in drops], drops))["scores"]
+    assert falling.verdict == "supported" and "lower" in falling.claim
+    chance = findings_of(**scored([3, 1, 4, 1, 5, 9, 2, 6, 5], drops[::2] + drops[1::2]))["scores"]
+    assert chance.verdict == "unsupported" and "n = 9 models" in chance.evidence[0]
+    few = findings_of(**scored([4, 3, 2, 1], drops[:4]))["scores"]
+    assert few.verdict == "too-few" and "n = 4 models" in few.evidence[0]
+
+
+def test_published_scores(qkscope, fast_path, shared_data, tmp_path):
+    """ap_drop against the benchmark, from the published table alone."""
+    published = shared_data("published") / "scores.csv"
+    (tmp_path / "scores.csv").write_bytes(published.read_bytes())
+    found = findings(page_of(qkscope, tmp_path, fast_path))["scores"]
+    count = len(published.read_text().strip().splitlines()) - 1
+    assert f"n = {count} models" in found.evidence[0]
+    assert "r = −0.67" in found.evidence[0]
+    assert found.verdict == ("unsupported" if count < 9 else "supported")
+    assert list(findings(page_of(qkscope, tmp_path, fast_path))) == ["scores"]
+
+
+# ---- depth and training ------------------------------------------------------------------------
+
+def deep(slope):
+    def change(row, rng, i):
+        noise = 0.02 * (-1) ** (row["layer"] // 2)
+        row["r_q"] = 0.5 + slope(i) * (row["layer"] / 9 - 0.5) + noise
+    return change
+
+
+def test_depth(findings_of):
+    shape = {"layers": 10, "heads": 2}
+    one = findings_of(**several(1, deep(lambda i: 0.5), **shape))["depth-r_q"]
+    assert one.verdict == "supported" and "rises in" in one.claim and "10 layers" in one.evidence[0]
+    flat = findings_of(**several(1, deep(lambda i: 0), **shape))["depth-r_q"]
+    assert flat.verdict == "unsupported"
+    many = findings_of(**several(5, deep(lambda i: -0.5), **shape))["depth-r_q"]
+    assert many.verdict == "supported" and "falls across 5 models" in many.claim
+    both = findings_of(**several(2, deep(lambda i: 0.5 - i), **shape))["depth-r_q"]
+    assert both.verdict == "divided" and len(both.evidence) == 2
+    mixed = findings_of(**several(6, deep(lambda i: 0.5 * (-1) ** i), **shape))["depth-r_q"]
+    assert mixed.verdict == "unsupported" and "positive in 3 of them" in mixed.evidence[0]
+
+
+def trained(levels, phases, layers=6):
+    """Checkpoints whose r_k is at levels[i]; heads keep their own offset."""
+    def change(row, rng, i):
+        own = random.Random(f"{row['layer']}/{row['q_head']}").gauss(0, 0.02)
+        row["r_k"] = levels[i] + own + rng.gauss(0, 0.005)
+        row["r_q"] = 0.5 + own + rng.gauss(0, 0.005)
+        for name in ("ev0", "bias_strength", "ap_overall", "ap_drop"):
+            row[name] = 0.5 + own + rng.gauss(0, 0.005)
+    return several(len(levels), change, layers=layers, phase=lambda i: phases[i])
+
+
+def test_training(findings_of):
+    found = findings_of(**trained([0.3, 0.31, 0.32, 0.7, 0.71, 0.72], "AAABBB"))
+    change, steps = found["training-change"], found["training-steps"]
+    assert change.verdict == "supported"
+    line = next(line for line in change.evidence if line.startswith("Mean r_k:"))
+    assert "0.42" in line and line.endswith("share keys (24 heads): up.")
+    assert "One training run" in change.evidence[-1]
+    assert steps.verdict == "supported" and "1 of the 1" in steps.claim
+    line = next(line for line in steps.evidence if line.startswith("r_k:"))
+    assert "Model 2" in line and "Model 3" in line and "phase \u2068A\u2069 to \u2068B\u2069" in line
+    assert "at the last checkpoint, \u2068Model 5\u2069" in found["queries-over-keys"].claim
+
+
+def test_a_step_within_a_phase(findings_of):
+    steps = findings_of(**trained([0.3, 0.6, 0.61, 0.62, 0.63, 0.64], "AAABBB"))["training-steps"]
+    assert steps.verdict == "unsupported"
+
+
+def test_few_checkpoints(findings_of):
+    found = findings_of(**trained([0.3, 0.5, 0.6], "ABC"))
+    assert found["training-steps"].verdict == "too-few"
+    nothing = findings_of(**trained([0.5, 0.5], "AB", layers=1))
+    assert nothing["training-change"].verdict == "unsupported"
+
+
+# ---- what is not there -------------------------------------------------------------------------
+
+def test_missing_tables_leave_no_trace(report_of):
+    made = several(2, lambda *_: None)
+    page = report_of(**made, tables=("rotation",))
+    found = findings(page)
+    assert set(found) == {"bias-recent", "keys-drift-faster", "plane-variance",
+                          "depth-bias_strength"}
+    columns = set(headlines(page)[0])
+    assert "slope_ratio" in columns and not columns & {"ev0", "mixed", "ap_drop"}
+    assert "Attention plasticity</caption>" not in page
+
+
+# ---- headline numbers --------------------------------------------------------------------------
+
+def expected_headlines(rows):
+    import numpy as np
+    import pandas as pd
+    frame = pd.DataFrame(rows).replace([np.inf, -np.inf], np.nan)
+    mean = {"ev0": "ev0", "mean_r_q": "r_q", "mean_r_k": "r_k", "pos_var_q": "pos_var_q",
+            "pos_var_k": "pos_var_k", "pos_var_q_pc0_share": "pos_var_q_pc0_share",
+            "plane_variance": "plane_var_fraction", "ap_overall": "ap_overall",
+            "ap_first_20pct": "ap_first_20pct", "ap_last_20pct": "ap_last_20pct",
+            "ap_drop": "ap_drop"}
+    out = {name: frame[field].mean() for name, field in mean.items()}
+    for name, field in {"separation_median": "separation", "fisher_median": "fisher",
+                        "bias_median": "bias_strength"}.items():
+        out[name] = frame[field].median()
+    shares = frame["category"].value_counts(normalize=True)
+    for name, category in zip(("position_dominated", "q_positional", "k_positional",
+                               "content_focused", "mixed"), CATEGORIES):
+        out[name] = shares.get(category, 0.0)
+    out["bias_positive"] = (frame["bias_strength"].dropna() > 0).mean()
+    ratio = frame["alpha_k"].abs() / frame["alpha_q"].abs()
+    out["slope_ratio"] = ratio.replace(np.inf, np.nan).median()
+    out["mean_abs_r_q_a"] = frame["r_q_a"].abs().mean()
+    out["mean_abs_r_k_a"] = frame["r_k_a"].abs().mean()
+    return out
+
+
+def test_headlines_against_pandas(report_of):
+    def change(row, rng, i):
+        if rng.random() < 0.1:
+            for name in ("bias_strength", "alpha_q", "r_q_a", "plane_var_fraction"):
+                row[name] = None  # a degenerate head
+        if rng.random() < 0.1:
+            row["ap_first_20pct"] = row["ap_drop"] = None
+    made = several(5, change, layers=7, heads=6, family=lambda i: "one" if i < 3 else "two")
+    rows = headlines(report_of(**made))
+    of = {f"m{i}": [r for r in made["rows"] if r["model"] == f"m{i}"] for i in range(5)}
+    groups = [of[f"m{i}"] for i in range(5)]
+    groups += [of["m0"] + of["m1"] + of["m2"], of["m3"] + of["m4"], made["rows"]]
+    assert [r["kind"] for r in rows] == ["model"] * 5 + ["family"] * 2 + ["all"]
+    assert [r["heads"] for r in rows] == [len(group) for group in groups]
+    for row, group in zip(rows, groups):
+        for name, value in expected_headlines(group).items():
+            assert row[name] == pytest.approx(value, rel=1e-10, abs=1e-14), (row["model"], name)
+
+
+def test_checkpoints_are_not_added_up(report_of):
+    rows = headlines(report_of(**trained([0.1, 0.2, 0.3], "AAB")))
+    assert [row["kind"] for row in rows] == ["model"] * 3
