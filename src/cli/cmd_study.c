@@ -34,6 +34,7 @@ typedef struct watcher {
     cli_messages messages;
     const qk_plan *plan;
     char what[200];
+    size_t done; /* of the bar on the screen */
 } watcher;
 
 /* A text from a file on a terminal: no control character gets through, and it is cut to `width`
@@ -56,6 +57,24 @@ static size_t put_text(char *out, size_t size, const char *text, size_t width)
     return characters;
 }
 
+/* The next bar begins now. */
+static void restart(watcher *w)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    w->messages.start = w->messages.last = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    w->done = 0;
+}
+
+static bool on_progress(void *user, size_t done, size_t total, int64_t bytes)
+{
+    watcher *w = user;
+    if (done < w->done) /* collages are done, other figures begin */
+        restart(w);
+    w->done = done;
+    return cli_progress(&w->messages, done, total, bytes);
+}
+
 static void on_model(void *user, size_t i, const qk_plan_model *model, bool computed)
 {
     watcher *w = user;
@@ -70,9 +89,7 @@ static void on_model(void *user, size_t i, const qk_plan_model *model, bool comp
         if (w->messages.common->verbose)
             cli_error(COMMAND, "%s: %s", name, computed ? "computing" : "results stand");
     }
-    struct timespec t; /* the next bar begins now */
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    w->messages.start = w->messages.last = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    restart(w);
 }
 
 static void on_notice(void *user, qk_notice_level level, const char *message)
@@ -284,7 +301,7 @@ static int run_plan(request *r, const qk_plan *plan)
     qk_error err;
     cli_messages_init(&w.messages, COMMAND, &r->common, w.what);
     r->run.notice = on_notice;
-    r->run.progress = cli_progress;
+    r->run.progress = on_progress;
     r->run.model_begins = on_model;
     r->run.user = &w;
     qk_status status = qk_plan_execute(plan, &r->run, &outcome, &err);

@@ -88,16 +88,18 @@ bool cli_progress(void *user, size_t done, size_t total, int64_t bytes)
     enum { WIDTH = 30 };
     cli_messages *messages = user;
     double time = now(), spent = time - messages->start;
-    bool due = time - messages->last > 0.1;
+    bool due = time - messages->last > 0.1 && done > 0;
     if (due && !messages->common->quiet && isatty(STDERR_FILENO)) {
         char bar[WIDTH + 1];
         size_t full = total ? done * WIDTH / total : WIDTH;
         memset(bar, '.', WIDTH);
         memset(bar, '#', full);
         bar[WIDTH] = 0;
-        fprintf(stderr, "\r\033[K[%s] %zu/%zu %s, %.0f MB/s, %.0f s left", bar, done, total,
-                messages->what, (double)bytes / 1e6 / spent,
-                spent / (double)done * (double)(total - done));
+        char rate[32] = ""; /* figures have no bytes */
+        if (bytes > 0)
+            snprintf(rate, sizeof rate, ", %.0f MB/s", (double)bytes / 1e6 / spent);
+        fprintf(stderr, "\r\033[K[%s] %zu/%zu %s%s, %.0f s left", bar, done, total,
+                messages->what, rate, spent / (double)done * (double)(total - done));
         messages->drawn = true;
         messages->last = time;
     }
