@@ -223,17 +223,25 @@ static void build_ratios(qk__figure *figure, const qk__subject *subject)
 enum { ROW = 26, LOW_ROW = 17, FEW_ROWS = 16, MOST_CELLS = 5000, LEAST_CELLS = 60 };
 enum { NUM_SIGNED = 201 };
 
-/* The ramp from low to high in which only negative values are blue, as deep as positive ones of
- * that size are red. */
-static void fill_signed(double low, double high, unsigned char rgb[NUM_SIGNED][3])
+/* A ramp over *low to *high in which only negative values are blue, as deep as positive ones of
+ * that size are red. The range is widened to have 0 at one of its colours: between two of them,
+ * colours of both signs would mix. */
+static void fill_signed(double *low, double *high, unsigned char rgb[NUM_SIGNED][3])
 {
-    double largest = fmax(-low, high);
+    const int last = NUM_SIGNED - 1;
+    int zero = (int)fmin(last, ceil(last * -*low / (*high - *low)));
+    double step = zero > 0 ? -*low / zero : 0;
+    if (zero < last)
+        step = fmax(step, *high / (last - zero));
+    *low = -zero * step;
+    *high = (last - zero) * step;
+    double largest = step * (zero > last - zero ? zero : last - zero);
     for (int i = 0; i < NUM_SIGNED; i++) {
-        double value = low + (high - low) * i / (NUM_SIGNED - 1);
-        if (value < 0)
-            qk__colormap_at(&qk__blues, 0.3 + 0.7 * -value / largest, rgb[i]);
+        double size = fabs((i - zero) * step) / largest;
+        if (i < zero)
+            qk__colormap_at(&qk__blues, 0.3 + 0.7 * size, rgb[i]);
         else
-            qk__colormap_at(&qk__ylorrd, value / largest, rgb[i]);
+            qk__colormap_at(&qk__ylorrd, size, rgb[i]);
     }
 }
 
@@ -271,13 +279,13 @@ static void draw_bias_map(qk__figure *figure, qk__heatmap map, double *values,
     qk__power power = qk__power_of(fmax(-low, high));
     for (size_t i = 0; i < map.rows * map.columns; i++)
         values[i] *= power.factor;
-    map.low = low * power.factor;
+    map.low = low * power.factor; /* <= 0 <= high */
     map.high = low == high ? 1 : high * power.factor;
     unsigned char rgb[NUM_SIGNED][3];
-    fill_signed(map.low, map.high, rgb);
+    fill_signed(&map.low, &map.high, rgb);
     qk__colormap both = {"signed", NUM_SIGNED, (const unsigned char(*)[3])rgb};
     map.map = low < 0 ? &both : &qk__ylorrd;
-    map.cell_format = fmax(-map.low, map.high) < 10 ? "%.2f" : "%.1f";
+    map.cell_format = fmax(-low, high) * power.factor < 10 ? "%.2f" : "%.1f";
     char title[120];
     snprintf(title, sizeof title, "'Bias strength μ_q^a α_k%s%s'", power.text,
              low < 0 ? " (blue: negative)" : "");
