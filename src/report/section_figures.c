@@ -11,7 +11,7 @@
 
 enum {
     MAX_FILE = 64 << 20,
-    MAX_INLINE = 300 << 10, /* an SVG with more bytes than that is shown as PNG */
+    MAX_INLINE = 450 << 10, /* an SVG with more bytes than that is shown as PNG */
     MAX_BESIDE = 900,       /* a figure no wider than that has its caption beside it */
     MAX_PICTURES = 5 << 20, /* of all collages together; beyond it they are links */
 };
@@ -192,7 +192,7 @@ static void picture_png(gallery *g, const char *name, const char *title, bool co
     if (there && (!collage || g->pictures + png.size <= MAX_PICTURES)) {
         g->pictures += collage ? png.size : 0;
         qk__page_plate(g->page, width, height);
-        qk__page_raw(g->page, "<img loading=\"lazy\" decoding=\"async\" alt=\"");
+        qk__page_raw(g->page, "<img decoding=\"async\" alt=\"");
         qk__page_text(g->page, title);
         qk__page_raw(g->page, "\" src=\"data:image/png;base64,");
         qk__page_base64(g->page, png.data, png.size);
