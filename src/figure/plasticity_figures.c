@@ -83,9 +83,10 @@ static void add_distances(qk__figure *figure, const qk__distance_map *map, size_
             qk__figure_end_row(figure);
         }
     qk__figure_end_block(figure);
-    if (range[1] - range[0] < 1e-6) { /* one value: any range that holds it */
-        range[0] -= 0.05;
-        range[1] += 0.05;
+    double size = fmax(1, fmax(fabs(range[0]), fabs(range[1])));
+    if (range[1] - range[0] < 1e-6 * size) { /* one value: any range that holds it */
+        range[0] -= 0.05 * size;
+        range[1] += 0.05 * size;
     }
 }
 
@@ -292,16 +293,20 @@ static bool has_weights(const qk__subject *subject)
 static void build_weights(qk__figure *figure, const qk__subject *subject)
 {
     const qk__result_model *model = subject->model;
+    double range[2] = {0, 0};
     for (size_t i = 0; i < model->num_components; i++) {
+        range[0] = fmin(range[0], model->component_weights[i]);
+        range[1] = fmax(range[1], 1.05 * model->component_weights[i]);
         qk__figure_words(figure, "%zu ", i);
         qk__figure_value(figure, model->component_weights[i]);
         qk__figure_end_row(figure);
     }
     qk__figure_end_block(figure);
     start_plot(figure, model, "positional information in the query dimensions", 24, 220, 54);
+    qk__set_range(figure, 'y', range[0], range[1], 6);
     qk__figure_print(figure,
                      "set xlabel 'Query dimension'\nset ylabel 'Share of positional "
-                     "information'\nset xrange [-1:%zu]\nset yrange [0:*]\nset grid y back\n"
+                     "information'\nset xrange [-1:%zu]\nset grid y back\n"
                      "set boxwidth 0.85\nset style fill solid 1 noborder\nunset key\n"
                      "plot data using 1:2 with boxes lc rgb '%s'\n",
                      model->num_components, figure->theme->q);

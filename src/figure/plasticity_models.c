@@ -52,8 +52,9 @@ static void add_ends(qk__figure *figure, const qk__results *results, double rang
     }
     qk__figure_end_block(figure);
     double margin = fmax(0.08 * (range[1] - range[0]), 0.01);
-    range[0] = fmax(0, range[0] - margin);
-    range[1] = fmin(1, range[1] + margin);
+    bool above = range[0] >= 0, below = range[1] <= 1; /* as plasticity is */
+    range[0] = above ? fmax(0, range[0] - margin) : range[0] - margin;
+    range[1] = below ? fmin(1, range[1] + margin) : range[1] + margin;
 }
 
 /* The range has 0 in it. Returns the power of ten the values are shown by. */

@@ -100,6 +100,12 @@ static int family_of(const pairing *pair, const point *points, size_t count, con
     return next;
 }
 
+/* Whether axes can show it. */
+static bool is_usable(double value)
+{
+    return isfinite(value) && fabs(value) < 1e100;
+}
+
 /* Models with both numbers; points may be NULL to count them. */
 static size_t find_points(const pairing *pair, point *points)
 {
@@ -111,7 +117,7 @@ static size_t find_points(const pairing *pair, point *points)
         double y = score->values[pair->y_column];
         double x = pair->x_column != NO_COLUMN ? score->values[pair->x_column]
                                                : mean_of(model, pair->field);
-        if (!isfinite(x) || !isfinite(y))
+        if (!is_usable(x) || !is_usable(y))
             continue;
         if (points) {
             const char *family = *score->family ? score->family : model ? model->family : "";
