@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What gets into the page and how: text, links, JSON, numbers, pictures, whatever they hold. */
+#include "unit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/estimate.h"
+#include "report/page.h"
+#include "report/svg.h"
+
+static void expect(qk__page *page, const char *text)
+{
+    assert_int_equal(page->status, QK_OK);
+    qk__page_bytes(page, "", 1);
+    assert_string_equal((const char *)page->out.data, text);
+    qk__page_free(page);
+    *page = (qk__page){.status = QK_OK};
+}
+
+static void text_is_text(void **state)
+{
+    (void)state;
+    qk__page page = {.status = QK_OK};
+    qk__page_text(&page, "a\"><script>alert('1')</script>&amp;");
+    expect(&page, "a&quot;&gt;&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&amp;amp;");
+    qk__page_text(&page, "tab\tnew\nline\x01\x7F\xC2\x9Fz");
+    expect(&page, "tab new line   z");
+    /* stray, cut short, overlong, surrogate, beyond U+10FFFF */
+    qk__page_text(&page, "\x80|\xE2\x82|\xC0\xAF|\xED\xA0\x80|\xF4\x90\x80\x80|\xE2\x82");
+    const char *bad = "\xEF\xBF\xBD";
+    char expected[200] = "";
+    static const int counts[] = {1, 2, 2, 3, 4, 2};
+    for (size_t i = 0; i < 6; i++) {
+        strcat(expected, i ? "|" : "");
+        for (int n = 0; n < counts[i]; n++)
+            strcat(expected, bad);
+    }
+    expect(&page, expected);
+    qk__page_text(&page, "π\xF0\x9F\x98\x80");
+    expect(&page, "π\xF0\x9F\x98\x80");
+}
+
+static void names_are_cut_and_isolated(void **state)
+{
+    (void)state;
+    char longest[10001], expected[200];
+    qk__page page = {.status = QK_OK};
+    memset(longest, 'x', 10000);
+    longest[10000] = 0;
+    qk__page_name(&page, longest);
+    snprintf(expected, sizeof expected, "<bdi>%.*s…</bdi>", QK__NAME_POINTS, longest);
+    expect(&page, expected);
+    qk__short_name name = qk__short_name_of("a\xFF");
+    assert_string_equal(name.text, "\xE2\x81\xA8"
+                                   "a\xEF\xBF\xBD\xE2\x81\xA9");
+    for (size_t i = 0; i < 10000; i += 4)
+        memcpy(longest + i, "\xF0\x9F\x98\x80", 4);
+    assert_true(strlen(qk__short_name_of(longest).text) < sizeof name.text);
+}
+
+static void json_and_links(void **state)
+{
+    (void)state;
+    qk__page page = {.status = QK_OK};
+    qk__page_json_text(&page, "</script>\"\\&\n");
+    expect(&page, "\"\\u003c/script\\u003e\\\"\\\\\\u0026 \"");
+    qk__page_link(&page, "a b/../\"x'?#%.png");
+    expect(&page, "a%20b%2F..%2F%22x%27%3F%23%25.png");
+    for (size_t size = 0; size <= 4; size++)
+        qk__page_base64(&page, "\xFF\x00\x10@", size);
+    expect(&page, "/w==/wA=/wAQ/wAQQA==");
+}
+
+static void numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        int digits;
+        const char *text;
+    } cases[] = {
+        {0, 3, "0.00"},        {0.8126, 2, "0.81"},   {-0.67, 2, "−0.67"},
+        {0.9996, 3, "1.00"},   {12345.6, 3, "12346"}, {1.234e-5, 3, "1.23×10⁻⁵"},
+        {2e7, 2, "2.0×10⁷"},   {NAN, 3, "–"},         {INFINITY, 2, "–"},
+        {9.99e-4, 1, "0.001"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_string_equal(qk__show(cases[i].value, cases[i].digits).text, cases[i].text);
+    assert_string_equal(qk__show_percent(0.1234).text, "12.3\xC2\xA0%");
+    assert_string_equal(qk__show_percent(0.01234).text, "1.23\xC2\xA0%");
+    assert_string_equal(qk__show_percent(1).text, "100\xC2\xA0%");
+    assert_string_equal(qk__show_count(0).text, "0");
+    assert_string_equal(qk__show_count(3239).text, "3,239");
+    assert_string_equal(qk__show_count(1234567).text, "1,234,567");
+    qk__page page = {.status = QK_OK};
+    qk__page_json_number(&page, NAN, 5);
+    qk__page_raw(&page, " ");
+    qk__page_json_number(&page, -0.1234567, 5);
+    qk__page_raw(&page, " ");
+    qk__page_json_number(&page, 1e-300, 5);
+    expect(&page, "null -0.12346 1e-300");
+}
+
+/* ---- pictures
+ * ---------------------------------------------------------------------------------- */
+
+#define OPEN "<?xml version='1.0'?><svg width='9' viewBox='0 0 800 400' onload='bad()'>"
+#define PLATE                                                                                  \
+    "<div class=\"plate\" style=\"aspect-ratio:800/400;max-width:800px\">"                     \
+    "<svg viewBox=\"0 0 800 400\" role=\"img\" aria-label=\"L\">"
+
+static void expect_svg(const char *body, const char *text)
+{
+    char svg[2000], expected[2000];
+    qk__page page = {.status = QK_OK};
+    snprintf(svg, sizeof svg, OPEN "%s</svg>", body);
+    snprintf(expected, sizeof expected, PLATE "%s</svg></div>", text);
+    assert_true(qk__page_svg(&page, svg, strlen(svg), "f1", "L", qk__theme_of(QK_THEME_PAPER)));
+    expect(&page, expected);
+}
+
+static void svg_keeps_drawings(void **state)
+{
+    (void)state;
+    expect_svg("\n <g fill='none'>\n<path d=\"M0,0 L1,1\"/></g>\n",
+               "<g fill=\"none\"><path d=\"M0,0 L1,1\"/></g>");
+    expect_svg("<circle id='gpPt0'/><use xlink:href='#gpPt0' clip-path='url(#c)'/>",
+               "<circle id=\"f1-gpPt0\"/><use href=\"#f1-gpPt0\" clip-path=\"url(#f1-c)\"/>");
+    expect_svg("<g style='filter:url(#textbox)'></g>",
+               "<g style=\"filter:url(#f1-textbox)\"></g>");
+    expect_svg("<text x='1'> a &lt;b&gt; </text>\n", "<text x=\"1\"> a &lt;b&gt; </text>");
+    /* ink and background follow the page; a cell's own dark text does not */
+    expect_svg(
+        "<g fill='rgb( 31,  35,  40)' stroke='#ffffff' color='black'/>",
+        "<g fill=\"var(--fig-ink)\" stroke=\"var(--fig-bg)\" color=\"var(--fig-ink)\"/>");
+    expect_svg("<g fill='#101010'/>", "<g fill=\"#101010\"/>");
+}
+
+static void svg_leaves_out_the_rest(void **state)
+{
+    (void)state;
+    expect_svg("<script>alert(1)</script><g/>", "<g/>");
+    expect_svg("<foreignObject><div><g/></div></foreignObject><g/>", "<g/>");
+    expect_svg("<g onclick='bad()' ONLOAD=\"bad()\" class='x'/>", "<g/>");
+    expect_svg("<style>*{fill:red}</style><!-- <g> --><![CDATA[<g>]]><!DOCTYPE x><g/>", "<g/>");
+    expect_svg("<use href='https://example.org/x'/><image href='javascript:bad()'/>",
+               "<use/><image/>");
+    expect_svg("<g style='background:url(https://example.org)' fill='url(https://e.org)'/>",
+               "<g/>");
+    expect_svg("</svg></div><p>out</p><g>", "<g>");
+    expect_svg("<text>a</text></g></div>b<g x='\"><script>'/>",
+               "<text>a</text><g x=\"&quot;&gt;&lt;script&gt;\"/>");
+    expect_svg("<a href='x'><text>in a link</text></a>", "");
+}
+
+static void what_is_no_svg(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"",
+                                        "<svg",
+                                        "<svg>",
+                                        "<svg viewBox='0 0 0 0'>",
+                                        "PNG",
+                                        "<svg viewBox='a b c d'><g/>",
+                                        "<svg viewBox='0 0 1"};
+    const qk__theme *theme = qk__theme_of(QK_THEME_DARK);
+    qk__page page = {.status = QK_OK};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        assert_false(qk__page_svg(&page, files[i], strlen(files[i]), "f", "L", theme));
+        assert_int_equal(page.out.size, 0);
+    }
+    /* cut anywhere: no harm */
+    static const char whole[] =
+        OPEN "<g fill='none'><use xlink:href='#a'/><text>x &amp; y</text><!-- z --></g></svg>";
+    for (size_t size = 0; size < sizeof whole; size++) {
+        char *copy = test_malloc(size + 1); /* its exact size, for the sanitizers */
+        memcpy(copy, whole, size);
+        (void)qk__page_svg(&page, copy, size, "f", "L", theme);
+        test_free(copy);
+    }
+    qk__page_free(&page);
+}
+
+/* ---- intervals: values of scipy.stats
+ * ---------------------------------------------------------- */
+
+static void assert_near(double value, double expected)
+{
+    if (!(fabs(value - expected) <= 1e-9))
+        fail_msg("%.17g, not %.17g", value, expected);
+}
+
+static void intervals(void **state)
+{
+    (void)state;
+    const double values[] = {1, 2, NAN, 3, 7};
+    qk__estimate e = qk__estimate_mean(values, 5);
+    assert_int_equal(e.count, 4);
+    assert_near(e.value, 3.25);
+    assert_near(e.low, -0.9348463042743971);
+    assert_near(e.high, 7.434846304274397);
+    e = qk__estimate_mean(values, 2);
+    assert_true(isnan(e.low) && qk__estimate_side(&e, 0) == 0);
+    const double all[] = {1, 1, 1, 1};
+    e = qk__estimate_share(all, 4);
+    assert_near(e.low, 0.5101091635454027);
+    assert_near(e.high, 1);
+    e = qk__estimate_correlation(-0.67, 7);
+    assert_near(e.low, -0.9458370398550333);
+    assert_near(e.high, 0.1676413977979934);
+    assert_int_equal(qk__estimate_side(&e, 0), 0);
+    e = qk__estimate_correlation(1, 3);
+    assert_true(isnan(e.low));
+    assert_true(isfinite(qk__estimate_correlation(1, 10).low));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_is_text),       cmocka_unit_test(names_are_cut_and_isolated),
+        cmocka_unit_test(json_and_links),     cmocka_unit_test(numbers),
+        cmocka_unit_test(svg_keeps_drawings), cmocka_unit_test(svg_leaves_out_the_rest),
+        cmocka_unit_test(what_is_no_svg),     cmocka_unit_test(intervals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
