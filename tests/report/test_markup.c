@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What gets into the page and how: text, links, JSON, numbers, pictures, whatever they hold. */
-#include "unit.h"
+#include "tests/unit.h"
 
 #include <math.h>
 #include <stdio.h>
