@@ -133,7 +133,9 @@ static void build_distances(qk__figure *figure, const qk__subject *subject)
 /* ---- 02: along the context ----------------------------------------------------------------
  */
 
-enum { MAX_CURVES = 400, FEW_BUCKETS = 20 };
+/* Heads drawn at most, and fewer of them (but not below MIN_CURVES) where they have many
+ * buckets: a picture of more points weighs megabytes and shows nothing else. */
+enum { MAX_CURVES = 400, MIN_CURVES = 100, MAX_CURVE_POINTS = 24000, FEW_BUCKETS = 20 };
 
 static bool has_plasticity(const qk__result_head *head)
 {
@@ -151,13 +153,17 @@ static bool has_profiles(const qk__subject *subject)
     return false;
 }
 
-/* Heads between blank lines, at most MAX_CURVES, evenly chosen; returns how many. */
+/* Heads between blank lines, evenly chosen where there are too many; returns how many. */
 static size_t add_curves(qk__figure *figure, const qk__result_model *model, size_t *all)
 {
-    size_t count = 0, drawn = 0, seen = 0;
-    for (size_t h = 0; h < model->num_heads; h++)
+    size_t count = 0, longest = 1, drawn = 0, seen = 0;
+    for (size_t h = 0; h < model->num_heads; h++) {
         count += has_plasticity(&model->heads[h]);
-    size_t wanted = count < MAX_CURVES ? count : MAX_CURVES;
+        longest = model->heads[h].num_profile > longest ? model->heads[h].num_profile : longest;
+    }
+    size_t most = MAX_CURVE_POINTS / longest;
+    most = most < MIN_CURVES ? MIN_CURVES : most > MAX_CURVES ? MAX_CURVES : most;
+    size_t wanted = count < most ? count : most;
     for (size_t h = 0; h < model->num_heads; h++) {
         const qk__result_head *head = &model->heads[h];
         if (!has_plasticity(head) || seen++ < drawn * count / wanted)

@@ -236,14 +236,16 @@ def test_profiles(cross, model):
     assert "set yrange [0:1]" in script_of(figures, name)
 
 
-def test_no_more_than_400_profiles(qkscope, tmp_path):
-    model = made_model("many", 1000, 4)
+@pytest.mark.parametrize("count, buckets, shown", [(1000, 4, 400), (300, 130, 186)])
+def test_no_more_profiles_than_show(qkscope, tmp_path, count, buckets, shown):
+    model = made_model("many", count, buckets)
+    del model["head_distance"]
     tables = write_study(tmp_path, [model])
     figures = draw(qkscope, tmp_path)
     heads, mean = blocks(figures, f"{PROFILES}-many")
     curves = "\n".join(" ".join(row) for row in heads).split("\n\n")
-    assert len(curves) == 400
-    assert "400 of 1000 heads" in texts_of(figures, f"{PROFILES}-many")
+    assert len(curves) == shown
+    assert f"{shown} of {count} heads" in texts_of(figures, f"{PROFILES}-many")
     table = tables["head_profile"]
     firsts = table.groupby(["layer", "q_head"])[["position", "ap"]].first().to_numpy()
     chosen = [int(np.abs(firsts - np.array(c.split()[:2], float)).sum(axis=1).argmin())
