@@ -33,24 +33,23 @@ static qk_status add_terminals(const qk__figure *figure, qk_buffer *text, qk_err
 {
     const qk__theme *theme = figure->theme;
     const double font = theme->font_size, line = theme->line_width;
-    char numbers[4][QK_NUMBER_SIZE];
+    char numbers[3][QK_NUMBER_SIZE];
     qk__format_number(0.75 * font, numbers[0]);
     qk__format_number(0.72 * font, numbers[1]);
-    qk__format_number(2 * line, numbers[2]);
-    qk__format_number(line, numbers[3]);
+    qk__format_number(line, numbers[2]);
     QK_TRY(qk__buffer_printf(
         text, err,
         "if (format eq 'png') {\n"
         "  size = %s\n"
-        "  set terminal pngcairo enhanced size %d,%d fontscale 2 pointscale 2 "
-        "linewidth %s font sprintf('sans-serif,%%g', size) background rgb '%s'\n",
-        numbers[0], 2 * figure->width, 2 * figure->height, numbers[2], theme->background));
+        "  set terminal pngcairo enhanced size %d*scale,%d*scale fontscale scale pointscale "
+        "scale linewidth %s*scale font sprintf('sans-serif,%%g', size) background rgb '%s'\n",
+        numbers[0], figure->width, figure->height, numbers[2], theme->background));
     QK_TRY(qk__buffer_printf(text, err,
                              "} else { if (format eq 'svg') {\n"
                              "  size = %d\n"
                              "  set terminal svg enhanced size %d,%d linewidth %s "
                              "font sprintf('sans-serif,%%g', size) background rgb '%s'\n",
-                             (int)font, figure->width, figure->height, numbers[3],
+                             (int)font, figure->width, figure->height, numbers[2],
                              theme->background));
     return qk__buffer_printf(
         text, err,
@@ -59,7 +58,7 @@ static qk_status add_terminals(const qk__figure *figure, qk_buffer *text, qk_err
         "  set terminal pdfcairo enhanced size %d.%02din,%d.%02din "
         "linewidth %s font sprintf('sans-serif,%%g', size) background rgb '%s'\n}}\n",
         numbers[1], figure->width / 100, figure->width % 100, figure->height / 100,
-        figure->height % 100, numbers[3], theme->background);
+        figure->height % 100, numbers[2], theme->background);
 }
 
 static qk_status add_theme(const qk__theme *theme, qk_buffer *text, qk_error *err)
@@ -92,6 +91,7 @@ static qk_status make_script(const qk__figure *figure, qk_buffer *text, qk_error
                              "# draws it again as PNG, and gnuplot -e \"format='svg'\" (or "
                              "'pdf') %s.gp as the others.\n"
                              "if (!exists('format')) format = 'png'\n"
+                             "if (!exists('scale')) scale = 2 # of the PNG\n"
                              "data = '%s.dat'\nset encoding utf8\n",
                              figure->name, figure->name, figure->name));
     QK_TRY(add_terminals(figure, text, err));

@@ -270,6 +270,20 @@ def without_date(path):
     return b"\n".join(line for line in path.read_bytes().split(b"\n") if b"/CreationDate" not in line)
 
 
+@pytest.mark.parametrize("scale", [1, 3])
+def test_drawn_at_another_size(tmp_path, scale):
+    """The same picture, finer or coarser: shrunk to one size they are alike."""
+    from PIL import Image, ImageChops, ImageStat
+    assert draw_texts(tmp_path, TEXTS, formats="png").code == 0
+    with Image.open(tmp_path / "sample.png") as image:
+        drawn = image.convert("L").resize((320, 200), Image.Resampling.BOX)
+    run_gnuplot(tmp_path, "-e", f"scale={scale}", "sample.gp")
+    with Image.open(tmp_path / "sample.png") as image:
+        assert image.size == (640 * scale, 400 * scale)
+        again = image.convert("L").resize((320, 200), Image.Resampling.BOX)
+    assert ImageStat.Stat(ImageChops.difference(drawn, again)).mean[0] < 2
+
+
 @pytest.mark.parametrize("theme, page", [("paper", (255, 255, 255)), ("screen", (255, 255, 255)),
                                          ("dark", (13, 17, 23))])
 def test_sizes_and_pages(tmp_path, theme, page):
