@@ -15,6 +15,7 @@
 #include <qkscope/plasticity.h>
 #include <qkscope/report.h>
 #include <qkscope/rotation.h>
+#include <qkscope/sampler.h>
 #include <qkscope/scatter.h>
 #include <qkscope/status.h>
 #include <qkscope/study.h>

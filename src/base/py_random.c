@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CPython's random.sample over the Mersenne Twister MT19937 (Matsumoto and Nishimura 1998),
- * seeded by array as CPython seeds from an integer. */
+/* CPython's random.sample over the Mersenne Twister, seeded by array as CPython seeds from an
+ * integer. */
 #include "base/py_random.h"
 
 #include <math.h>
@@ -9,81 +9,20 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-
-enum { N = 624, M = 397 };
-
-typedef struct twister {
-    uint32_t state[N];
-    int next;
-} twister;
-
-static void seed_by_number(twister *t, uint32_t seed)
-{
-    t->state[0] = seed;
-    for (uint32_t i = 1; i < N; i++) {
-        uint32_t last = t->state[i - 1];
-        t->state[i] = 1812433253u * (last ^ (last >> 30)) + i;
-    }
-    t->next = N;
-}
-
-static void seed_by_array(twister *t, const uint32_t *key, uint32_t length)
-{
-    seed_by_number(t, 19650218u);
-    uint32_t *s = t->state;
-    uint32_t i = 1;
-    uint32_t j = 0;
-    for (int round = 0; round < N; round++) { /* the key is shorter than the state */
-        s[i] = (s[i] ^ ((s[i - 1] ^ (s[i - 1] >> 30)) * 1664525u)) + key[j] + j;
-        j = (j + 1) % length;
-        if (++i == N) {
-            s[0] = s[N - 1];
-            i = 1;
-        }
-    }
-    for (int round = 0; round < N - 1; round++) {
-        s[i] = (s[i] ^ ((s[i - 1] ^ (s[i - 1] >> 30)) * 1566083941u)) - i;
-        if (++i == N) {
-            s[0] = s[N - 1];
-            i = 1;
-        }
-    }
-    s[0] = 0x80000000u;
-}
-
-static void refill(twister *t)
-{
-    uint32_t *s = t->state;
-    for (int i = 0; i < N; i++) {
-        uint32_t y = (s[i] & 0x80000000u) | (s[(i + 1) % N] & 0x7fffffffu);
-        s[i] = s[(i + M) % N] ^ (y >> 1) ^ (y & 1 ? 0x9908b0dfu : 0);
-    }
-    t->next = 0;
-}
-
-static uint32_t draw_word(twister *t)
-{
-    if (t->next == N)
-        refill(t);
-    uint32_t y = t->state[t->next++];
-    y ^= y >> 11;
-    y ^= (y << 7) & 0x9d2c5680u;
-    y ^= (y << 15) & 0xefc60000u;
-    return y ^ (y >> 18);
-}
+#include "base/twister.h"
 
 /* The low word is drawn first; the last one gives its upper bits. 1 <= bits <= 64. */
-static uint64_t draw_bits(twister *t, int bits)
+static uint64_t draw_bits(qk_twister *t, int bits)
 {
     if (bits <= 32)
-        return draw_word(t) >> (32 - bits);
-    uint64_t low = draw_word(t);
-    return low | (uint64_t)(draw_word(t) >> (64 - bits)) << 32;
+        return qk__twister_draw(t) >> (32 - bits);
+    uint64_t low = qk__twister_draw(t);
+    return low | (uint64_t)(qk__twister_draw(t) >> (64 - bits)) << 32;
 }
 
 /* Below n >= 1, by rejection. The bit length is that of n itself, so a power of two
  * rejects every other draw. */
-static uint64_t draw_below(twister *t, uint64_t n)
+static uint64_t draw_below(qk_twister *t, uint64_t n)
 {
     int bits = 0;
     while (bits < 64 && n >> bits != 0)
@@ -96,7 +35,7 @@ static uint64_t draw_below(twister *t, uint64_t n)
 }
 
 /* Draws from a shrinking list of what is left. */
-static qk_status sample_pool(twister *t, size_t n, size_t k, size_t *out, qk_error *err)
+static qk_status sample_pool(qk_twister *t, size_t n, size_t k, size_t *out, qk_error *err)
 {
     size_t *pool = qk__calloc(n, sizeof *pool);
     if (!pool)
@@ -125,7 +64,7 @@ static bool insert(size_t *slots, size_t mask, size_t value)
 }
 
 /* Draws again what was drawn before. */
-static qk_status sample_set(twister *t, size_t n, size_t k, size_t *out, qk_error *err)
+static qk_status sample_set(qk_twister *t, size_t n, size_t k, size_t *out, qk_error *err)
 {
     size_t size = 16;
     while (size / 2 < k && size <= SIZE_MAX / 2)
@@ -150,8 +89,8 @@ qk_status qk__py_sample(int64_t seed, size_t n, size_t k, size_t *out, qk_error 
         return QK_OK;
     uint64_t magnitude = seed < 0 ? 0 - (uint64_t)seed : (uint64_t)seed;
     uint32_t key[2] = {(uint32_t)magnitude, (uint32_t)(magnitude >> 32)};
-    twister t;
-    seed_by_array(&t, key, key[1] ? 2 : 1);
+    qk_twister t;
+    qk__twister_seed_by_array(&t, key, key[1] ? 2 : 1);
     /* Which of the two ways is taken decides what is drawn: the rule is CPython's. */
     double pool_limit = 21;
     if (k > 5)

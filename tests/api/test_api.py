@@ -42,7 +42,8 @@ def test_every_header_says_what_it_is():
 
 def test_every_room_keeps_to_its_place():
     """A room includes only itself and the rooms below it; the command sees public headers."""
-    below = {"base": [], "parquet": ["base"], "capture": ["base", "parquet"], "hub": ["base"],
+    below = {"base": [], "model": ["base"], "parquet": ["base"],
+             "capture": ["base", "parquet"], "hub": ["base"],
              "stats": ["base"], "synth": ["base", "parquet", "capture"],
              "results": ["base", "stats"], "figure": ["base", "results"],
              "report": ["base", "stats", "results", "figure"],

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* MT19937 with its two ways of seeding. */
+#include "base/twister.h"
+
+enum { N = QK__TWISTER_SIZE, M = 397 };
+
+void qk__twister_seed(qk_twister *twister, uint32_t seed)
+{
+    uint32_t *s = twister->state;
+    s[0] = seed;
+    for (uint32_t i = 1; i < N; i++)
+        s[i] = 1812433253u * (s[i - 1] ^ (s[i - 1] >> 30)) + i;
+    twister->next = N;
+}
+
+void qk__twister_seed_by_array(qk_twister *twister, const uint32_t *key, uint32_t length)
+{
+    qk__twister_seed(twister, 19650218u);
+    uint32_t *s = twister->state;
+    uint32_t i = 1;
+    uint32_t j = 0;
+    for (int round = 0; round < N; round++) { /* the key is not longer than the state */
+        s[i] = (s[i] ^ ((s[i - 1] ^ (s[i - 1] >> 30)) * 1664525u)) + key[j] + j;
+        j = (j + 1) % length;
+        if (++i == N) {
+            s[0] = s[N - 1];
+            i = 1;
+        }
+    }
+    for (int round = 0; round < N - 1; round++) {
+        s[i] = (s[i] ^ ((s[i - 1] ^ (s[i - 1] >> 30)) * 1566083941u)) - i;
+        if (++i == N) {
+            s[0] = s[N - 1];
+            i = 1;
+        }
+    }
+    s[0] = 0x80000000u;
+}
+
+static void refill(qk_twister *twister)
+{
+    uint32_t *s = twister->state;
+    for (int i = 0; i < N; i++) {
+        uint32_t y = (s[i] & 0x80000000u) | (s[(i + 1) % N] & 0x7fffffffu);
+        s[i] = s[(i + M) % N] ^ (y >> 1) ^ (y & 1 ? 0x9908b0dfu : 0);
+    }
+    twister->next = 0;
+}
+
+uint32_t qk__twister_draw(qk_twister *twister)
+{
+    if (twister->next == N)
+        refill(twister);
+    uint32_t y = twister->state[twister->next++];
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c5680u;
+    y ^= (y << 15) & 0xefc60000u;
+    return y ^ (y >> 18);
+}
