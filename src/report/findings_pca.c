@@ -64,8 +64,7 @@ static void pc0_is_positional(qk__findings *findings, const qk__scope *scope)
     qk__finding_begin(findings, "pc0-positional", TOPIC, verdict);
     if (verdict == QK__SUPPORTED)
         qk__claim(findings,
-                  "The first component is the one that follows query position %s: the largest "
-                  "direction of the query-key space is a clock.",
+                  "The first component is the one that follows query position most %s.",
                   where.text);
     else if (verdict == QK__OPPOSITE)
         qk__claim(

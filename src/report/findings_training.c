@@ -220,11 +220,11 @@ static void largest_steps(qk__findings *findings, const qk__results *results, do
             "No step between two phases stands out (%zu of %zu numbers have a step that does).",
             clear, known);
     else
-        qk__claim(
-            findings,
-            "The largest step lies between two phases for %zu of the %zu numbers that have a "
-            "step which stands out.",
-            at_boundary, clear);
+        qk__claim(findings,
+                  "Of %zu numbers watched, %zu have a step that stands out; it lies between "
+                  "two phases "
+                  "for %zu of these.",
+                  known, clear, at_boundary);
 }
 
 void qk__findings_training(qk__findings *findings, const qk__results *results)

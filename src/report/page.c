@@ -263,7 +263,7 @@ qk__shown qk__show(double value, int digits)
         snprintf(rounded, sizeof rounded, "%.*e", digits - 1, fabs(value));
         exponent = atoi(strchr(rounded, 'e') + 1);
     }
-    if (exponent >= -3 && exponent < 5) {
+    if (exponent >= -4 && exponent < 5) {
         int decimals = digits - 1 - exponent;
         print_fixed(p, 40, value, decimals > 0 ? decimals : 0);
         return out;

@@ -50,7 +50,7 @@ typedef struct qk__short_name {
 } qk__short_name;
 qk__short_name qk__short_name_of(const char *name);
 
-/* A number for reading: that many significant digits, no exponent between 1e-3 and 1e5, a real
+/* A number for reading: that many significant digits, no exponent between 1e-4 and 1e5, a real
  * minus sign; "1.2×10⁻⁵" beyond; "–" for NaN. */
 typedef struct qk__shown {
     char text[64];

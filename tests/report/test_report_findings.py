@@ -3,6 +3,7 @@
 do not tell; the summary's numbers against pandas."""
 import math
 import random
+import re
 
 import pytest
 
@@ -133,9 +134,9 @@ def test_slopes_by_family(findings_of):
     found = found["keys-drift-faster"]
     assert found.verdict == "divided"
     assert "keys in 1 of 2, queries in 1" in found.claim
-    ratios = [line for line in found.evidence if "is 0.3" in line or "is 3.0" in line
-              or "is 2.9" in line]
-    assert len(ratios) == 2 and "slow" in found.evidence[0] and "fast" in found.evidence[1]
+    ratios = {family: float(value) for family, value in re.findall(
+        r"\u2068(\w+)\u2069: .* is ([\d.]+) \(geometric mean\)", "\n".join(found.evidence))}
+    assert ratios == {"slow": pytest.approx(0.3, rel=0.05), "fast": pytest.approx(3, rel=0.05)}
 
 
 def test_a_head_without_slope_is_left_out(findings_of):
@@ -264,7 +265,7 @@ def test_training(findings_of):
     line = next(line for line in change.evidence if line.startswith("Mean r_k:"))
     assert "0.42" in line and line.endswith("share keys (24 heads): up.")
     assert "One training run" in change.evidence[-1]
-    assert steps.verdict == "supported" and "1 of the 1" in steps.claim
+    assert steps.verdict == "supported" and "Of 6 numbers watched, 1 have a step" in steps.claim
     line = next(line for line in steps.evidence if line.startswith("r_k:"))
     assert "Model 2" in line and "Model 3" in line and "phase \u2068A\u2069 to \u2068B\u2069" in line
     assert "at the last checkpoint, \u2068Model 5\u2069" in found["queries-over-keys"].claim
