@@ -17,9 +17,13 @@ enum { MAX_SHOWN = 60, MAX_LABEL = 32 };
 enum { MAX_ESCAPED = 12 };
 #define SEPARATOR "\xe2\x80\x8b" /* zero-width space */
 
+/* A text as the script has it: a literal, or the name of a variable that holds the literal and,
+ * in pictures, another one without the characters that no font here has. */
 struct qk__text {
     struct qk__text *next;
-    char text[];
+    char name[16]; /* "" = the literal serves every format */
+    char literal[MAX_ESCAPED * MAX_SHOWN + 8];
+    char drawable[MAX_ESCAPED * MAX_SHOWN + 8];
 };
 
 void qk__figure_init(qk__figure *figure, const char *name, const qk__theme *theme, int width,
@@ -37,6 +41,7 @@ void qk__figure_free(qk__figure *figure)
     if (figure->plain)
         freelocale(figure->plain);
     figure->plain = (locale_t)0;
+    qk__glyphs_free(&figure->glyphs);
     qk__buffer_free(&figure->script);
     qk__buffer_free(&figure->data);
     while (figure->texts) {
@@ -154,10 +159,41 @@ static size_t put_character(char *out, const unsigned char *text, size_t length,
     return length;
 }
 
+/* Of a whole UTF-8 character of length bytes. */
+static uint32_t code_point(const unsigned char *text, size_t length)
+{
+    uint32_t code = length == 1 ? text[0] : text[0] & (0x7fu >> length);
+    for (size_t i = 1; i < length; i++)
+        code = code << 6 | (text[i] & 0x3f);
+    return code;
+}
+
+/* The literal of at most limit characters; with glyphs, those that cannot be drawn become '?'
+ * and *all_drawable false. */
+static void write_literal(char *out, const unsigned char *text, int limit, bool percent,
+                          qk__glyphs *glyphs, bool *all_drawable)
+{
+    *out++ = '\'';
+    for (int shown = 0; *text && shown < limit; shown++) {
+        size_t length = utf8_length(text);
+        if (glyphs && length && !qk__glyphs_have(glyphs, code_point(text, length))) {
+            *out++ = '?';
+            *all_drawable = false;
+        } else {
+            out += put_character(out, text, length, percent);
+        }
+        text += length ? length : 1;
+    }
+    if (*text)
+        out += put(out, "\xe2\x80\xa6");
+    *out++ = '\'';
+    *out = '\0';
+}
+
 static const char *quote(qk__figure *figure, const char *source, int limit, bool percent)
 {
     const unsigned char *text = (const unsigned char *)source;
-    struct qk__text *kept = malloc(sizeof *kept + MAX_ESCAPED * MAX_SHOWN + 8);
+    struct qk__text *kept = calloc(1, sizeof *kept);
     if (!kept) {
         if (figure->status == QK_OK)
             figure->status = qk__nomem(&figure->err);
@@ -165,21 +201,22 @@ static const char *quote(qk__figure *figure, const char *source, int limit, bool
     }
     kept->next = figure->texts;
     figure->texts = kept;
-    char *out = kept->text;
-    *out++ = '\'';
-    int shown = 0;
-    while (*text && shown < limit) {
-        size_t length = utf8_length(text);
-        out += put_character(out, text, length, percent);
-        text += length ? length : 1;
-        shown++;
-    }
-    if (*text) {
-        out += put(out, "\xe2\x80\xa6");
-    }
-    *out++ = '\'';
-    *out = '\0';
-    return kept->text;
+    bool all_drawable = true;
+    write_literal(kept->literal, text, limit, percent, NULL, NULL);
+    write_literal(kept->drawable, text, limit, percent, &figure->glyphs, &all_drawable);
+    if (all_drawable)
+        return kept->literal;
+    snprintf(kept->name, sizeof kept->name, "text%zu", ++figure->num_named);
+    return kept->name;
+}
+
+qk_status qk__figure_define_texts(const qk__figure *figure, qk_buffer *script, qk_error *err)
+{
+    for (const struct qk__text *text = figure->texts; text; text = text->next)
+        if (text->name[0])
+            QK_TRY(qk__buffer_printf(script, err, "%s = format eq 'svg' ? %s : %s\n",
+                                     text->name, text->literal, text->drawable));
+    return QK_OK;
 }
 
 const char *qk__figure_quote(qk__figure *figure, const char *text)

@@ -22,6 +22,7 @@
 #include <stddef.h>
 
 #include "base/buffer.h"
+#include "figure/glyphs.h"
 #include "figure/theme.h"
 
 typedef struct qk__figure {
@@ -31,6 +32,8 @@ typedef struct qk__figure {
     qk_buffer script, data;
     size_t num_blocks;      /* blocks of data closed so far */
     struct qk__text *texts; /* what qk__figure_quote returned */
+    size_t num_named;       /* of these, how many are variables of the script */
+    qk__glyphs glyphs;
     locale_t plain;         /* numbers with a decimal point whatever the user's locale */
     qk_status status;
     qk_error err;
@@ -44,15 +47,20 @@ void qk__figure_free(qk__figure *figure);
 void qk__figure_print(qk__figure *figure, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* A gnuplot string literal, quotes included, that shows the text as it is: no markup, no
+/* A gnuplot string expression (a literal, or a variable) that shows the text as it is: no markup, no
  * substitution; control characters and separators of lines become spaces, what is not UTF-8
  * U+FFFD, text beyond 60 characters an ellipsis, and a zero-width space goes into "]]>" and
- * "\U+", which XML and gnuplot would take for something else. It lives as long as the figure.
- */
+ * "\U+", which XML and gnuplot would take for something else; in PNG and PDF, a character that no
+ * font of this machine has is '?'. It lives as long as the figure. */
 const char *qk__figure_quote(qk__figure *figure, const char *text);
 /* The same for a label in `set xtics (...)`, where gnuplot would take '%' for a format; 32
  * characters. */
 const char *qk__figure_tic(qk__figure *figure, const char *text);
+
+/* Defines the texts that an SVG shows but a picture cannot, for lack of a font; the driver puts it
+ * at the head of the script. */
+QK_MUST_CHECK qk_status qk__figure_define_texts(const qk__figure *figure, qk_buffer *script,
+                                                qk_error *err);
 
 /* Numbers of the data file, row by row; NaN is written "NaN", which gnuplot leaves out (a gap
  * in a line). A block is what `index` counts. */

@@ -97,6 +97,7 @@ static qk_status make_script(const qk__figure *figure, qk_buffer *text, qk_error
     QK_TRY(add_terminals(figure, text, err));
     QK_TRY(qk__buffer_printf(text, err, "set output '%s.'.format\n", figure->name));
     QK_TRY(add_theme(figure->theme, text, err));
+    QK_TRY(qk__figure_define_texts(figure, text, err));
     QK_TRY(qk__buffer_append(text, figure->script.data, figure->script.size, err));
     return qk__buffer_printf(text, err, "set output\n");
 }

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Characters that no font here has: pictures show '?' for them, an SVG the characters themselves."""
+import pytest
+
+from figure_files import draw_texts, need_gnuplot, svg_texts
+
+MISSING = "\U000f1234"  # of a private plane: no font has it
+
+
+@pytest.fixture(autouse=True)
+def gnuplot():
+    need_gnuplot()
+
+
+@pytest.mark.parametrize("role", ["title", "label", "tic", "legend"])
+def test_a_picture_shows_question_marks(tmp_path, role):
+    for name, text in [("missing", f"a{MISSING}b{MISSING}"), ("question", "a?b?")]:
+        assert draw_texts(tmp_path / name, [text], role=role).code == 0
+    pictures = [(tmp_path / name / "sample.png").read_bytes() for name in ["missing", "question"]]
+    assert pictures[0] == pictures[1]
+    assert f"a{MISSING}b{MISSING}" in svg_texts(tmp_path / "missing" / "sample.svg")
+
+
+def test_common_characters_need_no_variable(tmp_path):
+    assert draw_texts(tmp_path, ["naïve Ωмега – ‘q’"], role="title").code == 0
+    assert "text1" not in (tmp_path / "sample.gp").read_text()
