@@ -218,7 +218,7 @@ void qk__page_json_number(qk__page *page, double value, int digits)
 
 qk__short_name qk__short_name_of(const char *name)
 {
-    qk__short_name out;
+    qk__short_name out = {""};
     char *p = out.text;
     p += sprintf(p, "%s", "\xE2\x81\xA8");
     for (int n = 0; *name; n++) {
@@ -249,7 +249,7 @@ static const char *const SUPERSCRIPTS[] = {"⁰", "¹", "²", "³", "⁴", "⁵"
 
 qk__shown qk__show(double value, int digits)
 {
-    qk__shown out;
+    qk__shown out = {""};
     char *p = out.text;
     if (!isfinite(value)) {
         strcpy(p, "–");
@@ -295,7 +295,7 @@ qk__shown qk__show_percent(double share)
 qk__shown qk__show_count(size_t count)
 {
     char plain[32];
-    qk__shown out;
+    qk__shown out = {""};
     size_t length = (size_t)snprintf(plain, sizeof plain, "%zu", count);
     char *p = out.text;
     for (size_t i = 0; i < length; i++) {

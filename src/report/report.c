@@ -152,6 +152,7 @@ static qk_status make(qk__report *report, qk_report_outcome *outcome, qk_error *
     if (status == QK_OK && outcome->num_failed > 0)
         status = qk__fail(err, QK_ERR_PARTIAL, "%zu of %zu figures failed: %s",
                           outcome->num_failed, drawn.count, outcome->failures[0]);
+    report->drawn = NULL;
     qk__drawn_list_free(&drawn);
     return status;
 }

@@ -32,8 +32,6 @@ void qk__section_methods(qk__page *page, const qk__report *report)
 /* Long lists (of input files) by their first items and their length. */
 static void shorten(json_t *value, int depth)
 {
-    const char *key;
-    json_t *item;
     size_t i;
     if (depth > MAX_DEPTH)
         return;
@@ -43,11 +41,10 @@ static void shorten(json_t *value, int depth)
             json_array_remove(value, json_array_size(value) - 1);
         json_array_append_new(value, json_sprintf("... %zu more", left_out));
     }
-    if (json_is_array(value)) {
-        json_array_foreach(value, i, item) shorten(item, depth + 1);
-    } else {
-        json_object_foreach(value, key, item) shorten(item, depth + 1);
-    }
+    for (i = 0; i < json_array_size(value); i++) /* 0 for what is no array */
+        shorten(json_array_get(value, i), depth + 1);
+    for (void *at = json_object_iter(value); at; at = json_object_iter_next(value, at))
+        shorten(json_object_iter_value(at), depth + 1);
 }
 
 static void put_lines(qk__page *page, const char *text)

@@ -87,17 +87,17 @@ def made(qkscope, tmp_path_factory):
 def explorer(page):
     """Brings the explorer into view and waits for its first chart."""
     page.locator("#explorer").scroll_into_view_if_needed()
-    page.locator(".chart canvas").first.scroll_into_view_if_needed()
-    page.wait_for_function("Chart.getChart(document.querySelector('.chart canvas'))")
+    page.locator(".chart canvas[role=img]").first.scroll_into_view_if_needed()
+    page.wait_for_function("Chart.getChart(document.querySelector('.chart canvas[role=img]'))")
     return page
 
 
 def pixel(page, head, chart=0):
     """Where a head is on the screen; also scrolls its chart there."""
-    page.locator(".chart canvas").nth(chart).scroll_into_view_if_needed()
-    page.wait_for_function(f"Chart.getChart(document.querySelectorAll('.chart canvas')[{chart}])")
+    page.locator(".chart canvas[role=img]").nth(chart).scroll_into_view_if_needed()
+    page.wait_for_function(f"Chart.getChart(document.querySelectorAll('.chart canvas[role=img]')[{chart}])")
     return page.evaluate("""([head, index]) => {
-        const canvas = document.querySelectorAll('.chart canvas')[index];
+        const canvas = document.querySelectorAll('.chart canvas[role=img]')[index];
         const chart = Chart.getChart(canvas), frame = canvas.getBoundingClientRect();
         for (const [d, set] of chart.data.datasets.entries())
             for (const [i, p] of set.data.entries())
@@ -129,9 +129,9 @@ def wait_for_count(page, text):
 
 def marked(page):
     """Heads marked in each chart that is drawn."""
-    return page.evaluate("""() => [...document.querySelectorAll('.chart canvas')]
+    return page.evaluate("""() => [...document.querySelectorAll('.chart canvas[role=img]')]
         .map((c) => Chart.getChart(c)).filter(Boolean)
-        .map((c) => c.data.datasets.find((d) => d.label === 'selection').data.map((p) => p.head))""")
+        .map((c) => c.qkOwner.marked().selection)""")
 
 
 def exported(page, button):
@@ -246,7 +246,7 @@ def test_hover_names_the_head(made, open_page):
     head = lonely(rows)
     page.mouse.move(*pixel(page, head))
     tip = page.wait_for_function("""() => {
-        const tip = Chart.getChart(document.querySelector('.chart canvas')).tooltip;
+        const tip = Chart.getChart(document.querySelector('.chart canvas[role=img]')).tooltip;
         return tip.opacity && tip.title.length ? [tip.title[0], ...tip.body[0].lines] : null;
     }""").json_value()
     row = rows[head]
@@ -285,8 +285,8 @@ def test_filters(made, open_page):
     keep = lambda r: r["model"] in ("m2", "m3") and 2 <= r["layer"] <= 3 and r["r_q"] >= 0.6
     expect(keep)
     assert shown_heads(page) == [i for i, r in enumerate(rows) if keep(r)]
-    in_chart = page.evaluate("""() => Chart.getChart(document.querySelector('.chart canvas'))
-        .data.datasets.slice(0, -2).flatMap((d) => d.data.map((p) => p.head)).sort((a, b) => a - b)""")
+    in_chart = page.evaluate("""() => Chart.getChart(document.querySelector('.chart canvas[role=img]'))
+        .data.datasets.flatMap((d) => d.data.map((p) => p.head)).sort((a, b) => a - b)""")
     assert in_chart == shown_heads(page)
     page.click("#ranges button")
     expect(lambda r: r["model"] in ("m2", "m3") and 2 <= r["layer"] <= 3)
@@ -335,8 +335,8 @@ def test_keys_walk_through_the_table(made, open_page):
         page.keyboard.press(key)
     at = page.evaluate("+document.activeElement.dataset.head")
     assert at > 2
-    assert page.evaluate("""() => Chart.getChart(document.querySelector('.chart canvas'))
-        .data.datasets.at(-1).data.map((p) => p.head)""") == [at]
+    assert page.evaluate("""() => Chart.getChart(document.querySelector('.chart canvas[role=img]'))
+        .qkOwner.marked().pointed""") == [at]
     page.keyboard.press("Enter")
     assert page.inner_text("#selection") == "1 selected" and marked(page)[0] == [at]
     page.keyboard.press("End")
@@ -354,6 +354,9 @@ def test_a_click_marks_everywhere(made, open_page):
     page.mouse.click(*pixel(page, head))
     assert page.inner_text("#selection") == "1 selected"
     assert len(marked(page)) == 3 and all(heads == [head] for heads in marked(page))
+    rings = page.eval_on_selector_all(".chart canvas.over", """(cs) => cs.map((c) => c.getContext('2d')
+        .getImageData(0, 0, c.width, c.height).data.some((v) => v > 0))""")
+    assert rings == [True] * 3
     row = page.locator(f"#table tr[data-head='{head}']")
     assert row.get_attribute("aria-selected") == "true" and row.is_visible()
     other_head = next(h for h in shown_heads(page)[10:] if h != head)
@@ -368,7 +371,7 @@ def test_a_box_selects(made, open_page):
     path, rows = made
     page = explorer(open_page(path, viewport={"width": 1280, "height": 1400}))
     box = page.evaluate("""() => {
-        const canvas = document.querySelector('.chart canvas'), chart = Chart.getChart(canvas);
+        const canvas = document.querySelector('.chart canvas[role=img]'), chart = Chart.getChart(canvas);
         const frame = canvas.getBoundingClientRect(), { x, y } = chart.scales;
         return [frame.left + x.getPixelForValue(0.5), frame.top + y.getPixelForValue(0.4),
                 frame.left + x.getPixelForValue(0.8), frame.top + y.getPixelForValue(0.7)];
@@ -387,8 +390,8 @@ def test_any_two_columns(made, open_page):
     page = explorer(open_page(path))
     page.select_option(".chart >> nth=0 >> [data-axis=x]", "ap_drop")
     page.select_option(".chart >> nth=0 >> [data-axis=y]", "depth")
-    points = page.evaluate("""() => Object.fromEntries(Chart.getChart(document.querySelector('.chart canvas'))
-        .data.datasets.slice(0, -2).flatMap((d) => d.data.map((p) => [p.head, [p.x, p.y]])))""")
+    points = page.evaluate("""() => Object.fromEntries(Chart.getChart(document.querySelector('.chart canvas[role=img]'))
+        .data.datasets.flatMap((d) => d.data.map((p) => [p.head, [p.x, p.y]])))""")
     assert len(points) == 119  # one head has no ap_drop
     for head, (x, y) in points.items():
         row = rows[int(head)]

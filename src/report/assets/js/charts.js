@@ -35,6 +35,12 @@ const thresholds = {
   },
 };
 
+// Marks lie on a canvas of their own, so that pointing at a head draws one ring, not all points again.
+const overlay = {
+  id: "overlay",
+  afterRender: (chart) => chart.qkOwner.drawMarks(chart),
+};
+
 function axisOptions(name) {
   const column = COLUMNS.get(name);
   return {
@@ -71,10 +77,14 @@ class HeadChart {
     this.index = index;
     this.canvas = box.querySelector("canvas");
     this.rubber = box.querySelector(".rubber");
+    this.over = document.createElement("canvas");
+    this.over.className = "over";
+    this.over.setAttribute("aria-hidden", "true");
+    this.rubber.before(this.over);
     this.selects = { x: box.querySelector("[data-axis=x]"), y: box.querySelector("[data-axis=y]") };
     this.chart = null;
     this.visible = false;
-    this.stale = true;
+    this.stale = "all";
     this.fillSelects();
     for (const select of Object.values(this.selects)) select.addEventListener("change", () => this.restart());
     this.followPointer();
@@ -103,13 +113,13 @@ class HeadChart {
     return out.sort((a, b) => a.x - b.x || a.head - b.head); // what is not parsed must be in order
   }
 
-  // One dataset a group, and in front of them the heads that stand out.
+  // One dataset a group.
   datasets() {
     const size = state.shown.length > 4000 ? 2 : state.shown.length > 800 ? 2.5 : 3.5;
     const members = groups.list.map(() => []);
     for (const head of state.shown) members[groups.index[head]].push(head);
     const bySize = members.map((_, g) => g).sort((a, b) => members[a].length - members[b].length);
-    const sets = groups.list.map((group, g) => {
+    return groups.list.map((group, g) => {
       const color = inkOr(group.color);
       return {
         label: group.label, data: this.points(members[g]), pointStyle: group.shape,
@@ -119,24 +129,38 @@ class HeadChart {
         radius: /star|cross/i.test(group.shape) ? size + 1 : size, hoverRadius: size + 2,
       };
     });
-    return [...sets, this.marks("selection"), this.marks("pointed")];
   }
 
-  marks(what) {
-    const heads = what === "selection" ? state.selected : state.pointed >= 0 ? [state.pointed] : [];
-    const color = css("--mark");
-    return {
-      label: what, data: this.points(heads), order: what === "selection" ? 0 : -1, pointStyle: "circle",
-      backgroundColor: "transparent", borderColor: what === "selection" ? color : css("--ink"),
-      borderWidth: 2, radius: what === "selection" ? 6 : 9, hoverRadius: what === "selection" ? 6 : 9,
+  marked() {
+    return { selection: [...state.selected], pointed: state.pointed >= 0 ? [state.pointed] : [] };
+  }
+
+  drawMarks(chart) {
+    const { width, height, chartArea: area, scales } = chart;
+    const ratio = window.devicePixelRatio || 1;
+    const context = this.over.getContext("2d");
+    Object.assign(this.over, { width: width * ratio, height: height * ratio });
+    Object.assign(this.over.style, { width: `${width}px`, height: `${height}px` });
+    context.scale(ratio, ratio);
+    context.lineWidth = 2;
+    const { selection, pointed } = this.marked();
+    const ring = (color, radius) => (p) => {
+      const at = [scales.x.getPixelForValue(p.x), scales.y.getPixelForValue(p.y)];
+      if (at[0] < area.left - 1 || at[0] > area.right + 1 || at[1] < area.top - 1 || at[1] > area.bottom + 1) return;
+      context.strokeStyle = color;
+      context.beginPath();
+      context.arc(at[0], at[1], radius, 0, 2 * Math.PI);
+      context.stroke();
     };
+    this.points(selection).forEach(ring(css("--mark"), 6));
+    this.points(pointed).forEach(ring(css("--ink"), 9));
   }
 
   start() {
     this.chart = new Chart(this.canvas, {
       type: "scatter",
       data: { datasets: this.datasets() },
-      plugins: [thresholds],
+      plugins: [thresholds, { id: "owner", beforeInit: (chart) => (chart.qkOwner = this) }, overlay],
       options: {
         animation: false, responsive: true, maintainAspectRatio: false, parsing: false, normalized: false,
         interaction: { mode: "nearest", intersect: true, axis: "xy" },
@@ -163,15 +187,12 @@ class HeadChart {
 
   // Brings the picture up to date if it is on the screen, else when it comes there.
   refresh(what) {
-    this.stale = this.stale || what;
+    if (what && this.stale !== "all") this.stale = what; // "all" or "marks"
     if (!this.visible || !this.stale) return;
     if (!this.chart) {
       this.start();
     } else if (this.stale === "marks") {
-      const sets = this.chart.data.datasets;
-      sets[sets.length - 2] = { ...sets[sets.length - 2], ...this.marks("selection") };
-      sets[sets.length - 1] = { ...sets[sets.length - 1], ...this.marks("pointed") };
-      this.chart.update("none");
+      this.drawMarks(this.chart);
     } else {
       this.chart.data.datasets = this.datasets();
       this.chart.update("none");
