@@ -18,7 +18,7 @@
 
 #include <stddef.h>
 
-#include "stats/simd.h"
+#include "base/simd.h"
 
 enum { TILE_ROWS = 128, PANEL = 8 };
 

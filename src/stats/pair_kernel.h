@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "stats/simd.h"
+#include "base/simd.h"
 
 enum { LANES = 8 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What this processor can do, as far as the kernels care. */
-#include "stats/simd.h"
+#include "base/simd.h"
 
 size_t qk__simd_count(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which instruction sets the kernels of this room may use. */
-#ifndef QK_STATS_SIMD_H
-#define QK_STATS_SIMD_H
+/* Which instruction sets the kernels may use. */
+#ifndef QK_BASE_SIMD_H
+#define QK_BASE_SIMD_H
 
 #include <stddef.h>
 
