@@ -224,7 +224,7 @@ static void add_line(qk__findings *findings, char **text, const char *line)
     }
     if (old > 0)
         longer[old - 1] = '\n';
-    strcpy(longer + old, line);
+    memcpy(longer + old, line, strlen(line) + 1);
     *text = longer;
 }
 

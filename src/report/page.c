@@ -252,7 +252,7 @@ qk__shown qk__show(double value, int digits)
     qk__shown out = {""};
     char *p = out.text;
     if (!isfinite(value)) {
-        strcpy(p, "–");
+        sprintf(p, "–");
         return out;
     }
     if (value < 0)
@@ -288,7 +288,7 @@ qk__shown qk__show_percent(double share)
         p += sprintf(p, "−");
     bool whole = percent == 0 || percent == 100;
     p += print_fixed(p, 40, percent, whole ? 0 : fabs(percent) < 9.995 ? 2 : 1);
-    strcpy(p, "\xC2\xA0%"); /* a space that does not break */
+    sprintf(p, "%s", "\xC2\xA0%"); /* a space that does not break */
     return out;
 }
 

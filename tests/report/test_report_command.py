@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""qkscope report as a command: what it writes and prints, mistakes, figures that fail, collages that
+lie in the folder."""
+import json
+import os
+import re
+import struct
+import zlib
+
+import pytest
+
+from made_tables import make_heads, write_results
+from report_pages import failing_gnuplot, findings, page_of
+
+
+@pytest.fixture
+def results(tmp_path):
+    rows = make_heads("m", 4, 4, 2)
+    return write_results(tmp_path / "results", rows, buckets=4, bins=2, dim=4)
+
+
+def png(width, height, noise=0):
+    """A valid picture; noise: bytes that do not compress."""
+    def chunk(kind, data):
+        crc = zlib.crc32(kind + data)
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", crc)
+    pixels = b"".join(b"\0" + b"\x80" * width for _ in range(height))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(pixels)) + chunk(b"prVt", os.urandom(noise))
+            + chunk(b"IEND", b""))
+
+
+def test_what_it_says(qkscope, results, tmp_path):
+    out = tmp_path / "elsewhere with space"
+    said = qkscope("report", results, "-o", out, "--json", expect=0)
+    outcome = json.loads(said.out)
+    page = out / "report.html"
+    assert outcome["models"] == 1 and outcome["heads"] == 16 and outcome["failures"] == []
+    assert outcome["html"] == str(page) and outcome["html_bytes"] == page.stat().st_size
+    drawn = sorted(f.stem for f in (out / "figures").glob("*.gp"))
+    assert outcome["figures"] == len(drawn) > 0
+    for name in drawn:
+        for ending in ("dat", "png", "svg"):
+            assert (out / "figures" / f"{name}.{ending}").stat().st_size > 0
+    assert not (results / "report.html").exists()
+    text = qkscope("report", results, "-o", out, expect=0).out
+    assert re.match(rf"1 model, 16 heads, {len(drawn)} figures in [\d.]+ s\n", text)
+    assert f"{page} (" in text
+    assert qkscope("report", results, "-o", out, "--quiet", expect=0).out == ""
+
+
+def test_figures_alone(qkscope, results):
+    qkscope("report", results, "--no-html", "--format", "pdf", expect=0)
+    assert not (results / "report.html").exists()
+    kinds = {f.suffix for f in (results / "figures").iterdir()}
+    assert kinds == {".gp", ".dat", ".pdf"}
+
+
+@pytest.mark.parametrize("theme", ["screen", "dark"])
+def test_themes(qkscope, results, theme):
+    """Whatever the files look like, on the page they take its colours."""
+    qkscope("report", results, "--theme", theme, expect=0)
+    page = (results / "report.html").read_text()
+    assert page.count("var(--fig-ink)") > 20 and 'fill="var(--fig-bg)"' in page
+
+
+@pytest.mark.parametrize("arguments, message", [
+    ([], "which results?"), (["--format", "gif"], "gif"), (["--theme", "blue"], "blue"),
+    (["--threads", "0"], "--threads"), (["--title"], "needs a value")])
+def test_mistakes(qkscope, results, arguments, message):
+    folder = [] if message == "which results?" else [results]
+    outcome = qkscope("report", *folder, *arguments, expect=2)
+    assert message in outcome.err and outcome.out == ""
+
+
+def test_no_results(qkscope, tmp_path):
+    outcome = qkscope("report", tmp_path / "nowhere", expect=1)
+    assert "nowhere" in outcome.err
+    (tmp_path / "empty").mkdir()
+    assert "empty" in qkscope("report", tmp_path / "empty", expect=1).err
+    (tmp_path / "empty" / "qk.csv").write_text("model,layer,q_head,pc,r_q\nm,0,0,0,high\n")
+    assert "qk.csv" in qkscope("report", tmp_path / "empty", expect=1).err
+    assert not (tmp_path / "empty" / "report.html").exists()
+
+
+def test_figures_that_fail(qkscope, results, tmp_path):
+    path = failing_gnuplot(tmp_path / "bin")
+    outcome = qkscope("report", results, env={"PATH": path}, expect=3)
+    assert "no pictures today" in outcome.err and "0 figures" in outcome.out
+    page = (results / "report.html").read_text()
+    assert "Figures that could not be drawn" in page and "no pictures today" in page
+    assert "<code>pca-01-pc-roles</code>" in page and findings(page)
+
+
+def test_no_gnuplot(qkscope, results, tmp_path):
+    (tmp_path / "nothing").mkdir()
+    outcome = qkscope("report", results, env={"PATH": tmp_path / "nothing"}, expect=3)
+    assert "gnuplot" in outcome.err
+    assert "Figures that could not be drawn" in (results / "report.html").read_text()
+
+
+def test_collages_in_the_folder(qkscope, results, tmp_path):
+    figures = results / "figures"
+    figures.mkdir()
+    (figures / "pca-06-collage-m.png").write_bytes(png(40, 20))
+    (figures / "rotation-01-plane-a b'\"<x>.png").write_bytes(png(60, 30))
+    (figures / "rotation-08-complement-m.png").write_bytes(png(20, 20, 6 << 20))
+    (figures / "rotation-01-plane-broken.png").write_bytes(b"not a picture")
+    (figures / "other.png").write_bytes(png(10, 10))
+    page = page_of(qkscope, results, failing_gnuplot(tmp_path / "bin"))
+    assert page.count("data:image/png;base64,") == 2
+    assert 'style="aspect-ratio:20/10;max-width:20px"' in page
+    assert page.index("fig-pca-06-collage-m") < page.index("fig-rotation-01-plane-a")
+    assert 'href="figures/rotation-01-plane-a%20b%27%22%3Cx%3E.png"' in page
+    assert "Too large for this page" in page and "could not be read" in page
+    assert "other.png" not in page and len(page) < 2_000_000
+    qkscope("report", results, expect=0)  # now among the others, in their order
+    page = (results / "report.html").read_text()
+    order = re.findall(r'<figure class="\w+" id="fig-((?:pca|rotation)-\d\d)', page)
+    pca = [name for name in order if name.startswith("pca")]
+    assert "pca-06" in pca and pca == sorted(pca)
+    assert page.index("fig-pca-06") < page.index("fig-rotation-01")
+
+
+def test_a_long_manifest_is_shortened(qkscope, results, tmp_path):
+    inputs = [{"file": f"l{i:02d}h00q/data.parquet", "bytes": i} for i in range(5000)]
+    (results / "manifest.json").write_text(json.dumps(
+        {"version": "1", "command_line": "qkscope pca '<x>'", "inputs": inputs, "seed": 7}))
+    page = page_of(qkscope, results, failing_gnuplot(tmp_path / "bin"))
+    assert "... 4997 more" in page and "l02h00q" in page and "l03h00q" not in page
+    assert "qkscope pca &#39;&lt;x&gt;&#39;" in page
+    (results / "manifest.json").write_text("{broken")
+    assert "is not JSON" in page_of(qkscope, results, failing_gnuplot(tmp_path / "bin"))
