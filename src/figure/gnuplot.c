@@ -27,38 +27,47 @@ enum { NUM_PICTURES = sizeof PICTURES / sizeof *PICTURES, MAX_PREAMBLE_SERIES = 
 /* ---- the script ---------------------------------------------------------------------------
  */
 
-/* Font sizes that come out alike: gnuplot takes them for points of 1/96 inch in a picture and
- * of 1/72 inch in a PDF, and for pixels in an SVG. */
+/* Terminals that come out alike, measured with gnuplot 5.4: type of font_size pixels, lines and
+ * dashes of one length. A size of type means points of 1/96 inch, at 2/3 of their size in a
+ * PDF, and pixels in an SVG. What stands beside an axis is placed by the height of a line,
+ * which an SVG takes for 1.5 times its size of type and the others for 1.16 times: so a smaller
+ * size and a larger scale there. Points of an SVG stay 1.4 times as large; nothing scales them.
+ */
 static qk_status add_terminals(const qk__figure *figure, qk_buffer *text, qk_error *err)
 {
     const qk__theme *theme = figure->theme;
-    const double font = theme->font_size, line = theme->line_width;
-    char numbers[3][QK_NUMBER_SIZE];
-    qk__format_number(0.75 * font, numbers[0]);
-    qk__format_number(0.72 * font, numbers[1]);
-    qk__format_number(line, numbers[2]);
+    const double font = theme->font_size;
+    char png_size[QK_NUMBER_SIZE], svg_size[QK_NUMBER_SIZE], pdf_size[QK_NUMBER_SIZE];
+    char line[QK_NUMBER_SIZE];
+    qk__format_number(0.75 * font, png_size);
+    qk__format_number(0.8 * font, svg_size);
+    qk__format_number(0.72 * font, pdf_size);
+    qk__format_number(theme->line_width, line);
     QK_TRY(qk__buffer_printf(
         text, err,
         "if (format eq 'png') {\n"
         "  size = %s\n"
         "  set terminal pngcairo enhanced size %d*scale,%d*scale fontscale scale pointscale "
-        "scale linewidth %s*scale font sprintf('sans-serif,%%g', size) background rgb '%s'\n",
-        numbers[0], figure->width, figure->height, numbers[2], theme->background));
-    QK_TRY(qk__buffer_printf(text, err,
-                             "} else { if (format eq 'svg') {\n"
-                             "  size = %d\n"
-                             "  set terminal svg enhanced size %d,%d linewidth %s "
-                             "font sprintf('sans-serif,%%g', size) background rgb '%s'\n",
-                             (int)font, figure->width, figure->height, numbers[2],
-                             theme->background));
+        "scale linewidth %s*scale dashlength 2 font sprintf('sans-serif,%%g', size) "
+        "background rgb '%s'\n",
+        png_size, figure->width, figure->height, line, theme->background));
+    QK_TRY(
+        qk__buffer_printf(text, err,
+                          "} else { if (format eq 'svg') {\n"
+                          "  size = %s\n"
+                          "  set terminal svg enhanced size %d,%d fontscale 1.25 linewidth %s "
+                          "font sprintf('sans-serif,%%g', size) background rgb '%s'\n",
+                          svg_size, figure->width, figure->height, line, theme->background));
     return qk__buffer_printf(
         text, err,
         "} else {\n"
         "  size = %s\n"
-        "  set terminal pdfcairo enhanced size %d.%02din,%d.%02din "
-        "linewidth %s font sprintf('sans-serif,%%g', size) background rgb '%s'\n}}\n",
-        numbers[1], figure->width / 100, figure->width % 100, figure->height / 100,
-        figure->height % 100, numbers[2], theme->background);
+        "  set terminal pdfcairo enhanced size %d.%02din,%d.%02din fontscale 0.75 "
+        "pointscale 0.735 linewidth 1.4*%s dashlength 1.33 font sprintf('sans-serif,%%g', "
+        "size) "
+        "background rgb '%s'\n}}\n",
+        pdf_size, figure->width / 100, figure->width % 100, figure->height / 100,
+        figure->height % 100, line, theme->background);
 }
 
 static qk_status add_theme(const qk__theme *theme, qk_buffer *text, qk_error *err)
