@@ -20,6 +20,7 @@
 #include <qkscope/status.h>
 #include <qkscope/study.h>
 #include <qkscope/synth.h>
+#include <qkscope/tokenizer.h>
 #include <qkscope/version.h>
 
 #endif

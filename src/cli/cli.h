@@ -35,6 +35,7 @@ int cmd_rotate(int argc, char **argv);
 int cmd_scatter(int argc, char **argv);
 int cmd_study(int argc, char **argv);
 int cmd_synth(int argc, char **argv);
+int cmd_tokenize(int argc, char **argv);
 
 /* ---- options (options.c) ------------------------------------------------------------ */
 

@@ -19,6 +19,7 @@ static const cli_command COMMANDS[] = {
     {"report", "Look", "figures and one self-contained page from tables", cmd_report},
     {"scatter", "Look", "queries and keys on two axes, coloured by position", cmd_scatter},
     {"inspect", "Look", "what a capture or Parquet file holds", cmd_inspect},
+    {"tokenize", "Look", "the tokens of a text", cmd_tokenize},
     {"synth", "Make", "a capture with known ground truth", cmd_synth},
 };
 
