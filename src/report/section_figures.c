@@ -3,77 +3,41 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "report/collages.h"
 #include "report/sections.h"
 #include "report/svg.h"
+#include "report/thumbnail.h"
 
 enum {
     MAX_FILE = 64 << 20,
     MAX_INLINE = 450 << 10, /* an SVG with more bytes than that is shown as PNG */
     MAX_BESIDE = 900,       /* a figure no wider than that has its caption beside it */
-    MAX_PICTURES = 5 << 20, /* of all collages together; beyond it they are links */
+    PAGE_BYTES = 7600000,   /* what collages fill up to: a page for an e-mail */
+    LEAST_ROOM = 1000000,   /* but that much they get */
+    REST_BYTES = 300000,    /* scripts and methods */
+    HEAD_BYTES = 8,         /* of a number in the explorer's block */
 };
 
-/* Collages (qkscope scatter), which are not drawn from tables, by the beginnings of their
- * names. */
-static const struct {
-    const char *start, *title, *caption;
-} COLLAGES[] = {
-    {"pca-06-collage", "Queries and keys on two components",
-     "Projections of queries (blue) and keys (red); light is early, dark is late in the text. "
-     "In the "
-     "box: share of the variance and correlation with position of both components."},
-    {"rotation-01-plane", "Queries and keys in the plane (a, b)",
-     "Along a lies all linear drift with position; b is the direction off it that tells "
-     "queries "
-     "(blue) from keys (red). Light is early, dark is late."},
-    {"rotation-08-complement", "What is left outside the plane",
-     "Pairs of directions of the complement of a and b; rings that turn with position are "
-     "planes of "
-     "the rotary position embedding."},
-};
-enum { NUM_COLLAGES = sizeof COLLAGES / sizeof *COLLAGES };
-
-/* One figure of a family, drawn now or found. */
+/* One place of a family: a figure drawn now, or all collages of a kind. */
 typedef struct item {
-    const char *name; /* of the files, without ending */
-    char *owned;      /* the name of a collage; NULL: drawn */
-    const qk__drawn *drawn;
-    int collage; /* of COLLAGES, -1: drawn */
+    const char *name;
+    const qk__drawn *drawn; /* NULL: collages */
+    int kind;
     size_t order;
 } item;
 
 typedef struct gallery {
     qk__page *page;
     const qk__report *report;
+    qk__collages collages;
     item *items;
     size_t count;
-    size_t number;   /* of inline pictures so far: their prefix */
-    size_t pictures; /* bytes of collages so far */
+    size_t number; /* of inline pictures so far: their prefix */
 } gallery;
-
-/* The name without its ending; NULL when the file is no collage of this kind. */
-static char *collage_name(const char *file, const char *start)
-{
-    size_t length = strlen(file);
-    if (strncmp(file, start, strlen(start)) != 0 || length < 5 ||
-        strcmp(file + length - 4, ".png") != 0)
-        return NULL;
-    char *name = qk__strdup(file);
-    if (name)
-        name[length - 4] = 0;
-    return name;
-}
-
-static bool was_drawn(const qk__drawn_list *drawn, const char *name)
-{
-    for (size_t i = 0; i < drawn->count; i++)
-        if (strcmp(drawn->items[i].name, name) == 0)
-            return true;
-    return false;
-}
 
 /* Where a collage belongs: the first family of its study ("pca-", "rotation-"). */
 static bool belongs_to(const char *start, const qk__figure_family *family)
@@ -97,27 +61,31 @@ static int compare_items(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-static void collect(gallery *g, const qk__figure_family *family, const qk_names *files)
+static bool has_collages(const gallery *g, int kind)
+{
+    for (size_t i = 0; i < g->collages.count; i++)
+        if (g->collages.items[i].kind == kind)
+            return true;
+    return false;
+}
+
+static void collect(gallery *g, const qk__figure_family *family)
 {
     const qk__drawn_list *drawn = g->report->drawn;
     g->count = 0;
     for (size_t i = 0; i < drawn->count; i++)
         if (drawn->items[i].family == family && drawn->items[i].status == QK_OK) {
-            g->items[g->count] =
-                (item){drawn->items[i].name, NULL, &drawn->items[i], -1, g->count};
+            g->items[g->count] = (item){drawn->items[i].name, &drawn->items[i], -1, g->count};
             g->count++;
         }
     size_t own = g->count;
-    for (int c = 0; c < NUM_COLLAGES; c++)
-        for (size_t i = 0; belongs_to(COLLAGES[c].start, family) && i < files->count; i++) {
-            char *name = collage_name(files->items[i], COLLAGES[c].start);
-            if (name && !was_drawn(drawn, name)) {
-                g->items[g->count] = (item){name, name, NULL, c, g->count};
-                g->count++;
-            } else {
-                free(name);
-            }
+    for (int kind = 0; kind < QK__NUM_COLLAGE_KINDS; kind++) {
+        const char *start = qk__collage_kinds[kind].start;
+        if (belongs_to(start, family) && has_collages(g, kind)) {
+            g->items[g->count] = (item){start, NULL, kind, g->count};
+            g->count++;
         }
+    }
     if (g->count > own)
         qsort(g->items, g->count, sizeof *g->items, compare_items);
 }
@@ -128,16 +96,11 @@ static void collect(gallery *g, const qk__figure_family *family, const qk_names 
 static bool read_picture(const gallery *g, const char *name, const char *ending,
                          qk_buffer *contents)
 {
-    size_t size = strlen(name) + strlen(ending) + 2;
-    char *file = malloc(size), *path = NULL;
-    qk_error err;
-    if (file) {
-        snprintf(file, size, "%s.%s", name, ending);
-        path = qk__path_join(g->report->figures, file);
-    }
-    bool ok = path && qk__read_file(path, MAX_FILE, contents, &err) == QK_OK;
-    free(path);
-    free(file);
+    qk_buffer path = {0};
+    bool ok =
+        qk__buffer_printf(&path, NULL, "%s/%s.%s", g->report->figures, name, ending) == QK_OK &&
+        qk__read_file((const char *)path.data, MAX_FILE, contents, NULL) == QK_OK;
+    qk__buffer_free(&path);
     return ok;
 }
 
@@ -148,18 +111,17 @@ static void link_to(const gallery *g, const char *name, const char *ending, cons
     qk__page_print(g->page, ".%s\">%s</a>", ending, what);
 }
 
-static bool has_file(const gallery *g, const char *name, const char *ending)
+/* 0: it is not there. */
+static size_t file_size(const gallery *g, const char *name, const char *ending)
 {
-    size_t size = strlen(name) + strlen(ending) + 2;
-    char *file = malloc(size), *path = NULL;
-    if (file) {
-        snprintf(file, size, "%s.%s", name, ending);
-        path = qk__path_join(g->report->figures, file);
-    }
-    bool there = path && qk__is_file(path);
-    free(path);
-    free(file);
-    return there;
+    qk_buffer path = {0};
+    struct stat st;
+    size_t size = 0;
+    if (qk__buffer_printf(&path, NULL, "%s/%s.%s", g->report->figures, name, ending) == QK_OK &&
+        stat((const char *)path.data, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0)
+        size = (size_t)st.st_size;
+    qk__buffer_free(&path);
+    return size;
 }
 
 static void links(const gallery *g, const char *name)
@@ -168,73 +130,112 @@ static void links(const gallery *g, const char *name)
         {"gp", "script"}, {"dat", "data"}, {"png", "PNG"}, {"svg", "SVG"}, {"pdf", "PDF"}};
     qk__page_raw(g->page, "<span class=\"links screen\">");
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-        if (has_file(g, name, endings[i][0]))
+        if (file_size(g, name, endings[i][0]) > 0)
             link_to(g, name, endings[i][0], endings[i][1]);
     qk__page_raw(g->page, "</span>");
 }
 
-/* Nominal size, half of that of the file (pictures are drawn at 2x); false: it is no PNG. */
-static bool png_size(const qk_buffer *png, double *width, double *height)
+static void put_png(qk__page *page, const qk_buffer *png, const char *title)
 {
-    const uint8_t *p = png->data;
-    if (png->size < 24 || memcmp(p, "\x89PNG\r\n\x1a\n", 8) != 0)
-        return false;
-    *width = (p[16] << 24 | p[17] << 16 | p[18] << 8 | p[19]) / 2.0;
-    *height = (p[20] << 24 | p[21] << 16 | p[22] << 8 | p[23]) / 2.0;
-    return *width >= 1 && *height >= 1 && *width < 1e5 && *height < 1e5;
+    qk__page_raw(page, "<img decoding=\"async\" alt=\"");
+    qk__page_text(page, title);
+    qk__page_raw(page, "\" src=\"data:image/png;base64,");
+    qk__page_base64(page, png->data, png->size);
+    qk__page_raw(page, "\"></div>");
 }
 
-static void picture_png(gallery *g, const char *name, const char *title, bool collage)
+static void picture_png(gallery *g, const char *name, const char *title)
 {
     qk_buffer png = {0};
-    double width, height;
-    bool there = read_picture(g, name, "png", &png) && png_size(&png, &width, &height);
-    if (there && (!collage || g->pictures + png.size <= MAX_PICTURES)) {
-        g->pictures += collage ? png.size : 0;
-        qk__page_plate(g->page, width, height);
-        qk__page_raw(g->page, "<img decoding=\"async\" alt=\"");
-        qk__page_text(g->page, title);
-        qk__page_raw(g->page, "\" src=\"data:image/png;base64,");
-        qk__page_base64(g->page, png.data, png.size);
-        qk__page_raw(g->page, "\"></div>");
-    } else if (there) {
-        qk__page_raw(g->page, "<p class=\"note\">Too large for this page; it lies beside it:");
-        link_to(g, name, "png", "the picture");
-        qk__page_raw(g->page, "</p>");
+    unsigned width, height; /* of the file: at twice the nominal size */
+    if (read_picture(g, name, "png", &png) && qk__png_size(&png, &width, &height)) {
+        qk__page_plate(g->page, width / 2.0, height / 2.0);
+        put_png(g->page, &png, title);
     } else {
         qk__page_raw(g->page, "<p class=\"note\">The picture could not be read.</p>");
     }
     qk__buffer_free(&png);
 }
 
-static void picture(gallery *g, const char *name, const char *title, bool collage)
+static void picture(gallery *g, const char *name, const char *title)
 {
     qk_buffer svg = {0};
     char prefix[32];
     snprintf(prefix, sizeof prefix, "f%zu", ++g->number);
-    bool inlined = !collage && read_picture(g, name, "svg", &svg) && svg.size <= MAX_INLINE &&
+    bool inlined = read_picture(g, name, "svg", &svg) && svg.size <= MAX_INLINE &&
                    qk__page_svg(g->page, (const char *)svg.data, svg.size, prefix, title,
                                 g->report->theme);
     if (!inlined)
-        picture_png(g, name, title, collage);
+        picture_png(g, name, title);
     qk__buffer_free(&svg);
 }
 
-static void single(gallery *g, const item *it)
+static void single(gallery *g, const qk__drawn *drawn)
 {
-    const char *title = it->drawn ? it->drawn->kind->title : COLLAGES[it->collage].title;
-    const char *caption = it->drawn ? it->drawn->kind->caption : COLLAGES[it->collage].caption;
-    bool beside = it->drawn && it->drawn->kind->width <= MAX_BESIDE;
-    qk__page_print(g->page, "<figure class=\"%s\" id=\"fig-", beside ? "beside" : "wide");
-    qk__page_link(g->page, it->name);
+    const qk__figure_kind *kind = drawn->kind;
+    qk__page_print(g->page, "<figure class=\"%s\" id=\"fig-",
+                   kind->width <= MAX_BESIDE ? "beside" : "wide");
+    qk__page_link(g->page, drawn->name);
     qk__page_raw(g->page, "\">\n");
-    picture(g, it->name, title, !it->drawn);
+    picture(g, drawn->name, kind->title);
     qk__page_raw(g->page, "\n<figcaption><b>");
-    qk__page_text(g->page, title);
+    qk__page_text(g->page, kind->title);
     qk__page_raw(g->page, ".</b> ");
-    qk__page_text(g->page, caption);
-    links(g, it->name);
+    qk__page_text(g->page, kind->caption);
+    links(g, drawn->name);
     qk__page_raw(g->page, "</figcaption>\n</figure>\n");
+}
+
+static void group_begin(qk__page *page, const char *title, const char *caption,
+                        const char *grid)
+{
+    qk__page_raw(page, "<div class=\"group\">\n<p class=\"groupcaption\"><b>");
+    qk__page_text(page, title);
+    qk__page_raw(page, ".</b> ");
+    qk__page_text(page, caption);
+    qk__page_print(page, "</p>\n<div class=\"%s\">\n", grid);
+}
+
+/* Collages of one kind: those with a picture side by side, the others by name. */
+static void collages(gallery *g, int kind)
+{
+    const qk__collage_kind *k = &qk__collage_kinds[kind];
+    size_t others = 0;
+    group_begin(g->page, k->title, k->caption, "grid large");
+    for (size_t i = 0; i < g->collages.count; i++) {
+        const qk__collage *collage = &g->collages.items[i];
+        unsigned width, height;
+        if (collage->kind != kind)
+            continue;
+        if (!qk__png_size(&collage->picture, &width, &height)) {
+            others++;
+            continue;
+        }
+        qk__page_raw(g->page, "<figure id=\"fig-");
+        qk__page_link(g->page, collage->name);
+        qk__page_raw(g->page, "\">\n");
+        qk__page_plate(g->page, width, height);
+        put_png(g->page, &collage->picture, k->title);
+        qk__page_raw(g->page, "\n<figcaption>");
+        qk__page_name(g->page, collage->name);
+        links(g, collage->name);
+        qk__page_raw(g->page, "</figcaption>\n</figure>\n");
+    }
+    qk__page_raw(g->page, "</div>\n");
+    if (others > 0)
+        qk__page_raw(g->page,
+                     "<p class=\"note\">Beside this page, for which they are too many, lie");
+    for (size_t i = 0; i < g->collages.count && others > 0; i++) {
+        const qk__collage *collage = &g->collages.items[i];
+        if (collage->kind != kind || collage->picture.size > 0)
+            continue;
+        qk__page_raw(g->page, " <a href=\"figures/");
+        qk__page_link(g->page, collage->name);
+        qk__page_raw(g->page, ".png\">");
+        qk__page_name(g->page, collage->name);
+        qk__page_raw(g->page, "</a>");
+    }
+    qk__page_raw(g->page, others > 0 ? "</p>\n</div>\n" : "</div>\n");
 }
 
 /* Figures of one kind, one a model: one caption, small pictures side by side. Returns how many.
@@ -246,17 +247,13 @@ static size_t several(gallery *g, size_t first)
     while (first + count < g->count && g->items[first + count].drawn &&
            g->items[first + count].drawn->kind == kind)
         count++;
-    qk__page_raw(g->page, "<div class=\"group\">\n<p class=\"groupcaption\"><b>");
-    qk__page_text(g->page, kind->title);
-    qk__page_raw(g->page, ".</b> ");
-    qk__page_text(g->page, kind->caption);
-    qk__page_print(g->page, "</p>\n<div class=\"%s\">\n", count > 1 ? "grid" : "one");
+    group_begin(g->page, kind->title, kind->caption, count > 1 ? "grid" : "one");
     for (size_t i = first; i < first + count; i++) {
         const qk__result_model *model = g->items[i].drawn->model;
         qk__page_raw(g->page, "<figure id=\"fig-");
         qk__page_link(g->page, g->items[i].name);
         qk__page_raw(g->page, "\">\n");
-        picture(g, g->items[i].name, kind->title, false);
+        picture(g, g->items[i].name, kind->title);
         qk__page_raw(g->page, "\n<figcaption>");
         qk__page_name(g->page, model->label);
         links(g, g->items[i].name);
@@ -266,24 +263,39 @@ static size_t several(gallery *g, size_t first)
     return count;
 }
 
-static void family_figures(gallery *g, const qk__figure_family *family, const qk_names *files)
+static void family_figures(gallery *g, const qk__figure_family *family)
 {
-    collect(g, family, files);
+    collect(g, family);
     if (g->count > 0) {
         qk__page_raw(g->page, "<h3>");
         qk__page_text(g->page, family ? family->title : "Collages");
         qk__page_raw(g->page, "</h3>\n");
     }
     for (size_t i = 0; i < g->count;) {
-        if (g->items[i].drawn && g->items[i].drawn->model) {
+        const item *it = &g->items[i];
+        if (it->drawn && it->drawn->model) {
             i += several(g, i);
-        } else {
-            single(g, &g->items[i]);
-            i++;
+            continue;
         }
+        if (it->drawn)
+            single(g, it->drawn);
+        else
+            collages(g, it->kind);
+        i++;
     }
-    for (size_t i = 0; i < g->count; i++)
-        free(g->items[i].owned);
+}
+
+/* Bytes that are left for collages. */
+static size_t room_for_collages(const gallery *g)
+{
+    size_t used =
+        g->page->out.size + REST_BYTES + g->report->num_heads * qk__num_fields * HEAD_BYTES;
+    for (size_t i = 0; i < g->report->drawn->count; i++) {
+        const char *name = g->report->drawn->items[i].name;
+        size_t svg = file_size(g, name, "svg"), png = file_size(g, name, "png");
+        used += svg <= MAX_INLINE ? svg : png / 3 * 4;
+    }
+    return used + LEAST_ROOM < PAGE_BYTES ? PAGE_BYTES - used : LEAST_ROOM;
 }
 
 static void failures(qk__page *page, const qk__drawn_list *drawn)
@@ -310,25 +322,24 @@ static void failures(qk__page *page, const qk__drawn_list *drawn)
 
 void qk__section_figures(qk__page *page, const qk__report *report)
 {
-    qk_names files = {0};
-    qk_error err;
     gallery g = {.page = page, .report = report};
     qk__page_raw(page, "<section id=\"figures\" tabindex=\"-1\">\n<h2>Figures</h2>\n");
-    if (qk__list_dir(report->figures, &files, &err) != QK_OK)
-        files = (qk_names){0};
-    g.items =
-        qk__calloc(report->drawn->count + files.count * NUM_COLLAGES + 1, sizeof *g.items);
-    if (!g.items)
+    if (page->status == QK_OK)
+        page->status =
+            qk__collages_find(report->figures, report->drawn, room_for_collages(&g),
+                              report->settings->figures.threads, &g.collages, &page->err);
+    g.items = qk__calloc(report->drawn->count + QK__NUM_COLLAGE_KINDS, sizeof *g.items);
+    if (!g.items && page->status == QK_OK)
         page->status = qk__nomem(&page->err);
     size_t before = page->out.size;
     for (size_t f = 0; g.items && f < qk__num_figure_families; f++)
-        family_figures(&g, qk__figure_families[f], &files);
+        family_figures(&g, qk__figure_families[f]);
     if (g.items)
-        family_figures(&g, NULL, &files); /* collages of a study without figures */
+        family_figures(&g, NULL); /* collages of a study without figures */
     if (page->out.size == before)
         qk__page_raw(page, "<p>No figure applies to these results.</p>\n");
     failures(page, report->drawn);
     qk__page_raw(page, "</section>\n");
     free(g.items);
-    qk__names_free(&files);
+    qk__collages_free(&g.collages);
 }

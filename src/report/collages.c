@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which collages there are, and which find room on the page. */
+#include "report/collages.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/parallel.h"
+#include "report/thumbnail.h"
+
+enum { MAX_FILE = 64 << 20, LEAST_BYTES = 60 << 10 /* of a collage: how many may fit */ };
+
+const qk__collage_kind qk__collage_kinds[QK__NUM_COLLAGE_KINDS] = {
+    {"pca-06-collage", "Queries and keys on two components",
+     "Projections of queries (blue) and keys (red); light is early, dark is late in the text. "
+     "Above "
+     "each panel: share of the variance and correlation with position of both components."},
+    {"rotation-01-plane", "Queries and keys in the plane (a, b)",
+     "Along a lies all linear drift with position; b is the direction off it that tells "
+     "queries "
+     "(blue) from keys (red). Light is early, dark is late."},
+    {"rotation-08-complement", "What is left outside the plane",
+     "Pairs of directions of the complement of a and b; rings that turn with position are "
+     "planes "
+     "of the rotary position embedding."},
+};
+
+static bool was_drawn(const qk__drawn_list *drawn, const char *name, size_t length)
+{
+    for (size_t i = 0; i < drawn->count; i++)
+        if (strlen(drawn->items[i].name) == length &&
+            memcmp(drawn->items[i].name, name, length) == 0)
+            return true;
+    return false;
+}
+
+/* Length of the name without ".png"; 0: not of this kind. */
+static size_t collage_length(const char *file, const char *start)
+{
+    size_t length = strlen(file);
+    bool fits = strncmp(file, start, strlen(start)) == 0 && length > 4 &&
+                strcmp(file + length - 4, ".png") == 0;
+    return fits ? length - 4 : 0;
+}
+
+static qk_status list_collages(const qk_names *files, const qk__drawn_list *drawn,
+                               qk__collages *collages, qk_error *err)
+{
+    collages->items = qk__calloc(files->count + 1, sizeof *collages->items);
+    if (!collages->items)
+        return qk__nomem(err);
+    for (int kind = 0; kind < QK__NUM_COLLAGE_KINDS; kind++)
+        for (size_t i = 0; i < files->count; i++) {
+            const char *file = files->items[i];
+            size_t length = collage_length(file, qk__collage_kinds[kind].start);
+            if (length == 0 || was_drawn(drawn, file, length))
+                continue;
+            char *name = qk__strdup(file);
+            if (!name)
+                return qk__nomem(err);
+            name[length] = 0;
+            collages->items[collages->count++] = (qk__collage){.name = name, .kind = kind};
+        }
+    return QK_OK;
+}
+
+/* ---- pictures
+ * --------------------------------------------------------------------------------- */
+
+typedef struct making {
+    const char *folder;
+    qk__collage **order;
+} making;
+
+static void make_picture(void *context, size_t i, int worker)
+{
+    (void)worker;
+    making *all = context;
+    qk__collage *collage = all->order[i];
+    qk_buffer file = {0}, name = {0};
+    qk_error err;
+    if (qk__buffer_printf(&name, &err, "%s/%s.png", all->folder, collage->name) == QK_OK &&
+        qk__read_file((const char *)name.data, MAX_FILE, &file, &err) == QK_OK)
+        (void)qk__halve_png(&file, &collage->picture);
+    qk__buffer_free(&file);
+    qk__buffer_free(&name);
+}
+
+/* The first of each kind, the second of each kind, and so on. */
+static size_t take_turns(qk__collages *collages, qk__collage **order)
+{
+    size_t count = 0;
+    for (size_t turn = 0; count < collages->count; turn++)
+        for (int kind = 0; kind < QK__NUM_COLLAGE_KINDS; kind++) {
+            size_t seen = 0;
+            for (size_t i = 0; i < collages->count; i++)
+                if (collages->items[i].kind == kind && seen++ == turn)
+                    order[count++] = &collages->items[i];
+        }
+    return count;
+}
+
+qk_status qk__collages_find(const char *folder, const qk__drawn_list *drawn, size_t room,
+                            int threads, qk__collages *collages, qk_error *err)
+{
+    qk_names files = {0};
+    *collages = (qk__collages){0};
+    if (qk__list_dir(folder, &files, NULL) != QK_OK)
+        return QK_OK;
+    qk_status status = list_collages(&files, drawn, collages, err);
+    qk__names_free(&files);
+    making all = {folder, qk__calloc(collages->count + 1, sizeof(qk__collage *))};
+    if (status == QK_OK && !all.order)
+        status = qk__nomem(err);
+    if (status == QK_OK) {
+        size_t count = take_turns(collages, all.order), most = room / LEAST_BYTES;
+        qk__parallel_for(count < most ? count : most,
+                         threads > 0 ? threads : qk__available_threads(), make_picture, &all);
+        for (size_t i = 0; i < count; i++) {
+            size_t bytes = all.order[i]->picture.size / 3 * 4;
+            if (bytes > room)
+                qk__buffer_free(&all.order[i]->picture);
+            else
+                room -= bytes;
+        }
+    }
+    free(all.order);
+    if (status != QK_OK)
+        qk__collages_free(collages);
+    return status;
+}
+
+void qk__collages_free(qk__collages *collages)
+{
+    for (size_t i = 0; i < collages->count; i++) {
+        free(collages->items[i].name);
+        qk__buffer_free(&collages->items[i].picture);
+    }
+    free(collages->items);
+    *collages = (qk__collages){0};
+}

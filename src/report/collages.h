@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scatter collages that lie in the folder of figures (qkscope scatter), made small for the
+ * page. */
+#ifndef QK_REPORT_COLLAGES_H
+#define QK_REPORT_COLLAGES_H
+
+#include "figure/catalog.h"
+
+enum { QK__NUM_COLLAGE_KINDS = 3 };
+
+/* Told by the beginning of their names. */
+typedef struct qk__collage_kind {
+    const char *start, *title, *caption;
+} qk__collage_kind;
+extern const qk__collage_kind qk__collage_kinds[QK__NUM_COLLAGE_KINDS];
+
+typedef struct qk__collage {
+    char *name; /* without ending */
+    int kind;
+    qk_buffer picture; /* PNG of half its size; empty: there is no room, or it cannot be read */
+} qk__collage;
+
+typedef struct qk__collages {
+    size_t count;
+    qk__collage *items; /* by kind, then name */
+} qk__collages;
+
+/* Pictures are taken from all kinds in turn until room bytes of a page are full. Names of drawn
+ * figures are left out. A folder that cannot be read has none. */
+QK_MUST_CHECK qk_status qk__collages_find(const char *folder, const qk__drawn_list *drawn,
+                                          size_t room, int threads, qk__collages *collages,
+                                          qk_error *err);
+void qk__collages_free(qk__collages *collages);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A smaller copy of a picture, for the page. */
+#ifndef QK_REPORT_THUMBNAIL_H
+#define QK_REPORT_THUMBNAIL_H
+
+#include <stdbool.h>
+
+#include "base/buffer.h"
+
+/* Half as wide and high (figures are drawn at twice their nominal size), in at most 256
+ * colours: a tenth of the bytes of a scatter collage. False (out is empty): memory, or not a
+ * PNG with 8 bits a channel, RGB or RGBA, not interlaced. The sizes in the file are not
+ * trusted. */
+bool qk__halve_png(const qk_buffer *png, qk_buffer *out);
+
+/* Width and height of a PNG; false: it is none. */
+bool qk__png_size(const qk_buffer *png, unsigned *width, unsigned *height);
+
+#endif
