@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ZLIB_CONST /* what it reads is const */
 #include <zlib.h>
 
 enum {
@@ -53,7 +54,7 @@ static bool next_data(reader *r)
             return false;
         r->next += length + 12;
         if (memcmp(chunk + 4, "IDAT", 4) == 0 && length > 0) {
-            r->stream.next_in = (Bytef *)(uintptr_t)(chunk + 8); /* zlib does not write there */
+            r->stream.next_in = chunk + 8;
             r->stream.avail_in = (uInt)length;
             return true;
         }
