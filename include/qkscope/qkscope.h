@@ -8,6 +8,7 @@
 #include <qkscope/figure.h>
 #include <qkscope/hub.h>
 #include <qkscope/inspect.h>
+#include <qkscope/model.h>
 #include <qkscope/moments.h>
 #include <qkscope/parquet.h>
 #include <qkscope/pca.h>

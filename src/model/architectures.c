@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of architectures. To add one: a row, and a function if its layers differ in a way
+ * that no other's do. Defaults are those of the classes in transformers 5.1.0. */
+#include "model/architectures.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define MAX_WINDOW (INT64_C(1) << 40)
+
+/* ---- what layers do
+ * --------------------------------------------------------------------------- */
+
+/* The window in tokens; absent: the architecture's, null: none (0). */
+static qk_status read_window(const qk_model_config *config, const qk_fields *text,
+                             int64_t *window, qk_error *err)
+{
+    *window = qk__field_present(text, "sliding_window") ? 0 : config->architecture->window;
+    return qk__field_int(text, "sliding_window", 1, MAX_WINDOW, window, err);
+}
+
+/* layer_types say which layers have the window. */
+static qk_status set_windows(qk_model_config *config, int64_t window)
+{
+    for (int i = 0; i < config->num_layers; i++)
+        config->layers[i].window = config->layers[i].sliding ? window : 0;
+    return QK_OK;
+}
+
+/* One window for all layers; layer_types, if there, only mark layers for the choice of heads.
+ */
+static qk_status one_window(qk_model_config *config, const qk_fields *text, bool types,
+                            qk_error *err)
+{
+    (void)types;
+    int64_t window;
+    QK_TRY(read_window(config, text, &window, err));
+    for (int i = 0; i < config->num_layers; i++)
+        config->layers[i].window = window;
+    return QK_OK;
+}
+
+static qk_status ministral_layers(qk_model_config *config, const qk_fields *text, bool types,
+                                  qk_error *err)
+{
+    int64_t window;
+    QK_TRY(read_window(config, text, &window, err));
+    for (int i = 0; !types && i < config->num_layers; i++)
+        config->layers[i].sliding = window > 0;
+    return set_windows(config, window);
+}
+
+static qk_status qwen_layers(qk_model_config *config, const qk_fields *text, bool types,
+                             qk_error *err)
+{
+    bool used = false;
+    int64_t window, full_layers = 28;
+    QK_TRY(qk__field_bool(text, "use_sliding_window", &used, err));
+    QK_TRY(qk__field_int(text, "max_window_layers", 0, INT32_MAX, &full_layers, err));
+    QK_TRY(read_window(config, text, &window, err));
+    if (!used)
+        window = 0;
+    for (int i = 0; !types && i < config->num_layers; i++)
+        config->layers[i].sliding = window > 0 && i >= full_layers;
+    return set_windows(config, window);
+}
+
+/* Every fourth layer or so has no position embedding. no_rope_layers is 1 where there is one.
+ */
+static qk_status smollm_layers(qk_model_config *config, const qk_fields *text, bool types,
+                               qk_error *err)
+{
+    bool used = false;
+    int64_t window, interval = 4;
+    const json_t *rotated;
+    QK_TRY(qk__field_bool(text, "use_sliding_window", &used, err));
+    QK_TRY(read_window(config, text, &window, err));
+    QK_TRY(qk__field_int(text, "no_rope_layer_interval", 1, INT32_MAX, &interval, err));
+    QK_TRY(qk__field_array(text, "no_rope_layers", (size_t)config->num_layers, &rotated, err));
+    if (!used)
+        window = 0;
+    for (int i = 0; i < config->num_layers; i++) {
+        qk_layer_config *layer = &config->layers[i];
+        const json_t *flag = json_array_get(rotated, (size_t)i);
+        if (rotated && !json_is_integer(flag) && !json_is_boolean(flag))
+            return qk__fail(err, QK_ERR_MALFORMED, "%sno_rope_layers: expected 0 or 1",
+                            text->path);
+        bool rope = rotated ? json_is_true(flag) || json_integer_value(flag) != 0
+                            : (i + 1) % interval != 0;
+        layer->rope = rope ? QK_ROPE_FULL : -1;
+        if (!types)
+            layer->sliding = window > 0 && !rope;
+    }
+    return set_windows(config, window);
+}
+
+static qk_status gemma_layers(qk_model_config *config, const qk_fields *text, bool types,
+                              qk_error *err)
+{
+    int64_t window, pattern = 6;
+    QK_TRY(read_window(config, text, &window, err));
+    QK_TRY(qk__field_int(text, "sliding_window_pattern", 1, INT32_MAX, &pattern, err));
+    for (int i = 0; i < config->num_layers; i++) {
+        qk_layer_config *layer = &config->layers[i];
+        if (!types)
+            layer->sliding = (i + 1) % pattern != 0;
+        layer->rope = layer->sliding ? QK_ROPE_SLIDING : QK_ROPE_FULL;
+    }
+    return set_windows(config, window);
+}
+
+/* Cross-attention layers look at an image; without one they are passed by. */
+static qk_status mllama_layers(qk_model_config *config, const qk_fields *text, bool types,
+                               qk_error *err)
+{
+    (void)types;
+    static const int usual[] = {3, 8, 13, 18, 23, 28, 33, 38};
+    const json_t *crossed;
+    QK_TRY(qk__field_array(text, "cross_attention_layers", 0, &crossed, err));
+    size_t count = crossed ? json_array_size(crossed) : sizeof usual / sizeof *usual;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *number = json_array_get(crossed, i);
+        int64_t layer = crossed ? json_integer_value(number) : usual[i];
+        if (crossed && (!json_is_integer(number) || layer < 0))
+            return qk__fail(err, QK_ERR_MALFORMED, "%scross_attention_layers: expected numbers",
+                            text->path);
+        if (layer < config->num_layers)
+            config->layers[layer].attends = false;
+    }
+    return QK_OK;
+}
+
+/* ---- what is refused
+ * -------------------------------------------------------------------------- */
+
+static qk_status gemma_check(const qk_fields *text, qk_error *err)
+{
+    bool both = false;
+    QK_TRY(qk__field_bool(text, "use_bidirectional_attention", &both, err));
+    return both ? qk__fail(err, QK_ERR_UNSUPPORTED,
+                           "%suse_bidirectional_attention: only causal attention is known",
+                           text->path)
+                : QK_OK;
+}
+
+/* ---- the table
+ * -------------------------------------------------------------------------------- */
+
+#define LLAMA_NAMES .mlp_norm = "post_attention_layernorm"
+#define SILU        .activation_key = "hidden_act", .activation = "silu"
+/* GLM 4 and Gemma 3 use the name post_attention_layernorm for different places. */
+#define GLM_FACTS                                                                              \
+    .hidden = 4096, .intermediate = 13696, .vocab = 151552, .layers = 40, .q_heads = 32,       \
+    .k_heads = 2, .head_dim = 128, .positions = 131072, .norm_eps = 1.5625e-7, .theta = 10000, \
+    .attention_bias = true, .qkv_bias = QK_BIAS_IF_SAID, SILU, .rotated_part = 0.5,            \
+    .interleaved_rope = true, .fused_gate_up = "mlp.gate_up_proj"
+
+static const qk_architecture table[] = {
+    {.name = "llama",
+     .hidden = 4096,
+     .intermediate = 11008,
+     .vocab = 32000,
+     .layers = 32,
+     .q_heads = 32,
+     .positions = 2048,
+     .norm_eps = 1e-6,
+     .theta = 10000,
+     .qkv_bias = QK_BIAS_IF_SAID,
+     .o_bias = QK_BIAS_IF_SAID,
+     .mlp_bias = QK_BIAS_IF_SAID,
+     .rotated_part = 1,
+     SILU,
+     LLAMA_NAMES},
+    {.name = "mistral",
+     .hidden = 4096,
+     .intermediate = 14336,
+     .vocab = 32000,
+     .layers = 32,
+     .q_heads = 32,
+     .k_heads = 8,
+     .positions = 131072,
+     .window = 4096,
+     .norm_eps = 1e-6,
+     .theta = 10000,
+     .rotated_part = 1,
+     SILU,
+     LLAMA_NAMES,
+     .set_layers = one_window},
+    {.name = "ministral",
+     .hidden = 4096,
+     .intermediate = 14336,
+     .vocab = 32000,
+     .layers = 32,
+     .q_heads = 32,
+     .k_heads = 8,
+     .positions = 131072,
+     .window = 4096,
+     .norm_eps = 1e-6,
+     .theta = 10000,
+     .rotated_part = 1,
+     SILU,
+     LLAMA_NAMES,
+     .set_layers = ministral_layers},
+    {.name = "ministral3",
+     .hidden = 4096,
+     .intermediate = 14336,
+     .vocab = 131072,
+     .layers = 34,
+     .q_heads = 32,
+     .k_heads = 8,
+     .head_dim = 128,
+     .positions = 262144,
+     .norm_eps = 1e-5,
+     .theta = 10000,
+     .rope = "{\"rope_type\": \"yarn\", \"rope_theta\": 1000000.0, \"factor\": 16.0,"
+             " \"original_max_position_embeddings\": 16384, \"beta_fast\": 32.0,"
+             " \"beta_slow\": 1.0, \"mscale_all_dim\": 1.0, \"mscale\": 1.0,"
+             " \"llama_4_scaling_beta\": 0.1}",
+     .rotated_part = 1,
+     .scaled_queries = true,
+     SILU,
+     LLAMA_NAMES,
+     .set_layers = one_window},
+    {.name = "qwen2",
+     .hidden = 4096,
+     .intermediate = 22016,
+     .vocab = 151936,
+     .layers = 32,
+     .q_heads = 32,
+     .k_heads = 32,
+     .positions = 32768,
+     .window = 4096,
+     .norm_eps = 1e-6,
+     .theta = 10000,
+     .qkv_bias = QK_BIAS_ALWAYS,
+     .rotated_part = 1,
+     SILU,
+     LLAMA_NAMES,
+     .set_layers = qwen_layers},
+    {.name = "qwen3",
+     .hidden = 4096,
+     .intermediate = 22016,
+     .vocab = 151936,
+     .layers = 32,
+     .q_heads = 32,
+     .k_heads = 32,
+     .head_dim = 128,
+     .positions = 32768,
+     .window = 4096,
+     .norm_eps = 1e-6,
+     .theta = 10000,
+     .qkv_bias = QK_BIAS_IF_SAID,
+     .o_bias = QK_BIAS_IF_SAID,
+     .qk_norm = true,
+     .rotated_part = 1,
+     SILU,
+     LLAMA_NAMES,
+     .set_layers = qwen_layers},
+    {.name = "smollm3",
+     .hidden = 2048,
+     .intermediate = 11008,
+     .vocab = 128256,
+     .layers = 36,
+     .q_heads = 16,
+     .k_heads = 4,
+     .positions = 32768,
+     .norm_eps = 1e-6,
+     .theta = 2000000,
+     .qkv_bias = QK_BIAS_IF_SAID,
+     .o_bias = QK_BIAS_IF_SAID,
+     .mlp_bias = QK_BIAS_IF_SAID,
+     .rotated_part = 1,
+     SILU,
+     LLAMA_NAMES,
+     .set_layers = smollm_layers},
+    {.name = "glm", GLM_FACTS, LLAMA_NAMES},
+    {.name = "glm4",
+     GLM_FACTS,
+     .attention_out_norm = "post_self_attn_layernorm",
+     .mlp_norm = "post_attention_layernorm",
+     .mlp_out_norm = "post_mlp_layernorm"},
+    {.name = "gemma3_text",
+     .hidden = 2304,
+     .intermediate = 9216,
+     .vocab = 262208,
+     .layers = 26,
+     .q_heads = 8,
+     .k_heads = 4,
+     .head_dim = 256,
+     .positions = 131072,
+     .window = 4096,
+     .norm_eps = 1e-6,
+     .theta = 1000000,
+     .qkv_bias = QK_BIAS_IF_SAID,
+     .o_bias = QK_BIAS_IF_SAID,
+     .qk_norm = true,
+     .norm = QK_NORM_GEMMA,
+     .activation_key = "hidden_activation",
+     .activation = "gelu_pytorch_tanh",
+     .rotated_part = 1,
+     .local_rope = true,
+     .scaled_embedding = true,
+     .score_scale_key = "query_pre_attn_scalar",
+     .score_scale = 256,
+     .attention_out_norm = "post_attention_layernorm",
+     .mlp_norm = "pre_feedforward_layernorm",
+     .mlp_out_norm = "post_feedforward_layernorm",
+     .set_layers = gemma_layers,
+     .check = gemma_check},
+    {.name = "mllama_text_model",
+     .hidden = 4096,
+     .intermediate = 14336,
+     .vocab = 128256,
+     .layers = 40,
+     .q_heads = 32,
+     .k_heads = 8,
+     .positions = 131072,
+     .norm_eps = 1e-5,
+     .theta = 500000,
+     .head_dim_derived = true,
+     .rotated_part = 1,
+     .extra_embeddings = 8,
+     SILU,
+     LLAMA_NAMES,
+     .set_layers = mllama_layers},
+};
+enum { NUM_ARCHITECTURES = sizeof table / sizeof *table };
+
+static const struct {
+    const char *name, *part;
+} composites[] = {
+    {"gemma3", "gemma3_text"},
+    {"mistral3", "mistral"},
+    {"mllama", "mllama_text_model"},
+};
+enum { NUM_COMPOSITES = sizeof composites / sizeof *composites };
+
+static const char *const names[NUM_ARCHITECTURES + NUM_COMPOSITES + 1] = {
+    "llama",   "mistral", "mistral3", "ministral", "ministral3",  "qwen2",  "qwen3",
+    "smollm3", "glm",     "glm4",     "gemma3",    "gemma3_text", "mllama", "mllama_text_model",
+};
+
+const qk_architecture *qk__architecture_find(const char *model_type)
+{
+    for (int i = 0; i < NUM_ARCHITECTURES; i++)
+        if (strcmp(table[i].name, model_type) == 0)
+            return &table[i];
+    return NULL;
+}
+
+const char *qk__architecture_part(const char *model_type)
+{
+    for (int i = 0; i < NUM_COMPOSITES; i++)
+        if (strcmp(composites[i].name, model_type) == 0)
+            return composites[i].part;
+    return NULL;
+}
+
+const char *const *qk__architecture_names(void)
+{
+    return names;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An open model, as the forward pass sees it: sizes, one record a layer with its tensors by
+ * what they do, and its rotation.
+ *
+ *     const qk_model_config *c = &model->config;
+ *     for (int i = 0; i < c->num_layers; i++) {
+ *         const qk_layer *layer = &model->layers[i];
+ *         if (!layer->attends)
+ *             continue;                        // x passes through unchanged
+ *         h = norm(x, layer->attention_norm);
+ *         q = linear(h, &layer->q); k = ...; v = ...;
+ *         q = head_norm(q, layer->q_norm);     // where there is one
+ *         rotate(q, layer->rope);              // where there is one
+ *         scale(q, c->query_scale_beta);       // where it is not 0
+ *         a = linear(attention(q, k, v, layer->window), &layer->o);
+ *         x += norm(a, layer->attention_out_norm);   // where there is one
+ *         ...                                  // the same around gate, up, down
+ *     }
+ *
+ * A tensor is a view into a mapped file: checked for its shape when the model was opened, and
+ * converted by qk__tensor_rows when it is needed. One that an architecture does not have has
+ * data == NULL. All of it is constant once open, and may be read from any thread. */
+#ifndef QK_MODEL_MODEL_H
+#define QK_MODEL_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <qkscope/model.h>
+
+#include "model/model_config.h"
+#include "model/rope.h"
+#include "model/safetensors.h"
+
+/* y = weight x + bias; weight is [outputs][inputs], bias [1][outputs] or absent. */
+typedef struct qk_linear {
+    qk_tensor weight;
+    qk_tensor bias;
+} qk_linear;
+
+typedef struct qk_layer {
+    bool attends;        /* false: the whole layer is passed by, its tensors are not there */
+    int64_t window;      /* keys that a query sees, its own included; 0 = all before it */
+    const qk_rope *rope; /* NULL: no position embedding */
+
+    qk_linear q, k, v, o;     /* q: [num_q_heads * head_dim][hidden], k, v: num_k_heads */
+    qk_tensor q_norm, k_norm; /* [1][head_dim], shared by the heads, before rotation */
+
+    qk_linear gate, up, down; /* gate and up are [intermediate][hidden], also where the file
+                                 has both in one tensor */
+
+    /* Norms by their place. Those behind a block are absent but in "sandwich" models. */
+    qk_tensor attention_norm, attention_out_norm;
+    qk_tensor mlp_norm, mlp_out_norm;
+} qk_layer;
+
+struct qk_model {
+    qk_model_config config;
+    qk_checkpoint *checkpoint; /* owns the mapped files */
+    qk_tensor embedding;       /* [at least vocab_size][hidden] */
+    qk_layer *layers;          /* [config.num_layers] */
+    qk_rope ropes[QK_NUM_ROPES];
+    qk_model_facts facts; /* its arrays are owned by the model */
+    qk_layer_facts *layer_facts;
+    double *frequencies;
+};
+
+#endif

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From config.json to qk_rope_settings. */
+#include "model/rope_config.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+#define MAX_POSITIONS (INT64_C(1) << 40)
+
+static const char *const set_names[QK_NUM_ROPES] = {
+    [QK_ROPE_FULL] = "full_attention", [QK_ROPE_SLIDING] = "sliding_attention"};
+
+/* ---- one form out of many
+ * --------------------------------------------------------------------- */
+
+static qk_status get_object(const json_t *text, const char *path, const char *key,
+                            const json_t **object, qk_error *err)
+{
+    *object = json_object_get(text, key);
+    if (json_is_null(*object))
+        *object = NULL;
+    if (*object && !json_is_object(*object))
+        return qk__fail(err, QK_ERR_MALFORMED, "%s%s: expected an object", path, key);
+    return QK_OK;
+}
+
+/* Fills in the base and the type, which older files call "type". */
+static int complete(json_t *parameters, const json_t *theta, double usual)
+{
+    int failed = 0;
+    if (!json_object_get(parameters, "rope_theta"))
+        failed |= theta && !json_is_null(theta)
+                      ? json_object_set(parameters, "rope_theta", (json_t *)(uintptr_t)theta)
+                      : json_object_set_new(parameters, "rope_theta", json_real(usual));
+    json_t *type = json_object_get(parameters, "rope_type");
+    if (json_is_null(type) || !type) {
+        type = json_object_get(parameters, "type");
+        failed |= type && !json_is_null(type)
+                      ? json_object_set(parameters, "rope_type", type)
+                      : json_object_set_new(parameters, "rope_type", json_string("default"));
+    }
+    return failed;
+}
+
+static qk_status normalize_one(json_t *text, const char *path, const qk_architecture *a,
+                               qk_error *err)
+{
+    const json_t *scaling, *parameters;
+    QK_TRY(get_object(text, path, "rope_scaling", &scaling, err));
+    QK_TRY(get_object(text, path, "rope_parameters", &parameters, err));
+    const json_t *source = json_object_size(scaling) > 0 ? scaling : parameters;
+    for (int i = 0; i < QK_NUM_ROPES; i++)
+        if (json_object_get(source, set_names[i]))
+            return qk__fail(err, QK_ERR_UNSUPPORTED,
+                            "%srope_parameters: %s has one set of them, not one by layer type",
+                            path, a->name);
+    json_t *one = source    ? json_deep_copy(source)
+                  : a->rope ? json_loads(a->rope, 0, NULL)
+                            : json_object();
+    int failed = !one || complete(one, json_object_get(text, "rope_theta"), a->theta);
+    return json_object_set_new(text, "rope_parameters", one) != 0 || failed ? qk__nomem(err)
+                                                                            : QK_OK;
+}
+
+/* Global and local sets: rope_scaling is for the global one. */
+static qk_status normalize_two(json_t *text, const char *path, const qk_architecture *a,
+                               qk_error *err)
+{
+    const json_t *scaling, *parameters, *source[QK_NUM_ROPES];
+    QK_TRY(get_object(text, path, "rope_scaling", &scaling, err));
+    QK_TRY(get_object(text, path, "rope_parameters", &parameters, err));
+    for (int i = 0; i < QK_NUM_ROPES; i++)
+        QK_TRY(get_object(parameters, path, set_names[i], &source[i], err));
+    if (json_object_size(parameters) > 0 && !source[QK_ROPE_FULL] && !source[QK_ROPE_SLIDING])
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "%srope_parameters: expected full_attention and sliding_attention",
+                        path);
+    json_t *both = json_object();
+    int failed = !both;
+    for (int i = 0; i < QK_NUM_ROPES && !failed; i++) {
+        json_t *one = source[i] ? json_deep_copy(source[i]) : json_object();
+        bool full = i == QK_ROPE_FULL;
+        if (!one || (full && scaling && json_object_update(one, (json_t *)(uintptr_t)scaling)))
+            failed = 1;
+        else
+            failed = complete(
+                one, json_object_get(text, full ? "rope_theta" : "rope_local_base_freq"),
+                full ? a->theta : 10000);
+        failed |= json_object_set_new(both, set_names[i], one);
+    }
+    return json_object_set_new(text, "rope_parameters", both) != 0 || failed ? qk__nomem(err)
+                                                                             : QK_OK;
+}
+
+qk_status qk__rope_normalize(json_t *text, const char *path, const qk_architecture *a,
+                             qk_error *err)
+{
+    QK_TRY(a->local_rope ? normalize_two(text, path, a, err)
+                         : normalize_one(text, path, a, err));
+    json_object_del(text, "rope_scaling");
+    json_object_del(text, "rope_theta");
+    return QK_OK;
+}
+
+/* ---- overrides
+ * -------------------------------------------------------------------------------- */
+
+static qk_status merge(json_t *parameters, json_t *value, qk_error *err)
+{
+    int failed = 0;
+    if (!json_is_object(value)) { /* null: back to no scaling */
+        json_t *theta = json_incref(json_object_get(parameters, "rope_theta"));
+        failed |= json_object_clear(parameters);
+        failed |= json_object_set_new(parameters, "rope_theta", theta);
+        failed |= json_object_set_new(parameters, "rope_type", json_string("default"));
+    } else {
+        failed |= json_object_update(parameters, value);
+        if (json_object_get(value, "type") && !json_object_get(value, "rope_type"))
+            failed |= json_object_set(parameters, "rope_type", json_object_get(value, "type"));
+    }
+    return failed ? qk__nomem(err) : QK_OK;
+}
+
+qk_status qk__rope_override(json_t *text, const char *key, json_t *value,
+                            const qk_architecture *a, bool *taken, qk_error *err)
+{
+    bool theta = strcmp(key, "rope_theta") == 0;
+    *taken = theta || strcmp(key, "rope_scaling") == 0 || strcmp(key, "rope_parameters") == 0;
+    if (!*taken)
+        return QK_OK;
+    json_t *parameters = json_object_get(text, "rope_parameters");
+    json_t *full =
+        a->local_rope ? json_object_get(parameters, set_names[QK_ROPE_FULL]) : parameters;
+    if (theta)
+        return json_object_set(full, "rope_theta", value) == 0 ? QK_OK : qk__nomem(err);
+    if (!json_is_object(value) && !json_is_null(value))
+        return qk__fail(err, QK_ERR_ARGUMENT, "%s: expected an object", key);
+    bool by_type = false;
+    for (int i = 0; a->local_rope && i < QK_NUM_ROPES; i++) {
+        json_t *part = json_object_get(value, set_names[i]);
+        if (!part)
+            continue;
+        by_type = true;
+        QK_TRY(merge(json_object_get(parameters, set_names[i]), part, err));
+    }
+    return by_type ? QK_OK : merge(full, value, err);
+}
+
+/* ---- settings
+ * --------------------------------------------------------------------------------- */
+
+static qk_status missing(const qk_fields *fields, const char *key, qk_error *err)
+{
+    return qk__fail(err, QK_ERR_MALFORMED, "%s%s: missing", fields->path, key);
+}
+
+static qk_status need_positive(const qk_fields *fields, const char *key, double *value,
+                               qk_error *err)
+{
+    return qk__field(fields, key) ? qk__field_positive(fields, key, value, err)
+                                  : missing(fields, key, err);
+}
+
+/* 0 and null both stand for what is usual. */
+static qk_status get_or_usual(const qk_fields *fields, const char *key, double usual,
+                              double *value, qk_error *err)
+{
+    *value = usual;
+    const json_t *found = qk__field(fields, key);
+    return json_is_number(found) && json_number_value(found) == 0
+               ? QK_OK
+               : qk__field_positive(fields, key, value, err);
+}
+
+static double mscale(double factor, double weight)
+{
+    return factor <= 1 ? 1 : 0.1 * weight * log(factor) + 1;
+}
+
+static qk_status read_yarn(qk_rope_settings *s, const qk_fields *fields, qk_error *err)
+{
+    double one, all;
+    s->factor = (double)s->max_positions / (double)s->original;
+    s->truncate = true;
+    QK_TRY(qk__field_positive(fields, "factor", &s->factor, err));
+    QK_TRY(get_or_usual(fields, "beta_fast", 32, &s->beta_fast, err));
+    QK_TRY(get_or_usual(fields, "beta_slow", 1, &s->beta_slow, err));
+    QK_TRY(qk__field_bool(fields, "truncate", &s->truncate, err));
+    QK_TRY(get_or_usual(fields, "mscale", 0, &one, err));
+    QK_TRY(get_or_usual(fields, "mscale_all_dim", 0, &all, err));
+    s->attention_factor = one > 0 && all > 0 ? mscale(s->factor, one) / mscale(s->factor, all)
+                                             : mscale(s->factor, 1);
+    return qk__field_positive(fields, "attention_factor", &s->attention_factor, err);
+}
+
+static qk_status read_llama3(qk_rope_settings *s, const qk_fields *fields, qk_error *err)
+{
+    QK_TRY(need_positive(fields, "factor", &s->factor, err));
+    QK_TRY(need_positive(fields, "low_freq_factor", &s->low_freq_factor, err));
+    QK_TRY(need_positive(fields, "high_freq_factor", &s->high_freq_factor, err));
+    return s->high_freq_factor > s->low_freq_factor
+               ? QK_OK
+               : qk__fail(err, QK_ERR_INCONSISTENT,
+                          "%shigh_freq_factor: must be above low_freq_factor", fields->path);
+}
+
+static qk_status read_stretches(const qk_rope_settings *s, const qk_fields *fields,
+                                const char *key, float **stretches, qk_error *err)
+{
+    const json_t *list;
+    size_t count = (size_t)s->width / 2;
+    QK_TRY(qk__field_array(fields, key, count, &list, err));
+    if (!list || json_array_size(list) != count)
+        return qk__fail(err, QK_ERR_MALFORMED, "%s%s: expected %zu numbers", fields->path, key,
+                        count);
+    *stretches = qk__calloc(count, sizeof **stretches);
+    if (!*stretches)
+        return qk__nomem(err);
+    for (size_t i = 0; i < count; i++) {
+        double value = json_number_value(json_array_get(list, i));
+        if (!(value > 0) || !isfinite(value))
+            return qk__fail(err, QK_ERR_MALFORMED, "%s%s: expected numbers above 0",
+                            fields->path, key);
+        (*stretches)[i] = (float)value;
+    }
+    return QK_OK;
+}
+
+static qk_status read_longrope(qk_rope_settings *s, const qk_fields *fields, qk_error *err)
+{
+    s->factor = (double)s->max_positions / (double)s->original;
+    QK_TRY(qk__field_positive(fields, "factor", &s->factor, err));
+    s->attention_factor =
+        s->factor <= 1 ? 1 : sqrt(1 + log(s->factor) / log((double)s->original));
+    QK_TRY(qk__field_positive(fields, "attention_factor", &s->attention_factor, err));
+    QK_TRY(read_stretches(s, fields, "short_factor", &s->short_factor, err));
+    return read_stretches(s, fields, "long_factor", &s->long_factor, err);
+}
+
+/* How many dimensions of a head are rotated. */
+static qk_status read_width(qk_rope_settings *s, const qk_model_config *config,
+                            const qk_fields *text, const qk_fields *fields, qk_error *err)
+{
+    double usual = config->architecture->rotated_part, part = usual;
+    QK_TRY(qk__field_positive(text, "partial_rotary_factor", &part, err));
+    QK_TRY(qk__field_positive(fields, "partial_rotary_factor", &part, err));
+    s->width = part <= 1 ? (int)(config->head_dim * part) : 0;
+    if ((usual == 1 && part != 1) || s->width < 2 || s->width % 2 != 0)
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "partial_rotary_factor: %s rotating %g of %d dimensions is not known",
+                        config->architecture->name, part, config->head_dim);
+    return QK_OK;
+}
+
+static qk_status read_type(qk_rope_settings *s, const qk_fields *text, const qk_fields *fields,
+                           qk_error *err)
+{
+    const char *type = "default";
+    QK_TRY(qk__field_text(fields, "rope_type", &type, err));
+    if (!qk__rope_type_parse(type, &s->type))
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "%srope_type: \"%s\" is not known; default, linear, dynamic, llama3, "
+                        "yarn and longrope are",
+                        fields->path, type);
+    s->original = s->max_positions;
+    QK_TRY(qk__field_int(fields, "original_max_position_embeddings", 1, MAX_POSITIONS,
+                         &s->original, err));
+    return qk__field_int(text, "original_max_position_embeddings", 1, MAX_POSITIONS,
+                         &s->original, err);
+}
+
+static qk_status read_one(qk_rope_settings *s, const qk_model_config *config,
+                          const qk_fields *text, const qk_fields *fields, qk_error *err)
+{
+    *s = (qk_rope_settings){.max_positions = config->max_positions, .attention_factor = 1};
+    QK_TRY(read_type(s, text, fields, err));
+    QK_TRY(read_width(s, config, text, fields, err));
+    QK_TRY(need_positive(fields, "rope_theta", &s->theta, err));
+    switch (s->type) {
+    case QK_ROPE_DEFAULT:
+        return QK_OK;
+    case QK_ROPE_DYNAMIC:
+        if (s->width < 4)
+            return qk__fail(err, QK_ERR_UNSUPPORTED, "dynamic RoPE of %d dimensions", s->width);
+        return need_positive(fields, "factor", &s->factor, err);
+    case QK_ROPE_LINEAR:
+        return need_positive(fields, "factor", &s->factor, err);
+    case QK_ROPE_LLAMA3:
+        return read_llama3(s, fields, err);
+    case QK_ROPE_YARN:
+        return read_yarn(s, fields, err);
+    case QK_ROPE_LONGROPE:
+        return read_longrope(s, fields, err);
+    }
+    return QK_OK;
+}
+
+static qk_status read_query_scale(qk_model_config *config, const qk_fields *fields,
+                                  qk_error *err)
+{
+    QK_TRY(need_positive(fields, "llama_4_scaling_beta", &config->query_scale_beta, err));
+    if (!qk__field(fields, "original_max_position_embeddings"))
+        return missing(fields, "original_max_position_embeddings", err);
+    return qk__field_int(fields, "original_max_position_embeddings", 1, MAX_POSITIONS,
+                         &config->query_scale_original, err);
+}
+
+qk_status qk__rope_read(qk_model_config *config, const qk_fields *text, qk_error *err)
+{
+    const json_t *parameters = qk__field(text, "rope_parameters");
+    int count = config->architecture->local_rope ? QK_NUM_ROPES : 1;
+    for (int i = 0; i < count; i++) {
+        char path[120];
+        snprintf(path, sizeof path, "%srope_parameters.%s%s", text->path,
+                 count > 1 ? set_names[i] : "", count > 1 ? "." : "");
+        qk_fields fields = {count > 1 ? json_object_get(parameters, set_names[i]) : parameters,
+                            path};
+        QK_TRY(read_one(&config->rope[i], config, text, &fields, err));
+        if (config->architecture->scaled_queries)
+            QK_TRY(read_query_scale(config, &fields, err));
+    }
+    return QK_OK;
+}

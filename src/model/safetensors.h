@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Weights as safetensors: files mapped into memory, tensors found by name, rows converted to
+ * float32 when they are needed. Everything a header claims is checked when it is opened. */
+#ifndef QK_MODEL_SAFETENSORS_H
+#define QK_MODEL_SAFETENSORS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/model.h>
+#include <qkscope/status.h>
+
+/* A matrix (or, with one row, a vector) in a mapped file. data may have any alignment. */
+typedef struct qk_tensor {
+    const void *data; /* NULL: there is no such tensor */
+    qk_dtype dtype;
+    int64_t rows, columns;
+} qk_tensor;
+
+/* Rows first .. first+count-1 as float32, row-major: in the file itself where it has them so
+ * (F32, aligned), else converted into out ([count][columns]), which is returned. Conversion is
+ * exact and the same on every processor. */
+const float *qk__tensor_rows(const qk_tensor *tensor, int64_t first, int64_t count, float *out);
+
+/* A part of a tensor's rows. */
+qk_tensor qk__tensor_slice(const qk_tensor *tensor, int64_t first, int64_t count);
+
+typedef struct qk_checkpoint qk_checkpoint;
+
+/* folder holds model.safetensors, or model.safetensors.index.json and the shards it names;
+ * other files are not looked at. */
+QK_MUST_CHECK qk_status qk__checkpoint_open(qk_checkpoint **checkpoint, const char *folder,
+                                            qk_error *err);
+void qk__checkpoint_close(qk_checkpoint **checkpoint);
+
+bool qk__checkpoint_has(const qk_checkpoint *checkpoint, const char *name);
+
+/* A tensor of exactly this shape (rows 1: a vector of `columns`). QK_ERR_NOT_FOUND: none of
+ * that name; QK_ERR_INCONSISTENT: another shape; QK_ERR_UNSUPPORTED: a type other than F32,
+ * F16, BF16, named in the message. */
+QK_MUST_CHECK qk_status qk__checkpoint_get(const qk_checkpoint *checkpoint, const char *name,
+                                           int64_t rows, int64_t columns, qk_tensor *tensor,
+                                           qk_error *err);
+
+/* XXH3-64 of the sizes of the files, their headers and the first and last 4 KiB of each tensor:
+ * steps of one training differ, and no more than a few pages are read. */
+QK_MUST_CHECK qk_status qk__checkpoint_fingerprint(const qk_checkpoint *checkpoint,
+                                                   uint64_t seed, uint64_t *fingerprint,
+                                                   qk_error *err);
+
+#endif

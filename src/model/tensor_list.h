@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The header of one safetensors file: which tensors it holds, and where. */
+#ifndef QK_MODEL_TENSOR_LIST_H
+#define QK_MODEL_TENSOR_LIST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/status.h>
+
+enum { QK__MAX_RANK = 8 };
+
+typedef struct qk_tensor_entry {
+    char *name;
+    char dtype[16]; /* as the header spells it, known or not */
+    int rank;
+    int64_t shape[QK__MAX_RANK];
+    const uint8_t *data;
+    int64_t size; /* bytes */
+    int64_t parameters;
+    const char *file; /* for messages; set by who knows */
+} qk_tensor_entry;
+
+typedef struct qk_tensor_list {
+    qk_tensor_entry *items; /* in the order of their data */
+    size_t count;
+    size_t header_size; /* of the file, the 8 bytes of its length included */
+} qk_tensor_list;
+
+/* bytes is a whole file, which must outlive the list. After success every tensor lies within
+ * it, none overlaps another, and shape and size agree where the type is known. Messages name
+ * the tensor, not the file. Zero-initialise the list; it is empty after a failure. */
+QK_MUST_CHECK qk_status qk__tensor_list_parse(qk_tensor_list *list, const uint8_t *bytes,
+                                              size_t size, qk_error *err);
+void qk__tensor_list_free(qk_tensor_list *list);
+
+#endif
