@@ -46,8 +46,9 @@ static void add_labels(qk__figure *figure, const sample *of)
 {
     qk__figure_print(figure, "%s", EMPTY);
     for (size_t i = 0; i < of->count; i++)
-        qk__figure_print(figure, "set label %zu %s at 0.5,%g\n", i + 1,
-                         qk__figure_quote(figure, of->texts[i]), (double)i / (double)of->count);
+        qk__figure_print(figure, "set label %zu %s at 0.5,%g tc rgb '%s'\n", i + 1,
+                         qk__figure_quote(figure, of->texts[i]), (double)i / (double)of->count,
+                         figure->theme->ink);
     qk__figure_print(figure, "plot 0\n");
 }
 

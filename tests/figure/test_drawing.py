@@ -3,10 +3,12 @@
 picture whoever draws it."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
 import time
+import zlib
 
 import pytest
 
@@ -297,6 +299,47 @@ def test_sizes_and_pages(tmp_path, theme, page):
     assert (tmp_path / "sample.pdf").read_bytes().startswith(b"%PDF-")
     shown = svg_texts(tmp_path / "sample.svg")
     assert all(shown.count(text) >= 1 for text in TEXTS) and shown.count("first") == 4
+
+
+def sizes_of_pdf(path):
+    """The page in points, and the sizes of type on it."""
+    data = path.read_bytes()
+    page = tuple(map(float, re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+)", data).groups()))
+    sizes = set()
+    for stream in re.findall(rb"stream\r?\n(.*?)endstream", data, re.DOTALL):
+        try:
+            text = zlib.decompress(stream)
+        except zlib.error:
+            continue
+        sizes |= {round(float(size), 1) for size in re.findall(rb"BT\s+([\d.]+) 0 0 -?[\d.]+ ", text)}
+    return page, sizes
+
+
+@pytest.mark.parametrize("theme, font", [("paper", 13), ("screen", 16), ("dark", 13)])
+def test_type_has_one_size_in_all_formats(tmp_path, theme, font):
+    """In pixels of the nominal size, which are points of 1/100 inch in a PDF."""
+    assert draw_texts(tmp_path, [" ", "n" * 30], theme=theme, formats="png,svg,pdf", role="label").code == 0
+    assert set(re.findall(r'font-size="([\d.]+)"', (tmp_path / "sample.svg").read_text())) == {f"{font}.00"}
+    page, sizes = sizes_of_pdf(tmp_path / "sample.pdf")
+    assert page == pytest.approx((460.8, 288), abs=1)
+    assert len(sizes) == 1 and sizes.pop() == pytest.approx(0.72 * font, rel=0.03)
+    wide = {}
+    for scale in (1, 2):
+        run_gnuplot(tmp_path, "-e", f"scale={scale}", "sample.gp")
+        wide[scale] = width_of_ink(tmp_path / "sample.png", theme) / scale
+    assert 30 * 0.5 * font < wide[1] < 30 * 0.75 * font
+    assert wide[1] == pytest.approx(wide[2], rel=0.03)
+
+
+def width_of_ink(path, theme):
+    """Of the text that begins in the middle of the picture."""
+    from PIL import Image, ImageChops
+    with Image.open(path) as image:
+        image = image.convert("L")
+        box = (int(0.4 * image.width), int(0.3 * image.height), image.width, int(0.7 * image.height))
+        page = Image.new("L", image.size, image.getpixel((2, 2)))
+        left, _, right, _ = ImageChops.difference(image, page).crop(box).point(lambda v: 255 * (v > 90)).getbbox()
+        return right - left
 
 
 @pytest.fixture(scope="module")
