@@ -45,8 +45,33 @@ static size_t collage_length(const char *file, const char *start)
     return fits ? length - 4 : 0;
 }
 
-static qk_status list_collages(const qk_names *files, const qk__drawn_list *drawn,
-                               qk__collages *collages, qk_error *err)
+/* The model of "KIND-SLUG"; a collage of some other name is nobody's. */
+static const qk__result_model *model_of(const qk__results *results, const char *name,
+                                        const char *start)
+{
+    const char *rest = name + strlen(start);
+    for (size_t m = 0; m < results->num_models; m++)
+        if (*rest == '-' && strcmp(rest + 1, results->models[m].slug) == 0)
+            return &results->models[m];
+    return NULL;
+}
+
+/* Models in the order of the study, then the others. */
+static int compare_collages(const void *a, const void *b)
+{
+    const qk__collage *x = a, *y = b;
+    if (x->kind != y->kind)
+        return x->kind - y->kind;
+    if (!x->model != !y->model)
+        return x->model ? -1 : 1;
+    if (x->model != y->model)
+        return x->model < y->model ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+static qk_status list_collages(const qk_names *files, const qk__results *results,
+                               const qk__drawn_list *drawn, qk__collages *collages,
+                               qk_error *err)
 {
     collages->items = qk__calloc(files->count + 1, sizeof *collages->items);
     if (!collages->items)
@@ -61,8 +86,12 @@ static qk_status list_collages(const qk_names *files, const qk__drawn_list *draw
             if (!name)
                 return qk__nomem(err);
             name[length] = 0;
-            collages->items[collages->count++] = (qk__collage){.name = name, .kind = kind};
+            collages->items[collages->count++] =
+                (qk__collage){.name = name,
+                              .kind = kind,
+                              .model = model_of(results, name, qk__collage_kinds[kind].start)};
         }
+    qsort(collages->items, collages->count, sizeof *collages->items, compare_collages);
     return QK_OK;
 }
 
@@ -102,14 +131,15 @@ static size_t take_turns(qk__collages *collages, qk__collage **order)
     return count;
 }
 
-qk_status qk__collages_find(const char *folder, const qk__drawn_list *drawn, size_t room,
-                            int threads, qk__collages *collages, qk_error *err)
+qk_status qk__collages_find(const char *folder, const qk__results *results,
+                            const qk__drawn_list *drawn, size_t room, int threads,
+                            qk__collages *collages, qk_error *err)
 {
     qk_names files = {0};
     *collages = (qk__collages){0};
     if (qk__list_dir(folder, &files, NULL) != QK_OK)
         return QK_OK;
-    qk_status status = list_collages(&files, drawn, collages, err);
+    qk_status status = list_collages(&files, results, drawn, collages, err);
     qk__names_free(&files);
     making all = {folder, qk__calloc(collages->count + 1, sizeof(qk__collage *))};
     if (status == QK_OK && !all.order)

@@ -17,19 +17,20 @@ extern const qk__collage_kind qk__collage_kinds[QK__NUM_COLLAGE_KINDS];
 typedef struct qk__collage {
     char *name; /* without ending */
     int kind;
+    const qk__result_model *model; /* whose slug ends the name; NULL: nobody's */
     qk_buffer picture; /* PNG of half its size; empty: there is no room, or it cannot be read */
 } qk__collage;
 
 typedef struct qk__collages {
     size_t count;
-    qk__collage *items; /* by kind, then name */
+    qk__collage *items; /* by kind, then model, then name */
 } qk__collages;
 
 /* Pictures are taken from all kinds in turn until room bytes of a page are full. Names of drawn
  * figures are left out. A folder that cannot be read has none. */
-QK_MUST_CHECK qk_status qk__collages_find(const char *folder, const qk__drawn_list *drawn,
-                                          size_t room, int threads, qk__collages *collages,
-                                          qk_error *err);
+QK_MUST_CHECK qk_status qk__collages_find(const char *folder, const qk__results *results,
+                                          const qk__drawn_list *drawn, size_t room, int threads,
+                                          qk__collages *collages, qk_error *err);
 void qk__collages_free(qk__collages *collages);
 
 #endif

@@ -137,7 +137,7 @@ static void links(const gallery *g, const char *name)
 
 static void put_png(qk__page *page, const qk_buffer *png, const char *title)
 {
-    qk__page_raw(page, "<img decoding=\"async\" alt=\"");
+    qk__page_raw(page, "<img alt=\"");
     qk__page_text(page, title);
     qk__page_raw(page, "\" src=\"data:image/png;base64,");
     qk__page_base64(page, png->data, png->size);
@@ -217,7 +217,7 @@ static void collages(gallery *g, int kind)
         qk__page_plate(g->page, width, height);
         put_png(g->page, &collage->picture, k->title);
         qk__page_raw(g->page, "\n<figcaption>");
-        qk__page_name(g->page, collage->name);
+        qk__page_name(g->page, collage->model ? collage->model->label : collage->name);
         links(g, collage->name);
         qk__page_raw(g->page, "</figcaption>\n</figure>\n");
     }
@@ -325,9 +325,9 @@ void qk__section_figures(qk__page *page, const qk__report *report)
     gallery g = {.page = page, .report = report};
     qk__page_raw(page, "<section id=\"figures\" tabindex=\"-1\">\n<h2>Figures</h2>\n");
     if (page->status == QK_OK)
-        page->status =
-            qk__collages_find(report->figures, report->drawn, room_for_collages(&g),
-                              report->settings->figures.threads, &g.collages, &page->err);
+        page->status = qk__collages_find(
+            report->figures, report->results, report->drawn, room_for_collages(&g),
+            report->settings->figures.threads, &g.collages, &page->err);
     g.items = qk__calloc(report->drawn->count + QK__NUM_COLLAGE_KINDS, sizeof *g.items);
     if (!g.items && page->status == QK_OK)
         page->status = qk__nomem(&page->err);

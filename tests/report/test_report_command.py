@@ -112,12 +112,15 @@ def test_no_gnuplot(qkscope, results, tmp_path):
 def test_collages_in_the_folder(qkscope, results, tmp_path):
     figures = results / "figures"
     figures.mkdir()
-    (figures / "pca-06-collage-m.png").write_bytes(plain(40, 20))
+    (figures / "pca-06-collage-a.png").write_bytes(plain(40, 20))
+    (figures / "pca-06-collage-m.png").write_bytes(plain(40, 20))  # the model's: first
     (figures / "rotation-01-plane-a b'\"<x>.png").write_bytes(plain(60, 30))
     (figures / "rotation-01-plane-broken.png").write_bytes(b"not a picture")
     (figures / "other.png").write_bytes(plain(10, 10))
     page = page_of(qkscope, results, failing_gnuplot(tmp_path / "bin"))
-    assert page.count("data:image/png;base64,") == 2
+    assert page.count("data:image/png;base64,") == 3
+    assert page.index("fig-pca-06-collage-m") < page.index("fig-pca-06-collage-a")
+    assert "<figcaption><bdi>m</bdi>" in page and "<bdi>pca-06-collage-a</bdi>" in page
     assert 'style="aspect-ratio:20/10;max-width:20px"' in page
     assert page.index("fig-pca-06-collage-m") < page.index("fig-rotation-01-plane-a")
     assert 'href="figures/rotation-01-plane-a%20b%27%22%3Cx%3E.png"' in page
