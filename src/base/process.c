@@ -79,6 +79,8 @@ static char **make_environment(const char *hidden)
 static int spawn(const char *path, const char *const *argv, const char *directory,
                  char **variables, int stderr_fd, pid_t *child)
 {
+    char *const *arguments; /* the interface is older than const; it does not write to them */
+    memcpy(&arguments, &argv, sizeof arguments);
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     int failed = posix_spawn_file_actions_init(&actions);
@@ -89,9 +91,8 @@ static int spawn(const char *path, const char *const *argv, const char *director
         failed = add_actions(&actions, directory, stderr_fd);
         if (!failed)
             failed = set_signals(&attributes);
-        if (!failed) /* the interface is older than const; it does not write to argv */
-            failed = posix_spawnp(child, path, &actions, &attributes,
-                                  (char *const *)(uintptr_t)argv, variables);
+        if (!failed)
+            failed = posix_spawnp(child, path, &actions, &attributes, arguments, variables);
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&actions);

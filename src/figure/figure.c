@@ -119,9 +119,7 @@ static bool is_broken(const unsigned char *text, size_t length)
 
 static size_t put(char *out, const char *text)
 {
-    size_t length = strlen(text);
-    memcpy(out, text, length);
-    return length;
+    return (size_t)(stpcpy(out, text) - out);
 }
 
 /* One ASCII character as gnuplot 5.4 shows it inside single quotes; "{}" is an empty group.

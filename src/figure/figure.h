@@ -34,7 +34,7 @@ typedef struct qk__figure {
     struct qk__text *texts; /* what qk__figure_quote returned */
     size_t num_named;       /* of these, how many are variables of the script */
     qk__glyphs glyphs;
-    locale_t plain;         /* numbers with a decimal point whatever the user's locale */
+    locale_t plain; /* numbers with a decimal point whatever the user's locale */
     qk_status status;
     qk_error err;
 } qk__figure;
@@ -47,18 +47,19 @@ void qk__figure_free(qk__figure *figure);
 void qk__figure_print(qk__figure *figure, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* A gnuplot string expression (a literal, or a variable) that shows the text as it is: no markup, no
- * substitution; control characters and separators of lines become spaces, what is not UTF-8
- * U+FFFD, text beyond 60 characters an ellipsis, and a zero-width space goes into "]]>" and
- * "\U+", which XML and gnuplot would take for something else; in PNG and PDF, a character that no
- * font of this machine has is '?'. It lives as long as the figure. */
+/* A gnuplot string expression (a literal, or a variable) that shows the text as it is: no
+ * markup, no substitution; control characters and separators of lines become spaces, what is
+ * not UTF-8 U+FFFD, text beyond 60 characters an ellipsis, and a zero-width space goes into
+ * "]]>" and
+ * "\U+", which XML and gnuplot would take for something else; in PNG and PDF, a character that
+ * no font of this machine has is '?'. It lives as long as the figure. */
 const char *qk__figure_quote(qk__figure *figure, const char *text);
 /* The same for a label in `set xtics (...)`, where gnuplot would take '%' for a format; 32
  * characters. */
 const char *qk__figure_tic(qk__figure *figure, const char *text);
 
-/* Defines the texts that an SVG shows but a picture cannot, for lack of a font; the driver puts it
- * at the head of the script. */
+/* Defines the texts that an SVG shows but a picture cannot, for lack of a font; the driver puts
+ * it at the head of the script. */
 QK_MUST_CHECK qk_status qk__figure_define_texts(const qk__figure *figure, qk_buffer *script,
                                                 qk_error *err);
 
