@@ -126,7 +126,9 @@ static void draw_bars(qk__figure *figure, const sheet *of, size_t index,
                  place->top - 15 * qk__em(figure), false);
     part_phases(figure, results);
     if (all.count == 0) {
-        qk__figure_print(figure, "set label 'no numbers' at graph 0.5,0.5 center\nplot NaN");
+        qk__figure_print(figure,
+                         "set label 'no numbers' at graph 0.5,0.5 center tc rgb '%s'\nplot NaN",
+                         figure->theme->muted);
         return;
     }
     qk__figure_print(

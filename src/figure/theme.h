@@ -12,8 +12,10 @@ typedef struct qk__theme {
     const char *background, *ink, *muted, *grid; /* page, text, secondary text, grid lines */
     const char *box;                             /* fill behind text boxes */
     const char *q, *k;                           /* queries blue, keys red */
-    const char *accent, *highlight;              /* a third thing; what the eye should find */
-    double font_size;                            /* points at nominal size */
+    /* Of what is neither: alone in its figure, since some eyes see it as the blue. What the eye
+     * should find. */
+    const char *accent, *highlight;
+    double font_size; /* points at nominal size */
     double line_width;
 } qk__theme;
 
