@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The main job on the bundled capture: what is in it, the analyses, and the first rows.
+# The main job on the bundled capture: what is in it, the analyses, the first rows, and the report.
 set -eu
 cd "$(dirname "$0")/.."
 out=results/demo
@@ -22,4 +22,6 @@ printf '\nPlanes that turn, and the RoPE frequencies of the model (complement.cs
 printf 'layer q_head pair     omega resultant      RoPE\n'
 tail -n +2 "$out/complement.csv" | sort -t, -k9,9gr | head -n 8 |
     awk -F, '{ printf "%5d %6d %4d %9.6f %9.3f %9.6f\n", $2, $3, $5, $8, $9, $10 }'
-printf '\nTables in %s\n' "$PWD/$out"
+run scatter examples/kjv-tiny-capture -o "$out/figures" --random 4 --collage 2x2 --seed 42 --name pca-06-collage-kjv-tiny-step-2004
+run report "$out" --title 'kjv-tiny: position and content'
+printf '\nTables in %s\nOpen   %s\n' "$PWD/$out" "$PWD/$out/report.html"
