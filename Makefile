@@ -32,6 +32,7 @@ bench: test-build
 	@$(PYTHON) bench/run.py $(BUILD)
 	@$(PYTHON) bench/analyses.py $(BUILD)
 	@$(PYTHON) bench/scatter.py $(BUILD)
+	@$(PYTHON) bench/report.py $(BUILD)
 
 # The whole suite under AddressSanitizer and UndefinedBehaviorSanitizer. A small quarantine of freed
 # memory, since some tests watch how much is used.
