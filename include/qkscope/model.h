@@ -73,6 +73,74 @@ QK_API const qk_model_facts *qk_model_get_facts(const qk_model *model);
 /* Values of model_type that qk_model_open knows, NULL at the end. */
 QK_API const char *const *qk_model_architectures(void);
 
+/* ---- running -------------------------------------------------------------------------------
+ */
+
+typedef enum qk_arithmetic {
+    QK_ARITHMETIC_F32,
+    QK_ARITHMETIC_BF16_SIM, /* rounds where a bfloat16 run rounds: to compare with its captures
+                             */
+} qk_arithmetic;
+
+/* Some rows of one layer: the heads asked for, in ascending order, side by side. */
+typedef struct qk_prefill_block {
+    int layer;
+    qk_kind kind;
+    bool rotated;        /* after RoPE and query scaling, else before both; norms come before */
+    size_t sequence;     /* which of the sequences given */
+    int64_t first_token; /* of the sequence */
+    int64_t num_tokens;
+    size_t num_heads;
+    const int *heads; /* [num_heads] */
+    int head_dim;
+    const float *rows; /* [num_tokens][num_heads][head_dim] */
+} qk_prefill_block;
+
+/* Called in order of layers; within a layer from any thread, one call at a time for one
+ * (sequence, kind), blocks of a sequence in order of tokens, rows before RoPE ahead of the same
+ * after it. How a sequence is cut into blocks depends on its length alone. Everything block
+ * points to is valid during the call. An error stops the run and is returned. */
+typedef qk_status qk_prefill_sink(void *user, const qk_prefill_block *block, qk_error *err);
+
+typedef struct qk_prefill_settings {
+    qk_arithmetic arithmetic;
+    int threads;                  /* 0 = all processors; results do not depend on it */
+    bool before_rope, after_rope; /* which of the two the sink sees */
+    /* Heads of each layer: q_heads[layer * num_q_heads + head]; NULL = all. Layers after the
+     * last with a head are not run, and in that layer nothing but what is asked for. */
+    const bool *q_heads, *k_heads;
+    qk_prefill_sink *sink;
+    /* Called by the caller's thread before each layer that is run: how many are done, how many
+     * there are, tokens in this call. false stops (QK_ERR_CANCELLED). NULL: not called. */
+    bool (*progress)(void *user, int layers_done, int num_layers, int64_t tokens);
+    void *user;
+} qk_prefill_settings;
+
+typedef struct qk_sequence {
+    const int32_t *tokens; /* each in 0 .. vocab_size-1 */
+    int64_t count;         /* > 0 */
+} qk_sequence;
+
+/* float32, all processors, all heads after RoPE; a sink has to be added. */
+QK_API void qk_prefill_settings_default(qk_prefill_settings *settings);
+
+/* Runs the sequences, each by itself (no attention between them), layer by layer together, so
+ * that a layer's weights are converted once. A sequence's rows are the same bytes whichever
+ * others run beside it, however many threads there are, on whatever processor. Memory: one
+ * layer of weights in float32, of every token hidden_size floats and one layer's keys and
+ * values, and a few MiB a thread. Sequences may be longer than max_positions. */
+QK_API QK_MUST_CHECK qk_status qk_prefill(const qk_model *model,
+                                          const qk_prefill_settings *settings,
+                                          const qk_sequence *sequences, size_t num_sequences,
+                                          qk_error *err);
+
+/* Floating-point operations and bytes of memory of such a run over one text, with the layers
+ * and heads of settings (whose sink may be NULL); mapped weights are not counted. */
+QK_API double qk_prefill_flops(const qk_model *model, const qk_prefill_settings *settings,
+                               int64_t tokens);
+QK_API int64_t qk_prefill_bytes(const qk_model *model, const qk_prefill_settings *settings,
+                                int64_t tokens);
+
 QK_END_DECLS
 
 #endif

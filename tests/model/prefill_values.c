@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs a model over the token numbers of a text file, a sequence a line, and writes every block
+ * that the sink sees, for tests in Python:
+ *
+ *     prefill_values MODEL TOKENS OUT [threads=N] [bf16] [heads=SEED] [before|after]
+ *                    [stop=N] [cancel=N]
+ *
+ * A record is 8 int32 (layer, kind, rotated, sequence, first token, tokens, heads, head_dim),
+ * the heads as int32, the rows as float32. heads draws a third of the heads. stop fails in the
+ * N-th call, cancel ahead of the N-th layer. */
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <qkscope/model.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+enum { MAX_SEQUENCES = 4096 };
+
+typedef struct output {
+    FILE *file;
+    pthread_mutex_t lock;
+    int calls, stop, cancel;
+} output;
+
+static qk_status write_block(void *user, const qk_prefill_block *b, qk_error *err)
+{
+    output *out = user;
+    const int32_t head[] = {b->layer,
+                            b->kind,
+                            b->rotated,
+                            (int32_t)b->sequence,
+                            (int32_t)b->first_token,
+                            (int32_t)b->num_tokens,
+                            (int32_t)b->num_heads,
+                            b->head_dim};
+    size_t n = (size_t)b->num_tokens * b->num_heads * (size_t)b->head_dim;
+    pthread_mutex_lock(&out->lock);
+    bool ok = fwrite(head, sizeof head, 1, out->file) == 1 &&
+              fwrite(b->heads, sizeof(int), b->num_heads, out->file) == b->num_heads &&
+              fwrite(b->rows, sizeof(float), n, out->file) == n && ++out->calls != out->stop;
+    pthread_mutex_unlock(&out->lock);
+    return ok ? QK_OK : qk__fail(err, QK_ERR_IO, "cannot write block");
+}
+
+static bool go_on(void *user, int layers_done, int num_layers, int64_t tokens)
+{
+    const output *out = user;
+    return layers_done < num_layers && tokens > 0 && layers_done != out->cancel;
+}
+
+/* Lines of numbers; sequences point into *tokens. */
+static size_t read_tokens(const char *name, qk_buffer *tokens, qk_sequence *sequences)
+{
+    qk_error err;
+    FILE *file = fopen(name, "r");
+    size_t count = 0, start = 0;
+    int32_t token;
+    char end;
+    while (file && fscanf(file, "%" SCNd32 "%c", &token, &end) == 2) {
+        if (qk__buffer_append(tokens, &token, sizeof token, &err) != QK_OK)
+            exit(2);
+        if (end == '\n' && count < MAX_SEQUENCES) {
+            size_t n = tokens->size / sizeof token;
+            sequences[count++].count = (int64_t)(n - start);
+            start = n;
+        }
+    }
+    if (file)
+        fclose(file);
+    const int32_t *next = (const int32_t *)(const void *)tokens->data;
+    for (size_t i = 0; i < count; next += sequences[i++].count)
+        sequences[i].tokens = next;
+    return count;
+}
+
+static bool *draw_heads(unsigned seed, int layers, int heads)
+{
+    size_t n = (size_t)layers * (size_t)heads;
+    bool *wanted = calloc(n, sizeof *wanted);
+    for (size_t i = 0; wanted && i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        wanted[i] = seed >> 24 < 85;
+    }
+    return wanted;
+}
+
+int main(int argc, char **argv)
+{
+    static qk_sequence sequences[MAX_SEQUENCES];
+    qk_model *model = NULL;
+    qk_error err = {0};
+    qk_buffer tokens = {0};
+    qk_prefill_settings settings;
+    output out = {.lock = PTHREAD_MUTEX_INITIALIZER, .cancel = -1};
+    bool *q_heads = NULL, *k_heads = NULL;
+    if (argc < 4)
+        return 2;
+    size_t count = read_tokens(argv[2], &tokens, sequences);
+    qk_status status = qk_model_open(&model, argv[1], NULL, &err);
+    if (status == QK_OK) {
+        const qk_model_facts *facts = qk_model_get_facts(model);
+        qk_prefill_settings_default(&settings);
+        settings.before_rope = true;
+        settings.sink = write_block;
+        settings.progress = go_on;
+        settings.user = &out;
+        for (int i = 4; i < argc; i++) {
+            if (strncmp(argv[i], "threads=", 8) == 0)
+                settings.threads = atoi(argv[i] + 8);
+            else if (strcmp(argv[i], "bf16") == 0)
+                settings.arithmetic = QK_ARITHMETIC_BF16_SIM;
+            else if (strcmp(argv[i], "before") == 0)
+                settings.after_rope = false;
+            else if (strcmp(argv[i], "after") == 0)
+                settings.before_rope = false;
+            else if (strncmp(argv[i], "stop=", 5) == 0)
+                out.stop = atoi(argv[i] + 5);
+            else if (strncmp(argv[i], "cancel=", 7) == 0)
+                out.cancel = atoi(argv[i] + 7);
+            else if (strncmp(argv[i], "heads=", 6) == 0) {
+                unsigned seed = (unsigned)atoi(argv[i] + 6);
+                q_heads = draw_heads(seed, facts->num_layers, facts->num_q_heads);
+                k_heads = draw_heads(seed + 1, facts->num_layers, facts->num_k_heads);
+            }
+        }
+        settings.q_heads = q_heads;
+        settings.k_heads = k_heads;
+        out.file = fopen(argv[3], "wb");
+        if (!out.file)
+            return 2;
+        status = qk_prefill(model, &settings, sequences, count, &err);
+        if (fclose(out.file) != 0)
+            return 2;
+    }
+    qk_model_close(&model);
+    qk__buffer_free(&tokens);
+    free(q_heads);
+    free(k_heads);
+    if (status != QK_OK)
+        fprintf(stderr, "%s\n", err.message);
+    return status != QK_OK;
+}

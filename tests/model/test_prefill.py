@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queries and keys of a run: against float64 activations of a trained model, against Hugging
+Face transformers on tiny checkpoints of every architecture (tests/model/golden/, made by
+tools/make_model_golden.py), and what must not depend on how a run is done."""
+import json
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build")).resolve()
+SHARED = pathlib.Path(os.environ.get("QKSCOPE_SHARED", ROOT.parent / "shared"))
+KJV = SHARED / "data" / "kjv-tiny"
+GOLDEN = ROOT / "tests" / "model" / "golden"
+CASES = sorted(folder.name for folder in GOLDEN.iterdir())
+TYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "I32": "<i4", "I64": "<i8"}
+
+
+def read_tensors(path):
+    data = path.read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    tensors = {}
+    for name, entry in json.loads(data[8:8 + size]).items():
+        if name == "__metadata__":
+            continue
+        start, end = (8 + size + offset for offset in entry["data_offsets"])
+        values = np.frombuffer(data[start:end], TYPES[entry["dtype"]])
+        if entry["dtype"] == "BF16":
+            values = (values.astype("<u4") << 16).view("<f4")
+        tensors[name] = values.reshape(entry["shape"])
+    return tensors
+
+
+def write_tensors(path, tensors):
+    entries, offset = {}, 0
+    for name, values in tensors.items():
+        entries[name] = {"dtype": "F32", "shape": list(values.shape),
+                         "data_offsets": [offset, offset + 4 * values.size]}
+        offset += 4 * values.size
+    header = json.dumps(entries).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(header)) + header)
+        for values in tensors.values():
+            file.write(values.astype("<f4").tobytes())
+
+
+def start(model, sequences, folder, *options):
+    tokens, out = folder / "tokens.txt", folder / "out.bin"
+    tokens.write_text("".join(" ".join(map(str, s)) + "\n" for s in sequences))
+    run = subprocess.run([BUILD / "tests" / "model" / "prefill_values", model, tokens, out,
+                          *options], capture_output=True, text=True, timeout=300)
+    return run, out
+
+
+def prefill(model, sequences, folder, *options):
+    """{(layer, kind, rotated, sequence): (heads, rows [tokens][heads][head_dim])}, after
+    checking the order of the blocks."""
+    run, out = start(model, sequences, folder, *options)
+    assert run.returncode == 0, run.stderr
+    data, at, parts, last_layer = out.read_bytes(), 0, {}, 0
+    while at < len(data):
+        layer, kind, rotated, sequence, first, tokens, heads, dim = \
+            struct.unpack_from("<8i", data, at)
+        which = struct.unpack_from(f"<{heads}i", data, at + 32)
+        at += 32 + 4 * heads
+        rows = np.frombuffer(data, "<f4", tokens * heads * dim, at)
+        at += rows.nbytes
+        assert layer >= last_layer
+        last_layer = layer
+        seen, list_of = parts.setdefault((layer, "qk"[kind], rotated, sequence), (which, []))
+        assert which == seen and first == sum(len(part) for part in list_of)
+        list_of.append(rows.reshape(tokens, heads, dim))
+    result = {key: (which, np.concatenate(list_of)) for key, (which, list_of) in parts.items()}
+    for (_, _, _, sequence), (_, rows) in result.items():
+        assert len(rows) == len(sequences[sequence])
+    return result
+
+
+def same(a, b):
+    assert a.keys() == b.keys()
+    for key in a:
+        assert a[key][0] == b[key][0]
+        assert a[key][1].tobytes() == b[key][1].tobytes(), key
+
+
+def text(length, vocab=64, seed=0):
+    return np.random.default_rng(seed).integers(3, vocab, length)
+
+
+# ---- against references ------------------------------------------------------------------------
+
+@pytest.mark.skipif(not KJV.exists(), reason="no shared data")
+@pytest.mark.parametrize("which", "ab")
+def test_trained_model_against_float64(which, tmp_path):
+    """Before RoPE all values agree to 1e-5 of the largest. The reference turns by angles in
+    double precision, models by float32 products: at position 1,000 those differ by up to 3e-5
+    radians, so after RoPE the difference is taken over all rows together."""
+    reference = read_tensors(KJV / "reference" / f"step-2004-{which}.safetensors")
+    values = prefill(KJV / "step-2004", [reference["input_ids"]], tmp_path)
+    compared = 0
+    for name, expected in reference.items():
+        if not name.startswith("layers."):
+            continue
+        _, layer, what = name.split(".")
+        rotated = what.endswith("_post")
+        rows = values[int(layer), what[0], rotated, 0][1].transpose(1, 0, 2)
+        difference = rows - expected.astype(float)
+        assert np.linalg.norm(difference) < 1e-5 * np.linalg.norm(expected), name
+        assert abs(difference).max() < (4e-5 if rotated else 1e-5) * abs(expected).max(), name
+        compared += 1
+    assert compared == (20 if which == "a" else 6)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_golden(case, tmp_path):
+    golden = read_tensors(GOLDEN / case / "golden.safetensors")
+    values = prefill(GOLDEN / case, [golden["input_ids"]], tmp_path)
+    names = {f"{layer}.{kind}_{'post' if rotated else 'pre'}": rows
+             for (layer, kind, rotated, _), (_, rows) in values.items()}
+    assert names.keys() == {name for name in golden if name[0].isdigit()}
+    for name, rows in names.items():
+        difference = abs(rows[golden["rows"]] - golden[name].astype(float)).max()
+        assert difference < 2e-5 * abs(golden[name]).max(), name
+
+
+@pytest.mark.parametrize("case", ["llama-yarn", "ministral3", "qwen3", "glm4", "gemma3"])
+def test_bf16_simulation(case, tmp_path):
+    """The first layer is the original's to the bit; behind its attention sums in another order
+    round differently now and then, and more so in every layer."""
+    golden = read_tensors(GOLDEN / case / "golden.safetensors")
+    simulated = prefill(GOLDEN / case, [golden["input_ids"]], tmp_path, "bf16")
+    exact = prefill(GOLDEN / case, [golden["input_ids"]], tmp_path)
+    rows = golden["rows"]
+    for (layer, kind, rotated, _), (_, values) in simulated.items():
+        expected = golden[f"bf16.{layer}.{kind}_{'post' if rotated else 'pre'}"]
+        if layer == 0:
+            assert (values[rows] == expected).all()
+        if layer == 1:
+            assert (values[rows] == expected).mean() > 0.6
+            other = exact[layer, kind, rotated, 0][1][rows]
+            assert np.linalg.norm(values[rows] - expected) < \
+                0.6 * np.linalg.norm(other - expected)
+
+
+# ---- what does not change a number -------------------------------------------------------------
+
+@pytest.mark.parametrize("case", ["llama", "llama-bias", "gemma3", "smollm3", "llama-longrope"])
+def test_threads_and_company(case, tmp_path):
+    """1 and 7 threads, and several sequences together or each alone, give the same bytes."""
+    sequences = [text(n, seed=n) for n in (1, 31, 32, 33, 255, 256, 257, 700, 5)]
+    together = prefill(GOLDEN / case, sequences, tmp_path, "threads=1")
+    same(together, prefill(GOLDEN / case, sequences, tmp_path, "threads=7"))
+    for i, sequence in enumerate(sequences):
+        alone = prefill(GOLDEN / case, [sequence], tmp_path, "threads=2")
+        same({key[:3]: value for key, value in alone.items()},
+             {key[:3]: value for key, value in together.items() if key[3] == i})
+
+
+@pytest.mark.parametrize("case", ["llama", "mistral", "glm", "ministral3"])
+def test_later_tokens_change_nothing(case, tmp_path):
+    whole = prefill(GOLDEN / case, [text(700)], tmp_path)
+    for n in (1, 32, 191, 192, 193, 255, 256, 257):
+        for key, (_, rows) in prefill(GOLDEN / case, [text(700)[:n]], tmp_path).items():
+            assert rows.tobytes() == whole[key][1][:n].tobytes(), (n, key)
+
+
+@pytest.mark.parametrize("case", ["llama", "qwen2", "gemma3", "mllama"])
+@pytest.mark.parametrize("seed", range(4))
+def test_chosen_heads(case, seed, tmp_path):
+    """Rows of chosen heads are those of a full run; layers behind the last are not run."""
+    full = prefill(GOLDEN / case, [text(150)], tmp_path)
+    chosen = prefill(GOLDEN / case, [text(150)], tmp_path, f"heads={seed}", "threads=3")
+    for key, (heads, rows) in chosen.items():
+        assert rows.tobytes() == full[key][1][:, list(heads)].tobytes(), key
+        assert list(heads) == sorted(heads)
+
+
+def test_before_and_after(tmp_path):
+    both = prefill(GOLDEN / "llama", [text(100)], tmp_path)
+    same({k: v for k, v in both.items() if not k[2]},
+         prefill(GOLDEN / "llama", [text(100)], tmp_path, "before"))
+    same({k: v for k, v in both.items() if k[2]},
+         prefill(GOLDEN / "llama", [text(100)], tmp_path, "after"))
+
+
+# ---- windows, against attention written out ------------------------------------------------------
+
+def copy_with(case, folder, changes=None, weights=None):
+    target = folder / "model"
+    shutil.copytree(GOLDEN / case, target)
+    config = json.loads((target / "config.json").read_text())
+    (target / "config.json").write_text(json.dumps({**config, **(changes or {})}))
+    if weights:
+        tensors = {name: values.copy() for name, values in
+                   read_tensors(target / "model.safetensors").items()}
+        weights(tensors)
+        write_tensors(target / "model.safetensors", tensors)
+    return target
+
+
+@pytest.mark.parametrize("window", [1, 31, 32, 33, 100, 300, 699])
+def test_window_is_a_mask(window, tmp_path):
+    """The second layer's queries, from the first one's keys, values and weights in float64."""
+    model = copy_with("mistral", tmp_path, {"sliding_window": window})
+    weights = {name: values.astype(float) for name, values in
+               read_tensors(model / "model.safetensors").items()}
+    tokens = text(700)
+    values = prefill(model, [tokens], tmp_path)
+    eps = json.loads((model / "config.json").read_text())["rms_norm_eps"]
+
+    def norm(x, name):
+        return x / np.sqrt((x * x).mean(1, keepdims=True) + eps) * weights[name]
+
+    layer = "model.layers.0."
+    x = weights["model.embed_tokens.weight"][tokens]
+    hidden = norm(x, layer + "input_layernorm.weight")
+    v = (hidden @ weights[layer + "self_attn.v_proj.weight"].T).reshape(len(tokens), 2, 16)
+    q, k = (values[0, kind, 1, 0][1].astype(float) for kind in "qk")
+    back = np.subtract.outer(np.arange(len(tokens)), np.arange(len(tokens)))
+    outside = (back < 0) | (back >= window)
+    attended = np.empty((len(tokens), 4, 16))
+    for head in range(4):
+        scores = np.where(outside, -np.inf, q[:, head] @ k[:, head // 2].T / 4)
+        weight = np.exp(scores - scores.max(1, keepdims=True))
+        attended[:, head] = weight / weight.sum(1, keepdims=True) @ v[:, head // 2]
+    x = x + attended.reshape(len(tokens), -1) @ weights[layer + "self_attn.o_proj.weight"].T
+    y = norm(x, layer + "post_attention_layernorm.weight")
+    gate, up = (y @ weights[f"{layer}mlp.{name}_proj.weight"].T for name in ("gate", "up"))
+    x = x + gate / (1 + np.exp(-gate)) * up @ weights[layer + "mlp.down_proj.weight"].T
+    hidden = norm(x, "model.layers.1.input_layernorm.weight")
+    expected = hidden @ weights["model.layers.1.self_attn.q_proj.weight"].T
+    rows = values[1, "q", 0, 0][1].reshape(len(tokens), -1)
+    assert abs(rows - expected).max() < 1e-5 * abs(expected).max()
+
+
+def test_wide_window_is_none(tmp_path):
+    narrow = copy_with("mistral", tmp_path / "a", {"sliding_window": 700})
+    full = copy_with("mistral", tmp_path / "b", {"sliding_window": None})
+    same(prefill(narrow, [text(700)], tmp_path), prefill(full, [text(700)], tmp_path))
+
+
+# ---- failures ----------------------------------------------------------------------------------
+
+def test_tokens_that_are_none(tmp_path):
+    for tokens, word in (([1, 64], "64"), ([-1], "-1")):
+        run, _ = start(GOLDEN / "llama", [[5, 6], tokens], tmp_path)
+        assert run.returncode == 1 and word in run.stderr and "sequence 1" in run.stderr
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("call", [1, 2, 20, 60])
+def test_sink_that_fails(threads, call, tmp_path):
+    run, _ = start(GOLDEN / "llama", [text(300), text(500)], tmp_path, f"stop={call}",
+                   f"threads={threads}")
+    assert (run.returncode, run.stderr) == (1, "cannot write block\n")
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+def test_cancelled(layer, tmp_path):
+    run, out = start(GOLDEN / "llama", [text(100)], tmp_path, f"cancel={layer}")
+    assert (run.returncode, run.stderr) == (1, "cancelled\n")
+    assert (out.stat().st_size > 0) == (layer > 0)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e38])
+@pytest.mark.parametrize("name", ["self_attn.k_proj", "mlp.up_proj", "input_layernorm"])
+def test_weights_that_are_no_numbers(value, name, tmp_path):
+    def spoil(tensors):
+        tensors[f"model.layers.1.{name}.weight"].flat[::3] = value
+    model = copy_with("llama", tmp_path, weights=spoil)
+    for options in ([], ["bf16"]):
+        values = prefill(model, [text(300)], tmp_path, *options)
+        assert np.isfinite(values[0, "q", 1, 0][1]).all()
+        assert len(values) == 12
