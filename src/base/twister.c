@@ -6,10 +6,11 @@ enum { N = QK__TWISTER_SIZE, M = 397 };
 
 void qk__twister_seed(qk_twister *twister, uint32_t seed)
 {
-    uint32_t *s = twister->state;
-    s[0] = seed;
-    for (uint32_t i = 1; i < N; i++)
-        s[i] = 1812433253u * (s[i - 1] ^ (s[i - 1] >> 30)) + i;
+    uint32_t last = seed;
+    for (uint32_t i = 0; i < N; i++) {
+        twister->state[i] = last;
+        last = 1812433253u * (last ^ (last >> 30)) + i + 1;
+    }
     twister->next = N;
 }
 

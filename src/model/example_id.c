@@ -10,6 +10,8 @@
 
 #include "base/number.h"
 
+#define TWO_63 9223372036854775808.0
+
 int64_t qk_example_id_of_text(const char *text, size_t size)
 {
     /* The length of a digest goes into it: this is not the start of a longer one. With these
@@ -26,14 +28,14 @@ int64_t qk_example_id_of_text(const char *text, size_t size)
 
 int64_t qk_example_id_of_number(double number)
 {
-    if (number == trunc(number) && number >= -0x1p63 && number < 0x1p63)
+    if (number == trunc(number) && number >= -TWO_63 && number < TWO_63)
         return (int64_t)number;
     char text[400]; /* the largest double has 309 digits */
     if (isnan(number))
         snprintf(text, sizeof text, "nan");
     else if (isinf(number))
         snprintf(text, sizeof text, "%s", number < 0 ? "-inf" : "inf");
-    else if (fabs(number) >= 0x1p63) /* a whole number that does not fit: its decimal text */
+    else if (fabs(number) >= TWO_63) /* a whole number that does not fit: its decimal text */
         snprintf(text, sizeof text, "%.0f", number);
     else
         qk__format_number(number, text);

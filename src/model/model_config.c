@@ -50,13 +50,13 @@ static qk_status unknown_type(const char *path, const char *type, qk_error *err)
 
 /* Goes into a part as often as the type is one whose text model is a part of it. The file has
  * an end, so this does. */
-static qk_status find_text(const json_t *root, const json_t **text, char path[PATH_SIZE],
+static qk_status find_text(json_t *root, json_t **text, char path[PATH_SIZE],
                            const qk_architecture **architecture, qk_error *err)
 {
     const char *type = NULL;
     size_t used = 0;
     path[0] = 0;
-    for (const json_t *object = root;;) {
+    for (json_t *object = root;;) {
         qk_fields fields = {object, path};
         QK_TRY(qk__field_text(&fields, "model_type", &type, err));
         if (!type)
@@ -292,12 +292,11 @@ static qk_status read_root(qk_model_config *c, json_t *root, const char *overrid
 {
     if (!json_is_object(root))
         return qk__fail(err, QK_ERR_MALFORMED, "expected a JSON object");
-    const json_t *found;
+    json_t *text;
     char path[PATH_SIZE];
     QK_TRY(refuse_quantized(root, "", err));
-    QK_TRY(find_text(root, &found, path, &c->architecture, err));
-    QK_TRY(refuse_quantized(found, path, err));
-    json_t *text = (json_t *)(uintptr_t)found; /* a part of root, which is ours to change */
+    QK_TRY(find_text(root, &text, path, &c->architecture, err));
+    QK_TRY(refuse_quantized(text, path, err));
     QK_TRY(qk__rope_normalize(text, path, c->architecture, err));
     if (overrides) {
         qk_status status = apply_overrides(text, overrides, c->architecture, err);

@@ -18,7 +18,7 @@ static const char *const set_names[QK_NUM_ROPES] = {
  * --------------------------------------------------------------------- */
 
 static qk_status get_object(const json_t *text, const char *path, const char *key,
-                            const json_t **object, qk_error *err)
+                            json_t **object, qk_error *err)
 {
     *object = json_object_get(text, key);
     if (json_is_null(*object))
@@ -29,12 +29,12 @@ static qk_status get_object(const json_t *text, const char *path, const char *ke
 }
 
 /* Fills in the base and the type, which older files call "type". */
-static int complete(json_t *parameters, const json_t *theta, double usual)
+static int complete(json_t *parameters, json_t *theta, double usual)
 {
     int failed = 0;
     if (!json_object_get(parameters, "rope_theta"))
         failed |= theta && !json_is_null(theta)
-                      ? json_object_set(parameters, "rope_theta", (json_t *)(uintptr_t)theta)
+                      ? json_object_set(parameters, "rope_theta", theta)
                       : json_object_set_new(parameters, "rope_theta", json_real(usual));
     json_t *type = json_object_get(parameters, "rope_type");
     if (json_is_null(type) || !type) {
@@ -49,10 +49,10 @@ static int complete(json_t *parameters, const json_t *theta, double usual)
 static qk_status normalize_one(json_t *text, const char *path, const qk_architecture *a,
                                qk_error *err)
 {
-    const json_t *scaling, *parameters;
+    json_t *scaling, *parameters;
     QK_TRY(get_object(text, path, "rope_scaling", &scaling, err));
     QK_TRY(get_object(text, path, "rope_parameters", &parameters, err));
-    const json_t *source = json_object_size(scaling) > 0 ? scaling : parameters;
+    json_t *source = json_object_size(scaling) > 0 ? scaling : parameters;
     for (int i = 0; i < QK_NUM_ROPES; i++)
         if (json_object_get(source, set_names[i]))
             return qk__fail(err, QK_ERR_UNSUPPORTED,
@@ -70,7 +70,7 @@ static qk_status normalize_one(json_t *text, const char *path, const qk_architec
 static qk_status normalize_two(json_t *text, const char *path, const qk_architecture *a,
                                qk_error *err)
 {
-    const json_t *scaling, *parameters, *source[QK_NUM_ROPES];
+    json_t *scaling, *parameters, *source[QK_NUM_ROPES];
     QK_TRY(get_object(text, path, "rope_scaling", &scaling, err));
     QK_TRY(get_object(text, path, "rope_parameters", &parameters, err));
     for (int i = 0; i < QK_NUM_ROPES; i++)
@@ -84,7 +84,7 @@ static qk_status normalize_two(json_t *text, const char *path, const qk_architec
     for (int i = 0; i < QK_NUM_ROPES && !failed; i++) {
         json_t *one = source[i] ? json_deep_copy(source[i]) : json_object();
         bool full = i == QK_ROPE_FULL;
-        if (!one || (full && scaling && json_object_update(one, (json_t *)(uintptr_t)scaling)))
+        if (!one || (full && scaling && json_object_update(one, scaling)))
             failed = 1;
         else
             failed = complete(

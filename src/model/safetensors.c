@@ -171,7 +171,7 @@ static qk_status add_shards(qk_checkpoint *c, const char **names, size_t count, 
     return QK_OK;
 }
 
-static qk_status list_shards(qk_checkpoint *c, const json_t *map, qk_error *err)
+static qk_status list_shards(qk_checkpoint *c, json_t *map, qk_error *err)
 {
     size_t count = json_object_size(map);
     if (count == 0)
@@ -183,7 +183,7 @@ static qk_status list_shards(qk_checkpoint *c, const json_t *map, qk_error *err)
     size_t i = 0;
     const char *tensor;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)map, tensor, value)
+    json_object_foreach(map, tensor, value)
     {
         names[i] = json_string_value(value);
         if (!names[i] || !is_shard_name(names[i])) {
@@ -249,11 +249,11 @@ static qk_status sort_tensors(qk_checkpoint *c, qk_error *err)
 }
 
 /* Every tensor lies in the file that the index says. */
-static qk_status check_index(const qk_checkpoint *c, const json_t *map, qk_error *err)
+static qk_status check_index(const qk_checkpoint *c, json_t *map, qk_error *err)
 {
     const char *name;
     json_t *file;
-    json_object_foreach((json_t *)(uintptr_t)map, name, file)
+    json_object_foreach(map, name, file)
     {
         const qk_tensor_entry *entry = find(c, name);
         if (!entry || strcmp(entry->file, json_string_value(file)) != 0)
@@ -285,7 +285,7 @@ static qk_status open_indexed(qk_checkpoint *c, const char *folder, const char *
     if (!object)
         return qk__fail(err, QK_ERR_MALFORMED, "%s: line %d: %s", index, where.line,
                         where.text);
-    const json_t *map = json_object_get(object, "weight_map");
+    json_t *map = json_object_get(object, "weight_map");
     qk_status status = list_shards(c, map, err);
     if (status != QK_OK)
         qk__context(err, status, "%s", index);

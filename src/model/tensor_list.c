@@ -133,7 +133,7 @@ static qk_status check_overlaps(const qk_tensor_list *list, qk_error *err)
     return QK_OK;
 }
 
-static qk_status parse_header(qk_tensor_list *list, const json_t *header, const uint8_t *data,
+static qk_status parse_header(qk_tensor_list *list, json_t *header, const uint8_t *data,
                               size_t size, qk_error *err)
 {
     if (!json_is_object(header))
@@ -144,7 +144,7 @@ static qk_status parse_header(qk_tensor_list *list, const json_t *header, const 
         return qk__nomem(err);
     const char *name;
     json_t *object;
-    json_object_foreach((json_t *)(uintptr_t)header, name, object)
+    json_object_foreach(header, name, object)
     {
         if (strcmp(name, "__metadata__") == 0)
             continue;
