@@ -135,6 +135,20 @@ def test_formats_shards_and_alignment(tmp_path, dtype, shards, padding):
     check_layers(model, config, read)
 
 
+def test_frequencies_of_layers(tmp_path):
+    write_checkpoint(tmp_path, small_config("gemma3_text", num_hidden_layers=6, rope_theta=1e6))
+    layers = open_model(tmp_path)["layers"]
+    for layer in layers:
+        theta = 1e4 if layer["sliding"] else 1e6
+        assert layer["frequency_1"] == pytest.approx(theta ** (-2 / 12), rel=1e-6)
+        assert (layer["num_frequencies"], layer["window"]) == (6, 8 if layer["sliding"] else 0)
+    assert [layer["sliding"] for layer in layers] == [True] * 5 + [False]
+    write_checkpoint(tmp_path, small_config("smollm3"))
+    layers = open_model(tmp_path)["layers"]
+    assert [layer["num_frequencies"] for layer in layers] == [4, 4, 4, 0]
+    assert [layer["rope"] for layer in layers] == [True] * 3 + [False]
+
+
 def test_single_file_goes_before_an_index(tmp_path):
     config = small_config("llama")
     write_checkpoint(tmp_path, config, shards=2, seed=1)
