@@ -9,8 +9,7 @@
 
 /* Half as wide and high (figures are drawn at twice their nominal size), in at most 256
  * colours: a tenth of the bytes of a scatter collage. False (out is empty): memory, or not a
- * PNG with 8 bits a channel, RGB or RGBA, not interlaced. The sizes in the file are not
- * trusted. */
+ * PNG, or one of more than 32 million pixels. */
 bool qk__halve_png(const qk_buffer *png, qk_buffer *out);
 
 /* Width and height of a PNG; false: it is none. */
