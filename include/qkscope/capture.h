@@ -190,6 +190,8 @@ typedef struct qk_capture_meta {
     int q_per_kv_group;     /* 0 = unknown */
     const char *source;     /* what produced it, e.g. "qkscope synth" */
     const char *extra_json; /* a JSON object merged into capture.json; NULL = none */
+    const char *card;       /* lines for the card's list of facts, Markdown; NULL = none */
+    bool wide_ids;          /* example_id is INT64, not INT32 */
 } qk_capture_meta;
 
 /* Starts a capture in `dir`, which is created; QK_ERR_EXISTS if it is there and not

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Hugging Face cache on disk: where a dataset that was downloaded before lies. */
+/* The Hugging Face cache on disk: where a dataset or a model that was downloaded before lies.
+ */
 #ifndef QKSCOPE_HUB_H
 #define QKSCOPE_HUB_H
 
@@ -20,6 +21,10 @@ QK_BEGIN_DECLS
 QK_API QK_MUST_CHECK qk_status qk_hub_find_dataset(const char *name, const char *revision,
                                                    const char *local_root, char **path,
                                                    qk_error *err);
+
+/* The same for a model: a folder, or "org/name" in models--org--name. */
+QK_API QK_MUST_CHECK qk_status qk_hub_find_model(const char *name, const char *revision,
+                                                 char **path, qk_error *err);
 
 QK_END_DECLS
 

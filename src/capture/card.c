@@ -44,7 +44,8 @@ static qk_status put_summary(const qk_capture_writer *writer, qk_buffer *out, qk
                                  writer->q_per_kv_group));
     if (writer->source[0])
         QK_TRY(qk__buffer_printf(out, err, "- source: %s\n", writer->source));
-    return qk__buffer_printf(out, err, "- written by: qkscope %s\n\n", QK_VERSION);
+    return qk__buffer_printf(out, err, "- written by: qkscope %s\n%s\n", QK_VERSION,
+                             writer->card);
 }
 
 static qk_status put_explanation(const qk_capture_writer *writer, qk_buffer *out, qk_error *err)
@@ -61,12 +62,12 @@ static qk_status put_explanation(const qk_capture_writer *writer, qk_buffer *out
         "## Columns\n\n"
         "| column | type | meaning |\n| --- | --- | --- |\n"
         "| bucket | int32 | position bucket |\n"
-        "| example_id | int32 | which text the row comes from |\n"
+        "| example_id | %s | which text the row comes from |\n"
         "| position | int32 | token position in the text, from 0 |\n"
         "| vector | list of float32 | the vector, all of one length |\n"
         "| sliding_window | int32 | attention window in tokens, null = full attention |\n"
         "| token_str | string | the token, where it was captured |\n\n",
-        name);
+        name, writer->wide_ids ? "int64" : "int32");
 }
 
 static qk_status put_heads(const qk_capture_writer *writer, qk_buffer *out, qk_error *err)

@@ -33,6 +33,7 @@ static void free_writer(qk_capture_writer **writer)
     pthread_mutex_destroy(&w->lock);
     json_decref(w->extra);
     free(w->records);
+    free(w->card);
     free(w->source);
     free(w->model);
     free(w->dir);
@@ -78,9 +79,11 @@ static qk_status take_meta(qk_capture_writer *writer, const qk_capture_meta *met
     static const qk_capture_meta none;
     meta = meta ? meta : &none;
     writer->q_per_kv_group = meta->q_per_kv_group;
+    writer->wide_ids = meta->wide_ids;
     writer->model = copy_line(meta->model);
     writer->source = copy_line(meta->source);
-    if (!writer->model || !writer->source)
+    writer->card = qk__strdup(meta->card ? meta->card : "");
+    if (!writer->model || !writer->source || !writer->card)
         return qk__nomem(err);
     QK_TRY(check_text("model name", writer->model, err));
     QK_TRY(check_text("source", writer->source, err));
@@ -97,8 +100,8 @@ static qk_status take_meta(qk_capture_writer *writer, const qk_capture_meta *met
     return QK_OK;
 }
 
-qk_status qk_capture_writer_open(qk_capture_writer **writer, const char *dir,
-                                 const qk_capture_meta *meta, qk_error *err)
+static qk_status open_writer(qk_capture_writer **writer, const char *dir,
+                             const qk_capture_meta *meta, bool anew, qk_error *err)
 {
     *writer = NULL;
     qk_capture_writer *w = calloc(1, sizeof *w);
@@ -111,7 +114,7 @@ qk_status qk_capture_writer_open(qk_capture_writer **writer, const char *dir,
     w->dir = qk__strdup(dir);
     qk_status status = w->dir ? take_meta(w, meta, err) : qk__nomem(err);
     if (status == QK_OK)
-        status = make_empty_dir(dir, err);
+        status = anew ? make_empty_dir(dir, err) : qk__make_dirs(dir, err);
     if (status == QK_OK)
         status = qk__capture_write_manifest(w, false, err);
     if (status != QK_OK) {
@@ -120,6 +123,18 @@ qk_status qk_capture_writer_open(qk_capture_writer **writer, const char *dir,
     }
     *writer = w;
     return QK_OK;
+}
+
+qk_status qk_capture_writer_open(qk_capture_writer **writer, const char *dir,
+                                 const qk_capture_meta *meta, qk_error *err)
+{
+    return open_writer(writer, dir, meta, true, err);
+}
+
+qk_status qk__capture_writer_reopen(qk_capture_writer **writer, const char *dir,
+                                    const qk_capture_meta *meta, qk_error *err)
+{
+    return open_writer(writer, dir, meta, false, err);
 }
 
 static int compare_records(const void *a, const void *b)
@@ -212,6 +227,20 @@ static qk_status begin_file(qk_capture_writer *writer, qk_head_id id, size_t dim
     return QK_OK;
 }
 
+qk_status qk__capture_writer_adopt(qk_capture_writer *writer, qk_head_id id, size_t dim,
+                                   int64_t rows, qk_error *err)
+{
+    pthread_mutex_lock(&writer->lock);
+    qk_status status = begin_file(writer, id, dim, 1, err);
+    if (status == QK_OK) {
+        qk_head_record *record = find_record(writer, id);
+        record->files_done = 1;
+        record->rows = rows;
+    }
+    pthread_mutex_unlock(&writer->lock);
+    return status;
+}
+
 static void end_file(qk_head_writer *head, bool done)
 {
     pthread_mutex_lock(&head->capture->lock);
@@ -231,9 +260,12 @@ static qk_status open_file(qk_head_writer *head, int shard, int shards,
                            const qk_parquet_writer_settings *settings, qk_error *err)
 {
     const qk_parquet_field fields[NUM_FIELDS] = {
-        {"bucket", QK_FIELD_INT32, 0},         {"example_id", QK_FIELD_INT32, 0},
-        {"position", QK_FIELD_INT32, 0},       {"vector", QK_FIELD_VECTOR, head->dim},
-        {"sliding_window", QK_FIELD_INT32, 0}, {"token_str", QK_FIELD_STRING, 0},
+        {"bucket", QK_FIELD_INT32, 0},
+        {"example_id", head->capture->wide_ids ? QK_FIELD_INT64 : QK_FIELD_INT32, 0},
+        {"position", QK_FIELD_INT32, 0},
+        {"vector", QK_FIELD_VECTOR, head->dim},
+        {"sliding_window", QK_FIELD_INT32, 0},
+        {"token_str", QK_FIELD_STRING, 0},
     };
     char name[48] = "data.parquet";
     if (shards > 1)

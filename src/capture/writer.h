@@ -26,7 +26,9 @@ struct qk_capture_writer {
     char *dir;
     char *model;
     char *source;
+    char *card;
     int q_per_kv_group;
+    bool wide_ids;
     json_t *extra;
     pthread_mutex_t lock; /* of the records: head writers come from several threads */
     qk_head_record *records;
@@ -40,6 +42,13 @@ struct qk_capture_writer {
 QK_MUST_CHECK qk_status qk__head_writer_open_shard(
     qk_head_writer **head, qk_capture_writer *writer, qk_head_id id, size_t dim, bool strings,
     int shard, int shards, const qk_parquet_writer_settings *settings, qk_error *err);
+
+/* qk_capture_writer_open for a capture that was begun before: the folder may hold anything.
+ * Heads that are finished are made known, with their rows, by qk__capture_writer_adopt. */
+QK_MUST_CHECK qk_status qk__capture_writer_reopen(qk_capture_writer **writer, const char *dir,
+                                                  const qk_capture_meta *meta, qk_error *err);
+QK_MUST_CHECK qk_status qk__capture_writer_adopt(qk_capture_writer *writer, qk_head_id id,
+                                                 size_t dim, int64_t rows, qk_error *err);
 
 /* Write capture.json and README.md; records are sorted by then. */
 QK_MUST_CHECK qk_status qk__capture_write_manifest(const qk_capture_writer *writer,

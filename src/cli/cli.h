@@ -27,6 +27,7 @@ typedef struct cli_command {
 } cli_command;
 
 int cmd_analyze(int argc, char **argv);
+int cmd_capture(int argc, char **argv);
 int cmd_inspect(int argc, char **argv);
 int cmd_pca(int argc, char **argv);
 int cmd_plasticity(int argc, char **argv);
@@ -45,9 +46,16 @@ typedef enum option_kind {
     OPTION_INT64, /* int64_t in [min, max] */
     OPTION_REAL,  /* double in [min, max] */
     OPTION_TEXT,  /* const char *, points into argv */
+    OPTION_TEXTS, /* cli_texts, one more each time it is given */
     OPTION_LIST,  /* qk_index_list, "0,2,5-9" */
     OPTION_KINDS, /* qk_kinds, "q", "k" or "q,k" */
 } option_kind;
+
+/* items has room for all of argv and belongs to the caller. */
+typedef struct cli_texts {
+    const char **items;
+    size_t count;
+} cli_texts;
 
 typedef struct cli_option {
     char letter;       /* short form, 0 = none */

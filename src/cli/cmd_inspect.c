@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qkscope inspect: what a capture or a Parquet file holds. */
+/* qkscope inspect: what a capture, a model or a Parquet file holds. */
 #include "cli.h"
 
 #include <inttypes.h>
@@ -11,6 +11,8 @@
 
 #include <qkscope/inspect.h>
 
+#include "inspect_model.h"
+
 static const char COMMAND[] = "qkscope inspect";
 
 static const char DESCRIPTION[] =
@@ -18,7 +20,9 @@ static const char DESCRIPTION[] =
     "examples, sliding windows, and how the files store them. CAPTURE is a folder with\n"
     "l{LL}h{HH}{q|k} folders somewhere below it, or a dataset (org/name) in the Hugging Face\n"
     "cache. For a single Parquet file: its columns, encodings and sizes. Integer columns are\n"
-    "read in full; vectors are not.";
+    "read in full; vectors are not.\n\n"
+    "For a model (a folder with config.json, or org/name): its heads, RoPE, windows, what\n"
+    "qkscope capture would keep, and what a text of --length tokens costs.";
 
 static const char *const SOURCES[] = {"given", "from capture.json", "inferred"};
 
@@ -29,6 +33,7 @@ typedef struct request {
     qk_inspect_settings settings;
     cli_common common;
     bool heads;
+    int64_t length;
 } request;
 
 /* Text that comes from a file: a terminal must not obey what is in it. */
@@ -395,11 +400,13 @@ static int parse(int argc, char **argv, request *r)
          "query heads per key head (default: from\ncapture.json, else "
          "inferred)",
          OPTION_INT, &s->q_per_kv_group, 1, 65536},
+        {0, "length", "N", "tokens of a text that a model's costs are told for", OPTION_INT64,
+         &r->length, 1, 1e12},
         {0, "threads", "N", "threads (default: all processors)", OPTION_INT, &s->threads, 1,
          4096},
     };
     const cli_syntax syntax = {.command = COMMAND,
-                               .usage = "CAPTURE|FILE.parquet [options]",
+                               .usage = "CAPTURE|MODEL|FILE.parquet [options]",
                                .description = DESCRIPTION,
                                .options = options,
                                .num_options = sizeof options / sizeof *options,
@@ -424,6 +431,9 @@ int cmd_inspect(int argc, char **argv)
     int code = parse(argc, argv, &r);
     if (code >= 0)
         return code;
+    if (is_model(r.settings.capture, r.settings.revision))
+        return cli_finish(COMMAND, inspect_model(COMMAND, r.settings.capture,
+                                                 r.settings.revision, r.length, &r.common));
     bool file = stat(r.settings.capture, &st) == 0 && S_ISREG(st.st_mode);
     return cli_finish(COMMAND, file ? inspect_file(&r) : inspect_capture(&r));
 }

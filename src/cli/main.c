@@ -18,8 +18,9 @@ static const cli_command COMMANDS[] = {
     {"study", "Analyse", "many models or checkpoints, from captures to the report", cmd_study},
     {"report", "Look", "figures and one self-contained page from tables", cmd_report},
     {"scatter", "Look", "queries and keys on two axes, coloured by position", cmd_scatter},
-    {"inspect", "Look", "what a capture or Parquet file holds", cmd_inspect},
+    {"inspect", "Look", "what a capture, a model or a Parquet file holds", cmd_inspect},
     {"tokenize", "Look", "the tokens of a text", cmd_tokenize},
+    {"capture", "Make", "a capture, from a model and texts", cmd_capture},
     {"synth", "Make", "a capture with known ground truth", cmd_synth},
 };
 
@@ -31,6 +32,7 @@ static const struct {
     {"rotate-analyze", "rotate"},
     {"pca-visualize", "scatter"},
     {"rotate-visualize", "scatter"},
+    {"sniff-qk", "capture"},
 };
 
 static const size_t NUM_COMMANDS = sizeof COMMANDS / sizeof *COMMANDS;

@@ -107,6 +107,11 @@ static bool store(const cli_option *option, const char *text, char *why, size_t 
     case OPTION_TEXT:
         *(const char **)option->target = text;
         return true;
+    case OPTION_TEXTS: {
+        cli_texts *texts = option->target;
+        texts->items[texts->count++] = text;
+        return true;
+    }
     case OPTION_INT:
     case OPTION_INT64:
         if (!parse_integer(option, text, &integer))

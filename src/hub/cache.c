@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a dataset lies: a local folder, or a snapshot in the Hugging Face cache, whose
- * layout is datasets--org--name/{refs/<revision>, snapshots/<commit>/...}. */
+/* Where a dataset or a model lies: a local folder, or a snapshot in the Hugging Face cache,
+ * whose layout is datasets--org--name/{refs/<revision>, snapshots/<commit>/...}, and models--.
+ */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,16 +61,27 @@ static const char *last_component(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* What is looked for. */
+typedef struct repo_kind {
+    const char *folder; /* what its folder in the cache begins with */
+    const char *what;
+    const char *option; /* of the program that downloads it */
+} repo_kind;
+
+static const repo_kind DATASET = {"datasets", "dataset", "--repo-type dataset "};
+static const repo_kind MODEL = {"models", "model", ""};
+
 /* "org/name" -> "datasets--org--name" */
-static char *cache_name(const char *name)
+static char *cache_name(const repo_kind *kind, const char *name)
 {
-    size_t size = strlen(name) + sizeof "datasets----";
+    size_t size = strlen(kind->folder) + strlen(name) + sizeof "----";
     char *folder = malloc(size);
     const char *slash = strchr(name, '/');
     if (folder && slash)
-        snprintf(folder, size, "datasets--%.*s--%s", (int)(slash - name), name, slash + 1);
+        snprintf(folder, size, "%s--%.*s--%s", kind->folder, (int)(slash - name), name,
+                 slash + 1);
     else if (folder)
-        snprintf(folder, size, "datasets--%s", name);
+        snprintf(folder, size, "%s--%s", kind->folder, name);
     return folder;
 }
 
@@ -197,10 +209,10 @@ static qk_status find_in_repo(const char *repo, const char *revision, char **pat
     return QK_OK;
 }
 
-static qk_status find_in_cache(const char *cache, const char *name, const char *revision,
-                               char **path, qk_error *err)
+static qk_status find_in_cache(const repo_kind *kind, const char *cache, const char *name,
+                               const char *revision, char **path, qk_error *err)
 {
-    char *folder = cache_name(name);
+    char *folder = cache_name(kind, name);
     char *repo = folder ? qk__path_join(cache, folder) : NULL;
     qk_status status = repo ? QK_OK : qk__nomem(err);
     if (status == QK_OK && qk__is_dir(repo))
@@ -252,47 +264,48 @@ static qk_status find_in_root(const char *root, const char *name, const char *re
     bool yes;
     QK_TRY(is_dataset(root, name, &yes, err));
     if (!yes) /* it may be a cache folder itself */
-        return find_in_cache(root, name, revision, path, err);
+        return find_in_cache(&DATASET, root, name, revision, path, err);
     *path = qk__strdup(root);
     return *path ? QK_OK : qk__nomem(err);
 }
 
 /* ---- all together ------------------------------------------------------------------- */
 
-static qk_status fail_missing(const char *cache, const char *name, const char *revision,
-                              const char *local_root, qk_error *err)
+static qk_status fail_missing(const repo_kind *kind, const char *cache, const char *name,
+                              const char *revision, const char *local_root, qk_error *err)
 {
     bool tell_root = local_root && *local_root;
     return qk__fail(err, QK_ERR_NOT_FOUND,
-                    "%s: no such folder%s%s, and revision %s of a dataset of this name is not "
+                    "%s: no such folder%s%s, and revision %s of a %s of this name is not "
                     "in the Hugging Face cache %s (HF_HUB_CACHE or HF_HOME choose another); "
-                    "download it with: hf download --repo-type dataset %s --revision %s",
+                    "download it with: hf download %s%s --revision %s",
                     name, tell_root ? ", nor one in local_root " : "",
-                    tell_root ? local_root : "", revision, cache, name, revision);
+                    tell_root ? local_root : "", revision, kind->what, cache, kind->option,
+                    name, revision);
 }
 
-static qk_status find_on_hub(const char *name, const char *revision, const char *local_root,
-                             char **path, qk_error *err)
+static qk_status find_on_hub(const repo_kind *kind, const char *name, const char *revision,
+                             const char *local_root, char **path, qk_error *err)
 {
     if (!is_hub_name(name))
         return qk__fail(err, QK_ERR_NOT_FOUND,
-                        "%s: no such folder (and not the name of a Hub dataset, org/name)",
-                        name);
+                        "%s: no such folder (and not the name of a Hub %s, org/name)", name,
+                        kind->what);
     char *cache = NULL;
     QK_TRY(cache_root(&cache, err));
-    qk_status status = find_in_cache(cache, name, revision, path, err);
+    qk_status status = find_in_cache(kind, cache, name, revision, path, err);
     if (status == QK_OK && !*path)
-        status = fail_missing(cache, name, revision, local_root, err);
+        status = fail_missing(kind, cache, name, revision, local_root, err);
     free(cache);
     return status;
 }
 
-qk_status qk_hub_find_dataset(const char *name, const char *revision, const char *local_root,
-                              char **path, qk_error *err)
+static qk_status find(const repo_kind *kind, const char *name, const char *revision,
+                      const char *local_root, char **path, qk_error *err)
 {
     *path = NULL;
     if (!name || !*name)
-        return qk__fail(err, QK_ERR_ARGUMENT, "no dataset given");
+        return qk__fail(err, QK_ERR_ARGUMENT, "no %s given", kind->what);
     if (!revision || !*revision)
         revision = "main";
     if (!is_revision(revision))
@@ -305,5 +318,16 @@ qk_status qk_hub_find_dataset(const char *name, const char *revision, const char
         *path = qk__strdup(name);
         return *path ? QK_OK : qk__nomem(err);
     }
-    return find_on_hub(name, revision, local_root, path, err);
+    return find_on_hub(kind, name, revision, local_root, path, err);
+}
+
+qk_status qk_hub_find_dataset(const char *name, const char *revision, const char *local_root,
+                              char **path, qk_error *err)
+{
+    return find(&DATASET, name, revision, local_root, path, err);
+}
+
+qk_status qk_hub_find_model(const char *name, const char *revision, char **path, qk_error *err)
+{
+    return find(&MODEL, name, revision, NULL, path, err);
 }

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a model is, what a capture of it would keep, and what that costs. */
+#include "inspect_model.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <jansson.h>
+
+#include <qkscope/hub.h>
+#include <qkscope/record.h>
+
+static const char *const DTYPES[] = {"float32", "float16", "bfloat16"};
+
+/* A model and the costs of one text, with the settings that qkscope capture has by itself. */
+typedef struct view {
+    const char *name;
+    const qk_model_facts *facts;
+    const qk_record_selection *selection;
+    int64_t length, bytes;
+    double flops, rows;
+} view;
+
+bool is_model(const char *name, const char *revision)
+{
+    struct stat st;
+    char path[4096];
+    char *found = NULL;
+    if (stat(name, &st) == 0) {
+        snprintf(path, sizeof path, "%s/config.json", name);
+        return S_ISDIR(st.st_mode) && stat(path, &st) == 0;
+    }
+    bool dataset = qk_hub_find_dataset(name, revision, NULL, &found, NULL) == QK_OK;
+    free(found);
+    if (dataset)
+        return false;
+    bool model = qk_hub_find_model(name, revision, &found, NULL) == QK_OK;
+    free(found);
+    return model;
+}
+
+static int count_layers(const view *v, bool (*has)(const qk_layer_facts *layer))
+{
+    int count = 0;
+    for (int l = 0; l < v->facts->num_layers; l++)
+        count += has(&v->facts->layers[l]);
+    return count;
+}
+
+static bool attends(const qk_layer_facts *layer)
+{
+    return layer->attends;
+}
+
+static bool rotates(const qk_layer_facts *layer)
+{
+    return layer->attends && layer->rope;
+}
+
+static bool slides(const qk_layer_facts *layer)
+{
+    return layer->attends && layer->window > 0;
+}
+
+static int64_t vector_bytes(const view *v)
+{
+    double heads = (double)(v->selection->num_q + v->selection->num_k);
+    return (int64_t)(v->rows * heads * v->facts->head_dim * (double)sizeof(float));
+}
+
+/* ---- text
+ * ------------------------------------------------------------------------------------- */
+
+static void print_windows(const view *v)
+{
+    int sliding = count_layers(v, slides);
+    int64_t least = 0;
+    int64_t most = 0;
+    for (int l = 0; l < v->facts->num_layers; l++) {
+        int64_t window = attends(&v->facts->layers[l]) ? v->facts->layers[l].window : 0;
+        if (window > 0 && (least == 0 || window < least))
+            least = window;
+        most = window > most ? window : most;
+    }
+    if (sliding == 0)
+        printf("%-12snone: full attention\n", "windows");
+    else if (least == most)
+        printf("%-12s%" PRId64 " tokens in %d of %d layers\n", "windows", least, sliding,
+               v->facts->num_layers);
+    else
+        printf("%-12s%" PRId64 " to %" PRId64 " tokens in %d of %d layers\n", "windows", least,
+               most, sliding, v->facts->num_layers);
+}
+
+static void print_view(const view *v)
+{
+    const qk_model_facts *f = v->facts;
+    printf("%-12s%s\n", "model", v->name);
+    printf("%-12s%s, %d layers of %d query heads and %d key heads, d = %d\n", "shape",
+           f->architecture, f->num_layers, f->num_q_heads, f->num_k_heads, f->head_dim);
+    printf("%-12s%d query heads per key head\n", "group size", f->num_q_heads / f->num_k_heads);
+    printf("%-12s%.2f million in %s, %.1f MB; fingerprint %016" PRIx64 "\n", "parameters",
+           (double)f->parameters / 1e6, DTYPES[f->dtype], (double)f->weight_bytes / 1e6,
+           f->fingerprint);
+    printf("%-12s%" PRId64 " tokens, vocabulary of %d\n", "context", f->max_positions,
+           f->vocab_size);
+    printf("%-12s%s, theta %.15g, in %d of %d layers\n", "RoPE",
+           f->rope_type ? f->rope_type : "none", f->rope_theta, count_layers(v, rotates),
+           f->num_layers);
+    print_windows(v);
+    printf("%-12s%zu query heads and %zu key heads in %d layers\n", "captured",
+           v->selection->num_q, v->selection->num_k, count_layers(v, attends));
+    printf("\nA text of %" PRId64 " tokens:\n", v->length);
+    printf("%-12s%.3g GFLOP, %.0f MB of memory\n", "run", v->flops / 1e9,
+           (double)v->bytes / 1e6);
+    printf("%-12sabout %.0f a head (log_uniform, rate 1, buckets from 128 tokens), %.2f MB of "
+           "vectors\n",
+           "rows", v->rows, (double)vector_bytes(v) / 1e6);
+    printf("%-12s%" PRId64 " a head, %.0f MB\n", "all rows", v->length,
+           (double)vector_bytes(v) / v->rows * (double)v->length / 1e6);
+}
+
+/* ---- JSON
+ * --------------------------------------------------------------------------------------- */
+
+static json_t *list_layers(const view *v)
+{
+    json_t *list = json_array();
+    for (int l = 0; l < v->facts->num_layers; l++) {
+        const qk_layer_facts *layer = &v->facts->layers[l];
+        json_t *frequencies = json_array();
+        for (size_t i = 0; layer->frequencies && i < layer->num_frequencies; i++)
+            json_array_append_new(frequencies, json_real(layer->frequencies[i]));
+        json_array_append_new(
+            list, json_pack("{s:i, s:b, s:b, s:o, s:b, s:o}", "layer", l, "attends",
+                            layer->attends, "rope", layer->rope, "window",
+                            layer->window > 0 ? json_integer(layer->window) : json_null(),
+                            "sliding", layer->sliding, "rope_frequencies", frequencies));
+    }
+    return list;
+}
+
+static void print_view_json(const view *v)
+{
+    const qk_model_facts *f = v->facts;
+    char fingerprint[17];
+    snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, f->fingerprint);
+    json_t *root = json_pack(
+        "{s:o, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:s, s:s, s:f, s:o}",
+        "model", cli_json_text(v->name), "architecture", f->architecture, "fingerprint",
+        fingerprint, "num_layers", f->num_layers, "query_heads", f->num_q_heads, "key_heads",
+        f->num_k_heads, "q_per_kv_group", f->num_q_heads / f->num_k_heads, "head_dim",
+        f->head_dim, "hidden_size", f->hidden_size, "vocab_size", f->vocab_size,
+        "max_positions", (json_int_t)f->max_positions, "parameters", (json_int_t)f->parameters,
+        "weight_bytes", (json_int_t)f->weight_bytes, "dtype", DTYPES[f->dtype], "rope_type",
+        f->rope_type ? f->rope_type : "none", "rope_theta", f->rope_theta, "layers",
+        list_layers(v));
+    json_object_set_new(root, "capture",
+                        json_pack("{s:i, s:i, s:I, s:f, s:I, s:f, s:I}", "query_heads",
+                                  (int)v->selection->num_q, "key_heads",
+                                  (int)v->selection->num_k, "length", (json_int_t)v->length,
+                                  "flops", v->flops, "memory_bytes", (json_int_t)v->bytes,
+                                  "rows_per_head", v->rows, "vector_bytes",
+                                  (json_int_t)vector_bytes(v)));
+    cli_json_print(root);
+}
+
+/* ---- both
+ * ------------------------------------------------------------------------------------- */
+
+static qk_status look(view *v, const qk_model *model, const cli_common *common, qk_error *err)
+{
+    qk_record_settings settings;
+    qk_prefill_settings run;
+    qk_record_selection *selection;
+    qk_record_settings_default(&settings);
+    qk_prefill_settings_default(&run);
+    v->facts = qk_model_get_facts(model);
+    qk_status status = qk_record_select(&settings, v->facts, &selection, err);
+    if (status != QK_OK)
+        return status;
+    v->selection = selection;
+    v->length = v->length > 0 ? v->length : v->facts->max_positions;
+    run.q_heads = selection->q_heads;
+    run.k_heads = selection->k_heads;
+    v->flops = qk_prefill_flops(model, &run, v->length);
+    v->bytes = qk_prefill_bytes(model, &run, v->length);
+    v->rows = qk_record_expected_rows(&settings.sampler, v->length);
+    if (common->json)
+        print_view_json(v);
+    else if (!common->quiet)
+        print_view(v);
+    qk_record_selection_free(&selection);
+    return QK_OK;
+}
+
+int inspect_model(const char *command, const char *name, const char *revision, int64_t length,
+                  const cli_common *common)
+{
+    char *folder;
+    qk_error err;
+    qk_model *model = NULL;
+    view v = {.name = name, .length = length};
+    qk_status status = qk_hub_find_model(name, revision, &folder, &err);
+    if (status == QK_OK) {
+        status = qk_model_open(&model, folder, NULL, &err);
+        free(folder);
+    }
+    if (status == QK_OK)
+        status = look(&v, model, common, &err);
+    if (status != QK_OK)
+        cli_error(command, "%s", err.message);
+    qk_model_close(&model);
+    return cli_exit_code(status);
+}

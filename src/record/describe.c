@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a capture says about itself: keys for capture.json, lines for the card, and the table of
+ * examples. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/number.h"
+#include "record/run.h"
+#include "study/json.h"
+
+/* The manifest is read whole by those who open a capture; the table holds all of them. */
+enum { MAX_LISTED = 1000 };
+
+/* ---- rotation ------------------------------------------------------------------------------
+ */
+
+/* Frequencies by layer number; layers without rotation are left out. */
+static json_t *list_frequencies(const qk_model_facts *facts)
+{
+    json_t *layers = json_object();
+    for (int l = 0; l < facts->num_layers; l++) {
+        const qk_layer_facts *layer = &facts->layers[l];
+        if (!layer->attends || !layer->frequencies)
+            continue;
+        char name[16];
+        json_t *list = json_array();
+        for (size_t i = 0; i < layer->num_frequencies; i++)
+            json_array_append_new(list, json_real(layer->frequencies[i]));
+        snprintf(name, sizeof name, "%d", l);
+        json_object_set_new(layers, name, list);
+    }
+    return layers;
+}
+
+static json_t *describe_rope(const qk_model_facts *facts)
+{
+    return json_pack("{s:s, s:f}", "type", facts->rope_type ? facts->rope_type : "none",
+                     "theta", facts->rope_theta);
+}
+
+/* ---- the examples --------------------------------------------------------------------------
+ */
+
+/* Calls take for every line of spool/examples, at most `limit` of them. */
+typedef qk_status take_fn(void *user, const json_t *example, qk_error *err);
+
+static qk_status read_lines(FILE *file, int64_t bytes, int64_t limit, take_fn *take, void *user,
+                            qk_error *err)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    qk_status status = QK_OK;
+    for (int64_t i = 0; status == QK_OK && bytes > 0 && i < limit; i++) {
+        ssize_t got = getline(&line, &capacity, file);
+        json_t *example = got > 0 ? json_loadb(line, (size_t)got, 0, NULL) : NULL;
+        bytes -= got;
+        status = example ? take(user, example, err)
+                         : qk__fail(err, QK_ERR_MALFORMED,
+                                    "the list of examples of the unfinished run is damaged");
+        json_decref(example);
+    }
+    free(line);
+    return status;
+}
+
+static qk_status each_example(const qk_recording *r, int64_t limit, take_fn *take, void *user,
+                              qk_error *err)
+{
+    char *path = qk__path_join(r->spool, "examples");
+    if (!path)
+        return qk__nomem(err);
+    FILE *file = fopen(path, "rb");
+    qk_status status =
+        file ? read_lines(file, r->journal.example_bytes, limit, take, user, err)
+             : qk__fail(err, QK_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+    if (file)
+        fclose(file);
+    free(path);
+    return status;
+}
+
+static qk_status list_example(void *user, const json_t *example, qk_error *err)
+{
+    return json_array_append_new(user, json_deep_copy(example)) == 0 ? QK_OK : qk__nomem(err);
+}
+
+static int64_t number_in(const json_t *example, const char *key)
+{
+    return (int64_t)json_integer_value(json_object_get(example, key));
+}
+
+static const char *text_in(const json_t *example, const char *key)
+{
+    const char *text = json_string_value(json_object_get(example, key));
+    return text ? text : "";
+}
+
+static qk_status write_example(void *user, const json_t *example, qk_error *err)
+{
+    qk_buffer row = {0};
+    qk_status status = qk__csv_integer(&row, number_in(example, "example_id"), ',', err);
+    if (status == QK_OK)
+        status = qk__csv_text(&row, text_in(example, "source"), ',', err);
+    if (status == QK_OK)
+        status = qk__csv_text(&row, text_in(example, "source_id"), ',', err);
+    if (status == QK_OK)
+        status = qk__csv_integer(&row, number_in(example, "tokens"), ',', err);
+    if (status == QK_OK)
+        status = qk__csv_integer(&row, json_is_true(json_object_get(example, "truncated")),
+                                 '\n', err);
+    if (status == QK_OK)
+        status = qk__outfile_write(user, row.data, row.size, err);
+    qk__buffer_free(&row);
+    return status;
+}
+
+qk_status qk__write_examples(const qk_recording *r, const char *dir, qk_error *err)
+{
+    static const char HEADER[] = "example_id,source,source_id,tokens,truncated\n";
+    qk_outfile *file = NULL;
+    char *path = qk__path_join(dir, "examples.csv");
+    qk_status status = path ? qk__outfile_open(&file, path, err) : qk__nomem(err);
+    if (status == QK_OK)
+        status = qk__outfile_write(file, HEADER, sizeof HEADER - 1, err);
+    if (status == QK_OK)
+        status = each_example(r, INT64_MAX, write_example, file, err);
+    if (status == QK_OK)
+        status = qk__outfile_commit(&file, err);
+    qk__outfile_discard(&file);
+    free(path);
+    return status;
+}
+
+/* ---- capture.json
+ * ----------------------------------------------------------------------------- */
+
+static void warn(json_t *list, int64_t count, const char *one, const char *many)
+{
+    if (count == 1)
+        json_array_append_new(list, json_sprintf("1 text %s", one));
+    else if (count > 1)
+        json_array_append_new(list, json_sprintf("%" PRId64 " texts %s", count, many));
+}
+
+static json_t *list_warnings(const qk_recording *r)
+{
+    json_t *list = json_array();
+    warn(list, r->journal.cut, "was longer than max_length and was cut",
+         "were longer than max_length and were cut");
+    warn(list, r->journal.empty, "had no tokens and was passed over",
+         "had no tokens and were passed over");
+    if (r->max_length > r->facts->max_positions)
+        json_array_append_new(list, json_sprintf("max_length %" PRId64
+                                                 " is above the model's %" PRId64 " positions",
+                                                 r->max_length, r->facts->max_positions));
+    return list;
+}
+
+/* Under the names of the original, which counts what was drawn. */
+static json_t *describe_draw(const qk_recording *r)
+{
+    const qk_record_settings *s = r->settings;
+    const qk_record_selection *sel = r->selection;
+    if (s->sample_heads == 0)
+        return json_null();
+    return json_pack("{s:s, s:I, s:i, s:I, s:I, s:I, s:i, s:i, s:i, s:b, s:b, s:i}", "strategy",
+                     "random_query", "seed", (json_int_t)s->head_seed, "requested_query_heads",
+                     s->sample_heads, "selected_query_heads", (json_int_t)sel->drawn_q,
+                     "selected_key_heads", (json_int_t)sel->drawn_k, "candidates",
+                     (json_int_t)sel->candidates, "num_layers", sel->num_layers,
+                     "num_query_heads", sel->num_q_heads, "num_key_heads", sel->num_k_heads,
+                     "full_attention_only", s->full_attention_only, "compat", s->compat,
+                     "sliding_layer_count", sel->sliding_layers);
+}
+
+static json_t *describe_stage(const qk_recording *r, int stage, json_t *examples)
+{
+    const qk_journal *j = &r->journal;
+    json_t *rope = describe_rope(r->facts);
+    if (stage == QK__PRE) /* rows that were not rotated do not turn at these */
+        json_object_set_new(rope, "frequencies", list_frequencies(r->facts));
+    json_t *root = json_pack(
+        "{s:s, s:s, s:O, s:o, s:o, s:o, s:o, s:o, s:s}", "fingerprint", r->fingerprint, "stage",
+        stage == QK__POST ? "post-rope" : "pre-rope", "run", r->identity, "rope", rope,
+        "head_sampling", describe_draw(r), "texts",
+        json_pack("{s:I, s:I, s:I, s:I}", "count", (json_int_t)j->texts, "tokens",
+                  (json_int_t)j->tokens, "truncated", (json_int_t)j->cut, "empty",
+                  (json_int_t)j->empty),
+        "warnings", list_warnings(r), "examples", examples, "examples_table", "examples.csv");
+    if (stage == QK__POST)
+        json_object_set_new(root, "rope_frequencies", list_frequencies(r->facts));
+    return root;
+}
+
+/* ---- the card -------------------------------------------------------------------------------
+ */
+
+static qk_status describe_sampling(const qk_recording *r, qk_buffer *out, qk_error *err)
+{
+    const qk_sampler *s = &r->settings->sampler;
+    char rate[QK_NUMBER_SIZE];
+    qk__format_number(s->base_rate, rate);
+    QK_TRY(qk__buffer_printf(out, err, "- positions: %s", qk_sampler_type_name(s->type)));
+    if (s->type != QK_SAMPLER_ALL)
+        QK_TRY(qk__buffer_printf(out, err, ", rate %s", rate));
+    QK_TRY(qk__buffer_printf(out, err, ", %sbuckets of %" PRId64 " tokens",
+                             s->type == QK_SAMPLER_LOG_UNIFORM ? "smallest " : "",
+                             qk_sampler_bucket_size(s)));
+    if (s->max_rows > 0)
+        QK_TRY(qk__buffer_printf(out, err, ", at most %" PRId64 " of a text", s->max_rows));
+    if (r->settings->sample_heads > 0)
+        QK_TRY(qk__buffer_printf(out, err, "\n- heads: %zu of %zu query heads drawn, seed %lld",
+                                 r->selection->drawn_q, r->selection->candidates,
+                                 (long long)r->settings->head_seed));
+    return qk__buffer_printf(out, err, "\n");
+}
+
+static qk_status write_card(const qk_recording *r, int stage, qk_buffer *out, qk_error *err)
+{
+    static const char *const DTYPES[] = {"float32", "float16", "bfloat16"};
+    const qk_journal *j = &r->journal;
+    char theta[QK_NUMBER_SIZE];
+    qk__format_number(r->facts->rope_theta, theta);
+    QK_TRY(qk__buffer_printf(
+        out, err,
+        "- stage: %s RoPE (%s, theta %s)\n- attention: %s\n- architecture: %s, weights in %s, "
+        "fingerprint %016" PRIx64 "\n- arithmetic: %s\n",
+        stage == QK__POST ? "after" : "before",
+        r->facts->rope_type ? r->facts->rope_type : "none", theta,
+        r->settings->full_attention_only ? "layers with full attention only" : "all layers",
+        r->facts->architecture, DTYPES[r->facts->dtype], r->facts->fingerprint,
+        r->settings->arithmetic == QK_ARITHMETIC_BF16_SIM
+            ? "float32, rounded where a bfloat16 run rounds"
+            : "float32"));
+    QK_TRY(describe_sampling(r, out, err));
+    return qk__buffer_printf(out, err,
+                             "- texts: %" PRId64 ", %" PRId64 " tokens, %" PRId64
+                             " cut at %" PRId64 " tokens (examples.csv lists them)\n",
+                             j->texts, j->tokens, j->cut, r->max_length);
+}
+
+/* ---- both -----------------------------------------------------------------------------------
+ */
+
+qk_status qk__describe(const qk_recording *r, int stage, char **json, char **card,
+                       qk_error *err)
+{
+    qk_buffer text = {0};
+    *json = *card = NULL;
+    json_t *examples = json_array();
+    qk_status status = each_example(r, MAX_LISTED, list_example, examples, err);
+    if (status != QK_OK) {
+        json_decref(examples);
+        return status;
+    }
+    json_t *root = describe_stage(r, stage, examples);
+    *json = root ? json_dumps(root, JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(root);
+    status = *json ? write_card(r, stage, &text, err) : qk__nomem(err);
+    if (status == QK_OK) {
+        *card = (char *)text.data;
+        return QK_OK;
+    }
+    free(*json);
+    *json = NULL;
+    qk__buffer_free(&text);
+    return status;
+}

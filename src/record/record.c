@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The order of events of a run. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <qkscope/hub.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/parallel.h"
+#include "record/run.h"
+
+enum { MAX_LENGTH = 1 << 30 };
+
+void qk_record_settings_default(qk_record_settings *settings)
+{
+    *settings = (qk_record_settings){.kinds = QK_KINDS_BOTH};
+    qk_sampler_default(&settings->sampler);
+}
+
+/* ---- small things that the parts share --------------------------------------------------- */
+
+int qk__num_heads(const qk_recording *r, qk_kind kind)
+{
+    return kind == QK_QUERY ? r->facts->num_q_heads : r->facts->num_k_heads;
+}
+
+bool qk__is_kept(const qk_recording *r, qk_head_id id)
+{
+    const bool *heads = id.kind == QK_QUERY ? r->selection->q_heads : r->selection->k_heads;
+    return heads[(size_t)id.layer * (size_t)qk__num_heads(r, id.kind) + (size_t)id.head];
+}
+
+void qk__record_notice(const qk_recording *r, qk_notice_level level, const char *fmt, ...)
+{
+    char text[1024];
+    va_list args;
+    if (!r->settings->notice)
+        return;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    r->settings->notice(r->settings->user, level, text);
+}
+
+double qk__seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- opening ------------------------------------------------------------------------------
+ */
+
+static qk_status check(const qk_record_settings *s, qk_error *err)
+{
+    if (!s->model || !*s->model)
+        return qk__fail(err, QK_ERR_ARGUMENT, "no model given");
+    if (s->num_texts == 0)
+        return qk__fail(err, QK_ERR_ARGUMENT, "no texts given");
+    if (!s->output || !*s->output)
+        return qk__fail(err, QK_ERR_ARGUMENT, "no output folder given");
+    if ((s->kinds & QK_KINDS_BOTH) == 0)
+        return qk__fail(err, QK_ERR_ARGUMENT, "neither queries nor keys are to be kept");
+    if (s->max_length < 0 || s->max_length > MAX_LENGTH)
+        return qk__fail(err, QK_ERR_ARGUMENT, "max_length %lld: give 1 to %d",
+                        (long long)s->max_length, MAX_LENGTH);
+    if (s->max_examples < 0 || s->sample_heads < 0 || s->tokens_at_once < 0)
+        return qk__fail(err, QK_ERR_ARGUMENT, "a negative number of texts, heads or tokens");
+    return qk_sampler_check(&s->sampler, err);
+}
+
+/* The last part of a path, or the name of a cached model as it is. */
+static char *name_model(const qk_record_settings *s)
+{
+    if (s->model_name)
+        return qk__strdup(s->model_name);
+    size_t length = strlen(s->model);
+    while (length > 1 && s->model[length - 1] == '/')
+        length--;
+    size_t begin = length;
+    while (qk__is_dir(s->model) && begin > 0 && s->model[begin - 1] != '/')
+        begin--;
+    if (begin == length)
+        begin = 0;
+    char *name = qk__strdup(s->model + begin);
+    if (name)
+        name[length - begin] = 0;
+    return name;
+}
+
+static qk_status open_tokenizer(qk_recording *r, const char *folder, qk_error *err)
+{
+    const char *path = r->settings->tokenizer;
+    char *found = NULL;
+    if (path && !qk__is_file(path))
+        QK_TRY(qk_hub_find_model(path, NULL, &found, err));
+    qk_status status = qk_tokenizer_open(&r->tokenizer,
+                                         found  ? found
+                                         : path ? path
+                                                : folder,
+                                         err);
+    free(found);
+    return status;
+}
+
+static qk_status open_model(qk_recording *r, qk_error *err)
+{
+    const qk_record_settings *s = r->settings;
+    char *folder;
+    QK_TRY(qk_hub_find_model(s->model, s->revision, &folder, err));
+    r->model_name = name_model(s);
+    qk_status status =
+        r->model_name ? qk_model_open(&r->model, folder, s->overrides, err) : qk__nomem(err);
+    if (status == QK_OK) {
+        r->facts = qk_model_get_facts(r->model);
+        status = open_tokenizer(r, folder, err);
+    }
+    free(folder);
+    if (status == QK_OK)
+        status = qk_record_select(s, r->facts, &r->selection, err);
+    return status;
+}
+
+static qk_status prepare(qk_recording *r, qk_error *err)
+{
+    const qk_record_settings *s = r->settings;
+    QK_TRY(open_model(r, err));
+    r->max_length = s->max_length > 0 ? s->max_length : r->facts->max_positions;
+    if (r->max_length > r->facts->max_positions)
+        qk__record_notice(r, QK_NOTICE_WARNING,
+                          "texts of up to %lld tokens are run, the model was made for %lld",
+                          (long long)r->max_length, (long long)r->facts->max_positions);
+    r->journal.rows = qk__calloc(2 * (size_t)r->facts->num_layers, sizeof *r->journal.rows);
+    if (!r->journal.rows)
+        return qk__nomem(err);
+    QK_TRY(qk__texts_open(&r->texts, s, err));
+    return qk__identify(r, err);
+}
+
+static void release(qk_recording *r)
+{
+    if (r->lock >= 0)
+        close(r->lock);
+    qk__texts_close(&r->texts);
+    json_decref(r->identity);
+    qk_record_selection_free(&r->selection);
+    qk_tokenizer_close(&r->tokenizer);
+    qk_model_close(&r->model);
+    free(r->journal.rows);
+    free(r->model_name);
+    free(r->partial);
+    free(r->spool);
+}
+
+/* ---- running --------------------------------------------------------------------------------
+ */
+
+static void count_bytes(qk_record_outcome *outcome, const char *folder)
+{
+    qk_capture *capture;
+    if (qk_capture_open(&capture, folder, NULL, NULL) != QK_OK)
+        return;
+    for (size_t i = 0; i < qk_capture_num_heads(capture); i++) {
+        struct stat st;
+        if (stat(qk_capture_head(capture, i)->files[0], &st) == 0)
+            outcome->bytes += st.st_size;
+    }
+    qk_capture_close(&capture);
+}
+
+static void sum_up(const qk_recording *r)
+{
+    qk_record_outcome *o = r->outcome;
+    const qk_journal *j = &r->journal;
+    o->texts = j->texts;
+    o->tokens = j->tokens;
+    o->empty = j->empty;
+    o->cut = j->cut;
+    bool both = r->stages[QK__POST] && r->stages[QK__PRE];
+    for (int stage = 0; stage < QK__STAGES; stage++) {
+        char *folder = qk__path_join(r->settings->output, qk__stage_name(stage));
+        if (folder && r->stages[stage])
+            count_bytes(o, both ? folder : r->settings->output);
+        free(folder);
+    }
+}
+
+static qk_status run(qk_recording *r, qk_error *err)
+{
+    bool complete;
+    QK_TRY(qk__output_open(r, &complete, err));
+    r->outcome->complete_already = complete;
+    if (complete)
+        return QK_OK;
+    double begin = qk__seconds();
+    if (!r->journal.writing)
+        QK_TRY(qk__run_texts(r, err));
+    double middle = qk__seconds();
+    r->outcome->seconds_running = middle - begin;
+    qk_status status = qk__write_captures(r, err);
+    if (status == QK_ERR_DEGENERATE) { /* more of the same would not help */
+        qk__output_drop(r);
+        rmdir(r->settings->output);
+    }
+    if (status == QK_OK)
+        status = qk__output_publish(r, err);
+    if (status == QK_OK)
+        sum_up(r);
+    r->outcome->seconds_writing = qk__seconds() - middle;
+    return status;
+}
+
+qk_status qk_record_run(const qk_record_settings *settings, qk_record_outcome *outcome,
+                        qk_error *err)
+{
+    *outcome = (qk_record_outcome){0};
+    QK_TRY(check(settings, err));
+    QK_TRY(qk__output_glance(settings, err));
+    qk_recording r = {.settings = settings, .outcome = outcome, .lock = -1};
+    r.threads = settings->threads > 0 ? settings->threads : qk__available_threads();
+    r.stages[QK__POST] = settings->stage != QK_ROPE_BEFORE;
+    r.stages[QK__PRE] = settings->stage != QK_ROPE_AFTER;
+    qk_status status = prepare(&r, err);
+    if (status == QK_OK)
+        status = run(&r, err);
+    release(&r);
+    return status;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run, as its parts see it.
+ *
+ *     record.c      the order of events
+ *     select.c      which heads
+ *     identity.c    what decides the bytes of the capture, and its fingerprint
+ *     journal.c     how far an unfinished run has come
+ *     output.c      the output folder: what may be done with it, and taking its place in the
+ * end spool.c       files of rows, one a head, while the run goes on group.c       some texts:
+ * tokens, forward pass, rows kept finish.c      spool -> Parquet describe.c    capture.json,
+ * card and table of examples
+ *
+ * OUTPUT/.partial while it goes on:
+ *
+ *     journal.json           rewritten after every few groups of texts
+ *     lock                   held by the process that writes here
+ *     spool/l00h00q.post     rows so far; what lies behind the journal's count is not valid
+ *     spool/examples         a line of JSON for each text
+ *     post/, pre/            the captures, built when all texts are through
+ *     cleared                what had to give way in OUTPUT is gone */
+#ifndef QK_RECORD_RUN_H
+#define QK_RECORD_RUN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include <qkscope/record.h>
+#include <qkscope/tokenizer.h>
+
+#include "base/fingerprint.h"
+#include "record/texts.h"
+
+/* State of a run that is written down. */
+typedef struct qk_journal {
+    bool writing;  /* all texts are through */
+    bool replaces; /* begun with `force` */
+    int64_t texts, tokens, empty, cut;
+    int64_t done_weight;   /* see qk__text_weight */
+    int64_t example_bytes; /* valid in spool/examples */
+    int64_t *rows;         /* [num_layers][2]: of each head of a layer and kind */
+} qk_journal;
+
+/* After and before RoPE. */
+enum { QK__POST, QK__PRE, QK__STAGES };
+
+typedef struct qk_recording {
+    const qk_record_settings *settings;
+    qk_record_outcome *outcome;
+    int threads;
+    qk_model *model;
+    const qk_model_facts *facts;
+    qk_tokenizer *tokenizer;
+    char *model_name;
+    int64_t max_length;
+    qk_record_selection *selection;
+    bool stages[QK__STAGES];
+    qk_texts *texts;
+    int64_t num_texts, total_weight; /* of all texts */
+    json_t *identity;
+    char fingerprint[QK__FINGERPRINT_SIZE];
+    char *partial; /* OUTPUT/.partial */
+    char *spool;
+    int lock; /* descriptor, -1 = none */
+    qk_journal journal;
+} qk_recording;
+
+/* "post", "pre" */
+const char *qk__stage_name(int stage);
+
+static inline size_t qk__part(int layer, qk_kind kind)
+{
+    return 2 * (size_t)layer + (size_t)kind;
+}
+
+/* Whether a head of the model is kept. */
+bool qk__is_kept(const qk_recording *r, qk_head_id id);
+int qk__num_heads(const qk_recording *r, qk_kind kind);
+
+void qk__record_notice(const qk_recording *r, qk_notice_level level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+double qk__seconds(void);
+
+/* ---- identity.c ------------------------------------------------------------------------- */
+
+/* About how much work a text is, in bytes. */
+int64_t qk__text_weight(const qk_recording *r, const qk_text *text);
+
+/* Reads all texts once, then sets num_texts, total_weight, identity and fingerprint. */
+QK_MUST_CHECK qk_status qk__identify(qk_recording *r, qk_error *err);
+
+/* Name of the first thing in which two identities differ; NULL when none does. */
+const char *qk__identity_difference(const json_t *a, const json_t *b);
+
+/* ---- output.c, journal.c -------------------------------------------------------------- */
+
+/* Refuses at once an output folder in which there is something else. */
+QK_MUST_CHECK qk_status qk__output_glance(const qk_record_settings *settings, qk_error *err);
+
+/* Settles what this run may do: *complete is true when its capture is there already, else the
+ * folder is prepared, locked, and the journal read or begun. */
+QK_MUST_CHECK qk_status qk__output_open(qk_recording *r, bool *complete, qk_error *err);
+
+/* Whether the finished capture of a stage is in its place. */
+bool qk__output_has(const qk_recording *r, int stage);
+
+/* Puts the finished captures in their place and removes the rest. */
+QK_MUST_CHECK qk_status qk__output_publish(qk_recording *r, qk_error *err);
+
+/* Removes what an unfinished run has left: nothing can become of it. */
+void qk__output_drop(qk_recording *r);
+
+QK_MUST_CHECK qk_status qk__journal_write(const qk_recording *r, qk_error *err);
+
+/* *found is false where there is none. identity is to be released. */
+QK_MUST_CHECK qk_status qk__journal_read(qk_recording *r, bool *found, json_t **identity,
+                                         qk_error *err);
+
+/* ---- spool.c --------------------------------------------------------------------------------
+ */
+
+/* A row of a head: this, then its vector. */
+typedef struct qk_spool_row {
+    int64_t example_id;
+    int32_t position;
+    int32_t token;
+} qk_spool_row;
+
+size_t qk__spool_row_bytes(const qk_recording *r);
+
+/* NULL when out of memory. */
+char *qk__spool_path(const qk_recording *r, int stage, qk_head_id id);
+
+/* An open descriptor, the file created if need be. */
+QK_MUST_CHECK qk_status qk__spool_open(const qk_recording *r, int stage, qk_head_id id, int *fd,
+                                       qk_error *err);
+QK_MUST_CHECK qk_status qk__spool_write(int fd, const void *data, size_t size, int64_t offset,
+                                        qk_error *err);
+
+/* Appends lines of examples behind those that are valid. */
+QK_MUST_CHECK qk_status qk__spool_examples(const qk_recording *r, const qk_buffer *lines,
+                                           qk_error *err);
+
+/* Makes sure that everything written so far is on the disk. */
+QK_MUST_CHECK qk_status qk__spool_sync(const qk_recording *r, qk_error *err);
+
+/* ---- group.c
+ * ---------------------------------------------------------------------------------- */
+
+/* Runs all texts that the journal does not have. */
+QK_MUST_CHECK qk_status qk__run_texts(qk_recording *r, qk_error *err);
+
+/* ---- finish.c, describe.c ------------------------------------------------------------------
+ */
+
+/* Makes the captures in .partial of the spool. */
+QK_MUST_CHECK qk_status qk__write_captures(qk_recording *r, qk_error *err);
+
+/* Keys for capture.json and lines for the card of one stage, to be freed. */
+QK_MUST_CHECK qk_status qk__describe(const qk_recording *r, int stage, char **json, char **card,
+                                     qk_error *err);
+
+/* Writes dir/examples.csv. */
+QK_MUST_CHECK qk_status qk__write_examples(const qk_recording *r, const char *dir,
+                                           qk_error *err);
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON Lines: one object a line, a text in one of its keys. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "base/error.h"
+#include "record/texts.h"
+
+enum { MAX_LINE_BYTES = 1 << 30 };
+
+typedef struct jsonl_reader {
+    FILE *file;
+    qk_text_columns columns;
+    char *line;
+    size_t capacity;
+    int64_t number; /* of the line, from 1 */
+    json_t *value;
+    qk_buffer name;
+} jsonl_reader;
+
+/* ---- one line ---------------------------------------------------------------------------- */
+
+static qk_status name_of_number(double number, qk_buffer *name, qk_error *err)
+{
+    return qk__buffer_printf(name, err, "%.17g", number);
+}
+
+/* The rules of the original for what an id may be; `name` gets it as text. */
+static qk_status take_id(const json_t *id, const char *column, qk_buffer *name, qk_text *text,
+                         qk_error *err)
+{
+    name->size = 0;
+    text->has_id = true;
+    switch (json_typeof(id)) {
+    case JSON_INTEGER:
+        text->id = json_integer_value(id);
+        return qk__buffer_printf(name, err, "%lld", (long long)text->id);
+    case JSON_TRUE:
+    case JSON_FALSE:
+        text->id = json_is_true(id);
+        return qk__buffer_printf(name, err, "%s", text->id ? "True" : "False");
+    case JSON_REAL:
+        text->id = qk_example_id_of_number(json_real_value(id));
+        return name_of_number(json_real_value(id), name, err);
+    case JSON_STRING:
+        text->id = qk_example_id_of_text(json_string_value(id), json_string_length(id));
+        return qk__buffer_printf(name, err, "%s", json_string_value(id));
+    case JSON_NULL:
+        text->id = qk_example_id_of_text("None", 4);
+        return qk__buffer_printf(name, err, "None");
+    case JSON_ARRAY:
+    case JSON_OBJECT:
+        break;
+    }
+    return qk__fail(err, QK_ERR_UNSUPPORTED,
+                    "%s: an id is a number or a string, not a list or an object", column);
+}
+
+static qk_status take_columns(const json_t *object, const qk_text_columns *columns,
+                              qk_buffer *name, qk_text *text, qk_error *err)
+{
+    if (!json_is_object(object))
+        return qk__fail(err, QK_ERR_MALFORMED, "expected a JSON object");
+    const json_t *value = json_object_get(object, columns->text);
+    if (!value)
+        return qk__fail(err, QK_ERR_MALFORMED, "there is no \"%s\"", columns->text);
+    if (!json_is_string(value))
+        return qk__fail(err, QK_ERR_MALFORMED, "\"%s\" is not a string", columns->text);
+    text->data = json_string_value(value);
+    text->size = json_string_length(value);
+    if (!columns->id)
+        return QK_OK;
+    const json_t *id = json_object_get(object, columns->id);
+    if (!id)
+        return qk__fail(err, QK_ERR_MALFORMED, "there is no \"%s\"", columns->id);
+    QK_TRY(take_id(id, columns->id, name, text, err));
+    text->name = (const char *)name->data;
+    return QK_OK;
+}
+
+qk_status qk__jsonl_parse(const char *line, size_t size, const qk_text_columns *columns,
+                          json_t **value, qk_buffer *name, qk_text *text, qk_error *err)
+{
+    json_error_t where;
+    *value = json_loadb(line, size, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &where);
+    if (!*value)
+        return qk__fail(err, QK_ERR_MALFORMED, "%s", where.text);
+    return take_columns(*value, columns, name, text, err);
+}
+
+/* ---- a file --------------------------------------------------------------------------------
+ */
+
+static void close_reader(void *reader)
+{
+    jsonl_reader *r = reader;
+    fclose(r->file);
+    json_decref(r->value);
+    qk__buffer_free(&r->name);
+    free(r->line);
+    free(r);
+}
+
+static qk_status open_reader(void **reader, const char *path, const qk_text_columns *columns,
+                             qk_error *err)
+{
+    *reader = NULL;
+    jsonl_reader *r = calloc(1, sizeof *r);
+    if (!r)
+        return qk__nomem(err);
+    r->columns = *columns;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    r->file = fd >= 0 ? fdopen(fd, "rb") : NULL;
+    if (!r->file) {
+        qk_status status =
+            qk__fail(err, QK_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        free(r);
+        return status;
+    }
+    *reader = r;
+    return QK_OK;
+}
+
+/* Whether nothing is in it; a byte order mark at the start of a file is nothing. */
+static bool is_blank(const char *line, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (line[i] != ' ' && line[i] != '\t' && line[i] != '\r' && line[i] != '\n')
+            return false;
+    return true;
+}
+
+static qk_status next_line(jsonl_reader *r, const char **line, size_t *size, bool *more,
+                           qk_error *err)
+{
+    do {
+        errno = 0;
+        ssize_t got = getline(&r->line, &r->capacity, r->file);
+        *more = got >= 0;
+        r->number++;
+        if (got < 0 && errno == ENOMEM)
+            return qk__nomem(err);
+        if (got < 0 && !feof(r->file))
+            return qk__fail(err, QK_ERR_IO, "line %lld: cannot read: %s", (long long)r->number,
+                            strerror(errno));
+        if (got < 0)
+            return QK_OK;
+        if (got > MAX_LINE_BYTES)
+            return qk__fail(err, QK_ERR_UNSUPPORTED, "line %lld: longer than %d bytes",
+                            (long long)r->number, MAX_LINE_BYTES);
+        bool mark = r->number == 1 && got >= 3 && memcmp(r->line, "\xef\xbb\xbf", 3) == 0;
+        *line = r->line + (mark ? 3 : 0);
+        *size = (size_t)got - (mark ? 3 : 0);
+    } while (is_blank(*line, *size));
+    return QK_OK;
+}
+
+static qk_status next_text(void *reader, qk_text *text, bool *more, qk_error *err)
+{
+    jsonl_reader *r = reader;
+    const char *line = NULL;
+    size_t size = 0;
+    json_decref(r->value);
+    r->value = NULL;
+    QK_TRY(next_line(r, &line, &size, more, err));
+    if (!*more)
+        return QK_OK;
+    text->line = r->number;
+    qk_status status = qk__jsonl_parse(line, size, &r->columns, &r->value, &r->name, text, err);
+    if (status != QK_OK)
+        qk__context(err, status, "line %lld", (long long)r->number);
+    return status;
+}
+
+const qk_text_format qk__text_jsonl = {".jsonl", open_reader, next_text, close_reader};
