@@ -97,6 +97,9 @@ const char *cli_find_value(int argc, char **argv, const char *name);
 /* "command: message" on stderr. */
 void cli_error(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Figures that failed, each reason once: a gnuplot that is missing is missing for all. */
+void cli_print_failures(const char *command, char *const *failures, size_t count);
+
 /* For the exit code of a run. */
 int cli_exit_code(qk_status status);
 

@@ -104,8 +104,7 @@ static void print_outcome(const request *r, const qk_report_outcome *outcome)
         print_json(outcome);
         return;
     }
-    for (size_t i = 0; i < outcome->num_failed; i++)
-        cli_error(COMMAND, "%s", outcome->failures[i]);
+    cli_print_failures(COMMAND, outcome->failures, outcome->num_failed);
     if (r->common.quiet)
         return;
     printf("%zu model%s, %zu heads, %zu figure%s in %.2f s\n", outcome->num_models,

@@ -307,8 +307,8 @@ static int run_plan(request *r, const qk_plan *plan)
     qk_status status = qk_plan_execute(plan, &r->run, &outcome, &err);
     cli_clear(&w.messages);
     int code = status == QK_OK ? EXIT_CODE_OK : fail(status, err.message);
-    for (size_t i = 1; outcome && outcome->report && i < outcome->report->num_failed; i++)
-        fail(QK_ERR_PARTIAL, outcome->report->failures[i]);
+    if (outcome && outcome->report && outcome->report->num_failed > 1)
+        cli_print_failures(COMMAND, outcome->report->failures, outcome->report->num_failed);
     if (outcome && r->common.json)
         print_json(r, plan, outcome);
     else if (outcome && (!r->common.quiet || r->run.dry_run))

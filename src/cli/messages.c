@@ -152,3 +152,24 @@ char *cli_command_line(const char *command, int argc, char **argv)
     *p = 0;
     return line;
 }
+
+/* What follows "figure NAME: ". */
+static const char *reason_of(const char *failure)
+{
+    const char *colon = strncmp(failure, "figure ", 7) == 0 ? strstr(failure, ": ") : NULL;
+    return colon ? colon : failure;
+}
+
+void cli_print_failures(const char *command, char *const *failures, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t before = 0, after = 0;
+        for (size_t k = 0; k < count; k++)
+            if (k != i && strcmp(reason_of(failures[k]), reason_of(failures[i])) == 0)
+                ++*(k < i ? &before : &after);
+        if (before == 0 && after > 0)
+            cli_error(command, "%s (and %zu more)", failures[i], after);
+        else if (before == 0)
+            cli_error(command, "%s", failures[i]);
+    }
+}

@@ -105,7 +105,7 @@ def test_figures_that_fail(qkscope, results, tmp_path):
 def test_no_gnuplot(qkscope, results, tmp_path):
     (tmp_path / "nothing").mkdir()
     outcome = qkscope("report", results, env={"PATH": tmp_path / "nothing"}, expect=3)
-    assert "gnuplot" in outcome.err
+    assert outcome.err.count("gnuplot-nox") == 1, "one remedy for all figures"
     assert "Figures that could not be drawn" in (results / "report.html").read_text()
 
 
