@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Times a prefill and the products inside it; prints JSON.
+ *
+ *     prefill run MODEL TOKENS THREADS      one text, all heads, rows copied out
+ *     prefill products OUTPUTS INPUTS TOKENS  our kernels and OpenBLAS's sgemm on one thread,
+ *                                           interleaved, best of RUNS, in GFLOP/s */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include <cblas.h>
+
+#include <qkscope/model.h>
+
+#include "base/buffer.h"
+#include "base/simd.h"
+#include "model/linear.h"
+
+enum { RUNS = 7 };
+
+static double seconds(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* What a caller does at least: look at every value. */
+static qk_status copy_rows(void *user, const qk_prefill_block *block, qk_error *err)
+{
+    (void)user;
+    (void)err;
+    size_t n = (size_t)block->num_tokens * block->num_heads * (size_t)block->head_dim;
+    float *copy = malloc(n * sizeof *copy);
+    if (!copy)
+        return QK_ERR_NOMEM;
+    memcpy(copy, block->rows, n * sizeof *copy);
+    free(copy);
+    return QK_OK;
+}
+
+static int run(const char *folder, int64_t tokens, int threads)
+{
+    qk_model *model;
+    qk_error err;
+    qk_prefill_settings settings;
+    qk_prefill_settings_default(&settings);
+    settings.threads = threads;
+    settings.sink = copy_rows;
+    if (qk_model_open(&model, folder, NULL, &err) != QK_OK) {
+        fprintf(stderr, "%s\n", err.message);
+        return 1;
+    }
+    int vocab = qk_model_get_facts(model)->vocab_size;
+    int32_t *text = qk__alloc_aligned((size_t)tokens, sizeof *text);
+    for (int64_t i = 0; text && i < tokens; i++)
+        text[i] = (int32_t)(i * 7919 % vocab);
+    qk_sequence sequence = {text, tokens};
+    double start = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+    qk_status status = text ? qk_prefill(model, &settings, &sequence, 1, &err) : QK_ERR_NOMEM;
+    double wall = seconds(CLOCK_MONOTONIC) - start;
+    cpu = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    printf("{\"seconds\": %.6f, \"cpu\": %.6f, \"flops\": %.6g, \"bytes\": %lld, "
+           "\"peak_mib\": %.1f}\n",
+           wall, cpu, qk_prefill_flops(model, &settings, tokens),
+           (long long)qk_prefill_bytes(model, &settings, tokens),
+           (double)usage.ru_maxrss / 1024);
+    free(text);
+    qk_model_close(&model);
+    return status != QK_OK;
+}
+
+static int products(size_t outputs, size_t inputs, size_t tokens)
+{
+    qk_matrix matrix = {0};
+    qk_error err;
+    size_t panels = tokens / QK_LANES;
+    size_t whole = qk__whole_tiles(outputs);
+    if (qk__matrix_init(&matrix, outputs, inputs, &err) != QK_OK)
+        return 1;
+    matrix.rows = outputs;
+    float *x = qk__alloc_aligned(panels * inputs, QK_LANES * sizeof *x);
+    float *y = qk__alloc_aligned(panels * whole, QK_LANES * sizeof *y);
+    if (!x || !y || panels == 0)
+        return 1;
+    for (size_t i = 0; i < whole * matrix.step; i++)
+        matrix.values[i] = (float)(i * 7919 % 1001) / 1000 - 0.5f;
+    for (size_t i = 0; i < panels * inputs * QK_LANES; i++)
+        x[i] = (float)(i * 7907 % 1009) / 1000 - 0.5f;
+    memset(y, 0, panels * whole * QK_LANES * sizeof *y);
+    qk_panels in = {x, inputs * QK_LANES, panels}, out = {y, whole * QK_LANES, panels};
+    double best[QK_NUM_SIMD] = {0}, best_blas = 0;
+    double work = 2e-9 * (double)outputs * (double)inputs * (double)(panels * QK_LANES);
+    openblas_set_num_threads(1);
+    for (int i = 0; i < RUNS; i++) {
+        for (size_t k = 1; k < qk__simd_count(); k++) {
+            double start = seconds(CLOCK_THREAD_CPUTIME_ID);
+            qk__matrix_apply(qk__prefill_kernel_at(k), &matrix, &in, &out);
+            double rate = work / (seconds(CLOCK_THREAD_CPUTIME_ID) - start);
+            best[k] = rate > best[k] ? rate : best[k];
+        }
+        double start = seconds(CLOCK_THREAD_CPUTIME_ID);
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (blasint)(panels * QK_LANES),
+                    (blasint)outputs, (blasint)inputs, 1, x, (blasint)inputs, matrix.values,
+                    (blasint)matrix.step, 0, y, (blasint)outputs);
+        double rate = work / (seconds(CLOCK_THREAD_CPUTIME_ID) - start);
+        best_blas = rate > best_blas ? rate : best_blas;
+    }
+    printf("{");
+    for (size_t k = 1; k < qk__simd_count(); k++)
+        printf("\"%s\": %.1f, ", qk__prefill_kernel_at(k)->name, best[k]);
+    printf("\"sgemm\": %.1f}\n", best_blas);
+    free(x);
+    free(y);
+    qk__matrix_free(&matrix);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 5 && strcmp(argv[1], "run") == 0)
+        return run(argv[2], atoll(argv[3]), atoi(argv[4]));
+    if (argc == 5 && strcmp(argv[1], "products") == 0)
+        return products((size_t)atoll(argv[2]), (size_t)atoll(argv[3]), (size_t)atoll(argv[4]));
+    return 2;
+}
