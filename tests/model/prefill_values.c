@@ -7,7 +7,7 @@
  *
  * A record is 8 int32 (layer, kind, rotated, sequence, first token, tokens, heads, head_dim),
  * the heads as int32, the rows as float32. heads draws a third of the heads. stop fails in the
- * N-th call, cancel ahead of the N-th layer. */
+ * N-th call, cancel ahead of the N-th layer. Prints flops and bytes of 1,000 tokens. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -131,6 +131,8 @@ int main(int argc, char **argv)
         }
         settings.q_heads = q_heads;
         settings.k_heads = k_heads;
+        printf("%.17g %" PRId64 "\n", qk_prefill_flops(model, &settings, 1000),
+               qk_prefill_bytes(model, &settings, 1000));
         out.file = fopen(argv[3], "wb");
         if (!out.file)
             return 2;

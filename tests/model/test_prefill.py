@@ -188,6 +188,22 @@ def test_before_and_after(tmp_path):
          prefill(GOLDEN / "llama", [text(100)], tmp_path, "after"))
 
 
+def test_estimates(tmp_path):
+    """Operations and bytes of 1,000 tokens, counted from the shapes."""
+    n, hidden, inner, q, k, dim = 1000, 32, 56, 4, 2, 16
+    for case, window in (("llama", 1000), ("mistral", 20)):
+        run, _ = start(GOLDEN / case, [text(10)], tmp_path, "threads=1")
+        flops, size = map(float, run.stdout.split())
+        seen = sum(min(i + 1, window) for i in range(n))
+        layer = 2 * n * hidden * (2 * (q + k) * dim + 3 * inner) + 4 * dim * q * seen
+        assert flops == 2 * layer + 2 * n * hidden * (q + k) * dim
+        tokens = 4 * n * (hidden + 2 * k * dim + dim)
+        weights = 4 * hidden * (2 * (q + k) * dim + 3 * inner)
+        assert tokens + weights < size < tokens + 2 * weights + 2**20
+        one, _ = start(GOLDEN / case, [text(10)], tmp_path, "heads=1", "threads=1")
+        assert 0 < float(one.stdout.split()[0]) < flops
+
+
 # ---- windows, against attention written out ------------------------------------------------------
 
 def copy_with(case, folder, changes=None, weights=None):
