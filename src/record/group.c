@@ -275,7 +275,7 @@ static qk_status run_groups(group *g, qk_error *err)
             last = qk__seconds();
             cost = last - begin;
         }
-        if (status != QK_OK)
+        if (status != QK_OK && status != QK_ERR_CANCELLED)
             return qk__fail(err, status, "%s", why.message);
         if (stop)
             return qk__fail(err, QK_ERR_CANCELLED,

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What qkscope capture writes: rows, columns, ids, manifest; against NumPy and other readers."""
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from conftest import head_name, head_names
+from recording import (buckets, examples_of, files_of, forward, kept_positions, manifest_of, some_texts,
+                       table_of, text_id, write_jsonl, write_model)
+
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model") / "tiny-llama"
+    config, weights = write_model(folder)
+    return folder, config, weights
+
+
+@pytest.fixture(scope="module")
+def texts():
+    return some_texts(12)
+
+
+@pytest.fixture(scope="module")
+def capture(qkscope, model, texts, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("capture")
+    source = write_jsonl(folder / "texts.jsonl", texts)
+    qkscope("capture", "--model", model[0], "--text", source, "-o", folder / "c", "--stage", "both",
+            "--sampler", "uniform", "--bucket", 16, "--token-strings", expect=0)
+    return folder / "c"
+
+
+def expected_rows(texts, layer, kind, **sampler):
+    """(example, position) in the order of the rows."""
+    return [(e, int(p)) for e, text in enumerate(texts)
+            for p in kept_positions(e, layer, kind, len(text), **sampler)]
+
+
+def test_rows_are_those_of_the_samplers_rule(capture, model, texts):
+    config = model[1]
+    for stage in ("post", "pre"):
+        assert len(head_names(capture / stage)) == 4 * (4 + 2)
+        for layer in range(config["num_hidden_layers"]):
+            for kind, heads in (("q", 4), ("k", 2)):
+                for head in range(heads):
+                    t = table_of(capture / stage, head_name(layer, head, kind))
+                    rows = list(zip(t["example_id"], t["position"]))
+                    assert rows == expected_rows(texts, layer, kind)
+                    assert t["bucket"] == [p // 16 for p in t["position"]]
+                    assert t["sliding_window"] == [None] * len(rows)
+                    assert t["token_str"] == [texts[e][p].replace(" ", "Ġ").replace("\n", "Ċ")
+                                              for e, p in rows]
+
+
+def test_vectors_are_those_of_the_model(capture, model, texts):
+    _, config, weights = model
+    worst = 0
+    for e, text in enumerate(texts):
+        layers = forward(config, weights, np.frombuffer(text.encode(), np.uint8))
+        for layer, stages in enumerate(layers):
+            for stage, both in zip(("pre", "post"), stages):
+                for kind, expected in zip("qk", both):
+                    for head in range(len(expected)):
+                        t = table_of(capture / stage, head_name(layer, head, kind))
+                        mine = np.array(t["example_id"]) == e
+                        wanted = expected[head][np.array(t["position"])[mine]]
+                        if len(wanted):
+                            worst = max(worst, np.abs(t["vector"][mine] - wanted).max()
+                                        / np.abs(expected[head]).max())
+    print(f"\nlargest relative deviation: {worst:.1e}")
+    assert worst < 1e-5
+
+
+def test_columns_and_manifest(capture, model, texts):
+    schema = pq.read_schema(capture / "post" / "l00h00q" / "data.parquet")
+    assert {f.name: str(f.type) for f in schema} == {
+        "bucket": "int32", "example_id": "int64", "position": "int32",
+        "vector": "list<element: float>", "sliding_window": "int32", "token_str": "string"}
+    manifest = manifest_of(capture / "post")
+    assert manifest["complete"] is True and manifest["model"] == "tiny-llama"
+    assert manifest["q_per_kv_group"] == 2 and manifest["stage"] == "post-rope"
+    run = manifest["run"]
+    assert run["sampler"] == {"type": "uniform", "base_rate": 1.0, "bucket_size": 16, "max_rows": 0}
+    assert run["model"]["architecture"] == "llama" and run["model"]["dtype"] == "float32"
+    assert manifest["rope"] == {"type": "default", "theta": 10000.0}
+    frequencies = manifest["rope_frequencies"]
+    assert sorted(frequencies) == ["0", "1", "2", "3"]
+    assert np.allclose(frequencies["3"], 10000.0 ** -(np.arange(4) / 4), rtol=1e-6)
+    assert manifest["texts"] == {"count": 12, "tokens": sum(map(len, texts)), "truncated": 0, "empty": 0}
+    assert [(e["example_id"], e["tokens"]) for e in manifest["examples"]] == [
+        (i, len(t)) for i, t in enumerate(texts)]
+    assert manifest["examples"][3]["source"].endswith("texts.jsonl:4")
+    before = manifest_of(capture / "pre")
+    assert before["stage"] == "pre-rope" and "rope_frequencies" not in before
+    assert before["rope"]["frequencies"] == frequencies
+    assert not (capture / ".partial").exists()
+
+
+def test_examples_table(capture, texts):
+    rows = examples_of(capture / "post")
+    assert [(r["example_id"], r["tokens"], r["truncated"]) for r in rows] == [
+        (str(i), str(len(t)), "0") for i, t in enumerate(texts)]
+
+
+def test_datasets_loads_it(capture, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    folder = capture / "post"
+    assert len(datasets.get_dataset_config_names(str(folder))) == 24
+    loaded = datasets.load_dataset(str(folder), "l01h01k", split="train", cache_dir=str(tmp_path))
+    t = table_of(folder, "l01h01k")
+    assert loaded["position"][:] == t["position"] and len(loaded["vector"][0]) == 8
+
+
+def test_the_analyses_take_it(qkscope, model, tmp_path):
+    source = write_jsonl(tmp_path / "t.jsonl", some_texts(40, 200, 400))
+    qkscope("capture", "-m", model[0], "-t", source, "-o", tmp_path / "c", "--sampler", "uniform",
+            "--bucket", 8, expect=0)
+    qkscope("analyze", tmp_path / "c", "-o", tmp_path / "r", "--bucket-width", 8, expect=0)
+    inspected = json.loads(qkscope("inspect", tmp_path / "c", "--json", expect=0).out)
+    assert inspected["model"] == "tiny-llama" and inspected["complete"] is True
+    assert (tmp_path / "r" / "heads.csv").stat().st_size > 0
+
+
+@pytest.mark.parametrize("options", [
+    ["--sampler", "log_uniform", "--bucket", "5", "--base-rate", "2"], ["--sampler", "all"]])
+def test_other_samplers(qkscope, model, texts, tmp_path, options):
+    source = write_jsonl(tmp_path / "t.jsonl", texts[:4])
+    qkscope("capture", "-m", model[0], "-t", source, "-o", tmp_path / "c", *options, expect=0)
+    sampler = {"sampler": options[1], "rate": 2.0, "bucket": 5 if "--bucket" in options else 128}
+    for name in ("l00h00q", "l03h01k"):
+        t = table_of(tmp_path / "c", name)
+        assert list(zip(t["example_id"], t["position"])) == expected_rows(
+            texts[:4], int(name[2]), name[-1], **sampler)
+        assert t["bucket"] == buckets(np.array(t["position"]), options[1], sampler["bucket"]).tolist()
+
+
+def test_known_positions(qkscope, tmp_path):
+    """Positions of the contract: uniform, rate 1, buckets of 32, 512 tokens, layer 0; and with a cap
+    of three, for which they are not sorted."""
+    write_model(tmp_path / "m", num_hidden_layers=1)
+    source = write_jsonl(tmp_path / "t.jsonl", ["x" * 512])
+    whole = ["-m", tmp_path / "m", "-t", source, "--sampler", "uniform", "--bucket", 32]
+    qkscope("capture", *whole, "-o", tmp_path / "a", expect=0)
+    assert table_of(tmp_path / "a", "l00h00q")["position"] == [
+        4, 36, 47, 70, 82, 91, 131, 142, 183, 252, 274, 295, 305, 308, 334, 347, 348, 354, 393]
+    assert table_of(tmp_path / "a", "l00h01k")["position"] == [
+        17, 18, 51, 60, 82, 92, 120, 188, 207, 234, 244, 257, 278, 308, 311, 345, 346, 427, 449, 457,
+        485]
+    qkscope("capture", *whole, "-o", tmp_path / "b", "--heads", "1,3", "--max-rows", 3, expect=0)
+    assert head_names(tmp_path / "b") == ["l00h00k", "l00h01k", "l00h01q", "l00h03q"]
+    capped, full = (table_of(tmp_path / f, "l00h01q") for f in "ba")
+    assert capped["position"] == [4, 305, 348]
+    assert table_of(tmp_path / "b", "l00h00k")["position"] == [257, 485, 51]
+    where = [full["position"].index(p) for p in capped["position"]]
+    assert (capped["vector"] == full["vector"][where]).all()
+
+
+def test_ids(qkscope, model, tmp_path):
+    ids = ["id-a", "", 7, True, 3.0, 0.5, None, -2 ** 63]
+    source = write_jsonl(tmp_path / "t.jsonl", ["some text"] * len(ids), ids)
+    qkscope("capture", "-m", model[0], "-t", source, "-o", tmp_path / "c", "--sampler", "all",
+            "--id-column", "id", "--layers", 0, expect=0)
+    expected = [-6453149921550767168, -5426141060434712860, 7, 1, 3, text_id("0.5"), text_id("None"),
+                -2 ** 63]
+    assert list(dict.fromkeys(table_of(tmp_path / "c", "l00h00q")["example_id"])) == expected
+    rows = examples_of(tmp_path / "c")
+    assert [int(r["example_id"]) for r in rows] == expected
+    assert [r["source_id"] for r in rows][:3] == ["id-a", "", "7"]
+
+
+def test_every_kind_of_source(qkscope, model, texts, tmp_path):
+    """A file, a folder, JSON Lines and Parquet of the same texts keep the same rows."""
+    import pyarrow as pa
+    folder = tmp_path / "texts"
+    (folder / "more").mkdir(parents=True)
+    (folder / ".hidden").write_text("no text")
+    for i, text in enumerate(texts[:4]):
+        (folder / ("more" if i > 1 else ".") / f"{i}.txt").write_text(text)
+    shutil.move(folder / "0.txt", tmp_path / "first.txt")
+    order = [1, 2, 3]
+    pq.write_table(pa.table({"body": [texts[0]] + [texts[i] for i in order], "id": [0, 1, 2, 3]}),
+                   tmp_path / "t.parquet", row_group_size=2)
+    write_jsonl(tmp_path / "t.jsonl", [texts[0]] + [texts[i] for i in order])
+    sources = {"a": [tmp_path / "first.txt", folder], "b": [tmp_path / "t.jsonl"],
+               "c": [tmp_path / "t.parquet", "--text-column", "body", "--id-column", "id"]}
+    for name, words in sources.items():
+        qkscope("capture", "-m", model[0], "-t", *words, "-o", tmp_path / name, "--sampler", "uniform",
+                "--bucket", 8, expect=0)
+    heads = head_names(tmp_path / "a")
+    for name in heads:
+        found = [(tmp_path / c / name / "data.parquet").read_bytes() for c in "abc"]
+        assert found[0] == found[1] == found[2], name
+
+
+@pytest.mark.parametrize("options", [["--threads", 1], ["--threads", 4], ["--tokens-at-once", 1],
+                                     ["--tokens-at-once", 100000, "--threads", 3]])
+def test_threads_and_groups_do_not_matter(qkscope, model, texts, capture, tmp_path, options):
+    source = capture.parent / "texts.jsonl"
+    qkscope("capture", "--model", model[0], "--text", source, "-o", tmp_path / "c", "--stage", "both",
+            "--sampler", "uniform", "--bucket", 16, "--token-strings", *options, expect=0)
+    assert files_of(tmp_path / "c") == files_of(capture)
+
+
+def test_what_is_left_out(qkscope, tmp_path):
+    """Windows, layers without attention, kinds, layers, drawn heads."""
+    write_model(tmp_path / "m", "ministral")
+    source = write_jsonl(tmp_path / "t.jsonl", some_texts(2))
+    base = ["capture", "-m", tmp_path / "m", "-t", source, "--sampler", "all"]
+    qkscope(*base, "-o", tmp_path / "a", expect=0)
+    assert set(table_of(tmp_path / "a", "l00h00q")["sliding_window"]) == {8}
+    assert set(table_of(tmp_path / "a", "l01h00k")["sliding_window"]) == {None}
+    qkscope(*base, "-o", tmp_path / "b", "--full-attention-only", "--kinds", "q", expect=0)
+    assert head_names(tmp_path / "b") == [head_name(i, h, "q") for i in (1, 3) for h in range(4)]
+    qkscope(*base, "-o", tmp_path / "c", "--layers", "2", "--heads", "3", expect=0)
+    assert head_names(tmp_path / "c") == ["l02h01k", "l02h03q"]
+    # Random(9).sample(range(12), 3) is 7 9 5: layers 0, 1 and 2 of four heads
+    qkscope(*base, "-o", tmp_path / "d", "--layers", "0-2", "--sample-heads", 3, "--seed", 9, expect=0)
+    assert head_names(tmp_path / "d") == ["l01h00k", "l01h01k", "l01h01q", "l01h03q", "l02h00k",
+                                          "l02h01q"]
+    draw = manifest_of(tmp_path / "d")["head_sampling"]
+    assert (draw["selected_query_heads"], draw["selected_key_heads"], draw["candidates"]) == (3, 3, 12)
+
+
+def test_layers_without_attention(qkscope, tmp_path):
+    write_model(tmp_path / "m", "mllama_text_model")
+    source = write_jsonl(tmp_path / "t.jsonl", some_texts(2))
+    base = ["capture", "-m", tmp_path / "m", "-t", source, "--sampler", "all", "--sample-heads", 8]
+    qkscope(*base, "-o", tmp_path / "a", expect=0)
+    assert sum(n.endswith("q") for n in head_names(tmp_path / "a")) == 8
+    qkscope(*base, "-o", tmp_path / "b", "--compat", expect=0)
+    names = head_names(tmp_path / "b")
+    draw = manifest_of(tmp_path / "b")["head_sampling"]
+    assert draw["candidates"] == 16 and draw["selected_query_heads"] == 8
+    assert 0 < sum(n.endswith("q") for n in names) < 8
+    assert {n[:3] for n in names} <= {"l00", "l02"}
+
+
+def test_reference_activations(qkscope, shared_data, tmp_path):
+    """Every row of a text against activations computed in float64."""
+    data = shared_data("kjv-tiny")
+    tensors = read_safetensors(data / "reference" / "step-2004-a.safetensors")
+    (tmp_path / "t.txt").write_bytes(tensors["input_ids"].astype(np.uint8).tobytes())
+    qkscope("capture", "-m", data / "step-2004", "-t", tmp_path / "t.txt", "-o", tmp_path / "c",
+            "--sampler", "all", "--stage", "both", expect=0)
+    worst = 0
+    for layer in range(5):
+        for kind, heads in (("q", 4), ("k", 2)):
+            for stage in ("pre", "post"):
+                expected = tensors[f"layers.{layer}.{kind}_{stage}"]
+                for head in range(heads):
+                    t = table_of(tmp_path / "c" / stage, head_name(layer, head, kind))
+                    assert t["position"] == list(range(300))
+                    worst = max(worst, np.abs(t["vector"] - expected[head]).max()
+                                / np.abs(expected).max())
+    print(f"\nlargest relative deviation: {worst:.1e}")
+    assert worst < 1e-5
+
+
+def test_a_given_capture_has_the_same_first_layer(qkscope, shared_data, tmp_path):
+    """Its texts are not known, but what a first layer says of a byte at a position does not depend on
+    the other bytes: for each row, some byte must give exactly that vector."""
+    data = shared_data("kjv-tiny")
+    given = table_of(shared_data("kjv-tiny-capture") / "arrow-rs", "l00h02q")
+    rows = np.flatnonzero(np.array(given["position"]) < 120)[:60]
+    (tmp_path / "t").mkdir()
+    for byte in range(1, 127):
+        (tmp_path / "t" / f"{byte:03d}").write_bytes(bytes([byte]) * 120)
+    qkscope("capture", "-m", data / "step-2004", "-t", tmp_path / "t", "-o", tmp_path / "c",
+            "--sampler", "all", "--layers", 0, expect=0)
+    ours = table_of(tmp_path / "c", "l00h02q")["vector"].reshape(126, 120, 32)
+    for row in rows:
+        deviation = np.abs(ours[:, given["position"][row]] - given["vector"][row]).max(axis=1)
+        assert deviation.min() < 1e-4 * np.abs(given["vector"]).max()
+
+
+def read_safetensors(path):
+    raw = path.read_bytes()
+    size = int.from_bytes(raw[:8], "little")
+    types = {"F32": np.float32, "I64": np.int64}
+    return {name: np.frombuffer(raw[8 + size:][slice(*entry["data_offsets"])],
+                                types[entry["dtype"]]).reshape(entry["shape"])
+            for name, entry in json.loads(raw[8:8 + size]).items() if name != "__metadata__"}

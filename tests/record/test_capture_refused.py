@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Texts, folders and settings that no capture can be made of: what is said, and that nothing is left
+that looks like a capture."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import environment, head_names
+from recording import examples_of, files_of, manifest_of, some_texts, write_jsonl, write_model
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model") / "tiny"
+    write_model(folder)
+    return folder
+
+
+@pytest.fixture
+def capture(qkscope, model, tmp_path):
+    """capture(words..., code, words of the message) into c; returns its outcome."""
+    def run(*words, expect=0, says=(), model=model, output="c"):
+        outcome = qkscope("capture", "-m", model, "-o", tmp_path / output, "--sampler", "all", *words,
+                          expect=expect)
+        for word in says:
+            assert word in outcome.err, outcome.err
+        if expect != 0:
+            assert not (tmp_path / output / "capture.json").exists()
+            assert qkscope("inspect", tmp_path / output).code != 0
+        return outcome
+    return run
+
+
+@pytest.mark.parametrize("line, word", [
+    ('{"text": "a"', "line 3"), ("[1]", "object"), ('{"txt": "a"}', '"text"'), ('{"text": 7}', "string"),
+    ('{"text": "\\ud800"}', "line 3"), ('{"text": "a", "text": "b"}', "line 3"), ("nan", "line 3"),
+    (b'{"text": "\xff"}', "line 3")])
+def test_bad_lines(capture, tmp_path, line, word):
+    line = line if isinstance(line, bytes) else line.encode()
+    (tmp_path / "t.jsonl").write_bytes(b'{"text": "good"}\n\n' + line + b'\n{"text": "good"}\n')
+    capture("-t", tmp_path / "t.jsonl", expect=1, says=["t.jsonl", "line 3", word])
+    assert not (tmp_path / "c").exists()
+
+
+def test_ids_that_are_none(capture, tmp_path):
+    (tmp_path / "t.jsonl").write_text('{"text": "good", "id": [1]}\n')
+    capture("-t", tmp_path / "t.jsonl", "--id-column", "id", expect=1, says=["line 1", "id"])
+    capture("-t", tmp_path / "t.jsonl", "--id-column", "no", expect=1, says=["line 1", '"no"'])
+
+
+def test_bad_parquet(capture, tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"text": ["a", None, "b"], "n": [1, 2, 3], "l": [["a"]] * 3}), path)
+    capture("-t", path, expect=1, says=["t.parquet", "row 2", "null"])
+    capture("-t", path, "--text-column", "n", expect=1, says=["strings"])
+    capture("-t", path, "--text-column", "l", expect=1, says=["lists"])
+    capture("-t", path, "--text-column", "none", expect=1, says=['"none"'])
+    path.write_bytes(path.read_bytes()[:-20])
+    capture("-t", path, expect=1, says=["t.parquet"])
+
+
+def test_no_texts(capture, tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "e.jsonl").write_text("\n")
+    os.mkfifo(tmp_path / "pipe")
+    capture("-t", tmp_path / "empty", expect=1, says=["no files"])
+    capture("-t", tmp_path / "e.jsonl", expect=1, says=["no texts"])
+    capture("-t", tmp_path / "none.txt", expect=1, says=["none.txt"])
+    capture("-t", tmp_path / "pipe", expect=2, says=["pipe"])
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+def test_an_unreadable_file_in_the_middle(capture, tmp_path):
+    (tmp_path / "t").mkdir()
+    for name in "abc":
+        (tmp_path / "t" / name).write_text("text")
+    (tmp_path / "t" / "b").chmod(0)
+    capture("-t", tmp_path / "t", expect=1, says=["t/b"])
+
+
+def test_texts_without_tokens_and_long_ones(capture, tmp_path):
+    write_jsonl(tmp_path / "t.jsonl", ["", "x" * 600, "y"])
+    err = capture("-t", tmp_path / "t.jsonl").err
+    assert "t.jsonl:1: no tokens" in err and "t.jsonl:2: cut after 512 tokens" in err
+    assert [(r["tokens"], r["truncated"]) for r in examples_of(tmp_path / "c")] == [
+        ("0", "0"), ("512", "1"), ("1", "0")]
+    manifest = manifest_of(tmp_path / "c")
+    assert manifest["warnings"] == ["1 text was longer than max_length and was cut",
+                                    "1 text had no tokens and was passed over"]
+    assert manifest["heads"][0]["rows"] == 513
+    err = capture("-t", tmp_path / "t.jsonl", "--max-length", 600, output="long").err
+    assert "600" in err and "512" in err and "cut" not in err
+    assert manifest_of(tmp_path / "long")["heads"][0]["rows"] == 601
+
+
+def test_only_texts_without_tokens(capture, tmp_path):
+    write_jsonl(tmp_path / "t.jsonl", ["", ""])
+    capture("-t", tmp_path / "t.jsonl", expect=1, says=["no position was kept"])
+    assert not (tmp_path / "c").exists()
+
+
+def test_bytes_that_are_no_utf8(capture, tmp_path):
+    (tmp_path / "t.txt").write_bytes(b"a\xff\xfeb")
+    capture("-t", tmp_path / "t.txt")
+    assert manifest_of(tmp_path / "c")["heads"][0]["rows"] == 2 + 2 * 3  # U+FFFD is three bytes
+
+
+def test_no_heads(capture, tmp_path):
+    (tmp_path / "t.txt").write_text("text")
+    text = ["-t", tmp_path / "t.txt"]
+    capture(*text, "--layers", 4, expect=2, says=["layers", "0 to 3"])
+    capture(*text, "--heads", 9, expect=2, says=["heads"])
+    write_model(tmp_path / "windowed", "mistral", sliding_window=8)
+    for compat in ([], ["--compat"], ["--sample-heads", 3, "--compat"]):
+        capture(*text, "--full-attention-only", *compat, model=tmp_path / "windowed", expect=1,
+                says=["no heads", "sliding window"])
+    write_model(tmp_path / "crossed", "mllama_text_model")
+    capture(*text, "--layers", "1,3", model=tmp_path / "crossed", expect=1, says=["no heads"])
+
+
+def test_another_models_tokenizer(capture, tmp_path):
+    write_model(tmp_path / "small", num_hidden_layers=1, vocab_size=100)
+    write_jsonl(tmp_path / "t.jsonl", ["(1)", "zzz"])
+    outcome = capture("-t", tmp_path / "t.jsonl", model=tmp_path / "small", expect=1)
+    assert "t.jsonl:2" in outcome.err and "tokenizer" in outcome.err
+
+
+@pytest.mark.parametrize("words, says", [
+    (["--sampler", "some"], "log_uniform"), (["--stage", "during"], "post"),
+    (["--dtype", "f8"], "bf16-sim"), (["--base-rate", "0"], "base-rate"),
+    (["--bucket", "0"], "bucket"), (["--max-length", "x"], "max-length")])
+def test_options(capture, tmp_path, words, says):
+    (tmp_path / "t.txt").write_text("text")
+    capture("-t", tmp_path / "t.txt", *words, expect=2, says=[says])
+
+
+def test_missing_options(qkscope, model, tmp_path):
+    for words in (["-m", model, "-t", "a"], ["-m", model, "-o", tmp_path / "c"], ["-t", "a", "-o", "c"]):
+        assert qkscope("capture", *words, expect=2).err
+
+
+# ---- the output folder -----------------------------------------------------------------------------
+
+def test_a_folder_with_something_else(capture, tmp_path, qkscope, model):
+    (tmp_path / "t.txt").write_text("text")
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "mine.txt").write_text("keep me")
+    for words in ([], ["--layers", "0"]):
+        outcome = qkscope("capture", "-m", model, "-t", tmp_path / "t.txt", "-o", tmp_path / "c", *words,
+                          expect=1)
+        assert "not empty" in outcome.err
+    assert files_of(tmp_path / "c") == {"mine.txt": b"keep me"}
+    capture("-t", tmp_path / "t.txt", "--force")
+    assert (tmp_path / "c" / "mine.txt").read_text() == "keep me"
+    assert len(head_names(tmp_path / "c")) == 24
+
+
+def test_a_finished_capture(capture, tmp_path):
+    (tmp_path / "t.txt").write_text("text")
+    text = ["-t", tmp_path / "t.txt"]
+    capture(*text)
+    before = files_of(tmp_path / "c")
+    assert "complete already" in capture(*text, "--threads", 1).out
+    for changed in (["--layers", 0], ["--bucket", 64], ["--stage", "pre"], ["--stage", "both"]):
+        assert "another" in capture_fails(capture, *text, *changed)
+    (tmp_path / "t.txt").write_text("tent")
+    assert "--force" in capture_fails(capture, *text)
+    assert files_of(tmp_path / "c") == before
+    capture(*text, "--layers", 0, "--force")
+    assert len(head_names(tmp_path / "c")) == 6 and files_of(tmp_path / "c") != before
+    capture(*text, "--stage", "both", "--force")
+    assert sorted(p.name for p in (tmp_path / "c").iterdir()) == ["post", "pre"]
+    capture(*text, "--force")
+    assert not (tmp_path / "c" / "post").exists() and len(head_names(tmp_path / "c")) == 24
+
+
+def capture_fails(capture, *words):
+    """A failure that leaves the capture that is there."""
+    with pytest.raises(AssertionError) as failure:
+        capture(*words)
+    return str(failure.value)
+
+
+def stopped_run(program, model, folder, texts, *options):
+    """Starts a run and interrupts it when the first texts are through."""
+    run = subprocess.Popen([program, "capture", "-m", model, "-t", texts, "-o", folder, "--sampler",
+                            "all", "--tokens-at-once", "500", *options], env=environment(),
+                           stderr=subprocess.PIPE)
+    journal = folder / ".partial" / "journal.json"
+    while run.poll() is None:
+        if journal.exists() and json.loads(journal.read_text())["texts"] > 0:
+            run.send_signal(signal.SIGTERM)
+            break
+        time.sleep(0.002)
+    return run.wait(), run.stderr.read().decode()
+
+
+def test_an_unfinished_capture(program, qkscope, model, tmp_path):
+    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(400, 300, 400))
+    folder = tmp_path / "c"
+    code, err = stopped_run(program, model, folder, texts)
+    assert code == 1 and "goes on" in err
+    assert [p.name for p in folder.iterdir()] == [".partial"]
+    assert qkscope("inspect", folder).code != 0
+    base = ["capture", "-m", model, "-t", texts, "-o", folder, "--sampler", "all"]
+    assert "sampler differs" in qkscope(*base, "--bucket", 7, expect=1).err
+    assert "selection differs" in qkscope(*base, "--layers", 1, expect=1).err
+    outcome = json.loads(qkscope(*base, "--tokens-at-once", 500, "--json", expect=0).out)
+    assert 0 < outcome["texts_before"] < 400 and outcome["texts"] == 400
+    qkscope("capture", "-m", model, "-t", texts, "-o", tmp_path / "d", "--sampler", "all", expect=0)
+    assert files_of(folder) == files_of(tmp_path / "d")
+
+
+def test_force_begins_anew(program, qkscope, model, tmp_path):
+    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(400, 300, 400))
+    stopped_run(program, model, tmp_path / "c", texts)
+    qkscope("capture", "-m", model, "-t", texts, "-o", tmp_path / "c", "--force", expect=0)
+    assert manifest_of(tmp_path / "c")["run"]["sampler"]["type"] == "log_uniform"
+    assert not (tmp_path / "c" / ".partial").exists()
+
+
+def test_two_runs_at_once(program, qkscope, model, tmp_path):
+    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(2000, 300, 400))
+    words = ["capture", "-m", model, "-t", texts, "-o", tmp_path / "c", "--sampler", "all"]
+    first = subprocess.Popen([program, *words], env=environment(), stdout=subprocess.DEVNULL)
+    while not (tmp_path / "c" / ".partial" / "journal.json").exists():
+        time.sleep(0.005)
+    assert "another run" in qkscope(*words, expect=1).err
+    first.kill()
+    first.wait()
+
+
+def test_a_damaged_journal(program, qkscope, model, tmp_path):
+    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(400, 300, 400))
+    stopped_run(program, model, tmp_path / "c", texts)
+    (tmp_path / "c" / ".partial" / "journal.json").write_text('{"rows": []}')
+    words = ["capture", "-m", model, "-t", texts, "-o", tmp_path / "c", "--sampler", "all"]
+    assert "journal" in qkscope(*words, expect=1).err
+    qkscope(*words, "--force", expect=0)
