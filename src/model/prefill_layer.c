@@ -240,7 +240,7 @@ static void attend(const qk_run *run, const qk_run_block *block, const qk_panels
         .step = run->k_step,
     };
     qk__attend(&attention, block->first_panel, q, attended, scratch->attention);
-    round_panels(run, attended, (size_t)(c->num_q_heads * c->head_dim));
+    round_panels(run, attended, (size_t)c->num_q_heads * (size_t)c->head_dim);
 }
 
 /* out = down(act(gate(x)) * up(x)), QK_DEPTH inner features at a time. */
