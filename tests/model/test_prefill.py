@@ -219,39 +219,76 @@ def copy_with(case, folder, changes=None, weights=None):
     return target
 
 
-@pytest.mark.parametrize("window", [1, 31, 32, 33, 100, 300, 699])
-def test_window_is_a_mask(window, tmp_path):
-    """The second layer's queries, from the first one's keys, values and weights in float64."""
-    model = copy_with("mistral", tmp_path, {"sliding_window": window})
+def second_layer_queries(model, tokens, values, window):
+    """What the second layer's queries before RoPE must be, from the first one's queries and keys
+    and the weights, in float64."""
     weights = {name: values.astype(float) for name, values in
                read_tensors(model / "model.safetensors").items()}
-    tokens = text(700)
-    values = prefill(model, [tokens], tmp_path)
-    eps = json.loads((model / "config.json").read_text())["rms_norm_eps"]
+    config = json.loads((model / "config.json").read_text())
+    dim = config["head_dim"]
+    group = config["num_attention_heads"] // config["num_key_value_heads"]
 
     def norm(x, name):
-        return x / np.sqrt((x * x).mean(1, keepdims=True) + eps) * weights[name]
+        scale = np.sqrt((x * x).mean(1, keepdims=True) + config["rms_norm_eps"])
+        return x / scale * weights[name]
 
-    layer = "model.layers.0."
+    def product(x, name):
+        return x @ weights[f"model.layers.0.{name}.weight"].T
+
     x = weights["model.embed_tokens.weight"][tokens]
-    hidden = norm(x, layer + "input_layernorm.weight")
-    v = (hidden @ weights[layer + "self_attn.v_proj.weight"].T).reshape(len(tokens), 2, 16)
+    hidden = norm(x, "model.layers.0.input_layernorm.weight")
+    v = product(hidden, "self_attn.v_proj").reshape(len(tokens), -1, dim)
     q, k = (values[0, kind, 1, 0][1].astype(float) for kind in "qk")
     back = np.subtract.outer(np.arange(len(tokens)), np.arange(len(tokens)))
     outside = (back < 0) | (back >= window)
-    attended = np.empty((len(tokens), 4, 16))
-    for head in range(4):
-        scores = np.where(outside, -np.inf, q[:, head] @ k[:, head // 2].T / 4)
-        weight = np.exp(scores - scores.max(1, keepdims=True))
-        attended[:, head] = weight / weight.sum(1, keepdims=True) @ v[:, head // 2]
-    x = x + attended.reshape(len(tokens), -1) @ weights[layer + "self_attn.o_proj.weight"].T
-    y = norm(x, layer + "post_attention_layernorm.weight")
-    gate, up = (y @ weights[f"{layer}mlp.{name}_proj.weight"].T for name in ("gate", "up"))
-    x = x + gate / (1 + np.exp(-gate)) * up @ weights[layer + "mlp.down_proj.weight"].T
+    attended = np.empty_like(q)
+    for head in range(q.shape[1]):
+        scores = q[:, head] @ k[:, head // group].T / dim ** 0.5
+        weight = np.where(outside, 0, np.exp(scores - scores.max(1, keepdims=True)))
+        attended[:, head] = weight / weight.sum(1, keepdims=True) @ v[:, head // group]
+    x = x + product(attended.reshape(len(tokens), -1), "self_attn.o_proj")
+    y = norm(x, "model.layers.0.post_attention_layernorm.weight")
+    gate, up = product(y, "mlp.gate_proj"), product(y, "mlp.up_proj")
+    x = x + product(gate / (1 + np.exp(-gate)) * up, "mlp.down_proj")
     hidden = norm(x, "model.layers.1.input_layernorm.weight")
-    expected = hidden @ weights["model.layers.1.self_attn.q_proj.weight"].T
+    return hidden @ weights["model.layers.1.self_attn.q_proj.weight"].T
+
+
+def check_second_layer(model, tokens, folder, window):
+    values = prefill(model, [tokens], folder)
+    expected = second_layer_queries(model, tokens, values, window)
     rows = values[1, "q", 0, 0][1].reshape(len(tokens), -1)
     assert abs(rows - expected).max() < 1e-5 * abs(expected).max()
+
+
+@pytest.mark.parametrize("window", [1, 31, 32, 33, 100, 300, 699])
+def test_window_is_a_mask(window, tmp_path):
+    model = copy_with("mistral", tmp_path, {"sliding_window": window})
+    check_second_layer(model, text(700), tmp_path, window)
+
+
+@pytest.mark.parametrize("hidden, inner, heads, key_heads, dim", [
+    (640, 900, 6, 2, 128), (520, 300, 3, 1, 256), (264, 257, 8, 8, 64), (20, 8, 5, 5, 2)])
+def test_sizes(hidden, inner, heads, key_heads, dim, tmp_path):
+    """Sums longer than one chain of the kernels, heads of every common width."""
+    shapes = {"model.embed_tokens.weight": (64, hidden)}
+    for i in range(2):
+        shapes |= {f"model.layers.{i}.{name}.weight": shape for name, shape in {
+            "input_layernorm": (hidden,), "post_attention_layernorm": (hidden,),
+            "self_attn.q_proj": (heads * dim, hidden),
+            "self_attn.k_proj": (key_heads * dim, hidden),
+            "self_attn.v_proj": (key_heads * dim, hidden),
+            "self_attn.o_proj": (hidden, heads * dim), "mlp.gate_proj": (inner, hidden),
+            "mlp.up_proj": (inner, hidden), "mlp.down_proj": (hidden, inner)}.items()}
+    random = np.random.default_rng(0)
+    write_tensors(tmp_path / "model.safetensors", {
+        name: random.standard_normal(shape) / shape[-1] ** (0.5 * (len(shape) > 1))
+        for name, shape in shapes.items()})
+    (tmp_path / "config.json").write_text(json.dumps(dict(
+        model_type="llama", hidden_size=hidden, intermediate_size=inner, num_hidden_layers=2,
+        num_attention_heads=heads, num_key_value_heads=key_heads, head_dim=dim, vocab_size=64,
+        rms_norm_eps=1e-5, max_position_embeddings=1024)))
+    check_second_layer(tmp_path, text(200), tmp_path, 200)
 
 
 def test_wide_window_is_none(tmp_path):
