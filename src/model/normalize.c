@@ -23,7 +23,7 @@ static qk_status replace(const qk_normalizer *n, qk_regex_run *run, const qk_buf
         if (!found)
             break;
         /* What replaces several characters counts as coming from the last of them. */
-        if (start == 0 && end > qk__utf8_length(text->data))
+        if (start == 0 && (end > qk__utf8_length(text->data) || (end > 0 && n->length == 0)))
             *at_start = false;
         QK_TRY(qk__buffer_append(out, text->data + done, start - done, err));
         QK_TRY(qk__buffer_append(out, n->text, n->length, err));

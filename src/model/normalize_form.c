@@ -11,6 +11,37 @@
 #include "model/normalize.h"
 #include "model/tok_text.h"
 
+/* Characters that came with Unicode 10 and later, or in places free in Unicode 9, and have a
+ * decomposition or a combining class. The tables of Hugging Face's tokenizers are of Unicode 9:
+ * there these pass unchanged, and nothing combines across them. Sorted. */
+static const struct {
+    uint32_t first, last;
+} UNKNOWN[] = {{0x7fd, 0x7fd},     {0x897, 0x89f},     {0x8ca, 0x8d3},     {0x9fe, 0x9fe},
+               {0xc3c, 0xc3c},     {0xd3b, 0xd3c},     {0xeba, 0xeba},     {0x1715, 0x1715},
+               {0x1abf, 0x1aff},   {0x1df6, 0x1dfa},   {0x32ff, 0x32ff},   {0xa7f1, 0xa7f4},
+               {0xa82c, 0xa82c},   {0xab69, 0xab69},   {0x105c0, 0x105ff}, {0x10780, 0x107bf},
+               {0x10d24, 0x10d27}, {0x10d69, 0x10d6d}, {0x10eab, 0x10eac}, {0x10efa, 0x10eff},
+               {0x10f46, 0x10f50}, {0x10f82, 0x10f85}, {0x11070, 0x11070}, {0x1133b, 0x1133b},
+               {0x11380, 0x113ff}, {0x1145e, 0x1145e}, {0x11839, 0x1183a}, {0x11930, 0x11943},
+               {0x119e0, 0x119e0}, {0x11a34, 0x11a34}, {0x11a47, 0x11a47}, {0x11a99, 0x11a99},
+               {0x11d42, 0x11d45}, {0x11d97, 0x11d97}, {0x11f41, 0x11f42}, {0x16100, 0x1613f},
+               {0x16d40, 0x16d7f}, {0x16ff0, 0x16ff1}, {0x1ccd6, 0x1ccf9}, {0x1e030, 0x1e08f},
+               {0x1e130, 0x1e136}, {0x1e2ae, 0x1e2ae}, {0x1e2ec, 0x1e2ef}, {0x1e4ec, 0x1e4ef},
+               {0x1e5ee, 0x1e5ef}, {0x1f16c, 0x1f16c}, {0x1fbf0, 0x1fbf9}};
+
+static bool is_unknown(uint32_t c)
+{
+    size_t low = 0, high = sizeof UNKNOWN / sizeof *UNKNOWN;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (UNKNOWN[middle].last < c)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < sizeof UNKNOWN / sizeof *UNKNOWN && UNKNOWN[low].first <= c;
+}
+
 typedef struct characters {
     utf8proc_int32_t *items;
     size_t count, capacity;
@@ -118,6 +149,15 @@ static qk_status normalize_stretch(qk_normal_form form, const uint8_t *text, siz
     return QK_OK;
 }
 
+/* Where the characters from `at` on that are known and not ASCII end. */
+static size_t stretch_end(const uint8_t *text, size_t size, size_t at)
+{
+    size_t length;
+    while (at < size && text[at] >= 0x80 && !is_unknown(qk__utf8_read(text + at, &length)))
+        at += length;
+    return at;
+}
+
 qk_status qk__normal_form(qk_normal_form form, const uint8_t *text, size_t size, qk_buffer *out,
                           qk_error *err)
 {
@@ -130,12 +170,15 @@ qk_status qk__normal_form(qk_normal_form form, const uint8_t *text, size_t size,
         /* A mark that follows may combine with the last of them. */
         size_t plain = ascii < size && ascii > at ? ascii - 1 : ascii;
         status = qk__buffer_append(out, text + at, plain - at, err);
-        size_t end = ascii;
-        while (end < size && text[end] >= 0x80)
-            end++;
-        if (status == QK_OK && end > ascii)
+        size_t end = stretch_end(text, size, ascii);
+        if (status == QK_OK && end > plain)
             status = normalize_stretch(form, text + plain, end - plain, &list, out, err);
         at = end;
+        if (status == QK_OK && at < size && text[at] >= 0x80) {
+            size_t unknown = qk__utf8_length(text + at);
+            status = qk__buffer_append(out, text + at, unknown, err);
+            at += unknown;
+        }
     }
     free(list.items);
     return status;

@@ -24,6 +24,14 @@ enum { QK__PLACE_SIZE = 200 };
 /* The path as text; what does not fit is left out. */
 const char *qk__place_text(const qk_place *place, char text[QK__PLACE_SIZE]);
 
+/* Parses a JSON text. Its strings may hold zero bytes, which the parser does not allow in keys:
+ * where there are any, *zeros is true and U+FFFF stands for them; qk__restore_zeros puts them
+ * back, in place, and returns the new length. The functions below refuse strings with U+FFFF in
+ * them. */
+QK_MUST_CHECK qk_status qk__json_parse(const void *text, size_t size, json_t **root,
+                                       bool *zeros, qk_error *err);
+size_t qk__restore_zeros(char *text, size_t length);
+
 /* qk__fail with the place in front. */
 #define qk__fail_at(place, err, status, ...)                                                   \
     (qk__set_error_at((place), (err), (status), __VA_ARGS__), (status))
@@ -31,8 +39,7 @@ void qk__set_error_at(const qk_place *place, qk_error *err, qk_status status, co
                       ...) __attribute__((format(printf, 4, 5)));
 
 /* What object[key] holds, checked for type. A key that is missing or null gives the default,
- * where there is one. `at` is the place of the object. Strings belong to the object; they may
- * hold zero bytes, hence the length. */
+ * where there is one. `at` is the place of the object. Strings belong to the object. */
 QK_MUST_CHECK qk_status qk__get_bool(const json_t *object, const char *key, bool missing,
                                      const qk_place *at, bool *value, qk_error *err);
 QK_MUST_CHECK qk_status qk__need_bool(const json_t *object, const char *key, const qk_place *at,

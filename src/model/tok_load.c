@@ -72,11 +72,11 @@ static qk_status make_names(qk_tokenizer *t, qk_error *err)
     return QK_OK;
 }
 
-static qk_status load_parts(qk_tokenizer *t, const json_t *root, qk_error *err)
+static qk_status load_parts(qk_tokenizer *t, const json_t *root, bool zeros, qk_error *err)
 {
     QK_TRY(check_version(root, err));
     QK_TRY(load_truncation(t, root, err));
-    QK_TRY(qk__bpe_load(&t->bpe, json_object_get(root, "model"), err));
+    QK_TRY(qk__bpe_load(&t->bpe, json_object_get(root, "model"), zeros, err));
     QK_TRY(qk__normalizers_load(&t->normalizers, json_object_get(root, "normalizer"), err));
     QK_TRY(qk__cutters_load(&t->cutters, json_object_get(root, "pre_tokenizer"), err));
     QK_TRY(qk__added_load(t, json_object_get(root, "added_tokens"), err));
@@ -95,18 +95,16 @@ static uint64_t fingerprint(const void *data, size_t size)
 qk_status qk__tokenizer_parse(qk_tokenizer **tokenizer, const void *json, size_t size,
                               qk_error *err)
 {
-    json_error_t why;
+    json_t *root;
+    bool zeros;
     *tokenizer = NULL;
-    json_t *root = json_loadb(json, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
-    if (!root)
-        return qk__fail(err, QK_ERR_MALFORMED, "line %d, column %d: %s", why.line, why.column,
-                        why.text);
+    QK_TRY(qk__json_parse(json, size, &root, &zeros, err));
     qk_tokenizer *t = qk__calloc(1, sizeof *t);
     qk_status status = t ? QK_OK : qk__nomem(err);
     if (t) {
         t->bpe.unknown = -1;
         t->fingerprint = fingerprint(json, size);
-        status = load_parts(t, root, err);
+        status = load_parts(t, root, zeros, err);
     }
     json_decref(root);
     if (status != QK_OK)
@@ -138,19 +136,16 @@ void qk_tokenizer_close(qk_tokenizer **tokenizer)
 static qk_status read_config(qk_tokenizer *t, const char *folder, qk_error *err)
 {
     qk_buffer text = {0};
-    json_error_t why;
+    bool zeros;
     char *path = qk__path_join(folder, "tokenizer_config.json");
     if (!path)
         return qk__nomem(err);
     qk_status status = QK_OK;
     if (qk__is_file(path)) {
+        json_t *root = NULL;
         status = qk__read_file(path, MAX_FILE_BYTES, &text, err);
-        json_t *root = status == QK_OK
-                           ? json_loadb((char *)text.data, text.size, JSON_ALLOW_NUL, &why)
-                           : NULL;
-        if (status == QK_OK && !root)
-            status = qk__fail(err, QK_ERR_MALFORMED, "line %d, column %d: %s", why.line,
-                              why.column, why.text);
+        if (status == QK_OK)
+            status = qk__json_parse(text.data, text.size, &root, &zeros, err);
         if (status == QK_OK)
             status = load_direction(root, "truncation_side", NULL, &t->cut_left, err);
         if (status != QK_OK && text.data)

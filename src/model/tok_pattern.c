@@ -18,6 +18,8 @@ enum { MAX_DEPTH = 100, NO_ATOM = -1 };
 #define WORD_SET                                                                               \
     "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}"                \
     "\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"
+/* Outside of classes Oniguruma counts Latin-1's superscripts and fractions, too. */
+#define WORD    WORD_SET "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"
 #define HEX_SET "0-9A-Fa-f"
 
 typedef struct translator {
@@ -158,8 +160,8 @@ static qk_status escape(translator *t, qk_error *err)
         bool repeatable;
         const char *text;
     } ESCAPES[] = {
-        {'w', true, "[" WORD_SET "]"},
-        {'W', true, "[^" WORD_SET "]"},
+        {'w', true, "[" WORD "]"},
+        {'W', true, "[^" WORD "]"},
         {'h', true, "[" HEX_SET "]"},
         {'H', true, "[^" HEX_SET "]"},
         {'R', true, "\\R"},
@@ -167,10 +169,8 @@ static qk_status escape(translator *t, qk_error *err)
         {'A', false, "\\A"},
         {'z', false, "\\z"},
         {'Z', false, "\\Z"},
-        {'b', false,
-         "(?:(?<=[" WORD_SET "])(?![" WORD_SET "])|(?<![" WORD_SET "])(?=[" WORD_SET "]))"},
-        {'B', false,
-         "(?:(?<=[" WORD_SET "])(?=[" WORD_SET "])|(?<![" WORD_SET "])(?![" WORD_SET "]))"},
+        {'b', false, "(?:(?<=[" WORD "])(?![" WORD "])|(?<![" WORD "])(?=[" WORD "]))"},
+        {'B', false, "(?:(?<=[" WORD "])(?=[" WORD "])|(?<![" WORD "])(?![" WORD "]))"},
     };
     ptrdiff_t start = (ptrdiff_t)t->out->size;
     bool known, set;

@@ -59,7 +59,7 @@ static qk_status index_ids(qk_vocab *vocab, const qk_place *at, qk_error *err)
     return QK_OK;
 }
 
-qk_status qk__vocab_load(qk_vocab *vocab, const json_t *object, const qk_place *at,
+qk_status qk__vocab_load(qk_vocab *vocab, const json_t *object, bool zeros, const qk_place *at,
                          qk_error *err)
 {
     uint32_t used = 0;
@@ -73,10 +73,12 @@ qk_status qk__vocab_load(qk_vocab *vocab, const json_t *object, const qk_place *
         qk_vocab_entry *entry = &vocab->entries[vocab->count];
         size_t length = strlen(key);
         QK_TRY(qk__token_id(value, &place, &entry->id, err));
+        memcpy(vocab->text + used, key, length + 1);
+        if (zeros)
+            length = qk__restore_zeros(vocab->text + used, length);
         entry->offset = used;
         entry->length = (uint32_t)length;
-        memcpy(vocab->text + used, key, length + 1);
-        *find_slot(vocab, key, length) = (uint32_t)++vocab->count;
+        *find_slot(vocab, vocab->text + used, length) = (uint32_t)++vocab->count;
         used += (uint32_t)length + 1;
         if ((size_t)entry->id >= vocab->num_ids)
             vocab->num_ids = (size_t)entry->id + 1;
