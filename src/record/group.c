@@ -26,7 +26,7 @@ typedef struct group {
     qk_sequence *sequences;
     int64_t *ids; /* of the texts behind the sequences */
     qk_tokens *tokens;
-    size_t count, capacity;
+    size_t count; /* at most MAX_GROUP_TEXTS */
     int64_t num_tokens, num_texts, empty, cut, weight;
     qk_buffer examples;
 } group;
@@ -122,21 +122,13 @@ static qk_status run_group(group *g, qk_error *err)
 /* ---- texts into groups ---------------------------------------------------------------------
  */
 
-static qk_status grow(group *g, qk_error *err)
+static qk_status init_group(group *g, qk_recording *r, qk_error *err)
 {
-    if (g->count < g->capacity)
-        return QK_OK;
-    size_t capacity = g->capacity ? 2 * g->capacity : 64;
-    qk_sequence *sequences = realloc(g->sequences, capacity * sizeof *sequences);
-    g->sequences = sequences ? sequences : g->sequences;
-    int64_t *ids = realloc(g->ids, capacity * sizeof *ids);
-    g->ids = ids ? ids : g->ids;
-    qk_tokens *tokens = realloc(g->tokens, capacity * sizeof *tokens);
-    g->tokens = tokens ? tokens : g->tokens;
-    if (!sequences || !ids || !tokens)
-        return qk__nomem(err);
-    g->capacity = capacity;
-    return QK_OK;
+    *g = (group){.r = r};
+    g->sequences = qk__calloc(MAX_GROUP_TEXTS, sizeof *g->sequences);
+    g->ids = qk__calloc(MAX_GROUP_TEXTS, sizeof *g->ids);
+    g->tokens = qk__calloc(MAX_GROUP_TEXTS, sizeof *g->tokens);
+    return g->sequences && g->ids && g->tokens ? QK_OK : qk__nomem(err);
 }
 
 static qk_status encode(const qk_recording *r, const qk_text *text, qk_tokens *tokens,
@@ -200,7 +192,6 @@ static void tell(const group *g, const char *source, bool cut)
 
 static qk_status add_text(group *g, const qk_text *text, const char *source, qk_error *err)
 {
-    QK_TRY(grow(g, err));
     qk_tokens tokens;
     bool cut;
     qk_status status = encode(g->r, text, &tokens, &cut, err);
@@ -288,9 +279,9 @@ static qk_status run_groups(group *g, qk_error *err)
 
 qk_status qk__run_texts(qk_recording *r, qk_error *err)
 {
-    group g = {.r = r};
+    group g;
     qk__texts_rewind(r->texts);
-    qk_status status = QK_OK;
+    qk_status status = init_group(&g, r, err);
     bool more = true;
     for (int64_t i = 0; status == QK_OK && more && i < r->journal.texts; i++) {
         qk_text text;

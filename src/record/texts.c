@@ -2,6 +2,7 @@
 /* Which files hold the texts of a run, and going through them. */
 #include "record/texts.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -84,6 +85,26 @@ static qk_status add_path(file_list *list, char *path, qk_error *err)
 
 /* Links to files are followed (the Hugging Face cache consists of them), links to folders are
  * not: they may lead round in circles. */
+static qk_status add_folder(file_list *list, const char *folder, int depth, qk_error *err);
+
+/* Takes over path. Pipes and the like are passed over, a link that leads nowhere is not: it is
+ * a text that is missing. */
+static qk_status add_entry(file_list *list, char *path, int depth, qk_error *err)
+{
+    struct stat entry;
+    struct stat target;
+    qk_status status = QK_OK;
+    if (lstat(path, &entry) != 0 || stat(path, &target) != 0)
+        status =
+            qk__fail(err, QK_ERR_NOT_FOUND, "%s: cannot be read: %s", path, strerror(errno));
+    else if (S_ISDIR(entry.st_mode))
+        status = add_folder(list, path, depth + 1, err);
+    else if (S_ISREG(target.st_mode))
+        return add_path(list, path, err);
+    free(path);
+    return status;
+}
+
 static qk_status add_folder(file_list *list, const char *folder, int depth, qk_error *err)
 {
     if (depth > MAX_DEPTH)
@@ -95,18 +116,8 @@ static qk_status add_folder(file_list *list, const char *folder, int depth, qk_e
     for (size_t i = 0; status == QK_OK && i < names.count; i++) {
         if (names.items[i][0] == '.')
             continue;
-        struct stat st;
         char *path = qk__path_join(folder, names.items[i]);
-        if (!path) {
-            status = qk__nomem(err);
-        } else if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
-            status = add_folder(list, path, depth + 1, err);
-            free(path);
-        } else if (qk__is_file(path)) {
-            status = add_path(list, path, err);
-        } else {
-            free(path);
-        }
+        status = path ? add_entry(list, path, depth, err) : qk__nomem(err);
     }
     qk__names_free(&names);
     return status;

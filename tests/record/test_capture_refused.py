@@ -83,6 +83,13 @@ def test_an_unreadable_file_in_the_middle(capture, tmp_path):
     capture("-t", tmp_path / "t", expect=1, says=["t/b"])
 
 
+def test_a_link_to_nothing(capture, tmp_path):
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "a").write_text("text")
+    (tmp_path / "t" / "b").symlink_to("gone")
+    capture("-t", tmp_path / "t", expect=1, says=["t/b"])
+
+
 def test_texts_without_tokens_and_long_ones(capture, tmp_path):
     write_jsonl(tmp_path / "t.jsonl", ["", "x" * 600, "y"])
     err = capture("-t", tmp_path / "t.jsonl").err
