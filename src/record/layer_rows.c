@@ -136,6 +136,8 @@ static qk_status turn_to_layer(qk_layer_rows *rows, int layer, qk_error *err)
 static qk_kept_list rows_of_block(const qk_kept_list *list, const qk_prefill_block *block)
 {
     size_t begin = 0;
+    if (list->count == 0)
+        return *list;
     for (size_t step = list->count; step > 0; step /= 2)
         while (begin + step <= list->count &&
                list->rows[begin + step - 1].position < block->first_token)
@@ -204,7 +206,7 @@ qk_status qk__layer_rows_take(void *user, const qk_prefill_block *block, qk_erro
     if (status != QK_OK)
         return status;
     qk_kept_list kept = {0};
-    if (p->num_heads > 0 && rows->r->stages[stage])
+    if (p->rows > 0 && rows->r->stages[stage])
         kept = rows_of_block(&p->sequences[block->sequence], block);
     if (kept.count > 0)
         status = write_block(rows, p, block, &kept, stage, err);
