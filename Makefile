@@ -31,6 +31,7 @@ test: test-build
 bench: test-build
 	@$(PYTHON) bench/run.py $(BUILD)
 	@$(PYTHON) bench/analyses.py $(BUILD)
+	@$(PYTHON) bench/prefill.py $(BUILD)
 	@$(PYTHON) bench/scatter.py $(BUILD)
 	@$(PYTHON) bench/report.py $(BUILD)
 
