@@ -152,23 +152,6 @@ static qk_status write_head(const finish *f, qk_head_id id, const char *spool, q
     return status;
 }
 
-/* What a process that was killed while writing has left beside data.parquet. */
-static void sweep(const char *folder)
-{
-    qk_names names;
-    if (qk__list_dir(folder, &names, NULL) != QK_OK)
-        return;
-    for (size_t i = 0; i < names.count; i++) {
-        char *path = strcmp(names.items[i], "data.parquet")
-                         ? qk__path_join(folder, names.items[i])
-                         : NULL;
-        if (path)
-            unlink(path);
-        free(path);
-    }
-    qk__names_free(&names);
-}
-
 /* A head is finished when its file is in its place; later it moves on to OUTPUT, but by then
  * its spool is gone. */
 static qk_status finish_head(const finish *f, qk_head_id id, const char *folder,
@@ -179,7 +162,7 @@ static qk_status finish_head(const finish *f, qk_head_id id, const char *folder,
     if (!file)
         return qk__nomem(err);
     qk_status status;
-    sweep(folder);
+    qk__output_sweep(folder);
     if (qk__is_file(file) || !qk__is_file(spool))
         status = qk__capture_writer_adopt(f->writer, id, (size_t)r->facts->head_dim,
                                           r->journal.rows[qk__part(id.layer, id.kind)], err);
@@ -271,6 +254,7 @@ static qk_status write_capture(finish *f, qk_error *err)
     char *folder = qk__path_join(f->r->partial, qk__stage_name(f->stage));
     if (!folder)
         return qk__nomem(err);
+    qk__output_sweep(folder);
     qk_status status = open_writer(f, folder, err);
     if (status == QK_OK)
         status = write_heads(f, err);

@@ -51,6 +51,31 @@ static void remove_below(const char *folder, const char *name)
     free(path);
 }
 
+/* "NAME.tmp-123-0", as qk__outfile calls a file until it is complete. */
+static bool is_temporary(const char *file, const char *name)
+{
+    static const char TAIL[] = ".tmp-";
+    size_t length = strlen(name);
+    return strncmp(file, name, length) == 0 &&
+           strncmp(file + length, TAIL, sizeof TAIL - 1) == 0 &&
+           file[length + sizeof TAIL - 1 +
+                strspn(file + length + sizeof TAIL - 1, "0123456789-")] == 0;
+}
+
+void qk__output_sweep(const char *folder)
+{
+    static const char *const OURS[] = {QK_MANIFEST_NAME, "README.md", "examples.csv",
+                                       "journal.json", "data.parquet"};
+    qk_names names;
+    if (qk__list_dir(folder, &names, NULL) != QK_OK)
+        return;
+    for (size_t i = 0; i < names.count; i++)
+        for (size_t j = 0; j < sizeof OURS / sizeof *OURS; j++)
+            if (is_temporary(names.items[i], OURS[j]))
+                remove_below(folder, names.items[i]);
+    qk__names_free(&names);
+}
+
 /* capture.json is no part of it: it goes last, or is replaced. */
 static bool is_part_of_capture(const char *name)
 {
@@ -83,6 +108,7 @@ static qk_status remove_capture(const char *folder, qk_error *err)
     qk_names names;
     if (!qk__is_dir(folder))
         return QK_OK;
+    qk__output_sweep(folder);
     QK_TRY(mark_incomplete(folder, err));
     QK_TRY(qk__list_dir(folder, &names, err));
     for (size_t i = 0; i < names.count; i++)
@@ -346,6 +372,7 @@ static qk_status publish_pieces(const qk_recording *r, const char *from, qk_erro
 {
     const char *output = r->settings->output;
     qk_names names;
+    qk__output_sweep(output);
     QK_TRY(mark_incomplete(output, err));
     QK_TRY(qk__list_dir(from, &names, err));
     qk_status status = QK_OK;

@@ -106,6 +106,10 @@ QK_MUST_CHECK qk_status qk__output_open(qk_recording *r, bool *complete, qk_erro
 /* Whether the finished capture of a stage is in its place. */
 bool qk__output_has(const qk_recording *r, int stage);
 
+/* Removes what a process that was killed while writing has left beside the files of a capture.
+ */
+void qk__output_sweep(const char *folder);
+
 /* Puts the finished captures in their place and removes the rest. */
 QK_MUST_CHECK qk_status qk__output_publish(qk_recording *r, qk_error *err);
 
