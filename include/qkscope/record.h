@@ -35,25 +35,22 @@ typedef enum qk_rope_stage {
 } qk_rope_stage;
 
 typedef struct qk_record_settings {
-    /* the model */
-    const char *model; /* folder with config.json, weights, tokenizer.json; or "org/name" in the
-                          Hugging Face cache */
+    /* The model: a folder with config.json, weights and tokenizer.json, or "org/name" in the
+     * Hugging Face cache. tokenizer (NULL = the model's) may be a tokenizer.json, too. */
+    const char *model;
     const char *revision; /* of a cached model; NULL = main */
-    const char
-        *tokenizer; /* tokenizer.json, a folder with one or "org/name"; NULL = the model's */
-    const char
-        *model_name;       /* of manifest and card; NULL = org/name, or the folder's own name */
-    const char *overrides; /* JSON object over the model's config; NULL = none */
+    const char *tokenizer;
+    const char *model_name; /* for manifest and card; NULL = org/name, or the folder's name */
+    const char *overrides;  /* JSON object over the model's config; NULL = none */
     qk_arithmetic arithmetic;
     /* The texts, in this order: a file is one text; a folder all files below it by name, hidden
      * ones left out; .jsonl and .ndjson one text a line, .parquet one a row. What is neither a
      * file nor a folder is looked for as a dataset "org/name" in the Hugging Face cache. */
     const char *const *texts;
     size_t num_texts;
-    const char
-        *dataset_name; /* of folders: only Parquet and JSONL files, and of these those that */
-    const char
-        *dataset_split;      /* have these words in their paths, if any has; NULL = all files */
+    /* Of folders take Parquet and JSONL files alone, and of these those that have the words in
+     * their paths, if any has; both NULL = all files. */
+    const char *dataset_name, *dataset_split;
     const char *text_column; /* of .jsonl and .parquet; NULL = "text" */
     const char *id_column;   /* NULL = the number of the text, from 0 */
     int64_t max_examples;    /* the first ones; 0 = all */
@@ -75,8 +72,7 @@ typedef struct qk_record_settings {
     int64_t tokens_at_once; /* texts are run together up to about so many; 0 = 8192 */
     qk_notice_fn *notice;
     /* Tokens run so far, out of about `total`, and texts done; false stops the run with
-     * QK_ERR_CANCELLED, to be gone on with. At the end, when files are written: tokens ==
-     * total. */
+     * QK_ERR_CANCELLED, to be gone on with. */
     bool (*progress)(void *user, int64_t tokens, int64_t total, int64_t texts);
     void *user;
 } qk_record_settings;

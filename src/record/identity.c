@@ -134,11 +134,11 @@ qk_status qk__identify(qk_recording *r, qk_error *err)
     return QK_OK;
 }
 
-const char *qk__identity_difference(const json_t *a, const json_t *b)
+const char *qk__identity_difference(const json_t *a, json_t *b)
 {
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)b, key, value)
+    json_object_foreach(b, key, value)
     {
         if (!json_equal(value, json_object_get(a, key)))
             return key;

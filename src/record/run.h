@@ -92,7 +92,7 @@ int64_t qk__text_weight(const qk_recording *r, const qk_text *text);
 QK_MUST_CHECK qk_status qk__identify(qk_recording *r, qk_error *err);
 
 /* Name of the first thing in which two identities differ; NULL when none does. */
-const char *qk__identity_difference(const json_t *a, const json_t *b);
+const char *qk__identity_difference(const json_t *a, json_t *b);
 
 /* ---- output.c, journal.c -------------------------------------------------------------- */
 
