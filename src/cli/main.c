@@ -28,11 +28,8 @@ static const cli_command COMMANDS[] = {
 static const struct {
     const char *alias, *command;
 } ALIASES[] = {
-    {"pca-analyze", "pca"},
-    {"rotate-analyze", "rotate"},
-    {"pca-visualize", "scatter"},
-    {"rotate-visualize", "scatter"},
-    {"sniff-qk", "capture"},
+    {"pca-analyze", "pca"},          {"rotate-analyze", "rotate"}, {"pca-visualize", "scatter"},
+    {"rotate-visualize", "scatter"}, {"sniff-qk", "capture"},
 };
 
 static const size_t NUM_COMMANDS = sizeof COMMANDS / sizeof *COMMANDS;

@@ -9,36 +9,7 @@
 #include <qkscope/model.h>
 
 #include "tests/base/tree.h"
-
-static long remaining = -1; /* allocations until one fails; < 0: none does */
-
-/* The linker puts these in the place of the C library's (see meson.build). */
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *memory, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-
-static bool fails(void)
-{
-    return remaining >= 0 && remaining-- == 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-    return fails() ? NULL : __real_realloc(memory, size);
-}
+#include "tests/failing_memory.h"
 
 /* A header and as many zeros as it tells of. */
 static void add_weights(const char *name, const char *const (*tensors)[2], size_t count)

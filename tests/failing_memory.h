@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Allocations that fail when a test says so. The program is linked with --wrap=malloc,
+ * --wrap=calloc and --wrap=realloc; include this in one file of it. */
+#ifndef TESTS_FAILING_MEMORY_H
+#define TESTS_FAILING_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+static long remaining = -1; /* allocations until one fails; < 0: none does */
+
+/* The linker puts these in the place of the C library's. */
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *memory, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+
+static bool fails(void)
+{
+    return remaining >= 0 && remaining-- == 0;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return fails() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *memory, size_t size)
+{
+    return fails() ? NULL : __real_realloc(memory, size);
+}
+
+#endif
