@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include <cblas.h>
@@ -41,6 +40,20 @@ static qk_status copy_rows(void *user, const qk_prefill_block *block, qk_error *
     return QK_OK;
 }
 
+/* Not ru_maxrss, which remembers the program that started this one. */
+static double peak_mib(void)
+{
+    double kib = 0;
+    char line[200];
+    FILE *status = fopen("/proc/self/status", "r");
+    while (status && fgets(line, sizeof line, status))
+        if (sscanf(line, "VmHWM: %lf", &kib) == 1)
+            break;
+    if (status)
+        fclose(status);
+    return kib / 1024;
+}
+
 static int run(const char *folder, int64_t tokens, int threads)
 {
     qk_model *model;
@@ -62,13 +75,10 @@ static int run(const char *folder, int64_t tokens, int threads)
     qk_status status = text ? qk_prefill(model, &settings, &sequence, 1, &err) : QK_ERR_NOMEM;
     double wall = seconds(CLOCK_MONOTONIC) - start;
     cpu = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
     printf("{\"seconds\": %.6f, \"cpu\": %.6f, \"flops\": %.6g, \"bytes\": %lld, "
            "\"peak_mib\": %.1f}\n",
            wall, cpu, qk_prefill_flops(model, &settings, tokens),
-           (long long)qk_prefill_bytes(model, &settings, tokens),
-           (double)usage.ru_maxrss / 1024);
+           (long long)qk_prefill_bytes(model, &settings, tokens), peak_mib());
     free(text);
     qk_model_close(&model);
     return status != QK_OK;

@@ -27,6 +27,7 @@ def main():
     args = parser.parse_args()
     if not shutil.which("gnuplot"):
         sys.exit("gnuplot is absent")
+    args.build = args.build.resolve()  # gnuplot runs in another folder
     work = args.build / "bench-data"
     work.mkdir(exist_ok=True)
     capture = synth(args.build, work / "scatter", layers=1, query_heads=8, q_per_kv_group=2,
