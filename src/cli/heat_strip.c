@@ -27,7 +27,8 @@ static depth_of_color terminal_colors(void)
 {
     if (!isatty(STDOUT_FILENO) || is_set("NO_COLOR"))
         return NO_COLOR;
-    if (!is_set("TERM") || strcmp(getenv("TERM"), "dumb") == 0)
+    const char *terminal = getenv("TERM");
+    if (!terminal || !*terminal || strcmp(terminal, "dumb") == 0)
         return NO_COLOR;
     if (contains("COLORTERM", "truecolor") || contains("COLORTERM", "24bit") ||
         contains("TERM", "direct"))

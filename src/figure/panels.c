@@ -146,9 +146,10 @@ qk__legend qk__plan_legend(const qk__figure *figure, const qk__entry *entries, s
     legend.column_width = beside + qk__text_width(figure, longest);
     if (width > 2 * legend.column_width)
         legend.columns = (size_t)(width / legend.column_width);
-    if (legend.columns > count)
+    if (legend.columns > count || legend.columns == 0)
         legend.columns = count > 0 ? count : 1;
-    legend.height = (double)((count + legend.columns - 1) / legend.columns) * LEGEND_ROW * em;
+    size_t rows = (count + legend.columns - 1) / legend.columns;
+    legend.height = (double)rows * LEGEND_ROW * em;
     return legend;
 }
 
@@ -158,8 +159,9 @@ void qk__put_legend(qk__figure *figure, const qk__legend *legend, double x, doub
     double left = x - ((double)legend->columns * legend->column_width - 24 * em) / 2;
     for (size_t i = 0; i < legend->count; i++) {
         const qk__entry *entry = &legend->entries[i];
-        double at = left + (double)(i % legend->columns) * legend->column_width;
-        double down = y + ((double)(i / legend->columns) + 0.5) * LEGEND_ROW * em;
+        size_t row = i / legend->columns, column = i % legend->columns;
+        double at = left + (double)column * legend->column_width;
+        double down = y + ((double)row + 0.5) * LEGEND_ROW * em;
         qk__figure_print(figure,
                          "set label %s at screen %.5f,%.5f left offset 1,0 tc rgb '%s' "
                          "font small point pt %d ps %g lc rgb '%s'\n",

@@ -4,6 +4,7 @@
 #include "figure/parts.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Beyond these, labels beside each other would run into one another. */
@@ -88,7 +89,7 @@ void qk__shorten(const char *text, size_t limit, char *out, size_t size)
             break;
         out[length] = text[length];
     }
-    strcpy(out + length, cut ? "\xe2\x80\xa6" : "");
+    snprintf(out + length, size - length, "%s", cut ? "\xe2\x80\xa6" : "");
 }
 
 void qk__figure_panel_phases(qk__figure *figure, const qk__results *results, double width)

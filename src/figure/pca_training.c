@@ -304,7 +304,7 @@ static grid lay_out(qk__figure *figure, size_t count)
               .top = qk__heading_height(figure) + 28 * em,
               .gap_x = 14 * em,
               .gap_y = 34 * em};
-    g.columns = count == 4 ? 2 : count < 3 ? count : 3;
+    g.columns = count == 4 ? 2 : count > 3 ? 3 : count > 0 ? count : 1;
     g.rows = (count + g.columns - 1) / g.columns;
     figure->width = (int)(g.left + (double)g.columns * (PANEL_WIDTH + g.gap_x));
     figure->height = (int)(g.top + (double)g.rows * (PANEL_HEIGHT + g.gap_y) + 22 * em);
@@ -327,10 +327,11 @@ static size_t add_heads(qk__figure *figure, const qk__result_model *model)
 static void draw_portrait(qk__figure *figure, const grid *g, size_t i,
                           const qk__result_model *model)
 {
-    bool lowest = i + g->columns >= g->count, first = i % g->columns == 0;
-    const qk__place place = {g->left + (double)(i % g->columns) * (PANEL_WIDTH + g->gap_x),
-                             g->top + (double)(i / g->columns) * (PANEL_HEIGHT + g->gap_y),
-                             PANEL_WIDTH, PANEL_HEIGHT};
+    size_t row = i / g->columns, column = i % g->columns;
+    bool lowest = i + g->columns >= g->count, first = column == 0;
+    const qk__place place = {g->left + (double)column * (PANEL_WIDTH + g->gap_x),
+                             g->top + (double)row * (PANEL_HEIGHT + g->gap_y), PANEL_WIDTH,
+                             PANEL_HEIGHT};
     size_t block = add_heads(figure, model);
     char name[160];
     qk__shorten(model->label, MAX_PANEL_CHARACTERS, name, sizeof name);

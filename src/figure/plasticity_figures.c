@@ -166,7 +166,7 @@ static size_t add_curves(qk__figure *figure, const qk__result_model *model, size
     size_t wanted = count < most ? count : most;
     for (size_t h = 0; h < model->num_heads; h++) {
         const qk__result_head *head = &model->heads[h];
-        if (!has_plasticity(head) || seen++ < drawn * count / wanted)
+        if (!has_plasticity(head) || wanted == 0 || seen++ < drawn * count / wanted)
             continue;
         for (size_t i = 0; i < head->num_profile; i++) {
             qk__figure_value(figure, head->profile_position[i]);

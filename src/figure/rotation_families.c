@@ -196,8 +196,9 @@ void qk__put_family(qk__figure *figure, const qk__family_panels *panels, size_t 
 {
     const double em = qk__em(figure);
     qk__place place = panels->first;
-    place.left += (double)(panel % panels->columns) * panels->right;
-    place.top += (double)(panel / panels->columns) * panels->down;
+    size_t row = panel / panels->columns, column = panel % panels->columns;
+    place.left += (double)column * panels->right;
+    place.top += (double)row * panels->down;
     double middle = place.left + place.width / 2, bottom = place.top + place.height;
     qk__put_panel(figure, &place);
     if (panel % panels->columns == 0)

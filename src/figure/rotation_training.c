@@ -164,8 +164,9 @@ static void build_sheet(qk__figure *figure, const qk__results *results, const sh
     qk__set_model_axis(figure, &axis);
     qk__put_legend(figure, &legend, figure->width / 2.0, qk__heading_height(figure));
     for (size_t i = 0; i < of->num_metrics; i++) {
-        qk__place place = {left + (double)(i % of->columns) * right,
-                           top + (double)(i / of->columns) * down, axis.width, PANEL_HEIGHT};
+        size_t row = i / of->columns, column = i % of->columns;
+        qk__place place = {left + (double)column * right, top + (double)row * down, axis.width,
+                           PANEL_HEIGHT};
         draw_bars(figure, of, i, results, &place);
         qk__figure_print(figure, "\nunset label\nunset arrow\n");
     }

@@ -215,7 +215,8 @@ qk_status qk__bpe_load(qk_bpe *bpe, const json_t *model, bool zeros, qk_error *e
     QK_TRY(check_type(model, &place, err));
     QK_TRY(refuse_affixes(model, &place, err));
     QK_TRY(qk__need_object(model, "vocab", &place, &vocab, err));
-    QK_TRY(qk__vocab_load(&bpe->vocab, vocab, zeros, &vocab_place, err));
+    QK_TRY(
+        qk__vocab_load(&bpe->vocab, json_object_get(model, "vocab"), zeros, &vocab_place, err));
     QK_TRY(qk__get_bool(model, "byte_fallback", false, &place, &fallback, err));
     QK_TRY(qk__get_bool(model, "ignore_merges", false, &place, &bpe->ignore_merges, err));
     QK_TRY(load_unknown(bpe, model, &place, err));

@@ -35,7 +35,8 @@ static size_t outer_symbols(const qk_bpe *bpe, const char *text, size_t length, 
     }
     size_t unknown = bpe->unknown_text ? strlen(bpe->unknown_text) : 0;
     if (bpe->unknown >= 0 && unknown <= length &&
-        memcmp(last ? text + length - unknown : text, bpe->unknown_text, unknown) == 0)
+        (unknown == 0 ||
+         memcmp(last ? text + length - unknown : text, bpe->unknown_text, unknown) == 0))
         found[count++] = bpe->unknown;
     return count;
 }

@@ -11,13 +11,12 @@
 #include "base/error.h"
 
 /* Room for all entries, at most half full. */
-static qk_status reserve(qk_vocab *vocab, const json_t *object, const qk_place *at,
-                         qk_error *err)
+static qk_status reserve(qk_vocab *vocab, json_t *object, const qk_place *at, qk_error *err)
 {
     size_t count = json_object_size(object), bytes = 0, slots = 16;
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)object, key, value) bytes += strlen(key) + 1;
+    json_object_foreach(object, key, value) bytes += strlen(key) + 1;
     if (bytes > UINT32_MAX || count > UINT32_MAX / 4)
         return qk__fail_at(at, err, QK_ERR_UNSUPPORTED, "more than 4 GB");
     while (slots < 2 * count)
@@ -59,7 +58,7 @@ static qk_status index_ids(qk_vocab *vocab, const qk_place *at, qk_error *err)
     return QK_OK;
 }
 
-qk_status qk__vocab_load(qk_vocab *vocab, const json_t *object, bool zeros, const qk_place *at,
+qk_status qk__vocab_load(qk_vocab *vocab, json_t *object, bool zeros, const qk_place *at,
                          qk_error *err)
 {
     uint32_t used = 0;
@@ -67,7 +66,7 @@ qk_status qk__vocab_load(qk_vocab *vocab, const json_t *object, bool zeros, cons
     json_t *value;
     *vocab = (qk_vocab){0};
     QK_TRY(reserve(vocab, object, at, err));
-    json_object_foreach((json_t *)(uintptr_t)object, key, value)
+    json_object_foreach(object, key, value)
     {
         const qk_place place = {at, key, 0};
         qk_vocab_entry *entry = &vocab->entries[vocab->count];

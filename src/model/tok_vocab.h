@@ -28,9 +28,9 @@ typedef struct qk_vocab {
     uint32_t *by_id; /* entry + 1, 0 = none */
 } qk_vocab;
 
-/* object: {"text": id, ...}; zeros: U+FFFF stands for a zero byte. On failure, too, released by
- * qk__vocab_free. */
-QK_MUST_CHECK qk_status qk__vocab_load(qk_vocab *vocab, const json_t *object, bool zeros,
+/* object: {"text": id, ...}, read alone (jansson walks no const one); zeros: U+FFFF stands for
+ * a zero byte. On failure, too, released by qk__vocab_free. */
+QK_MUST_CHECK qk_status qk__vocab_load(qk_vocab *vocab, json_t *object, bool zeros,
                                        const qk_place *at, qk_error *err);
 void qk__vocab_free(qk_vocab *vocab);
 

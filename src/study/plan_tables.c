@@ -12,20 +12,20 @@ enum { MAX_TABLE_BYTES = 1 << 30 };
 
 /* Every table that a combined run may write. */
 static const struct {
-    qk_analysis analysis;
     const char *name;
+    qk_analysis analysis;
     bool planes; /* only where planes are asked for */
 } TABLES[] = {
-    {QK_ANALYSE_PCA, "qk.csv", false},
-    {QK_ANALYSE_PCA, "heads.csv", false},
-    {QK_ANALYSE_ROTATION, "rotated.csv", false},
-    {QK_ANALYSE_ROTATION, "complement.csv", true},
-    {QK_ANALYSE_PLASTICITY, "head_metrics.csv", false},
-    {QK_ANALYSE_PLASTICITY, "head_profile.csv", false},
-    {QK_ANALYSE_PLASTICITY, "head_bucket_plasticity.csv", false},
-    {QK_ANALYSE_PLASTICITY, "head_distance.csv", false},
-    {QK_ANALYSE_PLASTICITY, "head_component_weights.csv", false},
-    {QK_ANALYSE_PLASTICITY, "model_report.csv", false},
+    {"qk.csv", QK_ANALYSE_PCA, false},
+    {"heads.csv", QK_ANALYSE_PCA, false},
+    {"rotated.csv", QK_ANALYSE_ROTATION, false},
+    {"complement.csv", QK_ANALYSE_ROTATION, true},
+    {"head_metrics.csv", QK_ANALYSE_PLASTICITY, false},
+    {"head_profile.csv", QK_ANALYSE_PLASTICITY, false},
+    {"head_bucket_plasticity.csv", QK_ANALYSE_PLASTICITY, false},
+    {"head_distance.csv", QK_ANALYSE_PLASTICITY, false},
+    {"head_component_weights.csv", QK_ANALYSE_PLASTICITY, false},
+    {"model_report.csv", QK_ANALYSE_PLASTICITY, false},
 };
 _Static_assert(sizeof TABLES / sizeof *TABLES == QK__MAX_TABLES, "one name a table");
 
