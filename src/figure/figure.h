@@ -82,10 +82,6 @@ QK_MUST_CHECK qk_status qk__figure_draw(qk__figure *figure, const char *folder,
 /* ---- parts that several families use (parts.c)
  * ------------------------------------------------ */
 
-/* The x axis of a figure over models or checkpoints: labels at 0, 1, ... count-1, turned where
- * they are many or long, and the range that goes with them. */
-void qk__figure_label_axis(qk__figure *figure, const char *const *labels, size_t count);
-
 /* A dashed muted line down the plot at x (first axis), behind the data; or across it at y. */
 void qk__figure_vertical(qk__figure *figure, double x);
 void qk__figure_horizontal(qk__figure *figure, double y);

@@ -21,14 +21,6 @@ double qk__text_width(const qk__figure *figure, size_t characters)
     return (double)characters * CHARACTER_WIDTH * TEXT_SIZE * figure->theme->font_size;
 }
 
-size_t qk__count_characters(const char *text)
-{
-    size_t count = 0;
-    for (; *text; text++)
-        count += ((unsigned char)*text & 0xc0) != 0x80;
-    return count;
-}
-
 const char *qk__brief(qk__figure *figure, const char *text, int limit)
 {
     char shown[256];
@@ -52,7 +44,7 @@ void qk__start_panels(qk__figure *figure, const qk__results *results, const char
                      "small = sprintf(',%%g', %g*size)\nunset key\nset multiplot\nset label ",
                      TEXT_SIZE);
     int room =
-        (int)(figure->width / (CHARACTER_WIDTH * size)) - 2 - (int)qk__count_characters(rest);
+        (int)(figure->width / (CHARACTER_WIDTH * size)) - 2 - (int)qk__count_columns(rest);
     if (*results->title && room >= 8)
         qk__figure_print(figure, "%s.': '.", qk__brief(figure, results->title, room));
     qk__figure_print(figure,
@@ -99,7 +91,7 @@ qk__model_axis qk__plan_model_axis(const qk__figure *figure, const qk__results *
 {
     size_t longest = 0;
     for (size_t m = 0; m < results->num_models; m++) {
-        size_t count = qk__count_characters(results->models[m].label);
+        size_t count = qk__count_columns(results->models[m].label);
         longest = count > longest ? count : longest;
     }
     double text = qk__text_width(figure, longest < MAX_LABEL ? longest : MAX_LABEL);
@@ -138,7 +130,7 @@ qk__legend qk__plan_legend(const qk__figure *figure, const qk__entry *entries, s
         legend.characters = room < MAX_LABEL ? (size_t)room : MAX_LABEL;
     size_t longest = 1;
     for (size_t i = 0; i < count; i++) {
-        size_t characters = qk__count_characters(entries[i].name);
+        size_t characters = qk__count_columns(entries[i].name);
         longest = characters > longest ? characters : longest;
     }
     if (longest > legend.characters)

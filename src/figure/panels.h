@@ -17,7 +17,6 @@ typedef struct qk__place {
 double qk__em(const qk__figure *figure);
 /* Width of text of 0.8 times the theme's size, about. */
 double qk__text_width(const qk__figure *figure, size_t characters);
-size_t qk__count_characters(const char *text); /* of UTF-8 */
 /* A literal (qk__figure_quote) of at most limit characters. */
 const char *qk__brief(qk__figure *figure, const char *text, int limit);
 

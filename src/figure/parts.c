@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts that several figure families use: label axes, guide lines, palettes, legend entries,
+/* Parts that several figure families use: guide lines, palettes, legend entries,
  * shortened text, phases of training. */
 #include "figure/parts.h"
 
@@ -7,26 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Beyond these, labels beside each other would run into one another. */
-enum { MAX_LEVEL_LABELS = 12, MAX_LEVEL_CHARACTERS = 70 };
-/* Pixels beside a plot, and characters below which a shortened name says nothing. */
-enum { AXIS_WIDTH = 110, LEAST_NAME = 4 };
-
-void qk__figure_label_axis(qk__figure *figure, const char *const *labels, size_t count)
-{
-    size_t characters = 0;
-    for (size_t i = 0; i < count; i++)
-        characters += strlen(labels[i]) + 2;
-    bool turned = count > MAX_LEVEL_LABELS || characters > MAX_LEVEL_CHARACTERS;
-    double fits = (figure->width - AXIS_WIDTH) / (2 * figure->theme->font_size);
-    size_t step = (size_t)fmax(1, ceil((double)count / fmax(1, fits)));
-    qk__figure_print(figure, "set xrange [-0.6:%.1f]\nset xtics scale 0 %s (",
-                     (double)count - 0.4, turned ? "rotate by 40 right" : "norotate");
-    for (size_t i = 0; i < count; i += step)
-        qk__figure_print(figure, "%s%s %zu", i ? ", " : "", qk__figure_tic(figure, labels[i]),
-                         i);
-    qk__figure_print(figure, ")\n");
-}
+/* Characters below which a shortened name says nothing. */
+enum { LEAST_NAME = 4 };
 
 void qk__figure_vertical(qk__figure *figure, double x)
 {

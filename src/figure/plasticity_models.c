@@ -84,7 +84,7 @@ static void plot_ends(qk__figure *figure, const qk__place *place, const qk__resu
                       const double range[2])
 {
     qk__put_panel(figure, place);
-    qk__figure_panel_phases(figure, results, place->width + 40);
+    qk__figure_panel_phases(figure, results, place->width);
     qk__set_range(figure, 'y', range[0], range[1], 6);
     qk__figure_print(figure,
                      "set grid y back\nunset key\n"
@@ -207,7 +207,7 @@ void qk__build_ap_by_model(qk__figure *figure, const qk__subject *subject)
                                  {"last 20 %", theme->k, 5}};
     size_t count = count_models(results), longest = 0;
     for (size_t m = 0; m < results->num_models; m++) {
-        size_t length = qk__count_characters(results->models[m].label);
+        size_t length = qk__count_columns(results->models[m].label);
         longest = length > longest ? length : longest;
     }
     double left = qk__text_width(figure, longest < MAX_LABEL ? longest : MAX_LABEL) + 36 * em;

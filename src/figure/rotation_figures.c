@@ -40,7 +40,7 @@ static void start_bars(qk__figure *figure, const qk__results *results, const cha
     qk__put_panel(figure, &place);
     qk__label_panel(figure, &place, label);
     qk__set_model_axis(figure, &axis);
-    qk__figure_panel_phases(figure, results, axis.width + left + edge);
+    qk__figure_panel_phases(figure, results, axis.width);
     qk__put_legend(figure, &legend, left + axis.width / 2, legend_top);
     qk__figure_print(figure, "set style fill solid 1 noborder\nset grid y back\n");
 }
@@ -298,7 +298,7 @@ static qk__place place_maps(qk__figure *figure, const qk__results *results, doub
     const double em = qk__em(figure), above = 30 * em, below = 56 * em;
     size_t longest = 0;
     for (size_t m = 0; m < results->num_models; m++) {
-        size_t characters = qk__count_characters(results->models[m].label);
+        size_t characters = qk__count_columns(results->models[m].label);
         longest = characters > longest ? characters : longest;
     }
     double left = 16 * em + qk__text_width(figure, longest < 32 ? longest : 32) / 0.75;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "figure/label_places.h"
 #include "figure/panels.h"
+#include "figure/parts.h"
 #include "figure/plasticity_parts.h"
 
 static const char DEFAULT_METRIC[] = "ap_drop";
@@ -238,7 +239,7 @@ static void add_names(qk__figure *figure, const point *points, size_t count, con
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        size_t length = qk__count_characters(points[i].label);
+        size_t length = qk__count_columns(points[i].label);
         names[i] = (qk__name_place){
             .x = pixel_x(p, points[i].x),
             .y = pixel_y(p, points[i].y),

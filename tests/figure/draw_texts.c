@@ -90,7 +90,11 @@ static void add_all(qk__figure *figure, const sample *of)
         qk__figure_end_row(figure);
     }
     size_t block = qk__figure_end_block(figure);
-    qk__figure_label_axis(figure, of->texts, of->count < 5 ? of->count : 5);
+    qk__figure_print(figure, "set xrange [-0.6:4.6]\nset xtics (");
+    for (size_t i = 0; i < of->count && i < 5; i++)
+        qk__figure_print(figure, "%s%s %zu", i ? ", " : "",
+                         qk__figure_tic(figure, of->texts[i]), i);
+    qk__figure_print(figure, ")\n");
     qk__figure_vertical(figure, 1.5);
     qk__figure_horizontal(figure, 0.125);
     qk__figure_print(figure, "set title %s\nset label 1 %s at 1,0.5\n",
