@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What this machine allows for a capture, one thread: decompressing the vector pages and
  * copying the bytes (which any reader must do at least), reading the vectors with the library,
- * and forming the moments, next to dsyrk on the same rows; then each Gram kernel by itself.
+ * and forming the moments, next to dsyrk on the same rows; each Gram kernel by itself; the
+ * leading eigenpairs of a covariance, next to LAPACK.
  * Prints JSON; best of RUNS. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,12 +10,14 @@
 #include <time.h>
 
 #include <cblas.h>
+#include <lapacke.h>
 
 #include <qkscope/capture.h>
 #include <qkscope/moments.h>
 
 #include "base/buffer.h"
 #include "parquet/reader.h"
+#include "stats/eigen.h"
 #include "stats/gram.h"
 
 enum { RUNS = 5, BLOCK_ROWS = 256 };
@@ -160,9 +163,72 @@ static void print_kernels(size_t dim)
         }
         printf("%s\"%s\": %.2f", k ? ", " : "", kernel->name, flops / best / 1e9);
     }
-    printf("}\n");
+    printf("},\n");
     free(tile);
     free(gram);
+}
+
+/* The same pairs by LAPACK: its reduction, multiple relatively robust representations, the way
+ * back. The matrix is destroyed. */
+static void lapack_largest(double *matrix, lapack_int d, lapack_int count)
+{
+    double *diagonal = calloc((size_t)d, sizeof(double)),
+           *off = calloc((size_t)d, sizeof(double));
+    double *tau = calloc((size_t)d, sizeof(double)), *w = calloc((size_t)d, sizeof(double));
+    double *z = calloc((size_t)(d * count), sizeof(double));
+    lapack_int found, *support = calloc(2 * (size_t)d, sizeof *support);
+    lapack_logical try_high_accuracy = 1;
+    if (!diagonal || !off || !tau || !w || !z || !support ||
+        LAPACKE_dsytrd(LAPACK_COL_MAJOR, 'U', d, matrix, d, diagonal, off, tau) ||
+        LAPACKE_dstemr(LAPACK_COL_MAJOR, 'V', 'I', d, diagonal, off, 0, 0, d - count + 1, d,
+                       &found, w, z, d, count, support, &try_high_accuracy) ||
+        LAPACKE_dormtr(LAPACK_COL_MAJOR, 'L', 'U', 'N', d, count, matrix, d, tau, z, d))
+        exit(1);
+    free(diagonal);
+    free(off);
+    free(tau);
+    free(w);
+    free(z);
+    free(support);
+}
+
+/* Milliseconds for the 10 leading pairs of a covariance with a decaying spectrum. */
+static void print_eigen(void)
+{
+    enum { PAIRS = 10, SIZES = 5 };
+    const size_t sizes[SIZES] = {64, 80, 128, 256, 512};
+    printf("  \"eigen_ms\": {");
+    for (int s = 0; s < SIZES; s++) {
+        size_t d = sizes[s];
+        double *a = calloc(d * d, sizeof *a), *copy = malloc(d * d * sizeof *copy);
+        double *vectors = malloc(PAIRS * d * sizeof *vectors), values[PAIRS];
+        double own = 1e9, lapack = 1e9;
+        if (!a || !copy || !vectors)
+            exit(1);
+        for (size_t l = 0; l < 2 * d; l++) {
+            for (size_t i = 0; i < d; i++)
+                vectors[i] = (double)((l * d + i) * 2654435761u % 1009) / 1009 - 0.5;
+            for (size_t i = 0; i < d; i++)
+                for (size_t j = 0; j < d; j++)
+                    a[i * d + j] += vectors[i] * vectors[j] / (double)((i + 1) * (j + 1));
+        }
+        for (int run = 0; run < 4 * RUNS; run++) {
+            double start = now();
+            check(qk__eigen_largest(a, d, PAIRS, values, vectors, NULL), NULL);
+            double middle = now();
+            memcpy(copy, a, d * d * sizeof *a);
+            double again = now();
+            lapack_largest(copy, (lapack_int)d, PAIRS);
+            double end = now();
+            own = middle - start < own ? middle - start : own;
+            lapack = end - again < lapack ? end - again : lapack;
+        }
+        printf("%s\"%zu\": [%.3f, %.3f]", s ? ", " : "", d, 1e3 * own, 1e3 * lapack);
+        free(a);
+        free(copy);
+        free(vectors);
+    }
+    printf("}\n");
 }
 
 int main(int argc, char **argv)
@@ -200,6 +266,8 @@ int main(int argc, char **argv)
     qk_rows_close(&rows);
     print_flops(8000, dim);
     print_kernels(dim);
+    openblas_set_num_threads(1);
+    print_eigen();
     printf("}\n");
     qk_capture_close(&capture);
     return 0;

@@ -83,6 +83,10 @@ def limits(build, capture):
           f"kernel here) | {dsyrk:.1f} | {own:.1f} | {own / dsyrk:.0%} |")
     print("\nGram kernels by themselves, GFLOP/s: " +
           ", ".join(f"{name} {value:.1f}" for name, value in out["gram_gflops"].items()))
+    print("\n| 10 leading eigenpairs, head dimension | LAPACK, ms | qkscope, ms | ratio |\n"
+          "|---|---|---|---|")
+    for dim, (own, lapack) in out["eigen_ms"].items():
+        print(f"| {dim} | {lapack:.3f} | {own:.3f} | {lapack / own:.2f} |")
 
 
 def memory(build, work):

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <cblas.h>
-
 #include <qkscope/version.h>
 
 static const cli_command COMMANDS[] = {
@@ -63,9 +61,6 @@ static void print_help(FILE *out)
 
 int main(int argc, char **argv)
 {
-    /* Heads are what runs in parallel; a BLAS that starts threads of its own would only get in
-     * the way. A setting of the process, so the program's to make, not the library's. */
-    openblas_set_num_threads(1);
     const char *program = argc > 0 ? argv[0] : "qkscope";
     if (strrchr(program, '/'))
         program = strrchr(program, '/') + 1;

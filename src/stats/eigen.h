@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leading eigenpairs of a symmetric matrix, by LAPACK. */
+/* Leading eigenpairs of a symmetric matrix. */
 #ifndef QK_STATS_EIGEN_H
 #define QK_STATS_EIGEN_H
 
@@ -7,9 +7,11 @@
 
 #include <qkscope/status.h>
 
-/* The `count` largest eigenvalues of the symmetric d x d matrix, descending, and their unit
- * eigenvectors as rows of vectors[count][d]. The matrix is destroyed. */
-QK_MUST_CHECK qk_status qk__eigen_largest(double *matrix, size_t d, size_t count,
+/* The `count` <= d largest eigenvalues of the symmetric matrix [d][d], descending, and
+ * orthonormal eigenvectors as rows of vectors[count][d]. Errors of values are a few roundings
+ * of the largest entry; close eigenvalues share their space in a way that is fixed, but has no
+ * meaning. Any thread. QK_ERR_INCONSISTENT when an entry is not finite. */
+QK_MUST_CHECK qk_status qk__eigen_largest(const double *matrix, size_t d, size_t count,
                                           double *values, double *vectors, qk_error *err);
 
 #endif

@@ -60,7 +60,6 @@ static qk_status fit(const qk_moments *m, const qk_pca_settings *settings, qk_pc
         count = (size_t)(m->count - 1);
 
     qk_pca *p = calloc(1, sizeof *p);
-    double *matrix = malloc(d * d * sizeof(double));
     double *values = malloc(count * sizeof(double));
     qk_status status = QK_OK;
     if (p) {
@@ -70,17 +69,15 @@ static qk_status fit(const qk_moments *m, const qk_pca_settings *settings, qk_pc
         p->axes = malloc(count * d * sizeof(double));
         p->mean = malloc(d * sizeof(double));
     }
-    if (!p || !matrix || !values || !p->components || !p->axes || !p->mean) {
+    if (!p || !values || !p->components || !p->axes || !p->mean) {
         status = qk__nomem(err);
         goto done;
     }
     memcpy(p->mean, m->mean, d * sizeof(double));
-    memcpy(matrix, m->sum_xx, d * d * sizeof(double));
-    status = qk__eigen_largest(matrix, d, count, values, p->axes, err);
+    status = qk__eigen_largest(m->sum_xx, d, count, values, p->axes, err);
     for (size_t i = 0; i < count && status == QK_OK; i++)
         p->components[i].explained_variance = values[i] > 0 ? values[i] / total : 0;
 done:
-    free(matrix);
     free(values);
     if (status != QK_OK)
         qk_pca_free(&p);

@@ -5,13 +5,13 @@
 #include <float.h>
 #include <math.h>
 
-#include <cblas.h>
-
 #include <qkscope/pca.h>
+
+#include "stats/matrix_kernel.h"
 
 double qk__dot(const double *a, const double *b, size_t d)
 {
-    return cblas_ddot((blasint)d, a, 1, b, 1);
+    return qk__matrix_kernel()->dot(a, b, d);
 }
 
 double qk__trace(const qk_moments *m)
@@ -22,8 +22,6 @@ double qk__trace(const qk_moments *m)
     return sum;
 }
 
-/* Not by dsymv: see eigen.c for what BLAS does with its buffers when several threads call it.
- * ddot has none. */
 double qk__quadratic_form(const double *v, const double *matrix, size_t d, double *scratch)
 {
     for (size_t i = 0; i < d; i++)

@@ -28,7 +28,7 @@ def test_peak_memory_is_bounded(tmp_path):
                              "--threads", "2", "--quiet"])[1]
     print(peaks)
     assert max(peaks.values()) < 200
-    assert peaks[800_000] < 1.2 * peaks[8_000]
+    assert peaks[800_000] < peaks[8_000] + 3
 
 
 def test_plasticity_keeps_one_head_of_each_kind(tmp_path):

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The matrix kernels in the instruction set that every processor has, and the choice. */
+#include "stats/matrix_kernel.h"
+
+#include "stats/matrix_kernel_body.h"
+
+const qk_matrix_kernel qk__matrix_portable = MATRIX_KERNEL("portable");
+
+const qk_matrix_kernel *qk__matrix_kernel_at(size_t i)
+{
+    static const qk_matrix_kernel *const kernels[QK_NUM_SIMD] = {
+        [QK_PORTABLE] = &qk__matrix_portable,
+#ifdef QK_HAVE_X86_KERNELS
+        [QK_AVX2] = &qk__matrix_avx2,
+        [QK_AVX512] = &qk__matrix_avx512,
+#endif
+    };
+    return kernels[i];
+}
+
+const qk_matrix_kernel *qk__matrix_kernel(void)
+{
+    return qk__matrix_kernel_at(qk__simd_count() - 1);
+}

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The matrix kernels compiled for AVX2. */
+#include "stats/matrix_kernel.h"
+
+#include "stats/matrix_kernel_body.h"
+
+const qk_matrix_kernel qk__matrix_avx2 = MATRIX_KERNEL("avx2");

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The matrix kernels compiled for AVX-512. */
+#include "stats/matrix_kernel.h"
+
+#include "stats/matrix_kernel_body.h"
+
+const qk_matrix_kernel qk__matrix_avx512 = MATRIX_KERNEL("avx512");
