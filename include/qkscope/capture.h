@@ -84,6 +84,7 @@ typedef struct qk_capture_info {
     int q_per_kv_group;
     bool complete;
     bool has_manifest;
+    int64_t num_texts, num_windows; /* that long texts were split into; 0 = not recorded */
 } qk_capture_info;
 QK_API const qk_capture_info *qk_capture_get_info(const qk_capture *capture);
 

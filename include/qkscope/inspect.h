@@ -43,8 +43,9 @@ typedef struct qk_inspection {
     char *prefix; /* of it below the root */
     char *model;  /* from capture.json, else "" */
     bool has_manifest;
-    bool complete;  /* as qk_capture_info has it */
-    bool has_group; /* false: no group size fits, or no heads of one kind */
+    bool complete;                  /* as qk_capture_info has it */
+    int64_t num_texts, num_windows; /* likewise */
+    bool has_group;                 /* false: no group size fits, or no heads of one kind */
     qk_group group;
     char *group_message; /* why there is none; NULL with has_group */
     size_t num_heads;

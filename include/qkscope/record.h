@@ -34,6 +34,13 @@ typedef enum qk_rope_stage {
     QK_ROPE_BOTH, /* two captures in one run: OUTPUT/post and OUTPUT/pre */
 } qk_rope_stage;
 
+/* What becomes of a text of more than max_length tokens. */
+typedef enum qk_long_texts {
+    QK_LONG_SPLIT, /* into windows, each run as a text of its own */
+    QK_LONG_CUT,   /* its first max_length tokens are run */
+    QK_LONG_SKIP,  /* it is passed over */
+} qk_long_texts;
+
 typedef struct qk_record_settings {
     /* The model: a folder with config.json, weights and tokenizer.json, or "org/name" in the
      * Hugging Face cache. tokenizer (NULL = the model's) may be a tokenizer.json, too. */
@@ -55,8 +62,13 @@ typedef struct qk_record_settings {
     const char *id_column;   /* NULL = the number of the text, from 0 */
     int64_t max_examples;    /* the first ones; 0 = all */
     int64_t max_length;      /* tokens, special ones included; 0 = the model's max_positions */
-    /* what is kept */
+    qk_long_texts long_texts;
+    /* What is kept. A base_rate of 0 is chosen from the tokens of all texts so that of each
+     * head and kind about `rows` rows are expected, all where there are fewer; beside it, a
+     * min_bucket_size of 0 is a sixteenth of the longest text for QK_SAMPLER_UNIFORM, else 128.
+     * docs/sampling.md */
     qk_sampler sampler;
+    int64_t rows; /* without effect where base_rate is given */
     qk_rope_stage stage;
     qk_kinds kinds;
     qk_index_list layers, heads; /* heads are query heads; keys are those of their groups */
@@ -72,7 +84,8 @@ typedef struct qk_record_settings {
     int64_t tokens_at_once; /* texts are run together up to about so many; 0 = 8192 */
     qk_notice_fn *notice;
     /* Tokens run so far, out of about `total`, and texts done; false stops the run with
-     * QK_ERR_CANCELLED, to be gone on with. */
+     * QK_ERR_CANCELLED, to be gone on with. tokens -1: the texts are read through before
+     * anything is run, and so many have been. */
     bool (*progress)(void *user, int64_t tokens, int64_t total, int64_t texts);
     void *user;
 } qk_record_settings;
@@ -82,14 +95,19 @@ typedef struct qk_record_outcome {
     bool complete_already; /* nothing was to be done; the numbers below are 0 */
     int64_t texts_before;  /* of them by earlier, unfinished runs */
     int64_t tokens_before;
-    int64_t texts, tokens;                   /* in all */
-    int64_t empty, cut;                      /* texts without tokens; longer than max_length */
-    size_t heads;                            /* files of heads, both kinds, of one stage */
-    int64_t rows, bytes;                     /* in all files */
+    int64_t texts, tokens;       /* in all */
+    int64_t windows;             /* that were run: texts, or parts of them */
+    int64_t empty;               /* texts without tokens */
+    int64_t split, cut, skipped; /* texts longer than max_length */
+    qk_sampler sampler;          /* with what was chosen */
+    double expected_rows;        /* of each head and kind, where the rate was chosen; else 0 */
+    size_t heads;                /* files of heads, both kinds, of one stage */
+    int64_t rows, bytes;         /* in all files */
     double seconds_running, seconds_writing; /* of this run */
 } qk_record_outcome;
 
-/* log_uniform of rate 1 from 128 tokens, after RoPE, both kinds, all heads. */
+/* About 8,000 rows a head and kind, uniform over all positions; long texts are split; after
+ * RoPE, both kinds, all heads. */
 QK_API void qk_record_settings_default(qk_record_settings *settings);
 
 /* Makes the capture. Errors: QK_ERR_ARGUMENT (a setting, named), those of opening model and
@@ -121,9 +139,6 @@ QK_API QK_MUST_CHECK qk_status qk_record_select(const qk_record_settings *settin
                                                 const qk_model_facts *facts,
                                                 qk_record_selection **selection, qk_error *err);
 QK_API void qk_record_selection_free(qk_record_selection **selection);
-
-/* Rows to be expected of each head from a text of so many tokens. */
-QK_API double qk_record_expected_rows(const qk_sampler *sampler, int64_t tokens);
 
 /* ---- configuration files ------------------------------------------------------ */
 

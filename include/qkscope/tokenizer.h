@@ -39,6 +39,9 @@ QK_API QK_MUST_CHECK qk_status qk_tokenizer_encode(const qk_tokenizer *tokenizer
                                                    qk_error *err);
 QK_API void qk_tokens_free(qk_tokens *tokens);
 
+/* How many ids `special` puts before a text, and behind it. */
+QK_API void qk_tokenizer_special(const qk_tokenizer *tokenizer, size_t *before, size_t *after);
+
 /* The vocabulary piece as the file has it ("Ġthe", "▁the", "<0x0A>"), valid as long as the
  * tokenizer; NULL: no such id. */
 QK_API const char *qk_tokenizer_piece(const qk_tokenizer *tokenizer, int32_t id);

@@ -128,6 +128,9 @@ static qk_status read_keys(qk_capture *capture, const json_t *object, qk_error *
     if (!capture->model)
         return qk__nomem(err);
     QK_TRY(read_rope(capture, get(object, "rope_frequencies"), err));
+    const json_t *texts = get(object, "texts");
+    capture->info.num_texts = (int64_t)json_integer_value(get(texts, "count"));
+    capture->info.num_windows = (int64_t)json_integer_value(get(texts, "windows"));
     capture->info.model = capture->model;
     capture->info.has_manifest = true;
     return QK_OK;

@@ -29,7 +29,9 @@ typedef struct request {
     qk_record_settings settings;
     qk_record_config *config;
     const char *config_path, *loaded_path; /* see read_config */
-    const char *sampler, *stage, *dtype;
+    const char *sampler, *stage, *dtype, *long_texts;
+    double rate;                 /* 0 = not given */
+    int64_t rows;                /* 0 = not given */
     qk_index_list layers, heads; /* owned here; those of a config belong to it */
     cli_texts texts;
     bool no_compat;
@@ -50,17 +52,34 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static bool is_drawn(const progress *p, double time)
+{
+    return time - p->last > 0.2 && !p->messages.common->quiet && isatty(STDERR_FILENO);
+}
+
+static void show_reading(progress *p, double time, int64_t texts)
+{
+    if (!is_drawn(p, time))
+        return;
+    fprintf(stderr, "\r\033[K%" PRId64 " texts read", texts);
+    p->messages.drawn = true;
+    p->last = time;
+}
+
 static bool show_progress(void *user, int64_t tokens, int64_t total, int64_t texts)
 {
     progress *p = user;
     double time = now();
-    if (p->first < 0) {
+    if (p->first < 0 && tokens >= 0) {
         p->first = tokens;
         p->start = time;
     }
+    if (tokens < 0) {
+        show_reading(p, time, texts);
+        return cli_progress(&p->messages, 0, 0, 0);
+    }
     double rate = (double)(tokens - p->first) / (time - p->start + 1e-9);
-    if (time - p->last > 0.2 && tokens > p->first && !p->messages.common->quiet &&
-        isatty(STDERR_FILENO)) {
+    if (tokens > p->first && is_drawn(p, time)) {
         fprintf(stderr, "\r\033[K%" PRId64 " texts, %" PRId64 " tokens, %.0f tokens/s", texts,
                 tokens, rate);
         if (total > tokens)
@@ -89,22 +108,60 @@ static bool choose(const char *option, const char *value, const char *const *nam
     return false;
 }
 
+static bool fail_sampler(const char *message)
+{
+    cli_error(COMMAND, "%s", message);
+    return false;
+}
+
+/* A rate is chosen from the texts if none is given, nor a sampler, whose rate is 1 then. */
+static bool settle_sampler(request *r)
+{
+    qk_sampler *s = &r->settings.sampler;
+    qk_sampler usual;
+    qk_sampler_default(&usual);
+    bool given = r->sampler || r->rate > 0;
+    if (r->sampler && !qk_sampler_type_parse(r->sampler, &s->type)) {
+        cli_error(COMMAND, "--sampler %s: expected log_uniform, uniform or all", r->sampler);
+        return false;
+    }
+    if (r->rows > 0 && r->rate > 0)
+        return fail_sampler("--rows chooses the rate: give --rows or --base-rate, not both");
+    if (r->rows > 0 && s->type == QK_SAMPLER_ALL)
+        return fail_sampler("--rows: the sampler \"all\" keeps every row; give uniform or "
+                            "log_uniform, or leave out --rows");
+    if (r->rows > 0) {
+        r->settings.rows = r->rows;
+        s->base_rate = 0;
+    } else if (given && !r->config) {
+        s->type = r->sampler ? s->type : usual.type;
+        s->base_rate = usual.base_rate;
+        if (s->min_bucket_size == 0)
+            s->min_bucket_size = usual.min_bucket_size;
+    }
+    if (r->rate > 0)
+        s->base_rate = r->rate;
+    return true;
+}
+
 static int settle(request *r)
 {
     static const char *const STAGES[] = {"post", "pre", "both", NULL};
     static const char *const DTYPES[] = {"f32", "bf16-sim", NULL};
+    static const char *const LONG[] = {"split", "cut", "skip", NULL};
     qk_record_settings *s = &r->settings;
     int stage = (int)s->stage;
     int dtype = (int)s->arithmetic;
+    int long_texts = (int)s->long_texts;
     if (!choose("stage", r->stage, STAGES, &stage) ||
-        !choose("dtype", r->dtype, DTYPES, &dtype))
+        !choose("dtype", r->dtype, DTYPES, &dtype) ||
+        !choose("long", r->long_texts, LONG, &long_texts))
         return EXIT_CODE_USAGE;
     s->stage = (qk_rope_stage)stage;
     s->arithmetic = (qk_arithmetic)dtype;
-    if (r->sampler && !qk_sampler_type_parse(r->sampler, &s->sampler.type)) {
-        cli_error(COMMAND, "--sampler %s: expected log_uniform, uniform or all", r->sampler);
+    s->long_texts = (qk_long_texts)long_texts;
+    if (!settle_sampler(r))
         return EXIT_CODE_USAGE;
-    }
     if (r->layers.count > 0)
         s->layers = r->layers;
     if (r->heads.count > 0)
@@ -153,11 +210,23 @@ static int parse(int argc, char **argv, request *r)
         {0, "max-length", "N",
          "tokens of a text at most (default: what the\nmodel was made for)", OPTION_INT64,
          &s->max_length, 1, 1e9},
-        {0, "sampler", "NAME", "log_uniform (default), uniform or all", OPTION_TEXT,
+        {0, "long", "WHAT",
+         "longer texts: split (into windows, each an\nexample; default), cut or skip",
+         OPTION_TEXT, &r->long_texts, 0, 0},
+        {0, "rows", "N",
+         "rows of each head and kind, about: the\nsampler's rate is chosen so, from all texts\n"
+         "(default: 8000)",
+         OPTION_INT64, &r->rows, 1, 1e15},
+        {0, "sampler", "NAME",
+         "uniform (default), log_uniform or all; with\nit --rows has no default", OPTION_TEXT,
          &r->sampler, 0, 0},
-        {0, "base-rate", "R", "positions kept in a bucket (default: 1)", OPTION_REAL,
-         &s->sampler.base_rate, 1e-9, 1e9},
-        {0, "bucket", "N", "tokens in a bucket, or in the smallest\n(default: 128)",
+        {0, "base-rate", "R",
+         "in place of --rows: positions kept in a\nbucket (1; without --sampler: of "
+         "log_uniform)",
+         OPTION_REAL, &r->rate, 1e-9, 1e9},
+        {0, "bucket", "N",
+         "tokens in a bucket, or in the smallest\n(default: 128; where --rows chooses for\n"
+         "uniform, 1/16 of the longest text)",
          OPTION_INT64, &s->sampler.min_bucket_size, 1, 1e12},
         {0, "max-rows", "N", "per text, layer and kind", OPTION_INT64, &s->sampler.max_rows, 1,
          1e15},
@@ -228,18 +297,28 @@ static void print_notes(const request *r)
 /* ---- the outcome
  * ------------------------------------------------------------------------------ */
 
+static json_t *sampler_json(const qk_record_outcome *o)
+{
+    return json_pack("{s:s, s:f, s:I, s:o}", "type", qk_sampler_type_name(o->sampler.type),
+                     "base_rate", o->sampler.base_rate, "bucket_size",
+                     (json_int_t)qk_sampler_bucket_size(&o->sampler), "expected_rows",
+                     o->expected_rows > 0 ? json_real(o->expected_rows) : json_null());
+}
+
 static void print_json(const request *r, const qk_record_outcome *o)
 {
     double run = (double)(o->tokens - o->tokens_before);
     cli_json_print(json_pack(
-        "{s:o, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "output",
-        cli_json_text(r->settings.output), "complete_already", o->complete_already, "texts",
-        (json_int_t)o->texts, "tokens", (json_int_t)o->tokens, "texts_before",
-        (json_int_t)o->texts_before, "truncated", (json_int_t)o->cut, "empty",
-        (json_int_t)o->empty, "heads", (json_int_t)o->heads, "rows", (json_int_t)o->rows,
-        "bytes", (json_int_t)o->bytes, "seconds_running", o->seconds_running, "seconds_writing",
-        o->seconds_writing, "tokens_per_second",
-        o->seconds_running > 0 ? run / o->seconds_running : 0.0));
+        "{s:o, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:o}",
+        "output", cli_json_text(r->settings.output), "complete_already", o->complete_already,
+        "texts", (json_int_t)o->texts, "windows", (json_int_t)o->windows, "tokens",
+        (json_int_t)o->tokens, "texts_before", (json_int_t)o->texts_before, "split",
+        (json_int_t)o->split, "truncated", (json_int_t)o->cut, "skipped",
+        (json_int_t)o->skipped, "empty", (json_int_t)o->empty, "heads", (json_int_t)o->heads,
+        "rows", (json_int_t)o->rows, "bytes", (json_int_t)o->bytes, "seconds_running",
+        o->seconds_running, "seconds_writing", o->seconds_writing, "tokens_per_second",
+        o->seconds_running > 0 ? run / o->seconds_running : 0.0, "sampler",
+        o->complete_already ? json_null() : sampler_json(o)));
 }
 
 static void print_outcome(const request *r, const qk_record_outcome *o)
@@ -248,7 +327,10 @@ static void print_outcome(const request *r, const qk_record_outcome *o)
         printf("%s is complete already: nothing to do\n", r->settings.output);
         return;
     }
-    printf("%" PRId64 " texts, %" PRId64 " tokens", o->texts, o->tokens);
+    printf("%" PRId64 " texts", o->texts);
+    if (o->windows != o->texts)
+        printf(" in %" PRId64 " windows", o->windows);
+    printf(", %" PRId64 " tokens", o->tokens);
     if (o->texts_before > 0)
         printf(" (%" PRId64 " texts by an earlier run)", o->texts_before);
     if (o->seconds_running > 0)
@@ -256,8 +338,26 @@ static void print_outcome(const request *r, const qk_record_outcome *o)
     printf("\n%" PRId64 " rows of %zu heads%s, %.1f MB, in %s\n", o->rows, o->heads,
            r->settings.stage == QK_ROPE_BOTH ? " twice, before and after RoPE" : "",
            (double)o->bytes / 1e6, r->settings.output);
+    if (o->expected_rows > 0)
+        printf("%s %.0f rows of each head and kind: %s, rate %g, buckets of %" PRId64
+               " tokens\n",
+               o->expected_rows < (double)o->tokens ? "About" : "All", o->expected_rows,
+               qk_sampler_type_name(o->sampler.type), o->sampler.base_rate,
+               qk_sampler_bucket_size(&o->sampler));
     printf("Next: qkscope analyze %s%s -o results\n", r->settings.output,
            r->settings.stage == QK_ROPE_BOTH ? "/post" : "");
+}
+
+/* What a run settles before hours of work is told without being asked for. */
+static void show_notice(void *user, qk_notice_level level, const char *message)
+{
+    progress *p = user;
+    if (level != QK_NOTICE_INFO) {
+        cli_notice(user, level, message);
+    } else if (!p->messages.common->quiet) {
+        cli_clear(&p->messages);
+        cli_error(COMMAND, "%s", message);
+    }
 }
 
 static int capture(request *r)
@@ -267,7 +367,7 @@ static int capture(request *r)
     qk_error err;
     print_notes(r);
     cli_messages_init(&p.messages, COMMAND, &r->common, "tokens");
-    r->settings.notice = cli_notice;
+    r->settings.notice = show_notice;
     r->settings.progress = show_progress;
     r->settings.user = &p;
     qk_status status = qk_record_run(&r->settings, &outcome, &err);

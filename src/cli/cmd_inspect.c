@@ -22,7 +22,7 @@ static const char DESCRIPTION[] =
     "cache. For a single Parquet file: its columns, encodings and sizes. Integer columns are\n"
     "read in full; vectors are not.\n\n"
     "For a model (a folder with config.json, or org/name): its heads, RoPE, windows, what\n"
-    "qkscope capture would keep, and what a text of --length tokens costs.";
+    "qkscope capture would keep, and what texts of --length tokens cost.";
 
 static const char *const SOURCES[] = {"given", "from capture.json", "inferred"};
 
@@ -33,7 +33,7 @@ typedef struct request {
     qk_inspect_settings settings;
     cli_common common;
     bool heads;
-    int64_t length;
+    inspect_run run;
 } request;
 
 /* Text that comes from a file: a terminal must not obey what is in it. */
@@ -185,7 +185,10 @@ static void print_capture(const qk_inspection *in)
         printf("%-12s%" PRId64 " to %" PRId64 "\n", "positions", in->position_min,
                in->position_max);
     print_values("buckets", &in->buckets);
-    printf("%-12s%zu\n", "examples", in->num_examples);
+    printf("%-12s%zu", "examples", in->num_examples);
+    if (in->num_windows > 0)
+        printf(", of %" PRId64 " texts in %" PRId64 " windows", in->num_texts, in->num_windows);
+    putchar('\n');
     print_windows(in);
     print_storage(in);
 }
@@ -272,6 +275,11 @@ static void print_capture_json(const qk_inspection *in)
                                  : json_null());
     json_object_set_new(root, "buckets", values_json(&in->buckets));
     json_object_set_new(root, "examples", json_integer((json_int_t)in->num_examples));
+    json_object_set_new(root, "texts",
+                        in->num_windows > 0
+                            ? json_pack("{s:I, s:I}", "count", (json_int_t)in->num_texts,
+                                        "windows", (json_int_t)in->num_windows)
+                            : json_null());
     json_object_set_new(root, "windows", values_json(&in->windows));
     json_object_set_new(root, "heads", heads);
     cli_json_print(root);
@@ -400,8 +408,12 @@ static int parse(int argc, char **argv, request *r)
          "query heads per key head (default: from\ncapture.json, else "
          "inferred)",
          OPTION_INT, &s->q_per_kv_group, 1, 65536},
-        {0, "length", "N", "tokens of a text that a model's costs are told for", OPTION_INT64,
-         &r->length, 1, 1e12},
+        {0, "length", "N", "tokens of texts that a model's costs are told for", OPTION_INT64,
+         &r->run.length, 1, 1e12},
+        {0, "max-length", "N", "they are split into windows of so many, as by\ncapture",
+         OPTION_INT64, &r->run.max_length, 1, 1e9},
+        {0, "rows", "N", "rows of each head and kind, as of capture\n(default: 8000)",
+         OPTION_INT64, &r->run.rows, 1, 1e15},
         {0, "threads", "N", "threads (default: all processors)", OPTION_INT, &s->threads, 1,
          4096},
     };
@@ -433,7 +445,7 @@ int cmd_inspect(int argc, char **argv)
         return code;
     if (is_model(r.settings.capture, r.settings.revision))
         return cli_finish(COMMAND, inspect_model(COMMAND, r.settings.capture,
-                                                 r.settings.revision, r.length, &r.common));
+                                                 r.settings.revision, &r.run, &r.common));
     bool file = stat(r.settings.capture, &st) == 0 && S_ISREG(st.st_mode);
     return cli_finish(COMMAND, file ? inspect_file(&r) : inspect_capture(&r));
 }

@@ -20,8 +20,11 @@ typedef struct view {
     const char *name;
     const qk_model_facts *facts;
     const qk_record_selection *selection;
-    int64_t length, bytes;
-    double flops, rows;
+    int64_t length; /* tokens of the text */
+    int64_t window; /* it is run in pieces of so many */
+    int64_t bytes;
+    double flops;
+    int64_t wanted, rows; /* of each head and kind */
 } view;
 
 bool is_model(const char *name, const char *revision)
@@ -67,8 +70,13 @@ static bool slides(const qk_layer_facts *layer)
 
 static int64_t vector_bytes(const view *v)
 {
-    double heads = (double)(v->selection->num_q + v->selection->num_k);
-    return (int64_t)(v->rows * heads * v->facts->head_dim * (double)sizeof(float));
+    int64_t heads = (int64_t)(v->selection->num_q + v->selection->num_k);
+    return v->rows * heads * v->facts->head_dim * (int64_t)sizeof(float);
+}
+
+static int64_t num_windows(const view *v)
+{
+    return (v->length - 1) / v->window + 1;
 }
 
 /* ---- text
@@ -113,14 +121,17 @@ static void print_view(const view *v)
     print_windows(v);
     printf("%-12s%zu query heads and %zu key heads in %d layers\n", "captured",
            v->selection->num_q, v->selection->num_k, count_layers(v, attends));
-    printf("\nA text of %" PRId64 " tokens:\n", v->length);
-    printf("%-12s%.3g GFLOP, %.0f MB of memory\n", "run", v->flops / 1e9,
+    printf("\nTexts of %" PRId64 " tokens", v->length);
+    if (v->length > v->window)
+        printf(", in %" PRId64 " windows of at most %" PRId64, num_windows(v), v->window);
+    printf(":\n%-12s%.3g GFLOP, %.0f MB of memory\n", "run", v->flops / 1e9,
            (double)v->bytes / 1e6);
-    printf("%-12sabout %.0f a head (log_uniform, rate 1, buckets from 128 tokens), %.2f MB of "
-           "vectors\n",
-           "rows", v->rows, (double)vector_bytes(v) / 1e6);
-    printf("%-12s%" PRId64 " a head, %.0f MB\n", "all rows", v->length,
-           (double)vector_bytes(v) / v->rows * (double)v->length / 1e6);
+    printf("%-12s%" PRId64 " a head, %.2f MB of vectors", "rows", v->rows,
+           (double)vector_bytes(v) / 1e6);
+    if (v->rows < v->wanted)
+        printf("; of more such texts up to %" PRId64, v->wanted);
+    printf("\n%-12s%" PRId64 " a head, %.2f MB (--sampler all)\n", "all rows", v->length,
+           (double)vector_bytes(v) / (double)v->rows * (double)v->length / 1e6);
 }
 
 /* ---- JSON
@@ -159,12 +170,13 @@ static void print_view_json(const view *v)
         f->rope_type ? f->rope_type : "none", "rope_theta", f->rope_theta, "layers",
         list_layers(v));
     json_object_set_new(root, "capture",
-                        json_pack("{s:i, s:i, s:I, s:f, s:I, s:f, s:I}", "query_heads",
-                                  (int)v->selection->num_q, "key_heads",
+                        json_pack("{s:i, s:i, s:I, s:I, s:I, s:f, s:I, s:I, s:I}",
+                                  "query_heads", (int)v->selection->num_q, "key_heads",
                                   (int)v->selection->num_k, "length", (json_int_t)v->length,
-                                  "flops", v->flops, "memory_bytes", (json_int_t)v->bytes,
-                                  "rows_per_head", v->rows, "vector_bytes",
-                                  (json_int_t)vector_bytes(v)));
+                                  "window", (json_int_t)v->window, "windows",
+                                  (json_int_t)num_windows(v), "flops", v->flops, "memory_bytes",
+                                  (json_int_t)v->bytes, "rows_per_head", (json_int_t)v->rows,
+                                  "vector_bytes", (json_int_t)vector_bytes(v)));
     cli_json_print(root);
 }
 
@@ -183,12 +195,18 @@ static qk_status look(view *v, const qk_model *model, const cli_common *common, 
     if (status != QK_OK)
         return status;
     v->selection = selection;
-    v->length = v->length > 0 ? v->length : v->facts->max_positions;
+    v->window = v->window > 0 ? v->window : v->facts->max_positions;
+    v->length = v->length > 0 ? v->length : v->window;
+    v->wanted = v->wanted > 0 ? v->wanted : settings.rows;
+    v->rows = v->length < v->wanted ? v->length : v->wanted;
     run.q_heads = selection->q_heads;
     run.k_heads = selection->k_heads;
-    v->flops = qk_prefill_flops(model, &run, v->length);
-    v->bytes = qk_prefill_bytes(model, &run, v->length);
-    v->rows = qk_record_expected_rows(&settings.sampler, v->length);
+    int64_t rest = v->length % v->window;
+    int64_t longest = v->length < v->window ? v->length : v->window;
+    v->flops = (double)(v->length / v->window) * qk_prefill_flops(model, &run, v->window);
+    if (rest > 0)
+        v->flops += qk_prefill_flops(model, &run, rest);
+    v->bytes = qk_prefill_bytes(model, &run, longest);
     if (common->json)
         print_view_json(v);
     else if (!common->quiet)
@@ -197,13 +215,14 @@ static qk_status look(view *v, const qk_model *model, const cli_common *common, 
     return QK_OK;
 }
 
-int inspect_model(const char *command, const char *name, const char *revision, int64_t length,
-                  const cli_common *common)
+int inspect_model(const char *command, const char *name, const char *revision,
+                  const inspect_run *run, const cli_common *common)
 {
     char *folder;
     qk_error err;
     qk_model *model = NULL;
-    view v = {.name = name, .length = length};
+    view v = {
+        .name = name, .length = run->length, .window = run->max_length, .wanted = run->rows};
     qk_status status = qk_hub_find_model(name, revision, &folder, &err);
     if (status == QK_OK) {
         status = qk_model_open(&model, folder, NULL, &err);

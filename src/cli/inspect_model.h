@@ -11,8 +11,13 @@
  * dataset. */
 bool is_model(const char *name, const char *revision);
 
-/* length: tokens of the text that costs are told for; 0 = as long as the model takes. */
-int inspect_model(const char *command, const char *name, const char *revision, int64_t length,
-                  const cli_common *common);
+/* What a capture is asked for. 0: as a capture has it by itself. */
+typedef struct inspect_run {
+    int64_t length; /* tokens of all texts; 0 = as many as the model takes */
+    int64_t max_length, rows;
+} inspect_run;
+
+int inspect_model(const char *command, const char *name, const char *revision,
+                  const inspect_run *run, const cli_common *common);
 
 #endif

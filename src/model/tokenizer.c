@@ -140,6 +140,12 @@ qk_status qk_tokenizer_encode(const qk_tokenizer *tokenizer, const char *text, s
     return status;
 }
 
+void qk_tokenizer_special(const qk_tokenizer *tokenizer, size_t *before, size_t *after)
+{
+    *before = tokenizer->num_prefix;
+    *after = tokenizer->num_suffix;
+}
+
 void qk_tokens_free(qk_tokens *tokens)
 {
     free(tokens->ids);

@@ -404,6 +404,8 @@ qk_status qk_record_config_load(qk_record_config **config, const char *path, qk_
     /* What the original does where its file is silent. */
     c->queries = c->keys = true;
     c->settings.compat = true;
+    c->settings.long_texts = QK_LONG_CUT;
+    qk_sampler_default(&c->settings.sampler);
     c->settings.max_length = 4096;
     c->settings.output = "data";
     c->settings.dataset_split = "train";

@@ -112,8 +112,12 @@ static qk_status write_example(void *user, const json_t *example, qk_error *err)
     if (status == QK_OK)
         status = qk__csv_integer(&row, number_in(example, "tokens"), ',', err);
     if (status == QK_OK)
-        status = qk__csv_integer(&row, json_is_true(json_object_get(example, "truncated")),
-                                 '\n', err);
+        status = qk__csv_integer(&row, json_is_true(json_object_get(example, "truncated")), ',',
+                                 err);
+    if (status == QK_OK)
+        status = qk__csv_integer(&row, number_in(example, "window"), ',', err);
+    if (status == QK_OK)
+        status = qk__csv_integer(&row, number_in(example, "first_token"), '\n', err);
     if (status == QK_OK)
         status = qk__outfile_write(user, row.data, row.size, err);
     qk__buffer_free(&row);
@@ -122,7 +126,8 @@ static qk_status write_example(void *user, const json_t *example, qk_error *err)
 
 qk_status qk__write_examples(const qk_recording *r, const char *dir, qk_error *err)
 {
-    static const char HEADER[] = "example_id,source,source_id,tokens,truncated\n";
+    static const char HEADER[] =
+        "example_id,source,source_id,tokens,truncated,window,first_token\n";
     qk_outfile *file = NULL;
     char *path = qk__path_join(dir, "examples.csv");
     qk_status status = path ? qk__outfile_open(&file, path, err) : qk__nomem(err);
@@ -153,6 +158,8 @@ static json_t *list_warnings(const qk_recording *r)
     json_t *list = json_array();
     warn(list, r->journal.cut, "was longer than max_length and was cut",
          "were longer than max_length and were cut");
+    warn(list, r->journal.skipped, "was longer than max_length and was passed over",
+         "were longer than max_length and were passed over");
     warn(list, r->journal.empty, "had no tokens and was passed over",
          "had no tokens and were passed over");
     if (r->max_length > r->facts->max_positions)
@@ -189,9 +196,11 @@ static json_t *describe_stage(const qk_recording *r, int stage, json_t *examples
         "{s:s, s:s, s:O, s:o, s:o, s:o, s:o, s:o, s:s}", "fingerprint", r->fingerprint, "stage",
         stage == QK__POST ? "post-rope" : "pre-rope", "run", r->identity, "rope", rope,
         "head_sampling", describe_draw(r), "texts",
-        json_pack("{s:I, s:I, s:I, s:I}", "count", (json_int_t)j->texts, "tokens",
-                  (json_int_t)j->tokens, "truncated", (json_int_t)j->cut, "empty",
-                  (json_int_t)j->empty),
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "count", (json_int_t)j->texts,
+                  "windows", (json_int_t)j->windows, "tokens", (json_int_t)j->tokens, "split",
+                  (json_int_t)j->split, "truncated", (json_int_t)j->cut, "skipped",
+                  (json_int_t)j->skipped, "empty", (json_int_t)j->empty, "positions_of",
+                  r->settings->long_texts == QK_LONG_SPLIT ? "window" : "text"),
         "warnings", list_warnings(r), "examples", examples, "examples_table", "examples.csv");
     if (stage == QK__POST)
         json_object_set_new(root, "rope_frequencies", list_frequencies(r->facts));
@@ -203,7 +212,7 @@ static json_t *describe_stage(const qk_recording *r, int stage, json_t *examples
 
 static qk_status describe_sampling(const qk_recording *r, qk_buffer *out, qk_error *err)
 {
-    const qk_sampler *s = &r->settings->sampler;
+    const qk_sampler *s = &r->sampler;
     char rate[QK_NUMBER_SIZE];
     qk__format_number(s->base_rate, rate);
     QK_TRY(qk__buffer_printf(out, err, "- positions: %s", qk_sampler_type_name(s->type)));
@@ -214,6 +223,9 @@ static qk_status describe_sampling(const qk_recording *r, qk_buffer *out, qk_err
                              qk_sampler_bucket_size(s)));
     if (s->max_rows > 0)
         QK_TRY(qk__buffer_printf(out, err, ", at most %" PRId64 " of a text", s->max_rows));
+    if (r->chosen)
+        QK_TRY(qk__buffer_printf(out, err, "; chosen to keep about %.0f of each head and kind",
+                                 r->expected_rows));
     if (r->settings->sample_heads > 0)
         QK_TRY(qk__buffer_printf(out, err, "\n- heads: %zu of %zu query heads drawn, seed %lld",
                                  r->selection->drawn_q, r->selection->candidates,
@@ -239,10 +251,15 @@ static qk_status write_card(const qk_recording *r, int stage, qk_buffer *out, qk
             ? "float32, rounded where a bfloat16 run rounds"
             : "float32"));
     QK_TRY(describe_sampling(r, out, err));
+    QK_TRY(qk__buffer_printf(out, err,
+                             "- texts: %" PRId64 " in %" PRId64 " windows, %" PRId64
+                             " tokens (examples.csv lists them)\n",
+                             j->texts, j->windows, j->tokens));
     return qk__buffer_printf(out, err,
-                             "- texts: %" PRId64 ", %" PRId64 " tokens, %" PRId64
-                             " cut at %" PRId64 " tokens (examples.csv lists them)\n",
-                             j->texts, j->tokens, j->cut, r->max_length);
+                             "- longer than %" PRId64 " tokens: %" PRId64
+                             " split (positions begin anew in each "
+                             "window), %" PRId64 " cut, %" PRId64 " passed over\n",
+                             r->max_length, j->split, j->cut, j->skipped);
 }
 
 /* ---- both -----------------------------------------------------------------------------------

@@ -86,7 +86,7 @@ static qk_status add_rows(const qk_recording *r, qk_head_writer *writer, block_b
         memcpy(b->vectors + i * dim, b->raw + i * size + sizeof row, dim * sizeof(float));
         b->example[i] = row.example_id;
         b->position[i] = row.position;
-        b->bucket[i] = qk_sampler_bucket(&r->settings->sampler, row.position);
+        b->bucket[i] = qk_sampler_bucket(&r->sampler, row.position);
         const char *piece = qk_tokenizer_piece(r->tokenizer, row.token);
         b->strings[i] = piece ? piece : "";
     }
@@ -212,13 +212,19 @@ static qk_status list_jobs(finish *f, qk_error *err)
                 if (qk__is_kept(r, id) && r->journal.rows[qk__part(layer, id.kind)] > 0)
                     f->jobs[f->count++].id = id;
             }
-    return f->count > 0
-               ? QK_OK
-               : qk__fail(
-                     err, QK_ERR_DEGENERATE,
-                     "of %lld texts with %lld tokens no position was kept: the texts are too "
-                     "short for the sampler's rate",
-                     (long long)r->journal.texts, (long long)r->journal.tokens);
+    if (f->count > 0)
+        return QK_OK;
+    if (r->journal.tokens == 0 && r->journal.skipped > 0)
+        return qk__fail(
+            err, QK_ERR_DEGENERATE,
+            "no position was kept: %lld of %lld texts have more than %lld tokens and "
+            "were passed over; split or cut them",
+            (long long)r->journal.skipped, (long long)r->journal.texts,
+            (long long)r->max_length);
+    return qk__fail(err, QK_ERR_DEGENERATE,
+                    "of %lld texts with %lld tokens no position was kept: the texts are too "
+                    "short for the sampler's rate",
+                    (long long)r->journal.texts, (long long)r->journal.tokens);
 }
 
 static qk_status open_writer(finish *f, const char *folder, qk_error *err)

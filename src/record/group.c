@@ -21,13 +21,27 @@ enum { MAX_NOTICES = 5 };
 /* Checkpoints may take one part in so many of a run. */
 enum { CHECKPOINT_SHARE = 20 };
 
+/* A text that is being run. It may go on in the next group, hence what it points to lasts:
+ * until it is through, no other text is asked for. */
+typedef struct open_text {
+    bool is_open;
+    qk_text text;
+    qk_buffer source; /* "file" or "file:line" */
+    qk_encoded encoded;
+    size_t next; /* window */
+    int64_t weight;
+} open_text;
+
 typedef struct group {
     qk_recording *r;
+    open_text open;
+    int64_t skip; /* windows of the first text that an earlier run has done */
     qk_sequence *sequences;
     int64_t *ids; /* of the texts behind the sequences */
     qk_tokens *tokens;
     size_t count; /* at most MAX_GROUP_TEXTS */
-    int64_t num_tokens, num_texts, empty, cut, weight;
+    int64_t num_tokens, weight;
+    int64_t num_texts, empty, split, cut, skipped; /* texts that end in it */
     qk_buffer examples;
 } group;
 
@@ -38,7 +52,8 @@ static bool tell_progress(const qk_recording *r, int64_t more)
     const qk_journal *j = &r->journal;
     if (!r->settings->progress)
         return true;
-    double total = j->done_weight > 0
+    double total = r->total_tokens > 0 ? (double)r->total_tokens
+                   : j->done_weight > 0
                        ? (double)j->tokens / (double)j->done_weight * (double)r->total_weight
                        : 0;
     return r->settings->progress(r->settings->user, j->tokens + more, (int64_t)total, j->texts);
@@ -59,12 +74,21 @@ static void clear_group(group *g)
         qk_tokens_free(&g->tokens[i]);
     g->examples.size = 0;
     g->count = 0;
-    g->num_tokens = g->num_texts = g->empty = g->cut = g->weight = 0;
+    g->num_tokens = g->weight = 0;
+    g->num_texts = g->empty = g->split = g->cut = g->skipped = 0;
+}
+
+static void close_text(open_text *o)
+{
+    qk_tokens_free(&o->encoded.tokens);
+    qk__buffer_free(&o->source);
+    *o = (open_text){0};
 }
 
 static void free_group(group *g)
 {
     clear_group(g);
+    close_text(&g->open);
     free(g->sequences);
     free(g->ids);
     free(g->tokens);
@@ -111,7 +135,11 @@ static qk_status run_group(group *g, qk_error *err)
         j->texts += g->num_texts;
         j->tokens += g->num_tokens;
         j->empty += g->empty;
+        j->split += g->split;
         j->cut += g->cut;
+        j->skipped += g->skipped;
+        j->windows += (int64_t)g->count;
+        j->window = (int64_t)g->open.next;
         j->done_weight += g->weight;
         j->example_bytes += (int64_t)g->examples.size;
     }
@@ -131,47 +159,42 @@ static qk_status init_group(group *g, qk_recording *r, qk_error *err)
     return g->sequences && g->ids && g->tokens ? QK_OK : qk__nomem(err);
 }
 
-static qk_status encode(const qk_recording *r, const qk_text *text, qk_tokens *tokens,
-                        bool *cut, qk_error *err)
+/* Of windows of the same text. A number cannot be made part of an id of 64 bits, so both are
+ * hashed. */
+static qk_status window_id(const open_text *o, size_t window, int64_t *id, qk_error *err)
 {
-    size_t limit = (size_t)r->max_length;
-    *tokens = (qk_tokens){0};
-    QK_TRY(qk_tokenizer_encode(r->tokenizer, text->data, text->size, true, limit + 1, tokens,
-                               err));
-    *cut = tokens->count > limit;
-    if (*cut) {
-        qk_tokens_free(tokens);
-        QK_TRY(qk_tokenizer_encode(r->tokenizer, text->data, text->size, true, limit, tokens,
-                                   err));
-    }
-    for (size_t i = 0; i < tokens->count; i++)
-        if (tokens->ids[i] < 0 || tokens->ids[i] >= r->facts->vocab_size) {
-            qk_status status = qk__fail(
-                err, QK_ERR_INCONSISTENT,
-                "token %d of the tokenizer is not in the model's vocabulary of %d: is it this "
-                "model's tokenizer?",
-                tokens->ids[i], r->facts->vocab_size);
-            qk_tokens_free(tokens);
-            return status;
-        }
+    qk_buffer name = {0};
+    *id = o->text.id;
+    if (o->encoded.windows < 2)
+        return QK_OK;
+    QK_TRY(qk__buffer_printf(&name, err, "%" PRId64 "#%zu", o->text.id, window));
+    *id = qk_example_id_of_text((const char *)name.data, name.size);
+    qk__buffer_free(&name);
     return QK_OK;
 }
 
-/* "file" or "file:line" */
-static qk_status name_source(const qk_text *text, qk_buffer *name, qk_error *err)
+/* "NAME", or "NAME#2" of a window. */
+static json_t *name_window(const open_text *o, const char *name, size_t window)
 {
-    if (text->line > 0)
-        return qk__buffer_printf(name, err, "%s:%" PRId64, text->path, text->line);
-    return qk__buffer_printf(name, err, "%s", text->path);
+    json_t *whole = qk__json_text(name);
+    if (o->encoded.windows < 2 || !whole)
+        return whole;
+    json_t *part = json_sprintf("%s#%zu", json_string_value(whole), window);
+    json_decref(whole);
+    return part;
 }
 
-static qk_status add_example(group *g, const qk_text *text, const char *source, size_t tokens,
-                             bool cut, qk_error *err)
+static qk_status add_example(group *g, size_t window, size_t tokens, int64_t *id, qk_error *err)
 {
+    const open_text *o = &g->open;
+    QK_TRY(window_id(o, window, id, err));
+    json_t *source = name_window(o, (const char *)o->source.data, window);
+    json_t *source_id = o->text.has_id ? name_window(o, o->text.name, window) : json_string("");
     json_t *line =
-        json_pack("{s:I, s:o, s:o, s:I, s:b}", "example_id", (json_int_t)text->id, "source",
-                  qk__json_text(source), "source_id", qk__json_text(text->name), "tokens",
-                  (json_int_t)tokens, "truncated", cut);
+        json_pack("{s:I, s:o, s:o, s:I, s:b, s:I, s:I}", "example_id", (json_int_t)*id,
+                  "source", source, "source_id", source_id, "tokens", (json_int_t)tokens,
+                  "truncated", o->encoded.cut, "window", (json_int_t)window, "first_token",
+                  (json_int_t)qk__window_start(g->r, window));
     char *dump = line ? json_dumps(line, JSON_COMPACT) : NULL;
     qk_status status =
         dump ? qk__buffer_printf(&g->examples, err, "%s\n", dump) : qk__nomem(err);
@@ -180,42 +203,71 @@ static qk_status add_example(group *g, const qk_text *text, const char *source, 
     return status;
 }
 
-static void tell(const group *g, const char *source, bool cut)
+static void tell(const group *g)
 {
     const qk_recording *r = g->r;
-    if (cut && r->journal.cut + g->cut <= MAX_NOTICES)
+    const char *source = (const char *)g->open.source.data;
+    const qk_encoded *e = &g->open.encoded;
+    if (e->cut && r->journal.cut + g->cut <= MAX_NOTICES)
         qk__record_notice(r, QK_NOTICE_WARNING, "%s: cut after %lld tokens", source,
                           (long long)r->max_length);
-    if (!cut && r->journal.empty + g->empty <= MAX_NOTICES)
+    if (e->skipped && r->journal.skipped + g->skipped <= MAX_NOTICES)
+        qk__record_notice(r, QK_NOTICE_WARNING, "%s: more than %lld tokens, passed over",
+                          source, (long long)r->max_length);
+    if (!e->skipped && e->windows == 0 && r->journal.empty + g->empty <= MAX_NOTICES)
         qk__record_notice(r, QK_NOTICE_WARNING, "%s: no tokens in it, passed over", source);
 }
 
-static qk_status add_text(group *g, const qk_text *text, const char *source, qk_error *err)
+/* *more is false behind the last text. */
+static qk_status open_next(group *g, bool *more, qk_error *err)
 {
-    qk_tokens tokens;
-    bool cut;
-    qk_status status = encode(g->r, text, &tokens, &cut, err);
-    if (status != QK_OK)
-        return qk__context(err, status, "%s", source);
-    status = add_example(g, text, source, tokens.count, cut, err);
-    if (status != QK_OK) {
-        qk_tokens_free(&tokens);
-        return status;
-    }
-    g->num_texts++;
-    g->weight += qk__text_weight(g->r, text);
-    g->cut += cut;
-    g->empty += tokens.count == 0;
-    if (cut || tokens.count == 0)
-        tell(g, source, cut);
-    if (tokens.count == 0) {
-        qk_tokens_free(&tokens);
+    open_text *o = &g->open;
+    QK_TRY(qk__texts_next(g->r->texts, &o->text, more, err));
+    if (!*more)
         return QK_OK;
-    }
-    g->num_tokens += (int64_t)tokens.count;
-    g->tokens[g->count] = tokens;
-    g->sequences[g->count] = (qk_sequence){tokens.ids, (int64_t)tokens.count};
-    g->ids[g->count++] = text->id;
+    QK_TRY(qk__name_source(&o->text, &o->source, err));
+    qk_status status = qk__encode(g->r, &o->text, &o->encoded, err);
+    if (status != QK_OK)
+        return qk__context(err, status, "%s", (const char *)o->source.data);
+    o->is_open = true;
+    o->weight = qk__text_weight(g->r, &o->text);
+    o->next = (size_t)g->skip;
+    g->skip = 0;
+    return QK_OK;
+}
+
+/* A text without tokens is an example, too, of which there are no rows. */
+static qk_status end_text(group *g, qk_error *err)
+{
+    open_text *o = &g->open;
+    int64_t id;
+    bool empty = o->encoded.windows == 0 && !o->encoded.skipped;
+    if (empty)
+        QK_TRY(add_example(g, 0, 0, &id, err));
+    g->num_texts++;
+    g->empty += empty;
+    g->split += o->encoded.windows > 1;
+    g->cut += o->encoded.cut;
+    g->skipped += o->encoded.skipped;
+    if (o->encoded.windows == 0)
+        g->weight += o->weight;
+    tell(g);
+    close_text(o);
+    return QK_OK;
+}
+
+static qk_status add_window(group *g, qk_error *err)
+{
+    open_text *o = &g->open;
+    size_t k = o->next;
+    int64_t windows = (int64_t)o->encoded.windows;
+    qk_tokens *tokens = &g->tokens[g->count];
+    QK_TRY(add_example(g, k, qk__window_tokens(g->r, &o->encoded, k), &g->ids[g->count], err));
+    QK_TRY(qk__take_window(g->r, &o->encoded, k, tokens, err));
+    g->sequences[g->count++] = (qk_sequence){tokens->ids, (int64_t)tokens->count};
+    g->num_tokens += (int64_t)tokens->count;
+    g->weight += o->weight / windows + ((int64_t)k < o->weight % windows);
+    o->next++;
     return QK_OK;
 }
 
@@ -226,17 +278,16 @@ static qk_status fill_group(group *g, bool *more, qk_error *err)
     int64_t limit = g->r->settings->tokens_at_once;
     limit = limit > 0 ? limit : DEFAULT_TOKENS;
     *more = true;
-    while (g->num_tokens < limit && g->num_texts < MAX_GROUP_TEXTS) {
-        qk_text text;
-        qk_buffer source = {0};
-        QK_TRY(qk__texts_next(g->r->texts, &text, more, err));
+    while (g->num_tokens < limit && g->num_texts < MAX_GROUP_TEXTS &&
+           g->count < MAX_GROUP_TEXTS) {
+        if (!g->open.is_open)
+            QK_TRY(open_next(g, more, err));
         if (!*more)
             return QK_OK;
-        qk_status status = name_source(&text, &source, err);
-        if (status == QK_OK)
-            status = add_text(g, &text, (const char *)source.data, err);
-        qk__buffer_free(&source);
-        QK_TRY(status);
+        if (g->open.next < g->open.encoded.windows)
+            QK_TRY(add_window(g, err));
+        if (g->open.next >= g->open.encoded.windows)
+            QK_TRY(end_text(g, err));
     }
     return QK_OK;
 }
@@ -255,7 +306,7 @@ static qk_status run_groups(group *g, qk_error *err)
     while (more) {
         clear_group(g);
         QK_TRY(fill_group(g, &more, err));
-        if (g->num_texts == 0)
+        if (g->num_texts == 0 && g->count == 0)
             break;
         qk_error why = {0};
         qk_status status = run_group(g, &why);
@@ -283,6 +334,7 @@ qk_status qk__run_texts(qk_recording *r, qk_error *err)
     qk__texts_rewind(r->texts);
     qk_status status = init_group(&g, r, err);
     bool more = true;
+    g.skip = r->journal.window;
     for (int64_t i = 0; status == QK_OK && more && i < r->journal.texts; i++) {
         qk_text text;
         status = qk__texts_next(r->texts, &text, &more, err);

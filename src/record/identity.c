@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <xxhash.h>
-
 #include <qkscope/version.h>
 
 #include "base/error.h"
@@ -16,55 +14,6 @@
 static json_t *hex64(uint64_t value)
 {
     return json_sprintf("%016" PRIx64, value);
-}
-
-/* ---- texts ----------------------------------------------------------------------------------
- */
-
-int64_t qk__text_weight(const qk_recording *r, const qk_text *text)
-{
-    enum { BYTES_PER_TOKEN = 8, PER_TEXT = 16 };
-    uint64_t most = (uint64_t)r->max_length * BYTES_PER_TOKEN;
-    return (int64_t)((text->size < most ? text->size : most) + PER_TEXT);
-}
-
-/* Whatever is wrong with a text's place is found before hours of work, not after. */
-static qk_status hash_texts(qk_recording *r, XXH3_state_t *state, qk_error *err)
-{
-    bool more = true;
-    qk__texts_rewind(r->texts);
-    while (more) {
-        qk_text text;
-        QK_TRY(qk__texts_next(r->texts, &text, &more, err));
-        if (!more)
-            break;
-        uint64_t words[3] = {(uint64_t)text.id, text.size, (uint64_t)text.line};
-        XXH3_128bits_update(state, words, sizeof words);
-        XXH3_128bits_update(state, text.path, strlen(text.path) + 1);
-        XXH3_128bits_update(state, text.name, strlen(text.name) + 1);
-        XXH3_128bits_update(state, text.data, text.size);
-        r->num_texts++;
-        r->total_weight += qk__text_weight(r, &text);
-    }
-    return r->num_texts > 0 ? QK_OK : qk__fail(err, QK_ERR_DEGENERATE, "there are no texts");
-}
-
-static qk_status describe_texts(qk_recording *r, json_t **object, qk_error *err)
-{
-    XXH3_state_t *state = XXH3_createState();
-    if (!state)
-        return qk__nomem(err);
-    XXH3_128bits_reset(state);
-    qk_status status = hash_texts(r, state, err);
-    XXH128_hash_t hash = XXH3_128bits_digest(state);
-    XXH3_freeState(state);
-    *object =
-        status == QK_OK
-            ? json_pack("{s:I, s:o, s:I}", "count", (json_int_t)r->num_texts, "xxh3_128",
-                        json_sprintf("%016" PRIx64 "%016" PRIx64, hash.high64, hash.low64),
-                        "max_length", (json_int_t)r->max_length)
-            : NULL;
-    return status;
 }
 
 /* ---- settings -------------------------------------------------------------------------------
@@ -90,11 +39,26 @@ static json_t *describe_model(const qk_recording *r)
         r->settings->overrides ? qk__json_text(r->settings->overrides) : json_null());
 }
 
-static json_t *describe_sampler(const qk_sampler *s)
+static json_t *describe_texts(const qk_recording *r)
 {
-    return json_pack("{s:s, s:f, s:I, s:I}", "type", qk_sampler_type_name(s->type), "base_rate",
-                     s->base_rate, "bucket_size", (json_int_t)qk_sampler_bucket_size(s),
-                     "max_rows", (json_int_t)(s->max_rows > 0 ? s->max_rows : 0));
+    static const char *const LONG[] = {"split", "cut", "skip"};
+    return json_pack("{s:I, s:s, s:I, s:s}", "count", (json_int_t)r->num_texts, "xxh3_128",
+                     r->texts_hash, "max_length", (json_int_t)r->max_length, "long",
+                     LONG[r->settings->long_texts]);
+}
+
+static json_t *describe_sampler(const qk_recording *r)
+{
+    const qk_sampler *s = &r->sampler;
+    json_t *object =
+        json_pack("{s:s, s:f, s:I, s:I}", "type", qk_sampler_type_name(s->type), "base_rate",
+                  s->base_rate, "bucket_size", (json_int_t)qk_sampler_bucket_size(s),
+                  "max_rows", (json_int_t)(s->max_rows > 0 ? s->max_rows : 0));
+    if (r->chosen) {
+        json_object_set_new(object, "rows", json_integer(r->settings->rows));
+        json_object_set_new(object, "expected_rows", json_real(r->expected_rows));
+    }
+    return object;
 }
 
 static json_t *describe_heads(const qk_record_settings *s)
@@ -112,14 +76,12 @@ static qk_status describe(qk_recording *r, qk_error *err)
 {
     static const char *const STAGES[] = {"post", "pre", "both"};
     const qk_record_settings *s = r->settings;
-    json_t *texts;
-    QK_TRY(describe_texts(r, &texts, err));
     r->identity = json_pack(
         "{s:s, s:o, s:o, s:s, s:o, s:o, s:s, s:o, s:b}", "tool", "qkscope " QK_VERSION, "model",
         describe_model(r), "tokenizer", hex64(qk_tokenizer_fingerprint(r->tokenizer)),
         "arithmetic", s->arithmetic == QK_ARITHMETIC_BF16_SIM ? "bf16-sim" : "float32", "texts",
-        texts, "sampler", describe_sampler(&s->sampler), "stage", STAGES[s->stage], "selection",
-        describe_heads(s), "token_strings", s->token_strings);
+        describe_texts(r), "sampler", describe_sampler(r), "stage", STAGES[s->stage],
+        "selection", describe_heads(s), "token_strings", s->token_strings);
     return r->identity ? QK_OK : qk__nomem(err);
 }
 

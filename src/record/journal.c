@@ -26,10 +26,12 @@ qk_status qk__journal_write(const qk_recording *r, qk_error *err)
 {
     const qk_journal *j = &r->journal;
     json_t *root = json_pack(
-        "{s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:O}", "fingerprint",
-        r->fingerprint, "writing", j->writing, "replaces", j->replaces, "texts",
+        "{s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:O}",
+        "fingerprint", r->fingerprint, "writing", j->writing, "replaces", j->replaces, "texts",
         (json_int_t)j->texts, "tokens", (json_int_t)j->tokens, "empty", (json_int_t)j->empty,
-        "cut", (json_int_t)j->cut, "done_weight", (json_int_t)j->done_weight, "example_bytes",
+        "split", (json_int_t)j->split, "cut", (json_int_t)j->cut, "skipped",
+        (json_int_t)j->skipped, "windows", (json_int_t)j->windows, "window",
+        (json_int_t)j->window, "done_weight", (json_int_t)j->done_weight, "example_bytes",
         (json_int_t)j->example_bytes, "rows", list_rows(r), "run", r->identity);
     qk_outfile *file;
     QK_TRY(qk__json_write(root, r->partial, JOURNAL_NAME, &file, err));
@@ -69,7 +71,9 @@ static bool take_state(qk_recording *r, const json_t *root)
     j->writing = json_is_true(json_object_get(root, "writing"));
     j->replaces = json_is_true(json_object_get(root, "replaces"));
     return take_count(root, "texts", &j->texts) && take_count(root, "tokens", &j->tokens) &&
-           take_count(root, "empty", &j->empty) && take_count(root, "cut", &j->cut) &&
+           take_count(root, "empty", &j->empty) && take_count(root, "split", &j->split) &&
+           take_count(root, "cut", &j->cut) && take_count(root, "skipped", &j->skipped) &&
+           take_count(root, "windows", &j->windows) && take_count(root, "window", &j->window) &&
            take_count(root, "done_weight", &j->done_weight) &&
            take_count(root, "example_bytes", &j->example_bytes) &&
            take_rows(root, 2 * (size_t)r->facts->num_layers, j->rows);

@@ -16,12 +16,12 @@
 #include "base/parallel.h"
 #include "record/run.h"
 
-enum { MAX_LENGTH = 1 << 30 };
+enum { MAX_LENGTH = 1 << 30, DEFAULT_ROWS = 8000 };
 
 void qk_record_settings_default(qk_record_settings *settings)
 {
-    *settings = (qk_record_settings){.kinds = QK_KINDS_BOTH};
-    qk_sampler_default(&settings->sampler);
+    *settings = (qk_record_settings){
+        .kinds = QK_KINDS_BOTH, .sampler = {.type = QK_SAMPLER_UNIFORM}, .rows = DEFAULT_ROWS};
 }
 
 /* ---- small things that the parts share --------------------------------------------------- */
@@ -59,6 +59,22 @@ double qk__seconds(void)
 /* ---- opening ------------------------------------------------------------------------------
  */
 
+/* What is 0 is chosen later. */
+static qk_status check_sampler(const qk_record_settings *s, qk_error *err)
+{
+    qk_sampler sampler = s->sampler;
+    qk_sampler usual;
+    qk_sampler_default(&usual);
+    if (sampler.base_rate == 0 && s->rows < 1)
+        return qk__fail(err, QK_ERR_ARGUMENT, "neither rows nor a rate of the sampler");
+    if (sampler.base_rate == 0) {
+        sampler.base_rate = usual.base_rate;
+        if (sampler.min_bucket_size == 0)
+            sampler.min_bucket_size = usual.min_bucket_size;
+    }
+    return qk_sampler_check(&sampler, err);
+}
+
 static qk_status check(const qk_record_settings *s, qk_error *err)
 {
     if (!s->model || !*s->model)
@@ -74,7 +90,9 @@ static qk_status check(const qk_record_settings *s, qk_error *err)
                         (long long)s->max_length, MAX_LENGTH);
     if (s->max_examples < 0 || s->sample_heads < 0 || s->tokens_at_once < 0)
         return qk__fail(err, QK_ERR_ARGUMENT, "a negative number of texts, heads or tokens");
-    return qk_sampler_check(&s->sampler, err);
+    if ((unsigned)s->long_texts > QK_LONG_SKIP)
+        return qk__fail(err, QK_ERR_ARGUMENT, "long texts are split, cut or skipped");
+    return check_sampler(s, err);
 }
 
 /* The last part of a path, or the name of a cached model as it is. */
@@ -141,7 +159,9 @@ static qk_status prepare(qk_recording *r, qk_error *err)
     r->journal.rows = qk__calloc(2 * (size_t)r->facts->num_layers, sizeof *r->journal.rows);
     if (!r->journal.rows)
         return qk__nomem(err);
+    qk_tokenizer_special(r->tokenizer, &r->specials_before, &r->specials_after);
     QK_TRY(qk__texts_open(&r->texts, s, err));
+    QK_TRY(qk__survey(r, err));
     return qk__identify(r, err);
 }
 
@@ -182,8 +202,13 @@ static void sum_up(const qk_recording *r)
     const qk_journal *j = &r->journal;
     o->texts = j->texts;
     o->tokens = j->tokens;
+    o->windows = j->windows;
     o->empty = j->empty;
+    o->split = j->split;
     o->cut = j->cut;
+    o->skipped = j->skipped;
+    o->sampler = r->sampler;
+    o->expected_rows = r->expected_rows;
     bool both = r->stages[QK__POST] && r->stages[QK__PRE];
     for (int stage = 0; stage < QK__STAGES; stage++) {
         char *folder = qk__path_join(r->settings->output, qk__stage_name(stage));

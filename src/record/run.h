@@ -3,6 +3,9 @@
  *
  *     record.c      the order of events
  *     select.c      which heads
+ *     encode.c      texts as tokens, in windows where they are too long
+ *     survey.c      all texts, read through before anything is run
+ *     rate.c        which rate of the sampler keeps so many rows of them
  *     identity.c    what decides the bytes of the capture, and its fingerprint
  *     journal.c     how far an unfinished run has come
  *     output.c      the output folder: what may be done with it, and taking its place in the
@@ -37,7 +40,9 @@
 typedef struct qk_journal {
     bool writing;  /* all texts are through */
     bool replaces; /* begun with `force` */
-    int64_t texts, tokens, empty, cut;
+    int64_t texts, tokens, empty, split, cut, skipped;
+    int64_t windows;       /* run, of all texts */
+    int64_t window;        /* of them, of the text behind the `texts` that are through */
     int64_t done_weight;   /* see qk__text_weight */
     int64_t example_bytes; /* valid in spool/examples */
     int64_t *rows;         /* [num_layers][2]: of each head of a layer and kind */
@@ -57,8 +62,14 @@ typedef struct qk_recording {
     int64_t max_length;
     qk_record_selection *selection;
     bool stages[QK__STAGES];
+    size_t specials_before, specials_after; /* tokens that the tokenizer puts round a text */
     qk_texts *texts;
     int64_t num_texts, total_weight; /* of all texts */
+    int64_t total_tokens;            /* that will be run; 0 = not counted */
+    char texts_hash[33];
+    qk_sampler sampler;
+    bool chosen; /* its rate, from `rows` */
+    double expected_rows;
     json_t *identity;
     char fingerprint[QK__FINGERPRINT_SIZE];
     char *partial; /* OUTPUT/.partial */
@@ -83,12 +94,54 @@ void qk__record_notice(const qk_recording *r, qk_notice_level level, const char 
     __attribute__((format(printf, 3, 4)));
 double qk__seconds(void);
 
-/* ---- identity.c ------------------------------------------------------------------------- */
+/* ---- encode.c ----------------------------------------------------------------------- */
+
+/* A text as the model gets it: one window, or several, each with the special tokens of a text
+ * of its own. */
+typedef struct qk_encoded {
+    qk_tokens tokens; /* of the whole text, or of what a cut has left */
+    size_t windows;   /* 0: nothing is run */
+    bool cut, skipped;
+} qk_encoded;
+
+/* tokens are to be freed. */
+QK_MUST_CHECK qk_status qk__encode(const qk_recording *r, const qk_text *text,
+                                   qk_encoded *encoded, qk_error *err);
+/* Where a window begins in its text, and how many tokens it has with special ones. */
+size_t qk__window_start(const qk_recording *r, size_t window);
+size_t qk__window_tokens(const qk_recording *r, const qk_encoded *encoded, size_t window);
+/* Tokens of a window, to be freed; those of the whole text if it is the only one. */
+QK_MUST_CHECK qk_status qk__take_window(const qk_recording *r, qk_encoded *encoded,
+                                        size_t window, qk_tokens *tokens, qk_error *err);
+
+/* ---- rate.c, survey.c ---------------------------------------------------------------- */
+
+enum { QK__LOGS = 62 };
+
+/* Tokens of all windows. */
+typedef struct qk_token_counts {
+    int64_t tokens, windows, longest;
+    int64_t by_log[QK__LOGS]; /* by floor(log2(position + 1)) */
+} qk_token_counts;
+
+void qk__count_window(qk_token_counts *counts, int64_t tokens);
+
+/* Sets base_rate, and min_bucket_size if it is 0, so that about `rows` rows are kept; returns
+ * how many are to be expected, without max_rows. */
+double qk__choose_rate(qk_sampler *sampler, const qk_token_counts *counts, int64_t rows);
+
+/* Reads all texts once, then sets num_texts, total_weight, texts_hash and the sampler. */
+QK_MUST_CHECK qk_status qk__survey(qk_recording *r, qk_error *err);
 
 /* About how much work a text is, in bytes. */
 int64_t qk__text_weight(const qk_recording *r, const qk_text *text);
 
-/* Reads all texts once, then sets num_texts, total_weight, identity and fingerprint. */
+/* "file" or "file:line", in place of what is in `name`. */
+QK_MUST_CHECK qk_status qk__name_source(const qk_text *text, qk_buffer *name, qk_error *err);
+
+/* ---- identity.c ------------------------------------------------------------------------- */
+
+/* Sets identity and fingerprint. */
 QK_MUST_CHECK qk_status qk__identify(qk_recording *r, qk_error *err);
 
 /* Name of the first thing in which two identities differ; NULL when none does. */

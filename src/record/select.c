@@ -168,23 +168,3 @@ qk_status qk_record_select(const qk_record_settings *settings, const qk_model_fa
     *selection = s;
     return status;
 }
-
-double qk_record_expected_rows(const qk_sampler *sampler, int64_t tokens)
-{
-    if (sampler->type == QK_SAMPLER_ALL)
-        return (double)tokens;
-    double size = (double)qk_sampler_bucket_size(sampler);
-    double rows = 0;
-    /* Log-uniform: the first bucket has 2 size - 1 positions, each further one twice as many as
-     * the one before; each keeps one in size, 2 size, 4 size, ... positions. */
-    double begin = 0;
-    for (double width = sampler->type == QK_SAMPLER_UNIFORM ? (double)tokens : 2 * size - 1;
-         begin < (double)tokens; width = begin + 1, size *= 2) {
-        double end = begin + width < (double)tokens ? begin + width : (double)tokens;
-        double rate = sampler->base_rate / size;
-        rows += (end - begin) * (rate < 1 ? rate : 1);
-        begin = end;
-    }
-    return sampler->max_rows > 0 && rows > (double)sampler->max_rows ? (double)sampler->max_rows
-                                                                     : rows;
-}

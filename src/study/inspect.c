@@ -185,6 +185,8 @@ static qk_status describe(qk_inspection *in, const qk_capture *capture, int give
     in->model = qk__strdup(info->model);
     in->has_manifest = info->has_manifest;
     in->complete = info->complete;
+    in->num_texts = info->num_texts;
+    in->num_windows = info->num_windows;
     in->num_heads = qk_capture_num_heads(capture);
     in->heads = qk__calloc(in->num_heads, sizeof *in->heads);
     if (!in->path || !in->prefix || !in->model || !in->heads)
