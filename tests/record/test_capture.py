@@ -90,7 +90,8 @@ def test_columns_and_manifest(capture, model, texts):
     frequencies = manifest["rope_frequencies"]
     assert sorted(frequencies) == ["0", "1", "2", "3"]
     assert np.allclose(frequencies["3"], 10000.0 ** -(np.arange(4) / 4), rtol=1e-6)
-    assert manifest["texts"] == {"count": 12, "tokens": sum(map(len, texts)), "truncated": 0, "empty": 0}
+    assert manifest["texts"] == {"count": 12, "windows": 12, "tokens": sum(map(len, texts)), "split": 0,
+                                 "truncated": 0, "skipped": 0, "empty": 0, "positions_of": "window"}
     assert [(e["example_id"], e["tokens"]) for e in manifest["examples"]] == [
         (i, len(t)) for i, t in enumerate(texts)]
     assert manifest["examples"][3]["source"].endswith("texts.jsonl:4")
@@ -102,8 +103,9 @@ def test_columns_and_manifest(capture, model, texts):
 
 def test_examples_table(capture, texts):
     rows = examples_of(capture / "post")
-    assert [(r["example_id"], r["tokens"], r["truncated"]) for r in rows] == [
-        (str(i), str(len(t)), "0") for i, t in enumerate(texts)]
+    assert [list(r.values()) for r in rows] == [
+        [str(i), str(capture.parent / "texts.jsonl") + f":{i + 1}", "", str(len(t)), "0", "0", "0"]
+        for i, t in enumerate(texts)]
 
 
 def test_datasets_loads_it(capture, tmp_path):

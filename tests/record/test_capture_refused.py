@@ -92,7 +92,7 @@ def test_a_link_to_nothing(capture, tmp_path):
 
 def test_texts_without_tokens_and_long_ones(capture, tmp_path):
     write_jsonl(tmp_path / "t.jsonl", ["", "x" * 600, "y"])
-    err = capture("-t", tmp_path / "t.jsonl").err
+    err = capture("-t", tmp_path / "t.jsonl", "--long", "cut").err
     assert "t.jsonl:1: no tokens" in err and "t.jsonl:2: cut after 512 tokens" in err
     assert [(r["tokens"], r["truncated"]) for r in examples_of(tmp_path / "c")] == [
         ("0", "0"), ("512", "1"), ("1", "0")]
@@ -227,7 +227,7 @@ def test_force_begins_anew(program, qkscope, model, tmp_path):
     texts = write_jsonl(tmp_path / "t.jsonl", some_texts(400, 300, 400))
     stopped_run(program, model, tmp_path / "c", texts)
     qkscope("capture", "-m", model, "-t", texts, "-o", tmp_path / "c", "--force", expect=0)
-    assert manifest_of(tmp_path / "c")["run"]["sampler"]["type"] == "log_uniform"
+    assert manifest_of(tmp_path / "c")["run"]["sampler"]["type"] == "uniform"
     assert not (tmp_path / "c" / ".partial").exists()
 
 

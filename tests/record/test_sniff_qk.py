@@ -105,7 +105,7 @@ output:
     assert [int(r["example_id"]) for r in rows] == [text_id(f"id-{i}") for i in range(4)]
     qkscope("capture", "-m", place / "model", "-t", place / "train.jsonl", "--id-column", "id", "-o",
             place / "d", "--max-texts", 4, "--max-length", 100, "--layers", "0,2", "--sampler", "uniform",
-            "--base-rate", 2, "--bucket", 8, "--token-strings", expect=0)
+            "--base-rate", 2, "--bucket", 8, "--token-strings", "--long", "cut", expect=0)
     ours, theirs = table_of(place / "c", "l02h01q"), table_of(place / "d", "l02h01q")
     assert ours["position"] == theirs["position"] and ours["token_str"] == theirs["token_str"]
     assert (ours["vector"] != theirs["vector"]).any()  # the override changed the rotation
@@ -119,7 +119,8 @@ def test_defaults(sniff_qk, place):
     sniff_qk("--config", write(place, settings(place)), expect=0)
     run = manifest_of(place / "c")["run"]
     assert run["sampler"] == {"type": "log_uniform", "base_rate": 1.0, "bucket_size": 128, "max_rows": 0}
-    assert run["texts"]["max_length"] == 4096 and run["selection"]["compat"] is True
+    assert run["texts"]["max_length"] == 4096 and run["texts"]["long"] == "cut"
+    assert run["selection"]["compat"] is True
 
 
 def test_options_override(sniff_qk, place):
