@@ -167,10 +167,11 @@ static qk_status window_id(const open_text *o, size_t window, int64_t *id, qk_er
     *id = o->text.id;
     if (o->encoded.windows < 2)
         return QK_OK;
-    QK_TRY(qk__buffer_printf(&name, err, "%" PRId64 "#%zu", o->text.id, window));
-    *id = qk_example_id_of_text((const char *)name.data, name.size);
+    qk_status status = qk__buffer_printf(&name, err, "%" PRId64 "#%zu", o->text.id, window);
+    if (status == QK_OK)
+        *id = qk_example_id_of_text((const char *)name.data, name.size);
     qk__buffer_free(&name);
-    return QK_OK;
+    return status;
 }
 
 /* "NAME", or "NAME#2" of a window. */

@@ -40,9 +40,8 @@ static qk_status choose_rows(const qk_layer_rows *rows, qk_part_rows *p, qk_kind
 {
     int64_t *positions = NULL;
     size_t count = 0;
-    QK_TRY(qk_sampler_positions(&rows->r->sampler, rows->ids[i], rows->layer, kind,
-                                p->heads[0], rows->sequences[i].count, &positions, &count,
-                                err));
+    QK_TRY(qk_sampler_positions(&rows->r->sampler, rows->ids[i], rows->layer, kind, p->heads[0],
+                                rows->sequences[i].count, &positions, &count, err));
     qk_kept_list *list = &p->sequences[i];
     list->rows = qk__calloc(count, sizeof *list->rows);
     if (count > 0 && !list->rows) {

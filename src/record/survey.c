@@ -75,7 +75,7 @@ static qk_status read_texts(qk_recording *r, XXH3_state_t *state, qk_token_count
         r->total_weight += qk__text_weight(r, &text);
         if (s->progress && !s->progress(s->user, -1, 0, r->num_texts))
             return qk__fail(err, QK_ERR_CANCELLED,
-                            "stopped while reading the texts: nothing was run");
+                            "stopped while the texts were read, before any was run");
     }
     return r->num_texts > 0 ? QK_OK : qk__fail(err, QK_ERR_DEGENERATE, "there are no texts");
 }
