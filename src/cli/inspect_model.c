@@ -201,9 +201,10 @@ static qk_status look(view *v, const qk_model *model, const cli_common *common, 
     v->rows = v->length < v->wanted ? v->length : v->wanted;
     run.q_heads = selection->q_heads;
     run.k_heads = selection->k_heads;
+    int64_t whole = v->length / v->window;
     int64_t rest = v->length % v->window;
     int64_t longest = v->length < v->window ? v->length : v->window;
-    v->flops = (double)(v->length / v->window) * qk_prefill_flops(model, &run, v->window);
+    v->flops = (double)whole * qk_prefill_flops(model, &run, v->window);
     if (rest > 0)
         v->flops += qk_prefill_flops(model, &run, rest);
     v->bytes = qk_prefill_bytes(model, &run, longest);
