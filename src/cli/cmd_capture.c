@@ -214,14 +214,16 @@ static int parse(int argc, char **argv, request *r)
          "longer texts: split (into windows, each an\nexample; default), cut or skip",
          OPTION_TEXT, &r->long_texts, 0, 0},
         {0, "rows", "N",
-         "rows of each head and kind, about: the\nsampler's rate is chosen so, from all texts\n"
-         "(default: 8000)",
+         "about so many rows of each head and kind: the\nsampler's rate is chosen before the "
+         "run "
+         "(default:\n8000, where no sampler is given)",
          OPTION_INT64, &r->rows, 1, 1e15},
         {0, "sampler", "NAME",
-         "uniform (default), log_uniform or all; with\nit --rows has no default", OPTION_TEXT,
-         &r->sampler, 0, 0},
+         "uniform (default), log_uniform or all; its rate\nis 1 unless --rows or --base-rate "
+         "is given",
+         OPTION_TEXT, &r->sampler, 0, 0},
         {0, "base-rate", "R",
-         "in place of --rows: positions kept in a\nbucket (1; without --sampler: of "
+         "in place of --rows: positions kept in a\nbucket (without --sampler: of "
          "log_uniform)",
          OPTION_REAL, &r->rate, 1e-9, 1e9},
         {0, "bucket", "N",
