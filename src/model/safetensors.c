@@ -11,12 +11,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <jansson.h>
 #include <xxhash.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "model/convert.h"
 #include "model/tensor_list.h"
 
@@ -278,15 +278,13 @@ static qk_status open_indexed(qk_checkpoint *c, const char *folder, const char *
 {
     qk_buffer text;
     QK_TRY(qk__read_file(index, MAX_INDEX_BYTES, &text, err));
-    json_error_t where;
-    json_t *object =
-        json_loadb((const char *)text.data, text.size, JSON_REJECT_DUPLICATES, &where);
+    json_t *object, *map = NULL;
+    qk_status status = qk__json_parse(&object, text.data, text.size, QK__JSON_NO_ZEROS, err);
     qk__buffer_free(&text);
-    if (!object)
-        return qk__fail(err, QK_ERR_MALFORMED, "%s: line %d: %s", index, where.line,
-                        where.text);
-    json_t *map = json_object_get(object, "weight_map");
-    qk_status status = list_shards(c, map, err);
+    if (status == QK_OK) {
+        map = json_object_get(object, "weight_map");
+        status = list_shards(c, map, err);
+    }
     if (status != QK_OK)
         qk__context(err, status, "%s", index);
     if (status == QK_OK)

@@ -351,7 +351,7 @@ static void test_malformed(void **state)
 {
     (void)state;
 #define BPE(rest) "{\"model\":{\"type\":\"BPE\"," rest "}}"
-    refuse(QK_ERR_MALFORMED, "", "line");
+    refuse(QK_ERR_MALFORMED, "", "byte 1");
     refuse(QK_ERR_MALFORMED, "[]", "object");
     refuse(QK_ERR_MALFORMED, "{}", "model: missing");
     refuse(QK_ERR_MALFORMED, "{\"model\":{\"vocab\":{}}}", "model.type: missing");
