@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "model/architectures.h"
+#include "model/folder.h"
 #include "model/rope_config.h"
 
 /* Beyond any model, and small enough that products of two fit 64 bits with room to spare. */
@@ -323,8 +324,10 @@ qk_status qk__model_config_read(qk_model_config *config, const char *folder,
     char *path = qk__path_join(folder, "config.json");
     if (!path)
         return qk__nomem(err);
-    qk_buffer text;
-    qk_status status = qk__read_file(path, MAX_CONFIG_BYTES, &text, err);
+    qk_buffer text = {0};
+    qk_status status = qk__is_dir(folder) && !qk__is_file(path)
+                           ? qk__refuse_folder(folder, "config.json", err)
+                           : qk__read_file(path, MAX_CONFIG_BYTES, &text, err);
     if (status == QK_OK) {
         status =
             qk__model_config_parse(config, (const char *)text.data, text.size, overrides, err);

@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "model/convert.h"
+#include "model/folder.h"
 #include "model/tensor_list.h"
 
 #define SINGLE_NAME "model.safetensors"
@@ -308,10 +309,7 @@ static qk_status open_found(qk_checkpoint *c, const char *folder, const char *si
     }
     if (qk__is_file(index))
         return open_indexed(c, folder, index, err);
-    return qk__fail(err, QK_ERR_NOT_FOUND,
-                    "%s: neither %s nor %s; weights in other formats (*.bin, *.gguf) "
-                    "must be converted",
-                    folder, SINGLE_NAME, INDEX_NAME);
+    return qk__refuse_folder(folder, SINGLE_NAME " or " INDEX_NAME, err);
 }
 
 qk_status qk__checkpoint_open(qk_checkpoint **checkpoint, const char *folder, qk_error *err)

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/fingerprint.h"
 #include "base/json.h"
+#include "model/folder.h"
 #include "model/tok.h"
 
 static const size_t MAX_FILE_BYTES = (size_t)512 << 20;
@@ -177,7 +178,8 @@ qk_status qk_tokenizer_open(qk_tokenizer **tokenizer, const char *path, qk_error
     char *file = qk__path_join(path, "tokenizer.json");
     if (!file)
         return qk__nomem(err);
-    qk_status status = open_file(tokenizer, file, err);
+    qk_status status = qk__is_file(file) ? open_file(tokenizer, file, err)
+                                         : qk__refuse_folder(path, "tokenizer.json", err);
     free(file);
     if (status == QK_OK)
         status = read_config(*tokenizer, path, err);
