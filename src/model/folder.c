@@ -3,8 +3,9 @@
  * here from them. */
 #include "model/folder.h"
 
-#include <stdbool.h>
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -44,6 +45,11 @@ static const struct {
     {"vocab.", "", true,
      "vocab.* alone is not read; write tokenizer.json with " SAVE("AutoTokenizer")},
 };
+
+bool qk__folder_lacks(const char *folder, const char *path)
+{
+    return qk__is_dir(folder) && access(path, F_OK) != 0 && errno == ENOENT;
+}
 
 static bool fits(const char *name, const char *begin, const char *end)
 {

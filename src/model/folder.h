@@ -3,7 +3,12 @@
 #ifndef QK_MODEL_FOLDER_H
 #define QK_MODEL_FOLDER_H
 
+#include <stdbool.h>
+
 #include <qkscope/status.h>
+
+/* Whether there is nothing at all at path, though there is the folder. */
+bool qk__folder_lacks(const char *folder, const char *path);
 
 /* Fails: `missing` is not in the folder. Of what is there instead, says what it is and what to
  * do about it. */

@@ -325,7 +325,7 @@ qk_status qk__model_config_read(qk_model_config *config, const char *folder,
     if (!path)
         return qk__nomem(err);
     qk_buffer text = {0};
-    qk_status status = qk__is_dir(folder) && !qk__is_file(path)
+    qk_status status = qk__folder_lacks(folder, path)
                            ? qk__refuse_folder(folder, "config.json", err)
                            : qk__read_file(path, MAX_CONFIG_BYTES, &text, err);
     if (status == QK_OK) {

@@ -9,10 +9,11 @@
 #include "base/error.h"
 #include "model/tok_text.h"
 
-static qk_status too_long(qk_error *err)
+static qk_status too_long(size_t limit, qk_error *err)
 {
     return qk__fail(err, QK_ERR_UNSUPPORTED,
-                    "normalizer: it makes the text more than %d times as long", QK__MAX_GROWTH);
+                    "normalizer: it makes more than %zu bytes of a text, %d times its length",
+                    limit, QK__MAX_GROWTH);
 }
 
 static qk_status replace(const qk_normalizer *n, qk_regex_run *run, const qk_buffer *text,
@@ -31,7 +32,7 @@ static qk_status replace(const qk_normalizer *n, qk_regex_run *run, const qk_buf
         QK_TRY(qk__buffer_append(out, text->data + done, start - done, err));
         QK_TRY(qk__buffer_append(out, n->text, n->length, err));
         if (out->size > limit)
-            return too_long(err);
+            return too_long(limit, err);
         done = end;
     }
     return qk__buffer_append(out, text->data + done, text->size - done, err);
@@ -104,7 +105,7 @@ qk_status qk__normalize(const qk_normalizers *normalizers, qk_regex_run *run, qk
         other->size = 0;
         QK_TRY(apply(&normalizers->items[i], run, text, limit, other, at_start, err));
         if (other->size > limit)
-            return too_long(err);
+            return too_long(limit, err);
         qk_buffer swap = *text;
         *text = *other;
         *other = swap;

@@ -260,8 +260,7 @@ static qk_status rewrite_pieces(const qk_cutter *cutter, qk_cutting *cutting, si
             QK_TRY(write_marked(cutter, text, size, cutting->at_start && i == 0, out, err));
         if (out->size > limit)
             return qk__fail(err, QK_ERR_UNSUPPORTED,
-                            "pre_tokenizer: it makes the text more than %d times as long",
-                            QK__MAX_GROWTH);
+                            "pre_tokenizer: it makes more than %zu bytes of a text", limit);
         piece->end = (uint32_t)out->size;
     }
     qk_buffer swap = cutting->text;
