@@ -97,7 +97,8 @@ static qk_status map_file(shard *file, const char *path, qk_error *err)
         file->size = (size_t)st.st_size;
         void *bytes = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (bytes == MAP_FAILED)
-            status = qk__fail(err, QK_ERR_IO, "cannot map: %s", strerror(errno));
+            status = qk__fail(err, errno == ENOMEM ? QK_ERR_NOMEM : QK_ERR_IO,
+                              "cannot map %zu bytes: %s", file->size, strerror(errno));
         else
             file->bytes = bytes;
     }
