@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include "base/buffer.h"
 #include "model/tok.h"
@@ -196,6 +197,43 @@ static void test_long_unknown_token(void **state)
     qk__buffer_free(&json);
 }
 
+/* The linker puts this in the place of the C library's. */
+int __real_clock_gettime(clockid_t clock, struct timespec *time);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
+static bool own_clock;
+static long milliseconds, step;
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
+{
+    if (!own_clock)
+        return __real_clock_gettime(clock, time);
+    milliseconds += step;
+    *time = (struct timespec){milliseconds / 1000, milliseconds % 1000 * 1000000};
+    return 0;
+}
+
+/* Patterns have time for a text, not for each of its pieces anew. */
+static void test_time_of_pieces(void **state)
+{
+    (void)state;
+    for (step = 10; step <= 1000; step *= 100) {
+        qk_buffer json = {0}, text = {0};
+        qk_tokenizer *tokenizer;
+        add(&json, "{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":"
+                   "\"WhitespaceSplit\"},{\"type\":\"Split\",\"pattern\":{\"Regex\":\"b+\"},"
+                   "\"behavior\":\"Isolated\",\"invert\":false}]}," MODEL);
+        assert_int_equal(parse(&json, &tokenizer, NULL), QK_OK);
+        for (int i = 0; i < 100; i++)
+            add(&text, " a");
+        own_clock = true;
+        size_t found = count(tokenizer, text.data, text.size, step < 1000 ? NULL : "too long");
+        own_clock = false;
+        assert_int_equal(found, step < 1000 ? 100 : 0);
+        qk__buffer_free(&json);
+        qk__buffer_free(&text);
+    }
+}
+
 /* Zero bytes in pieces and in both forms of merges; U+FFFF is a character like others. */
 static void test_zero_bytes(void **state)
 {
@@ -238,6 +276,7 @@ int main(void)
         cmocka_unit_test(test_parts_that_grow),
         cmocka_unit_test(test_tokens_that_grow),
         cmocka_unit_test(test_long_unknown_token),
+        cmocka_unit_test(test_time_of_pieces),
         cmocka_unit_test(test_zero_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
