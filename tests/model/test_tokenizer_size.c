@@ -3,7 +3,6 @@
  * the size of file and text. What takes square time here takes minutes. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "base/buffer.h"
@@ -146,24 +145,6 @@ static void test_tokens_that_grow(void **state)
     qk__buffer_free(&json);
 }
 
-/* One large id alone takes no memory for those below it. */
-static void test_large_id(void **state)
-{
-    (void)state;
-    struct rusage before, after;
-    qk_buffer json = {0};
-    qk_tokenizer *tokenizer;
-    add(&json, "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":16777215},\"merges\":[]}}");
-    assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
-    assert_int_equal(parse(&json, &tokenizer, NULL), QK_OK);
-    assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
-    assert_true(after.ru_maxrss - before.ru_maxrss < 32 << 10);
-    assert_string_equal(qk_tokenizer_piece(tokenizer, 16777215), "a");
-    assert_null(qk_tokenizer_piece(tokenizer, 16777214));
-    assert_int_equal(count(tokenizer, "aa", 2, NULL), 2);
-    qk__buffer_free(&json);
-}
-
 /* Many merges and an unknown token as long as all of them together. */
 static void test_long_unknown_token(void **state)
 {
@@ -269,7 +250,6 @@ static void test_zero_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_large_id), /* first, as it looks at the most memory used so far */
         cmocka_unit_test(test_many_added_tokens),
         cmocka_unit_test(test_listed_twice),
         cmocka_unit_test(test_blanks_around_blanks),
