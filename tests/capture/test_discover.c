@@ -249,7 +249,8 @@ static void test_manifest(void **state)
     expect_manifest_failure("{\"q_per_kv_group\": 2.5}", QK_ERR_MALFORMED, "q_per_kv_group");
     expect_manifest_failure("{\"complete\": 1}", QK_ERR_MALFORMED, "complete");
     expect_manifest_failure("{\"format_version\": 2}", QK_ERR_UNSUPPORTED, "format_version");
-    expect_manifest_failure("{\"model\": \"a\", \"model\": \"b\"}", QK_ERR_MALFORMED, "byte 16");
+    expect_manifest_failure("{\"model\": \"a\", \"model\": \"b\"}", QK_ERR_MALFORMED,
+                            "byte 16");
 }
 
 int main(void)

@@ -250,14 +250,10 @@ static void test_zero_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_many_added_tokens),
-        cmocka_unit_test(test_listed_twice),
-        cmocka_unit_test(test_blanks_around_blanks),
-        cmocka_unit_test(test_parts_that_grow),
-        cmocka_unit_test(test_tokens_that_grow),
-        cmocka_unit_test(test_long_unknown_token),
-        cmocka_unit_test(test_time_of_pieces),
-        cmocka_unit_test(test_zero_bytes),
+        cmocka_unit_test(test_many_added_tokens),    cmocka_unit_test(test_listed_twice),
+        cmocka_unit_test(test_blanks_around_blanks), cmocka_unit_test(test_parts_that_grow),
+        cmocka_unit_test(test_tokens_that_grow),     cmocka_unit_test(test_long_unknown_token),
+        cmocka_unit_test(test_time_of_pieces),       cmocka_unit_test(test_zero_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
