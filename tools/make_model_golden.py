@@ -108,7 +108,7 @@ def draw_weights(model, seed):
 
 def watch(model):
     """Queries and keys of each layer, as they enter rotation and as they enter attention."""
-    module = sys.modules[type(model).__module__]
+    module = sys.modules[type(model.get_decoder()).__module__]
     rotate, eager = module.apply_rotary_pos_emb, module.eager_attention_forward
     sdpa = ALL_ATTENTION_FUNCTIONS["sdpa"]
     pending, seen = [], {}

@@ -4,10 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "capture/capture.h"
 
 /* A manifest is a page of text; extra keys of other tools may make it longer. */
@@ -138,11 +137,8 @@ static qk_status read_keys(qk_capture *capture, const json_t *object, qk_error *
 
 static qk_status parse(qk_capture *capture, const qk_buffer *text, qk_error *err)
 {
-    json_error_t where;
-    json_t *object =
-        json_loadb((const char *)text->data, text->size, JSON_REJECT_DUPLICATES, &where);
-    if (!object)
-        return qk__fail(err, QK_ERR_MALFORMED, "line %d: %s", where.line, where.text);
+    json_t *object;
+    QK_TRY(qk__json_parse(&object, text->data, text->size, QK__JSON_NO_ZEROS, err));
     qk_status status = QK_OK;
     const char *format = json_string_value(get(object, "format"));
     if (!json_is_object(object))

@@ -284,18 +284,27 @@ static qk_status fail_missing(const repo_kind *kind, const char *cache, const ch
                     name, revision);
 }
 
+static qk_status fail_file(const repo_kind *kind, const char *name, qk_error *err)
+{
+    return qk__fail(err, QK_ERR_NOT_FOUND, "%s: a file; expected the folder of a %s", name,
+                    kind->what);
+}
+
 static qk_status find_on_hub(const repo_kind *kind, const char *name, const char *revision,
                              const char *local_root, char **path, qk_error *err)
 {
     if (!is_hub_name(name))
-        return qk__fail(err, QK_ERR_NOT_FOUND,
-                        "%s: no such folder (and not the name of a Hub %s, org/name)", name,
-                        kind->what);
+        return qk__is_file(name)
+                   ? fail_file(kind, name, err)
+                   : qk__fail(err, QK_ERR_NOT_FOUND,
+                              "%s: no such folder (and not the name of a Hub %s, org/name)",
+                              name, kind->what);
     char *cache = NULL;
     QK_TRY(cache_root(&cache, err));
     qk_status status = find_in_cache(kind, cache, name, revision, path, err);
     if (status == QK_OK && !*path)
-        status = fail_missing(kind, cache, name, revision, local_root, err);
+        status = qk__is_file(name) ? fail_file(kind, name, err)
+                                   : fail_missing(kind, cache, name, revision, local_root, err);
     free(cache);
     return status;
 }

@@ -155,7 +155,7 @@ static qk_status recall(qk_bpe_run *run, uint32_t hash, const uint8_t *word, siz
     const known_word *k =
         size > 0 && size <= MAX_KNOWN_BYTES ? find_known(run, hash, word, size) : NULL;
     *seen = k && k->length != 0;
-    if (!*seen)
+    if (!*seen || k->count == 0) /* all of it may have vanished */
         return QK_OK;
     QK_TRY(reserve_ids(run, k->count, err));
     memcpy(run->ids + run->count, run->ids + k->first, k->count * sizeof *run->ids);

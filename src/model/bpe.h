@@ -30,15 +30,14 @@ typedef struct qk_bpe {
     bool every_byte;     /* none of them is -1 */
     int32_t unknown;     /* id of unk_token, -1: there is none */
     char *unknown_text;  /* unk_token, NULL: not given */
+    size_t unknown_length;
     bool fuse_unknown, ignore_merges;
     uint64_t *seams; /* bits by hash; see bpe_seams.c */
     size_t seam_mask;
 } qk_bpe;
 
-/* model: "model" of the file, zeros: as qk__json_parse has it. On failure, too, released by
- * qk__bpe_free. */
-QK_MUST_CHECK qk_status qk__bpe_load(qk_bpe *bpe, const json_t *model, bool zeros,
-                                     qk_error *err);
+/* model: "model" of the file. On failure, too, released by qk__bpe_free. */
+QK_MUST_CHECK qk_status qk__bpe_load(qk_bpe *bpe, const json_t *model, qk_error *err);
 void qk__bpe_free(qk_bpe *bpe);
 
 /* NULL: the pair does not merge. */

@@ -29,32 +29,22 @@ static qk_status split_merge(const json_t *item, const qk_place *at, halves *h, 
                       json_string_length(left), json_string_length(right)};
         return QK_OK;
     }
-    const char *text = json_string_value(item);
-    const char *space = text ? strchr(text, ' ') : NULL;
-    if (!space || strchr(space + 1, ' '))
+    const char *text = json_string_value(item), *end = text + json_string_length(item);
+    const char *space = text ? memchr(text, ' ', (size_t)(end - text)) : NULL;
+    if (!space || memchr(space + 1, ' ', (size_t)(end - space - 1)))
         return qk__fail_at(at, err, QK_ERR_MALFORMED, "expected \"left right\"");
-    *h = (halves){text, space + 1, (size_t)(space - text), strlen(space + 1)};
+    *h = (halves){text, space + 1, (size_t)(space - text), (size_t)(end - space - 1)};
     return QK_OK;
 }
 
 /* The id of text[0 .. length), which is zero-terminated. */
-static qk_status find_half(const qk_bpe *bpe, const char *text, size_t length, bool zeros,
+static qk_status find_half(const qk_bpe *bpe, const char *text, size_t length,
                            const qk_place *at, int32_t *id, qk_error *err)
 {
-    qk_buffer copy = {0};
-    qk_status status = QK_OK;
-    if (zeros) {
-        status = qk__buffer_append(&copy, text, length + 1, err);
-        if (status == QK_OK)
-            length = qk__restore_zeros((char *)copy.data, length);
-    }
-    if (status == QK_OK)
-        *id = qk__vocab_find(&bpe->vocab, zeros ? (char *)copy.data : text, length);
-    qk__buffer_free(&copy);
-    if (status == QK_OK && *id < 0)
-        return qk__fail_at(at, err, QK_ERR_INCONSISTENT, "\"%.80s\" is not in model.vocab",
-                           text);
-    return status;
+    *id = qk__vocab_find(&bpe->vocab, text, length);
+    return *id >= 0 ? QK_OK
+                    : qk__fail_at(at, err, QK_ERR_INCONSISTENT,
+                                  "\"%.80s\" is not in model.vocab", text);
 }
 
 /* A pair listed twice has its later place. */
@@ -68,25 +58,24 @@ static void insert(qk_bpe *bpe, qk_merge merge)
     bpe->merges[i] = merge;
 }
 
-static qk_status add_merge(qk_bpe *bpe, const json_t *item, uint32_t rank, bool zeros,
-                           const qk_place *at, qk_buffer *joined, qk_error *err)
+static qk_status add_merge(qk_bpe *bpe, const json_t *item, uint32_t rank, const qk_place *at,
+                           qk_buffer *joined, qk_error *err)
 {
     halves h;
     qk_merge merge = {.rank = rank};
     QK_TRY(split_merge(item, at, &h, err));
-    QK_TRY(find_half(bpe, h.left, h.left_length, zeros, at, &merge.left, err));
-    QK_TRY(find_half(bpe, h.right, h.right_length, zeros, at, &merge.right, err));
+    QK_TRY(find_half(bpe, h.left, h.left_length, at, &merge.left, err));
+    QK_TRY(find_half(bpe, h.right, h.right_length, at, &merge.right, err));
     joined->size = 0;
     QK_TRY(qk__buffer_append(joined, h.left, h.left_length, err));
     QK_TRY(qk__buffer_append(joined, h.right, h.right_length, err));
     QK_TRY(qk__buffer_append(joined, "", 1, err));
-    QK_TRY(find_half(bpe, (const char *)joined->data, joined->size - 1, zeros, at, &merge.id,
-                     err));
+    QK_TRY(find_half(bpe, (const char *)joined->data, joined->size - 1, at, &merge.id, err));
     insert(bpe, merge);
     return QK_OK;
 }
 
-static qk_status load_merges(qk_bpe *bpe, const json_t *model, bool zeros, const qk_place *at,
+static qk_status load_merges(qk_bpe *bpe, const json_t *model, const qk_place *at,
                              qk_error *err)
 {
     const json_t *list;
@@ -112,7 +101,7 @@ static qk_status load_merges(qk_bpe *bpe, const json_t *model, bool zeros, const
         const char *text = json_string_value(merge);
         if (text && strncmp(text, "#version", strlen("#version")) == 0)
             continue; /* the first line of merges.txt */
-        status = add_merge(bpe, merge, (uint32_t)i, zeros, &item, &joined, err);
+        status = add_merge(bpe, merge, (uint32_t)i, &item, &joined, err);
     }
     qk__buffer_free(&joined);
     return status;
@@ -185,6 +174,7 @@ static qk_status load_unknown(qk_bpe *bpe, const json_t *model, const qk_place *
     bpe->unknown_text = qk__strdup(text);
     if (!bpe->unknown_text)
         return qk__nomem(err);
+    bpe->unknown_length = length;
     bpe->unknown = qk__vocab_find(&bpe->vocab, text, length);
     return QK_OK;
 }
@@ -206,7 +196,7 @@ static qk_status check_type(const json_t *model, const qk_place *at, qk_error *e
     return QK_OK;
 }
 
-qk_status qk__bpe_load(qk_bpe *bpe, const json_t *model, bool zeros, qk_error *err)
+qk_status qk__bpe_load(qk_bpe *bpe, const json_t *model, qk_error *err)
 {
     const qk_place place = {NULL, "model", 0}, vocab_place = {&place, "vocab", 0};
     const json_t *vocab;
@@ -215,14 +205,13 @@ qk_status qk__bpe_load(qk_bpe *bpe, const json_t *model, bool zeros, qk_error *e
     QK_TRY(check_type(model, &place, err));
     QK_TRY(refuse_affixes(model, &place, err));
     QK_TRY(qk__need_object(model, "vocab", &place, &vocab, err));
-    QK_TRY(
-        qk__vocab_load(&bpe->vocab, json_object_get(model, "vocab"), zeros, &vocab_place, err));
+    QK_TRY(qk__vocab_load(&bpe->vocab, json_object_get(model, "vocab"), &vocab_place, err));
     QK_TRY(qk__get_bool(model, "byte_fallback", false, &place, &fallback, err));
     QK_TRY(qk__get_bool(model, "ignore_merges", false, &place, &bpe->ignore_merges, err));
     QK_TRY(load_unknown(bpe, model, &place, err));
     load_bytes(bpe, fallback);
     QK_TRY(load_characters(bpe, err));
-    QK_TRY(load_merges(bpe, model, zeros, &place, err));
+    QK_TRY(load_merges(bpe, model, &place, err));
     return qk__bpe_note_seams(bpe, err);
 }
 

@@ -33,7 +33,7 @@ static size_t outer_symbols(const qk_bpe *bpe, const char *text, size_t length, 
             if (bpe->bytes[b] == id)
                 found[count++] = id;
     }
-    size_t unknown = bpe->unknown_text ? strlen(bpe->unknown_text) : 0;
+    size_t unknown = bpe->unknown_length;
     if (bpe->unknown >= 0 && unknown <= length &&
         (unknown == 0 ||
          memcmp(last ? text + length - unknown : text, bpe->unknown_text, unknown) == 0))

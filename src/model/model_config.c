@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "model/architectures.h"
+#include "model/folder.h"
 #include "model/rope_config.h"
 
 /* Beyond any model, and small enough that products of two fit 64 bits with room to spare. */
@@ -118,20 +118,17 @@ static qk_status override_one(json_t *text, const char *key, json_t *value,
 static qk_status apply_overrides(json_t *text, const char *overrides,
                                  const qk_architecture *architecture, qk_error *err)
 {
-    json_error_t where;
-    json_t *object = json_loads(overrides, JSON_REJECT_DUPLICATES, &where);
-    if (!json_is_object(object)) {
-        json_decref(object);
-        return qk__fail(err, QK_ERR_ARGUMENT, "expected a JSON object");
-    }
-    qk_status status = QK_OK;
+    json_t *object;
+    qk_status status =
+        qk__json_parse(&object, overrides, strlen(overrides), QK__JSON_NO_ZEROS, err);
+    if (status == QK_ERR_MALFORMED || (status == QK_OK && !json_is_object(object)))
+        status = qk__fail(err, QK_ERR_ARGUMENT, "expected a JSON object");
     const char *key;
     json_t *value;
     json_object_foreach(object, key, value)
     {
-        status = override_one(text, key, value, architecture, err);
-        if (status != QK_OK)
-            break;
+        if (status == QK_OK)
+            status = override_one(text, key, value, architecture, err);
     }
     json_decref(object);
     return status;
@@ -311,10 +308,8 @@ qk_status qk__model_config_parse(qk_model_config *config, const char *text, size
                                  const char *overrides, qk_error *err)
 {
     *config = (qk_model_config){0};
-    json_error_t where;
-    json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
-    if (!root)
-        return qk__fail(err, QK_ERR_MALFORMED, "line %d: %s", where.line, where.text);
+    json_t *root;
+    QK_TRY(qk__json_parse(&root, text, size, QK__JSON_NO_ZEROS, err));
     qk_status status = read_root(config, root, overrides, err);
     json_decref(root);
     if (status != QK_OK)
@@ -329,8 +324,10 @@ qk_status qk__model_config_read(qk_model_config *config, const char *folder,
     char *path = qk__path_join(folder, "config.json");
     if (!path)
         return qk__nomem(err);
-    qk_buffer text;
-    qk_status status = qk__read_file(path, MAX_CONFIG_BYTES, &text, err);
+    qk_buffer text = {0};
+    qk_status status = qk__folder_lacks(folder, path)
+                           ? qk__refuse_folder(folder, "config.json", err)
+                           : qk__read_file(path, MAX_CONFIG_BYTES, &text, err);
     if (status == QK_OK) {
         status =
             qk__model_config_parse(config, (const char *)text.data, text.size, overrides, err);

@@ -9,14 +9,18 @@
 #include "base/error.h"
 #include "model/tok_text.h"
 
-/* A text may not grow without bound through replacements and prefixes. */
-enum { MAX_GROWTH = 64, GROWTH_BASE = 1 << 20 };
+static qk_status too_long(size_t limit, qk_error *err)
+{
+    return qk__fail(err, QK_ERR_UNSUPPORTED,
+                    "normalizer: it makes more than %zu bytes of a text, %d times its length",
+                    limit, QK__MAX_GROWTH);
+}
 
 static qk_status replace(const qk_normalizer *n, qk_regex_run *run, const qk_buffer *text,
-                         qk_buffer *out, bool *at_start, qk_error *err)
+                         size_t limit, qk_buffer *out, bool *at_start, qk_error *err)
 {
     qk_matches matches = qk__matches(n->regex, run, text->data, text->size);
-    size_t start, end, done = 0, limit = MAX_GROWTH * text->size + GROWTH_BASE;
+    size_t start, end, done = 0;
     bool found;
     for (;;) {
         QK_TRY(qk__matches_next(&matches, &found, &start, &end, err));
@@ -28,9 +32,7 @@ static qk_status replace(const qk_normalizer *n, qk_regex_run *run, const qk_buf
         QK_TRY(qk__buffer_append(out, text->data + done, start - done, err));
         QK_TRY(qk__buffer_append(out, n->text, n->length, err));
         if (out->size > limit)
-            return qk__fail(err, QK_ERR_UNSUPPORTED,
-                            "normalizer: Replace makes the text more than %d times as long",
-                            MAX_GROWTH);
+            return too_long(limit, err);
         done = end;
     }
     return qk__buffer_append(out, text->data + done, text->size - done, err);
@@ -78,13 +80,13 @@ static qk_status strip(const qk_normalizer *n, const qk_buffer *text, qk_buffer 
 }
 
 static qk_status apply(const qk_normalizer *n, qk_regex_run *run, const qk_buffer *text,
-                       qk_buffer *out, bool *at_start, qk_error *err)
+                       size_t limit, qk_buffer *out, bool *at_start, qk_error *err)
 {
     switch (n->kind) {
     case QK__NORMALIZE_FORM:
         return qk__normal_form(n->form, text->data, text->size, out, err);
     case QK__NORMALIZE_REPLACE:
-        return replace(n, run, text, out, at_start, err);
+        return replace(n, run, text, limit, out, at_start, err);
     case QK__NORMALIZE_PREPEND:
         return prepend(n, text, out, err);
     case QK__NORMALIZE_LOWERCASE:
@@ -98,9 +100,12 @@ static qk_status apply(const qk_normalizer *n, qk_regex_run *run, const qk_buffe
 qk_status qk__normalize(const qk_normalizers *normalizers, qk_regex_run *run, qk_buffer *text,
                         qk_buffer *other, bool *at_start, qk_error *err)
 {
+    size_t limit = qk__growth_limit(text->size);
     for (size_t i = 0; i < normalizers->count && text->size > 0; i++) {
         other->size = 0;
-        QK_TRY(apply(&normalizers->items[i], run, text, other, at_start, err));
+        QK_TRY(apply(&normalizers->items[i], run, text, limit, other, at_start, err));
+        if (other->size > limit)
+            return too_long(limit, err);
         qk_buffer swap = *text;
         *text = *other;
         *other = swap;

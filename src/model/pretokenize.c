@@ -239,7 +239,8 @@ static qk_status write_marked(const qk_cutter *cutter, const uint8_t *text, size
     return QK_OK;
 }
 
-static qk_status rewrite_pieces(const qk_cutter *cutter, qk_cutting *cutting, qk_error *err)
+static qk_status rewrite_pieces(const qk_cutter *cutter, qk_cutting *cutting, size_t limit,
+                                qk_error *err)
 {
     qk_byte_character table[256];
     qk_buffer *out = &cutting->other_text;
@@ -257,8 +258,9 @@ static qk_status rewrite_pieces(const qk_cutter *cutter, qk_cutting *cutting, qk
             QK_TRY(write_spaced(text, size, out, err));
         else
             QK_TRY(write_marked(cutter, text, size, cutting->at_start && i == 0, out, err));
-        if (out->size > UINT32_MAX / 2)
-            return qk__fail(err, QK_ERR_UNSUPPORTED, "the text is too long");
+        if (out->size > limit)
+            return qk__fail(err, QK_ERR_UNSUPPORTED,
+                            "pre_tokenizer: it makes more than %zu bytes of a text", limit);
         piece->end = (uint32_t)out->size;
     }
     qk_buffer swap = cutting->text;
@@ -270,6 +272,9 @@ static qk_status rewrite_pieces(const qk_cutter *cutter, qk_cutting *cutting, qk
 qk_status qk__cut(const qk_cutters *cutters, qk_regex_run *run, qk_cutting *cutting,
                   qk_error *err)
 {
+    size_t limit = qk__growth_limit(cutting->text.size);
+    if (limit > UINT32_MAX / 2) /* pieces have places of 32 bits */
+        limit = UINT32_MAX / 2;
     cutting->pieces.count = 0;
     QK_TRY(add_piece(&cutting->pieces, 0, cutting->text.size, err));
     for (size_t i = 0; i < cutters->count && cutting->pieces.count > 0; i++) {
@@ -277,7 +282,7 @@ qk_status qk__cut(const qk_cutters *cutters, qk_regex_run *run, qk_cutting *cutt
         bool rewrites = cutter->kind == QK__CUTTER_SPACE || cutter->kind == QK__CUTTER_BYTES ||
                         cutter->kind == QK__CUTTER_METASPACE;
         if (rewrites)
-            QK_TRY(rewrite_pieces(cutter, cutting, err));
+            QK_TRY(rewrite_pieces(cutter, cutting, limit, err));
         if (!rewrites || (cutter->kind == QK__CUTTER_METASPACE && cutter->split))
             QK_TRY(cut_pieces(cutter, run, cutting, err));
     }

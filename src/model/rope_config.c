@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/json.h"
 
 #define MAX_POSITIONS (INT64_C(1) << 40)
 
@@ -58,9 +59,11 @@ static qk_status normalize_one(json_t *text, const char *path, const qk_architec
             return qk__fail(err, QK_ERR_UNSUPPORTED,
                             "%srope_parameters: %s has one set of them, not one by layer type",
                             path, a->name);
-    json_t *one = source    ? json_deep_copy(source)
-                  : a->rope ? json_loads(a->rope, 0, NULL)
-                            : json_object();
+    json_t *one = NULL;
+    if (!source && a->rope)
+        QK_TRY(qk__json_parse(&one, a->rope, strlen(a->rope), QK__JSON_NO_ZEROS, err));
+    else
+        one = source ? json_deep_copy(source) : json_object();
     int failed = !one || complete(one, json_object_get(text, "rope_theta"), a->theta);
     return json_object_set_new(text, "rope_parameters", one) != 0 || failed ? qk__nomem(err)
                                                                             : QK_OK;

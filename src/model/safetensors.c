@@ -11,13 +11,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <jansson.h>
 #include <xxhash.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "model/convert.h"
+#include "model/folder.h"
 #include "model/tensor_list.h"
 
 #define SINGLE_NAME "model.safetensors"
@@ -96,7 +97,8 @@ static qk_status map_file(shard *file, const char *path, qk_error *err)
         file->size = (size_t)st.st_size;
         void *bytes = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (bytes == MAP_FAILED)
-            status = qk__fail(err, QK_ERR_IO, "cannot map: %s", strerror(errno));
+            status = qk__fail(err, errno == ENOMEM ? QK_ERR_NOMEM : QK_ERR_IO,
+                              "cannot map %zu bytes: %s", file->size, strerror(errno));
         else
             file->bytes = bytes;
     }
@@ -278,15 +280,13 @@ static qk_status open_indexed(qk_checkpoint *c, const char *folder, const char *
 {
     qk_buffer text;
     QK_TRY(qk__read_file(index, MAX_INDEX_BYTES, &text, err));
-    json_error_t where;
-    json_t *object =
-        json_loadb((const char *)text.data, text.size, JSON_REJECT_DUPLICATES, &where);
+    json_t *object, *map = NULL;
+    qk_status status = qk__json_parse(&object, text.data, text.size, QK__JSON_NO_ZEROS, err);
     qk__buffer_free(&text);
-    if (!object)
-        return qk__fail(err, QK_ERR_MALFORMED, "%s: line %d: %s", index, where.line,
-                        where.text);
-    json_t *map = json_object_get(object, "weight_map");
-    qk_status status = list_shards(c, map, err);
+    if (status == QK_OK) {
+        map = json_object_get(object, "weight_map");
+        status = list_shards(c, map, err);
+    }
     if (status != QK_OK)
         qk__context(err, status, "%s", index);
     if (status == QK_OK)
@@ -310,10 +310,7 @@ static qk_status open_found(qk_checkpoint *c, const char *folder, const char *si
     }
     if (qk__is_file(index))
         return open_indexed(c, folder, index, err);
-    return qk__fail(err, QK_ERR_NOT_FOUND,
-                    "%s: neither %s nor %s; weights in other formats (*.bin, *.gguf) "
-                    "must be converted",
-                    folder, SINGLE_NAME, INDEX_NAME);
+    return qk__refuse_folder(folder, SINGLE_NAME " or " INDEX_NAME, err);
 }
 
 qk_status qk__checkpoint_open(qk_checkpoint **checkpoint, const char *folder, qk_error *err)

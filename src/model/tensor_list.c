@@ -7,10 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/json.h"
 
 /* The largest known models have headers below 1 MiB; the format's own limit of 100 MB would
  * take gigabytes to parse. */
@@ -176,13 +175,12 @@ qk_status qk__tensor_list_parse(qk_tensor_list *list, const uint8_t *bytes, size
                         "a header of %llu bytes, more than the %d allowed",
                         (unsigned long long)length, MAX_HEADER_BYTES);
     list->header_size = LENGTH_BYTES + (size_t)length;
-    json_error_t where;
-    json_t *header = json_loadb((const char *)bytes + LENGTH_BYTES, (size_t)length,
-                                JSON_REJECT_DUPLICATES, &where);
-    if (!header)
-        return qk__fail(err, QK_ERR_MALFORMED, "header, byte %d: %s", where.position,
-                        where.text);
+    json_t *header;
     qk_status status =
+        qk__json_parse(&header, bytes + LENGTH_BYTES, (size_t)length, QK__JSON_NO_ZEROS, err);
+    if (status != QK_OK)
+        return qk__context(err, status, "header");
+    status =
         parse_header(list, header, bytes + list->header_size, size - list->header_size, err);
     json_decref(header);
     if (status != QK_OK)

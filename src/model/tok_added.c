@@ -81,10 +81,10 @@ static bool stands_alone(const qk_added_walk *walk, size_t start, size_t end)
 }
 
 /* The white space around a token that it takes with it; what an earlier token took is gone. */
-static void take_spaces(const qk_added_walk *walk, qk_stretch *found)
+static void take_spaces(qk_added_walk *walk, qk_stretch *found)
 {
     size_t length, start = found->start;
-    while (found->token->lstrip && start > 0) {
+    while (found->token->lstrip && start > walk->done) {
         const uint8_t *before = qk__utf8_previous(walk->text, walk->text + start);
         if (!qk__is_space(qk__utf8_read(before, &length)))
             break;
@@ -92,9 +92,15 @@ static void take_spaces(const qk_added_walk *walk, qk_stretch *found)
     }
     if (found->token->lstrip)
         found->start = start > walk->done ? start : walk->done;
-    while (found->token->rstrip && found->end < walk->size &&
+    if (!found->token->rstrip)
+        return;
+    /* Tokens may lie within spaces that one before them took: those are not walked again. */
+    if (found->end < walk->spaces_end)
+        found->end = walk->spaces_end;
+    while (found->end < walk->size &&
            qk__is_space(qk__utf8_read(walk->text + found->end, &length)))
         found->end += length;
+    walk->spaces_end = found->end;
 }
 
 static bool find_token(qk_added_walk *walk, qk_stretch *found)

@@ -50,9 +50,10 @@ typedef struct qk_added_walk {
     const qk_added_set *set;
     const uint8_t *text;
     size_t size;
-    size_t done;      /* the stretches so far cover this much */
-    size_t next;      /* where to look for the next token */
-    qk_stretch token; /* found, but the text before it came first */
+    size_t done;       /* the stretches so far cover this much */
+    size_t next;       /* where to look for the next token */
+    size_t spaces_end; /* of those that the last token with rstrip took */
+    qk_stretch token;  /* found, but the text before it came first */
     bool waiting, finished;
 } qk_added_walk;
 

@@ -12,18 +12,20 @@ static const qk_place LIST = {NULL, "added_tokens", 0};
 
 /* Hugging Face's tokenizers number a token that the vocabulary lacks themselves, the next free
  * number from the size of the vocabulary on, whatever the file says. A file that says otherwise
- * is refused rather than read one way or the other. */
+ * is refused rather than read one way or the other. `seen` has those so far as its keys. */
 static qk_status check_id(const qk_tokenizer *t, const qk_added_token *token, int32_t *next,
-                          const qk_place *at, qk_error *err)
+                          json_t *seen, const qk_place *at, qk_error *err)
 {
     const qk_place place = {at, "id", 0};
     int32_t wanted = qk__vocab_find(&t->bpe.vocab, token->content, token->length);
-    for (size_t i = 0; wanted < 0 && i < t->num_added; i++)
-        if (strcmp(t->added[i].content, token->content) == 0)
+    if (wanted < 0) {
+        if (json_object_set_new_nocheck(seen, token->content, json_null()) != 0)
+            return qk__nomem(err);
+        wanted = (*next)++;
+        if (json_object_size(seen) != (size_t)*next - t->bpe.vocab.count)
             return qk__fail_at(at, err, QK_ERR_INCONSISTENT, "\"%.60s\" is listed twice",
                                token->content);
-    if (wanted < 0)
-        wanted = (*next)++;
+    }
     if (wanted != token->id)
         return qk__fail_at(&place, err, QK_ERR_INCONSISTENT,
                            "%d, where the token \"%.60s\" would get %d", token->id,
@@ -31,7 +33,7 @@ static qk_status check_id(const qk_tokenizer *t, const qk_added_token *token, in
     return QK_OK;
 }
 
-static qk_status load_token(qk_tokenizer *t, const json_t *item, int32_t *next,
+static qk_status load_token(qk_tokenizer *t, const json_t *item, int32_t *next, json_t *seen,
                             const qk_place *at, qk_error *err)
 {
     const char *content;
@@ -58,7 +60,7 @@ static qk_status load_token(qk_tokenizer *t, const json_t *item, int32_t *next,
     token.length = length;
     if (!token.content)
         return qk__nomem(err);
-    qk_status status = check_id(t, &token, next, at, err);
+    qk_status status = check_id(t, &token, next, seen, at, err);
     if (status != QK_OK) {
         free(token.content);
         return status;
@@ -90,7 +92,7 @@ static qk_status normalize_tokens(qk_tokenizer *t, qk_added_pattern *patterns, s
                                   qk_error *err)
 {
     qk_regex_run *run;
-    qk_status status = qk__regex_run_new(&run, err);
+    qk_status status = qk__regex_run_new(&run, 0, err);
     *count = 0;
     for (size_t i = 0; i < t->num_added && status == QK_OK; i++) {
         const qk_added_token *token = &t->added[i];
@@ -144,11 +146,14 @@ qk_status qk__added_load(qk_tokenizer *t, const json_t *list, qk_error *err)
     t->added = qk__calloc(count + 1, sizeof *t->added);
     if (!t->added)
         return qk__nomem(err);
-    for (size_t i = 0; i < count; i++) {
+    json_t *seen = json_object();
+    qk_status status = seen ? QK_OK : qk__nomem(err);
+    for (size_t i = 0; i < count && status == QK_OK; i++) {
         const qk_place place = {&LIST, NULL, i};
-        QK_TRY(load_token(t, json_array_get(list, i), &next, &place, err));
+        status = load_token(t, json_array_get(list, i), &next, seen, &place, err);
     }
-    return make_sets(t, err);
+    json_decref(seen);
+    return status == QK_OK ? make_sets(t, err) : status;
 }
 
 void qk__added_free(qk_tokenizer *t)

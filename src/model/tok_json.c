@@ -4,10 +4,10 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/json.h"
 
 const char *qk__place_text(const qk_place *place, char text[QK__PLACE_SIZE])
 {
@@ -24,79 +24,6 @@ const char *qk__place_text(const qk_place *place, char text[QK__PLACE_SIZE])
     else
         snprintf(text + used, QK__PLACE_SIZE - used, "%s%.80s", used ? "." : "", place->key);
     return text;
-}
-
-/* ---- zero bytes ------------------------------------------------------------------------ */
-
-static const char ZERO_ESCAPE[] = "\\u0000", STAND_IN[] = "\xef\xbf\xbf";
-
-/* The next escaped zero from `at` on; size if there is none. */
-static size_t find_zero(const char *text, size_t size, size_t at)
-{
-    while (at < size) {
-        const char *slash = memchr(text + at, '\\', size - at);
-        if (!slash)
-            break;
-        at = (size_t)(slash - text);
-        if (size - at >= strlen(ZERO_ESCAPE) &&
-            memcmp(slash, ZERO_ESCAPE, strlen(ZERO_ESCAPE)) == 0)
-            return at;
-        at += 2; /* what is escaped may be a backslash */
-    }
-    return size;
-}
-
-static bool has_stand_in(const char *text, size_t size)
-{
-    for (size_t i = 0; i + 2 < size; i++)
-        if (text[i] == STAND_IN[0] && memcmp(text + i, STAND_IN, strlen(STAND_IN)) == 0)
-            return true;
-    return false;
-}
-
-/* A copy of the text with "\uffff" for "\u0000". */
-static qk_status replace_zeros(const char *text, size_t size, size_t first, char **copy,
-                               qk_error *err)
-{
-    if (has_stand_in(text, size))
-        return qk__fail(err, QK_ERR_UNSUPPORTED, "both U+0000 and U+FFFF");
-    *copy = malloc(size);
-    if (!*copy)
-        return qk__nomem(err);
-    memcpy(*copy, text, size);
-    for (size_t at = first; at < size; at = find_zero(text, size, at + strlen(ZERO_ESCAPE)))
-        memcpy(*copy + at, "\\uffff", strlen(ZERO_ESCAPE));
-    return QK_OK;
-}
-
-qk_status qk__json_parse(const void *text, size_t size, json_t **root, bool *zeros,
-                         qk_error *err)
-{
-    json_error_t why;
-    char *copy = NULL;
-    size_t first = find_zero(text, size, 0);
-    *root = NULL;
-    *zeros = first < size;
-    if (*zeros)
-        QK_TRY(replace_zeros(text, size, first, &copy, err));
-    *root = json_loadb(copy ? copy : text, size, JSON_REJECT_DUPLICATES, &why);
-    free(copy);
-    if (!*root)
-        return qk__fail(err, QK_ERR_MALFORMED, "line %d, column %d: %s", why.line, why.column,
-                        why.text);
-    return QK_OK;
-}
-
-size_t qk__restore_zeros(char *text, size_t length)
-{
-    size_t kept = 0, stand_in = strlen(STAND_IN);
-    for (size_t i = 0; i < length; kept++) {
-        bool zero = length - i >= stand_in && memcmp(text + i, STAND_IN, stand_in) == 0;
-        text[kept] = zero ? 0 : text[i];
-        i += zero ? stand_in : 1;
-    }
-    text[kept] = 0;
-    return kept;
 }
 
 /* ---- values ----------------------------------------------------------------------------- */
@@ -117,7 +44,9 @@ static const char *type_name(const json_t *value)
 {
     static const char *const NAMES[] = {"an object", "a list", "a string", "a number",
                                         "a number",  "true",   "false",    "null"};
-    return value ? NAMES[json_typeof(value)] : "nothing";
+    return !value                       ? "nothing"
+           : qk__json_odd_number(value) ? "a number too large"
+                                        : NAMES[json_typeof(value)];
 }
 
 static qk_status wrong(const json_t *value, const char *wanted, const char *key,
@@ -170,9 +99,8 @@ qk_status qk__need_string(const json_t *object, const char *key, const qk_place 
     *value = json_string_value(found);
     *length = json_string_length(found);
     const qk_place place = {at, key, 0};
-    return has_stand_in(*value, *length)
-               ? qk__fail_at(&place, err, QK_ERR_UNSUPPORTED, "U+0000 or U+FFFF")
-               : QK_OK;
+    return strlen(*value) != *length ? qk__fail_at(&place, err, QK_ERR_UNSUPPORTED, "U+0000")
+                                     : QK_OK;
 }
 
 qk_status qk__need_list(const json_t *object, const char *key, const qk_place *at,

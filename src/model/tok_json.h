@@ -24,14 +24,6 @@ enum { QK__PLACE_SIZE = 200 };
 /* The path as text; what does not fit is left out. */
 const char *qk__place_text(const qk_place *place, char text[QK__PLACE_SIZE]);
 
-/* Parses a JSON text. Its strings may hold zero bytes, which the parser does not allow in keys:
- * where there are any, *zeros is true and U+FFFF stands for them; qk__restore_zeros puts them
- * back, in place, and returns the new length. The functions below refuse strings with U+FFFF in
- * them. */
-QK_MUST_CHECK qk_status qk__json_parse(const void *text, size_t size, json_t **root,
-                                       bool *zeros, qk_error *err);
-size_t qk__restore_zeros(char *text, size_t length);
-
 /* qk__fail with the place in front. */
 #define qk__fail_at(place, err, status, ...)                                                   \
     (qk__set_error_at((place), (err), (status), __VA_ARGS__), (status))

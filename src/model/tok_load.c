@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
+#include "base/json.h"
+#include "model/folder.h"
 #include "model/tok.h"
 
 static const size_t MAX_FILE_BYTES = (size_t)512 << 20;
@@ -48,10 +50,12 @@ static qk_status load_truncation(qk_tokenizer *t, const json_t *root, qk_error *
     return load_direction(truncation, "direction", &place, &t->cut_left, err);
 }
 
-/* Pieces by id: of the vocabulary, then of the added tokens. */
+/* Pieces by id: of the vocabulary, then of the added tokens. What ids leave out is not touched:
+ * one large id alone costs no memory. */
 static qk_status make_names(qk_tokenizer *t, qk_error *err)
 {
-    size_t count = t->bpe.vocab.num_ids, length;
+    const qk_vocab *vocab = &t->bpe.vocab;
+    size_t count = vocab->num_ids;
     for (size_t i = 0; i < t->num_added; i++)
         if ((size_t)t->added[i].id >= count)
             count = (size_t)t->added[i].id + 1;
@@ -59,8 +63,8 @@ static qk_status make_names(qk_tokenizer *t, qk_error *err)
     if (!t->names)
         return qk__nomem(err);
     t->num_names = count;
-    for (size_t id = 0; id < t->bpe.vocab.num_ids; id++)
-        t->names[id] = qk__vocab_text(&t->bpe.vocab, (int32_t)id, &length);
+    for (size_t i = 0; i < vocab->count; i++)
+        t->names[vocab->entries[i].id] = vocab->text + vocab->entries[i].offset;
     for (size_t i = 0; i < t->num_added; i++) {
         const char **name = &t->names[t->added[i].id];
         if (*name && strcmp(*name, t->added[i].content) != 0)
@@ -72,11 +76,11 @@ static qk_status make_names(qk_tokenizer *t, qk_error *err)
     return QK_OK;
 }
 
-static qk_status load_parts(qk_tokenizer *t, const json_t *root, bool zeros, qk_error *err)
+static qk_status load_parts(qk_tokenizer *t, const json_t *root, qk_error *err)
 {
     QK_TRY(check_version(root, err));
     QK_TRY(load_truncation(t, root, err));
-    QK_TRY(qk__bpe_load(&t->bpe, json_object_get(root, "model"), zeros, err));
+    QK_TRY(qk__bpe_load(&t->bpe, json_object_get(root, "model"), err));
     QK_TRY(qk__normalizers_load(&t->normalizers, json_object_get(root, "normalizer"), err));
     QK_TRY(qk__cutters_load(&t->cutters, json_object_get(root, "pre_tokenizer"), err));
     QK_TRY(qk__added_load(t, json_object_get(root, "added_tokens"), err));
@@ -96,15 +100,14 @@ qk_status qk__tokenizer_parse(qk_tokenizer **tokenizer, const void *json, size_t
                               qk_error *err)
 {
     json_t *root;
-    bool zeros;
     *tokenizer = NULL;
-    QK_TRY(qk__json_parse(json, size, &root, &zeros, err));
+    QK_TRY(qk__json_parse(&root, json, size, QK__JSON_ZEROS, err));
     qk_tokenizer *t = qk__calloc(1, sizeof *t);
     qk_status status = t ? QK_OK : qk__nomem(err);
     if (t) {
         t->bpe.unknown = -1;
         t->fingerprint = fingerprint(json, size);
-        status = load_parts(t, root, zeros, err);
+        status = load_parts(t, root, err);
     }
     json_decref(root);
     if (status != QK_OK)
@@ -136,7 +139,6 @@ void qk_tokenizer_close(qk_tokenizer **tokenizer)
 static qk_status read_config(qk_tokenizer *t, const char *folder, qk_error *err)
 {
     qk_buffer text = {0};
-    bool zeros;
     char *path = qk__path_join(folder, "tokenizer_config.json");
     if (!path)
         return qk__nomem(err);
@@ -145,7 +147,7 @@ static qk_status read_config(qk_tokenizer *t, const char *folder, qk_error *err)
         json_t *root = NULL;
         status = qk__read_file(path, MAX_FILE_BYTES, &text, err);
         if (status == QK_OK)
-            status = qk__json_parse(text.data, text.size, &root, &zeros, err);
+            status = qk__json_parse(&root, text.data, text.size, QK__JSON_ZEROS, err);
         if (status == QK_OK)
             status = load_direction(root, "truncation_side", NULL, &t->cut_left, err);
         if (status != QK_OK && text.data)
@@ -176,7 +178,9 @@ qk_status qk_tokenizer_open(qk_tokenizer **tokenizer, const char *path, qk_error
     char *file = qk__path_join(path, "tokenizer.json");
     if (!file)
         return qk__nomem(err);
-    qk_status status = open_file(tokenizer, file, err);
+    qk_status status = qk__folder_lacks(path, file)
+                           ? qk__refuse_folder(path, "tokenizer.json", err)
+                           : open_file(tokenizer, file, err);
     free(file);
     if (status == QK_OK)
         status = read_config(*tokenizer, path, err);

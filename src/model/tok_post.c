@@ -8,7 +8,7 @@
 #include "model/tok.h"
 #include "model/tok_part.h"
 
-enum { MAX_SPECIAL = 1 << 16 };
+enum { MAX_SPECIAL = 1 << 12 };
 
 /* Ids in the order of the file: those before the text, then those after. */
 typedef struct surround {
@@ -43,6 +43,8 @@ static qk_status add_id(const qk_tokenizer *t, surround *s, const json_t *value,
 static qk_status enclose(qk_tokenizer *t, const surround *s, qk_error *err)
 {
     size_t after = s->count - s->before;
+    if (s->count == 0)
+        return QK_OK;
     if (t->num_prefix + t->num_suffix + s->count > MAX_SPECIAL)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "post_processor: more than %d ids",
                         MAX_SPECIAL);

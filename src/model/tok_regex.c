@@ -27,7 +27,8 @@ enum {
     CALLS_PER_LOOK = 1 << 12, /* matches between looks at the clock */
 };
 
-/* Seconds allowed for a text: some hundred times what patterns of known models take. */
+/* Seconds allowed for a text, over all patterns and pieces of it: some hundred times what
+ * patterns of known models take. */
 static const double BASE_SECONDS = 10, SECONDS_PER_BYTE = 4e-6;
 
 struct qk_regex {
@@ -40,7 +41,8 @@ struct qk_regex_run {
     pcre2_match_data *data;
     pcre2_match_context *context;
     pcre2_jit_stack *stack;
-    double deadline; /* of the text at hand, in processor seconds of this thread */
+    size_t size;     /* of the whole text */
+    double deadline; /* for it, in processor seconds of this thread; 0: not set yet */
     int calls;
 };
 
@@ -68,6 +70,8 @@ static qk_status compile(const char *pattern, size_t size, uint32_t options, pcr
     pcre2_compile_context_free(context);
     if (!*code) {
         PCRE2_UCHAR message[200];
+        if (number == PCRE2_ERROR_HEAP_FAILED)
+            return qk__nomem(err);
         pcre2_get_error_message(number, message, sizeof message);
         return qk__fail(err, QK_ERR_UNSUPPORTED, "the pattern cannot be used: %s",
                         (char *)message);
@@ -121,21 +125,24 @@ void qk__regex_free(qk_regex *regex)
 
 /* ---- matching -------------------------------------------------------------------------- */
 
-qk_status qk__regex_run_new(qk_regex_run **run, qk_error *err)
+qk_status qk__regex_run_new(qk_regex_run **run, size_t size, qk_error *err)
 {
     qk_regex_run *made = qk__calloc(1, sizeof *made);
     *run = NULL;
     if (!made)
         return qk__nomem(err);
+    made->size = size;
     made->data = pcre2_match_data_create(1, NULL);
     made->context = pcre2_match_context_create(NULL);
     made->stack = pcre2_jit_stack_create(JIT_STACK_START, JIT_STACK_MAX, NULL);
-    if (!made->data || !made->context) {
+    uint32_t jit = 0;
+    pcre2_config(PCRE2_CONFIG_JIT, &jit);
+    if (!made->data || !made->context || (jit && !made->stack)) {
         qk__regex_run_free(made);
         return qk__nomem(err);
     }
     pcre2_set_heap_limit(made->context, HEAP_KILOBYTES);
-    if (made->stack) /* NULL where there is no just-in-time compiler */
+    if (made->stack)
         pcre2_jit_stack_assign(made->context, NULL, made->stack);
     *run = made;
     return QK_OK;
@@ -154,8 +161,6 @@ void qk__regex_run_free(qk_regex_run *run)
 qk_matches qk__matches(const qk_regex *regex, qk_regex_run *run, const uint8_t *text,
                        size_t size)
 {
-    run->deadline = 0;
-    run->calls = 0;
     return (qk_matches){.regex = regex, .run = run, .text = text, .size = size};
 }
 
@@ -163,7 +168,7 @@ static qk_status look_at_clock(const qk_matches *m, qk_error *err)
 {
     double time = processor_seconds();
     if (m->run->deadline <= 0)
-        m->run->deadline = time + BASE_SECONDS + SECONDS_PER_BYTE * (double)m->size;
+        m->run->deadline = time + BASE_SECONDS + SECONDS_PER_BYTE * (double)m->run->size;
     m->run->calls = 0;
     if (time <= m->run->deadline)
         return QK_OK;

@@ -16,9 +16,10 @@ QK_MUST_CHECK qk_status qk__regex_compile(qk_regex **regex, const char *pattern,
                                           bool literal, qk_error *err);
 void qk__regex_free(qk_regex *regex); /* takes NULL */
 
-/* What matching needs besides the pattern; one per thread. */
+/* What matching needs besides the pattern; one per thread and text. All matching in it together
+ * may take a time that follows the size of that text. */
 typedef struct qk_regex_run qk_regex_run;
-QK_MUST_CHECK qk_status qk__regex_run_new(qk_regex_run **run, qk_error *err);
+QK_MUST_CHECK qk_status qk__regex_run_new(qk_regex_run **run, size_t size, qk_error *err);
 void qk__regex_run_free(qk_regex_run *run); /* takes NULL */
 
 /* The matches in a valid UTF-8 text, one after the other. An empty match where the last one

@@ -13,10 +13,10 @@
 /* Room for all entries, at most half full. */
 static qk_status reserve(qk_vocab *vocab, json_t *object, const qk_place *at, qk_error *err)
 {
-    size_t count = json_object_size(object), bytes = 0, slots = 16;
+    size_t count = json_object_size(object), bytes = 0, slots = 16, length;
     const char *key;
     json_t *value;
-    json_object_foreach(object, key, value) bytes += strlen(key) + 1;
+    json_object_keylen_foreach(object, key, length, value) bytes += length + 1;
     if (bytes > UINT32_MAX || count > UINT32_MAX / 4)
         return qk__fail_at(at, err, QK_ERR_UNSUPPORTED, "more than 4 GB");
     while (slots < 2 * count)
@@ -58,23 +58,20 @@ static qk_status index_ids(qk_vocab *vocab, const qk_place *at, qk_error *err)
     return QK_OK;
 }
 
-qk_status qk__vocab_load(qk_vocab *vocab, json_t *object, bool zeros, const qk_place *at,
-                         qk_error *err)
+qk_status qk__vocab_load(qk_vocab *vocab, json_t *object, const qk_place *at, qk_error *err)
 {
     uint32_t used = 0;
+    size_t length;
     const char *key;
     json_t *value;
     *vocab = (qk_vocab){0};
     QK_TRY(reserve(vocab, object, at, err));
-    json_object_foreach(object, key, value)
+    json_object_keylen_foreach(object, key, length, value)
     {
         const qk_place place = {at, key, 0};
         qk_vocab_entry *entry = &vocab->entries[vocab->count];
-        size_t length = strlen(key);
         QK_TRY(qk__token_id(value, &place, &entry->id, err));
         memcpy(vocab->text + used, key, length + 1);
-        if (zeros)
-            length = qk__restore_zeros(vocab->text + used, length);
         entry->offset = used;
         entry->length = (uint32_t)length;
         *find_slot(vocab, vocab->text + used, length) = (uint32_t)++vocab->count;

@@ -28,10 +28,10 @@ typedef struct qk_vocab {
     uint32_t *by_id; /* entry + 1, 0 = none */
 } qk_vocab;
 
-/* object: {"text": id, ...}, read alone (jansson walks no const one); zeros: U+FFFF stands for
- * a zero byte. On failure, too, released by qk__vocab_free. */
-QK_MUST_CHECK qk_status qk__vocab_load(qk_vocab *vocab, json_t *object, bool zeros,
-                                       const qk_place *at, qk_error *err);
+/* object: {"text": id, ...}, read alone (jansson walks no const one). On failure, too, released
+ * by qk__vocab_free. */
+QK_MUST_CHECK qk_status qk__vocab_load(qk_vocab *vocab, json_t *object, const qk_place *at,
+                                       qk_error *err);
 void qk__vocab_free(qk_vocab *vocab);
 
 /* The id of a text, -1 if it has none. */

@@ -103,7 +103,7 @@ static qk_status encode(encoder *e, const uint8_t *text, size_t size, bool speci
                         qk_tokens *tokens, qk_error *err)
 {
     qk_buffer clean = {0};
-    QK_TRY(qk__regex_run_new(&e->regex, err));
+    QK_TRY(qk__regex_run_new(&e->regex, size, err));
     QK_TRY(qk__bpe_run_new(&e->bpe, &e->t->bpe, err));
     qk_status status = QK_OK;
     if (qk__utf8_valid(text, size) != size) {

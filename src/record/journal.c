@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "record/run.h"
 #include "study/json.h"
 
@@ -82,10 +83,12 @@ static bool take_state(qk_recording *r, const json_t *root)
 static qk_status read_path(qk_recording *r, const char *path, json_t **identity, qk_error *err)
 {
     qk_buffer text;
-    json_error_t where;
+    json_t *root;
     QK_TRY(qk__read_file(path, MAX_JOURNAL_BYTES, &text, err));
-    json_t *root = json_loadb((const char *)text.data, text.size, 0, &where);
+    qk_status status = qk__json_parse(&root, text.data, text.size, QK__JSON_NO_ZEROS, err);
     qk__buffer_free(&text);
+    if (status == QK_ERR_NOMEM)
+        return status;
     json_t *run = json_object_get(root, "run");
     bool good = json_is_object(run) && take_state(r, root);
     *identity = good ? json_incref(run) : NULL;

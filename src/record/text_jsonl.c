@@ -7,9 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <jansson.h>
-
 #include "base/error.h"
+#include "base/json.h"
 #include "record/texts.h"
 
 enum { MAX_LINE_BYTES = 1 << 30 };
@@ -29,6 +28,19 @@ typedef struct jsonl_reader {
 static qk_status name_of_number(double number, qk_buffer *name, qk_error *err)
 {
     return qk__buffer_printf(name, err, "%.17g", number);
+}
+
+/* Of an integer beyond 64 bits the digits count; of other numbers what Python's float() makes
+ * of them: nan, inf or -inf. */
+static qk_status take_odd_id(const char *number, qk_buffer *name, qk_text *text, qk_error *err)
+{
+    bool whole = number[strspn(number, "-0123456789")] == 0;
+    const char *known = whole                        ? number
+                        : strcmp(number, "NaN") == 0 ? "nan"
+                        : *number == '-'             ? "-inf"
+                                                     : "inf";
+    text->id = qk_example_id_of_text(known, strlen(known));
+    return qk__buffer_printf(name, err, "%s", known);
 }
 
 /* The rules of the original for what an id may be; `name` gets it as text. */
@@ -55,6 +67,9 @@ static qk_status take_id(const json_t *id, const char *column, qk_buffer *name, 
         text->id = qk_example_id_of_text("None", 4);
         return qk__buffer_printf(name, err, "None");
     case JSON_ARRAY:
+        if (qk__json_odd_number(id))
+            return take_odd_id(qk__json_odd_number(id), name, text, err);
+        break;
     case JSON_OBJECT:
         break;
     }
@@ -87,10 +102,7 @@ static qk_status take_columns(const json_t *object, const qk_text_columns *colum
 qk_status qk__jsonl_parse(const char *line, size_t size, const qk_text_columns *columns,
                           json_t **value, qk_buffer *name, qk_text *text, qk_error *err)
 {
-    json_error_t where;
-    *value = json_loadb(line, size, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &where);
-    if (!*value)
-        return qk__fail(err, QK_ERR_MALFORMED, "%s", where.text);
+    QK_TRY(qk__json_parse(value, line, size, QK__JSON_ZEROS, err));
     return take_columns(*value, columns, name, text, err);
 }
 

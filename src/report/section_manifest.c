@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "report/assets.h"
 #include "report/sections.h"
 
@@ -80,9 +81,9 @@ static void overview(qk__page *page, const json_t *root)
 
 static void manifest(qk__page *page, const qk_buffer *contents)
 {
-    json_error_t ignored;
-    json_t *root = json_loadb((const char *)contents->data, contents->size, 0, &ignored);
-    if (!root) {
+    json_t *root;
+    if (qk__json_parse(&root, contents->data, contents->size, QK__JSON_NO_ZEROS, NULL) !=
+        QK_OK) {
         qk__page_raw(page, "<p>The folder’s manifest.json is not JSON.</p>\n");
         return;
     }

@@ -15,7 +15,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "results/grow.h"
-#include "results/parse_number.h"
+#include "base/parse_number.h"
 
 enum {
     BLOCK_BYTES = 1 << 16,

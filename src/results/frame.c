@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "results/csv_reader.h"
 #include "results/grow.h"
-#include "results/parse_number.h"
+#include "base/parse_number.h"
 
 static const size_t MAX_BYTES = (size_t)1 << 28;
 

@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "results/builder.h"
 
 static const size_t MAX_MANIFEST = (size_t)1 << 26;
@@ -32,12 +31,15 @@ static qk_status read_title(qk__builder *builder, qk_error *err)
     free(path);
     if (status != QK_OK)
         return status == QK_ERR_NOMEM ? qk__nomem(err) : QK_OK;
-    json_t *root = json_loadb((const char *)text.data, text.size, 0, NULL);
+    json_t *root;
+    status = qk__json_parse(&root, text.data, text.size, QK__JSON_NO_ZEROS, NULL);
+    qk__buffer_free(&text);
+    if (status == QK_ERR_NOMEM)
+        return qk__nomem(err);
     const char *title = json_string_value(json_object_get(root, "title"));
     if (title)
         builder->results->title = qk__arena_strdup(builder->arena, title);
     json_decref(root);
-    qk__buffer_free(&text);
     return builder->results->title ? QK_OK : qk__nomem(err);
 }
 

@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 
 enum { MAX_JSON_BYTES = 256 << 20 };
 
@@ -36,9 +37,10 @@ json_t *qk__json_read(const char *path)
     qk_buffer text;
     if (qk__read_file(path, MAX_JSON_BYTES, &text, NULL) != QK_OK)
         return NULL;
-    json_t *root = json_loadb((const char *)text.data, text.size, 0, NULL);
+    json_t *root;
+    qk_status status = qk__json_parse(&root, text.data, text.size, QK__JSON_NO_ZEROS, NULL);
     qk__buffer_free(&text);
-    return root;
+    return status == QK_OK ? root : NULL;
 }
 
 qk_status qk__json_write(json_t *root, const char *folder, const char *name, qk_outfile **file,

@@ -241,15 +241,16 @@ static void test_manifest(void **state)
     assert_false(qk_capture_get_info(capture)->has_manifest);
     qk_capture_close(&capture);
 
-    expect_manifest_failure("{\"model\": ", QK_ERR_MALFORMED, "line 1");
+    expect_manifest_failure("{\"model\": ", QK_ERR_MALFORMED, "byte 11");
     expect_manifest_failure("[]", QK_ERR_MALFORMED, "object");
-    expect_manifest_failure("", QK_ERR_MALFORMED, "line");
+    expect_manifest_failure("", QK_ERR_MALFORMED, "byte 1");
     expect_manifest_failure("{\"model\": 7}", QK_ERR_MALFORMED, "model");
     expect_manifest_failure("{\"q_per_kv_group\": -1}", QK_ERR_MALFORMED, "q_per_kv_group");
     expect_manifest_failure("{\"q_per_kv_group\": 2.5}", QK_ERR_MALFORMED, "q_per_kv_group");
     expect_manifest_failure("{\"complete\": 1}", QK_ERR_MALFORMED, "complete");
     expect_manifest_failure("{\"format_version\": 2}", QK_ERR_UNSUPPORTED, "format_version");
-    expect_manifest_failure("{\"model\": \"a\", \"model\": \"b\"}", QK_ERR_MALFORMED, "line");
+    expect_manifest_failure("{\"model\": \"a\", \"model\": \"b\"}", QK_ERR_MALFORMED,
+                            "byte 16");
 }
 
 int main(void)

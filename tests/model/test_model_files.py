@@ -326,7 +326,7 @@ def test_bad_indexes(tmp_path):
             (json.dumps({"weight_map": {**content["weight_map"], "x": first}}), INCONSISTENT, "x"),
             (json.dumps({"weight_map": {}}), MALFORMED, "weight_map"),
             (json.dumps({"weight_map": [first]}), MALFORMED, "weight_map"),
-            ("[]", MALFORMED, "weight_map"), ("{", MALFORMED, "line"),
+            ("[]", MALFORMED, "weight_map"), ("{", MALFORMED, "byte 2"),
             ('{"weight_map": {"a": "b.safetensors", "a": "c.safetensors"}}', MALFORMED, "duplicate")]:
         index.write_text(text)
         refused(tmp_path, code, word)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening a model when memory runs out at any moment: the status says so and nothing is leaked.
- */
+/* Opening a model and a tokenizer when memory runs out at any moment, jansson's too: the status
+ * says so and nothing is leaked. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include "tests/unit.h"
 
 #include <stdbool.h>
 
+#include <jansson.h>
+
 #include <qkscope/model.h>
+#include <qkscope/tokenizer.h>
 
 #include "tests/base/tree.h"
 #include "tests/failing_memory.h"
@@ -86,17 +89,76 @@ static void every_allocation(void **state)
         assert_int_equal(status, QK_ERR_NOMEM);
         assert_null(model);
     }
-    assert_true(failures > 20);
+    assert_true(failures > 100);
     assert_int_equal(qk_model_get_facts(model)->fingerprint == fingerprint, true);
     qk_model_close(&model);
     assert_null(model);
     qk_model_close(&model);
 }
 
+#define ADDED(id, text)                                                                        \
+    "{\"id\": " id ", \"content\": \"" text "\", \"special\": false, \"normalized\": true}"
+
+static void add_tokenizer(void)
+{
+    tree_add(
+        "tokenizer.json",
+        "{\"version\": \"1.0\", \"truncation\": {\"direction\": \"Right\"},"
+        " \"added_tokens\": [" ADDED("7", "<a long added token>") "," ADDED(
+            "8",
+            "<two>") "], \"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\":"
+                     " \"NFC\"}, {\"type\": \"Replace\", \"pattern\": {\"String\": \" \"},"
+                     " \"content\": \"_\"}]}, \"pre_tokenizer\": {\"type\": \"Split\","
+                     " \"pattern\": {\"Regex\": \"b+\"}, \"behavior\": \"Isolated\", "
+                     "\"invert\": false},"
+                     " \"post_processor\": {\"type\": \"TemplateProcessing\", \"single\":"
+                     " [{\"SpecialToken\": {\"id\": \"b\"}}, {\"Sequence\": {\"id\": \"A\"}}],"
+                     " \"special_tokens\": {\"b\": {\"ids\": [1]}}}, \"model\": {\"type\": "
+                     "\"BPE\","
+                     " \"unk_token\": \"?\", \"vocab\": {\"a\": 0, \"b\": 1, \"?\": 2, \"_\": "
+                     "3,"
+                     " \"ab\": 4, \"z\\u0000\": 5, \"<0x0A>\": 6}, \"merges\": [\"a b\"]}}");
+    tree_add("tokenizer_config.json",
+             "{\"model_max_length\": 1000000000000000019884624838656,"
+             " \"truncation_side\": \"left\", \"extra_special_tokens\": [\"<|user|>\"]}");
+}
+
+static void every_allocation_of_a_tokenizer(void **state)
+{
+    (void)state;
+    add_tokenizer();
+    qk_tokenizer *tokenizer;
+    qk_error err;
+    long failures = 0;
+    for (long i = 0;; i++) {
+        remaining = i;
+        qk_status status = qk_tokenizer_open(&tokenizer, tree_path(""), &err);
+        bool failed = remaining < 0;
+        remaining = -1;
+        if (!failed) {
+            assert_int_equal(status, QK_OK);
+            break;
+        }
+        failures++;
+        assert_int_equal(status, QK_ERR_NOMEM);
+        assert_null(tokenizer);
+    }
+    assert_true(failures > 100);
+    qk_tokens tokens;
+    assert_int_equal(qk_tokenizer_encode(tokenizer, "ab", 2, true, 2, &tokens, &err), QK_OK);
+    assert_int_equal(tokens.count, 2);
+    assert_int_equal(tokens.ids[1], 1); /* its beginning is cut */
+    qk_tokens_free(&tokens);
+    qk_tokenizer_close(&tokenizer);
+}
+
 int main(void)
 {
+    json_set_alloc_funcs(__wrap_malloc, free);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_allocation, tree_setup, tree_teardown),
+        cmocka_unit_test_setup_teardown(every_allocation_of_a_tokenizer, tree_setup,
+                                        tree_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,6 +106,10 @@ static void test_unknown(void **state)
            "z\xc3\xa9"
            "b",
            "<0xC3>|<0xA9>|<unk>|b");
+    /* A word of which nothing is left, twice. */
+    expect(
+        "{\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},\"model\":{\"type\":\"BPE\"," REST,
+        "zz zz", "");
     qk_tokenizer *t = parse("{\"model\":{\"type\":\"BPE\",\"unk_token\":\"?\"," REST);
     qk_tokens tokens;
     qk_error err;
@@ -351,7 +355,7 @@ static void test_malformed(void **state)
 {
     (void)state;
 #define BPE(rest) "{\"model\":{\"type\":\"BPE\"," rest "}}"
-    refuse(QK_ERR_MALFORMED, "", "line");
+    refuse(QK_ERR_MALFORMED, "", "byte 1");
     refuse(QK_ERR_MALFORMED, "[]", "object");
     refuse(QK_ERR_MALFORMED, "{}", "model: missing");
     refuse(QK_ERR_MALFORMED, "{\"model\":{\"vocab\":{}}}", "model.type: missing");

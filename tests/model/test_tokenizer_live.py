@@ -5,11 +5,12 @@ import array
 import json
 import struct
 import subprocess
+import sys
 import unicodedata
 
 import pytest
 
-from conftest import BUILD, check_survived
+from conftest import BUILD, ROOT, check_survived
 
 tokenizers = pytest.importorskip("tokenizers")
 import tokenizer_cases as cases  # noqa: E402
@@ -228,3 +229,23 @@ def test_example_model(qkscope, shared_data, tmp_path):
     text.write_bytes(bytes(range(32, 127)) + "\n\u00e9".encode())
     out = qkscope("tokenize", folder, text, expect=0).out
     assert [int(line.split("\t")[0]) for line in out.splitlines()] == list(text.read_bytes())
+
+
+def test_memory_follows_the_file(qkscope, plain, tmp_path):
+    """One large id takes no memory for those below it; parts that each make ten of one take none
+    for what they would make together."""
+    if b"b_sanitize" in (BUILD / "meson-private" / "cmd_line.txt").read_bytes():
+        pytest.skip("sanitizers keep freed memory")
+    sys.path.append(str(ROOT / "bench"))
+    from timed import timed
+    path, text = tmp_path / "tokenizer.json", tmp_path / "text"
+    text.write_text("a")
+    model = {**plain["model"], "vocab": {"a": 2 ** 24 - 1}}
+    path.write_text(json.dumps({**plain, "model": model, "pre_tokenizer": None}))
+    assert timed(BUILD, [BUILD / "qkscope", "tokenize", path, text, "--count"])[1] < 40
+    assert qkscope("tokenize", path, text, expect=0).out == "16777215\ta\n"
+    ten = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 10}
+    path.write_text(json.dumps({**plain, "normalizer": {"type": "Sequence", "normalizers": [ten] * 60}}))
+    command = ["bash", "-c", 'ulimit -v 300000; "$@"', "-", BUILD / "qkscope", "tokenize", path, text]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 1 and "normalizer: it makes more than" in run.stderr, run.stderr

@@ -38,7 +38,8 @@ def capture(qkscope, model, tmp_path):
 @pytest.mark.parametrize("line, word", [
     ('{"text": "a"', "line 3"), ("[1]", "object"), ('{"txt": "a"}', '"text"'), ('{"text": 7}', "string"),
     ('{"text": "\\ud800"}', "line 3"), ('{"text": "a", "text": "b"}', "line 3"), ("nan", "line 3"),
-    (b'{"text": "\xff"}', "line 3")])
+    (b'{"text": "\xff"}', "line 3"), ('{"text": NaN}', "string"), ('{"text": 1e999}', "string"),
+    ('{"text": 99999999999999999999}', "string")])
 def test_bad_lines(capture, tmp_path, line, word):
     line = line if isinstance(line, bytes) else line.encode()
     (tmp_path / "t.jsonl").write_bytes(b'{"text": "good"}\n\n' + line + b'\n{"text": "good"}\n')

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "results/parse_number.h"
+#include "base/parse_number.h"
 #include "tests/unit.h"
 
 #define OTHER_POINT "\xd9\xab"

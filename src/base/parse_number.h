@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers in text, strictly and whatever the locale. */
-#ifndef QK_RESULTS_PARSE_NUMBER_H
-#define QK_RESULTS_PARSE_NUMBER_H
+#ifndef QK_BASE_PARSE_NUMBER_H
+#define QK_BASE_PARSE_NUMBER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strict decimal numbers: the syntax is checked here, short numbers are computed here, and
  * strtod only ever sees long ones that are known to be well-formed. */
-#include "results/parse_number.h"
+#include "base/parse_number.h"
 
 #include <float.h>
 #include <locale.h>

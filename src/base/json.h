@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading JSON that comes from outside. jansson holds the values; its own parser refuses a
+ * whole file for one number that it cannot hold, though nobody asks for it, and cannot tell
+ * memory that ran out from text that is wrong. */
+#ifndef QK_BASE_JSON_H
+#define QK_BASE_JSON_H
+
+#include <stddef.h>
+
+#include <jansson.h>
+
+#include <qkscope/status.h>
+
+typedef enum qk__json_zeros {
+    QK__JSON_NO_ZEROS, /* \u0000 is an error: who reads takes strings for C strings */
+    QK__JSON_ZEROS,    /* strings and keys may hold it: lengths count */
+} qk__json_zeros;
+
+/* The one value of a text: RFC 8259, and NaN, Infinity and -Infinity, which Python writes by
+ * default, as numbers. An object's key given twice is an error, and so are half of a surrogate
+ * pair and nesting deeper than 2,048. Integers are 64 bits wide; other numbers, if finite,
+ * double. What is neither has a value of its own, which is no JSON_INTEGER, no JSON_REAL and no
+ * JSON_STRING, so that nobody takes it for another one (see below).
+ *
+ * Errors: QK_ERR_MALFORMED with the place in the text, QK_ERR_NOMEM. *root is NULL then. */
+QK_MUST_CHECK qk_status qk__json_parse(json_t **root, const void *text, size_t size,
+                                       qk__json_zeros zeros, qk_error *err);
+
+/* A number that fits neither 64 bits nor a double, as the text has it: "18446744073709551616",
+ * "1e999", "NaN". NULL for every other value. */
+const char *qk__json_odd_number(const json_t *value);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* UTF-8 text. */
+#ifndef QK_BASE_UTF8_H
+#define QK_BASE_UTF8_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/status.h>
+
+#include "base/buffer.h"
+
+/* Bytes of the character at p, which is the start of one in valid UTF-8. */
+static inline size_t qk__utf8_length(const uint8_t *p)
+{
+    return *p < 0x80 ? 1 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : 4;
+}
+
+/* The character at p and its length; p is the start of one in valid UTF-8. */
+static inline uint32_t qk__utf8_read(const uint8_t *p, size_t *length)
+{
+    *length = qk__utf8_length(p);
+    switch (*length) {
+    case 1:
+        return p[0];
+    case 2:
+        return (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu);
+    case 3:
+        return (p[0] & 0x0fu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
+    default:
+        return (p[0] & 0x07u) << 18 | (p[1] & 0x3fu) << 12 | (p[2] & 0x3fu) << 6 |
+               (p[3] & 0x3fu);
+    }
+}
+
+/* Writes c as UTF-8; returns the number of bytes, at most 4. */
+size_t qk__utf8_write(uint32_t c, uint8_t out[4]);
+
+/* Where the character that ends before p begins; start < p. */
+static inline const uint8_t *qk__utf8_previous(const uint8_t *start, const uint8_t *p)
+{
+    do
+        p--;
+    while (p > start && (*p & 0xc0) == 0x80);
+    return p;
+}
+
+/* Length of the longest prefix that is valid UTF-8. */
+size_t qk__utf8_valid(const uint8_t *text, size_t size);
+
+/* Appends text; each longest piece that could begin a character and is cut short, and each byte
+ * that could not begin one, becomes U+FFFD, as Python's errors="replace" has it. */
+QK_MUST_CHECK qk_status qk__utf8_clean(const uint8_t *text, size_t size, qk_buffer *out,
+                                       qk_error *err);
+
+#endif
