@@ -19,7 +19,9 @@
  * DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY, BYTE_STREAM_SPLIT; uncompressed,
  * Snappy, gzip, zstd, LZ4_RAW, Hadoop LZ4, Brotli; page CRCs are checked when
  * present. Anything else fails with QK_ERR_UNSUPPORTED naming the feature.
- * Sizes found in a file are checked against the file before memory is taken.
+ * Sizes found in a file are checked against the file before memory is taken, and a small file
+ * may not become large without end: the limits are in docs/parquet.md, and what is over one
+ * fails with QK_ERR_UNSUPPORTED and the words "over the limit".
  *
  * Format: parquet-format 2.x of the Apache Parquet project. */
 #ifndef QKSCOPE_PARQUET_H
@@ -76,7 +78,8 @@ typedef struct qk_parquet_cursor qk_parquet_cursor;
 /* Opens a file and reads its footer. The handle may be used by several threads
  * at once (each with its own cursors) and must outlive its cursors.
  * Errors: QK_ERR_NOT_FOUND, QK_ERR_IO, QK_ERR_MALFORMED (not a Parquet file,
- * damaged footer), QK_ERR_UNSUPPORTED (encrypted), QK_ERR_NOMEM. */
+ * damaged footer, column chunks that share bytes), QK_ERR_UNSUPPORTED (encrypted),
+ * QK_ERR_NOMEM. */
 QK_API QK_MUST_CHECK qk_status qk_parquet_open(qk_parquet **file, const char *path,
                                                qk_error *err);
 
@@ -109,7 +112,8 @@ QK_API QK_MUST_CHECK qk_status qk_parquet_fingerprint(const qk_parquet *file,
 QK_API const char *qk_parquet_encoding_name(int encoding);
 
 /* Starts at the first row of a column. Fails for types outside the subset
- * (INT96, a nested column deeper than 255 levels) with QK_ERR_UNSUPPORTED. */
+ * (INT96, a nested column deeper than 255 levels) and for more values than a file of
+ * this size may hold with QK_ERR_UNSUPPORTED. */
 QK_API QK_MUST_CHECK qk_status qk_parquet_cursor_open(qk_parquet_cursor **cursor,
                                                       const qk_parquet *file, int column,
                                                       qk_error *err);

@@ -164,6 +164,23 @@ static qk_status check_width(qk_rows *rows, qk_error *err)
     return QK_OK;
 }
 
+/* A run of equal rows takes no space in a file, but as much as any other once decoded. */
+static qk_status check_budget(const qk_rows *rows, qk_error *err)
+{
+    size_t row_bytes = wanted(rows, VECTOR) ? rows->dim * value_bytes(rows) : 0;
+    for (int c = POSITION; c < NUM_COLUMNS; c++)
+        row_bytes += wanted(rows, c) ? sizeof(int64_t) : 0;
+    int64_t budget = qk__source_budget(&rows->file->source);
+    if (row_bytes == 0 || rows->shard_left <= budget / (int64_t)row_bytes)
+        return QK_OK;
+    return qk__fail(
+        err, QK_ERR_UNSUPPORTED,
+        "%s: over the limit: %lld rows of %zu bytes, more than the %lld bytes that a "
+        "file of %lld may become",
+        file_name(rows), (long long)rows->shard_left, row_bytes, (long long)budget,
+        (long long)qk_parquet_file_bytes(rows->file));
+}
+
 /* Opens a shard and checks its columns; with `start` ready to read its first row. */
 static qk_status open_shard(qk_rows *rows, size_t shard, bool start, qk_error *err)
 {
@@ -183,7 +200,7 @@ static qk_status open_shard(qk_rows *rows, size_t shard, bool start, qk_error *e
     }
     if (rows->cursors[VECTOR] && rows->shard_left > 0)
         QK_TRY(check_width(rows, err));
-    return QK_OK;
+    return start ? check_budget(rows, err) : QK_OK;
 }
 
 /* Footers of all shards, for the totals; ends at the first shard with rows, which

@@ -10,14 +10,29 @@
 
 enum {
     MAX_LEVEL = 255,
-    /* A page of equal levels takes a few bytes however many slots it claims. No honest page
-     * holds more than these, beyond 8 slots a byte. */
+    /* A page of equal levels takes a few bytes however many slots it claims. No writer puts
+     * more than these into one, beyond 8 slots a byte. */
     FREE_SLOTS = 1 << 24,
     UNCOUNTED_BYTES = 100, /* see chunk_end */
     SLICE_BYTES = 1 << 20, /* of FIXED_LEN_BYTE_ARRAY values given out at once */
 };
 
 /* ---- opening ------------------------------------------------------------------------ */
+
+/* Runs and nulls are stored in no space, so the number of values is no evidence of their own.
+ * Column chunks share no bytes (see the footer), so that the file's size is. */
+static qk_status check_budget(const qk_parquet_cursor *c, qk_error *err)
+{
+    int64_t budget = qk__source_budget(&c->file->source);
+    int64_t values = c->leaf->info.num_values;
+    if (values <= budget / (int64_t)c->type.element)
+        return QK_OK;
+    return qk__fail(err, QK_ERR_UNSUPPORTED,
+                    "over the limit: %lld values of %zu bytes, more than the %lld bytes that a "
+                    "file of %lld may become",
+                    (long long)values, c->type.element, (long long)budget,
+                    (long long)c->file->source.size);
+}
 
 static qk_status check_chunk(const qk_parquet_cursor *c, size_t group, qk_error *err)
 {
@@ -52,13 +67,14 @@ static qk_status check_column(const qk_parquet_cursor *c, qk_error *err)
     if (info->type == QK_PARQUET_INT96)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "type INT96 is not supported");
     if (info->max_definition > MAX_LEVEL || info->max_repetition > MAX_LEVEL)
-        return qk__fail(err, QK_ERR_UNSUPPORTED, "nested deeper than %d levels", MAX_LEVEL);
+        return qk__fail(err, QK_ERR_UNSUPPORTED, "over the limit: nested deeper than %d levels",
+                        MAX_LEVEL);
     for (size_t g = 0; g < c->file->metadata.num_groups; g++) {
         qk_status status = check_chunk(c, g, err);
         if (status != QK_OK)
             return qk__context(err, status, "row group %zu", g);
     }
-    return QK_OK;
+    return check_budget(c, err);
 }
 
 qk_status qk_parquet_cursor_open(qk_parquet_cursor **cursor, const qk_parquet *file, int column,
@@ -109,6 +125,7 @@ void qk__cursor_retire(qk_parquet_cursor **cursor, qk_pages *spare)
 void qk__cursor_equip(qk_parquet_cursor *cursor, qk_pages *spare)
 {
     cursor->pages = *spare;
+    cursor->pages.unpacked = 0;
     *spare = (qk_pages){0};
 }
 
@@ -178,9 +195,12 @@ static qk_status check_slots(const qk_parquet_cursor *c, qk_error *err)
         return qk__fail(err, QK_ERR_MALFORMED,
                         "page of %lld values where the column chunk has %lld left",
                         (long long)slots, (long long)c->slots_beyond);
-    if (slots > FREE_SLOTS + 8 * (int64_t)c->page.header.uncompressed_bytes)
-        return qk__fail(err, QK_ERR_MALFORMED, "page of %d bytes claims %lld values",
-                        c->page.header.uncompressed_bytes, (long long)slots);
+    int64_t most = FREE_SLOTS + 8 * (int64_t)c->page.header.uncompressed_bytes;
+    if (slots > most)
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "over the limit: page of %d bytes with %lld values, %lld can be read; "
+                        "write smaller pages",
+                        c->page.header.uncompressed_bytes, (long long)slots, (long long)most);
     return QK_OK;
 }
 

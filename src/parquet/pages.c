@@ -14,6 +14,10 @@ enum {
     HEADER_BYTES = 1 << 9, /* read beyond a page, for the next header */
     MAX_HEADER_BYTES = 1 << 24,
     MAX_PAGE_BYTES = 1 << 30,
+    /* Pages of this size may be made of anything, zeros included; larger ones, of which real
+     * values are seldom packed 10:1, must be stored in a fair share of their size. */
+    FREE_PAGE_BYTES = 1 << 24,
+    MAX_PAGE_RATIO = 128,
 };
 
 void qk__pages_start(qk_pages *pages, const qk_source *source, int codec, int64_t offset,
@@ -79,6 +83,10 @@ static qk_status read_header(qk_pages *pages, qk_page_header *header, size_t *us
         QK_TRY(fetch(pages, pages->next, size, &data, &available, err));
         qk_status status =
             qk__page_header_parse(header, data, available, used, &truncated, err);
+        if (status != QK_OK && truncated && size == MAX_HEADER_BYTES)
+            return qk__fail(err, QK_ERR_UNSUPPORTED,
+                            "over the limit: page header of more than %d bytes",
+                            MAX_HEADER_BYTES);
         if (status == QK_OK || !truncated || available >= limit)
             return status;
         size = available > limit / 4 ? limit : available * 4;
@@ -101,8 +109,31 @@ static uint64_t largest_output(int codec, uint64_t size)
     case COMP_ZSTD:
         return 64 + size * (1 << 16); /* a block of 4 bytes holds at most 128 KiB */
     default:
-        return MAX_PAGE_BYTES;
+        return INT64_MAX; /* Brotli has no such bound */
     }
+}
+
+/* What may be sound, but is more than such a page, or such a file, is trusted with. */
+static qk_status check_limits(const qk_pages *pages, const qk_page_header *header,
+                              qk_error *err)
+{
+    int64_t stored = header->compressed_bytes, size = header->uncompressed_bytes;
+    if (size > MAX_PAGE_BYTES)
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "over the limit: page of %lld bytes, %d can be read", (long long)size,
+                        MAX_PAGE_BYTES);
+    if (size > FREE_PAGE_BYTES && size / MAX_PAGE_RATIO > stored)
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "over the limit: page of %lld bytes becomes %lld, above %d bytes no "
+                        "more than %d times its size is read; write smaller pages",
+                        (long long)stored, (long long)size, FREE_PAGE_BYTES, MAX_PAGE_RATIO);
+    int64_t budget = qk__source_budget(pages->source);
+    if (size > budget - pages->unpacked)
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "over the limit: pages become more than the %lld bytes that a file of "
+                        "%lld may",
+                        (long long)budget, (long long)pages->source->size);
+    return QK_OK;
 }
 
 static qk_status check_sizes(const qk_pages *pages, const qk_page_header *header, size_t used,
@@ -121,12 +152,11 @@ static qk_status check_sizes(const qk_pages *pages, const qk_page_header *header
             return qk__fail(err, QK_ERR_MALFORMED, "levels are larger than their page");
         most += (uint64_t)levels;
     }
-    if ((uint64_t)header->uncompressed_bytes > most ||
-        header->uncompressed_bytes > MAX_PAGE_BYTES)
+    if ((uint64_t)header->uncompressed_bytes > most)
         return qk__fail(err, QK_ERR_MALFORMED,
                         "page of %d bytes claims to hold %d uncompressed",
                         header->compressed_bytes, header->uncompressed_bytes);
-    return QK_OK;
+    return check_limits(pages, header, err);
 }
 
 /* Points the page at its bytes, decompressed if need be. */
@@ -168,6 +198,7 @@ static qk_status read_page(qk_pages *pages, qk_page *page, bool *found, qk_error
     QK_TRY(check_sizes(pages, header, used, err));
     int64_t payload = pages->next + (int64_t)used;
     pages->next = payload + header->compressed_bytes;
+    pages->unpacked += header->uncompressed_bytes;
     *found = header->type == PAGE_DATA || header->type == PAGE_DATA_V2 ||
              header->type == PAGE_DICTIONARY;
     if (!*found)

@@ -21,6 +21,7 @@ typedef struct qk_page {
 
 typedef struct qk_pages {
     const qk_source *source;
+    int64_t unpacked; /* bytes decompressed from this source so far */
     int codec;
     int64_t next, end; /* file offsets: next page header, end of the chunk */
     qk_buffer window;  /* file bytes from window_offset on, if the file is not in memory */

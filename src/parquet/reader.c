@@ -58,6 +58,62 @@ static qk_status parse_footer(qk_parquet *file, qk_buffer *tail, qk_error *err)
     return qk__metadata_parse(&file->metadata, footer, length, err);
 }
 
+/* ---- column chunks that share bytes --------------------------------------------------- */
+
+typedef struct span {
+    int64_t offset, size;
+    size_t group, column;
+} span;
+
+static int compare_spans(const void *a, const void *b)
+{
+    const span *x = a, *y = b;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* Chunks that cannot be read (a cursor says why) or need not be are left out. */
+static size_t list_spans(const qk_parquet *file, span *spans)
+{
+    const qk_metadata *m = &file->metadata;
+    size_t count = 0;
+    for (size_t g = 0; g < m->num_groups; g++) {
+        for (size_t i = 0; i < m->num_leaves; i++) {
+            const qk_chunk *c = &m->groups[g].chunks[i];
+            bool here = c->has_metadata && !c->encrypted && !c->elsewhere;
+            if (here && c->num_values > 0 && c->offset >= 0 && c->offset <= file->footer &&
+                c->compressed_bytes <= file->footer - c->offset)
+                spans[count++] =
+                    (span){c->offset, c->compressed_bytes > 0 ? c->compressed_bytes : 1, g, i};
+        }
+    }
+    return count;
+}
+
+/* Each byte may stand for values once: else a file of n chunks could claim n times the rows
+ * that it has bytes for. */
+static qk_status check_spans(const qk_parquet *file, qk_error *err)
+{
+    const qk_metadata *m = &file->metadata;
+    span *spans = qk__calloc(m->num_groups * m->num_leaves, sizeof *spans);
+    if (!spans && m->num_groups * m->num_leaves > 0)
+        return qk__nomem(err);
+    size_t count = list_spans(file, spans);
+    if (count > 1)
+        qsort(spans, count, sizeof *spans, compare_spans);
+    qk_status status = QK_OK;
+    for (size_t i = 1; status == QK_OK && i < count; i++) {
+        const span *a = &spans[i - 1], *b = &spans[i];
+        if (b->offset - a->offset < a->size)
+            status = qk__fail(err, QK_ERR_MALFORMED,
+                              "column '%s' in row group %zu and column '%s' in row group %zu "
+                              "share the bytes at %lld",
+                              m->leaves[a->column].path, a->group, m->leaves[b->column].path,
+                              b->group, (long long)b->offset);
+    }
+    free(spans);
+    return status;
+}
+
 /* ---- sums over row groups ----------------------------------------------------------- */
 
 static bool add(int64_t *sum, int64_t value)
@@ -135,6 +191,8 @@ static qk_status open_file(qk_parquet *file, int fd, qk_error *err)
     qk_buffer tail = {0};
     qk_status status = parse_footer(file, &tail, err);
     qk__buffer_free(&tail);
+    if (status == QK_OK)
+        status = check_spans(file, err);
     if (status == QK_OK)
         status = sum_rows(&file->metadata, err);
     for (size_t i = 0; status == QK_OK && i < file->metadata.num_leaves; i++)

@@ -52,8 +52,8 @@ static qk_status add_leaf(walk *w, const qk_schema_node *node, int definition, i
 {
     w->path_bytes += w->path.size;
     if (w->path_bytes > MAX_PATH_BYTES)
-        return qk__fail(err, QK_ERR_UNSUPPORTED, "column names take more than %d bytes",
-                        MAX_PATH_BYTES);
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "over the limit: column names take more than %d bytes", MAX_PATH_BYTES);
     if (node->type < QK_PARQUET_BOOLEAN || node->type > QK_PARQUET_FIXED_LEN_BYTE_ARRAY)
         return qk__fail(err, QK_ERR_MALFORMED, "column '%.*s' has unknown physical type %d",
                         (int)w->path.size, (const char *)w->path.data, node->type);
@@ -100,8 +100,8 @@ static qk_status enter_node(walk *w, const qk_schema_node *node, qk_error *err)
     if (node->type >= 0)
         return add_leaf(w, node, definition, repetition, err);
     if (w->depth == MAX_DEPTH)
-        return qk__fail(err, QK_ERR_UNSUPPORTED, "schema nested deeper than %d levels",
-                        MAX_DEPTH);
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "over the limit: schema nested deeper than %d levels", MAX_DEPTH);
     w->groups[w->depth++] =
         (open_group){node->num_children, definition, repetition, w->path.size};
     return QK_OK;

@@ -17,6 +17,10 @@ enum {
     /* Files up to this size are read whole: one call instead of many, and the fingerprint
      * does not read them again. More would let memory follow the size of the data. */
     SMALL_FILE_BYTES = 1 << 22,
+    /* Any file may become this much, and more the larger it is. Real captures hold at least a
+     * byte or two for a row, whose positions differ even when its vectors do not. */
+    FREE_BYTES = 1 << 28,
+    DECODED_PER_BYTE = 1 << 10,
 };
 
 qk_status qk__source_open(qk_source *source, int fd, qk_error *err)
@@ -42,6 +46,13 @@ void qk__source_close(qk_source *source)
     free(source->contents);
     close(source->fd);
     *source = (qk_source){.fd = -1};
+}
+
+int64_t qk__source_budget(const qk_source *source)
+{
+    return source->size > (INT64_MAX - FREE_BYTES) / DECODED_PER_BYTE
+               ? INT64_MAX
+               : FREE_BYTES + source->size * DECODED_PER_BYTE;
 }
 
 qk_status qk__source_read(const qk_source *source, void *data, size_t size, int64_t offset,

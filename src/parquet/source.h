@@ -19,6 +19,11 @@ typedef struct qk_source {
 QK_MUST_CHECK qk_status qk__source_open(qk_source *source, int fd, qk_error *err);
 void qk__source_close(qk_source *source);
 
+/* Bytes that one column, or the rows of a capture, may become once decoded: what a file of this
+ * size can stand for. Compression and runs have no bound of their own, so that without this a
+ * few bytes could ask for all memory. */
+int64_t qk__source_budget(const qk_source *source);
+
 /* Exactly `size` bytes at `offset`. */
 QK_MUST_CHECK qk_status qk__source_read(const qk_source *source, void *data, size_t size,
                                         int64_t offset, qk_error *err);

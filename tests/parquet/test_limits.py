@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory and time follow what a file can prove: small files that claim much are refused at once, and
+honest ones that compress well are read."""
+import json
+import sys
+
+import pytest
+
+np = pytest.importorskip("numpy")
+pa = pytest.importorskip("pyarrow")
+import pyarrow.parquet as pq
+
+import bombs
+import oracle
+from conftest import BUILD, ROOT
+
+sys.path.insert(0, str(ROOT / "bench"))
+from timed import timed
+
+MEGABYTES, SECONDS = 200, 2
+OVER = "over the limit"
+
+
+def check_frugal(command, sanitized):
+    if not sanitized:
+        seconds, peak, _ = timed(BUILD, command, check=False)
+        print(f"{peak:.0f} MiB, {seconds:.2f} s")
+        assert peak < MEGABYTES and seconds < SECONDS
+
+
+BOMBS = {
+    "one-row-of-1-GiB": (lambda p: bombs.head_of_long_pages(p, 1 << 26, 16), OVER),
+    "pages-under-the-limit": (lambda p: bombs.head_of_long_pages(p, (1 << 24) - 64, 15, None, "zstd"),
+                              "expected 1 to 4096"),
+    "padded-pages": (lambda p: bombs.head_of_long_pages(p, (1 << 24) - 64, 100, 1, "zstd"), OVER),
+    "shared-chunks": (lambda p: bombs.head_of_groups(p, 1 << 17, 1000, True), "share the bytes"),
+    "many-groups": (lambda p: bombs.head_of_groups(p, 1 << 17, 1000, False), OVER),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_head_that_claims_much_is_refused(program, sanitized, tmp_path, qkscope, name):
+    bomb, message = BOMBS[name]
+    capture = tmp_path / "c"
+    for head in ("l00h00q", "l00h00k"):
+        print(bomb(capture / head / "data.parquet").stat().st_size, "bytes")
+    done = qkscope("analyze", capture, "-o", tmp_path / "o", expect=1)
+    assert message in done.err
+    assert "MALFORMED" not in done.err and "damaged" not in done.err
+    check_frugal([program, "analyze", capture, "-o", tmp_path / "o", "--threads", "2"], sanitized)
+    check_frugal([program, "inspect", capture, "--threads", "2"], sanitized)
+
+
+def test_long_string_is_refused(sanitized, tmp_path):
+    path = bombs.long_string(tmp_path / "text.parquet", 1 << 28)
+    print(path.stat().st_size, "bytes")
+    with pytest.raises(oracle.DumpError, match="unsupported feature.*" + OVER):
+        oracle.run_dump(path, 0)
+    check_frugal([oracle.DUMP, path, 0], sanitized)
+
+
+def test_bombs_are_sound(tmp_path):
+    """pyarrow reads them: it is their size alone that is refused."""
+    small = bombs.head_of_groups(tmp_path / "a.parquet", 100, 3, False)
+    assert pq.read_table(small)["vector"].to_pylist() == 300 * [[0.0] * 4]
+    text = bombs.long_string(tmp_path / "b.parquet", 100)
+    assert pq.read_table(text)["text"].to_pylist() == [bytes(100)]
+    assert oracle.run_dump(text, 0) == ["0 0 x" + 100 * "00"]
+    row = bombs.head_of_long_pages(tmp_path / "c.parquet", 400, 3)
+    assert pq.read_table(row)["vector"].to_pylist() == [[0.0] * 300]
+
+
+# ---- honest files ------------------------------------------------------------------------------
+
+ROWS, DIM = 1_000_000, 16
+
+
+def honest_columns(vectors):
+    """A million rows of texts of 2,048 tokens, as regular as can be: next to nothing is stored."""
+    at = np.arange(ROWS)
+    return pa.table({
+        "bucket": pa.array(np.zeros(ROWS), pa.int32()),
+        "example_id": pa.array(at // 2048, pa.int32()),
+        "position": pa.array(at % 2048, pa.int32()),
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIM),
+        "sliding_window": pa.array(np.full(ROWS, 4096), pa.int64()),
+    })
+
+
+def write_pyarrow(table, path):
+    pq.write_table(table, path, compression="zstd")
+
+
+def write_plain(table, path):
+    pq.write_table(table, path, compression="zstd", use_dictionary=False,
+                   data_page_size=1 << 24, row_group_size=ROWS)
+
+
+def write_brotli(table, path):
+    pq.write_table(table, path, compression="brotli", data_page_version="2.0")
+
+
+def write_duckdb(rows, path):
+    duckdb = pytest.importorskip("duckdb")
+    duckdb.sql("SELECT * REPLACE (vector::FLOAT[] AS vector) FROM rows") \
+        .write_parquet(str(path), compression="zstd")
+
+
+def write_polars(table, path):
+    polars = pytest.importorskip("polars")
+    polars.from_arrow(table).write_parquet(path, compression="zstd", row_group_size=ROWS)
+
+
+@pytest.mark.parametrize("write", [write_pyarrow, write_plain, write_brotli, write_duckdb,
+                                   write_polars])
+@pytest.mark.parametrize("vectors", ["zeros", "periodic"])
+def test_honest_file_is_read(qkscope, tmp_path, write, vectors):
+    values = np.zeros((ROWS, DIM), np.float32)
+    if vectors == "periodic":
+        values += (np.arange(ROWS) % 2048 / 2048)[:, None].astype(np.float32)
+    table = honest_columns(values)
+    for head in ("l00h00q", "l00h00k"):
+        (tmp_path / "c" / head).mkdir(parents=True)
+        write(table, tmp_path / "c" / head / "data.parquet")
+    print((tmp_path / "c/l00h00q/data.parquet").stat().st_size, "bytes")
+    said = qkscope("inspect", tmp_path / "c", "--json", expect=0).out
+    assert json.loads(said)["rows"] == 2 * ROWS
+    done = qkscope("analyze", tmp_path / "c", "-o", tmp_path / "o",
+                   expect=1 if vectors == "zeros" else 0)
+    assert OVER not in done.err
+    assert ("no variance" in done.err) == (vectors == "zeros")
