@@ -27,8 +27,8 @@ static void print_categories(const qk_study_totals *totals)
         return;
     putchar('\n');
     for (int c = 0; c < QK_NUM_CATEGORIES; c++)
-        printf("  %-20s %5zu  %5.1f %%\n", qk_category_name((qk_category)c),
-               totals->categories[c], 100.0 * (double)totals->categories[c] / (double)heads);
+        cli_print("  %-20s %5zu  %5.1f %%\n", qk_category_name((qk_category)c),
+                  totals->categories[c], 100.0 * (double)totals->categories[c] / (double)heads);
     cli_print_depths();
     cli_print_strip("mean r_q", QK_RAMP_BLUES, totals->r_q);
     cli_print_strip("mean r_k", QK_RAMP_REDS, totals->r_k);
@@ -64,13 +64,13 @@ static void add_pca_json(json_t *root, const qk_study_totals *totals)
 static void print_rotation(const qk_study_totals *totals, bool by_depth)
 {
     if (totals->rotated > 0)
-        printf("\n  bias towards recent keys      %5zu of %zu heads\n"
-               "  mean |r_q|, |r_k| along a     %5.3f, %5.3f\n"
-               "  mean variance in the plane    %5.1f %%\n",
-               totals->bias_positive, totals->rotated, totals->abs_r_q_a, totals->abs_r_k_a,
-               100 * totals->plane_var_fraction);
+        cli_print("\n  bias towards recent keys      %5zu of %zu heads\n"
+                  "  mean |r_q|, |r_k| along a     %5.3f, %5.3f\n"
+                  "  mean variance in the plane    %5.1f %%\n",
+                  totals->bias_positive, totals->rotated, totals->abs_r_q_a, totals->abs_r_k_a,
+                  100 * totals->plane_var_fraction);
     if (totals->degenerate > 0)
-        printf("  without drift                 %5zu heads\n", totals->degenerate);
+        cli_print("  without drift                 %5zu heads\n", totals->degenerate);
     if (totals->rotated > 0 && by_depth) {
         cli_print_depths();
         cli_print_strip("mean |r_q|", QK_RAMP_BLUES, totals->abs_r_q_a_by_depth);
@@ -93,14 +93,14 @@ static json_t *rotation_json(const qk_study_totals *totals)
 static void print_plasticity(const qk_model_plasticity *model, const qk_study_totals *totals,
                              bool alone)
 {
-    printf("\n  plasticity                    %5.3f\n  by fifths of the context     ",
-           model->ap_overall);
+    cli_print("\n  plasticity                    %5.3f\n  by fifths of the context     ",
+              model->ap_overall);
     for (int i = 0; i < QK_FIFTHS; i++)
         if (isnan(model->fifths[i]))
-            printf("     -");
+            cli_print("     -");
         else
-            printf(" %5.3f", model->fifths[i]);
-    printf("\n  drop, first to last           %5.3f\n", model->ap_drop);
+            cli_print(" %5.3f", model->fifths[i]);
+    cli_print("\n  drop, first to last           %5.3f\n", model->ap_drop);
     if (alone) {
         cli_print_depths();
         cli_print_strip("plasticity", QK_RAMP_MAGMA, totals->ap);
@@ -119,11 +119,11 @@ static json_t *plasticity_json(const qk_model_plasticity *model)
 
 void cli_print_outcome(const qk_study_settings *settings, const qk_study_report *report)
 {
-    printf("%zu heads, %zu rows in %.2f s (%d threads, %.0f MB/s)\n", count_done(report),
-           report->num_rows, report->seconds, report->threads,
-           (double)report->bytes_read / 1e6 / report->seconds);
+    cli_print("%zu heads, %zu rows in %.2f s (%d threads, %.0f MB/s)\n", count_done(report),
+              report->num_rows, report->seconds, report->threads,
+              (double)report->bytes_read / 1e6 / report->seconds);
     if (settings->combined)
-        printf("group size %d (%s)\n", report->group.size, SOURCES[report->group.source]);
+        cli_print("group size %d (%s)\n", report->group.size, SOURCES[report->group.source]);
     qk_study_totals totals;
     qk_study_totals_of(report, &totals);
     if (settings->combined && (settings->analyses & QK_ANALYSE_PCA))
@@ -135,7 +135,7 @@ void cli_print_outcome(const qk_study_settings *settings, const qk_study_report 
                          settings->analyses == QK_ANALYSE_PLASTICITY);
     putchar('\n');
     for (size_t i = 0; i < report->num_outputs; i++)
-        printf("%s/%s\n", settings->output, report->outputs[i]);
+        cli_print("%s/%s\n", settings->output, report->outputs[i]);
 }
 
 static json_t *list_failures(const qk_study_report *report)

@@ -3,9 +3,11 @@
 #ifndef QK_CLI_CLI_H
 #define QK_CLI_CLI_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <jansson.h>
 
@@ -92,10 +94,20 @@ int cli_parse(const cli_syntax *syntax, int argc, char **argv, const char **argu
 /* The value of --name VALUE or --name=VALUE in argv, without parsing the rest; else NULL. */
 const char *cli_find_value(int argc, char **argv, const char *name);
 
-/* ---- messages (messages.c) ------------------------------------------------------------ */
+/* ---- text (print.c) ------------------------------------------------------------------- */
 
-/* "command: message" on stderr. */
+/* printf on stdout and stderr, and "command: message" on stderr. What a terminal would obey in
+ * the text of a %s is shown instead, as in "\n", "\u001b" or "\x9b": names and messages come
+ * from files. Width and precision of %s count columns. No %c, no %n. */
+void cli_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void cli_draw(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cli_error(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void cli_vprint(FILE *out, const char *fmt, va_list args) __attribute__((format(printf, 2, 0)));
+
+/* Columns that a text takes when it is shown, of the first `most` (-1 = all). */
+size_t cli_text_columns(const char *text, int most);
+
+/* ---- messages (messages.c) ------------------------------------------------------------ */
 
 /* Figures that failed, each reason once: a gnuplot that is missing is missing for all. */
 void cli_print_failures(const char *command, char *const *failures, size_t count);
@@ -112,6 +124,7 @@ typedef struct cli_messages {
     const char *command;
     const cli_common *common;
     const char *what; /* counted things, e.g. "heads" */
+    const char *of;   /* the name of what they belong to, or NULL */
     bool drawn;       /* a progress line is on the screen */
     double start, last;
 } cli_messages;
@@ -127,7 +140,8 @@ void cli_clear(cli_messages *messages);
 /* A text as JSON; file names need not be UTF-8, JSON must: "(not UTF-8)" then. */
 json_t *cli_json_text(const char *text);
 
-/* Prints root on standard output and releases it. */
+/* Prints root on standard output and releases it. Letters beyond ASCII are written as \u, since
+ * among them are some that a terminal obeys; the values are exact. */
 void cli_json_print(json_t *root);
 
 /* The command and its arguments joined by spaces, words with special characters quoted; NULL

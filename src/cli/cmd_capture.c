@@ -61,7 +61,7 @@ static void show_reading(progress *p, double time, int64_t texts)
 {
     if (!is_drawn(p, time))
         return;
-    fprintf(stderr, "\r\033[K%" PRId64 " texts read", texts);
+    cli_draw("\r\033[K%" PRId64 " texts read", texts);
     p->messages.drawn = true;
     p->last = time;
 }
@@ -80,11 +80,11 @@ static bool show_progress(void *user, int64_t tokens, int64_t total, int64_t tex
     }
     double rate = (double)(tokens - p->first) / (time - p->start + 1e-9);
     if (tokens > p->first && is_drawn(p, time)) {
-        fprintf(stderr, "\r\033[K%" PRId64 " texts, %" PRId64 " tokens, %.0f tokens/s", texts,
-                tokens, rate);
+        cli_draw("\r\033[K%" PRId64 " texts, %" PRId64 " tokens, %.0f tokens/s", texts, tokens,
+                 rate);
         if (total > tokens)
-            fprintf(stderr, ", %.0f %%, %.0f s left", 100 * (double)tokens / (double)total,
-                    (double)(total - tokens) / rate);
+            cli_draw(", %.0f %%, %.0f s left", 100 * (double)tokens / (double)total,
+                     (double)(total - tokens) / rate);
         p->messages.drawn = true;
         p->last = time;
     }
@@ -326,28 +326,29 @@ static void print_json(const request *r, const qk_record_outcome *o)
 static void print_outcome(const request *r, const qk_record_outcome *o)
 {
     if (o->complete_already) {
-        printf("%s is complete already: nothing to do\n", r->settings.output);
+        cli_print("%s is complete already: nothing to do\n", r->settings.output);
         return;
     }
-    printf("%" PRId64 " texts", o->texts);
+    cli_print("%" PRId64 " texts", o->texts);
     if (o->windows != o->texts)
-        printf(" in %" PRId64 " windows", o->windows);
-    printf(", %" PRId64 " tokens", o->tokens);
+        cli_print(" in %" PRId64 " windows", o->windows);
+    cli_print(", %" PRId64 " tokens", o->tokens);
     if (o->texts_before > 0)
-        printf(" (%" PRId64 " texts by an earlier run)", o->texts_before);
+        cli_print(" (%" PRId64 " texts by an earlier run)", o->texts_before);
     if (o->seconds_running > 0)
-        printf(", %.0f tokens/s", (double)(o->tokens - o->tokens_before) / o->seconds_running);
-    printf("\n%" PRId64 " rows of %zu heads%s, %.1f MB, in %s\n", o->rows, o->heads,
-           r->settings.stage == QK_ROPE_BOTH ? " twice, before and after RoPE" : "",
-           (double)o->bytes / 1e6, r->settings.output);
+        cli_print(", %.0f tokens/s",
+                  (double)(o->tokens - o->tokens_before) / o->seconds_running);
+    cli_print("\n%" PRId64 " rows of %zu heads%s, %.1f MB, in %s\n", o->rows, o->heads,
+              r->settings.stage == QK_ROPE_BOTH ? " twice, before and after RoPE" : "",
+              (double)o->bytes / 1e6, r->settings.output);
     if (o->expected_rows > 0)
-        printf("%s %.0f rows of each head and kind: %s, rate %g, buckets of %" PRId64
-               " tokens\n",
-               o->expected_rows < (double)o->tokens ? "About" : "All", o->expected_rows,
-               qk_sampler_type_name(o->sampler.type), o->sampler.base_rate,
-               qk_sampler_bucket_size(&o->sampler));
-    printf("Next: qkscope analyze %s%s -o results\n", r->settings.output,
-           r->settings.stage == QK_ROPE_BOTH ? "/post" : "");
+        cli_print("%s %.0f rows of each head and kind: %s, rate %g, buckets of %" PRId64
+                  " tokens\n",
+                  o->expected_rows < (double)o->tokens ? "About" : "All", o->expected_rows,
+                  qk_sampler_type_name(o->sampler.type), o->sampler.base_rate,
+                  qk_sampler_bucket_size(&o->sampler));
+    cli_print("Next: qkscope analyze %s%s -o results\n", r->settings.output,
+              r->settings.stage == QK_ROPE_BOTH ? "/post" : "");
 }
 
 /* What a run settles before hours of work is told without being asked for. */

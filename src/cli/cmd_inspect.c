@@ -36,18 +36,9 @@ typedef struct request {
     inspect_run run;
 } request;
 
-/* Text that comes from a file: a terminal must not obey what is in it. */
-static void print_text(const char *text)
-{
-    for (; *text; text++)
-        putchar((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
-}
-
 static void print_line(const char *label, const char *text, const char *rest)
 {
-    printf("%-12s", label);
-    print_text(text);
-    printf("%s\n", rest);
+    cli_print("%-12s%s%s\n", label, text, rest);
 }
 
 /* ---- a capture ----------------------------------------------------------------------- */
@@ -79,14 +70,14 @@ static size_t count_files(const qk_inspection *in)
 
 static void print_values(const char *label, const qk_values *values)
 {
-    printf("%-12s", label);
+    cli_print("%-12s", label);
     if (values->count == 0)
-        printf("none");
+        cli_print("none");
     else if (values->count > MAX_VALUES)
-        printf("%zu, from %" PRId64 " to %" PRId64, values->count, values->items[0],
-               values->items[values->count - 1]);
+        cli_print("%zu, from %" PRId64 " to %" PRId64, values->count, values->items[0],
+                  values->items[values->count - 1]);
     for (size_t i = 0; values->count <= MAX_VALUES && i < values->count; i++)
-        printf("%s%" PRId64, i ? ", " : "", values->items[i]);
+        cli_print("%s%" PRId64, i ? ", " : "", values->items[i]);
     putchar('\n');
 }
 
@@ -98,28 +89,28 @@ static void print_windows(const qk_inspection *in)
         windowed += windows->count > 0 && windows->items[windows->count - 1] > 0;
     }
     if (windowed == 0) {
-        printf("%-12snone: full attention\n", "windows");
+        cli_print("%-12snone: full attention\n", "windows");
         return;
     }
     print_values("windows", &in->windows);
-    printf("%-12sin %zu of %zu heads (0 = full attention)\n", "", windowed, in->num_heads);
+    cli_print("%-12sin %zu of %zu heads (0 = full attention)\n", "", windowed, in->num_heads);
 }
 
 static void print_group(const qk_inspection *in)
 {
-    printf("%-12s", "group size");
+    cli_print("%-12s", "group size");
     if (!in->has_group) {
-        printf("unknown: %s\n", in->group_message);
+        cli_print("unknown: %s\n", in->group_message);
         return;
     }
-    printf("%d query heads per key head (%s", in->group.size, SOURCES[in->group.source]);
+    cli_print("%d query heads per key head (%s", in->group.size, SOURCES[in->group.source]);
     if (!in->group.consistent && in->group.alternative)
-        printf("; does not fit the heads present, %d does", in->group.alternative);
+        cli_print("; does not fit the heads present, %d does", in->group.alternative);
     else if (!in->group.consistent)
-        printf("; does not fit the heads present");
+        cli_print("; does not fit the heads present");
     else if (in->group.source == QK_GROUP_INFERRED && in->group.num_consistent > 1)
-        printf("; the smallest of %d that fit", in->group.num_consistent);
-    printf(")\n");
+        cli_print("; the smallest of %d that fit", in->group.num_consistent);
+    cli_print(")\n");
 }
 
 /* Codec and encodings of the vectors, of all heads together. */
@@ -138,31 +129,31 @@ static void print_storage(const qk_inspection *in)
         several |= *writer && strcmp(writer, head->created_by) != 0;
         writer = head->created_by;
     }
-    printf("%-12s%zu files, %.1f MB, %s:", "storage", count_files(in), (double)in->bytes / 1e6,
-           codec);
+    cli_print("%-12s%zu files, %.1f MB, %s:", "storage", count_files(in),
+              (double)in->bytes / 1e6, codec);
     for (int e = 0; e < 32; e++)
         if (encodings >> e & 1)
-            printf(" %s", qk_parquet_encoding_name(e));
+            cli_print(" %s", qk_parquet_encoding_name(e));
     putchar('\n');
     print_line("written by", *writer ? writer : "(not recorded)", several ? " and others" : "");
 }
 
 static void print_heads(const qk_inspection *in)
 {
-    printf("\n%-10s %9s %5s %10s %10s %8s %8s %9s  %s\n", "head", "rows", "d", "first pos",
-           "last pos", "buckets", "examples", "kB", "vectors");
+    cli_print("\n%-10s %9s %5s %10s %10s %8s %8s %9s  %s\n", "head", "rows", "d", "first pos",
+              "last pos", "buckets", "examples", "kB", "vectors");
     for (size_t i = 0; i < in->num_heads; i++) {
         const qk_head_inspection *head = &in->heads[i];
         char name[QK_HEAD_NAME_SIZE];
         qk_head_name(head->id, name);
         if (head->status != QK_OK)
-            printf("%-10s %s\n", name, qk_status_text(head->status));
+            cli_print("%-10s %s\n", name, qk_status_text(head->status));
         else
-            printf("%-10s %9" PRId64 " %5zu %10" PRId64 " %10" PRId64
-                   " %8zu %8zu %9.1f  %s%s\n",
-                   name, head->rows, head->dim, head->position_min, head->position_max,
-                   head->buckets.count, head->examples.count, (double)head->bytes / 1e3,
-                   head->codec, head->wide ? ", float64" : "");
+            cli_print("%-10s %9" PRId64 " %5zu %10" PRId64 " %10" PRId64
+                      " %8zu %8zu %9.1f  %s%s\n",
+                      name, head->rows, head->dim, head->position_min, head->position_max,
+                      head->buckets.count, head->examples.count, (double)head->bytes / 1e3,
+                      head->codec, head->wide ? ", float64" : "");
     }
 }
 
@@ -173,21 +164,22 @@ static void print_capture(const qk_inspection *in)
         print_line("prefix", in->prefix, "");
     print_line("model", *in->model ? in->model : "(not recorded)",
                in->complete ? "" : " - the capture was not finished");
-    printf("%-12s%zu in %zu layers: %zu query, %zu key\n", "heads", in->num_heads,
-           count_layers(in), count_kind(in, QK_QUERY), count_kind(in, QK_KEY));
+    cli_print("%-12s%zu in %zu layers: %zu query, %zu key\n", "heads", in->num_heads,
+              count_layers(in), count_kind(in, QK_QUERY), count_kind(in, QK_KEY));
     print_group(in);
     if (in->dim > 0)
-        printf("%-12s%zu\n", "dimension", in->dim);
+        cli_print("%-12s%zu\n", "dimension", in->dim);
     else
-        printf("%-12s%s\n", "dimension", in->rows > 0 ? "differs between heads" : "unknown");
-    printf("%-12s%" PRId64 "\n", "rows", in->rows);
+        cli_print("%-12s%s\n", "dimension", in->rows > 0 ? "differs between heads" : "unknown");
+    cli_print("%-12s%" PRId64 "\n", "rows", in->rows);
     if (in->rows > 0)
-        printf("%-12s%" PRId64 " to %" PRId64 "\n", "positions", in->position_min,
-               in->position_max);
+        cli_print("%-12s%" PRId64 " to %" PRId64 "\n", "positions", in->position_min,
+                  in->position_max);
     print_values("buckets", &in->buckets);
-    printf("%-12s%zu", "examples", in->num_examples);
+    cli_print("%-12s%zu", "examples", in->num_examples);
     if (in->num_windows > 0)
-        printf(", of %" PRId64 " texts in %" PRId64 " windows", in->num_texts, in->num_windows);
+        cli_print(", of %" PRId64 " texts in %" PRId64 " windows", in->num_texts,
+                  in->num_windows);
     putchar('\n');
     print_windows(in);
     print_storage(in);
@@ -329,23 +321,24 @@ static void print_file(const qk_parquet *file, const char *path)
 {
     const char *writer = qk_parquet_created_by(file);
     print_line("file", path, "");
-    printf("%-12s%" PRId64 " in %d row group%s\n", "rows", qk_parquet_num_rows(file),
-           qk_parquet_num_row_groups(file), qk_parquet_num_row_groups(file) == 1 ? "" : "s");
-    printf("%-12s%.1f kB\n", "size", (double)qk_parquet_file_bytes(file) / 1e3);
-    print_line("written by", *writer ? writer : "(not recorded)", "\n");
-    printf("%-28s %-10s %-13s %12s %12s %10s  %s\n", "column", "type", "codec", "values",
-           "kB stored", "kB plain", "encodings");
+    cli_print("%-12s%" PRId64 " in %d row group%s\n", "rows", qk_parquet_num_rows(file),
+              qk_parquet_num_row_groups(file), qk_parquet_num_row_groups(file) == 1 ? "" : "s");
+    cli_print("%-12s%.1f kB\n", "size", (double)qk_parquet_file_bytes(file) / 1e3);
+    print_line("written by", *writer ? writer : "(not recorded)", "");
+    putchar('\n');
+    cli_print("%-28s %-10s %-13s %12s %12s %10s  %s\n", "column", "type", "codec", "values",
+              "kB stored", "kB plain", "encodings");
     for (int i = 0; i < qk_parquet_num_columns(file); i++) {
         const qk_parquet_column *column = qk_parquet_column_at(file, i);
-        printf("%-28s %-10s %-13s %12" PRId64 " %12.1f %10.1f ", column->path,
-               type_name(column), column->codec, column->num_values,
-               (double)column->compressed_bytes / 1e3,
-               (double)column->uncompressed_bytes / 1e3);
+        cli_print("%-28s %-10s %-13s %12" PRId64 " %12.1f %10.1f ", column->path,
+                  type_name(column), column->codec, column->num_values,
+                  (double)column->compressed_bytes / 1e3,
+                  (double)column->uncompressed_bytes / 1e3);
         for (int e = 0; e < 32; e++)
             if (column->encodings >> e & 1)
-                printf(" %s", qk_parquet_encoding_name(e));
+                cli_print(" %s", qk_parquet_encoding_name(e));
         if (column->has_range)
-            printf(", %" PRId64 " to %" PRId64, column->min, column->max);
+            cli_print(", %" PRId64 " to %" PRId64, column->min, column->max);
         putchar('\n');
     }
 }

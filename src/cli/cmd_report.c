@@ -107,12 +107,12 @@ static void print_outcome(const request *r, const qk_report_outcome *outcome)
     cli_print_failures(COMMAND, outcome->failures, outcome->num_failed);
     if (r->common.quiet)
         return;
-    printf("%zu model%s, %zu heads, %zu figure%s in %.2f s\n", outcome->num_models,
-           outcome->num_models == 1 ? "" : "s", outcome->num_heads, outcome->num_figures,
-           outcome->num_figures == 1 ? "" : "s", outcome->seconds);
-    printf("%s/figures\n", r->settings.output ? r->settings.output : r->settings.results);
+    cli_print("%zu model%s, %zu heads, %zu figure%s in %.2f s\n", outcome->num_models,
+              outcome->num_models == 1 ? "" : "s", outcome->num_heads, outcome->num_figures,
+              outcome->num_figures == 1 ? "" : "s", outcome->seconds);
+    cli_print("%s/figures\n", r->settings.output ? r->settings.output : r->settings.results);
     if (outcome->html)
-        printf("%s (%.1f MB)\n", outcome->html, (double)outcome->html_bytes / 1e6);
+        cli_print("%s (%.1f MB)\n", outcome->html, (double)outcome->html_bytes / 1e6);
 }
 
 int cmd_report(int argc, char **argv)

@@ -361,15 +361,15 @@ static void print_outcome(const request *r, const qk_scatter_outcome *o)
         const char *ending;
     } ENDINGS[] = {{QK_FIGURE_PNG, "png"}, {QK_FIGURE_SVG, "svg"}, {QK_FIGURE_PDF, "pdf"}};
     const qk_scatter_settings *s = &r->settings;
-    printf("%zu head%s, %zu points in %.2f s\n", o->num_heads, o->num_heads == 1 ? "" : "s",
-           o->num_points, o->seconds);
+    cli_print("%zu head%s, %zu points in %.2f s\n", o->num_heads, o->num_heads == 1 ? "" : "s",
+              o->num_points, o->seconds);
     bool here = strcmp(s->output, ".") == 0;
     const char *folder = here ? "" : s->output;
     const char *slash = here || s->output[strlen(s->output) - 1] == '/' ? "" : "/";
     for (size_t i = 0; i < o->num_figures; i++)
         for (size_t f = 0; f < sizeof ENDINGS / sizeof *ENDINGS; f++)
             if (s->figures.formats & ENDINGS[f].format)
-                printf("%s%s%s.%s\n", folder, slash, o->figures[i], ENDINGS[f].ending);
+                cli_print("%s%s%s.%s\n", folder, slash, o->figures[i], ENDINGS[f].ending);
 }
 
 static void print_outcome_json(const request *r, const qk_scatter_outcome *o)

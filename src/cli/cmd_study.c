@@ -33,29 +33,9 @@ typedef struct request {
 typedef struct watcher {
     cli_messages messages;
     const qk_plan *plan;
-    char what[200];
+    char what[80];
     size_t done; /* of the bar on the screen */
 } watcher;
-
-/* A text from a file on a terminal: no control character gets through, and it is cut to `width`
- * characters (0 = any number) where it is longer. Returns how many there are. */
-static size_t put_text(char *out, size_t size, const char *text, size_t width)
-{
-    size_t characters = 0, used = 0;
-    for (; *text && used + 5 < size; text++) {
-        unsigned char c = (unsigned char)*text;
-        bool begins = (c & 0xC0) != 0x80;
-        if (begins && width > 0 && characters == width)
-            break;
-        characters += begins;
-        bool c1 = c == 0xC2 && (unsigned char)text[1] < 0xA0; /* U+0080 to U+009F */
-        if (c1)
-            text++;
-        out[used++] = c < 0x20 || c == 0x7F || c1 ? '?' : (char)c;
-    }
-    out[used] = 0;
-    return characters;
-}
 
 /* The next bar begins now. */
 static void restart(watcher *w)
@@ -79,24 +59,17 @@ static void on_model(void *user, size_t i, const qk_plan_model *model, bool comp
 {
     watcher *w = user;
     cli_clear(&w->messages);
+    w->messages.of = model ? model->name : NULL;
     if (!model) {
         snprintf(w->what, sizeof w->what, "figures");
     } else {
-        char name[4 * 30 + 8];
-        put_text(name, sizeof name, model->name, 30);
-        snprintf(w->what, sizeof w->what, "heads of %s (%zu of %zu)", name, i + 1,
+        snprintf(w->what, sizeof w->what, "heads of model %zu of %zu", i + 1,
                  qk_plan_num_models(w->plan));
         if (w->messages.common->verbose)
-            cli_error(COMMAND, "%s: %s", name, computed ? "computing" : "results stand");
+            cli_error(COMMAND, "%.30s: %s", model->name,
+                      computed ? "computing" : "results stand");
     }
     restart(w);
-}
-
-static void on_notice(void *user, qk_notice_level level, const char *message)
-{
-    char text[4096];
-    put_text(text, sizeof text, message, 0);
-    cli_notice(user, level, text);
 }
 
 /* ---- the outcome as text --------------------------------------------------------------- */
@@ -119,7 +92,7 @@ static void print_number(double value, const char *fmt, int width)
 {
     char text[32];
     snprintf(text, sizeof text, fmt, value);
-    printf(" %*s", width, isnan(value) ? "-" : text);
+    cli_print(" %*s", width, isnan(value) ? "-" : text);
 }
 
 enum { MIN_NAME = 5, MAX_NAME = 32 };
@@ -128,30 +101,21 @@ static int name_width(const qk_plan *plan)
 {
     size_t widest = MIN_NAME;
     for (size_t i = 0; i < qk_plan_num_models(plan); i++) {
-        char name[4 * MAX_NAME + 8];
-        size_t width = put_text(name, sizeof name, qk_plan_get(plan, i)->name, MAX_NAME);
+        size_t width = cli_text_columns(qk_plan_get(plan, i)->name, MAX_NAME);
         widest = width > widest ? width : widest;
     }
     return (int)widest;
 }
 
-/* printf would count bytes. */
-static void print_name(const char *name, int width)
-{
-    char text[4 * MAX_NAME + 8];
-    size_t characters = put_text(text, sizeof text, name, MAX_NAME);
-    printf("%s%*s", text, width - (int)characters, "");
-}
-
 static void print_models(const qk_plan *plan, const qk_plan_outcome *outcome)
 {
     int width = name_width(plan);
-    printf("%-*s  heads  state     seconds     r_q     r_k  bias>0  ap_drop\n", width, "model");
+    cli_print("%-*s  heads  state     seconds     r_q     r_k  bias>0  ap_drop\n", width,
+              "model");
     for (size_t i = 0; i < outcome->num_models; i++) {
         const qk_plan_result *result = &outcome->models[i];
-        print_name(qk_plan_get(plan, i)->name, width);
-        printf("  %5zu  %-8s  %7.2f", result->num_heads, state_name(result->state, false),
-               result->seconds);
+        cli_print("%-*.*s  %5zu  %-8s  %7.2f", width, MAX_NAME, qk_plan_get(plan, i)->name,
+                  result->num_heads, state_name(result->state, false), result->seconds);
         print_number(result->r_q, "%.3f", 7);
         print_number(result->r_k, "%.3f", 7);
         print_number(100 * result->recency, "%.1f%%", 7);
@@ -165,10 +129,8 @@ static void print_plan(const qk_plan *plan, const qk_plan_outcome *outcome)
     int width = name_width(plan);
     for (size_t i = 0; i < outcome->num_models; i++) {
         const qk_plan_result *result = &outcome->models[i];
-        char message[1100];
-        put_text(message, sizeof message, result->message ? result->message : "", 0);
-        print_name(qk_plan_get(plan, i)->name, width);
-        printf("  %-8s  %s\n", state_name(result->state, true), message);
+        cli_print("%-*.*s  %-8s  %s\n", width, MAX_NAME, qk_plan_get(plan, i)->name,
+                  state_name(result->state, true), result->message ? result->message : "");
     }
 }
 
@@ -180,14 +142,14 @@ static void print_outcome(const request *r, const qk_plan *plan, const qk_plan_o
         return;
     }
     print_models(plan, outcome);
-    printf("\n%.1f s", outcome->seconds);
+    cli_print("\n%.1f s", outcome->seconds);
     if (report)
-        printf(", %zu figures", report->num_figures);
-    printf("\n\n%s/models.csv and tables beside it\n", r->run.output);
+        cli_print(", %zu figures", report->num_figures);
+    cli_print("\n\n%s/models.csv and tables beside it\n", r->run.output);
     if (report)
-        printf("%s/figures/\n", r->run.output);
+        cli_print("%s/figures/\n", r->run.output);
     if (report && report->html)
-        printf("%s\n", report->html);
+        cli_print("%s\n", report->html);
 }
 
 /* ---- the outcome as JSON --------------------------------------------------------------- */
@@ -288,9 +250,7 @@ static int parse(int argc, char **argv, request *r)
 
 static int fail(qk_status status, const char *message)
 {
-    char text[1100];
-    put_text(text, sizeof text, message, 0);
-    cli_error(COMMAND, "%s", text);
+    cli_error(COMMAND, "%s", message);
     return status == QK_ERR_ARGUMENT ? EXIT_CODE_USAGE : cli_exit_code(status);
 }
 
@@ -300,7 +260,7 @@ static int run_plan(request *r, const qk_plan *plan)
     qk_plan_outcome *outcome;
     qk_error err;
     cli_messages_init(&w.messages, COMMAND, &r->common, w.what);
-    r->run.notice = on_notice;
+    r->run.notice = cli_notice;
     r->run.progress = on_progress;
     r->run.model_begins = on_model;
     r->run.user = &w;

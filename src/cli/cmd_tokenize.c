@@ -64,24 +64,6 @@ static char *read_text(const char *name, size_t *size)
     return text;
 }
 
-/* A piece on one line: control characters and backslashes as JSON writes them. */
-static void print_piece(const char *piece)
-{
-    for (; *piece; piece++) {
-        if (*piece == '\n')
-            fputs("\\n", stdout);
-        else if (*piece == '\t')
-            fputs("\\t", stdout);
-        else if (*piece == '\r')
-            fputs("\\r", stdout);
-        else if ((unsigned char)*piece < 0x20 || *piece == 0x7f)
-            printf("\\u%04x", (unsigned)*piece);
-        else
-            putchar(*piece);
-    }
-    putchar('\n');
-}
-
 static void print_json(const qk_tokenizer *tokenizer, const qk_tokens *tokens, bool count_only)
 {
     json_t *root = json_object(), *list = json_array();
@@ -110,13 +92,12 @@ static void print_tokens(const request *r, const qk_tokenizer *tokenizer,
         return;
     }
     if (r->count) {
-        printf("%zu\n", tokens->count);
+        cli_print("%zu\n", tokens->count);
         return;
     }
     for (size_t i = 0; i < tokens->count; i++) {
         const char *piece = qk_tokenizer_piece(tokenizer, tokens->ids[i]);
-        printf("%d\t", (int)tokens->ids[i]);
-        print_piece(piece ? piece : "");
+        cli_print("%d\t%s\n", (int)tokens->ids[i], piece ? piece : "");
     }
 }
 

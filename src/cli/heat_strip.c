@@ -2,6 +2,8 @@
 /* Rows of numbers by depth on standard output, each on a colour where the terminal has them. */
 #include "heat_strip.h"
 
+#include "cli.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,25 +53,25 @@ static void print_on_color(depth_of_color colors, qk_ramp ramp, double value)
     unsigned char rgb[3];
     bool white = qk_ramp_color(ramp, value, rgb);
     if (colors == COLORS_24_BIT)
-        printf("\033[48;2;%d;%d;%d;38;2;%sm", rgb[0], rgb[1], rgb[2],
-               white ? "255;255;255" : "0;0;0");
+        cli_print("\033[48;2;%d;%d;%d;38;2;%sm", rgb[0], rgb[1], rgb[2],
+                  white ? "255;255;255" : "0;0;0");
     else
-        printf("\033[48;5;%d;38;5;%dm", cube_color(rgb), white ? 231 : 16);
-    printf("%5.2f \033[0m", value);
+        cli_print("\033[48;5;%d;38;5;%dm", cube_color(rgb), white ? 231 : 16);
+    cli_print("%5.2f \033[0m", value);
 }
 
 void cli_print_depths(void)
 {
-    printf("\n  %-12s", "depth, %");
+    cli_print("\n  %-12s", "depth, %");
     for (int i = 0; i < QK_DEPTHS; i++)
-        printf("%s%4d", i ? "  " : "", i * 100 / QK_DEPTHS);
+        cli_print("%s%4d", i ? "  " : "", i * 100 / QK_DEPTHS);
     putchar('\n');
 }
 
 void cli_print_strip(const char *label, qk_ramp ramp, const double values[QK_DEPTHS])
 {
     depth_of_color colors = terminal_colors();
-    printf("  %-12s", label);
+    cli_print("  %-12s", label);
     for (int i = 0; i < QK_DEPTHS; i++) {
         if (!isnan(values[i]) && colors != NO_COLOR) {
             print_on_color(colors, ramp, values[i]);
@@ -78,7 +80,7 @@ void cli_print_strip(const char *label, qk_ramp ramp, const double values[QK_DEP
         if (isnan(values[i]))
             fputs("    -", stdout);
         else
-            printf("%5.2f", values[i]);
+            cli_print("%5.2f", values[i]);
         if (i < QK_DEPTHS - 1)
             putchar(' ');
     }

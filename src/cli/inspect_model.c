@@ -117,44 +117,45 @@ static void print_windows(const view *v)
         most = window > most ? window : most;
     }
     if (sliding == 0)
-        printf("%-12snone: full attention\n", "windows");
+        cli_print("%-12snone: full attention\n", "windows");
     else if (least == most)
-        printf("%-12s%" PRId64 " tokens in %d of %d layers\n", "windows", least, sliding,
-               v->facts->num_layers);
+        cli_print("%-12s%" PRId64 " tokens in %d of %d layers\n", "windows", least, sliding,
+                  v->facts->num_layers);
     else
-        printf("%-12s%" PRId64 " to %" PRId64 " tokens in %d of %d layers\n", "windows", least,
-               most, sliding, v->facts->num_layers);
+        cli_print("%-12s%" PRId64 " to %" PRId64 " tokens in %d of %d layers\n", "windows",
+                  least, most, sliding, v->facts->num_layers);
 }
 
 static void print_view(const view *v)
 {
     const qk_model_facts *f = v->facts;
-    printf("%-12s%s\n", "model", v->name);
-    printf("%-12s%s, %d layers of %d query heads and %d key heads, d = %d\n", "shape",
-           f->architecture, f->num_layers, f->num_q_heads, f->num_k_heads, f->head_dim);
-    printf("%-12s%d query heads per key head\n", "group size", f->num_q_heads / f->num_k_heads);
-    printf("%-12s%.2f million in %s, %.1f MB; fingerprint %016" PRIx64 "\n", "parameters",
-           (double)f->parameters / 1e6, DTYPES[f->dtype], (double)f->weight_bytes / 1e6,
-           f->fingerprint);
-    printf("%-12s%" PRId64 " tokens, vocabulary of %d\n", "context", f->max_positions,
-           f->vocab_size);
-    printf("%-12s%s, theta %.15g, in %d of %d layers\n", "RoPE",
-           f->rope_type ? f->rope_type : "none", f->rope_theta, count_layers(v, rotates),
-           f->num_layers);
+    cli_print("%-12s%s\n", "model", v->name);
+    cli_print("%-12s%s, %d layers of %d query heads and %d key heads, d = %d\n", "shape",
+              f->architecture, f->num_layers, f->num_q_heads, f->num_k_heads, f->head_dim);
+    cli_print("%-12s%d query heads per key head\n", "group size",
+              f->num_q_heads / f->num_k_heads);
+    cli_print("%-12s%.2f million in %s, %.1f MB; fingerprint %016" PRIx64 "\n", "parameters",
+              (double)f->parameters / 1e6, DTYPES[f->dtype], (double)f->weight_bytes / 1e6,
+              f->fingerprint);
+    cli_print("%-12s%" PRId64 " tokens, vocabulary of %d\n", "context", f->max_positions,
+              f->vocab_size);
+    cli_print("%-12s%s, theta %.15g, in %d of %d layers\n", "RoPE",
+              f->rope_type ? f->rope_type : "none", f->rope_theta, count_layers(v, rotates),
+              f->num_layers);
     print_windows(v);
-    printf("%-12s%zu query heads and %zu key heads in %d layers\n", "captured",
-           v->selection->num_q, v->selection->num_k, count_layers(v, attends));
-    printf("\nTexts of %" PRId64 " tokens", v->length);
+    cli_print("%-12s%zu query heads and %zu key heads in %d layers\n", "captured",
+              v->selection->num_q, v->selection->num_k, count_layers(v, attends));
+    cli_print("\nTexts of %" PRId64 " tokens", v->length);
     if (v->length > v->window)
-        printf(", in %" PRId64 " windows of at most %" PRId64, num_windows(v), v->window);
-    printf(":\n%-12s%.3g GFLOP, %.0f MB of memory\n", "run", v->flops / 1e9,
-           (double)v->bytes / 1e6);
-    printf("%-12s%" PRId64 " a head, %.2f MB of vectors", "rows", v->rows,
-           (double)vector_bytes(v) / 1e6);
+        cli_print(", in %" PRId64 " windows of at most %" PRId64, num_windows(v), v->window);
+    cli_print(":\n%-12s%.3g GFLOP, %.0f MB of memory\n", "run", v->flops / 1e9,
+              (double)v->bytes / 1e6);
+    cli_print("%-12s%" PRId64 " a head, %.2f MB of vectors", "rows", v->rows,
+              (double)vector_bytes(v) / 1e6);
     if (v->rows < v->wanted)
-        printf("; of more such texts up to %" PRId64, v->wanted);
-    printf("\n%-12s%" PRId64 " a head, %.2f MB (--sampler all)\n", "all rows", v->length,
-           (double)vector_bytes(v) / (double)v->rows * (double)v->length / 1e6);
+        cli_print("; of more such texts up to %" PRId64, v->wanted);
+    cli_print("\n%-12s%" PRId64 " a head, %.2f MB (--sampler all)\n", "all rows", v->length,
+              (double)vector_bytes(v) / (double)v->rows * (double)v->length / 1e6);
 }
 
 /* ---- JSON

@@ -3,7 +3,6 @@
 #include "cli.h"
 
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,16 +22,6 @@ static double now(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-void cli_error(const char *command, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    fprintf(stderr, "%s: ", command);
-    vfprintf(stderr, fmt, args);
-    fputc('\n', stderr);
-    va_end(args);
 }
 
 int cli_exit_code(qk_status status)
@@ -98,8 +87,9 @@ bool cli_progress(void *user, size_t done, size_t total, int64_t bytes)
         char rate[32] = ""; /* figures have no bytes */
         if (bytes > 0)
             snprintf(rate, sizeof rate, ", %.0f MB/s", (double)bytes / 1e6 / spent);
-        fprintf(stderr, "\r\033[K[%s] %zu/%zu %s%s, %.0f s left", bar, done, total,
-                messages->what, rate, spent / (double)done * (double)(total - done));
+        cli_draw("\r\033[K[%s] %zu/%zu %s%s%.30s%s, %.0f s left", bar, done, total,
+                 messages->what, messages->of ? ", " : "", messages->of ? messages->of : "",
+                 rate, spent / (double)done * (double)(total - done));
         messages->drawn = true;
         messages->last = time;
     }
@@ -112,9 +102,21 @@ json_t *cli_json_text(const char *text)
     return value ? value : json_string("(not UTF-8)");
 }
 
+/* The one control character that JSON allows in a text. */
+static int put_json(const char *text, size_t size, void *out)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] == 0x7F)
+            fputs("\\u007F", out);
+        else
+            fputc(text[i], out);
+    }
+    return 0;
+}
+
 void cli_json_print(json_t *root)
 {
-    json_dumpf(root, stdout, JSON_INDENT(2));
+    json_dump_callback(root, put_json, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
     putchar('\n');
     json_decref(root);
 }

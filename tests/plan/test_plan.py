@@ -484,7 +484,7 @@ def test_nothing_steers_the_terminal(qkscope, here):
     outcome = qkscope("study", here / "study.yaml", "-o", here / "out", "--no-figures", "-v",
                       expect=3)
     assert "\x1b" not in outcome.out + outcome.err and "\u009b" not in outcome.out + outcome.err
-    assert "?]0;x?a?b?c" in outcome.out
+    assert r"\u001b]0;x\u0007a\nb\u009bc" in outcome.out
 
 
 # ---- study files that are refused ------------------------------------------------------------

@@ -2,11 +2,12 @@
 // Tables as files: CSV as in RFC 4180, safe to open in a spreadsheet.
 
 // A spreadsheet takes text that begins like this for a formula; an apostrophe keeps it text. Numbers
-// are never touched.
-const FORMULA = /^[=+\-@\t\r＝＋－＠]/;
+// are never touched, be they a name.
+const FORMULA = /^(?:\s*[=+\-@＝＋－＠]|[\t\r\n])/;
+const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
 function csvText(text) {
-  const safe = FORMULA.test(text) ? `'${text}` : text;
+  const safe = FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replace(/"/g, '""')}"` : safe;
 }
 

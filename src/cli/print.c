@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Everything that the command says: printf whose texts a terminal cannot obey. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+/* va_list may be an array, of which a function gets no copy: hence the struct. */
+typedef struct arguments {
+    va_list list;
+} arguments;
+
+typedef struct conversion {
+    char flags[6];
+    int width, precision; /* precision -1: none given */
+    char length;          /* 'l', 'L' (ll), 'z' or 0 */
+    char kind;
+} conversion;
+
+/* ---- text from outside ---------------------------------------------------------------- */
+
+/* The character that `text` begins with; the value is its bytes. What is not UTF-8 is one byte
+ * with *code -1. */
+static size_t decode(const unsigned char *text, long *code)
+{
+    static const long LEAST[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t size = *text < 0x80   ? 1
+                  : *text < 0xC2 ? 0
+                  : *text < 0xE0 ? 2
+                  : *text < 0xF0 ? 3
+                  : *text < 0xF5 ? 4
+                                 : 0;
+    *code = size == 1 ? *text : size > 1 ? *text & (0x7F >> size) : -1;
+    for (size_t i = 1; i < size; i++) {
+        if ((text[i] & 0xC0) != 0x80) {
+            *code = -1;
+            return 1;
+        }
+        *code = *code << 6 | (text[i] & 0x3F);
+    }
+    if (size > 1 && (*code < LEAST[size] || *code > 0x10FFFF || (*code >> 11) == 0x1B))
+        *code = -1;
+    return *code < 0 ? 1 : size;
+}
+
+/* Control characters, and those that turn the direction of writing, break lines or hide: with
+ * them a name could look like another, or like lines of ours. */
+static bool is_obeyed(long code)
+{
+    return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x61C || code == 0x200E ||
+           code == 0x200F || (code >= 0x2028 && code <= 0x202E) ||
+           (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF ||
+           (code >= 0xFFF9 && code <= 0xFFFB) || (code >= 0xE0000 && code <= 0xE007F);
+}
+
+/* How a character is shown; the value is the columns it takes. */
+static size_t spell(const unsigned char *text, size_t size, long code, char shown[16])
+{
+    if (code >= 0 && !is_obeyed(code)) {
+        memcpy(shown, text, size);
+        shown[size] = 0;
+        return 1;
+    }
+    const char *letter = code == '\n' ? "\\n" : code == '\t' ? "\\t" : "\\r";
+    if (code == '\n' || code == '\t' || code == '\r')
+        return (size_t)snprintf(shown, 16, "%s", letter);
+    if (code < 0)
+        return (size_t)snprintf(shown, 16, "\\x%02x", (unsigned)*text);
+    return (size_t)snprintf(shown, 16, code < 0x10000 ? "\\u%04lx" : "\\U%08lx",
+                            (unsigned long)code);
+}
+
+/* Shows at most `most` columns of a text (-1 = all), on no file to count them only. */
+static size_t put_text(FILE *out, const char *text, int most)
+{
+    const unsigned char *next = (const unsigned char *)text;
+    size_t columns = 0;
+    while (*next) {
+        long code;
+        char shown[16];
+        size_t size = decode(next, &code), wide = spell(next, size, code, shown);
+        if (most >= 0 && columns + wide > (size_t)most)
+            break;
+        if (out)
+            fputs(shown, out);
+        columns += wide;
+        next += size;
+    }
+    return columns;
+}
+
+size_t cli_text_columns(const char *text, int most)
+{
+    return put_text(NULL, text, most);
+}
+
+/* ---- formats -------------------------------------------------------------------------- */
+
+static const char *read_number(const char *p, arguments *args, int *number)
+{
+    *number = 0;
+    if (*p == '*') {
+        *number = va_arg(args->list, int);
+        return p + 1;
+    }
+    for (; *p >= '0' && *p <= '9'; p++)
+        *number = 10 * *number + (*p - '0');
+    return p;
+}
+
+/* What follows a '%'. */
+static const char *read_conversion(const char *p, arguments *args, conversion *c)
+{
+    *c = (conversion){.precision = -1};
+    for (size_t n = 0; *p && strchr("-+ #0", *p) && n + 1 < sizeof c->flags; p++)
+        c->flags[n++] = *p;
+    p = read_number(p, args, &c->width);
+    if (*p == '.')
+        p = read_number(p + 1, args, &c->precision);
+    for (; *p == 'l' || *p == 'z'; p++)
+        c->length = c->length == 'l' ? 'L' : *p;
+    c->kind = *p;
+    return p + 1;
+}
+
+static void put_padded(FILE *out, const conversion *c, const char *text)
+{
+    size_t width = (size_t)abs(c->width), columns = put_text(NULL, text, c->precision);
+    int padding = width > columns ? (int)(width - columns) : 0;
+    bool left = c->width < 0 || strchr(c->flags, '-');
+    fprintf(out, "%*s", left ? 0 : padding, "");
+    put_text(out, text, c->precision);
+    fprintf(out, "%*s", left ? padding : 0, "");
+}
+
+static void put_number(FILE *out, const conversion *c, arguments *args)
+{
+    static const char *const LENGTHS[] = {"", "l", "ll", "z"};
+    char format[24];
+    int length = c->length == 'l' ? 1 : c->length == 'L' ? 2 : c->length == 'z' ? 3 : 0;
+    snprintf(format, sizeof format, "%%%s*.*%s%c", c->flags, LENGTHS[length], c->kind);
+    if (strchr("feg", c->kind))
+        fprintf(out, format, c->width, c->precision, va_arg(args->list, double));
+    else if (length == 0)
+        fprintf(out, format, c->width, c->precision, va_arg(args->list, int));
+    else if (length == 1)
+        fprintf(out, format, c->width, c->precision, va_arg(args->list, long));
+    else if (length == 2)
+        fprintf(out, format, c->width, c->precision, va_arg(args->list, long long));
+    else
+        fprintf(out, format, c->width, c->precision, va_arg(args->list, size_t));
+}
+
+void cli_vprint(FILE *out, const char *fmt, va_list list)
+{
+    arguments args;
+    va_copy(args.list, list);
+    for (const char *p = fmt; *p;) {
+        conversion c;
+        size_t literal = strcspn(p, "%");
+        fwrite(p, 1, literal, out);
+        p += literal;
+        if (!*p)
+            break;
+        p = read_conversion(p + 1, &args, &c);
+        if (c.kind == '%')
+            fputc('%', out);
+        else if (c.kind == 's')
+            put_padded(out, &c, va_arg(args.list, const char *));
+        else
+            put_number(out, &c, &args);
+    }
+    va_end(args.list);
+}
+
+void cli_print(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    cli_vprint(stdout, fmt, args);
+    va_end(args);
+}
+
+void cli_draw(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    cli_vprint(stderr, fmt, args);
+    va_end(args);
+}
+
+void cli_error(const char *command, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    cli_draw("%s: ", command);
+    cli_vprint(stderr, fmt, args);
+    fputc('\n', stderr);
+    va_end(args);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Everything printed goes through one function: it must print what printf prints, but for texts
+ * that a terminal would obey. */
+#include "tests/unit.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+static char *printed;
+
+static void print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static void print(const char *fmt, ...)
+{
+    size_t size;
+    va_list args;
+    free(printed);
+    FILE *out = open_memstream(&printed, &size);
+    assert_non_null(out);
+    va_start(args, fmt);
+    cli_vprint(out, fmt, args);
+    va_end(args);
+    fclose(out);
+}
+
+#define CHECK_SAME(...)                                                                        \
+    do {                                                                                       \
+        char expected[200];                                                                    \
+        snprintf(expected, sizeof expected, __VA_ARGS__);                                      \
+        print(__VA_ARGS__);                                                                    \
+        assert_string_equal(printed, expected);                                                \
+    } while (0)
+
+static void test_same_as_printf(void **state)
+{
+    (void)state;
+    CHECK_SAME("no conversions, 100 %%\n");
+    CHECK_SAME("%d|%5d|%-5d|%05d|%+d|%.3d|%*d|%*d", 1, 2, 3, -4, 5, 6, 7, 8, -7, 9);
+    CHECK_SAME("%u %x %X %08x %ld %lu", 7u, 255u, 255u, 0xBEEFu, -1L, 2UL);
+    CHECK_SAME("%lld %llu %zu %3zu", INT64_MIN + 0LL, UINT64_MAX + 0ULL, SIZE_MAX, (size_t)1);
+    CHECK_SAME("%" PRId64 " %10" PRId64 " %016" PRIx64, INT64_MAX, INT64_C(-3), UINT64_C(9));
+    CHECK_SAME("%f|%.0f|%7.2f|%-9.3f|%g|%.15g|%.3g|%e|%5.1f %%", 1.5, 2.5, 3.14159, 4.0, 1e30,
+               0.1, 1e-7, 1.0, 99.9);
+    CHECK_SAME("%s|%10s|%-10s|%.2s|%-*.*s|%*s", "a", "b", "c", "defg", 6, 3, "hijkl", 4, "");
+    CHECK_SAME("%d%s%d%s%f", 1, "two", 3, "four", 5.0);
+}
+
+static void test_text_is_not_obeyed(void **state)
+{
+    static const struct {
+        const char *text, *shown;
+    } CASES[] = {
+        {"plain, \xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80 \\n", NULL},
+        {"\033[31m\a\b\x7F", "\\u001b[31m\\u0007\\u0008\\u007f"},
+        {"a\nb\tc\rd", "a\\nb\\tc\\rd"},
+        {"\xC2\x9B"
+         "31m\xC2\x9F",
+         "\\u009b31m\\u009f"},
+        {"\xC2\xA0", NULL},
+        {"\x9B"
+         "31m",
+         "\\x9b31m"},
+        {"\xE2\x80\xAE"
+         "a\xE2\x81\xA6\xD8\x9C\xE2\x80\xA8",
+         "\\u202ea\\u2066\\u061c\\u2028"},
+        {"\xF3\xA0\x80\x81", "\\U000e0001"},
+        {"\xC3", "\\xc3"},
+        {"\xE2\x82", "\\xe2\\x82"},
+        {"\xC0\x9B\xE0\x80\x9B", "\\xc0\\x9b\\xe0\\x80\\x9b"},
+        {"\xED\xA0\x80", "\\xed\\xa0\\x80"},
+        {"\xF4\x90\x80\x80\xFF", "\\xf4\\x90\\x80\\x80\\xff"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        const char *shown = CASES[i].shown ? CASES[i].shown : CASES[i].text;
+        print("%s", CASES[i].text);
+        assert_string_equal(printed, shown);
+    }
+    print("\033[K\n%s", "\033");
+    assert_string_equal(printed, "\033[K\n\\u001b");
+}
+
+static void test_columns_are_counted(void **state)
+{
+    (void)state;
+    print("|%-4s|%4s|%.2s|", "\xC3\xA9", "\xE2\x82\xAC", "\xC3\xA9\xC3\xA8\xC3\xAA");
+    assert_string_equal(printed, "|\xC3\xA9   |   \xE2\x82\xAC|\xC3\xA9\xC3\xA8|");
+    print("|%-4s|%.3s|", "\n", "a\033b");
+    assert_string_equal(printed, "|\\n  |a|");
+    assert_int_equal(cli_text_columns("\xC3\xA9\n", -1), 3);
+    assert_int_equal(cli_text_columns("\xC3\xA9\n", 2), 1);
+}
+
+static int forget(void **state)
+{
+    (void)state;
+    free(printed);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_as_printf),
+        cmocka_unit_test(test_text_is_not_obeyed),
+        cmocka_unit_test(test_columns_are_counted),
+    };
+    return cmocka_run_group_tests(tests, NULL, forget);
+}

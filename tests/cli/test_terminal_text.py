@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nothing that comes from a file reaches the terminal as it is: not on stderr, not on stdout, not in
+JSON, whose values stay exact all the same."""
+import json
+import re
+import shutil
+import unicodedata
+
+import pytest
+
+from conftest import EXAMPLE, ROOT
+
+STEP = ROOT / "examples" / "kjv-tiny" / "step-20"
+# Title of the window, colours by one byte, a line of its own, text that runs backwards.
+HOSTILE = "\x1b]0;x\x07\u009b31m\u202e\nqkscope: all is well\r\x7f"
+SHOWN = r"\u001b]0;x\u0007\u009b31m\u202e\nqkscope: all is well\r\u007f"
+
+
+def check(outcome):
+    for text in (outcome.out, outcome.err):
+        for c in text.replace("\n", ""):
+            assert unicodedata.category(c) not in ("Cc", "Cf", "Zl", "Zp", "Cs"), (ascii(c),
+                                                                                   text[:2000])
+        assert "\nqkscope: all is well" not in text
+    return outcome
+
+
+@pytest.fixture
+def capture(tmp_path):
+    """The example under a name, and by a model, that speak to the terminal."""
+    folder = tmp_path / f"c{HOSTILE}"
+    shutil.copytree(EXAMPLE, folder)
+    manifest = folder / "capture.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "model": HOSTILE}))
+    return folder
+
+
+def test_columns_of_a_file(qkscope, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+    path = tmp_path / f"{HOSTILE}.parquet"
+    pq.write_table(pa.table({HOSTILE: [1, 2], "é": [1, 2]}), path)
+    out = check(qkscope("inspect", path, expect=0)).out
+    assert SHOWN in out and "\né  " in out
+    columns = json.loads(check(qkscope("inspect", path, "--json", expect=0)).out)["columns"]
+    assert [c["path"] for c in columns] == [HOSTILE, "é"]
+
+
+def test_damaged_file(qkscope, capture):
+    head = next(capture.glob("l00h00q/*.parquet"))
+    head.write_bytes(head.read_bytes()[:-3])
+    for command in (["inspect", capture], ["analyze", capture, "-o", capture.parent / "o"]):
+        assert check(qkscope(*command, expect=3)).err
+
+
+def test_model_and_folders(qkscope, capture):
+    folder, out = capture.parent, capture.parent / f"o{HOSTILE}"
+    said = check(qkscope("inspect", capture, expect=0)).out
+    assert f"model       {SHOWN}" in said
+    assert json.loads(check(qkscope("inspect", capture, "--json")).out)["model"] == HOSTILE
+    said = check(qkscope("analyze", capture, "-o", out, "-v", expect=0)).out
+    assert f"o{SHOWN}/qk.csv" in said
+    done = json.loads(check(qkscope("analyze", capture, "-o", folder / "p", "--json")).out)
+    assert done["model"] == HOSTILE
+    check(qkscope("report", out, "--format", "svg", expect=0))
+    check(qkscope("pca", folder / HOSTILE, "-o", out, expect=1))
+    check(qkscope("synth", "-o", folder / f"s{HOSTILE}", "--rows", "50", expect=0))
+    check(qkscope(HOSTILE, expect=2))
+    check(qkscope("pca", f"--{HOSTILE}", expect=2))
+
+
+def test_tokens(qkscope, tmp_path):
+    """Each token is one line, and shows what it is."""
+    tokenizer = json.loads((STEP / "tokenizer.json").read_text())
+    names = [HOSTILE, "\t", "\u2066x"]
+    first = 1 + max(tokenizer["model"]["vocab"].values())
+    tokenizer["added_tokens"] += [
+        {"id": first + i, "content": name, "special": False, "single_word": False, "lstrip": False,
+         "rstrip": False, "normalized": False} for i, name in enumerate(names)]
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m/tokenizer.json").write_text(json.dumps(tokenizer))
+    (tmp_path / "text").write_text("".join(names), newline="")
+    lines = check_tokens(qkscope("tokenize", tmp_path / "m", tmp_path / "text", expect=0))
+    assert [line.split("\t", 1)[1] for line in lines][-3:] == [SHOWN, r"\t", r"\u2066x"]
+    out = check(qkscope("tokenize", tmp_path / "m", tmp_path / "text", "--json", expect=0)).out
+    assert [t["piece"] for t in json.loads(out)["tokens"]][-3:] == names
+
+
+def check_tokens(outcome):
+    outcome.out = outcome.out.replace("\t", " \t ")
+    lines = outcome.out.splitlines()
+    outcome.out = outcome.out.replace("\t", "")
+    check(outcome)
+    return [line.replace(" \t ", "\t") for line in lines]
+
+
+def test_one_function_prints():
+    """Only help, whose texts are the program's own, is printed otherwise."""
+    for path in (ROOT / "src" / "cli").glob("*.c"):
+        if path.name in ("print.c", "options.c", "main.c"):
+            continue
+        found = re.findall(r"(?<![a-z_])(?:v?f?printf|puts|fputs|fwrite)\(.*", path.read_text())
+        assert all(re.match(r'fputs\("', call) for call in found), (path.name, found)
