@@ -147,12 +147,13 @@ bool qk__parse_integer(const char *text, int64_t *value)
         p++;
     if (*p == 0)
         return false;
-    int64_t size = 0;
+    uint64_t size = 0, most = (uint64_t)INT64_MAX + negative;
     for (; is_digit(*p); p++) {
-        size = size * 10 + (*p - '0');
-        if (size > INT64_C(1) << 53)
+        uint64_t digit = (uint64_t)(*p - '0');
+        if (size > (most - digit) / 10)
             return false;
+        size = size * 10 + digit;
     }
-    *value = negative ? -size : size;
+    *value = (int64_t)(negative ? 0 - size : size);
     return *p == 0;
 }

@@ -11,7 +11,7 @@
  * too large for a double, texts of more than 1,000 bytes. */
 bool qk__parse_number(const char *text, double *value);
 
-/* The whole text is a decimal integer within -2^53 .. 2^53, without a point or an exponent. */
+/* The whole text is a decimal integer of 64 bits, without a point or an exponent. */
 bool qk__parse_integer(const char *text, int64_t *value);
 
 #endif

@@ -255,6 +255,20 @@ static size_t add_mean_curve(qk__figure *figure, const qk__result_model *model)
     return means;
 }
 
+/* From 0, unless there are positions on its other side. */
+static const char *position_range(const qk__result_model *model)
+{
+    double low = 0, high = 0;
+    for (size_t h = 0; h < model->num_heads; h++) {
+        const qk__result_head *head = &model->heads[h];
+        for (size_t i = 0; i < head->num_profile; i++) {
+            low = fmin(low, head->profile_position[i]);
+            high = fmax(high, head->profile_position[i]);
+        }
+    }
+    return low >= 0 ? "0:*" : high > 0 ? "*:*" : "*:0";
+}
+
 static void build_profiles(qk__figure *figure, const qk__subject *subject)
 {
     const qk__theme *theme = figure->theme;
@@ -275,12 +289,13 @@ static void build_profiles(qk__figure *figure, const qk__subject *subject)
     qk__put_legend(figure, &legend, figure->width / 2.0, axis + 58 * em);
     qk__figure_print(figure,
                      "set xlabel 'Position of the query (tokens)'\n"
-                     "set ylabel 'Attention plasticity'\nset xrange [0:*] noextend\n"
+                     "set ylabel 'Attention plasticity'\nset xrange [%s] noextend\n"
                      "set yrange [0:1]\nset ytics 0.2\nset grid x y back\n"
                      "set format x '%%.0f'\nunset key\n"
                      "plot data index 0 using 1:2 with lines lw 0.7 lc rgb '#%02x%s', "
                      "data index 1 using 1:2 with %s lw 2.5 lc rgb '%s'\n",
-                     (unsigned)lround(255 * (1 - opacity)), theme->muted + 1,
+                     position_range(subject->model), (unsigned)lround(255 * (1 - opacity)),
+                     theme->muted + 1,
                      means <= FEW_BUCKETS ? "linespoints pt 7 ps 0.5" : "lines", theme->k);
     qk__end_panels(figure);
 }

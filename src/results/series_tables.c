@@ -5,21 +5,19 @@
 #include "base/error.h"
 #include "results/builder.h"
 
-enum { MAX_BUCKET = INT32_MAX }; /* of an int32 column; either sign */
-static const int64_t MAX_COUNT = INT64_C(1) << 53;
-
 /* ---- curves of a head ---------------------------------------------------------------- */
 
 typedef struct series_spec {
     const char *table, *index, *index_name; /* file, column, and what messages call that */
-    int64_t least;                          /* index */
+    int64_t least, most;                    /* index */
     const char *values[2];                  /* columns; NULL: one only */
 } series_spec;
 
-static const series_spec PROFILE = {
-    "head_profile.csv", "q_bucket", "query bucket", INT32_MIN, {"position", "ap"}};
+static const series_spec PROFILE = {"head_profile.csv", "q_bucket", "query bucket",
+                                    INT64_MIN,          INT64_MAX,  {"position", "ap"}};
 static const series_spec WEIGHTS = {
-    "head_component_weights.csv", "component", "component", 0, {"component_weight", NULL}};
+    "head_component_weights.csv", "component", "component", 0, INT32_MAX,
+    {"component_weight", NULL}};
 
 typedef struct series_columns {
     qk__id_columns ids;
@@ -54,7 +52,7 @@ static qk_status read_rows(qk__builder *builder, qk__csv_reader *reader,
             return QK_OK;
         qk__series_row row = {.row = qk__reader_row(reader)};
         QK_TRY(qk__builder_head(builder, reader, &columns.ids, &row.head, err));
-        QK_TRY(qk__reader_integer(reader, columns.index, spec->least, MAX_BUCKET, &row.index,
+        QK_TRY(qk__reader_integer(reader, columns.index, spec->least, spec->most, &row.index,
                                   err));
         for (int i = 0; i < 2; i++)
             QK_TRY(qk__reader_number(reader, columns.values[i], &row.values[i], err));
@@ -118,9 +116,9 @@ static qk_status add_distance(qk__builder *builder, const qk__csv_reader *reader
 {
     int64_t distance, lag, pairs;
     double ap;
-    QK_TRY(qk__reader_integer(reader, columns->distance, 0, MAX_COUNT, &distance, err));
-    QK_TRY(qk__reader_integer(reader, columns->lag, -MAX_COUNT, MAX_COUNT, &lag, err));
-    QK_TRY(qk__reader_integer(reader, columns->pairs, 0, MAX_COUNT, &pairs, err));
+    QK_TRY(qk__reader_integer(reader, columns->distance, 0, INT64_MAX, &distance, err));
+    QK_TRY(qk__reader_integer(reader, columns->lag, INT64_MIN, INT64_MAX, &lag, err));
+    QK_TRY(qk__reader_integer(reader, columns->pairs, 0, INT64_MAX, &pairs, err));
     QK_TRY(qk__reader_number(reader, columns->ap, &ap, err));
     if (lag < 0) /* keys ahead of the query, where buckets are not in order of position */
         return QK_OK;
