@@ -90,6 +90,9 @@ typedef struct qk_study_settings {
     double ci;     /* confidence level of the intervals in percent, > 0 and < 100; 0 = none */
     bool ci_refit; /* axes are fitted again in every repetition */
     double correlation_threshold; /* single-kind: |r| counted as high */
+    /* Recorded in summary.json as the original tool does, and of no effect; NULL = "auto" and
+     * "sklearn", what that takes for them. */
+    const char *device, *pca_backend;
     bool lda; /* fill heads.csv lda_accuracy: reads the rows twice, unless they are kept */
     /* output and running */
     const char *output;
@@ -145,6 +148,14 @@ typedef struct qk_model_plasticity {
     double ap_overall, ap_drop;
 } qk_model_plasticity;
 
+/* How many components, and heads with such a component, have |r| at or above the threshold of
+ * the settings; negative: those with r below 0. */
+typedef struct qk_high_correlations {
+    size_t components, heads; /* all that were fitted */
+    size_t high, high_negative;
+    size_t heads_high, heads_high_negative;
+} qk_high_correlations;
+
 /* Files a run writes, at most. */
 enum { QK_MAX_OUTPUTS = 12 };
 
@@ -153,7 +164,7 @@ typedef struct qk_study_report {
     char *model;
     qk_group group;
     size_t num_heads;
-    qk_head_report *heads; /* ordered by qk_head_compare */
+    qk_head_report *heads; /* by layer and head; single-kind: keys before queries of a number */
     size_t num_failed;
     size_t num_missing; /* query heads skipped because their key head is not there */
     size_t num_rows;    /* rows read, every head counted once */
@@ -161,6 +172,7 @@ typedef struct qk_study_report {
     int threads;
     double seconds;
     qk_model_plasticity plasticity; /* heads is 0 without that analysis */
+    qk_high_correlations high;      /* single-kind PCA, else zeros */
     size_t num_outputs;
     const char *outputs[QK_MAX_OUTPUTS]; /* names of the files written into the folder */
 } qk_study_report;

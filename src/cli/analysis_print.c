@@ -117,6 +117,16 @@ static json_t *plasticity_json(const qk_model_plasticity *model)
 /* ---- the whole ----------------------------------------------------------------------------
  */
 
+/* Which components follow position, of queries and keys by themselves. */
+static void print_high(double threshold, const qk_high_correlations *n)
+{
+    cli_print("\nHigh-correlation summary (|r| >= %g):\n"
+              "  %zu/%zu components, %zu/%zu heads\n"
+              "  Negative: %zu components, %zu heads\n",
+              threshold, n->high, n->components, n->heads_high, n->heads, n->high_negative,
+              n->heads_high_negative);
+}
+
 void cli_print_outcome(const qk_study_settings *settings, const qk_study_report *report)
 {
     cli_print("%zu heads, %zu rows in %.2f s (%d threads, %.0f MB/s)\n", count_done(report),
@@ -128,6 +138,8 @@ void cli_print_outcome(const qk_study_settings *settings, const qk_study_report 
     qk_study_totals_of(report, &totals);
     if (settings->combined && (settings->analyses & QK_ANALYSE_PCA))
         print_categories(&totals);
+    if (!settings->combined)
+        print_high(settings->correlation_threshold, &report->high);
     if (settings->analyses & QK_ANALYSE_ROTATION)
         print_rotation(&totals, settings->analyses == QK_ANALYSE_ROTATION);
     if (settings->analyses & QK_ANALYSE_PLASTICITY)
@@ -163,6 +175,15 @@ static json_t *list_outputs(const qk_study_report *report)
     return outputs;
 }
 
+static json_t *high_json(double threshold, const qk_high_correlations *n)
+{
+    return json_pack("{s:f, s:I, s:I, s:I, s:I, s:I, s:I}", "threshold", threshold,
+                     "components", (json_int_t)n->components, "heads", (json_int_t)n->heads,
+                     "high", (json_int_t)n->high, "high_negative", (json_int_t)n->high_negative,
+                     "heads_high", (json_int_t)n->heads_high, "heads_high_negative",
+                     (json_int_t)n->heads_high_negative);
+}
+
 void cli_print_outcome_json(const qk_study_settings *settings, const qk_study_report *report)
 {
     json_t *root =
@@ -181,6 +202,9 @@ void cli_print_outcome_json(const qk_study_settings *settings, const qk_study_re
         if (settings->analyses & QK_ANALYSE_PCA)
             add_pca_json(root, &totals);
     }
+    if (!settings->combined)
+        json_object_set_new(root, "high_correlations",
+                            high_json(settings->correlation_threshold, &report->high));
     if (settings->analyses & QK_ANALYSE_ROTATION)
         json_object_set_new(root, "rotation", rotation_json(&totals));
     if (settings->analyses & QK_ANALYSE_PLASTICITY)

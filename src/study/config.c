@@ -294,6 +294,7 @@ static qk_status set_pca_backend(qk_config *config, const yaml_node_t *node, con
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "line %llu: %s: expected sklearn or torch, found \"%.60s\"",
                         qk__yaml_line(node), key, text);
+    config->settings.pca_backend = text;
     return note(config, err, "%s: %.60s has no effect: qkscope has one exact solver", key,
                 text);
 }
@@ -304,6 +305,13 @@ static qk_status ignore(qk_config *config, const yaml_node_t *node, const char *
     const char *text;
     QK_TRY(qk__yaml_string(node, key, &text, err));
     return note(config, err, "%s: %.60s has no effect", key, text);
+}
+
+static qk_status set_device(qk_config *config, const yaml_node_t *node, const char *key,
+                            qk_error *err)
+{
+    QK_TRY(qk__yaml_string(node, key, &config->settings.device, err));
+    return ignore(config, node, key, err);
 }
 
 /* ---- the table ----------------------------------------------------------------------- */
@@ -345,7 +353,7 @@ static const qk__key KEYS[] = {
     {"output", NULL, false},
     {"output.results_dir", set_results_dir, false},
     {"output.model_name", set_model_name, false},
-    {"device", ignore, false},
+    {"device", set_device, false},
 };
 enum { NUM_KEYS = sizeof KEYS / sizeof KEYS[0] };
 

@@ -74,7 +74,7 @@ void qk__run_add_output(qk_run *run, const char *name, qk_outfile *file);
 /* ---- which heads (select.c) -------------------------------------------------------- */
 
 typedef struct qk_targets {
-    qk_head_id *ids; /* ordered by qk_head_compare */
+    qk_head_id *ids; /* by layer, head, and k before q */
     size_t count;
 } qk_targets;
 

@@ -15,9 +15,14 @@ static bool is_wanted(const qk_study_settings *settings, qk_kinds kinds, qk_head
            (!settings->heads.count || qk_index_list_has(&settings->heads, id.head));
 }
 
+/* By layer, head and the letter of the kind: keys before queries, as the original tool has it.
+ */
 static int compare_ids(const void *a, const void *b)
 {
-    return qk_head_compare(*(const qk_head_id *)a, *(const qk_head_id *)b);
+    const qk_head_id *x = a, *y = b;
+    if (x->layer != y->layer || x->head != y->head)
+        return qk_head_compare(*x, *y);
+    return (x->kind == QK_QUERY) - (y->kind == QK_QUERY);
 }
 
 /* Draws as the original tool does: random.Random(seed).sample of the ordered list, put back
@@ -75,6 +80,8 @@ qk_status qk__select_heads(const qk_run *run, qk_kinds kinds, qk_targets *target
         if (is_wanted(run->settings, kinds, id))
             targets->ids[targets->count++] = id;
     }
+    if (targets->count > 0)
+        qsort(targets->ids, targets->count, sizeof *targets->ids, compare_ids);
     qk_status status =
         targets->count > 0 ? sample(run->settings, targets, err) : no_match(run, kinds, err);
     if (status != QK_OK) {

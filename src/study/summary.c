@@ -3,9 +3,12 @@
  * threshold, under the names the original tool gives them. */
 #include <math.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/expand.h"
+#include "base/parse_number.h"
 #include "study/json.h"
 #include "study/run.h"
 
@@ -38,14 +41,10 @@ static json_t *describe(const hit *h)
                      qk__json_number(c->explained_variance));
 }
 
-typedef struct counts {
-    size_t components, heads, high, high_negative, heads_high, heads_high_negative;
-} counts;
-
 /* Counts what reaches the threshold, in table order, and lists it in `records`. */
-static counts count_hits(const qk_run *run, json_t *records)
+static qk_high_correlations count_hits(const qk_run *run, json_t *records)
 {
-    counts n = {0};
+    qk_high_correlations n = {0};
     for (size_t i = 0; i < run->report->num_heads; i++) {
         const qk_head_report *head = &run->report->heads[i];
         bool any = false, any_negative = false;
@@ -90,11 +89,23 @@ static json_t *top_correlations(const qk_run *run, size_t components)
     return top;
 }
 
+/* As datetime.isoformat writes it; SOURCE_DATE_EPOCH for who wants the same bytes again. */
+static const char *now_utc(char text[40])
+{
+    struct tm parts;
+    int64_t epoch;
+    const char *given = qk__environment("SOURCE_DATE_EPOCH");
+    time_t now = given && qk__parse_integer(given, &epoch) ? (time_t)epoch : time(NULL);
+    if (!gmtime_r(&now, &parts) || strftime(text, 40, "%Y-%m-%dT%H:%M:%S+00:00", &parts) == 0)
+        text[0] = 0;
+    return text;
+}
+
 qk_status qk__write_summary(qk_run *run, qk_error *err)
 {
     const qk_study_settings *s = run->settings;
     json_t *records = json_array();
-    counts n = count_hits(run, records);
+    qk_high_correlations n = run->report->high = count_hits(run, records);
     json_t *high = json_pack(
         "{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "threshold",
         qk__json_number(s->correlation_threshold), "total_components", (json_int_t)n.components,
@@ -102,13 +113,16 @@ qk_status qk__write_summary(qk_run *run, qk_error *err)
         (json_int_t)n.high_negative, "heads_total", (json_int_t)n.heads, "heads_with_high_abs",
         (json_int_t)n.heads_high, "heads_with_high_neg", (json_int_t)n.heads_high_negative,
         "high_abs_hits", records);
-    const char *prefix = qk_capture_prefix(run->capture);
-    json_t *root =
-        json_pack("{s:o, s:o, s:i, s:I, s:I, s:o, s:o}", "dataset", qk__json_text(s->capture),
-                  "split", prefix[0] ? qk__json_text(prefix) : json_null(), "n_components",
-                  s->pca.components, "heads_analyzed", (json_int_t)n.heads, "total_samples",
-                  (json_int_t)run->report->num_rows, "high_correlation_summary", high,
-                  "top_correlations", top_correlations(run, n.components));
+    char timestamp[40];
+    json_t *root = json_pack(
+        "{s:o, s:o, s:s, s:o, s:i, s:s, s:I, s:I, s:o, s:o}", "dataset",
+        qk__json_text(s->capture), "split", s->prefix ? qk__json_text(s->prefix) : json_null(),
+        "timestamp", now_utc(timestamp), "device",
+        qk__json_text(s->device ? s->device : "auto"), "n_components", s->pca.components,
+        "pca_backend", s->pca_backend ? s->pca_backend : "sklearn", "heads_analyzed",
+        (json_int_t)n.heads, "total_samples", (json_int_t)run->report->num_rows,
+        "high_correlation_summary", high, "top_correlations",
+        top_correlations(run, n.components));
     qk_outfile *file;
     QK_TRY(qk__json_write(root, s->output, "summary.json", &file, err));
     qk__run_add_output(run, "summary.json", file);
