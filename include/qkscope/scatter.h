@@ -34,11 +34,15 @@ typedef struct qk_scatter_settings {
     qk_kinds kinds;   /* BOTH: combined; Q or K alone: that kind's own PCA (basis PCA only) */
     size_t num_heads; /* heads to draw; 0 = random ones, or the first of the capture */
     const qk_scatter_head *heads;
-    int random;         /* that many (or all, where there are fewer), as CPython's
-                           random.Random(input.seed).sample over the query heads sorted by layer and
-                           head         that pass input.layers and input.heads; 0 = not random */
-    int rows, columns;  /* panels of a collage; 0 = one figure a head, or 5x6 with COMPLEMENT */
-    int pc_x, pc_y;     /* basis PCA: components on the axes, from 0 */
+    int random;        /* that many (or all, where there are fewer), as CPython's
+                          random.Random(input.seed).sample over the query heads sorted by layer and
+                          head         that pass input.layers and input.heads; 0 = not random */
+    int rows, columns; /* panels of a collage; 0 = one figure a head, or 5x6 with COMPLEMENT */
+    int pc_x, pc_y;    /* basis PCA: components on the axes, from 0 */
+    bool centred; /* basis PCA: as the original draws it, zero is the mean of all rows of the
+                     panel, a line runs through it each way, and a box has r of components:
+                     those on the axes; of one kind in a figure of one column, the first of
+                     input.pca, too (20 at most) */
     int64_t example_id; /* this text over the grey corpus, coloured by position; -1 = none */
     int64_t max_points; /* per kind and panel, evenly over the rows; 0 = all. Of the text of
                            example_id, all are drawn */

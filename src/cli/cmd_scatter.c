@@ -295,6 +295,10 @@ static int parse(int argc, char **argv, request *r)
         {0, "kind", "q|k", "queries or keys alone, on their own components", OPTION_TEXT,
          &r->kind, 0, 0},
         {0, "qk", NULL, "queries and keys together (the default)", OPTION_FLAG, &r->qk, 0, 0},
+        {0, "centred", NULL,
+         "of pca: zero is the mean of all rows, lines run through\nit, and a box has r of the "
+         "components (pca-visualize)",
+         OPTION_FLAG, &s->centred, 0, 0},
         {0, "example-id", "N", "one text in colour, all others grey", OPTION_INT64,
          &s->example_id, 0, 9e15},
         {0, "max-points", "N",
@@ -424,10 +428,11 @@ static int run(request *r)
 int cmd_scatter(int argc, char **argv)
 {
     request r = {.layer = -1, .head = -1};
-    const char *slash = strrchr(argv[0], '/');
+    const char *slash = strrchr(argv[0], '/'), *name = slash ? slash + 1 : argv[0];
     qk_scatter_settings_default(&r.settings);
-    if (strcmp(slash ? slash + 1 : argv[0], "rotate-visualize") == 0)
+    if (strcmp(name, "rotate-visualize") == 0)
         r.settings.basis = QK_BASIS_AB;
+    r.settings.centred = strcmp(name, "pca-visualize") == 0;
     int code = load_config(argc, argv, &r);
     if (code < 0)
         code = parse(argc, argv, &r);

@@ -123,8 +123,12 @@ static double round_step(double range, double most)
     return 10 * power;
 }
 
-static void set_axis(qk__figure *figure, char axis, double low, double high, double tics)
+/* With or without 0 on it. */
+static void set_axis(qk__figure *figure, char axis, double low, double high, double tics,
+                     bool zero)
 {
+    low = zero ? fmin(low, 0) : low;
+    high = zero ? fmax(high, 0) : high;
     double room = 0.04 * (high - low);
     if (!(room >
           1e-9 * fmax(fabs(low), fabs(high)))) /* no spread: any range around it will do */
@@ -133,7 +137,8 @@ static void set_axis(qk__figure *figure, char axis, double low, double high, dou
                      high + room, axis, round_step(high - low + 2 * room, tics));
 }
 
-static void set_axes(qk__figure *figure, const layout *l, const qk__scatter_panel *panel)
+static void set_axes(qk__figure *figure, const layout *l, const qk__scatter_panel *panel,
+                     bool zero)
 {
     double low[2] = {0, 0}, high[2] = {0, 0};
     for (size_t i = 0; i < panel->count; i++) {
@@ -143,8 +148,8 @@ static void set_axes(qk__figure *figure, const layout *l, const qk__scatter_pane
             high[a] = i > 0 ? fmax(high[a], at[a]) : at[a];
         }
     }
-    set_axis(figure, 'x', low[0], high[0], floor(l->plot_w / (3.4 * l->type * l->em)));
-    set_axis(figure, 'y', low[1], high[1], floor(l->plot_h / (2.3 * l->type * l->em)));
+    set_axis(figure, 'x', low[0], high[0], floor(l->plot_w / (3.4 * l->type * l->em)), zero);
+    set_axis(figure, 'y', low[1], high[1], floor(l->plot_h / (2.3 * l->type * l->em)), zero);
 }
 
 /* ---- panels -------------------------------------------------------------------------------
@@ -239,6 +244,24 @@ static void write_header(qk__figure *figure, const layout *l, const qk__scatter_
              panel->notes[0] ? "left" : "center", theme->ink, text);
 }
 
+/* In the upper left corner, over the points. */
+static void write_box(qk__figure *figure, const layout *l, const qk__scatter_panel *panel,
+                      double x, double y)
+{
+    if (!panel->box)
+        return;
+    double inset = 1.3 * l->type * l->em;
+    qk__figure_print(figure, "set label \"");
+    for (const char *line = panel->box; *line;) {
+        int length = (int)strcspn(line, "\n");
+        qk__figure_print(figure, "{/*%.3f %.*s}%s", 0.85 * l->type, length, line,
+                         line[length] && line[length + 1] ? "\\n" : "");
+        line += length + (line[length] != 0);
+    }
+    qk__figure_print(figure, "\" at screen %.6f,%.6f left front boxed tc rgb '%s'\n",
+                     (x + inset) / l->width, 1 - (y + inset) / l->height, figure->theme->ink);
+}
+
 /* One label in the middle of the places from first to last. */
 static void write_axis_label(qk__figure *figure, const layout *l, const char *text, bool is_x,
                              int first, int last, int line)
@@ -278,8 +301,9 @@ static void draw_panel(qk__figure *figure, const layout *l, const qk__scatter *s
     double x = panel_x(l, column), y = panel_y(l, row);
     qk__figure_print(figure, "\n# panel %zu\n", i + 1);
     place(figure, l, x, y, l->plot_w, l->plot_h);
-    set_axes(figure, l, panel);
+    set_axes(figure, l, panel, s->zero_lines);
     write_header(figure, l, panel, x, y);
+    write_box(figure, l, panel, x, y);
     write_axis_labels(figure, l, s, row, column);
     plot_points(figure, l, s, panel);
     qk__figure_print(figure, "unset label\n");
@@ -361,8 +385,18 @@ void qk__figure_scatter(qk__figure *figure, const qk__scatter *scatter)
         snprintf(text, sizeof text, "'%s'", s->subtitle);
         write_at(figure, &l, middle, l.subtitle_y, "center", figure->theme->ink, text);
     }
+    if (s->zero_lines)
+        qk__figure_print(figure,
+                         "set style textbox opaque border rgb '%s' fillcolor rgb '%s' "
+                         "margins 2,1.5\n"
+                         "set xzeroaxis lt 1 lw 0.8 lc rgb '%s'; set yzeroaxis lt 1 lw 0.8 lc "
+                         "rgb '%s'\n",
+                         figure->theme->muted, figure->theme->box, figure->theme->muted,
+                         figure->theme->muted);
     for (size_t i = 0; i < s->num_panels; i++)
         draw_panel(figure, &l, s, i);
+    if (s->zero_lines)
+        qk__figure_print(figure, "unset xzeroaxis; unset yzeroaxis\n");
     if (qk__span_shows(s->q) || qk__span_shows(s->k))
         draw_bars(figure, &l, s);
     qk__figure_print(figure, "unset multiplot\n");

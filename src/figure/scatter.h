@@ -21,6 +21,8 @@ typedef struct qk__point {
 typedef struct qk__scatter_panel {
     const char *title;    /* markup */
     const char *notes[2]; /* markup, lines between title and points; NULL = none */
+    const char *box;      /* markup, lines in a box over the points, each with '\n' behind it;
+                             NULL = none */
     const qk__point *points;
     size_t count;
 } qk__scatter_panel;
@@ -33,6 +35,7 @@ typedef struct qk__scatter {
     size_t num_panels;
     const qk__scatter_panel *panels;
     qk__position_span q, k; /* shared by all panels */
+    bool zero_lines;        /* through 0 each way, which is always on the axes then */
     bool one_text; /* all but the background in viridis, one bar for queries and keys */
 } qk__scatter;
 

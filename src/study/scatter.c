@@ -214,6 +214,7 @@ static void add_panels(const qk__head_view *view, qk__scatter_panel *panels)
             .title = text->title,
             .notes = {text->notes[0][0] ? text->notes[0] : NULL,
                       text->notes[1][0] ? text->notes[1] : NULL},
+            .box = text->box[0] ? text->box : NULL,
             .points = view->points + i * view->num_points,
             .count = view->num_points,
         };
@@ -257,6 +258,7 @@ static qk_status draw(const scatter *c, size_t i, qk__scatter_panel *panels, qk_
     size_t count = left < c->per_figure ? left : c->per_figure;
     char pcs[2][16];
     qk__scatter plot = {.title = s->title && *s->title ? s->title : NULL,
+                        .zero_lines = s->centred && s->basis == QK_BASIS_PCA,
                         .subtitle = views[0].subtitle[0] ? views[0].subtitle : NULL,
                         .panels = panels,
                         .q = {0, -1},

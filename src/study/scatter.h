@@ -8,13 +8,14 @@
 #include "figure/scatter.h"
 #include "study/run.h"
 
-enum { QK__SCATTER_TEXT = 200 };
+enum { QK__SCATTER_TEXT = 200, QK__SCATTER_BOX = 3000 };
 
 /* Titles of one panel, in the figure's markup: numbers and our own words, nothing from outside.
  */
 typedef struct qk__view_text {
     char title[QK__SCATTER_TEXT];
     char notes[2][QK__SCATTER_TEXT]; /* "" = none */
+    char box[QK__SCATTER_BOX];       /* lines; "" = none */
 } qk__view_text;
 
 /* One head on its axes: a panel for each pair of them. */
@@ -22,6 +23,7 @@ typedef struct qk__head_view {
     qk_scatter_head head;
     size_t dim, num_panels;
     double *axes;                    /* [2 * num_panels][dim] */
+    double origin[2];                /* of the first two axes: what is 0 there */
     qk__view_text *texts;            /* [num_panels] */
     char subtitle[QK__SCATTER_TEXT]; /* of a figure of this head alone; "" = none */
     size_t num_points;

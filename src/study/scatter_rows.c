@@ -115,6 +115,7 @@ static qk_status add_point(pass *p, const qk_block *block, size_t row, bool in_t
     QK_TRY(qk__buffer_append(&p->picked->points, &point, sizeof point, err));
     for (size_t a = 0; a < 2 * view->num_panels; a++) {
         double value = project(block, row, view->axes + a * view->dim);
+        value -= a < 2 ? view->origin[a] : 0;
         QK_TRY(qk__buffer_append(&p->picked->values, &value, sizeof value, err));
     }
     p->picked->count++;

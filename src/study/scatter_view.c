@@ -64,13 +64,58 @@ static void describe_component(const qk_pca *pca, int pc, bool single, char *not
                  share, r_q, signed_text(c->r_k, r_k));
 }
 
+/* Components that a box has beside those on the axes: of one kind's own all that fit a panel,
+ * of small panels none. */
+static int box_components(const qk_scatter_settings *settings)
+{
+    enum { ROOM = 20 };
+    int wanted = settings->input.pca.components;
+    if (settings->kinds == QK_KINDS_BOTH || settings->columns > 1)
+        return 0;
+    return wanted < ROOM ? wanted : ROOM;
+}
+
+static void fill_box(const qk_scatter_settings *settings, const qk_pca *pca, bool single,
+                     char box[QK__SCATTER_BOX])
+{
+    size_t used = 0;
+    for (int pc = 0; pc < (int)pca->num_components; pc++) {
+        char line[QK__SCATTER_TEXT];
+        if (pc >= box_components(settings) && pc != settings->pc_x && pc != settings->pc_y)
+            continue;
+        describe_component(pca, pc, single, line);
+        used += (size_t)snprintf(box + used, QK__SCATTER_BOX - used, "%s\n", line);
+    }
+}
+
+/* What is said of the components, and where zero is. */
+static void describe_pca(const qk_scatter_settings *settings, const qk_pca *pca, bool single,
+                         qk__head_view *view)
+{
+    const int pcs[2] = {settings->pc_x, settings->pc_y};
+    for (size_t i = 0; i < 2; i++) {
+        const qk_component *c = &pca->components[pcs[i]];
+        double n_q = (double)pca->n_q, n_k = (double)pca->n_k;
+        set_axis(view, i, pca->axes + (size_t)pcs[i] * pca->dim);
+        if (settings->centred)
+            view->origin[i] = single ? c->mu_q : (n_q * c->mu_q + n_k * c->mu_k) / (n_q + n_k);
+        else
+            describe_component(pca, pcs[i], single, view->texts[0].notes[i]);
+    }
+    if (settings->centred)
+        fill_box(settings, pca, single, view->texts[0].box);
+    snprintf(view->texts[0].title, QK__SCATTER_TEXT, "Layer %d, %s %d", view->head.layer,
+             settings->kinds == QK_KINDS_K ? "Key head" : "Head", view->head.head);
+}
+
 static qk_status fit_pca(const qk_scatter_settings *settings, const qk_moments *q,
                          const qk_moments *k, qk__head_view *view, qk_error *err)
 {
     qk_pca_settings pca_settings;
     qk_pca_settings_default(&pca_settings);
     int last = settings->pc_x > settings->pc_y ? settings->pc_x : settings->pc_y;
-    pca_settings.components = last + 1;
+    int boxed = settings->centred ? box_components(settings) : 0;
+    pca_settings.components = last + 1 > boxed ? last + 1 : boxed;
     qk_pca *pca;
     QK_TRY(k ? qk_pca_combined(q, k, &pca_settings, &pca, err)
              : qk_pca_single(q, &pca_settings, &pca, err));
@@ -82,15 +127,8 @@ static qk_status fit_pca(const qk_scatter_settings *settings, const qk_moments *
                      pca->dim, (long long)(pca->n_q + pca->n_k), pca->num_components - 1);
     else
         status = make_panels(view, pca->dim, 1, err);
-    if (status == QK_OK) {
-        const int pcs[2] = {settings->pc_x, settings->pc_y};
-        for (size_t i = 0; i < 2; i++) {
-            set_axis(view, i, pca->axes + (size_t)pcs[i] * pca->dim);
-            describe_component(pca, pcs[i], !k, view->texts[0].notes[i]);
-        }
-        snprintf(view->texts[0].title, QK__SCATTER_TEXT, "Layer %d, %s %d", view->head.layer,
-                 settings->kinds == QK_KINDS_K ? "Key head" : "Head", view->head.head);
-    }
+    if (status == QK_OK)
+        describe_pca(settings, pca, !k, view);
     qk_pca_free(&pca);
     return status;
 }

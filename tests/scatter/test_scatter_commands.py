@@ -4,12 +4,14 @@ their names, drawing again, odd paths, hostile text, threads, errors."""
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 
 import numpy as np
 import pytest
-from conftest import EXAMPLE, environment, head_name, head_names, synth, write_head
+from conftest import (EXAMPLE, environment, head_name, head_names, read_head, synth,
+                      write_head)
 
 pytest.importorskip("pyarrow")
 oracle = pytest.importorskip("scatter_oracle")
@@ -105,6 +107,45 @@ def test_published_example(alias, config, tmp_path):
     assert not (tmp_path / "res").exists()
     [points] = oracle.drawn_points(tmp_path, "scatter")
     assert not points[:, 3].any()
+
+
+@pytest.mark.parametrize("kind", ["q", "k", "q,k"])
+def test_pca_visualize_is_about_zero(alias, tmp_path, kind):
+    """Points as scikit-learn's PCA.transform has them, lines through zero, r of the components."""
+    (tmp_path / "F").write_text(f"data: {{dataset_name: {EXAMPLE}}}\npca: {{n_components: 5}}\n")
+    q, k = read_head(EXAMPLE, "l02h01q"), read_head(EXAMPLE, "l02h00k")
+    if kind == "k":
+        q = read_head(EXAMPLE, "l02h01k")
+    options = [] if kind == "q,k" else ["--kind", kind]
+    alias("pca-visualize", "--config", "F", "--layer", 2, "--head", 1, "--max-points", 0, "--pc-x", 2,
+          "--pc-y", 7, "--output", "one.svg", *options, expect=0)
+    [points] = oracle.drawn_points(tmp_path, "one")
+    k = k if kind == "q,k" else None
+    axes = oracle.pca_axes(q, k, 8)
+    expected = oracle.projections(q, k, axes[2][0], axes[7][0])
+    expected[:, :2] -= expected[:, :2].mean(axis=0)
+    expected[:, 3] = 1 if kind == "k" else expected[:, 3]
+    oracle.match(points, expected)
+    text = oracle.svg_text(tmp_path / "one.svg").replace("\N{MINUS SIGN}", "-")
+    said = dict.fromkeys(re.findall(r"PC(\d+)\s+var\s+([0-9.]+)%\s+r.*?= ([+-][0-9.]+)", text))
+    assert [int(s[0]) for s in said] == ([2, 7] if kind == "q,k" else [0, 1, 2, 3, 4, 7])
+    for pc, share, r in said:
+        assert float(share) == pytest.approx(100 * axes[int(pc)][1], abs=0.051)
+        assert float(r) == pytest.approx(axes[int(pc)][2], abs=0.00051)
+    script = (tmp_path / "one.gp").read_text()
+    assert "set xzeroaxis" in script and "set yzeroaxis" in script
+    for low, high in re.findall(r"set [xy]range \[([^:]+):([^\]]+)\]; set [xy]tics", script):
+        assert float(low) < 0 < float(high)
+
+
+def test_scatter_is_not_centred(qkscope, tmp_path):
+    """Its points add up to scores, unless asked."""
+    few = ["--heads", "2:1", "--max-points", 0]
+    both = []
+    for options in ([], ["--centred"]):
+        qkscope("scatter", EXAMPLE, "-o", tmp_path, "--name", "f", *few, *options, expect=0)
+        both.append(oracle.drawn_points(tmp_path, "f")[0][:, :2].mean(axis=0))
+    assert np.abs(both[0]).max() > 0.1 and np.abs(both[1]).max() < 1e-4
 
 
 def test_aliases_as_commands(qkscope, config, tmp_path):
