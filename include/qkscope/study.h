@@ -63,6 +63,15 @@ typedef void qk_notice_fn(void *user, qk_notice_level level, const char *message
  * (QK_ERR_CANCELLED, nothing written). */
 typedef bool qk_progress_fn(void *user, size_t done, size_t total, int64_t bytes);
 
+/* Which position buckets plasticity uses; a number above 1 is so many of equal width.
+ * docs/plasticity.md */
+enum {
+    QK_BUCKETS_AUTO = 0,     /* the capture's if it has at most QK_FEW_BUCKETS, else so many */
+    QK_BUCKETS_CAPTURE = -1, /* the capture's, however many */
+    QK_FEW_BUCKETS = 32,
+    QK_MAX_BUCKETS = 1024,
+};
+
 typedef struct qk_study_settings {
     /* input */
     const char *capture;    /* folder or "org/name" in the Hugging Face cache */
@@ -87,6 +96,7 @@ typedef struct qk_study_settings {
     qk_pca_settings pca;
     qk_rotation_settings rotation;
     qk_plasticity_settings plasticity; /* its seed is not used, the one above is */
+    int buckets;   /* of plasticity: QK_BUCKETS_..., or how many, 2 to QK_MAX_BUCKETS */
     double ci;     /* confidence level of the intervals in percent, > 0 and < 100; 0 = none */
     bool ci_refit; /* axes are fitted again in every repetition */
     double correlation_threshold; /* single-kind: |r| counted as high */

@@ -20,8 +20,8 @@ typedef struct request {
     qk_kinds kinds;              /* 0 = not given */
     bool combined;
     bool complement;
-    int pairs;                     /* 0 = not given */
-    const char *b_axis, *variance; /* NULL = not given */
+    int pairs;                               /* 0 = not given */
+    const char *b_axis, *variance, *buckets; /* NULL = not given */
     cli_option options[MAX_ANALYSIS_OPTIONS];
     size_t num_options;
 } request;
@@ -127,6 +127,10 @@ static void add_plasticity_options(request *r)
          OPTION_TEXT, &r->variance, 0, 0},
         {0, "max-pairs", "N", "pairs per cell; more are sampled (default: 65536;\n0: no limit)",
          OPTION_INT64, &p->max_pairs, 0, 1e15},
+        {0, "buckets", "N",
+         "N position buckets of equal width, or capture: those\nof the capture (default: these "
+         "if there are at most\n32, else 32)",
+         OPTION_TEXT, &r->buckets, 0, 0},
         {0, "bucket-width", "W", "tokens per bin of head_distance.csv (default:\nthe buckets')",
          OPTION_REAL, &p->bucket_width, 1e-3, 1e12},
         {0, "ks-alpha", "P", "level of q_noise_frac_ks_p_lt_alpha (default: 0.01)", OPTION_REAL,
@@ -146,6 +150,20 @@ static bool choose(const request *r, const char *option, const char *text, const
     return false;
 }
 
+/* "capture", or a number of buckets; false (and a message) for anything else. */
+static bool parse_buckets(const request *r, int *buckets)
+{
+    char *end;
+    long count = strtol(r->buckets, &end, 10);
+    bool is_number = r->buckets[0] >= '0' && r->buckets[0] <= '9' && *end == 0;
+    *buckets = strcmp(r->buckets, "capture") == 0 ? QK_BUCKETS_CAPTURE : (int)count;
+    if (*buckets == QK_BUCKETS_CAPTURE || (is_number && count >= 2 && count <= QK_MAX_BUCKETS))
+        return true;
+    cli_error(r->analysis->command, "--buckets %s: expected 2 to %d, or capture", r->buckets,
+              QK_MAX_BUCKETS);
+    return false;
+}
+
 /* Settings that take more than storing a number. */
 static int apply(request *r)
 {
@@ -161,6 +179,8 @@ static int apply(request *r)
             return EXIT_CODE_USAGE;
         s->plasticity.variance = second ? QK_VARIANCE_FULL : QK_VARIANCE_DIAG;
     }
+    if (r->buckets && !parse_buckets(r, &s->buckets))
+        return EXIT_CODE_USAGE;
     if (r->pairs)
         s->rotation.planes = r->pairs;
     else if (r->complement && s->rotation.planes == 0)

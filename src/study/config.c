@@ -188,6 +188,16 @@ static qk_status set_bucket_width(qk_config *config, const yaml_node_t *node, co
     return qk__yaml_decimal(node, key, 1e12, &config->settings.plasticity.bucket_width, err);
 }
 
+static qk_status set_buckets(qk_config *config, const yaml_node_t *node, const char *key,
+                             qk_error *err)
+{
+    const char *text = qk__yaml_text(node);
+    if (!text || strcmp(text, "capture") != 0)
+        return qk__config_int(node, key, 2, QK_MAX_BUCKETS, &config->settings.buckets, err);
+    config->settings.buckets = QK_BUCKETS_CAPTURE;
+    return QK_OK;
+}
+
 static qk_status set_ks_alpha(qk_config *config, const yaml_node_t *node, const char *key,
                               qk_error *err)
 {
@@ -350,6 +360,7 @@ static const qk__key KEYS[] = {
     {"plasticity.max_pairs", set_max_pairs, false},
     {"plasticity.bucket_width", set_bucket_width, false},
     {"plasticity.ks_alpha", set_ks_alpha, false},
+    {"plasticity.buckets", set_buckets, false},
     {"output", NULL, false},
     {"output.results_dir", set_results_dir, false},
     {"output.model_name", set_model_name, false},

@@ -21,6 +21,9 @@ QK_MUST_CHECK qk_status qk__key_data_read(qk_run *run, int worker, const qk_head
                                           qk_key_data *keys, qk_error *err);
 void qk__key_data_free(qk_key_data *keys);
 
+/* The settings of the run with what belongs to all its heads. */
+qk_plasticity_settings qk__plasticity_settings_of(const qk_run *run);
+
 /* Runs all analyses asked for and puts their results, and failures, into entry i of the
  * report. One that fails does not stop the others. */
 void qk__analyse_head(qk_run *run, int worker, size_t i, const qk_head_data *queries,

@@ -82,7 +82,8 @@ static qk_status grow(keeper *k, const qk_block *block, qk_error *err)
     return QK_OK;
 }
 
-static qk_status keep(keeper *k, const qk_block *block, qk_error *err)
+static qk_status keep(keeper *k, const qk_buckets *buckets, const qk_block *block,
+                      qk_error *err)
 {
     QK_TRY(grow(k, block, err));
     const int64_t *const from[NUM_INTEGERS] = {block->position, block->bucket, block->example,
@@ -91,7 +92,10 @@ static qk_status keep(keeper *k, const qk_block *block, qk_error *err)
     const void *vectors = block->f32 ? (const void *)block->f32 : (const void *)block->f64;
     memcpy((char *)k->vectors + at * k->row_bytes, vectors, block->rows * k->row_bytes);
     for (size_t i = 0; i < NUM_INTEGERS; i++)
-        memcpy(k->integers + i * k->capacity + at, from[i], block->rows * sizeof(int64_t));
+        if (from[i]) /* else they are 0 */
+            memcpy(k->integers + i * k->capacity + at, from[i], block->rows * sizeof(int64_t));
+    if (buckets->count > 0)
+        qk__buckets_cut(buckets, block->position, block->rows, k->integers + k->capacity + at);
     k->rows->rows += block->rows;
     return QK_OK;
 }
@@ -133,7 +137,7 @@ static qk_status add_rows(qk_run *run, qk_rows *reader, qk_head_data *data, qk_a
         for (size_t i = 0; i < block.rows && *constant; i++)
             *constant = block.position[i] == first_position;
         if (keeping)
-            QK_TRY(keep(&k, &block, err));
+            QK_TRY(keep(&k, &run->buckets, &block, err));
         qk_status status =
             block.f32 ? qk_accumulator_add_f32(acc, block.f32, block.position, block.rows, err)
                       : qk_accumulator_add_f64(acc, block.f64, block.position, block.rows, err);
@@ -156,7 +160,9 @@ static qk_status read_all(qk_run *run, int worker, const qk_head *head, qk_head_
 {
     unsigned columns = QK_COLUMN_VECTOR | QK_COLUMN_POSITION | QK_FINGERPRINT;
     if (keeps_rows(run))
-        columns |= QK_COLUMN_BUCKET | QK_COLUMN_EXAMPLE | QK_COLUMN_WINDOW;
+        columns |= QK_COLUMN_EXAMPLE | QK_COLUMN_WINDOW;
+    if (qk__run_does(run, QK_ANALYSE_PLASTICITY) && run->buckets.count == 0)
+        columns |= QK_COLUMN_BUCKET;
     QK_TRY(
         qk_rows_reopen(&run->readers[worker], head, columns, run->settings->max_samples, err));
     qk_rows *reader = run->readers[worker];

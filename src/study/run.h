@@ -13,6 +13,7 @@
 #include <qkscope/study.h>
 
 #include "base/file.h"
+#include "study/buckets.h"
 
 /* One input file as manifest.json lists it; no hash if it could not be read. path is NULL for
  * files of heads that were not asked for. */
@@ -30,6 +31,7 @@ typedef struct qk_run {
     size_t *first_input; /* [capture heads + 1] where each head's files start in inputs */
     qk_rows **readers;   /* [threads] one a worker, kept from head to head */
     size_t total_jobs;
+    qk_buckets buckets; /* of plasticity */
     double seconds_open, seconds_heads, seconds_tables;
     qk_outfile *outputs[QK_MAX_OUTPUTS]; /* written in full, not yet in their places */
     size_t num_outputs;
@@ -56,6 +58,9 @@ static inline bool qk__run_does(const qk_run *run, qk_analysis analysis)
 {
     return (run->settings->analyses & (unsigned)analysis) != 0;
 }
+
+/* Settles run->buckets before any head is read (buckets.c). */
+QK_MUST_CHECK qk_status qk__run_set_buckets(qk_run *run, qk_error *err);
 
 /* Tells the user; printf style. Any thread. */
 void qk__run_notice(qk_run *run, qk_notice_level level, const char *fmt, ...)

@@ -47,13 +47,16 @@ static json_t *describe_rotation(const qk_rotation_settings *s)
                      "complement_pairs", s->planes);
 }
 
-static json_t *describe_plasticity(const qk_plasticity_settings *s)
+static json_t *describe_plasticity(const qk_plasticity_settings *s, int buckets)
 {
-    return json_pack("{s:s, s:I, s:o, s:o}", "variance",
+    return json_pack("{s:s, s:I, s:o, s:o, s:o}", "variance",
                      s->variance == QK_VARIANCE_DIAG ? "diag" : "full", "max_pairs",
                      (json_int_t)s->max_pairs, "bucket_width",
                      s->bucket_width > 0 ? qk__json_number(s->bucket_width) : json_null(),
-                     "ks_alpha", qk__json_number(s->ks_alpha));
+                     "ks_alpha", qk__json_number(s->ks_alpha), "buckets",
+                     buckets > 0                     ? json_integer(buckets)
+                     : buckets == QK_BUCKETS_CAPTURE ? json_string("capture")
+                                                     : json_null());
 }
 
 /* Settings of analyses that were not asked for are left out. */
@@ -70,7 +73,8 @@ json_t *qk__describe_settings(const qk_study_settings *s)
     if (s->analyses & QK_ANALYSE_ROTATION)
         json_object_set_new(root, "rotation", describe_rotation(&s->rotation));
     if (s->analyses & QK_ANALYSE_PLASTICITY)
-        json_object_set_new(root, "plasticity", describe_plasticity(&s->plasticity));
+        json_object_set_new(root, "plasticity",
+                            describe_plasticity(&s->plasticity, s->buckets));
     return root;
 }
 
@@ -150,6 +154,19 @@ json_t *qk__describe_group(const qk_group *group)
                      sources[group->source], "consistent", group->consistent);
 }
 
+/* Those that plasticity used, where it was asked for. */
+static json_t *describe_buckets(const qk_run *run)
+{
+    const qk_buckets *b = &run->buckets;
+    if (!qk__run_does(run, QK_ANALYSE_PLASTICITY))
+        return json_null();
+    if (b->count == 0)
+        return json_pack("{s:s}", "from", "capture");
+    return json_pack("{s:s, s:i, s:I, s:I, s:o}", "from", "positions", "count", b->count,
+                     "first_position", (json_int_t)b->first, "last_position",
+                     (json_int_t)b->last, "width", qk__json_number(qk__buckets_width(b)));
+}
+
 qk_status qk__write_run_manifest(qk_run *run, qk_error *err)
 {
     const qk_study_settings *s = run->settings;
@@ -158,13 +175,13 @@ qk_status qk__write_run_manifest(qk_run *run, qk_error *err)
                                 "heads", qk__json_number(run->seconds_heads), "tables",
                                 qk__json_number(run->seconds_tables));
     json_t *root = json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o}",
+        "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o}",
         "qkscope", QK_VERSION, "command_line",
         s->command_line ? qk__json_text(s->command_line) : json_null(), "capture",
         qk__json_text(report->capture), "model", qk__json_text(report->model), "group",
-        qk__describe_group(&report->group), "settings", qk__describe_settings(s), "threads",
-        report->threads, "kernel", qk_moments_kernel(), "heads", (json_int_t)report->num_heads,
-        "heads_without_numbers",
+        qk__describe_group(&report->group), "settings", qk__describe_settings(s), "buckets",
+        describe_buckets(run), "threads", report->threads, "kernel", qk_moments_kernel(),
+        "heads", (json_int_t)report->num_heads, "heads_without_numbers",
         (json_int_t)report->num_failed + (json_int_t)report->num_missing, "rows",
         (json_int_t)report->num_rows, "failures", list_failures(report), "seconds", timings,
         "capture_json", qk__describe_capture_json(run), "inputs", list_inputs(run));

@@ -66,6 +66,9 @@ static qk_status check_settings(const qk_study_settings *s, qk_error *err)
     if (!(s->ci >= 0 && s->ci < 100))
         return qk__fail(err, QK_ERR_ARGUMENT, "confidence level %g %% is not between 0 and 100",
                         s->ci);
+    if (s->buckets < QK_BUCKETS_CAPTURE || s->buckets == 1 || s->buckets > QK_MAX_BUCKETS)
+        return qk__fail(err, QK_ERR_ARGUMENT, "%d buckets: expected 2 to %d", s->buckets,
+                        QK_MAX_BUCKETS);
     if (s->ci > 0 && !s->combined)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "there are no intervals for kinds fitted by themselves");
@@ -125,6 +128,7 @@ static qk_status write_results(qk_run *run, qk_error *err)
 static qk_status run_all(qk_run *run, qk_error *err)
 {
     double start = qk__now();
+    QK_TRY(qk__run_set_buckets(run, err));
     QK_TRY(run->settings->combined ? qk__run_combined(run, err) : qk__run_single(run, err));
     run->seconds_heads = qk__now() - start;
     if (atomic_load(&run->cancelled))

@@ -310,7 +310,8 @@ def test_many_buckets(qkscope, tmp_path):
     q, k = rows_of(3, 300, span=5000, d=3), rows_of(3, 200, span=5000, d=3, seed=1)
     q["bucket"], k["bucket"] = q["position"], k["position"]
     write_pair(tmp_path / "c", q, k)
-    _, tables = analyse(qkscope, tmp_path / "c", tmp_path / "out", timeout=60)
+    _, tables = analyse(qkscope, tmp_path / "c", tmp_path / "out", "--buckets", "capture",
+                        timeout=60)
     tau = [row["position"] for row in tables["head_profile.csv"]]
     reach = np.ptp(tau) + np.ptp(k["position"])
     assert tables["head_metrics.csv"][0]["bucket_width"] == pytest.approx(reach / 510)
@@ -360,14 +361,15 @@ def test_windows_of_keys_do_not_matter(qkscope, three_heads, tmp_path):
 @pytest.mark.parametrize("column", ["bucket", "example_id"])
 @pytest.mark.parametrize("name", ["l00h01q", "l00h01k"])
 def test_missing_column(qkscope, three_heads, tmp_path, name, column):
-    """pca does without buckets and texts, plasticity does not."""
+    """pca does without buckets and texts, plasticity not without texts. Buckets it then cuts, unless
+    told to use those of the capture."""
     import pyarrow.parquet as pq
     path = three_heads / name / "data.parquet"
     pq.write_table(pq.read_table(path).drop_columns(column), path)
     qkscope("pca", three_heads, "-o", tmp_path / "pca", expect=0)
     if (name, column) == ("l00h01q", "example_id"):
         return  # which text a query comes from matters to intervals alone
-    result, _ = analyse(qkscope, three_heads, tmp_path / "out", expect=3)
+    result, _ = analyse(qkscope, three_heads, tmp_path / "out", "--buckets", "capture", expect=3)
     assert f"{name}/data.parquet" in result.err and column in result.err
     assert [row["q_head"] for row in read_csv(tmp_path / "out" / "head_metrics.csv")] == [0, 2]
 
