@@ -20,15 +20,25 @@ typedef enum qk_query_variance {
     QK_VARIANCE_FULL, /* every query bucket's own covariance */
 } qk_query_variance;
 
+/* Where our definition and that of the original tool part; docs/plasticity.md */
+typedef enum qk_plasticity_convention {
+    QK_CONVENTION_EXACT,
+    QK_CONVENTION_PUBLISHED, /* vectors oriented by the signs of the mean keys before they are
+                                reflected; a sliding window counts buckets, not tokens */
+} qk_plasticity_convention;
+
 typedef struct qk_plasticity_settings {
     qk_query_variance variance;
     int64_t max_pairs;   /* pairs per cell, more are sampled; 0 = no limit */
     uint64_t seed;       /* of that sampling */
     double ks_alpha;     /* 0..1 */
     double bucket_width; /* tokens; 0 = from the rows */
+    qk_plasticity_convention convention;
+    int ks_dims; /* of coordinates 2..d so many are tested, drawn by the seed; 0 = all */
 } qk_plasticity_settings;
 
-/* Diagonal variance, 65,536 pairs, seed 0, ks_alpha 0.01, width from the rows. */
+/* Diagonal variance, 65,536 pairs, seed 0, ks_alpha 0.01, width from the rows, exact, all
+ * coordinates tested. */
 QK_API void qk_plasticity_settings_default(qk_plasticity_settings *settings);
 
 /* Rows of one kind in memory: exactly one of f32 and f64 is set, row-major, rows x dim; the
@@ -71,7 +81,7 @@ enum { QK_FIFTHS = 5, QK_TENTHS = 10 };
 typedef struct qk_plasticity {
     size_t dim;
     int64_t n_q, n_k;
-    int64_t window;      /* tokens; 0 = full attention */
+    int64_t window;      /* tokens, or buckets as published; 0 = full attention */
     double bucket_width; /* W, tokens */
 
     /* the query model and how well it fits */
@@ -83,6 +93,7 @@ typedef struct qk_plasticity {
 
     /* plasticity */
     double ap_overall, ap_drop;
+    double ap_mean;           /* of the cells, all alike: the original tool's ap_overall */
     double fifths[QK_FIFTHS]; /* ap_first_20pct is the first, ap_last_20pct the last */
     double tenths[QK_TENTHS];
     size_t num_profile, num_cells, num_distances; /* each in ascending order of its keys */

@@ -83,6 +83,8 @@ typedef struct qk_study_settings {
     qk_index_list layers;
     qk_index_list heads; /* combined: query heads; single-kind: head index of either kind */
     int64_t max_samples; /* rows per head and kind, the first ones; 0 = all */
+    int64_t random_rows; /* of these so many, as NumPy's default_rng(seed).choice draws them
+                            without replacement; 0 = all */
     int sample_heads;    /* as CPython's random.Random(seed).sample; 0 = all */
     int64_t seed;        /* of that, and of the pairs drawn where there are too many */
     int q_per_kv_group;  /* 0 = capture.json, else inferred */
@@ -155,7 +157,7 @@ typedef struct qk_head_report {
 typedef struct qk_model_plasticity {
     size_t heads;
     double fifths[QK_FIFTHS], tenths[QK_TENTHS];
-    double ap_overall, ap_drop;
+    double ap_overall, ap_drop, ap_mean;
 } qk_model_plasticity;
 
 /* How many components, and heads with such a component, have |r| at or above the threshold of

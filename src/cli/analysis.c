@@ -20,8 +20,8 @@ typedef struct request {
     qk_kinds kinds;              /* 0 = not given */
     bool combined;
     bool complement;
-    int pairs;                               /* 0 = not given */
-    const char *b_axis, *variance, *buckets; /* NULL = not given */
+    int pairs;                                            /* 0 = not given */
+    const char *b_axis, *variance, *convention, *buckets; /* NULL = not given */
     cli_option options[MAX_ANALYSIS_OPTIONS];
     size_t num_options;
 } request;
@@ -121,6 +121,9 @@ static void add_plasticity_options(request *r)
 {
     qk_plasticity_settings *p = &r->settings.plasticity;
     const cli_option options[] = {
+        {0, "convention", "WHICH",
+         "exact (default); published: orientation and sliding\nwindow as in the original tool",
+         OPTION_TEXT, &r->convention, 0, 0},
         {0, "variance", "WHICH",
          "diag: residual variances of all queries (default);\nfull: covariance of each query "
          "bucket",
@@ -178,6 +181,11 @@ static int apply(request *r)
         if (!choose(r, "variance", r->variance, "diag", "full", &second))
             return EXIT_CODE_USAGE;
         s->plasticity.variance = second ? QK_VARIANCE_FULL : QK_VARIANCE_DIAG;
+    }
+    if (r->convention) {
+        if (!choose(r, "convention", r->convention, "exact", "published", &second))
+            return EXIT_CODE_USAGE;
+        s->plasticity.convention = second ? QK_CONVENTION_PUBLISHED : QK_CONVENTION_EXACT;
     }
     if (r->buckets && !parse_buckets(r, &s->buckets))
         return EXIT_CODE_USAGE;

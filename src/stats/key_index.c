@@ -67,6 +67,29 @@ qk_status qk__key_index_create(qk_key_index **index, const qk_sample *keys, qk_e
     return QK_OK;
 }
 
+qk_status qk__key_sign(const qk_sample *keys, int *sign, qk_error *err)
+{
+    uint32_t *order = qk__calloc(keys->rows + 1, sizeof *order);
+    if (!order)
+        return qk__nomem(err);
+    for (size_t i = 0; i < keys->rows; i++)
+        order[i] = (uint32_t)i;
+    qk_status status = qk__order_rows(order, keys->rows, &keys->bucket, 1, err);
+    double total = 0, sum = 0, count = 0;
+    for (size_t i = 0; i < keys->rows && status == QK_OK; i++) {
+        size_t at = order[i] * keys->dim;
+        sum += keys->f32 ? (double)keys->f32[at] : keys->f64[at];
+        count++;
+        if (i + 1 == keys->rows || keys->bucket[order[i + 1]] != keys->bucket[order[i]]) {
+            total += sum / count;
+            sum = count = 0;
+        }
+    }
+    *sign = total < 0 ? -1 : 1;
+    free(order);
+    return status;
+}
+
 qk_status qk__key_index_select(qk_key_index **selected, const qk_key_index *index,
                                const qk_sample *keys, qk_error *err)
 {

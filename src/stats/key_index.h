@@ -22,6 +22,12 @@ typedef struct qk_key_index {
 QK_MUST_CHECK qk_status qk__key_index_create(qk_key_index **index, const qk_sample *keys,
                                              qk_error *err);
 
+/* The sign, 1 or -1, that the original tool gives the first coordinate: that of the mean over
+ * buckets of their mean keys. All rows count. Of its signs for the other coordinates nothing is
+ * left in the numbers: turned before a reflection or after it, only the one that the drift is
+ * reflected onto makes a difference. */
+QK_MUST_CHECK qk_status qk__key_sign(const qk_sample *keys, int *sign, qk_error *err);
+
 /* The same without the rows that `keys` leaves out. */
 QK_MUST_CHECK qk_status qk__key_index_select(qk_key_index **selected, const qk_key_index *index,
                                              const qk_sample *keys, qk_error *err);

@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
+#include "base/numpy_random.h"
 #include "stats/kolmogorov.h"
 #include "stats/ks_statistic.h"
 
@@ -32,7 +34,8 @@ typedef struct workspace {
     double *panel;           /* [width][rows] */
     double *scale;           /* [dim] 1 / standard deviation of the model */
     double *skew, *kurt, *d; /* [dim] of the coordinates 2..d that have variance */
-    size_t noise;            /* how many these are */
+    size_t noise, tested;    /* how many these are; how many have a D */
+    bool *chosen;            /* [dim] that are to be tested */
 } workspace;
 
 typedef struct shape {
@@ -63,6 +66,26 @@ static qk_status start(workspace *w, const qk_query_model *model, const qk_sampl
     if (status != QK_OK)
         free(w->block);
     return status;
+}
+
+static void finish(workspace *w)
+{
+    qk__ks_free(&w->ks);
+    free(w->chosen);
+    free(w->block);
+}
+
+/* Which of the coordinates 2..d are tested; NumPy numbers them from 0. */
+static qk_status choose(workspace *w, const qk_plasticity_settings *settings, qk_error *err)
+{
+    size_t noise = w->dim - 1,
+           wanted = settings->ks_dims > 0 ? (size_t)settings->ks_dims : noise;
+    w->chosen = qk__calloc(w->dim + 1, sizeof *w->chosen);
+    if (!w->chosen)
+        return qk__nomem(err);
+    if (noise == 0)
+        return QK_OK;
+    return qk__numpy_choice((int64_t)settings->seed, noise, wanted, w->chosen + 1, err);
 }
 
 /* `count` values from column c of a row. */
@@ -236,14 +259,14 @@ static void predict_position(workspace *w, const double *s, qk_plasticity *out)
 static void describe_residual(workspace *w, double *x, qk_plasticity *out)
 {
     const int64_t *t = w->queries->position;
-    double slope = w->model->beta_norm * w->scale[0];
+    double slope = w->model->sign * w->model->beta_norm * w->scale[0];
     shape s = {NAN, NAN, NAN};
     if (w->model->variance[0] > 0) {
         for (size_t r = 0; r < w->rows; r++)
             x[r] -= slope * ((double)t[r] - w->model->mean_t);
         s = describe(w->ks, x, w->rows);
     }
-    out->resid0_skew = s.skew;
+    out->resid0_skew = w->model->sign * s.skew;
     out->resid0_kurt = s.kurt;
     out->resid0_ks_p = isnan(s.d) ? NAN : qk__kolmogorov_p((int64_t)w->rows, s.d);
 }
@@ -266,7 +289,7 @@ static double median(double *x, size_t n)
 /* p falls with D: its median is that of the middle D, and those below alpha are the last. */
 static void summarise_ks(workspace *w, double ks_alpha, qk_plasticity *out)
 {
-    size_t n = w->noise, low = 0, high = n;
+    size_t n = w->tested, low = 0, high = n;
     int64_t rows = (int64_t)w->rows;
     qsort(w->d, n, sizeof *w->d, ascending);
     double p = qk__kolmogorov_p(rows, w->d[n / 2]);
@@ -292,15 +315,21 @@ static void summarise(workspace *w, double ks_alpha, qk_plasticity *out)
         out->noise_med_abs_skew = median(w->skew, n);
     if (w->rows > 3)
         out->noise_med_abs_kurt = median(w->kurt, n);
-    if (n > 0)
+    if (w->tested > 0)
         summarise_ks(w, ks_alpha, out);
 }
 
 qk_status qk__describe_queries(const qk_query_model *model, const qk_sample *queries,
-                               double ks_alpha, qk_plasticity *out, qk_error *err)
+                               const qk_plasticity_settings *settings, qk_plasticity *out,
+                               qk_error *err)
 {
     workspace w;
     QK_TRY(start(&w, model, queries, err));
+    qk_status status = choose(&w, settings, err);
+    if (status != QK_OK) {
+        finish(&w);
+        return status;
+    }
     measure_along(&w);
     for (size_t first = 0; first < w.dim; first += w.width) {
         size_t count = w.dim - first < w.width ? w.dim - first : w.width;
@@ -314,13 +343,15 @@ qk_status qk__describe_queries(const qk_query_model *model, const qk_sample *que
                 shape s = describe(w.ks, x, w.rows);
                 w.skew[w.noise] = fabs(s.skew);
                 w.kurt[w.noise] = fabs(s.kurt);
-                w.d[w.noise] = s.d;
-                w.noise += !isnan(s.d);
+                if (isnan(s.d))
+                    continue;
+                w.noise++;
+                if (w.chosen[first + j])
+                    w.d[w.tested++] = s.d;
             }
         }
     }
-    summarise(&w, ks_alpha, out);
-    qk__ks_free(&w.ks);
-    free(w.block);
+    summarise(&w, settings->ks_alpha, out);
+    finish(&w);
     return QK_OK;
 }

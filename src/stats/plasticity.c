@@ -85,7 +85,7 @@ static qk_status set_profile(qk_plasticity *out, const qk_query_grid *grid,
     return QK_OK;
 }
 
-/* Takes the cells that have an eligible key out of the table. */
+/* Takes the cells that have an eligible key out of the table; the mean of those with pairs. */
 static void take_cells(qk_plasticity *out, qk_cell_table *table)
 {
     for (size_t c = 0; c < table->num_cells; c++)
@@ -93,6 +93,14 @@ static void take_cells(qk_plasticity *out, qk_cell_table *table)
             table->cell[out->num_cells++] = table->cell[c];
     out->cells = table->cell;
     table->cell = NULL;
+    double sum = 0;
+    size_t counted = 0;
+    for (size_t c = 0; c < out->num_cells; c++)
+        if (out->cells[c].pairs > 0) {
+            sum += out->cells[c].ap;
+            counted++;
+        }
+    out->ap_mean = counted > 0 ? sum / (double)counted : NAN;
 }
 
 static qk_status set_distances(qk_plasticity *out, const qk_bin_table *table, qk_error *err)
@@ -165,7 +173,7 @@ static qk_status fit(qk_plasticity *out, const qk_query_model *model,
 }
 
 qk_status qk__plasticity_fit(const qk_moments *q, const qk_sample *queries,
-                             const qk_sample *keys, const qk_key_index *index,
+                             const qk_sample *keys, const qk_key_index *index, int sign,
                              const qk_plasticity_settings *settings, const uint64_t stream[2],
                              qk_plasticity **plasticity, qk_error *err)
 {
@@ -174,9 +182,10 @@ qk_status qk__plasticity_fit(const qk_moments *q, const qk_sample *queries,
     qk_query_model *model = NULL;
     qk_pair_source source = {0};
     qk_plasticity *out = calloc(1, sizeof *out);
-    qk_status status = out ? qk__query_model_create(&model, q, NULL, err) : qk__nomem(err);
+    qk_status status =
+        out ? qk__query_model_create(&model, q, NULL, sign, err) : qk__nomem(err);
     if (status == QK_OK)
-        status = qk__pair_source_open(&source, queries, keys, index, err);
+        status = qk__pair_source_open(&source, queries, keys, index, settings->convention, err);
     if (status == QK_OK) {
         out->dim = q->dim;
         clear_description(out);
@@ -185,7 +194,7 @@ qk_status qk__plasticity_fit(const qk_moments *q, const qk_sample *queries,
     if (status == QK_OK)
         status = set_components(out, q, model->beta_norm, err);
     if (status == QK_OK && !queries->group)
-        status = qk__describe_queries(model, queries, settings->ks_alpha, out, err);
+        status = qk__describe_queries(model, queries, settings, out, err);
     qk__pair_source_close(&source);
     qk__query_model_free(&model);
     if (status != QK_OK)
@@ -198,5 +207,9 @@ qk_status qk_plasticity_fit(const qk_moments *q, const qk_sample *queries,
                             const qk_sample *keys, const qk_plasticity_settings *settings,
                             const uint64_t stream[2], qk_plasticity **plasticity, qk_error *err)
 {
-    return qk__plasticity_fit(q, queries, keys, NULL, settings, stream, plasticity, err);
+    int sign = 1;
+    *plasticity = NULL;
+    if (settings->convention == QK_CONVENTION_PUBLISHED)
+        QK_TRY(qk__key_sign(keys, &sign, err));
+    return qk__plasticity_fit(q, queries, keys, NULL, sign, settings, stream, plasticity, err);
 }

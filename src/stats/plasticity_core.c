@@ -11,7 +11,8 @@
 #include "stats/whitening.h"
 
 qk_status qk__pair_source_open(qk_pair_source *source, const qk_sample *queries,
-                               const qk_sample *keys, const qk_key_index *index, qk_error *err)
+                               const qk_sample *keys, const qk_key_index *index,
+                               qk_plasticity_convention convention, qk_error *err)
 {
     *source = (qk_pair_source){0};
     if (!index) {
@@ -22,7 +23,8 @@ qk_status qk__pair_source_open(qk_pair_source *source, const qk_sample *queries,
         QK_TRY(qk__key_index_select(&source->present, index, keys, err));
         index = source->present;
     }
-    QK_TRY(qk__query_grid_create(&source->grid, queries, err));
+    QK_TRY(qk__query_grid_create(&source->grid, queries, convention == QK_CONVENTION_PUBLISHED,
+                                 err));
     source->space = (qk_pair_space){keys, index, source->grid};
     return QK_OK;
 }
@@ -177,7 +179,8 @@ qk_status qk__plasticity_profile(const qk_query_model *model, const qk_sample *q
 {
     qk_pair_source source;
     qk_tally tally = {0};
-    qk_status status = qk__pair_source_open(&source, queries, keys, index, err);
+    qk_status status =
+        qk__pair_source_open(&source, queries, keys, index, settings->convention, err);
     if (status == QK_OK) {
         tally.ap = qk__calloc(source.grid->num + 1, sizeof *tally.ap);
         tally.pairs = qk__calloc(source.grid->num + 1, sizeof *tally.pairs);

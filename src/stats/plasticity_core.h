@@ -20,6 +20,7 @@ typedef struct qk_pair_source {
  * after a failure, too. */
 QK_MUST_CHECK qk_status qk__pair_source_open(qk_pair_source *source, const qk_sample *queries,
                                              const qk_sample *keys, const qk_key_index *index,
+                                             qk_plasticity_convention convention,
                                              qk_error *err);
 void qk__pair_source_close(qk_pair_source *source);
 
@@ -45,10 +46,11 @@ QK_MUST_CHECK qk_status qk__plasticity_profile(const qk_query_model *model,
                                                const uint64_t stream[2], double *ap_overall,
                                                double fifths[QK_FIFTHS], qk_error *err);
 
-/* qk_plasticity_fit with an index of the keys (or NULL), which query heads may share. */
+/* qk_plasticity_fit with an index of the keys (or NULL), which query heads may share, and the
+ * sign of the mirror (qk__query_model_create). */
 QK_MUST_CHECK qk_status qk__plasticity_fit(const qk_moments *q, const qk_sample *queries,
                                            const qk_sample *keys, const qk_key_index *index,
-                                           const qk_plasticity_settings *settings,
+                                           int sign, const qk_plasticity_settings *settings,
                                            const uint64_t stream[2], qk_plasticity **plasticity,
                                            qk_error *err);
 

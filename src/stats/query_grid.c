@@ -86,7 +86,8 @@ static void set_positions(qk_query_grid *grid, const qk_sample *queries)
     }
 }
 
-qk_status qk__query_grid_create(qk_query_grid **grid, const qk_sample *queries, qk_error *err)
+qk_status qk__query_grid_create(qk_query_grid **grid, const qk_sample *queries, bool in_buckets,
+                                qk_error *err)
 {
     *grid = NULL;
     if (queries->rows >= UINT32_MAX)
@@ -94,6 +95,7 @@ qk_status qk__query_grid_create(qk_query_grid **grid, const qk_sample *queries, 
     qk_query_grid *g = calloc(1, sizeof *g);
     if (!g)
         return qk__nomem(err);
+    g->in_buckets = in_buckets;
     g->order = qk__calloc(queries->rows + 1, sizeof *g->order);
     qk_status status = g->order ? order_queries(g, queries, err) : qk__nomem(err);
     if (status == QK_OK)

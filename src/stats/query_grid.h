@@ -21,18 +21,21 @@ typedef struct qk_query_grid {
     size_t num;
     qk_query_bucket *bucket; /* [num] in ascending order of id */
     uint32_t *order;
-    int64_t window; /* tokens; 0 = full attention */
+    int64_t window;  /* 0 = full attention */
+    bool in_buckets; /* the window, else in tokens */
 } qk_query_grid;
 
 /* Of the queries that are not left out. QK_ERR_INCONSISTENT where windows differ. */
 QK_MUST_CHECK qk_status qk__query_grid_create(qk_query_grid **grid, const qk_sample *queries,
-                                              qk_error *err);
+                                              bool in_buckets, qk_error *err);
 void qk__query_grid_free(qk_query_grid **grid);
 
 /* Whether queries of bucket j may see a key. */
 static inline bool qk__sees(const qk_query_grid *grid, const qk_query_bucket *j, int64_t bucket,
                             double position)
 {
+    if (grid->in_buckets)
+        return bucket < j->id && (grid->window == 0 || bucket >= j->id - grid->window);
     return bucket < j->id && (grid->window == 0 || bucket == j->id - 1 ||
                               j->tau - position <= (double)grid->window);
 }

@@ -22,13 +22,13 @@ static void set_slope(qk_query_model *model, const qk_moments *q, double total)
     model->beta_norm = drift / q->sum_tt;
 }
 
-/* The mirror lies between u = beta / |beta| and e1. */
+/* The mirror lies between u = beta / |beta| and sign e1: the one that takes -u to e1, too. */
 static void set_mirror(qk_query_model *model)
 {
     if (model->beta_norm == 0)
         return;
     for (size_t i = 0; i < model->dim; i++)
-        model->mirror[i] = model->beta[i] / model->beta_norm;
+        model->mirror[i] = model->sign * model->beta[i] / model->beta_norm;
     qk__mirror(model->mirror, model->dim);
 }
 
@@ -52,7 +52,7 @@ static void set_variances(qk_query_model *model, const qk_moments *q, double tot
 }
 
 qk_status qk__query_model_create(qk_query_model **model, const qk_moments *q,
-                                 const qk_query_model *mirror_from, qk_error *err)
+                                 const qk_query_model *mirror_from, int sign, qk_error *err)
 {
     size_t d = q->dim;
     qk_query_model *m = calloc(1, sizeof *m + 4 * d * sizeof(double));
@@ -62,6 +62,7 @@ qk_status qk__query_model_create(qk_query_model **model, const qk_moments *q,
     m->dim = d;
     m->count = q->count;
     m->mean_t = q->mean_t;
+    m->sign = mirror_from ? mirror_from->sign : sign;
     m->mean = (double *)(m + 1);
     m->beta = m->mean + d;
     m->mirror = m->beta + d;

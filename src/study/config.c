@@ -176,6 +176,16 @@ static qk_status set_variance(qk_config *config, const yaml_node_t *node, const 
     return QK_OK;
 }
 
+static qk_status set_convention(qk_config *config, const yaml_node_t *node, const char *key,
+                                qk_error *err)
+{
+    bool published;
+    QK_TRY(set_choice(node, key, "exact", "published", &published, err));
+    config->settings.plasticity.convention =
+        published ? QK_CONVENTION_PUBLISHED : QK_CONVENTION_EXACT;
+    return QK_OK;
+}
+
 static qk_status set_max_pairs(qk_config *config, const yaml_node_t *node, const char *key,
                                qk_error *err)
 {
@@ -356,6 +366,7 @@ static const qk__key KEYS[] = {
     {"rotation.b_axis", set_b_axis, false},
     {"rotation.complement_pairs", set_planes, false},
     {"plasticity", NULL, false},
+    {"plasticity.convention", set_convention, false},
     {"plasticity.variance", set_variance, false},
     {"plasticity.max_pairs", set_max_pairs, false},
     {"plasticity.bucket_width", set_bucket_width, false},

@@ -182,8 +182,8 @@ static qk_status run_plasticity(const qk_run *run, qk_head_report *report,
 {
     qk_plasticity_settings settings = qk__plasticity_settings_of(run);
     const uint64_t stream[2] = {(uint64_t)report->id.layer, (uint64_t)report->id.head};
-    return qk__plasticity_fit(q->moments, &q->rows, &k->data.rows, k->index, &settings, stream,
-                              &report->plasticity, err);
+    return qk__plasticity_fit(q->moments, &q->rows, &k->data.rows, k->index, k->data.sign,
+                              &settings, stream, &report->plasticity, err);
 }
 
 /* ---- intervals ----------------------------------------------------------------------------

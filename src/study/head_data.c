@@ -7,6 +7,8 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/numpy_random.h"
+#include "stats/key_index.h"
 
 /* Where a row number in a message is to be looked up. */
 static qk_status name_file(qk_status status, const qk_head *head, qk_error *err)
@@ -18,10 +20,12 @@ static qk_status name_file(qk_status status, const qk_head *head, qk_error *err)
                        head->files[0], head->num_files - 1);
 }
 
-/* Pairs of keys, shapes of queries and intervals look at rows over and over. */
+/* Pairs of keys, shapes of queries and intervals look at rows over and over; a draw needs them
+ * all. */
 static bool keeps_rows(const qk_run *run)
 {
-    return qk__run_does(run, QK_ANALYSE_PLASTICITY) || run->settings->ci > 0;
+    return qk__run_does(run, QK_ANALYSE_PLASTICITY) || run->settings->ci > 0 ||
+           run->settings->random_rows > 0;
 }
 
 /* ---- keeping rows ----------------------------------------------------------------------- */
@@ -100,6 +104,30 @@ static qk_status keep(keeper *k, const qk_buckets *buckets, const qk_block *bloc
     return QK_OK;
 }
 
+/* Keeps the rows that are drawn, in their order. */
+static qk_status draw(keeper *k, size_t wanted, int64_t seed, qk_error *err)
+{
+    size_t rows = k->rows->rows, kept = 0;
+    if (rows <= wanted)
+        return QK_OK;
+    bool *chosen = qk__calloc(rows, sizeof *chosen);
+    if (!chosen)
+        return qk__nomem(err);
+    qk_status status = qk__numpy_choice(seed, rows, wanted, chosen, err);
+    char *vectors = k->vectors;
+    for (size_t r = 0; r < rows && status == QK_OK; r++) {
+        if (!chosen[r])
+            continue;
+        memmove(vectors + kept * k->row_bytes, vectors + r * k->row_bytes, k->row_bytes);
+        for (size_t i = 0; i < NUM_INTEGERS; i++)
+            k->integers[i * k->capacity + kept] = k->integers[i * k->capacity + r];
+        kept++;
+    }
+    free(chosen);
+    k->rows->rows = status == QK_OK ? kept : rows;
+    return status;
+}
+
 /* free() takes no pointer to const, and the cast that -Wcast-qual forbids is right here. */
 static void free_const(const void *memory)
 {
@@ -120,6 +148,31 @@ static void forget(qk_sample *rows)
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
+static qk_status accumulate(qk_accumulator *acc, const float *f32, const double *f64,
+                            const int64_t *position, size_t rows, qk_error *err)
+{
+    return f32 ? qk_accumulator_add_f32(acc, f32, position, rows, err)
+               : qk_accumulator_add_f64(acc, f64, position, rows, err);
+}
+
+/* Once all rows are there: what is asked of all, then those that are drawn. */
+static qk_status finish_rows(const qk_run *run, keeper *k, qk_head_data *data,
+                             qk_accumulator *acc, qk_error *err)
+{
+    const qk_study_settings *s = run->settings;
+    if (data->head->id.kind == QK_KEY && qk__run_does(run, QK_ANALYSE_PLASTICITY) &&
+        s->plasticity.convention == QK_CONVENTION_PUBLISHED)
+        QK_TRY(qk__key_sign(&data->rows, &data->sign, err));
+    if (s->random_rows == 0)
+        return QK_OK;
+    QK_TRY(draw(k, (size_t)s->random_rows, s->seed, err));
+    qk_status status = accumulate(acc, data->rows.f32, data->rows.f64, data->rows.position,
+                                  data->rows.rows, err);
+    return status == QK_OK ? status
+                           : qk__context(err, status, "%s: column 'vector', of the rows drawn",
+                                         data->head->files[0]);
+}
+
 static qk_status add_rows(qk_run *run, qk_rows *reader, qk_head_data *data, qk_accumulator *acc,
                           bool *constant, qk_error *err)
 {
@@ -131,16 +184,17 @@ static qk_status add_rows(qk_run *run, qk_rows *reader, qk_head_data *data, qk_a
     for (;;) {
         QK_TRY(qk_rows_next(reader, run->settings->block_rows, &block, err));
         if (block.rows == 0)
-            return QK_OK;
+            return finish_rows(run, &k, data, acc, err);
         if (block.first_row == 0)
             first_position = block.position[0];
         for (size_t i = 0; i < block.rows && *constant; i++)
             *constant = block.position[i] == first_position;
         if (keeping)
             QK_TRY(keep(&k, &run->buckets, &block, err));
+        if (run->settings->random_rows > 0)
+            continue;
         qk_status status =
-            block.f32 ? qk_accumulator_add_f32(acc, block.f32, block.position, block.rows, err)
-                      : qk_accumulator_add_f64(acc, block.f64, block.position, block.rows, err);
+            accumulate(acc, block.f32, block.f64, block.position, block.rows, err);
         if (status != QK_OK)
             return name_file(status, data->head, err);
     }
@@ -190,7 +244,7 @@ static qk_status read_all(qk_run *run, int worker, const qk_head *head, qk_head_
 qk_status qk__head_data_read(qk_run *run, int worker, const qk_head *head, qk_head_data *data,
                              qk_error *err)
 {
-    *data = (qk_head_data){.head = head};
+    *data = (qk_head_data){.head = head, .sign = 1};
     qk_input *inputs = &run->inputs[run->first_input[head->index]];
     for (size_t i = 0; i < head->num_files; i++)
         inputs[i].path = head->files[i];

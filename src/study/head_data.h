@@ -13,6 +13,7 @@ typedef struct qk_head_data {
     const qk_head *head;
     qk_moments *moments;
     qk_sample rows; /* owned; rows is 0 unless the run keeps rows */
+    int sign;       /* of its rows as keys (qk__key_sign), 1 where nobody asks */
     int64_t bytes;  /* of the head's files */
 } qk_head_data;
 

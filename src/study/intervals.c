@@ -89,7 +89,8 @@ static qk_status repeat_plasticity(repetition *r, qk_error *err)
     qk_plasticity_settings settings = qk__plasticity_settings_of(r->run);
     qk_query_model *model;
     double overall, fifths[QK_FIFTHS];
-    QK_TRY(qk__query_model_create(&model, r->q_rest, s->ci_refit ? NULL : r->model, err));
+    QK_TRY(qk__query_model_create(&model, r->q_rest, s->ci_refit ? NULL : r->model,
+                                  (int)r->model->sign, err));
     qk_status status = qk__plasticity_profile(model, &r->queries, &r->keys, r->index, &settings,
                                               r->stream, &overall, fifths, err);
     if (status == QK_OK) {
@@ -184,7 +185,7 @@ qk_status qk__head_intervals(const qk_run *run, const qk_head_report *report,
     if (status == QK_OK)
         status = qk__group_moments(&r->queries, groups, parts, err);
     if (status == QK_OK)
-        status = qk__query_model_create(&model, queries->moments, NULL, err);
+        status = qk__query_model_create(&model, queries->moments, NULL, keys->data.sign, err);
     r->model = model;
     for (uint32_t g = 0; g < groups && status == QK_OK; g++)
         status = leave_out(r, g, queries->moments, parts[g], keys->data.moments, keys->parts[g],

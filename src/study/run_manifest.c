@@ -49,11 +49,12 @@ static json_t *describe_rotation(const qk_rotation_settings *s)
 
 static json_t *describe_plasticity(const qk_plasticity_settings *s, int buckets)
 {
-    return json_pack("{s:s, s:I, s:o, s:o, s:o}", "variance",
+    return json_pack("{s:s, s:s, s:I, s:o, s:o, s:i, s:o}", "convention",
+                     s->convention == QK_CONVENTION_EXACT ? "exact" : "published", "variance",
                      s->variance == QK_VARIANCE_DIAG ? "diag" : "full", "max_pairs",
                      (json_int_t)s->max_pairs, "bucket_width",
                      s->bucket_width > 0 ? qk__json_number(s->bucket_width) : json_null(),
-                     "ks_alpha", qk__json_number(s->ks_alpha), "buckets",
+                     "ks_alpha", qk__json_number(s->ks_alpha), "ks_dims", s->ks_dims, "buckets",
                      buckets > 0                     ? json_integer(buckets)
                      : buckets == QK_BUCKETS_CAPTURE ? json_string("capture")
                                                      : json_null());
@@ -62,12 +63,13 @@ static json_t *describe_plasticity(const qk_plasticity_settings *s, int buckets)
 /* Settings of analyses that were not asked for are left out. */
 json_t *qk__describe_settings(const qk_study_settings *s)
 {
-    json_t *root = json_pack(
-        "{s:o, s:o, s:o, s:I, s:i, s:I, s:i, s:o, s:b}", "analyses", list_analyses(s->analyses),
-        "layers", index_list(&s->layers), "heads", index_list(&s->heads), "max_samples",
-        (json_int_t)s->max_samples, "sample_heads", s->sample_heads, "seed",
-        (json_int_t)s->seed, "q_per_kv_group", s->q_per_kv_group, "ci",
-        s->ci > 0 ? qk__json_number(s->ci) : json_null(), "ci_refit", s->ci_refit);
+    json_t *root =
+        json_pack("{s:o, s:o, s:o, s:I, s:I, s:i, s:I, s:i, s:o, s:b}", "analyses",
+                  list_analyses(s->analyses), "layers", index_list(&s->layers), "heads",
+                  index_list(&s->heads), "max_samples", (json_int_t)s->max_samples,
+                  "random_rows", (json_int_t)s->random_rows, "sample_heads", s->sample_heads,
+                  "seed", (json_int_t)s->seed, "q_per_kv_group", s->q_per_kv_group, "ci",
+                  s->ci > 0 ? qk__json_number(s->ci) : json_null(), "ci_refit", s->ci_refit);
     if (s->analyses & QK_ANALYSE_PCA)
         json_object_set_new(root, "pca", describe_pca(s));
     if (s->analyses & QK_ANALYSE_ROTATION)

@@ -37,7 +37,8 @@ static qk_status format_metrics(const qk_run *run, const qk_head_report *head, q
                              p->ap_overall,
                              p->fifths[0],
                              p->fifths[QK_FIFTHS - 1],
-                             p->ap_drop};
+                             p->ap_drop,
+                             p->ap_mean};
     QK_TRY(qk__add_ids(run, head, text, err));
     QK_TRY(qk__csv_integer(text, p->n_q, ',', err));
     QK_TRY(qk__csv_integer(text, p->n_k, ',', err));
@@ -115,15 +116,16 @@ static qk_status format_components(const qk_run *run, const qk_head_report *head
 /* ---- the model as a whole -----------------------------------------------------------------
  */
 
-enum { NUM_MEANS = 2 + QK_FIFTHS + QK_TENTHS };
+enum { NUM_MEANS = 3 + QK_FIFTHS + QK_TENTHS };
 
 /* The numbers of a head that the model has the mean of, in the order of NUM_MEANS. */
 static void list_numbers(const qk_plasticity *p, double values[NUM_MEANS])
 {
     values[0] = p->ap_overall;
     values[1] = p->ap_drop;
-    memcpy(values + 2, p->fifths, sizeof p->fifths);
-    memcpy(values + 2 + QK_FIFTHS, p->tenths, sizeof p->tenths);
+    values[2] = p->ap_mean;
+    memcpy(values + 3, p->fifths, sizeof p->fifths);
+    memcpy(values + 3 + QK_FIFTHS, p->tenths, sizeof p->tenths);
 }
 
 static qk_model_plasticity average(const qk_study_report *report)
@@ -146,8 +148,9 @@ static qk_model_plasticity average(const qk_study_report *report)
         means[k] = counts[k] ? sums[k] / (double)counts[k] : NAN;
     model.ap_overall = means[0];
     model.ap_drop = means[1];
-    memcpy(model.fifths, means + 2, sizeof model.fifths);
-    memcpy(model.tenths, means + 2 + QK_FIFTHS, sizeof model.tenths);
+    model.ap_mean = means[2];
+    memcpy(model.fifths, means + 3, sizeof model.fifths);
+    memcpy(model.tenths, means + 3 + QK_FIFTHS, sizeof model.tenths);
     return model;
 }
 
@@ -162,12 +165,12 @@ static qk_status format_model(const qk_run *run, const qk_head_report *head, qk_
         return QK_OK;
     const qk_model_plasticity *model = &run->report->plasticity;
     const double rest[] = {model->ap_overall, model->fifths[0], model->fifths[QK_FIFTHS - 1],
-                           model->ap_drop};
+                           model->ap_drop, model->ap_mean};
     QK_TRY(qk__csv_text(text, run->report->model, ',', err));
     QK_TRY(qk__csv_integer(text, (long long)model->heads, ',', err));
     QK_TRY(qk__add_numbers(text, model->fifths, QK_FIFTHS, ',', err));
     QK_TRY(qk__add_numbers(text, model->tenths, QK_TENTHS, ',', err));
-    return qk__add_numbers(text, rest, 4, '\n', err);
+    return qk__add_numbers(text, rest, sizeof rest / sizeof *rest, '\n', err);
 }
 
 /* ---- files --------------------------------------------------------------------------------
@@ -180,7 +183,7 @@ static const qk_table_spec TABLES[] = {
      IDS "n_q,n_k,d,sliding_window,bucket_width,q_R2_pos,beta_norm,q_R2_scalar,q_mae_baseline,"
          "q_mae_proj,q_mae_ratio,q_resid0_skew,q_resid0_kurt,q_resid0_ks_p,"
          "q_noise_med_abs_skew,q_noise_med_abs_kurt,q_noise_med_ks_p,"
-         "q_noise_frac_ks_p_lt_alpha,ap_overall,ap_first_20pct,ap_last_20pct,ap_drop",
+         "q_noise_frac_ks_p_lt_alpha,ap_overall,ap_first_20pct,ap_last_20pct,ap_drop,ap_mean",
      "ap_overall_lo,ap_overall_hi,ap_drop_lo,ap_drop_hi", format_metrics},
     {"head_profile.csv", IDS "q_bucket,position,n_queries,n_pairs,ap", NULL, format_profile},
     {"head_bucket_plasticity.csv", IDS "q_bucket,k_bucket,n_pairs,ap_bucket", NULL,
@@ -190,7 +193,7 @@ static const qk_table_spec TABLES[] = {
      format_components},
     {"model_report.csv",
      "model,heads,q1,q2,q3,q4,q5,d1,d2,d3,d4,d5,d6,d7,d8,d9,d10,ap_overall,ap_first_20pct,"
-     "ap_last_20pct,ap_drop",
+     "ap_last_20pct,ap_drop,ap_mean",
      NULL, format_model},
 };
 

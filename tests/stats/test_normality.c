@@ -145,7 +145,7 @@ static void fit_head(head *h)
     assert_int_equal(qk_accumulator_add_f64(acc, h->rows, h->position, h->sample.rows, &err),
                      QK_OK);
     assert_int_equal(qk_accumulator_finish(&acc, &h->moments, &err), QK_OK);
-    assert_int_equal(qk__query_model_create(&h->model, h->moments, NULL, &err), QK_OK);
+    assert_int_equal(qk__query_model_create(&h->model, h->moments, NULL, 1, &err), QK_OK);
 }
 
 static void free_head(head *h)
@@ -162,7 +162,8 @@ static qk_plasticity describe(const head *h, double ks_alpha)
     qk_plasticity out;
     qk_error err;
     memset(&out, 0, sizeof out);
-    assert_int_equal(qk__describe_queries(h->model, &h->sample, ks_alpha, &out, &err), QK_OK);
+    const qk_plasticity_settings settings = {.ks_alpha = ks_alpha};
+    assert_int_equal(qk__describe_queries(h->model, &h->sample, &settings, &out, &err), QK_OK);
     return out;
 }
 

@@ -346,7 +346,7 @@ static void profile_equals_fit(void **state)
         qk_moments *m = moments_of(&q);
         qk_query_model *model;
         qk_key_index *index;
-        assert_int_equal(qk__query_model_create(&model, m, NULL, NULL), QK_OK);
+        assert_int_equal(qk__query_model_create(&model, m, NULL, 1, NULL), QK_OK);
         assert_int_equal(qk__key_index_create(&index, &k, NULL), QK_OK);
         for (int shared = 0; shared < 2; shared++) {
             double overall, fifths[QK_FIFTHS];
