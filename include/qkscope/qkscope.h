@@ -14,6 +14,7 @@
 #include <qkscope/pca.h>
 #include <qkscope/plan.h>
 #include <qkscope/plasticity.h>
+#include <qkscope/published.h>
 #include <qkscope/record.h>
 #include <qkscope/report.h>
 #include <qkscope/rotation.h>

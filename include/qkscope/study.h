@@ -63,6 +63,11 @@ typedef void qk_notice_fn(void *user, qk_notice_level level, const char *message
  * (QK_ERR_CANCELLED, nothing written). */
 typedef bool qk_progress_fn(void *user, size_t done, size_t total, int64_t bytes);
 
+/* Paths of the original tool's tables of plasticity, with its columns. */
+typedef struct qk_published_tables {
+    const char *metrics, *buckets, *components;
+} qk_published_tables;
+
 /* Which position buckets plasticity uses; a number above 1 is so many of equal width.
  * docs/plasticity.md */
 enum {
@@ -108,8 +113,10 @@ typedef struct qk_study_settings {
     bool lda; /* fill heads.csv lda_accuracy: reads the rows twice, unless they are kept */
     /* output and running */
     const char *output;
-    int threads;       /* 0 = all processors */
-    size_t block_rows; /* rows read at a time; results do not depend on it; 0 = default */
+    const qk_published_tables
+        *published_tables; /* instead of those of plasticity; NULL = none */
+    int threads;           /* 0 = all processors */
+    size_t block_rows;     /* rows read at a time; results do not depend on it; 0 = default */
     const char *command_line; /* recorded in manifest.json; NULL = none */
     qk_notice_fn *notice;
     qk_progress_fn *progress;

@@ -87,6 +87,16 @@ char *qk__path_join(const char *dir, const char *name)
     return path;
 }
 
+qk_status qk__parent_folder(const char *path, char **folder, qk_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    if (slash)
+        *folder = strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    else
+        *folder = qk__strdup(".");
+    return *folder ? QK_OK : qk__nomem(err);
+}
+
 qk_status qk__make_dirs(const char *path, qk_error *err)
 {
     char *copy = qk__strdup(path);

@@ -24,6 +24,9 @@ QK_MUST_CHECK qk_status qk__read_file(const char *path, size_t limit, qk_buffer 
 /* "dir/name" in a new string, NULL when out of memory. */
 char *qk__path_join(const char *dir, const char *name);
 
+/* The folder that a path lies in, "." if it names none, in a new string. */
+QK_MUST_CHECK qk_status qk__parent_folder(const char *path, char **folder, qk_error *err);
+
 /* Creates a folder and its parents; an existing folder is fine. */
 QK_MUST_CHECK qk_status qk__make_dirs(const char *path, qk_error *err);
 

@@ -91,10 +91,12 @@ static json_t *rotation_json(const qk_study_totals *totals)
  */
 
 static void print_plasticity(const qk_model_plasticity *model, const qk_study_totals *totals,
-                             bool alone)
+                             bool published, bool alone)
 {
-    cli_print("\n  plasticity                    %5.3f\n  by fifths of the context     ",
-              model->ap_overall);
+    cli_print("\n  plasticity                    %5.3f\n", model->ap_overall);
+    if (published)
+        cli_print("  mean over pairs of buckets    %5.3f\n", model->ap_mean);
+    cli_print("  by fifths of the context     ");
     for (int i = 0; i < QK_FIFTHS; i++)
         if (isnan(model->fifths[i]))
             cli_print("     -");
@@ -109,8 +111,9 @@ static void print_plasticity(const qk_model_plasticity *model, const qk_study_to
 
 static json_t *plasticity_json(const qk_model_plasticity *model)
 {
-    return json_pack("{s:I, s:o, s:o, s:o}", "heads", (json_int_t)model->heads, "ap_overall",
-                     number(model->ap_overall), "ap_drop", number(model->ap_drop), "fifths",
+    return json_pack("{s:I, s:o, s:o, s:o, s:o}", "heads", (json_int_t)model->heads,
+                     "ap_overall", number(model->ap_overall), "ap_mean", number(model->ap_mean),
+                     "ap_drop", number(model->ap_drop), "fifths",
                      numbers(model->fifths, QK_FIFTHS));
 }
 
@@ -127,7 +130,7 @@ static void print_high(double threshold, const qk_high_correlations *n)
               n->heads_high_negative);
 }
 
-void cli_print_outcome(const qk_study_settings *settings, const qk_study_report *report)
+void cli_print_summary(const qk_study_settings *settings, const qk_study_report *report)
 {
     cli_print("%zu heads, %zu rows in %.2f s (%d threads, %.0f MB/s)\n", count_done(report),
               report->num_rows, report->seconds, report->threads,
@@ -144,8 +147,14 @@ void cli_print_outcome(const qk_study_settings *settings, const qk_study_report 
         print_rotation(&totals, settings->analyses == QK_ANALYSE_ROTATION);
     if (settings->analyses & QK_ANALYSE_PLASTICITY)
         print_plasticity(&report->plasticity, &totals,
+                         settings->plasticity.convention == QK_CONVENTION_PUBLISHED,
                          settings->analyses == QK_ANALYSE_PLASTICITY);
     putchar('\n');
+}
+
+void cli_print_outcome(const qk_study_settings *settings, const qk_study_report *report)
+{
+    cli_print_summary(settings, report);
     for (size_t i = 0; i < report->num_outputs; i++)
         cli_print("%s/%s\n", settings->output, report->outputs[i]);
 }
@@ -171,7 +180,7 @@ static json_t *list_outputs(const qk_study_report *report)
 {
     json_t *outputs = json_array();
     for (size_t i = 0; i < report->num_outputs; i++)
-        json_array_append_new(outputs, json_string(report->outputs[i]));
+        json_array_append_new(outputs, cli_json_text(report->outputs[i]));
     return outputs;
 }
 
@@ -186,13 +195,13 @@ static json_t *high_json(double threshold, const qk_high_correlations *n)
 
 void cli_print_outcome_json(const qk_study_settings *settings, const qk_study_report *report)
 {
-    json_t *root =
-        json_pack("{s:o, s:o, s:o, s:o, s:b, s:I, s:I, s:i, s:f, s:o}", "output",
-                  cli_json_text(settings->output), "files", list_outputs(report), "capture",
-                  cli_json_text(report->capture), "model", cli_json_text(report->model),
-                  "combined", settings->combined, "heads", (json_int_t)report->num_heads,
-                  "rows", (json_int_t)report->num_rows, "threads", report->threads, "seconds",
-                  report->seconds, "failures", list_failures(report));
+    json_t *root = json_pack(
+        "{s:o, s:o, s:o, s:o, s:b, s:I, s:I, s:i, s:f, s:o}", "output",
+        settings->output ? cli_json_text(settings->output) : json_null(), "files",
+        list_outputs(report), "capture", cli_json_text(report->capture), "model",
+        cli_json_text(report->model), "combined", settings->combined, "heads",
+        (json_int_t)report->num_heads, "rows", (json_int_t)report->num_rows, "threads",
+        report->threads, "seconds", report->seconds, "failures", list_failures(report));
     qk_study_totals totals;
     qk_study_totals_of(report, &totals);
     if (settings->combined) {

@@ -30,9 +30,11 @@ typedef struct cli_command {
 
 int cmd_analyze(int argc, char **argv);
 int cmd_capture(int argc, char **argv);
+int cmd_heads(int argc, char **argv);
 int cmd_inspect(int argc, char **argv);
 int cmd_pca(int argc, char **argv);
 int cmd_plasticity(int argc, char **argv);
+int cmd_plot(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_rotate(int argc, char **argv);
 int cmd_scatter(int argc, char **argv);

@@ -20,6 +20,10 @@ static const cli_command COMMANDS[] = {
     {"tokenize", "Look", "the tokens of a text", cmd_tokenize},
     {"capture", "Make", "a capture, from a model and texts", cmd_capture},
     {"synth", "Make", "a capture with known ground truth", cmd_synth},
+    {"analyze-heads", "As the original tool", "plasticity by its configuration files",
+     cmd_heads},
+    {"plot-plasticity", "As the original tool", "plasticity by query bucket, a line a head",
+     cmd_plot},
 };
 
 /* Names of the original tools, for published command lines. */
@@ -54,7 +58,7 @@ static void print_help(FILE *out)
     for (size_t i = 0; i < NUM_COMMANDS; i++) {
         if (strcmp(group, COMMANDS[i].group) != 0)
             fprintf(out, "\n%s:\n", group = COMMANDS[i].group);
-        fprintf(out, "  %-12s %s\n", COMMANDS[i].name, COMMANDS[i].summary);
+        fprintf(out, "  %-15s %s\n", COMMANDS[i].name, COMMANDS[i].summary);
     }
     fprintf(out, "\n'qkscope COMMAND --help' explains a command.\n");
 }

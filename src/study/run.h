@@ -105,6 +105,8 @@ QK_MUST_CHECK qk_status qk__write_rotation_tables(qk_run *run, qk_error *err);
 /* head_metrics.csv, head_profile.csv, head_bucket_plasticity.csv, head_distance.csv,
  * head_component_weights.csv, model_report.csv. Fills report->plasticity. */
 QK_MUST_CHECK qk_status qk__write_plasticity_tables(qk_run *run, qk_error *err);
+/* The original tool's three tables at the paths of settings->published_tables. */
+QK_MUST_CHECK qk_status qk__write_published_tables(qk_run *run, qk_error *err);
 /* manifest.json. */
 QK_MUST_CHECK qk_status qk__write_run_manifest(qk_run *run, qk_error *err);
 

@@ -57,20 +57,20 @@ static qk_status write_texts(const table *t, const char *path, qk_outfile **outp
     return status;
 }
 
-qk_status qk__write_table(qk_run *run, const qk_table_spec *spec, qk_error *err)
+static qk_status write_table(qk_run *run, const qk_table_spec *spec, const char *path,
+                             const char *name, qk_error *err)
 {
     size_t heads = run->report->num_heads;
     table t = {.run = run, .spec = spec};
     qk_outfile *file = NULL;
-    char *path = qk__path_join(run->settings->output, spec->name);
     t.texts = qk__calloc(heads, sizeof *t.texts);
     t.statuses = qk__calloc(heads, sizeof *t.statuses);
     qk_status status;
-    if (path && t.texts && t.statuses) {
+    if (t.texts && t.statuses) {
         qk__parallel_for(heads, run->threads, format_one, &t);
         status = write_texts(&t, path, &file, err);
         if (status == QK_OK)
-            qk__run_add_output(run, spec->name, file);
+            qk__run_add_output(run, name, file);
     } else {
         status = qk__nomem(err);
     }
@@ -78,8 +78,23 @@ qk_status qk__write_table(qk_run *run, const qk_table_spec *spec, qk_error *err)
         qk__buffer_free(&t.texts[i]);
     free(t.texts);
     free(t.statuses);
+    return status;
+}
+
+qk_status qk__write_table(qk_run *run, const qk_table_spec *spec, qk_error *err)
+{
+    char *path = qk__path_join(run->settings->output, spec->name);
+    if (!path)
+        return qk__nomem(err);
+    qk_status status = write_table(run, spec, path, spec->name, err);
     free(path);
     return status;
+}
+
+qk_status qk__write_table_at(qk_run *run, const qk_table_spec *spec, const char *path,
+                             qk_error *err)
+{
+    return write_table(run, spec, path, path, err);
 }
 
 qk_status qk__add_ids(const qk_run *run, const qk_head_report *head, qk_buffer *text,

@@ -20,6 +20,9 @@ typedef struct qk_table_spec {
 
 /* Formats heads in parallel and adds the finished file to the run's outputs. */
 QK_MUST_CHECK qk_status qk__write_table(qk_run *run, const qk_table_spec *spec, qk_error *err);
+/* The same at a path, which is its name among the outputs. */
+QK_MUST_CHECK qk_status qk__write_table_at(qk_run *run, const qk_table_spec *spec,
+                                           const char *path, qk_error *err);
 
 /* model,layer,q_head,k_head, */
 QK_MUST_CHECK qk_status qk__add_ids(const qk_run *run, const qk_head_report *head,

@@ -200,6 +200,8 @@ static const qk_table_spec TABLES[] = {
 qk_status qk__write_plasticity_tables(qk_run *run, qk_error *err)
 {
     run->report->plasticity = average(run->report);
+    if (run->settings->published_tables)
+        return qk__write_published_tables(run, err);
     for (size_t i = 0; i < sizeof TABLES / sizeof *TABLES; i++)
         QK_TRY(qk__write_table(run, &TABLES[i], err));
     return QK_OK;

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The front ends of the original tool of attention plasticity: its configuration files, and
+ * tables and a figure with the names it gives them. docs/config.md has the keys.
+ *
+ *     qk_published *file;
+ *     qk_heads_settings settings;
+ *     qk_published_load_heads(&file, "model.yaml", &settings, &err);
+ *     qk_heads_run(&settings, &report, &err);
+ *     qk_published_free(&file);
+ */
+#ifndef QKSCOPE_PUBLISHED_H
+#define QKSCOPE_PUBLISHED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/figure.h>
+#include <qkscope/status.h>
+#include <qkscope/study.h>
+
+QK_BEGIN_DECLS
+
+/* A file that was read: what the strings of the settings point into. */
+typedef struct qk_published qk_published;
+QK_API void qk_published_free(qk_published **file);
+
+/* ---- analyze-heads ---------------------------------------------------------------------- */
+
+/* Keys of the file, and flags, have the names of the members. */
+typedef struct qk_heads_settings {
+    const char *model_dir;                    /* folder in the dataset that holds the heads */
+    const char *dataset_name;                 /* in the Hugging Face cache */
+    const char *dataset_cache_dir;            /* that cache; NULL = the usual one */
+    const char *dataset_local_root;           /* a folder instead of it; NULL = none */
+    int download_max_workers;                 /* no effect: nothing is downloaded */
+    int num_layers, num_q_heads, num_k_heads; /* 0 = not given */
+    int64_t max_tokens_per_head;              /* 0 = all */
+    int normality_max_dims;
+    double p_alpha;
+    const char *output_csv, *bucket_csv, *component_csv;
+    int64_t seed;
+    int max_workers; /* 0 = all processors */
+    /* of the run: as in qk_study_settings */
+    const char *command_line;
+    qk_notice_fn *notice;
+    qk_progress_fn *progress;
+    void *user;
+} qk_heads_settings;
+
+/* 50,000 tokens, 64 dimensions, alpha 0.01, seed 0; the three tables in the current folder. */
+QK_API void qk_heads_settings_default(qk_heads_settings *settings);
+
+/* Defaults, then what the file says. QK_ERR_ARGUMENT names file, line and key. */
+QK_API QK_MUST_CHECK qk_status qk_published_load_heads(qk_published **file, const char *path,
+                                                       qk_heads_settings *settings,
+                                                       qk_error *err);
+
+/* Writes the three tables with the original's columns, and manifest.json beside the first, by
+ * the published convention with the capture's own buckets. Returns as qk_study_run does;
+ * QK_ERR_ARGUMENT too where a required setting is missing. *report has no more heads than the
+ * capture, so perhaps less than num_layers * num_q_heads. */
+QK_API QK_MUST_CHECK qk_status qk_heads_run(const qk_heads_settings *settings,
+                                            qk_study_report **report, qk_error *err);
+
+/* ---- plot-plasticity -------------------------------------------------------------------- */
+
+typedef struct qk_plot_settings {
+    const char *bucket_csv;           /* NULL = not given */
+    const char *output;               /* a picture: .png, .svg or .pdf */
+    double alpha;                     /* opacity of the lines of heads, 0..1 */
+    double line_width;                /* of them, points */
+    bool log_buckets;                 /* bucket b lies at 2^(b + 1/2), else at b + 1/2, */
+    double bucket_min_size;           /* times this */
+    const char *model_name;           /* in the title; NULL = none */
+    bool color_by_layer, color_trend; /* not both */
+    double trend_threshold;           /* slope from which a head rises or falls */
+    const char *cmap;                 /* of the layers: viridis, magma, Blues, Reds or YlOrRd */
+    qk_figure_theme theme;
+    const char *gnuplot; /* NULL = "gnuplot" */
+} qk_plot_settings;
+
+/* plasticity.png, alpha 0.25, lines 0.8 wide, uniform buckets of size 1, one colour. */
+QK_API void qk_plot_settings_default(qk_plot_settings *settings);
+QK_API QK_MUST_CHECK qk_status qk_published_load_plot(qk_published **file, const char *path,
+                                                      qk_plot_settings *settings,
+                                                      qk_error *err);
+
+/* Draws a line for every head, the mean over its key buckets against the query bucket, and the
+ * mean over all heads. Leaves a script and its numbers beside the picture. */
+QK_API QK_MUST_CHECK qk_status qk_plot_run(const qk_plot_settings *settings, size_t *num_heads,
+                                           qk_error *err);
+
+QK_END_DECLS
+
+#endif

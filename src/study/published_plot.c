@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plot-plasticity: its keys, and from the table of buckets to the picture. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "figure/bucket_plot.h"
+#include "results/csv_reader.h"
+#include "study/published.h"
+
+static const char *const DEFAULT_MAP = "viridis";
+static const double DEFAULT_THRESHOLD = 1e-4;
+
+void qk_plot_settings_default(qk_plot_settings *settings)
+{
+    *settings = (qk_plot_settings){.output = "plasticity.png",
+                                   .alpha = 0.25,
+                                   .line_width = 0.8,
+                                   .bucket_min_size = 1,
+                                   .trend_threshold = DEFAULT_THRESHOLD,
+                                   .cmap = DEFAULT_MAP};
+}
+
+/* ---- keys ---------------------------------------------------------------------------------
+ */
+
+static qk_plot_settings *settings_of(const qk_config *config)
+{
+    return config->owner;
+}
+
+static qk_status set_text(qk_config *config, const yaml_node_t *node, const char *key,
+                          qk_error *err)
+{
+    qk_plot_settings *s = settings_of(config);
+    const char **value = strcmp(key, "bucket_csv") == 0   ? &s->bucket_csv
+                         : strcmp(key, "output") == 0     ? &s->output
+                         : strcmp(key, "model_name") == 0 ? &s->model_name
+                                                          : &s->cmap;
+    return qk__yaml_string(node, key, value, err);
+}
+
+static qk_status set_number(qk_config *config, const yaml_node_t *node, const char *key,
+                            qk_error *err)
+{
+    qk_plot_settings *s = settings_of(config);
+    if (strcmp(key, "alpha") == 0)
+        return qk__published_real(node, key, 0, 1, &s->alpha, err);
+    double *value = strcmp(key, "line_width") == 0        ? &s->line_width
+                    : strcmp(key, "bucket_min_size") == 0 ? &s->bucket_min_size
+                                                          : &s->trend_threshold;
+    return qk__published_real(node, key, 0, 1e12, value, err);
+}
+
+static qk_status set_flag(qk_config *config, const yaml_node_t *node, const char *key,
+                          qk_error *err)
+{
+    qk_plot_settings *s = settings_of(config);
+    return qk__yaml_bool(
+        node, key, strcmp(key, "color_trend") == 0 ? &s->color_trend : &s->color_by_layer, err);
+}
+
+static qk_status set_type(qk_config *config, const yaml_node_t *node, const char *key,
+                          qk_error *err)
+{
+    const char *text;
+    QK_TRY(qk__yaml_string(node, key, &text, err));
+    settings_of(config)->log_buckets = strcmp(text, "log") == 0;
+    if (strcmp(text, "log") == 0 || strcmp(text, "uniform") == 0)
+        return QK_OK;
+    return qk__fail(err, QK_ERR_ARGUMENT,
+                    "line %llu: %s: expected log or uniform, found "
+                    "\"%.60s\"",
+                    qk__yaml_line(node), key, text);
+}
+
+static const qk__key KEYS[] = {
+    {"bucket_csv", set_text, false},  {"output", set_text, false},
+    {"alpha", set_number, false},     {"line_width", set_number, false},
+    {"bucket_type", set_type, false}, {"bucket_min_size", set_number, false},
+    {"model_name", set_text, false},  {"color_by_layer", set_flag, false},
+    {"color_trend", set_flag, false}, {"trend_threshold", set_number, false},
+    {"cmap", set_text, false},
+};
+
+qk_status qk_published_load_plot(qk_published **file, const char *path,
+                                 qk_plot_settings *settings, qk_error *err)
+{
+    qk_plot_settings_default(settings);
+    return qk__published_read(file, path, settings, KEYS, sizeof KEYS / sizeof *KEYS, err);
+}
+
+/* ---- the table ----------------------------------------------------------------------------
+ */
+
+typedef struct points {
+    qk_buffer memory; /* of qk__bucket_point */
+    size_t count;
+} points;
+
+static qk__bucket_point *items(const points *p)
+{
+    return (qk__bucket_point *)(void *)p->memory.data;
+}
+
+/* Rows without a value have nothing to show. */
+static qk_status read_row(qk__csv_reader *reader, const size_t columns[5], points *p,
+                          qk_error *err)
+{
+    qk__bucket_point point = {0};
+    int64_t *const places[4] = {&point.layer, &point.q_head, &point.k_head, &point.bucket};
+    QK_TRY(qk__reader_number(reader, columns[4], &point.ap, err));
+    if (isnan(point.ap))
+        return QK_OK;
+    for (int c = 0; c < 4; c++)
+        QK_TRY(qk__reader_integer(reader, columns[c], INT32_MIN, INT32_MAX, places[c], err));
+    p->count++;
+    return qk__buffer_append(&p->memory, &point, sizeof point, err);
+}
+
+/* The column `bucket` is what older tables call it. */
+static qk_status read_points(const char *path, points *p, qk_error *err)
+{
+    static const char *const NAMES[] = {"layer", "q_head", "k_head", "bucket", "ap_bucket"};
+    size_t columns[5];
+    bool more;
+    qk__csv_reader *reader;
+    QK_TRY(qk__reader_open(&reader, path, err));
+    qk_status status = QK_OK;
+    for (int c = 0; c < 5 && status == QK_OK; c++) {
+        columns[c] = QK__NO_COLUMN;
+        if (c == 3)
+            status = qk__reader_find(reader, "q_bucket", false, &columns[c], err);
+        if (status == QK_OK && columns[c] == QK__NO_COLUMN)
+            status = qk__reader_find(reader, NAMES[c], true, &columns[c], err);
+    }
+    while (status == QK_OK && (status = qk__reader_next(reader, &more, err)) == QK_OK && more)
+        status = read_row(reader, columns, p, err);
+    qk__reader_close(&reader);
+    if (status == QK_OK && p->count == 0)
+        status =
+            qk__fail(err, QK_ERR_DEGENERATE, "%s: no row has a value in 'ap_bucket'", path);
+    return status;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const qk__bucket_point *x = a, *y = b;
+    const int64_t keys[4][2] = {{x->layer, y->layer},
+                                {x->q_head, y->q_head},
+                                {x->k_head, y->k_head},
+                                {x->bucket, y->bucket}};
+    for (int i = 0; i < 4; i++)
+        if (keys[i][0] != keys[i][1])
+            return keys[i][0] < keys[i][1] ? -1 : 1;
+    return (x->ap > y->ap) - (x->ap < y->ap); /* sums do not depend on the order of rows */
+}
+
+/* Rows of the same head and query bucket become their mean. */
+static void merge(points *p)
+{
+    qk__bucket_point *x = items(p);
+    size_t kept = 0;
+    qsort(x, p->count, sizeof *x, compare);
+    for (size_t first = 0, end; first < p->count; first = end) {
+        double sum = 0;
+        for (end = first; end < p->count && x[end].layer == x[first].layer &&
+                          x[end].q_head == x[first].q_head &&
+                          x[end].k_head == x[first].k_head && x[end].bucket == x[first].bucket;
+             end++)
+            sum += x[end].ap;
+        x[kept] = x[first];
+        x[kept++].ap = sum / (double)(end - first);
+    }
+    p->count = kept;
+}
+
+/* ---- drawing ------------------------------------------------------------------------------
+ */
+
+static const qk__colormap *find_map(const char *name)
+{
+    const qk__colormap *const maps[] = {&qk__viridis, &qk__magma, &qk__blues, &qk__reds,
+                                        &qk__ylorrd};
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
+        if (strcasecmp(maps[i]->name, name) == 0)
+            return maps[i];
+    return NULL;
+}
+
+/* Folder, name and format of a picture. */
+static qk_status split_output(const char *path, char **folder, char name[80], unsigned *format,
+                              qk_error *err)
+{
+    static const char PLAIN[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    const char *dot = strrchr(base, '.');
+    size_t length = dot ? (size_t)(dot - base) : 0;
+    if (!dot || qk_figure_formats_parse(dot + 1, format, err) != QK_OK)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "output %s: expected a name that ends in .png, "
+                        ".svg or .pdf",
+                        path);
+    if (length == 0 || length >= 80 || strspn(base, PLAIN) < length || *base == '-')
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "output %s: a picture's name is made of letters, digits and . _ -, at "
+                        "most 79",
+                        path);
+    memcpy(name, base, length);
+    name[length] = 0;
+    return qk__parent_folder(path, folder, err);
+}
+
+static qk_status check(const qk_plot_settings *s, qk_error *err)
+{
+    if (!s->bucket_csv)
+        return qk__fail(err, QK_ERR_ARGUMENT, "bucket_csv is missing");
+    if (s->color_by_layer && s->color_trend)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "color_by_layer and color_trend exclude each other");
+    if (!(s->bucket_min_size > 0))
+        return qk__fail(err, QK_ERR_ARGUMENT, "bucket_min_size must be above 0");
+    if (!(s->trend_threshold > 0))
+        return qk__fail(err, QK_ERR_ARGUMENT, "trend_threshold must be above 0");
+    if (s->color_by_layer && !find_map(s->cmap))
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "cmap %s: expected viridis, magma, Blues, Reds or YlOrRd", s->cmap);
+    return QK_OK;
+}
+
+static qk_status draw(const qk_plot_settings *s, const points *p, size_t *num_heads,
+                      qk_error *err)
+{
+    char *folder, name[80];
+    qk_figure_settings figures;
+    qk_figure_settings_default(&figures);
+    figures.theme = s->theme;
+    figures.gnuplot = s->gnuplot;
+    QK_TRY(split_output(s->output, &folder, name, &figures.formats, err));
+    const qk__bucket_plot plot = {.points = items(p),
+                                  .count = p->count,
+                                  .model_name = s->model_name,
+                                  .alpha = s->alpha,
+                                  .line_width = s->line_width,
+                                  .log_buckets = s->log_buckets,
+                                  .bucket_min_size = s->bucket_min_size,
+                                  .trend_threshold = s->color_trend ? s->trend_threshold : 0,
+                                  .layers = s->color_by_layer ? find_map(s->cmap) : NULL};
+    qk__figure figure;
+    qk__figure_init(&figure, name, qk__theme_of(s->theme), 0, 0);
+    *num_heads = qk__figure_buckets(&figure, &plot);
+    qk_status status = qk__figure_draw(&figure, folder, &figures, err);
+    qk__figure_free(&figure);
+    free(folder);
+    return status;
+}
+
+qk_status qk_plot_run(const qk_plot_settings *settings, size_t *num_heads, qk_error *err)
+{
+    points p = {0};
+    *num_heads = 0;
+    QK_TRY(check(settings, err));
+    qk_status status = read_points(settings->bucket_csv, &p, err);
+    if (status == QK_OK) {
+        merge(&p);
+        status = draw(settings, &p, num_heads, err);
+    }
+    qk__buffer_free(&p.memory);
+    return status;
+}
