@@ -76,6 +76,7 @@ def test_manifest_has_the_settings_of_what_was_run(qkscope, tmp_path):
     settings = read_json(tmp_path / "p" / "manifest.json")["settings"]
     assert settings["analyses"] == ["plasticity"] and settings["seed"] == 3
     assert settings["plasticity"] == {"variance": "full", "max_pairs": 99, "bucket_width": None,
+                                      "convention": "exact", "ks_dims": 0,
                                       "ks_alpha": 0.01, "buckets": None}
     assert "pca" not in settings and "rotation" not in settings
     qkscope("analyze", EXAMPLE, "-o", tmp_path / "a", "--complement", "--ci", 90, expect=0)

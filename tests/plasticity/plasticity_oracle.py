@@ -12,7 +12,7 @@ METRICS = ("n_q", "n_k", "d", "sliding_window", "bucket_width", "q_R2_pos", "bet
            "q_R2_scalar", "q_mae_baseline", "q_mae_proj", "q_mae_ratio", "q_resid0_skew",
            "q_resid0_kurt", "q_resid0_ks_p", "q_noise_med_abs_skew", "q_noise_med_abs_kurt",
            "q_noise_med_ks_p", "q_noise_frac_ks_p_lt_alpha", "ap_overall", "ap_first_20pct",
-           "ap_last_20pct", "ap_drop")
+           "ap_last_20pct", "ap_drop", "ap_mean")
 BINS = 512
 
 
@@ -300,6 +300,8 @@ class Plasticity:
                            for b in self.q["bucket"].tolist()])
         length = int(t.max()) + 1
         n["ap_overall"] = mean_of(values)
+        cells = [cell["ap_bucket"] for cell in self.buckets]
+        n["ap_mean"] = mean_of(np.array([math.nan if c is None else c for c in cells]))
         self.parts = {}
         for letter, count in (("q", 5), ("d", 10)):
             part = count * t // length if length > 0 else np.full(len(t), -1)
@@ -318,7 +320,8 @@ def mean_of(values):
 def model_report(heads):
     """The one row of model_report.csv, from all heads of a model."""
     row = {"heads": len(heads)}
-    columns = [*heads[0].parts, "ap_overall", "ap_first_20pct", "ap_last_20pct", "ap_drop"]
+    columns = [*heads[0].parts, "ap_overall", "ap_first_20pct", "ap_last_20pct", "ap_drop",
+               "ap_mean"]
     for column in columns:
         values = [{**head.parts, **head.metrics}[column] for head in heads]
         values = [v for v in values if v is not None]

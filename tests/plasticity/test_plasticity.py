@@ -23,7 +23,7 @@ HEADERS = {
     "head_distance.csv": [*IDS, "distance_bin", "lag_bin", "n_pairs", "ap"],
     "head_component_weights.csv": [*IDS, "component", "component_r2", "component_weight"],
     "model_report.csv": ["model", "heads", *PARTS, "ap_overall", "ap_first_20pct",
-                         "ap_last_20pct", "ap_drop"],
+                         "ap_last_20pct", "ap_drop", "ap_mean"],
 }
 # Numbers that are differences of larger ones: what they are compared with when small.
 SCALES = {"q_resid0_skew": 1e-2, "q_resid0_kurt": 1e-2, "q_noise_med_abs_skew": 1e-2,

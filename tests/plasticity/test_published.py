@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The published convention, and the front ends of the original tool, against its definitions
+written anew. `pytest -s` prints the worst deviation of every column."""
+import csv
+
+import numpy as np
+import pytest
+from conftest import (EXAMPLE, Agreement, head_pairs, read_bytes, read_csv, read_json, read_rows,
+                      synth, write_rows)
+
+pytest.importorskip("pyarrow")
+published = pytest.importorskip("published_oracle")
+stats = pytest.importorskip("scipy.stats")
+
+METRICS = ["n_q_tokens", "n_k_tokens", "d_model", "q_R2_pos", "q_beta_norm", "q_R2_scalar",
+           "q_mae_baseline", "q_mae_proj", "q_mae_ratio", "q_resid0_skew", "q_resid0_kurt",
+           "q_resid0_ks_p", "q_noise_med_abs_skew", "q_noise_med_abs_kurt", "q_noise_med_ks_p",
+           "q_noise_frac_ks_p_lt_alpha", "ap_overall"]
+IDS = ["layer", "q_head", "k_head"]
+COLUMNS = {"head_metrics.csv": IDS + METRICS,
+           "head_bucket_plasticity.csv": IDS + ["q_bucket", "k_bucket", "ap_bucket"],
+           "head_component_weights.csv": IDS + ["component", "component_r2", "component_weight"]}
+# What our own tables call them.
+OURS = {"n_q_tokens": "n_q", "n_k_tokens": "n_k", "d_model": "d", "q_beta_norm": "beta_norm",
+        "ap_overall": "ap_mean"}
+SCALES = {"q_resid0_skew": 1e-2, "q_resid0_kurt": 1e-2, "q_noise_med_abs_skew": 1e-2,
+          "q_noise_med_abs_kurt": 1e-2, "q_R2_scalar": 1e-3}
+
+
+def of_head(rows, layer, head):
+    return [r for r in rows if (r["layer"], r["q_head"]) == (layer, head)]
+
+
+def compare(tables, names, capture, group, title, **options):
+    """Tables by file name; `names` says what a column of METRICS is called in them."""
+    seen, heads = Agreement(), 0
+    for layer, head, q, k in head_pairs(capture, group):
+        truth, place = published.Head(q, k, **options), f"{title} {layer}.{head}"
+        row, = of_head(tables["head_metrics.csv"], layer, head)
+        for column in METRICS:
+            seen.add(column, row[names.get(column, column)], truth.metrics[column], place,
+                     SCALES.get(column))
+        rows = of_head(tables["head_bucket_plasticity.csv"], layer, head)
+        assert [(r["q_bucket"], r["k_bucket"]) for r in rows] == sorted(truth.buckets), place
+        for r in rows:
+            seen.add("ap_bucket", r["ap_bucket"], truth.buckets[r["q_bucket"], r["k_bucket"]],
+                     place)
+        rows = of_head(tables["head_component_weights.csv"], layer, head)
+        for r, r2, weight in zip(rows, truth.r2, truth.weights, strict=True):
+            # 1 - residuals / total: digits of 1, not of a small share
+            seen.add("component_r2", r["component_r2"], r2, place, 1e-3)
+            seen.add("component_weight", r["component_weight"], weight, place, 1e-3)
+        heads += 1
+    assert heads > 0
+    seen.check(title)
+
+
+def run(qkscope, capture, out, *options, convention="published"):
+    qkscope("plasticity", capture, "-o", out, "--max-pairs", 0, "--convention", convention,
+            *options, expect=0)
+    return {name: read_csv(out / name) for name in COLUMNS}
+
+
+# ---- the convention --------------------------------------------------------------------------
+
+def test_example_capture(qkscope, tmp_path):
+    tables = run(qkscope, EXAMPLE, tmp_path / "o")
+    compare(tables, OURS, EXAMPLE, 2, "examples/kjv-tiny-capture")
+    settings = read_json(tmp_path / "o" / "manifest.json")["settings"]
+    assert settings["plasticity"]["convention"] == "published"
+
+
+def test_real_capture(qkscope, shared_data, tmp_path):
+    folder = shared_data("kjv-tiny-capture") / "arrow-rs"
+    compare(run(qkscope, folder, tmp_path / "o"), OURS, folder, 2, "kjv-tiny-capture")
+
+
+@pytest.mark.parametrize("window", [1, 2, 5, 100])
+def test_windows_count_buckets(qkscope, tmp_path, window):
+    group = synth(qkscope, tmp_path / "c", dim=12, rows=120, layers=1, sliding_window=window,
+                  buckets=8)
+    tables = run(qkscope, tmp_path / "c", tmp_path / "o")
+    compare(tables, OURS, tmp_path / "c", group, f"window {window}")
+    reach = {r["q_bucket"] - r["k_bucket"] for r in tables["head_bucket_plasticity.csv"]}
+    assert reach == set(range(1, min(window, 7) + 1))
+
+
+@pytest.mark.parametrize("signs", [1, -1])
+def test_orientation(qkscope, tmp_path, signs):
+    """Only the sign of the first coordinate of the mean keys, over buckets and not over rows,
+    changes anything."""
+    rng = np.random.default_rng(5)
+    rows, d = 300, 5
+    for kind in "qk":
+        # Most rows lie in the first bucket.
+        position = np.sort(np.concatenate([rng.integers(0, 8, 200), rng.integers(8, 64, 100)]))
+        bucket = position // 8
+        vector = rng.standard_normal((rows, d)) + np.outer(position / 20, rng.standard_normal(d))
+        if kind == "k":
+            vector[:, 0] = np.where(bucket == 0, -3.0, 1.0) * signs + rng.normal(0, 0.5, rows)
+        write_rows(tmp_path / "c", f"l00h00{kind}", {
+            "vector": vector, "position": position, "bucket": bucket,
+            "example_id": np.arange(rows) % 3})
+    tables = run(qkscope, tmp_path / "c", tmp_path / "o", "--q-per-kv-group", 1)
+    compare(tables, OURS, tmp_path / "c", 1, f"first coordinate {signs}")
+    exact = run(qkscope, tmp_path / "c", tmp_path / "e", "--q-per-kv-group", 1,
+                convention="exact")
+    same = exact["head_bucket_plasticity.csv"] == tables["head_bucket_plasticity.csv"]
+    assert same == (signs == 1)
+
+
+def test_both_means_in_either_convention(qkscope, tmp_path):
+    """ap_mean is the plain mean over pairs of buckets, ap_overall ours."""
+    for convention in ("exact", "published"):
+        out = tmp_path / convention
+        tables = run(qkscope, EXAMPLE, out, convention=convention)
+        model, = read_csv(out / "model_report.csv")
+        for row in tables["head_metrics.csv"]:
+            cells = of_head(tables["head_bucket_plasticity.csv"], row["layer"], row["q_head"])
+            profile = of_head(read_csv(out / "head_profile.csv"), row["layer"], row["q_head"])
+            assert row["ap_mean"] == pytest.approx(
+                np.mean([c["ap_bucket"] for c in cells if c["n_pairs"]]), abs=1e-12)
+            assert row["ap_overall"] == pytest.approx(np.average(
+                [p["ap"] for p in profile], weights=[p["n_queries"] for p in profile]))
+        assert model["ap_mean"] == pytest.approx(
+            np.mean([r["ap_mean"] for r in tables["head_metrics.csv"]]))
+
+
+def test_differences_have_the_documented_size(qkscope, tmp_path):
+    """docs/plasticity.md gives them for the bundled capture."""
+    ours = run(qkscope, EXAMPLE, tmp_path / "e", convention="exact")
+    theirs = run(qkscope, EXAMPLE, tmp_path / "p")
+    a, b = ([r["ap_bucket"] for r in t["head_bucket_plasticity.csv"]] for t in (ours, theirs))
+    change = np.abs(np.subtract(a, b))
+    assert np.sqrt((change ** 2).mean()) == pytest.approx(7.3e-4, rel=0.02)
+    assert change.max() == pytest.approx(5.9e-3, rel=0.02)
+    rows = theirs["head_metrics.csv"]
+    rank = stats.spearmanr([r["ap_overall"] for r in rows], [r["ap_mean"] for r in rows])
+    assert rank.statistic == pytest.approx(0.85, abs=0.01)
+
+
+@pytest.mark.parametrize("options", [[], ["--ci-refit"], ["--variance", "full"]])
+def test_threads_and_intervals(qkscope, tmp_path, options):
+    names = ("head_metrics.csv", "head_bucket_plasticity.csv", "head_distance.csv")
+    for threads in (1, 3):
+        run(qkscope, EXAMPLE, tmp_path / str(threads), "--threads", threads, "--ci", 95, *options)
+    assert read_bytes(tmp_path / "1", *names) == read_bytes(tmp_path / "3", *names)
+    for row in read_csv(tmp_path / "1" / "head_metrics.csv"):
+        assert row["ap_overall_lo"] <= row["ap_overall"] <= row["ap_overall_hi"]
+
+
+def test_unknown_convention(qkscope, tmp_path):
+    outcome = qkscope("plasticity", EXAMPLE, "-o", tmp_path, "--convention", "mine", expect=2)
+    assert "expected exact or published" in outcome.err
+    config = tmp_path / "c.yaml"
+    config.write_text(f"data: {{dataset_name: {EXAMPLE}}}\nplasticity: {{convention: mine}}\n")
+    outcome = qkscope("plasticity", "--config", config, "-o", tmp_path, expect=2)
+    assert "plasticity.convention" in outcome.err
+
+
+# ---- analyze-heads ---------------------------------------------------------------------------
+
+def write_config(path, **changes):
+    settings = {"model_dir": EXAMPLE.name, "dataset_local_root": EXAMPLE.parent, "num_layers": 5,
+                "num_q_heads": 4, "num_k_heads": 2, **changes}
+    path.write_text("".join(f"{k}: {v}\n" for k, v in settings.items()))
+    return path
+
+
+def read_published(*files):
+    tables = {}
+    for (name, columns), file in zip(COLUMNS.items(), files, strict=True):
+        with open(file, newline="") as text:
+            assert next(csv.reader(text)) == columns
+        tables[name] = read_csv(file)
+        for row in tables[name]:
+            for column in METRICS[:3]:
+                if column in row:
+                    row[column] = int(row[column])
+    return tables
+
+
+def outputs(folder):
+    return {"output_csv": folder / "head_metrics.csv", "bucket_csv": folder / "b" / "buckets.csv",
+            "component_csv": folder / "c.csv"}
+
+
+def test_analyze_heads(qkscope, tmp_path):
+    config = write_config(tmp_path / "a.yaml", **outputs(tmp_path / "o"))
+    shown = qkscope("analyze-heads", "--config", config, expect=0)
+    tables = read_published(*outputs(tmp_path / "o").values())
+    compare(tables, {}, EXAMPLE, 2, "analyze-heads", dims=64)
+    manifest = read_json(tmp_path / "o" / "manifest.json")
+    assert manifest["settings"]["random_rows"] == 50000
+    assert manifest["buckets"] == {"from": "capture"}
+    for file in outputs(tmp_path / "o").values():
+        assert str(file) in shown.out
+    assert sorted(p.name for p in (tmp_path / "o").iterdir()) == [
+        "b", "c.csv", "head_metrics.csv", "manifest.json"]
+
+
+@pytest.mark.parametrize("most,dims,seed", [(700, 12, 3), (5, 1, 0), (1999, 31, 4294967295)])
+def test_drawn_rows_and_dimensions(qkscope, tmp_path, most, dims, seed):
+    """The rows and the dimensions that NumPy's generator draws for the original tool."""
+    out = outputs(tmp_path / "o")
+    config = write_config(tmp_path / "a.yaml", **out, max_tokens_per_head=most, p_alpha=0.2,
+                          normality_max_dims=dims, seed=seed, num_layers=2, num_q_heads=2,
+                          num_k_heads=1)
+    if most == 5:  # too few for the shapes: the tables are there all the same
+        qkscope("analyze-heads", "--config", config, expect=0)
+        assert {r["n_q_tokens"] for r in read_csv(out["output_csv"])} == {5}
+        return
+    qkscope("analyze-heads", "--config", config, expect=0)
+    tables = read_published(*out.values())
+    kept = {(r["layer"], r["q_head"]) for r in tables["head_metrics.csv"]}
+    assert kept == {(0, 0), (0, 1), (1, 0), (1, 1)}
+    part = tmp_path / "part"
+    part.mkdir()
+    for name in ("l00h00q", "l00h01q", "l00h00k", "l01h00q", "l01h01q", "l01h00k"):
+        (part / name).symlink_to(EXAMPLE / name)
+    compare(tables, {}, part, 2, f"{most} rows, {dims} dimensions", most=most, seed=seed,
+            dims=dims, alpha=0.2)
+
+
+def test_no_limit_of_tokens(qkscope, tmp_path):
+    """null is no limit, as in the original."""
+    synth(qkscope, tmp_path / "c" / "m", dim=4, rows=2048, buckets=16, bucket_width=128,
+          examples=26, layers=1, query_heads=1, q_per_kv_group=1, rope_planes=0)
+    for limit, rows in (("null", 26 * 2048), ("51000", 51000), (None, 50000)):
+        config = write_config(tmp_path / "a.yaml", **outputs(tmp_path / "o"), model_dir="m",
+                              dataset_local_root=tmp_path / "c", num_layers=1, num_q_heads=1,
+                              num_k_heads=1, **({"max_tokens_per_head": limit} if limit else {}))
+        qkscope("analyze-heads", "--config", config, expect=0)
+        row, = read_csv(tmp_path / "o" / "head_metrics.csv")
+        assert row["n_q_tokens"] == rows
+
+
+def test_flags_override_the_file(qkscope, tmp_path):
+    config = write_config(tmp_path / "a.yaml", model_dir="nowhere", dataset_name="no/name",
+                          dataset_local_root="/nowhere", num_layers=9, num_q_heads=7,
+                          num_k_heads=7, max_tokens_per_head=3, normality_max_dims=1, p_alpha=1,
+                          seed=9, output_csv="/nowhere/x", bucket_csv="/nowhere/y",
+                          component_csv="/nowhere/z", max_workers=1, download_max_workers=1)
+    new = {"model_dir": EXAMPLE.name, "dataset_name": "other/name", "dataset_cache_dir": tmp_path,
+           "dataset_local_root": EXAMPLE.parent, "download_max_workers": 3, "num_layers": 2,
+           "num_q_heads": 4, "num_k_heads": 2, "max_tokens_per_head": 600,
+           "normality_max_dims": 12, "p_alpha": 0.05, **outputs(tmp_path / "o"), "seed": 5,
+           "max_workers": 2}
+    assert len(new) == 16
+    qkscope("analyze-heads", "--config", config,
+            *[f"--{name}={value}" for name, value in new.items()], expect=0)
+    same = write_config(tmp_path / "b.yaml", **{**new, **outputs(tmp_path / "p")})
+    qkscope("analyze-heads", "--config", same, "--max_workers", "1", expect=0)
+    for a, b in zip(outputs(tmp_path / "o").values(), outputs(tmp_path / "p").values()):
+        assert a.read_bytes() == b.read_bytes()
+    settings = read_json(tmp_path / "o" / "manifest.json")["settings"]
+    assert settings["seed"] == 5 and settings["plasticity"]["ks_alpha"] == 0.05
+
+
+def test_dataset_in_a_cache(qkscope, tmp_path):
+    snapshot = tmp_path / "cache" / "datasets--o--n" / "snapshots" / ("a" * 40)
+    snapshot.mkdir(parents=True)
+    (snapshot / "m").symlink_to(EXAMPLE)
+    refs = tmp_path / "cache" / "datasets--o--n" / "refs"
+    refs.mkdir()
+    (refs / "main").write_text("a" * 40)
+    config = write_config(tmp_path / "a.yaml", **outputs(tmp_path / "o"), model_dir="m",
+                          dataset_local_root="null", dataset_name="o/n")
+    qkscope("analyze-heads", "--config", config, "--dataset_cache_dir", tmp_path / "cache",
+            expect=0)
+    first = (tmp_path / "o" / "head_metrics.csv").read_bytes()
+    qkscope("analyze-heads", "--config", config, expect=0,
+            env={"HF_HUB_CACHE": tmp_path / "cache"})
+    assert (tmp_path / "o" / "head_metrics.csv").read_bytes() == first
+    outcome = qkscope("analyze-heads", "--config", config, expect=1,
+                      env={"HF_HUB_CACHE": tmp_path})
+    assert "hf download" in outcome.err
+
+
+def test_by_the_name_of_the_program(qkscope, program, tmp_path):
+    for name in ("analyze-heads", "plot-plasticity"):
+        (tmp_path / name).symlink_to(program)
+        outcome = qkscope("--help", executable=tmp_path / name, expect=0)
+        assert f"qkscope {name}" in outcome.out and "--config" in outcome.out
+
+
+def test_heads_that_are_not_there(qkscope, tmp_path):
+    config = write_config(tmp_path / "a.yaml", **outputs(tmp_path / "o"), num_layers=7)
+    outcome = qkscope("analyze-heads", "--config", config, expect=0)
+    assert "20 of 28 query heads" in outcome.err
+
+
+@pytest.mark.parametrize("changes,said", [
+    ({"num_layers": "null"}, "num_layers is missing"),
+    ({"num_q_heads": 5}, "no multiple"),
+    ({"num_layers": 0}, "num_layers"),
+    ({"seed": -1}, "seed"),
+    ({"p_alpha": 2}, "p_alpha"),
+    ({"max_tokens_per_head": "'5'"}, "max_tokens_per_head"),
+    ({"bucket_csv": "x.csv", "output_csv": "x.csv"}, "three files"),
+    ({"max_token_per_head": 5}, "did you mean max_tokens_per_head?"),
+])
+def test_wrong_files(qkscope, tmp_path, changes, said):
+    config = write_config(tmp_path / "a.yaml", **{**outputs(tmp_path / "o"), **changes})
+    assert said in qkscope("analyze-heads", "--config", config, expect=2).err
+    assert not (tmp_path / "o").exists()
+
+
+def test_config_is_required(qkscope):
+    assert "--config" in qkscope("analyze-heads", expect=2).err
+    qkscope("analyze-heads", "--config", "/nowhere.yaml", expect=1)
