@@ -9,7 +9,9 @@ static const cli_analysis PLASTICITY = {
     "wins, position decides. CAPTURE is a folder with l{LL}h{HH}{q|k} folders somewhere below\n"
     "it, or a dataset (org/name) in the Hugging Face cache. Writes head_metrics.csv,\n"
     "head_profile.csv, head_bucket_plasticity.csv, head_distance.csv,\n"
-    "head_component_weights.csv, model_report.csv and manifest.json into DIR.",
+    "head_component_weights.csv, model_report.csv and manifest.json into DIR.\n"
+    "--convention published does what the original tool does; its configuration files are for\n"
+    "'qkscope analyze-heads'.",
     QK_ANALYSE_PLASTICITY,
 };
 
