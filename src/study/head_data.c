@@ -108,7 +108,7 @@ static qk_status keep(keeper *k, const qk_buckets *buckets, const qk_block *bloc
 static qk_status draw(keeper *k, size_t wanted, int64_t seed, qk_error *err)
 {
     size_t rows = k->rows->rows, kept = 0;
-    if (rows <= wanted)
+    if (!k->vectors || rows <= wanted)
         return QK_OK;
     bool *chosen = qk__calloc(rows, sizeof *chosen);
     if (!chosen)
