@@ -120,6 +120,12 @@ static qk_status read_keys(qk_capture *capture, const json_t *object, qk_error *
         return qk__fail(err, QK_ERR_MALFORMED, "complete: expected true or false");
     capture->info.complete = !json_is_false(complete);
 
+    if (json_is_true(get(object, "changing")))
+        return qk__fail(
+            err, QK_ERR_INCONSISTENT,
+            "this capture was being put in its place when its run was stopped: run the "
+            "same qkscope capture again, which completes it");
+
     const json_t *model = get(object, "model");
     if (model && !json_is_string(model))
         return qk__fail(err, QK_ERR_MALFORMED, "model: expected a string");
