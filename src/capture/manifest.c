@@ -163,7 +163,7 @@ static qk_status read_in(qk_capture *capture, const char *dir, bool *found, qk_e
     if (!path)
         return qk__nomem(err);
     qk_status status = QK_OK;
-    *found = qk__is_file(path);
+    *found = qk__is_there(path);
     if (*found) {
         qk_buffer text;
         status = qk__read_file(path, MAX_MANIFEST_BYTES, &text, err);

@@ -171,29 +171,33 @@ def test_replacing_killed_at_every_change(program, qkscope, model, tmp_path, san
 @pytest.mark.parametrize("signal_name", ["SIGKILL", "SIGINT"])
 @pytest.mark.parametrize("options", [[], ["--stage", "both"]])
 def test_replacing_stopped_at_any_time(program, qkscope, model, tmp_path, options, signal_name):
-    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(20))
+    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(200))
     folder = tmp_path / "c"
     alike = {}
+    duration = 9
     for bucket in ("7", "5"):
         start = time.monotonic()
         capture_small(qkscope, model, texts, tmp_path / bucket, *options, "--bucket", bucket)
-        duration = time.monotonic() - start
+        duration = min(duration, time.monotonic() - start)
         alike[bucket] = files_of(tmp_path / bucket)
     shutil.copytree(tmp_path / "7", folder)
     moments, stopped = random.Random(len(options)), 0
-    for i in range(int(os.environ.get("QKSCOPE_KILLS", 12))):
-        bucket = "75"[i // 2 % 2]
+    runs, wanted = 0, int(os.environ.get("QKSCOPE_KILLS", 6))
+    while stopped < wanted and runs < 50 * wanted:
+        bucket = "75"[runs // 2 % 2]
+        runs += 1
         run = subprocess.Popen([program, "capture", "-m", model, "-t", texts, "-o", folder, *SMALL, *options,
                                 "--bucket", bucket, "--force", "--quiet"], env=environment(),
                                stderr=subprocess.DEVNULL)
-        time.sleep(moments.uniform(0, 1.2 * duration))
+        time.sleep(moments.uniform(0, duration))
         run.send_signal(getattr(signal, signal_name))
         code = run.wait(timeout=60)
         stopped += code != 0
         there = own_files(folder)
         assert there in alike.values()
         assert code != 0 or there == alike[bucket]
-    print(f"\n{stopped} of {i + 1} runs were stopped")
+    print(f"\n{stopped} of {runs} runs were stopped")
+    assert stopped == wanted
     capture_small(qkscope, model, texts, folder, *options, "--bucket", "5", "--force")
     assert files_of(folder) == alike["5"] and sorted(os.listdir(tmp_path)) == ["5", "7", "c", "t.jsonl"]
 
