@@ -283,6 +283,8 @@ qk_status qk__write_captures(qk_recording *r, qk_error *err)
     atomic_init(&f.failed, false);
     qk_status status = list_jobs(&f, err);
     r->outcome->heads = f.count;
+    if (status == QK_OK && !r->journal.built)
+        status = qk__count_buckets(r, err);
     for (int stage = 0; status == QK_OK && stage < QK__STAGES; stage++) {
         if (!r->stages[stage])
             continue;

@@ -8,6 +8,7 @@
 #include <qkscope/version.h>
 
 #include "base/error.h"
+#include "model/tok_text.h"
 #include "record/run.h"
 #include "study/json.h"
 
@@ -24,19 +25,31 @@ static json_t *list_indices(const qk_index_list *list)
     if (list->count == 0)
         return json_null();
     json_t *array = json_array();
-    for (size_t i = 0; i < list->count; i++)
-        json_array_append_new(array, json_integer(list->items[i]));
+    for (size_t i = 0; array && i < list->count; i++)
+        array = qk__json_append(array, json_integer(list->items[i]));
     return array;
+}
+
+/* qk__json_text takes a text for which memory has run out for one that is not UTF-8. */
+static json_t *describe_name(const char *name)
+{
+    json_t *text = qk__json_text(name);
+    size_t size = strlen(name);
+    if (!text || strcmp(json_string_value(text), name) == 0 ||
+        qk__utf8_valid((const uint8_t *)name, size) < size)
+        return text;
+    json_decref(text);
+    return NULL;
 }
 
 static json_t *describe_model(const qk_recording *r)
 {
     static const char *const DTYPES[] = {"float32", "float16", "bfloat16"};
     return json_pack(
-        "{s:o, s:s, s:o, s:s, s:o}", "name", qk__json_text(r->model_name), "architecture",
+        "{s:o, s:s, s:o, s:s, s:o}", "name", describe_name(r->model_name), "architecture",
         r->facts->architecture, "fingerprint", hex64(r->facts->fingerprint), "dtype",
         DTYPES[r->facts->dtype], "overrides",
-        r->settings->overrides ? qk__json_text(r->settings->overrides) : json_null());
+        r->settings->overrides ? describe_name(r->settings->overrides) : json_null());
 }
 
 static json_t *describe_texts(const qk_recording *r)
@@ -85,10 +98,32 @@ static qk_status describe(qk_recording *r, qk_error *err)
     return r->identity ? QK_OK : qk__nomem(err);
 }
 
+typedef struct dump {
+    qk_buffer text;
+    bool failed;
+} dump;
+
+static int append(const char *text, size_t size, void *user)
+{
+    dump *d = user;
+    d->failed |= qk__buffer_append(&d->text, text, size, NULL) != QK_OK;
+    return d->failed ? -1 : 0;
+}
+
+char *qk__record_dump(const json_t *value, size_t flags)
+{
+    dump d = {0};
+    bool good = value && json_dump_callback(value, append, &d, flags) == 0;
+    if (good && append("", 1, &d) == 0 && !d.failed)
+        return (char *)d.text.data;
+    qk__buffer_free(&d.text);
+    return NULL;
+}
+
 qk_status qk__identify(qk_recording *r, qk_error *err)
 {
     QK_TRY(describe(r, err));
-    char *text = json_dumps(r->identity, JSON_SORT_KEYS | JSON_COMPACT);
+    char *text = qk__record_dump(r->identity, JSON_SORT_KEYS | JSON_COMPACT);
     if (!text)
         return qk__nomem(err);
     qk__fingerprint_bytes(text, strlen(text), r->fingerprint);

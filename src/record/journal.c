@@ -18,8 +18,8 @@ enum { MAX_JOURNAL_BYTES = 16 << 20 };
 static json_t *list_rows(const qk_recording *r)
 {
     json_t *rows = json_array();
-    for (size_t i = 0; i < 2 * (size_t)r->facts->num_layers; i++)
-        json_array_append_new(rows, json_integer((json_int_t)r->journal.rows[i]));
+    for (size_t i = 0; rows && i < 2 * (size_t)r->facts->num_layers; i++)
+        rows = qk__json_append(rows, json_integer((json_int_t)r->journal.rows[i]));
     return rows;
 }
 

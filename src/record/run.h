@@ -14,6 +14,7 @@
  *     group.c       some texts: tokens, forward pass, rows kept
  *     finish.c      spool -> Parquet
  *     describe.c    capture.json, card and table of examples
+ *     card.c        lines for its card
  *     publish.c     finished captures take their place
  *
  * OUTPUT/.partial while it goes on:
@@ -22,6 +23,7 @@
  *     lock                   held by the process that writes here
  *     spool/l00h00q.post     rows so far; what lies behind the journal's count is not valid
  *     spool/examples         a line of JSON for each text
+ *     spool/buckets          rows by bucket, when all texts are through
  *     new/                   the captures as OUTPUT will hold them, built when all texts are
  *                            through
  *     cleared                what had to give way in OUTPUT is gone */
@@ -103,6 +105,20 @@ void qk__record_notice(const qk_recording *r, qk_notice_level level, const char 
     __attribute__((format(printf, 3, 4)));
 double qk__seconds(void);
 
+/* Appends value and returns array. NULL, with both released, when memory has run out for one of
+ * them: a list that lacks an item would be taken for another. */
+static inline json_t *qk__json_append(json_t *array, json_t *value)
+{
+    if (json_array_append_new(array, value) == 0)
+        return array;
+    json_decref(array);
+    return NULL;
+}
+
+/* As json_dumps, to be freed, but NULL whenever memory runs out: jansson 2.14 then leaves keys
+ * out of the text and says that all is well. */
+char *qk__record_dump(const json_t *value, size_t flags);
+
 /* ---- encode.c ----------------------------------------------------------------------- */
 
 /* A text as the model gets it: one window, or several, each with the special tokens of a text
@@ -141,6 +157,8 @@ double qk__choose_rate(qk_sampler *sampler, const qk_token_counts *counts, int64
 
 /* Reads all texts once, then sets num_texts, total_weight, texts_hash and the sampler. */
 QK_MUST_CHECK qk_status qk__survey(qk_recording *r, qk_error *err);
+
+/* ---- identity.c ------------------------------------------------------------------------- */
 
 /* About how much work a text is, in bytes. */
 int64_t qk__text_weight(const qk_recording *r, const qk_text *text);
@@ -235,6 +253,11 @@ QK_MUST_CHECK qk_status qk__run_texts(qk_recording *r, qk_error *err);
 
 /* Makes the captures in .partial/new of the spool. */
 QK_MUST_CHECK qk_status qk__write_captures(qk_recording *r, qk_error *err);
+
+/* For the card, while the spool has all rows. */
+QK_MUST_CHECK qk_status qk__count_buckets(const qk_recording *r, qk_error *err);
+QK_MUST_CHECK qk_status qk__write_card(const qk_recording *r, int stage, qk_buffer *out,
+                                       qk_error *err);
 
 /* Keys for capture.json and lines for the card of one stage, to be freed. */
 QK_MUST_CHECK qk_status qk__describe(const qk_recording *r, int stage, char **json, char **card,
