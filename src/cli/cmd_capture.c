@@ -19,7 +19,8 @@ static const char DESCRIPTION[] =
     "Runs a model over texts and writes the queries and keys of its attention heads into DIR.\n"
     "MODEL is a folder with config.json, *.safetensors and tokenizer.json, or org/name of a\n"
     "model in the Hugging Face cache. Each TEXT is a file (one text), a folder (all files\n"
-    "below it), a .jsonl file (one text a line) or a .parquet file (one a row).\n\n"
+    "below it), a .jsonl file (one text a line) or a .parquet file (one a row); a text has\n"
+    "256 MiB at most.\n\n"
     "A run that was stopped is gone on with by the same command. What it has done lies in\n"
     "DIR/.partial until the capture is complete.\n\n"
     "With --config, a YAML file of the original capture tool gives the settings, and options\n"
@@ -254,8 +255,10 @@ static int parse(int argc, char **argv, request *r)
         {0, "tokens-at-once", "N",
          "texts are run together up to so many tokens\n(default: 8192)", OPTION_INT64,
          &s->tokens_at_once, 1, 1e9},
-        {0, "force", NULL, "replace a capture or an unfinished run in DIR", OPTION_FLAG,
-         &s->force, 0, 0},
+        {0, "force", NULL,
+         "replace a capture or an unfinished run in DIR;\nthe old one stays until the new one "
+         "is complete",
+         OPTION_FLAG, &s->force, 0, 0},
     };
     const cli_syntax syntax = {.command = COMMAND,
                                .usage = "--model MODEL --text TEXT... -o DIR [options]",

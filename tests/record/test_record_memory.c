@@ -135,7 +135,7 @@ static void right_or_not_said(void **state)
     qk_error err;
     make(&f);
     say("identity", each_allocation(&f, identify));
-    assert_int_equal(qk__identify(&f.r, &err), QK_OK);
+    assert_int_equal(identify(&f, false, &err), QK_OK);
     assert_int_equal(qk__count_buckets(&f.r, &err), QK_OK);
     say("manifest", each_allocation(&f, describe));
     drop(&f);
