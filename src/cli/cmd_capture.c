@@ -148,7 +148,7 @@ static bool settle_sampler(request *r)
 static int settle(request *r)
 {
     static const char *const STAGES[] = {"post", "pre", "both", NULL};
-    static const char *const DTYPES[] = {"f32", "bf16-sim", NULL};
+    static const char *const DTYPES[] = {"f32", "bf16-sim", "f16-sim", NULL};
     static const char *const LONG[] = {"split", "cut", "skip", NULL};
     qk_record_settings *s = &r->settings;
     int stage = (int)s->stage;
@@ -248,7 +248,8 @@ static int parse(int argc, char **argv, request *r)
         {0, "no-compat", NULL, "not so", OPTION_FLAG, &r->no_compat, 0, 0},
         {0, "token-strings", NULL, "add the column token_str", OPTION_FLAG, &s->token_strings,
          0, 0},
-        {0, "dtype", "NAME", "f32 (default), or bf16-sim: rounded as in a\nbfloat16 run",
+        {0, "dtype", "NAME",
+         "f32 (default); bf16-sim or f16-sim: rounded as\nin a bfloat16 or float16 run",
          OPTION_TEXT, &r->dtype, 0, 0},
         {0, "threads", "N", "threads (default: all processors)", OPTION_INT, &s->threads, 1,
          4096},

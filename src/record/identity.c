@@ -88,11 +88,12 @@ static json_t *describe_heads(const qk_record_settings *s)
 static qk_status describe(qk_recording *r, qk_error *err)
 {
     static const char *const STAGES[] = {"post", "pre", "both"};
+    static const char *const ARITHMETICS[] = {"float32", "bf16-sim", "f16-sim"};
     const qk_record_settings *s = r->settings;
     r->identity = json_pack(
         "{s:s, s:o, s:o, s:s, s:o, s:o, s:s, s:o, s:b}", "tool", "qkscope " QK_VERSION, "model",
         describe_model(r), "tokenizer", hex64(qk_tokenizer_fingerprint(r->tokenizer)),
-        "arithmetic", s->arithmetic == QK_ARITHMETIC_BF16_SIM ? "bf16-sim" : "float32", "texts",
+        "arithmetic", ARITHMETICS[s->arithmetic], "texts",
         describe_texts(r), "sampler", describe_sampler(r), "stage", STAGES[s->stage],
         "selection", describe_heads(s), "token_strings", s->token_strings);
     return r->identity ? QK_OK : qk__nomem(err);

@@ -330,3 +330,18 @@ output: {{data_root: {tmp_path}/c}}
                  "`text_column`: `text`", "`id_column`: `id`", "`attention_scope`: `full_only`"):
         assert f"- {line}\n" in card
     assert "- texts: 2, " in card
+
+
+@pytest.mark.parametrize("dtype, name", [("f16-sim", "float16"), ("bf16-sim", "bfloat16")])
+def test_arithmetic(qkscope, tmp_path, dtype, name):
+    write_model(tmp_path / "m")
+    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(3))
+    for output, words in (("c", ["--dtype", dtype]), ("exact", [])):
+        qkscope("capture", "-m", tmp_path / "m", "-t", texts, "-o", tmp_path / output, "--sampler", "all", *words,
+                expect=0)
+    assert manifest_of(tmp_path / "c")["run"]["arithmetic"] == dtype
+    assert f"rounded where a {name} run rounds" in (tmp_path / "c" / "README.md").read_text()
+    rows, exact = (table_of(tmp_path / c, "l00h00q")["vector"] for c in ("c", "exact"))
+    bits = np.ascontiguousarray(rows).view(np.uint32)
+    held = (rows == rows.astype(np.float16)) if name == "float16" else (bits & 0xffff) == 0
+    assert held.all() and 0 < abs(rows - exact).max() < 0.05 * abs(exact).max()
