@@ -183,8 +183,8 @@ static qk_status put_sampling(const qk_recording *r, qk_buffer *out, qk_error *e
     qk__format_number(sampler->base_rate, rate);
     QK_TRY(put_fact("attention_scope", s->full_attention_only ? "full_only" : "all_attention",
                     out, err));
-    QK_TRY(put_fact("sampling_strategy", log ? "log" : qk_sampler_type_name(sampler->type),
-                    out, err));
+    QK_TRY(put_fact("sampling_strategy", log ? "log" : qk_sampler_type_name(sampler->type), out,
+                    err));
     if (sampler->type != QK_SAMPLER_ALL)
         QK_TRY(put_fact("sampling_base_rate", rate, out, err));
     QK_TRY(qk__buffer_printf(out, err, "- `%s`: `%" PRId64 "`\n",
@@ -195,9 +195,9 @@ static qk_status put_sampling(const qk_recording *r, qk_buffer *out, qk_error *e
                                  "- `max_rows`: `%" PRId64 "` of a text, layer and kind\n",
                                  sampler->max_rows));
     if (r->chosen)
-        QK_TRY(qk__buffer_printf(out, err,
-                                 "- rate: chosen to keep about %.0f rows of each head and kind\n",
-                                 r->expected_rows));
+        QK_TRY(qk__buffer_printf(
+            out, err, "- rate: chosen to keep about %.0f rows of each head and kind\n",
+            r->expected_rows));
     if (s->sample_heads > 0)
         QK_TRY(qk__buffer_printf(out, err, "- heads: %zu of %zu query heads drawn, seed %lld\n",
                                  r->selection->drawn_q, r->selection->candidates,

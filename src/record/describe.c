@@ -19,15 +19,6 @@ enum { MAX_LISTED = 1000 };
 /* ---- rotation ------------------------------------------------------------------------------
  */
 
-/* As qk__json_append. */
-static json_t *set_key(json_t *object, const char *key, json_t *value)
-{
-    if (json_object_set_new(object, key, value) == 0)
-        return object;
-    json_decref(object);
-    return NULL;
-}
-
 /* Frequencies by layer number; layers without rotation are left out. */
 static json_t *list_frequencies(const qk_model_facts *facts)
 {
@@ -41,7 +32,7 @@ static json_t *list_frequencies(const qk_model_facts *facts)
         for (size_t i = 0; list && i < layer->num_frequencies; i++)
             list = qk__json_append(list, json_real(layer->frequencies[i]));
         snprintf(name, sizeof name, "%d", l);
-        layers = set_key(layers, name, list);
+        layers = qk__json_set(layers, name, list);
     }
     return layers;
 }
@@ -166,11 +157,11 @@ static json_t *list_warnings(const qk_recording *r)
 {
     json_t *list = json_array();
     list = warn(list, r->journal.cut, "was longer than max_length and was cut",
-         "were longer than max_length and were cut");
+                "were longer than max_length and were cut");
     list = warn(list, r->journal.skipped, "was longer than max_length and was passed over",
-         "were longer than max_length and were passed over");
+                "were longer than max_length and were passed over");
     list = warn(list, r->journal.empty, "had no tokens and was passed over",
-         "had no tokens and were passed over");
+                "had no tokens and were passed over");
     if (r->max_length > r->facts->max_positions)
         list = qk__json_append(list, json_sprintf("max_length %" PRId64
                                                   " is above the model's %" PRId64 " positions",
@@ -200,7 +191,7 @@ static json_t *describe_stage(const qk_recording *r, int stage, json_t *examples
     const qk_journal *j = &r->journal;
     json_t *rope = describe_rope(r->facts);
     if (stage == QK__PRE) /* rows that were not rotated do not turn at these */
-        rope = set_key(rope, "frequencies", list_frequencies(r->facts));
+        rope = qk__json_set(rope, "frequencies", list_frequencies(r->facts));
     json_t *root = json_pack(
         "{s:s, s:s, s:O, s:o, s:o, s:o, s:o, s:o, s:s}", "fingerprint", r->fingerprint, "stage",
         stage == QK__POST ? "post-rope" : "pre-rope", "run", r->identity, "rope", rope,
@@ -212,7 +203,7 @@ static json_t *describe_stage(const qk_recording *r, int stage, json_t *examples
                   r->settings->long_texts == QK_LONG_SPLIT ? "window" : "text"),
         "warnings", list_warnings(r), "examples", examples, "examples_table", "examples.csv");
     if (stage == QK__POST)
-        root = set_key(root, "rope_frequencies", list_frequencies(r->facts));
+        root = qk__json_set(root, "rope_frequencies", list_frequencies(r->facts));
     return root;
 }
 

@@ -68,8 +68,8 @@ static json_t *describe_sampler(const qk_recording *r)
                   s->base_rate, "bucket_size", (json_int_t)qk_sampler_bucket_size(s),
                   "max_rows", (json_int_t)(s->max_rows > 0 ? s->max_rows : 0));
     if (r->chosen) {
-        json_object_set_new(object, "rows", json_integer(r->settings->rows));
-        json_object_set_new(object, "expected_rows", json_real(r->expected_rows));
+        object = qk__json_set(object, "rows", json_integer(r->settings->rows));
+        object = qk__json_set(object, "expected_rows", json_real(r->expected_rows));
     }
     return object;
 }
@@ -90,12 +90,12 @@ static qk_status describe(qk_recording *r, qk_error *err)
     static const char *const STAGES[] = {"post", "pre", "both"};
     static const char *const ARITHMETICS[] = {"float32", "bf16-sim", "f16-sim"};
     const qk_record_settings *s = r->settings;
-    r->identity = json_pack(
-        "{s:s, s:o, s:o, s:s, s:o, s:o, s:s, s:o, s:b}", "tool", "qkscope " QK_VERSION, "model",
-        describe_model(r), "tokenizer", hex64(qk_tokenizer_fingerprint(r->tokenizer)),
-        "arithmetic", ARITHMETICS[s->arithmetic], "texts",
-        describe_texts(r), "sampler", describe_sampler(r), "stage", STAGES[s->stage],
-        "selection", describe_heads(s), "token_strings", s->token_strings);
+    r->identity = json_pack("{s:s, s:o, s:o, s:s, s:o, s:o, s:s, s:o, s:b}", "tool",
+                            "qkscope " QK_VERSION, "model", describe_model(r), "tokenizer",
+                            hex64(qk_tokenizer_fingerprint(r->tokenizer)), "arithmetic",
+                            ARITHMETICS[s->arithmetic], "texts", describe_texts(r), "sampler",
+                            describe_sampler(r), "stage", STAGES[s->stage], "selection",
+                            describe_heads(s), "token_strings", s->token_strings);
     return r->identity ? QK_OK : qk__nomem(err);
 }
 

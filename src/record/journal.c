@@ -28,10 +28,10 @@ qk_status qk__journal_write(const qk_recording *r, qk_error *err)
     const qk_journal *j = &r->journal;
     json_t *root = json_pack(
         "{s:s, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:O}",
-        "fingerprint", r->fingerprint, "writing", j->writing, "built", j->built, "replaces", j->replaces, "texts",
-        (json_int_t)j->texts, "tokens", (json_int_t)j->tokens, "empty", (json_int_t)j->empty,
-        "split", (json_int_t)j->split, "cut", (json_int_t)j->cut, "skipped",
-        (json_int_t)j->skipped, "windows", (json_int_t)j->windows, "window",
+        "fingerprint", r->fingerprint, "writing", j->writing, "built", j->built, "replaces",
+        j->replaces, "texts", (json_int_t)j->texts, "tokens", (json_int_t)j->tokens, "empty",
+        (json_int_t)j->empty, "split", (json_int_t)j->split, "cut", (json_int_t)j->cut,
+        "skipped", (json_int_t)j->skipped, "windows", (json_int_t)j->windows, "window",
         (json_int_t)j->window, "done_weight", (json_int_t)j->done_weight, "example_bytes",
         (json_int_t)j->example_bytes, "rows", list_rows(r), "run", r->identity);
     qk_outfile *file;

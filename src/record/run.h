@@ -115,6 +115,14 @@ static inline json_t *qk__json_append(json_t *array, json_t *value)
     return NULL;
 }
 
+static inline json_t *qk__json_set(json_t *object, const char *key, json_t *value)
+{
+    if (json_object_set_new(object, key, value) == 0)
+        return object;
+    json_decref(object);
+    return NULL;
+}
+
 /* As json_dumps, to be freed, but NULL whenever memory runs out: jansson 2.14 then leaves keys
  * out of the text and says that all is well. */
 char *qk__record_dump(const json_t *value, size_t flags);

@@ -104,7 +104,9 @@ static qk_status identify(fixture *f, bool first, qk_error *err)
     f->r.identity = NULL;
     f->r.num_texts = f->r.total_weight = 0;
     memset(f->r.fingerprint, 0, sizeof f->r.fingerprint);
-    qk_status status = qk__identify(&f->r, err);
+    qk_status status = qk__survey(&f->r, err);
+    if (status == QK_OK)
+        status = qk__identify(&f->r, err);
     if (first)
         memcpy(right, f->r.fingerprint, sizeof right);
     else if (status == QK_OK)
