@@ -329,7 +329,7 @@ output: {{data_root: {tmp_path}/c}}
     for line in (f"`source_dataset`: `{tmp_path}/data`", "`dataset_name`: `en`", "`dataset_split`: `test`",
                  "`text_column`: `text`", "`id_column`: `id`", "`attention_scope`: `full_only`"):
         assert f"- {line}\n" in card
-    assert "- texts: 2, " in card
+    assert "- texts: 2 in 2 windows, " in card
 
 
 @pytest.mark.parametrize("dtype, name", [("f16-sim", "float16"), ("bf16-sim", "bfloat16")])

@@ -125,7 +125,7 @@ def test_lines_of_every_length(qkscope, tmp_path):
         else:
             path.write_text(path.read_text() + end)
         qkscope("capture", "-m", tmp_path / "m", "-t", path, "-o", tmp_path / name[:4], "--sampler", "all",
-                "--max-length", "8", "--token-strings", "--quiet", expect=0)
+                "--max-length", "8", "--long", "cut", "--token-strings", "--quiet", expect=0)
         lines = (tmp_path / name[:4] / "examples.csv").read_text().splitlines()[1:]
         assert [line.split(",")[3] for line in lines] == [str(min(n, 8)) for n in lengths]
         strings = table_of(tmp_path / name[:4], "l00h00k")["token_str"]
