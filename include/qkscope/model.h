@@ -80,6 +80,7 @@ typedef enum qk_arithmetic {
     QK_ARITHMETIC_F32,
     QK_ARITHMETIC_BF16_SIM, /* rounds where a bfloat16 run rounds: to compare with its captures
                              */
+    QK_ARITHMETIC_F16_SIM,  /* where a float16 run does, and to its numbers */
 } qk_arithmetic;
 
 /* Some rows of one layer: the heads asked for, in ascending order, side by side. */

@@ -79,7 +79,8 @@ typedef struct qk_record_settings {
     bool token_strings;
     /* output and running */
     const char *output;
-    bool force;             /* replace a capture or an unfinished run that is there */
+    bool force;             /* replace a capture or an unfinished run that is there; the old
+                               one stays until the new one is complete */
     int threads;            /* 0 = all processors */
     int64_t tokens_at_once; /* texts are run together up to about so many; 0 = 8192 */
     qk_notice_fn *notice;

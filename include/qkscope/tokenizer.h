@@ -27,7 +27,10 @@ typedef struct qk_tokens {
     size_t count;
 } qk_tokens;
 
-/* text: size bytes, at most 256 MiB; what is not UTF-8 becomes U+FFFD as Python's
+/* Of one text. Tokens take several times the memory. */
+#define QK_MAX_TEXT_BYTES ((size_t)256 << 20)
+
+/* text: size bytes, at most QK_MAX_TEXT_BYTES; what is not UTF-8 becomes U+FFFD as Python's
  * errors="replace" does it. special: add what the post-processor adds (BOS, ...); the text of a
  * special token within text is that token either way. max_length: the total, special tokens
  * included; the end of the text is cut, or its beginning if the tokenizer truncates on the
@@ -37,6 +40,12 @@ QK_API QK_MUST_CHECK qk_status qk_tokenizer_encode(const qk_tokenizer *tokenizer
                                                    const char *text, size_t size, bool special,
                                                    size_t max_length, qk_tokens *tokens,
                                                    qk_error *err);
+/* Of a file that is one text: it is not read when it is larger than that, or no file but a
+ * folder, a device or a pipe. */
+QK_API QK_MUST_CHECK qk_status qk_tokenizer_encode_file(const qk_tokenizer *tokenizer,
+                                                        const char *path, bool special,
+                                                        size_t max_length, qk_tokens *tokens,
+                                                        qk_error *err);
 QK_API void qk_tokens_free(qk_tokens *tokens);
 
 /* How many ids `special` puts before a text, and behind it. */

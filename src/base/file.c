@@ -44,35 +44,61 @@ qk_status qk__read_at(int fd, void *data, size_t size, int64_t offset, qk_error 
     return QK_OK;
 }
 
+qk_status qk__check_file(int fd, int64_t *size, qk_error *err)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return qk__fail(err, QK_ERR_IO, "cannot stat: %s", strerror(errno));
+    *size = st.st_size;
+    if (S_ISREG(st.st_mode))
+        return QK_OK;
+    return qk__fail(err, QK_ERR_IO, "is a %s, not a file",
+                    S_ISDIR(st.st_mode)    ? "folder"
+                    : S_ISFIFO(st.st_mode) ? "pipe"
+                                           : "device");
+}
+
+qk_status qk__open_file(const char *path, int *fd, int64_t *size, qk_error *err)
+{
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (*fd < 0 && errno == ENXIO)
+        return qk__fail(err, QK_ERR_IO, "%s: is a device or a socket, not a file", path);
+    if (*fd < 0)
+        return fail_errno(err, "open", path);
+    qk_status status = qk__check_file(*fd, size, err);
+    if (status != QK_OK) {
+        qk__context(err, status, "%s", path);
+        close(*fd);
+        *fd = -1;
+    }
+    return status;
+}
+
+static qk_status read_whole(int fd, size_t size, qk_buffer *contents, qk_error *err)
+{
+    QK_TRY(qk__buffer_reserve(contents, size + 1, err));
+    QK_TRY(qk__read_at(fd, contents->data, size, 0, err));
+    contents->data[size] = 0;
+    contents->size = size;
+    return QK_OK;
+}
+
 qk_status qk__read_file(const char *path, size_t limit, qk_buffer *contents, qk_error *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hold up */
-    if (fd < 0)
-        return fail_errno(err, "open", path);
-    qk_status status = QK_OK;
-    struct stat st;
+    int fd;
+    int64_t size;
     *contents = (qk_buffer){0};
-    if (fstat(fd, &st) != 0) {
-        status = fail_errno(err, "stat", path);
-    } else if (!S_ISREG(st.st_mode)) {
-        status = qk__fail(err, QK_ERR_IO, "%s: not a regular file", path);
-    } else if (st.st_size < 0 || (uint64_t)st.st_size > limit) {
-        status = qk__fail(err, QK_ERR_MALFORMED, "%s: %lld bytes, more than the %zu allowed",
-                          path, (long long)st.st_size, limit);
-    } else {
-        size_t size = (size_t)st.st_size;
-        status = qk__buffer_reserve(contents, size + 1, err);
-        if (status == QK_OK) {
-            status = qk__read_at(fd, contents->data, size, 0, err);
-            contents->data[size] = 0;
-            contents->size = size;
-        }
-        if (status != QK_OK)
-            qk__context(err, status, "%s", path);
-    }
+    QK_TRY(qk__open_file(path, &fd, &size, err));
+    qk_status status =
+        size < 0 || (uint64_t)size > limit
+            ? qk__fail(err, QK_ERR_MALFORMED, "%lld bytes, more than the %zu allowed",
+                       (long long)size, limit)
+            : read_whole(fd, (size_t)size, contents, err);
     close(fd);
-    if (status != QK_OK)
+    if (status != QK_OK) {
+        qk__context(err, status, "%s", path);
         qk__buffer_free(contents);
+    }
     return status;
 }
 
@@ -185,6 +211,11 @@ bool qk__is_file(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+bool qk__is_there(const char *path)
+{
+    return access(path, F_OK) == 0;
 }
 
 struct qk_outfile {

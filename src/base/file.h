@@ -11,6 +11,11 @@
 
 #include "base/buffer.h"
 
+/* Opens a file for reading; a pipe does not hold up. What is no file (a folder, a device, a
+ * pipe) is QK_ERR_IO, by the second for a descriptor that is open, without its name. */
+QK_MUST_CHECK qk_status qk__open_file(const char *path, int *fd, int64_t *size, qk_error *err);
+QK_MUST_CHECK qk_status qk__check_file(int fd, int64_t *size, qk_error *err);
+
 /* Reads exactly size bytes at offset of an open descriptor; a short file is
  * QK_ERR_MALFORMED. Messages do not name the file: the caller adds it. */
 QK_MUST_CHECK qk_status qk__read_at(int fd, void *data, size_t size, int64_t offset,
@@ -41,6 +46,8 @@ void qk__names_free(qk_names *names);
 
 bool qk__is_dir(const char *path);
 bool qk__is_file(const char *path);
+/* Anything at all: for a file that may be missing, but is refused when it is no file. */
+bool qk__is_there(const char *path);
 
 /* A file being written beside its place. write appends; commit flushes, syncs and
  * renames it to its place; discard removes it. Both free it and set *file to NULL, and

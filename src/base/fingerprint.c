@@ -2,12 +2,9 @@
 /* Fingerprints of files and of bytes in memory. */
 #include "base/fingerprint.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <xxhash.h>
@@ -54,26 +51,12 @@ done:
     return status;
 }
 
-static qk_status fingerprint_open(int fd, int64_t *size, char hash[QK__FINGERPRINT_SIZE],
-                                  qk_error *err)
-{
-    struct stat st;
-    if (fstat(fd, &st) != 0)
-        return qk__fail(err, QK_ERR_IO, "cannot stat: %s", strerror(errno));
-    if (!S_ISREG(st.st_mode))
-        return qk__fail(err, QK_ERR_IO, "not a regular file");
-    *size = st.st_size;
-    return qk__fingerprint_fd(fd, st.st_size, hash, err);
-}
-
 qk_status qk__fingerprint_file(const char *path, int64_t *size, char hash[QK__FINGERPRINT_SIZE],
                                qk_error *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hold up */
-    if (fd < 0)
-        return qk__fail(err, errno == ENOENT ? QK_ERR_NOT_FOUND : QK_ERR_IO,
-                        "%s: cannot open: %s", path, strerror(errno));
-    qk_status status = fingerprint_open(fd, size, hash, err);
+    int fd;
+    QK_TRY(qk__open_file(path, &fd, size, err));
+    qk_status status = qk__fingerprint_fd(fd, *size, hash, err);
     close(fd);
     return status == QK_OK ? status : qk__context(err, status, "%s", path);
 }

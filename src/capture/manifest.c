@@ -120,6 +120,12 @@ static qk_status read_keys(qk_capture *capture, const json_t *object, qk_error *
         return qk__fail(err, QK_ERR_MALFORMED, "complete: expected true or false");
     capture->info.complete = !json_is_false(complete);
 
+    if (json_is_true(get(object, "changing")))
+        return qk__fail(
+            err, QK_ERR_INCONSISTENT,
+            "this capture was being put in its place when its run was stopped: run the "
+            "same qkscope capture again, which completes it");
+
     const json_t *model = get(object, "model");
     if (model && !json_is_string(model))
         return qk__fail(err, QK_ERR_MALFORMED, "model: expected a string");
@@ -157,7 +163,7 @@ static qk_status read_in(qk_capture *capture, const char *dir, bool *found, qk_e
     if (!path)
         return qk__nomem(err);
     qk_status status = QK_OK;
-    *found = qk__is_file(path);
+    *found = qk__is_there(path);
     if (*found) {
         qk_buffer text;
         status = qk__read_file(path, MAX_MANIFEST_BYTES, &text, err);

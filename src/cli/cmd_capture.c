@@ -19,7 +19,8 @@ static const char DESCRIPTION[] =
     "Runs a model over texts and writes the queries and keys of its attention heads into DIR.\n"
     "MODEL is a folder with config.json, *.safetensors and tokenizer.json, or org/name of a\n"
     "model in the Hugging Face cache. Each TEXT is a file (one text), a folder (all files\n"
-    "below it), a .jsonl file (one text a line) or a .parquet file (one a row).\n\n"
+    "below it), a .jsonl file (one text a line) or a .parquet file (one a row); a text has\n"
+    "256 MiB at most.\n\n"
     "A run that was stopped is gone on with by the same command. What it has done lies in\n"
     "DIR/.partial until the capture is complete.\n\n"
     "With --config, a YAML file of the original capture tool gives the settings, and options\n"
@@ -147,7 +148,7 @@ static bool settle_sampler(request *r)
 static int settle(request *r)
 {
     static const char *const STAGES[] = {"post", "pre", "both", NULL};
-    static const char *const DTYPES[] = {"f32", "bf16-sim", NULL};
+    static const char *const DTYPES[] = {"f32", "bf16-sim", "f16-sim", NULL};
     static const char *const LONG[] = {"split", "cut", "skip", NULL};
     qk_record_settings *s = &r->settings;
     int stage = (int)s->stage;
@@ -247,15 +248,18 @@ static int parse(int argc, char **argv, request *r)
         {0, "no-compat", NULL, "not so", OPTION_FLAG, &r->no_compat, 0, 0},
         {0, "token-strings", NULL, "add the column token_str", OPTION_FLAG, &s->token_strings,
          0, 0},
-        {0, "dtype", "NAME", "f32 (default), or bf16-sim: rounded as in a\nbfloat16 run",
+        {0, "dtype", "NAME",
+         "f32 (default); bf16-sim or f16-sim: rounded as\nin a bfloat16 or float16 run",
          OPTION_TEXT, &r->dtype, 0, 0},
         {0, "threads", "N", "threads (default: all processors)", OPTION_INT, &s->threads, 1,
          4096},
         {0, "tokens-at-once", "N",
          "texts are run together up to so many tokens\n(default: 8192)", OPTION_INT64,
          &s->tokens_at_once, 1, 1e9},
-        {0, "force", NULL, "replace a capture or an unfinished run in DIR", OPTION_FLAG,
-         &s->force, 0, 0},
+        {0, "force", NULL,
+         "replace a capture or an unfinished run in DIR;\nthe old one stays until the new one "
+         "is complete",
+         OPTION_FLAG, &s->force, 0, 0},
     };
     const cli_syntax syntax = {.command = COMMAND,
                                .usage = "--model MODEL --text TEXT... -o DIR [options]",

@@ -15,8 +15,8 @@ static const char COMMAND[] = "qkscope tokenize";
 
 static const char DESCRIPTION[] =
     "Says which tokens a model sees in a text, one a line: id, tab, the vocabulary's piece.\n"
-    "TOKENIZER is a tokenizer.json or a folder with one; FILE is read as one text, - is\n"
-    "standard input. What is not UTF-8 becomes U+FFFD.";
+    "TOKENIZER is a tokenizer.json or a folder with one; FILE is read as one text of\n"
+    "256 MiB at most, - is standard input. What is not UTF-8 becomes U+FFFD.";
 
 typedef struct request {
     const char *tokenizer, *file;
@@ -25,43 +25,50 @@ typedef struct request {
     cli_common common;
 } request;
 
-/* The whole file in new memory; NULL after a message. */
-static char *read_all(FILE *file, const char *name, size_t *size)
+/* Standard input in new memory, up to a byte more than a text may have; NULL after a message.
+ */
+static char *read_input(size_t *size)
 {
     size_t capacity = 1 << 16;
     char *text = malloc(capacity);
     *size = 0;
     while (text) {
-        *size += fread(text + *size, 1, capacity - *size, file);
-        if (*size < capacity)
+        *size += fread(text + *size, 1, capacity - *size, stdin);
+        if (*size < capacity || *size > QK_MAX_TEXT_BYTES)
             break;
-        char *grown = capacity <= SIZE_MAX / 2 ? realloc(text, capacity *= 2) : NULL;
+        capacity = 2 * capacity <= QK_MAX_TEXT_BYTES ? 2 * capacity : QK_MAX_TEXT_BYTES + 1;
+        char *grown = realloc(text, capacity);
         if (!grown)
             free(text);
         text = grown;
     }
     if (!text) {
-        cli_error(COMMAND, "%s: out of memory", name);
-    } else if (ferror(file)) {
-        cli_error(COMMAND, "%s: cannot read: %s", name, strerror(errno));
+        cli_error(COMMAND, "-: out of memory");
+    } else if (ferror(stdin)) {
+        cli_error(COMMAND, "-: cannot read: %s", strerror(errno));
         free(text);
         text = NULL;
     }
     return text;
 }
 
-static char *read_text(const char *name, size_t *size)
+/* What is wrong with standard input itself has been said when err->message is empty. */
+static qk_status encode(const request *r, const qk_tokenizer *tokenizer, qk_tokens *tokens,
+                        qk_error *err)
 {
-    bool standard = strcmp(name, "-") == 0;
-    FILE *file = standard ? stdin : fopen(name, "rb");
-    if (!file) {
-        cli_error(COMMAND, "%s: cannot open: %s", name, strerror(errno));
-        return NULL;
-    }
-    char *text = read_all(file, name, size);
-    if (!standard)
-        fclose(file);
-    return text;
+    size_t size, limit = (size_t)r->max_length;
+    if (strcmp(r->file, "-") != 0)
+        return qk_tokenizer_encode_file(tokenizer, r->file, !r->no_special, limit, tokens, err);
+    *err = (qk_error){0};
+    char *text = read_input(&size);
+    qk_status status = QK_ERR_IO;
+    if (text && size > QK_MAX_TEXT_BYTES)
+        snprintf(err->message, sizeof err->message, "-: more than %zu bytes",
+                 QK_MAX_TEXT_BYTES);
+    else if (text)
+        status = qk_tokenizer_encode(tokenizer, text, size, !r->no_special, limit, tokens, err);
+    free(text);
+    return status;
 }
 
 static void print_json(const qk_tokenizer *tokenizer, const qk_tokens *tokens, bool count_only)
@@ -106,22 +113,18 @@ static int tokenize(const request *r)
     qk_error err;
     qk_tokenizer *tokenizer;
     qk_tokens tokens;
-    size_t size;
     if (qk_tokenizer_open(&tokenizer, r->tokenizer, &err) != QK_OK) {
         cli_error(COMMAND, "%s", err.message);
         return EXIT_CODE_FAILURE;
     }
-    char *text = read_text(r->file, &size);
     int code = EXIT_CODE_FAILURE;
-    if (text && qk_tokenizer_encode(tokenizer, text, size, !r->no_special,
-                                    (size_t)r->max_length, &tokens, &err) != QK_OK) {
-        cli_error(COMMAND, "%s: %s", r->file, err.message);
-    } else if (text) {
+    if (encode(r, tokenizer, &tokens, &err) == QK_OK) {
         print_tokens(r, tokenizer, &tokens);
         qk_tokens_free(&tokens);
         code = EXIT_CODE_OK;
+    } else if (err.message[0]) {
+        cli_error(COMMAND, "%s", err.message);
     }
-    free(text);
     qk_tokenizer_close(&tokenizer);
     return code;
 }

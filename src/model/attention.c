@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "model/bf16.h"
+#include "model/rounding.h"
 
 enum { BLOCK = 4 };
 
@@ -98,8 +98,7 @@ static void meet(const qk_attention *a, const walk *w, size_t query_panel, size_
     }
     size_t width = qk__whole_tiles(a->head_dim);
     a->kernel->softmax(scores, (to - from) * QK_LANES, w->top, w->total, w->sums, width);
-    if (a->bf16)
-        qk__bf16_values(scores, (to - from) * QK_LANES * QK_LANES);
+    qk__round_values(a->rounding, scores, (to - from) * QK_LANES * QK_LANES);
     const float *values = a->values + from * a->step + at * QK_LANES;
     for (size_t i = 0; i < width; i += QK_TILE)
         a->kernel->rows(values + i * QK_LANES, QK_LANES, QK_LANES, to - from, a->step, scores,

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/rounding.h"
 #include "model/linear.h"
 #include "model/prefill_kernel.h"
 
@@ -16,7 +17,7 @@ typedef struct qk_attention {
     size_t num_k_heads, group, head_dim; /* query head h looks at key head h / group */
     int64_t window;                      /* keys that a query sees, its own included; 0 = all */
     float scale;                         /* on scores */
-    bool bf16;                           /* rounds weights, as flash attention does */
+    qk_rounding rounding;                /* rounds weights, as flash attention does */
     /* Panels of the sequence from its first token on, `step` apart: the features of key heads
      * one after the other. Values of tokens past the end are finite. */
     const float *keys, *values;

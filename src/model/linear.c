@@ -14,7 +14,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/parallel.h"
-#include "model/bf16.h"
+#include "model/rounding.h"
 
 enum { CHUNK = 128, LINE = 16 /* floats in a cache line */ };
 
@@ -57,24 +57,23 @@ static size_t source_row(const qk_head_rows *which, size_t row)
            row % which->head_dim;
 }
 
-static void convert(const qk_tensor *tensor, size_t row, bool bf16, float *out)
+static void convert(const qk_tensor *tensor, size_t row, qk_rounding rounding, float *out)
 {
     const float *values = qk__tensor_rows(tensor, (int64_t)row, 1, out);
     size_t n = (size_t)tensor->columns;
     if (values != out)
         memcpy(out, values, n * sizeof *out);
-    if (bf16 && tensor->dtype != QK_DTYPE_BF16)
-        qk__bf16_values(out, n);
+    qk__round_values(rounding, out, n);
 }
 
 /* A bias is one row in the file, a head a stretch of it. */
-static void fill_bias(const qk_matrix_source *source, bool bf16)
+static void fill_bias(const qk_matrix_source *source, qk_rounding rounding)
 {
     qk_matrix *m = source->matrix;
     m->has_bias = source->linear->bias.data != NULL;
     if (!m->has_bias)
         return;
-    convert(&source->linear->bias, 0, bf16, m->bias);
+    convert(&source->linear->bias, 0, rounding, m->bias);
     const qk_head_rows *which = &source->which;
     for (size_t i = 0; which->heads && i < which->count; i++)
         memmove(m->bias + i * which->head_dim,
@@ -84,7 +83,7 @@ static void fill_bias(const qk_matrix_source *source, bool bf16)
 
 typedef struct filling {
     const qk_matrix_source *sources;
-    bool bf16;
+    qk_rounding rounding;
 } filling;
 
 /* Job i is the i-th tile of all. */
@@ -99,13 +98,14 @@ static void fill_tile(void *context, size_t i, int worker)
     for (size_t row = i * QK_TILE; row < (i + 1) * QK_TILE; row++) {
         float *out = m->values + row * m->step;
         if (row < m->rows)
-            convert(&source->linear->weight, source_row(&source->which, row), f->bf16, out);
+            convert(&source->linear->weight, source_row(&source->which, row), f->rounding, out);
         else
             memset(out, 0, m->columns * sizeof *out);
     }
 }
 
-void qk__matrices_fill(const qk_matrix_source *sources, size_t count, bool bf16, int threads)
+void qk__matrices_fill(const qk_matrix_source *sources, size_t count, qk_rounding rounding,
+                       int threads)
 {
     size_t tiles = 0;
     for (size_t i = 0; i < count; i++) {
@@ -113,9 +113,9 @@ void qk__matrices_fill(const qk_matrix_source *sources, size_t count, bool bf16,
         s->matrix->rows = s->which.heads ? s->which.count * s->which.head_dim
                                          : (size_t)s->linear->weight.rows;
         tiles += qk__whole_tiles(s->matrix->rows) / QK_TILE;
-        fill_bias(s, bf16);
+        fill_bias(s, rounding);
     }
-    filling f = {sources, bf16};
+    filling f = {sources, rounding};
     qk__parallel_for(tiles, threads, fill_tile, &f);
 }
 

@@ -9,6 +9,7 @@
 
 #include <qkscope/status.h>
 
+#include "model/rounding.h"
 #include "model/model.h"
 #include "model/prefill_kernel.h"
 
@@ -47,8 +48,9 @@ typedef struct qk_matrix_source {
     qk_head_rows which;
 } qk_matrix_source;
 
-/* Converts `count` of them, on `threads`; bf16 rounds them. */
-void qk__matrices_fill(const qk_matrix_source *sources, size_t count, bool bf16, int threads);
+/* Converts `count` of them, on `threads`, and rounds them. */
+void qk__matrices_fill(const qk_matrix_source *sources, size_t count, qk_rounding rounding,
+                       int threads);
 
 /* Some panels of tokens: panel p is at values + p * step, a feature's tokens side by side. */
 typedef struct qk_panels {

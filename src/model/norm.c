@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/bf16.h"
+#include "model/rounding.h"
 #include "model/prefill_kernel.h"
 
 /* Squares are summed in stretches, so that the error grows with the root of their number. */
@@ -16,8 +16,7 @@ void qk__norm_fill(qk_norm *norm, const qk_tensor *tensor)
     const float *values = qk__tensor_rows(tensor, 0, 1, norm->weight);
     if (values != norm->weight)
         memcpy(norm->weight, values, norm->width * sizeof *values);
-    if (norm->bf16)
-        qk__bf16_values(norm->weight, norm->width);
+    qk__round_values(norm->rounding, norm->weight, norm->width);
 }
 
 static void sum_of_squares(const float *x, size_t width, float total[QK_LANES])
@@ -47,11 +46,10 @@ void qk__norm_apply(const qk_norm *norm, const float *x, float *y)
         float weight = gemma ? 1 + norm->weight[i] : norm->weight[i];
         for (size_t lane = 0; lane < QK_LANES; lane++)
             out[lane] = in[lane] * scale[lane];
-        if (norm->bf16 && !gemma)
-            qk__bf16_values(out, QK_LANES);
+        if (!gemma)
+            qk__round_values(norm->rounding, out, QK_LANES);
         for (size_t lane = 0; lane < QK_LANES; lane++)
             out[lane] *= weight;
-        if (norm->bf16)
-            qk__bf16_values(out, QK_LANES);
+        qk__round_values(norm->rounding, out, QK_LANES);
     }
 }

@@ -6,12 +6,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "model/rounding.h"
 #include "model/model.h"
 
 typedef struct qk_norm {
     qk_norm_kind kind;
     float eps;
-    bool bf16;
+    qk_rounding rounding;
     size_t width;
     float *weight; /* [width] */
 } qk_norm;

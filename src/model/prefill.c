@@ -9,7 +9,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/parallel.h"
-#include "model/bf16.h"
+#include "model/rounding.h"
 
 void qk_prefill_settings_default(qk_prefill_settings *settings)
 {
@@ -27,7 +27,7 @@ static qk_status init_norm(qk_norm *norm, const qk_run *run, const qk_tensor *te
     const qk_model_config *c = &run->model->config;
     if (!tensor->data)
         return QK_OK;
-    *norm = (qk_norm){c->norm, c->norm_eps, run->bf16, (size_t)tensor->columns,
+    *norm = (qk_norm){c->norm, c->norm_eps, run->rounding, (size_t)tensor->columns,
                       qk__calloc((size_t)tensor->columns, sizeof(float))};
     return norm->weight ? QK_OK : qk__nomem(err);
 }
@@ -64,8 +64,8 @@ static qk_status init_tables(qk_run *run, qk_error *err)
             continue;
         qk_rope_table *table = &run->tables[rope - run->model->ropes];
         if (!table->rope)
-            QK_TRY(
-                qk__rope_table_init(table, rope, run->longest, run->bf16, run->threads, err));
+            QK_TRY(qk__rope_table_init(table, rope, run->longest, run->rounding, run->threads,
+                                       err));
     }
     return QK_OK;
 }
@@ -126,7 +126,7 @@ static void embed_token(const qk_run *run, int32_t token, float scale, float *ro
     const float *values = qk__tensor_rows(&run->model->embedding, token, 1, row);
     for (size_t i = 0; i < hidden; i++) {
         float value = values[i] * scale;
-        out[i * QK_LANES] = run->bf16 ? qk__bf16(value) : value;
+        out[i * QK_LANES] = qk__rounded(run->rounding, value);
     }
 }
 
@@ -136,9 +136,7 @@ static void embed_job(void *context, size_t number, int worker)
     const qk_run *run = context;
     const qk_run_block *block = &run->blocks[number];
     const qk_sequence *sequence = &run->sequences[block->sequence];
-    float scale = run->model->config.embedding_scale;
-    if (run->bf16)
-        scale = qk__bf16(scale);
+    float scale = qk__rounded(run->rounding, run->model->config.embedding_scale);
     float *row = qk__run_scratch(run, worker).hidden;
     size_t step = run->sizes.features * QK_LANES;
     for (size_t p = 0; p < block->panels; p++) {
@@ -187,7 +185,9 @@ qk_status qk_prefill(const qk_model *model, const qk_prefill_settings *settings,
         .num_sequences = num_sequences,
         .kernel = qk__prefill_kernel(),
         .threads = settings->threads > 0 ? settings->threads : qk__available_threads(),
-        .bf16 = settings->arithmetic == QK_ARITHMETIC_BF16_SIM,
+        .rounding = settings->arithmetic == QK_ARITHMETIC_BF16_SIM  ? QK__BF16
+                    : settings->arithmetic == QK_ARITHMETIC_F16_SIM ? QK__F16
+                                                                    : QK__UNROUNDED,
     };
     if (!settings->sink)
         return qk__fail(err, QK_ERR_ARGUMENT, "a run without a sink");

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
-#include "model/bf16.h"
+#include "model/rounding.h"
 
 /* ---- weights
  * --------------------------------------------------------------------------------- */
@@ -34,7 +34,7 @@ static void load_weights(qk_run *run)
         {&run->up, &layer->up, {0}},
         {&run->down, &layer->down, {0}},
     };
-    qk__matrices_fill(sources, last ? 2 : 7, run->bf16, run->threads);
+    qk__matrices_fill(sources, last ? 2 : 7, run->rounding, run->threads);
     load_norm(&run->attention_norm, &layer->attention_norm);
     load_norm(&run->q_norm, &layer->q_norm);
     load_norm(&run->k_norm, &layer->k_norm);
@@ -50,8 +50,8 @@ static void load_weights(qk_run *run)
 
 static void round_panels(const qk_run *run, const qk_panels *panels, size_t features)
 {
-    for (size_t p = 0; run->bf16 && p < panels->count; p++)
-        qk__bf16_values(panels->values + p * panels->step, features * QK_LANES);
+    for (size_t p = 0; run->rounding && p < panels->count; p++)
+        qk__round_values(run->rounding, panels->values + p * panels->step, features * QK_LANES);
 }
 
 static void apply(const qk_run *run, const qk_matrix *matrix, const qk_panels *x,
@@ -91,8 +91,7 @@ static void add_to_residual(const qk_run *run, const qk_panels *y, const qk_pane
         const float *from = y->values + p * y->step;
         for (size_t i = 0; i < n; i++)
             to[i] += from[i];
-        if (run->bf16)
-            qk__bf16_values(to, n);
+        qk__round_values(run->rounding, to, n);
     }
 }
 
@@ -108,14 +107,12 @@ static void scale_queries(const qk_run *run, const qk_run_block *block, const qk
             float texts = floorf(position / (float)c->query_scale_original);
             scale[lane] = 1 + (float)c->query_scale_beta * logf(1 + texts);
         }
-        if (run->bf16)
-            qk__bf16_values(scale, QK_LANES);
+        qk__round_values(run->rounding, scale, QK_LANES);
         float *values = q->values + p * q->step;
         for (size_t i = 0; i < features; i++)
             for (size_t lane = 0; lane < QK_LANES; lane++)
                 values[i * QK_LANES + lane] *= scale[lane];
-        if (run->bf16)
-            qk__bf16_values(values, features * QK_LANES);
+        qk__round_values(run->rounding, values, features * QK_LANES);
     }
 }
 
@@ -234,7 +231,7 @@ static void attend(const qk_run *run, const qk_run_block *block, const qk_panels
         .head_dim = (size_t)c->head_dim,
         .window = run->model->layers[run->layer].window,
         .scale = c->attention_scale,
-        .bf16 = run->bf16,
+        .rounding = run->rounding,
         .keys = run->keys + first * run->k_step,
         .values = run->values + first * run->k_step,
         .step = run->k_step,

@@ -9,18 +9,19 @@
 
 #include <qkscope/status.h>
 
+#include "model/rounding.h"
 #include "model/rope.h"
 
 /* Cosines and sines of every position of the longest sequence, for the frequencies of a short
  * one. */
 typedef struct qk_rope_table {
     const qk_rope *rope; /* NULL: not used by this model */
-    bool bf16;
+    qk_rounding rounding;
     float *cosines, *sines; /* [panels][pairs][lanes] */
 } qk_rope_table;
 
 QK_MUST_CHECK qk_status qk__rope_table_init(qk_rope_table *table, const qk_rope *rope,
-                                            size_t panels, bool bf16, int threads,
+                                            size_t panels, qk_rounding rounding, int threads,
                                             qk_error *err);
 void qk__rope_table_free(qk_rope_table *table);
 
@@ -29,7 +30,8 @@ void qk__rope_table_free(qk_rope_table *table);
 typedef struct qk_rotation {
     const float *cosines, *sines; /* [count][pairs][lanes] */
     size_t pairs;
-    bool interleaved, bf16;
+    bool interleaved;
+    qk_rounding rounding;
 } qk_rotation;
 
 size_t qk__rope_scratch(size_t pairs, size_t panels);

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/rounding.h"
 #include "model/attention.h"
 #include "model/linear.h"
 #include "model/model.h"
@@ -57,7 +58,7 @@ typedef struct qk_run {
     size_t num_sequences;
     const qk_prefill_kernel *kernel;
     int threads;
-    bool bf16;
+    qk_rounding rounding;
     qk_run_sizes sizes;
 
     qk_run_block *blocks;

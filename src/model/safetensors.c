@@ -3,12 +3,10 @@
 #include "model/safetensors.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <xxhash.h>
@@ -82,23 +80,19 @@ qk_tensor qk__tensor_slice(const qk_tensor *tensor, int64_t first, int64_t count
 
 static qk_status map_file(shard *file, const char *path, qk_error *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hold up */
-    if (fd < 0)
-        return qk__fail(err, errno == ENOENT ? QK_ERR_NOT_FOUND : QK_ERR_IO, "cannot open: %s",
-                        strerror(errno));
-    struct stat st;
+    int fd;
+    int64_t size;
+    QK_TRY(qk__open_file(path, &fd, &size, err));
     qk_status status = QK_OK;
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-        status = qk__fail(err, QK_ERR_IO, "not a regular file");
-    else if (st.st_size <= 0 || (uint64_t)st.st_size > SIZE_MAX)
-        status = qk__fail(err, QK_ERR_MALFORMED, "%lld bytes are no safetensors file",
-                          (long long)st.st_size);
+    if (size <= 0 || (uint64_t)size > SIZE_MAX)
+        status = qk__fail(err, QK_ERR_MALFORMED, "%s: %lld bytes are no safetensors file", path,
+                          (long long)size);
     if (status == QK_OK) {
-        file->size = (size_t)st.st_size;
+        file->size = (size_t)size;
         void *bytes = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (bytes == MAP_FAILED)
             status = qk__fail(err, errno == ENOMEM ? QK_ERR_NOMEM : QK_ERR_IO,
-                              "cannot map %zu bytes: %s", file->size, strerror(errno));
+                              "%s: cannot map %zu bytes: %s", path, file->size, strerror(errno));
         else
             file->bytes = bytes;
     }
@@ -112,12 +106,13 @@ static qk_status open_shard(shard *file, const char *folder, qk_error *err)
     if (!path)
         return qk__nomem(err);
     qk_status status = map_file(file, path, err);
-    if (status == QK_OK)
+    if (status == QK_OK) {
         status = qk__tensor_list_parse(&file->list, file->bytes, file->size, err);
+        if (status != QK_OK)
+            qk__context(err, status, "%s", path);
+    }
     for (size_t i = 0; i < file->list.count; i++)
         file->list.items[i].file = file->name;
-    if (status != QK_OK)
-        qk__context(err, status, "%s", path);
     free(path);
     return status;
 }
@@ -303,12 +298,12 @@ static qk_status open_indexed(qk_checkpoint *c, const char *folder, const char *
 static qk_status open_found(qk_checkpoint *c, const char *folder, const char *single,
                             const char *index, qk_error *err)
 {
-    if (qk__is_file(single)) {
+    if (qk__is_there(single)) {
         const char *name = SINGLE_NAME;
         QK_TRY(add_shards(c, &name, 1, err));
         return open_shards(c, folder, err);
     }
-    if (qk__is_file(index))
+    if (qk__is_there(index))
         return open_indexed(c, folder, index, err);
     return qk__refuse_folder(folder, SINGLE_NAME " or " INDEX_NAME, err);
 }

@@ -143,7 +143,7 @@ static qk_status read_config(qk_tokenizer *t, const char *folder, qk_error *err)
     if (!path)
         return qk__nomem(err);
     qk_status status = QK_OK;
-    if (qk__is_file(path)) {
+    if (qk__is_there(path)) {
         json_t *root = NULL;
         status = qk__read_file(path, MAX_FILE_BYTES, &text, err);
         if (status == QK_OK)

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "model/tok.h"
 #include "model/tok_text.h"
-
-static const size_t MAX_TEXT_BYTES = (size_t)256 << 20;
 
 /* One call's state: nothing of it is shared between threads. */
 typedef struct encoder {
@@ -122,9 +122,9 @@ qk_status qk_tokenizer_encode(const qk_tokenizer *tokenizer, const char *text, s
 {
     size_t added = special ? tokenizer->num_prefix + tokenizer->num_suffix : 0;
     *tokens = (qk_tokens){0};
-    if (size > MAX_TEXT_BYTES)
+    if (size > QK_MAX_TEXT_BYTES)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "a text of %zu bytes, more than %zu", size,
-                        MAX_TEXT_BYTES);
+                        QK_MAX_TEXT_BYTES);
     if (max_length > 0 && max_length < added)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "a length of %zu has no room for the %zu special tokens", max_length,
@@ -144,6 +144,19 @@ void qk_tokenizer_special(const qk_tokenizer *tokenizer, size_t *before, size_t 
 {
     *before = tokenizer->num_prefix;
     *after = tokenizer->num_suffix;
+}
+
+qk_status qk_tokenizer_encode_file(const qk_tokenizer *tokenizer, const char *path,
+                                   bool special, size_t max_length, qk_tokens *tokens,
+                                   qk_error *err)
+{
+    qk_buffer text;
+    *tokens = (qk_tokens){0};
+    QK_TRY(qk__read_file(path, QK_MAX_TEXT_BYTES, &text, err));
+    qk_status status = qk_tokenizer_encode(tokenizer, (const char *)text.data, text.size,
+                                           special, max_length, tokens, err);
+    qk__buffer_free(&text);
+    return status == QK_OK ? status : qk__context(err, status, "%s", path);
 }
 
 void qk_tokens_free(qk_tokens *tokens)

@@ -2,13 +2,12 @@
 /* Opening a Parquet file: its footer, and what it says about the columns. */
 #include "parquet/reader.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "parquet/codec.h"
 #include "parquet/format.h"
 
@@ -225,13 +224,9 @@ qk_status qk__parquet_open_fd(qk_parquet **file, int fd, const char *name, qk_er
 qk_status qk_parquet_open(qk_parquet **file, const char *path, qk_error *err)
 {
     *file = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hold up */
-    if (fd < 0) {
-        int code = errno;
-        bool missing = code == ENOENT || code == ENOTDIR;
-        return qk__fail(err, missing ? QK_ERR_NOT_FOUND : QK_ERR_IO, "%s: cannot open: %s",
-                        path, strerror(code));
-    }
+    int fd;
+    int64_t size;
+    QK_TRY(qk__open_file(path, &fd, &size, err));
     return qk__parquet_open_fd(file, fd, path, err);
 }
 

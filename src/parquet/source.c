@@ -2,10 +2,8 @@
 /* Reading the bytes of a Parquet file, and their fingerprint. */
 #include "parquet/source.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -25,14 +23,8 @@ enum {
 
 qk_status qk__source_open(qk_source *source, int fd, qk_error *err)
 {
-    struct stat st;
     *source = (qk_source){.fd = fd};
-    if (fstat(fd, &st) != 0)
-        return qk__fail(err, QK_ERR_IO, "cannot stat: %s", strerror(errno));
-    if (!S_ISREG(st.st_mode))
-        return qk__fail(err, QK_ERR_IO,
-                        S_ISDIR(st.st_mode) ? "is a folder" : "not a regular file");
-    source->size = st.st_size;
+    QK_TRY(qk__check_file(fd, &source->size, err));
     if (source->size == 0 || source->size > SMALL_FILE_BYTES)
         return QK_OK;
     source->contents = malloc((size_t)source->size);

@@ -180,9 +180,9 @@ static qk_status set_dtype(qk_config *config, const yaml_node_t *node, const cha
         if (strcasecmp(text, NAMES[i]) == 0)
             return i >= 4 ? QK_OK
                           : note(config, err,
-                                 "%s: %s has no effect: computed in float32 (--dtype bf16-sim "
-                                 "rounds as a bfloat16 run does)",
-                                 key, text);
+                                 "%s: %s has no effect: computed in float32 (--dtype %s "
+                                 "rounds as such a run does)",
+                                 key, text, i < 2 ? "f16-sim" : "bf16-sim");
     return fail_word(node, key, "float16, bfloat16 or float32", err);
 }
 

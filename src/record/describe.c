@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a capture says about itself: keys for capture.json, lines for the card, and the table of
- * examples. */
+/* What a capture says about itself: keys for capture.json, and the table of examples. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,16 +23,16 @@ enum { MAX_LISTED = 1000 };
 static json_t *list_frequencies(const qk_model_facts *facts)
 {
     json_t *layers = json_object();
-    for (int l = 0; l < facts->num_layers; l++) {
+    for (int l = 0; layers && l < facts->num_layers; l++) {
         const qk_layer_facts *layer = &facts->layers[l];
         if (!layer->attends || !layer->frequencies)
             continue;
         char name[16];
         json_t *list = json_array();
-        for (size_t i = 0; i < layer->num_frequencies; i++)
-            json_array_append_new(list, json_real(layer->frequencies[i]));
+        for (size_t i = 0; list && i < layer->num_frequencies; i++)
+            list = qk__json_append(list, json_real(layer->frequencies[i]));
         snprintf(name, sizeof name, "%d", l);
-        json_object_set_new(layers, name, list);
+        layers = qk__json_set(layers, name, list);
     }
     return layers;
 }
@@ -48,7 +47,7 @@ static json_t *describe_rope(const qk_model_facts *facts)
  */
 
 /* Calls take for every line of spool/examples, at most `limit` of them. */
-typedef qk_status take_fn(void *user, const json_t *example, qk_error *err);
+typedef qk_status take_fn(void *user, json_t *example, qk_error *err);
 
 static qk_status read_lines(FILE *file, int64_t bytes, int64_t limit, take_fn *take, void *user,
                             qk_error *err)
@@ -85,9 +84,9 @@ static qk_status each_example(const qk_recording *r, int64_t limit, take_fn *tak
     return status;
 }
 
-static qk_status list_example(void *user, const json_t *example, qk_error *err)
+static qk_status list_example(void *user, json_t *example, qk_error *err)
 {
-    return json_array_append_new(user, json_deep_copy(example)) == 0 ? QK_OK : qk__nomem(err);
+    return json_array_append(user, example) == 0 ? QK_OK : qk__nomem(err);
 }
 
 static int64_t number_in(const json_t *example, const char *key)
@@ -101,7 +100,7 @@ static const char *text_in(const json_t *example, const char *key)
     return text ? text : "";
 }
 
-static qk_status write_example(void *user, const json_t *example, qk_error *err)
+static qk_status write_example(void *user, json_t *example, qk_error *err)
 {
     qk_buffer row = {0};
     qk_status status = qk__csv_integer(&row, number_in(example, "example_id"), ',', err);
@@ -145,27 +144,28 @@ qk_status qk__write_examples(const qk_recording *r, const char *dir, qk_error *e
 /* ---- capture.json
  * ----------------------------------------------------------------------------- */
 
-static void warn(json_t *list, int64_t count, const char *one, const char *many)
+static json_t *warn(json_t *list, int64_t count, const char *one, const char *many)
 {
-    if (count == 1)
-        json_array_append_new(list, json_sprintf("1 text %s", one));
-    else if (count > 1)
-        json_array_append_new(list, json_sprintf("%" PRId64 " texts %s", count, many));
+    if (count == 0)
+        return list;
+    return qk__json_append(list, count == 1
+                                     ? json_sprintf("1 text %s", one)
+                                     : json_sprintf("%" PRId64 " texts %s", count, many));
 }
 
 static json_t *list_warnings(const qk_recording *r)
 {
     json_t *list = json_array();
-    warn(list, r->journal.cut, "was longer than max_length and was cut",
-         "were longer than max_length and were cut");
-    warn(list, r->journal.skipped, "was longer than max_length and was passed over",
-         "were longer than max_length and were passed over");
-    warn(list, r->journal.empty, "had no tokens and was passed over",
-         "had no tokens and were passed over");
+    list = warn(list, r->journal.cut, "was longer than max_length and was cut",
+                "were longer than max_length and were cut");
+    list = warn(list, r->journal.skipped, "was longer than max_length and was passed over",
+                "were longer than max_length and were passed over");
+    list = warn(list, r->journal.empty, "had no tokens and was passed over",
+                "had no tokens and were passed over");
     if (r->max_length > r->facts->max_positions)
-        json_array_append_new(list, json_sprintf("max_length %" PRId64
-                                                 " is above the model's %" PRId64 " positions",
-                                                 r->max_length, r->facts->max_positions));
+        list = qk__json_append(list, json_sprintf("max_length %" PRId64
+                                                  " is above the model's %" PRId64 " positions",
+                                                  r->max_length, r->facts->max_positions));
     return list;
 }
 
@@ -191,7 +191,7 @@ static json_t *describe_stage(const qk_recording *r, int stage, json_t *examples
     const qk_journal *j = &r->journal;
     json_t *rope = describe_rope(r->facts);
     if (stage == QK__PRE) /* rows that were not rotated do not turn at these */
-        json_object_set_new(rope, "frequencies", list_frequencies(r->facts));
+        rope = qk__json_set(rope, "frequencies", list_frequencies(r->facts));
     json_t *root = json_pack(
         "{s:s, s:s, s:O, s:o, s:o, s:o, s:o, s:o, s:s}", "fingerprint", r->fingerprint, "stage",
         stage == QK__POST ? "post-rope" : "pre-rope", "run", r->identity, "rope", rope,
@@ -203,63 +203,8 @@ static json_t *describe_stage(const qk_recording *r, int stage, json_t *examples
                   r->settings->long_texts == QK_LONG_SPLIT ? "window" : "text"),
         "warnings", list_warnings(r), "examples", examples, "examples_table", "examples.csv");
     if (stage == QK__POST)
-        json_object_set_new(root, "rope_frequencies", list_frequencies(r->facts));
+        root = qk__json_set(root, "rope_frequencies", list_frequencies(r->facts));
     return root;
-}
-
-/* ---- the card -------------------------------------------------------------------------------
- */
-
-static qk_status describe_sampling(const qk_recording *r, qk_buffer *out, qk_error *err)
-{
-    const qk_sampler *s = &r->sampler;
-    char rate[QK_NUMBER_SIZE];
-    qk__format_number(s->base_rate, rate);
-    QK_TRY(qk__buffer_printf(out, err, "- positions: %s", qk_sampler_type_name(s->type)));
-    if (s->type != QK_SAMPLER_ALL)
-        QK_TRY(qk__buffer_printf(out, err, ", rate %s", rate));
-    QK_TRY(qk__buffer_printf(out, err, ", %sbuckets of %" PRId64 " tokens",
-                             s->type == QK_SAMPLER_LOG_UNIFORM ? "smallest " : "",
-                             qk_sampler_bucket_size(s)));
-    if (s->max_rows > 0)
-        QK_TRY(qk__buffer_printf(out, err, ", at most %" PRId64 " of a text", s->max_rows));
-    if (r->chosen)
-        QK_TRY(qk__buffer_printf(out, err, "; chosen to keep about %.0f of each head and kind",
-                                 r->expected_rows));
-    if (r->settings->sample_heads > 0)
-        QK_TRY(qk__buffer_printf(out, err, "\n- heads: %zu of %zu query heads drawn, seed %lld",
-                                 r->selection->drawn_q, r->selection->candidates,
-                                 (long long)r->settings->head_seed));
-    return qk__buffer_printf(out, err, "\n");
-}
-
-static qk_status write_card(const qk_recording *r, int stage, qk_buffer *out, qk_error *err)
-{
-    static const char *const DTYPES[] = {"float32", "float16", "bfloat16"};
-    const qk_journal *j = &r->journal;
-    char theta[QK_NUMBER_SIZE];
-    qk__format_number(r->facts->rope_theta, theta);
-    QK_TRY(qk__buffer_printf(
-        out, err,
-        "- stage: %s RoPE (%s, theta %s)\n- attention: %s\n- architecture: %s, weights in %s, "
-        "fingerprint %016" PRIx64 "\n- arithmetic: %s\n",
-        stage == QK__POST ? "after" : "before",
-        r->facts->rope_type ? r->facts->rope_type : "none", theta,
-        r->settings->full_attention_only ? "layers with full attention only" : "all layers",
-        r->facts->architecture, DTYPES[r->facts->dtype], r->facts->fingerprint,
-        r->settings->arithmetic == QK_ARITHMETIC_BF16_SIM
-            ? "float32, rounded where a bfloat16 run rounds"
-            : "float32"));
-    QK_TRY(describe_sampling(r, out, err));
-    QK_TRY(qk__buffer_printf(out, err,
-                             "- texts: %" PRId64 " in %" PRId64 " windows, %" PRId64
-                             " tokens (examples.csv lists them)\n",
-                             j->texts, j->windows, j->tokens));
-    return qk__buffer_printf(out, err,
-                             "- longer than %" PRId64 " tokens: %" PRId64
-                             " split (positions begin anew in each "
-                             "window), %" PRId64 " cut, %" PRId64 " passed over\n",
-                             r->max_length, j->split, j->cut, j->skipped);
 }
 
 /* ---- both -----------------------------------------------------------------------------------
@@ -277,9 +222,9 @@ qk_status qk__describe(const qk_recording *r, int stage, char **json, char **car
         return status;
     }
     json_t *root = describe_stage(r, stage, examples);
-    *json = root ? json_dumps(root, JSON_REAL_PRECISION(17)) : NULL;
+    *json = qk__record_dump(root, JSON_REAL_PRECISION(17));
     json_decref(root);
-    status = *json ? write_card(r, stage, &text, err) : qk__nomem(err);
+    status = *json ? qk__write_card(r, stage, &text, err) : qk__nomem(err);
     if (status == QK_OK) {
         *card = (char *)text.data;
         return QK_OK;

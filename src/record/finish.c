@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "capture/writer.h"
+#include "record/place.h"
 #include "record/run.h"
 
 /* A row group takes about as much memory in each thread; heads of a capture are read in blocks
@@ -152,8 +153,7 @@ static qk_status write_head(const finish *f, qk_head_id id, const char *spool, q
     return status;
 }
 
-/* A head is finished when its file is in its place; later it moves on to OUTPUT, but by then
- * its spool is gone. */
+/* A head is finished when its file is in its place. */
 static qk_status finish_head(const finish *f, qk_head_id id, const char *folder,
                              const char *spool, qk_error *err)
 {
@@ -163,7 +163,7 @@ static qk_status finish_head(const finish *f, qk_head_id id, const char *folder,
         return qk__nomem(err);
     qk_status status;
     qk__output_sweep(folder);
-    if (qk__is_file(file) || !qk__is_file(spool))
+    if (qk__is_file(file))
         status = qk__capture_writer_adopt(f->writer, id, (size_t)r->facts->head_dim,
                                           r->journal.rows[qk__part(id.layer, id.kind)], err);
     else
@@ -183,7 +183,7 @@ static void run_job(void *context, size_t i, int worker)
     if (atomic_load(&f->failed))
         return;
     qk_head_name(job->id, name);
-    char *stage = qk__path_join(f->r->partial, qk__stage_name(f->stage));
+    char *stage = qk__stage_folder(f->r, f->r->fresh, f->stage);
     char *folder = stage ? qk__path_join(stage, name) : NULL;
     char *spool = qk__spool_path(f->r, f->stage, job->id);
     job->status = folder && spool ? finish_head(f, job->id, folder, spool, &job->err)
@@ -257,9 +257,13 @@ static qk_status write_heads(finish *f, qk_error *err)
 
 static qk_status write_capture(finish *f, qk_error *err)
 {
-    char *folder = qk__path_join(f->r->partial, qk__stage_name(f->stage));
+    char *folder = qk__stage_folder(f->r, f->r->fresh, f->stage);
     if (!folder)
         return qk__nomem(err);
+    if (qk__is_capture_of(folder, f->r->fingerprint)) { /* by an earlier run */
+        free(folder);
+        return QK_OK;
+    }
     qk__output_sweep(folder);
     qk_status status = open_writer(f, folder, err);
     if (status == QK_OK)
@@ -279,6 +283,8 @@ qk_status qk__write_captures(qk_recording *r, qk_error *err)
     atomic_init(&f.failed, false);
     qk_status status = list_jobs(&f, err);
     r->outcome->heads = f.count;
+    if (status == QK_OK && !r->journal.built)
+        status = qk__count_buckets(r, err);
     for (int stage = 0; status == QK_OK && stage < QK__STAGES; stage++) {
         if (!r->stages[stage])
             continue;
@@ -286,8 +292,12 @@ qk_status qk__write_captures(qk_recording *r, qk_error *err)
         for (size_t i = 0; i < f.count; i++)
             r->outcome->rows +=
                 r->journal.rows[qk__part(f.jobs[i].id.layer, f.jobs[i].id.kind)];
-        if (!qk__output_has(r, stage))
+        if (!r->journal.built)
             status = write_capture(&f, err);
+    }
+    if (status == QK_OK && !r->journal.built) {
+        r->journal.built = true;
+        status = qk__journal_write(r, err);
     }
     free(f.jobs);
     return status;

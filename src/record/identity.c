@@ -8,6 +8,7 @@
 #include <qkscope/version.h>
 
 #include "base/error.h"
+#include "model/tok_text.h"
 #include "record/run.h"
 #include "study/json.h"
 
@@ -24,19 +25,31 @@ static json_t *list_indices(const qk_index_list *list)
     if (list->count == 0)
         return json_null();
     json_t *array = json_array();
-    for (size_t i = 0; i < list->count; i++)
-        json_array_append_new(array, json_integer(list->items[i]));
+    for (size_t i = 0; array && i < list->count; i++)
+        array = qk__json_append(array, json_integer(list->items[i]));
     return array;
+}
+
+/* qk__json_text takes a text for which memory has run out for one that is not UTF-8. */
+static json_t *describe_name(const char *name)
+{
+    json_t *text = qk__json_text(name);
+    size_t size = strlen(name);
+    if (!text || strcmp(json_string_value(text), name) == 0 ||
+        qk__utf8_valid((const uint8_t *)name, size) < size)
+        return text;
+    json_decref(text);
+    return NULL;
 }
 
 static json_t *describe_model(const qk_recording *r)
 {
     static const char *const DTYPES[] = {"float32", "float16", "bfloat16"};
     return json_pack(
-        "{s:o, s:s, s:o, s:s, s:o}", "name", qk__json_text(r->model_name), "architecture",
+        "{s:o, s:s, s:o, s:s, s:o}", "name", describe_name(r->model_name), "architecture",
         r->facts->architecture, "fingerprint", hex64(r->facts->fingerprint), "dtype",
         DTYPES[r->facts->dtype], "overrides",
-        r->settings->overrides ? qk__json_text(r->settings->overrides) : json_null());
+        r->settings->overrides ? describe_name(r->settings->overrides) : json_null());
 }
 
 static json_t *describe_texts(const qk_recording *r)
@@ -55,8 +68,8 @@ static json_t *describe_sampler(const qk_recording *r)
                   s->base_rate, "bucket_size", (json_int_t)qk_sampler_bucket_size(s),
                   "max_rows", (json_int_t)(s->max_rows > 0 ? s->max_rows : 0));
     if (r->chosen) {
-        json_object_set_new(object, "rows", json_integer(r->settings->rows));
-        json_object_set_new(object, "expected_rows", json_real(r->expected_rows));
+        object = qk__json_set(object, "rows", json_integer(r->settings->rows));
+        object = qk__json_set(object, "expected_rows", json_real(r->expected_rows));
     }
     return object;
 }
@@ -75,20 +88,43 @@ static json_t *describe_heads(const qk_record_settings *s)
 static qk_status describe(qk_recording *r, qk_error *err)
 {
     static const char *const STAGES[] = {"post", "pre", "both"};
+    static const char *const ARITHMETICS[] = {"float32", "bf16-sim", "f16-sim"};
     const qk_record_settings *s = r->settings;
-    r->identity = json_pack(
-        "{s:s, s:o, s:o, s:s, s:o, s:o, s:s, s:o, s:b}", "tool", "qkscope " QK_VERSION, "model",
-        describe_model(r), "tokenizer", hex64(qk_tokenizer_fingerprint(r->tokenizer)),
-        "arithmetic", s->arithmetic == QK_ARITHMETIC_BF16_SIM ? "bf16-sim" : "float32", "texts",
-        describe_texts(r), "sampler", describe_sampler(r), "stage", STAGES[s->stage],
-        "selection", describe_heads(s), "token_strings", s->token_strings);
+    r->identity = json_pack("{s:s, s:o, s:o, s:s, s:o, s:o, s:s, s:o, s:b}", "tool",
+                            "qkscope " QK_VERSION, "model", describe_model(r), "tokenizer",
+                            hex64(qk_tokenizer_fingerprint(r->tokenizer)), "arithmetic",
+                            ARITHMETICS[s->arithmetic], "texts", describe_texts(r), "sampler",
+                            describe_sampler(r), "stage", STAGES[s->stage], "selection",
+                            describe_heads(s), "token_strings", s->token_strings);
     return r->identity ? QK_OK : qk__nomem(err);
+}
+
+typedef struct dump {
+    qk_buffer text;
+    bool failed;
+} dump;
+
+static int append(const char *text, size_t size, void *user)
+{
+    dump *d = user;
+    d->failed |= qk__buffer_append(&d->text, text, size, NULL) != QK_OK;
+    return d->failed ? -1 : 0;
+}
+
+char *qk__record_dump(const json_t *value, size_t flags)
+{
+    dump d = {0};
+    bool good = value && json_dump_callback(value, append, &d, flags) == 0;
+    if (good && append("", 1, &d) == 0 && !d.failed)
+        return (char *)d.text.data;
+    qk__buffer_free(&d.text);
+    return NULL;
 }
 
 qk_status qk__identify(qk_recording *r, qk_error *err)
 {
     QK_TRY(describe(r, err));
-    char *text = json_dumps(r->identity, JSON_SORT_KEYS | JSON_COMPACT);
+    char *text = qk__record_dump(r->identity, JSON_SORT_KEYS | JSON_COMPACT);
     if (!text)
         return qk__nomem(err);
     qk__fingerprint_bytes(text, strlen(text), r->fingerprint);

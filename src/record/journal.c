@@ -18,8 +18,8 @@ enum { MAX_JOURNAL_BYTES = 16 << 20 };
 static json_t *list_rows(const qk_recording *r)
 {
     json_t *rows = json_array();
-    for (size_t i = 0; i < 2 * (size_t)r->facts->num_layers; i++)
-        json_array_append_new(rows, json_integer((json_int_t)r->journal.rows[i]));
+    for (size_t i = 0; rows && i < 2 * (size_t)r->facts->num_layers; i++)
+        rows = qk__json_append(rows, json_integer((json_int_t)r->journal.rows[i]));
     return rows;
 }
 
@@ -27,11 +27,11 @@ qk_status qk__journal_write(const qk_recording *r, qk_error *err)
 {
     const qk_journal *j = &r->journal;
     json_t *root = json_pack(
-        "{s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:O}",
-        "fingerprint", r->fingerprint, "writing", j->writing, "replaces", j->replaces, "texts",
-        (json_int_t)j->texts, "tokens", (json_int_t)j->tokens, "empty", (json_int_t)j->empty,
-        "split", (json_int_t)j->split, "cut", (json_int_t)j->cut, "skipped",
-        (json_int_t)j->skipped, "windows", (json_int_t)j->windows, "window",
+        "{s:s, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:O}",
+        "fingerprint", r->fingerprint, "writing", j->writing, "built", j->built, "replaces",
+        j->replaces, "texts", (json_int_t)j->texts, "tokens", (json_int_t)j->tokens, "empty",
+        (json_int_t)j->empty, "split", (json_int_t)j->split, "cut", (json_int_t)j->cut,
+        "skipped", (json_int_t)j->skipped, "windows", (json_int_t)j->windows, "window",
         (json_int_t)j->window, "done_weight", (json_int_t)j->done_weight, "example_bytes",
         (json_int_t)j->example_bytes, "rows", list_rows(r), "run", r->identity);
     qk_outfile *file;
@@ -70,6 +70,7 @@ static bool take_state(qk_recording *r, const json_t *root)
     if (!fingerprint || strcmp(fingerprint, r->fingerprint) != 0)
         return fingerprint && take_count(root, "texts", &j->texts);
     j->writing = json_is_true(json_object_get(root, "writing"));
+    j->built = json_is_true(json_object_get(root, "built"));
     j->replaces = json_is_true(json_object_get(root, "replaces"));
     return take_count(root, "texts", &j->texts) && take_count(root, "tokens", &j->tokens) &&
            take_count(root, "empty", &j->empty) && take_count(root, "split", &j->split) &&

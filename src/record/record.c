@@ -178,6 +178,7 @@ static void release(qk_recording *r)
     free(r->model_name);
     free(r->partial);
     free(r->spool);
+    free(r->fresh);
 }
 
 /* ---- running --------------------------------------------------------------------------------
@@ -209,11 +210,10 @@ static void sum_up(const qk_recording *r)
     o->skipped = j->skipped;
     o->sampler = r->sampler;
     o->expected_rows = r->expected_rows;
-    bool both = r->stages[QK__POST] && r->stages[QK__PRE];
     for (int stage = 0; stage < QK__STAGES; stage++) {
-        char *folder = qk__path_join(r->settings->output, qk__stage_name(stage));
+        char *folder = qk__stage_folder(r, r->settings->output, stage);
         if (folder && r->stages[stage])
-            count_bytes(o, both ? folder : r->settings->output);
+            count_bytes(o, folder);
         free(folder);
     }
 }

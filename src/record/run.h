@@ -8,10 +8,14 @@
  *     rate.c        which rate of the sampler keeps so many rows of them
  *     identity.c    what decides the bytes of the capture, and its fingerprint
  *     journal.c     how far an unfinished run has come
- *     output.c      the output folder: what may be done with it, and taking its place in the
- * end spool.c       files of rows, one a head, while the run goes on group.c       some texts:
- * tokens, forward pass, rows kept finish.c      spool -> Parquet describe.c    capture.json,
- * card and table of examples
+ *     output.c      the output folder: what may be done with it
+ *     place.c       captures in a folder: which files are theirs
+ *     spool.c       files of rows, one a head, while the run goes on
+ *     group.c       some texts: tokens, forward pass, rows kept
+ *     finish.c      spool -> Parquet
+ *     describe.c    capture.json, card and table of examples
+ *     card.c        lines for its card
+ *     publish.c     finished captures take their place
  *
  * OUTPUT/.partial while it goes on:
  *
@@ -19,7 +23,9 @@
  *     lock                   held by the process that writes here
  *     spool/l00h00q.post     rows so far; what lies behind the journal's count is not valid
  *     spool/examples         a line of JSON for each text
- *     post/, pre/            the captures, built when all texts are through
+ *     spool/buckets          rows by bucket, when all texts are through
+ *     new/                   the captures as OUTPUT will hold them, built when all texts are
+ *                            through
  *     cleared                what had to give way in OUTPUT is gone */
 #ifndef QK_RECORD_RUN_H
 #define QK_RECORD_RUN_H
@@ -39,6 +45,7 @@
 /* State of a run that is written down. */
 typedef struct qk_journal {
     bool writing;  /* all texts are through */
+    bool built;    /* so are all files */
     bool replaces; /* begun with `force` */
     int64_t texts, tokens, empty, split, cut, skipped;
     int64_t windows;       /* run, of all texts */
@@ -47,6 +54,9 @@ typedef struct qk_journal {
     int64_t example_bytes; /* valid in spool/examples */
     int64_t *rows;         /* [num_layers][2]: of each head of a layer and kind */
 } qk_journal;
+
+/* Of the hidden folders of a run. */
+#define QK__PARTIAL "partial"
 
 /* After and before RoPE. */
 enum { QK__POST, QK__PRE, QK__STAGES };
@@ -74,7 +84,8 @@ typedef struct qk_recording {
     char fingerprint[QK__FINGERPRINT_SIZE];
     char *partial; /* OUTPUT/.partial */
     char *spool;
-    int lock; /* descriptor, -1 = none */
+    char *fresh; /* new captures, as OUTPUT will hold them */
+    int lock;    /* descriptor, -1 = none */
     qk_journal journal;
 } qk_recording;
 
@@ -93,6 +104,28 @@ int qk__num_heads(const qk_recording *r, qk_kind kind);
 void qk__record_notice(const qk_recording *r, qk_notice_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 double qk__seconds(void);
+
+/* Appends value and returns array. NULL, with both released, when memory has run out for one of
+ * them: a list that lacks an item would be taken for another. */
+static inline json_t *qk__json_append(json_t *array, json_t *value)
+{
+    if (json_array_append_new(array, value) == 0)
+        return array;
+    json_decref(array);
+    return NULL;
+}
+
+static inline json_t *qk__json_set(json_t *object, const char *key, json_t *value)
+{
+    if (json_object_set_new(object, key, value) == 0)
+        return object;
+    json_decref(object);
+    return NULL;
+}
+
+/* As json_dumps, to be freed, but NULL whenever memory runs out: jansson 2.14 then leaves keys
+ * out of the text and says that all is well. */
+char *qk__record_dump(const json_t *value, size_t flags);
 
 /* ---- encode.c ----------------------------------------------------------------------- */
 
@@ -133,6 +166,8 @@ double qk__choose_rate(qk_sampler *sampler, const qk_token_counts *counts, int64
 /* Reads all texts once, then sets num_texts, total_weight, texts_hash and the sampler. */
 QK_MUST_CHECK qk_status qk__survey(qk_recording *r, qk_error *err);
 
+/* ---- identity.c ------------------------------------------------------------------------- */
+
 /* About how much work a text is, in bytes. */
 int64_t qk__text_weight(const qk_recording *r, const qk_text *text);
 
@@ -147,7 +182,7 @@ QK_MUST_CHECK qk_status qk__identify(qk_recording *r, qk_error *err);
 /* Name of the first thing in which two identities differ; NULL when none does. */
 const char *qk__identity_difference(const json_t *a, json_t *b);
 
-/* ---- output.c, journal.c -------------------------------------------------------------- */
+/* ---- output.c -------------------------------------------------------------- */
 
 /* Refuses at once an output folder in which there is something else. */
 QK_MUST_CHECK qk_status qk__output_glance(const qk_record_settings *settings, qk_error *err);
@@ -156,18 +191,30 @@ QK_MUST_CHECK qk_status qk__output_glance(const qk_record_settings *settings, qk
  * folder is prepared, locked, and the journal read or begun. */
 QK_MUST_CHECK qk_status qk__output_open(qk_recording *r, bool *complete, qk_error *err);
 
-/* Whether the finished capture of a stage is in its place. */
-bool qk__output_has(const qk_recording *r, int stage);
+/* Where the capture of a stage lies in a folder like OUTPUT; NULL when out of memory. */
+char *qk__stage_folder(const qk_recording *r, const char *root, int stage);
 
 /* Removes what a process that was killed while writing has left beside the files of a capture.
  */
 void qk__output_sweep(const char *folder);
 
+/* Removes what an unfinished run has left: nothing can become of it. */
+void qk__output_drop(qk_recording *r);
+
+/* ---- publish.c -----------------------------------------------------------------------------
+ */
+
 /* Puts the finished captures in their place and removes the rest. */
 QK_MUST_CHECK qk_status qk__output_publish(qk_recording *r, qk_error *err);
 
-/* Removes what an unfinished run has left: nothing can become of it. */
-void qk__output_drop(qk_recording *r);
+/* Whether there is something to be put in its place: false when it was removed by hand. */
+bool qk__publish_ready(const qk_recording *r);
+
+/* Removes what a run that was killed has left beside the output folder. */
+void qk__publish_sweep(const char *output);
+
+/* ---- journal.c -----------------------------------------------------------------------------
+ */
 
 QK_MUST_CHECK qk_status qk__journal_write(const qk_recording *r, qk_error *err);
 
@@ -212,8 +259,13 @@ QK_MUST_CHECK qk_status qk__run_texts(qk_recording *r, qk_error *err);
 /* ---- finish.c, describe.c ------------------------------------------------------------------
  */
 
-/* Makes the captures in .partial of the spool. */
+/* Makes the captures in .partial/new of the spool. */
 QK_MUST_CHECK qk_status qk__write_captures(qk_recording *r, qk_error *err);
+
+/* For the card, while the spool has all rows. */
+QK_MUST_CHECK qk_status qk__count_buckets(const qk_recording *r, qk_error *err);
+QK_MUST_CHECK qk_status qk__write_card(const qk_recording *r, int stage, qk_buffer *out,
+                                       qk_error *err);
 
 /* Keys for capture.json and lines for the card of one stage, to be freed. */
 QK_MUST_CHECK qk_status qk__describe(const qk_recording *r, int stage, char **json, char **card,

@@ -2,12 +2,11 @@
 /* A file that is one text. */
 #include <stdlib.h>
 
+#include <qkscope/tokenizer.h>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "record/texts.h"
-
-/* Tokenising takes several times the memory. */
-enum { MAX_TEXT_BYTES = 1 << 30 };
 
 typedef struct file_reader {
     char *path;
@@ -44,7 +43,7 @@ static qk_status next_text(void *reader, qk_text *text, bool *more, qk_error *er
     if (r->done)
         return QK_OK;
     r->done = true;
-    QK_TRY(qk__read_file(r->path, MAX_TEXT_BYTES, &r->contents, err));
+    QK_TRY(qk__read_file(r->path, QK_MAX_TEXT_BYTES, &r->contents, err));
     text->data = (const char *)r->contents.data;
     text->size = r->contents.size;
     return QK_OK;

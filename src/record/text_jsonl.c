@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSON Lines: one object a line, a text in one of its keys. */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "record/texts.h"
 
-enum { MAX_LINE_BYTES = 1 << 30 };
+enum { MAX_LINE_BYTES = 1 << 30, BLOCK_BYTES = 1 << 18 };
 
 typedef struct jsonl_reader {
-    FILE *file;
+    int fd;
+    bool ended; /* nothing is left to be read */
     qk_text_columns columns;
-    char *line;
-    size_t capacity;
+    qk_buffer block; /* read and, from `begin` on, not used yet */
+    size_t begin;
     int64_t number; /* of the line, from 1 */
     json_t *value;
     qk_buffer name;
@@ -112,10 +112,10 @@ qk_status qk__jsonl_parse(const char *line, size_t size, const qk_text_columns *
 static void close_reader(void *reader)
 {
     jsonl_reader *r = reader;
-    fclose(r->file);
+    close(r->fd);
     json_decref(r->value);
     qk__buffer_free(&r->name);
-    free(r->line);
+    qk__buffer_free(&r->block);
     free(r);
 }
 
@@ -127,13 +127,9 @@ static qk_status open_reader(void **reader, const char *path, const qk_text_colu
     if (!r)
         return qk__nomem(err);
     r->columns = *columns;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    r->file = fd >= 0 ? fdopen(fd, "rb") : NULL;
-    if (!r->file) {
-        qk_status status =
-            qk__fail(err, QK_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
-        if (fd >= 0)
-            close(fd);
+    int64_t size;
+    qk_status status = qk__open_file(path, &r->fd, &size, err);
+    if (status != QK_OK) {
         free(r);
         return status;
     }
@@ -150,28 +146,62 @@ static bool is_blank(const char *line, size_t size)
     return true;
 }
 
+/* Reads on behind what is not used yet. */
+static qk_status read_block(jsonl_reader *r, qk_error *err)
+{
+    ssize_t got;
+    size_t left = r->block.size - r->begin;
+    if (left > 0 && r->begin > 0)
+        memmove(r->block.data, r->block.data + r->begin, left);
+    r->block.size = left;
+    r->begin = 0;
+    QK_TRY(qk__buffer_reserve(&r->block, left + BLOCK_BYTES, err));
+    do
+        got = read(r->fd, r->block.data + left, r->block.capacity - left);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return qk__fail(err, QK_ERR_IO, "line %lld: cannot read: %s", (long long)r->number,
+                        strerror(errno));
+    r->block.size += (size_t)got;
+    r->ended = got == 0;
+    return QK_OK;
+}
+
+/* The next line with its end; *size is 0 behind the last. */
+static qk_status read_line(jsonl_reader *r, const char **line, size_t *size, qk_error *err)
+{
+    size_t looked = 0;
+    const uint8_t *end = NULL;
+    r->number++;
+    for (;;) {
+        size_t left = r->block.size - r->begin;
+        if (left > looked)
+            end = memchr(r->block.data + r->begin + looked, '\n', left - looked);
+        *size = end ? (size_t)(end + 1 - r->block.data) - r->begin : left;
+        if (*size > MAX_LINE_BYTES)
+            return qk__fail(err, QK_ERR_UNSUPPORTED, "line %lld: longer than %d bytes",
+                            (long long)r->number, MAX_LINE_BYTES);
+        if (end || r->ended)
+            break;
+        looked = left;
+        QK_TRY(read_block(r, err));
+    }
+    *line = *size > 0 ? (const char *)r->block.data + r->begin : "";
+    r->begin += *size;
+    return QK_OK;
+}
+
 static qk_status next_line(jsonl_reader *r, const char **line, size_t *size, bool *more,
                            qk_error *err)
 {
     do {
-        errno = 0;
-        ssize_t got = getline(&r->line, &r->capacity, r->file);
-        *more = got >= 0;
-        r->number++;
-        if (got < 0 && errno == ENOMEM)
-            return qk__nomem(err);
-        if (got < 0 && !feof(r->file))
-            return qk__fail(err, QK_ERR_IO, "line %lld: cannot read: %s", (long long)r->number,
-                            strerror(errno));
-        if (got < 0)
-            return QK_OK;
-        if (got > MAX_LINE_BYTES)
-            return qk__fail(err, QK_ERR_UNSUPPORTED, "line %lld: longer than %d bytes",
-                            (long long)r->number, MAX_LINE_BYTES);
-        bool mark = r->number == 1 && got >= 3 && memcmp(r->line, "\xef\xbb\xbf", 3) == 0;
-        *line = r->line + (mark ? 3 : 0);
-        *size = (size_t)got - (mark ? 3 : 0);
-    } while (is_blank(*line, *size));
+        QK_TRY(read_line(r, line, size, err));
+        *more = *size > 0;
+        if (r->number == 1 && *size >= 3 && memcmp(*line, "\xef\xbb\xbf", 3) == 0) {
+            *line += 3;
+            *size -= 3;
+        }
+    } while (*more && is_blank(*line, *size));
     return QK_OK;
 }
 

@@ -8,6 +8,8 @@
 
 #include <jansson.h>
 
+#include "record/run.h"
+
 /* Aliases may make a small file a huge tree. */
 enum { MAX_NODES = 10000 };
 
@@ -83,7 +85,7 @@ char *qk__yaml_to_json(yaml_document_t *document, const yaml_node_t *node)
 {
     conversion c = {document, 0};
     json_t *value = to_json(&c, node);
-    char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    char *text = qk__record_dump(value, JSON_COMPACT | JSON_ENCODE_ANY);
     json_decref(value);
     return text;
 }

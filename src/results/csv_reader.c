@@ -3,17 +3,16 @@
 #include "results/csv_reader.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csv.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "results/grow.h"
 #include "base/parse_number.h"
 
@@ -221,15 +220,8 @@ static qk_status fill(qk__csv_reader *r, qk_error *err)
 
 static qk_status open_file(qk__csv_reader *r, qk_error *err)
 {
-    r->fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hold up */
-    if (r->fd < 0) {
-        qk_status status = errno == ENOENT || errno == ENOTDIR ? QK_ERR_NOT_FOUND : QK_ERR_IO;
-        return qk__fail(err, status, "%s: cannot open: %s", r->path, strerror(errno));
-    }
-    struct stat st;
-    if (fstat(r->fd, &st) != 0 || !S_ISREG(st.st_mode))
-        return qk__fail(err, QK_ERR_IO, "%s: not a regular file", r->path);
-    return QK_OK;
+    int64_t size;
+    return qk__open_file(r->path, &r->fd, &size, err);
 }
 
 /* The first row becomes the header. */

@@ -100,7 +100,7 @@ qk_status qk__read_scores(qk__builder *builder, const char *path, qk_error *err)
     char *own = qk__path_join(builder->folder, "scores.csv");
     if (!own)
         return qk__nomem(err);
-    qk_status status = qk__is_file(own) ? read_file(builder, own, err) : QK_OK;
+    qk_status status = qk__is_there(own) ? read_file(builder, own, err) : QK_OK;
     free(own);
     return status;
 }

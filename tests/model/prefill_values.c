@@ -2,7 +2,7 @@
 /* Runs a model over the token numbers of a text file, a sequence a line, and writes every block
  * that the sink sees, for tests in Python:
  *
- *     prefill_values MODEL TOKENS OUT [threads=N] [bf16] [heads=SEED] [before|after]
+ *     prefill_values MODEL TOKENS OUT [threads=N] [bf16|f16] [heads=SEED] [before|after]
  *                    [stop=N] [cancel=N]
  *
  * A record is 8 int32 (layer, kind, rotated, sequence, first token, tokens, heads, head_dim),
@@ -113,6 +113,8 @@ int main(int argc, char **argv)
         for (int i = 4; i < argc; i++) {
             if (strncmp(argv[i], "threads=", 8) == 0)
                 settings.threads = atoi(argv[i] + 8);
+            else if (strcmp(argv[i], "f16") == 0)
+                settings.arithmetic = QK_ARITHMETIC_F16_SIM;
             else if (strcmp(argv[i], "bf16") == 0)
                 settings.arithmetic = QK_ARITHMETIC_BF16_SIM;
             else if (strcmp(argv[i], "before") == 0)

@@ -286,3 +286,62 @@ def read_safetensors(path):
     return {name: np.frombuffer(raw[8 + size:][slice(*entry["data_offsets"])],
                                 types[entry["dtype"]]).reshape(entry["shape"])
             for name, entry in json.loads(raw[8:8 + size]).items() if name != "__metadata__"}
+
+
+# ---- the card -------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("sampler", ["log_uniform", "uniform", "all"])
+def test_card_counts_rows_by_bucket(qkscope, tmp_path, sampler):
+    """As the original's card: all heads and both kinds in one sum, ascending."""
+    duckdb = pytest.importorskip("duckdb")
+    write_model(tmp_path / "m")
+    texts = write_jsonl(tmp_path / "t `x`.jsonl", some_texts(40))
+    qkscope("capture", "-m", tmp_path / "m", "-t", texts, "-o", tmp_path / "c", "--sampler", sampler,
+            "--bucket", "16", "--base-rate", "3", "--stage", "both", "--layers", "0,2", "--quiet", expect=0)
+    for stage in ("post", "pre"):
+        counts = duckdb.sql(f"select bucket, count(*) from '{tmp_path}/c/{stage}/*/data.parquet' "
+                            "group by bucket order by bucket").fetchall()
+        card = (tmp_path / "c" / stage / "README.md").read_text()
+        assert f"- `bucket_counts`: `{', '.join(f'b{b}={n}' for b, n in counts)}`\n" in card
+        assert len(counts) > 2 and f"- rows: {sum(n for _, n in counts)}\n" in card
+        strategy = "log" if sampler == "log_uniform" else sampler
+        assert f"- `sampling_strategy`: `{strategy}`\n" in card
+        assert f"- `sampling_{'min_' * (strategy == 'log')}bucket_size`: `16`\n" in card
+        assert f"- `source_dataset`: `{tmp_path}/t  x .jsonl`\n- `text_column`: `text`\n" in card
+
+
+def test_card_names_the_dataset(qkscope, tmp_path):
+    write_model(tmp_path / "m")
+    (tmp_path / "data").mkdir()
+    write_jsonl(tmp_path / "data" / "en-train.jsonl", some_texts(3), ["a", "b", "c"])
+    write_jsonl(tmp_path / "data" / "en-test.jsonl", some_texts(2), ["d", "e"])
+    config = tmp_path / "s.yaml"
+    config.write_text(f"""
+dataset: {{path: {tmp_path}/data, name: en, split: test, text_column: text, id_column: id}}
+model: {{name: {tmp_path}/m}}
+tokenizer: {{}}
+capture: {{sampler: {{type: all}}}}
+inference: {{}}
+output: {{data_root: {tmp_path}/c}}
+""")
+    qkscope("capture", "--config", config, "--full-attention-only", "--max-length", "100", "--quiet", expect=0)
+    card = (tmp_path / "c" / "README.md").read_text()
+    for line in (f"`source_dataset`: `{tmp_path}/data`", "`dataset_name`: `en`", "`dataset_split`: `test`",
+                 "`text_column`: `text`", "`id_column`: `id`", "`attention_scope`: `full_only`"):
+        assert f"- {line}\n" in card
+    assert "- texts: 2 in 2 windows, " in card
+
+
+@pytest.mark.parametrize("dtype, name", [("f16-sim", "float16"), ("bf16-sim", "bfloat16")])
+def test_arithmetic(qkscope, tmp_path, dtype, name):
+    write_model(tmp_path / "m")
+    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(3))
+    for output, words in (("c", ["--dtype", dtype]), ("exact", [])):
+        qkscope("capture", "-m", tmp_path / "m", "-t", texts, "-o", tmp_path / output, "--sampler", "all", *words,
+                expect=0)
+    assert manifest_of(tmp_path / "c")["run"]["arithmetic"] == dtype
+    assert f"rounded where a {name} run rounds" in (tmp_path / "c" / "README.md").read_text()
+    rows, exact = (table_of(tmp_path / c, "l00h00q")["vector"] for c in ("c", "exact"))
+    bits = np.ascontiguousarray(rows).view(np.uint32)
+    held = (rows == rows.astype(np.float16)) if name == "float16" else (bits & 0xffff) == 0
+    assert held.all() and 0 < abs(rows - exact).max() < 0.05 * abs(exact).max()

@@ -4,6 +4,7 @@ memory does not grow with the number of texts."""
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -65,48 +66,140 @@ def test_killed_and_resumed(program, model, tmp_path, options):
 
 
 def own_files(folder):
-    """What lies in a folder besides an unfinished run."""
-    return {k: v for k, v in files_of(folder).items() if not k.startswith(".partial")}
+    """What lies in a folder besides an unfinished run and files not named yet."""
+    return {k: v for k, v in files_of(folder).items()
+            if not k.startswith(".partial") and ".tmp-" not in k}
+
+
+def strace(program, call, fault, n, words):
+    run = subprocess.run(["strace", "-f", "-o", os.devnull, "-e", "trace=rename,renameat2,unlink,mkdir,rmdir",
+                          "-e", f"inject={call}:signal=SIGKILL:when={n}", *fault, program, *words],
+                         env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if n == 1 and b"ptrace" in run.stderr:
+        pytest.skip("strace may not trace here")
+    return run.returncode == 0
+
+
+OTHER, BOTH = ["--bucket", "7"], ["--stage", "both"]
+SMALL = ["--sampler", "all", "--threads", "1", "--layers", "1", "--heads", "0"]
+
+
+def capture_small(qkscope, model, texts, folder, *options, expect=0):
+    return qkscope("capture", "-m", model, "-t", texts, "-o", folder, *SMALL, *options, expect=expect)
 
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
-@pytest.mark.parametrize("options", [[], ["--stage", "both"], ["--force"]])
-@pytest.mark.parametrize("call", ["rename", "unlink", "mkdir"])
+@pytest.mark.parametrize("options", [[], ["--stage", "both"]])
+@pytest.mark.parametrize("call", ["rename", "unlink", "mkdir", "rmdir"])
 def test_killed_at_every_change_of_the_folder(program, qkscope, model, tmp_path, sanitized, call,
                                               options):
     """By strace, at the first, the second, ... call that changes the output folder. At no time is
-    anything there that says it is complete and is not; --force leaves the old capture until the new
-    one is."""
+    anything there that says it is complete and is not."""
     if sanitized:
         pytest.skip("a sanitizer does not run under strace")
     texts = write_jsonl(tmp_path / "t.jsonl", some_texts(3))
-    words = ["capture", "-m", model, "-t", texts, "--sampler", "all", "--threads", "1", "--layers", "1",
-             "--heads", "0", *options]
-    again = [w for w in words if w != "--force"]
-    qkscope(*again, "-o", tmp_path / "whole", expect=0)
-    qkscope(*again, "--bucket", "7", "-o", tmp_path / "old", expect=0)
-    whole, old = files_of(tmp_path / "whole"), files_of(tmp_path / "old")
+    capture_small(qkscope, model, texts, tmp_path / "whole", *options)
+    whole = files_of(tmp_path / "whole")
     for n in range(1, 100):
         folder = tmp_path / f"c{n}"
-        if "--force" in options:
-            shutil.copytree(tmp_path / "old", folder)
-        run = subprocess.run(["strace", "-f", "-o", os.devnull, "-e", f"trace={call}", "-e",
-                              f"inject={call}:signal=SIGKILL:when={n}", program, *words, "-o", folder],
-                             env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        if n == 1 and b"ptrace" in run.stderr:
-            pytest.skip("strace may not trace here")
-        if run.returncode == 0:
+        if strace(program, call, [], n, ["capture", "-m", model, "-t", texts, *SMALL, *options, "-o", folder]):
             break
         there = own_files(folder)
-        done = '"complete": true' in there.get("capture.json", b"").decode()
-        if done and "--stage" not in options:
-            assert {k: v for k, v in there.items() if ".tmp-" not in k} in (whole, old)
-        if "--force" in options and there == old and not (folder / ".partial/journal.json").exists():
-            continue  # it had not begun
-        qkscope(*again, "-o", folder, expect=0)
+        if "capture.json" in there and b'"complete": true' in there["capture.json"]:
+            assert there == whole
+        capture_small(qkscope, model, texts, folder, *options)
         assert files_of(folder) == whole
     print(f"\n{n - 1} kills")
     assert 2 < n < 100 and files_of(folder) == whole
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
+@pytest.mark.parametrize("options, old_options, way", [
+    ([], [], "exchange"), ([], OTHER, "exchange"), ([], OTHER + BOTH, "no exchange"),
+    ([], [], "no exchange"), ([], OTHER, "other files"), (BOTH, BOTH, "exchange"),
+    (BOTH, OTHER + BOTH, "exchange"), (BOTH, OTHER, "no exchange"), (BOTH, OTHER + BOTH, "other files")])
+def test_replacing_killed_at_every_change(program, qkscope, model, tmp_path, sanitized, options,
+                                          old_options, way):
+    """With --force there is the old capture or the new one. Where the two cannot change places in one
+    step, there may be one that no reader takes and the next run completes. Never a mixture."""
+    if sanitized:
+        pytest.skip("a sanitizer does not run under strace")
+    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(3))
+    capture_small(qkscope, model, texts, tmp_path / "whole", *options)
+    capture_small(qkscope, model, texts, tmp_path / "old", *old_options)
+    other = {}
+    if way == "other files":
+        other = {"notes.txt": b"mine"} | ({"post/mine": b"too"} if "--stage" in old_options else {})
+        for name, contents in other.items():
+            (tmp_path / "old" / name).write_bytes(contents)
+    whole, old = {**files_of(tmp_path / "whole"), **other}, files_of(tmp_path / "old")
+    assert (whole == old) == (old_options == options)
+    fault = ["-e", "inject=renameat2:error=EINVAL"] if way == "no exchange" else []
+    kills = refused = 0
+    for call in ("rename", "unlink", "rmdir") + (("renameat2",) if not fault else ()):
+        for n in range(1, 200):
+            folder = tmp_path / f"{call}{n}" / "c"
+            shutil.copytree(tmp_path / "old", folder)
+            words = ["capture", "-m", model, "-t", texts, *SMALL, *options, "--force", "-o", folder]
+            if strace(program, call, fault, n, words):
+                assert files_of(folder) == whole and os.listdir(folder.parent) == ["c"]
+                break
+            kills += 1
+            there = own_files(folder)
+            if there not in (old, whole):
+                assert way != "exchange", sorted(there)
+                refused += 1
+                for place in [folder, folder / "post", folder / "pre"]:
+                    if (place / "capture.json").exists() and b'"complete": true' in (
+                            place / "capture.json").read_bytes():
+                        assert place != folder  # one of two that is old or new
+                        files = {(f"{place.name}/{k}", v) for k, v in own_files(place).items()}
+                        assert old.items() >= files or whole.items() >= files
+                    elif place.is_dir():
+                        assert qkscope("pca", place, "-o", tmp_path / "results").code != 0
+            again = qkscope(*[w for w in words if w != "--force"])
+            if again.code != 0:  # it had not begun
+                assert there == old != whole and "--force" in again.err
+                qkscope(*words, expect=0)
+            assert files_of(folder) == whole
+            assert os.listdir(folder.parent) == ["c"]
+            shutil.rmtree(folder.parent)
+    print(f"\n{kills} kills, {refused} times there was neither the old nor the new capture")
+    assert kills > 15 and (way == "exchange") == (refused == 0)
+
+
+@pytest.mark.parametrize("signal_name", ["SIGKILL", "SIGINT"])
+@pytest.mark.parametrize("options", [[], ["--stage", "both"]])
+def test_replacing_stopped_at_any_time(program, qkscope, model, tmp_path, options, signal_name):
+    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(200))
+    folder = tmp_path / "c"
+    alike = {}
+    duration = 9
+    for bucket in ("7", "5"):
+        start = time.monotonic()
+        capture_small(qkscope, model, texts, tmp_path / bucket, *options, "--bucket", bucket)
+        duration = min(duration, time.monotonic() - start)
+        alike[bucket] = files_of(tmp_path / bucket)
+    shutil.copytree(tmp_path / "7", folder)
+    moments, stopped = random.Random(len(options)), 0
+    runs, wanted = 0, int(os.environ.get("QKSCOPE_KILLS", 6))
+    while stopped < wanted and runs < 50 * wanted:
+        bucket = "75"[runs // 2 % 2]
+        runs += 1
+        run = subprocess.Popen([program, "capture", "-m", model, "-t", texts, "-o", folder, *SMALL, *options,
+                                "--bucket", bucket, "--force", "--quiet"], env=environment(),
+                               stderr=subprocess.DEVNULL)
+        time.sleep(moments.uniform(0, duration))
+        run.send_signal(getattr(signal, signal_name))
+        code = run.wait(timeout=60)
+        stopped += code != 0
+        there = own_files(folder)
+        assert there in alike.values()
+        assert code != 0 or there == alike[bucket]
+    print(f"\n{stopped} of {runs} runs were stopped")
+    assert stopped == wanted
+    capture_small(qkscope, model, texts, folder, *options, "--bucket", "5", "--force")
+    assert files_of(folder) == alike["5"] and sorted(os.listdir(tmp_path)) == ["5", "7", "c", "t.jsonl"]
 
 
 def test_memory_does_not_grow_with_texts(program, model, tmp_path, sanitized):

@@ -3,6 +3,7 @@
 that looks like a capture."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -250,3 +251,119 @@ def test_a_damaged_journal(program, qkscope, model, tmp_path):
     words = ["capture", "-m", model, "-t", texts, "-o", tmp_path / "c", "--sampler", "all"]
     assert "journal" in qkscope(*words, expect=1).err
     qkscope(*words, "--force", expect=0)
+
+
+# ---- replacing a capture ---------------------------------------------------------------------------
+
+def test_force_with_unchanged_settings(qkscope, model, tmp_path):
+    """The finished capture is not taken for the new one."""
+    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(5))
+    for stage in ("post", "both"):
+        words = ["capture", "-m", model, "-t", texts, "-o", tmp_path / stage, "--stage", stage, "--sampler", "all"]
+        qkscope(*words, expect=0)
+        before = files_of(tmp_path / stage)
+        qkscope(*words, "--force", expect=0)
+        assert files_of(tmp_path / stage) == before and len(before) > 20
+
+
+def test_force_leaves_what_belongs_to_no_capture(capture, qkscope, tmp_path):
+    text = ["-t", tmp_path / "t.txt", "--layers", "0"]
+    (tmp_path / "t.txt").write_text("some words")
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "README.md").write_text("about my project")
+    outcome = qkscope("capture", "-m", tmp_path, "-o", tmp_path / "c", *text, "--force", expect=1)
+    assert "c/README.md: is in the way" in outcome.err
+    assert files_of(tmp_path / "c") == {"README.md": b"about my project"}
+    (tmp_path / "c" / "README.md").unlink()
+    capture(*text, "--stage", "both")
+    (tmp_path / "c" / "README.md").write_text("about my project")
+    (tmp_path / "c" / "post" / "notes.txt").write_text("notes")
+    capture(*text, "--stage", "both", "--bucket", "5", "--force")
+    assert (tmp_path / "c" / "README.md").read_text() == "about my project"
+    assert (tmp_path / "c" / "post" / "notes.txt").read_text() == "notes"
+    assert manifest_of(tmp_path / "c" / "post")["run"]["sampler"]["bucket_size"] == 5
+    assert len(head_names(tmp_path / "c" / "pre")) == len(head_names(tmp_path / "c" / "post")) > 0
+
+
+def test_force_replaces_a_capture_without_manifest(capture, tmp_path):
+    """As the original tool leaves them."""
+    (tmp_path / "t.txt").write_text("some words")
+    capture("-t", tmp_path / "t.txt")
+    (tmp_path / "c" / "capture.json").unlink()
+    (tmp_path / "c" / "l90h00q").mkdir()
+    (tmp_path / "c" / "l90h00q" / "data.parquet").write_bytes(b"old")
+    assert "--force" in capture("-t", tmp_path / "t.txt", expect=None).err
+    capture("-t", tmp_path / "t.txt", "--layers", "0", "--force")
+    assert all(name.startswith("l00") for name in head_names(tmp_path / "c"))
+
+
+def test_force_within_the_folder_that_is_replaced(capture, qkscope, model, tmp_path):
+    """A folder that somebody is in does not go away; its rights stay."""
+    (tmp_path / "t.txt").write_text("some words")
+    capture("-t", tmp_path / "t.txt")
+    before = (tmp_path / "c").stat().st_ino
+    qkscope("capture", "-m", model, "-t", tmp_path / "t.txt", "-o", ".", "--sampler", "all", "--bucket", "5",
+            "--force", cwd=tmp_path / "c", expect=0)
+    assert (tmp_path / "c").stat().st_ino == before
+    (tmp_path / "c").chmod(0o2750)
+    (tmp_path / "link").symlink_to("c")
+    capture("-t", tmp_path / "t.txt", "--force", output="link/")
+    assert (tmp_path / "c").stat().st_ino != before and (tmp_path / "c").stat().st_mode & 0o7777 == 0o2750
+    assert (tmp_path / "link").is_symlink() and manifest_of(tmp_path / "c")["run"]["sampler"]["bucket_size"] == 128
+    assert sorted(os.listdir(tmp_path)) == ["c", "link", "t.txt"]
+
+
+def test_many_runs_at_once(program, qkscope, model, tmp_path):
+    """One writes, the others say so; what is there in the end is one of them, whole."""
+    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(20))
+    whole = {}
+    for bucket in ("3", "5", "7"):
+        words = ["capture", "-m", model, "-t", texts, "--sampler", "all", "--layers", "0", "--bucket", bucket]
+        qkscope(*words, "-o", tmp_path / bucket, expect=0)
+        whole[bucket] = files_of(tmp_path / bucket)
+    for _ in range(6):
+        runs = [subprocess.Popen([program, *words[:-1], bucket, "-o", tmp_path / "c", "--force", "--quiet"],
+                                 env=environment(), stderr=subprocess.PIPE) for bucket in whole]
+        errors = [run.communicate(timeout=60)[1] for run in runs]
+        assert any(run.returncode == 0 for run in runs)
+        for run, error in zip(runs, errors):
+            assert run.returncode == 0 or b"another run is writing here" in error, error
+        assert files_of(tmp_path / "c") in whole.values()
+        assert sorted(os.listdir(tmp_path)) == ["3", "5", "7", "c", "t.jsonl"]
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
+@pytest.mark.parametrize("options", [[], ["--stage", "both"]])
+def test_a_disk_that_fills_up(program, qkscope, model, tmp_path, sanitized, options):
+    """At every write in turn: the old capture stays, the same command goes on."""
+    if sanitized:
+        pytest.skip("a sanitizer does not run under strace")
+    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(3))
+    words = ["capture", "-m", model, "-t", texts, "--sampler", "all", "--layers", "0", "--heads", "0",
+             "--threads", "1", "--quiet", *options]
+    qkscope(*words, "--bucket", "7", "-o", tmp_path / "c", expect=0)
+    qkscope(*words, "-o", tmp_path / "whole", expect=0)
+    old, whole = files_of(tmp_path / "c"), files_of(tmp_path / "whole")
+    failed = 0
+    for call in ("write", "pwrite64", "fsync"):
+        for n in range(1, 200, 1 if call == "fsync" else 2):
+            run = subprocess.run(["strace", "-f", "-o", os.devnull, "-e", f"trace={call}", "-e",
+                                  f"inject={call}:error=ENOSPC:when={n}", program, *words, "--force", "-o",
+                                  tmp_path / "c"], env=environment(), stderr=subprocess.PIPE)
+            if b"ptrace" in run.stderr:
+                pytest.skip("strace may not trace here")
+            if run.returncode == 0:
+                break
+            failed += 1
+            assert run.returncode == 1 and b"No space left" in run.stderr, run.stderr
+            assert {k: v for k, v in files_of(tmp_path / "c").items() if not k.startswith(".partial")} == old
+            if failed % 5 == 0:
+                qkscope(*words, "-o", tmp_path / "c")
+                if (tmp_path / "c" / ".partial").exists():  # it had not begun
+                    continue
+                assert files_of(tmp_path / "c") == whole
+                qkscope(*words, "--bucket", "7", "--force", "-o", tmp_path / "c", expect=0)
+        qkscope(*words, "--bucket", "7", "--force", "-o", tmp_path / "c", expect=0)
+        assert files_of(tmp_path / "c") == old
+    print(f"\n{failed} failures")
+    assert failed > 15

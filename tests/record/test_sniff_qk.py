@@ -220,3 +220,11 @@ def test_aliases_do_not_explode(sniff_qk, place):
     path.write_text("dataset: {path: x}\nmodel:\n  name: y\n  config_overrides:\n    a0: &a0 [1]\n"
                     + layers + "\ntokenizer:\ninference:\ncapture:\noutput:\n")
     assert "config_overrides" in sniff_qk("--config", path, expect=2).err
+
+
+def test_dtypes_are_named_with_what_simulates_them(sniff_qk, place):
+    for dtype, remedy in (("float16", "--dtype f16-sim"), ("BF16", "--dtype bf16-sim")):
+        sections = settings(place, model={"name": str(place / "model"), "dtype": dtype})
+        err = sniff_qk("--config", write(place, sections), *remedy.split(), "--force", expect=0).err
+        assert f"model.dtype: {dtype}" in err and remedy in err
+        assert manifest_of(place / "c")["run"]["arithmetic"] == remedy.split()[1]
