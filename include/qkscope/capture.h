@@ -82,11 +82,15 @@ QK_API const qk_head *qk_capture_find(const qk_capture *capture, qk_head_id id);
 typedef struct qk_capture_info {
     const char *model;
     int q_per_kv_group;
+    int num_layers; /* of the model */
     bool complete;
     bool has_manifest;
     int64_t num_texts, num_windows; /* that long texts were split into; 0 = not recorded */
 } qk_capture_info;
 QK_API const qk_capture_info *qk_capture_get_info(const qk_capture *capture);
+
+/* Layers of the model: capture.json, else up to the largest layer of a head. */
+QK_API int qk_capture_num_layers(const qk_capture *capture);
 
 /* Rotation frequencies (radians per token, one a plane) of a layer, from "rope_frequencies" in
  * capture.json: a list for all layers or an object of lists by layer. NULL and *count 0 where

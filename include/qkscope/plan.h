@@ -80,7 +80,8 @@ typedef struct qk_plan_outcome {
 
 QK_API void qk_plan_run_default(qk_plan_run *run);
 
-/* QK_OK; QK_ERR_PARTIAL when some models, heads or figures failed (*outcome is set and what
+/* The study's manifest says that it is complete when this has returned one of the first two.
+ * QK_OK; QK_ERR_PARTIAL when some models, heads or figures failed (*outcome is set and what
  * could be done is there); any other status when nothing could be done. */
 QK_API QK_MUST_CHECK qk_status qk_plan_execute(const qk_plan *plan, const qk_plan_run *run,
                                                qk_plan_outcome **outcome, qk_error *err);

@@ -46,7 +46,9 @@ typedef struct qk_report_outcome {
 } qk_report_outcome;
 
 /* QK_OK; QK_ERR_PARTIAL when some figures failed (*outcome is set, the page says which); any
- * other status when nothing could be done (*outcome is NULL). */
+ * other status when nothing could be done (*outcome is NULL): QK_ERR_INCONSISTENT for results
+ * that are not complete, or of two captures; QK_ERR_EXISTS while another run is at work there.
+ * Until all is drawn, an earlier page and its figures stay. docs/results.md */
 QK_API QK_MUST_CHECK qk_status qk_report_write(const qk_report_settings *settings,
                                                qk_report_outcome **outcome, qk_error *err);
 QK_API void qk_report_outcome_free(qk_report_outcome **outcome);

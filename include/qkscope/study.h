@@ -104,7 +104,7 @@ typedef struct qk_study_settings {
     qk_rotation_settings rotation;
     qk_plasticity_settings plasticity; /* its seed is not used, the one above is */
     int buckets;   /* of plasticity: QK_BUCKETS_..., or how many, 2 to QK_MAX_BUCKETS */
-    double ci;     /* confidence level of the intervals in percent, > 0 and < 100; 0 = none */
+    double ci;     /* confidence level of the intervals in percent, 1 <= ci < 100; 0 = none */
     bool ci_refit; /* axes are fitted again in every repetition */
     double correlation_threshold; /* single-kind: |r| counted as high */
     /* Recorded in summary.json as the original tool does, and of no effect; NULL = "auto" and
@@ -113,6 +113,7 @@ typedef struct qk_study_settings {
     bool lda; /* fill heads.csv lda_accuracy: reads the rows twice, unless they are kept */
     /* output and running */
     const char *output;
+    bool force; /* replace whatever results the folder holds */
     const qk_published_tables
         *published_tables; /* instead of those of plasticity; NULL = none */
     int threads;           /* 0 = all processors */
@@ -182,6 +183,7 @@ typedef struct qk_study_report {
     char *capture; /* folder read */
     char *model;
     qk_group group;
+    int num_layers; /* of the model (qk_capture_num_layers) */
     size_t num_heads;
     qk_head_report *heads; /* by layer and head; single-kind: keys before queries of a number */
     size_t num_failed;
@@ -197,7 +199,9 @@ typedef struct qk_study_report {
 } qk_study_report;
 
 /* Runs the analyses, reading each file once (with --lda or --complement alone, twice), and
- * writes their tables and manifest.json into settings->output.
+ * writes their tables and manifest.json into settings->output. Tables of other analyses of the
+ * same capture stay there; a folder of another capture, or that another run is writing into, is
+ * QK_ERR_EXISTS. docs/results.md
  * Returns QK_OK; QK_ERR_PARTIAL when some heads failed or miss their key head (*report is
  * set and the other heads' tables are written); any other status when nothing could be
  * done (*report is NULL). err then holds the first failure in table order. */
@@ -206,7 +210,8 @@ QK_API QK_MUST_CHECK qk_status qk_study_run(const qk_study_settings *settings,
 QK_API void qk_study_report_free(qk_study_report **report);
 
 /* What a run found over all its heads; counts are 0 and means NaN where no head has the number.
- * By depth: in tenths of the way from layer 0 to the last layer of the report's heads. */
+ * By depth: in tenths of the way from layer 0 to the last layer of the model, or of the
+ * report's heads where that is larger. */
 enum { QK_DEPTHS = 10 };
 
 typedef struct qk_study_totals {

@@ -81,6 +81,16 @@ static qk_status read_rope(qk_capture *capture, json_t *rope, qk_error *err)
                           "rope_frequencies: expected a list, or lists by layer number");
 }
 
+int qk_capture_num_layers(const qk_capture *capture)
+{
+    int layers = capture->info.num_layers;
+    if (capture->num_entries > 0) { /* in order of layers */
+        int last = capture->entries[capture->num_entries - 1].head.id.layer;
+        layers = last >= layers ? last + 1 : layers;
+    }
+    return layers;
+}
+
 const double *qk_capture_rope_frequencies(const qk_capture *capture, int layer, size_t *count)
 {
     for (size_t i = 0; i < capture->num_rope; i++) {
@@ -114,6 +124,7 @@ static qk_status read_keys(qk_capture *capture, const json_t *object, qk_error *
                         "format_version is %d; this qkscope reads up to %d", version,
                         QK_MANIFEST_VERSION);
     QK_TRY(get_int(object, "q_per_kv_group", &capture->info.q_per_kv_group, err));
+    QK_TRY(get_int(object, "num_layers", &capture->info.num_layers, err));
 
     const json_t *complete = get(object, "complete");
     if (complete && !json_is_boolean(complete))

@@ -39,6 +39,8 @@ static void add_capture_options(request *r)
     qk_study_settings *s = &r->settings;
     const cli_option options[] = {
         {'o', "output", "DIR", "folder for the tables", OPTION_TEXT, &s->output, 0, 0},
+        {0, "force", NULL, "replace whatever results DIR holds, also of another\ncapture",
+         OPTION_FLAG, &s->force, 0, 0},
         {0, "config", "FILE", "settings in YAML; options given here override it", OPTION_TEXT,
          &r->config_path, 0, 0},
         {0, "model-name", "NAME", "name in the model column", OPTION_TEXT, &s->model_name, 0,
@@ -223,6 +225,10 @@ static int check(const request *r)
     if (s->pca.low > s->pca.high) {
         cli_error(command, "--taxonomy-low %g is above --taxonomy-high %g", s->pca.low,
                   s->pca.high);
+        return EXIT_CODE_USAGE;
+    }
+    if (s->ci > 0 && s->ci < 1) {
+        cli_error(command, "--ci %g is a percentage; did you mean %g?", s->ci, 100 * s->ci);
         return EXIT_CODE_USAGE;
     }
     if (s->ci_refit && !(s->ci > 0)) {

@@ -12,9 +12,9 @@ static const char DESCRIPTION[] =
     "Draws every figure that the tables in RESULTS allow, into DIR/figures, and writes\n"
     "DIR/report.html: one file with summary, findings, figures and an explorer of all heads,\n"
     "which opens without a network. RESULTS is the output folder of pca, rotate, plasticity,\n"
-    "analyze or study. Every figure NAME leaves NAME.gp and NAME.dat: gnuplot NAME.gp draws "
-    "it\n"
-    "again. Collages of qkscope scatter that lie in DIR/figures are shown, too.";
+    "analyze or study; results that are not complete, or of two captures, are refused. Every\n"
+    "figure NAME leaves NAME.gp and NAME.dat: gnuplot NAME.gp draws it again. Collages of\n"
+    "qkscope scatter that lie in DIR/figures are shown, too.";
 
 typedef struct request {
     qk_report_settings settings;

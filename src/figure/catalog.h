@@ -69,6 +69,11 @@ QK_MUST_CHECK qk_status qk__draw_figures(const qk__subject *subject, const char 
                                          bool (*progress)(void *user, size_t done,
                                                           size_t total),
                                          void *user, qk__drawn_list *list, qk_error *err);
+
+/* Moves what was drawn into staging to folder. Figures of the catalog that were not drawn, or
+ * failed, are removed there: they are of other results. */
+QK_MUST_CHECK qk_status qk__install_figures(const qk__drawn_list *drawn, const char *staging,
+                                            const char *folder, qk_error *err);
 void qk__drawn_list_free(qk__drawn_list *list);
 
 #endif

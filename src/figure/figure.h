@@ -79,6 +79,11 @@ size_t qk__figure_end_block(qk__figure *figure);
 QK_MUST_CHECK qk_status qk__figure_draw(qk__figure *figure, const char *folder,
                                         const qk_figure_settings *settings, qk_error *err);
 
+/* Moves the files of a drawn figure from one folder to another; formats that were not drawn go
+ * there. Without any file in staging the figure goes. */
+QK_MUST_CHECK qk_status qk__figure_settle(const char *figure, const char *staging,
+                                          const char *folder, qk_error *err);
+
 /* ---- parts that several families use (parts.c)
  * ------------------------------------------------ */
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/number.h"
 #include "base/process.h"
 #include "figure/figure.h"
@@ -114,16 +115,16 @@ static qk_status make_script(const qk__figure *figure, qk_buffer *text, qk_error
 /* ---- the staging folder -------------------------------------------------------------------
  */
 
-static void file_name(const qk__figure *figure, const char *ending, char name[160])
+static void file_name(const char *figure, const char *ending, char name[160])
 {
-    snprintf(name, 160, "%s.%s", figure->name, ending);
+    snprintf(name, 160, "%s.%s", figure, ending);
 }
 
 static qk_status write_part(const char *folder, const qk__figure *figure, const char *ending,
                             const qk_buffer *contents, qk_error *err)
 {
     char name[160];
-    file_name(figure, ending, name);
+    file_name(figure->name, ending, name);
     char *path = qk__path_join(folder, name);
     if (!path)
         return qk__nomem(err);
@@ -132,8 +133,8 @@ static qk_status write_part(const char *folder, const qk__figure *figure, const 
     return status;
 }
 
-/* Moves a part of the figure to its place; one that is not there is fine. */
-static qk_status settle_part(const char *staging, const char *folder, const qk__figure *figure,
+/* Moves a part of the figure to its place; of one that is not there an older one goes. */
+static qk_status settle_part(const char *staging, const char *folder, const char *figure,
                              const char *ending, qk_error *err)
 {
     char name[160];
@@ -143,7 +144,9 @@ static qk_status settle_part(const char *staging, const char *folder, const qk__
     qk_status status = QK_OK;
     if (!from || !to)
         status = qk__nomem(err);
-    else if (qk__is_file(from) && rename(from, to) != 0)
+    else if (!qk__is_file(from))
+        status = qk__remove_file(folder, name, err);
+    else if (rename(from, to) != 0)
         status =
             qk__fail(err, QK_ERR_IO, "cannot put '%s' in its place: %s", to, strerror(errno));
     free(from);
@@ -151,30 +154,18 @@ static qk_status settle_part(const char *staging, const char *folder, const qk__
     return status;
 }
 
-/* The data first and the script last: whoever finds a script finds all it needs. */
-static qk_status settle(const char *staging, const char *folder, const qk__figure *figure,
-                        qk_error *err)
+/* The script goes first and comes last: whoever finds one finds all it needs, of one drawing.
+ */
+qk_status qk__figure_settle(const char *figure, const char *staging, const char *folder,
+                            qk_error *err)
 {
+    char script[160];
+    file_name(figure, "gp", script);
+    QK_TRY(qk__remove_file(folder, script, err));
     qk_status status = settle_part(staging, folder, figure, "dat", err);
     for (int i = 0; i < NUM_PICTURES && status == QK_OK; i++)
         status = settle_part(staging, folder, figure, PICTURES[i].ending, err);
     return status == QK_OK ? settle_part(staging, folder, figure, "gp", err) : status;
-}
-
-/* Removes the folder with what a failure left in it. */
-static void remove_staging(const char *staging)
-{
-    qk_names names;
-    if (qk__list_dir(staging, &names, NULL) == QK_OK) {
-        for (size_t i = 0; i < names.count; i++) {
-            char *path = qk__path_join(staging, names.items[i]);
-            if (path)
-                unlink(path);
-            free(path);
-        }
-        qk__names_free(&names);
-    }
-    rmdir(staging);
 }
 
 /* ---- gnuplot ------------------------------------------------------------------------------
@@ -235,7 +226,7 @@ static qk_status check_picture(const qk__figure *figure, const char *staging,
                                const picture_kind *picture, qk_error *err)
 {
     char name[160];
-    file_name(figure, picture->ending, name);
+    file_name(figure->name, picture->ending, name);
     char *path = qk__path_join(staging, name);
     qk_status status = path ? check_end(path, picture, err) : qk__nomem(err);
     free(path);
@@ -287,7 +278,7 @@ static qk_status draw_in(const qk__figure *figure, const char *staging, const ch
                 draw_picture(figure, staging, settings->gnuplot ? settings->gnuplot : "gnuplot",
                              &PICTURES[i], err);
     qk__buffer_free(&script);
-    return status == QK_OK ? settle(staging, folder, figure, err) : status;
+    return status == QK_OK ? qk__figure_settle(figure->name, staging, folder, err) : status;
 }
 
 static bool is_plain_name(const char *name)
@@ -318,7 +309,7 @@ qk_status qk__figure_draw(qk__figure *figure, const char *folder,
     qk_status status;
     if (mkdtemp(staging)) {
         status = draw_in(figure, staging, folder, settings, err);
-        remove_staging(staging);
+        qk__remove_staging(staging);
     } else {
         status = qk__fail(err, QK_ERR_IO, "cannot write in '%s': %s", folder, strerror(errno));
     }

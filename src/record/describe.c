@@ -193,9 +193,10 @@ static json_t *describe_stage(const qk_recording *r, int stage, json_t *examples
     if (stage == QK__PRE) /* rows that were not rotated do not turn at these */
         rope = qk__json_set(rope, "frequencies", list_frequencies(r->facts));
     json_t *root = json_pack(
-        "{s:s, s:s, s:O, s:o, s:o, s:o, s:o, s:o, s:s}", "fingerprint", r->fingerprint, "stage",
-        stage == QK__POST ? "post-rope" : "pre-rope", "run", r->identity, "rope", rope,
-        "head_sampling", describe_draw(r), "texts",
+        "{s:s, s:s, s:i, s:O, s:o, s:o, s:o, s:o, s:o, s:s}", "fingerprint", r->fingerprint,
+        "stage", stage == QK__POST ? "post-rope" : "pre-rope", "num_layers",
+        r->facts->num_layers, "run", r->identity, "rope", rope, "head_sampling",
+        describe_draw(r), "texts",
         json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "count", (json_int_t)j->texts,
                   "windows", (json_int_t)j->windows, "tokens", (json_int_t)j->tokens, "split",
                   (json_int_t)j->split, "truncated", (json_int_t)j->cut, "skipped",

@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A report: figures from the tables of a folder, and the page that shows them. */
+#define _XOPEN_SOURCE 700 /* mkdtemp */
 #include <qkscope/report.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/folder.h"
+#include "report/report.h"
 #include "report/sections.h"
+#include "results/manifest.h"
+
+#define PAGE_NAME "report.html"
 
 void qk_report_settings_default(qk_report_settings *settings)
 {
@@ -66,7 +74,17 @@ static void write_sections(qk__page *page, const qk__report *report)
     qk__section_scripts(page, report);
 }
 
-static qk_status write_page(qk__report *report, qk_report_outcome *outcome, qk_error *err)
+static qk_status compose(const qk__report *report, qk__page *page, qk_error *err)
+{
+    write_sections(page, report);
+    if (page->status != QK_OK && err)
+        *err = page->err;
+    return page->status;
+}
+
+/* The page beside its place, in full. */
+static qk_status write_page(qk__report *report, qk_report_outcome *outcome, qk_outfile **file,
+                            qk_error *err)
 {
     const qk__score_choice scores = {report->settings->score_metric,
                                      report->settings->score_column};
@@ -74,22 +92,31 @@ static qk_status write_page(qk__report *report, qk_report_outcome *outcome, qk_e
     choose_title(report);
     QK_TRY(qk__headlines_compute(report->results, &report->headlines, err));
     qk_status status = qk__findings_derive(report->results, &scores, &report->findings, err);
-    if (status == QK_OK) {
-        write_sections(&page, report);
-        status = page.status;
-        if (status != QK_OK && err)
-            *err = page.err;
-    }
-    outcome->html = status == QK_OK ? qk__path_join(report->folder, "report.html") : NULL;
+    if (status == QK_OK)
+        status = compose(report, &page, err);
+    outcome->html = status == QK_OK ? qk__path_join(report->folder, PAGE_NAME) : NULL;
     if (status == QK_OK && !outcome->html)
         status = qk__nomem(err);
     if (status == QK_OK)
-        status = qk__write_file(outcome->html, page.out.data, page.out.size, err);
+        status = qk__outfile_open(file, outcome->html, err);
+    if (status == QK_OK)
+        status = qk__outfile_write(*file, page.out.data, page.out.size, err);
+    if (status == QK_OK)
+        status = qk__outfile_finish(*file, err);
     outcome->html_bytes = page.out.size;
     qk__page_free(&page);
     qk__findings_free(&report->findings);
     qk__headlines_free(&report->headlines);
     return status;
+}
+
+/* The page goes first and comes last: whoever finds one finds its figures. */
+static qk_status install(const qk__report *report, qk_outfile **page, qk_error *err)
+{
+    if (*page)
+        QK_TRY(qk__remove_file(report->folder, PAGE_NAME, err));
+    QK_TRY(qk__install_figures(report->drawn, report->staging, report->figures, err));
+    return *page ? qk__outfile_commit(page, err) : QK_OK;
 }
 
 /* What was drawn and what failed, for the caller. */
@@ -123,11 +150,10 @@ static bool goes_on(qk_status status)
     return status != QK_ERR_CANCELLED && status != QK_ERR_NOMEM;
 }
 
-static qk_status make(qk__report *report, qk_report_outcome *outcome, qk_error *err)
+static qk_status draw(qk__report *report, qk__drawn_list *drawn, qk_error *err)
 {
     const qk_report_settings *settings = report->settings;
     qk_figure_settings figures = settings->figures;
-    qk__drawn_list drawn = {0};
     qk_error first;
     if (settings->html)
         figures.formats |= QK_FIGURE_PNG | QK_FIGURE_SVG;
@@ -135,25 +161,56 @@ static qk_status make(qk__report *report, qk_report_outcome *outcome, qk_error *
                                  .score_metric = settings->score_metric ? settings->score_metric
                                                                         : "ap_drop",
                                  .score_column = settings->score_column};
-    QK_TRY(qk__make_dirs(report->figures, err));
-    qk_status drawing = qk__draw_figures(&subject, report->figures, &figures,
-                                         settings->progress, settings->user, &drawn, &first);
-    qk_status status = QK_OK;
-    if (drawing != QK_OK && (drawn.count == 0 || !goes_on(drawing))) {
-        status = drawing;
-        if (err)
-            *err = first;
-    }
+    qk_status status = qk__draw_figures(&subject, report->staging, &figures, settings->progress,
+                                        settings->user, drawn, &first);
+    if (status == QK_OK || (drawn->count > 0 && goes_on(status)))
+        return QK_OK;
+    if (err)
+        *err = first;
+    return status;
+}
+
+/* Until all is drawn and written, what was there before stays. */
+static qk_status make(qk__report *report, qk_report_outcome *outcome, qk_error *err)
+{
+    qk__drawn_list drawn = {0};
+    qk_outfile *page = NULL;
     report->drawn = &drawn;
+    qk_status status = draw(report, &drawn, err);
     if (status == QK_OK)
         status = count_figures(&drawn, outcome, err);
-    if (status == QK_OK && settings->html)
-        status = write_page(report, outcome, err);
+    if (status == QK_OK && report->settings->html)
+        status = write_page(report, outcome, &page, err);
+    if (status == QK_OK)
+        status = install(report, &page, err);
     if (status == QK_OK && outcome->num_failed > 0)
         status = qk__fail(err, QK_ERR_PARTIAL, "%zu of %zu figures failed: %s",
                           outcome->num_failed, drawn.count, outcome->failures[0]);
+    qk__outfile_discard(&page);
     report->drawn = NULL;
     qk__drawn_list_free(&drawn);
+    return status;
+}
+
+/* In a hidden folder beside the places of the figures. */
+static qk_status make_staged(qk__report *report, qk_report_outcome *outcome, qk_error *err)
+{
+    char *figures = qk__path_join(report->folder, "figures");
+    char *staging = figures ? qk__path_join(figures, ".report.XXXXXX") : NULL;
+    qk_status status = staging ? qk__make_dirs(figures, err) : qk__nomem(err);
+    if (status == QK_OK && !mkdtemp(staging))
+        status = qk__fail(err, QK_ERR_IO, "%s: cannot write in this folder: %s", figures,
+                          strerror(errno));
+    if (status == QK_OK) {
+        report->figures = figures;
+        report->staging = staging;
+        status = make(report, outcome, err);
+        qk__remove_staging(staging);
+    }
+    if (figures)
+        rmdir(figures); /* where there is nothing in it */
+    free(staging);
+    free(figures);
     return status;
 }
 
@@ -165,13 +222,11 @@ static size_t count_heads(const qk__results *results)
     return count;
 }
 
-qk_status qk_report_write(const qk_report_settings *settings, qk_report_outcome **outcome,
+qk_status qk__report_make(const qk_report_settings *settings, qk_report_outcome **outcome,
                           qk_error *err)
 {
     double start = now();
     *outcome = NULL;
-    if (!settings->results)
-        return qk__fail(err, QK_ERR_ARGUMENT, "no results folder was given");
     qk__results *results;
     QK_TRY(qk__results_read(&results, settings->results, settings->scores, err));
     qk__report report = {.settings = settings,
@@ -180,21 +235,52 @@ qk_status qk_report_write(const qk_report_settings *settings, qk_report_outcome 
                          .folder = settings->output ? settings->output : settings->results,
                          .num_heads = count_heads(results)};
     qk_report_outcome *out = qk__calloc(1, sizeof *out);
-    char *figures = qk__path_join(report.folder, "figures");
-    qk_status status = out && figures ? QK_OK : qk__nomem(err);
-    report.figures = figures;
+    qk_status status = out ? QK_OK : qk__nomem(err);
     if (status == QK_OK) {
         out->num_models = results->num_models;
         out->num_heads = report.num_heads;
-        status = make(&report, out, err);
+        status = make_staged(&report, out, err);
         out->seconds = now() - start;
     }
-    free(figures);
     qk__results_free(&results);
     if (status == QK_OK || status == QK_ERR_PARTIAL)
         *outcome = out;
     else
         qk_report_outcome_free(&out);
+    return status;
+}
+
+/* Tables must not change while they are read. */
+static qk_status check_results(const qk_report_settings *settings, qk_error *err)
+{
+    qk__manifest manifest;
+    QK_TRY(qk__manifest_read(&manifest, settings->results, err));
+    qk_status status = qk__manifest_check(&manifest, settings->results, err);
+    qk__manifest_free(&manifest);
+    return status;
+}
+
+qk_status qk_report_write(const qk_report_settings *settings, qk_report_outcome **outcome,
+                          qk_error *err)
+{
+    qk_folder output = {.lock = -1}, results = {.lock = -1};
+    *outcome = NULL;
+    if (!settings->results)
+        return qk__fail(err, QK_ERR_ARGUMENT, "no results folder was given");
+    const char *folder = settings->output ? settings->output : settings->results;
+    if (!qk__is_dir(settings->results))
+        return qk__fail(err, QK_ERR_NOT_FOUND, "%s: no such folder of results",
+                        settings->results);
+    QK_TRY(qk__folder_claim(&output, folder, err));
+    qk_status status = qk__folder_watch(&results, settings->results, &output, err);
+    if (status == QK_OK)
+        status = check_results(settings, err);
+    if (status == QK_OK)
+        status = qk__folder_sweep(folder, err);
+    if (status == QK_OK)
+        status = qk__report_make(settings, outcome, err);
+    qk__folder_release(&results);
+    qk__folder_release(&output);
     return status;
 }
 

@@ -33,8 +33,9 @@ static void models(qk__page *page, const qk__results *results)
     qk__page_raw(page, "\"models\":[");
     for (size_t m = 0; m < results->num_models; m++) {
         const qk__result_model *model = &results->models[m];
-        qk__page_print(page, "%s{\"family\":%d,\"phase\":%d,\"name\":", m ? ",\n" : "",
-                       model->family_index, model->phase_index);
+        qk__page_print(
+            page, "%s{\"family\":%d,\"phase\":%d,\"last_layer\":%d,\"name\":", m ? ",\n" : "",
+            model->family_index, model->phase_index, model->last_layer);
         qk__page_json_text(page, model->name);
         qk__page_raw(page, ",\"label\":");
         qk__page_json_text(page, *model->label ? model->label : "(no name)");

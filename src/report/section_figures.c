@@ -98,7 +98,7 @@ static bool read_picture(const gallery *g, const char *name, const char *ending,
 {
     qk_buffer path = {0};
     bool ok =
-        qk__buffer_printf(&path, NULL, "%s/%s.%s", g->report->figures, name, ending) == QK_OK &&
+        qk__buffer_printf(&path, NULL, "%s/%s.%s", g->report->staging, name, ending) == QK_OK &&
         qk__read_file((const char *)path.data, MAX_FILE, contents, NULL) == QK_OK;
     qk__buffer_free(&path);
     return ok;
@@ -112,25 +112,26 @@ static void link_to(const gallery *g, const char *name, const char *ending, cons
 }
 
 /* 0: it is not there. */
-static size_t file_size(const gallery *g, const char *name, const char *ending)
+static size_t file_size(const char *folder, const char *name, const char *ending)
 {
     qk_buffer path = {0};
     struct stat st;
     size_t size = 0;
-    if (qk__buffer_printf(&path, NULL, "%s/%s.%s", g->report->figures, name, ending) == QK_OK &&
+    if (qk__buffer_printf(&path, NULL, "%s/%s.%s", folder, name, ending) == QK_OK &&
         stat((const char *)path.data, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0)
         size = (size_t)st.st_size;
     qk__buffer_free(&path);
     return size;
 }
 
-static void links(const gallery *g, const char *name)
+/* folder is where the files are now. */
+static void links(const gallery *g, const char *folder, const char *name)
 {
     static const char *const endings[][2] = {
         {"gp", "script"}, {"dat", "data"}, {"png", "PNG"}, {"svg", "SVG"}, {"pdf", "PDF"}};
     qk__page_raw(g->page, "<span class=\"links screen\">");
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-        if (file_size(g, name, endings[i][0]) > 0)
+        if (file_size(folder, name, endings[i][0]) > 0)
             link_to(g, name, endings[i][0], endings[i][1]);
     qk__page_raw(g->page, "</span>");
 }
@@ -182,7 +183,7 @@ static void single(gallery *g, const qk__drawn *drawn)
     qk__page_text(g->page, kind->title);
     qk__page_raw(g->page, ".</b> ");
     qk__page_text(g->page, kind->caption);
-    links(g, drawn->name);
+    links(g, g->report->staging, drawn->name);
     qk__page_raw(g->page, "</figcaption>\n</figure>\n");
 }
 
@@ -218,7 +219,7 @@ static void collages(gallery *g, int kind)
         put_png(g->page, &collage->picture, k->title);
         qk__page_raw(g->page, "\n<figcaption>");
         qk__page_name(g->page, collage->model ? collage->model->label : collage->name);
-        links(g, collage->name);
+        links(g, g->report->figures, collage->name);
         qk__page_raw(g->page, "</figcaption>\n</figure>\n");
     }
     qk__page_raw(g->page, "</div>\n");
@@ -256,7 +257,7 @@ static size_t several(gallery *g, size_t first)
         picture(g, g->items[i].name, kind->title);
         qk__page_raw(g->page, "\n<figcaption>");
         qk__page_name(g->page, model->label);
-        links(g, g->items[i].name);
+        links(g, g->report->staging, g->items[i].name);
         qk__page_raw(g->page, "</figcaption>\n</figure>\n");
     }
     qk__page_raw(g->page, "</div>\n</div>\n");
@@ -292,7 +293,8 @@ static size_t room_for_collages(const gallery *g)
         g->page->out.size + REST_BYTES + g->report->num_heads * qk__num_fields * HEAD_BYTES;
     for (size_t i = 0; i < g->report->drawn->count; i++) {
         const char *name = g->report->drawn->items[i].name;
-        size_t svg = file_size(g, name, "svg"), png = file_size(g, name, "png");
+        size_t svg = file_size(g->report->staging, name, "svg");
+        size_t png = file_size(g->report->staging, name, "png");
         used += svg <= MAX_INLINE ? svg : png / 3 * 4;
     }
     return used + LEAST_ROOM < PAGE_BYTES ? PAGE_BYTES - used : LEAST_ROOM;

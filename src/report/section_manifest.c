@@ -61,9 +61,9 @@ static void put_lines(qk__page *page, const char *text)
 /* A few members that say what was run, as a list. */
 static void overview(qk__page *page, const json_t *root)
 {
-    static const char *const keys[] = {"program", "version", "command", "command_line",
-                                       "started", "capture", "plan",    "study",
-                                       "seed",    "threads"};
+    static const char *const keys[] = {
+        "program", "version", "command", "command_line", "started", "capture", "plan",
+        "study",   "seed",    "threads", "model",        "heads",   "rows"};
     qk__page_raw(page, "<dl class=\"columns\">\n");
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const json_t *value = json_object_get(root, keys[i]);
@@ -79,6 +79,31 @@ static void overview(qk__page *page, const json_t *root)
     qk__page_raw(page, "</dl>\n");
 }
 
+static void tables_of(qk__page *page, const json_t *run)
+{
+    size_t i;
+    const json_t *name;
+    json_array_foreach(json_object_get(run, "tables"), i, name)
+    {
+        qk__page_raw(page, i ? ", " : "");
+        qk__page_text(page, json_is_string(name) ? json_string_value(name) : "?");
+    }
+}
+
+/* Each run with its tables: those of one folder may be of different heads. */
+static void runs(qk__page *page, const json_t *list)
+{
+    size_t i;
+    const json_t *run;
+    json_array_foreach(list, i, run)
+    {
+        qk__page_raw(page, "<h3>");
+        tables_of(page, run);
+        qk__page_raw(page, "</h3>\n");
+        overview(page, run);
+    }
+}
+
 static void manifest(qk__page *page, const qk_buffer *contents)
 {
     json_t *root;
@@ -87,8 +112,13 @@ static void manifest(qk__page *page, const qk_buffer *contents)
         qk__page_raw(page, "<p>The folder’s manifest.json is not JSON.</p>\n");
         return;
     }
+    const json_t *list = json_object_get(root, "runs");
+    if (json_is_array(list))
+        runs(page, list);
+    else
+        overview(page, root);
+    json_object_del(root, "complete"); /* of a study: not before this page is written */
     shorten(root, 0);
-    overview(page, root);
     char *text = json_dumps(root, JSON_INDENT(2));
     qk__page_raw(page, "<details>\n<summary>manifest.json</summary>\n<pre tabindex=\"0\">");
     if (text)

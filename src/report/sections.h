@@ -17,6 +17,7 @@ typedef struct qk__report {
     const qk__theme *theme;
     const char *folder;  /* of the page */
     const char *figures; /* of the figures: folder/figures */
+    const char *staging; /* of those drawn now, until the page is written, too */
     const qk__drawn_list *drawn;
     qk__headlines headlines;
     qk__findings findings;

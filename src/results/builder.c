@@ -21,7 +21,21 @@ void qk__builder_free(qk__builder *builder)
     qk__series_free(&builder->profile);
     qk__series_free(&builder->weights);
     qk__distances_free(&builder->distances);
+    qk__manifest_free(&builder->manifest);
     *builder = (qk__builder){0};
+}
+
+/* A table that came from elsewhere must not be taken for one of the runs. */
+static qk_status check_owner(const qk__builder *builder, const char *name, qk_error *err)
+{
+    const qk__manifest *manifest = &builder->manifest;
+    if (!manifest->runs || !manifest->complete || strcmp(name, "models.csv") == 0 ||
+        qk__manifest_owner(manifest, name))
+        return QK_OK;
+    return qk__fail(err, QK_ERR_INCONSISTENT,
+                    "%s/%s: no run in manifest.json wrote this table; move it to a folder of "
+                    "its own",
+                    builder->folder, name);
 }
 
 qk_status qk__open_table(qk__builder *builder, const char *name, qk__csv_reader **reader,
@@ -39,6 +53,10 @@ qk_status qk__open_table(qk__builder *builder, const char *name, qk__csv_reader 
     if (status != QK_OK && err)
         *err = ignored;
     builder->any_table |= status == QK_OK;
+    if (status == QK_OK)
+        status = check_owner(builder, name, err);
+    if (status != QK_OK)
+        qk__reader_close(reader);
     return status;
 }
 
@@ -63,7 +81,7 @@ qk_status qk__builder_model(qk__builder *builder, const qk__csv_reader *reader, 
     }
     QK_TRY(qk__text_set_add(&builder->names, builder->arena, name, model, err));
     if (builder->names.count > before)
-        builder->models[before] = (qk__built_model){"", "", "", ""};
+        builder->models[before] = (qk__built_model){"", "", "", "", 0};
     return QK_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "results/csv_reader.h"
 #include "results/distances.h"
 #include "results/grow.h"
+#include "results/manifest.h"
 #include "results/results.h"
 #include "results/series.h"
 
@@ -29,12 +30,14 @@ typedef struct qk__built_head {
 
 typedef struct qk__built_model {
     const char *label, *family, *phase, *source; /* "" = not given */
+    int layers;                                  /* 0: not given */
 } qk__built_model;
 
 typedef struct qk__builder {
     qk__results *results;
     qk__arena *arena; /* of the results */
     const char *folder;
+    qk__manifest manifest;
     bool any_table;
 
     bool listed; /* by models.csv: there are no other models */

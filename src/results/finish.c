@@ -26,13 +26,20 @@ static int compare_places(const void *a, const void *b)
     return (x->q_head > y->q_head) - (x->q_head < y->q_head);
 }
 
-static void set_depths(qk__result_model *model)
+/* A selection of layers does not change where in the model they are. */
+static void set_depths(const qk__builder *builder, size_t m)
 {
-    if (model->num_heads == 0)
-        return;
-    int first = model->heads[0].layer, last = model->heads[model->num_heads - 1].layer;
+    qk__result_model *model = &builder->results->models[m];
+    int layers = builder->models[m].layers;
+    if (layers == 0)
+        layers = qk__manifest_layers(&builder->manifest, model->name);
+    int last = layers > 0 ? layers - 1 : 0;
     for (size_t i = 0; i < model->num_heads; i++)
-        model->heads[i].depth = first == last ? 0 : (double)model->heads[i].layer / last;
+        if (model->heads[i].layer > last)
+            last = model->heads[i].layer;
+    model->last_layer = last;
+    for (size_t i = 0; i < model->num_heads; i++)
+        model->heads[i].depth = last > 0 ? (double)model->heads[i].layer / last : 0;
 }
 
 /* NaN unless all heads that have one have the same. */
@@ -74,7 +81,7 @@ static qk_status place_heads(qk__builder *builder, head_place *places, qk__resul
             end++;
         model->num_heads = end - first;
         model->heads = all + first;
-        set_depths(model);
+        set_depths(builder, m);
         QK_TRY(qk__distances_map(&builder->distances, m,
                                  common_width(builder, places + first, end - first),
                                  builder->arena, &model->distances, err));

@@ -13,7 +13,7 @@
 /* ---- models.csv ---------------------------------------------------------------------- */
 
 typedef struct model_columns {
-    size_t model, label, family, phase, source;
+    size_t model, label, family, phase, source, layers;
 } model_columns;
 
 static qk_status copy_text(qk__builder *builder, const qk__csv_reader *reader, size_t column,
@@ -21,6 +21,17 @@ static qk_status copy_text(qk__builder *builder, const qk__csv_reader *reader, s
 {
     *copy = qk__arena_strdup(builder->arena, qk__reader_text(reader, column));
     return *copy ? QK_OK : qk__nomem(err);
+}
+
+/* A list made by hand may not have them. */
+static qk_status read_layers(const qk__csv_reader *reader, size_t column, int *layers,
+                             qk_error *err)
+{
+    int64_t number = 0;
+    if (*qk__reader_text(reader, column))
+        QK_TRY(qk__reader_integer(reader, column, 0, INT_MAX, &number, err));
+    *layers = (int)number;
+    return QK_OK;
 }
 
 static qk_status read_model(qk__builder *builder, const qk__csv_reader *reader,
@@ -35,7 +46,8 @@ static qk_status read_model(qk__builder *builder, const qk__csv_reader *reader,
     QK_TRY(copy_text(builder, reader, columns->label, &built->label, err));
     QK_TRY(copy_text(builder, reader, columns->family, &built->family, err));
     QK_TRY(copy_text(builder, reader, columns->phase, &built->phase, err));
-    return copy_text(builder, reader, columns->source, &built->source, err);
+    QK_TRY(copy_text(builder, reader, columns->source, &built->source, err));
+    return read_layers(reader, columns->layers, &built->layers, err);
 }
 
 static qk_status read_list(qk__builder *builder, qk__csv_reader *reader, qk_error *err)
@@ -47,6 +59,7 @@ static qk_status read_list(qk__builder *builder, qk__csv_reader *reader, qk_erro
     QK_TRY(qk__reader_find(reader, "family", false, &columns.family, err));
     QK_TRY(qk__reader_find(reader, "phase", false, &columns.phase, err));
     QK_TRY(qk__reader_find(reader, "source", false, &columns.source, err));
+    QK_TRY(qk__reader_find(reader, "layers", false, &columns.layers, err));
     for (;;) {
         QK_TRY(qk__reader_next(reader, &more, err));
         if (!more)

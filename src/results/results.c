@@ -3,14 +3,9 @@
 #include "results/results.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json.h"
 #include "results/builder.h"
-
-static const size_t MAX_MANIFEST = (size_t)1 << 26;
 
 /* The results and the memory of all they point to. */
 typedef struct owned_results {
@@ -18,28 +13,12 @@ typedef struct owned_results {
     qk__arena arena;
 } owned_results;
 
-/* The title in manifest.json. A title is an ornament: without a manifest, or with a broken one,
- * there is none. */
+/* The title of a study. A title is an ornament: without a manifest, or with a broken one, there
+ * is none. */
 static qk_status read_title(qk__builder *builder, qk_error *err)
 {
-    builder->results->title = "";
-    qk_buffer text = {0};
-    char *path = qk__path_join(builder->folder, "manifest.json");
-    if (!path)
-        return qk__nomem(err);
-    qk_status status = qk__read_file(path, MAX_MANIFEST, &text, NULL);
-    free(path);
-    if (status != QK_OK)
-        return status == QK_ERR_NOMEM ? qk__nomem(err) : QK_OK;
-    json_t *root;
-    status = qk__json_parse(&root, text.data, text.size, QK__JSON_NO_ZEROS, NULL);
-    qk__buffer_free(&text);
-    if (status == QK_ERR_NOMEM)
-        return qk__nomem(err);
-    const char *title = json_string_value(json_object_get(root, "title"));
-    if (title)
-        builder->results->title = qk__arena_strdup(builder->arena, title);
-    json_decref(root);
+    const char *title = json_string_value(json_object_get(builder->manifest.root, "title"));
+    builder->results->title = title ? qk__arena_strdup(builder->arena, title) : "";
     return builder->results->title ? QK_OK : qk__nomem(err);
 }
 
@@ -67,7 +46,9 @@ qk_status qk__results_read(qk__results **results, const char *folder, const char
         return qk__nomem(err);
     qk__builder builder = {
         .results = &owned->results, .arena = &owned->arena, .folder = folder};
-    qk_status status = read_tables(&builder, scores, err);
+    qk_status status = qk__manifest_read(&builder.manifest, folder, err);
+    if (status == QK_OK)
+        status = read_tables(&builder, scores, err);
     if (status == QK_OK)
         status = read_title(&builder, err);
     if (status == QK_OK)

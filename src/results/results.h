@@ -50,7 +50,7 @@ double qk__field_value(const qk__field *field, const qk__head_numbers *numbers);
 
 typedef struct qk__result_head {
     int layer, q_head, k_head;
-    double depth; /* layer / largest layer of the model; 0 with one layer */
+    double depth; /* layer / last layer of the model; 0 with one layer */
     int category; /* a qk_category (pca.h), or -1: none */
     qk__head_numbers v;
     size_t num_pcs;                              /* components in qk.csv */
@@ -80,6 +80,7 @@ typedef struct qk__result_model {
     const char *slug;   /* of file names: qk__slugs (base/slug.h) of all names, in order */
     int family_index;   /* 0.. in order of appearance; picks the colour */
     int phase_index;    /* likewise; -1 without a phase */
+    int last_layer;     /* of the model; where no file says it, the largest here */
     size_t num_heads;
     qk__result_head *heads; /* by layer, q_head */
     qk__distance_map distances;

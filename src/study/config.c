@@ -129,7 +129,13 @@ static qk_status set_combined(qk_config *config, const yaml_node_t *node, const 
 static qk_status set_ci(qk_config *config, const yaml_node_t *node, const char *key,
                         qk_error *err)
 {
-    return qk__yaml_decimal(node, key, 99.999999, &config->settings.ci, err);
+    double *ci = &config->settings.ci;
+    QK_TRY(qk__yaml_decimal(node, key, 99.999999, ci, err));
+    if (*ci > 0 && *ci < 1)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "line %llu: %s: %g is a percentage; did you mean %g?",
+                        qk__yaml_line(node), key, *ci, 100 * *ci);
+    return QK_OK;
 }
 
 static qk_status set_ci_refit(qk_config *config, const yaml_node_t *node, const char *key,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Running a study: every model, then the combined tables, then figures and report.
  *
- * A run may be killed at any time. A model at work has no manifest and no tables in its folder;
- * qk_study_run puts the manifest there last. So whatever has a manifest is complete, and the
- * next run begins where this one ended. */
+ * A run may be killed at any time. The study's manifest says that it is not complete from the
+ * first change until figures and page are there; each model's own manifest (result_folder.c)
+ * says whether its tables are. So the next run begins where this one ended. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -119,10 +119,8 @@ static qk_status compute(qk__plan_work *work, size_t i, const char *reason, qk_e
     settings.notice = on_notice;
     settings.progress = on_progress;
     settings.user = work;
-    QK_TRY(qk__make_dirs(work->folders[i], err));
-    QK_TRY(qk__remove_file(work->folders[i], "manifest.json", err)); /* before all else */
+    settings.force = true; /* the folder is the study's */
     QK_TRY(qk__remove_file(work->folders[i], QK__FIGURES_JSON, err));
-    QK_TRY(qk__plan_remove_tables(work->folders[i], err));
     qk_status status = qk_study_run(&settings, &report, &why);
     if (!report)
         return fail_model(work, i, &why, err);
@@ -172,6 +170,7 @@ static qk_status do_model(qk__plan_work *work, size_t i, qk_error *err)
     work->model = i;
     qk_status status = qk__plan_check_model(work, i, &check, &why);
     work->captures[i] = check.capture;
+    work->layers[i] = check.num_layers;
     if (status == QK_OK) {
         compare_captures(work, i);
         status = settle(work, i, &check, err);
@@ -263,10 +262,11 @@ static qk_status name_folders(qk__plan_work *work, qk_error *err)
     work->folders = qk__calloc(plan->num_models, sizeof *work->folders);
     work->local = qk__calloc(plan->num_models, sizeof *work->local);
     work->captures = qk__calloc(plan->num_models, sizeof *work->captures);
-    qk_status status =
-        work->slugs && models && work->figures && work->folders && work->local && work->captures
-            ? QK_OK
-            : qk__nomem(err);
+    work->layers = qk__calloc(plan->num_models, sizeof *work->layers);
+    qk_status status = work->slugs && models && work->figures && work->folders && work->local &&
+                               work->captures && work->layers
+                           ? QK_OK
+                           : qk__nomem(err);
     for (size_t i = 0; i < plan->num_models && status == QK_OK; i++) {
         work->folders[i] = qk__path_join(models, work->slugs[i]);
         status = work->folders[i] ? find_local(work, i, err) : qk__nomem(err);
@@ -321,9 +321,10 @@ static void release(qk__plan_work *work)
     free(work->folders);
     free(work->local);
     free(work->captures);
+    free(work->layers);
     free(work->figures);
     qk__buffer_free(&work->scores);
-    qk__plan_release_folder(work);
+    qk__folder_release(&work->folder);
 }
 
 /* ---- the whole ------------------------------------------------------------------------- */
@@ -363,6 +364,19 @@ static qk_status do_models(qk__plan_work *work, qk_error *err)
     return QK_OK;
 }
 
+static void tell_of_old_page(const qk__plan_work *work)
+{
+    const qk_plan_run *run = work->run;
+    char *page = qk__path_join(run->output, "report.html");
+    bool kept = true;
+    for (size_t i = 0; i < work->plan->num_models; i++)
+        kept &= work->outcome->models[i].state == QK_PLAN_KEPT;
+    if (page && !run->figures && run->notice && !kept && qk__is_file(page))
+        run->notice(run->user, QK_NOTICE_WARNING,
+                    "report.html and figures show the tables from before this run");
+    free(page);
+}
+
 static qk_status execute(qk__plan_work *work, double start, qk_error *err)
 {
     QK_TRY(prepare(work, err));
@@ -371,28 +385,32 @@ static qk_status execute(qk__plan_work *work, double start, qk_error *err)
         return conclude(work, err);
     }
     QK_TRY(qk__plan_claim_folder(work, err));
-    QK_TRY(qk__plan_write_manifest(work, false, err));
+    QK_TRY(qk__plan_write_manifest(work, QK__PLAN_BEGUN, err));
     QK_TRY(do_models(work, err));
     qk_status verdict = conclude(work, err);
     if (verdict != QK_OK && verdict != QK_ERR_PARTIAL)
         return verdict;
     QK_TRY(qk__plan_write_tables(work, err));
     QK_TRY(find_means(work, err));
-    work->outcome->seconds = qk__now() - start;
-    QK_TRY(qk__plan_write_manifest(work, true, err)); /* the report shows it */
     if (work->run->figures) {
-        QK_TRY(qk__plan_draw(work, err));
         work->outcome->seconds = qk__now() - start;
-        QK_TRY(qk__plan_write_manifest(work, true, err));
+        QK_TRY(qk__plan_write_manifest(work, QK__PLAN_TABLES, err));
+        QK_TRY(qk__plan_draw(work, err));
     }
+    work->outcome->seconds = qk__now() - start;
+    QK_TRY(qk__plan_write_manifest(work, QK__PLAN_DONE, err));
+    tell_of_old_page(work);
     return conclude(work, err);
 }
 
 qk_status qk_plan_execute(const qk_plan *plan, const qk_plan_run *run,
                           qk_plan_outcome **outcome, qk_error *err)
 {
-    qk__plan_work work = {
-        .plan = plan, .run = run, .formats = plan->formats, .theme = plan->theme, .lock = -1};
+    qk__plan_work work = {.plan = plan,
+                          .run = run,
+                          .formats = plan->formats,
+                          .theme = plan->theme,
+                          .folder.lock = -1};
     double start = qk__now();
     *outcome = NULL;
     qk_status status = execute(&work, start, err);

@@ -9,7 +9,10 @@
 
 #include "base/file.h"
 #include "base/fingerprint.h"
+#include "base/folder.h"
+#include "results/manifest.h"
 #include "study/config.h"
+#include "study/run.h"
 
 /* ---- the study file (plan_load.c) --------------------------------------------------- */
 
@@ -63,9 +66,10 @@ typedef struct qk__plan_work {
     char **folders;   /* [num_models] output/models/SLUG */
     char **local;     /* [num_models] local_root/DATASET/REVISION where that is a folder */
     char **captures;  /* [num_models] folders of the heads, of the models looked at so far */
+    int *layers;      /* [num_models] of the models; 0: not known */
     char *figures;    /* output/figures */
     qk_buffer scores; /* contents of the score file */
-    int lock;         /* descriptor that holds the folder; -1 = none */
+    qk_folder folder; /* the output, held */
     size_t model;     /* at work */
     qk_outfile *outputs[QK_MAX_OUTPUTS]; /* combined tables, not yet in their places */
     size_t num_outputs;
@@ -84,19 +88,12 @@ void qk__plan_notice(const qk__plan_work *work, qk_notice_level level, const cha
 /* Makes the folder and locks it. It must be empty or an earlier study's, unless force. Removes
  * what a run that was killed left half-written. */
 QK_MUST_CHECK qk_status qk__plan_claim_folder(qk__plan_work *work, qk_error *err);
-void qk__plan_release_folder(qk__plan_work *work);
-
-/* Removes a file if it is there. */
-QK_MUST_CHECK qk_status qk__remove_file(const char *folder, const char *name, qk_error *err);
 
 /* ---- tables (plan_tables.c) --------------------------------------------------------- */
 
 /* Names of the tables a model's run writes, NULL at the end. */
-enum { QK__MAX_TABLES = 10 };
+enum { QK__MAX_TABLES = QK__NUM_TABLES };
 void qk__plan_tables(const qk_study_settings *settings, const char *names[QK__MAX_TABLES + 1]);
-
-/* Removes all tables that a run may write: a model at work has none. */
-QK_MUST_CHECK qk_status qk__plan_remove_tables(const char *folder, qk_error *err);
 
 /* Combined tables, models.csv and scores.csv of all models with results. */
 QK_MUST_CHECK qk_status qk__plan_write_tables(qk__plan_work *work, qk_error *err);
@@ -114,6 +111,7 @@ typedef struct qk__plan_check {
     bool stands;
     char reason[256];
     size_t num_heads; /* of the results that stand */
+    int num_layers;   /* of the model */
     char *warning;    /* what opening the capture warns of; NULL = nothing */
     char *capture;    /* folder of the heads */
 } qk__plan_check;
@@ -122,8 +120,14 @@ QK_MUST_CHECK qk_status qk__plan_check_model(const qk__plan_work *work, size_t i
 
 /* ---- manifest and figures (plan_manifest.c, plan_figures.c) ------------------------- */
 
-/* output/manifest.json; complete = false while the run is at work. */
-QK_MUST_CHECK qk_status qk__plan_write_manifest(const qk__plan_work *work, bool complete,
+/* output/manifest.json. It says that the folder is complete only in the end, when figures and
+ * page are there, too. */
+typedef enum qk__plan_stage {
+    QK__PLAN_BEGUN,
+    QK__PLAN_TABLES, /* tables are there: the page shows this manifest */
+    QK__PLAN_DONE,
+} qk__plan_stage;
+QK_MUST_CHECK qk_status qk__plan_write_manifest(const qk__plan_work *work, qk__plan_stage stage,
                                                 qk_error *err);
 
 /* In a model's folder: how its collages were drawn. */

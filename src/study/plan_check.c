@@ -26,8 +26,8 @@ typedef struct input {
 typedef struct checker {
     const qk__plan_work *work;
     qk__plan_check *check;
-    qk_run run; /* opened, nothing read */
-    json_t *manifest;
+    qk_run run;             /* opened, nothing read */
+    const json_t *manifest; /* entry of the run; NULL: none that is complete and alone */
     input *inputs;
     size_t num_inputs, done;
     int64_t done_bytes;
@@ -225,7 +225,10 @@ static qk_status check_manifest(checker *c, qk_error *err)
     c->check->stands = true;
     c->check->num_heads = (size_t)json_integer_value(json_object_get(c->manifest, "heads"));
     if (!c->manifest)
-        reject(c->check, "no results yet");
+        reject(c->check, "%s",
+               !c->run.before.complete ? "a run was stopped before its end"
+               : c->run.before.runs    ? "another command wrote into its folder"
+                                       : "no results yet");
     else
         check_settings(c);
     check_tables(c);
@@ -234,12 +237,11 @@ static qk_status check_manifest(checker *c, qk_error *err)
     return c->check->stands ? check_inputs(c, err) : QK_OK;
 }
 
-static json_t *read_manifest(const char *folder)
+/* A folder with runs of others beside the study's is made anew. */
+static const json_t *only_run(const qk__manifest *manifest)
 {
-    char *path = qk__path_join(folder, "manifest.json");
-    json_t *manifest = path ? qk__json_read(path) : NULL;
-    free(path);
-    return manifest;
+    bool alone = manifest->complete && json_array_size(manifest->runs) == 1;
+    return alone ? json_array_get(manifest->runs, 0) : NULL;
 }
 
 qk_status qk__plan_check_model(const qk__plan_work *work, size_t i, qk__plan_check *check,
@@ -257,9 +259,11 @@ qk_status qk__plan_check_model(const qk__plan_work *work, size_t i, qk__plan_che
                         settings.capture);
     qk_status status = qk__run_open(&c.run, &settings, err);
     if (status == QK_OK) {
-        c.manifest = read_manifest(settings.output);
-        status = check_manifest(&c, err);
-        json_decref(c.manifest);
+        status = qk__manifest_read(&c.run.before, settings.output, err);
+        c.manifest = only_run(&c.run.before);
+        if (status == QK_OK)
+            status = check_manifest(&c, err);
+        check->num_layers = c.run.report->num_layers;
         check->capture = qk__strdup(qk_capture_path(c.run.capture));
     }
     qk_study_report_free(&c.run.report);

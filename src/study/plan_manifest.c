@@ -92,7 +92,8 @@ static json_t *describe_timings(const qk__plan_work *work)
                      models);
 }
 
-qk_status qk__plan_write_manifest(const qk__plan_work *work, bool complete, qk_error *err)
+qk_status qk__plan_write_manifest(const qk__plan_work *work, qk__plan_stage stage,
+                                  qk_error *err)
 {
     const qk_plan_run *run = work->run;
     qk_outfile *file;
@@ -100,14 +101,14 @@ qk_status qk__plan_write_manifest(const qk__plan_work *work, bool complete, qk_e
         "{s:s, s:s, s:o, s:o, s:b, s:o, s:o, s:i}", "qkscope", QK_VERSION, "kind", "study",
         "title", qk__json_text(work->plan->title), "command_line",
         run->command_line ? qk__json_text(run->command_line) : json_null(), "complete",
-        complete, "study_file", describe_file(work->plan), "settings",
+        stage == QK__PLAN_DONE, "study_file", describe_file(work->plan), "settings",
         qk__describe_settings(&work->plan->config.settings), "threads", work->threads);
-    if (complete) {
+    if (stage != QK__PLAN_BEGUN) {
         json_object_set_new(root, "models", list_models(work));
         json_object_set_new(root, "tables", list_tables(work));
         json_object_set_new(root, "figures", describe_figures(work));
         json_object_set_new(root, "timings", describe_timings(work));
     }
-    QK_TRY(qk__json_write(root, run->output, "manifest.json", &file, err));
+    QK_TRY(qk__json_write(root, run->output, QK__MANIFEST_NAME, &file, err));
     return qk__outfile_commit(&file, err);
 }

@@ -10,40 +10,14 @@
 
 enum { MAX_TABLE_BYTES = 1 << 30 };
 
-/* Every table that a combined run may write. */
-static const struct {
-    const char *name;
-    qk_analysis analysis;
-    bool planes; /* only where planes are asked for */
-} TABLES[] = {
-    {"qk.csv", QK_ANALYSE_PCA, false},
-    {"heads.csv", QK_ANALYSE_PCA, false},
-    {"rotated.csv", QK_ANALYSE_ROTATION, false},
-    {"complement.csv", QK_ANALYSE_ROTATION, true},
-    {"head_metrics.csv", QK_ANALYSE_PLASTICITY, false},
-    {"head_profile.csv", QK_ANALYSE_PLASTICITY, false},
-    {"head_bucket_plasticity.csv", QK_ANALYSE_PLASTICITY, false},
-    {"head_distance.csv", QK_ANALYSE_PLASTICITY, false},
-    {"head_component_weights.csv", QK_ANALYSE_PLASTICITY, false},
-    {"model_report.csv", QK_ANALYSE_PLASTICITY, false},
-};
-_Static_assert(sizeof TABLES / sizeof *TABLES == QK__MAX_TABLES, "one name a table");
-
 void qk__plan_tables(const qk_study_settings *settings, const char *names[QK__MAX_TABLES + 1])
 {
     size_t count = 0;
-    for (size_t i = 0; i < QK__MAX_TABLES; i++)
-        if ((settings->analyses & (unsigned)TABLES[i].analysis) &&
-            (!TABLES[i].planes || settings->rotation.planes > 0))
-            names[count++] = TABLES[i].name;
+    for (size_t i = 0; i < QK__NUM_TABLES; i++)
+        if (qk__is_table_of(settings, &qk__table_names[i]) &&
+            (!qk__table_names[i].planes || settings->rotation.planes > 0))
+            names[count++] = qk__table_names[i].name;
     names[count] = NULL;
-}
-
-qk_status qk__plan_remove_tables(const char *folder, qk_error *err)
-{
-    for (size_t i = 0; i < QK__MAX_TABLES; i++)
-        QK_TRY(qk__remove_file(folder, TABLES[i].name, err));
-    return QK_OK;
 }
 
 /* ---- one combined table ---------------------------------------------------------------- */
@@ -130,7 +104,8 @@ static qk_status combine(qk__plan_work *work, const char *name, qk_error *err)
  */
 static qk_status list_models(const qk__plan_work *work, qk_buffer *text, qk_error *err)
 {
-    QK_TRY(qk__buffer_printf(text, err, "model,label,family,phase,source,heads,folder\n"));
+    QK_TRY(
+        qk__buffer_printf(text, err, "model,label,family,phase,source,layers,heads,folder\n"));
     for (size_t i = 0; i < work->plan->num_models; i++) {
         const qk_plan_model *model = &work->plan->models[i];
         const qk_plan_result *result = &work->outcome->models[i];
@@ -140,6 +115,7 @@ static qk_status list_models(const qk__plan_work *work, qk_buffer *text, qk_erro
         QK_TRY(qk__csv_text(text, model->family, ',', err));
         QK_TRY(qk__csv_text(text, model->phase, ',', err));
         QK_TRY(qk__csv_text(text, model->source, ',', err));
+        QK_TRY(qk__csv_integer(text, work->layers[i], ',', err));
         QK_TRY(qk__csv_integer(text, (long long)heads, ',', err));
         QK_TRY(qk__buffer_printf(text, err, "models/%s\n", work->slugs[i]));
     }
@@ -161,12 +137,12 @@ static qk_status write_output(qk__plan_work *work, const char *name, const qk_bu
 static qk_status remove_others(const qk__plan_work *work, const char *const *names,
                                qk_error *err)
 {
-    for (size_t i = 0; i < QK__MAX_TABLES; i++) {
+    for (size_t i = 0; i < QK__NUM_TABLES; i++) {
         bool written = false;
         for (const char *const *name = names; *name && !written; name++)
-            written = strcmp(*name, TABLES[i].name) == 0;
+            written = strcmp(*name, qk__table_names[i].name) == 0;
         if (!written)
-            QK_TRY(qk__remove_file(work->run->output, TABLES[i].name, err));
+            QK_TRY(qk__remove_file(work->run->output, qk__table_names[i].name, err));
     }
     return work->plan->scores ? QK_OK : qk__remove_file(work->run->output, "scores.csv", err);
 }

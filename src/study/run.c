@@ -125,7 +125,7 @@ static const char *model_name(const qk_run *run, bool is_folder)
 
 qk_status qk__run_open(qk_run *run, const qk_study_settings *settings, qk_error *err)
 {
-    *run = (qk_run){.settings = settings};
+    *run = (qk_run){.settings = settings, .folder.lock = -1};
     pthread_mutex_init(&run->lock, NULL);
     atomic_init(&run->cancelled, false);
     double start = qk__now();
@@ -154,6 +154,7 @@ qk_status qk__run_open(qk_run *run, const qk_study_settings *settings, qk_error 
                        qk_capture_path(run->capture));
     run->threads = settings->threads > 0 ? settings->threads : qk__available_threads();
     run->report->threads = run->threads;
+    run->report->num_layers = qk_capture_num_layers(run->capture);
     run->report->capture = qk__strdup(qk_capture_path(run->capture));
     run->report->model = qk__strdup(model_name(run, is_folder));
     if (!run->report->capture || !run->report->model)
@@ -178,6 +179,7 @@ void qk__run_close(qk_run *run)
     qk_capture_close(&run->capture);
     free(run->inputs);
     free(run->first_input);
+    qk__results_release(run);
     pthread_mutex_destroy(&run->lock);
 }
 

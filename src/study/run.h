@@ -13,6 +13,8 @@
 #include <qkscope/study.h>
 
 #include "base/file.h"
+#include "base/folder.h"
+#include "results/manifest.h"
 #include "study/buckets.h"
 
 /* One input file as manifest.json lists it; no hash if it could not be read. path is NULL for
@@ -33,6 +35,9 @@ typedef struct qk_run {
     size_t total_jobs;
     qk_buckets buckets; /* of plasticity */
     double seconds_open, seconds_heads, seconds_tables;
+    qk_folder folder;    /* the output, held from before the first head is read */
+    qk__manifest before; /* what was there */
+    json_t *staying;     /* its runs whose tables stay, less the tables that do not */
     qk_outfile *outputs[QK_MAX_OUTPUTS]; /* written in full, not yet in their places */
     size_t num_outputs;
     atomic_bool cancelled;
@@ -107,7 +112,31 @@ QK_MUST_CHECK qk_status qk__write_rotation_tables(qk_run *run, qk_error *err);
 QK_MUST_CHECK qk_status qk__write_plasticity_tables(qk_run *run, qk_error *err);
 /* The original tool's three tables at the paths of settings->published_tables. */
 QK_MUST_CHECK qk_status qk__write_published_tables(qk_run *run, qk_error *err);
-/* manifest.json. */
-QK_MUST_CHECK qk_status qk__write_run_manifest(qk_run *run, qk_error *err);
+/* The entry of this run in manifest.json, without the tables; NULL when out of memory. */
+json_t *qk__describe_run(const qk_run *run);
+
+/* ---- the folder of the results (result_folder.c) ------------------------------------- */
+
+/* Takes the output folder: nobody else writes there now, it is no study's, and what it holds is
+ * of the same capture, as far as names and sizes of files tell, or to be replaced. */
+QK_MUST_CHECK qk_status qk__results_claim(qk_run *run, qk_error *err);
+
+/* Puts the outputs in the place of the tables of the same analyses, and manifest.json last. */
+QK_MUST_CHECK qk_status qk__results_commit(qk_run *run, qk_error *err);
+
+void qk__results_release(qk_run *run);
+
+/* Every table that an analysis may write. */
+typedef struct qk__table_name {
+    const char *name;
+    qk_analysis analysis;
+    bool single; /* of the PCA of each kind by itself */
+    bool planes; /* only where planes are asked for */
+} qk__table_name;
+enum { QK__NUM_TABLES = 12 };
+extern const qk__table_name qk__table_names[QK__NUM_TABLES];
+
+/* Whether a run of these settings is the one to write the table, or to leave it out. */
+bool qk__is_table_of(const qk_study_settings *settings, const qk__table_name *table);
 
 #endif

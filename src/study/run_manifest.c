@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* manifest.json: what was run on what, so that a result can be traced and repeated. */
+/* The parts of manifest.json: what was run on what, so that a result can be traced and
+ * repeated. */
 #include <string.h>
 
 #include <qkscope/version.h>
@@ -169,26 +170,23 @@ static json_t *describe_buckets(const qk_run *run)
                      (json_int_t)b->last, "width", qk__json_number(qk__buckets_width(b)));
 }
 
-qk_status qk__write_run_manifest(qk_run *run, qk_error *err)
+json_t *qk__describe_run(const qk_run *run)
 {
     const qk_study_settings *s = run->settings;
     const qk_study_report *report = run->report;
     json_t *timings = json_pack("{s:o, s:o, s:o}", "open", qk__json_number(run->seconds_open),
                                 "heads", qk__json_number(run->seconds_heads), "tables",
                                 qk__json_number(run->seconds_tables));
-    json_t *root = json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o}",
+    return json_pack(
+        "{s:s, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o}",
         "qkscope", QK_VERSION, "command_line",
         s->command_line ? qk__json_text(s->command_line) : json_null(), "capture",
-        qk__json_text(report->capture), "model", qk__json_text(report->model), "group",
-        qk__describe_group(&report->group), "settings", qk__describe_settings(s), "buckets",
+        qk__json_text(report->capture), "model", qk__json_text(report->model), "num_layers",
+        report->num_layers, "group", qk__describe_group(&report->group), "settings",
+        qk__describe_settings(s), "buckets",
         describe_buckets(run), "threads", report->threads, "kernel", qk_moments_kernel(),
         "heads", (json_int_t)report->num_heads, "heads_without_numbers",
         (json_int_t)report->num_failed + (json_int_t)report->num_missing, "rows",
         (json_int_t)report->num_rows, "failures", list_failures(report), "seconds", timings,
         "capture_json", qk__describe_capture_json(run), "inputs", list_inputs(run));
-    qk_outfile *file;
-    QK_TRY(qk__json_write(root, s->output, "manifest.json", &file, err));
-    qk__run_add_output(run, "manifest.json", file);
-    return QK_OK;
 }

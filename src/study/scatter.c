@@ -367,11 +367,22 @@ static qk_status make_outcome(const scatter *c, qk_scatter_outcome **outcome, qk
     return QK_OK;
 }
 
+/* Holds the folder, so that no other run takes what is being drawn for a killed run's. */
+static qk_status draw_in_folder(scatter *c, qk_error *err)
+{
+    qk_folder folder;
+    QK_TRY(qk__make_dirs(c->settings->output, err));
+    QK_TRY(qk__folder_watch(&folder, c->settings->output, NULL, err));
+    qk_status status = draw_figures(c, err);
+    qk__folder_release(&folder);
+    return status;
+}
+
 static qk_status run_all(scatter *c, qk_scatter_outcome **outcome, qk_error *err)
 {
     QK_TRY(choose_heads(c, err));
     QK_TRY(look_at_heads(c, err));
-    QK_TRY(draw_figures(c, err));
+    QK_TRY(draw_in_folder(c, err));
     return make_outcome(c, outcome, err);
 }
 

@@ -69,6 +69,10 @@ static qk_status check_settings(const qk_study_settings *s, qk_error *err)
     if (s->buckets < QK_BUCKETS_CAPTURE || s->buckets == 1 || s->buckets > QK_MAX_BUCKETS)
         return qk__fail(err, QK_ERR_ARGUMENT, "%d buckets: expected 2 to %d", s->buckets,
                         QK_MAX_BUCKETS);
+    if (s->ci > 0 && s->ci < 1)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "the confidence level %g is a percentage; did you mean %g?", s->ci,
+                        100 * s->ci);
     if (s->ci > 0 && !s->combined)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "there are no intervals for kinds fitted by themselves");
@@ -97,19 +101,9 @@ static qk_status conclude(const qk_run *run, qk_error *err)
                     first->message ? first->message : qk_status_text(first->status));
 }
 
-/* Nothing takes its place before everything is written: a full disk must not leave a new
- * table beside an old summary. */
-static qk_status commit_outputs(qk_run *run, qk_error *err)
-{
-    for (size_t i = 0; i < run->num_outputs; i++)
-        QK_TRY(qk__outfile_commit(&run->outputs[i], err));
-    return QK_OK;
-}
-
 static qk_status write_results(qk_run *run, qk_error *err)
 {
     double start = qk__now();
-    QK_TRY(qk__make_dirs(run->settings->output, err));
     if (!run->settings->combined) {
         QK_TRY(qk__write_single_table(run, err));
         QK_TRY(qk__write_summary(run, err));
@@ -121,8 +115,7 @@ static qk_status write_results(qk_run *run, qk_error *err)
     if (qk__run_does(run, QK_ANALYSE_PLASTICITY))
         QK_TRY(qk__write_plasticity_tables(run, err));
     run->seconds_tables = qk__now() - start;
-    QK_TRY(qk__write_run_manifest(run, err));
-    return commit_outputs(run, err);
+    return qk__results_commit(run, err);
 }
 
 static qk_status run_all(qk_run *run, qk_error *err)
@@ -152,6 +145,8 @@ qk_status qk_study_run(const qk_study_settings *settings, qk_study_report **repo
     qk_run run;
     QK_TRY(check_settings(settings, err));
     qk_status status = qk__run_open(&run, settings, err);
+    if (status == QK_OK)
+        status = qk__results_claim(&run, err);
     if (status == QK_OK)
         status = run_all(&run, err);
     if (run.report)

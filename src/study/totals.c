@@ -60,7 +60,7 @@ static void add_rotation(qk_study_totals *totals, sums *s, const qk_rotation *ro
 void qk_study_totals_of(const qk_study_report *report, qk_study_totals *totals)
 {
     sums s = {0};
-    int last = 0;
+    int last = report->num_layers > 0 ? report->num_layers - 1 : 0;
     *totals = (qk_study_totals){0};
     for (size_t i = 0; i < report->num_heads; i++)
         if (report->heads[i].id.layer > last)

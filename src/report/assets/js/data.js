@@ -27,9 +27,7 @@ function numbers(values) {
 }
 
 function depths() {
-  const deepest = new Map();
-  RAW.model.forEach((m, i) => deepest.set(m, Math.max(deepest.get(m) || 0, RAW.layer[i])));
-  return RAW.model.map((m, i) => (deepest.get(m) > 0 ? RAW.layer[i] / deepest.get(m) : 0));
+  return RAW.model.map((m, i) => RAW.layer[i] / (RAW.models[m].last_layer || 1));
 }
 
 function makeColumns() {

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A folder that one run at a time writes into, and what a killed run has left in it. */
+#include "base/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+
+enum { MAX_NESTED = 3 };
+
+/* ---- what a killed run left ------------------------------------------------------------ */
+
+bool qk__is_leftover(const char *name)
+{
+    static const char DIGITS[] = "0123456789";
+    const char *mark = NULL;
+    for (const char *p = name; (p = strstr(p, ".tmp-")); p++)
+        mark = p;
+    if (!mark)
+        return false;
+    const char *p = mark + strlen(".tmp-");
+    size_t process = strspn(p, DIGITS);
+    size_t number = p[process] == '-' ? strspn(p + process + 1, DIGITS) : 0;
+    return process > 0 && number > 0 && p[process + 1 + number] == 0;
+}
+
+/* ".NAME.ab12CD", as mkdtemp makes it. */
+static bool is_staging(const char *name)
+{
+    size_t length = strlen(name);
+    return length > 8 && name[0] == '.' && name[length - 7] == '.';
+}
+
+static bool is_real_folder(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static void empty_nested(const char *path, int depth);
+
+/* gnuplot outlives a run that was killed, and may be about to write here: a second look finds
+ * that, too. When the folder is gone it can write nothing more. */
+static void remove_nested(const char *path, int depth)
+{
+    enum { LOOKS = 20 };
+    for (int i = 0; i < LOOKS && is_real_folder(path); i++) {
+        empty_nested(path, depth);
+        if (rmdir(path) == 0 || (errno != ENOTEMPTY && errno != EEXIST))
+            break;
+    }
+}
+
+static void empty_nested(const char *path, int depth)
+{
+    qk_names names;
+    if (depth > MAX_NESTED || qk__list_dir(path, &names, NULL) != QK_OK)
+        return;
+    for (size_t i = 0; i < names.count; i++) {
+        char *child = qk__path_join(path, names.items[i]);
+        if (child && is_staging(names.items[i]) && is_real_folder(child))
+            remove_nested(child, depth + 1);
+        else if (child)
+            unlink(child);
+        free(child);
+    }
+    qk__names_free(&names);
+}
+
+void qk__remove_staging(const char *path)
+{
+    remove_nested(path, 0);
+}
+
+qk_status qk__remove_file(const char *folder, const char *name, qk_error *err)
+{
+    char *path = qk__path_join(folder, name);
+    if (!path)
+        return qk__nomem(err);
+    qk_status status = QK_OK;
+    if (unlink(path) != 0 && errno != ENOENT && errno != ENOTDIR)
+        status = qk__fail(err, QK_ERR_IO, "%s: cannot remove: %s", path, strerror(errno));
+    free(path);
+    return status;
+}
+
+static qk_status sweep(const char *path, bool stagings, qk_error *err)
+{
+    qk_names names;
+    QK_TRY(qk__list_dir(path, &names, err));
+    qk_status status = QK_OK;
+    for (size_t i = 0; i < names.count && status == QK_OK; i++) {
+        if (qk__is_leftover(names.items[i])) {
+            status = qk__remove_file(path, names.items[i], err);
+        } else if (stagings && is_staging(names.items[i])) {
+            char *staging = qk__path_join(path, names.items[i]);
+            if (staging)
+                remove_nested(staging, 0);
+            free(staging);
+        }
+    }
+    qk__names_free(&names);
+    return status;
+}
+
+/* Whether someone else has it for longer than a moment: a program that a killed run was just
+ * about to start (gnuplot) has its descriptors until it begins. */
+static bool is_held(int lock, int how)
+{
+    enum { TRIES = 20 };
+    const struct timespec moment = {.tv_nsec = 10 * 1000 * 1000};
+    for (int i = 0; i < TRIES; i++) {
+        /* some network file systems have no locks: then there is none */
+        if (flock(lock, how | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+            return false;
+        nanosleep(&moment, NULL);
+    }
+    return true;
+}
+
+/* A run that only draws holds the folder of its figures. */
+static qk_status sweep_figures(const char *path, qk_error *err)
+{
+    int lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (lock < 0)
+        return QK_OK;
+    qk_status status = is_held(lock, LOCK_EX) ? QK_OK : sweep(path, true, err);
+    close(lock);
+    return status;
+}
+
+qk_status qk__folder_sweep(const char *path, qk_error *err)
+{
+    char *figures = qk__path_join(path, "figures");
+    if (!figures)
+        return qk__nomem(err);
+    qk_status status = qk__is_dir(path) ? sweep(path, false, err) : QK_OK;
+    if (status == QK_OK)
+        status = sweep_figures(figures, err);
+    free(figures);
+    return status;
+}
+
+/* ---- holding ----------------------------------------------------------------------------- */
+
+/* Bytes of path that lead to a folder that is there. */
+static size_t existing_part(char *path)
+{
+    size_t length = strlen(path);
+    while (length > 0 && !qk__is_dir(path)) {
+        while (length > 0 && path[length - 1] == '/')
+            length--;
+        while (length > 0 && path[length - 1] != '/')
+            length--;
+        path[length] = 0;
+    }
+    return length;
+}
+
+/* Removes the folders that were made, from the innermost; one that holds something stays. */
+static void remove_made(const qk_folder *folder)
+{
+    char *path = qk__strdup(folder->path);
+    for (size_t length = path ? strlen(path) : 0; length > folder->was;) {
+        path[length] = 0;
+        if (rmdir(path) != 0)
+            break;
+        while (length > 0 && path[length - 1] == '/')
+            length--;
+        while (length > 0 && path[length - 1] != '/')
+            length--;
+    }
+    free(path);
+}
+
+void qk__folder_release(qk_folder *folder)
+{
+    if (!folder->path)
+        return;
+    if (folder->lock >= 0) { /* else the folder is someone else's */
+        remove_made(folder);
+        close(folder->lock);
+    }
+    free(folder->path);
+    *folder = (qk_folder){.lock = -1};
+}
+
+/* Whether what was locked still lies at its path: a run that failed may have removed it. */
+static bool is_in_place(const qk_folder *folder)
+{
+    struct stat held, found;
+    return fstat(folder->lock, &held) == 0 && stat(folder->path, &found) == 0 &&
+           held.st_dev == found.st_dev && held.st_ino == found.st_ino;
+}
+
+static qk_status lock(qk_folder *folder, int how, qk_error *err)
+{
+    folder->lock = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder->lock < 0)
+        return qk__fail(err, errno == ENOENT || errno == ENOTDIR ? QK_ERR_NOT_FOUND : QK_ERR_IO,
+                        "%s: cannot open: %s", folder->path, strerror(errno));
+    if (!is_held(folder->lock, how))
+        return QK_OK;
+    close(folder->lock);
+    folder->lock = -1;
+    return qk__fail(err, QK_ERR_EXISTS,
+                    "%s: another run is at work in this folder; wait for it to end, or choose "
+                    "another folder",
+                    folder->path);
+}
+
+static qk_status claim(qk_folder *folder, qk_error *err)
+{
+    enum { TRIES = 5 };
+    for (int i = 0; i < TRIES; i++) {
+        QK_TRY(qk__make_dirs(folder->path, err));
+        QK_TRY(lock(folder, LOCK_EX, err));
+        if (is_in_place(folder))
+            break;
+        close(folder->lock);
+        folder->lock = -1;
+    }
+    /* before the work, not after it */
+    if (access(folder->path, W_OK | X_OK) != 0)
+        return qk__fail(err, QK_ERR_IO, "%s: cannot write in this folder: %s", folder->path,
+                        strerror(errno));
+    return QK_OK;
+}
+
+static qk_status begin(qk_folder *folder, const char *path, qk_error *err)
+{
+    *folder = (qk_folder){.lock = -1, .path = qk__strdup(path), .was = strlen(path)};
+    return folder->path ? QK_OK : qk__nomem(err);
+}
+
+qk_status qk__folder_claim(qk_folder *folder, const char *path, qk_error *err)
+{
+    QK_TRY(begin(folder, path, err));
+    char *copy = qk__strdup(path);
+    if (copy)
+        folder->was = existing_part(copy);
+    free(copy);
+    qk_status status = copy ? claim(folder, err) : qk__nomem(err);
+    if (status != QK_OK)
+        qk__folder_release(folder);
+    return status;
+}
+
+qk_status qk__folder_watch(qk_folder *folder, const char *path, const qk_folder *own,
+                           qk_error *err)
+{
+    QK_TRY(begin(folder, path, err));
+    struct stat held, found;
+    if (own && own->lock >= 0 && fstat(own->lock, &held) == 0 && stat(path, &found) == 0 &&
+        held.st_dev == found.st_dev && held.st_ino == found.st_ino)
+        return QK_OK;
+    qk_status status = lock(folder, LOCK_SH, err);
+    if (status != QK_OK)
+        qk__folder_release(folder);
+    return status;
+}

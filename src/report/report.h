@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A report for who holds the folder already. */
+#ifndef QK_REPORT_REPORT_H
+#define QK_REPORT_REPORT_H
+
+#include <qkscope/report.h>
+
+/* qk_report_write in a folder that the caller holds, and may know not to be complete yet. */
+QK_MUST_CHECK qk_status qk__report_make(const qk_report_settings *settings,
+                                        qk_report_outcome **outcome, qk_error *err);
+
+#endif

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* manifest.json of a results folder: whether the folder is complete, and which run wrote which
+ * table. */
+#include "results/manifest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+
+static const size_t MAX_MANIFEST = (size_t)1 << 28;
+
+/* ---- reading ----------------------------------------------------------------------------- */
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t length = strlen(name), tail = strlen(end);
+    return length > tail && strcmp(name + length - tail, end) == 0;
+}
+
+/* models.csv and scores.csv are no analysis's. */
+static bool is_table(const char *name)
+{
+    return strcmp(name, "summary.json") == 0 ||
+           (ends_with(name, ".csv") && strcmp(name, "models.csv") != 0 &&
+            strcmp(name, "scores.csv") != 0);
+}
+
+static qk_status list_tables(const char *folder, json_t *tables, qk_error *err)
+{
+    qk_names names;
+    QK_TRY(qk__list_dir(folder, &names, err));
+    int failed = tables ? 0 : -1;
+    for (size_t i = 0; i < names.count && failed == 0; i++)
+        if (is_table(names.items[i]))
+            failed = json_array_append_new(tables, json_string(names.items[i]));
+    qk__names_free(&names);
+    return failed == 0 ? QK_OK : qk__nomem(err);
+}
+
+/* The manifest of a version that knew one run becomes {"runs": [it]}. */
+static qk_status wrap(qk__manifest *manifest, const char *folder, qk_error *err)
+{
+    json_t *tables = json_array();
+    qk_status status = list_tables(folder, tables, err);
+    json_t *run = json_copy(manifest->root);
+    if (status == QK_OK && (!run || json_object_set(run, "tables", tables) != 0))
+        status = qk__nomem(err);
+    json_decref(tables);
+    json_t *root = json_pack("{s:[o]}", "runs", run);
+    json_decref(manifest->root);
+    manifest->root = root;
+    return status == QK_OK && !root ? qk__nomem(err) : status;
+}
+
+static qk_status understand(qk__manifest *manifest, const char *folder, qk_error *err)
+{
+    const json_t *root = manifest->root;
+    manifest->is_study = strcmp(text_of(root, "kind"), "study") == 0;
+    manifest->complete = !json_is_false(json_object_get(root, "complete"));
+    if (manifest->is_study)
+        return QK_OK;
+    if (!json_is_array(json_object_get(root, "runs")) &&
+        json_is_array(json_object_get(root, "inputs")))
+        QK_TRY(wrap(manifest, folder, err));
+    json_t *runs = json_object_get(manifest->root, "runs");
+    manifest->runs = json_is_array(runs) ? runs : NULL;
+    return QK_OK;
+}
+
+qk_status qk__manifest_read(qk__manifest *manifest, const char *folder, qk_error *err)
+{
+    qk_buffer text = {0};
+    *manifest = (qk__manifest){.complete = true};
+    char *path = qk__path_join(folder, QK__MANIFEST_NAME);
+    if (!path)
+        return qk__nomem(err);
+    qk_status status = qk__read_file(path, MAX_MANIFEST, &text, NULL);
+    free(path);
+    if (status != QK_OK)
+        return status == QK_ERR_NOMEM ? qk__nomem(err) : QK_OK;
+    status = qk__json_parse(&manifest->root, text.data, text.size, QK__JSON_NO_ZEROS, NULL);
+    qk__buffer_free(&text);
+    if (status == QK_ERR_NOMEM)
+        return qk__nomem(err);
+    status = json_is_object(manifest->root) ? understand(manifest, folder, err) : QK_OK;
+    if (status != QK_OK)
+        qk__manifest_free(manifest);
+    return status;
+}
+
+void qk__manifest_free(qk__manifest *manifest)
+{
+    json_decref(manifest->root);
+    *manifest = (qk__manifest){.complete = true};
+}
+
+/* ---- what it says ------------------------------------------------------------------------ */
+
+const json_t *qk__manifest_owner(const qk__manifest *manifest, const char *table)
+{
+    size_t i, j;
+    const json_t *run, *name;
+    json_array_foreach(manifest->runs, i, run)
+    {
+        json_array_foreach(json_object_get(run, "tables"), j, name)
+        {
+            if (json_is_string(name) && strcmp(json_string_value(name), table) == 0)
+                return run;
+        }
+    }
+    return NULL;
+}
+
+bool qk__same_capture(const json_t *run, const json_t *other, const char **file)
+{
+    size_t i;
+    const json_t *entry;
+    json_t *files = json_object(); /* of the other run, by name */
+    *file = NULL;
+    json_array_foreach(json_object_get(other, "inputs"), i, entry)
+        json_object_set(files, text_of(entry, "file"), json_object_get(entry, "xxh3_128"));
+    json_array_foreach(json_object_get(run, "inputs"), i, entry)
+    {
+        const char *name = text_of(entry, "file");
+        const char *was = json_string_value(json_object_get(files, name));
+        const char *is = json_string_value(json_object_get(entry, "xxh3_128"));
+        if (was && is && strcmp(was, is) != 0) {
+            *file = name;
+            break;
+        }
+    }
+    json_decref(files);
+    return !*file;
+}
+
+static qk_status check_captures(const qk__manifest *manifest, const char *folder, qk_error *err)
+{
+    const char *file;
+    for (size_t i = 0; i < json_array_size(manifest->runs); i++)
+        for (size_t j = 0; j < i; j++) {
+            const json_t *a = json_array_get(manifest->runs, j);
+            const json_t *b = json_array_get(manifest->runs, i);
+            if (!qk__same_capture(a, b, &file))
+                return qk__fail(err, QK_ERR_INCONSISTENT,
+                                "%s: holds tables of two captures: %s differs between '%.200s' "
+                                "and '%.200s'; analyse each into a folder of its own",
+                                folder, file, text_of(a, "command_line"),
+                                text_of(b, "command_line"));
+        }
+    return QK_OK;
+}
+
+qk_status qk__manifest_check(const qk__manifest *manifest, const char *folder, qk_error *err)
+{
+    if (!manifest->complete)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s: the results are not complete: a run was stopped before its end; "
+                        "run it again: %.300s",
+                        folder, text_of(manifest->root, "command_line"));
+    return check_captures(manifest, folder, err);
+}
+
+int qk__manifest_layers(const qk__manifest *manifest, const char *model)
+{
+    size_t i;
+    const json_t *run;
+    json_int_t layers = 0;
+    json_array_foreach(manifest->runs, i, run)
+    {
+        json_int_t own = json_integer_value(json_object_get(run, "num_layers"));
+        if (strcmp(text_of(run, "model"), model) == 0 && own > layers)
+            layers = own;
+    }
+    return layers > 0 && layers < (1 << 20) ? (int)layers : 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* manifest.json of a results folder: whether the folder is complete, and which run wrote which
+ * table.
+ *
+ * While tables take their places the manifest says "complete": false and lists the runs whose
+ * tables are not touched. So whoever finds a complete one finds the tables of its runs, whole.
+ */
+#ifndef QK_RESULTS_MANIFEST_H
+#define QK_RESULTS_MANIFEST_H
+
+#include <stdbool.h>
+
+#include <jansson.h>
+#include <qkscope/status.h>
+
+#define QK__MANIFEST_NAME "manifest.json"
+
+typedef struct qk__manifest {
+    json_t *root; /* NULL: no manifest, or none of ours */
+    json_t *runs; /* array, oldest first; belongs to root. NULL: of a study, or not known */
+    bool is_study;
+    bool complete; /* false only where the manifest says so */
+} qk__manifest;
+
+/* A folder without a manifest, or with something else of that name, is fine. The manifest of a
+ * version that knew one run is read as a list of that one, which wrote every table in the
+ * folder. */
+QK_MUST_CHECK qk_status qk__manifest_read(qk__manifest *manifest, const char *folder,
+                                          qk_error *err);
+void qk__manifest_free(qk__manifest *manifest);
+
+/* The run that wrote a table; NULL: none that is listed. */
+const json_t *qk__manifest_owner(const qk__manifest *manifest, const char *table);
+
+/* QK_ERR_INCONSISTENT, with the remedy, where the folder is not complete or holds tables of two
+ * captures. */
+QK_MUST_CHECK qk_status qk__manifest_check(const qk__manifest *manifest, const char *folder,
+                                           qk_error *err);
+
+/* Whether no file that both runs read differs; *file is the first that does, else NULL. */
+bool qk__same_capture(const json_t *run, const json_t *other, const char **file);
+
+/* Layers of the model of a run; 0: not known. */
+int qk__manifest_layers(const qk__manifest *manifest, const char *model);
+
+#endif
