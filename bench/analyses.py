@@ -37,7 +37,7 @@ def per_pair(build, work, runs):
         loop = printed_json([sys.executable, HERE / "plasticity_loop.py", capture])
         own = printed_json([build / "bench" / "plasticity", capture])
         full = printed_json([build / "bench" / "plasticity", capture, "full"])
-        command = timed(build, [build / "qkscope", "plasticity", capture, "-o", work / "out",
+        command = timed(build, [build / "qkscope", "plasticity", capture, "-o", work / "out", "--force",
                                 "--threads", "1", "--quiet"])[0]
         table.append([loop["seconds"] / loop["pairs"], own["seconds"] / own["pairs"],
                       command / own["pairs"], full["seconds"] / full["pairs"]])
@@ -63,7 +63,7 @@ def together(build, work, runs):
     table = []
     for _ in range(runs):
         table.append([timed(build, [build / "qkscope", *command, capture, "-o", work / "out",
-                                    "--quiet"]) for command in commands.values()])
+                                    "--force", "--quiet"]) for command in commands.values()])
     seconds = [statistics.median(run[i][0] for run in table) for i in range(len(commands))]
     peaks = [max(run[i][1] for run in table) for i in range(len(commands))]
     print("\n64 query heads, 32 key heads, 8,000 rows each, d = 128; "

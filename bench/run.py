@@ -68,7 +68,7 @@ def compare(build, capture, work, runs):
               f"{largest_difference(ours / 'qk.csv', theirs):.1e} | | | |")
     manifest = json.loads((ours / "manifest.json").read_text())
     print("\nseconds by stage: " +
-          ", ".join(f"{stage} {value:.3f}" for stage, value in manifest["seconds"].items()))
+          ", ".join(f"{stage} {value:.3f}" for stage, value in manifest["runs"][-1]["seconds"].items()))
 
 
 def limits(build, capture):
@@ -97,8 +97,8 @@ def memory(build, work):
             path = capture / name / "data.parquet"
             if not path.exists():
                 make_capture.write_head(path, rows, 128, rows, big_table=True)
-        peak = timed(build, [build / "qkscope", "pca", capture, "-o", work / "memory", "--threads", "2",
-                      "--quiet"])[1]
+        peak = timed(build, [build / "qkscope", "pca", capture, "-o", work / "memory", "--force",
+                      "--threads", "2", "--quiet"])[1]
         print(f"| {rows:,} | {peak:.1f} |")
 
 

@@ -123,6 +123,13 @@ def read_json(path):
     return json.loads(pathlib.Path(path).read_text())
 
 
+def last_run(folder):
+    """What manifest.json of a results folder says of the last run; the folder is complete."""
+    manifest = read_json(pathlib.Path(folder) / "manifest.json")
+    assert manifest["complete"] is True and manifest["kind"] == "results"
+    return manifest["runs"][-1]
+
+
 def read_bytes(folder, *names):
     return {name: (folder / name).read_bytes() for name in names}
 

@@ -14,7 +14,7 @@ for step in 20 100 700 2004; do
     run capture --model "examples/kjv-tiny/step-$step" --text examples/kjv-tiny/passages.jsonl \
         --id-column id --sampler uniform --base-rate 4 --bucket 64 -o "$out/captures/step-$step"
 done
-run analyze "$out/captures/step-2004" -o "$out/step-2004" --lda --complement --ci 95
+run analyze "$out/captures/step-2004" -o "$out/step-2004" --force --lda --complement --ci 95
 printf '\nBias towards recent keys, with 95 %% intervals over texts (rotated.csv):\n'
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; printf "%5s %6s %13s %10s %10s\n", "layer", "q_head", "bias_strength", "from", "to" }
          NR > 1 && n++ < 8 { printf "%5d %6d %13.5f %10.5f %10.5f\n", $2, $3, $at["bias_strength"], $at["bias_strength_lo"], $at["bias_strength_hi"] }' \

@@ -76,8 +76,8 @@ def test_layouts(qkscope, several, tmp_path, layout):
         columns = read_rows(several, name)
         columns["vector"] = columns["vector"].astype(np.float32)
         write_rows(tmp_path / "c", name, columns, **layout)
-    results = [analyze(qkscope, capture, tmp_path / "out", OPTIONS["intervals"])
-               for capture in (several, tmp_path / "c")]
+    results = [analyze(qkscope, capture, tmp_path / f"out{i}", OPTIONS["intervals"])
+               for i, capture in enumerate((several, tmp_path / "c"))]
     assert results[0] == results[1]
 
 

@@ -4,7 +4,7 @@ import json
 import os
 
 import pytest
-from conftest import EXAMPLE, Outcome, read_csv, read_json
+from conftest import EXAMPLE, Outcome, last_run, read_csv
 
 TABLES = {
     "rotate": ["rotated.csv"],
@@ -21,6 +21,7 @@ USAGE = {
     ("rotate", "--ci", "100"): "--ci 100",
     ("rotate", "--ci", "0"): "--ci 0",
     ("rotate", "--ci", "nan"): "--ci nan",
+    ("rotate", "--ci", "0.95"): "did you mean 95?",
     ("rotate", "--ci-refit"): "give --ci, too",
     ("plasticity", "--variance", "half"): "expected diag or full",
     ("plasticity", "--max-pairs", "-1"): "--max-pairs -1",
@@ -73,14 +74,14 @@ def test_json_agrees_with_the_tables(qkscope, tmp_path):
 def test_manifest_has_the_settings_of_what_was_run(qkscope, tmp_path):
     qkscope("plasticity", EXAMPLE, "-o", tmp_path / "p", "--max-pairs", 99, "--variance", "full",
             "--seed", 3, expect=0)
-    settings = read_json(tmp_path / "p" / "manifest.json")["settings"]
+    settings = last_run(tmp_path / "p")["settings"]
     assert settings["analyses"] == ["plasticity"] and settings["seed"] == 3
     assert settings["plasticity"] == {"variance": "full", "max_pairs": 99, "bucket_width": None,
                                       "convention": "exact", "ks_dims": 0,
                                       "ks_alpha": 0.01, "buckets": None}
     assert "pca" not in settings and "rotation" not in settings
     qkscope("analyze", EXAMPLE, "-o", tmp_path / "a", "--complement", "--ci", 90, expect=0)
-    settings = read_json(tmp_path / "a" / "manifest.json")["settings"]
+    settings = last_run(tmp_path / "a")["settings"]
     assert settings["analyses"] == ["pca", "rotation", "plasticity"] and settings["ci"] == 90
     assert settings["rotation"] == {"b_axis": "pairs", "complement_pairs": 30}
 

@@ -12,8 +12,8 @@ import time
 
 import numpy as np
 import pytest
-from conftest import (EXAMPLE, check_survived, environment, head_name, read_bytes, read_csv,
-                      read_json, write_head)
+from conftest import (EXAMPLE, check_survived, environment, head_name, last_run, read_bytes,
+                      read_csv, read_json, write_head)
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -67,7 +67,7 @@ def check_failure(qkscope, capture, out, clean, words, bad=BAD, failed=(2,)):
     for word in words:
         assert word in lines[0], (word, result.err)
     check_others(out, clean, failed)
-    manifest = read_json(out / "manifest.json")
+    manifest = last_run(out)
     assert manifest["heads_without_numbers"] == len(failed)
     assert [f["head"] for f in manifest["failures"]] == [head_name(0, h, "q") for h in failed]
     assert f"/{bad}/" in manifest["failures"][0]["message"]
@@ -444,7 +444,7 @@ def test_missing_key_head(qkscope, capture, clean, tmp_path):
     check_others(tmp_path / "out", clean, (2, 3))
     qkscope(*arguments, "--allow-missing", expect=0)
     check_others(tmp_path / "out", clean, (2, 3))
-    manifest = read_json(tmp_path / "out" / "manifest.json")
+    manifest = last_run(tmp_path / "out")
     assert [f["head"] for f in manifest["failures"]] == ["l00h02q", "l00h03q"]
 
 
@@ -577,7 +577,8 @@ def test_disk_full(qkscope, healthy, tmp_path, kinds, limit):
     def restrict():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-    result = qkscope("pca", healthy, "-o", out, *kinds, preexec_fn=restrict, expect=1)
+    result = qkscope("pca", healthy, "-o", out, "--force", *kinds, preexec_fn=restrict,
+                     expect=1)
     assert str(out) in result.err and "File too large" in result.err
     check_old_results(out)
 
@@ -589,7 +590,8 @@ def test_disk_full_on_a_small_file_system(program, healthy, tmp_path):
     script = (f'mount -t tmpfs -o size=16k tmpfs "{out}" || exit 77\n'
               f'echo old > "{out}/qk.csv"\nhead -c 8k /dev/zero > "{out}/ballast"\n'
               f'"$@"; code=$?\nls -A "{out}"; cat "{out}/qk.csv"\nexit $code')
-    command = ["unshare", "-rm", "sh", "-c", script, "sh", program, "pca", healthy, "-o", out]
+    command = ["unshare", "-rm", "sh", "-c", script, "sh", program, "pca", healthy, "-o", out,
+               "--force"]
     done = subprocess.run([*command, "--quiet"], capture_output=True, text=True,
                           env=environment())
     if done.returncode in (77, 127) or "unshare" in done.stderr:
@@ -614,7 +616,7 @@ def test_interrupted(program, tmp_path, name):
                 path.mkdir(exist_ok=True)
                 if path != first:
                     os.link(first / "data.parquet", path / "data.parquet")
-    process = subprocess.Popen([program, "pca", capture, "-o", out, "--threads", "1"],
+    process = subprocess.Popen([program, "pca", capture, "-o", out, "--threads", "1", "--force"],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                env=environment())
     time.sleep(0.15)
@@ -673,7 +675,7 @@ def test_random_damage(qkscope, healthy, clean, tmp_path, batch):
     original = pq.read_table(path, columns=["position", "vector"])
     for _ in range(50):
         path.write_bytes(mutate(data, rng))
-        result = qkscope("pca", capture, "-o", out, "--threads", 1)
+        result = qkscope("pca", capture, "-o", out, "--threads", 1, "--force")
         codes.append(result.code)
         if result.code == 3:
             assert f"/{BAD}/" in result.err

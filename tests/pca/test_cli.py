@@ -10,13 +10,13 @@ import subprocess
 
 import numpy as np
 import pytest
-from conftest import (BUILD, EXAMPLE, Outcome, environment, head_name, read_bytes, read_csv,
-                      read_json, write_head)
+from conftest import (BUILD, EXAMPLE, Outcome, environment, head_name, last_run, read_bytes,
+                      read_csv, read_json, write_head)
 
 pytest.importorskip("pyarrow")
 
 TABLES = ("qk.csv", "heads.csv")
-CAPTURE_OPTIONS = """--output --config --model-name --revision --split --layers --heads
+CAPTURE_OPTIONS = """--output --force --config --model-name --revision --split --layers --heads
     --q-per-kv-group --strict --allow-missing --max-samples --sample-heads --seed --ci --ci-refit
     --threads""".split()
 PCA_OPTIONS = "--components --taxonomy-low --taxonomy-high --lda".split()
@@ -176,7 +176,7 @@ def test_json_agrees_with_the_tables(qkscope, results, tmp_path):
     assert {c: n for c, n in said["categories"].items() if n} == counts
     assert sum(said["categories"].values()) == 20 and len(said["categories"]) == 5
     assert (said["q_per_kv_group"], said["q_per_kv_group_source"]) == (2, "from capture.json")
-    assert said["rows"] == read_json(tmp_path / "manifest.json")["rows"]
+    assert said["rows"] == last_run(tmp_path)["rows"]
     assert read_bytes(tmp_path, *TABLES) == read_bytes(results, *TABLES)
 
 
@@ -270,7 +270,7 @@ def test_folder_names(qkscope, small, tmp_path, name):
     assert sorted(p.name for p in out.iterdir()) == ["heads.csv", "manifest.json", "qk.csv"]
     assert sorted(p.name for p in tmp_path.iterdir()) == [name]
     assert sorted(p.name for p in (tmp_path / name).iterdir()) == ["capture", out.name]
-    assert read_json(out / "manifest.json")["capture"] == str(capture)
+    assert last_run(out)["capture"] == str(capture)
 
 
 def test_folder_name_that_is_no_utf8(qkscope, small, tmp_path):
@@ -278,7 +278,7 @@ def test_folder_name_that_is_no_utf8(qkscope, small, tmp_path):
     shutil.copytree(os.fsencode(small), name)
     result = qkscope("pca", name, "-o", name + b"-out", "--json", expect=0)
     assert json.loads(result.out)["heads"] == 1
-    assert json.loads(open(name + b"-out/manifest.json").read())["heads"] == 1
+    assert json.loads(open(name + b"-out/manifest.json").read())["runs"][0]["heads"] == 1
 
 
 @pytest.mark.parametrize("name", [*NAMES, "", " spaces ", "carriage\rreturn", '"', ",", "=1+1"])
@@ -290,7 +290,7 @@ def test_model_names(qkscope, small, tmp_path, name):
         with open(tmp_path / table, newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         assert rows and all(row["model"] == name for row in rows)
-    assert read_json(tmp_path / "manifest.json")["model"] == name
+    assert last_run(tmp_path)["model"] == name
 
 
 # ---- the manifest ----------------------------------------------------------------------------
@@ -300,7 +300,7 @@ def test_manifest(qkscope, tmp_path):
     out = tmp_path / "it's here"
     qkscope("pca", EXAMPLE, "-o", out, "--threads", 2, "--layers", "1-2", "--heads", "0,3",
             "--seed", 5, expect=0)
-    manifest = read_json(out / "manifest.json")
+    manifest = last_run(out)
     assert manifest["qkscope"] == version
     words = subprocess.run(["sh", "-c", f"printf '%s\\n' {manifest['command_line']}"],
                            capture_output=True, text=True, check=True).stdout.splitlines()
@@ -323,7 +323,7 @@ def test_manifest(qkscope, tmp_path):
 
 def test_hashes(results):
     xxhash = pytest.importorskip("xxhash")
-    for entry in read_json(results / "manifest.json")["inputs"]:
+    for entry in last_run(results)["inputs"]:
         content = (EXAMPLE / entry["file"]).read_bytes()
         assert entry["xxh3_128"] == xxhash.xxh3_128_hexdigest(content)
 
@@ -334,9 +334,9 @@ def test_hashes_follow_the_content(qkscope, small, tmp_path):
     for value in (1, 2, 1):
         x = np.eye(4, dtype=np.float32).repeat(3, axis=0) * value
         write_head(capture, "l00h00q", x, np.arange(12))
-        qkscope("pca", capture, "-o", tmp_path / "out", expect=0)
+        qkscope("pca", capture, "-o", tmp_path / "out", "--force", expect=0)
         hashes.append({i["file"]: i["xxh3_128"]
-                       for i in read_json(tmp_path / "out/manifest.json")["inputs"]})
+                       for i in last_run(tmp_path / "out")["inputs"]})
     assert hashes[0] == hashes[2]
     assert hashes[0]["l00h00q/data.parquet"] != hashes[1]["l00h00q/data.parquet"]
     assert hashes[0]["l00h00k/data.parquet"] == hashes[1]["l00h00k/data.parquet"]
@@ -364,7 +364,7 @@ def test_results_are_replaced(qkscope, small, results, tmp_path):
     out = tmp_path / "out"
     qkscope("pca", EXAMPLE, "-o", out, expect=0)
     (out / "notes.txt").write_text("mine")
-    qkscope("pca", small, "-o", out, expect=0)
+    qkscope("pca", small, "-o", out, "--force", expect=0)
     assert len(read_csv(out / "heads.csv")) == 1
     assert (out / "notes.txt").read_text() == "mine"
 

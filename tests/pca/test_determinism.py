@@ -16,7 +16,7 @@ HEADS = [head_name(layer, head, kind) for layer in range(2)
 
 
 def analyse(qkscope, capture, out, *options):
-    qkscope("pca", capture, "-o", out, "--lda", *options, expect=0)
+    qkscope("pca", capture, "-o", out, "--force", "--lda", *options, expect=0)
     qkscope("pca", capture, "-o", out, "--kinds", "q,k", *options, expect=0)
     return read_bytes(out, *COMBINED, *SINGLE)
 

@@ -25,7 +25,7 @@ def test_peak_memory_is_bounded(tmp_path):
             make_capture.write_head(capture / name / "data.parquet", rows, 128, rows,
                                     big_table=True)
         peaks[rows] = timed(BUILD, [BUILD / "qkscope", "pca", capture, "-o", tmp_path / "out",
-                             "--threads", "2", "--quiet"])[1]
+                             "--force", "--threads", "2", "--quiet"])[1]
     print(peaks)
     assert max(peaks.values()) < 200
     assert peaks[800_000] < peaks[8_000] + 3

@@ -72,8 +72,9 @@ def snapshot(folder):
             continue
         if path.name == "manifest.json":
             manifest = read_json(path)
-            for key in ("seconds", "timings", "command_line", "threads"):
-                manifest.pop(key, None)
+            for part in (manifest, *manifest.get("runs", [])):
+                for key in ("seconds", "timings", "command_line", "threads"):
+                    part.pop(key, None)
             files[name] = manifest
         else:
             files[name] = path.read_bytes()
@@ -106,9 +107,10 @@ def test_models_table_and_manifest(here, study):
         "analyses: [pca]\n")
     outcome = study()
     rows = list(csv.reader((here / "out" / "models.csv").open()))
-    assert rows == [["model", "label", "family", "phase", "source", "heads", "folder"],
-                    ["b", "Bee", "F1", "early", "b", "4", "models/b"],
-                    ["a", "a", "", "late", "a", "4", "models/a"]]
+    assert rows == [["model", "label", "family", "phase", "source", "layers", "heads",
+                     "folder"],
+                    ["b", "Bee", "F1", "early", "b", "1", "4", "models/b"],
+                    ["a", "a", "", "late", "a", "1", "4", "models/a"]]
     manifest = read_json(here / "out" / "manifest.json")
     assert manifest["title"] == outcome["title"] == 'A "title"'
     assert manifest["kind"] == "study" and manifest["complete"] is True
@@ -314,7 +316,7 @@ def test_damaged_results(here, study, damage):
         (folder / "manifest.json").write_text('{"qkscope": 3, "settings": [], "inputs": {}}')
     else:
         manifest = read_json(folder / "manifest.json")
-        manifest["qkscope"] = "0.0.1"
+        manifest["runs"][0]["qkscope"] = "0.0.1"
         (folder / "manifest.json").write_text(json.dumps(manifest))
     assert states(study()) == {"a": "computed"}
     assert snapshot(here / "out") == before

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from conftest import read_csv, read_json, synth
+from conftest import last_run, read_csv, synth
 from fake_cache import (CONFIGS, CROSS_MODEL, DATASET, MODELS, SMOLLM3, STUDIES, add_capture,
                         group_of, revision_of)
 
@@ -42,7 +42,7 @@ def test_tables(qkscope, home, tmp_path, study, models):
         name = model["model"]
         assert model["source"] == f"{DATASET}@{revision_of(name)}"
         assert model["heads"] == 2 * 2 * group_of(name) and model["state"] == "computed"
-        manifest = read_json(tmp_path / "out" / "models" / name.lower() / "manifest.json")
+        manifest = last_run(tmp_path / "out" / "models" / name.lower())
         assert manifest["group"] == {"q_per_kv_group": group_of(name), "source": "given",
                                      "consistent": True}
     for row in read_csv(tmp_path / "out" / "heads.csv"):

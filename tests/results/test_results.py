@@ -344,11 +344,21 @@ def test_phases_of_some(tmp_path):
 
 # ---- depth, bins, buckets --------------------------------------------------------------------
 
-def test_one_layer_has_no_depth(tmp_path):
-    write_heads(tmp_path, ["a", 5, 0, 0], ["a", 5, 1, 0], ["b", 2, 0, 0], ["b", 4, 0, 0])
-    a, b = read(tmp_path)["models"]
-    assert [h["depth"] for h in a["heads"]] == [0, 0]
-    assert [h["depth"] for h in b["heads"]] == [0.5, 1]
+def test_depth_counts_from_the_last_layer_that_is_known(tmp_path):
+    """models.csv says how many layers a model has, or manifest.json; else the largest here is the
+    last."""
+    heads = ["a", 5, 0, 0], ["a", 5, 1, 0], ["b", 2, 0, 0], ["b", 4, 0, 0], ["c", 0, 0, 0]
+
+    def depths():
+        return [[h["depth"] for h in model["heads"]] for model in read(tmp_path)["models"]]
+    write_heads(tmp_path, *heads)
+    assert depths() == [[1, 1], [0.5, 1], [0]]
+    runs = [{"model": "a", "num_layers": n, "tables": ["heads.csv"]} for n in (3, 11)]
+    runs.append({"model": "b", "num_layers": "x", "tables": []})
+    (tmp_path / "manifest.json").write_text(json.dumps({"complete": True, "runs": runs}))
+    assert depths() == [[0.5, 0.5], [0.5, 1], [0]]
+    write(tmp_path, "models.csv", ["model", "layers"], ["a", 21], ["b", 3], ["c", ""])
+    assert depths() == [[0.25, 0.25], [0.5, 1], [0]]
 
 
 def distance_rows(folder, *rows):

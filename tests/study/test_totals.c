@@ -94,6 +94,21 @@ static void test_one_layer_and_gaps(void **state)
     assert_int_equal(totals.categories[QK_CONTENT_FOCUSED], 1);
 }
 
+/* A selection of layers does not change where in the model they are. */
+static void test_depth_in_the_model(void **state)
+{
+    (void)state;
+    made_up m = {.report.num_layers = 5};
+    qk_study_totals totals;
+    give_pca(&m, add_head(&m, 2), 0.5, 0.5);
+    qk_study_totals_of(&m.report, &totals);
+    for (int i = 0; i < QK_DEPTHS; i++)
+        assert_true(i == 5 ? totals.r_q[i] == 0.5 : isnan(totals.r_q[i]));
+    m.report.num_layers = 1; /* less than there is: the heads are right */
+    qk_study_totals_of(&m.report, &totals);
+    assert_true(totals.r_q[9] == 0.5);
+}
+
 static void test_rotation_and_plasticity(void **state)
 {
     (void)state;
@@ -127,6 +142,7 @@ int main(void)
         cmocka_unit_test(test_nothing),
         cmocka_unit_test(test_depths),
         cmocka_unit_test(test_one_layer_and_gaps),
+        cmocka_unit_test(test_depth_in_the_model),
         cmocka_unit_test(test_rotation_and_plasticity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whose the tables in a results folder are: runs in manifest.json, other captures, one run at a
+time, folders that cannot be written."""
+import fcntl
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import EXAMPLE, environment, last_run, read_bytes, read_csv, read_json, synth
+
+PCA = ["qk.csv", "heads.csv"]
+PLASTICITY = ["head_metrics.csv", "head_profile.csv", "head_bucket_plasticity.csv",
+              "head_distance.csv", "head_component_weights.csv", "model_report.csv"]
+
+
+@pytest.fixture(scope="module")
+def captures(qkscope, tmp_path_factory):
+    """Two captures of the same shape: files of the same names, most of the same sizes."""
+    root = tmp_path_factory.mktemp("captures")
+    for i, name in enumerate("ab"):
+        synth(qkscope, root / name, seed=i, layers=3, query_heads=2, q_per_kv_group=2, dim=8,
+              examples=2, rows=200, buckets=4, bucket_width=64)
+    return root
+
+
+def runs_of(folder):
+    manifest = read_json(folder / "manifest.json")
+    assert manifest["kind"] == "results" and manifest["complete"] is True
+    return [(run["settings"]["analyses"], run["tables"]) for run in manifest["runs"]]
+
+
+def tables_of(folder):
+    return {p.name: p.read_bytes() for p in folder.iterdir()
+            if p.suffix == ".csv" or p.name == "summary.json"}
+
+
+# ---- runs ------------------------------------------------------------------------------------
+
+def test_a_second_command_adds_its_tables(qkscope, captures, tmp_path):
+    out = tmp_path / "out"
+    qkscope("pca", captures / "a", "-o", out, expect=0)
+    first = read_bytes(out, *PCA)
+    qkscope("plasticity", captures / "a", "-o", out, expect=0)
+    assert runs_of(out) == [(["pca"], PCA), (["plasticity"], PLASTICITY)]
+    assert read_bytes(out, *PCA) == first
+    commands = [run["command_line"] for run in read_json(out / "manifest.json")["runs"]]
+    assert commands[0].startswith("qkscope pca ") and commands[1].startswith("qkscope plasticity ")
+    qkscope("report", out, "--format", "svg", expect=0)
+    page = (out / "report.html").read_text()
+    assert f"<h3>{', '.join(PCA)}</h3>" in page and f"<h3>{', '.join(PLASTICITY)}</h3>" in page
+    for command in commands:
+        assert f"<dd>{command}</dd>" in page
+
+
+def test_who_writes_a_table_again_owns_it(qkscope, captures, tmp_path):
+    out = tmp_path / "out"
+    qkscope("analyze", captures / "a", "-o", out, "--complement", "--pairs", 2, expect=0)
+    before = tables_of(out)
+    qkscope("pca", captures / "a", "-o", out, "--components", 2, expect=0)
+    assert runs_of(out) == [(["pca", "rotation", "plasticity"],
+                             ["rotated.csv", "complement.csv", *PLASTICITY]), (["pca"], PCA)]
+    after = tables_of(out)
+    assert {n for n in after if after[n] != before[n]} == set(PCA)
+    # the tables of an analysis go together
+    qkscope("rotate", captures / "a", "-o", out, expect=0)
+    assert runs_of(out)[0][1] == PLASTICITY and runs_of(out)[2] == (["rotation"], ["rotated.csv"])
+    assert not (out / "complement.csv").exists()
+    # a run without tables is gone; fits of single kinds stand beside the combined one
+    qkscope("pca", captures / "a", "-o", out, "--kinds", "q", expect=0)
+    qkscope("plasticity", captures / "a", "-o", out, expect=0)
+    assert [tables for _, tables in runs_of(out)] == [
+        PCA, ["rotated.csv"], ["correlations.csv", "summary.json"], PLASTICITY]
+
+
+def test_another_selection_is_told(qkscope, captures, tmp_path):
+    out = tmp_path / "out"
+    qkscope("pca", captures / "a", "-o", out, expect=0)
+    said = qkscope("rotate", captures / "a", "-o", out, "--layers", 1, expect=0)
+    assert "qk.csv there, which stays, was made with other layers" in said.err
+    assert len(read_csv(out / "heads.csv")) == 6 and len(read_csv(out / "rotated.csv")) == 2
+    qkscope("report", out, "--no-html", "--format", "svg", expect=0)
+    said = qkscope("analyze", captures / "a", "-o", out, "--layers", 1, expect=0)
+    assert said.err == ""  # nothing stays
+
+
+@pytest.mark.parametrize("options, words", [
+    (["--model-name", "x"], "has the model name 'synth', and this run 'x'"),
+    (["--q-per-kv-group", "1"], "group size 2, and this run 1")])
+def test_what_tables_must_share(qkscope, captures, tmp_path, options, words):
+    out = tmp_path / "out"
+    qkscope("pca", captures / "a", "-o", out, "--model-name", "synth", expect=0)
+    before = tables_of(out), read_json(out / "manifest.json")
+    options = ["--model-name", "synth", *options]
+    said = qkscope("rotate", captures / "a", "-o", out, *options, expect=1)
+    assert words in said.err and "--force" in said.err
+    assert (tables_of(out), read_json(out / "manifest.json")) == before
+    assert qkscope("pca", captures / "a", "-o", out, *options).code in (0, 3)  # nothing stays
+
+
+# ---- captures --------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("command", ["pca", "plasticity"])
+def test_another_capture_is_refused(qkscope, captures, tmp_path, command):
+    out = tmp_path / "out"
+    qkscope("pca", captures / "a", "-o", out, expect=0)
+    before = tables_of(out), read_json(out / "manifest.json")
+    said = qkscope(command, captures / "b", "-o", out, expect=1)
+    assert "another capture" in said.err and "--force" in said.err
+    assert str(captures / "a") in said.err
+    assert (tables_of(out), read_json(out / "manifest.json")) == before
+    qkscope(command, captures / "b", "-o", out, "--force", expect=0)
+    assert runs_of(out) == [([command], PCA if command == "pca" else PLASTICITY)]
+    assert set(tables_of(out)) == set(runs_of(out)[0][1])
+
+
+def test_what_the_same_capture_is(qkscope, captures, tmp_path):
+    """Its files, not its place: a copy is the same, the same path with other files is not; one with
+    more heads is; heads that were not read before do not matter."""
+    out, capture = tmp_path / "out", shutil.copytree(captures / "a", tmp_path / "c")
+    qkscope("pca", captures / "a", "-o", out, "--layers", "0", expect=0)
+    qkscope("rotate", capture, "-o", out, "--layers", "1", expect=0)
+    for kind in "qk":
+        shutil.copytree(capture / f"l00h00{kind}", capture / f"l09h00{kind}")
+    qkscope("rotate", capture, "-o", out, expect=0)
+    other = capture / "l00h01q" / "data.parquet"
+    shutil.copy(captures / "b" / "l00h01q" / "data.parquet", other)
+    said = qkscope("plasticity", capture, "-o", out, expect=1)
+    assert "l00h01q/data.parquet" in said.err
+    other.unlink()
+    other.parent.rmdir()
+    qkscope("plasticity", capture, "-o", out, expect=1)
+
+
+def test_same_sizes_other_bytes(qkscope, captures, tmp_path):
+    """Found when the file is read, and nothing is written."""
+    out, capture = tmp_path / "out", shutil.copytree(captures / "a", tmp_path / "c")
+    qkscope("pca", capture, "-o", out, expect=0)
+    before = tables_of(out), read_json(out / "manifest.json")
+    changed = 0
+    for head in ("l00h00k", "l02h01q"):  # the first of all files, and the last
+        path = capture / head / "data.parquet"
+        data = bytearray(path.read_bytes())
+        at = data.rindex(b"qkscope")  # "created by" in the footer
+        data[at] ^= 1
+        path.write_bytes(data)
+        said = qkscope("plasticity", capture, "-o", out, expect=1)
+        assert f"{head}/data.parquet" in said.err and "another capture" in said.err
+        assert (tables_of(out), read_json(out / "manifest.json")) == before
+        data[at] ^= 1
+        path.write_bytes(data)
+        changed += 1
+    assert changed == 2
+
+
+def test_tables_of_unknown_origin(qkscope, captures, tmp_path):
+    out = tmp_path / "out"
+    qkscope("pca", captures / "a", "-o", out, expect=0)
+    (out / "manifest.json").unlink()
+    said = qkscope("rotate", captures / "a", "-o", out, expect=1)
+    assert "qk.csv" in said.err and "--force" in said.err
+    qkscope("report", out, "--no-html", "--format", "svg", expect=0)  # tables are enough to draw
+    qkscope("rotate", captures / "a", "-o", out, "--force", expect=0)
+    assert set(tables_of(out)) == {"rotated.csv"}
+    (out / "rotated.csv").unlink()
+    (out / "manifest.json").write_text("mine")
+    qkscope("rotate", captures / "a", "-o", out, expect=1)
+    assert (out / "manifest.json").read_text() == "mine"
+
+
+def test_a_manifest_of_one_run(qkscope, captures, tmp_path):
+    """As version 0.1.0 wrote it: all tables there are its."""
+    out = tmp_path / "out"
+    qkscope("pca", captures / "a", "-o", out, expect=0)
+    run = last_run(out)
+    del run["tables"], run["num_layers"]
+    (out / "manifest.json").write_text(json.dumps(run))
+    qkscope("report", out, "--no-html", "--format", "svg", expect=0)
+    qkscope("pca", captures / "b", "-o", out, expect=1)
+    qkscope("rotate", captures / "a", "-o", out, expect=0)
+    assert [set(tables) for _, tables in runs_of(out)] == [set(PCA), {"rotated.csv"}]
+
+
+def test_report_never_merges_two_captures(qkscope, captures, tmp_path):
+    a, b = tmp_path / "a", tmp_path / "b"
+    qkscope("pca", captures / "a", "-o", a, expect=0)
+    qkscope("rotate", captures / "b", "-o", b, expect=0)
+    shutil.copy(b / "rotated.csv", a)
+    said = qkscope("report", a, expect=1)
+    assert "rotated.csv: no run in manifest.json wrote this table" in said.err
+    manifest = read_json(a / "manifest.json")
+    manifest["runs"].append(last_run(b))
+    (a / "manifest.json").write_text(json.dumps(manifest))
+    said = qkscope("report", a, expect=1)
+    assert "two captures" in said.err and "l00h00" in said.err
+    assert not (a / "report.html").exists() and not (a / "figures").exists()
+
+
+def test_the_folder_of_a_study(qkscope, captures, tmp_path):
+    (tmp_path / "s.yaml").write_text(f"models: [{{name: a, source: {captures / 'a'}}}]\n"
+                                     "analyses: [pca]\n")
+    out = tmp_path / "out"
+    qkscope("study", tmp_path / "s.yaml", "-o", out, "--no-figures", expect=0)
+    for force in ([], ["--force"]):
+        said = qkscope("pca", captures / "a", "-o", out, *force, expect=1)
+        assert "folder of a study" in said.err
+    # another command in a model's folder: the study makes it anew
+    qkscope("rotate", captures / "a", "-o", out / "models" / "a", "--model-name", "a", expect=0)
+    said = qkscope("study", tmp_path / "s.yaml", "-o", out, "--no-figures", "--json", expect=0)
+    assert "another command wrote" in json.loads(said.out)["models"][0]["message"]
+    assert set(tables_of(out / "models" / "a")) == set(PCA)
+
+
+# ---- depth -----------------------------------------------------------------------------------
+
+def test_depth_is_of_the_model(qkscope, tmp_path):
+    """Layer 2 of 5 is half way, however few layers are looked at."""
+    said = qkscope("pca", EXAMPLE, "-o", tmp_path / "out", "--layers", 2, "--json", expect=0)
+    by_depth = json.loads(said.out)["mean_r_q_by_depth"]
+    assert [i for i, r in enumerate(by_depth) if r is not None] == [5]
+    assert last_run(tmp_path / "out")["num_layers"] == 5
+    qkscope("report", tmp_path / "out", expect=0)
+    block = re.search(r'id="qk-heads">(.*?)</script>', (tmp_path / "out/report.html").read_text(),
+                      re.S)
+    assert json.loads(block[1])["models"][0]["last_layer"] == 4
+    capture = shutil.copytree(EXAMPLE, tmp_path / "c")
+    info = read_json(capture / "capture.json")
+    (capture / "capture.json").write_text(json.dumps(info | {"num_layers": 21}))
+    said = qkscope("pca", capture, "-o", tmp_path / "out", "--layers", "2,4", "--json", expect=0)
+    by_depth = json.loads(said.out)["mean_r_q_by_depth"]
+    assert [i for i, r in enumerate(by_depth) if r is not None] == [1, 2]
+
+
+# ---- one run at a time -----------------------------------------------------------------------
+
+COMMANDS = ["analyze", "pca", "rotate", "plasticity", "report"]
+
+
+def arguments(command, captures, out):
+    return [command, out] if command == "report" else [command, captures / "a", "-o", out]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_second_run_is_refused(qkscope, captures, tmp_path, command):
+    out = tmp_path / "out"
+    qkscope("analyze", captures / "a", "-o", out, expect=0)
+    before = tables_of(out), sorted(p.name for p in out.iterdir())
+    lock = os.open(out, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    said = qkscope(*arguments(command, captures, out), expect=1)
+    assert f"{out}: another run is at work" in said.err and "wait for it" in said.err
+    if command == "report":
+        qkscope("report", out, "-o", tmp_path / "page", expect=1)
+        assert not (tmp_path / "page").exists()
+    os.close(lock)
+    assert (tables_of(out), sorted(p.name for p in out.iterdir())) == before
+    assert qkscope(*arguments(command, captures, out), "--threads", 2).code == 0
+
+
+def test_two_runs_at_once(program, qkscope, captures, tmp_path):
+    """One of them writes, whole; the others are refused."""
+    out = tmp_path / "out"
+    runs = [subprocess.Popen([program, "analyze", captures / "a", "-o", out, "--quiet",
+                              "--components", str(i + 1)], stderr=subprocess.PIPE,
+                             env=environment()) for i in range(6)]
+    errors = [run.communicate()[1].decode() for run in runs]
+    assert all(run.returncode == 0 or "another run is at work" in err
+               for run, err in zip(runs, errors)), errors
+    assert any(run.returncode == 0 for run in runs)
+    pcs = last_run(out)["settings"]["pca"]["components"]
+    assert max(row["pc"] for row in read_csv(out / "qk.csv")) == pcs - 1
+
+
+def test_a_killed_run_does_not_block(program, qkscope, captures, tmp_path):
+    out = tmp_path / "out"
+    run = subprocess.Popen([program, "analyze", EXAMPLE, "-o", out, "--threads", "1"],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
+    deadline = time.monotonic() + 20
+    while not out.exists() and time.monotonic() < deadline:
+        time.sleep(0.0005)
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    qkscope("analyze", EXAMPLE, "-o", out, expect=0)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_leftovers_are_swept(qkscope, captures, tmp_path, command):
+    """Of killed runs; not what only looks like it, and not where links lead."""
+    out = tmp_path / "out"
+    qkscope("analyze", captures / "a", "-o", out, expect=0)
+    (out / "figures" / ".pca-01.ab12CD").mkdir(parents=True)
+    (out / "figures" / ".pca-01.ab12CD" / "pca-01.gp").write_text("x")
+    (out / "figures" / ".report.ab12CD" / ".pca-02.12345x").mkdir(parents=True)
+    (out / "figures" / ".report.ab12CD" / ".pca-02.12345x" / "pca-02.png").write_text("x")
+    (out / "qk.csv.tmp-12-0").write_text("x")
+    (out / "figures" / "pca-01.dat.tmp-12-0").write_text("x")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "a").write_text("x")
+    kept = [out / "notes.tmp-x-1", out / ".hidden.abcdef", out / "figures" / "mine.png",
+            tmp_path / "mine" / "a"]
+    for path in kept:
+        path.write_text("x")
+    (out / "figures" / ".link.abcdef").symlink_to(tmp_path / "mine")
+    qkscope(*arguments(command, captures, out), expect=0)
+    assert all(path.read_text() == "x" for path in kept)
+    left = [p.name for p in out.rglob("*")
+            if ".tmp-1" in p.name or p.name.startswith((".pca", ".report"))]
+    assert left == []
+
+
+# ---- folders that cannot be written ----------------------------------------------------------
+
+def test_nothing_is_left_of_a_run_that_fails(qkscope, captures, tmp_path):
+    qkscope("pca", captures / "a", "-o", tmp_path / "x" / "y" / "out", "--layers", 99, expect=1)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "results").mkdir()
+    qkscope("report", tmp_path / "results", "-o", tmp_path / "page", expect=1)
+    assert [p.name for p in tmp_path.iterdir()] == ["results"]
+
+
+READ_ONLY = """
+mount -t tmpfs tmpfs "$0" || exit 77
+cp -r "$1" "$0/out"
+mount -o remount,ro "$0" || exit 77
+shift
+"$@"
+code=$?
+ls -A "$3" > /dev/null
+exit $code
+"""
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_read_only(program, qkscope, captures, tmp_path, command):
+    """Refused before the work; root, too. A report into another folder is fine."""
+    qkscope("analyze", captures / "a", "-o", tmp_path / "old", expect=0)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    words = list(map(str, arguments(command, captures, disk / "out")))
+    start = ["unshare", "-rm", "sh", "-c", READ_ONLY, disk, tmp_path / "old", program]
+    done = subprocess.run([*start, *words], capture_output=True, text=True, env=environment())
+    if done.returncode in (77, 127) or "unshare" in done.stderr:
+        pytest.skip("no file system may be mounted here")
+    assert done.returncode == 1 and "Read-only file system" in done.stderr
+    assert str(disk / "out") in done.stderr
+    if command == "report":
+        done = subprocess.run([*start, *words, "-o", tmp_path / "page", "--quiet"],
+                              capture_output=True, text=True, env=environment())
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "page" / "report.html").exists()
+
+
+@pytest.mark.parametrize("room", [0, 1, 3, 8, 20])
+def test_a_full_disk_leaves_the_old_report(program, qkscope, captures, tmp_path, room):
+    """room: pages of 4 KiB that are free when the report begins."""
+    qkscope("pca", captures / "a", "-o", tmp_path / "old", expect=0)
+    qkscope("report", tmp_path / "old", expect=0)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    script = (f'mount -t tmpfs -o size=16m tmpfs "{disk}" || exit 77\n'
+              f'cp -r "{tmp_path}/old" "{disk}/out"\n'
+              f'cat /dev/zero > "{disk}/ballast" 2> /dev/null\n'
+              f'truncate -s -{4 * room}k "{disk}/ballast"\n'
+              f'"$@"; code=$?\ncp -r "{disk}/out" "{tmp_path}/after"; exit $code')
+    done = subprocess.run(["unshare", "-rm", "sh", "-c", script, "sh", program, "report",
+                           disk / "out", "--quiet", "--theme", "dark"], capture_output=True,
+                          text=True, env=environment())
+    if done.returncode in (77, 127) or "unshare" in done.stderr:
+        pytest.skip("no file system may be mounted here")
+    assert done.returncode in (1, 3), done
+    old = {p.relative_to(tmp_path / "old"): p.read_bytes()
+           for p in (tmp_path / "old").rglob("*") if p.is_file()}
+    after = {p.relative_to(tmp_path / "after"): p.read_bytes()
+             for p in (tmp_path / "after").rglob("*") if p.is_file()}
+    if done.returncode == 1:
+        assert after == old
