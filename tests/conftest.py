@@ -126,7 +126,7 @@ def read_json(path):
 def last_run(folder):
     """What manifest.json of a results folder says of the last run; the folder is complete."""
     manifest = read_json(pathlib.Path(folder) / "manifest.json")
-    assert manifest["complete"] is True and manifest["kind"] == "results"
+    assert manifest["complete"] is True and manifest["kind"] in ("results", "published")
     return manifest["runs"][-1]
 
 

@@ -223,12 +223,12 @@ qk_status qk__results_claim(qk_run *run, qk_error *err)
 {
     const char *output = run->settings->output;
     QK_TRY(qk__folder_claim(&run->folder, output, err));
-    if (run->settings->published_tables) /* files anywhere, which no manifest lists */
-        return QK_OK;
     QK_TRY(qk__manifest_read(&run->before, output, err));
     run->staying = json_array();
     if (!run->staying)
         return qk__nomem(err);
+    if (run->settings->published_tables)
+        return QK_OK;
     QK_TRY(check_owner(run, err));
     if (!run->before.complete)
         qk__run_notice(run, QK_NOTICE_WARNING,
@@ -280,7 +280,8 @@ static qk_status write_manifest(const qk_run *run, json_t *entry, qk_outfile **f
     json_decref(entry);
     json_t *root = failed == 0
                        ? json_pack("{s:s, s:s, s:b, s:o, s:O}", "qkscope", QK_VERSION, "kind",
-                                   "results", "complete", complete, "command_line",
+                                   run->settings->published_tables ? "published" : "results",
+                                   "complete", complete, "command_line",
                                    text_or_null(run->settings->command_line), "runs", runs)
                        : NULL;
     json_decref(runs);
@@ -327,7 +328,9 @@ static qk_status commit_outputs(qk_run *run, qk_error *err)
 qk_status qk__results_commit(qk_run *run, qk_error *err)
 {
     qk_outfile *file;
-    if (run->settings->published_tables)
+    bool published = run->settings->published_tables != NULL;
+    /* several models may lie side by side; a manifest of results is not for them */
+    if (published && (run->before.runs || run->before.is_study))
         return commit_outputs(run, err);
     json_t *entry = describe(run);
     if (!entry)
@@ -339,6 +342,8 @@ qk_status qk__results_commit(qk_run *run, qk_error *err)
     }
     QK_TRY(write_manifest(run, entry, &file, err));
     qk__run_add_output(run, QK__MANIFEST_NAME, file);
+    if (published)
+        return commit_outputs(run, err);
     QK_TRY(mark_incomplete(run, err));
     QK_TRY(remove_stale(run, err));
     QK_TRY(commit_outputs(run, err));

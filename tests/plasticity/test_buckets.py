@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from conftest import (head_pairs, read_bytes, read_csv, read_json, read_rows, synth, write_rows)
+from conftest import (head_pairs, last_run, read_bytes, read_csv, read_rows, synth, write_rows)
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -34,9 +34,9 @@ def write_capture(folder, buckets, rng, heads=2, positions=(0, 1000), rows=240, 
 
 
 def run(qkscope, folder, out, *options):
-    qkscope("plasticity", folder, "-o", out, "--max-pairs", 0, "--q-per-kv-group", 1, *options,
+    qkscope("plasticity", folder, "-o", out, "--force", "--max-pairs", 0, "--q-per-kv-group", 1, *options,
             expect=0)
-    return {name: read_csv(out / name) for name in TABLES}, read_json(out / "manifest.json")
+    return {name: read_csv(out / name) for name in TABLES}, last_run(out)
 
 
 def check_cut(tables, folder, first, last, count):

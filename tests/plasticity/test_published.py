@@ -5,7 +5,7 @@ import csv
 
 import numpy as np
 import pytest
-from conftest import (EXAMPLE, Agreement, head_pairs, read_bytes, read_csv, read_json, read_rows,
+from conftest import (EXAMPLE, Agreement, head_pairs, last_run, read_bytes, read_csv, read_rows,
                       synth, write_rows)
 
 pytest.importorskip("pyarrow")
@@ -66,7 +66,7 @@ def run(qkscope, capture, out, *options, convention="published"):
 def test_example_capture(qkscope, tmp_path):
     tables = run(qkscope, EXAMPLE, tmp_path / "o")
     compare(tables, OURS, EXAMPLE, 2, "examples/kjv-tiny-capture")
-    settings = read_json(tmp_path / "o" / "manifest.json")["settings"]
+    settings = last_run(tmp_path / "o")["settings"]
     assert settings["plasticity"]["convention"] == "published"
 
 
@@ -199,7 +199,7 @@ def test_analyze_heads(qkscope, tmp_path):
     shown = qkscope("analyze-heads", "--config", config, expect=0)
     tables = read_published(*outputs(tmp_path / "o").values())
     compare(tables, {}, EXAMPLE, 2, "analyze-heads", dims=64)
-    manifest = read_json(tmp_path / "o" / "manifest.json")
+    manifest = last_run(tmp_path / "o")
     assert manifest["settings"]["random_rows"] == 50000
     assert manifest["buckets"] == {"from": "capture"}
     for file in outputs(tmp_path / "o").values():
@@ -262,7 +262,7 @@ def test_flags_override_the_file(qkscope, tmp_path):
     qkscope("analyze-heads", "--config", same, "--max_workers", "1", expect=0)
     for a, b in zip(outputs(tmp_path / "o").values(), outputs(tmp_path / "p").values()):
         assert a.read_bytes() == b.read_bytes()
-    settings = read_json(tmp_path / "o" / "manifest.json")["settings"]
+    settings = last_run(tmp_path / "o")["settings"]
     assert settings["seed"] == 5 and settings["plasticity"]["ks_alpha"] == 0.05
 
 
