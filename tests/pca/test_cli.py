@@ -21,7 +21,7 @@ CAPTURE_OPTIONS = """--output --force --config --model-name --revision --split -
     --threads""".split()
 PCA_OPTIONS = "--components --taxonomy-low --taxonomy-high --lda".split()
 ROTATION_OPTIONS = "--b-axis --complement --pairs".split()
-PLASTICITY_OPTIONS = "--variance --max-pairs --bucket-width --ks-alpha".split()
+PLASTICITY_OPTIONS = "--convention --variance --max-pairs --buckets --bucket-width --ks-alpha".split()
 OPTIONS = {
     "pca": PCA_OPTIONS + ["--kinds", "--combined", "--threshold"],
     "rotate": ROTATION_OPTIONS,
