@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/leftover.h"
 
 enum { OUT_BUFFER_BYTES = 1 << 16 };
 
@@ -223,14 +224,17 @@ struct qk_outfile {
     char *path;
     char *temporary;
     int64_t size; /* bytes accepted so far */
+    bool finished;
     size_t pending;
     uint8_t buffer[OUT_BUFFER_BYTES];
 };
 
 /* Opens "<path>.tmp-<pid>-<n>" for the first n not taken. The temporary lies in the same
- * folder, so that rename() cannot cross devices. */
+ * folder, so that rename() cannot cross devices. What a killed program left of this file goes.
+ */
 static qk_status open_temporary(qk_outfile *file, qk_error *err)
 {
+    qk__sweep_files(file->path);
     size_t size = strlen(file->path) + 48;
     file->temporary = malloc(size);
     if (!file->temporary)
@@ -243,6 +247,10 @@ static qk_status open_temporary(qk_outfile *file, qk_error *err)
             free(file->temporary);
             file->temporary = NULL;
             return status;
+        }
+        if (file->fd >= 0 && !qk__claim_temporary(file->fd)) {
+            close(file->fd);
+            file->fd = -1;
         }
     }
     return QK_OK;
@@ -309,15 +317,14 @@ qk_status qk__outfile_finish(qk_outfile *file, qk_error *err)
     QK_TRY(flush_pending(file, err));
     if (fsync(file->fd) != 0)
         return fail_errno(err, "sync", file->path);
-    int fd = file->fd;
-    file->fd = -1;
-    return close(fd) == 0 ? QK_OK : fail_errno(err, "close", file->path);
+    file->finished = true; /* but not closed: a temporary that is not open is left over */
+    return QK_OK;
 }
 
 qk_status qk__outfile_commit(qk_outfile **file, qk_error *err)
 {
     qk_outfile *f = *file;
-    qk_status status = f->fd >= 0 ? qk__outfile_finish(f, err) : QK_OK;
+    qk_status status = f->finished ? QK_OK : qk__outfile_finish(f, err);
     if (status == QK_OK && rename(f->temporary, f->path) != 0)
         status = fail_errno(err, "rename to its place", f->path);
     if (status == QK_OK) {
@@ -333,10 +340,10 @@ void qk__outfile_discard(qk_outfile **file)
     qk_outfile *f = *file;
     if (!f)
         return;
-    if (f->fd >= 0)
-        close(f->fd);
     if (f->temporary)
         unlink(f->temporary);
+    if (f->fd >= 0)
+        close(f->fd); /* it is synced, or not wanted */
     free(f->temporary);
     free(f->path);
     free(f);

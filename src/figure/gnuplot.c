@@ -2,6 +2,7 @@
 /* From a figure to files: script and data are written, gnuplot draws, and what it made takes
  * its place only when every picture is there. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/leftover.h"
 #include "base/number.h"
 #include "base/process.h"
 #include "figure/figure.h"
@@ -161,6 +163,33 @@ static qk_status settle(const char *staging, const char *folder, const qk__figur
     return status == QK_OK ? settle_part(staging, folder, figure, "gp", err) : status;
 }
 
+/* Makes the folder, in the place of those that a killed program left of this figure. *staging
+ * is the caller's; *claim, an open descriptor or -1, keeps others from taking it for one of
+ * those. */
+static qk_status open_staging(const char *folder, const char *name, char **staging, int *claim,
+                              qk_error *err)
+{
+    char prefix[160], hidden[168];
+    snprintf(prefix, sizeof prefix, ".%s.", name);
+    snprintf(hidden, sizeof hidden, "%sXXXXXX", prefix);
+    qk__sweep_folders(folder, prefix);
+    for (;;) {
+        *staging = qk__path_join(folder, hidden);
+        if (!*staging)
+            return qk__nomem(err);
+        if (!mkdtemp(*staging)) {
+            free(*staging);
+            return qk__fail(err, QK_ERR_IO, "cannot write in '%s': %s", folder,
+                            strerror(errno));
+        }
+        *claim = open(*staging, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (*claim < 0 || qk__claim_temporary(*claim))
+            return QK_OK;
+        close(*claim);
+        free(*staging);
+    }
+}
+
 /* Removes the folder with what a failure left in it. */
 static void remove_staging(const char *staging)
 {
@@ -310,18 +339,15 @@ qk_status qk__figure_draw(qk__figure *figure, const char *folder,
                         "'%s' is not a name for a figure: letters, digits and . _ - are",
                         figure->name);
     QK_TRY(qk__make_dirs(folder, err));
-    char hidden[160];
-    snprintf(hidden, sizeof hidden, ".%s.XXXXXX", figure->name);
-    char *staging = qk__path_join(folder, hidden);
-    if (!staging)
-        return qk__nomem(err);
-    qk_status status;
-    if (mkdtemp(staging)) {
+    char *staging;
+    int claim;
+    qk_status status = open_staging(folder, figure->name, &staging, &claim, err);
+    if (status == QK_OK) {
         status = draw_in(figure, staging, folder, settings, err);
         remove_staging(staging);
-    } else {
-        status = qk__fail(err, QK_ERR_IO, "cannot write in '%s': %s", folder, strerror(errno));
+        if (claim >= 0)
+            close(claim);
+        free(staging);
     }
-    free(staging);
     return status == QK_OK ? QK_OK : qk__context(err, status, "figure %s", figure->name);
 }

@@ -12,6 +12,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/leftover.h"
 #include "study/json.h"
 #include "study/plan.h"
 
@@ -29,21 +30,6 @@ qk_status qk__remove_file(const char *folder, const char *name, qk_error *err)
 
 /* ---- what a killed run left ------------------------------------------------------------ */
 
-/* "NAME.tmp-123-0", as qk__outfile calls a file until it is complete. */
-static bool is_leftover(const char *name)
-{
-    static const char DIGITS[] = "0123456789";
-    const char *mark = NULL;
-    for (const char *p = name; (p = strstr(p, ".tmp-")); p++)
-        mark = p;
-    if (!mark)
-        return false;
-    const char *p = mark + strlen(".tmp-");
-    size_t process = strspn(p, DIGITS);
-    size_t number = p[process] == '-' ? strspn(p + process + 1, DIGITS) : 0;
-    return process > 0 && number > 0 && p[process + 1 + number] == 0;
-}
-
 static qk_status remove_leftovers(const char *folder, qk_error *err)
 {
     qk_names names;
@@ -52,7 +38,7 @@ static qk_status remove_leftovers(const char *folder, qk_error *err)
     QK_TRY(qk__list_dir(folder, &names, err));
     qk_status status = QK_OK;
     for (size_t i = 0; i < names.count && status == QK_OK; i++)
-        if (is_leftover(names.items[i]))
+        if (qk__temporary_stem(names.items[i]) > 0)
             status = qk__remove_file(folder, names.items[i], err);
     qk__names_free(&names);
     return status;
@@ -130,7 +116,7 @@ static qk_status check_owner(const char *folder, bool force, qk_error *err)
     QK_TRY(qk__list_dir(folder, &names, err));
     qk_status status = QK_OK;
     for (size_t i = 0; i < names.count && status == QK_OK; i++)
-        if (!is_leftover(names.items[i]))
+        if (qk__temporary_stem(names.items[i]) == 0)
             status = qk__fail(err, QK_ERR_EXISTS,
                               "%s: holds other things than a study (%s); choose another "
                               "folder, or --force to write here nevertheless",
