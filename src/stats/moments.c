@@ -213,6 +213,38 @@ static void centre(const qk_accumulator *acc, qk_moments *m)
     }
 }
 
+/* Whether vectors differ by so little that the squares of it lose digits, or vanish: everything
+ * computed from them would be noise. Rounding of the means is not taken for a difference. */
+static bool squares_vanish(const qk_moments *m)
+{
+    const double smallest = DBL_MIN / DBL_EPSILON * (double)m->count;
+    bool differ = false;
+    for (size_t i = 0; i < m->dim; i++) {
+        double square = m->sum_xx[i * m->dim + i];
+        double noise = 64 * DBL_EPSILON * fabs(m->mean[i]) * sqrt((double)m->count);
+        if (square >= smallest)
+            return false;
+        differ = differ || sqrt(square) > noise || fabs(m->sum_xt[i]) > noise * sqrt(m->sum_tt);
+    }
+    return differ;
+}
+
+/* Correlations multiply a sum of squares by that of the positions, which must not overflow
+ * either: with a sum that is merely finite they would be 0. */
+static const double LARGEST_SUM = 0x1p800;
+
+static qk_status check_squares(const qk_moments *m, qk_error *err)
+{
+    for (size_t i = 0; i < m->dim; i++)
+        if (!(m->sum_xx[i * m->dim + i] < LARGEST_SUM) || !isfinite(m->sum_xt[i]))
+            return qk__fail(err, QK_ERR_INCONSISTENT,
+                            "values of dimension %zu are too large to square", i);
+    if (squares_vanish(m))
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "the vectors differ by too little to square it");
+    return QK_OK;
+}
+
 qk_status qk_accumulator_finish(qk_accumulator **acc, qk_moments **moments, qk_error *err)
 {
     *moments = NULL;
@@ -222,10 +254,7 @@ qk_status qk_accumulator_finish(qk_accumulator **acc, qk_moments **moments, qk_e
         status = qk__nomem(err);
     if (status == QK_OK && (*acc)->count > 0) {
         centre(*acc, m);
-        for (size_t i = 0; i < m->dim && status == QK_OK; i++)
-            if (!isfinite(m->sum_xx[i * m->dim + i]) || !isfinite(m->sum_xt[i]))
-                status = qk__fail(err, QK_ERR_INCONSISTENT,
-                                  "values of dimension %zu are too large to square", i);
+        status = check_squares(m, err);
     }
     if (status != QK_OK)
         qk_moments_free(&m);

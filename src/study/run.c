@@ -66,8 +66,7 @@ void qk__run_add_output(qk_run *run, const char *name, qk_outfile *file)
     run->report->outputs[run->report->num_outputs++] = name;
 }
 
-/* Reserves a slot for every file of every head, so that workers need no lock. */
-static qk_status list_inputs(qk_run *run, qk_error *err)
+qk_status qk__run_list_inputs(qk_run *run, qk_error *err)
 {
     size_t heads = qk_capture_num_heads(run->capture), files = 0;
     run->first_input = qk__calloc(heads + 1, sizeof *run->first_input);
@@ -161,7 +160,6 @@ qk_status qk__run_open(qk_run *run, const qk_study_settings *settings, qk_error 
     run->readers = qk__calloc((size_t)run->threads, sizeof *run->readers);
     if (!run->readers)
         return qk__nomem(err);
-    QK_TRY(list_inputs(run, err));
     if (settings->combined)
         QK_TRY(settle_group(run, err));
     run->seconds_open = qk__now() - start;

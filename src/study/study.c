@@ -129,6 +129,7 @@ static qk_status run_all(qk_run *run, qk_error *err)
 {
     double start = qk__now();
     QK_TRY(qk__run_set_buckets(run, err));
+    QK_TRY(qk__run_list_inputs(run, err));
     QK_TRY(run->settings->combined ? qk__run_combined(run, err) : qk__run_single(run, err));
     run->seconds_heads = qk__now() - start;
     if (atomic_load(&run->cancelled))
