@@ -2,6 +2,7 @@
 /* Writing a capture: one folder per head, then card and manifest. */
 #include "capture/writer.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,6 +129,9 @@ static qk_status open_writer(qk_capture_writer **writer, const char *dir,
 qk_status qk_capture_writer_open(qk_capture_writer **writer, const char *dir,
                                  const qk_capture_meta *meta, qk_error *err)
 {
+    QK_NEED(err, writer);
+    *writer = NULL;
+    QK_NEED(err, dir);
     return open_writer(writer, dir, meta, true, err);
 }
 
@@ -165,6 +169,8 @@ static qk_status settle_records(qk_capture_writer *writer, qk_error *err)
 
 qk_status qk_capture_writer_finish(qk_capture_writer **writer, qk_error *err)
 {
+    QK_NEED(err, writer);
+    QK_NEED(err, *writer);
     qk_status status = settle_records(*writer, err);
     if (status == QK_OK)
         status = qk__capture_write_card(*writer, err);
@@ -176,6 +182,7 @@ qk_status qk_capture_writer_finish(qk_capture_writer **writer, qk_error *err)
 
 void qk_capture_writer_abort(qk_capture_writer **writer)
 {
+    assert(writer);
     if (*writer)
         free_writer(writer);
 }
@@ -326,12 +333,16 @@ qk_status qk_head_writer_open(qk_head_writer **head, qk_capture_writer *writer, 
                               size_t dim, bool strings,
                               const qk_parquet_writer_settings *settings, qk_error *err)
 {
+    QK_NEED(err, head);
+    *head = NULL;
+    QK_NEED(err, writer);
     return qk__head_writer_open_shard(head, writer, id, dim, strings, 0, 1, settings, err);
 }
 
 qk_status qk_head_writer_add(qk_head_writer *head, const qk_block *block,
                              const char *const *token_str, qk_error *err)
 {
+    QK_NEED(err, head, block);
     if (block->rows == 0)
         return QK_OK;
     if (!block->f32 || !block->position || !block->bucket || !block->example ||
@@ -369,6 +380,8 @@ static void free_head(qk_head_writer **head)
 
 qk_status qk_head_writer_finish(qk_head_writer **head, qk_error *err)
 {
+    QK_NEED(err, head);
+    QK_NEED(err, *head);
     qk_status status = qk_parquet_writer_finish(&(*head)->file, err);
     if (status != QK_OK) {
         qk_head_writer_abort(head);
@@ -381,6 +394,7 @@ qk_status qk_head_writer_finish(qk_head_writer **head, qk_error *err)
 
 void qk_head_writer_abort(qk_head_writer **head)
 {
+    assert(head);
     qk_head_writer *h = *head;
     if (!h)
         return;

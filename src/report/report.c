@@ -2,6 +2,7 @@
 /* A report: figures from the tables of a folder, and the page that shows them. */
 #include <qkscope/report.h>
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 void qk_report_settings_default(qk_report_settings *settings)
 {
+    assert(settings);
     *settings = (qk_report_settings){.html = true};
     qk_figure_settings_default(&settings->figures);
 }
@@ -168,8 +170,10 @@ static size_t count_heads(const qk__results *results)
 qk_status qk_report_write(const qk_report_settings *settings, qk_report_outcome **outcome,
                           qk_error *err)
 {
+    QK_NEED(err, outcome);
     double start = now();
     *outcome = NULL;
+    QK_NEED(err, settings);
     if (!settings->results)
         return qk__fail(err, QK_ERR_ARGUMENT, "no results folder was given");
     qk__results *results;
@@ -200,6 +204,7 @@ qk_status qk_report_write(const qk_report_settings *settings, qk_report_outcome 
 
 void qk_report_outcome_free(qk_report_outcome **outcome)
 {
+    assert(outcome);
     qk_report_outcome *out = *outcome;
     if (!out)
         return;

@@ -182,7 +182,7 @@ static qk_status add_rows(qk_run *run, qk_rows *reader, qk_head_data *data, qk_a
     int64_t first_position = 0;
     *constant = true;
     for (;;) {
-        QK_TRY(qk_rows_next(reader, run->settings->block_rows, &block, err));
+        QK_TRY(qk_rows_next(reader, run->block_rows, &block, err));
         if (block.rows == 0)
             return finish_rows(run, &k, data, acc, err);
         if (block.first_row == 0)
@@ -289,7 +289,7 @@ qk_status qk__head_data_scan(qk_run *run, int worker, const qk_head_data *data,
                           QK_COLUMN_VECTOR | QK_COLUMN_POSITION, run->settings->max_samples,
                           err));
     for (;;) {
-        QK_TRY(qk_rows_next(run->readers[worker], run->settings->block_rows, &block, err));
+        QK_TRY(qk_rows_next(run->readers[worker], run->block_rows, &block, err));
         if (block.rows == 0)
             return QK_OK;
         QK_TRY(see(context, &block, err));

@@ -153,6 +153,7 @@ qk_status qk__run_open(qk_run *run, const qk_study_settings *settings, qk_error 
                        qk_capture_path(run->capture));
     run->threads = settings->threads > 0 ? settings->threads : qk__available_threads();
     run->report->threads = run->threads;
+    run->block_rows = settings->block_rows > 0 ? settings->block_rows : QK__BLOCK_ROWS;
     run->report->capture = qk__strdup(qk_capture_path(run->capture));
     run->report->model = qk__strdup(model_name(run, is_folder));
     if (!run->report->capture || !run->report->model)

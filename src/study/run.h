@@ -22,11 +22,15 @@ typedef struct qk_input {
     qk_file_print print;
 } qk_input;
 
+/* Rows read at a time, unless the settings say otherwise. */
+enum { QK__BLOCK_ROWS = 256 };
+
 typedef struct qk_run {
     const qk_study_settings *settings;
     qk_capture *capture;
     qk_study_report *report;
     int threads;
+    size_t block_rows;   /* rows read at a time */
     qk_input *inputs;    /* files of the heads read, in capture order, set by the workers; NULL:
                             nobody lists them */
     size_t *first_input; /* [capture heads + 1] where each head's files start in inputs */

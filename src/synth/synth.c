@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing a capture of synthetic heads: settings checked, heads in parallel, truth last. */
+#include <assert.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ typedef struct synth_run {
 
 void qk_synth_settings_default(qk_synth_settings *settings)
 {
+    assert(settings);
     *settings = (qk_synth_settings){
         .layers = 2,
         .query_heads = 4,
@@ -296,6 +298,7 @@ static qk_status write_capture(synth_run *run, const char *dir, qk_error *err)
 
 qk_status qk_synth_write(const qk_synth_settings *settings, const char *dir, qk_error *err)
 {
+    QK_NEED(err, settings, dir);
     QK_TRY(check_shape(settings, err));
     QK_TRY(check_model(settings, err));
     QK_TRY(qk__writer_check_settings(&settings->writer, err));
