@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "capture/capture.h"
 
 enum { NUM_FIELDS = 6, MAX_SHARDS = 100000 };
@@ -67,7 +69,10 @@ static char *copy_line(const char *text)
 
 static qk_status check_text(const char *name, const char *text, qk_error *err)
 {
+    errno = 0;
     json_t *string = json_string(text); /* refuses what is not UTF-8 */
+    if (!string && errno == ENOMEM)
+        return qk__nomem(err);
     if (!string)
         return qk__fail(err, QK_ERR_ARGUMENT, "%s is not valid UTF-8", name);
     json_decref(string);
@@ -93,11 +98,14 @@ static qk_status take_meta(qk_capture_writer *writer, const qk_capture_meta *met
                         meta->q_per_kv_group);
     if (!meta->extra_json)
         return QK_OK;
-    json_error_t where;
-    writer->extra = json_loads(meta->extra_json, JSON_REJECT_DUPLICATES, &where);
+    qk_error why = {0};
+    qk_status status = qk__json_parse(&writer->extra, meta->extra_json,
+                                      strlen(meta->extra_json), QK__JSON_NO_ZEROS, &why);
+    if (status == QK_ERR_NOMEM)
+        return qk__nomem(err);
     if (!json_is_object(writer->extra))
         return qk__fail(err, QK_ERR_ARGUMENT, "extra_json is not a JSON object: %s",
-                        writer->extra ? "it is of another type" : where.text);
+                        writer->extra ? "it is of another type" : why.message);
     return QK_OK;
 }
 

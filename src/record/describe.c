@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/file.h"
 #include "base/number.h"
 #include "record/run.h"
@@ -222,7 +223,7 @@ qk_status qk__describe(const qk_recording *r, int stage, char **json, char **car
         return status;
     }
     json_t *root = describe_stage(r, stage, examples);
-    *json = qk__record_dump(root, JSON_REAL_PRECISION(17));
+    *json = qk__json_dumps(root, JSON_REAL_PRECISION(17));
     json_decref(root);
     status = *json ? qk__write_card(r, stage, &text, err) : qk__nomem(err);
     if (status == QK_OK) {
