@@ -147,6 +147,7 @@ qk_status qk_tokenizer_encode(const qk_tokenizer *tokenizer, const char *text, s
 
 void qk_tokenizer_special(const qk_tokenizer *tokenizer, size_t *before, size_t *after)
 {
+    assert(tokenizer && before && after);
     *before = tokenizer->num_prefix;
     *after = tokenizer->num_suffix;
 }

@@ -16,7 +16,15 @@
 
 enum { TEXT_BYTES = 1 << 17 };
 
-/* What a file holds, without the object "seconds" of a manifest; "" if it is not there. */
+/* Takes out what follows `from`, up to the next `to`. */
+static void cut(char *text, const char *from, char to)
+{
+    char *start = strstr(text, from), *end = start ? strchr(start, to) : NULL;
+    if (end)
+        memmove(start, end, strlen(end) + 1);
+}
+
+/* What a file holds, without times of day and spans of time; "" if it is not there. */
 static char *contents(const char *name)
 {
     char *text = calloc(1, TEXT_BYTES);
@@ -25,9 +33,8 @@ static char *contents(const char *name)
         assert_true(read(fd, text, TEXT_BYTES - 1) >= 0);
         close(fd);
     }
-    char *from = strstr(text, "\"seconds\": {"), *to = from ? strchr(from, '}') : NULL;
-    if (to)
-        memmove(from, to, strlen(to) + 1);
+    cut(text, "\"seconds\": {", '}');
+    cut(text, "\"timestamp\": ", '\n');
     return text;
 }
 
