@@ -58,11 +58,17 @@ static qk_status read_lines(FILE *file, int64_t bytes, int64_t limit, take_fn *t
     qk_status status = QK_OK;
     for (int64_t i = 0; status == QK_OK && bytes > 0 && i < limit; i++) {
         ssize_t got = getline(&line, &capacity, file);
-        json_t *example = got > 0 ? json_loadb(line, (size_t)got, 0, NULL) : NULL;
+        json_t *example;
         bytes -= got;
-        status = example ? take(user, example, err)
-                         : qk__fail(err, QK_ERR_MALFORMED,
-                                    "the list of examples of the unfinished run is damaged");
+        status =
+            qk__json_parse(&example, line, got > 0 ? (size_t)got : 0, QK__JSON_NO_ZEROS, NULL);
+        if (status == QK_OK)
+            status = take(user, example, err);
+        else if (status == QK_ERR_NOMEM)
+            status = qk__nomem(err);
+        else
+            status =
+                qk__fail(err, status, "the list of examples of the unfinished run is damaged");
         json_decref(example);
     }
     free(line);
