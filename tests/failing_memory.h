@@ -4,6 +4,7 @@
 #ifndef TESTS_FAILING_MEMORY_H
 #define TESTS_FAILING_MEMORY_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -19,7 +20,10 @@ void *__wrap_realloc(void *memory, size_t size);
 
 static bool fails(void)
 {
-    return remaining >= 0 && remaining-- == 0;
+    bool fail = remaining >= 0 && remaining-- == 0;
+    if (fail)
+        errno = ENOMEM;
+    return fail;
 }
 
 void *__wrap_malloc(size_t size)

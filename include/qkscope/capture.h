@@ -200,7 +200,7 @@ typedef struct qk_capture_meta {
 } qk_capture_meta;
 
 /* Starts a capture in `dir`, which is created; QK_ERR_EXISTS if it is there and not
- * empty. capture.json is written with "complete": false at once. */
+ * empty. capture.json is written with "complete": false at once. meta NULL = nothing known. */
 QK_API QK_MUST_CHECK qk_status qk_capture_writer_open(qk_capture_writer **writer,
                                                       const char *dir,
                                                       const qk_capture_meta *meta,

@@ -49,7 +49,9 @@ QK_API QK_MUST_CHECK qk_status qk_accumulator_add_f64(qk_accumulator *acc, const
 
 /* Moments of all rows added. Frees the accumulator and sets *acc to NULL, on failure too;
  * *moments is allocated, release it with qk_moments_free. With no rows, count is 0 and so
- * is every number. Values so large that a square overflows are QK_ERR_INCONSISTENT. */
+ * is every number. Vectors so large that squares overflow (by themselves, or times those of the
+ * positions: from 1e140 on), or that differ in every dimension by so little that squares lose
+ * digits (below 1e-146), are QK_ERR_INCONSISTENT: scale them. */
 QK_API QK_MUST_CHECK qk_status qk_accumulator_finish(qk_accumulator **acc, qk_moments **moments,
                                                      qk_error *err);
 

@@ -223,7 +223,7 @@ typedef struct qk_parquet_values {
 typedef struct qk_parquet_writer qk_parquet_writer;
 
 /* Starts a file beside `path`; nothing appears at `path` before finish. Every field is
- * optional (nullable) in the schema, as pyarrow writes it. */
+ * optional (nullable) in the schema, as pyarrow writes it. settings NULL = defaults. */
 QK_API QK_MUST_CHECK qk_status qk_parquet_writer_open(
     qk_parquet_writer **writer, const char *path, const qk_parquet_field *fields,
     size_t num_fields, const qk_parquet_writer_settings *settings, qk_error *err);

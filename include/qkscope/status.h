@@ -5,7 +5,14 @@
  * failure they fill it with one line that names what was being read (file, head,
  * column, offset), what is wrong and, where there is one, the remedy. The pointer
  * may be NULL when only the code is of interest. On success it is not touched.
- * A function that fails leaves its output handle NULL: nothing to release. */
+ * A function that fails leaves its output handle NULL: nothing to release.
+ *
+ * A pointer is not NULL, and an array as long as its declaration says, unless the declaration
+ * allows otherwise (an array of no rows may be NULL). A NULL where there may be none is
+ * QK_ERR_ARGUMENT, with the name of the argument, from a function that returns a qk_status.
+ * From the others it is a mistake of the program, like an index beyond the last: they assert,
+ * unless the library was built with NDEBUG, as a release is. Functions that free or close take
+ * the address of a handle; the handle may be NULL. */
 #ifndef QKSCOPE_STATUS_H
 #define QKSCOPE_STATUS_H
 

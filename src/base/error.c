@@ -49,6 +49,14 @@ void qk__set_error(qk_error *err, qk_status status, const char *fmt, ...)
     }
 }
 
+qk_status qk__missing(qk_error *err, const char *function, const char *list, size_t i)
+{
+    for (; i > 0; i--)
+        list += strcspn(list, ",") + 2;
+    return qk__fail(err, QK_ERR_ARGUMENT, "%s: %.*s is NULL", function, (int)strcspn(list, ","),
+                    list);
+}
+
 qk_status qk__context(qk_error *err, qk_status status, const char *fmt, ...)
 {
     if (err) {

@@ -4,6 +4,7 @@
 #define QK_BASE_ERROR_H
 
 #include <stdarg.h>
+#include <stddef.h>
 
 #include <qkscope/status.h>
 
@@ -21,6 +22,18 @@ qk_status qk__context(qk_error *err, qk_status status, const char *fmt, ...)
 
 /* QK_ERR_NOMEM with a standard message. */
 #define qk__nomem(err) qk__fail(err, QK_ERR_NOMEM, "out of memory")
+
+/* Ends a function of the public API with QK_ERR_ARGUMENT if one of these pointers is NULL. */
+#define QK_NEED(err, ...)                                                                      \
+    do {                                                                                       \
+        const void *const qk_needed_[] = {__VA_ARGS__};                                        \
+        for (size_t qk_i_ = 0; qk_i_ < sizeof qk_needed_ / sizeof *qk_needed_; qk_i_++)        \
+            if (!qk_needed_[qk_i_])                                                            \
+                return qk__missing((err), __func__, #__VA_ARGS__, qk_i_);                      \
+    } while (0)
+
+/* For QK_NEED: name i of the list is what is missing. */
+qk_status qk__missing(qk_error *err, const char *function, const char *list, size_t i);
 
 /* Hands a failure to the caller as it is. */
 #define QK_TRY(expr)                                                                           \

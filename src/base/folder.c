@@ -18,18 +18,19 @@ enum { MAX_NESTED = 3 };
 
 /* ---- what a killed run left ------------------------------------------------------------ */
 
-bool qk__is_leftover(const char *name)
+size_t qk__temporary_stem(const char *name)
 {
     static const char DIGITS[] = "0123456789";
     const char *mark = NULL;
     for (const char *p = name; (p = strstr(p, ".tmp-")); p++)
         mark = p;
     if (!mark)
-        return false;
+        return 0;
     const char *p = mark + strlen(".tmp-");
     size_t process = strspn(p, DIGITS);
     size_t number = p[process] == '-' ? strspn(p + process + 1, DIGITS) : 0;
-    return process > 0 && number > 0 && p[process + 1 + number] == 0;
+    bool whole = process > 0 && number > 0 && p[process + 1 + number] == 0;
+    return whole ? (size_t)(mark - name) : 0;
 }
 
 /* ".NAME.ab12CD", as mkdtemp makes it. */
@@ -98,7 +99,7 @@ static qk_status sweep(const char *path, bool stagings, qk_error *err)
     QK_TRY(qk__list_dir(path, &names, err));
     qk_status status = QK_OK;
     for (size_t i = 0; i < names.count && status == QK_OK; i++) {
-        if (qk__is_leftover(names.items[i])) {
+        if (qk__temporary_stem(names.items[i]) > 0) {
             status = qk__remove_file(path, names.items[i], err);
         } else if (stagings && is_staging(names.items[i])) {
             char *staging = qk__path_join(path, names.items[i]);

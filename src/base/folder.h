@@ -32,8 +32,9 @@ void qk__folder_release(qk_folder *folder);
  * folder. */
 QK_MUST_CHECK qk_status qk__folder_sweep(const char *path, qk_error *err);
 
-/* Whether the name is that of a file that was being written. */
-bool qk__is_leftover(const char *name);
+/* The length of NAME in "NAME.tmp-123-0", as qk__outfile calls a file until it is complete; 0
+ * for other names. */
+size_t qk__temporary_stem(const char *name);
 
 /* Removes a hidden folder, and the files and hidden folders in it. What cannot be removed
  * stays. */

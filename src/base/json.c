@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A JSON parser that makes jansson's values. */
+/* A JSON parser that makes jansson's values, and their text. */
 #include "base/json.h"
 
 #include <stdbool.h>
@@ -409,4 +409,38 @@ qk_status qk__json_parse(json_t **root, const void *text, size_t size, qk__json_
     else
         json_decref(value);
     return status;
+}
+
+/* ---- writing ----------------------------------------------------------------------------- */
+
+typedef struct writer {
+    qk_buffer text;
+    qk_status status; /* stays, whatever jansson makes of it */
+} writer;
+
+static int put(const char *bytes, size_t size, void *data)
+{
+    writer *w = data;
+    if (w->status == QK_OK)
+        w->status = qk__buffer_append(&w->text, bytes, size, NULL);
+    return w->status == QK_OK ? 0 : -1;
+}
+
+char *qk__json_dumps(const json_t *value, size_t flags)
+{
+    writer w = {.status = QK_OK};
+    if (value && json_dump_callback(value, put, &w, flags) == 0 && put("", 1, &w) == 0)
+        return (char *)w.text.data;
+    qk__buffer_free(&w.text);
+    return NULL;
+}
+
+json_t *qk__json_copy(json_t *value)
+{
+    json_t *copy = json_copy(value);
+    if (json_object_size(copy) == json_object_size(value) &&
+        json_array_size(copy) == json_array_size(value))
+        return copy;
+    json_decref(copy);
+    return NULL;
 }

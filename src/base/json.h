@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading JSON that comes from outside. jansson holds the values; its own parser refuses a
- * whole file for one number that it cannot hold, though nobody asks for it, and cannot tell
- * memory that ran out from text that is wrong. */
+/* Reading JSON that comes from outside, and writing it. jansson holds the values; its own
+ * parser refuses a whole file for one number that it cannot hold, though nobody asks for it,
+ * and cannot tell memory that ran out from text that is wrong. */
 #ifndef QK_BASE_JSON_H
 #define QK_BASE_JSON_H
 
@@ -25,6 +25,14 @@ typedef enum qk__json_zeros {
  * Errors: QK_ERR_MALFORMED with the place in the text, QK_ERR_NOMEM. *root is NULL then. */
 QK_MUST_CHECK qk_status qk__json_parse(json_t **root, const void *text, size_t size,
                                        qk__json_zeros zeros, qk_error *err);
+
+/* json_dumps, which leaves out the name of a member for which there is no memory, and goes on.
+ * NULL when out of memory, and for NULL. */
+char *qk__json_dumps(const json_t *value, size_t flags);
+
+/* A shallow copy of an object or array; NULL where memory runs out: json_copy then leaves
+ * members out. */
+json_t *qk__json_copy(json_t *value);
 
 /* A number that fits neither 64 bits nor a double, as the text has it: "18446744073709551616",
  * "1e999", "NaN". NULL for every other value. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finding the head folders of a capture under a root folder. */
 #define _XOPEN_SOURCE 700 /* realpath */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -313,7 +314,9 @@ static qk_status open_capture(qk_capture *capture, const char *root, const char 
 qk_status qk_capture_open(qk_capture **capture, const char *root, const char *prefix,
                           qk_error *err)
 {
+    QK_NEED(err, capture);
     *capture = NULL;
+    QK_NEED(err, root);
     qk_capture *opened = calloc(1, sizeof *opened);
     if (!opened)
         return qk__nomem(err);
@@ -326,6 +329,7 @@ qk_status qk_capture_open(qk_capture **capture, const char *root, const char *pr
 
 void qk_capture_close(qk_capture **capture)
 {
+    assert(capture);
     qk_capture *c = *capture;
     if (!c)
         return;
@@ -341,26 +345,31 @@ void qk_capture_close(qk_capture **capture)
 
 const char *qk_capture_path(const qk_capture *capture)
 {
+    assert(capture);
     return capture->path;
 }
 
 const char *qk_capture_prefix(const qk_capture *capture)
 {
+    assert(capture);
     return capture->prefix;
 }
 
 size_t qk_capture_num_heads(const qk_capture *capture)
 {
+    assert(capture);
     return capture->num_entries;
 }
 
 const qk_head *qk_capture_head(const qk_capture *capture, size_t i)
 {
+    assert(capture && i < capture->num_entries);
     return &capture->entries[i].head;
 }
 
 const qk_head *qk_capture_find(const qk_capture *capture, qk_head_id id)
 {
+    assert(capture);
     size_t low = 0;
     size_t high = capture->num_entries;
     while (low < high) {
@@ -378,5 +387,6 @@ const qk_head *qk_capture_find(const qk_capture *capture, qk_head_id id)
 
 const qk_capture_info *qk_capture_get_info(const qk_capture *capture)
 {
+    assert(capture);
     return &capture->info;
 }

@@ -103,6 +103,7 @@ static qk_status settle(const head_set *q, const head_set *k, int given, int man
 
 qk_status qk_capture_group(const qk_capture *capture, int given, qk_group *group, qk_error *err)
 {
+    QK_NEED(err, capture, group);
     if (given < 0)
         return qk__fail(err, QK_ERR_ARGUMENT, "group size %d: expected a positive number",
                         given);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names and order of heads: "l00h12q" and back. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 
 void qk_head_name(qk_head_id id, char name[QK_HEAD_NAME_SIZE])
 {
+    assert(name);
     snprintf(name, QK_HEAD_NAME_SIZE, "l%02dh%02d%c", id.layer, id.head,
              id.kind == QK_QUERY ? 'q' : 'k');
 }
@@ -31,6 +33,7 @@ static bool parse_number(const char **text, int *number)
 
 bool qk_head_parse(const char *name, qk_head_id *id)
 {
+    assert(name && id);
     qk_head_id parsed;
     if (*name++ != 'l' || !parse_number(&name, &parsed.layer))
         return false;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading capture.json, what a capture says about itself. */
+#include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,6 +94,7 @@ int qk_capture_num_layers(const qk_capture *capture)
 
 const double *qk_capture_rope_frequencies(const qk_capture *capture, int layer, size_t *count)
 {
+    assert(capture && count);
     for (size_t i = 0; i < capture->num_rope; i++) {
         const qk_rope_entry *entry = &capture->rope[i];
         if (entry->layer == layer || entry->layer == -1) {

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "capture/capture.h"
 #include "capture/writer.h"
 
@@ -39,9 +40,15 @@ static json_t *build(const qk_capture_writer *writer, bool complete)
                   "format_version", QK_MANIFEST_VERSION, "tool", "qkscope " QK_VERSION, "model",
                   writer->model, "q_per_kv_group", writer->q_per_kv_group, "source",
                   writer->source, "complete", complete, "heads", heads);
-    if (object && writer->extra && json_object_update_missing(object, writer->extra) != 0) {
-        json_decref(object);
-        return NULL;
+    const char *key;
+    json_t *value;
+    json_object_foreach(writer->extra, key, value)
+    {
+        if (object && !json_object_get(object, key) &&
+            json_object_set(object, key, value) != 0) {
+            json_decref(object);
+            object = NULL;
+        }
     }
     return object;
 }
@@ -50,7 +57,8 @@ qk_status qk__capture_write_manifest(const qk_capture_writer *writer, bool compl
                                      qk_error *err)
 {
     json_t *object = build(writer, complete);
-    char *text = object ? json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+    char *text =
+        object ? qk__json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
     char *path = qk__path_join(writer->dir, QK_MANIFEST_NAME);
     qk_status status = QK_OK;
     if (!text || !path) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading the rows of one head, all columns in step, over its shards. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,7 +230,9 @@ static qk_status open_shards(qk_rows *rows, int64_t max_rows, qk_error *err)
 qk_status qk_rows_open(qk_rows **rows, const qk_head *head, unsigned columns, int64_t max_rows,
                        qk_error *err)
 {
+    QK_NEED(err, rows);
     *rows = NULL;
+    QK_NEED(err, head);
     return qk_rows_reopen(rows, head, columns, max_rows, err);
 }
 
@@ -247,6 +250,10 @@ static void reset(qk_rows *rows)
 qk_status qk_rows_reopen(qk_rows **rows, const qk_head *head, unsigned columns,
                          int64_t max_rows, qk_error *err)
 {
+    QK_NEED(err, rows);
+    if (!head)
+        qk_rows_close(rows);
+    QK_NEED(err, head);
     qk_rows *r = *rows ? *rows : calloc(1, sizeof *r);
     *rows = NULL;
     if (!r)
@@ -274,6 +281,7 @@ qk_status qk_rows_reopen(qk_rows **rows, const qk_head *head, unsigned columns,
 
 void qk_rows_close(qk_rows **rows)
 {
+    assert(rows);
     qk_rows *r = *rows;
     if (!r)
         return;
@@ -403,6 +411,7 @@ static qk_status fill(qk_rows *rows, size_t count, qk_error *err)
 
 qk_status qk_rows_next(qk_rows *rows, size_t max_rows, qk_block *block, qk_error *err)
 {
+    QK_NEED(err, rows, block);
     *block = (qk_block){.dim = rows->dim, .first_row = rows->done};
     if (max_rows == 0)
         return qk__fail(err, QK_ERR_ARGUMENT, "a block of 0 rows was asked for");
@@ -439,15 +448,18 @@ qk_status qk_rows_next(qk_rows *rows, size_t max_rows, qk_block *block, qk_error
 
 size_t qk_rows_dim(const qk_rows *rows)
 {
+    assert(rows);
     return rows->dim;
 }
 
 int64_t qk_rows_total(const qk_rows *rows)
 {
+    assert(rows);
     return rows->total;
 }
 
 const qk_file_print *qk_rows_file_print(const qk_rows *rows, size_t i)
 {
+    assert(rows && i < rows->head->num_files);
     return &rows->prints[i];
 }

@@ -2,7 +2,9 @@
 /* Writing a capture: one folder per head, then card and manifest. */
 #include "capture/writer.h"
 
+#include <assert.h>
 #include <stdio.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "capture/capture.h"
 
 enum { NUM_FIELDS = 6, MAX_SHARDS = 100000 };
@@ -66,7 +69,10 @@ static char *copy_line(const char *text)
 
 static qk_status check_text(const char *name, const char *text, qk_error *err)
 {
+    errno = 0;
     json_t *string = json_string(text); /* refuses what is not UTF-8 */
+    if (!string && errno == ENOMEM)
+        return qk__nomem(err);
     if (!string)
         return qk__fail(err, QK_ERR_ARGUMENT, "%s is not valid UTF-8", name);
     json_decref(string);
@@ -92,11 +98,14 @@ static qk_status take_meta(qk_capture_writer *writer, const qk_capture_meta *met
                         meta->q_per_kv_group);
     if (!meta->extra_json)
         return QK_OK;
-    json_error_t where;
-    writer->extra = json_loads(meta->extra_json, JSON_REJECT_DUPLICATES, &where);
+    qk_error why = {0};
+    qk_status status = qk__json_parse(&writer->extra, meta->extra_json,
+                                      strlen(meta->extra_json), QK__JSON_NO_ZEROS, &why);
+    if (status == QK_ERR_NOMEM)
+        return qk__nomem(err);
     if (!json_is_object(writer->extra))
         return qk__fail(err, QK_ERR_ARGUMENT, "extra_json is not a JSON object: %s",
-                        writer->extra ? "it is of another type" : where.text);
+                        writer->extra ? "it is of another type" : why.message);
     return QK_OK;
 }
 
@@ -128,6 +137,9 @@ static qk_status open_writer(qk_capture_writer **writer, const char *dir,
 qk_status qk_capture_writer_open(qk_capture_writer **writer, const char *dir,
                                  const qk_capture_meta *meta, qk_error *err)
 {
+    QK_NEED(err, writer);
+    *writer = NULL;
+    QK_NEED(err, dir);
     return open_writer(writer, dir, meta, true, err);
 }
 
@@ -165,6 +177,8 @@ static qk_status settle_records(qk_capture_writer *writer, qk_error *err)
 
 qk_status qk_capture_writer_finish(qk_capture_writer **writer, qk_error *err)
 {
+    QK_NEED(err, writer);
+    QK_NEED(err, *writer);
     qk_status status = settle_records(*writer, err);
     if (status == QK_OK)
         status = qk__capture_write_card(*writer, err);
@@ -176,6 +190,7 @@ qk_status qk_capture_writer_finish(qk_capture_writer **writer, qk_error *err)
 
 void qk_capture_writer_abort(qk_capture_writer **writer)
 {
+    assert(writer);
     if (*writer)
         free_writer(writer);
 }
@@ -326,12 +341,16 @@ qk_status qk_head_writer_open(qk_head_writer **head, qk_capture_writer *writer, 
                               size_t dim, bool strings,
                               const qk_parquet_writer_settings *settings, qk_error *err)
 {
+    QK_NEED(err, head);
+    *head = NULL;
+    QK_NEED(err, writer);
     return qk__head_writer_open_shard(head, writer, id, dim, strings, 0, 1, settings, err);
 }
 
 qk_status qk_head_writer_add(qk_head_writer *head, const qk_block *block,
                              const char *const *token_str, qk_error *err)
 {
+    QK_NEED(err, head, block);
     if (block->rows == 0)
         return QK_OK;
     if (!block->f32 || !block->position || !block->bucket || !block->example ||
@@ -369,6 +388,8 @@ static void free_head(qk_head_writer **head)
 
 qk_status qk_head_writer_finish(qk_head_writer **head, qk_error *err)
 {
+    QK_NEED(err, head);
+    QK_NEED(err, *head);
     qk_status status = qk_parquet_writer_finish(&(*head)->file, err);
     if (status != QK_OK) {
         qk_head_writer_abort(head);
@@ -381,6 +402,7 @@ qk_status qk_head_writer_finish(qk_head_writer **head, qk_error *err)
 
 void qk_head_writer_abort(qk_head_writer **head)
 {
+    assert(head);
     qk_head_writer *h = *head;
     if (!h)
         return;

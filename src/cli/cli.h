@@ -121,7 +121,8 @@ int cli_exit_code(qk_status status);
 int cli_finish(const char *command, int exit_code);
 
 /* A qk_notice_fn and qk_progress_fn whose user is a cli_messages. Progress is drawn on a
- * terminal only. Interrupts (SIGINT, SIGTERM) stop the run cleanly at the next head. */
+ * terminal only. An interrupt (SIGINT, SIGTERM) stops the run cleanly at the next head; a
+ * second one, of either kind, ends the program at once. */
 typedef struct cli_messages {
     const char *command;
     const cli_common *common;

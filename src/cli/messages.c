@@ -2,19 +2,30 @@
 /* What goes to the user: errors, notices and progress on stderr, JSON on stdout. */
 #include "cli.h"
 
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t interrupted; /* set by a signal handler, hence global */
+static atomic_bool interrupted; /* set by a signal handler, hence global */
 
-static void on_interrupt(int signal_number)
+/* The first signal asks the run to stop. A thread that does not come to look cannot be asked:
+ * the second, of either kind, ends the program as if nobody had caught it. What files were
+ * being written then, the next run that writes them removes. */
+static void on_interrupt(int number)
 {
-    (void)signal_number;
-    interrupted = 1;
+    if (!atomic_exchange(&interrupted, true))
+        return;
+    sigset_t this_one;
+    sigemptyset(&this_one);
+    sigaddset(&this_one, number);
+    signal(number, SIG_DFL);
+    raise(number); /* is held back until the handler is left, or: */
+    pthread_sigmask(SIG_UNBLOCK, &this_one, NULL);
 }
 
 static double now(void)
@@ -48,7 +59,6 @@ void cli_messages_init(cli_messages *messages, const char *command, const cli_co
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = on_interrupt;
-    action.sa_flags = (int)SA_RESETHAND; /* a second interrupt ends the program at once */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
 }
@@ -93,7 +103,7 @@ bool cli_progress(void *user, size_t done, size_t total, int64_t bytes)
         messages->drawn = true;
         messages->last = time;
     }
-    return !interrupted;
+    return !atomic_load(&interrupted);
 }
 
 json_t *cli_json_text(const char *text)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matplotlib's colour ramps as tables: Blues, Reds and YlOrRd have nine colours (ColorBrewer),
  * magma and viridis every fifth of 256, which is right to 1/255 between them. */
+#include <assert.h>
 #include <math.h>
 
 #include "figure/theme.h"
@@ -82,6 +83,7 @@ int qk__is_dark(const unsigned char rgb[3])
 
 bool qk_ramp_color(qk_ramp ramp, double x, unsigned char rgb[3])
 {
+    assert(rgb);
     const qk__colormap *maps[] = {
         [QK_RAMP_BLUES] = &qk__blues, [QK_RAMP_REDS] = &qk__reds, [QK_RAMP_MAGMA] = &qk__magma};
     qk__colormap_at(maps[ramp], x, rgb);

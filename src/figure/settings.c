@@ -2,6 +2,7 @@
 /* What a user may ask of figures: formats and themes by name. */
 #include <qkscope/figure.h>
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -18,12 +19,14 @@ static const struct {
 
 void qk_figure_settings_default(qk_figure_settings *settings)
 {
+    assert(settings);
     *settings =
         (qk_figure_settings){.formats = QK_FIGURE_PNG | QK_FIGURE_SVG, .theme = QK_THEME_PAPER};
 }
 
 qk_status qk_figure_formats_parse(const char *text, unsigned *formats, qk_error *err)
 {
+    QK_NEED(err, text, formats);
     unsigned found = 0;
     for (const char *word = text;; word++) {
         size_t length = strcspn(word, ",");
@@ -50,6 +53,7 @@ qk_status qk_figure_formats_parse(const char *text, unsigned *formats, qk_error 
 
 qk_status qk_figure_theme_parse(const char *text, qk_figure_theme *theme, qk_error *err)
 {
+    QK_NEED(err, text, theme);
     for (size_t i = 0; i < sizeof THEMES / sizeof *THEMES; i++)
         if (strcmp(text, THEMES[i].name) == 0) {
             *theme = THEMES[i].theme;

@@ -333,10 +333,16 @@ static qk_status find(const repo_kind *kind, const char *name, const char *revis
 qk_status qk_hub_find_dataset(const char *name, const char *revision, const char *local_root,
                               char **path, qk_error *err)
 {
+    QK_NEED(err, path);
+    *path = NULL;
+    QK_NEED(err, name);
     return find(&DATASET, name, revision, local_root, path, err);
 }
 
 qk_status qk_hub_find_model(const char *name, const char *revision, char **path, qk_error *err)
 {
+    QK_NEED(err, path);
+    *path = NULL;
+    QK_NEED(err, name);
     return find(&MODEL, name, revision, NULL, path, err);
 }

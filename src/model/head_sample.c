@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Drawing query heads, and the key heads that follow from them. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,7 @@ static size_t list_candidates(const bool *candidates, size_t total, size_t *list
 qk_status qk_sample_query_heads(const bool *candidates, int num_layers, int num_q_heads,
                                 int count, int64_t seed, bool *chosen, qk_error *err)
 {
+    QK_NEED(err, candidates, chosen);
     if (count < 1 || num_layers < 1 || num_q_heads < 1)
         return qk__fail(err, QK_ERR_ARGUMENT, "cannot draw %d heads of %d layers x %d heads",
                         count, num_layers, num_q_heads);
@@ -47,6 +49,7 @@ qk_status qk_sample_query_heads(const bool *candidates, int num_layers, int num_
 void qk_key_heads_of(const bool *query_heads, int num_layers, int num_q_heads, int group,
                      bool *key_heads)
 {
+    assert(query_heads && key_heads && group > 0);
     int num_k_heads = num_q_heads / group;
     memset(key_heads, 0, (size_t)num_layers * (size_t)num_k_heads * sizeof *key_heads);
     for (int layer = 0; layer < num_layers; layer++)

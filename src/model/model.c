@@ -2,6 +2,7 @@
 /* Opening a model: config.json, the tensors that it asks for, and the facts about both. */
 #include "model/model.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -283,7 +284,9 @@ static qk_status open_parts(qk_model *model, const char *folder, const char *ove
 qk_status qk_model_open(qk_model **model, const char *folder, const char *overrides,
                         qk_error *err)
 {
+    QK_NEED(err, model);
     *model = NULL;
+    QK_NEED(err, folder);
     qk_model *m = qk__calloc(1, sizeof *m);
     if (!m)
         return qk__nomem(err);
@@ -297,6 +300,7 @@ qk_status qk_model_open(qk_model **model, const char *folder, const char *overri
 
 void qk_model_close(qk_model **model)
 {
+    assert(model);
     qk_model *m = *model;
     if (!m)
         return;
@@ -313,6 +317,7 @@ void qk_model_close(qk_model **model)
 
 const qk_model_facts *qk_model_get_facts(const qk_model *model)
 {
+    assert(model);
     return &model->facts;
 }
 

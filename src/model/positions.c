@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Buckets of positions, and which positions of a text are kept. */
+#include <assert.h>
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@ enum { NUM_TYPES = sizeof type_names / sizeof *type_names };
 
 void qk_sampler_default(qk_sampler *sampler)
 {
+    assert(sampler);
     *sampler =
         (qk_sampler){.type = QK_SAMPLER_LOG_UNIFORM, .base_rate = 1, .min_bucket_size = 128};
 }
@@ -37,6 +39,7 @@ static bool same_word(const char *a, const char *b)
 
 bool qk_sampler_type_parse(const char *name, qk_sampler_type *type)
 {
+    assert(name && type);
     for (int i = 0; i < NUM_TYPES; i++)
         if (same_word(name, type_names[i])) {
             *type = (qk_sampler_type)i;
@@ -52,6 +55,7 @@ const char *qk_sampler_type_name(qk_sampler_type type)
 
 qk_status qk_sampler_check(const qk_sampler *sampler, qk_error *err)
 {
+    QK_NEED(err, sampler);
     if ((unsigned)sampler->type >= NUM_TYPES)
         return qk__fail(err, QK_ERR_ARGUMENT, "sampler: no such type");
     if (!(sampler->base_rate > 0) || !isfinite(sampler->base_rate))
@@ -88,12 +92,14 @@ static int first_log_bucket(const qk_sampler *sampler)
 
 int64_t qk_sampler_bucket_size(const qk_sampler *sampler)
 {
+    assert(sampler);
     return sampler->type == QK_SAMPLER_LOG_UNIFORM ? INT64_C(1) << first_log_bucket(sampler)
                                                    : sampler->min_bucket_size;
 }
 
 int64_t qk_sampler_bucket(const qk_sampler *sampler, int64_t position)
 {
+    assert(sampler && position >= 0);
     if (sampler->type != QK_SAMPLER_LOG_UNIFORM)
         return position / sampler->min_bucket_size;
     int log = floor_log2((uint64_t)position + 1);
@@ -190,7 +196,9 @@ qk_status qk_sampler_positions(const qk_sampler *sampler, int64_t example_id, in
                                qk_kind kind, int first_head, int64_t count, int64_t **positions,
                                size_t *num_positions, qk_error *err)
 {
+    QK_NEED(err, positions);
     *positions = NULL;
+    QK_NEED(err, num_positions, sampler);
     *num_positions = 0;
     QK_TRY(qk_sampler_check(sampler, err));
     if (count < 0 || count >= (int64_t)QK__TORCH_PERMUTATION_LIMIT)

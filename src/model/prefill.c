@@ -2,6 +2,7 @@
 /* Running a model over sequences: memory, embedding, and its layers one after the other. */
 #include "model/prefill_run.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 void qk_prefill_settings_default(qk_prefill_settings *settings)
 {
+    assert(settings);
     *settings = (qk_prefill_settings){.after_rope = true};
 }
 
@@ -178,6 +180,7 @@ static qk_status run_layers(qk_run *run, qk_error *err)
 qk_status qk_prefill(const qk_model *model, const qk_prefill_settings *settings,
                      const qk_sequence *sequences, size_t num_sequences, qk_error *err)
 {
+    QK_NEED(err, model, settings);
     qk_run run = {
         .model = model,
         .settings = settings,

@@ -2,6 +2,7 @@
 /* What a run will do and what it needs: layers, heads, blocks, bytes and operations. */
 #include "model/prefill_run.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/buffer.h"
@@ -172,6 +173,7 @@ static double visible(int64_t tokens, int64_t window)
 double qk_prefill_flops(const qk_model *model, const qk_prefill_settings *settings,
                         int64_t tokens)
 {
+    assert(model && settings);
     const qk_model_config *c = &model->config;
     qk_run run = {.model = model, .settings = settings};
     double flops = 0;
@@ -200,6 +202,7 @@ double qk_prefill_flops(const qk_model *model, const qk_prefill_settings *settin
 int64_t qk_prefill_bytes(const qk_model *model, const qk_prefill_settings *settings,
                          int64_t tokens)
 {
+    assert(model && settings);
     qk_run_sizes sizes;
     qk__run_sizes(&sizes, model);
     int64_t panels = tokens > 0 ? (tokens + QK_LANES - 1) / QK_LANES : 0;

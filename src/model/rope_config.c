@@ -47,6 +47,16 @@ static int complete(json_t *parameters, json_t *theta, double usual)
     return failed;
 }
 
+/* json_deep_copy leaves out members for which there is no memory. */
+static json_t *copy_of(json_t *source)
+{
+    json_t *copy = json_deep_copy(source);
+    if (!copy || json_equal(copy, source))
+        return copy;
+    json_decref(copy);
+    return NULL;
+}
+
 static qk_status normalize_one(json_t *text, const char *path, const qk_architecture *a,
                                qk_error *err)
 {
@@ -63,7 +73,7 @@ static qk_status normalize_one(json_t *text, const char *path, const qk_architec
     if (!source && a->rope)
         QK_TRY(qk__json_parse(&one, a->rope, strlen(a->rope), QK__JSON_NO_ZEROS, err));
     else
-        one = source ? json_deep_copy(source) : json_object();
+        one = source ? copy_of(source) : json_object();
     int failed = !one || complete(one, json_object_get(text, "rope_theta"), a->theta);
     return json_object_set_new(text, "rope_parameters", one) != 0 || failed ? qk__nomem(err)
                                                                             : QK_OK;
@@ -85,7 +95,7 @@ static qk_status normalize_two(json_t *text, const char *path, const qk_architec
     json_t *both = json_object();
     int failed = !both;
     for (int i = 0; i < QK_NUM_ROPES && !failed; i++) {
-        json_t *one = source[i] ? json_deep_copy(source[i]) : json_object();
+        json_t *one = source[i] ? copy_of(source[i]) : json_object();
         bool full = i == QK_ROPE_FULL;
         if (!one || (full && scaling && json_object_update(one, scaling)))
             failed = 1;

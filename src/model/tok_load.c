@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A tokenizer from tokenizer.json. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,6 +119,7 @@ qk_status qk__tokenizer_parse(qk_tokenizer **tokenizer, const void *json, size_t
 
 void qk_tokenizer_close(qk_tokenizer **tokenizer)
 {
+    assert(tokenizer);
     qk_tokenizer *t = *tokenizer;
     if (!t)
         return;
@@ -172,7 +174,9 @@ static qk_status open_file(qk_tokenizer **tokenizer, const char *path, qk_error 
 
 qk_status qk_tokenizer_open(qk_tokenizer **tokenizer, const char *path, qk_error *err)
 {
+    QK_NEED(err, tokenizer);
     *tokenizer = NULL;
+    QK_NEED(err, path);
     if (!qk__is_dir(path))
         return open_file(tokenizer, path, err);
     char *file = qk__path_join(path, "tokenizer.json");

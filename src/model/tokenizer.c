@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Encoding: added tokens, normalizer, pre-tokenizer, model, special tokens. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,8 +121,12 @@ static qk_status encode(encoder *e, const uint8_t *text, size_t size, bool speci
 qk_status qk_tokenizer_encode(const qk_tokenizer *tokenizer, const char *text, size_t size,
                               bool special, size_t max_length, qk_tokens *tokens, qk_error *err)
 {
-    size_t added = special ? tokenizer->num_prefix + tokenizer->num_suffix : 0;
+    QK_NEED(err, tokens);
     *tokens = (qk_tokens){0};
+    QK_NEED(err, tokenizer);
+    if (size > 0)
+        QK_NEED(err, text);
+    size_t added = special ? tokenizer->num_prefix + tokenizer->num_suffix : 0;
     if (size > QK_MAX_TEXT_BYTES)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "a text of %zu bytes, more than %zu", size,
                         QK_MAX_TEXT_BYTES);
@@ -142,6 +147,7 @@ qk_status qk_tokenizer_encode(const qk_tokenizer *tokenizer, const char *text, s
 
 void qk_tokenizer_special(const qk_tokenizer *tokenizer, size_t *before, size_t *after)
 {
+    assert(tokenizer && before && after);
     *before = tokenizer->num_prefix;
     *after = tokenizer->num_suffix;
 }
@@ -150,8 +156,10 @@ qk_status qk_tokenizer_encode_file(const qk_tokenizer *tokenizer, const char *pa
                                    bool special, size_t max_length, qk_tokens *tokens,
                                    qk_error *err)
 {
-    qk_buffer text;
+    QK_NEED(err, tokens);
     *tokens = (qk_tokens){0};
+    QK_NEED(err, tokenizer, path);
+    qk_buffer text;
     QK_TRY(qk__read_file(path, QK_MAX_TEXT_BYTES, &text, err));
     qk_status status = qk_tokenizer_encode(tokenizer, (const char *)text.data, text.size,
                                            special, max_length, tokens, err);
@@ -161,21 +169,25 @@ qk_status qk_tokenizer_encode_file(const qk_tokenizer *tokenizer, const char *pa
 
 void qk_tokens_free(qk_tokens *tokens)
 {
+    assert(tokens);
     free(tokens->ids);
     *tokens = (qk_tokens){0};
 }
 
 const char *qk_tokenizer_piece(const qk_tokenizer *tokenizer, int32_t id)
 {
+    assert(tokenizer);
     return id >= 0 && (size_t)id < tokenizer->num_names ? tokenizer->names[id] : NULL;
 }
 
 size_t qk_tokenizer_vocabulary(const qk_tokenizer *tokenizer)
 {
+    assert(tokenizer);
     return tokenizer->num_names;
 }
 
 uint64_t qk_tokenizer_fingerprint(const qk_tokenizer *tokenizer)
 {
+    assert(tokenizer);
     return tokenizer->fingerprint;
 }

@@ -2,6 +2,7 @@
 /* Streaming one leaf column: row groups, pages, levels, and the general call. */
 #include "parquet/reader.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,7 +81,9 @@ static qk_status check_column(const qk_parquet_cursor *c, qk_error *err)
 qk_status qk_parquet_cursor_open(qk_parquet_cursor **cursor, const qk_parquet *file, int column,
                                  qk_error *err)
 {
+    QK_NEED(err, cursor);
     *cursor = NULL;
+    QK_NEED(err, file);
     if (column < 0 || (size_t)column >= file->metadata.num_leaves)
         return qk__fail(err, QK_ERR_ARGUMENT, "%s: no column number %d", file->path, column);
     qk_parquet_cursor *c = calloc(1, sizeof *c);
@@ -102,6 +105,7 @@ qk_status qk_parquet_cursor_open(qk_parquet_cursor **cursor, const qk_parquet *f
 
 void qk_parquet_cursor_close(qk_parquet_cursor **cursor)
 {
+    assert(cursor);
     qk_parquet_cursor *c = *cursor;
     if (!c)
         return;
@@ -458,6 +462,7 @@ qk_status qk_parquet_read_slots(qk_parquet_cursor *cursor, size_t max_slots,
                                 uint8_t *definition, uint8_t *repetition, void *values,
                                 size_t *num_slots, size_t *num_values, qk_error *err)
 {
+    QK_NEED(err, cursor, num_slots, num_values);
     QK_TRY(qk__cursor_check(cursor, err));
     qk_status status = read_slots(cursor, max_slots, definition, repetition, values, num_slots,
                                   num_values, err);

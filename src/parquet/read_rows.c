@@ -127,7 +127,11 @@ static qk_status read_i64(qk_parquet_cursor *c, int64_t *values, uint8_t *valid,
 qk_status qk_parquet_read_i64(qk_parquet_cursor *cursor, int64_t *values, uint8_t *valid,
                               size_t max_rows, size_t *rows, qk_error *err)
 {
+    QK_NEED(err, rows);
     *rows = 0;
+    QK_NEED(err, cursor);
+    if (max_rows > 0)
+        QK_NEED(err, values);
     QK_TRY(qk__cursor_check(cursor, err));
     return qk__cursor_result(cursor, read_i64(cursor, values, valid, max_rows, rows, err), err);
 }
@@ -298,7 +302,11 @@ static qk_status read_numbers(qk_parquet_cursor *c, sink out, size_t width, size
 qk_status qk_parquet_read_f32(qk_parquet_cursor *cursor, float *values, size_t width,
                               size_t max_rows, size_t *rows, qk_error *err)
 {
+    QK_NEED(err, rows);
     *rows = 0;
+    QK_NEED(err, cursor);
+    if (max_rows > 0 && width > 0)
+        QK_NEED(err, values);
     QK_TRY(qk__cursor_check(cursor, err));
     sink out = {.f32 = values};
     return qk__cursor_result(cursor, read_numbers(cursor, out, width, max_rows, rows, err),
@@ -308,7 +316,11 @@ qk_status qk_parquet_read_f32(qk_parquet_cursor *cursor, float *values, size_t w
 qk_status qk_parquet_read_f64(qk_parquet_cursor *cursor, double *values, size_t width,
                               size_t max_rows, size_t *rows, qk_error *err)
 {
+    QK_NEED(err, rows);
     *rows = 0;
+    QK_NEED(err, cursor);
+    if (max_rows > 0 && width > 0)
+        QK_NEED(err, values);
     QK_TRY(qk__cursor_check(cursor, err));
     sink out = {.f64 = values};
     return qk__cursor_result(cursor, read_numbers(cursor, out, width, max_rows, rows, err),
@@ -325,7 +337,9 @@ static qk_status next_width(qk_parquet_cursor *c, size_t *width, qk_error *err)
 
 qk_status qk_parquet_next_width(qk_parquet_cursor *cursor, size_t *width, qk_error *err)
 {
+    QK_NEED(err, width);
     *width = 0;
+    QK_NEED(err, cursor);
     QK_TRY(qk__cursor_check(cursor, err));
     return qk__cursor_result(cursor, next_width(cursor, width, err), err);
 }

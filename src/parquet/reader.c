@@ -2,6 +2,7 @@
 /* Opening a Parquet file: its footer, and what it says about the columns. */
 #include "parquet/reader.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -223,7 +224,9 @@ qk_status qk__parquet_open_fd(qk_parquet **file, int fd, const char *name, qk_er
 
 qk_status qk_parquet_open(qk_parquet **file, const char *path, qk_error *err)
 {
+    QK_NEED(err, file);
     *file = NULL;
+    QK_NEED(err, path);
     int fd;
     int64_t size;
     QK_TRY(qk__open_file(path, &fd, &size, err));
@@ -232,6 +235,7 @@ qk_status qk_parquet_open(qk_parquet **file, const char *path, qk_error *err)
 
 void qk_parquet_close(qk_parquet **file)
 {
+    assert(file);
     qk_parquet *f = *file;
     if (!f)
         return;
@@ -244,26 +248,31 @@ void qk_parquet_close(qk_parquet **file)
 
 int64_t qk_parquet_num_rows(const qk_parquet *file)
 {
+    assert(file);
     return file->metadata.num_rows;
 }
 
 int qk_parquet_num_row_groups(const qk_parquet *file)
 {
+    assert(file);
     return (int)file->metadata.num_groups;
 }
 
 int qk_parquet_num_columns(const qk_parquet *file)
 {
+    assert(file);
     return (int)file->metadata.num_leaves;
 }
 
 const qk_parquet_column *qk_parquet_column_at(const qk_parquet *file, int i)
 {
+    assert(file);
     return &file->metadata.leaves[i].info;
 }
 
 int qk_parquet_find(const qk_parquet *file, const char *name)
 {
+    assert(file && name);
     const qk_metadata *m = &file->metadata;
     for (size_t i = 0; i < m->num_leaves; i++)
         if (strcmp(m->leaves[i].path, name) == 0)
@@ -277,11 +286,13 @@ int qk_parquet_find(const qk_parquet *file, const char *name)
 
 int64_t qk_parquet_file_bytes(const qk_parquet *file)
 {
+    assert(file);
     return file->source.size;
 }
 
 const char *qk_parquet_created_by(const qk_parquet *file)
 {
+    assert(file);
     return file->metadata.created_by;
 }
 

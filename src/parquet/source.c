@@ -62,6 +62,7 @@ qk_status qk__source_read(const qk_source *source, void *data, size_t size, int6
 qk_status qk_parquet_fingerprint(const qk_parquet *file, char hash[QK_FINGERPRINT_SIZE],
                                  qk_error *err)
 {
+    QK_NEED(err, file, hash);
     const qk_source *source = &file->source;
     if (source->contents) {
         qk__fingerprint_bytes(source->contents, (size_t)source->size, hash);

@@ -2,6 +2,7 @@
 /* Writing a Parquet file: rows in, buffered column by column up to one row group. */
 #include "parquet/writer.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +32,7 @@ struct qk_parquet_writer {
 
 void qk_parquet_writer_settings_default(qk_parquet_writer_settings *settings)
 {
+    assert(settings);
     *settings = (qk_parquet_writer_settings){
         .codec = QK_PARQUET_ZSTD,
         .row_group_rows = DEFAULT_GROUP_ROWS,
@@ -104,7 +106,9 @@ qk_status qk_parquet_writer_open(qk_parquet_writer **writer, const char *path,
                                  const qk_parquet_field *fields, size_t num_fields,
                                  const qk_parquet_writer_settings *settings, qk_error *err)
 {
+    QK_NEED(err, writer);
     *writer = NULL;
+    QK_NEED(err, path, fields);
     qk_parquet_writer *w = calloc(1, sizeof *w);
     if (!w)
         return qk__nomem(err);
@@ -137,6 +141,7 @@ qk_status qk_parquet_writer_open(qk_parquet_writer **writer, const char *path,
 
 void qk_parquet_writer_abort(qk_parquet_writer **writer)
 {
+    assert(writer);
     qk_parquet_writer *w = *writer;
     if (!w)
         return;
@@ -285,6 +290,7 @@ static qk_status add_rows(qk_parquet_writer *writer, const qk_parquet_values *va
 qk_status qk_parquet_writer_add(qk_parquet_writer *writer, const qk_parquet_values *values,
                                 size_t rows, qk_error *err)
 {
+    QK_NEED(err, writer, values);
     qk_status status = QK_OK;
     if (writer->failed != QK_OK)
         return qk__fail(err, writer->failed, "%s: writing failed before", writer->path);
@@ -314,6 +320,8 @@ static qk_status write_footer(qk_parquet_writer *writer, qk_error *err)
 
 qk_status qk_parquet_writer_finish(qk_parquet_writer **writer, qk_error *err)
 {
+    QK_NEED(err, writer);
+    QK_NEED(err, *writer);
     qk_parquet_writer *w = *writer;
     qk_status status = QK_OK;
     if (w->failed != QK_OK)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Configuration files of the original capture tool: YAML keys to qk_record_settings, by one
  * table. */
+#include <assert.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -395,7 +396,9 @@ static qk_status load(qk_record_config *c, const char *path, qk_error *err)
 
 qk_status qk_record_config_load(qk_record_config **config, const char *path, qk_error *err)
 {
+    QK_NEED(err, config);
     *config = NULL;
+    QK_NEED(err, path);
     qk_record_config *c = calloc(1, sizeof *c);
     if (!c)
         return qk__nomem(err);
@@ -418,6 +421,7 @@ qk_status qk_record_config_load(qk_record_config **config, const char *path, qk_
 
 void qk_record_config_free(qk_record_config **config)
 {
+    assert(config);
     qk_record_config *c = *config;
     if (!c)
         return;
@@ -433,15 +437,18 @@ void qk_record_config_free(qk_record_config **config)
 
 const qk_record_settings *qk_record_config_settings(const qk_record_config *config)
 {
+    assert(config);
     return &config->settings;
 }
 
 size_t qk_record_config_num_notes(const qk_record_config *config)
 {
+    assert(config);
     return config->num_notes;
 }
 
 const char *qk_record_config_note(const qk_record_config *config, size_t i)
 {
+    assert(config && i < config->num_notes);
     return config->notes[i];
 }

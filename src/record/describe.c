@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/file.h"
 #include "base/number.h"
 #include "record/run.h"
@@ -57,11 +58,17 @@ static qk_status read_lines(FILE *file, int64_t bytes, int64_t limit, take_fn *t
     qk_status status = QK_OK;
     for (int64_t i = 0; status == QK_OK && bytes > 0 && i < limit; i++) {
         ssize_t got = getline(&line, &capacity, file);
-        json_t *example = got > 0 ? json_loadb(line, (size_t)got, 0, NULL) : NULL;
+        json_t *example;
         bytes -= got;
-        status = example ? take(user, example, err)
-                         : qk__fail(err, QK_ERR_MALFORMED,
-                                    "the list of examples of the unfinished run is damaged");
+        status =
+            qk__json_parse(&example, line, got > 0 ? (size_t)got : 0, QK__JSON_NO_ZEROS, NULL);
+        if (status == QK_OK)
+            status = take(user, example, err);
+        else if (status == QK_ERR_NOMEM)
+            status = qk__nomem(err);
+        else
+            status =
+                qk__fail(err, status, "the list of examples of the unfinished run is damaged");
         json_decref(example);
     }
     free(line);
@@ -223,7 +230,7 @@ qk_status qk__describe(const qk_recording *r, int stage, char **json, char **car
         return status;
     }
     json_t *root = describe_stage(r, stage, examples);
-    *json = qk__record_dump(root, JSON_REAL_PRECISION(17));
+    *json = qk__json_dumps(root, JSON_REAL_PRECISION(17));
     json_decref(root);
     status = *json ? qk__write_card(r, stage, &text, err) : qk__nomem(err);
     if (status == QK_OK) {

@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "record/layer_rows.h"
 #include "record/run.h"
 #include "study/json.h"
@@ -196,7 +197,7 @@ static qk_status add_example(group *g, size_t window, size_t tokens, int64_t *id
                   "source", source, "source_id", source_id, "tokens", (json_int_t)tokens,
                   "truncated", o->encoded.cut, "window", (json_int_t)window, "first_token",
                   (json_int_t)qk__window_start(g->r, window));
-    char *dump = qk__record_dump(line, JSON_COMPACT);
+    char *dump = qk__json_dumps(line, JSON_COMPACT);
     qk_status status =
         dump ? qk__buffer_printf(&g->examples, err, "%s\n", dump) : qk__nomem(err);
     free(dump);

@@ -8,6 +8,7 @@
 #include <qkscope/version.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "model/tok_text.h"
 #include "record/run.h"
 #include "study/json.h"
@@ -99,32 +100,10 @@ static qk_status describe(qk_recording *r, qk_error *err)
     return r->identity ? QK_OK : qk__nomem(err);
 }
 
-typedef struct dump {
-    qk_buffer text;
-    bool failed;
-} dump;
-
-static int append(const char *text, size_t size, void *user)
-{
-    dump *d = user;
-    d->failed |= qk__buffer_append(&d->text, text, size, NULL) != QK_OK;
-    return d->failed ? -1 : 0;
-}
-
-char *qk__record_dump(const json_t *value, size_t flags)
-{
-    dump d = {0};
-    bool good = value && json_dump_callback(value, append, &d, flags) == 0;
-    if (good && append("", 1, &d) == 0 && !d.failed)
-        return (char *)d.text.data;
-    qk__buffer_free(&d.text);
-    return NULL;
-}
-
 qk_status qk__identify(qk_recording *r, qk_error *err)
 {
     QK_TRY(describe(r, err));
-    char *text = qk__record_dump(r->identity, JSON_SORT_KEYS | JSON_COMPACT);
+    char *text = qk__json_dumps(r->identity, JSON_SORT_KEYS | JSON_COMPACT);
     if (!text)
         return qk__nomem(err);
     qk__fingerprint_bytes(text, strlen(text), r->fingerprint);

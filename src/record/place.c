@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/folder.h"
 #include "capture/capture.h"
 #include "record/run.h"
 #include "study/json.h"
@@ -31,15 +32,10 @@ bool qk__is_part_of_capture(const char *name)
            strcmp(name, "examples.csv") == 0;
 }
 
-/* "NAME.tmp-123-0", as qk__outfile calls a file until it is complete. */
 static bool is_temporary_of(const char *file, const char *name)
 {
-    static const char TAIL[] = ".tmp-";
     size_t length = strlen(name);
-    return strncmp(file, name, length) == 0 &&
-           strncmp(file + length, TAIL, sizeof TAIL - 1) == 0 &&
-           file[length + sizeof TAIL - 1 +
-                strspn(file + length + sizeof TAIL - 1, "0123456789-")] == 0;
+    return strncmp(file, name, length) == 0 && qk__temporary_stem(file) == length;
 }
 
 static bool is_temporary(const char *file)

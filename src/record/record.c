@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The order of events of a run. */
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@ enum { MAX_LENGTH = 1 << 30, DEFAULT_ROWS = 8000 };
 
 void qk_record_settings_default(qk_record_settings *settings)
 {
+    assert(settings);
     *settings = (qk_record_settings){
         .kinds = QK_KINDS_BOTH, .sampler = {.type = QK_SAMPLER_UNIFORM}, .rows = DEFAULT_ROWS};
 }
@@ -246,7 +248,9 @@ static qk_status run(qk_recording *r, qk_error *err)
 qk_status qk_record_run(const qk_record_settings *settings, qk_record_outcome *outcome,
                         qk_error *err)
 {
+    QK_NEED(err, outcome);
     *outcome = (qk_record_outcome){0};
+    QK_NEED(err, settings);
     QK_TRY(check(settings, err));
     QK_TRY(qk__output_glance(settings, err));
     qk_recording r = {.settings = settings, .outcome = outcome, .lock = -1};

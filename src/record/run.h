@@ -105,28 +105,6 @@ void qk__record_notice(const qk_recording *r, qk_notice_level level, const char 
     __attribute__((format(printf, 3, 4)));
 double qk__seconds(void);
 
-/* Appends value and returns array. NULL, with both released, when memory has run out for one of
- * them: a list that lacks an item would be taken for another. */
-static inline json_t *qk__json_append(json_t *array, json_t *value)
-{
-    if (json_array_append_new(array, value) == 0)
-        return array;
-    json_decref(array);
-    return NULL;
-}
-
-static inline json_t *qk__json_set(json_t *object, const char *key, json_t *value)
-{
-    if (json_object_set_new(object, key, value) == 0)
-        return object;
-    json_decref(object);
-    return NULL;
-}
-
-/* As json_dumps, to be freed, but NULL whenever memory runs out: jansson 2.14 then leaves keys
- * out of the text and says that all is well. */
-char *qk__record_dump(const json_t *value, size_t flags);
-
 /* ---- encode.c ----------------------------------------------------------------------- */
 
 /* A text as the model gets it: one window, or several, each with the special tokens of a text

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which heads a run keeps: one table of layers, from which query heads are taken or drawn, and
  * the key heads of their groups. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 
 void qk_record_selection_free(qk_record_selection **selection)
 {
+    assert(selection);
     if (!*selection)
         return;
     free((*selection)->q_heads);
@@ -146,7 +148,9 @@ static qk_status choose(const qk_record_settings *settings, const qk_model_facts
 qk_status qk_record_select(const qk_record_settings *settings, const qk_model_facts *facts,
                            qk_record_selection **selection, qk_error *err)
 {
+    QK_NEED(err, selection);
     *selection = NULL;
+    QK_NEED(err, settings, facts);
     QK_TRY(check_list("layers", &settings->layers, facts->num_layers, err));
     QK_TRY(check_list("heads", &settings->heads, facts->num_q_heads, err));
     qk_record_selection *s = calloc(1, sizeof *s);

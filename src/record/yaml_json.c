@@ -2,6 +2,8 @@
 /* YAML values as JSON text, for parts of a file that are handed on as they are. */
 #include "record/yaml_json.h"
 
+#include "base/json.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +87,7 @@ char *qk__yaml_to_json(yaml_document_t *document, const yaml_node_t *node)
 {
     conversion c = {document, 0};
     json_t *value = to_json(&c, node);
-    char *text = qk__record_dump(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    char *text = qk__json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
     json_decref(value);
     return text;
 }

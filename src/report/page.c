@@ -20,6 +20,12 @@ void qk__page_free(qk__page *page)
     qk__buffer_free(&page->out);
 }
 
+void qk__page_nomem(qk__page *page)
+{
+    if (page->status == QK_OK)
+        page->status = qk__nomem(&page->err);
+}
+
 void qk__page_bytes(qk__page *page, const void *data, size_t size)
 {
     if (page->status == QK_OK)
@@ -137,8 +143,7 @@ void qk__page_text_part(qk__page *page, const char *text, size_t size)
 {
     char *part = page->status == QK_OK ? malloc(size + 1) : NULL;
     if (!part) {
-        if (page->status == QK_OK)
-            page->status = qk__nomem(&page->err);
+        qk__page_nomem(page);
         return;
     }
     memcpy(part, text, size);

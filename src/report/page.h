@@ -19,6 +19,9 @@ typedef struct qk__page {
 
 void qk__page_free(qk__page *page);
 
+/* Keeps that memory ran out elsewhere, while something for the page was made. */
+void qk__page_nomem(qk__page *page);
+
 /* Markup; %s only for what is markup or a name of our own (columns, figure files). */
 void qk__page_raw(qk__page *page, const char *markup);
 void qk__page_print(qk__page *page, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -3,6 +3,7 @@
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include <qkscope/report.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 
 void qk_report_settings_default(qk_report_settings *settings)
 {
+    assert(settings);
     *settings = (qk_report_settings){.html = true};
     qk_figure_settings_default(&settings->figures);
 }
@@ -264,7 +266,9 @@ qk_status qk_report_write(const qk_report_settings *settings, qk_report_outcome 
                           qk_error *err)
 {
     qk_folder output = {.lock = -1}, results = {.lock = -1};
+    QK_NEED(err, outcome);
     *outcome = NULL;
+    QK_NEED(err, settings);
     if (!settings->results)
         return qk__fail(err, QK_ERR_ARGUMENT, "no results folder was given");
     const char *folder = settings->output ? settings->output : settings->results;
@@ -286,6 +290,7 @@ qk_status qk_report_write(const qk_report_settings *settings, qk_report_outcome 
 
 void qk_report_outcome_free(qk_report_outcome **outcome)
 {
+    assert(outcome);
     qk_report_outcome *out = *outcome;
     if (!out)
         return;

@@ -31,7 +31,7 @@ void qk__section_methods(qk__page *page, const qk__report *report)
 }
 
 /* Long lists (of input files) by their first items and their length. */
-static void shorten(json_t *value, int depth)
+static void shorten(qk__page *page, json_t *value, int depth)
 {
     size_t i;
     if (depth > MAX_DEPTH)
@@ -40,12 +40,13 @@ static void shorten(json_t *value, int depth)
         size_t left_out = json_array_size(value) - SHOWN_ITEMS;
         while (json_array_size(value) > SHOWN_ITEMS)
             json_array_remove(value, json_array_size(value) - 1);
-        json_array_append_new(value, json_sprintf("... %zu more", left_out));
+        if (json_array_append_new(value, json_sprintf("... %zu more", left_out)) != 0)
+            qk__page_nomem(page);
     }
     for (i = 0; i < json_array_size(value); i++) /* 0 for what is no array */
-        shorten(json_array_get(value, i), depth + 1);
+        shorten(page, json_array_get(value, i), depth + 1);
     for (void *at = json_object_iter(value); at; at = json_object_iter_next(value, at))
-        shorten(json_object_iter_value(at), depth + 1);
+        shorten(page, json_object_iter_value(at), depth + 1);
 }
 
 static void put_lines(qk__page *page, const char *text)
@@ -107,8 +108,13 @@ static void runs(qk__page *page, const json_t *list)
 static void manifest(qk__page *page, const qk_buffer *contents)
 {
     json_t *root;
-    if (qk__json_parse(&root, contents->data, contents->size, QK__JSON_NO_ZEROS, NULL) !=
-        QK_OK) {
+    qk_status status =
+        qk__json_parse(&root, contents->data, contents->size, QK__JSON_NO_ZEROS, NULL);
+    if (status == QK_ERR_NOMEM) {
+        qk__page_nomem(page);
+        return;
+    }
+    if (status != QK_OK) {
         qk__page_raw(page, "<p>The folder’s manifest.json is not JSON.</p>\n");
         return;
     }
@@ -118,11 +124,13 @@ static void manifest(qk__page *page, const qk_buffer *contents)
     else
         overview(page, root);
     json_object_del(root, "complete"); /* of a study: not before this page is written */
-    shorten(root, 0);
-    char *text = json_dumps(root, JSON_INDENT(2));
+    shorten(page, root, 0);
+    char *text = qk__json_dumps(root, JSON_INDENT(2));
     qk__page_raw(page, "<details>\n<summary>manifest.json</summary>\n<pre tabindex=\"0\">");
     if (text)
         put_lines(page, text);
+    else
+        qk__page_nomem(page);
     qk__page_raw(page, "</pre>\n</details>\n");
     free(text);
     json_decref(root);

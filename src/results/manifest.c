@@ -51,7 +51,7 @@ static qk_status wrap(qk__manifest *manifest, const char *folder, qk_error *err)
 {
     json_t *tables = json_array();
     qk_status status = list_tables(folder, tables, err);
-    json_t *run = json_copy(manifest->root);
+    json_t *run = qk__json_copy(manifest->root);
     if (status == QK_OK && (!run || json_object_set(run, "tables", tables) != 0))
         status = qk__nomem(err);
     json_decref(tables);
@@ -127,7 +127,8 @@ bool qk__same_capture(const json_t *run, const json_t *other, const char **file)
     json_t *files = json_object(); /* of the other run, by name */
     *file = NULL;
     json_array_foreach(json_object_get(other, "inputs"), i, entry)
-        json_object_set(files, text_of(entry, "file"), json_object_get(entry, "xxh3_128"));
+        if (json_object_set(files, text_of(entry, "file"), json_object_get(entry, "xxh3_128")))
+            *file = text_of(entry, "file"); /* no memory to tell: then it is another one */
     json_array_foreach(json_object_get(run, "inputs"), i, entry)
     {
         const char *name = text_of(entry, "file");

@@ -121,7 +121,8 @@ qk_status qk__group_moments(const qk_sample *sample, uint32_t groups,
 void qk__jackknife_interval(double estimate, const double *values, uint32_t groups,
                             double level, bool is_correlation, double *lo, double *hi)
 {
-    double transformed[QK_MAX_GROUPS], mean = 0, sum = 0;
+    double transformed[QK_MAX_GROUPS], mean = 0, sum = 0, largest = 0;
+    int exponent;
     *lo = *hi = NAN;
     if (groups < 2)
         return;
@@ -129,11 +130,22 @@ void qk__jackknife_interval(double estimate, const double *values, uint32_t grou
         transformed[g] = is_correlation ? atanh(values[g]) : values[g];
         mean += transformed[g] / groups;
     }
-    for (uint32_t g = 0; g < groups; g++)
-        sum += (transformed[g] - mean) * (transformed[g] - mean);
+    for (uint32_t g = 0; g < groups; g++) {
+        transformed[g] -= mean;
+        if (!isfinite(transformed[g]))
+            return;
+        largest = fmax(largest, fabs(transformed[g]));
+    }
+    /* By a power of two, so that squares neither overflow nor vanish. */
+    frexp(largest, &exponent);
+    for (uint32_t g = 0; g < groups; g++) {
+        double deviation = ldexp(transformed[g], -exponent);
+        sum += deviation * deviation;
+    }
     double center = is_correlation ? atanh(estimate) : estimate;
-    double reach = sqrt(sum * (groups - 1) / groups) *
-                   qk__student_quantile((1 + level) / 2, (double)groups - 1);
+    double reach = ldexp(sqrt(sum * (groups - 1) / groups) *
+                             qk__student_quantile((1 + level) / 2, (double)groups - 1),
+                         exponent);
     if (!isfinite(center) || !isfinite(reach))
         return;
     *lo = is_correlation ? tanh(center - reach) : center - reach;

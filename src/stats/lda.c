@@ -2,6 +2,7 @@
 /* How well a line in the plane of the first two components tells Q from K. */
 #include <qkscope/pca.h>
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,6 +10,7 @@
 
 void qk_lda_free(qk_lda **lda)
 {
+    assert(lda);
     free(*lda);
     *lda = NULL;
 }
@@ -44,6 +46,9 @@ static void solve_2x2(double a, double b, double c, double u, double v, double x
 qk_status qk_pca_lda(const qk_pca *pca, const qk_moments *q, const qk_moments *k, qk_lda **lda,
                      qk_error *err)
 {
+    QK_NEED(err, lda);
+    *lda = NULL;
+    QK_NEED(err, pca, q, k);
     size_t d = pca->dim;
     qk_lda *l = calloc(1, sizeof *l + d * sizeof(double));
     *lda = l;
@@ -88,9 +93,14 @@ qk_status qk_pca_lda(const qk_pca *pca, const qk_moments *q, const qk_moments *k
     }                                                                                          \
     return count;
 
-int64_t qk_lda_count_q_f32(const qk_lda *lda, const float *x, size_t rows){COUNT_Q}
+int64_t qk_lda_count_q_f32(const qk_lda *lda, const float *x, size_t rows)
+{
+    assert(lda);
+    COUNT_Q
+}
 
 int64_t qk_lda_count_q_f64(const qk_lda *lda, const double *x, size_t rows)
 {
+    assert(lda);
     COUNT_Q
 }

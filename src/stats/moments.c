@@ -2,6 +2,7 @@
 /* One pass over rows to moments about their means. */
 #include <qkscope/moments.h>
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
@@ -29,6 +30,7 @@ struct qk_accumulator {
 
 qk_status qk_accumulator_create(qk_accumulator **acc, size_t dim, qk_error *err)
 {
+    QK_NEED(err, acc);
     *acc = NULL;
     if (dim < 1 || dim > QK_MAX_DIM)
         return qk__fail(err, QK_ERR_ARGUMENT, "vector dimension %zu is not in 1..%d", dim,
@@ -59,6 +61,7 @@ qk_status qk_accumulator_create(qk_accumulator **acc, size_t dim, qk_error *err)
 
 void qk_accumulator_free(qk_accumulator **acc)
 {
+    assert(acc);
     if (!*acc)
         return;
     free((*acc)->pilot);
@@ -146,6 +149,9 @@ static qk_status flush_tile(qk_accumulator *acc, qk_error *err)
 
 /* Adds rows through one of the kernel's pack functions, chosen by element type. */
 #define ADD_ROWS(pack)                                                                         \
+    QK_NEED(err, acc);                                                                         \
+    if (rows > 0)                                                                              \
+        QK_NEED(err, x, t);                                                                    \
     while (rows > 0) {                                                                         \
         size_t take = TILE_ROWS - acc->filled < rows ? TILE_ROWS - acc->filled : rows;         \
         double *tile_t = acc->t + acc->filled;                                                 \
@@ -186,6 +192,7 @@ static qk_moments *moments_create(size_t dim)
 
 void qk_moments_free(qk_moments **moments)
 {
+    assert(moments);
     free(*moments);
     *moments = NULL;
 }
@@ -213,8 +220,44 @@ static void centre(const qk_accumulator *acc, qk_moments *m)
     }
 }
 
+/* Whether vectors differ by so little that the squares of it lose digits, or vanish: everything
+ * computed from them would be noise. Rounding of the means is not taken for a difference. */
+static bool squares_vanish(const qk_moments *m)
+{
+    const double smallest = DBL_MIN / DBL_EPSILON * (double)m->count;
+    bool differ = false;
+    for (size_t i = 0; i < m->dim; i++) {
+        double square = m->sum_xx[i * m->dim + i];
+        double noise = 64 * DBL_EPSILON * fabs(m->mean[i]) * sqrt((double)m->count);
+        if (square >= smallest)
+            return false;
+        differ = differ || sqrt(square) > noise || fabs(m->sum_xt[i]) > noise * sqrt(m->sum_tt);
+    }
+    return differ;
+}
+
+/* Correlations multiply a sum of squares, over all dimensions of queries and keys, by that of
+ * the positions. Where this overflows they would be 0, though each sum is finite. */
+static qk_status check_squares(const qk_moments *m, qk_error *err)
+{
+    const double largest = DBL_MAX / 0x1p20 / (double)m->dim / (1 + m->sum_tt);
+    for (size_t i = 0; i < m->dim; i++)
+        if (!(m->sum_xx[i * m->dim + i] <= largest) || !isfinite(m->sum_xt[i]))
+            return qk__fail(err, QK_ERR_INCONSISTENT,
+                            "values of dimension %zu are too large to square", i);
+    if (squares_vanish(m))
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "the vectors differ by too little to square it");
+    return QK_OK;
+}
+
 qk_status qk_accumulator_finish(qk_accumulator **acc, qk_moments **moments, qk_error *err)
 {
+    QK_NEED(err, acc);
+    QK_NEED(err, *acc);
+    if (!moments)
+        qk_accumulator_free(acc);
+    QK_NEED(err, moments);
     *moments = NULL;
     qk_moments *m = NULL;
     qk_status status = flush_tile(*acc, err);
@@ -222,10 +265,7 @@ qk_status qk_accumulator_finish(qk_accumulator **acc, qk_moments **moments, qk_e
         status = qk__nomem(err);
     if (status == QK_OK && (*acc)->count > 0) {
         centre(*acc, m);
-        for (size_t i = 0; i < m->dim && status == QK_OK; i++)
-            if (!isfinite(m->sum_xx[i * m->dim + i]) || !isfinite(m->sum_xt[i]))
-                status = qk__fail(err, QK_ERR_INCONSISTENT,
-                                  "values of dimension %zu are too large to square", i);
+        status = check_squares(m, err);
     }
     if (status != QK_OK)
         qk_moments_free(&m);
@@ -237,7 +277,9 @@ qk_status qk_accumulator_finish(qk_accumulator **acc, qk_moments **moments, qk_e
 qk_status qk_moments_merge(const qk_moments *a, const qk_moments *b, qk_moments **merged,
                            qk_error *err)
 {
+    QK_NEED(err, merged);
     *merged = NULL;
+    QK_NEED(err, a, b);
     if (a->dim != b->dim)
         return qk__fail(err, QK_ERR_INCONSISTENT, "dimensions differ: %zu and %zu", a->dim,
                         b->dim);
@@ -292,7 +334,9 @@ static void forget_constants(qk_moments *m)
 qk_status qk_moments_without(const qk_moments *all, const qk_moments *part, qk_moments **rest,
                              qk_error *err)
 {
+    QK_NEED(err, rest);
     *rest = NULL;
+    QK_NEED(err, all, part);
     if (all->dim != part->dim || part->count > all->count)
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "%lld rows of dimension %zu cannot be taken out of %lld of dimension "

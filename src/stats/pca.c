@@ -2,6 +2,7 @@
 /* Principal components from moments, and what Q and K do along them. */
 #include <qkscope/pca.h>
 
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@ static const double SIGN_THRESHOLD = 0.05;
 
 void qk_pca_settings_default(qk_pca_settings *settings)
 {
+    assert(settings);
     *settings = (qk_pca_settings){.components = 10, .low = 0.3, .high = 0.7};
 }
 
@@ -32,6 +34,7 @@ static bool should_flip(double r_q, double r_k, const double *axis, size_t d)
 
 void qk_pca_free(qk_pca **pca)
 {
+    assert(pca);
     if (!*pca)
         return;
     free((*pca)->components);
@@ -162,7 +165,9 @@ static void describe_head(const qk_moments *q, const qk_moments *k, double poole
 qk_status qk_pca_combined(const qk_moments *q, const qk_moments *k,
                           const qk_pca_settings *settings, qk_pca **pca, qk_error *err)
 {
+    QK_NEED(err, pca);
     *pca = NULL;
+    QK_NEED(err, q, k, settings);
     if (q->dim != k->dim)
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "queries have dimension %zu but their keys have %zu", q->dim, k->dim);
@@ -194,7 +199,9 @@ qk_status qk_pca_combined(const qk_moments *q, const qk_moments *k,
 qk_status qk_pca_single(const qk_moments *moments, const qk_pca_settings *settings,
                         qk_pca **pca, qk_error *err)
 {
+    QK_NEED(err, pca);
     *pca = NULL;
+    QK_NEED(err, moments, settings);
     if (moments->count < 2)
         return qk__fail(err, QK_ERR_DEGENERATE, "%lld rows: at least 2 are needed",
                         (long long)moments->count);

@@ -2,6 +2,7 @@
 /* Attention plasticity of one head: everything that its tables say. */
 #include <qkscope/plasticity.h>
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,12 +17,14 @@
 
 void qk_plasticity_settings_default(qk_plasticity_settings *settings)
 {
+    assert(settings);
     *settings = (qk_plasticity_settings){
         .variance = QK_VARIANCE_DIAG, .max_pairs = 65536, .ks_alpha = 0.01};
 }
 
 void qk_plasticity_free(qk_plasticity **plasticity)
 {
+    assert(plasticity);
     if (!*plasticity)
         return;
     free((*plasticity)->component_r2);
@@ -207,8 +210,10 @@ qk_status qk_plasticity_fit(const qk_moments *q, const qk_sample *queries,
                             const qk_sample *keys, const qk_plasticity_settings *settings,
                             const uint64_t stream[2], qk_plasticity **plasticity, qk_error *err)
 {
-    int sign = 1;
+    QK_NEED(err, plasticity);
     *plasticity = NULL;
+    QK_NEED(err, q, queries, keys, settings, stream);
+    int sign = 1;
     if (settings->convention == QK_CONVENTION_PUBLISHED)
         QK_TRY(qk__key_sign(keys, &sign, err));
     return qk__plasticity_fit(q, queries, keys, NULL, sign, settings, stream, plasticity, err);

@@ -2,6 +2,7 @@
 /* The axes of the planar rotation model and all its numbers that follow from moments. */
 #include <qkscope/rotation.h>
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -26,11 +27,13 @@ typedef struct fitting {
 
 void qk_rotation_settings_default(qk_rotation_settings *settings)
 {
+    assert(settings);
     *settings = (qk_rotation_settings){.b_axis = QK_B_PAIRS, .planes = 0};
 }
 
 void qk_rotation_free(qk_rotation **rotation)
 {
+    assert(rotation);
     if (!*rotation)
         return;
     free((*rotation)->planes);
@@ -356,7 +359,9 @@ qk_status qk_rotation_fit(const qk_moments *q, const qk_moments *k,
                           const qk_rotation_settings *settings, qk_rotation **rotation,
                           qk_error *err)
 {
+    QK_NEED(err, rotation);
     *rotation = NULL;
+    QK_NEED(err, q, k, settings);
     if (q->dim != k->dim)
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "queries have dimension %zu but their keys have %zu", q->dim, k->dim);

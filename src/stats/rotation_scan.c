@@ -2,6 +2,7 @@
 /* The second look at the rows: where each lies along a, and its angle in every plane. */
 #include <qkscope/rotation.h>
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,7 @@ static size_t all_rows(const qk_rotation_scan *scan)
 
 void qk_rotation_scan_free(qk_rotation_scan **scan)
 {
+    assert(scan);
     if (!*scan)
         return;
     free((*scan)->a);
@@ -106,7 +108,9 @@ static void copy_model(qk_rotation_scan *s, const qk_rotation *r)
 qk_status qk_rotation_scan_create(qk_rotation_scan **scan, const qk_rotation *rotation,
                                   size_t first_plane, size_t planes, qk_error *err)
 {
+    QK_NEED(err, scan);
     *scan = NULL;
+    QK_NEED(err, rotation);
     if (!rotation->degenerate &&
         (first_plane > rotation->num_planes || planes > rotation->num_planes - first_plane))
         return qk__fail(err, QK_ERR_ARGUMENT, "planes %zu..%zu of %zu", first_plane,
@@ -200,6 +204,9 @@ static qk_status check_room(const qk_rotation_scan *s, bool queries, size_t rows
 
 /* For either element type. */
 #define ADD_ROWS                                                                               \
+    QK_NEED(err, scan);                                                                        \
+    if (rows > 0)                                                                              \
+        QK_NEED(err, x, t);                                                                    \
     if (scan->degenerate)                                                                      \
         return QK_OK;                                                                          \
     QK_TRY(check_room(scan, queries, rows, err));                                              \
@@ -310,6 +317,11 @@ static qk_status finish(qk_rotation_scan *s, qk_rotation *r, qk_error *err)
 
 qk_status qk_rotation_scan_finish(qk_rotation_scan **scan, qk_rotation *rotation, qk_error *err)
 {
+    QK_NEED(err, scan);
+    QK_NEED(err, *scan);
+    if (!rotation)
+        qk_rotation_scan_free(scan);
+    QK_NEED(err, rotation);
     qk_status status = finish(*scan, rotation, err);
     qk_rotation_scan_free(scan);
     return status;

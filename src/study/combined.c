@@ -25,7 +25,9 @@ typedef struct group {
     qk_status status;
     qk_error error;
     qk_key_data keys;
-    size_t users; /* query heads that still need the keys */
+    /* Jobs that still need the keys: the one that reads them, and every query head's. A query
+     * head may give up while they are being read. */
+    size_t users;
 } group;
 
 typedef struct job {
@@ -45,15 +47,22 @@ typedef struct combined {
     pthread_cond_t became_ready;
 } combined;
 
+/* The last user frees the keys. */
+static void release_keys(combined *c, group *g)
+{
+    pthread_mutex_lock(&c->lock);
+    bool last = --g->users == 0;
+    pthread_mutex_unlock(&c->lock);
+    if (last)
+        qk__key_data_free(&g->keys);
+}
+
 static void read_keys(combined *c, int worker, group *g)
 {
     qk_run *run = c->run;
     qk_status status = QK_ERR_CANCELLED;
     if (!atomic_load(&run->cancelled))
         status = qk__key_data_read(run, worker, g->head, &g->keys, &g->error);
-    /* Others may free the keys once they are ready. */
-    int64_t bytes = g->keys.data.bytes;
-    int64_t rows = g->keys.data.moments ? g->keys.data.moments->count : 0;
     pthread_mutex_lock(&c->lock);
     g->status = status;
     g->ready = true;
@@ -64,7 +73,9 @@ static void read_keys(combined *c, int worker, group *g)
         qk_head_name(g->head->id, name);
         qk__run_notice(run, QK_NOTICE_ERROR, "%s: %s", name, g->error.message);
     }
-    qk__run_progress(run, bytes, rows);
+    qk__run_progress(run, g->keys.data.bytes,
+                     g->keys.data.moments ? g->keys.data.moments->count : 0);
+    release_keys(c, g);
 }
 
 static void wait_for_keys(combined *c, group *g)
@@ -72,14 +83,6 @@ static void wait_for_keys(combined *c, group *g)
     pthread_mutex_lock(&c->lock);
     while (!g->ready)
         pthread_cond_wait(&c->became_ready, &c->lock);
-    pthread_mutex_unlock(&c->lock);
-}
-
-static void release_keys(combined *c, group *g)
-{
-    pthread_mutex_lock(&c->lock);
-    if (--g->users == 0)
-        qk__key_data_free(&g->keys);
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -93,16 +96,17 @@ static void read_queries(combined *c, int worker, group *g, size_t i)
     int64_t rows = queries.moments ? queries.moments->count : 0;
     if (status == QK_OK) {
         wait_for_keys(c, g);
-        if (g->status == QK_OK) {
+        status = g->status;
+        if (status == QK_OK) {
             qk__analyse_head(run, worker, i, &queries, &g->keys);
         } else {
             char name[QK_HEAD_NAME_SIZE];
             qk_head_name(g->head->id, name);
-            status = qk__fail(&err, g->status, "its key head %s has no numbers: %s", name,
-                              g->error.message);
+            qk__set_error(&err, status, "its key head %s has no numbers: %s", name,
+                          g->error.message);
         }
     }
-    if (status != QK_OK)
+    if (status != QK_OK && status != QK_ERR_CANCELLED)
         qk__run_fail_head(run, i, status, err.message);
     int64_t bytes = queries.bytes;
     qk__head_data_free(&queries);
@@ -154,7 +158,7 @@ static void plan(combined *c, const qk_targets *targets)
             continue;
         }
         if (qk_head_compare(key, last) != 0) {
-            c->groups[c->num_groups++] = (group){.head = head};
+            c->groups[c->num_groups++] = (group){.head = head, .users = 1};
             c->jobs[c->num_jobs++] = (job){c->num_groups - 1, KEY_JOB};
             last = key;
         }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Configuration files: YAML keys to qk_study_settings, by one table. */
+#include <assert.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -420,7 +421,9 @@ static qk_status load(qk_config *config, const char *path, qk_error *err)
 
 qk_status qk_config_load(qk_config **config, const char *path, qk_error *err)
 {
+    QK_NEED(err, config);
     *config = NULL;
+    QK_NEED(err, path);
     qk_config *loaded = calloc(1, sizeof *loaded);
     if (!loaded)
         return qk__nomem(err);
@@ -447,6 +450,7 @@ void qk__config_release(qk_config *config)
 
 void qk_config_free(qk_config **config)
 {
+    assert(config);
     if (!*config)
         return;
     qk__config_release(*config);
@@ -456,15 +460,18 @@ void qk_config_free(qk_config **config)
 
 const qk_study_settings *qk_config_settings(const qk_config *config)
 {
+    assert(config);
     return &config->settings;
 }
 
 size_t qk_config_num_notes(const qk_config *config)
 {
+    assert(config);
     return config->num_notes;
 }
 
 const char *qk_config_note(const qk_config *config, size_t i)
 {
+    assert(config && i < config->num_notes);
     return config->notes[i];
 }

@@ -182,7 +182,7 @@ static qk_status add_rows(qk_run *run, qk_rows *reader, qk_head_data *data, qk_a
     int64_t first_position = 0;
     *constant = true;
     for (;;) {
-        QK_TRY(qk_rows_next(reader, run->settings->block_rows, &block, err));
+        QK_TRY(qk_rows_next(reader, run->block_rows, &block, err));
         if (block.rows == 0)
             return finish_rows(run, &k, data, acc, err);
         if (block.first_row == 0)
@@ -200,19 +200,30 @@ static qk_status add_rows(qk_run *run, qk_rows *reader, qk_head_data *data, qk_a
     }
 }
 
-static void note_files(qk_run *run, const qk_head *head, const qk_rows *reader, int64_t *bytes)
+/* The slots of a head's files, if the run lists its inputs. */
+static qk_input *inputs_of(const qk_run *run, const qk_head *head)
 {
-    qk_input *inputs = &run->inputs[run->first_input[head->index]];
+    return run->inputs ? &run->inputs[run->first_input[head->index]] : NULL;
+}
+
+static void note_files(const qk_run *run, const qk_head *head, const qk_rows *reader,
+                       int64_t *bytes)
+{
+    qk_input *inputs = inputs_of(run, head);
     for (size_t i = 0; i < head->num_files; i++) {
-        inputs[i].print = *qk_rows_file_print(reader, i);
-        *bytes += inputs[i].print.bytes;
+        const qk_file_print *print = qk_rows_file_print(reader, i);
+        if (inputs)
+            inputs[i].print = *print;
+        *bytes += print->bytes;
     }
 }
 
 static qk_status read_all(qk_run *run, int worker, const qk_head *head, qk_head_data *data,
                           qk_error *err)
 {
-    unsigned columns = QK_COLUMN_VECTOR | QK_COLUMN_POSITION | QK_FINGERPRINT;
+    unsigned columns = QK_COLUMN_VECTOR | QK_COLUMN_POSITION;
+    if (run->inputs)
+        columns |= QK_FINGERPRINT;
     if (keeps_rows(run))
         columns |= QK_COLUMN_EXAMPLE | QK_COLUMN_WINDOW;
     if (qk__run_does(run, QK_ANALYSE_PLASTICITY) && run->buckets.count == 0)
@@ -245,8 +256,8 @@ qk_status qk__head_data_read(qk_run *run, int worker, const qk_head *head, qk_he
                              qk_error *err)
 {
     *data = (qk_head_data){.head = head, .sign = 1};
-    qk_input *inputs = &run->inputs[run->first_input[head->index]];
-    for (size_t i = 0; i < head->num_files; i++)
+    qk_input *inputs = inputs_of(run, head);
+    for (size_t i = 0; inputs && i < head->num_files; i++)
         inputs[i].path = head->files[i];
     qk_status status = read_all(run, worker, head, data, err);
     if (status != QK_OK)
@@ -278,7 +289,7 @@ qk_status qk__head_data_scan(qk_run *run, int worker, const qk_head_data *data,
                           QK_COLUMN_VECTOR | QK_COLUMN_POSITION, run->settings->max_samples,
                           err));
     for (;;) {
-        QK_TRY(qk_rows_next(run->readers[worker], run->settings->block_rows, &block, err));
+        QK_TRY(qk_rows_next(run->readers[worker], run->block_rows, &block, err));
         if (block.rows == 0)
             return QK_OK;
         QK_TRY(see(context, &block, err));

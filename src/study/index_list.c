@@ -2,6 +2,7 @@
 /* Lists of layers and heads, such as "0,2,5-9". */
 #include "study/index_list.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -101,7 +102,9 @@ static qk_status parse(const char *text, qk_index_list *list, qk_error *err)
 
 qk_status qk_index_list_parse(const char *text, qk_index_list *list, qk_error *err)
 {
+    QK_NEED(err, list);
     *list = (qk_index_list){0};
+    QK_NEED(err, text);
     qk_status status = parse(text, list, err);
     if (status != QK_OK)
         qk_index_list_free(list);
@@ -111,12 +114,14 @@ qk_status qk_index_list_parse(const char *text, qk_index_list *list, qk_error *e
 
 bool qk_index_list_has(const qk_index_list *list, int value)
 {
+    assert(list);
     return list->count == 0 ||
            bsearch(&value, list->items, list->count, sizeof value, compare_ints) != NULL;
 }
 
 void qk_index_list_free(qk_index_list *list)
 {
+    assert(list);
     free(list->items);
     *list = (qk_index_list){0};
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looking through a capture, heads in parallel. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,7 +220,9 @@ static qk_status inspect(const qk_inspect_settings *settings, const qk_capture *
 qk_status qk_inspect_capture(const qk_inspect_settings *settings, qk_inspection **inspection,
                              qk_error *err)
 {
+    QK_NEED(err, inspection);
     *inspection = NULL;
+    QK_NEED(err, settings);
     char *path;
     qk_capture *capture = NULL;
     QK_TRY(qk_hub_find_dataset(settings->capture, settings->revision, NULL, &path, err));
@@ -238,6 +241,7 @@ qk_status qk_inspect_capture(const qk_inspect_settings *settings, qk_inspection 
 
 void qk_inspection_free(qk_inspection **inspection)
 {
+    assert(inspection);
     qk_inspection *in = *inspection;
     if (!in)
         return;

@@ -10,13 +10,32 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/utf8.h"
 
 enum { MAX_JSON_BYTES = 256 << 20 };
 
+json_t *qk__json_append(json_t *array, json_t *value)
+{
+    if (json_array_append_new(array, value) == 0)
+        return array;
+    json_decref(array);
+    return NULL;
+}
+
+json_t *qk__json_set(json_t *object, const char *key, json_t *value)
+{
+    if (json_object_set_new(object, key, value) == 0)
+        return object;
+    json_decref(object);
+    return NULL;
+}
+
+/* json_string fails for want of memory and for bytes that are not UTF-8 alike; question marks
+ * are for the latter only. */
 json_t *qk__json_text(const char *text)
 {
-    json_t *value = json_string(text);
-    if (value)
+    json_t *value = text ? json_string(text) : NULL;
+    if (value || !text || qk__utf8_valid((const uint8_t *)text, strlen(text)) == strlen(text))
         return value;
     char *ascii = qk__strdup(text);
     for (char *p = ascii; p && *p; p++)
@@ -48,7 +67,7 @@ qk_status qk__json_write(json_t *root, const char *folder, const char *name, qk_
 {
     *file = NULL;
     char *path = qk__path_join(folder, name);
-    char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+    char *text = root ? qk__json_dumps(root, JSON_INDENT(2)) : NULL;
     qk_status status = QK_OK;
     if (!path || !text) {
         status = qk__nomem(err);

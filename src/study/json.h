@@ -9,7 +9,15 @@
 
 #include "base/file.h"
 
-/* A text from outside as a JSON string; bytes that are not UTF-8 become '?'. */
+/* Where memory runs out while JSON is built, NULL takes the place of what should have been
+ * built, and stays: jansson makes no object of a NULL (json_pack), the two functions below
+ * return the array or object, or release it and return NULL where it could not take the value,
+ * and qk__json_write calls NULL out of memory. So nothing is written with a value missing, and
+ * nobody else has to look. */
+QK_MUST_CHECK json_t *qk__json_append(json_t *array, json_t *value);
+QK_MUST_CHECK json_t *qk__json_set(json_t *object, const char *key, json_t *value);
+
+/* A text from outside as a JSON string; bytes that are not UTF-8 become '?'. NULL for NULL. */
 json_t *qk__json_text(const char *text);
 
 /* A number, or null for NaN and infinities. */

@@ -4,6 +4,7 @@
  * A run may be killed at any time. The study's manifest says that it is not complete from the
  * first change until figures and page are there; each model's own manifest (result_folder.c)
  * says whether its tables are. So the next run begins where this one ended. */
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,11 +23,13 @@ enum { MAX_SCORE_BYTES = 16 << 20 };
 
 void qk_plan_run_default(qk_plan_run *run)
 {
+    assert(run);
     *run = (qk_plan_run){.figures = true, .html = true};
 }
 
 void qk_plan_outcome_free(qk_plan_outcome **outcome)
 {
+    assert(outcome);
     qk_plan_outcome *o = *outcome;
     if (!o)
         return;
@@ -406,13 +409,17 @@ static qk_status execute(qk__plan_work *work, double start, qk_error *err)
 qk_status qk_plan_execute(const qk_plan *plan, const qk_plan_run *run,
                           qk_plan_outcome **outcome, qk_error *err)
 {
+    QK_NEED(err, outcome);
+    *outcome = NULL;
+    QK_NEED(err, plan, run);
     qk__plan_work work = {.plan = plan,
                           .run = run,
                           .formats = plan->formats,
                           .theme = plan->theme,
                           .folder.lock = -1};
     double start = qk__now();
-    *outcome = NULL;
+    if (!run->output)
+        return qk__fail(err, QK_ERR_ARGUMENT, "no output folder given");
     qk_status status = execute(&work, start, err);
     if (status == QK_OK || status == QK_ERR_PARTIAL) {
         work.outcome->seconds = qk__now() - start;

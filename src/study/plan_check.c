@@ -194,6 +194,7 @@ static qk_status compare_files(checker *c, qk_error *err)
 static qk_status check_inputs(checker *c, qk_error *err)
 {
     size_t heads = qk_capture_num_heads(c->run.capture);
+    QK_TRY(qk__run_list_inputs(&c->run, err));
     size_t files = c->run.first_input[heads];
     bool *wanted = qk__calloc(heads, sizeof *wanted);
     c->inputs = qk__calloc(files, sizeof *c->inputs);

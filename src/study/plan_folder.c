@@ -21,7 +21,7 @@ static qk_status check_owner(const qk__plan_work *work, bool is_study, qk_error 
     QK_TRY(qk__list_dir(folder, &names, err));
     qk_status status = QK_OK;
     for (size_t i = 0; i < names.count && status == QK_OK; i++)
-        if (!qk__is_leftover(names.items[i]))
+        if (qk__temporary_stem(names.items[i]) == 0)
             status = qk__fail(err, QK_ERR_EXISTS,
                               "%s: holds other things than a study (%s); choose another "
                               "folder, or --force to write here nevertheless",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Study files: which models, which analyses, which figures. */
+#include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -275,7 +276,9 @@ static qk_status load(qk_plan *plan, qk_error *err)
 
 qk_status qk_plan_load(qk_plan **plan, const char *path, qk_error *err)
 {
+    QK_NEED(err, plan);
     *plan = NULL;
+    QK_NEED(err, path);
     qk_plan *loaded = calloc(1, sizeof *loaded);
     if (!loaded)
         return qk__nomem(err);
@@ -290,6 +293,7 @@ qk_status qk_plan_load(qk_plan **plan, const char *path, qk_error *err)
 
 void qk_plan_free(qk_plan **plan)
 {
+    assert(plan);
     qk_plan *p = *plan;
     if (!p)
         return;
@@ -311,15 +315,18 @@ void qk_plan_free(qk_plan **plan)
 
 const char *qk_plan_title(const qk_plan *plan)
 {
+    assert(plan);
     return plan->title;
 }
 
 size_t qk_plan_num_models(const qk_plan *plan)
 {
+    assert(plan);
     return plan->num_models;
 }
 
 const qk_plan_model *qk_plan_get(const qk_plan *plan, size_t i)
 {
+    assert(plan && i < plan->num_models);
     return &plan->models[i];
 }

@@ -48,7 +48,7 @@ static json_t *list_models(const qk__plan_work *work)
 {
     json_t *array = json_array();
     for (size_t i = 0; i < work->plan->num_models; i++)
-        json_array_append_new(array, describe_model(work, i));
+        array = qk__json_append(array, describe_model(work, i));
     return array;
 }
 
@@ -58,10 +58,10 @@ static json_t *list_tables(const qk__plan_work *work)
     json_t *array = json_array();
     qk__plan_tables(&work->plan->config.settings, names);
     for (const char **name = names; *name; name++)
-        json_array_append_new(array, json_string(*name));
-    json_array_append_new(array, json_string("models.csv"));
+        array = qk__json_append(array, json_string(*name));
+    array = qk__json_append(array, json_string("models.csv"));
     if (work->plan->scores)
-        json_array_append_new(array, json_string("scores.csv"));
+        array = qk__json_append(array, json_string("scores.csv"));
     return array;
 }
 
@@ -72,7 +72,7 @@ static json_t *describe_figures(const qk__plan_work *work)
         return json_null();
     json_t *failed = json_array();
     for (size_t i = 0; i < report->num_failed; i++)
-        json_array_append_new(failed, qk__json_text(report->failures[i]));
+        failed = qk__json_append(failed, qk__json_text(report->failures[i]));
     return json_pack("{s:I, s:o, s:b}", "drawn", (json_int_t)report->num_figures, "failed",
                      failed, "report", report->html != NULL);
 }
@@ -83,10 +83,10 @@ static json_t *describe_timings(const qk__plan_work *work)
     for (size_t i = 0; i < work->plan->num_models; i++) {
         const qk_plan_result *result = &work->outcome->models[i];
         bool computed = result->state == QK_PLAN_COMPUTED || result->state == QK_PLAN_PARTIAL;
-        json_array_append_new(models,
-                              json_pack("{s:o, s:b, s:o}", "model",
-                                        qk__json_text(work->plan->models[i].name), "computed",
-                                        computed, "seconds", qk__json_number(result->seconds)));
+        models = qk__json_append(models, json_pack("{s:o, s:b, s:o}", "model",
+                                                   qk__json_text(work->plan->models[i].name),
+                                                   "computed", computed, "seconds",
+                                                   qk__json_number(result->seconds)));
     }
     return json_pack("{s:o, s:o}", "seconds", qk__json_number(work->outcome->seconds), "models",
                      models);
@@ -104,10 +104,10 @@ qk_status qk__plan_write_manifest(const qk__plan_work *work, qk__plan_stage stag
         stage == QK__PLAN_DONE, "study_file", describe_file(work->plan), "settings",
         qk__describe_settings(&work->plan->config.settings), "threads", work->threads);
     if (stage != QK__PLAN_BEGUN) {
-        json_object_set_new(root, "models", list_models(work));
-        json_object_set_new(root, "tables", list_tables(work));
-        json_object_set_new(root, "figures", describe_figures(work));
-        json_object_set_new(root, "timings", describe_timings(work));
+        root = qk__json_set(root, "models", list_models(work));
+        root = qk__json_set(root, "tables", list_tables(work));
+        root = qk__json_set(root, "figures", describe_figures(work));
+        root = qk__json_set(root, "timings", describe_timings(work));
     }
     QK_TRY(qk__json_write(root, run->output, QK__MANIFEST_NAME, &file, err));
     return qk__outfile_commit(&file, err);

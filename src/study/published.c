@@ -2,6 +2,7 @@
 /* Reading files of settings of the original tool of attention plasticity. */
 #include "study/published.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/buffer.h"
@@ -42,6 +43,7 @@ qk_status qk__published_real(const yaml_node_t *node, const char *key, double lo
 
 void qk_published_free(qk_published **file)
 {
+    assert(file);
     if (!*file)
         return;
     qk__config_release(&(*file)->config);

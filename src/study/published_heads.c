@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* analyze-heads: its keys, and what they mean for a run. */
+#include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@ enum { MAX_THREADS = 4096, MAX_DIMS = 4096 };
 
 void qk_heads_settings_default(qk_heads_settings *settings)
 {
+    assert(settings);
     *settings = (qk_heads_settings){.dataset_name = "viktoroo/sniffed-qk",
                                     .max_tokens_per_head = 50000,
                                     .normality_max_dims = 64,
@@ -137,6 +139,9 @@ static bool has_no_limit(qk_config *config)
 qk_status qk_published_load_heads(qk_published **file, const char *path,
                                   qk_heads_settings *settings, qk_error *err)
 {
+    QK_NEED(err, file);
+    *file = NULL;
+    QK_NEED(err, path, settings);
     qk_heads_settings_default(settings);
     QK_TRY(qk__published_read(file, path, settings, KEYS, sizeof KEYS / sizeof *KEYS, err));
     if (has_no_limit(&(*file)->config))
@@ -205,9 +210,13 @@ static void settle(const qk_heads_settings *s, const qk_published_tables *tables
     study->user = s->user;
 }
 
-qk_status qk_heads_run(const qk_heads_settings *s, qk_study_report **report, qk_error *err)
+qk_status qk_heads_run(const qk_heads_settings *settings, qk_study_report **report,
+                       qk_error *err)
 {
+    QK_NEED(err, report);
     *report = NULL;
+    QK_NEED(err, settings);
+    const qk_heads_settings *s = settings;
     QK_TRY(check(s, err));
     const qk_published_tables tables = {s->output_csv, s->bucket_csv, s->component_csv};
     bool local = s->dataset_local_root || s->model_dir[0] == '/';

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plot-plasticity: its keys, and from the table of buckets to the picture. */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@ static const double DEFAULT_THRESHOLD = 1e-4;
 
 void qk_plot_settings_default(qk_plot_settings *settings)
 {
+    assert(settings);
     *settings = (qk_plot_settings){.output = "plasticity.png",
                                    .alpha = 0.25,
                                    .line_width = 0.8,
@@ -90,6 +92,9 @@ static const qk__key KEYS[] = {
 qk_status qk_published_load_plot(qk_published **file, const char *path,
                                  qk_plot_settings *settings, qk_error *err)
 {
+    QK_NEED(err, file);
+    *file = NULL;
+    QK_NEED(err, path, settings);
     qk_plot_settings_default(settings);
     return qk__published_read(file, path, settings, KEYS, sizeof KEYS / sizeof *KEYS, err);
 }
@@ -262,6 +267,7 @@ static qk_status draw(const qk_plot_settings *s, const points *p, size_t *num_he
 
 qk_status qk_plot_run(const qk_plot_settings *settings, size_t *num_heads, qk_error *err)
 {
+    QK_NEED(err, settings, num_heads);
     points p = {0};
     *num_heads = 0;
     QK_TRY(check(settings, err));

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/fingerprint.h"
+#include "base/json.h"
 #include "study/json.h"
 #include "study/run.h"
 #include "study/run_manifest.h"
@@ -62,7 +63,7 @@ static qk_status keep_run(qk_run *run, json_t *old, qk_error *err)
 {
     size_t i;
     const json_t *name;
-    json_t *tables = json_array(), *entry = json_copy(old);
+    json_t *tables = json_array(), *entry = qk__json_copy(old);
     int failed = tables && entry ? 0 : -1;
     json_array_foreach(json_object_get(old, "tables"), i, name)
     {
@@ -273,7 +274,7 @@ static qk_status write_manifest(const qk_run *run, json_t *entry, qk_outfile **f
                                 qk_error *err)
 {
     bool complete = entry != NULL;
-    json_t *runs = json_copy(run->staying);
+    json_t *runs = qk__json_copy(run->staying);
     int failed = runs ? 0 : -1;
     if (failed == 0 && complete)
         failed = json_array_append(runs, entry);

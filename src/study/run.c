@@ -66,8 +66,7 @@ void qk__run_add_output(qk_run *run, const char *name, qk_outfile *file)
     run->report->outputs[run->report->num_outputs++] = name;
 }
 
-/* Reserves a slot for every file of every head, so that workers need no lock. */
-static qk_status list_inputs(qk_run *run, qk_error *err)
+qk_status qk__run_list_inputs(qk_run *run, qk_error *err)
 {
     size_t heads = qk_capture_num_heads(run->capture), files = 0;
     run->first_input = qk__calloc(heads + 1, sizeof *run->first_input);
@@ -155,6 +154,7 @@ qk_status qk__run_open(qk_run *run, const qk_study_settings *settings, qk_error 
     run->threads = settings->threads > 0 ? settings->threads : qk__available_threads();
     run->report->threads = run->threads;
     run->report->num_layers = qk_capture_num_layers(run->capture);
+    run->block_rows = settings->block_rows > 0 ? settings->block_rows : QK__BLOCK_ROWS;
     run->report->capture = qk__strdup(qk_capture_path(run->capture));
     run->report->model = qk__strdup(model_name(run, is_folder));
     if (!run->report->capture || !run->report->model)
@@ -162,7 +162,6 @@ qk_status qk__run_open(qk_run *run, const qk_study_settings *settings, qk_error 
     run->readers = qk__calloc((size_t)run->threads, sizeof *run->readers);
     if (!run->readers)
         return qk__nomem(err);
-    QK_TRY(list_inputs(run, err));
     if (settings->combined)
         QK_TRY(settle_group(run, err));
     run->seconds_open = qk__now() - start;

@@ -24,12 +24,17 @@ typedef struct qk_input {
     qk_file_print print;
 } qk_input;
 
+/* Rows read at a time, unless the settings say otherwise. */
+enum { QK__BLOCK_ROWS = 256 };
+
 typedef struct qk_run {
     const qk_study_settings *settings;
     qk_capture *capture;
     qk_study_report *report;
     int threads;
-    qk_input *inputs;    /* files of the heads read, in capture order, set by the workers */
+    size_t block_rows;   /* rows read at a time */
+    qk_input *inputs;    /* files of the heads read, in capture order, set by the workers; NULL:
+                            nobody lists them */
     size_t *first_input; /* [capture heads + 1] where each head's files start in inputs */
     qk_rows **readers;   /* [threads] one a worker, kept from head to head */
     size_t total_jobs;
@@ -54,6 +59,10 @@ double qk__now(void);
 QK_MUST_CHECK qk_status qk__run_open(qk_run *run, const qk_study_settings *settings,
                                      qk_error *err);
 void qk__run_close(qk_run *run);
+
+/* Makes run->inputs: a slot for every file of every head, so that workers need no lock. Only
+ * where no head is read by two jobs. */
+QK_MUST_CHECK qk_status qk__run_list_inputs(qk_run *run, qk_error *err);
 
 /* Gives the report one entry per id; the ids are copied. */
 QK_MUST_CHECK qk_status qk__run_set_heads(qk_run *run, const qk_head_id *ids, size_t count,

@@ -18,7 +18,7 @@ static json_t *index_list(const qk_index_list *list)
         return json_null();
     json_t *array = json_array();
     for (size_t i = 0; i < list->count; i++)
-        json_array_append_new(array, json_integer(list->items[i]));
+        array = qk__json_append(array, json_integer(list->items[i]));
     return array;
 }
 
@@ -28,7 +28,7 @@ static json_t *list_analyses(unsigned analyses)
     json_t *array = json_array();
     for (unsigned i = 0; i < 3; i++)
         if (analyses >> i & 1)
-            json_array_append_new(array, json_string(names[i]));
+            array = qk__json_append(array, json_string(names[i]));
     return array;
 }
 
@@ -72,12 +72,12 @@ json_t *qk__describe_settings(const qk_study_settings *s)
                   "seed", (json_int_t)s->seed, "q_per_kv_group", s->q_per_kv_group, "ci",
                   s->ci > 0 ? qk__json_number(s->ci) : json_null(), "ci_refit", s->ci_refit);
     if (s->analyses & QK_ANALYSE_PCA)
-        json_object_set_new(root, "pca", describe_pca(s));
+        root = qk__json_set(root, "pca", describe_pca(s));
     if (s->analyses & QK_ANALYSE_ROTATION)
-        json_object_set_new(root, "rotation", describe_rotation(&s->rotation));
+        root = qk__json_set(root, "rotation", describe_rotation(&s->rotation));
     if (s->analyses & QK_ANALYSE_PLASTICITY)
-        json_object_set_new(root, "plasticity",
-                            describe_plasticity(&s->plasticity, s->buckets));
+        root =
+            qk__json_set(root, "plasticity", describe_plasticity(&s->plasticity, s->buckets));
     return root;
 }
 
@@ -97,7 +97,7 @@ static json_t *list_inputs(const qk_run *run)
         if (!input->path) /* belongs to a head that was not asked for */
             continue;
         const char *name = qk__input_name(run, input->path);
-        json_array_append_new(
+        array = qk__json_append(
             array,
             json_pack("{s:o, s:I, s:o}", "file", qk__json_text(name), "bytes",
                       (json_int_t)input->print.bytes, "xxh3_128",
@@ -126,6 +126,8 @@ json_t *qk__describe_capture_json(const qk_run *run)
             status = qk__fingerprint_file((char *)path.data, &bytes, hash, NULL);
         qk__buffer_free(&path);
     }
+    if (status == QK_ERR_NOMEM)
+        return NULL;
     return status == QK_OK
                ? json_pack("{s:I, s:s}", "bytes", (json_int_t)bytes, "xxh3_128", hash)
                : json_null();
@@ -140,10 +142,9 @@ static json_t *list_failures(const qk_study_report *report)
         if (head->status == QK_OK)
             continue;
         qk_head_name(head->id, name);
-        json_array_append_new(array,
-                              json_pack("{s:s, s:s, s:o}", "head", name, "reason",
-                                        qk_status_text(head->status), "message",
-                                        qk__json_text(head->message ? head->message : "")));
+        array = qk__json_append(array, json_pack("{s:s, s:s, s:o}", "head", name, "reason",
+                                                 qk_status_text(head->status), "message",
+                                                 qk__json_text(head->message)));
     }
     return array;
 }

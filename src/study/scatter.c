@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scatter collages: choosing heads, looking at each, and laying them out in figures. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,7 @@ typedef struct scatter {
 
 void qk_scatter_settings_default(qk_scatter_settings *settings)
 {
+    assert(settings);
     *settings = (qk_scatter_settings){
         .kinds = QK_KINDS_BOTH,
         .pc_y = 1,
@@ -42,6 +44,7 @@ void qk_scatter_settings_default(qk_scatter_settings *settings)
 
 void qk_scatter_outcome_free(qk_scatter_outcome **outcome)
 {
+    assert(outcome);
     qk_scatter_outcome *o = *outcome;
     if (!o)
         return;
@@ -389,10 +392,12 @@ static qk_status run_all(scatter *c, qk_scatter_outcome **outcome, qk_error *err
 qk_status qk_scatter_run(const qk_scatter_settings *settings, qk_scatter_outcome **outcome,
                          qk_error *err)
 {
+    QK_NEED(err, outcome);
     double start = qk__now();
     qk_error own = {0};
     err = err ? err : &own;
     *outcome = NULL;
+    QK_NEED(err, settings);
     QK_TRY(check(settings, err));
     /* Only moments are kept of a head, and its rows are read again, whatever the input's
      * settings ask for. */

@@ -35,7 +35,9 @@ static bool take_number(const char **text, char stop, int *number)
 qk_status qk_scatter_heads_parse(const char *text, qk_scatter_head **heads, size_t *count,
                                  qk_error *err)
 {
+    QK_NEED(err, heads);
     *heads = NULL;
+    QK_NEED(err, count, text);
     *count = 0;
     size_t most = 1;
     for (const char *p = text; *p; p++)

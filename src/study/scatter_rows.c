@@ -170,7 +170,7 @@ static qk_status read_points(qk_run *run, int worker, pass *p, const qk_head *he
         qk_rows_reopen(&run->readers[worker], head, columns, run->settings->max_samples, err));
     qk_block block;
     for (;;) {
-        QK_TRY(qk_rows_next(run->readers[worker], run->settings->block_rows, &block, err));
+        QK_TRY(qk_rows_next(run->readers[worker], run->block_rows, &block, err));
         if (block.rows == 0)
             return QK_OK;
         qk_status status = see_block(p, &block, err);

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One run from a capture to tables: the order of things, and the verdict. */
+#include <assert.h>
+#include <float.h>
 #include <stdlib.h>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "study/run.h"
 
-enum { DEFAULT_BLOCK_ROWS = 256 };
-
 void qk_study_settings_default(qk_study_settings *settings)
 {
+    assert(settings);
     *settings = (qk_study_settings){
         .analyses = QK_ANALYSE_PCA,
         .combined = true,
         .kinds = QK_KINDS_BOTH,
         .correlation_threshold = 0.3,
-        .block_rows = DEFAULT_BLOCK_ROWS,
+        .block_rows = QK__BLOCK_ROWS,
     };
     qk_pca_settings_default(&settings->pca);
     qk_rotation_settings_default(&settings->rotation);
@@ -24,6 +25,7 @@ void qk_study_settings_default(qk_study_settings *settings)
 
 void qk_study_report_free(qk_study_report **report)
 {
+    assert(report);
     qk_study_report *r = *report;
     if (!r)
         return;
@@ -56,6 +58,35 @@ static bool is_complete_failure(const qk_study_report *report)
     return report->num_failed + report->num_missing == report->num_heads;
 }
 
+/* What the command and configuration files check, too, where the user reads of it. */
+static qk_status check_ranges(const qk_study_settings *s, qk_error *err)
+{
+    const qk_plasticity_settings *p = &s->plasticity;
+    if (s->max_samples < 0 || s->sample_heads < 0 || s->threads < 0)
+        return qk__fail(err, QK_ERR_ARGUMENT, "a negative number of rows, heads or threads");
+    if (s->kinds < QK_KINDS_Q || s->kinds > QK_KINDS_BOTH)
+        return qk__fail(err, QK_ERR_ARGUMENT, "no such kinds: %d", (int)s->kinds);
+    if (!(s->pca.low >= 0 && s->pca.low <= s->pca.high && s->pca.high <= 1))
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "taxonomy thresholds %g and %g: expected 0 <= low <= high <= 1",
+                        s->pca.low, s->pca.high);
+    if (!(s->correlation_threshold >= 0 && s->correlation_threshold <= 1))
+        return qk__fail(err, QK_ERR_ARGUMENT, "correlation threshold %g is not in 0..1",
+                        s->correlation_threshold);
+    if (s->rotation.planes < 0 ||
+        (s->rotation.b_axis != QK_B_PAIRS && s->rotation.b_axis != QK_B_CENTROID))
+        return qk__fail(err, QK_ERR_ARGUMENT, "rotation: %d planes, axis b number %d",
+                        s->rotation.planes, (int)s->rotation.b_axis);
+    if (p->max_pairs < 0 || !(p->ks_alpha >= 0 && p->ks_alpha <= 1) ||
+        !(p->bucket_width >= 0 && p->bucket_width <= DBL_MAX) ||
+        (p->variance != QK_VARIANCE_DIAG && p->variance != QK_VARIANCE_FULL))
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "plasticity: %lld pairs, level %g, width %g, variance number %d",
+                        (long long)p->max_pairs, p->ks_alpha, p->bucket_width,
+                        (int)p->variance);
+    return QK_OK;
+}
+
 static qk_status check_settings(const qk_study_settings *s, qk_error *err)
 {
     const unsigned all = QK_ANALYSE_PCA | QK_ANALYSE_ROTATION | QK_ANALYSE_PLASTICITY;
@@ -76,7 +107,7 @@ static qk_status check_settings(const qk_study_settings *s, qk_error *err)
     if (s->ci > 0 && !s->combined)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "there are no intervals for kinds fitted by themselves");
-    return QK_OK;
+    return check_ranges(s, err);
 }
 
 /* The verdict on the run as a whole, once every head has its own. */
@@ -122,6 +153,7 @@ static qk_status run_all(qk_run *run, qk_error *err)
 {
     double start = qk__now();
     QK_TRY(qk__run_set_buckets(run, err));
+    QK_TRY(qk__run_list_inputs(run, err));
     QK_TRY(run->settings->combined ? qk__run_combined(run, err) : qk__run_single(run, err));
     run->seconds_heads = qk__now() - start;
     if (atomic_load(&run->cancelled))
@@ -140,8 +172,10 @@ static qk_status run_all(qk_run *run, qk_error *err)
 qk_status qk_study_run(const qk_study_settings *settings, qk_study_report **report,
                        qk_error *err)
 {
+    QK_NEED(err, report);
     double start = qk__now();
     *report = NULL;
+    QK_NEED(err, settings);
     qk_run run;
     QK_TRY(check_settings(settings, err));
     qk_status status = qk__run_open(&run, settings, err);

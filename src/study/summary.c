@@ -42,7 +42,7 @@ static json_t *describe(const hit *h)
 }
 
 /* Counts what reaches the threshold, in table order, and lists it in `records`. */
-static qk_high_correlations count_hits(const qk_run *run, json_t *records)
+static qk_high_correlations count_hits(const qk_run *run, json_t **records)
 {
     qk_high_correlations n = {0};
     for (size_t i = 0; i < run->report->num_heads; i++) {
@@ -56,7 +56,7 @@ static qk_high_correlations count_hits(const qk_run *run, json_t *records)
             double r = head->pca->components[pc].r_q;
             if (fabs(r) < run->settings->correlation_threshold)
                 continue;
-            json_array_append_new(records, describe(&(hit){head, pc, r}));
+            *records = qk__json_append(*records, describe(&(hit){head, pc, r}));
             any = true;
             n.high++;
             if (r < 0) {
@@ -73,7 +73,7 @@ static qk_high_correlations count_hits(const qk_run *run, json_t *records)
 static json_t *top_correlations(const qk_run *run, size_t components)
 {
     hit *hits = qk__calloc(components, sizeof *hits);
-    json_t *top = json_array();
+    json_t *top = hits || components == 0 ? json_array() : NULL;
     size_t count = 0;
     if (hits) {
         for (size_t i = 0; i < run->report->num_heads; i++) {
@@ -83,7 +83,7 @@ static json_t *top_correlations(const qk_run *run, size_t components)
         }
         qsort(hits, count, sizeof *hits, compare_hits);
         for (size_t i = 0; i < count && i < TOP_CORRELATIONS; i++)
-            json_array_append_new(top, describe(&hits[i]));
+            top = qk__json_append(top, describe(&hits[i]));
     }
     free(hits);
     return top;
@@ -105,7 +105,7 @@ qk_status qk__write_summary(qk_run *run, qk_error *err)
 {
     const qk_study_settings *s = run->settings;
     json_t *records = json_array();
-    qk_high_correlations n = run->report->high = count_hits(run, records);
+    qk_high_correlations n = run->report->high = count_hits(run, &records);
     json_t *high = json_pack(
         "{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "threshold",
         qk__json_number(s->correlation_threshold), "total_components", (json_int_t)n.components,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a run found over all its heads: counts, and means by depth. */
+#include <assert.h>
 #include <math.h>
 
 #include <qkscope/study.h>
@@ -59,6 +60,7 @@ static void add_rotation(qk_study_totals *totals, sums *s, const qk_rotation *ro
 
 void qk_study_totals_of(const qk_study_report *report, qk_study_totals *totals)
 {
+    assert(report && totals);
     sums s = {0};
     int last = report->num_layers > 0 ? report->num_layers - 1 : 0;
     *totals = (qk_study_totals){0};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing a capture of synthetic heads: settings checked, heads in parallel, truth last. */
+#include <assert.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/parallel.h"
 #include "capture/writer.h"
 #include "parquet/writer.h"
@@ -32,6 +34,7 @@ typedef struct synth_run {
 
 void qk_synth_settings_default(qk_synth_settings *settings)
 {
+    assert(settings);
     *settings = (qk_synth_settings){
         .layers = 2,
         .query_heads = 4,
@@ -232,7 +235,7 @@ static json_t *build_truth(synth_run *run)
 static qk_status write_truth(synth_run *run, const char *dir, qk_error *err)
 {
     json_t *truth = build_truth(run);
-    char *text = truth ? json_dumps(truth, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    char *text = truth ? qk__json_dumps(truth, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
     char *path = qk__path_join(dir, "truth.json");
     qk_status status =
         text && path ? qk__write_file(path, text, strlen(text), err) : qk__nomem(err);
@@ -248,15 +251,15 @@ static char *describe_extra(const qk_synth_settings *s)
 {
     json_t *root = json_pack("{s:s}", "truth", "truth.json");
     json_t *frequencies = json_array();
-    bool turning = s->rope_planes > 0;
+    bool turning = s->rope_planes > 0, complete = root && frequencies;
     for (size_t p = 0; p < (size_t)s->rope_planes; p++) {
         double omega = qk__synth_frequency(s, p);
         turning = turning && omega > 0;
-        json_array_append_new(frequencies, json_real(omega));
+        complete &= json_array_append_new(frequencies, json_real(omega)) == 0;
     }
     if (turning)
-        json_object_set(root, "rope_frequencies", frequencies);
-    char *text = json_dumps(root, JSON_REAL_PRECISION(17));
+        complete &= json_object_set(root, "rope_frequencies", frequencies) == 0;
+    char *text = complete ? qk__json_dumps(root, JSON_REAL_PRECISION(17)) : NULL;
     json_decref(frequencies);
     json_decref(root);
     return text;
@@ -296,6 +299,7 @@ static qk_status write_capture(synth_run *run, const char *dir, qk_error *err)
 
 qk_status qk_synth_write(const qk_synth_settings *settings, const char *dir, qk_error *err)
 {
+    QK_NEED(err, settings, dir);
     QK_TRY(check_shape(settings, err));
     QK_TRY(check_model(settings, err));
     QK_TRY(qk__writer_check_settings(&settings->writer, err));

@@ -144,14 +144,20 @@ json_t *qk__synth_truth_head(const qk_synth_settings *settings, const qk_synth_h
     char name[QK_HEAD_NAME_SIZE];
     qk_head_name(head->id, name);
     bool query = head->id.kind == QK_QUERY;
-    return json_pack(
-        "{s:s, s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:o*, s:o, s:o*, s:o}", "name", name, "scale",
-        head->scale, "exponent", head->exponent, "r", head->r, "alpha", head->alpha, "mean",
-        array_of(head->mean, head->dim), "a", array_of(head->a, head->dim), "eigenvalues",
-        array_of(head->lambda, head->dim), "basis",
-        settings->truth_matrices ? matrix_of(head->basis, head->dim, head->dim) : NULL,
-        "planes", list_planes(head), "pair", query ? pair_up(head) : NULL, "expected",
-        expect(settings, head));
+    json_t *basis =
+        settings->truth_matrices ? matrix_of(head->basis, head->dim, head->dim) : NULL;
+    json_t *pair = query ? pair_up(head) : NULL;
+    if ((settings->truth_matrices && !basis) || (query && !pair)) {
+        json_decref(basis);
+        json_decref(pair);
+        return NULL;
+    }
+    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:o*, s:o, s:o*, s:o}", "name",
+                     name, "scale", head->scale, "exponent", head->exponent, "r", head->r,
+                     "alpha", head->alpha, "mean", array_of(head->mean, head->dim), "a",
+                     array_of(head->a, head->dim), "eigenvalues",
+                     array_of(head->lambda, head->dim), "basis", basis, "planes",
+                     list_planes(head), "pair", pair, "expected", expect(settings, head));
 }
 
 /* JSON has no NaN: null stands for "drawn for every head". */

@@ -170,20 +170,69 @@ static void names_the_row_that_is_not_finite(void **state)
     }
 }
 
+/* The moments of n rows of one dimension, at positions 0, 1, 2, ... */
+static qk_status gather_values(const double *x, size_t n, qk_moments **m, qk_error *err)
+{
+    int64_t t[8];
+    qk_accumulator *acc;
+    for (size_t i = 0; i < n; i++)
+        t[i] = (int64_t)i;
+    assert_int_equal(qk_accumulator_create(&acc, 1, err), QK_OK);
+    assert_int_equal(qk_accumulator_add_f64(acc, x, t, n, err), QK_OK);
+    qk_status status = qk_accumulator_finish(&acc, m, err);
+    assert_null(acc);
+    return status;
+}
+
 static void refuses_what_overflows(void **state)
 {
     (void)state;
-    const double x[] = {1e200, -1e200, 1e308, 1e308};
-    const int64_t t[] = {0, 1};
-    for (size_t i = 0; i < 2; i++) {
-        qk_accumulator *acc;
+    /* squares; the sum of two values; squares times those of positions */
+    const double x[] = {1e200, -1e200, 1e308, 1e308, 1e152, -1e152};
+    for (size_t i = 0; i < 3; i++) {
         qk_moments *m;
         qk_error err = {0};
-        assert_int_equal(qk_accumulator_create(&acc, 1, &err), QK_OK);
-        assert_int_equal(qk_accumulator_add_f64(acc, x + 2 * i, t, 2, &err), QK_OK);
-        assert_int_equal(qk_accumulator_finish(&acc, &m, &err), QK_ERR_INCONSISTENT);
+        assert_int_equal(gather_values(x + 2 * i, 2, &m, &err), QK_ERR_INCONSISTENT);
         assert_non_null(strstr(err.message, "too large"));
         assert_null(m);
+    }
+}
+
+static void refuses_what_underflows(void **state)
+{
+    (void)state;
+    const double shape[] = {1, -2, 4, 3, -7, 5};
+    double x[6];
+    for (int e = -1074; e < 390; e++) {
+        qk_moments *m;
+        qk_error err = {0};
+        for (size_t i = 0; i < 6; i++)
+            x[i] = ldexp(shape[i], e);
+        if (gather_values(x, 6, &m, &err) != QK_OK) {
+            assert_true(e < -480);
+            assert_non_null(strstr(err.message, "too little"));
+            assert_null(m);
+            continue;
+        }
+        assert_true(e > -490);
+        double sum = ldexp(m->sum_xx[0], -e);
+        assert_true(fabs(ldexp(sum, -e) - 304.0 / 3) < 1e-12); /* 104 - 6 (4 / 6)^2 */
+        qk_moments_free(&m);
+    }
+}
+
+/* Whatever the value, its rounded mean is no difference. */
+static void equal_vectors_are_not_too_small(void **state)
+{
+    (void)state;
+    const double values[] = {0, 0.1, 1e-100, 1e-146, 1e-160, 3e-200, 1e-308, 5e-324, 0.3e100};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        double v = values[i];
+        const double x[] = {v, v, v, v, v, v, v};
+        qk_moments *m;
+        qk_error err = {0};
+        assert_int_equal(gather_values(x, 7, &m, &err), QK_OK);
+        qk_moments_free(&m);
     }
 }
 
@@ -262,6 +311,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(taking_out_undoes_merging, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_row_left_has_no_spread, set_up, tear_down),
         cmocka_unit_test(refuses_what_overflows),
+        cmocka_unit_test(refuses_what_underflows),
+        cmocka_unit_test(equal_vectors_are_not_too_small),
         cmocka_unit_test(no_rows_give_zeros),
     };
     return cmocka_run_group_tests_name("moments", tests, NULL, NULL);
