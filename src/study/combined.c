@@ -79,7 +79,7 @@ static void release_keys(combined *c, group *g)
 {
     pthread_mutex_lock(&c->lock);
     if (--g->users == 0)
-        qk__key_data_free(&g->keys);
+        qk__key_data_free(c->run, &g->keys);
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -105,7 +105,7 @@ static void read_queries(combined *c, int worker, group *g, size_t i)
     if (status != QK_OK)
         qk__run_fail_head(run, i, status, err.message);
     int64_t bytes = queries.bytes;
-    qk__head_data_free(&queries);
+    qk__head_data_free(run, &queries);
     release_keys(c, g);
     qk__run_progress(run, bytes, rows);
 }

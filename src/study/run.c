@@ -160,7 +160,8 @@ qk_status qk__run_open(qk_run *run, const qk_study_settings *settings, qk_error 
     if (!run->report->capture || !run->report->model)
         return qk__nomem(err);
     run->readers = qk__calloc((size_t)run->threads, sizeof *run->readers);
-    if (!run->readers)
+    run->spare = qk__calloc((size_t)run->threads * SPARE_TEXTS, sizeof(qk_text_moments *));
+    if (!run->readers || !run->spare)
         return qk__nomem(err);
     QK_TRY(list_inputs(run, err));
     if (settings->combined)
@@ -176,6 +177,9 @@ void qk__run_close(qk_run *run)
     for (int i = 0; run->readers && i < run->threads; i++)
         qk_rows_close(&run->readers[i]);
     free(run->readers);
+    for (size_t i = 0; i < run->num_spare; i++)
+        qk_text_moments_free(&run->spare[i]);
+    free(run->spare);
     qk_capture_close(&run->capture);
     free(run->inputs);
     free(run->first_input);

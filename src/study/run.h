@@ -24,6 +24,9 @@ typedef struct qk_input {
     qk_file_print print;
 } qk_input;
 
+/* A worker has one head of queries and some keys that wait. */
+enum { SPARE_TEXTS = 3 };
+
 typedef struct qk_run {
     const qk_study_settings *settings;
     qk_capture *capture;
@@ -41,7 +44,9 @@ typedef struct qk_run {
     qk_outfile *outputs[QK_MAX_OUTPUTS]; /* written in full, not yet in their places */
     size_t num_outputs;
     atomic_bool cancelled;
-    pthread_mutex_t lock; /* guards what follows, and calls to notice and progress */
+    pthread_mutex_t lock;    /* guards what follows, and calls to notice and progress */
+    qk_text_moments **spare; /* [threads * SPARE_TEXTS] of earlier heads: their memory */
+    size_t num_spare;
     size_t done_jobs;
     int64_t done_bytes;
     int64_t done_rows;
