@@ -138,13 +138,12 @@ static uint32_t most_groups(size_t panels)
     return groups;
 }
 
-void qk__accumulator_reuse(qk_accumulator *acc, qk_text_moments **old)
+void qk__accumulator_reuse(qk_accumulator *acc, qk_spare_sums spare)
 {
-    if (!acc->started && !acc->memory && (*old)->panels == acc->panels) {
-        acc->memory = (*old)->memory;
-        (*old)->memory = NULL;
-    }
-    qk_text_moments_free(old);
+    if (!acc->started && !acc->memory && spare.panels == acc->panels)
+        acc->memory = spare.memory;
+    else
+        free(spare.memory);
 }
 
 /* Once the first rows show what they are. */

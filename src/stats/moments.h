@@ -43,9 +43,17 @@ QK_MUST_CHECK qk_status qk__accumulator_add_block(qk_accumulator *acc, const voi
                                                   const int64_t *t, const int64_t *text,
                                                   size_t rows, bool last, qk_error *err);
 
-/* Frees old, whose memory serves an accumulator without rows if it fits. Having so much memory
- * from the system anew for each head takes longer than the sums. */
-void qk__accumulator_reuse(qk_accumulator *acc, qk_text_moments **old);
+/* The memory of sums that are no longer needed, for those of the next head: having so much from
+ * the system anew takes longer than the sums. */
+typedef struct qk_spare_sums {
+    double *memory; /* NULL: there is none */
+    size_t panels;
+} qk_spare_sums;
+
+/* Frees texts, but for what is returned; and gives it to an accumulator without rows, or frees
+ * it where it does not fit. */
+qk_spare_sums qk__text_moments_end(qk_text_moments **texts);
+void qk__accumulator_reuse(qk_accumulator *acc, qk_spare_sums spare);
 
 /* Rows with texts are looked at in batches of so many: what comes in blocks of that size is not
  * copied either. */

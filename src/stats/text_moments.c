@@ -17,6 +17,17 @@ void qk_text_moments_free(qk_text_moments **texts)
     *texts = NULL;
 }
 
+qk_spare_sums qk__text_moments_end(qk_text_moments **texts)
+{
+    qk_spare_sums spare = {0};
+    if (*texts) {
+        spare = (qk_spare_sums){(*texts)->memory, (*texts)->panels};
+        (*texts)->memory = NULL;
+    }
+    qk_text_moments_free(texts);
+    return spare;
+}
+
 size_t qk_text_moments_count(const qk_text_moments *texts)
 {
     return texts ? texts->groups.num_texts : 0;

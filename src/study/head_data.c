@@ -241,26 +241,26 @@ static qk_status add_rows(qk_run *run, qk_rows *reader, qk_head_data *data, qk_a
 }
 
 /* Gives an accumulator the memory of an earlier head. */
-static void reuse_texts(qk_run *run, qk_accumulator *acc)
+static void reuse_sums(qk_run *run, qk_accumulator *acc)
 {
-    qk_text_moments *old = NULL;
+    qk_spare_sums spare = {0};
     pthread_mutex_lock(&run->lock);
     if (run->num_spare > 0)
-        old = run->spare[--run->num_spare];
+        spare = run->spare[--run->num_spare];
     pthread_mutex_unlock(&run->lock);
-    if (old)
-        qk__accumulator_reuse(acc, &old);
+    qk__accumulator_reuse(acc, spare);
 }
 
 static void release_texts(qk_run *run, qk_text_moments **texts)
 {
+    qk_spare_sums spare = qk__text_moments_end(texts);
     pthread_mutex_lock(&run->lock);
-    if (*texts && run->num_spare < (size_t)run->threads * SPARE_TEXTS) {
-        run->spare[run->num_spare++] = *texts;
-        *texts = NULL;
+    if (spare.memory && run->num_spare < (size_t)run->threads * SPARE_SUMS) {
+        run->spare[run->num_spare++] = spare;
+        spare.memory = NULL;
     }
     pthread_mutex_unlock(&run->lock);
-    qk_text_moments_free(texts);
+    free(spare.memory);
 }
 
 static void note_files(qk_run *run, const qk_head *head, const qk_rows *reader, int64_t *bytes)
@@ -291,7 +291,7 @@ static qk_status read_all(qk_run *run, int worker, const qk_head *head, qk_head_
     qk_accumulator *acc;
     reading how = plan_reading(run, reader);
     QK_TRY(qk_accumulator_create(&acc, qk_rows_dim(reader), err));
-    reuse_texts(run, acc);
+    reuse_sums(run, acc);
     qk_status status = add_rows(run, reader, data, acc, &how, err);
     if (status == QK_OK) {
         status = qk_accumulator_finish_texts(&acc, &data->moments, &data->texts, err);

@@ -160,7 +160,7 @@ qk_status qk__run_open(qk_run *run, const qk_study_settings *settings, qk_error 
     if (!run->report->capture || !run->report->model)
         return qk__nomem(err);
     run->readers = qk__calloc((size_t)run->threads, sizeof *run->readers);
-    run->spare = qk__calloc((size_t)run->threads * SPARE_TEXTS, sizeof(qk_text_moments *));
+    run->spare = qk__calloc((size_t)run->threads * SPARE_SUMS, sizeof *run->spare);
     if (!run->readers || !run->spare)
         return qk__nomem(err);
     QK_TRY(list_inputs(run, err));
@@ -178,7 +178,7 @@ void qk__run_close(qk_run *run)
         qk_rows_close(&run->readers[i]);
     free(run->readers);
     for (size_t i = 0; i < run->num_spare; i++)
-        qk_text_moments_free(&run->spare[i]);
+        free(run->spare[i].memory);
     free(run->spare);
     qk_capture_close(&run->capture);
     free(run->inputs);

@@ -13,6 +13,7 @@
 #include <qkscope/study.h>
 
 #include "base/file.h"
+#include "stats/moments.h"
 #include "base/folder.h"
 #include "results/manifest.h"
 #include "study/buckets.h"
@@ -25,7 +26,7 @@ typedef struct qk_input {
 } qk_input;
 
 /* A worker has one head of queries and some keys that wait. */
-enum { SPARE_TEXTS = 3 };
+enum { SPARE_SUMS = 3 };
 
 typedef struct qk_run {
     const qk_study_settings *settings;
@@ -44,8 +45,8 @@ typedef struct qk_run {
     qk_outfile *outputs[QK_MAX_OUTPUTS]; /* written in full, not yet in their places */
     size_t num_outputs;
     atomic_bool cancelled;
-    pthread_mutex_t lock;    /* guards what follows, and calls to notice and progress */
-    qk_text_moments **spare; /* [threads * SPARE_TEXTS] of earlier heads: their memory */
+    pthread_mutex_t lock; /* guards what follows, and calls to notice and progress */
+    qk_spare_sums *spare; /* [threads * SPARE_SUMS] of earlier heads */
     size_t num_spare;
     size_t done_jobs;
     int64_t done_bytes;
