@@ -157,7 +157,7 @@ static void print_kernels(size_t dim)
         double best = 1e9, flops = (double)TILE_ROWS * (double)dim * (double)(dim + 1);
         for (int run = 0; run < 100 * RUNS; run++) {
             double start = now();
-            kernel->gram(tile, TILE_ROWS, panels, gram);
+            kernel->gram(tile, TILE_ROWS, panels, false, gram);
             double spent = now() - start;
             best = spent < best ? spent : best;
         }

@@ -133,8 +133,11 @@ typedef enum qk_column {
     QK_COLUMN_BUCKET = 1 << 2,
     QK_COLUMN_EXAMPLE = 1 << 3,
     QK_COLUMN_WINDOW = 1 << 4,
+    QK_OPTIONAL_EXAMPLE = 1 << 5, /* example_id, unless a file has no such integers */
     QK_FINGERPRINT = 1 << 8, /* no column: have qk_rows_file_print tell the files' hashes */
 } qk_column;
+
+#define QK_NO_EXAMPLE INT64_MIN
 
 /* Consecutive rows of one head. Pointers are NULL for columns not asked for and
  * belong to the qk_rows until its next call. Vectors are row-major, rows x dim;
@@ -147,7 +150,8 @@ typedef struct qk_block {
     const double *f64;
     const int64_t *position;
     const int64_t *bucket;
-    const int64_t *example;
+    const int64_t
+        *example; /* if it is optional: NULL where it is not there, QK_NO_EXAMPLE for null */
     const int64_t *window; /* sliding window in tokens, 0 = full attention */
 } qk_block;
 

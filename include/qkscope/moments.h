@@ -2,7 +2,7 @@
 /* First and second moments of a set of vectors and their token positions: all
  * that PCA, correlations, drift slopes and the rotation model need. One pass.
  *
- * Rows are gathered about a pilot (the mean of the first tile), in float64, in tiles of a fixed
+ * Rows are gathered about a pilot (the mean of the first rows), in float64, in tiles of a fixed
  * number of rows that ignores how the caller cuts its blocks: the same rows in the
  * same order give the same bits, whatever the block size, and means a thousand
  * standard deviations from zero or positions near 10^6 cost no digits. */
@@ -54,6 +54,38 @@ QK_API QK_MUST_CHECK qk_status qk_accumulator_add_f64(qk_accumulator *acc, const
  * digits (below 1e-146), are QK_ERR_INCONSISTENT: scale them. */
 QK_API QK_MUST_CHECK qk_status qk_accumulator_finish(qk_accumulator **acc, qk_moments **moments,
                                                      qk_error *err);
+
+/* ---- by groups of texts -------------------------------------------------------------- */
+
+/* What a jackknife over texts needs of one set of rows: their sums, kept apart by groups of texts.
+ * Up to 16 texts each have a group of their own; of more texts, those share one whose ids agree in
+ * their last bits, in as many as leave no more than 16 groups (fewer above 800 dimensions, for
+ * the memory). The groups depend on the ids alone, not on their order. */
+typedef struct qk_text_moments qk_text_moments;
+
+/* The same with the id of each row's text; rows may come in any order. Either all rows of an
+ * accumulator come with texts or none, else QK_ERR_ARGUMENT. */
+QK_API QK_MUST_CHECK qk_status qk_accumulator_add_texts_f32(qk_accumulator *acc, const float *x,
+                                                            const int64_t *t,
+                                                            const int64_t *text, size_t rows,
+                                                            qk_error *err);
+QK_API QK_MUST_CHECK qk_status qk_accumulator_add_texts_f64(qk_accumulator *acc,
+                                                            const double *x, const int64_t *t,
+                                                            const int64_t *text, size_t rows,
+                                                            qk_error *err);
+
+/* As qk_accumulator_finish; *texts is allocated, release it with qk_text_moments_free, or NULL
+ * where no rows or no texts were added. */
+QK_API QK_MUST_CHECK qk_status qk_accumulator_finish_texts(qk_accumulator **acc,
+                                                           qk_moments **moments,
+                                                           qk_text_moments **texts,
+                                                           qk_error *err);
+QK_API void qk_text_moments_free(qk_text_moments **texts);
+
+/* How many texts there are, 0 for NULL. They are counted up to 65,535: it may be more. */
+QK_API size_t qk_text_moments_count(const qk_text_moments *texts);
+
+/* ---- together and apart --------------------------------------------------------------- */
 
 /* Moments of the union of two sets of rows of the same dimension. */
 QK_API QK_MUST_CHECK qk_status qk_moments_merge(const qk_moments *a, const qk_moments *b,

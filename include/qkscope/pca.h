@@ -87,6 +87,23 @@ QK_API QK_MUST_CHECK qk_status qk_pca_single(const qk_moments *moments,
                                              qk_error *err);
 QK_API void qk_pca_free(qk_pca **pca);
 
+/* How sure the category and r_q of the first component are: a jackknife over groups of texts
+ * along the axis of all rows. docs/intervals.md */
+typedef struct qk_certainty {
+    uint32_t groups;       /* repetitions, each without one group */
+    double category_share; /* of them, those with the category of all rows */
+    double r_q_lo, r_q_hi; /* 95 % interval of r_q */
+} qk_certainty;
+
+/* q_texts and k_texts: of the rows behind `pca`, NULL where their texts are not known. A number
+ * that the texts leave undefined is NaN: both with fewer than two texts, the share where a
+ * repetition has no queries or no keys, the interval where some r_q is 1. */
+QK_API QK_MUST_CHECK qk_status qk_pca_certainty(const qk_pca *pca,
+                                                const qk_pca_settings *settings,
+                                                const qk_text_moments *q_texts,
+                                                const qk_text_moments *k_texts,
+                                                qk_certainty *certainty, qk_error *err);
+
 /* Two-sided p-value of a Pearson correlation r over n rows (Student t with n - 2 degrees of
  * freedom); 1 for n < 3. Underflow gives 0. */
 QK_API double qk_correlation_p_value(double r, int64_t n);

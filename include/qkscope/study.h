@@ -151,11 +151,14 @@ typedef struct qk_head_intervals {
 /* One head's outcome in a report. An analysis that failed or was not asked for is NULL. */
 typedef struct qk_head_report {
     qk_head_id id;
-    int k_head;       /* combined only, else -1 */
-    bool key_missing; /* that key head is not in the capture: skipped */
-    qk_status status; /* QK_OK, or why the first analysis that failed did */
-    char *message;    /* NULL when QK_OK */
+    int k_head;              /* combined only, else -1 */
+    int64_t rows_q, rows_k;  /* read; 0: none, or of the other kind by itself */
+    size_t texts_q, texts_k; /* among them, counted up to 65,535; 0: the files do not tell */
+    bool key_missing;        /* that key head is not in the capture: skipped */
+    qk_status status;        /* QK_OK, or why the first analysis that failed did */
+    char *message;           /* NULL when QK_OK */
     qk_pca *pca;
+    qk_certainty certainty; /* of pca */
     qk_rotation *rotation;
     qk_plasticity *plasticity;
     qk_head_intervals *intervals; /* NULL unless asked for */
@@ -214,7 +217,22 @@ QK_API void qk_study_report_free(qk_study_report **report);
  * report's heads where that is larger. */
 enum { QK_DEPTHS = 10 };
 
+/* A head with a smaller category_share is uncertain, an interval of r_q that is wider or fewer
+ * texts are warned of. */
+#define QK_CERTAIN_SHARE 0.9
+#define QK_WIDE_INTERVAL 0.2
+enum { QK_FEW_TEXTS = 8 };
+
 typedef struct qk_study_totals {
+    /* rows of a head and kind, and texts of those that tell them: the fewest and the median,
+     * NaN where there are none */
+    double rows_least, rows_median, texts_least, texts_median;
+    size_t few_texts;         /* heads with fewer than QK_FEW_TEXTS texts of a kind */
+    size_t no_texts;          /* heads whose files do not tell texts */
+    size_t judged, uncertain; /* heads with a category_share; those below QK_CERTAIN_SHARE */
+    size_t wide_r_q;          /* heads with an interval of r_q above QK_WIDE_INTERVAL */
+    double widest_r_q;
+    const qk_head_report *widest; /* NULL: there is no interval */
     /* combined PCA: heads of each qk_category, means of the first component's r */
     size_t categories[QK_NUM_CATEGORIES];
     double r_q[QK_DEPTHS], r_k[QK_DEPTHS];
@@ -227,6 +245,7 @@ typedef struct qk_study_totals {
     double ap[QK_DEPTHS];
 } qk_study_totals;
 
+/* The totals point into the report. */
 QK_API void qk_study_totals_of(const qk_study_report *report, qk_study_totals *totals);
 
 QK_END_DECLS

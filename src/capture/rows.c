@@ -36,6 +36,7 @@ struct qk_rows {
     bool wide; /* some shard holds float64: all are read as that */
     int64_t total;
     int64_t done;          /* rows handed out */
+    bool no_examples;      /* some shard has no ids: none are read */
     qk_file_print *prints; /* [head->num_files] */
 
     /* the shard being read */
@@ -57,9 +58,23 @@ static const char *file_name(const qk_rows *rows)
     return rows->head->files[rows->shard];
 }
 
+/* Ids that may be missing, from a capture that was not made with them. */
+static bool is_optional(const qk_rows *rows, int c)
+{
+    return c == EXAMPLE &&
+           (rows->columns & (QK_COLUMN_EXAMPLE | QK_OPTIONAL_EXAMPLE)) == QK_OPTIONAL_EXAMPLE;
+}
+
 static bool wanted(const qk_rows *rows, int c)
 {
+    if (is_optional(rows, c))
+        return !rows->no_examples;
     return (rows->columns & COLUMNS[c].flag) != 0;
+}
+
+static bool may_be_null(const qk_rows *rows, int c)
+{
+    return c == WINDOW || is_optional(rows, c);
 }
 
 static size_t value_bytes(const qk_rows *rows)
@@ -122,12 +137,24 @@ static qk_status check_vector(const qk_rows *rows, const qk_parquet_column *colu
     return QK_OK;
 }
 
+static bool is_integer(const qk_parquet_column *column)
+{
+    return (column->type == QK_PARQUET_INT32 || column->type == QK_PARQUET_INT64) &&
+           column->logical == QK_PARQUET_PLAIN_TYPE && column->max_repetition == 0;
+}
+
 /* Finds column c in the open file: *index is -1 where there is nothing to read. */
-static qk_status find_column(const qk_rows *rows, int c, int *index, qk_error *err)
+static qk_status find_column(qk_rows *rows, int c, int *index, qk_error *err)
 {
     *index = wanted(rows, c) ? qk_parquet_find(rows->file, COLUMNS[c].name) : -1;
     if (!wanted(rows, c) || (*index < 0 && c == WINDOW))
         return QK_OK;
+    if (is_optional(rows, c) &&
+        (*index < 0 || !is_integer(qk_parquet_column_at(rows->file, *index)))) {
+        rows->no_examples = true;
+        *index = -1;
+        return QK_OK;
+    }
     if (*index < 0)
         return qk__fail(err, QK_ERR_INCONSISTENT, "%s: no column '%s'", file_name(rows),
                         COLUMNS[c].name);
@@ -138,8 +165,7 @@ static qk_status find_column(const qk_rows *rows, int c, int *index, qk_error *e
         *index = -1;
         return QK_OK;
     }
-    if ((column->type != QK_PARQUET_INT32 && column->type != QK_PARQUET_INT64) ||
-        column->logical != QK_PARQUET_PLAIN_TYPE || column->max_repetition > 0)
+    if (!is_integer(column))
         return fail_type(rows, c, column, "INT32 or INT64", err);
     return QK_OK;
 }
@@ -240,7 +266,7 @@ qk_status qk_rows_open(qk_rows **rows, const qk_head *head, unsigned columns, in
 static void reset(qk_rows *rows)
 {
     close_shard(rows);
-    rows->failed = rows->wide = false;
+    rows->failed = rows->wide = rows->no_examples = false;
     rows->dim = 0;
     rows->total = rows->done = 0;
     free(rows->prints);
@@ -313,14 +339,14 @@ static qk_status reserve(qk_rows *rows, size_t capacity, qk_error *err)
             return qk__nomem(err);
     }
     for (int c = POSITION; c < NUM_COLUMNS; c++) {
-        if (!wanted(rows, c))
+        if (!wanted(rows, c) && !is_optional(rows, c))
             continue;
         free(rows->ints[c]);
         rows->ints[c] = qk__calloc(capacity, sizeof *rows->ints[c]);
         if (!rows->ints[c])
             return qk__nomem(err);
     }
-    if (wanted(rows, WINDOW)) {
+    if (wanted(rows, WINDOW) || is_optional(rows, EXAMPLE)) {
         free(rows->valid);
         rows->valid = qk__calloc(capacity, 1);
         if (!rows->valid)
@@ -343,14 +369,18 @@ static qk_status read_column(qk_rows *rows, int c, size_t at, size_t count, qk_e
         status = qk_parquet_read_f32(cursor, (float *)rows->vectors + at * rows->dim, rows->dim,
                                      count, &got, err);
     else
-        status = qk_parquet_read_i64(cursor, rows->ints[c] + at,
-                                     c == WINDOW ? rows->valid : NULL, count, &got, err);
+        status =
+            qk_parquet_read_i64(cursor, rows->ints[c] + at,
+                                may_be_null(rows, c) ? rows->valid : NULL, count, &got, err);
     QK_TRY(status);
     if (got < count)
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "%s: column '%s' ends %zu rows before the %lld of the file",
                         file_name(rows), COLUMNS[c].name, count - got,
                         (long long)qk_parquet_num_rows(rows->file));
+    for (size_t i = 0; is_optional(rows, c) && i < count; i++)
+        if (!rows->valid[i])
+            rows->ints[c][at + i] = QK_NO_EXAMPLE;
     return QK_OK;
 }
 
@@ -440,7 +470,7 @@ qk_status qk_rows_next(qk_rows *rows, size_t max_rows, qk_block *block, qk_error
     }
     block->position = rows->ints[POSITION];
     block->bucket = rows->ints[BUCKET];
-    block->example = rows->ints[EXAMPLE];
+    block->example = wanted(rows, EXAMPLE) ? rows->ints[EXAMPLE] : NULL;
     block->window = rows->ints[WINDOW];
     rows->done += (int64_t)count;
     return QK_OK;

@@ -15,6 +15,30 @@ static size_t count_done(const qk_study_report *report)
     return report->num_heads - report->num_failed - report->num_missing;
 }
 
+/* "4096", "-" where there is none, "65535+" where counting ended. */
+static const char *count_text(double value, bool texts, char text[32])
+{
+    snprintf(text, 32, "%.15g%s", value, texts && value >= 65535 ? "+" : "");
+    return isfinite(value) ? text : "-";
+}
+
+static void print_sizes(const qk_study_totals *totals)
+{
+    char least[32], median[32], texts[32];
+    cli_print("rows per head: least %s, median %s; texts: least %s\n",
+              count_text(totals->rows_least, false, least),
+              count_text(totals->rows_median, false, median),
+              count_text(totals->texts_least, true, texts));
+}
+
+/* A number in its format, or as wide a "-" where there is none. */
+static void print_number(const char *format, double value)
+{
+    char text[64];
+    int width = snprintf(text, sizeof text, format, value);
+    cli_print("%*s", width, isfinite(value) ? text : "-");
+}
+
 /* ---- PCA ----------------------------------------------------------------------------------
  */
 
@@ -29,6 +53,11 @@ static void print_categories(const qk_study_totals *totals)
     for (int c = 0; c < QK_NUM_CATEGORIES; c++)
         cli_print("  %-20s %5zu  %5.1f %%\n", qk_category_name((qk_category)c),
                   totals->categories[c], 100.0 * (double)totals->categories[c] / (double)heads);
+    if (totals->judged > 0)
+        cli_print("\n  category uncertain (< %.1f)    %5zu of %zu heads\n", QK_CERTAIN_SHARE,
+                  totals->uncertain, totals->judged);
+    else
+        cli_print("\n  category uncertain (< %.1f)        -\n", QK_CERTAIN_SHARE);
     cli_print_depths();
     cli_print_strip("mean r_q", QK_RAMP_BLUES, totals->r_q);
     cli_print_strip("mean r_k", QK_RAMP_REDS, totals->r_k);
@@ -54,6 +83,11 @@ static void add_pca_json(json_t *root, const qk_study_totals *totals)
         json_object_set_new(categories, qk_category_name((qk_category)c),
                             json_integer((json_int_t)totals->categories[c]));
     json_object_set_new(root, "categories", categories);
+    json_object_set_new(root, "certainty",
+                        json_pack("{s:I, s:I, s:I, s:o}", "heads", (json_int_t)totals->judged,
+                                  "uncertain", (json_int_t)totals->uncertain, "wide_r_q",
+                                  (json_int_t)totals->wide_r_q, "widest_r_q",
+                                  number(totals->widest_r_q)));
     json_object_set_new(root, "mean_r_q_by_depth", numbers(totals->r_q, QK_DEPTHS));
     json_object_set_new(root, "mean_r_k_by_depth", numbers(totals->r_k, QK_DEPTHS));
 }
@@ -63,12 +97,17 @@ static void add_pca_json(json_t *root, const qk_study_totals *totals)
 
 static void print_rotation(const qk_study_totals *totals, bool by_depth)
 {
-    if (totals->rotated > 0)
+    if (totals->rotated > 0) {
         cli_print("\n  bias towards recent keys      %5zu of %zu heads\n"
-                  "  mean |r_q|, |r_k| along a     %5.3f, %5.3f\n"
-                  "  mean variance in the plane    %5.1f %%\n",
-                  totals->bias_positive, totals->rotated, totals->abs_r_q_a, totals->abs_r_k_a,
-                  100 * totals->plane_var_fraction);
+                  "  mean |r_q|, |r_k| along a     ",
+                  totals->bias_positive, totals->rotated);
+        print_number("%5.3f", totals->abs_r_q_a);
+        cli_print(", ");
+        print_number("%5.3f", totals->abs_r_k_a);
+        cli_print("\n  mean variance in the plane    ");
+        print_number("%5.1f %%", 100 * totals->plane_var_fraction);
+        cli_print("\n");
+    }
     if (totals->degenerate > 0)
         cli_print("  without drift                 %5zu heads\n", totals->degenerate);
     if (totals->rotated > 0 && by_depth) {
@@ -93,16 +132,18 @@ static json_t *rotation_json(const qk_study_totals *totals)
 static void print_plasticity(const qk_model_plasticity *model, const qk_study_totals *totals,
                              bool published, bool alone)
 {
-    cli_print("\n  plasticity                    %5.3f\n", model->ap_overall);
-    if (published)
-        cli_print("  mean over pairs of buckets    %5.3f\n", model->ap_mean);
-    cli_print("  by fifths of the context     ");
+    cli_print("\n  plasticity                    ");
+    print_number("%5.3f", model->ap_overall);
+    if (published) {
+        cli_print("\n  mean over pairs of buckets    ");
+        print_number("%5.3f", model->ap_mean);
+    }
+    cli_print("\n  by fifths of the context     ");
     for (int i = 0; i < QK_FIFTHS; i++)
-        if (isnan(model->fifths[i]))
-            cli_print("     -");
-        else
-            cli_print(" %5.3f", model->fifths[i]);
-    cli_print("\n  drop, first to last           %5.3f\n", model->ap_drop);
+        print_number(" %5.3f", model->fifths[i]);
+    cli_print("\n  drop, first to last           ");
+    print_number("%5.3f", model->ap_drop);
+    cli_print("\n");
     if (alone) {
         cli_print_depths();
         cli_print_strip("plasticity", QK_RAMP_MAGMA, totals->ap);
@@ -139,6 +180,7 @@ void cli_print_summary(const qk_study_settings *settings, const qk_study_report 
         cli_print("group size %d (%s)\n", report->group.size, SOURCES[report->group.source]);
     qk_study_totals totals;
     qk_study_totals_of(report, &totals);
+    print_sizes(&totals);
     if (settings->combined && (settings->analyses & QK_ANALYSE_PCA))
         print_categories(&totals);
     if (!settings->combined)
@@ -204,6 +246,12 @@ void cli_print_outcome_json(const qk_study_settings *settings, const qk_study_re
         report->threads, "seconds", report->seconds, "failures", list_failures(report));
     qk_study_totals totals;
     qk_study_totals_of(report, &totals);
+    json_object_set_new(root, "rows_per_head",
+                        json_pack("{s:o, s:o}", "least", number(totals.rows_least), "median",
+                                  number(totals.rows_median)));
+    json_object_set_new(root, "texts",
+                        json_pack("{s:o, s:o}", "least", number(totals.texts_least), "median",
+                                  number(totals.texts_median)));
     if (settings->combined) {
         json_object_set_new(root, "q_per_kv_group", json_integer(report->group.size));
         json_object_set_new(root, "q_per_kv_group_source",

@@ -92,7 +92,7 @@ static void print_number(double value, const char *fmt, int width)
 {
     char text[32];
     snprintf(text, sizeof text, fmt, value);
-    cli_print(" %*s", width, isnan(value) ? "-" : text);
+    cli_print(" %*s", width, isfinite(value) ? text : "-");
 }
 
 enum { MIN_NAME = 5, MAX_NAME = 32 };
@@ -110,8 +110,9 @@ static int name_width(const qk_plan *plan)
 static void print_models(const qk_plan *plan, const qk_plan_outcome *outcome)
 {
     int width = name_width(plan);
-    cli_print("%-*s  heads  state     seconds     r_q     r_k  bias>0  ap_drop\n", width,
-              "model");
+    cli_print("%-*s  heads  state     seconds     r_q     r_k  bias>0  ap_drop"
+              "  rows: least   median  texts  uncertain\n",
+              width, "model");
     for (size_t i = 0; i < outcome->num_models; i++) {
         const qk_plan_result *result = &outcome->models[i];
         cli_print("%-*.*s  %5zu  %-8s  %7.2f", width, MAX_NAME, qk_plan_get(plan, i)->name,
@@ -120,6 +121,10 @@ static void print_models(const qk_plan *plan, const qk_plan_outcome *outcome)
         print_number(result->r_k, "%.3f", 7);
         print_number(100 * result->recency, "%.1f%%", 7);
         print_number(result->ap_drop, "%.4f", 8);
+        print_number(result->rows_least, "%.0f", 12);
+        print_number(result->rows_median, "%.15g", 8);
+        print_number(result->texts_least, "%.0f", 6);
+        print_number(result->uncertain, "%.0f", 10);
         putchar('\n');
     }
 }
@@ -168,14 +173,17 @@ static json_t *list_models(const request *r, const qk_plan *plan,
         const qk_plan_model *model = qk_plan_get(plan, i);
         json_array_append_new(
             models,
-            json_pack("{s:o, s:o, s:s, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "model",
-                      cli_json_text(model->name), "source", cli_json_text(model->source),
-                      "state", state_name(result->state, r->run.dry_run), "message",
+            json_pack("{s:o, s:o, s:s, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+                      "model", cli_json_text(model->name), "source",
+                      cli_json_text(model->source), "state",
+                      state_name(result->state, r->run.dry_run), "message",
                       result->message ? cli_json_text(result->message) : json_null(), "heads",
                       (json_int_t)result->num_heads, "seconds", number(result->seconds),
                       "mean_r_q", number(result->r_q), "mean_r_k", number(result->r_k),
                       "bias_positive_share", number(result->recency), "mean_ap_drop",
-                      number(result->ap_drop)));
+                      number(result->ap_drop), "rows_least", number(result->rows_least),
+                      "rows_median", number(result->rows_median), "texts_least",
+                      number(result->texts_least), "uncertain", number(result->uncertain)));
     }
     return models;
 }

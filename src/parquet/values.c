@@ -107,10 +107,18 @@ static void gather(const qk_values *v, const uint32_t *index, uint8_t *out, size
 {
     const uint8_t *elements = v->dictionary->elements;
     size_t element = v->type.element;
-    if (element == 4)
-        for (size_t i = 0; i < n; i++)
+    if (element == 4) {
+        size_t i = 0;
+        for (; i + 8 <= n; i += 8) {
+            uint32_t some[8];
+#pragma GCC unroll 8
+            for (size_t j = 0; j < 8; j++)
+                memcpy(&some[j], elements + 4 * (size_t)index[i + j], 4);
+            memcpy(out + 4 * i, some, sizeof some);
+        }
+        for (; i < n; i++)
             memcpy(out + 4 * i, elements + 4 * (size_t)index[i], 4);
-    else if (element == 8)
+    } else if (element == 8)
         for (size_t i = 0; i < n; i++)
             memcpy(out + 8 * i, elements + 8 * (size_t)index[i], 8);
     else

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include <qkscope/study.h>
+
 #include "report/evidence.h"
 
 static const char TOPIC[] = "Combined QK PCA";
@@ -146,6 +148,26 @@ static void share_range(const qk__units *units, char *text, size_t size)
                  qk__show_percent(high).text);
 }
 
+static double is_uncertain(const qk__result_head *head, const void *unused)
+{
+    (void)unused;
+    double share = head->v.category_share;
+    return isfinite(share) ? share < QK_CERTAIN_SHARE : NAN;
+}
+
+/* A line of the finding about kinds of heads. */
+static void uncertain_heads(qk__findings *findings, const qk__scope *scope)
+{
+    qk__units units = qk__units_of(findings, scope, is_uncertain, NULL);
+    if (units.heads > 0)
+        qk__evidence(findings,
+                     "The category of %s of %s heads is uncertain: without some of the texts "
+                     "it would be another one (category_share below %.1f).",
+                     qk__show_count(units.positive).text, qk__show_count(units.heads).text,
+                     QK_CERTAIN_SHARE);
+    qk__units_free(&units);
+}
+
 static void kinds_of_heads(qk__findings *findings, const qk__scope *scope)
 {
     static const int order[] = {QK_POSITION_DOMINATED, QK_CONTENT_FOCUSED, QK_Q_POSITIONAL,
@@ -177,6 +199,7 @@ static void kinds_of_heads(qk__findings *findings, const qk__scope *scope)
                      qk__show_percent((double)units.positive / (double)heads).text, range);
         qk__units_free(&units);
     }
+    uncertain_heads(findings, scope);
 }
 
 void qk__findings_pca(qk__findings *findings, const qk__results *results)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <qkscope/study.h>
+
 #include "base/buffer.h"
 #include "base/error.h"
 
@@ -42,6 +44,8 @@ const qk__headline_column qk__headline_columns[QK__NUM_HEADLINES] = {
      NULL, QK_CONTENT_FOCUSED, true},
     {"mixed", "mixed", "share of heads", TAXONOMY, QK__SHARE_CATEGORY, NULL, NULL, QK_MIXED,
      true},
+    {"uncertain", "uncertain", "share of heads kept in under 90 % of repetitions", TAXONOMY,
+     QK__SHARE_UNCERTAIN, "category_share", NULL, 0, true},
     {"plane_variance", "plane variance", "in (a, b), mean", ROTATION, QK__MEAN,
      "plane_var_fraction", NULL, 0, true},
     {"bias_positive", "bias &gt; 0", "share of heads", ROTATION, QK__SHARE_POSITIVE,
@@ -88,6 +92,8 @@ static double head_value(const qk__headline_column *column, const qk__result_hea
         return fabs(value);
     case QK__SHARE_POSITIVE:
         return isfinite(value) ? value > 0 : NAN;
+    case QK__SHARE_UNCERTAIN:
+        return isfinite(value) ? value < QK_CERTAIN_SHARE : NAN;
     case QK__MEDIAN_RATIO:
         return fabs(value) / fabs(qk__field_value(qk__find_field(column->other), &head->v));
     default:

@@ -9,9 +9,11 @@ typedef enum qk__headline_kind {
     QK__MEAN,           /* of the field over heads that have it */
     QK__MEAN_MAGNITUDE, /* of its absolute value */
     QK__MEDIAN,
-    QK__SHARE_POSITIVE, /* share of the heads that have the field with more than 0 */
-    QK__SHARE_CATEGORY, /* share of the heads with a category in this one */
-    QK__MEDIAN_RATIO,   /* of |field| / |other| */
+    QK__SHARE_POSITIVE,  /* share of the heads that have the field with more than 0 */
+    QK__SHARE_CATEGORY,  /* share of the heads with a category in this one */
+    QK__SHARE_UNCERTAIN, /* share of the heads that have the field with less than
+                            QK_CERTAIN_SHARE */
+    QK__MEDIAN_RATIO,    /* of |field| / |other| */
 } qk__headline_kind;
 
 typedef struct qk__headline_column {
@@ -25,7 +27,7 @@ typedef struct qk__headline_column {
     bool percent;              /* shown as a percentage */
 } qk__headline_column;
 
-enum { QK__NUM_HEADLINES = 24 };
+enum { QK__NUM_HEADLINES = 25 };
 extern const qk__headline_column qk__headline_columns[QK__NUM_HEADLINES];
 
 /* A row: one model, or all heads of several models together. */

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include <qkscope/study.h>
+
 #include "report/assets.h"
 #include "report/sections.h"
 
@@ -95,6 +97,7 @@ static void sentence_pca(qk__page *page, const qk__headline *all)
     double r_k = qk__headline_value(all, "mean_r_k");
     double dominated = qk__headline_value(all, "position_dominated");
     double content = qk__headline_value(all, "content_focused");
+    double uncertain = qk__headline_value(all, "uncertain");
     if (isfinite(r_q))
         qk__page_print(page,
                        " On the first component of queries and keys together%s%s%s, the mean "
@@ -108,8 +111,13 @@ static void sentence_pca(qk__page *page, const qk__headline *all)
         qk__page_print(
             page,
             " <strong>%s</strong> of heads are position-dominated, <strong>%s</strong> "
-            "content-focused.",
+            "content-focused",
             qk__show_percent(dominated).text, qk__show_percent(content).text);
+    if (isfinite(dominated) && isfinite(uncertain))
+        qk__page_print(page, "; the category of <strong>%s</strong> is uncertain",
+                       qk__show_percent(uncertain).text);
+    if (isfinite(dominated))
+        qk__page_raw(page, ".");
 }
 
 static void sentence_rotation(qk__page *page, const qk__headline *all)
@@ -210,6 +218,44 @@ static void table(qk__page *page, const qk__report *report, const char *group)
     qk__page_raw(page, "</tbody>\n</table>\n</div>\n");
 }
 
+/* Heads of which the number is there, and of those the ones it is `below` or above a limit. */
+static size_t count_heads(const qk__results *results, const char *name, bool below,
+                          double limit, size_t *known)
+{
+    const qk__field *field = qk__find_field(name);
+    size_t found = 0;
+    *known = 0;
+    for (size_t m = 0; m < results->num_models; m++)
+        for (size_t h = 0; h < results->models[m].num_heads; h++) {
+            double value = qk__field_value(field, &results->models[m].heads[h].v);
+            *known += isfinite(value);
+            found += isfinite(value) && (below ? value < limit : value > limit);
+        }
+    return found;
+}
+
+/* Numbers from too few rows look like any others. */
+static void warnings(qk__page *page, const qk__report *report)
+{
+    size_t with_texts, with_width;
+    size_t few = count_heads(report->results, "texts", true, QK_FEW_TEXTS, &with_texts);
+    size_t wide =
+        count_heads(report->results, "r_q_width", false, QK_WIDE_INTERVAL, &with_width);
+    if (few > 0)
+        qk__page_print(page,
+                       "<p class=\"warning\" data-warning=\"texts\"><strong>Too few "
+                       "texts.</strong> %s of %s heads have fewer than %d texts: other texts "
+                       "may give other numbers.</p>\n",
+                       qk__show_count(few).text, qk__show_count(with_texts).text, QK_FEW_TEXTS);
+    if (wide > 0)
+        qk__page_print(page,
+                       "<p class=\"warning\" data-warning=\"rows\"><strong>Too few "
+                       "rows.</strong> For %s of %s heads the 95 %% interval of r<sub>q</sub> "
+                       "on PC0 is wider than %.1f.</p>\n",
+                       qk__show_count(wide).text, qk__show_count(with_width).text,
+                       QK_WIDE_INTERVAL);
+}
+
 void qk__section_summary(qk__page *page, const qk__report *report)
 {
     const qk__headline *all = qk__headline_of_all(&report->headlines);
@@ -219,6 +265,7 @@ void qk__section_summary(qk__page *page, const qk__report *report)
     sentence_rotation(page, all);
     qk__page_raw(page, "</p>\n</header>\n<section id=\"summary\" tabindex=\"-1\">\n"
                        "<h2>Summary</h2>\n");
+    warnings(page, report);
     const char *group = "";
     bool any = false;
     for (size_t c = 0; c < QK__NUM_HEADLINES; c++) {

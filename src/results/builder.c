@@ -134,6 +134,7 @@ static qk_status add_head(qk__builder *builder, const head_key *key, int k_head,
     head->head.q_head = (int)key->q_head;
     head->head.k_head = k_head;
     head->head.category = -1;
+    head->head.n_q = head->head.n_k = NAN;
     forget_numbers(&head->head.v);
     return QK_OK;
 }

@@ -35,6 +35,9 @@ const qk__field qk__fields[] = {
     HEADS(lda_accuracy, "LDA accuracy, queries against keys (share)"),
     HEADS(mu_q_beta, "key-position bias on PC0 (score per token)"),
     HEADS(alpha_beta, "product of slopes on PC0 (score per token squared)"),
+    HEADS(category_share, "certainty of the category (share of repetitions)"),
+    HEADS(texts, "texts"),
+    HEADS(r_q_width, "width of the 95% interval of r_q on PC0"),
 
     ROTATED(position_r, "position correlation |r| on axis a"),
     ROTATED(r_q_a, "query-position correlation r_q on axis a"),

@@ -26,6 +26,7 @@ typedef struct head_table {
     size_t columns[MAX_FIELDS], offsets[MAX_FIELDS];
     size_t pc, explained_variance, r_q, r_k; /* of qk.csv */
     size_t category, bucket_width;           /* of heads.csv, head_metrics.csv */
+    size_t n_q, n_k;                         /* of any */
 } head_table;
 
 static qk_status find_columns(head_table *t, qk_error *err)
@@ -47,6 +48,8 @@ static qk_status find_columns(head_table *t, qk_error *err)
     QK_TRY(qk__reader_find(reader, "r_q", false, &t->r_q, err));
     QK_TRY(qk__reader_find(reader, "r_k", false, &t->r_k, err));
     QK_TRY(qk__reader_find(reader, "category", false, &t->category, err));
+    QK_TRY(qk__reader_find(reader, "n_q", false, &t->n_q, err));
+    QK_TRY(qk__reader_find(reader, "n_k", false, &t->n_k, err));
     return qk__reader_find(reader, "bucket_width", false, &t->bucket_width, err);
 }
 
@@ -74,6 +77,15 @@ static qk_status add_component(const head_table *t, size_t head, int64_t *pc, qk
     return qk__series_add(&t->builder->components, row, err);
 }
 
+static qk_status read_rows(const head_table *t, size_t column, double *rows, qk_error *err)
+{
+    double value;
+    QK_TRY(qk__reader_number(t->reader, column, &value, err));
+    if (isfinite(value))
+        *rows = value;
+    return QK_OK;
+}
+
 static qk_status read_row(const head_table *t, qk_error *err)
 {
     size_t index;
@@ -98,6 +110,8 @@ static qk_status read_row(const head_table *t, qk_error *err)
         if (pc == 0)
             memcpy((char *)&head->head.v + t->offsets[i], &value, sizeof value);
     }
+    QK_TRY(read_rows(t, t->n_q, &head->head.n_q, err));
+    QK_TRY(read_rows(t, t->n_k, &head->head.n_k, err));
     if (t->which == QK__HEADS)
         QK_TRY(read_category(t, &head->head.category, err));
     if (t->which == QK__METRICS)

@@ -26,7 +26,8 @@ typedef struct qk__head_numbers {
     double r_q, r_k, p_q, p_k, mu_q, mu_k, alpha, beta;
     /* heads.csv */
     double ev0, pos_var_q, pos_var_k, pos_var_q_pc0_share, lin_var_q, lin_var_k,
-        positional_overhead, separation, fisher, lda_accuracy, mu_q_beta, alpha_beta;
+        positional_overhead, separation, fisher, lda_accuracy, mu_q_beta, alpha_beta,
+        category_share, texts, r_q_width;
     /* rotated.csv */
     double position_r, r_q_a, r_k_a, alpha_q, alpha_k, mu_q_a, mu_k_a, mu_q_b, mu_k_b,
         bias_strength, separation_strength, var_frac_a, var_frac_b, plane_var_fraction,
@@ -50,8 +51,9 @@ double qk__field_value(const qk__field *field, const qk__head_numbers *numbers);
 
 typedef struct qk__result_head {
     int layer, q_head, k_head;
-    double depth; /* layer / last layer of the model; 0 with one layer */
-    int category; /* a qk_category (pca.h), or -1: none */
+    double depth;    /* layer / last layer of the model; 0 with one layer */
+    int category;    /* a qk_category (pca.h), or -1: none */
+    double n_q, n_k; /* rows, from whichever table tells; else NaN */
     qk__head_numbers v;
     size_t num_pcs;                              /* components in qk.csv */
     const double *pc_ev, *pc_r_q, *pc_r_k;       /* [num_pcs] */

@@ -5,11 +5,12 @@
 
 #include <math.h>
 
-static void gram_portable(const double *tile, size_t rows, size_t panels, double *gram)
+static void gram_portable(const double *tile, size_t rows, size_t panels, bool fresh,
+                          double *gram)
 {
-    size_t ld = panels * PANEL;
-    for (size_t i = 0; i < ld; i++) {
+    for (size_t i = 0; i < panels * PANEL; i++) {
         const double *left = tile + i / PANEL * TILE_ROWS * PANEL + i % PANEL;
+        double *row = gram + qk__gram_row(panels, i);
         for (size_t panel = i / PANEL; panel < panels; panel++) {
             const double *right = tile + panel * TILE_ROWS * PANEL;
             double sum[PANEL] = {0};
@@ -17,16 +18,13 @@ static void gram_portable(const double *tile, size_t rows, size_t panels, double
                 for (size_t j = 0; j < PANEL; j++)
                     sum[j] = fma(left[r * PANEL], right[r * PANEL + j], sum[j]);
             for (size_t j = 0; j < PANEL; j++)
-                gram[i * ld + panel * PANEL + j] += sum[j];
+                row[panel * PANEL + j] = fresh ? sum[j] : row[panel * PANEL + j] + sum[j];
         }
     }
 }
 
 const qk_gram_kernel qk__gram_portable = {
-    "portable",
-    gram_portable,
-    pack_f32,
-    pack_f64,
+    "portable", gram_portable, pack_f32, pack_f64, add, form,
 };
 
 const qk_gram_kernel *qk__gram_kernel_at(size_t i)

@@ -13,7 +13,8 @@ enum { LANES = 4, MAX_HEIGHT = 3, MAX_VECTORS = 4 };
  * way to keep both multipliers busy. */
 static inline __attribute__((always_inline)) void block(const double *left, const double *right,
                                                         size_t rows, size_t height,
-                                                        size_t vectors, double *gram, size_t ld)
+                                                        size_t vectors, bool fresh,
+                                                        double *gram, size_t ld)
 {
     __m256d sum[MAX_HEIGHT][MAX_VECTORS];
     for (size_t i = 0; i < height; i++)
@@ -32,37 +33,39 @@ static inline __attribute__((always_inline)) void block(const double *left, cons
     for (size_t i = 0; i < height; i++)
         for (size_t v = 0; v < vectors; v++) {
             double *out = gram + i * ld + v * LANES;
-            _mm256_storeu_pd(out, _mm256_add_pd(_mm256_loadu_pd(out), sum[i][v]));
+            if (!fresh)
+                sum[i][v] = _mm256_add_pd(_mm256_loadu_pd(out), sum[i][v]);
+            _mm256_storeu_pd(out, sum[i][v]);
         }
 }
 
 /* All eight columns of panel `left` against one or two panels. */
 static inline __attribute__((always_inline)) void panel(const double *left, const double *right,
-                                                        size_t rows, size_t vectors,
+                                                        size_t rows, size_t vectors, bool fresh,
                                                         double *gram, size_t ld)
 {
-    block(left, right, rows, 3, vectors, gram, ld);
-    block(left + 3, right, rows, 3, vectors, gram + 3 * ld, ld);
-    block(left + 6, right, rows, 2, vectors, gram + 6 * ld, ld);
+    block(left, right, rows, 3, vectors, fresh, gram, ld);
+    block(left + 3, right, rows, 3, vectors, fresh, gram + 3 * ld, ld);
+    block(left + 6, right, rows, 2, vectors, fresh, gram + 6 * ld, ld);
 }
 
-static void gram_avx2(const double *tile, size_t rows, size_t panels, double *gram)
+static void gram_avx2(const double *tile, size_t rows, size_t panels, bool fresh, double *gram)
 {
-    size_t ld = panels * PANEL;
+    double *out = gram;
     for (size_t p = 0; p < panels; p++) {
         const double *left = tile + p * TILE_ROWS * PANEL;
-        double *out = gram + p * PANEL * ld;
+        size_t ld = (panels - p) * PANEL;
         size_t q = p;
         for (; q + 2 <= panels; q += 2)
-            panel(left, tile + q * TILE_ROWS * PANEL, rows, 4, out + q * PANEL, ld);
+            panel(left, tile + q * TILE_ROWS * PANEL, rows, 4, fresh, out + (q - p) * PANEL,
+                  ld);
         if (q < panels)
-            panel(left, tile + q * TILE_ROWS * PANEL, rows, 2, out + q * PANEL, ld);
+            panel(left, tile + q * TILE_ROWS * PANEL, rows, 2, fresh, out + (q - p) * PANEL,
+                  ld);
+        out += PANEL * ld;
     }
 }
 
 const qk_gram_kernel qk__gram_avx2 = {
-    "avx2",
-    gram_avx2,
-    pack_f32,
-    pack_f64,
+    "avx2", gram_avx2, pack_f32, pack_f64, add, form,
 };

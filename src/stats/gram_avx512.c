@@ -8,8 +8,8 @@
 /* Sums of panel `left` (8 columns) against `width` (1 or 2) neighbouring panels from
  * `right`. width is a constant at each call, so the inner loops unroll. */
 static inline __attribute__((always_inline)) void block(const double *left, const double *right,
-                                                        size_t rows, size_t width, double *gram,
-                                                        size_t ld)
+                                                        size_t rows, size_t width, bool fresh,
+                                                        double *gram, size_t ld)
 {
     __m512d sum[PANEL][2];
     for (size_t i = 0; i < PANEL; i++)
@@ -28,27 +28,30 @@ static inline __attribute__((always_inline)) void block(const double *left, cons
     for (size_t i = 0; i < PANEL; i++)
         for (size_t w = 0; w < width; w++) {
             double *out = gram + i * ld + w * PANEL;
-            _mm512_storeu_pd(out, _mm512_add_pd(_mm512_loadu_pd(out), sum[i][w]));
+            if (!fresh)
+                sum[i][w] = _mm512_add_pd(_mm512_loadu_pd(out), sum[i][w]);
+            _mm512_storeu_pd(out, sum[i][w]);
         }
 }
 
-static void gram_avx512(const double *tile, size_t rows, size_t panels, double *gram)
+static void gram_avx512(const double *tile, size_t rows, size_t panels, bool fresh,
+                        double *gram)
 {
-    size_t ld = panels * PANEL;
+    double *out = gram;
     for (size_t p = 0; p < panels; p++) {
         const double *left = tile + p * TILE_ROWS * PANEL;
-        double *out = gram + p * PANEL * ld;
+        size_t ld = (panels - p) * PANEL;
         size_t q = p;
         for (; q + 2 <= panels; q += 2)
-            block(left, tile + q * TILE_ROWS * PANEL, rows, 2, out + q * PANEL, ld);
+            block(left, tile + q * TILE_ROWS * PANEL, rows, 2, fresh, out + (q - p) * PANEL,
+                  ld);
         if (q < panels)
-            block(left, tile + q * TILE_ROWS * PANEL, rows, 1, out + q * PANEL, ld);
+            block(left, tile + q * TILE_ROWS * PANEL, rows, 1, fresh, out + (q - p) * PANEL,
+                  ld);
+        out += PANEL * ld;
     }
 }
 
 const qk_gram_kernel qk__gram_avx512 = {
-    "avx512",
-    gram_avx512,
-    pack_f32,
-    pack_f64,
+    "avx512", gram_avx512, pack_f32, pack_f64, add, form,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packing rows into a tile, in vectors that the compiler fits to the instruction set of the
- * kernel file that includes this. */
+/* Packing rows into a tile, and a Gram matrix along an axis, in vectors that the compiler fits
+ * to the instruction set of the kernel file that includes this. */
 #ifndef QK_STATS_GRAM_PACK_H
 #define QK_STATS_GRAM_PACK_H
 
@@ -25,8 +25,8 @@ typedef float vec_f32 __attribute__((vector_size(PANEL * sizeof(float))));
  * fewer than PANEL columns left, the last ones are read through a zeroed copy. */
 #define DEFINE_PACK(name, type, load)                                                          \
     static inline __attribute__((always_inline)) void name##_panel(                            \
-        const type *x, size_t dim, size_t width, const double *pilot, const double *t,         \
-        size_t rows, double *out, double *sum, double *sum_t)                                  \
+        const type *x, const uint32_t *index, size_t dim, size_t width, const double *pilot,   \
+        const double *t, size_t rows, double *out, double *sum, double *sum_t)                 \
     {                                                                                          \
         vec_f64 shift, s, st;                                                                  \
         LOAD_F64(shift, pilot);                                                                \
@@ -35,10 +35,10 @@ typedef float vec_f32 __attribute__((vector_size(PANEL * sizeof(float))));
         for (size_t r = 0; r < rows; r++) {                                                    \
             vec_f64 y;                                                                         \
             if (width == PANEL) {                                                              \
-                load(y, x + r * dim);                                                          \
+                load(y, x + index[r] * dim);                                                   \
             } else {                                                                           \
                 type partial[PANEL] = {0};                                                     \
-                memcpy(partial, x + r * dim, width * sizeof(type));                            \
+                memcpy(partial, x + index[r] * dim, width * sizeof(type));                     \
                 load(y, partial);                                                              \
             }                                                                                  \
             y -= shift;                                                                        \
@@ -50,19 +50,56 @@ typedef float vec_f32 __attribute__((vector_size(PANEL * sizeof(float))));
         memcpy(sum_t, &st, sizeof st);                                                         \
     }                                                                                          \
                                                                                                \
-    static void name(const type *x, size_t dim, const double *pilot, const double *t,          \
-                     size_t rows, double *tile, double *sum, double *sum_t)                    \
+    static void name(const type *x, const uint32_t *index, size_t dim, const double *pilot,    \
+                     const double *t, size_t rows, double *tile, double *sum, double *sum_t)   \
     {                                                                                          \
         size_t c = 0;                                                                          \
         for (; c + PANEL <= dim; c += PANEL)                                                   \
-            name##_panel(x + c, dim, PANEL, pilot + c, t, rows, tile + c * TILE_ROWS, sum + c, \
-                         sum_t + c);                                                           \
+            name##_panel(x + c, index, dim, PANEL, pilot + c, t, rows, tile + c * TILE_ROWS,   \
+                         sum + c, sum_t + c);                                                  \
         if (c < dim)                                                                           \
-            name##_panel(x + c, dim, dim - c, pilot + c, t, rows, tile + c * TILE_ROWS,        \
+            name##_panel(x + c, index, dim, dim - c, pilot + c, t, rows, tile + c * TILE_ROWS, \
                          sum + c, sum_t + c);                                                  \
     }
 
 DEFINE_PACK(pack_f32, float, LOAD_F32)
 DEFINE_PACK(pack_f64, double, LOAD_F64)
+
+static void add(double *to, const double *from, size_t count)
+{
+    for (size_t i = 0; i < count; i += PANEL) {
+        vec_f64 x, y;
+        LOAD_F64(x, to + i);
+        LOAD_F64(y, from + i);
+        x += y;
+        memcpy(to + i, &x, sizeof x);
+    }
+}
+
+/* Each entry above the diagonal panel stands for two. */
+static double form(const double *gram, size_t panels, const double *v)
+{
+    vec_f64 inside = {0}, above = {0};
+    for (size_t p = 0; p < panels; p++)
+        for (size_t i = 0; i < PANEL; i++) {
+            vec_f64 g, x, row = {0};
+            LOAD_F64(g, gram);
+            LOAD_F64(x, v + p * PANEL);
+            inside += g * x * v[p * PANEL + i];
+            for (size_t q = p + 1; q < panels; q++) {
+                LOAD_F64(g, gram + (q - p) * PANEL);
+                LOAD_F64(x, v + q * PANEL);
+                row += g * x;
+            }
+            above += row * v[p * PANEL + i];
+            gram += (panels - p) * PANEL;
+        }
+    double sum = 0, twice = 0;
+    for (size_t i = 0; i < PANEL; i++) {
+        sum += inside[i];
+        twice += above[i];
+    }
+    return sum + 2 * twice;
+}
 
 #endif

@@ -54,7 +54,7 @@ static void release_keys(combined *c, group *g)
     bool last = --g->users == 0;
     pthread_mutex_unlock(&c->lock);
     if (last)
-        qk__key_data_free(&g->keys);
+        qk__key_data_free(c->run, &g->keys);
 }
 
 static void read_keys(combined *c, int worker, group *g)
@@ -109,7 +109,7 @@ static void read_queries(combined *c, int worker, group *g, size_t i)
     if (status != QK_OK && status != QK_ERR_CANCELLED)
         qk__run_fail_head(run, i, status, err.message);
     int64_t bytes = queries.bytes;
-    qk__head_data_free(&queries);
+    qk__head_data_free(run, &queries);
     release_keys(c, g);
     qk__run_progress(run, bytes, rows);
 }

@@ -33,11 +33,11 @@ qk_status qk__key_data_read(qk_run *run, int worker, const qk_head *head, qk_key
     QK_TRY(qk__head_data_read(run, worker, head, &keys->data, err));
     qk_status status = prepare_keys(run, keys, err);
     if (status != QK_OK)
-        qk__key_data_free(keys);
+        qk__key_data_free(run, keys);
     return status;
 }
 
-void qk__key_data_free(qk_key_data *keys)
+void qk__key_data_free(qk_run *run, qk_key_data *keys)
 {
     qk__key_index_free(&keys->index);
     for (int g = 0; g < QK_MAX_GROUPS; g++)
@@ -45,7 +45,7 @@ void qk__key_data_free(qk_key_data *keys)
     qk__example_groups_free(&keys->groups);
     free(keys->group_of_row);
     keys->group_of_row = NULL;
-    qk__head_data_free(&keys->data);
+    qk__head_data_free(run, &keys->data);
 }
 
 /* ---- PCA ----------------------------------------------------------------------------------
@@ -90,7 +90,9 @@ static qk_status run_pca(qk_run *run, int worker, qk_head_report *report, const 
     qk_status status = qk_pca_combined(q->moments, k->moments, &run->settings->pca, &pca, err);
     if (status != QK_OK)
         return qk__context(err, status, "column 'vector'");
-    if (run->settings->lda)
+    status =
+        qk_pca_certainty(pca, &run->settings->pca, q->texts, k->texts, &report->certainty, err);
+    if (status == QK_OK && run->settings->lda)
         status = measure_lda(run, worker, q, k, pca, err);
     if (status != QK_OK)
         qk_pca_free(&pca);
@@ -220,6 +222,10 @@ void qk__analyse_head(qk_run *run, int worker, size_t i, const qk_head_data *que
     const qk_head_data *k = &keys->data;
     qk_error err = {0};
     qk_status status;
+    report->rows_q = queries->moments->count;
+    report->rows_k = k->moments->count;
+    report->texts_q = queries->num_texts;
+    report->texts_k = k->num_texts;
     if (qk__run_does(run, QK_ANALYSE_PCA) &&
         (status = run_pca(run, worker, report, queries, k, &err)) != QK_OK)
         fail(run, i, status, queries, k, &err);

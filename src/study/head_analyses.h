@@ -19,7 +19,7 @@ typedef struct qk_key_data {
 
 QK_MUST_CHECK qk_status qk__key_data_read(qk_run *run, int worker, const qk_head *head,
                                           qk_key_data *keys, qk_error *err);
-void qk__key_data_free(qk_key_data *keys);
+void qk__key_data_free(qk_run *run, qk_key_data *keys);
 
 /* The settings of the run with what belongs to all its heads. */
 qk_plasticity_settings qk__plasticity_settings_of(const qk_run *run);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/numpy_random.h"
 #include "stats/key_index.h"
+#include "stats/moments.h"
 
 /* Where a row number in a message is to be looked up. */
 static qk_status name_file(qk_status status, const qk_head *head, qk_error *err)
@@ -26,6 +27,13 @@ static bool keeps_rows(const qk_run *run)
 {
     return qk__run_does(run, QK_ANALYSE_PLASTICITY) || run->settings->ci > 0 ||
            run->settings->random_rows > 0;
+}
+
+/* How sure a category is needs moments by groups of texts. Other analyses sum in the same
+ * order, so that each by itself gives the same bytes as all together. */
+static bool groups_texts(const qk_run *run)
+{
+    return run->settings->combined;
 }
 
 /* ---- keeping rows ----------------------------------------------------------------------- */
@@ -148,15 +156,44 @@ static void forget(qk_sample *rows)
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
-static qk_status accumulate(qk_accumulator *acc, const float *f32, const double *f64,
-                            const int64_t *position, size_t rows, qk_error *err)
+/* How a head's rows are read. */
+typedef struct reading {
+    size_t block_rows;
+    bool keeping, by_text;
+    bool constant;          /* all positions are equal */
+    qk_text_groups counted; /* texts, where the moments do not know them */
+} reading;
+
+static reading plan_reading(const qk_run *run, const qk_rows *reader)
 {
-    return f32 ? qk_accumulator_add_f32(acc, f32, position, rows, err)
-               : qk_accumulator_add_f64(acc, f64, position, rows, err);
+    reading how = {.block_rows = run->block_rows,
+                   .keeping = keeps_rows(run),
+                   .by_text = groups_texts(run),
+                   .constant = true};
+    size_t batch = qk__accumulator_batch(qk_rows_dim(reader));
+    if (how.by_text && how.block_rows < batch)
+        how.block_rows = batch;
+    qk__text_groups_start(&how.counted, QK_TEXT_GROUPS);
+    return how;
+}
+
+/* last: no more rows come. */
+static qk_status accumulate(reading *how, const qk_block *b, bool last, qk_accumulator *acc,
+                            qk_error *err)
+{
+    uint32_t group, move[QK_TEXT_GROUPS];
+    bool joined;
+    for (size_t i = 0; b->example && !how->by_text && i < b->rows; i++)
+        if (i == 0 || b->example[i] != b->example[i - 1])
+            QK_TRY(
+                qk__text_groups_find(&how->counted, b->example[i], &group, &joined, move, err));
+    const void *x = b->f32 ? (const void *)b->f32 : (const void *)b->f64;
+    return qk__accumulator_add_block(acc, x, !b->f32, b->position,
+                                     how->by_text ? b->example : NULL, b->rows, last, err);
 }
 
 /* Once all rows are there: what is asked of all, then those that are drawn. */
-static qk_status finish_rows(const qk_run *run, keeper *k, qk_head_data *data,
+static qk_status finish_rows(const qk_run *run, keeper *k, qk_head_data *data, reading *how,
                              qk_accumulator *acc, qk_error *err)
 {
     const qk_study_settings *s = run->settings;
@@ -166,38 +203,64 @@ static qk_status finish_rows(const qk_run *run, keeper *k, qk_head_data *data,
     if (s->random_rows == 0)
         return QK_OK;
     QK_TRY(draw(k, (size_t)s->random_rows, s->seed, err));
-    qk_status status = accumulate(acc, data->rows.f32, data->rows.f64, data->rows.position,
-                                  data->rows.rows, err);
+    qk_block drawn = {.rows = data->rows.rows,
+                      .dim = data->rows.dim,
+                      .f32 = data->rows.f32,
+                      .f64 = data->rows.f64,
+                      .position = data->rows.position,
+                      .example = data->rows.example};
+    qk_status status = accumulate(how, &drawn, true, acc, err);
     return status == QK_OK ? status
                            : qk__context(err, status, "%s: column 'vector', of the rows drawn",
                                          data->head->files[0]);
 }
 
 static qk_status add_rows(qk_run *run, qk_rows *reader, qk_head_data *data, qk_accumulator *acc,
-                          bool *constant, qk_error *err)
+                          reading *how, qk_error *err)
 {
-    bool keeping = keeps_rows(run);
     keeper k = {.rows = &data->rows, .total = (size_t)qk_rows_total(reader)};
     qk_block block;
     int64_t first_position = 0;
-    *constant = true;
     for (;;) {
-        QK_TRY(qk_rows_next(reader, run->block_rows, &block, err));
+        QK_TRY(qk_rows_next(reader, how->block_rows, &block, err));
         if (block.rows == 0)
-            return finish_rows(run, &k, data, acc, err);
+            return finish_rows(run, &k, data, how, acc, err);
         if (block.first_row == 0)
             first_position = block.position[0];
-        for (size_t i = 0; i < block.rows && *constant; i++)
-            *constant = block.position[i] == first_position;
-        if (keeping)
+        for (size_t i = 0; i < block.rows && how->constant; i++)
+            how->constant = block.position[i] == first_position;
+        if (how->keeping)
             QK_TRY(keep(&k, &run->buckets, &block, err));
         if (run->settings->random_rows > 0)
             continue;
-        qk_status status =
-            accumulate(acc, block.f32, block.f64, block.position, block.rows, err);
+        bool last = block.first_row + (int64_t)block.rows == qk_rows_total(reader);
+        qk_status status = accumulate(how, &block, last, acc, err);
         if (status != QK_OK)
             return name_file(status, data->head, err);
     }
+}
+
+/* Gives an accumulator the memory of an earlier head. */
+static void reuse_sums(qk_run *run, qk_accumulator *acc)
+{
+    qk_spare_sums spare = {0};
+    pthread_mutex_lock(&run->lock);
+    if (run->num_spare > 0)
+        spare = run->spare[--run->num_spare];
+    pthread_mutex_unlock(&run->lock);
+    qk__accumulator_reuse(acc, spare);
+}
+
+static void release_texts(qk_run *run, qk_text_moments **texts)
+{
+    qk_spare_sums spare = qk__text_moments_end(texts);
+    pthread_mutex_lock(&run->lock);
+    if (spare.memory && run->num_spare < (size_t)run->threads * SPARE_SUMS) {
+        run->spare[run->num_spare++] = spare;
+        spare.memory = NULL;
+    }
+    pthread_mutex_unlock(&run->lock);
+    free(spare.memory);
 }
 
 /* The slots of a head's files, if the run lists its inputs. */
@@ -226,6 +289,8 @@ static qk_status read_all(qk_run *run, int worker, const qk_head *head, qk_head_
         columns |= QK_FINGERPRINT;
     if (keeps_rows(run))
         columns |= QK_COLUMN_EXAMPLE | QK_COLUMN_WINDOW;
+    else
+        columns |= QK_OPTIONAL_EXAMPLE;
     if (qk__run_does(run, QK_ANALYSE_PLASTICITY) && run->buckets.count == 0)
         columns |= QK_COLUMN_BUCKET;
     QK_TRY(
@@ -235,19 +300,25 @@ static qk_status read_all(qk_run *run, int worker, const qk_head *head, qk_head_
     if (qk_rows_dim(reader) == 0)
         return qk__fail(err, QK_ERR_DEGENERATE, "%s: no rows", head->files[0]);
     qk_accumulator *acc;
-    bool constant = false;
+    reading how = plan_reading(run, reader);
     QK_TRY(qk_accumulator_create(&acc, qk_rows_dim(reader), err));
-    qk_status status = add_rows(run, reader, data, acc, &constant, err);
+    reuse_sums(run, acc);
+    qk_status status = add_rows(run, reader, data, acc, &how, err);
     if (status == QK_OK) {
-        status = qk_accumulator_finish(&acc, &data->moments, err);
+        status = qk_accumulator_finish_texts(&acc, &data->moments, &data->texts, err);
+        data->num_texts =
+            how.by_text ? qk_text_moments_count(data->texts) : how.counted.num_texts;
         if (status != QK_OK)
             name_file(status, head, err);
     }
-    if (status == QK_OK && constant && data->moments->count > 1)
+    if (status == QK_OK && how.constant && data->moments->count > 1)
         qk__run_notice(run, QK_NOTICE_WARNING,
                        "%s: column 'position': all %lld positions are equal; correlations "
                        "are 0 and slopes empty",
                        head->files[0], (long long)data->moments->count);
+    if (!qk__run_does(run, QK_ANALYSE_PCA)) /* only the PCA asks for them */
+        release_texts(run, &data->texts);
+    qk__text_groups_free(&how.counted);
     qk_accumulator_free(&acc);
     return status;
 }
@@ -261,13 +332,14 @@ qk_status qk__head_data_read(qk_run *run, int worker, const qk_head *head, qk_he
         inputs[i].path = head->files[i];
     qk_status status = read_all(run, worker, head, data, err);
     if (status != QK_OK)
-        qk__head_data_free(data);
+        qk__head_data_free(run, data);
     return status;
 }
 
-void qk__head_data_free(qk_head_data *data)
+void qk__head_data_free(qk_run *run, qk_head_data *data)
 {
     qk_moments_free(&data->moments);
+    release_texts(run, &data->texts);
     forget(&data->rows);
 }
 

@@ -12,9 +12,11 @@
 typedef struct qk_head_data {
     const qk_head *head;
     qk_moments *moments;
-    qk_sample rows; /* owned; rows is 0 unless the run keeps rows */
-    int sign;       /* of its rows as keys (qk__key_sign), 1 where nobody asks */
-    int64_t bytes;  /* of the head's files */
+    qk_text_moments *texts; /* not of a kind by itself; where the files tell texts */
+    size_t num_texts;       /* 0: the files do not tell */
+    qk_sample rows;         /* owned; rows is 0 unless the run keeps rows */
+    int sign;               /* of its rows as keys (qk__key_sign), 1 where nobody asks */
+    int64_t bytes;          /* of the head's files */
 } qk_head_data;
 
 /* Reads a head, its files once: moments, rows if the settings call for them, fingerprints. A
@@ -22,7 +24,7 @@ typedef struct qk_head_data {
  * nothing but bytes. */
 QK_MUST_CHECK qk_status qk__head_data_read(qk_run *run, int worker, const qk_head *head,
                                            qk_head_data *data, qk_error *err);
-void qk__head_data_free(qk_head_data *data);
+void qk__head_data_free(qk_run *run, qk_head_data *data);
 
 /* Hands the head's rows (vector and position) to `see`, in order, in one block or many: from
  * memory if they were kept, else from the files once more. */

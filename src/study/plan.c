@@ -214,9 +214,49 @@ static double share_above_zero(const qk__result_model *model, const char *name)
     return count ? (double)above / (double)count : NAN;
 }
 
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Rows and texts of the heads, and how many categories are certain. */
+static qk_status find_sizes(const qk__result_model *model, qk_plan_result *result,
+                            qk_error *err)
+{
+    double *rows = qk__calloc(2 * model->num_heads, sizeof *rows);
+    size_t count = 0, judged = 0, uncertain = 0;
+    if (!rows && model->num_heads > 0)
+        return qk__nomem(err);
+    for (size_t i = 0; i < model->num_heads; i++) {
+        const qk__result_head *head = &model->heads[i];
+        const qk__head_numbers *v = &head->v;
+        if (isfinite(head->n_q))
+            rows[count++] = head->n_q;
+        if (isfinite(head->n_k))
+            rows[count++] = head->n_k;
+        if (isfinite(v->texts))
+            result->texts_least = fmin(v->texts, result->texts_least);
+        judged += isfinite(v->category_share);
+        uncertain += v->category_share < QK_CERTAIN_SHARE;
+    }
+    if (count > 0) {
+        qsort(rows, count, sizeof *rows, compare);
+        result->rows_least = rows[0];
+        result->rows_median = (rows[(count - 1) / 2] + rows[count / 2]) / 2;
+    }
+    if (judged > 0) {
+        result->uncertain = (double)uncertain;
+        result->certain = (double)(judged - uncertain);
+    }
+    free(rows);
+    return QK_OK;
+}
+
 static qk_status find_means(const qk__plan_work *work, qk_error *err)
 {
     qk__results *results;
+    qk_status status = QK_OK;
     QK_TRY(qk__results_read(&results, work->run->output, NULL, err));
     for (size_t i = 0; i < work->plan->num_models; i++)
         for (size_t j = 0; j < results->num_models; j++) {
@@ -228,9 +268,11 @@ static qk_status find_means(const qk__plan_work *work, qk_error *err)
             result->r_k = mean_of(model, "r_k");
             result->recency = share_above_zero(model, "bias_strength");
             result->ap_drop = mean_of(model, "ap_drop");
+            if (status == QK_OK)
+                status = find_sizes(model, result, err);
         }
     qk__results_free(&results);
-    return QK_OK;
+    return status;
 }
 
 /* ---- preparing ------------------------------------------------------------------------- */
@@ -301,8 +343,16 @@ static qk_status prepare(qk__plan_work *work, qk_error *err)
         return qk__nomem(err);
     work->outcome->num_models = plan->num_models;
     for (size_t i = 0; i < plan->num_models; i++)
-        work->outcome->models[i] = (qk_plan_result){
-            .state = QK_PLAN_FAILED, .r_q = NAN, .r_k = NAN, .recency = NAN, .ap_drop = NAN};
+        work->outcome->models[i] = (qk_plan_result){.state = QK_PLAN_FAILED,
+                                                    .r_q = NAN,
+                                                    .r_k = NAN,
+                                                    .recency = NAN,
+                                                    .ap_drop = NAN,
+                                                    .rows_least = NAN,
+                                                    .rows_median = NAN,
+                                                    .texts_least = NAN,
+                                                    .certain = NAN,
+                                                    .uncertain = NAN};
     for (size_t i = 0; run->notice && i < plan->config.num_notes; i++)
         run->notice(run->user, QK_NOTICE_WARNING, plan->config.notes[i]);
     return name_folders(work, err);

@@ -160,7 +160,8 @@ qk_status qk__run_open(qk_run *run, const qk_study_settings *settings, qk_error 
     if (!run->report->capture || !run->report->model)
         return qk__nomem(err);
     run->readers = qk__calloc((size_t)run->threads, sizeof *run->readers);
-    if (!run->readers)
+    run->spare = qk__calloc((size_t)run->threads * SPARE_SUMS, sizeof *run->spare);
+    if (!run->readers || !run->spare)
         return qk__nomem(err);
     if (settings->combined)
         QK_TRY(settle_group(run, err));
@@ -175,6 +176,9 @@ void qk__run_close(qk_run *run)
     for (int i = 0; run->readers && i < run->threads; i++)
         qk_rows_close(&run->readers[i]);
     free(run->readers);
+    for (size_t i = 0; i < run->num_spare; i++)
+        free(run->spare[i].memory);
+    free(run->spare);
     qk_capture_close(&run->capture);
     free(run->inputs);
     free(run->first_input);

@@ -13,6 +13,7 @@
 #include <qkscope/study.h>
 
 #include "base/file.h"
+#include "stats/moments.h"
 #include "base/folder.h"
 #include "results/manifest.h"
 #include "study/buckets.h"
@@ -26,6 +27,8 @@ typedef struct qk_input {
 
 /* Rows read at a time, unless the settings say otherwise. */
 enum { QK__BLOCK_ROWS = 256 };
+/* A worker has one head of queries and some keys that wait. */
+enum { SPARE_SUMS = 3 };
 
 typedef struct qk_run {
     const qk_study_settings *settings;
@@ -47,6 +50,8 @@ typedef struct qk_run {
     size_t num_outputs;
     atomic_bool cancelled;
     pthread_mutex_t lock; /* guards what follows, and calls to notice and progress */
+    qk_spare_sums *spare; /* [threads * SPARE_SUMS] of earlier heads */
+    size_t num_spare;
     size_t done_jobs;
     int64_t done_bytes;
     int64_t done_rows;

@@ -184,9 +184,9 @@ json_t *qk__describe_run(const qk_run *run)
         s->command_line ? qk__json_text(s->command_line) : json_null(), "capture",
         qk__json_text(report->capture), "model", qk__json_text(report->model), "num_layers",
         report->num_layers, "group", qk__describe_group(&report->group), "settings",
-        qk__describe_settings(s), "buckets",
-        describe_buckets(run), "threads", report->threads, "kernel", qk_moments_kernel(),
-        "heads", (json_int_t)report->num_heads, "heads_without_numbers",
+        qk__describe_settings(s), "buckets", describe_buckets(run), "threads", report->threads,
+        "kernel", qk_moments_kernel(), "heads", (json_int_t)report->num_heads,
+        "heads_without_numbers",
         (json_int_t)report->num_failed + (json_int_t)report->num_missing, "rows",
         (json_int_t)report->num_rows, "failures", list_failures(report), "seconds", timings,
         "capture_json", qk__describe_capture_json(run), "inputs", list_inputs(run));

@@ -41,6 +41,8 @@ static void set_axis(qk__head_view *view, size_t i, const double *axis)
 /* "+0.880", with a minus sign as wide as the plus. */
 static const char *signed_text(double value, char text[16])
 {
+    if (isnan(value))
+        return "-";
     snprintf(text, 16, "%s%.3f", value < 0 ? "\xe2\x88\x92" : "+", fabs(value));
     return text;
 }
@@ -54,14 +56,13 @@ static void describe_component(const qk_pca *pca, int pc, bool single, char *not
     double share = 100 * c->explained_variance;
     const char *pad = share < 9.95 ? "\xe2\x80\x87" : ""; /* as wide as a digit */
     char r_q[16], r_k[16];
-    signed_text(c->r_q, r_q);
     if (single)
         snprintf(note, QK__SCATTER_TEXT, "PC%d   var %s%.1f%%   {/:Italic r} = %s", pc, pad,
-                 share, r_q);
+                 share, signed_text(c->r_q, r_q));
     else
         snprintf(note, QK__SCATTER_TEXT,
                  "PC%d   var %s%.1f%%   {/:Italic r}_Q = %s   {/:Italic r}_K = %s", pc, pad,
-                 share, r_q, signed_text(c->r_k, r_k));
+                 share, signed_text(c->r_q, r_q), signed_text(c->r_k, r_k));
 }
 
 /* Components that a box has beside those on the axes: of one kind's own all that fit a panel,
@@ -142,7 +143,10 @@ static void describe_rotation(const qk_rotation *r, char text[QK__SCATTER_TEXT])
     char omega[40] = "";
     if (!isnan(r->omega))
         snprintf(omega, sizeof omega, "{/:Italic \xcf\x89} = %.2g, ", r->omega);
-    snprintf(text, QK__SCATTER_TEXT, "%sposition {/:Italic r} = %.3f", omega, r->position_r);
+    char position[32] = "-";
+    if (!isnan(r->position_r))
+        snprintf(position, sizeof position, "%.3f", r->position_r);
+    snprintf(text, QK__SCATTER_TEXT, "%sposition {/:Italic r} = %s", omega, position);
 }
 
 static qk_status set_plane(const qk_rotation *r, qk__head_view *view, qk_error *err)
@@ -288,8 +292,8 @@ static qk_status read_and_make(qk_run *run, int worker, const qk_scatter_setting
         status = make_view(run, worker, settings, &q, key ? &k : NULL, view, err);
     *bytes = q.bytes + k.bytes;
     *rows = (q.moments ? q.moments->count : 0) + (k.moments ? k.moments->count : 0);
-    qk__head_data_free(&q);
-    qk__head_data_free(&k);
+    qk__head_data_free(run, &q);
+    qk__head_data_free(run, &k);
     return status;
 }
 

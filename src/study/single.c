@@ -20,6 +20,8 @@ static void analyse_head(void *context, size_t i, int worker)
     qk_status status = qk__head_data_read(run, worker, head, &data, &err);
     if (status == QK_OK) {
         rows = data.moments->count;
+        report->rows_q = rows;
+        report->texts_q = data.num_texts;
         status = qk_pca_single(data.moments, &run->settings->pca, &pca, &err);
         if (status != QK_OK)
             qk__context(&err, status, "%s: column 'vector'", head->files[0]);
@@ -28,7 +30,7 @@ static void analyse_head(void *context, size_t i, int worker)
         report->pca = pca;
     else
         qk__run_fail_head(run, i, status, err.message);
-    qk__head_data_free(&data);
+    qk__head_data_free(run, &data);
     qk__run_progress(run, data.bytes, rows);
 }
 

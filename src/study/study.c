@@ -149,6 +149,35 @@ static qk_status write_results(qk_run *run, qk_error *err)
     return qk__results_commit(run, err);
 }
 
+/* Numbers from few rows look like any others. */
+static void warn_of_few(qk_run *run)
+{
+    const qk_study_report *report = run->report;
+    qk_study_totals totals;
+    qk_study_totals_of(report, &totals);
+    bool judging = run->settings->combined && qk__run_does(run, QK_ANALYSE_PCA);
+    if (totals.no_texts > 0 && judging)
+        qk__run_notice(run, QK_NOTICE_WARNING,
+                       "%zu of %zu heads have no integers in a column 'example_id': how sure "
+                       "their categories are cannot be told",
+                       totals.no_texts, report->num_heads);
+    if (totals.few_texts > 0)
+        qk__run_notice(
+            run, QK_NOTICE_WARNING,
+            "%zu of %zu heads have fewer than %d texts (the fewest %.0f): other texts "
+            "may give other numbers; capture more texts",
+            totals.few_texts, report->num_heads, QK_FEW_TEXTS, totals.texts_least);
+    if (totals.wide_r_q > 0) {
+        char name[QK_HEAD_NAME_SIZE];
+        qk_head_name(totals.widest->id, name);
+        qk__run_notice(
+            run, QK_NOTICE_WARNING,
+            "%zu of %zu heads have a 95 %% interval of r_q on PC0 wider than %.1f (the "
+            "widest is %.2f, of %s): capture more texts, or more rows of each",
+            totals.wide_r_q, report->num_heads, QK_WIDE_INTERVAL, totals.widest_r_q, name);
+    }
+}
+
 static qk_status run_all(qk_run *run, qk_error *err)
 {
     double start = qk__now();
@@ -166,6 +195,7 @@ static qk_status run_all(qk_run *run, qk_error *err)
     if (is_complete_failure(report))
         return verdict;
     QK_TRY(write_results(run, err));
+    warn_of_few(run);
     return verdict;
 }
 

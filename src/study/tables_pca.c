@@ -44,6 +44,15 @@ static qk_status format_components(const qk_run *run, const qk_head_report *head
     return QK_OK;
 }
 
+/* Texts of the kind with fewer, and how wide the interval of r_q is. */
+static qk_status add_certainty(const qk_head_report *head, qk_buffer *text, qk_error *err)
+{
+    size_t texts = head->texts_q < head->texts_k ? head->texts_q : head->texts_k;
+    const double values[] = {texts > 0 ? (double)texts : NAN,
+                             head->certainty.r_q_hi - head->certainty.r_q_lo};
+    return qk__add_numbers(text, values, 2, '\n', err);
+}
+
 static qk_status format_head(const qk_run *run, const qk_head_report *head, qk_buffer *text,
                              qk_error *err)
 {
@@ -64,10 +73,12 @@ static qk_status format_head(const qk_run *run, const qk_head_report *head, qk_b
                              pca->alpha_beta};
     QK_TRY(qk__add_ids(run, head, text, err));
     QK_TRY(qk__csv_text(text, qk_category_name(pca->category), ',', err));
+    QK_TRY(qk__csv_number(text, head->certainty.category_share, ',', err));
     QK_TRY(qk__add_numbers(text, values, sizeof values / sizeof *values, ',', err));
     QK_TRY(qk__csv_integer(text, pca->n_q, ',', err));
     QK_TRY(qk__csv_integer(text, pca->n_k, ',', err));
-    return qk__csv_integer(text, (long long)pca->dim, '\n', err);
+    QK_TRY(qk__csv_integer(text, (long long)pca->dim, ',', err));
+    return add_certainty(head, text, err);
 }
 
 static qk_status format_correlations(const qk_run *run, const qk_head_report *head,
@@ -95,9 +106,10 @@ qk_status qk__write_pca_tables(qk_run *run, qk_error *err)
         "r_q_lo,r_q_hi,r_k_lo,r_k_hi", format_components};
     static const qk_table_spec heads = {
         "heads.csv",
-        "model,layer,q_head,k_head,category,ev0,pos_var_q,pos_var_k,pos_var_q_pc0_share,"
+        "model,layer,q_head,k_head,category,category_share,ev0,pos_var_q,pos_var_k,pos_var_q_"
+        "pc0_share,"
         "lin_var_q,lin_var_k,positional_overhead,separation,fisher,lda_accuracy,mu_q_beta,"
-        "alpha_beta,n_q,n_k,d",
+        "alpha_beta,n_q,n_k,d,texts,r_q_width",
         NULL, format_head};
     QK_TRY(qk__write_table(run, &components, err));
     return qk__write_table(run, &heads, err);

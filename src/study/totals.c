@@ -2,6 +2,7 @@
 /* What a run found over all its heads: counts, and means by depth. */
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include <qkscope/study.h>
 
@@ -58,18 +59,82 @@ static void add_rotation(qk_study_totals *totals, sums *s, const qk_rotation *ro
     add(&s->plane, rotation->plane_var_fraction);
 }
 
+/* ---- how much the numbers rest on ------------------------------------------------------ */
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Fewest and median of what is not 0, of both kinds of all heads. */
+static void sizes_of(const qk_study_report *report, bool texts, double *least, double *median)
+{
+    size_t count = 0;
+    *least = *median = NAN;
+    double *values = malloc((2 * report->num_heads + 1) * sizeof *values);
+    for (size_t i = 0; values && i < report->num_heads; i++) {
+        const qk_head_report *h = &report->heads[i];
+        double q = texts ? (double)h->texts_q : (double)h->rows_q;
+        double k = texts ? (double)h->texts_k : (double)h->rows_k;
+        if (q > 0)
+            values[count++] = q;
+        if (k > 0)
+            values[count++] = k;
+    }
+    if (count > 0) {
+        qsort(values, count, sizeof *values, compare);
+        *least = values[0];
+        *median = (values[(count - 1) / 2] + values[count / 2]) / 2;
+    }
+    free(values);
+}
+
+static void add_texts(qk_study_totals *totals, const qk_head_report *head)
+{
+    bool q = head->rows_q > 0, k = head->rows_k > 0;
+    if ((q && head->texts_q == 0) || (k && head->texts_k == 0))
+        totals->no_texts++;
+    else if ((q && head->texts_q < QK_FEW_TEXTS) || (k && head->texts_k < QK_FEW_TEXTS))
+        totals->few_texts++;
+}
+
+static void add_certainty(qk_study_totals *totals, const qk_head_report *head)
+{
+    const qk_certainty *c = &head->certainty;
+    double width = c->r_q_hi - c->r_q_lo;
+    if (isfinite(c->category_share)) {
+        totals->judged++;
+        totals->uncertain += c->category_share < QK_CERTAIN_SHARE;
+    }
+    if (!isfinite(width))
+        return;
+    totals->wide_r_q += width > QK_WIDE_INTERVAL;
+    if (!totals->widest || width > totals->widest_r_q) {
+        totals->widest_r_q = width;
+        totals->widest = head;
+    }
+}
+
+/* ---- all of it ------------------------------------------------------------------------- */
+
 void qk_study_totals_of(const qk_study_report *report, qk_study_totals *totals)
 {
     assert(report && totals);
     sums s = {0};
     int last = report->num_layers > 0 ? report->num_layers - 1 : 0;
-    *totals = (qk_study_totals){0};
+    *totals = (qk_study_totals){.widest_r_q = NAN};
+    sizes_of(report, false, &totals->rows_least, &totals->rows_median);
+    sizes_of(report, true, &totals->texts_least, &totals->texts_median);
     for (size_t i = 0; i < report->num_heads; i++)
         if (report->heads[i].id.layer > last)
             last = report->heads[i].id.layer;
     for (size_t i = 0; i < report->num_heads; i++) {
         const qk_head_report *head = &report->heads[i];
         int depth = depth_of(head->id.layer, last);
+        add_texts(totals, head);
+        if (head->pca && head->k_head >= 0)
+            add_certainty(totals, head);
         if (head->pca && head->pca->num_components > 0) {
             totals->categories[head->pca->category]++;
             add(&s.r_q[depth], head->pca->components[0].r_q);

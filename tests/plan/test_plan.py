@@ -5,6 +5,7 @@ import csv
 import json
 import os
 import shutil
+import statistics
 
 import pytest
 
@@ -136,6 +137,23 @@ def test_means_on_the_way_out(here, study):
         values = [float(r["bias_strength"]) for r in bias if r["model"] == model["model"]]
         assert model["bias_positive_share"] == sum(v > 0 for v in values) / len(values)
         assert model["heads"] == 4
+
+
+def test_rows_and_texts_of_each_model(qkscope, here, study):
+    """The fewest and the median rows, the fewest texts, and how many categories are uncertain."""
+    write_study(here, "ab")
+    models = study()["models"]
+    table = qkscope("study", here / "study.yaml", "-o", here / "out", "--no-figures", expect=0)
+    assert "warning" not in table.err  # nothing is computed again: the tables tell
+    rows = list(csv.DictReader((here / "out" / "heads.csv").open()))
+    for model, line in zip(models, table.out.splitlines()[1:]):
+        own = [r for r in rows if r["model"] == model["model"]]
+        both = [int(r[name]) for r in own for name in ("n_q", "n_k")]
+        expected = {"rows_least": min(both), "rows_median": statistics.median(both),
+                    "texts_least": min(int(r["texts"]) for r in own),
+                    "uncertain": sum(float(r["category_share"]) < 0.9 for r in own)}
+        assert {name: model[name] for name in expected} == expected
+        assert line.split()[-4:] == [f"{value:g}" for value in expected.values()]
 
 
 def test_settings_reach_the_analyses(qkscope, here, study):

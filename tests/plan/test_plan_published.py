@@ -3,6 +3,7 @@
 there, the same commands give the published tables."""
 import csv
 import json
+import re
 
 import pytest
 
@@ -27,10 +28,17 @@ def home(qkscope, tmp_path_factory):
     return root / "hf"
 
 
+def expect_no_warning(outcome):
+    """Other than that the captures are small."""
+    others = [line for line in outcome.err.splitlines() if "warning" in line
+              and not re.search("fewer than 8 texts|interval of r_q", line)]
+    assert not others, outcome.err
+
+
 def run_study(qkscope, home, name, out, *arguments):
     outcome = qkscope("study", STUDIES / f"{name}.yaml", "-o", out, "--json", *arguments,
                       expect=0, env={"HF_HOME": home})
-    assert "warning" not in outcome.err, outcome.err
+    expect_no_warning(outcome)
     return json.loads(outcome.out)
 
 
@@ -96,7 +104,8 @@ def test_configurations(qkscope, home, program, tmp_path, name):
         first = () if alias else (command,)
         outcome = qkscope(*first, "--config", config, executable=executable, cwd=tmp_path,
                           env={"HF_HOME": home}, expect=0)
-        assert "warning" not in outcome.err and "note" not in outcome.err, outcome.err
+        expect_no_warning(outcome)
+        assert "note" not in outcome.err, outcome.err
         rows = read_csv(tmp_path / "results" / name / table)
         assert {r["model"] for r in rows} == {name}
         assert all(r["k_head"] == r["q_head"] // group_of(name) for r in rows)

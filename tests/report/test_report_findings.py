@@ -101,6 +101,39 @@ def test_kinds_of_heads(findings_of):
     assert found.evidence[4] == "mixed: 4 of 24 heads (16.7\u00a0%)."
 
 
+def test_uncertain_heads(report_of):
+    """6 of 24 heads lie near a threshold, in the finding, the lead and the summary."""
+    def change(row, rng, i):
+        row["category"] = CATEGORIES[0]
+        row["category_share"] = 0.75 if row["layer"] == 2 else 0.875 if row["layer"] < 2 and \
+            row["q_head"] == 0 else 0.9375
+    page = report_of(**several(1, change))
+    [line] = [line for line in findings(page)["kinds-of-heads"].evidence if "uncertain" in line]
+    assert line.startswith("The category of 6 of 24 heads is uncertain")
+    assert headlines(page)[0]["uncertain"] == pytest.approx(0.25)
+    assert re.search(r"the category of <strong>25.0\s*%</strong> is uncertain", page)
+    assert 'class="warning"' not in page
+
+
+def test_too_few_rows_or_texts(report_of):
+    def change(row, rng, i):
+        row["texts"] = 7 if row["layer"] == 0 else 8
+        row["r_q_width"] = 0.21 if row["layer"] > 3 else 0.2
+    page = report_of(**several(1, change))
+    assert re.findall(r'data-warning="(\w+)"', page) == ["texts", "rows"]
+    assert "4 of 24 heads have fewer than 8 texts" in page
+    assert re.search("For 8 of 24 heads the 95 % interval of .* is wider than 0.2", page)
+
+
+def test_tables_without_certainty(report_of):
+    """As an older version wrote them."""
+    def change(row, rng, i):
+        row["category"] = CATEGORIES[0]
+    page = report_of(**several(1, change))
+    assert not any("uncertain" in line for line in findings(page)["kinds-of-heads"].evidence)
+    assert 'class="warning"' not in page and "is uncertain" not in page
+
+
 # ---- rotation ----------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("sign, verdict", [

@@ -127,6 +127,65 @@ static void keeps_digits_far_from_zero(void **state)
     qk_moments_free(&m);
 }
 
+/* Rows of 40 texts by groups, in blocks of up to `step` rows. */
+static qk_moments *gather_texts(const rows *r, size_t step, qk_text_moments **texts)
+{
+    qk_accumulator *acc;
+    qk_moments *m;
+    qk_error err;
+    int64_t text[ROWS];
+    for (size_t i = 0; i < ROWS; i++)
+        text[i] = (int64_t)(i * 7919 % 40) - 20;
+    assert_int_equal(qk_accumulator_create(&acc, DIM, &err), QK_OK);
+    for (size_t at = 0, size = 1; at < ROWS; at += size, size = size % step + 1) {
+        if (size > ROWS - at)
+            size = ROWS - at;
+        assert_int_equal(qk_accumulator_add_texts_f32(acc, r->x + at * DIM, r->t + at,
+                                                      text + at, size, &err),
+                         QK_OK);
+    }
+    assert_int_equal(qk_accumulator_finish_texts(&acc, &m, texts, &err), QK_OK);
+    assert_int_equal(qk_text_moments_count(*texts), 40);
+    return m;
+}
+
+static void texts_are_summed_apart_and_together(void **state)
+{
+    const rows *r = *state;
+    qk_text_moments *texts;
+    qk_moments *whole = gather_texts(r, 1, &texts);
+    qk_text_moments_free(&texts);
+    assert_close_to_two_pass(r, whole);
+    static const size_t steps[] = {3, 128, 1000};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        qk_moments *cut = gather_texts(r, steps[i], &texts);
+        assert_same_bits(whole, cut);
+        qk_moments_free(&cut);
+        qk_text_moments_free(&texts);
+    }
+    qk_moments_free(&whole);
+}
+
+static void rows_come_with_texts_or_without(void **state)
+{
+    const rows *r = *state;
+    const int64_t text[] = {1, 2};
+    qk_accumulator *acc;
+    qk_moments *m;
+    qk_text_moments *texts;
+    qk_error err;
+    assert_int_equal(qk_accumulator_create(&acc, DIM, &err), QK_OK);
+    assert_int_equal(qk_accumulator_add_f32(acc, r->x, r->t, 2, &err), QK_OK);
+    assert_int_equal(qk_accumulator_add_texts_f32(acc, r->x, r->t, text, 2, &err),
+                     QK_ERR_ARGUMENT);
+    assert_int_equal(qk_accumulator_finish_texts(&acc, &m, &texts, &err), QK_OK);
+    assert_int_equal(m->count, 2);
+    assert_null(texts);
+    assert_int_equal(qk_text_moments_count(texts), 0);
+    qk_text_moments_free(&texts);
+    qk_moments_free(&m);
+}
+
 static void merging_equals_gathering(void **state)
 {
     const rows *r = *state;
@@ -305,6 +364,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(blocks_do_not_matter, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(texts_are_summed_apart_and_together, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(rows_come_with_texts_or_without, set_up, tear_down),
         cmocka_unit_test_setup_teardown(keeps_digits_far_from_zero, set_up, tear_down),
         cmocka_unit_test_setup_teardown(merging_equals_gathering, set_up, tear_down),
         cmocka_unit_test_setup_teardown(names_the_row_that_is_not_finite, set_up, tear_down),

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How far the category of a head and its r_q depend on single texts. */
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <qkscope/pca.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "stats/jackknife.h"
+#include "stats/moments.h"
+
+static const double LEVEL = 0.95;
+
+/* ---- groups of queries and keys together --------------------------------------------------
+ */
+
+/* Labels of both kinds in the bits that leave few enough groups, each once. */
+typedef struct labels {
+    uint64_t mask;
+    uint64_t label[2 * QK_TEXT_GROUPS];
+    uint32_t count;
+} labels;
+
+static uint32_t find(const labels *l, uint64_t label)
+{
+    uint32_t g = 0;
+    while (g < l->count && l->label[g] != (label & l->mask))
+        g++;
+    return g;
+}
+
+static void add_labels(labels *l, const qk_text_groups *groups)
+{
+    for (uint32_t g = 0; g < groups->count; g++)
+        if (find(l, groups->label[g]) == l->count)
+            l->label[l->count++] = groups->label[g] & l->mask;
+}
+
+/* With one label left there may be many texts, but nothing to leave out. */
+static void unite(labels *l, const qk_text_groups *q, const qk_text_groups *k)
+{
+    uint32_t limit = q->limit < k->limit ? q->limit : k->limit;
+    *l = (labels){.mask = q->mask & k->mask};
+    add_labels(l, q);
+    add_labels(l, k);
+    uint64_t mask = qk__text_groups_mask(l->label, l->count, limit, l->mask);
+    if (mask != l->mask) {
+        *l = (labels){.mask = mask};
+        add_labels(l, q);
+        add_labels(l, k);
+    }
+}
+
+/* ---- along an axis ------------------------------------------------------------------------
+ */
+
+static void add(qk_line_sums *to, const qk_line_sums *more)
+{
+    to->n += more->n;
+    to->t += more->t;
+    to->tt += more->tt;
+    to->x += more->x;
+    to->xt += more->xt;
+    to->xx += more->xx;
+}
+
+/* Sums of each of the united groups; axis has whole panels. */
+static void project(const qk_text_moments *texts, const labels *l, const double *axis,
+                    qk_line_sums lines[QK_TEXT_GROUPS])
+{
+    qk_line_sums own[QK_TEXT_GROUPS];
+    qk__text_moments_along(texts, axis, own);
+    memset(lines, 0, QK_TEXT_GROUPS * sizeof *lines);
+    for (uint32_t g = 0; g < texts->groups.count; g++)
+        add(&lines[find(l, texts->groups.label[g])], &own[g]);
+}
+
+/* Correlation of the rows that are not in group `out`; NaN where there are none. */
+static double r_without(const qk_line_sums *lines, uint32_t count, uint32_t out,
+                        const qk_text_moments *texts)
+{
+    qk_line_sums rest = {0};
+    for (uint32_t g = 0; g < count; g++)
+        if (g != out)
+            add(&rest, &lines[g]);
+    if (rest.n == 0)
+        return NAN;
+    double tt = rest.tt - rest.t * rest.t / rest.n;
+    double xx = rest.xx - rest.x * rest.x / rest.n;
+    double xt = rest.xt - rest.x * rest.t / rest.n;
+    /* What is left of equal numbers is rounding; no variance is no correlation. */
+    if (tt <= 64 * DBL_EPSILON * rest.tt ||
+        xx <= (double)texts->dim * DBL_EPSILON * texts->trace)
+        return 0;
+    double r = xt / sqrt(tt * xx);
+    return r > 1 ? 1 : r < -1 ? -1 : r;
+}
+
+/* ---- the answer ---------------------------------------------------------------------------
+ */
+
+/* Of the groups that have queries: the others say nothing about r_q. */
+static void find_interval(double r_q, const qk_line_sums *lines, const double *without,
+                          uint32_t count, qk_certainty *certainty)
+{
+    double values[QK_TEXT_GROUPS];
+    uint32_t used = 0;
+    for (uint32_t g = 0; g < count; g++)
+        if (lines[g].n > 0)
+            values[used++] = without[g];
+    qk__jackknife_interval(r_q, values, used, LEVEL, true, &certainty->r_q_lo,
+                           &certainty->r_q_hi);
+}
+
+qk_status qk_pca_certainty(const qk_pca *pca, const qk_pca_settings *settings,
+                           const qk_text_moments *q_texts, const qk_text_moments *k_texts,
+                           qk_certainty *certainty, qk_error *err)
+{
+    QK_NEED(err, certainty, pca, settings);
+    *certainty = (qk_certainty){.category_share = NAN, .r_q_lo = NAN, .r_q_hi = NAN};
+    if (!q_texts || !k_texts)
+        return QK_OK;
+    if (q_texts->dim != pca->dim || k_texts->dim != pca->dim)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "dimensions differ: %zu of the axes, %zu and %zu of the texts",
+                        pca->dim, q_texts->dim, k_texts->dim);
+    labels l;
+    unite(&l, &q_texts->groups, &k_texts->groups);
+    certainty->groups = l.count;
+    if (l.count < 2)
+        return QK_OK;
+    double *axis = qk__calloc(q_texts->panels * PANEL, sizeof *axis);
+    if (!axis)
+        return qk__nomem(err);
+    memcpy(axis, pca->axes, pca->dim * sizeof *axis);
+    qk_line_sums q[QK_TEXT_GROUPS], k[QK_TEXT_GROUPS];
+    project(q_texts, &l, axis, q);
+    project(k_texts, &l, axis, k);
+    free(axis);
+    double r_q[QK_TEXT_GROUPS], kept = 0;
+    for (uint32_t g = 0; g < l.count; g++) {
+        double r_k = r_without(k, l.count, g, k_texts);
+        r_q[g] = r_without(q, l.count, g, q_texts);
+        if (isnan(r_q[g]) || isnan(r_k))
+            kept = NAN;
+        kept += qk_classify(r_q[g], r_k, settings->low, settings->high) == pca->category;
+    }
+    certainty->category_share = kept / l.count;
+    find_interval(pca->components[0].r_q, q, r_q, l.count, certainty);
+    return QK_OK;
+}

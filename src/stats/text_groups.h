@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which texts are kept together, decided while ids arrive, whatever their order.
+ *
+ * Up to `limit` texts each have a group of their own. With more, texts whose ids agree in their
+ * last bits share one, with as many bits as leave no more than `limit` groups: ids that count
+ * up are dealt in turn, so are those that count in steps, and ids without a pattern fall
+ * evenly. The groups depend on the set of ids alone, so those of two files, and of files read
+ * apart and merged, fit together. */
+#ifndef QK_STATS_TEXT_GROUPS_H
+#define QK_STATS_TEXT_GROUPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/status.h>
+
+enum { QK_TEXT_GROUPS = 16, QK_COUNTED_TEXTS = (1 << 16) - 1 };
+
+typedef struct qk_known_text {
+    uint64_t id;
+    uint32_t group;
+    bool used;
+} qk_known_text;
+
+typedef struct qk_text_groups {
+    uint32_t limit, count; /* groups: at most, and so far */
+    uint64_t mask;         /* the bits of an id that tell its group */
+    uint64_t label[QK_TEXT_GROUPS + 1];
+    size_t num_texts; /* found so far; no more than QK_COUNTED_TEXTS are counted */
+    size_t room;      /* of the table, a power of two */
+    qk_known_text *known;
+} qk_text_groups;
+
+/* limit: 1 .. QK_TEXT_GROUPS. An object of zeros may be freed. */
+void qk__text_groups_start(qk_text_groups *groups, uint32_t limit);
+void qk__text_groups_free(qk_text_groups *groups);
+
+/* The group of a text. Where a new text makes groups join, *joined is set and move[g] tells
+ * where what lay in group g now belongs; the others are left as they are. */
+QK_MUST_CHECK qk_status qk__text_groups_find(qk_text_groups *groups, int64_t id,
+                                             uint32_t *group, bool *joined,
+                                             uint32_t move[QK_TEXT_GROUPS], qk_error *err);
+
+/* The most bits in which no more than `limit` of `count` labels (at most 2 * QK_TEXT_GROUPS)
+ * differ: `mask` itself, or fewer of them. */
+uint64_t qk__text_groups_mask(const uint64_t *labels, size_t count, uint32_t limit,
+                              uint64_t mask);
+
+#endif

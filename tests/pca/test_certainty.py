@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How sure categories are: category_share, texts and r_q_width of heads.csv against a jackknife over
+texts done by hand, and what a run says about few rows and few texts."""
+import math
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.stats
+from conftest import (EXAMPLE, capture_table, head_name, head_pairs, read_bytes, read_csv, synth,
+                      write_rows, write_table)
+
+pa = pytest.importorskip("pyarrow")
+sys.path.insert(0, str(Path(__file__).parent))
+from pca_oracle import Combined, Rows, category  # noqa: E402
+
+GROUPS = 16
+
+
+# ---- the definition --------------------------------------------------------------------------
+
+def group_labels(ids):
+    """Ids in their last bits: all 64, or as many as leave no more than GROUPS groups."""
+    bits = np.asarray(ids, np.int64).view(np.uint64)
+    for kept in range(64, -1, -1):
+        labels = bits & np.uint64((1 << kept) - 1)
+        if len(np.unique(labels)) <= GROUPS:
+            return labels
+    raise AssertionError
+
+
+def width_of(r, values):
+    """Of the 95 % interval of a correlation, from its replicates."""
+    if len(values) < 2 or abs(r) == 1 or any(v is None or abs(v) == 1 for v in values):
+        return None
+    z, g = np.arctanh(values), len(values)
+    se = math.sqrt((g - 1) / g * float(((z - z.mean()) ** 2).sum()))
+    reach = scipy.stats.t.ppf(0.975, g - 1) * se
+    return math.tanh(math.atanh(r) + reach) - math.tanh(math.atanh(r) - reach)
+
+
+def along(rows, axis, kept):
+    return Rows(rows["vector"][kept], rows["position"][kept]).along(axis)[3] if kept.any() else None
+
+
+def certainty(q, k):
+    """(share, width) of a head; None for what is undefined."""
+    whole = Combined(q["vector"], q["position"], k["vector"], k["position"], 1)
+    axis, first = whole.axes[0], whole.rows[0]
+    n = len(q["example_id"])
+    labels = group_labels(np.concatenate([q["example_id"], k["example_id"]]))
+    kept, r_q = [], []
+    groups = np.unique(labels)
+    if len(groups) < 2:
+        return None, None
+    for out in groups:
+        left_q, left_k = labels[:n] != out, labels[n:] != out
+        r = along(q, axis, left_q), along(k, axis, left_k)
+        kept.append(None if None in r else category(*r) == whole.head["category"])
+        if not left_q.all():
+            r_q.append(r[0])
+    return (None if None in kept else float(np.mean(kept))), width_of(first["r_q"], r_q)
+
+
+def compare(qkscope, capture, out, group=1, *arguments):
+    """The table's rows, which agree with the definition."""
+    qkscope("pca", capture, "-o", out, "--q-per-kv-group", group, *arguments, expect=0)
+    table = read_csv(out / "heads.csv")
+    for (layer, head, q, k), row in zip(head_pairs(capture, group), table, strict=True):
+        share, width = certainty(q, k)
+        assert (row["layer"], row["q_head"]) == (layer, head)
+        assert row["category_share"] == (share if share is None else pytest.approx(share, abs=1e-12))
+        assert row["r_q_width"] == (width if width is None else pytest.approx(width, rel=1e-7))
+        assert row["texts"] == min(len(np.unique(q["example_id"])), len(np.unique(k["example_id"])))
+    return table
+
+
+def test_the_rule_of_groups():
+    assert len(np.unique(group_labels([5, -3, 2 ** 40]))) == 3
+    for ids in (np.arange(70), np.arange(70) * 7 - 100, np.arange(70) * 1024, -np.arange(33)):
+        labels = group_labels(ids)
+        dealt = np.arange(len(ids)) % GROUPS
+        assert len(set(zip(labels.tolist(), dealt.tolist()))) == GROUPS  # the same groups
+
+
+# ---- captures --------------------------------------------------------------------------------
+
+def test_example_capture(qkscope, tmp_path):
+    table = compare(qkscope, EXAMPLE, tmp_path, 2)
+    assert {row["texts"] for row in table} == {60}
+    assert any(row["category_share"] < 1 for row in table)
+    header = (tmp_path / "heads.csv").read_text().split("\n")[0].split(",")
+    assert header.index("category_share") == header.index("category") + 1
+
+
+def test_real_capture(qkscope, shared_data, tmp_path):
+    compare(qkscope, shared_data("kjv-tiny-capture") / "arrow-rs", tmp_path, 2)
+
+
+SYNTH = {
+    "two texts": dict(examples=2, rows=60),
+    "nine texts": dict(examples=9, rows=60),
+    "sixteen texts": dict(examples=16, rows=20),
+    "seventeen texts": dict(examples=17, rows=20),
+    "100 texts": dict(examples=100, rows=8),
+    "near a threshold": dict(examples=12, rows=30, r_q=0.7, r_k=0.7),
+    "far means and positions": dict(examples=10, rows=30, mean_offset=1000,
+                                    position_offset=1000000, float32=True),
+    "many rows": dict(examples=60, rows=100, dim=10),
+    "d 96": dict(examples=12, rows=40, dim=96),
+}
+
+
+@pytest.mark.parametrize("name", SYNTH)
+def test_synthetic(qkscope, tmp_path, name):
+    options = {"dim": 12, "layers": 2, "seed": len(name), **SYNTH[name]}
+    group = synth(qkscope, tmp_path / "c", **options)
+    compare(qkscope, tmp_path / "c", tmp_path / "out", group)
+
+
+def draw(rng, ids, rows, d=5):
+    """Texts of which each follows position in its own way, rows in the order of texts."""
+    example = np.repeat(np.asarray(ids, np.int64), rows)
+    position = rng.integers(0, 1000, len(example))
+    slope = {i: rng.standard_normal() for i in ids}
+    x = rng.standard_normal((len(example), d))
+    x[:, 0] += (position / 400) * (1 + np.array([slope[i] for i in example.tolist()]))
+    return {"vector": x.astype(np.float32), "position": position, "example_id": example}
+
+
+def shuffled(rng, columns):
+    order = rng.permutation(len(columns["position"]))
+    return {name: values[order] for name, values in columns.items()}
+
+
+RANDOM_IDS = np.random.default_rng(3).integers(-2 ** 63, 2 ** 63, 40).tolist()
+TEXTS = {
+    "negative ids": ([-1, -2, -3, -70], [-1, -2, -3, -70]),
+    "negative ids, many": (list(range(-30, 10)), list(range(-30, 10))),
+    "ids with gaps": ([3, 70, 71, 500, -9], [3, 70, 71, 500, -9]),
+    "random ids": (RANDOM_IDS, RANDOM_IDS),
+    "ids in large steps": ([1024 * i for i in range(50)], [1024 * i for i in range(50)]),
+    "other texts": (list(range(20)), list(range(10, 40))),
+    "few and many": ([7, 8, 9], list(range(50))),
+    "texts without keys": ([1, 2, 3, 4], [2, 4]),
+    "one text": ([5], [5]),
+    "one text of queries": ([5], [4, 5, 6]),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("order", ["by text", "unsorted"])
+def test_texts(qkscope, tmp_path, name, order):
+    rng = np.random.default_rng(list(name.encode()))
+    for kind, ids in zip("qk", TEXTS[name]):
+        columns = draw(rng, ids, 25)
+        write_rows(tmp_path / "c", head_name(0, 0, kind),
+                   shuffled(rng, columns) if order == "unsorted" else columns)
+    [row] = compare(qkscope, tmp_path / "c", tmp_path / "out")
+    if name.startswith("one text"):
+        assert row["category_share"] is None and row["r_q_width"] is None
+
+
+@pytest.mark.parametrize("double", [False, True], ids=["float", "double"])
+@pytest.mark.parametrize("order", ["by text", "unsorted"])
+def test_texts_that_come_late(qkscope, tmp_path, order, double):
+    """Groups join when some of their rows are in the sums already, and there are many batches."""
+    rng = np.random.default_rng(4)
+    for kind in "qk":
+        columns = draw(rng, list(range(0, 300, 5)), 240, d=3)
+        write_table(tmp_path / "c", head_name(0, 0, kind),
+                    table_of(columns if order == "by text" else shuffled(rng, columns), double))
+    compare(qkscope, tmp_path / "c", tmp_path / "out")
+
+
+def table_of(columns, double=False):
+    table = capture_table(columns["vector"].astype(np.float64 if double else np.float32),
+                          columns["position"], position_type=pa.int64(),
+                          vector_type=pa.float64() if double else None)
+    at = table.column_names.index("example_id")
+    return table.set_column(at, "example_id", pa.array(columns["example_id"]))
+
+
+def test_order_and_shards_do_not_matter(qkscope, tmp_path):
+    """The same texts in another order are the same groups: the share is the same, numbers are but
+    for rounding."""
+    rng = np.random.default_rng(9)
+    seen = []
+    heads = {kind: draw(rng, RANDOM_IDS, 30) for kind in "qk"}
+    for name, change, shards in (("a", lambda c: c, 1), ("b", lambda c: shuffled(rng, c), 1),
+                                 ("c", lambda c: c, 4), ("d", lambda c: shuffled(rng, c), 5)):
+        for kind in "qk":
+            write_rows(tmp_path / name, head_name(0, 0, kind), change(heads[kind]), shards=shards)
+        seen += compare(qkscope, tmp_path / name, tmp_path / f"out-{name}")
+    assert len({row["category_share"] for row in seen}) == 1
+    for row in seen:
+        assert row["r_q_width"] == pytest.approx(seen[0]["r_q_width"], rel=1e-9)
+
+
+def test_same_bytes(qkscope, tmp_path):
+    """For any number of threads, row groups and pages, alone or with the other analyses."""
+    rng = np.random.default_rng(10)
+    for kind in "qk":
+        columns = shuffled(rng, draw(rng, list(range(40)), 130, d=9))
+        columns["bucket"] = columns["position"] // 100
+        write_rows(tmp_path / "a", head_name(0, 0, kind), columns)
+        write_rows(tmp_path / "b", head_name(0, 0, kind), columns, row_group_size=37,
+                   data_page_size=100)
+    found = set()
+    for command in ("pca", "analyze"):
+        for capture in "ab":
+            for threads in (1, 3):
+                out = tmp_path / f"{command}-{capture}-{threads}"
+                qkscope(command, tmp_path / capture, "-o", out, "--threads", threads, expect=0)
+                found.add(tuple(read_bytes(out, "qk.csv", "heads.csv").values()))
+    assert len(found) == 1
+
+
+# ---- captures that do not tell texts ---------------------------------------------------------
+
+def string_ids(columns):
+    return pa.array([f"text {i}" for i in columns["example_id"]])
+
+
+IDS = {"no column": None,
+       "strings": string_ids,
+       "nulls only": lambda columns: pa.nulls(len(columns["position"])),
+       "null integers": lambda columns: pa.array([None] * len(columns["position"]), pa.int64())}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_without_ids(qkscope, tmp_path, name):
+    rng = np.random.default_rng(6)
+    for kind in "qk":
+        columns = draw(rng, [0, 1, 2], 50)
+        table = table_of(columns)
+        at = table.column_names.index("example_id")
+        table = table.remove_column(at) if IDS[name] is None else table.set_column(
+            at, "example_id", IDS[name](columns))
+        write_table(tmp_path / "c", head_name(0, 0, kind), table)
+    outcome = qkscope("pca", tmp_path / "c", "-o", tmp_path / "out", expect=0)
+    [row] = read_csv(tmp_path / "out" / "heads.csv")
+    assert row["category_share"] is None and row["r_q_width"] is None
+    assert "warning" in outcome.err
+    assert re.search(r"category uncertain \(< 0.9\) +-\n", outcome.out)
+    if name == "null integers":  # rows without an id count as one text
+        assert row["texts"] == 1 and "fewer than 8 texts (the fewest 1)" in outcome.err
+    else:
+        assert row["texts"] is None and "1 of 1 heads have no integers" in outcome.err
+        assert "texts: least -" in outcome.out
+
+
+def test_some_shards_without_ids(qkscope, tmp_path):
+    rng = np.random.default_rng(7)
+    for kind in "qk":
+        folder = tmp_path / "c" / head_name(0, 0, kind)
+        write_table(tmp_path / "c", head_name(0, 0, kind), table_of(draw(rng, [0, 1], 50)), shards=2)
+        last = sorted(folder.glob("*.parquet"))[-1]
+        import pyarrow.parquet as pq
+        pq.write_table(pq.read_table(last).drop(["example_id"]), last)
+    qkscope("pca", tmp_path / "c", "-o", tmp_path / "out", expect=0)
+    [row] = read_csv(tmp_path / "out" / "heads.csv")
+    assert row["category_share"] is None and row["texts"] is None
+
+
+# ---- what is said ----------------------------------------------------------------------------
+
+@pytest.mark.parametrize("command", ["pca", "rotate", "plasticity", "analyze"])
+def test_rows_and_texts_are_told(qkscope, tmp_path, command):
+    outcome = qkscope(command, EXAMPLE, "-o", tmp_path, expect=0)
+    assert "rows per head: least 880, median 918.5; texts: least 60\n" in outcome.out
+    assert "warning" not in outcome.err or command in ("pca", "analyze")
+    if command in ("pca", "analyze"):
+        rows = read_csv(tmp_path / "heads.csv")
+        uncertain = sum(row["category_share"] < 0.9 for row in rows)
+        assert re.search(rf"category uncertain \(< 0.9\) +{uncertain} of 20 heads", outcome.out)
+        wide = [row for row in rows if row["r_q_width"] > 0.2]
+        assert len(wide) == len(re.findall("wider than 0.2", outcome.err)) == 0
+
+
+def test_few_texts_and_wide_intervals_are_warned_of(qkscope, tmp_path):
+    rng = np.random.default_rng(8)
+    for kind in "qk":
+        write_rows(tmp_path / "c", head_name(0, 0, kind), draw(rng, [0, 1, 2], 8))
+    outcome = qkscope("pca", tmp_path / "c", "-o", tmp_path / "out", expect=0)
+    [row] = read_csv(tmp_path / "out" / "heads.csv")
+    assert row["r_q_width"] > 0.2
+    assert "1 of 1 heads have fewer than 8 texts (the fewest 3)" in outcome.err
+    assert f"(the widest is {row['r_q_width']:.2f}, of l00h00q)" in outcome.err
+
+
+def test_json(qkscope, tmp_path):
+    import json
+    found = json.loads(qkscope("pca", EXAMPLE, "-o", tmp_path, "--json", expect=0).out)
+    rows = read_csv(tmp_path / "heads.csv")
+    assert found["rows_per_head"] == {"least": 880, "median": 918.5}
+    assert found["texts"] == {"least": 60, "median": 60}
+    assert found["certainty"] == {
+        "heads": 20, "uncertain": sum(row["category_share"] < 0.9 for row in rows), "wide_r_q": 0,
+        "widest_r_q": pytest.approx(max(row["r_q_width"] for row in rows), rel=1e-9)}
+
+
+def test_no_number_is_printed_as_nan(qkscope, tmp_path):
+    """One text of one bucket: no drop, no fifths, no certainty."""
+    rng = np.random.default_rng(11)
+    for kind in "qk":
+        columns = draw(rng, [1], 12)
+        columns["position"] = np.arange(12)
+        columns["bucket"] = np.zeros(12, np.int64)
+        write_rows(tmp_path / "c", head_name(0, 0, kind), columns)
+    for command in ("pca", "rotate", "plasticity", "analyze"):
+        outcome = qkscope(command, tmp_path / "c", "-o", tmp_path / command)
+        assert not re.search(r"\b(nan|inf)\b", outcome.out + outcome.err), outcome.out
+    assert re.search(r"drop, first to last +-\n", outcome.out)
