@@ -540,19 +540,11 @@ static qk_status keep_groups(qk_accumulator *acc, const qk_moments *m, qk_text_m
     return QK_OK;
 }
 
-qk_status qk_accumulator_finish_texts(qk_accumulator **acc, qk_moments **moments,
-                                      qk_text_moments **texts, qk_error *err)
+static qk_status finish(qk_accumulator **acc, qk_moments **moments, qk_text_moments **texts,
+                        qk_error *err)
 {
-    QK_NEED(err, acc);
-    QK_NEED(err, *acc);
-    if (!moments)
-        qk_accumulator_free(acc);
-    QK_NEED(err, moments);
     qk_accumulator *a = *acc;
     qk_moments *m = NULL;
-    *moments = NULL;
-    if (texts)
-        *texts = NULL;
     qk_status status = gather(a, a->x, a->t, a->filled, err);
     if (status == QK_OK && !(m = qk__moments_create(a->dim)))
         status = qk__nomem(err);
@@ -567,9 +559,29 @@ qk_status qk_accumulator_finish_texts(qk_accumulator **acc, qk_moments **moments
     return status;
 }
 
+qk_status qk_accumulator_finish_texts(qk_accumulator **acc, qk_moments **moments,
+                                      qk_text_moments **texts, qk_error *err)
+{
+    QK_NEED(err, acc);
+    QK_NEED(err, *acc);
+    if (!moments)
+        qk_accumulator_free(acc); /* it is used up, whatever happens */
+    QK_NEED(err, moments);
+    *moments = NULL;
+    if (texts)
+        *texts = NULL;
+    return finish(acc, moments, texts, err);
+}
+
 qk_status qk_accumulator_finish(qk_accumulator **acc, qk_moments **moments, qk_error *err)
 {
-    return qk_accumulator_finish_texts(acc, moments, NULL, err);
+    QK_NEED(err, acc);
+    QK_NEED(err, *acc);
+    if (!moments)
+        qk_accumulator_free(acc);
+    QK_NEED(err, moments);
+    *moments = NULL;
+    return finish(acc, moments, NULL, err);
 }
 
 const char *qk_moments_kernel(void)

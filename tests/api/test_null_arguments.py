@@ -15,11 +15,13 @@ OPTIONAL = {
     "qk_capture_writer_open": {"meta"}, "qk_head_writer_add": {"token_str"}, "qk_hub_find_dataset": {"revision", "local_root"},
     "qk_hub_find_model": {"revision"}, "qk_model_open": {"overrides"},
     "qk_prefill": {"sequences"}, "qk_parquet_writer_open": {"settings"},
+    "qk_accumulator_finish_texts": {"texts"}, "qk_pca_certainty": {"q_texts", "k_texts"},
     "qk_parquet_read_i64": {"valid"},
     "qk_parquet_read_slots": {"definition", "repetition", "values"},
 }
 # Handles that are there before the call, and are used up by it.
-CONSUMED = {"qk_accumulator_finish": "acc", "qk_rotation_scan_finish": "scan",
+CONSUMED = {"qk_accumulator_finish": "acc", "qk_accumulator_finish_texts": "acc",
+            "qk_rotation_scan_finish": "scan",
             "qk_head_writer_finish": "head", "qk_capture_writer_finish": "writer",
             "qk_parquet_writer_finish": "writer"}
 

@@ -335,7 +335,7 @@ def test_bad_indexes(tmp_path):
     index.symlink_to(index.name)  # a circle
     refused(tmp_path, NOT_FOUND, "model.safetensors")
     (tmp_path / "model.safetensors").mkdir()
-    refused(tmp_path, NOT_FOUND, "model.safetensors")
+    refused(tmp_path, IO, "is a folder")
 
 
 def test_a_tensor_in_two_files(tmp_path):

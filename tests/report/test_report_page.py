@@ -93,20 +93,27 @@ def explorer(page):
 
 
 def pixel(page, head, chart=0):
-    """Where a head is on the screen; also scrolls its chart there."""
+    """Where a head is on the screen; also scrolls its chart there. Charts that come into view are
+    drawn some frames later, and may move the others: so until two looks agree."""
     page.locator(".chart canvas[role=img]").nth(chart).scroll_into_view_if_needed()
     page.wait_for_function(f"Chart.getChart(document.querySelectorAll('.chart canvas[role=img]')[{chart}])")
-    return page.evaluate("""([head, index]) => {
-        const canvas = document.querySelectorAll('.chart canvas[role=img]')[index];
-        const chart = Chart.getChart(canvas), frame = canvas.getBoundingClientRect();
-        for (const [d, set] of chart.data.datasets.entries())
-            for (const [i, p] of set.data.entries())
-                if (p.head === head) {
-                    const at = chart.getDatasetMeta(d).data[i];
-                    return [frame.left + at.x, frame.top + at.y];
-                }
-        return null;
-    }""", [head, chart])
+    found = None
+    for _ in range(100):
+        before, found = found, page.evaluate("""([head, index]) => {
+            const canvas = document.querySelectorAll('.chart canvas[role=img]')[index];
+            const chart = Chart.getChart(canvas), frame = canvas.getBoundingClientRect();
+            for (const [d, set] of chart.data.datasets.entries())
+                for (const [i, p] of set.data.entries())
+                    if (p.head === head) {
+                        const at = chart.getDatasetMeta(d).data[i];
+                        return [frame.left + at.x, frame.top + at.y];
+                    }
+            return null;
+        }""", [head, chart])
+        if found and found == before:
+            break
+        page.wait_for_timeout(100)
+    return found
 
 
 def lonely(rows, x="r_q", y="r_k"):
