@@ -174,13 +174,17 @@ INT, TERM = signal.SIGINT, signal.SIGTERM
 
 
 def begin_and_ask(program, endless, command, out, number):
-    """A run that was asked to stop and is still at work."""
-    process = start(program, *endless[command], "-o", out, env=endless["env"])
-    time.sleep(0.6)
-    process.send_signal(number)
-    time.sleep(0.4)
-    assert process.poll() is None, process.communicate()[1]
-    return process
+    """A run that was asked to stop and is still at work. One that was asked before its long work
+    began stops at once: another is asked later."""
+    for seconds in (0.6, 1.5, 4, 10):
+        process = start(program, *endless[command], "-o", out, env=endless["env"])
+        time.sleep(seconds)
+        process.send_signal(number)
+        time.sleep(0.4)
+        if process.poll() is None:
+            return process
+        error = process.communicate()[1]
+    raise AssertionError(error)
 
 
 @pytest.mark.parametrize("command, first, second", [
