@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Weights in blocks of small integers, as GGUF files hold them, as float32.
+ *
+ * A block is a few scales and its values' bits. A value is scale * integer (- minimum), in
+ * float32 and rounded after each operation, so the result is the same on every processor and
+ * equal to what the format's own tools compute. */
+#ifndef QK_MODEL_QUANTS_H
+#define QK_MODEL_QUANTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct qk_quant {
+    const char *name;    /* as the format spells it: "Q4_K" */
+    uint32_t id;         /* in the file */
+    size_t block_values; /* 1: no blocks */
+    size_t block_bytes;
+    /* `count` whole blocks, which need no alignment; NULL: plain numbers, see convert.h */
+    void (*expand)(const uint8_t *blocks, size_t count, float *out);
+} qk_quant;
+
+/* NULL: not known or not supported (its name is then in qk__quant_name). */
+const qk_quant *qk__quant_find(uint32_t id);
+
+/* Of every type that the format has had; NULL for an id that is none. */
+const char *qk__quant_name(uint32_t id);
+
+#endif
