@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A decoder model as it lies on disk in Hugging Face form (config.json, *.safetensors).
- * docs/model.md
+/* A decoder model as it lies on disk: in Hugging Face form (config.json, *.safetensors), or as
+ * a GGUF file. docs/model.md
  *
  *     qk_model *model;
  *     qk_status status = qk_model_open(&model, "kjv-tiny", NULL, &err);
@@ -23,8 +23,6 @@
 
 QK_BEGIN_DECLS
 
-typedef enum qk_dtype { QK_DTYPE_F32, QK_DTYPE_F16, QK_DTYPE_BF16 } qk_dtype;
-
 /* What one layer does with positions. */
 typedef struct qk_layer_facts {
     bool attends;   /* false: a cross-attention layer, passed by (mllama) */
@@ -46,24 +44,27 @@ typedef struct qk_model_facts {
     const char *rope_type;   /* "default", "yarn", ...; of full attention where there are two */
     double rope_theta;       /* of the same */
     double attention_factor; /* on cos and sin, so on q and k after RoPE; of the same */
-    qk_dtype dtype;          /* of the weights on disk */
+    const char *dtype; /* of most weights on disk: "float32", "float16", "bfloat16", or as GGUF
+                          spells it: "Q4_K" */
     /* Of what a run reads: embedding and decoder layers, nothing for images, no output layer.
      */
     int64_t weight_bytes, parameters;
-    /* XXH3 of config.json, overrides, and the weight files' sizes, headers and the ends of each
-     * tensor: steps of one training differ. */
+    /* XXH3 of config.json (a GGUF file has all of it in its header), overrides, and the weight
+     * files' sizes, headers and the ends of each tensor: steps of one training differ. */
     uint64_t fingerprint;
     const qk_layer_facts *layers; /* [num_layers] */
 } qk_model_facts;
 
 typedef struct qk_model qk_model;
 
-/* folder holds config.json and model.safetensors, or model.safetensors.index.json and shards.
+/* path is a folder with config.json and model.safetensors, or model.safetensors.index.json and
+ * shards; or a GGUF file, of several the first (NAME-00001-of-00003.gguf).
  * overrides: a JSON object merged into the text model's config (docs/model.md), NULL = none.
  * QK_ERR_UNSUPPORTED names an architecture, RoPE type, activation or number format that is not
  * known; QK_ERR_MALFORMED a file that is not what it says; QK_ERR_NOT_FOUND a missing tensor or
- * file; QK_ERR_INCONSISTENT a tensor of another shape than config.json says. */
-QK_API QK_MUST_CHECK qk_status qk_model_open(qk_model **model, const char *folder,
+ * file; QK_ERR_INCONSISTENT a tensor of another shape than config.json, or the metadata,
+ * say. */
+QK_API QK_MUST_CHECK qk_status qk_model_open(qk_model **model, const char *path,
                                              const char *overrides, qk_error *err);
 QK_API void qk_model_close(qk_model **model);
 

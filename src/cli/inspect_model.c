@@ -14,7 +14,6 @@
 #include <qkscope/hub.h>
 #include <qkscope/record.h>
 
-static const char *const DTYPES[] = {"float32", "float16", "bfloat16"};
 
 /* A model and the costs of one text, with the settings that qkscope capture has by itself. */
 typedef struct view {
@@ -135,7 +134,7 @@ static void print_view(const view *v)
     cli_print("%-12s%d query heads per key head\n", "group size",
               f->num_q_heads / f->num_k_heads);
     cli_print("%-12s%.2f million in %s, %.1f MB; fingerprint %016" PRIx64 "\n", "parameters",
-              (double)f->parameters / 1e6, DTYPES[f->dtype], (double)f->weight_bytes / 1e6,
+              (double)f->parameters / 1e6, f->dtype, (double)f->weight_bytes / 1e6,
               f->fingerprint);
     cli_print("%-12s%" PRId64 " tokens, vocabulary of %d\n", "context", f->max_positions,
               f->vocab_size);
@@ -190,7 +189,7 @@ static void print_view_json(const view *v)
         f->num_k_heads, "q_per_kv_group", f->num_q_heads / f->num_k_heads, "head_dim",
         f->head_dim, "hidden_size", f->hidden_size, "vocab_size", f->vocab_size,
         "max_positions", (json_int_t)f->max_positions, "parameters", (json_int_t)f->parameters,
-        "weight_bytes", (json_int_t)f->weight_bytes, "dtype", DTYPES[f->dtype], "rope_type",
+        "weight_bytes", (json_int_t)f->weight_bytes, "dtype", f->dtype, "rope_type",
         f->rope_type ? f->rope_type : "none", "rope_theta", f->rope_theta, "layers",
         list_layers(v));
     json_object_set_new(root, "capture",

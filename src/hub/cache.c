@@ -341,8 +341,14 @@ qk_status qk_hub_find_dataset(const char *name, const char *revision, const char
 
 qk_status qk_hub_find_model(const char *name, const char *revision, char **path, qk_error *err)
 {
+    static const char suffix[] = ".gguf";
     QK_NEED(err, path);
     *path = NULL;
     QK_NEED(err, name);
+    size_t length = strlen(name), end = sizeof suffix - 1;
+    if (length > end && strcmp(name + length - end, suffix) == 0 && qk__is_file(name)) {
+        *path = qk__strdup(name);
+        return *path ? QK_OK : qk__nomem(err);
+    }
     return find(&MODEL, name, revision, NULL, path, err);
 }

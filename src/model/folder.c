@@ -22,10 +22,7 @@ static const struct {
      "this is an adapter (PEFT), not a model; merge it into its model with "
      "peft.AutoPeftModelForCausalLM.from_pretrained(FOLDER).merge_and_unload()"
      ".save_pretrained(OTHER), and put the tokenizer's files beside"},
-    {"", ".gguf", false,
-     "GGUF files are not read; take the model that they were made from, or write it back with "
-     "AutoModelForCausalLM.from_pretrained(FOLDER, gguf_file=NAME).save_pretrained(OTHER) of "
-     "transformers"},
+    {"", ".gguf", false, "a GGUF file is given itself: FOLDER/NAME.gguf"},
     {"pytorch_model", "", false,
      "weights as pytorch_model*.bin are not read; write them as safetensors with " SAVE(
          "AutoModelForCausalLM")},

@@ -22,6 +22,7 @@ enum {
     MAX_NAME_BYTES = 65535,
     MAX_RANK = 4,
     MAX_DEPTH = 4, /* arrays of arrays */
+    MAX_VALUES = 1 << 24,
     DEFAULT_ALIGNMENT = 32,
     MAX_ALIGNMENT = 1 << 20,
 };
@@ -49,6 +50,7 @@ static const size_t TYPE_BYTES[NUM_TYPES] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8
 typedef struct cursor {
     const uint8_t *bytes;
     size_t size, at;
+    size_t values; /* of arrays, so far */
 } cursor;
 
 static size_t left(const cursor *c)
@@ -100,7 +102,8 @@ static qk_status read_name(cursor *c, char **name, qk_error *err)
     return QK_OK;
 }
 
-/* ---- values ------------------------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------------------------
+ */
 
 static qk_status read_string(cursor *c, json_t **value, qk_error *err)
 {
@@ -133,14 +136,29 @@ static json_t *integer(uint64_t bits, value_type type)
     }
 }
 
-static json_t *real(uint64_t bits, value_type type)
+/* The shortest decimal number that rounds to it: writers take float32 for numbers that were
+ * decimal before, and 0.1 should be 0.1 again, not 0.10000000149. */
+static double shortest(float value)
+{
+    char text[32];
+    double number = (double)value;
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, (double)value);
+        number = strtod(text, NULL);
+        if ((float)number == value)
+            break;
+    }
+    return number;
+}
+
+static json_t *real(uint64_t bits, value_type type, int depth)
 {
     double value;
     if (type == TYPE_F32) {
         float narrow;
-        uint32_t half = (uint32_t)bits;
-        memcpy(&narrow, &half, sizeof narrow);
-        value = (double)narrow;
+        uint32_t word = (uint32_t)bits;
+        memcpy(&narrow, &word, sizeof narrow);
+        value = depth == 0 && isfinite(narrow) ? shortest(narrow) : (double)narrow;
     } else {
         memcpy(&value, &bits, sizeof value);
     }
@@ -163,7 +181,8 @@ static qk_status read_value(cursor *c, value_type type, int depth, json_t **valu
     if (type == TYPE_BOOL)
         *value = json_boolean(bits);
     else
-        *value = type == TYPE_F32 || type == TYPE_F64 ? real(bits, type) : integer(bits, type);
+        *value = type == TYPE_F32 || type == TYPE_F64 ? real(bits, type, depth)
+                                                      : integer(bits, type);
     return *value ? QK_OK : qk__nomem(err);
 }
 
@@ -190,6 +209,9 @@ static qk_status read_array(cursor *c, int depth, json_t **value, qk_error *err)
         return qk__fail(err, QK_ERR_MALFORMED,
                         "an array of %llu values, where the file has %zu bytes left",
                         (unsigned long long)count, left(c));
+    if (count > MAX_VALUES - c->values)
+        return qk__fail(err, QK_ERR_UNSUPPORTED, "more than %d values in arrays", MAX_VALUES);
+    c->values += (size_t)count;
     json_t *array = json_array();
     if (!array)
         return qk__nomem(err);
@@ -223,15 +245,16 @@ static qk_status read_key(cursor *c, json_t *metadata, qk_error *err)
         status = qk__fail(err, QK_ERR_MALFORMED, "key %s is there twice", name);
     } else if (json_object_set_new(metadata, name, value) != 0) {
         json_t *probe = json_string(name); /* as in read_string */
-        status = probe ? qk__fail(err, QK_ERR_MALFORMED, "a key that is not UTF-8")
-                       : qk__nomem(err);
+        status =
+            probe ? qk__fail(err, QK_ERR_MALFORMED, "a key that is not UTF-8") : qk__nomem(err);
         json_decref(probe);
     }
     free(name);
     return status;
 }
 
-/* ---- tensors ------------------------------------------------------------------------------ */
+/* ---- tensors ------------------------------------------------------------------------------
+ */
 
 static qk_status read_shape(cursor *c, qk_tensor_entry *entry, qk_error *err)
 {
@@ -258,7 +281,7 @@ static qk_status read_tensor_type(cursor *c, qk_tensor_entry *entry, qk_error *e
     uint64_t id;
     QK_TRY(read_number(c, 4, &id, err));
     const char *name = qk__quant_name((uint32_t)id);
-    const qk_quant *type = qk__quant_find((uint32_t)id);
+    const qk_quant *type = entry->type = qk__quant_find((uint32_t)id);
     if (name)
         snprintf(entry->dtype, sizeof entry->dtype, "%s", name);
     else
@@ -275,7 +298,7 @@ static qk_status read_tensor_type(cursor *c, qk_tensor_entry *entry, qk_error *e
     return QK_OK;
 }
 
-/* data still holds the offset, counted from the end of the header. */
+/* *offset is counted from the end of the header. */
 static qk_status read_tensor(cursor *c, qk_tensor_entry *entry, uint64_t *offset, qk_error *err)
 {
     QK_TRY(read_name(c, &entry->name, err));
@@ -291,8 +314,9 @@ static qk_status place_tensor(const cursor *c, size_t data, size_t alignment, ui
                               qk_tensor_entry *entry, qk_error *err)
 {
     if (offset % alignment != 0)
-        return qk__fail(err, QK_ERR_MALFORMED, "tensor %s: offset %llu is not a multiple of %zu",
-                        entry->name, (unsigned long long)offset, alignment);
+        return qk__fail(err, QK_ERR_MALFORMED,
+                        "tensor %s: offset %llu is not a multiple of %zu", entry->name,
+                        (unsigned long long)offset, alignment);
     if (offset > c->size - data || (uint64_t)entry->size > c->size - data - offset)
         return qk__fail(err, QK_ERR_MALFORMED,
                         "tensor %s: %lld bytes from %llu on lie beyond the end of the file: it "
@@ -334,8 +358,7 @@ static qk_status read_tensors(cursor *c, uint64_t count, qk_gguf *gguf, qk_error
                         (unsigned long long)count, left(c));
     uint64_t *offsets = qk__calloc((size_t)count, sizeof *offsets);
     gguf->tensors.items = qk__calloc((size_t)count, sizeof *gguf->tensors.items);
-    qk_status status =
-        count == 0 || (offsets && gguf->tensors.items) ? QK_OK : qk__nomem(err);
+    qk_status status = count == 0 || (offsets && gguf->tensors.items) ? QK_OK : qk__nomem(err);
     for (size_t i = 0; i < count && status == QK_OK; i++) {
         gguf->tensors.count++;
         status = read_tensor(c, &gguf->tensors.items[i], &offsets[i], err);
@@ -346,7 +369,8 @@ static qk_status read_tensors(cursor *c, uint64_t count, qk_gguf *gguf, qk_error
     return status;
 }
 
-/* ---- all of it ---------------------------------------------------------------------------- */
+/* ---- all of it ----------------------------------------------------------------------------
+ */
 
 static qk_status read_header(cursor *c, uint64_t *tensors, uint64_t *keys, qk_error *err)
 {
@@ -356,8 +380,9 @@ static qk_status read_header(cursor *c, uint64_t *tensors, uint64_t *keys, qk_er
     c->at = 4;
     QK_TRY(read_number(c, 4, &version, err));
     if (version > 0xffff)
-        return qk__fail(err, QK_ERR_UNSUPPORTED, "a big-endian GGUF file; little-endian ones "
-                                                 "are read");
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "a big-endian GGUF file; little-endian ones "
+                        "are read");
     if (version < 2 || version > 3)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "GGUF version %d; 2 and 3 are read",
                         (int)version);
@@ -371,7 +396,7 @@ static qk_status read_header(cursor *c, uint64_t *tensors, uint64_t *keys, qk_er
 
 qk_status qk__gguf_parse(qk_gguf *gguf, const uint8_t *bytes, size_t size, qk_error *err)
 {
-    cursor c = {bytes, size, 0};
+    cursor c = {bytes, size, 0, 0};
     uint64_t tensors, keys;
     *gguf = (qk_gguf){0};
     QK_TRY(read_header(&c, &tensors, &keys, err));

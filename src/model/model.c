@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening a model: config.json, the tensors that it asks for, and the facts about both. */
+/* Opening a model: config.json or the metadata of a GGUF file, the tensors that it asks for,
+ * and the facts about both. */
 #include "model/model.h"
 
 #include <assert.h>
@@ -13,6 +14,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "model/architectures.h"
+#include "model/gguf_config.h"
 
 enum { NAME_SIZE = 160, MAX_CONFIG_BYTES = 16 << 20 };
 
@@ -22,18 +24,29 @@ enum { NAME_SIZE = 160, MAX_CONFIG_BYTES = 16 << 20 };
 /* While tensors are looked up: what the names begin with. */
 typedef struct lookup {
     const qk_checkpoint *checkpoint;
-    const char *prefix;
-    int layer; /* -1: no layer's */
+    const char *prefix;  /* NULL: tensors are named as in GGUF files */
+    int layer;           /* -1: no layer's */
+    int64_t paired_head; /* of queries and keys, see qk_tensor; 0: they are not paired */
     int64_t bytes, parameters;
+    int64_t of_type[64]; /* parameters by number of the type */
 } lookup;
+
+/* The name that this checkpoint has for it. */
+static const char *pick(const lookup *l, const char *name, const char *gguf)
+{
+    return l->prefix ? name : gguf;
+}
 
 static void full_name(const lookup *l, char text[NAME_SIZE], const char *name,
                       const char *suffix)
 {
+    const char *prefix = l->prefix ? l->prefix : "";
     if (l->layer < 0)
-        snprintf(text, NAME_SIZE, "%s%s%s", l->prefix, name, suffix);
+        snprintf(text, NAME_SIZE, "%s%s%s", prefix, name, suffix);
+    else if (!l->prefix)
+        snprintf(text, NAME_SIZE, "blk.%d.%s%s", l->layer, name, suffix);
     else
-        snprintf(text, NAME_SIZE, "%slayers.%d.%s%s", l->prefix, l->layer, name, suffix);
+        snprintf(text, NAME_SIZE, "%slayers.%d.%s%s", prefix, l->layer, name, suffix);
 }
 
 static qk_status get_tensor(lookup *l, const char *name, const char *suffix, int64_t rows,
@@ -42,8 +55,10 @@ static qk_status get_tensor(lookup *l, const char *name, const char *suffix, int
     char text[NAME_SIZE];
     full_name(l, text, name, suffix);
     QK_TRY(qk__checkpoint_get(l->checkpoint, text, rows, columns, tensor, err));
+    const qk_quant *type = tensor->type;
     l->parameters += rows * columns;
-    l->bytes += rows * columns * (tensor->dtype == QK_DTYPE_F32 ? 4 : 2);
+    l->bytes += rows * columns / (int64_t)type->block_values * (int64_t)type->block_bytes;
+    l->of_type[type->id] += rows * columns;
     return QK_OK;
 }
 
@@ -57,8 +72,7 @@ static qk_status get_bias(lookup *l, const char *name, int64_t columns, bool wan
     full_name(l, text, name, ".bias");
     return qk__checkpoint_has(l->checkpoint, text)
                ? qk__fail(err, QK_ERR_INCONSISTENT,
-                          "the weights have a tensor %s, config.json knows of no such bias",
-                          text)
+                          "the weights have a tensor %s, but this model has no such bias", text)
                : QK_OK;
 }
 
@@ -72,51 +86,92 @@ static qk_status get_linear(lookup *l, const char *name, int64_t outputs, int64_
 /* ---- layers
  * ----------------------------------------------------------------------------------- */
 
-static qk_status get_attention(lookup *l, const qk_model_config *c, qk_layer *layer,
-                               qk_error *err)
+/* Queries, keys and values one below the other. */
+static qk_status get_fused(lookup *l, const qk_model_config *c, qk_layer *layer, int64_t q,
+                           int64_t k, qk_error *err)
+{
+    qk_linear all = {0};
+    qk_linear *parts[] = {&layer->q, &layer->k, &layer->v};
+    const int64_t rows[] = {q, k, k};
+    QK_TRY(get_linear(l, "attn_qkv", q + 2 * k, c->hidden_size, c->qkv_bias, &all, err));
+    for (int64_t i = 0, first = 0; i < 3; first += rows[i++]) {
+        parts[i]->weight = qk__tensor_slice(&all.weight, first, rows[i]);
+        if (all.bias.data)
+            parts[i]->bias = qk__tensor_slice(&all.bias, first, rows[i]);
+    }
+    return QK_OK;
+}
+
+static qk_status get_projections(lookup *l, const qk_model_config *c, qk_layer *layer,
+                                 qk_error *err)
 {
     int64_t hidden = c->hidden_size;
     int64_t q = (int64_t)c->num_q_heads * c->head_dim,
             k = (int64_t)c->num_k_heads * c->head_dim;
-    QK_TRY(get_linear(l, "self_attn.q_proj", q, hidden, c->qkv_bias, &layer->q, err));
-    QK_TRY(get_linear(l, "self_attn.k_proj", k, hidden, c->qkv_bias, &layer->k, err));
-    QK_TRY(get_linear(l, "self_attn.v_proj", k, hidden, c->qkv_bias, &layer->v, err));
-    QK_TRY(get_linear(l, "self_attn.o_proj", hidden, q, c->o_bias, &layer->o, err));
+    char fused[NAME_SIZE];
+    full_name(l, fused, "attn_qkv", ".weight");
+    if (!l->prefix && qk__checkpoint_has(l->checkpoint, fused))
+        return get_fused(l, c, layer, q, k, err);
+    QK_TRY(get_linear(l, pick(l, "self_attn.q_proj", "attn_q"), q, hidden, c->qkv_bias,
+                      &layer->q, err));
+    QK_TRY(get_linear(l, pick(l, "self_attn.k_proj", "attn_k"), k, hidden, c->qkv_bias,
+                      &layer->k, err));
+    return get_linear(l, pick(l, "self_attn.v_proj", "attn_v"), k, hidden, c->qkv_bias,
+                      &layer->v, err);
+}
+
+static qk_status get_attention(lookup *l, const qk_model_config *c, qk_layer *layer,
+                               qk_error *err)
+{
+    QK_TRY(get_projections(l, c, layer, err));
+    layer->q.weight.paired_head = layer->q.bias.paired_head = l->paired_head;
+    layer->k.weight.paired_head = layer->k.bias.paired_head = l->paired_head;
+    QK_TRY(get_linear(l, pick(l, "self_attn.o_proj", "attn_output"), c->hidden_size,
+                      (int64_t)c->num_q_heads * c->head_dim, c->o_bias, &layer->o, err));
     if (!c->qk_norm)
         return QK_OK;
-    QK_TRY(get_tensor(l, "self_attn.q_norm", ".weight", 1, c->head_dim, &layer->q_norm, err));
-    return get_tensor(l, "self_attn.k_norm", ".weight", 1, c->head_dim, &layer->k_norm, err);
+    QK_TRY(get_tensor(l, pick(l, "self_attn.q_norm", "attn_q_norm"), ".weight", 1, c->head_dim,
+                      &layer->q_norm, err));
+    return get_tensor(l, pick(l, "self_attn.k_norm", "attn_k_norm"), ".weight", 1, c->head_dim,
+                      &layer->k_norm, err);
 }
 
 static qk_status get_mlp(lookup *l, const qk_model_config *c, qk_layer *layer, qk_error *err)
 {
     int64_t hidden = c->hidden_size, wide = c->intermediate_size;
     const char *fused = c->architecture->fused_gate_up;
-    QK_TRY(get_linear(l, "mlp.down_proj", hidden, wide, c->mlp_bias, &layer->down, err));
+    QK_TRY(get_linear(l, pick(l, "mlp.down_proj", "ffn_down"), hidden, wide, c->mlp_bias,
+                      &layer->down, err));
     if (fused) {
         qk_tensor both;
-        QK_TRY(get_tensor(l, fused, ".weight", 2 * wide, hidden, &both, err));
+        QK_TRY(
+            get_tensor(l, pick(l, fused, "ffn_up"), ".weight", 2 * wide, hidden, &both, err));
         layer->gate.weight = qk__tensor_slice(&both, 0, wide);
         layer->up.weight = qk__tensor_slice(&both, wide, wide);
         return QK_OK;
     }
-    QK_TRY(get_linear(l, "mlp.gate_proj", wide, hidden, c->mlp_bias, &layer->gate, err));
-    return get_linear(l, "mlp.up_proj", wide, hidden, c->mlp_bias, &layer->up, err);
+    QK_TRY(get_linear(l, pick(l, "mlp.gate_proj", "ffn_gate"), wide, hidden, c->mlp_bias,
+                      &layer->gate, err));
+    return get_linear(l, pick(l, "mlp.up_proj", "ffn_up"), wide, hidden, c->mlp_bias,
+                      &layer->up, err);
 }
 
+/* name is NULL where the architecture has no such norm. */
 static qk_status get_norm(lookup *l, const qk_model_config *c, const char *name,
-                          qk_tensor *norm, qk_error *err)
+                          const char *gguf, qk_tensor *norm, qk_error *err)
 {
-    return name ? get_tensor(l, name, ".weight", 1, c->hidden_size, norm, err) : QK_OK;
+    return name ? get_tensor(l, pick(l, name, gguf), ".weight", 1, c->hidden_size, norm, err)
+                : QK_OK;
 }
 
 static qk_status get_norms(lookup *l, const qk_model_config *c, qk_layer *layer, qk_error *err)
 {
     const qk_architecture *a = c->architecture;
-    QK_TRY(get_norm(l, c, "input_layernorm", &layer->attention_norm, err));
-    QK_TRY(get_norm(l, c, a->attention_out_norm, &layer->attention_out_norm, err));
-    QK_TRY(get_norm(l, c, a->mlp_norm, &layer->mlp_norm, err));
-    return get_norm(l, c, a->mlp_out_norm, &layer->mlp_out_norm, err);
+    QK_TRY(get_norm(l, c, "input_layernorm", "attn_norm", &layer->attention_norm, err));
+    QK_TRY(get_norm(l, c, a->attention_out_norm, "post_attention_norm",
+                    &layer->attention_out_norm, err));
+    QK_TRY(get_norm(l, c, a->mlp_norm, "ffn_norm", &layer->mlp_norm, err));
+    return get_norm(l, c, a->mlp_out_norm, "post_ffw_norm", &layer->mlp_out_norm, err);
 }
 
 static qk_status get_layer(lookup *l, qk_model *model, int i, qk_error *err)
@@ -149,25 +204,34 @@ static const char *find_prefix(const qk_checkpoint *checkpoint)
     return NULL;
 }
 
-static qk_status get_tensors(qk_model *model, qk_error *err)
+/* The type of most weights. */
+static const char *name_type(const lookup *l)
+{
+    uint32_t most = 0;
+    for (uint32_t id = 1; id < sizeof l->of_type / sizeof *l->of_type; id++)
+        if (l->of_type[id] > l->of_type[most])
+            most = id;
+    return most == QK_TYPE_F32    ? "float32"
+           : most == QK_TYPE_F16  ? "float16"
+           : most == QK_TYPE_BF16 ? "bfloat16"
+                                  : qk__quant_name(most);
+}
+
+static qk_status get_tensors(qk_model *model, lookup *l, qk_error *err)
 {
     const qk_model_config *c = &model->config;
-    lookup l = {.checkpoint = model->checkpoint, .layer = -1};
-    l.prefix = find_prefix(model->checkpoint);
-    if (!l.prefix)
-        return qk__fail(err, QK_ERR_NOT_FOUND,
-                        "the weights have no tensor model.embed_tokens.weight, or one whose "
-                        "name ends so");
     int64_t rows = (int64_t)c->vocab_size + c->architecture->extra_embeddings;
-    QK_TRY(get_tensor(&l, "embed_tokens", ".weight", rows, c->hidden_size, &model->embedding,
-                      err));
+    l->layer = -1;
+    QK_TRY(get_tensor(l, pick(l, "embed_tokens", "token_embd"), ".weight", rows, c->hidden_size,
+                      &model->embedding, err));
     model->layers = qk__calloc((size_t)c->num_layers, sizeof *model->layers);
     if (!model->layers)
         return qk__nomem(err);
     for (int i = 0; i < c->num_layers; i++)
-        QK_TRY(get_layer(&l, model, i, err));
-    model->facts.weight_bytes = l.bytes;
-    model->facts.parameters = l.parameters;
+        QK_TRY(get_layer(l, model, i, err));
+    model->facts.weight_bytes = l->bytes;
+    model->facts.parameters = l->parameters;
+    model->facts.dtype = name_type(l);
     return QK_OK;
 }
 
@@ -238,14 +302,11 @@ static qk_status hash_config(const char *folder, const char *overrides, uint64_t
     return QK_OK;
 }
 
-static qk_status make_facts(qk_model *model, const char *folder, const char *overrides,
-                            qk_error *err)
+static qk_status make_facts(qk_model *model, uint64_t seed, qk_error *err)
 {
     const qk_model_config *c = &model->config;
     const qk_rope_settings *rope = &c->rope[QK_ROPE_FULL];
-    uint64_t hash = 0;
     QK_TRY(make_layer_facts(model, err));
-    QK_TRY(hash_config(folder, overrides, &hash, err));
     qk_model_facts *f = &model->facts;
     f->architecture = c->architecture->name;
     f->num_layers = c->num_layers;
@@ -259,29 +320,76 @@ static qk_status make_facts(qk_model *model, const char *folder, const char *ove
     f->rope_type = qk__rope_type_name(rope->type);
     f->rope_theta = rope->theta;
     f->attention_factor = rope->attention_factor;
-    f->dtype = model->embedding.dtype;
     f->layers = model->layer_facts;
-    return qk__checkpoint_fingerprint(model->checkpoint, hash, &f->fingerprint, err);
+    return qk__checkpoint_fingerprint(model->checkpoint, seed, &f->fingerprint, err);
 }
 
 /* ---- opening
  * ---------------------------------------------------------------------------------- */
 
-static qk_status open_parts(qk_model *model, const char *folder, const char *overrides,
-                            qk_error *err)
+static qk_status open_folder(qk_model *model, const char *folder, const char *overrides,
+                             lookup *l, uint64_t *seed, qk_error *err)
 {
     QK_TRY(qk__model_config_read(&model->config, folder, overrides, err));
     qk_status status = make_ropes(model, err);
     if (status != QK_OK)
         return qk__context(err, status, "%s/config.json", folder);
-    QK_TRY(qk__checkpoint_open(&model->checkpoint, folder, err));
-    status = get_tensors(model, err);
-    if (status != QK_OK)
-        return qk__context(err, status, "%s", folder);
-    return make_facts(model, folder, overrides, err);
+    QK_TRY(hash_config(folder, overrides, seed, err));
+    QK_TRY(qk__checkpoint_open_folder(&model->checkpoint, folder, err));
+    l->prefix = find_prefix(model->checkpoint);
+    return l->prefix ? QK_OK
+                     : qk__fail(err, QK_ERR_NOT_FOUND,
+                                "%s: the weights have no tensor model.embed_tokens.weight, or "
+                                "one whose name ends so",
+                                folder);
 }
 
-qk_status qk_model_open(qk_model **model, const char *folder, const char *overrides,
+static qk_status configure(qk_model *model, const json_t *metadata, const char *overrides,
+                           lookup *l, qk_error *err)
+{
+    qk_gguf_model gguf;
+    QK_TRY(qk__gguf_config(&gguf, metadata, model->checkpoint, err));
+    qk_status status = qk__model_config_build(&model->config, gguf.config, overrides, err);
+    json_decref(gguf.config);
+    if (status != QK_OK)
+        return status;
+    if (model->config.norm == QK_NORM_GEMMA)
+        model->config.norm = QK_NORM_GEMMA_SUM;
+    l->paired_head = gguf.paired ? model->config.head_dim : 0;
+    return make_ropes(model, err);
+}
+
+/* Everything about the model is in the file, and so in the fingerprint of the checkpoint. */
+static qk_status open_gguf(qk_model *model, const char *path, const char *overrides, lookup *l,
+                           uint64_t *seed, qk_error *err)
+{
+    json_t *metadata;
+    qk_status status = qk__checkpoint_open_gguf(&model->checkpoint, path, &metadata, err);
+    if (status == QK_OK) {
+        status = configure(model, metadata, overrides, l, err);
+        if (status != QK_OK)
+            qk__context(err, status, "%s", path);
+    }
+    json_decref(metadata);
+    *seed = overrides ? XXH3_64bits(overrides, strlen(overrides)) : 0;
+    return status;
+}
+
+static qk_status open_parts(qk_model *model, const char *path, const char *overrides,
+                            qk_error *err)
+{
+    uint64_t seed = 0;
+    lookup l = {0};
+    QK_TRY(
+        (qk__is_file(path) ? open_gguf : open_folder)(model, path, overrides, &l, &seed, err));
+    l.checkpoint = model->checkpoint;
+    qk_status status = get_tensors(model, &l, err);
+    if (status != QK_OK)
+        return qk__context(err, status, "%s", path);
+    return make_facts(model, seed, err);
+}
+
+qk_status qk_model_open(qk_model **model, const char *path, const char *overrides,
                         qk_error *err)
 {
     QK_NEED(err, model);
@@ -290,7 +398,7 @@ qk_status qk_model_open(qk_model **model, const char *folder, const char *overri
     qk_model *m = qk__calloc(1, sizeof *m);
     if (!m)
         return qk__nomem(err);
-    qk_status status = open_parts(m, folder, overrides, err);
+    qk_status status = open_parts(m, path, overrides, err);
     if (status == QK_OK)
         *model = m;
     else

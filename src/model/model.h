@@ -28,9 +28,9 @@
 
 #include <qkscope/model.h>
 
+#include "model/checkpoint.h"
 #include "model/model_config.h"
 #include "model/rope.h"
-#include "model/safetensors.h"
 
 /* y = weight x + bias; weight is [outputs][inputs], bias [1][outputs] or absent. */
 typedef struct qk_linear {

@@ -304,16 +304,24 @@ static qk_status read_root(qk_model_config *c, json_t *root, const char *overrid
     return read_text(c, &fields, err);
 }
 
+qk_status qk__model_config_build(qk_model_config *config, json_t *root, const char *overrides,
+                                 qk_error *err)
+{
+    *config = (qk_model_config){0};
+    qk_status status = read_root(config, root, overrides, err);
+    if (status != QK_OK)
+        qk__model_config_free(config);
+    return status;
+}
+
 qk_status qk__model_config_parse(qk_model_config *config, const char *text, size_t size,
                                  const char *overrides, qk_error *err)
 {
     *config = (qk_model_config){0};
     json_t *root;
     QK_TRY(qk__json_parse(&root, text, size, QK__JSON_NO_ZEROS, err));
-    qk_status status = read_root(config, root, overrides, err);
+    qk_status status = qk__model_config_build(config, root, overrides, err);
     json_decref(root);
-    if (status != QK_OK)
-        qk__model_config_free(config);
     return status;
 }
 

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 #include <qkscope/status.h>
 
 #include "model/rope.h"
@@ -15,8 +17,9 @@
 struct qk_architecture;
 
 typedef enum qk_norm_kind {
-    QK_NORM_LLAMA, /* cast to the run's format, then times w */
-    QK_NORM_GEMMA, /* times (1 + w) in float32, then cast */
+    QK_NORM_LLAMA,     /* cast to the run's format, then times w */
+    QK_NORM_GEMMA,     /* times (1 + w) in float32, then cast */
+    QK_NORM_GEMMA_SUM, /* the same; the weight is the sum, in float32 */
 } qk_norm_kind;
 
 typedef enum qk_activation {
@@ -65,6 +68,9 @@ QK_MUST_CHECK qk_status qk__model_config_read(qk_model_config *config, const cha
 QK_MUST_CHECK qk_status qk__model_config_parse(qk_model_config *config, const char *text,
                                                size_t size, const char *overrides,
                                                qk_error *err);
+/* The same from an object, which is changed; overrides first make of it what they say. */
+QK_MUST_CHECK qk_status qk__model_config_build(qk_model_config *config, json_t *root,
+                                               const char *overrides, qk_error *err);
 void qk__model_config_free(qk_model_config *config);
 
 #endif

@@ -16,7 +16,8 @@ void qk__norm_fill(qk_norm *norm, const qk_tensor *tensor)
     const float *values = qk__tensor_rows(tensor, 0, 1, norm->weight);
     if (values != norm->weight)
         memcpy(norm->weight, values, norm->width * sizeof *values);
-    qk__round_values(norm->rounding, norm->weight, norm->width);
+    if (norm->kind != QK_NORM_GEMMA_SUM)
+        qk__round_values(norm->rounding, norm->weight, norm->width);
 }
 
 static void sum_of_squares(const float *x, size_t width, float total[QK_LANES])
@@ -39,14 +40,16 @@ void qk__norm_apply(const qk_norm *norm, const float *x, float *y)
     sum_of_squares(x, norm->width, scale);
     for (size_t lane = 0; lane < QK_LANES; lane++)
         scale[lane] = 1 / sqrtf(scale[lane] / (float)norm->width + norm->eps);
-    bool gemma = norm->kind == QK_NORM_GEMMA;
+    bool llama = norm->kind == QK_NORM_LLAMA;
     for (size_t i = 0; i < norm->width; i++) {
         const float *in = x + i * QK_LANES;
         float *out = y + i * QK_LANES;
-        float weight = gemma ? 1 + norm->weight[i] : norm->weight[i];
+        float weight = norm->weight[i];
+        if (norm->kind == QK_NORM_GEMMA)
+            weight = 1 + weight;
         for (size_t lane = 0; lane < QK_LANES; lane++)
             out[lane] = in[lane] * scale[lane];
-        if (!gemma)
+        if (llama)
             qk__round_values(norm->rounding, out, QK_LANES);
         for (size_t lane = 0; lane < QK_LANES; lane++)
             out[lane] *= weight;

@@ -103,7 +103,8 @@ static void expand_iq4_nl(const uint8_t *b, size_t count, float *out)
     }
 }
 
-/* ---- blocks of 256, whose parts have scales of their own ---------------------------------- */
+/* ---- blocks of 256, whose parts have scales of their own ----------------------------------
+ */
 
 /* 16 bytes: scale (low) and minimum (high) of 16 values each | 64 bytes | d dmin. Two bits a
  * value; byte j of each 32 holds values j, j+32, j+64, j+96 of its 128. */
@@ -119,8 +120,8 @@ static void expand_q2_k(const uint8_t *b, size_t count, float *out)
     }
 }
 
-/* The i-th of 16 scales of 6 bits in 12 bytes: low halves of bytes 0..7, then their high halves;
- * upper bits, two each, in bytes 8..11. Stored with 32 added. */
+/* The i-th of 16 scales of 6 bits in 12 bytes: low halves of bytes 0..7, then their high
+ * halves; upper bits, two each, in bytes 8..11. Stored with 32 added. */
 static int q3_scale(const uint8_t *s, int i)
 {
     int low = i < 8 ? s[i] & 15 : s[i - 8] >> 4;
@@ -212,8 +213,8 @@ static void expand_q6_k(const uint8_t *b, size_t count, float *out)
     }
 }
 
-/* d | 16 bits: upper two of 8 scales | 4 bytes: their low four | 128 bytes of codes: of each 16,
- * low halves are the first 16 of its 32 values. Scales are stored with 32 added. */
+/* d | 16 bits: upper two of 8 scales | 4 bytes: their low four | 128 bytes of codes: of each
+ * 16, low halves are the first 16 of its 32 values. Scales are stored with 32 added. */
 static void expand_iq4_xs(const uint8_t *b, size_t count, float *out)
 {
     for (; count > 0; count--, b += 136, out += LARGE) {
@@ -229,43 +230,70 @@ static void expand_iq4_xs(const uint8_t *b, size_t count, float *out)
     }
 }
 
-/* ---- the table ---------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------------
+ */
 
 static const qk_quant QUANTS[] = {
-    {"F32", 0, 1, 4, NULL},
-    {"F16", 1, 1, 2, NULL},
-    {"Q4_0", 2, SMALL, 18, expand_q4_0},
-    {"Q4_1", 3, SMALL, 20, expand_q4_1},
-    {"Q5_0", 6, SMALL, 22, expand_q5_0},
-    {"Q5_1", 7, SMALL, 24, expand_q5_1},
-    {"Q8_0", 8, SMALL, 34, expand_q8_0},
-    {"Q2_K", 10, LARGE, 84, expand_q2_k},
-    {"Q3_K", 11, LARGE, 110, expand_q3_k},
-    {"Q4_K", 12, LARGE, 144, expand_q4_k},
-    {"Q5_K", 13, LARGE, 176, expand_q5_k},
-    {"Q6_K", 14, LARGE, 210, expand_q6_k},
-    {"IQ4_NL", 20, SMALL, 18, expand_iq4_nl},
-    {"IQ4_XS", 23, LARGE, 136, expand_iq4_xs},
-    {"BF16", 30, 1, 2, NULL},
+    {"F32", QK_TYPE_F32, 1, 4, NULL},         {"F16", QK_TYPE_F16, 1, 2, NULL},
+    {"Q4_0", 2, SMALL, 18, expand_q4_0},      {"Q4_1", 3, SMALL, 20, expand_q4_1},
+    {"Q5_0", 6, SMALL, 22, expand_q5_0},      {"Q5_1", 7, SMALL, 24, expand_q5_1},
+    {"Q8_0", 8, SMALL, 34, expand_q8_0},      {"Q2_K", 10, LARGE, 84, expand_q2_k},
+    {"Q3_K", 11, LARGE, 110, expand_q3_k},    {"Q4_K", 12, LARGE, 144, expand_q4_k},
+    {"Q5_K", 13, LARGE, 176, expand_q5_k},    {"Q6_K", 14, LARGE, 210, expand_q6_k},
+    {"IQ4_NL", 20, SMALL, 18, expand_iq4_nl}, {"IQ4_XS", 23, LARGE, 136, expand_iq4_xs},
+    {"BF16", QK_TYPE_BF16, 1, 2, NULL},
 };
+
+enum { NUM_QUANTS = sizeof QUANTS / sizeof *QUANTS };
 
 const qk_quant *qk__quant_find(uint32_t id)
 {
-    for (size_t i = 0; i < sizeof QUANTS / sizeof *QUANTS; i++)
+    for (size_t i = 0; i < NUM_QUANTS; i++)
         if (QUANTS[i].id == id)
             return &QUANTS[i];
     return NULL;
 }
 
+const qk_quant *qk__quant_plain(const char *name)
+{
+    for (size_t i = 0; i < NUM_QUANTS; i++)
+        if (!QUANTS[i].expand && strcmp(QUANTS[i].name, name) == 0)
+            return &QUANTS[i];
+    return NULL;
+}
+
+/* Types of the format that are not in the table, for messages. */
+static const struct {
+    uint32_t id;
+    const char *name;
+} OTHERS[] = {
+    {4, "Q4_2"},    {5, "Q4_3"},        {9, "Q8_1"},        {15, "Q8_K"},       {16, "IQ2_XXS"},
+    {17, "IQ2_XS"}, {18, "IQ3_XXS"},    {19, "IQ1_S"},      {21, "IQ3_S"},      {22, "IQ2_S"},
+    {24, "I8"},     {25, "I16"},        {26, "I32"},        {27, "I64"},        {28, "F64"},
+    {29, "IQ1_M"},  {31, "Q4_0_4_4"},   {32, "Q4_0_4_8"},   {33, "Q4_0_8_8"},   {34, "TQ1_0"},
+    {35, "TQ2_0"},  {36, "IQ4_NL_4_4"}, {37, "IQ4_NL_4_8"}, {38, "IQ4_NL_8_8"}, {39, "MXFP4"},
+    {40, "NVFP4"},  {41, "Q1_0"},
+};
+
 const char *qk__quant_name(uint32_t id)
 {
-    static const char *const names[] = {
-        "F32",    "F16",    "Q4_0",   "Q4_1",   "Q4_2",   "Q4_3",     "Q5_0",     "Q5_1",
-        "Q8_0",   "Q8_1",   "Q2_K",   "Q3_K",   "Q4_K",   "Q5_K",     "Q6_K",     "Q8_K",
-        "IQ2_XXS", "IQ2_XS", "IQ3_XXS", "IQ1_S", "IQ4_NL", "IQ3_S",    "IQ2_S",    "IQ4_XS",
-        "I8",     "I16",    "I32",    "I64",    "F64",    "IQ1_M",    "BF16",     "Q4_0_4_4",
-        "Q4_0_4_8", "Q4_0_8_8", "TQ1_0", "TQ2_0", "IQ4_NL_4_4", "IQ4_NL_4_8", "IQ4_NL_8_8",
-        "MXFP4",
-    };
-    return id < sizeof names / sizeof *names ? names[id] : NULL;
+    const qk_quant *known = qk__quant_find(id);
+    if (known)
+        return known->name;
+    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)
+        if (OTHERS[i].id == id)
+            return OTHERS[i].name;
+    return NULL;
+}
+
+void qk__quant_expand(const qk_quant *type, const void *source, size_t count, float *out)
+{
+    if (type->expand)
+        type->expand(source, count / type->block_values, out);
+    else if (type->id == QK_TYPE_F16)
+        qk__convert_kernels()->from_f16(source, out, count);
+    else if (type->id == QK_TYPE_BF16)
+        qk__convert_kernels()->from_bf16(source, out, count);
+    else
+        memcpy(out, source, count * sizeof *out);
 }

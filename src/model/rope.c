@@ -67,14 +67,17 @@ static void dynamic(const qk_rope_settings *s, int64_t length, float *out)
     plain(s, theta, out);
 }
 
-/* Long waves are stretched, short ones are not, those between are blended. */
+/* Long waves are stretched, short ones are not, those between are blended; or all of it is said
+ * by numbers to divide by. */
 static void llama3(const qk_rope_settings *s, float *out)
 {
     float factor = (float)s->factor, original = (float)s->original;
     float longest = (float)((double)s->original / s->low_freq_factor);
     float shortest = (float)((double)s->original / s->high_freq_factor);
     plain(s, (float)s->theta, out);
-    for (int i = 0; i < s->width / 2; i++) {
+    for (int i = 0; s->short_factor && i < s->width / 2; i++)
+        out[i] /= s->short_factor[i];
+    for (int i = 0; !s->short_factor && i < s->width / 2; i++) {
         float wave = 1 / out[i] * (float)TWO_PI;
         if (wave > longest) {
             out[i] /= factor;

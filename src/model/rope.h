@@ -30,7 +30,9 @@ typedef struct qk_rope_settings {
     double beta_fast, beta_slow;              /* yarn */
     bool truncate;                            /* yarn: whole numbers as borders of the ramp */
     double attention_factor;                  /* on cos and sin */
-    float *short_factor, *long_factor;        /* longrope: [width / 2], owned */
+    /* longrope: [width / 2], owned. llama3 may have short_factor instead of its numbers: what
+     * each frequency is divided by. */
+    float *short_factor, *long_factor;
 } qk_rope_settings;
 
 typedef struct qk_rope {

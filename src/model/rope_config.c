@@ -210,17 +210,6 @@ static qk_status read_yarn(qk_rope_settings *s, const qk_fields *fields, qk_erro
     return qk__field_positive(fields, "attention_factor", &s->attention_factor, err);
 }
 
-static qk_status read_llama3(qk_rope_settings *s, const qk_fields *fields, qk_error *err)
-{
-    QK_TRY(need_positive(fields, "factor", &s->factor, err));
-    QK_TRY(need_positive(fields, "low_freq_factor", &s->low_freq_factor, err));
-    QK_TRY(need_positive(fields, "high_freq_factor", &s->high_freq_factor, err));
-    return s->high_freq_factor > s->low_freq_factor
-               ? QK_OK
-               : qk__fail(err, QK_ERR_INCONSISTENT,
-                          "%shigh_freq_factor: must be above low_freq_factor", fields->path);
-}
-
 static qk_status read_stretches(const qk_rope_settings *s, const qk_fields *fields,
                                 const char *key, float **stretches, qk_error *err)
 {
@@ -241,6 +230,19 @@ static qk_status read_stretches(const qk_rope_settings *s, const qk_fields *fiel
         (*stretches)[i] = (float)value;
     }
     return QK_OK;
+}
+
+static qk_status read_llama3(qk_rope_settings *s, const qk_fields *fields, qk_error *err)
+{
+    if (qk__field(fields, "frequency_divisors")) /* of a GGUF file, which has nothing else */
+        return read_stretches(s, fields, "frequency_divisors", &s->short_factor, err);
+    QK_TRY(need_positive(fields, "factor", &s->factor, err));
+    QK_TRY(need_positive(fields, "low_freq_factor", &s->low_freq_factor, err));
+    QK_TRY(need_positive(fields, "high_freq_factor", &s->high_freq_factor, err));
+    return s->high_freq_factor > s->low_freq_factor
+               ? QK_OK
+               : qk__fail(err, QK_ERR_INCONSISTENT,
+                          "%shigh_freq_factor: must be above low_freq_factor", fields->path);
 }
 
 static qk_status read_longrope(qk_rope_settings *s, const qk_fields *fields, qk_error *err)

@@ -43,6 +43,7 @@ static qk_status parse_dtype(qk_tensor_entry *entry, const json_t *object, qk_er
     if (!dtype || *dtype == 0 || strlen(dtype) >= sizeof entry->dtype)
         return qk__fail(err, QK_ERR_MALFORMED, "dtype: expected the name of a number format");
     snprintf(entry->dtype, sizeof entry->dtype, "%s", dtype);
+    entry->type = qk__quant_plain(dtype);
     return QK_OK;
 }
 
@@ -121,8 +122,10 @@ static int compare_places(const void *a, const void *b)
     return (x->size > y->size) - (x->size < y->size); /* empty ones first */
 }
 
-static qk_status check_overlaps(const qk_tensor_list *list, qk_error *err)
+qk_status qk__tensor_list_order(qk_tensor_list *list, qk_error *err)
 {
+    if (list->count > 1)
+        qsort(list->items, list->count, sizeof *list->items, compare_places);
     for (size_t i = 1; i < list->count; i++) {
         const qk_tensor_entry *last = &list->items[i - 1], *next = &list->items[i];
         if (next->data < last->data + last->size)
@@ -150,9 +153,7 @@ static qk_status parse_header(qk_tensor_list *list, json_t *header, const uint8_
         qk_tensor_entry *entry = &list->items[list->count++];
         QK_TRY(parse_entry(entry, name, object, data, size, err));
     }
-    if (list->count > 1)
-        qsort(list->items, list->count, sizeof *list->items, compare_places);
-    return check_overlaps(list, err);
+    return qk__tensor_list_order(list, err);
 }
 
 qk_status qk__tensor_list_parse(qk_tensor_list *list, const uint8_t *bytes, size_t size,

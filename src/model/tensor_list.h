@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The header of one safetensors file: which tensors it holds, and where. */
+/* The tensors of one file, and the header of a safetensors file. */
 #ifndef QK_MODEL_TENSOR_LIST_H
 #define QK_MODEL_TENSOR_LIST_H
 
@@ -8,11 +8,14 @@
 
 #include <qkscope/status.h>
 
+#include "model/quants.h"
+
 enum { QK__MAX_RANK = 8 };
 
 typedef struct qk_tensor_entry {
     char *name;
-    char dtype[16]; /* as the header spells it, known or not */
+    char dtype[16];       /* as the header spells it, known or not */
+    const qk_quant *type; /* NULL: not one that is read */
     int rank;
     int64_t shape[QK__MAX_RANK];
     const uint8_t *data;
@@ -24,7 +27,7 @@ typedef struct qk_tensor_entry {
 typedef struct qk_tensor_list {
     qk_tensor_entry *items; /* in the order of their data */
     size_t count;
-    size_t header_size; /* of the file, the 8 bytes of its length included */
+    size_t header_size; /* bytes of the file before the first tensor's */
 } qk_tensor_list;
 
 /* bytes is a whole file, which must outlive the list. After success every tensor lies within
@@ -32,6 +35,8 @@ typedef struct qk_tensor_list {
  * the tensor, not the file. Zero-initialise the list; it is empty after a failure. */
 QK_MUST_CHECK qk_status qk__tensor_list_parse(qk_tensor_list *list, const uint8_t *bytes,
                                               size_t size, qk_error *err);
+/* Puts the items into the order of their data; QK_ERR_MALFORMED: two overlap. */
+QK_MUST_CHECK qk_status qk__tensor_list_order(qk_tensor_list *list, qk_error *err);
 void qk__tensor_list_free(qk_tensor_list *list);
 
 #endif

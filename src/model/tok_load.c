@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tokenizer from tokenizer.json. */
+/* A tokenizer from tokenizer.json or a GGUF file. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,9 @@
 #include "base/file.h"
 #include "base/fingerprint.h"
 #include "base/json.h"
+#include "model/checkpoint.h"
 #include "model/folder.h"
+#include "model/gguf_tokenizer.h"
 #include "model/tok.h"
 
 static const size_t MAX_FILE_BYTES = (size_t)512 << 20;
@@ -161,6 +163,25 @@ static qk_status read_config(qk_tokenizer *t, const char *folder, qk_error *err)
     return status;
 }
 
+static qk_status open_gguf(qk_tokenizer **tokenizer, const char *path, qk_error *err)
+{
+    qk_checkpoint *checkpoint;
+    json_t *metadata;
+    char *text = NULL;
+    qk_status status = qk__checkpoint_open_gguf(&checkpoint, path, &metadata, err);
+    if (status == QK_OK) {
+        status = qk__gguf_tokenizer(metadata, &text, err);
+        if (status == QK_OK)
+            status = qk__tokenizer_parse(tokenizer, text, strlen(text), err);
+        if (status != QK_OK)
+            qk__context(err, status, "%s", path);
+    }
+    free(text);
+    json_decref(metadata);
+    qk__checkpoint_close(&checkpoint);
+    return status;
+}
+
 static qk_status open_file(qk_tokenizer **tokenizer, const char *path, qk_error *err)
 {
     qk_buffer text = {0};
@@ -178,7 +199,7 @@ qk_status qk_tokenizer_open(qk_tokenizer **tokenizer, const char *path, qk_error
     *tokenizer = NULL;
     QK_NEED(err, path);
     if (!qk__is_dir(path))
-        return open_file(tokenizer, path, err);
+        return (qk__is_gguf(path) ? open_gguf : open_file)(tokenizer, path, err);
     char *file = qk__path_join(path, "tokenizer.json");
     if (!file)
         return qk__nomem(err);

@@ -97,7 +97,8 @@ static qk_status check(const qk_record_settings *s, qk_error *err)
     return check_sampler(s, err);
 }
 
-/* The last part of a path, or the name of a cached model as it is. */
+/* The last part of a path, without the ending of a file, or the name of a cached model as it
+ * is. */
 static char *name_model(const qk_record_settings *s)
 {
     if (s->model_name)
@@ -106,10 +107,13 @@ static char *name_model(const qk_record_settings *s)
     while (length > 1 && s->model[length - 1] == '/')
         length--;
     size_t begin = length;
-    while (qk__is_dir(s->model) && begin > 0 && s->model[begin - 1] != '/')
+    bool file = qk__is_file(s->model);
+    while ((file || qk__is_dir(s->model)) && begin > 0 && s->model[begin - 1] != '/')
         begin--;
     if (begin == length)
         begin = 0;
+    if (file && length - begin > strlen(".gguf")) /* the only files that are models */
+        length -= strlen(".gguf");
     char *name = qk__strdup(s->model + begin);
     if (name)
         name[length - begin] = 0;

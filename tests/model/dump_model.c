@@ -75,10 +75,10 @@ int main(int argc, char **argv)
     for (int i = 0; i < f->num_layers; i++)
         json_array_append_new(layers, layer_object(model, i));
     json_t *object = json_pack(
-        "{s:s, s:i, s:i, s:i, s:i, s:s, s:f, s:i, s:I, s:I, s:s, s:o, s:o}", "architecture",
+        "{s:s, s:i, s:i, s:i, s:i, s:s, s:f, s:s, s:I, s:I, s:s, s:o, s:o}", "architecture",
         f->architecture, "num_layers", f->num_layers, "num_q_heads", f->num_q_heads,
         "num_k_heads", f->num_k_heads, "head_dim", f->head_dim, "rope_type", f->rope_type,
-        "rope_theta", f->rope_theta, "dtype", (int)f->dtype, "weight_bytes",
+        "rope_theta", f->rope_theta, "dtype", f->dtype, "weight_bytes",
         (json_int_t)f->weight_bytes, "parameters", (json_int_t)f->parameters, "fingerprint",
         fingerprint, "embedding", tensor_list(&model->embedding), "layers", layers);
     json_dumpf(object, stdout, JSON_COMPACT);

@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/checkpoint.h"
 #include "model/convert.h"
 #include "model/rounding.h"
-#include "model/safetensors.h"
 
 enum { ALL = 1 << 16 };
 
@@ -84,7 +84,7 @@ static void test_rows(void **state)
     for (int shift = 0; shift < 2; shift++) {
         memcpy(bytes + shift, numbers, sizeof numbers);
         qk_tensor tensor = {
-            .data = bytes + shift, .dtype = QK_DTYPE_F32, .rows = 4, .columns = 3};
+            .data = bytes + shift, .type = qk__quant_plain("F32"), .rows = 4, .columns = 3};
         const float *rows = qk__tensor_rows(&tensor, 1, 2, out);
         assert_true((rows == out) == (shift == 1)); /* aligned: no copy */
         assert_memory_equal(rows, numbers + 3, 6 * sizeof *out);
@@ -93,10 +93,12 @@ static void test_rows(void **state)
         assert_memory_equal(qk__tensor_rows(&part, 1, 1, out), numbers + 9, 3 * sizeof *out);
     }
     static const uint16_t halves[] = {0x3c00, 0x4000, 0x4200, 0x4400};
-    qk_tensor tensor = {.data = halves, .dtype = QK_DTYPE_F16, .rows = 2, .columns = 2};
+    qk_tensor tensor = {
+        .data = halves, .type = qk__quant_plain("F16"), .rows = 2, .columns = 2};
     assert_true(qk__tensor_rows(&tensor, 1, 1, out) == out && out[0] == 3 && out[1] == 4);
     static const uint16_t uppers[] = {0x3f80, 0x4000, 0x4040, 0x4080};
-    tensor = (qk_tensor){.data = uppers, .dtype = QK_DTYPE_BF16, .rows = 2, .columns = 2};
+    tensor =
+        (qk_tensor){.data = uppers, .type = qk__quant_plain("BF16"), .rows = 2, .columns = 2};
     qk_tensor part = qk__tensor_slice(&tensor, 1, 1);
     assert_true(qk__tensor_rows(&part, 0, 1, out)[1] == 4);
 }

@@ -130,7 +130,7 @@ def test_formats_shards_and_alignment(tmp_path, dtype, shards, padding):
     config = small_config("llama")
     read = write_checkpoint(tmp_path, config, dtype=dtype, shards=shards, padding=padding)
     model = open_model(tmp_path)
-    assert model["dtype"] == ["F32", "F16", "BF16"].index(dtype)
+    assert model["dtype"] == {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}[dtype]
     assert model["weight_bytes"] == (4 if dtype == "F32" else 2) * model["parameters"]
     check_layers(model, config, read)
 

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Weight files, mapped, and their tensors by name. */
+#include "model/checkpoint.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "model/convert.h"
+#include "model/shards.h"
+
+enum { SAMPLE_BYTES = 4096 };
+
+/* ---- tensors --------------------------------------------------------------------------------
+ */
+
+static const uint8_t *find_number(const qk_tensor *tensor, int64_t row, int64_t column)
+{
+    const qk_quant *type = tensor->type;
+    size_t number = (size_t)row * (size_t)tensor->columns + (size_t)column;
+    return (const uint8_t *)tensor->data + number / type->block_values * type->block_bytes;
+}
+
+/* Where the file has what is number `i` of its head: pairs that are rotated together lie side
+ * by side there, and half a head apart here. */
+static int64_t paired(int64_t i, int64_t head)
+{
+    int64_t inside = i % head;
+    return i - inside + 2 * (inside % (head / 2)) + inside / (head / 2);
+}
+
+static const float *paired_rows(const qk_tensor *tensor, int64_t first, int64_t count,
+                                float *out)
+{
+    size_t columns = (size_t)tensor->columns;
+    if (tensor->rows == 1) /* a bias */
+        for (int64_t i = 0; i < tensor->columns; i++)
+            qk__quant_expand(tensor->type,
+                             find_number(tensor, 0, paired(i, tensor->paired_head)), 1,
+                             out + i);
+    for (int64_t i = 0; i < count && tensor->rows > 1; i++)
+        qk__quant_expand(tensor->type,
+                         find_number(tensor, paired(first + i, tensor->paired_head), 0),
+                         columns, out + (size_t)i * columns);
+    return out;
+}
+
+const float *qk__tensor_rows(const qk_tensor *tensor, int64_t first, int64_t count, float *out)
+{
+    const uint8_t *source = find_number(tensor, first, 0);
+    if (tensor->paired_head > 0)
+        return paired_rows(tensor, first, count, out);
+    if (tensor->type->id == QK_TYPE_F32 && (uintptr_t)source % sizeof(float) == 0)
+        return (const float *)(const void *)source;
+    qk__quant_expand(tensor->type, source, (size_t)count * (size_t)tensor->columns, out);
+    return out;
+}
+
+qk_tensor qk__tensor_slice(const qk_tensor *tensor, int64_t first, int64_t count)
+{
+    qk_tensor part = *tensor;
+    bool vector = tensor->rows == 1;
+    part.data = vector ? find_number(tensor, 0, first) : find_number(tensor, first, 0);
+    *(vector ? &part.columns : &part.rows) = count;
+    return part;
+}
+
+/* ---- files ----------------------------------------------------------------------------------
+ */
+
+static qk_status map_file(qk_shard *file, const char *path, qk_error *err)
+{
+    int fd;
+    int64_t size;
+    QK_TRY(qk__open_file(path, &fd, &size, err));
+    qk_status status = QK_OK;
+    if (size <= 0 || (uint64_t)size > SIZE_MAX)
+        status = qk__fail(err, QK_ERR_MALFORMED, "%s: %lld bytes are no file of weights", path,
+                          (long long)size);
+    if (status == QK_OK) {
+        file->size = (size_t)size;
+        void *bytes = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (bytes == MAP_FAILED)
+            status =
+                qk__fail(err, errno == ENOMEM ? QK_ERR_NOMEM : QK_ERR_IO,
+                         "%s: cannot map %zu bytes: %s", path, file->size, strerror(errno));
+        else
+            file->bytes = bytes;
+    }
+    close(fd);
+    return status;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+qk_status qk__shards_name(qk_checkpoint *c, const char **names, size_t count, qk_error *err)
+{
+    qsort(names, count, sizeof *names, compare_names);
+    c->shards = qk__calloc(count, sizeof *c->shards);
+    if (!c->shards)
+        return qk__nomem(err);
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0 && strcmp(names[i], names[i - 1]) == 0)
+            continue;
+        qk_shard *file = &c->shards[c->num_shards++];
+        file->name = qk__strdup(names[i]);
+        if (!file->name)
+            return qk__nomem(err);
+    }
+    return QK_OK;
+}
+
+static qk_status open_shard(qk_shard *file, const char *folder, qk_shard_parse *parse,
+                            void *context, qk_error *err)
+{
+    char *path = qk__path_join(folder, file->name);
+    if (!path)
+        return qk__nomem(err);
+    qk_status status = map_file(file, path, err);
+    if (status == QK_OK) {
+        status = parse(context, file, err);
+        if (status != QK_OK)
+            qk__context(err, status, "%s", path);
+    }
+    for (size_t i = 0; i < file->list.count; i++)
+        file->list.items[i].file = file->name;
+    free(path);
+    return status;
+}
+
+void qk__checkpoint_close(qk_checkpoint **checkpoint)
+{
+    qk_checkpoint *c = *checkpoint;
+    if (!c)
+        return;
+    for (size_t i = 0; i < c->num_shards; i++) {
+        qk__tensor_list_free(&c->shards[i].list);
+        if (c->shards[i].bytes)
+            munmap(c->shards[i].bytes, c->shards[i].size);
+        free(c->shards[i].name);
+    }
+    free(c->shards);
+    free(c->tensors);
+    free(c);
+    *checkpoint = NULL;
+}
+
+/* ---- tensors by name
+ * -------------------------------------------------------------------------- */
+
+static int compare_entries(const void *a, const void *b)
+{
+    const qk_tensor_entry *x = *(const qk_tensor_entry *const *)a;
+    const qk_tensor_entry *y = *(const qk_tensor_entry *const *)b;
+    return strcmp(x->name, y->name);
+}
+
+const qk_tensor_entry *qk__shards_find(const qk_checkpoint *c, const char *name)
+{
+    size_t low = 0, high = c->num_tensors;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(name, c->tensors[middle]->name);
+        if (order == 0)
+            return c->tensors[middle];
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}
+
+static qk_status sort_tensors(qk_checkpoint *c, qk_error *err)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < c->num_shards; i++)
+        count += c->shards[i].list.count;
+    c->tensors = qk__calloc(count, sizeof *c->tensors);
+    if (count == 0)
+        return QK_OK;
+    if (!c->tensors)
+        return qk__nomem(err);
+    for (size_t i = 0; i < c->num_shards; i++)
+        for (size_t j = 0; j < c->shards[i].list.count; j++)
+            c->tensors[c->num_tensors++] = &c->shards[i].list.items[j];
+    qsort(c->tensors, count, sizeof *c->tensors, compare_entries);
+    for (size_t i = 1; i < count; i++)
+        if (strcmp(c->tensors[i - 1]->name, c->tensors[i]->name) == 0)
+            return qk__fail(err, QK_ERR_INCONSISTENT, "tensor %s is in %s and in %s",
+                            c->tensors[i]->name, c->tensors[i - 1]->file, c->tensors[i]->file);
+    return QK_OK;
+}
+
+qk_status qk__shards_open(qk_checkpoint *c, const char *folder, qk_shard_parse *parse,
+                          void *context, qk_error *err)
+{
+    for (size_t i = 0; i < c->num_shards; i++)
+        QK_TRY(open_shard(&c->shards[i], folder, parse, context, err));
+    return sort_tensors(c, err);
+}
+
+/* ---- what is in it
+ * ---------------------------------------------------------------------------- */
+
+bool qk__checkpoint_has(const qk_checkpoint *checkpoint, const char *name)
+{
+    return qk__shards_find(checkpoint, name) != NULL;
+}
+
+int64_t qk__checkpoint_rows(const qk_checkpoint *checkpoint, const char *name)
+{
+    const qk_tensor_entry *entry = qk__shards_find(checkpoint, name);
+    return !entry ? 0 : entry->rank == 2 ? entry->shape[0] : 1;
+}
+
+static void print_shape(const qk_tensor_entry *entry, char text[200])
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (int i = 0; i < entry->rank; i++)
+        used += (size_t)snprintf(text + used, 200 - used, "%s%lld", i > 0 ? ", " : "",
+                                 (long long)entry->shape[i]);
+}
+
+qk_status qk__checkpoint_get(const qk_checkpoint *checkpoint, const char *name, int64_t rows,
+                             int64_t columns, qk_tensor *tensor, qk_error *err)
+{
+    const qk_tensor_entry *entry = qk__shards_find(checkpoint, name);
+    if (!entry)
+        return qk__fail(err, QK_ERR_NOT_FOUND, "the weights have no tensor %s", name);
+    bool matrix = entry->rank == 2 && entry->shape[0] == rows && entry->shape[1] == columns;
+    bool vector = entry->rank == 1 && rows == 1 && entry->shape[0] == columns;
+    if (!matrix && !vector) {
+        char shape[200], wanted[48] = "";
+        print_shape(entry, shape);
+        if (rows > 1)
+            snprintf(wanted, sizeof wanted, "%lld, ", (long long)rows);
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s: tensor %s has shape [%s], %s says [%s%lld]", entry->file, name,
+                        shape, checkpoint->source, wanted, (long long)columns);
+    }
+    if (!entry->type || (vector && entry->type->block_values > 1))
+        return qk__fail(err, QK_ERR_UNSUPPORTED, "%s: tensor %s is stored as %s; %s are read",
+                        entry->file, name, entry->dtype, checkpoint->types);
+    *tensor = (qk_tensor){entry->data, entry->type, rows, columns, 0};
+    return QK_OK;
+}
+
+static void hash_ends(XXH3_state_t *hash, const qk_tensor_entry *entry)
+{
+    size_t size = (size_t)entry->size;
+    size_t part = size < SAMPLE_BYTES ? size : SAMPLE_BYTES;
+    XXH3_64bits_update(hash, entry->data, part);
+    XXH3_64bits_update(hash, entry->data + size - part, part);
+}
+
+qk_status qk__checkpoint_fingerprint(const qk_checkpoint *checkpoint, uint64_t seed,
+                                     uint64_t *fingerprint, qk_error *err)
+{
+    XXH3_state_t *hash = XXH3_createState();
+    if (!hash)
+        return qk__nomem(err);
+    XXH3_64bits_reset_withSeed(hash, seed);
+    for (size_t i = 0; i < checkpoint->num_shards; i++) {
+        const qk_shard *file = &checkpoint->shards[i];
+        uint64_t size = file->size;
+        XXH3_64bits_update(hash, &size, sizeof size);
+        XXH3_64bits_update(hash, file->bytes, file->list.header_size);
+        for (size_t j = 0; j < file->list.count; j++)
+            hash_ends(hash, &file->list.items[j]);
+    }
+    *fingerprint = XXH3_64bits_digest(hash);
+    XXH3_freeState(hash);
+    return QK_OK;
+}
