@@ -14,6 +14,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/utf8.h"
 #include "model/quants.h"
 
 enum {
@@ -71,7 +72,7 @@ static qk_status read_number(cursor *c, size_t width, uint64_t *value, qk_error 
     return QK_OK;
 }
 
-/* Not terminated by a zero; points into the file. */
+/* UTF-8, not terminated by a zero; points into the file. */
 static qk_status read_text(cursor *c, const char **text, size_t *length, qk_error *err)
 {
     uint64_t bytes;
@@ -82,6 +83,8 @@ static qk_status read_text(cursor *c, const char **text, size_t *length, qk_erro
                         (unsigned long long)bytes, left(c));
     *text = (const char *)c->bytes + c->at;
     *length = (size_t)bytes;
+    if (qk__utf8_valid(c->bytes + c->at, *length) != *length)
+        return qk__fail(err, QK_ERR_MALFORMED, "byte %zu: a text that is not UTF-8", c->at);
     c->at += *length;
     return QK_OK;
 }
@@ -110,14 +113,8 @@ static qk_status read_string(cursor *c, json_t **value, qk_error *err)
     const char *text;
     size_t length;
     QK_TRY(read_text(c, &text, &length, err));
-    *value = json_stringn(text, length);
-    if (*value)
-        return QK_OK;
-    json_t *probe = json_stringn("", 0); /* NULL means memory or bytes that are no UTF-8 */
-    if (!probe)
-        return qk__nomem(err);
-    json_decref(probe);
-    return qk__fail(err, QK_ERR_MALFORMED, "a text that is not UTF-8");
+    *value = json_stringn_nocheck(text, length);
+    return *value ? QK_OK : qk__nomem(err);
 }
 
 static json_t *integer(uint64_t bits, value_type type)
@@ -244,10 +241,7 @@ static qk_status read_key(cursor *c, json_t *metadata, qk_error *err)
         json_decref(value);
         status = qk__fail(err, QK_ERR_MALFORMED, "key %s is there twice", name);
     } else if (json_object_set_new(metadata, name, value) != 0) {
-        json_t *probe = json_string(name); /* as in read_string */
-        status =
-            probe ? qk__fail(err, QK_ERR_MALFORMED, "a key that is not UTF-8") : qk__nomem(err);
-        json_decref(probe);
+        status = qk__nomem(err);
     }
     free(name);
     return status;
