@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models in GGUF files: what is computed from them is what is computed from the same weights in Hugging
 Face's form, to the bit; blocks against the format's own package; what is refused."""
-import importlib.util
 import json
 import os
 import pathlib
