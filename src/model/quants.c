@@ -112,10 +112,12 @@ static void expand_q2_k(const uint8_t *b, size_t count, float *out)
 {
     for (; count > 0; count--, b += 84, out += LARGE) {
         float d = half(b + 80), dmin = half(b + 82);
-        for (int i = 0; i < LARGE; i++) {
-            float scale = d * (float)(b[i / 16] & 15), minimum = dmin * (float)(b[i / 16] >> 4);
-            int bits = b[16 + i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2) & 3;
-            out[i] = scale * (float)bits - minimum;
+        for (int part = 0; part < 16; part++) {
+            const uint8_t *bits = b + 16 + part / 8 * 32 + part % 2 * 16;
+            float scale = d * (float)(b[part] & 15), minimum = dmin * (float)(b[part] >> 4);
+            int shift = part / 2 % 4 * 2;
+            for (int i = 0; i < 16; i++)
+                out[part * 16 + i] = scale * (float)(bits[i] >> shift & 3) - minimum;
         }
     }
 }
@@ -134,10 +136,15 @@ static void expand_q3_k(const uint8_t *b, size_t count, float *out)
 {
     for (; count > 0; count--, b += 110, out += LARGE) {
         float d = half(b + 108);
-        for (int i = 0; i < LARGE; i++) {
-            int bits = b[32 + i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2) & 3;
-            int third = b[i % 32] >> (i / 32) & 1;
-            out[i] = d * (float)q3_scale(b + 96, i / 16) * (float)(bits - (third ? 0 : 4));
+        for (int part = 0; part < 16; part++) {
+            const uint8_t *thirds = b + part % 2 * 16;
+            const uint8_t *bits = b + 32 + part / 8 * 32 + part % 2 * 16;
+            float scale = d * (float)q3_scale(b + 96, part);
+            int shift = part / 2 % 4 * 2;
+            for (int i = 0; i < 16; i++) {
+                int third = thirds[i] >> (part / 2) & 1;
+                out[part * 16 + i] = scale * (float)((bits[i] >> shift & 3) + 4 * third - 4);
+            }
         }
     }
 }
@@ -204,11 +211,15 @@ static void expand_q6_k(const uint8_t *b, size_t count, float *out)
 {
     for (; count > 0; count--, b += 210, out += LARGE) {
         float d = half(b + 208);
-        for (int i = 0; i < LARGE; i++) {
-            int low = b[i / 128 * 64 + i % 64] >> (i / 64 % 2 * 4) & 15;
-            int high = b[128 + i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2) & 3;
-            float scale = d * (float)(int8_t)b[192 + i / 16];
-            out[i] = scale * (float)((low | high << 4) - 32);
+        for (int part = 0; part < 16; part++) {
+            const uint8_t *low = b + part / 8 * 64 + part % 4 * 16;
+            const uint8_t *high = b + 128 + part / 8 * 32 + part % 2 * 16;
+            float scale = d * (float)(int8_t)b[192 + part];
+            int low_shift = part / 4 % 2 * 4, high_shift = part / 2 % 4 * 2;
+            for (int i = 0; i < 16; i++) {
+                int bits = (low[i] >> low_shift & 15) | (high[i] >> high_shift & 3) << 4;
+                out[part * 16 + i] = scale * (float)(bits - 32);
+            }
         }
     }
 }
