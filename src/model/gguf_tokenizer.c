@@ -4,11 +4,13 @@
  * the published tokenizers. */
 #include "model/gguf_tokenizer.h"
 
-#include <stdio.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "model/fields.h"
 
 enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE }; /* kinds of tokens */
@@ -261,6 +263,7 @@ static qk_status make_gpt2(making *m, json_t **root, qk_error *err)
     const char *name = NULL;
     const way *w;
     const json_t *merges;
+    json_t *cut;
     QK_TRY(qk__field_text(&m->fields, PREFIX "pre", &name, err));
     QK_TRY(find_way(name, &w, err));
     QK_TRY(read_lists(m, false, err));
@@ -268,10 +271,11 @@ static qk_status make_gpt2(making *m, json_t **root, qk_error *err)
     QK_TRY(qk__field_array(&m->fields, PREFIX "merges", 0, &merges, err));
     if (!merges)
         return qk__fail(err, QK_ERR_MALFORMED, PREFIX "merges: missing");
+    QK_TRY(qk__json_parse(&cut, w->cut, strlen(w->cut), QK__JSON_NO_ZEROS, err));
     json_t *model = json_pack("{s:s, s:b, s:O, s:O}", "type", "BPE", "ignore_merges",
                               w->ignore_merges, "vocab", m->vocabulary, "merges", merges);
-    return assemble(m, model, w->nfc ? json_pack("{s:s}", "type", "NFC") : json_null(),
-                    json_loads(w->cut, 0, NULL), false, w->bos, root, err);
+    return assemble(m, model, w->nfc ? json_pack("{s:s}", "type", "NFC") : json_null(), cut,
+                    false, w->bos, root, err);
 }
 
 /* A blank becomes a mark, and one is put in front of a text; spelled out as the published
@@ -340,20 +344,39 @@ static qk_status make(making *m, json_t **root, qk_error *err)
                     PREFIX "model: \"%.60s\" is not known; gpt2 and llama are; " REMEDY, model);
 }
 
-qk_status qk__gguf_tokenizer(const json_t *metadata, char **text, qk_error *err)
+/* jansson does not look at every failure of a callback, so it is kept here. */
+typedef struct writing {
+    qk_buffer *text;
+    qk_status status;
+    qk_error *err;
+} writing;
+
+static int append(const char *part, size_t size, void *context)
+{
+    writing *w = context;
+    if (w->status == QK_OK)
+        w->status = qk__buffer_append(w->text, part, size, w->err);
+    return w->status == QK_OK ? 0 : -1;
+}
+
+static qk_status write_text(const json_t *root, qk_buffer *text, qk_error *err)
+{
+    writing w = {text, QK_OK, err};
+    int failed = json_dump_callback(root, append, &w, JSON_COMPACT);
+    return w.status != QK_OK ? w.status : failed ? qk__nomem(err) : QK_OK;
+}
+
+qk_status qk__gguf_tokenizer(const json_t *metadata, qk_buffer *text, qk_error *err)
 {
     making m = {.fields = {metadata, ""},
                 .spelled = json_array(),
                 .vocabulary = json_object(),
                 .added = json_array()};
     json_t *root = NULL;
-    *text = NULL;
     qk_status status =
         m.spelled && m.vocabulary && m.added ? make(&m, &root, err) : qk__nomem(err);
-    if (status == QK_OK) {
-        *text = json_dumps(root, JSON_COMPACT);
-        status = *text ? QK_OK : qk__nomem(err);
-    }
+    if (status == QK_OK)
+        status = write_text(root, text, err);
     json_decref(root);
     json_decref(m.spelled);
     json_decref(m.vocabulary);
@@ -364,10 +387,10 @@ qk_status qk__gguf_tokenizer(const json_t *metadata, char **text, qk_error *err)
 bool qk__is_gguf(const char *path)
 {
     char magic[4] = {0};
-    FILE *file = fopen(path, "rb");
-    bool found = file && fread(magic, 1, sizeof magic, file) == sizeof magic &&
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool found = fd >= 0 && read(fd, magic, sizeof magic) == (ssize_t)sizeof magic &&
                  memcmp(magic, "GGUF", sizeof magic) == 0;
-    if (file)
-        fclose(file);
+    if (fd >= 0)
+        close(fd);
     return found;
 }

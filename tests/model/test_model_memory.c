@@ -152,6 +152,47 @@ static void every_allocation_of_a_tokenizer(void **state)
     qk_tokenizer_close(&tokenizer);
 }
 
+/* Files from the fuzzing corpus: a vocabulary with merges, one with scores, Llama 3's divisors.
+ */
+static void every_allocation_of_gguf_files(void **state)
+{
+    (void)state;
+    static const char *const NAMES[] = {"llama", "gemma", "llama3", "longrope"};
+    const char *folder = getenv("QKSCOPE_CORPUS");
+    if (!folder)
+        skip();
+    for (size_t k = 0; k < sizeof NAMES / sizeof *NAMES; k++) {
+        char path[1000];
+        snprintf(path, sizeof path, "%s/%s", folder, NAMES[k]);
+        long failures = 0;
+        qk_error err = {0};
+        qk_status status = QK_ERR_NOMEM;
+        for (long i = 0; status == QK_ERR_NOMEM; i++, failures++) {
+            qk_model *model;
+            remaining = i;
+            status = qk_model_open(&model, path, "{\"rms_norm_eps\": 0.5}", &err);
+            bool failed = remaining < 0;
+            remaining = -1;
+            assert_int_equal(status == QK_OK, !failed);
+            qk_model_close(&model);
+        }
+        assert_string_equal(status == QK_OK ? "" : err.message, "");
+        bool with_tokenizer = k < 3;
+        status = with_tokenizer ? QK_ERR_NOMEM : QK_OK;
+        for (long i = 0; status == QK_ERR_NOMEM; i++, failures++) {
+            qk_tokenizer *tokenizer;
+            remaining = i;
+            status = qk_tokenizer_open(&tokenizer, path, &err);
+            bool failed = remaining < 0;
+            remaining = -1;
+            assert_int_equal(status == QK_OK, !failed);
+            qk_tokenizer_close(&tokenizer);
+        }
+        assert_string_equal(status == QK_OK ? "" : err.message, "");
+        assert_true(failures > 100);
+    }
+}
+
 int main(void)
 {
     json_set_alloc_funcs(__wrap_malloc, free);
@@ -159,6 +200,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(every_allocation, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(every_allocation_of_a_tokenizer, tree_setup,
                                         tree_teardown),
+        cmocka_unit_test(every_allocation_of_gguf_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
