@@ -22,7 +22,7 @@ QK_API QK_MUST_CHECK qk_status qk_hub_find_dataset(const char *name, const char 
                                                    const char *local_root, char **path,
                                                    qk_error *err);
 
-/* The same for a model: a folder, or "org/name" in models--org--name. */
+/* The same for a model: a folder, a file *.gguf, or "org/name" in models--org--name. */
 QK_API QK_MUST_CHECK qk_status qk_hub_find_model(const char *name, const char *revision,
                                                  char **path, qk_error *err);
 

@@ -42,8 +42,9 @@ typedef enum qk_long_texts {
 } qk_long_texts;
 
 typedef struct qk_record_settings {
-    /* The model: a folder with config.json, weights and tokenizer.json, or "org/name" in the
-     * Hugging Face cache. tokenizer (NULL = the model's) may be a tokenizer.json, too. */
+    /* The model: a folder with config.json, weights and tokenizer.json, a GGUF file, or
+     * "org/name" in the Hugging Face cache. tokenizer (NULL = the model's) may be a
+     * tokenizer.json, too. */
     const char *model;
     const char *revision; /* of a cached model; NULL = main */
     const char *tokenizer;

@@ -17,10 +17,10 @@ static const char COMMAND[] = "qkscope capture";
 
 static const char DESCRIPTION[] =
     "Runs a model over texts and writes the queries and keys of its attention heads into DIR.\n"
-    "MODEL is a folder with config.json, *.safetensors and tokenizer.json, or org/name of a\n"
-    "model in the Hugging Face cache. Each TEXT is a file (one text), a folder (all files\n"
-    "below it), a .jsonl file (one text a line) or a .parquet file (one a row); a text has\n"
-    "256 MiB at most.\n\n"
+    "MODEL is a folder with config.json, *.safetensors and tokenizer.json, a GGUF file, or\n"
+    "org/name of a model in the Hugging Face cache. Each TEXT is a file (one text), a folder\n"
+    "(all files below it), a .jsonl file (one text a line) or a .parquet file (one a row); a\n"
+    "text has 256 MiB at most.\n\n"
     "A run that was stopped is gone on with by the same command. What it has done lies in\n"
     "DIR/.partial until the capture is complete.\n\n"
     "With --config, a YAML file of the original capture tool gives the settings, and options\n"
@@ -198,8 +198,9 @@ static int parse(int argc, char **argv, request *r)
         {'o', "output", "DIR", "folder for the capture", OPTION_TEXT, &s->output, 0, 0},
         {0, "revision", "REV", "of a cached model (default: main)", OPTION_TEXT, &s->revision,
          0, 0},
-        {0, "tokenizer", "FILE", "tokenizer.json or its folder (default: the\nmodel's)",
-         OPTION_TEXT, &s->tokenizer, 0, 0},
+        {0, "tokenizer", "FILE",
+         "tokenizer.json or its folder, or a GGUF\nfile (default: the model's)", OPTION_TEXT,
+         &s->tokenizer, 0, 0},
         {0, "model-name", "NAME", "name in capture.json and tables", OPTION_TEXT,
          &s->model_name, 0, 0},
         {0, "text-column", "NAME", "of .jsonl and .parquet (default: text)", OPTION_TEXT,

@@ -21,8 +21,8 @@ static const char DESCRIPTION[] =
     "l{LL}h{HH}{q|k} folders somewhere below it, or a dataset (org/name) in the Hugging Face\n"
     "cache. For a single Parquet file: its columns, encodings and sizes. Integer columns are\n"
     "read in full; vectors are not.\n\n"
-    "For a model (a folder with config.json, or org/name): its heads, RoPE, windows, what\n"
-    "qkscope capture would keep, and what texts of --length tokens cost.";
+    "For a model (a folder with config.json, a GGUF file, or org/name): its heads, RoPE,\n"
+    "windows, what qkscope capture would keep, and what texts of --length tokens cost.";
 
 static const char *const SOURCES[] = {"given", "from capture.json", "inferred"};
 

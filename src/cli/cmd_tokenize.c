@@ -15,8 +15,8 @@ static const char COMMAND[] = "qkscope tokenize";
 
 static const char DESCRIPTION[] =
     "Says which tokens a model sees in a text, one a line: id, tab, the vocabulary's piece.\n"
-    "TOKENIZER is a tokenizer.json or a folder with one; FILE is read as one text of\n"
-    "256 MiB at most, - is standard input. What is not UTF-8 becomes U+FFFD.";
+    "TOKENIZER is a tokenizer.json, a folder with one, or a GGUF file; FILE is read as one text\n"
+    "of 256 MiB at most, - is standard input. What is not UTF-8 becomes U+FFFD.";
 
 typedef struct request {
     const char *tokenizer, *file;
@@ -152,9 +152,9 @@ int cmd_tokenize(int argc, char **argv)
         return code;
     if (count < 2) {
         cli_error(COMMAND, "which %s",
-                  count == 0
-                      ? "tokenizer? Give a tokenizer.json or a folder with one, and the text"
-                      : "text? Give a file, or - for standard input");
+                  count == 0 ? "tokenizer? Give a tokenizer.json, a folder with one, or a GGUF "
+                               "file, and the text"
+                             : "text? Give a file, or - for standard input");
         return EXIT_CODE_USAGE;
     }
     r.tokenizer = arguments[0];

@@ -22,7 +22,7 @@ static const struct {
      "this is an adapter (PEFT), not a model; merge it into its model with "
      "peft.AutoPeftModelForCausalLM.from_pretrained(FOLDER).merge_and_unload()"
      ".save_pretrained(OTHER), and put the tokenizer's files beside"},
-    {"", ".gguf", false, "a GGUF file is given itself: FOLDER/NAME.gguf"},
+    {"", ".gguf", false, "of GGUF files, give one itself: FOLDER/NAME.gguf"},
     {"pytorch_model", "", false,
      "weights as pytorch_model*.bin are not read; write them as safetensors with " SAVE(
          "AutoModelForCausalLM")},

@@ -369,7 +369,7 @@ static qk_status read_tensors(cursor *c, uint64_t count, qk_gguf *gguf, qk_error
 static qk_status read_header(cursor *c, uint64_t *tensors, uint64_t *keys, qk_error *err)
 {
     uint64_t version;
-    if (c->size < 8 || memcmp(c->bytes, "GGUF", 4) != 0)
+    if (c->size < 4 || memcmp(c->bytes, "GGUF", 4) != 0)
         return qk__fail(err, QK_ERR_MALFORMED, "no GGUF file: it does not begin with \"GGUF\"");
     c->at = 4;
     QK_TRY(read_number(c, 4, &version, err));

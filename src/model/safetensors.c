@@ -78,8 +78,7 @@ static qk_status parse_shard(void *context, qk_shard *file, qk_error *err)
 {
     (void)context;
     QK_TRY(qk__tensor_list_parse(&file->list, file->bytes, file->size, err));
-    return file->list.count > 0 ? QK_OK
-                                : qk__fail(err, QK_ERR_MALFORMED, "no tensors in it");
+    return file->list.count > 0 ? QK_OK : qk__fail(err, QK_ERR_MALFORMED, "no tensors in it");
 }
 
 static qk_status open_indexed(qk_checkpoint *c, const char *folder, const char *index,

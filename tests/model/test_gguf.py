@@ -366,6 +366,8 @@ F32_TENSOR = ("a", [2, 2], 0, 0)
 @pytest.mark.parametrize("data,code,words", [
     (b"GGU", MALFORMED, ["no GGUF file"]),
     (b"", MALFORMED, ["0 bytes"]),
+    (b"GGUF", MALFORMED, ["ends at byte 4"]),
+    (b"GGUF\3\0\0\0" + bytes(12), MALFORMED, ["ends at byte 20"]),
     (files.raw(magic=b"GGML"), MALFORMED, ["no GGUF file"]),
     (files.raw(version=1), UNSUPPORTED, ["version 1"]),
     (files.raw(version=4), UNSUPPORTED, ["version 4"]),

@@ -13,6 +13,7 @@ import subprocess
 import numpy as np
 import pytest
 
+from conftest import BUILD, check_survived
 
 tokenizers = pytest.importorskip("tokenizers")
 gguf = pytest.importorskip("gguf")

@@ -178,8 +178,8 @@ def other_forms(folder):
                 ["pytorch_model*.bin", "save_pretrained"]),
         "bins": ({"config.json": config, "pytorch_model-00001-of-00002.bin": b"",
                   "pytorch_model.bin.index.json": b"{}"}, ["pytorch_model*.bin", "save_pretrained"]),
-        "gguf": ({"x.Q4_K_M.gguf": b"GGUF"}, ["GGUF", "gguf_file", "config.json"]),
-        "gguf-beside": ({"config.json": config, "x.gguf": b"GGUF"}, ["GGUF", "gguf_file"]),
+        "gguf": ({"x.Q4_K_M.gguf": b"GGUF"}, ["GGUF", "FOLDER/NAME.gguf", "config.json"]),
+        "gguf-beside": ({"config.json": config, "x.gguf": b"GGUF"}, ["GGUF", "FOLDER/NAME.gguf"]),
         "adapter": ({"adapter_config.json": b"{}", "adapter_model.safetensors": weights,
                      "README.md": b""}, ["adapter", "merge_and_unload", "config.json"]),
         "adapter-beside": ({"adapter_config.json": b"{}", "adapter_model.safetensors": weights,
@@ -217,7 +217,7 @@ def test_other_forms_of_tokenizers(qkscope, text, tmp_path, file):
 
 
 def test_a_file_for_a_folder(qkscope, text, tmp_path):
-    path = pathlib.Path(tmp_path / "x.gguf")
-    path.write_bytes(b"GGUF")
+    path = pathlib.Path(tmp_path / "x.safetensors")
+    path.write_bytes(b"")
     for command in (["inspect", path], ["capture", "-m", path, "-t", text, "-o", tmp_path / "c"]):
         assert "a file; expected the folder of a model" in qkscope(*command, expect=1).err
