@@ -16,12 +16,13 @@ TEXT = "In the beginning God created the heaven and the earth."
 
 
 def add_bytes(writer):
-    """The tokenizer of recording.write_tokenizer: every byte is a token."""
+    """The tokenizer of recording.write_tokenizer: every byte is a token; and one of two that no text
+    has, since the package writes no empty lists."""
     letters = byte_letters()
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
-    writer.add_token_list([letters[b] for b in range(256)])
-    writer.add_token_merges([])
+    writer.add_token_list([letters[b] for b in range(256)] + [letters[0] + letters[1]])
+    writer.add_token_merges([f"{letters[0]} {letters[1]}"])
     writer.add_add_bos_token(False)
 
 
