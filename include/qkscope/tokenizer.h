@@ -16,8 +16,8 @@ QK_BEGIN_DECLS
 typedef struct qk_tokenizer qk_tokenizer;
 
 /* path: a tokenizer.json, a folder with one (and perhaps a tokenizer_config.json, whose
- * truncation_side is obeyed), or a GGUF file, whose metadata hold one. What the file has and this library has not is QK_ERR_UNSUPPORTED;
- * messages name the key. */
+ * truncation_side is obeyed), or a GGUF file, whose metadata hold one. What the file has and
+ * this library has not is QK_ERR_UNSUPPORTED; messages name the key. */
 QK_API QK_MUST_CHECK qk_status qk_tokenizer_open(qk_tokenizer **tokenizer, const char *path,
                                                  qk_error *err);
 QK_API void qk_tokenizer_close(qk_tokenizer **tokenizer); /* sets NULL, takes NULL */

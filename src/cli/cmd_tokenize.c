@@ -15,7 +15,8 @@ static const char COMMAND[] = "qkscope tokenize";
 
 static const char DESCRIPTION[] =
     "Says which tokens a model sees in a text, one a line: id, tab, the vocabulary's piece.\n"
-    "TOKENIZER is a tokenizer.json, a folder with one, or a GGUF file; FILE is read as one text\n"
+    "TOKENIZER is a tokenizer.json, a folder with one, or a GGUF file; FILE is read as one "
+    "text\n"
     "of 256 MiB at most, - is standard input. What is not UTF-8 becomes U+FFFD.";
 
 typedef struct request {

@@ -14,7 +14,6 @@
 #include <qkscope/hub.h>
 #include <qkscope/record.h>
 
-
 /* A model and the costs of one text, with the settings that qkscope capture has by itself. */
 typedef struct view {
     const char *name;

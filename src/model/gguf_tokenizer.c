@@ -344,29 +344,7 @@ static qk_status make(making *m, json_t **root, qk_error *err)
                     PREFIX "model: \"%.60s\" is not known; gpt2 and llama are; " REMEDY, model);
 }
 
-/* jansson does not look at every failure of a callback, so it is kept here. */
-typedef struct writing {
-    qk_buffer *text;
-    qk_status status;
-    qk_error *err;
-} writing;
-
-static int append(const char *part, size_t size, void *context)
-{
-    writing *w = context;
-    if (w->status == QK_OK)
-        w->status = qk__buffer_append(w->text, part, size, w->err);
-    return w->status == QK_OK ? 0 : -1;
-}
-
-static qk_status write_text(const json_t *root, qk_buffer *text, qk_error *err)
-{
-    writing w = {text, QK_OK, err};
-    int failed = json_dump_callback(root, append, &w, JSON_COMPACT);
-    return w.status != QK_OK ? w.status : failed ? qk__nomem(err) : QK_OK;
-}
-
-qk_status qk__gguf_tokenizer(const json_t *metadata, qk_buffer *text, qk_error *err)
+qk_status qk__gguf_tokenizer(const json_t *metadata, char **text, qk_error *err)
 {
     making m = {.fields = {metadata, ""},
                 .spelled = json_array(),
@@ -375,8 +353,11 @@ qk_status qk__gguf_tokenizer(const json_t *metadata, qk_buffer *text, qk_error *
     json_t *root = NULL;
     qk_status status =
         m.spelled && m.vocabulary && m.added ? make(&m, &root, err) : qk__nomem(err);
-    if (status == QK_OK)
-        status = write_text(root, text, err);
+    *text = NULL;
+    if (status == QK_OK) {
+        *text = qk__json_dumps(root, JSON_COMPACT);
+        status = *text ? QK_OK : qk__nomem(err);
+    }
     json_decref(root);
     json_decref(m.spelled);
     json_decref(m.vocabulary);

@@ -9,14 +9,11 @@
 
 #include <qkscope/status.h>
 
-#include "base/buffer.h"
-
 /* Whether a file begins as a GGUF file does. */
 bool qk__is_gguf(const char *path);
 
-/* metadata: as qk_gguf has it; appends to text. Messages name the key. */
-QK_MUST_CHECK qk_status qk__gguf_tokenizer(const json_t *metadata, qk_buffer *text,
-                                           qk_error *err);
+/* metadata: as qk_gguf has it; *text is allocated. Messages name the key. */
+QK_MUST_CHECK qk_status qk__gguf_tokenizer(const json_t *metadata, char **text, qk_error *err);
 
 /* Of a vocabulary of pieces with scores ("llama"): tokens and scores are lists of the metadata,
  * scores NULL if the order of the pieces ranks them. *merges is a list as in tokenizer.json. */

@@ -394,7 +394,7 @@ qk_status qk_model_open(qk_model **model, const char *path, const char *override
 {
     QK_NEED(err, model);
     *model = NULL;
-    QK_NEED(err, folder);
+    QK_NEED(err, path);
     qk_model *m = qk__calloc(1, sizeof *m);
     if (!m)
         return qk__nomem(err);

@@ -167,16 +167,16 @@ static qk_status open_gguf(qk_tokenizer **tokenizer, const char *path, qk_error 
 {
     qk_checkpoint *checkpoint;
     json_t *metadata;
-    qk_buffer text = {0};
+    char *text = NULL;
     qk_status status = qk__checkpoint_open_gguf(&checkpoint, path, &metadata, err);
     if (status == QK_OK) {
         status = qk__gguf_tokenizer(metadata, &text, err);
         if (status == QK_OK)
-            status = qk__tokenizer_parse(tokenizer, text.data, text.size, err);
+            status = qk__tokenizer_parse(tokenizer, text, strlen(text), err);
         if (status != QK_OK)
             qk__context(err, status, "%s", path);
     }
-    qk__buffer_free(&text);
+    free(text);
     json_decref(metadata);
     qk__checkpoint_close(&checkpoint);
     return status;

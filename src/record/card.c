@@ -207,7 +207,6 @@ static qk_status put_sampling(const qk_recording *r, qk_buffer *out, qk_error *e
 
 qk_status qk__write_card(const qk_recording *r, int stage, qk_buffer *out, qk_error *err)
 {
-    static const char *const DTYPES[] = {"float32", "float16", "bfloat16"};
     static const char *const ARITHMETICS[] = {"float32",
                                               "float32, rounded where a bfloat16 run rounds",
                                               "float32, rounded where a float16 run rounds"};
@@ -220,7 +219,7 @@ qk_status qk__write_card(const qk_recording *r, int stage, qk_buffer *out, qk_er
         "%016" PRIx64 "\n- arithmetic: %s\n",
         stage == QK__POST ? "after" : "before",
         r->facts->rope_type ? r->facts->rope_type : "none", theta, r->facts->architecture,
-        DTYPES[r->facts->dtype], r->facts->fingerprint, ARITHMETICS[r->settings->arithmetic]));
+        r->facts->dtype, r->facts->fingerprint, ARITHMETICS[r->settings->arithmetic]));
     QK_TRY(put_sources(r->settings, out, err));
     QK_TRY(qk__buffer_printf(out, err,
                              "- texts: %" PRId64 " in %" PRId64 " windows, %" PRId64

@@ -45,11 +45,11 @@ static json_t *describe_name(const char *name)
 
 static json_t *describe_model(const qk_recording *r)
 {
-    return json_pack(
-        "{s:o, s:s, s:o, s:s, s:o}", "name", describe_name(r->model_name), "architecture",
-        r->facts->architecture, "fingerprint", hex64(r->facts->fingerprint), "dtype",
-        r->facts->dtype, "overrides",
-        r->settings->overrides ? describe_name(r->settings->overrides) : json_null());
+    return json_pack("{s:o, s:s, s:o, s:s, s:o}", "name", describe_name(r->model_name),
+                     "architecture", r->facts->architecture, "fingerprint",
+                     hex64(r->facts->fingerprint), "dtype", r->facts->dtype, "overrides",
+                     r->settings->overrides ? describe_name(r->settings->overrides)
+                                            : json_null());
 }
 
 static json_t *describe_texts(const qk_recording *r)
