@@ -98,13 +98,13 @@ static bool is_blanks(const char *text, size_t length)
     return length > 0 && i == length;
 }
 
-static json_t *spell(const making *m, const json_t *token)
+static json_t *spell(const making *m, json_t *token)
 {
-    static const char MARK[] = "\xe2\x96\x81"; /* U+2581 stands for a blank */
-    size_t length = json_string_length(token), size = strlen(MARK);
+    static const char MARK[3] = {'\xe2', '\x96', '\x81'}; /* U+2581 stands for a blank */
+    size_t length = json_string_length(token), size = sizeof MARK;
     if (!m->gemma || !is_blanks(json_string_value(token), length))
-        return json_incref((json_t *)(uintptr_t)token);
-    char *text = malloc(length * size + 1);
+        return json_incref(token);
+    char *text = malloc(length * size);
     for (size_t i = 0; text && i < length; i++)
         memcpy(text + i * size, MARK, size);
     json_t *spelled = text ? json_stringn(text, length * size) : NULL;
@@ -135,7 +135,7 @@ static qk_status add_token(making *m, size_t i, const json_t *spelled, int64_t t
 static qk_status add_tokens(making *m, qk_error *err)
 {
     for (size_t i = 0; i < json_array_size(m->tokens); i++) {
-        const json_t *token = json_array_get(m->tokens, i);
+        json_t *token = json_array_get(m->tokens, i);
         const json_t *type = json_array_get(m->types, i);
         if (!json_is_string(token))
             return bad("tokens", "expected a string", i, err);
