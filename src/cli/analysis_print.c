@@ -58,6 +58,9 @@ static void print_categories(const qk_study_totals *totals)
                   totals->uncertain, totals->judged);
     else
         cli_print("\n  category uncertain (< %.1f)        -\n", QK_CERTAIN_SHARE);
+    if (totals->not_judged > 0)
+        cli_print("  certainty cannot be told     %5zu of %zu heads\n", totals->not_judged,
+                  heads);
     cli_print_depths();
     cli_print_strip("mean r_q", QK_RAMP_BLUES, totals->r_q);
     cli_print_strip("mean r_k", QK_RAMP_REDS, totals->r_k);
@@ -83,11 +86,12 @@ static void add_pca_json(json_t *root, const qk_study_totals *totals)
         json_object_set_new(categories, qk_category_name((qk_category)c),
                             json_integer((json_int_t)totals->categories[c]));
     json_object_set_new(root, "categories", categories);
-    json_object_set_new(root, "certainty",
-                        json_pack("{s:I, s:I, s:I, s:o}", "heads", (json_int_t)totals->judged,
-                                  "uncertain", (json_int_t)totals->uncertain, "wide_r_q",
-                                  (json_int_t)totals->wide_r_q, "widest_r_q",
-                                  number(totals->widest_r_q)));
+    json_object_set_new(
+        root, "certainty",
+        json_pack("{s:I, s:I, s:I, s:I, s:o}", "heads", (json_int_t)totals->judged,
+                  "not_judged", (json_int_t)totals->not_judged, "uncertain",
+                  (json_int_t)totals->uncertain, "wide_r_q", (json_int_t)totals->wide_r_q,
+                  "widest_r_q", number(totals->widest_r_q)));
     json_object_set_new(root, "mean_r_q_by_depth", numbers(totals->r_q, QK_DEPTHS));
     json_object_set_new(root, "mean_r_k_by_depth", numbers(totals->r_k, QK_DEPTHS));
 }

@@ -38,7 +38,13 @@ bool qk__in_scope(const qk__scope *scope, const qk__result_model *model)
 
 double qk__field_number(const qk__result_head *head, const void *field)
 {
-    return field ? qk__field_value(field, &head->v) : NAN;
+    return field && !qk__has_few_rows(head) ? qk__field_value(field, &head->v) : NAN;
+}
+
+/* What a head says of a number: nothing where it has too few rows. */
+static double say(const qk__result_head *head, qk__head_number *number, const void *argument)
+{
+    return qk__has_few_rows(head) ? NAN : number(head, argument);
 }
 
 /* Means over the groups of heads that share keys; heads come by layer and query head, so a
@@ -51,7 +57,7 @@ static size_t group_means(const qk__result_model *model, qk__head_number *number
         double sum = 0;
         size_t members = 0, first = h;
         do {
-            double value = number(&model->heads[h], argument);
+            double value = say(&model->heads[h], number, argument);
             if (isfinite(value)) {
                 sum += value;
                 members++;
@@ -72,7 +78,7 @@ static double model_mean(const qk__result_model *model, qk__head_number *number,
     double sum = 0;
     size_t count = 0;
     for (size_t h = 0; h < model->num_heads; h++) {
-        double value = number(&model->heads[h], argument);
+        double value = say(&model->heads[h], number, argument);
         if (!isfinite(value))
             continue;
         sum += value;
@@ -185,8 +191,11 @@ qk__phrase qk__interval_percent(const qk__estimate *estimate)
 
 qk__verdict qk__judge(const qk__estimate *estimate, double against)
 {
+    const double rounding = 1e-12;
     if (!isfinite(estimate->low))
         return QK__TOO_FEW;
+    if (fabs(estimate->low - against) < rounding && fabs(estimate->high - against) < rounding)
+        return QK__UNSUPPORTED;
     int side = qk__estimate_side(estimate, against);
     return side > 0 ? QK__SUPPORTED : side < 0 ? QK__OPPOSITE : QK__UNSUPPORTED;
 }

@@ -39,7 +39,7 @@ static qk__line layer_line(const qk__result_model *model, const qk__field *field
         size_t count = 0, first = h;
         for (; h < model->num_heads && model->heads[h].layer == model->heads[first].layer;
              h++) {
-            double value = qk__field_value(field, &model->heads[h].v);
+            double value = qk__field_number(&model->heads[h], field);
             if (isfinite(value)) {
                 sum += value;
                 count++;

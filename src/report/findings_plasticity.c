@@ -58,7 +58,7 @@ static double mean_of(const qk__result_model *model, const qk__field *field)
     double sum = 0;
     size_t count = 0;
     for (size_t h = 0; h < model->num_heads; h++) {
-        double value = qk__field_value(field, &model->heads[h].v);
+        double value = qk__field_number(&model->heads[h], field);
         if (isfinite(value)) {
             sum += value;
             count++;

@@ -173,7 +173,7 @@ static relation relate(const qk__scope *scope, double *x, double *y)
         for (size_t h = 0; h < model->num_heads; h++) {
             const qk__result_head *head = &model->heads[h];
             double separation = head->v.separation_strength, bias = head->v.bias_strength;
-            if (!isfinite(separation) || !isfinite(bias))
+            if (!isfinite(separation) || !isfinite(bias) || qk__has_few_rows(head))
                 continue;
             out.groups += head->layer != layer || head->k_head != key;
             layer = head->layer;

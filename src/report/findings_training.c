@@ -47,8 +47,8 @@ static paired compare_checkpoints(const qk__result_model *a, const qk__result_mo
     const qk__result_head *last = NULL;
     for (size_t h = 0; h < a->num_heads; h++) {
         const qk__result_head *head = &a->heads[h], *later = same_head(b, head, &next);
-        double before = qk__field_value(field, &head->v);
-        double after = later ? qk__field_value(field, &later->v) : NAN;
+        double before = qk__field_number(head, field);
+        double after = later ? qk__field_number(later, field) : NAN;
         if (!isfinite(before) || !isfinite(after))
             continue;
         if (!last || last->layer != head->layer || last->k_head != head->k_head) {

@@ -6,6 +6,7 @@
 #include <qkscope/study.h>
 
 #include "report/assets.h"
+#include "report/evidence.h"
 #include "report/sections.h"
 
 /* Everything comes from the page itself: scripts are named by their hashes, nothing may be
@@ -234,6 +235,18 @@ static size_t count_heads(const qk__results *results, const char *name, bool bel
     return found;
 }
 
+static size_t count_few_rows(const qk__results *results, size_t *heads)
+{
+    size_t few = 0;
+    *heads = 0;
+    for (size_t m = 0; m < results->num_models; m++)
+        for (size_t h = 0; h < results->models[m].num_heads; h++) {
+            few += qk__has_few_rows(&results->models[m].heads[h]);
+            ++*heads;
+        }
+    return few;
+}
+
 /* Numbers from too few rows look like any others. */
 static void warnings(qk__page *page, const qk__report *report)
 {
@@ -241,6 +254,14 @@ static void warnings(qk__page *page, const qk__report *report)
     size_t few = count_heads(report->results, "texts", true, QK_FEW_TEXTS, &with_texts);
     size_t wide =
         count_heads(report->results, "r_q_width", false, QK_WIDE_INTERVAL, &with_width);
+    size_t heads, few_rows = count_few_rows(report->results, &heads);
+    if (few_rows > 0)
+        qk__page_print(page,
+                       "<p class=\"warning\" data-warning=\"few-rows\"><strong>Too few "
+                       "rows.</strong> %s of %s heads have fewer than %d rows of queries or "
+                       "keys: their numbers are mostly chance, and no finding counts them."
+                       "</p>\n",
+                       qk__show_count(few_rows).text, qk__show_count(heads).text, QK_FEW_ROWS);
     if (few > 0)
         qk__page_print(page,
                        "<p class=\"warning\" data-warning=\"texts\"><strong>Too few "
@@ -248,12 +269,12 @@ static void warnings(qk__page *page, const qk__report *report)
                        "may give other numbers.</p>\n",
                        qk__show_count(few).text, qk__show_count(with_texts).text, QK_FEW_TEXTS);
     if (wide > 0)
-        qk__page_print(page,
-                       "<p class=\"warning\" data-warning=\"rows\"><strong>Too few "
-                       "rows.</strong> For %s of %s heads the 95 %% interval of r<sub>q</sub> "
-                       "on PC0 is wider than %.1f.</p>\n",
-                       qk__show_count(wide).text, qk__show_count(with_width).text,
-                       QK_WIDE_INTERVAL);
+        qk__page_print(
+            page,
+            "<p class=\"warning\" data-warning=\"rows\"><strong>Wide "
+            "intervals.</strong> For %s of %s heads the 95 %% interval of r<sub>q</sub> "
+            "on PC0 is wider than %.1f.</p>\n",
+            qk__show_count(wide).text, qk__show_count(with_width).text, QK_WIDE_INTERVAL);
 }
 
 void qk__section_summary(qk__page *page, const qk__report *report)

@@ -127,6 +127,10 @@ qk_status qk_pca_certainty(const qk_pca *pca, const qk_pca_settings *settings,
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "dimensions differ: %zu of the axes, %zu and %zu of the texts",
                         pca->dim, q_texts->dim, k_texts->dim);
+    /* Without any variance r is 0, whichever texts are left out: that is no certainty. */
+    const qk_component *first = &pca->components[0];
+    if ((first->r_q == 0 && first->p_q == 1) || (first->r_k == 0 && first->p_k == 1))
+        return QK_OK;
     labels l;
     unite(&l, &q_texts->groups, &k_texts->groups);
     certainty->groups = l.count;

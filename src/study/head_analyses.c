@@ -144,14 +144,7 @@ static qk_status run_rotation(qk_run *run, int worker, qk_head_report *report,
         qk_rotation_fit(q->moments, k->moments, &run->settings->rotation, &rotation, err);
     if (status != QK_OK)
         return qk__context(err, status, "column 'vector'");
-    if (rotation->degenerate) {
-        char name[QK_HEAD_NAME_SIZE];
-        qk_head_name(report->id, name);
-        qk__run_notice(run, QK_NOTICE_WARNING,
-                       "%s: no drift with position, or fewer than 3 rows of a kind: its row in "
-                       "rotated.csv has no numbers",
-                       name);
-    } else {
+    if (!rotation->degenerate) {
         int64_t rows = rotation->n_q + rotation->n_k;
         int64_t fit = MAX_SCAN_BYTES / (rows * (int64_t)sizeof(double));
         size_t step = fit > 1 ? (size_t)fit : 1, first = 0;
@@ -224,8 +217,8 @@ void qk__analyse_head(qk_run *run, int worker, size_t i, const qk_head_data *que
     qk_status status;
     report->rows_q = queries->moments->count;
     report->rows_k = k->moments->count;
-    report->texts_q = queries->num_texts;
-    report->texts_k = k->num_texts;
+    report->texts_q = qk__run_count_texts(run, queries->num_texts);
+    report->texts_k = qk__run_count_texts(run, k->num_texts);
     if (qk__run_does(run, QK_ANALYSE_PCA) &&
         (status = run_pca(run, worker, report, queries, k, &err)) != QK_OK)
         fail(run, i, status, queries, k, &err);

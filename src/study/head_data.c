@@ -281,6 +281,20 @@ static void note_files(const qk_run *run, const qk_head *head, const qk_rows *re
     }
 }
 
+/* Told of the first ones; the run counts them all. */
+static void note_constant(qk_run *run, const qk_head_data *data)
+{
+    enum { TOLD = 3 };
+    pthread_mutex_lock(&run->lock);
+    bool told = run->num_constant++ < TOLD;
+    pthread_mutex_unlock(&run->lock);
+    if (told)
+        qk__run_notice(run, QK_NOTICE_WARNING,
+                       "%s: column 'position': all %lld positions are equal; correlations "
+                       "are 0 and slopes empty",
+                       data->head->files[0], (long long)data->moments->count);
+}
+
 static qk_status read_all(qk_run *run, int worker, const qk_head *head, qk_head_data *data,
                           qk_error *err)
 {
@@ -312,10 +326,7 @@ static qk_status read_all(qk_run *run, int worker, const qk_head *head, qk_head_
             name_file(status, head, err);
     }
     if (status == QK_OK && how.constant && data->moments->count > 1)
-        qk__run_notice(run, QK_NOTICE_WARNING,
-                       "%s: column 'position': all %lld positions are equal; correlations "
-                       "are 0 and slopes empty",
-                       head->files[0], (long long)data->moments->count);
+        note_constant(run, data);
     if (!qk__run_does(run, QK_ANALYSE_PCA)) /* only the PCA asks for them */
         release_texts(run, &data->texts);
     qk__text_groups_free(&how.counted);

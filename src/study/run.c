@@ -169,6 +169,12 @@ qk_status qk__run_open(qk_run *run, const qk_study_settings *settings, qk_error 
     return QK_OK;
 }
 
+size_t qk__run_count_texts(const qk_run *run, size_t examples)
+{
+    int64_t texts = qk_capture_get_info(run->capture)->num_texts;
+    return texts > 0 && (size_t)texts < examples ? (size_t)texts : examples;
+}
+
 void qk__run_close(qk_run *run)
 {
     for (size_t i = 0; i < run->num_outputs; i++)

@@ -52,6 +52,7 @@ typedef struct qk_run {
     pthread_mutex_t lock; /* guards what follows, and calls to notice and progress */
     qk_spare_sums *spare; /* [threads * SPARE_SUMS] of earlier heads */
     size_t num_spare;
+    size_t num_constant; /* heads, of either kind, with equal positions */
     size_t done_jobs;
     int64_t done_bytes;
     int64_t done_rows;
@@ -80,6 +81,10 @@ static inline bool qk__run_does(const qk_run *run, qk_analysis analysis)
 
 /* Settles run->buckets before any head is read (buckets.c). */
 QK_MUST_CHECK qk_status qk__run_set_buckets(qk_run *run, qk_error *err);
+
+/* How many texts stand behind so many examples: windows of one text are one text, where
+ * capture.json tells how many texts there were. */
+size_t qk__run_count_texts(const qk_run *run, size_t examples);
 
 /* Tells the user; printf style. Any thread. */
 void qk__run_notice(qk_run *run, qk_notice_level level, const char *fmt, ...)

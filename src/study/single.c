@@ -21,7 +21,7 @@ static void analyse_head(void *context, size_t i, int worker)
     if (status == QK_OK) {
         rows = data.moments->count;
         report->rows_q = rows;
-        report->texts_q = data.num_texts;
+        report->texts_q = qk__run_count_texts(run, data.num_texts);
         status = qk_pca_single(data.moments, &run->settings->pca, &pca, &err);
         if (status != QK_OK)
             qk__context(&err, status, "%s: column 'vector'", head->files[0]);

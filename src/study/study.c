@@ -161,6 +161,22 @@ static void warn_of_few(qk_run *run)
                        "%zu of %zu heads have no integers in a column 'example_id': how sure "
                        "their categories are cannot be told",
                        totals.no_texts, report->num_heads);
+    if (totals.few_rows > 0)
+        qk__run_notice(run, QK_NOTICE_WARNING,
+                       "%zu of %zu heads have fewer than %d rows of a kind (the fewest %.0f): "
+                       "their numbers are mostly chance; capture more rows",
+                       totals.few_rows, report->num_heads, QK_FEW_ROWS, totals.rows_least);
+    if (run->num_constant > 0)
+        qk__run_notice(run, QK_NOTICE_WARNING,
+                       "all positions are equal in %zu heads of queries or keys: their "
+                       "correlations are 0 and say nothing",
+                       run->num_constant);
+    if (totals.degenerate > 0)
+        qk__run_notice(
+            run, QK_NOTICE_WARNING,
+            "%zu of %zu heads have no drift with position, or fewer than 3 rows of a "
+            "kind: their rows in rotated.csv have no numbers",
+            totals.degenerate, report->num_heads);
     if (totals.few_texts > 0)
         qk__run_notice(
             run, QK_NOTICE_WARNING,

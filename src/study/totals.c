@@ -90,9 +90,10 @@ static void sizes_of(const qk_study_report *report, bool texts, double *least, d
     free(values);
 }
 
-static void add_texts(qk_study_totals *totals, const qk_head_report *head)
+static void add_sizes(qk_study_totals *totals, const qk_head_report *head)
 {
     bool q = head->rows_q > 0, k = head->rows_k > 0;
+    totals->few_rows += (q && head->rows_q < QK_FEW_ROWS) || (k && head->rows_k < QK_FEW_ROWS);
     if ((q && head->texts_q == 0) || (k && head->texts_k == 0))
         totals->no_texts++;
     else if ((q && head->texts_q < QK_FEW_TEXTS) || (k && head->texts_k < QK_FEW_TEXTS))
@@ -106,6 +107,8 @@ static void add_certainty(qk_study_totals *totals, const qk_head_report *head)
     if (isfinite(c->category_share)) {
         totals->judged++;
         totals->uncertain += c->category_share < QK_CERTAIN_SHARE;
+    } else {
+        totals->not_judged++;
     }
     if (!isfinite(width))
         return;
@@ -132,7 +135,7 @@ void qk_study_totals_of(const qk_study_report *report, qk_study_totals *totals)
     for (size_t i = 0; i < report->num_heads; i++) {
         const qk_head_report *head = &report->heads[i];
         int depth = depth_of(head->id.layer, last);
-        add_texts(totals, head);
+        add_sizes(totals, head);
         if (head->pca && head->k_head >= 0)
             add_certainty(totals, head);
         if (head->pca && head->pca->num_components > 0) {

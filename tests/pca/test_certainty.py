@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How sure categories are: category_share, texts and r_q_width of heads.csv against a jackknife over
 texts done by hand, and what a run says about few rows and few texts."""
+import json
 import math
 import re
 import sys
@@ -298,7 +299,7 @@ def test_json(qkscope, tmp_path):
     assert found["rows_per_head"] == {"least": 880, "median": 918.5}
     assert found["texts"] == {"least": 60, "median": 60}
     assert found["certainty"] == {
-        "heads": 20, "uncertain": sum(row["category_share"] < 0.9 for row in rows), "wide_r_q": 0,
+        "heads": 20, "not_judged": 0, "uncertain": sum(row["category_share"] < 0.9 for row in rows), "wide_r_q": 0,
         "widest_r_q": pytest.approx(max(row["r_q_width"] for row in rows), rel=1e-9)}
 
 
@@ -314,3 +315,44 @@ def test_no_number_is_printed_as_nan(qkscope, tmp_path):
         outcome = qkscope(command, tmp_path / "c", "-o", tmp_path / command)
         assert not re.search(r"\b(nan|inf)\b", outcome.out + outcome.err), outcome.out
     assert re.search(r"drop, first to last +-\n", outcome.out)
+
+
+@pytest.mark.parametrize("rows, warned", [(99, True), (100, False)])
+def test_too_few_rows(qkscope, tmp_path, rows, warned):
+    """Said of the rows themselves, also where no interval can be told."""
+    rng = np.random.default_rng(8)
+    for kind in "qk":
+        x = rng.standard_normal((rows, 6)).astype(np.float32)
+        write_rows(tmp_path / "c", head_name(0, 0, kind),
+                   {"vector": x, "position": np.arange(rows), "example_id": np.zeros(rows, int)})
+    outcome = qkscope("pca", tmp_path / "c", "-o", tmp_path / "out", expect=0)
+    assert ("fewer than 100 rows of a kind (the fewest 99)" in outcome.err) == warned
+    assert "certainty cannot be told         1 of 1 heads" in outcome.out
+
+
+def test_no_certainty_without_variance(qkscope, tmp_path):
+    """Equal positions give r = 0 whichever texts are left out: that is not certain, but nothing.
+    The first heads are named, all are counted."""
+    rng = np.random.default_rng(9)
+    for head in range(4):
+        for kind in "qk":
+            columns = {**draw(rng, range(12), 20), "position": np.zeros(240, int)}
+            write_table(tmp_path / "c", head_name(0, head, kind), table_of(columns))
+    outcome = qkscope("pca", tmp_path / "c", "-o", tmp_path / "out", "--q-per-kv-group", "1",
+                      expect=0)
+    assert [row["category_share"] for row in read_csv(tmp_path / "out" / "heads.csv")] == [None] * 4
+    assert outcome.err.count("positions are equal;") == 3
+    assert "all positions are equal in 8 heads of queries or keys" in outcome.err
+    assert "certainty cannot be told         4 of 4 heads" in outcome.out
+
+
+def test_windows_of_one_text_are_one_text(qkscope, tmp_path):
+    rng = np.random.default_rng(10)
+    for kind in "qk":
+        write_table(tmp_path / "c", head_name(0, 0, kind), table_of(draw(rng, range(30), 20)))
+    (tmp_path / "c" / "capture.json").write_text(json.dumps(
+        {"qkscope_capture": 1, "complete": True, "texts": {"count": 2, "windows": 30}}))
+    outcome = qkscope("pca", tmp_path / "c", "-o", tmp_path / "out", expect=0)
+    [row] = read_csv(tmp_path / "out" / "heads.csv")
+    assert row["texts"] == 2 and "texts: least 2\n" in outcome.out
+    assert "fewer than 8 texts (the fewest 2)" in outcome.err

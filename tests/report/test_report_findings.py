@@ -125,6 +125,20 @@ def test_too_few_rows_or_texts(report_of):
     assert re.search("For 8 of 24 heads the 95 % interval of .* is wider than 0.2", page)
 
 
+def test_findings_need_rows(report_of):
+    """Heads of fewer than 100 rows say nothing, and the page says so."""
+    def change(row, rng, i):
+        row["n_q"] = 99 if row["layer"] == 0 else 100
+        row["n_k"] = 100
+    page = report_of(**several(1, change))
+    assert "4 of 24 heads have fewer than 100 rows" in page
+    [line] = [line for line in findings(page)["kinds-of-heads"].evidence if "20" in line][:1]
+    def all_few(row, rng, i):
+        row["n_q"] = row["n_k"] = 50
+    page = report_of(**several(1, all_few))
+    assert {finding.verdict for finding in findings(page).values()} <= {"too few to tell"}
+
+
 def test_tables_without_certainty(report_of):
     """As an older version wrote them."""
     def change(row, rng, i):
