@@ -163,8 +163,7 @@ static qk_status check_captures(const qk__manifest *manifest, const char *folder
     return QK_OK;
 }
 
-/* ---- whether the tables are as they were written ------------------------------------------
- */
+/* ---- whether the tables are as they were written ---------------------------------------- */
 
 /* Appends what is wrong with a table. */
 static qk_status compare_table(const char *folder, const char *name, const json_t *was,
