@@ -28,6 +28,7 @@ typedef struct qk_report_settings {
     const char *score_column;   /* which benchmark; NULL = the file's first numeric column */
     qk_figure_settings figures; /* formats beside the PNG and SVG that the page needs */
     bool html;                  /* false: figures alone */
+    bool force; /* draw tables that are not as manifest.json says, too, with a warning */
     /* figures done of total; any thread, one call at a time; false stops (QK_ERR_CANCELLED) */
     bool (*progress)(void *user, size_t done, size_t total);
     void *user;
@@ -40,15 +41,18 @@ typedef struct qk_report_outcome {
     size_t num_figures; /* drawn */
     size_t num_failed;
     char **failures; /* [num_failed] "figure NAME: why" */
-    char *html;      /* path; NULL with html = false */
+    size_t num_changed;
+    char **changed; /* [num_changed] with force: "TABLE is missing" and the like */
+    char *html;     /* path; NULL with html = false */
     size_t html_bytes;
     double seconds;
 } qk_report_outcome;
 
 /* QK_OK; QK_ERR_PARTIAL when some figures failed (*outcome is set, the page says which); any
  * other status when nothing could be done (*outcome is NULL): QK_ERR_INCONSISTENT for results
- * that are not complete, or of two captures; QK_ERR_EXISTS while another run is at work there.
- * Until all is drawn, an earlier page and its figures stay. docs/results.md */
+ * that are not complete, of two captures, or changed since they were written; QK_ERR_EXISTS
+ * while another run is at work there. Until all is drawn, an earlier page and its figures stay.
+ * docs/results.md */
 QK_API QK_MUST_CHECK qk_status qk_report_write(const qk_report_settings *settings,
                                                qk_report_outcome **outcome, qk_error *err);
 QK_API void qk_report_outcome_free(qk_report_outcome **outcome);

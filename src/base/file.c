@@ -304,6 +304,11 @@ int64_t qk__outfile_size(const qk_outfile *file)
     return file->size;
 }
 
+const char *qk__outfile_temporary(const qk_outfile *file)
+{
+    return file->temporary;
+}
+
 qk_status qk__outfile_finish(qk_outfile *file, qk_error *err)
 {
     QK_TRY(flush_pending(file, err));

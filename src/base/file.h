@@ -57,6 +57,8 @@ QK_MUST_CHECK qk_status qk__outfile_open(qk_outfile **file, const char *path, qk
 QK_MUST_CHECK qk_status qk__outfile_write(qk_outfile *file, const void *data, size_t size,
                                           qk_error *err);
 int64_t qk__outfile_size(const qk_outfile *file);
+/* Where its bytes are until commit. */
+const char *qk__outfile_temporary(const qk_outfile *file);
 /* Writes and syncs everything under the temporary name; commit then only has to rename, so that
  * several files can take their places together. */
 QK_MUST_CHECK qk_status qk__outfile_finish(qk_outfile *file, qk_error *err);

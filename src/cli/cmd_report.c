@@ -12,9 +12,10 @@ static const char DESCRIPTION[] =
     "Draws every figure that the tables in RESULTS allow, into DIR/figures, and writes\n"
     "DIR/report.html: one file with summary, findings, figures and an explorer of all heads,\n"
     "which opens without a network. RESULTS is the output folder of pca, rotate, plasticity,\n"
-    "analyze or study; results that are not complete, or of two captures, are refused. Every\n"
-    "figure NAME leaves NAME.gp and NAME.dat: gnuplot NAME.gp draws it again. Collages of\n"
-    "qkscope scatter that lie in DIR/figures are shown, too.";
+    "analyze or study; results that are not complete, or of two captures, are refused, and so\n"
+    "are tables that changed since they were written (but see --force). Every figure NAME\n"
+    "leaves NAME.gp and NAME.dat: gnuplot NAME.gp draws it again. Collages of qkscope scatter\n"
+    "that lie in DIR/figures are shown, too.";
 
 typedef struct request {
     qk_report_settings settings;
@@ -60,6 +61,9 @@ static int parse(int argc, char **argv, request *r)
         {0, "no-html", NULL, "figures alone", OPTION_FLAG, &r->no_html, 0, 0},
         {0, "threads", "N", "figures drawn at once (default: all processors)", OPTION_INT,
          &s->figures.threads, 1, 4096},
+        {0, "force", NULL,
+         "draw tables that are not as manifest.json says,\ntoo, with a warning", OPTION_FLAG,
+         &s->force, 0, 0},
     };
     const cli_syntax syntax = {.command = COMMAND,
                                .usage = "RESULTS [-o DIR] [options]",
@@ -87,19 +91,24 @@ static bool on_progress(void *user, size_t done, size_t total)
 
 static void print_json(const qk_report_outcome *outcome)
 {
-    json_t *failures = json_array();
+    json_t *failures = json_array(), *changed = json_array();
+    for (size_t i = 0; i < outcome->num_changed; i++)
+        json_array_append_new(changed, cli_json_text(outcome->changed[i]));
     for (size_t i = 0; i < outcome->num_failed; i++)
         json_array_append_new(failures, cli_json_text(outcome->failures[i]));
     cli_json_print(
-        json_pack("{s:I, s:I, s:I, s:o, s:o, s:I, s:f}", "models",
+        json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:f}", "models",
                   (json_int_t)outcome->num_models, "heads", (json_int_t)outcome->num_heads,
-                  "figures", (json_int_t)outcome->num_figures, "failures", failures, "html",
-                  outcome->html ? cli_json_text(outcome->html) : json_null(), "html_bytes",
-                  (json_int_t)outcome->html_bytes, "seconds", outcome->seconds));
+                  "figures", (json_int_t)outcome->num_figures, "failures", failures, "changed",
+                  changed, "html", outcome->html ? cli_json_text(outcome->html) : json_null(),
+                  "html_bytes", (json_int_t)outcome->html_bytes, "seconds", outcome->seconds));
 }
 
 static void print_outcome(const request *r, const qk_report_outcome *outcome)
 {
+    for (size_t i = 0; i < outcome->num_changed; i++)
+        cli_error(COMMAND, "warning: %s/%s; drawn all the same", r->settings.results,
+                  outcome->changed[i]);
     if (r->common.json) {
         print_json(outcome);
         return;

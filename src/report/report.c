@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <jansson.h>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "base/folder.h"
@@ -178,6 +180,7 @@ static qk_status make(qk__report *report, qk_report_outcome *outcome, qk_error *
     qk__drawn_list drawn = {0};
     qk_outfile *page = NULL;
     report->drawn = &drawn;
+    report->outcome = outcome;
     qk_status status = draw(report, &drawn, err);
     if (status == QK_OK)
         status = count_figures(&drawn, outcome, err);
@@ -224,26 +227,67 @@ static size_t count_heads(const qk__results *results)
     return count;
 }
 
+/* Copies what the manifest finds changed. */
+static qk_status copy_changes(const json_t *changes, qk_report_outcome *outcome, qk_error *err)
+{
+    size_t count = json_array_size(changes);
+    if (count == 0)
+        return QK_OK;
+    outcome->changed = qk__calloc(count, sizeof *outcome->changed);
+    if (!outcome->changed)
+        return qk__nomem(err);
+    for (size_t i = 0; i < count; i++) {
+        char *text = qk__strdup(json_string_value(json_array_get(changes, i)));
+        if (!text)
+            return qk__nomem(err);
+        outcome->changed[outcome->num_changed++] = text;
+    }
+    return QK_OK;
+}
+
+/* Tables that were edited, cut short or removed would be drawn as if they were whole. */
+static qk_status list_changed(const qk_report_settings *settings, qk_report_outcome *outcome,
+                              qk_error *err)
+{
+    qk__manifest manifest;
+    json_t *changes = NULL;
+    QK_TRY(qk__manifest_read(&manifest, settings->results, err));
+    qk_status status = qk__manifest_changes(&manifest, settings->results, &changes, err);
+    qk__manifest_free(&manifest);
+    if (status == QK_OK && json_array_size(changes) > 0 && !settings->force)
+        status = qk__fail(err, QK_ERR_INCONSISTENT,
+                          "%s/%s; run the analysis again, or give report --force to draw the "
+                          "tables as they are",
+                          settings->results, json_string_value(json_array_get(changes, 0)));
+    if (status == QK_OK)
+        status = copy_changes(changes, outcome, err);
+    json_decref(changes);
+    return status;
+}
+
 qk_status qk__report_make(const qk_report_settings *settings, qk_report_outcome **outcome,
                           qk_error *err)
 {
     double start = now();
     *outcome = NULL;
-    qk__results *results;
-    QK_TRY(qk__results_read(&results, settings->results, settings->scores, err));
+    qk__results *results = NULL;
+    qk_report_outcome *out = qk__calloc(1, sizeof *out);
+    qk_status status = out ? list_changed(settings, out, err) : qk__nomem(err);
+    if (status == QK_OK)
+        status = qk__results_read(&results, settings->results, settings->scores, err);
+    if (status != QK_OK) {
+        qk_report_outcome_free(&out);
+        return status;
+    }
     qk__report report = {.settings = settings,
                          .results = results,
                          .theme = qk__theme_of(settings->figures.theme),
                          .folder = settings->output ? settings->output : settings->results,
                          .num_heads = count_heads(results)};
-    qk_report_outcome *out = qk__calloc(1, sizeof *out);
-    qk_status status = out ? QK_OK : qk__nomem(err);
-    if (status == QK_OK) {
-        out->num_models = results->num_models;
-        out->num_heads = report.num_heads;
-        status = make_staged(&report, out, err);
-        out->seconds = now() - start;
-    }
+    out->num_models = results->num_models;
+    out->num_heads = report.num_heads;
+    status = make_staged(&report, out, err);
+    out->seconds = now() - start;
     qk__results_free(&results);
     if (status == QK_OK || status == QK_ERR_PARTIAL)
         *outcome = out;
@@ -297,6 +341,9 @@ void qk_report_outcome_free(qk_report_outcome **outcome)
     for (size_t i = 0; i < out->num_failed; i++)
         free(out->failures[i]);
     free(out->failures);
+    for (size_t i = 0; i < out->num_changed; i++)
+        free(out->changed[i]);
+    free(out->changed);
     free(out->html);
     free(out);
     *outcome = NULL;

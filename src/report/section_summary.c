@@ -255,6 +255,13 @@ static void warnings(qk__page *page, const qk__report *report)
     size_t wide =
         count_heads(report->results, "r_q_width", false, QK_WIDE_INTERVAL, &with_width);
     size_t heads, few_rows = count_few_rows(report->results, &heads);
+    const qk_report_outcome *outcome = report->outcome;
+    for (size_t i = 0; i < outcome->num_changed; i++) {
+        qk__page_raw(page, "<p class=\"warning\" data-warning=\"changed\"><strong>Not the "
+                           "tables that the analysis wrote.</strong> ");
+        qk__page_text(page, outcome->changed[i]);
+        qk__page_raw(page, ".</p>\n");
+    }
     if (few_rows > 0)
         qk__page_print(page,
                        "<p class=\"warning\" data-warning=\"few-rows\"><strong>Too few "

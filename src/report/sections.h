@@ -19,6 +19,7 @@ typedef struct qk__report {
     const char *figures; /* of the figures: folder/figures */
     const char *staging; /* of those drawn now, until the page is written, too */
     const qk__drawn_list *drawn;
+    const qk_report_outcome *outcome; /* so far: the tables that changed */
     qk__headlines headlines;
     qk__findings findings;
     char title[256];

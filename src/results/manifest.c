@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/fingerprint.h"
 #include "base/json.h"
 
 static const size_t MAX_MANIFEST = (size_t)1 << 28;
@@ -91,6 +92,7 @@ qk_status qk__manifest_read(qk__manifest *manifest, const char *folder, qk_error
     qk__buffer_free(&text);
     if (status == QK_ERR_NOMEM)
         return qk__nomem(err);
+    manifest->broken = status != QK_OK;
     status = json_is_object(manifest->root) ? understand(manifest, folder, err) : QK_OK;
     if (status != QK_OK)
         qk__manifest_free(manifest);
@@ -161,8 +163,72 @@ static qk_status check_captures(const qk__manifest *manifest, const char *folder
     return QK_OK;
 }
 
+/* ---- whether the tables are as they were written ---------------------------------------- */
+
+/* Appends what is wrong with a table. */
+static qk_status compare_table(const char *folder, const char *name, const json_t *was,
+                               json_t *changes, qk_error *err)
+{
+    int64_t bytes;
+    char hash[QK__FINGERPRINT_SIZE];
+    const char *why = NULL;
+    char *path = qk__path_join(folder, name);
+    if (!path)
+        return qk__nomem(err);
+    bool there = qk__is_there(path);
+    qk_status status = qk__fingerprint_file(path, &bytes, hash, NULL);
+    free(path);
+    if (status == QK_ERR_NOMEM)
+        return qk__nomem(err);
+    if (status != QK_OK)
+        why = there ? "cannot be read" : "is missing";
+    else if (bytes != json_integer_value(json_object_get(was, "bytes")) ||
+             strcmp(hash, text_of(was, "xxh3_128")) != 0)
+        why = "is not as it was written";
+    if (why && json_array_append_new(changes, json_sprintf("%s %s", name, why)) != 0)
+        return qk__nomem(err);
+    return QK_OK;
+}
+
+static qk_status compare_tables(const json_t *run, const char *folder, json_t *changes,
+                                qk_error *err)
+{
+    size_t i;
+    const json_t *name, *contents = json_object_get(run, "contents");
+    json_array_foreach(json_object_get(run, "tables"), i, name)
+    {
+        const char *table = json_string_value(name);
+        const json_t *was = table ? json_object_get(contents, table) : NULL;
+        if (was)
+            QK_TRY(compare_table(folder, table, was, changes, err));
+    }
+    return QK_OK;
+}
+
+qk_status qk__manifest_changes(const qk__manifest *manifest, const char *folder,
+                               json_t **changes, qk_error *err)
+{
+    *changes = json_array();
+    qk_status status = *changes ? QK_OK : qk__nomem(err);
+    if (status == QK_OK && manifest->is_study)
+        status = compare_tables(manifest->root, folder, *changes, err);
+    for (size_t i = 0; i < json_array_size(manifest->runs) && status == QK_OK; i++)
+        status = compare_tables(json_array_get(manifest->runs, i), folder, *changes, err);
+    if (status != QK_OK) {
+        json_decref(*changes);
+        *changes = NULL;
+    }
+    return status;
+}
+
 qk_status qk__manifest_check(const qk__manifest *manifest, const char *folder, qk_error *err)
 {
+    if (manifest->broken)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s/%s: is not JSON, so nothing tells where the tables come from; run "
+                        "the analyses again into another folder, or remove this file to use "
+                        "the tables as they are",
+                        folder, QK__MANIFEST_NAME);
     if (!manifest->complete)
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "%s: the results are not complete: a run was stopped before its end; "

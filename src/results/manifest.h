@@ -20,6 +20,7 @@ typedef struct qk__manifest {
     json_t *runs; /* array, oldest first; belongs to root. NULL: of a study, or not known */
     bool is_study;
     bool complete; /* false only where the manifest says so */
+    bool broken;   /* a file of that name is not JSON, and nothing is known of it */
 } qk__manifest;
 
 /* A folder without a manifest, or with something else of that name, is fine. The manifest of a
@@ -32,8 +33,14 @@ void qk__manifest_free(qk__manifest *manifest);
 /* The run that wrote a table; NULL: none that is listed. */
 const json_t *qk__manifest_owner(const qk__manifest *manifest, const char *table);
 
-/* QK_ERR_INCONSISTENT, with the remedy, where the folder is not complete or holds tables of two
- * captures. */
+/* What is no more as the manifest says, an array of texts that begin with the table's name:
+ * tables that are missing, and those with other contents. Manifests of version 0.1.0 say
+ * nothing of contents. */
+QK_MUST_CHECK qk_status qk__manifest_changes(const qk__manifest *manifest, const char *folder,
+                                             json_t **changes, qk_error *err);
+
+/* QK_ERR_INCONSISTENT, with the remedy, where the folder is not complete, or holds tables of
+ * two captures, or a manifest that is not JSON. */
 QK_MUST_CHECK qk_status qk__manifest_check(const qk__manifest *manifest, const char *folder,
                                            qk_error *err);
 

@@ -98,9 +98,11 @@ static void check_settings(checker *c)
     json_decref(settings);
 }
 
-static void check_tables(checker *c)
+/* They must be there, as the run wrote them. */
+static qk_status check_tables(checker *c, qk_error *err)
 {
     const char *names[QK__MAX_TABLES + 1];
+    json_t *changes;
     qk__plan_tables(c->run.settings, names);
     for (const char **name = names; *name; name++) {
         char *path = qk__path_join(c->run.settings->output, *name);
@@ -108,6 +110,13 @@ static void check_tables(checker *c)
             reject(c->check, "%s is missing", *name);
         free(path);
     }
+    if (!c->check->stands)
+        return QK_OK;
+    QK_TRY(qk__manifest_changes(&c->run.before, c->run.settings->output, &changes, err));
+    if (json_array_size(changes) > 0)
+        reject(c->check, "%s", json_string_value(json_array_get(changes, 0)));
+    json_decref(changes);
+    return QK_OK;
 }
 
 /* ---- inputs ---------------------------------------------------------------------------- */
@@ -232,7 +241,7 @@ static qk_status check_manifest(checker *c, qk_error *err)
                                        : "no results yet");
     else
         check_settings(c);
-    check_tables(c);
+    QK_TRY(check_tables(c, err));
     if (c->check->stands && c->work->run->force)
         reject(c->check, "forced");
     return c->check->stands ? check_inputs(c, err) : QK_OK;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* manifest.json of a study: what was asked for, and what became of each model. Nothing but
  * "timings" and the command line tells whether a model was computed or its results stood. */
+#include <stdlib.h>
 #include <string.h>
 
 #include <qkscope/version.h>
@@ -65,6 +66,25 @@ static json_t *list_tables(const qk__plan_work *work)
     return array;
 }
 
+/* Size and hash of each, so that a later report sees whether they changed. */
+static qk_status list_contents(const qk__plan_work *work, const json_t *tables,
+                               json_t **contents, qk_error *err)
+{
+    *contents = json_object();
+    qk_status status = QK_OK;
+    for (size_t i = 0; i < json_array_size(tables) && status == QK_OK; i++) {
+        const char *name = json_string_value(json_array_get(tables, i));
+        char *path = qk__path_join(work->run->output, name);
+        status = path ? qk__describe_table(contents, name, path, err) : qk__nomem(err);
+        free(path);
+    }
+    if (status != QK_OK) {
+        json_decref(*contents);
+        *contents = NULL;
+    }
+    return status;
+}
+
 static json_t *describe_figures(const qk__plan_work *work)
 {
     const qk_report_outcome *report = work->outcome->report;
@@ -105,7 +125,14 @@ qk_status qk__plan_write_manifest(const qk__plan_work *work, qk__plan_stage stag
         qk__describe_settings(&work->plan->config.settings), "threads", work->threads);
     if (stage != QK__PLAN_BEGUN) {
         root = qk__json_set(root, "models", list_models(work));
-        root = qk__json_set(root, "tables", list_tables(work));
+        json_t *contents, *tables = list_tables(work);
+        qk_status status = list_contents(work, tables, &contents, err);
+        root = qk__json_set(root, "tables", tables);
+        if (status != QK_OK) {
+            json_decref(root);
+            return status;
+        }
+        root = qk__json_set(root, "contents", contents);
         root = qk__json_set(root, "figures", describe_figures(work));
         root = qk__json_set(root, "timings", describe_timings(work));
     }

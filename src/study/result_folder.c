@@ -75,6 +75,9 @@ static qk_status keep_run(qk_run *run, json_t *old, qk_error *err)
         failed = json_object_set(entry, "tables", tables) != 0
                      ? -1
                      : json_array_append(run->staying, entry);
+    for (i = 0; i < QK__NUM_TABLES; i++)
+        if (!stays(run, qk__table_names[i].name))
+            json_object_del(json_object_get(entry, "contents"), qk__table_names[i].name);
     json_decref(tables);
     json_decref(entry);
     return failed == 0 ? QK_OK : qk__nomem(err);
@@ -253,20 +256,26 @@ static json_t *text_or_null(const char *text)
     return text ? qk__json_text(text) : json_null();
 }
 
-/* The entry of this run, with its tables. */
-static json_t *describe(const qk_run *run)
+/* The entry of this run, with its tables, which are not yet in their places. */
+static qk_status describe(const qk_run *run, json_t **entry, qk_error *err)
 {
-    json_t *entry = qk__describe_run(run), *tables = json_array();
-    int failed = entry && tables ? 0 : -1;
-    for (size_t i = 0; i < run->report->num_outputs && failed == 0; i++)
-        failed = json_array_append_new(tables, json_string(run->report->outputs[i]));
-    if (failed == 0)
-        failed = json_object_set(entry, "tables", tables);
-    json_decref(tables);
-    if (failed == 0)
-        return entry;
-    json_decref(entry);
-    return NULL;
+    json_t *tables = json_array(), *contents = json_object();
+    qk_status status = QK_OK;
+    for (size_t i = 0; i < run->num_outputs && status == QK_OK; i++) {
+        const char *name = run->report->outputs[i];
+        tables = qk__json_append(tables, json_string(name));
+        status =
+            qk__describe_table(&contents, name, qk__outfile_temporary(run->outputs[i]), err);
+    }
+    *entry = qk__json_set(qk__describe_run(run), "tables", tables);
+    *entry = qk__json_set(*entry, "contents", contents);
+    if (status == QK_OK && !*entry)
+        status = qk__nomem(err);
+    if (status != QK_OK) {
+        json_decref(*entry);
+        *entry = NULL;
+    }
+    return status;
 }
 
 /* Takes over `entry`; without one, the manifest says that the folder is not complete. */
@@ -333,9 +342,8 @@ qk_status qk__results_commit(qk_run *run, qk_error *err)
     /* several models may lie side by side; a manifest of results is not for them */
     if (published && (run->before.runs || run->before.is_study))
         return commit_outputs(run, err);
-    json_t *entry = describe(run);
-    if (!entry)
-        return qk__nomem(err);
+    json_t *entry;
+    QK_TRY(describe(run, &entry, err));
     qk_status status = check_hashes(run, entry, err);
     if (status != QK_OK) {
         json_decref(entry);

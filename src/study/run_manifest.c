@@ -171,6 +171,17 @@ static json_t *describe_buckets(const qk_run *run)
                      (json_int_t)b->last, "width", qk__json_number(qk__buckets_width(b)));
 }
 
+qk_status qk__describe_table(json_t **contents, const char *name, const char *path,
+                             qk_error *err)
+{
+    int64_t bytes;
+    char hash[QK__FINGERPRINT_SIZE];
+    QK_TRY(qk__fingerprint_file(path, &bytes, hash, err));
+    *contents = qk__json_set(
+        *contents, name, json_pack("{s:I, s:s}", "bytes", (json_int_t)bytes, "xxh3_128", hash));
+    return *contents ? QK_OK : qk__nomem(err);
+}
+
 json_t *qk__describe_run(const qk_run *run)
 {
     const qk_study_settings *s = run->settings;

@@ -18,4 +18,9 @@ json_t *qk__describe_capture_json(const qk_run *run);
  * depend on where it lies */
 const char *qk__input_name(const qk_run *run, const char *path);
 
+/* Adds size and hash of the table at path to {"qk.csv": {"bytes": 1, "xxh3_128": "..."}}, which
+ * becomes NULL where memory runs out. */
+QK_MUST_CHECK qk_status qk__describe_table(json_t **contents, const char *name,
+                                           const char *path, qk_error *err);
+
 #endif

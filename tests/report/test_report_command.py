@@ -181,4 +181,6 @@ def test_a_long_manifest_is_shortened(qkscope, results, tmp_path):
     assert "... 4997 more" in page and "l02h00q" in page and "l03h00q" not in page
     assert "qkscope pca &#39;&lt;x&gt;&#39;" in page
     (results / "manifest.json").write_text("{broken")
-    assert "is not JSON" in page_of(qkscope, results, failing_gnuplot(tmp_path / "bin"))
+    for force in ([], ["--force"]):
+        said = qkscope("report", results, *force, expect=1)
+        assert "manifest.json: is not JSON" in said.err and "remove this file" in said.err

@@ -178,7 +178,7 @@ def test_a_manifest_of_one_run(qkscope, captures, tmp_path):
     out = tmp_path / "out"
     qkscope("pca", captures / "a", "-o", out, expect=0)
     run = last_run(out)
-    del run["tables"], run["num_layers"]
+    del run["tables"], run["contents"], run["num_layers"]
     (out / "manifest.json").write_text(json.dumps(run))
     qkscope("report", out, "--no-html", "--format", "svg", expect=0)
     qkscope("pca", captures / "b", "-o", out, expect=1)
@@ -199,6 +199,87 @@ def test_report_never_merges_two_captures(qkscope, captures, tmp_path):
     said = qkscope("report", a, expect=1)
     assert "two captures" in said.err and "l00h00" in said.err
     assert not (a / "report.html").exists() and not (a / "figures").exists()
+
+
+# ---- tables that changed ---------------------------------------------------------------------
+
+def cut(path):
+    path.write_bytes(b"".join(path.read_bytes().splitlines(True)[:-1]))
+
+
+def keep_header(path):
+    path.write_bytes(path.read_bytes().splitlines(True)[0])
+
+
+def rename_column(path):
+    path.write_bytes(path.read_bytes().replace(b"k_head", b"k_haed", 1))  # as long as before
+
+
+def change_digit(path):
+    path.write_bytes(path.read_bytes()[:-2] + b"%d\n" % (path.read_bytes()[-2] % 2))
+
+
+def print_of(path):
+    data = path.read_bytes()
+    return {"bytes": len(data), "xxh3_128": pytest.importorskip("xxhash").xxh3_128_hexdigest(data)}
+
+
+def test_the_manifest_tells_what_is_in_tables(qkscope, captures, tmp_path):
+    """Of those that each run owns; xxhash for Python counts the same."""
+    out = tmp_path / "out"
+    qkscope("analyze", captures / "a", "-o", out, expect=0)
+    qkscope("pca", captures / "a", "-o", out, "--components", 2, expect=0)
+    for run in read_json(out / "manifest.json")["runs"]:
+        assert run["contents"] == {name: print_of(out / name) for name in run["tables"]}
+
+
+@pytest.mark.parametrize("table, change, words", [
+    ("qk.csv", cut, "is not as it was written"),
+    ("heads.csv", cut, "is not as it was written"),
+    ("rotated.csv", keep_header, "is not as it was written"),
+    ("heads.csv", rename_column, "is not as it was written"),
+    ("head_metrics.csv", change_digit, "is not as it was written"),
+    ("qk.csv", os.unlink, "is missing"), ("heads.csv", os.unlink, "is missing"),
+    ("model_report.csv", os.unlink, "is missing")])
+def test_tables_that_changed_are_refused(qkscope, captures, tmp_path, table, change, words):
+    out = tmp_path / "out"
+    qkscope("analyze", captures / "a", "-o", out, expect=0)
+    change(out / table)
+    said = qkscope("report", out, expect=1)
+    assert f"{out}/{table} {words}; run the analysis again" in said.err and "--force" in said.err
+    assert not (out / "report.html").exists() and not (out / "figures").exists()
+    if change is not rename_column:  # one that cannot be read cannot be drawn
+        said = qkscope("report", out, "--format", "svg", "--force", "--json", expect=0)
+        assert f"warning: {out}/{table} {words}" in said.err
+        assert json.loads(said.out)["changed"] == [f"{table} {words}"]
+        page = (out / "report.html").read_text()
+        warned = re.findall(r'data-warning="changed">(.*?)</p>', page)
+        assert len(warned) == 1 and f"{table} {words}." in warned[0]
+    qkscope("analyze", captures / "a", "-o", out, expect=0)  # the remedy
+    said = qkscope("report", out, "--format", "svg", "--json", expect=0)
+    assert said.err == "" and json.loads(said.out)["changed"] == []
+    assert 'data-warning="changed"' not in (out / "report.html").read_text()
+
+
+def test_tables_of_a_study_that_changed(qkscope, captures, tmp_path):
+    (tmp_path / "s.yaml").write_text(f"models: [{{name: a, source: {captures / 'a'}}}]\n"
+                                     "analyses: [pca]\n")
+    out = tmp_path / "out"
+    study = ["study", tmp_path / "s.yaml", "-o", out, "--no-figures", "--json"]
+    qkscope(*study, expect=0)
+    manifest = read_json(out / "manifest.json")
+    assert manifest["contents"] == {name: print_of(out / name) for name in manifest["tables"]}
+    whole = tables_of(out)
+    for table in ("qk.csv", "models.csv"):
+        cut(out / table)
+        said = qkscope("report", out, "--no-html", "--format", "svg", expect=1)
+        assert f"{out}/{table} is not as it was written" in said.err
+        said = qkscope(*study, expect=0)  # written again, from kept results
+        assert json.loads(said.out)["models"][0]["state"] == "kept" and tables_of(out) == whole
+    cut(out / "models" / "a" / "qk.csv")
+    model = json.loads(qkscope(*study, expect=0).out)["models"][0]
+    assert model["state"] == "computed" and model["message"] == "qk.csv is not as it was written"
+    assert tables_of(out) == whole
 
 
 def test_the_folder_of_a_study(qkscope, captures, tmp_path):
