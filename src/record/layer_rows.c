@@ -4,6 +4,7 @@
  */
 #include "record/layer_rows.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -148,11 +149,35 @@ static qk_kept_list rows_of_block(const qk_kept_list *list, const qk_prefill_blo
     return (qk_kept_list){list->rows + begin, end - begin};
 }
 
+static bool is_finite(const float *values, size_t count)
+{
+    bool finite = true;
+    for (size_t i = 0; i < count; i++)
+        finite &= isfinite(values[i]) != 0;
+    return finite;
+}
+
+/* Nothing can be told from such a row, nor from those after it. */
+static qk_status fail_not_finite(const qk_layer_rows *rows, const qk_prefill_block *block,
+                                 int head, const qk_kept_row *kept, qk_error *err)
+{
+    return qk__fail(err, QK_ERR_DEGENERATE,
+                    "layer %d, %s head %d: the vector at position %lld of example %lld is not "
+                    "finite: weights of this layer or one before it are damaged (fetch the "
+                    "model again), or the numbers overflow%s",
+                    block->layer, block->kind == QK_QUERY ? "query" : "key", head,
+                    (long long)kept->position, (long long)rows->ids[block->sequence],
+                    rows->r->settings->arithmetic == QK_ARITHMETIC_F16_SIM
+                        ? " (try --dtype f32)"
+                        : "");
+}
+
 /* Rows of one head; those that follow each other in the file are written at once. */
 static qk_status write_head(const qk_layer_rows *rows, const qk_prefill_block *block,
                             const qk_kept_list *kept, size_t head, int fd, uint8_t *scratch,
                             qk_error *err)
 {
+    const int *heads = rows->parts[block->kind].heads;
     size_t size = qk__spool_row_bytes(rows->r);
     size_t dim = (size_t)block->head_dim;
     size_t run = 0; /* first row of those not written yet */
@@ -161,10 +186,12 @@ static qk_status write_head(const qk_layer_rows *rows, const qk_prefill_block *b
         qk_spool_row row = {rows->ids[block->sequence], (int32_t)k->position,
                             rows->sequences[block->sequence].tokens[k->position]};
         size_t token = (size_t)(k->position - block->first_token);
+        const float *vector = block->rows + (token * block->num_heads + head) * dim;
         uint8_t *out = scratch + (i - run) * size;
+        if (!is_finite(vector, dim))
+            return fail_not_finite(rows, block, heads[head], k, err);
         memcpy(out, &row, sizeof row);
-        memcpy(out + sizeof row, block->rows + (token * block->num_heads + head) * dim,
-               dim * sizeof(float));
+        memcpy(out + sizeof row, vector, dim * sizeof(float));
         if (i + 1 < kept->count && kept->rows[i + 1].row == k->row + 1)
             continue;
         QK_TRY(qk__spool_write(fd, scratch, (i + 1 - run) * size,

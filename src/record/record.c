@@ -193,7 +193,7 @@ static void release(qk_recording *r)
 static void count_bytes(qk_record_outcome *outcome, const char *folder)
 {
     qk_capture *capture;
-    if (qk_capture_open(&capture, folder, NULL, NULL) != QK_OK)
+    if (qk_capture_open(&capture, folder, "", NULL) != QK_OK) /* others may lie deeper */
         return;
     for (size_t i = 0; i < qk_capture_num_heads(capture); i++) {
         struct stat st;
@@ -232,12 +232,14 @@ static qk_status run(qk_recording *r, qk_error *err)
     if (complete)
         return QK_OK;
     double begin = qk__seconds();
-    if (!r->journal.writing)
-        QK_TRY(qk__run_texts(r, err));
+    qk_status status = r->journal.writing ? QK_OK : qk__run_texts(r, err);
     double middle = qk__seconds();
+    bool ran = status == QK_OK;
     r->outcome->seconds_running = middle - begin;
-    qk_status status = qk__write_captures(r, err);
-    if (status == QK_ERR_DEGENERATE) { /* more of the same would not help */
+    if (ran)
+        status = qk__write_captures(r, err);
+    /* More of the same would not help. */
+    if (status == QK_ERR_DEGENERATE && (ran || r->journal.texts == 0)) {
         qk__output_drop(r);
         rmdir(r->settings->output);
     }
