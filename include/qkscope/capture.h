@@ -53,12 +53,15 @@ typedef struct qk_head {
     const char *const *files;
     size_t num_files;
     size_t index; /* its i in qk_capture_head */
+    int64_t rows; /* that capture.json lists, 0 = not listed; other numbers are an error */
+    bool missing; /* capture.json lists it, but there are no files: files[0] would be it */
 } qk_head;
 
 typedef struct qk_capture qk_capture;
 
 /* Finds the heads under root. `prefix` picks one sub-folder when the root holds
- * several captures; NULL looks for the only one. No Parquet file is opened.
+ * several captures; NULL looks for the only one. No Parquet file is opened. Heads that
+ * capture.json, right beside the heads, lists and that are not there are `missing`.
  * Errors: QK_ERR_NOT_FOUND (no such folder, no heads in it), QK_ERR_INCONSISTENT
  * (several prefixes hold heads and none was chosen: the message lists them),
  * QK_ERR_MALFORMED (a capture.json that cannot be read). */

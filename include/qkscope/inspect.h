@@ -51,6 +51,8 @@ typedef struct qk_inspection {
     size_t num_heads;
     qk_head_inspection *heads; /* in the order of qk_head_compare */
     size_t num_failed;
+    size_t num_missing; /* of those: heads that capture.json lists and that are not there */
+    char *missing;      /* the first few of them by name; NULL if there are none */
 
     /* over the heads that could be read */
     size_t dim; /* 0: the heads differ, or there are no rows */

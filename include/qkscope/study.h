@@ -94,7 +94,7 @@ typedef struct qk_study_settings {
     int64_t seed;        /* of that, and of the pairs drawn where there are too many */
     int q_per_kv_group;  /* 0 = capture.json, else inferred */
     bool strict;         /* an inconsistent group size is an error */
-    bool allow_missing;  /* a query head without its key head does not fail the run */
+    bool allow_missing;  /* heads that are not there do not fail the run */
     /* analysis */
     unsigned analyses; /* sum of qk_analysis */
     bool combined;     /* false: the PCA fits each kind by itself and writes correlations.csv

@@ -28,6 +28,12 @@ typedef struct qk_rope_entry {
     double *values;
 } qk_rope_entry;
 
+/* "heads" of capture.json. */
+typedef struct qk_listed_head {
+    qk_head_id id;
+    int64_t rows;
+} qk_listed_head;
+
 struct qk_capture {
     char *path;
     char *prefix;
@@ -37,6 +43,8 @@ struct qk_capture {
     qk_capture_info info;
     qk_rope_entry *rope;
     size_t num_rope;
+    qk_listed_head *listed;
+    size_t num_listed;
 };
 
 /* Fills capture->info from capture.json in the folder of the heads, else in root; a
@@ -44,5 +52,8 @@ struct qk_capture {
 QK_MUST_CHECK qk_status qk__capture_read_manifest(qk_capture *capture, const char *root,
                                                   qk_error *err);
 void qk__capture_free_manifest(qk_capture *capture);
+
+/* How many heads are missing, of which the first few are named in text. */
+size_t qk__capture_missing(const qk_capture *capture, char *text, size_t size);
 
 #endif

@@ -26,6 +26,7 @@ typedef struct search {
     qk_capture *capture;
     size_t capacity;   /* of capture->entries */
     bool first_only;   /* the user chose the start folder: heads right in it are meant */
+    bool single;       /* the root is a head folder */
     qk_names prefixes; /* folders that hold heads, relative to the root */
     folder_id *seen;   /* folders walked: links may lead back or meet */
     size_t num_seen;
@@ -225,7 +226,7 @@ static qk_status try_single_head(search *s, const char *root, bool *found, qk_er
     if (qk_head_parse(base, &id))
         status = list_shards(path, &files, err);
     if (status == QK_OK && files.count > 0) {
-        *found = true;
+        *found = s->single = true;
         status = add_entry(s, id, &files, err);
         if (base - path > 1)
             base--; /* the slash goes, unless it is the file system's root */
@@ -258,6 +259,58 @@ static qk_status sort_heads(qk_capture *capture, qk_error *err)
     for (size_t i = 0; i < capture->num_entries; i++)
         entries[i].head.index = i;
     return QK_OK;
+}
+
+/* ---- heads that capture.json lists ------------------------------------------------------ */
+
+static int compare_listed(const void *a, const void *b)
+{
+    return qk_head_compare(((const qk_listed_head *)a)->id, ((const qk_listed_head *)b)->id);
+}
+
+/* A head whose one file is not there: to read it fails, and says so. */
+static qk_status add_missing(search *s, const qk_listed_head *listed, qk_error *err)
+{
+    char name[QK_HEAD_NAME_SIZE + sizeof "/data.parquet"];
+    qk_head_name(listed->id, name);
+    strcat(name, "/data.parquet");
+    qk_names files = {.items = qk__calloc(1, sizeof *files.items)};
+    if (!files.items)
+        return qk__nomem(err);
+    if (!(files.items[0] = qk__path_join(s->capture->path, name))) {
+        qk__names_free(&files);
+        return qk__nomem(err);
+    }
+    files.count = 1;
+    QK_TRY(add_entry(s, listed->id, &files, err));
+    qk_head *head = &s->capture->entries[s->capture->num_entries - 1].head;
+    head->missing = true;
+    head->rows = listed->rows;
+    return QK_OK;
+}
+
+static qk_status compare_with_list(search *s, qk_error *err)
+{
+    qk_capture *capture = s->capture;
+    if (capture->num_listed == 0)
+        return QK_OK;
+    qsort(capture->listed, capture->num_listed, sizeof *capture->listed, compare_listed);
+    size_t found = 0;
+    size_t present = capture->num_entries;
+    for (size_t i = 0; i < capture->num_listed; i++) {
+        const qk_listed_head *listed = &capture->listed[i];
+        if (i > 0 && compare_listed(listed - 1, listed) == 0)
+            continue;
+        while (found < present &&
+               qk_head_compare(capture->entries[found].head.id, listed->id) < 0)
+            found++;
+        if (found < present &&
+            qk_head_compare(capture->entries[found].head.id, listed->id) == 0)
+            capture->entries[found].head.rows = listed->rows;
+        else if (!s->single)
+            QK_TRY(add_missing(s, listed, err));
+    }
+    return sort_heads(capture, err);
 }
 
 static qk_status find_under(search *s, const char *root, const char *start, const char *rel,
@@ -304,6 +357,8 @@ static qk_status open_capture(qk_capture *capture, const char *root, const char 
         status = find_under(&s, root, start, rel, err);
     if (status == QK_OK)
         status = qk__capture_read_manifest(capture, root, err);
+    if (status == QK_OK)
+        status = compare_with_list(&s, err);
     qk__names_free(&s.prefixes);
     free(s.seen);
     free(rel);
@@ -341,6 +396,24 @@ void qk_capture_close(qk_capture **capture)
     qk__capture_free_manifest(c);
     free(c);
     *capture = NULL;
+}
+
+size_t qk__capture_missing(const qk_capture *capture, char *text, size_t size)
+{
+    size_t missing = 0;
+    size_t used = 0;
+    text[0] = 0;
+    for (size_t i = 0; i < capture->num_entries; i++) {
+        char name[QK_HEAD_NAME_SIZE];
+        if (!capture->entries[i].head.missing)
+            continue;
+        qk_head_name(capture->entries[i].head.id, name);
+        if (missing++ < MAX_LISTED && used < size)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", name);
+    }
+    if (missing > MAX_LISTED && used < size)
+        snprintf(text + used, size - used, " and %zu more", missing - MAX_LISTED);
+    return missing;
 }
 
 const char *qk_capture_path(const qk_capture *capture)

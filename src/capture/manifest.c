@@ -111,7 +111,29 @@ void qk__capture_free_manifest(qk_capture *capture)
     for (size_t i = 0; i < capture->num_rope; i++)
         free(capture->rope[i].values);
     free(capture->rope);
+    free(capture->listed);
     free(capture->model);
+}
+
+/* ---- heads ---------------------------------------------------------------------------- */
+
+/* What other tools may have put there says nothing. */
+static qk_status read_heads(qk_capture *capture, const json_t *heads, qk_error *err)
+{
+    size_t count = json_array_size(heads);
+    capture->listed = qk__calloc(count, sizeof *capture->listed);
+    if (count > 0 && !capture->listed)
+        return qk__nomem(err);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *head = json_array_get(heads, i);
+        const char *name = json_string_value(get(head, "name"));
+        qk_listed_head *listed = &capture->listed[capture->num_listed];
+        if (!name || !qk_head_parse(name, &listed->id))
+            continue;
+        listed->rows = (int64_t)json_integer_value(get(head, "rows"));
+        capture->num_listed++;
+    }
+    return QK_OK;
 }
 
 /* ---- the rest -----------------------------------------------------------------------------
@@ -149,6 +171,8 @@ static qk_status read_keys(qk_capture *capture, const json_t *object, qk_error *
     const json_t *texts = get(object, "texts");
     capture->info.num_texts = (int64_t)json_integer_value(get(texts, "count"));
     capture->info.num_windows = (int64_t)json_integer_value(get(texts, "windows"));
+    if (capture->info.complete)
+        QK_TRY(read_heads(capture, get(object, "heads"), err));
     capture->info.model = capture->model;
     capture->info.has_manifest = true;
     return QK_OK;
@@ -196,7 +220,9 @@ qk_status qk__capture_read_manifest(qk_capture *capture, const char *root, qk_er
     capture->info = (qk_capture_info){.model = "", .complete = true};
     bool found;
     QK_TRY(read_in(capture, capture->path, &found, err));
-    if (!found && strcmp(root, capture->path) != 0)
+    if (!found && strcmp(root, capture->path) != 0) {
         QK_TRY(read_in(capture, root, &found, err));
+        capture->num_listed = 0; /* of which of the captures below it? */
+    }
     return QK_OK;
 }

@@ -248,6 +248,11 @@ static qk_status open_shards(qk_rows *rows, int64_t max_rows, qk_error *err)
                             file_name(rows));
         rows->total += rows->shard_left;
     }
+    if (rows->head->rows > 0 && rows->total != rows->head->rows)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s: %lld rows, but capture.json lists %lld of this head: fetch it "
+                        "again, or capture again",
+                        file_name(rows), (long long)rows->total, (long long)rows->head->rows);
     if (max_rows > 0 && rows->total > max_rows)
         rows->total = max_rows;
     return alone ? QK_OK : open_shard(rows, first, true, err);
@@ -293,6 +298,11 @@ qk_status qk_rows_reopen(qk_rows **rows, const qk_head *head, unsigned columns,
     qk_status status = QK_OK;
     if (head->num_files == 0)
         status = qk__fail(err, QK_ERR_NOT_FOUND, "no Parquet files for this head");
+    else if (head->missing)
+        status = qk__fail(err, QK_ERR_NOT_FOUND,
+                          "%s: not there, but capture.json lists this head: fetch it again, or "
+                          "capture again",
+                          head->files[0]);
     else
         status = r->prints ? open_shards(r, max_rows, err) : qk__nomem(err);
     if (status != QK_OK) {

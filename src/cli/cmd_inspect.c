@@ -286,9 +286,13 @@ static int inspect_capture(const request *r)
         return EXIT_CODE_FAILURE;
     }
     for (size_t i = 0; i < in->num_heads; i++)
-        if (in->heads[i].status != QK_OK)
+        if (in->heads[i].status != QK_OK && in->heads[i].files > 0)
             cli_error(COMMAND, "%s",
                       in->heads[i].message ? in->heads[i].message : "out of memory");
+    if (in->num_missing > 0)
+        cli_error(COMMAND,
+                  "warning: %s: %zu of the %zu heads that capture.json lists are not there: %s",
+                  in->path, in->num_missing, in->num_heads, in->missing);
     if (r->common.json)
         print_capture_json(in);
     else if (!r->common.quiet)

@@ -161,15 +161,14 @@ static bool is_finite(const float *values, size_t count)
 static qk_status fail_not_finite(const qk_layer_rows *rows, const qk_prefill_block *block,
                                  int head, const qk_kept_row *kept, qk_error *err)
 {
-    return qk__fail(err, QK_ERR_DEGENERATE,
-                    "layer %d, %s head %d: the vector at position %lld of example %lld is not "
-                    "finite: weights of this layer or one before it are damaged (fetch the "
-                    "model again), or the numbers overflow%s",
-                    block->layer, block->kind == QK_QUERY ? "query" : "key", head,
-                    (long long)kept->position, (long long)rows->ids[block->sequence],
-                    rows->r->settings->arithmetic == QK_ARITHMETIC_F16_SIM
-                        ? " (try --dtype f32)"
-                        : "");
+    return qk__fail(
+        err, QK_ERR_DEGENERATE,
+        "layer %d, %s head %d: the vector at position %lld of example %lld is not "
+        "finite: weights of this layer or one before it are damaged (fetch the "
+        "model again), or the numbers overflow%s",
+        block->layer, block->kind == QK_QUERY ? "query" : "key", head,
+        (long long)kept->position, (long long)rows->ids[block->sequence],
+        rows->r->settings->arithmetic == QK_ARITHMETIC_F16_SIM ? " (try --dtype f32)" : "");
 }
 
 /* Rows of one head; those that follow each other in the file are written at once. */

@@ -153,7 +153,7 @@ static void plan(combined *c, const qk_targets *targets)
         qk_head_id q = targets->ids[i];
         qk_head_id key = {q.layer, q.head / run->report->group.size, QK_KEY};
         const qk_head *head = qk_capture_find(run->capture, key);
-        if (!head) {
+        if (!head || head->missing) {
             report_missing(run, i, key);
             continue;
         }

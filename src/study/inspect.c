@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/parallel.h"
+#include "capture/capture.h"
 #include "study/value_set.h"
 
 enum { BLOCK_ROWS = 8192 };
@@ -106,6 +107,8 @@ static qk_status inspect_head(qk_head_inspection *head, const qk_head *on_disk, 
 {
     unsigned columns =
         QK_COLUMN_POSITION | QK_COLUMN_BUCKET | QK_COLUMN_EXAMPLE | QK_COLUMN_WINDOW;
+    if (on_disk->missing)
+        return check_vectors(head, on_disk, columns, err); /* says what is wrong */
     for (size_t i = 0; i < on_disk->num_files; i++)
         QK_TRY(look_at_file(head, on_disk->files[i], &columns, err));
     head->has_bucket = (columns & QK_COLUMN_BUCKET) != 0;
@@ -127,8 +130,8 @@ static void inspect_job(void *context, size_t i, int worker)
     qk_error err = {0};
     (void)worker;
     head->id = on_disk->id;
-    head->files = on_disk->num_files;
-    for (size_t f = 0; f < on_disk->num_files; f++) {
+    head->files = on_disk->missing ? 0 : on_disk->num_files;
+    for (size_t f = 0; f < head->files; f++) {
         struct stat st;
         if (stat(on_disk->files[f], &st) == 0)
             head->bytes += st.st_size;
@@ -189,6 +192,10 @@ static qk_status describe(qk_inspection *in, const qk_capture *capture, int give
     in->num_texts = info->num_texts;
     in->num_windows = info->num_windows;
     in->num_heads = qk_capture_num_heads(capture);
+    char names[QK_HEAD_NAME_SIZE * 10];
+    in->num_missing = qk__capture_missing(capture, names, sizeof names);
+    if (in->num_missing > 0 && !(in->missing = qk__strdup(names)))
+        return qk__nomem(err);
     in->heads = qk__calloc(in->num_heads, sizeof *in->heads);
     if (!in->path || !in->prefix || !in->model || !in->heads)
         return qk__nomem(err);
@@ -260,6 +267,7 @@ void qk_inspection_free(qk_inspection **inspection)
     free(in->prefix);
     free(in->model);
     free(in->group_message);
+    free(in->missing);
     free(in);
     *inspection = NULL;
 }

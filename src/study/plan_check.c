@@ -130,8 +130,8 @@ static qk_status mark_heads(const qk_run *run, bool *wanted, qk_error *err)
         qk_head_id q = targets.ids[i];
         qk_head_id k = {q.layer, q.head / run->report->group.size, QK_KEY};
         const qk_head *key = qk_capture_find(run->capture, k);
-        wanted[qk_capture_find(run->capture, q)->index] = key != NULL;
-        if (key)
+        wanted[qk_capture_find(run->capture, q)->index] = key && !key->missing;
+        if (key && !key->missing)
             wanted[key->index] = true;
     }
     free(targets.ids);

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/parallel.h"
+#include "capture/capture.h"
 
 double qk__now(void)
 {
@@ -151,6 +152,13 @@ qk_status qk__run_open(qk_run *run, const qk_study_settings *settings, qk_error 
         qk__run_notice(run, QK_NOTICE_WARNING,
                        "%s: capture.json says that this capture was not finished",
                        qk_capture_path(run->capture));
+    char names[QK_HEAD_NAME_SIZE * 10];
+    size_t missing = qk__capture_missing(run->capture, names, sizeof names);
+    if (missing > 0)
+        qk__run_notice(run, QK_NOTICE_WARNING,
+                       "%s: %zu of the %zu heads that capture.json lists are not there: %s",
+                       qk_capture_path(run->capture), missing,
+                       qk_capture_num_heads(run->capture), names);
     run->threads = settings->threads > 0 ? settings->threads : qk__available_threads();
     run->report->threads = run->threads;
     run->report->num_layers = qk_capture_num_layers(run->capture);

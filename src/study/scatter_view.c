@@ -272,7 +272,7 @@ static qk_status find_key_head(const qk_run *run, qk_scatter_head head, const qk
     int size = run->report->group.size;
     qk_head_id id = {head.layer, head.head / size, QK_KEY};
     *key = qk_capture_find(run->capture, id);
-    if (*key)
+    if (*key && !(*key)->missing)
         return QK_OK;
     char name[QK_HEAD_NAME_SIZE];
     qk_head_name(id, name);

@@ -76,7 +76,10 @@ qk_status qk__select_heads(const qk_run *run, qk_kinds kinds, qk_targets *target
     if (!targets->ids)
         return qk__nomem(err);
     for (size_t i = 0; i < heads; i++) {
-        qk_head_id id = qk_capture_head(run->capture, i)->id;
+        const qk_head *head = qk_capture_head(run->capture, i);
+        qk_head_id id = head->id;
+        if (head->missing && run->settings->allow_missing)
+            continue;
         if (is_wanted(run->settings, kinds, id))
             targets->ids[targets->count++] = id;
     }
