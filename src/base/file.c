@@ -58,6 +58,16 @@ qk_status qk__check_file(int fd, int64_t *size, qk_error *err)
                                            : "device");
 }
 
+/* What Git leaves where a large file was not fetched: a few lines of text. */
+static bool is_lfs_pointer(int fd, int64_t size)
+{
+    enum { MAX_POINTER = 1024 };
+    static const char BEGIN[] = "version https://git-lfs";
+    char found[sizeof BEGIN - 1];
+    return size <= MAX_POINTER && pread(fd, found, sizeof found, 0) == sizeof found &&
+           memcmp(found, BEGIN, sizeof found) == 0;
+}
+
 qk_status qk__open_file(const char *path, int *fd, int64_t *size, qk_error *err)
 {
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -66,6 +76,10 @@ qk_status qk__open_file(const char *path, int *fd, int64_t *size, qk_error *err)
     if (*fd < 0)
         return fail_errno(err, "open", path);
     qk_status status = qk__check_file(*fd, size, err);
+    if (status == QK_OK && is_lfs_pointer(*fd, *size))
+        status = qk__fail(err, QK_ERR_MALFORMED,
+                          "is a pointer of Git LFS to a large file, not the file: fetch that "
+                          "with git lfs pull, or with hf download");
     if (status != QK_OK) {
         qk__context(err, status, "%s", path);
         close(*fd);

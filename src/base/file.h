@@ -12,7 +12,8 @@
 #include "base/buffer.h"
 
 /* Opens a file for reading; a pipe does not hold up. What is no file (a folder, a device, a
- * pipe) is QK_ERR_IO, by the second for a descriptor that is open, without its name. */
+ * pipe) is QK_ERR_IO, by the second for a descriptor that is open, without its name. A pointer
+ * of Git LFS is QK_ERR_MALFORMED. */
 QK_MUST_CHECK qk_status qk__open_file(const char *path, int *fd, int64_t *size, qk_error *err);
 QK_MUST_CHECK qk_status qk__check_file(int fd, int64_t *size, qk_error *err);
 

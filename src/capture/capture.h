@@ -12,6 +12,9 @@
 #define QK_MANIFEST_FORMAT  "qkscope-capture"
 #define QK_MANIFEST_VERSION 1
 
+/* ".partial" in an output folder is a capture that is being made. */
+#define QK__PARTIAL "partial"
+
 /* Layer and head numbers above this are taken for something else than a head. */
 enum { QK_MAX_HEAD_NUMBER = 65535 };
 

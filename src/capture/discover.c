@@ -313,6 +313,15 @@ static qk_status compare_with_list(search *s, qk_error *err)
     return sort_heads(capture, err);
 }
 
+/* What qkscope capture leaves when it is stopped. */
+static bool holds_unfinished(const char *folder)
+{
+    char *path = qk__path_join(folder, "." QK__PARTIAL "/journal.json");
+    bool yes = path && qk__is_file(path);
+    free(path);
+    return yes;
+}
+
 static qk_status find_under(search *s, const char *root, const char *start, const char *rel,
                             qk_error *err)
 {
@@ -320,6 +329,11 @@ static qk_status find_under(search *s, const char *root, const char *start, cons
     bool found = s->prefixes.count > 0;
     if (!found)
         QK_TRY(try_single_head(s, start, &found, err));
+    if (!found && holds_unfinished(start))
+        return qk__fail(err, QK_ERR_NOT_FOUND,
+                        "%s: the capture is not finished: run the same qkscope capture again, "
+                        "which goes on with it",
+                        start);
     if (!found)
         return qk__fail(err, QK_ERR_NOT_FOUND,
                         "%s: no head folders with Parquet files (such as l00h00q/data.parquet)",

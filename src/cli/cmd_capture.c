@@ -328,6 +328,25 @@ static void print_json(const request *r, const qk_record_outcome *o)
         o->complete_already ? json_null() : sampler_json(o)));
 }
 
+/* For a shell. */
+static void print_next(const request *r)
+{
+    const char *stage = r->settings.stage == QK_ROPE_BOTH ? "/post" : "";
+    size_t size = strlen(r->settings.output) + strlen(stage) + 1;
+    char *folder = malloc(size);
+    char *line = NULL;
+    char empty[] = "", option[] = "-o", results[] = "results";
+    if (folder) {
+        snprintf(folder, size, "%s%s", r->settings.output, stage);
+        line =
+            cli_command_line("qkscope analyze", 4, (char *[]){empty, folder, option, results});
+    }
+    if (line)
+        cli_print("Next: %s\n", line);
+    free(line);
+    free(folder);
+}
+
 static void print_outcome(const request *r, const qk_record_outcome *o)
 {
     if (o->complete_already) {
@@ -352,8 +371,7 @@ static void print_outcome(const request *r, const qk_record_outcome *o)
                   o->expected_rows < (double)o->tokens ? "About" : "All", o->expected_rows,
                   qk_sampler_type_name(o->sampler.type), o->sampler.base_rate,
                   qk_sampler_bucket_size(&o->sampler));
-    cli_print("Next: qkscope analyze %s%s -o results\n", r->settings.output,
-              r->settings.stage == QK_ROPE_BOTH ? "/post" : "");
+    print_next(r);
 }
 
 /* What a run settles before hours of work is told without being asked for. */

@@ -234,6 +234,20 @@ static qk_status decide(qk_recording *r, size_t others, bool *complete, qk_error
     return status;
 }
 
+static qk_status fail_other(const qk_recording *r, qk_error *err)
+{
+    json_t *identity = qk__captured_identity(r->settings->output);
+    const char *difference = identity ? qk__identity_difference(identity, r->identity) : NULL;
+    qk_status status =
+        qk__fail(err, QK_ERR_EXISTS,
+                 "%s: holds a capture of other texts or settings%s%s%s: choose another folder, "
+                 "or --force to replace it",
+                 r->settings->output, difference ? " (" : "", difference ? difference : "",
+                 difference ? " differs)" : "");
+    json_decref(identity);
+    return status;
+}
+
 /* What a run leaves that is killed after the last step that counts, or before the first. */
 static void tidy(qk_recording *r)
 {
@@ -264,11 +278,7 @@ qk_status qk__output_open(qk_recording *r, bool *complete, qk_error *err)
         return QK_OK;
     }
     if (others > 0 && !partial && !r->settings->force)
-        return qk__fail(
-            err, QK_ERR_EXISTS,
-            "%s: holds a capture of other texts or settings: choose another folder, "
-            "or --force to replace it",
-            r->settings->output);
+        return fail_other(r, err);
     QK_TRY(take_lock(r, err));
     QK_TRY(decide(r, others, complete, err));
     if (*complete)

@@ -86,6 +86,21 @@ bool qk__is_capture_of(const char *folder, const char *fingerprint)
     return yes;
 }
 
+json_t *qk__captured_identity(const char *output)
+{
+    json_t *identity = NULL;
+    for (int i = 0; !identity && i < QK__PLACES; i++) {
+        char *folder = qk__place(output, i);
+        char *path = folder ? qk__path_join(folder, QK_MANIFEST_NAME) : NULL;
+        json_t *root = path && qk__is_file(path) ? qk__json_read(path) : NULL;
+        identity = json_incref(json_object_get(root, "run"));
+        json_decref(root);
+        free(path);
+        free(folder);
+    }
+    return identity;
+}
+
 /* The names of an output folder itself may also be those of its places. */
 static bool holds_one_alone(const char *folder, bool outer)
 {

@@ -26,6 +26,11 @@ bool qk__holds_capture(const char *folder);
 /* Whether the finished capture of a run is there. */
 bool qk__is_capture_of(const char *folder, const char *fingerprint);
 
+/* What decided the contents of the captures in an output folder, NULL if none tells. To be
+ * released with json_decref. */
+struct json_t;
+struct json_t *qk__captured_identity(const char *output);
+
 /* Whether the output folder holds captures, .partial, and nothing else. */
 bool qk__holds_captures_alone(const char *output);
 

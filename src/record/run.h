@@ -40,6 +40,7 @@
 #include <qkscope/tokenizer.h>
 
 #include "base/fingerprint.h"
+#include "capture/capture.h"
 #include "record/texts.h"
 
 /* State of a run that is written down. */
@@ -54,9 +55,6 @@ typedef struct qk_journal {
     int64_t example_bytes; /* valid in spool/examples */
     int64_t *rows;         /* [num_layers][2]: of each head of a layer and kind */
 } qk_journal;
-
-/* Of the hidden folders of a run. */
-#define QK__PARTIAL "partial"
 
 /* After and before RoPE. */
 enum { QK__POST, QK__PRE, QK__STAGES };

@@ -3,6 +3,7 @@
  * a hash), how long are they, and which rate of the sampler follows from that. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <xxhash.h>
@@ -55,10 +56,62 @@ static void hash_text(XXH3_state_t *state, const qk_text *text)
     XXH3_128bits_update(state, text->data, text->size);
 }
 
+/* ---- ids ----------------------------------------------------------------------------- */
+
+static int compare_numbers(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Leaves the ids that several texts have, each once, and says how many texts these are. */
+static size_t keep_shared(int64_t *ids, size_t *count)
+{
+    size_t kept = 0;
+    size_t texts = 0;
+    qsort(ids, *count, sizeof *ids, compare_numbers);
+    for (size_t i = 0; i < *count;) {
+        size_t end = i + 1;
+        while (end < *count && ids[end] == ids[i])
+            end++;
+        if (end - i > 1) {
+            texts += end - i;
+            ids[kept++] = ids[i];
+        }
+        i = end;
+    }
+    *count = kept;
+    return texts;
+}
+
+/* What the tables say of several texts with one id, they say of one text. */
+static qk_status warn_of_shared(qk_recording *r, qk_buffer *list, qk_error *err)
+{
+    int64_t *ids = (int64_t *)(void *)list->data;
+    size_t count = list->size / sizeof *ids;
+    size_t texts = count > 1 ? keep_shared(ids, &count) : 0;
+    bool more = true;
+    qk_text text = {.name = ""};
+    if (texts == 0)
+        return QK_OK;
+    qk__texts_rewind(r->texts);
+    do
+        QK_TRY(qk__texts_next(r->texts, &text, &more, err));
+    while (more && !bsearch(&text.id, ids, count, sizeof *ids, compare_numbers));
+    qk__record_notice(r, QK_NOTICE_WARNING,
+                      "%s: %zu of %lld texts have an id that other texts have, too (%zu such "
+                      "ids; the first is \"%.80s\"): all texts of an id count as one; choose "
+                      "another --id-column, or none",
+                      more ? text.path : "", texts, (long long)r->num_texts, count,
+                      more ? text.name : "");
+    return QK_OK;
+}
+
 /* Whatever is wrong with a text's place is found before hours of work, not after. counts NULL:
  * tokens do not matter. */
 static qk_status read_texts(qk_recording *r, XXH3_state_t *state, qk_token_counts *counts,
-                            qk_error *err)
+                            qk_buffer *ids, qk_error *err)
 {
     const qk_record_settings *s = r->settings;
     bool more = true;
@@ -69,6 +122,8 @@ static qk_status read_texts(qk_recording *r, XXH3_state_t *state, qk_token_count
         if (!more)
             break;
         hash_text(state, &text);
+        if (text.has_id)
+            QK_TRY(qk__buffer_append(ids, &text.id, sizeof text.id, err));
         if (counts)
             QK_TRY(count_tokens(r, &text, counts, err));
         r->num_texts++;
@@ -115,7 +170,11 @@ qk_status qk__survey(qk_recording *r, qk_error *err)
     if (!state)
         return qk__nomem(err);
     XXH3_128bits_reset(state);
-    qk_status status = read_texts(r, state, r->chosen ? &counts : NULL, err);
+    qk_buffer ids = {0}; /* int64_t of every text, where a column has them */
+    qk_status status = read_texts(r, state, r->chosen ? &counts : NULL, &ids, err);
+    if (status == QK_OK)
+        status = warn_of_shared(r, &ids, err);
+    qk__buffer_free(&ids);
     XXH128_hash_t hash = XXH3_128bits_digest(state);
     XXH3_freeState(state);
     snprintf(r->texts_hash, sizeof r->texts_hash, "%016" PRIx64 "%016" PRIx64, hash.high64,

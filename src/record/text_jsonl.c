@@ -77,14 +77,43 @@ static qk_status take_id(const json_t *id, const char *column, qk_buffer *name, 
                     "%s: an id is a number or a string, not a list or an object", column);
 }
 
-static qk_status take_columns(const json_t *object, const qk_text_columns *columns,
-                              qk_buffer *name, qk_text *text, qk_error *err)
+/* Names the first few keys that are there. */
+static qk_status fail_no_key(json_t *object, const char *wanted, const char *option,
+                             qk_error *err)
+{
+    enum { MAX_NAMED = 8, MAX_LETTERS = 40 };
+    qk_buffer keys = {0};
+    size_t count = 0;
+    qk_status status = qk__buffer_printf(&keys, err, "%s", "");
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value)
+    {
+        if (status == QK_OK && count < MAX_NAMED)
+            status = qk__buffer_printf(&keys, err, "%s\"%.*s\"", count ? ", " : "", MAX_LETTERS,
+                                       key);
+        count++;
+    }
+    if (status == QK_OK && count == 0)
+        status =
+            qk__fail(err, QK_ERR_MALFORMED, "there is no \"%s\": the object is empty", wanted);
+    else if (status == QK_OK)
+        status =
+            qk__fail(err, QK_ERR_MALFORMED, "there is no \"%s\", but %.*s%s: name one with %s",
+                     wanted, (int)keys.size, (const char *)keys.data,
+                     count > MAX_NAMED ? " and others" : "", option);
+    qk__buffer_free(&keys);
+    return status;
+}
+
+static qk_status take_columns(json_t *object, const qk_text_columns *columns, qk_buffer *name,
+                              qk_text *text, qk_error *err)
 {
     if (!json_is_object(object))
         return qk__fail(err, QK_ERR_MALFORMED, "expected a JSON object");
     const json_t *value = json_object_get(object, columns->text);
     if (!value)
-        return qk__fail(err, QK_ERR_MALFORMED, "there is no \"%s\"", columns->text);
+        return fail_no_key(object, columns->text, "--text-column", err);
     if (!json_is_string(value))
         return qk__fail(err, QK_ERR_MALFORMED, "\"%s\" is not a string", columns->text);
     text->data = json_string_value(value);
@@ -93,7 +122,7 @@ static qk_status take_columns(const json_t *object, const qk_text_columns *colum
         return QK_OK;
     const json_t *id = json_object_get(object, columns->id);
     if (!id)
-        return qk__fail(err, QK_ERR_MALFORMED, "there is no \"%s\"", columns->id);
+        return fail_no_key(object, columns->id, "--id-column", err);
     QK_TRY(take_id(id, columns->id, name, text, err));
     text->name = (const char *)name->data;
     return QK_OK;
@@ -216,6 +245,8 @@ static qk_status next_text(void *reader, qk_text *text, bool *more, qk_error *er
     if (!*more)
         return QK_OK;
     text->line = r->number;
+    if (line[size - 1] == '\n') /* or an error at its end would be one on the next line */
+        size--;
     qk_status status = qk__jsonl_parse(line, size, &r->columns, &r->value, &r->name, text, err);
     if (status != QK_OK)
         qk__context(err, status, "line %lld", (long long)r->number);
