@@ -93,7 +93,8 @@ typedef struct cli_syntax {
 int cli_parse(const cli_syntax *syntax, int argc, char **argv, const char **arguments,
               int *count);
 
-/* The value of --name VALUE or --name=VALUE in argv, without parsing the rest; else NULL. */
+/* The value of --name VALUE or --name=VALUE in argv, without parsing the rest; NULL where there is
+ * none, or one that cli_parse refuses for a path. */
 const char *cli_find_value(int argc, char **argv, const char *name);
 
 /* ---- text (print.c) ------------------------------------------------------------------- */

@@ -282,7 +282,11 @@ static int inspect_capture(const request *r)
     qk_inspection *in;
     qk_error err;
     if (qk_inspect_capture(&r->settings, &in, &err) != QK_OK) {
+        const char *name = r->settings.capture, *revision = r->settings.revision;
         cli_error(COMMAND, "%s", err.message);
+        if (strstr(err.message, "hf download "))
+            cli_error(COMMAND, "if it is a model: hf download %s%s%s", name,
+                      revision ? " --revision " : "", revision ? revision : "");
         return EXIT_CODE_FAILURE;
     }
     for (size_t i = 0; i < in->num_heads; i++)

@@ -197,6 +197,18 @@ static unsigned format_of(const char *path)
     return qk_figure_formats_parse(ending, &format, &err) == QK_OK ? format : 0;
 }
 
+/* Whether a path ends like a picture of a format that cannot be drawn. */
+static bool is_foreign_picture(const char *path)
+{
+    static const char *const ENDINGS[] = {".jpg", ".jpeg", ".gif",  ".webp",
+                                          ".eps", ".tif",  ".tiff", ".bmp"};
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && i < sizeof ENDINGS / sizeof *ENDINGS; i++)
+        if (strcasecmp(dot, ENDINGS[i]) == 0)
+            return true;
+    return false;
+}
+
 /* "a/b.png" draws the figure b into a, as a PNG whatever else is asked for; anything else is a
  * folder. */
 static int apply_output(request *r)
@@ -205,6 +217,8 @@ static int apply_output(request *r)
     if (!r->output)
         return -1;
     unsigned format = format_of(r->output);
+    if (is_foreign_picture(r->output) && !is_folder(r->output))
+        return usage("output", r->output, "a picture that ends in .png, .svg or .pdf");
     if (!format || is_folder(r->output)) {
         s->output = r->output;
         return -1;
@@ -319,7 +333,8 @@ static int parse(int argc, char **argv, request *r)
         {0, "q-per-kv-group", "G",
          "query heads per key head (default: from\ncapture.json, else inferred)", OPTION_INT,
          &in->q_per_kv_group, 1, 65536},
-        {0, "strict", NULL, "a group size that does not fit is an error", OPTION_FLAG,
+        {0, "strict", NULL,
+         "a group size that does not fit the heads, or\ncapture.json, is an error", OPTION_FLAG,
          &in->strict, 0, 0},
         {0, "max-samples", "N", "only the first N rows of each head", OPTION_INT64,
          &in->max_samples, 1, 1e15},
