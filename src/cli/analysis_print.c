@@ -177,8 +177,10 @@ static void print_high(double threshold, const qk_high_correlations *n)
 
 void cli_print_summary(const qk_study_settings *settings, const qk_study_report *report)
 {
-    cli_print("%zu heads, %zu rows in %.2f s (%d threads, %.0f MB/s)\n", count_done(report),
-              report->num_rows, report->seconds, report->threads,
+    size_t done = count_done(report);
+    cli_print("%zu head%s, %zu row%s in %.2f s (%d thread%s, %.0f MB/s)\n", done,
+              cli_s((int64_t)done), report->num_rows, cli_s((int64_t)report->num_rows),
+              report->seconds, report->threads, cli_s(report->threads),
               (double)report->bytes_read / 1e6 / report->seconds);
     if (settings->combined)
         cli_print("group size %d (%s)\n", report->group.size, SOURCES[report->group.source]);

@@ -380,8 +380,8 @@ static void print_outcome(const request *r, const qk_scatter_outcome *o)
         const char *ending;
     } ENDINGS[] = {{QK_FIGURE_PNG, "png"}, {QK_FIGURE_SVG, "svg"}, {QK_FIGURE_PDF, "pdf"}};
     const qk_scatter_settings *s = &r->settings;
-    cli_print("%zu head%s, %zu points in %.2f s\n", o->num_heads, o->num_heads == 1 ? "" : "s",
-              o->num_points, o->seconds);
+    cli_print("%zu head%s, %zu point%s in %.2f s\n", o->num_heads, cli_s((int64_t)o->num_heads),
+              o->num_points, cli_s((int64_t)o->num_points), o->seconds);
     bool here = strcmp(s->output, ".") == 0;
     const char *folder = here ? "" : s->output;
     const char *slash = here || s->output[strlen(s->output) - 1] == '/' ? "" : "/";

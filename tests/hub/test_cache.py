@@ -8,7 +8,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build"))
+BUILD = pathlib.Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build")).resolve()
 FIND = BUILD / "tests" / "hub" / "find_dataset"
 
 ONE = "1234567" + "a" * 33
