@@ -54,8 +54,8 @@ static void print_categories(const qk_study_totals *totals)
         cli_print("  %-20s %5zu  %5.1f %%\n", qk_category_name((qk_category)c),
                   totals->categories[c], 100.0 * (double)totals->categories[c] / (double)heads);
     if (totals->judged > 0)
-        cli_print("\n  category uncertain (< %.1f)    %5zu of %zu heads\n", QK_CERTAIN_SHARE,
-                  totals->uncertain, totals->judged);
+        cli_print("\n  category uncertain (< %.1f)    %5zu of %zu head%s\n", QK_CERTAIN_SHARE,
+                  totals->uncertain, totals->judged, cli_s((int64_t)totals->judged));
     else
         cli_print("\n  category uncertain (< %.1f)        -\n", QK_CERTAIN_SHARE);
     if (totals->not_judged > 0)
@@ -102,9 +102,9 @@ static void add_pca_json(json_t *root, const qk_study_totals *totals)
 static void print_rotation(const qk_study_totals *totals, bool by_depth)
 {
     if (totals->rotated > 0) {
-        cli_print("\n  bias towards recent keys      %5zu of %zu heads\n"
+        cli_print("\n  bias towards recent keys      %5zu of %zu head%s\n"
                   "  mean |r_q|, |r_k| along a     ",
-                  totals->bias_positive, totals->rotated);
+                  totals->bias_positive, totals->rotated, cli_s((int64_t)totals->rotated));
         print_number("%5.3f", totals->abs_r_q_a);
         cli_print(", ");
         print_number("%5.3f", totals->abs_r_k_a);
