@@ -103,7 +103,8 @@ static qk_status settle_group(qk_run *run, qk_error *err)
     qk_group *group = &run->report->group;
     int given = run->settings->q_per_kv_group;
     QK_TRY(qk_capture_group(run->capture, given, group, err));
-    QK_TRY(check_given_group(run, given, err));
+    if (group->consistent)
+        QK_TRY(check_given_group(run, given, err));
     if (!group->consistent) {
         char hint[128] = "no other size fits either";
         if (group->alternative)
