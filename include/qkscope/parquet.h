@@ -123,7 +123,8 @@ QK_API void qk_parquet_cursor_close(qk_parquet_cursor **cursor);
  * values[i] is 0 and valid[i] is 0 where the row is null; with valid == NULL a
  * null is QK_ERR_INCONSISTENT. *rows is 0 at the end of the column, else as many
  * as asked for unless the column ends first. A column of Null type reads as all null
- * whatever its physical type. */
+ * whatever its physical type. With `valid`, FLOAT and DOUBLE are read, too: NaN as null, what
+ * is not a whole number as QK_ERR_INCONSISTENT. */
 QK_API QK_MUST_CHECK qk_status qk_parquet_read_i64(qk_parquet_cursor *cursor, int64_t *values,
                                                    uint8_t *valid, size_t max_rows,
                                                    size_t *rows, qk_error *err);

@@ -93,7 +93,8 @@ typedef struct qk_study_settings {
     int sample_heads;    /* as CPython's random.Random(seed).sample; 0 = all */
     int64_t seed;        /* of that, and of the pairs drawn where there are too many */
     int q_per_kv_group;  /* 0 = capture.json, else inferred */
-    bool strict;         /* an inconsistent group size is an error */
+    bool strict;         /* a group size that does not fit, or contradicts capture.json, is an
+                            error */
     bool allow_missing;  /* heads that are not there do not fail the run */
     /* analysis */
     unsigned analyses; /* sum of qk_analysis */

@@ -202,6 +202,14 @@ static bool is_in_place(const qk_folder *folder)
            held.st_dev == found.st_dev && held.st_ino == found.st_ino;
 }
 
+static qk_status fail_held(const char *path, qk_error *err)
+{
+    return qk__fail(err, QK_ERR_EXISTS,
+                    "%s: another run is at work in this folder; wait for it to end, or choose "
+                    "another folder",
+                    path);
+}
+
 static qk_status lock(qk_folder *folder, int how, qk_error *err)
 {
     folder->lock = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -212,10 +220,7 @@ static qk_status lock(qk_folder *folder, int how, qk_error *err)
         return QK_OK;
     close(folder->lock);
     folder->lock = -1;
-    return qk__fail(err, QK_ERR_EXISTS,
-                    "%s: another run is at work in this folder; wait for it to end, or choose "
-                    "another folder",
-                    folder->path);
+    return fail_held(folder->path, err);
 }
 
 static qk_status claim(qk_folder *folder, qk_error *err)
@@ -267,4 +272,38 @@ qk_status qk__folder_watch(qk_folder *folder, const char *path, const qk_folder 
     if (status != QK_OK)
         qk__folder_release(folder);
     return status;
+}
+
+/* ---- what a killed run left where several may draw --------------------------------------- */
+
+static bool is_staging_of(const char *file, const char *const *names, size_t count)
+{
+    for (size_t i = 0; is_staging(file) && i < count; i++) {
+        size_t length = strlen(names[i]);
+        if (strlen(file) == length + 8 && memcmp(file + 1, names[i], length) == 0)
+            return true;
+    }
+    return false;
+}
+
+qk_status qk__folder_sweep_figures(qk_folder *folder, const char *const *names, size_t count,
+                                   qk_error *err)
+{
+    if (folder->lock < 0)
+        return QK_OK;
+    qk_names found;
+    if (flock(folder->lock, LOCK_EX | LOCK_NB) == 0 &&
+        qk__list_dir(folder->path, &found, NULL) == QK_OK) {
+        for (size_t i = 0; i < found.count; i++) {
+            char *path = is_staging_of(found.items[i], names, count)
+                             ? qk__path_join(folder->path, found.items[i])
+                             : NULL;
+            if (path)
+                remove_nested(path, 0);
+            free(path);
+        }
+        qk__names_free(&found);
+    }
+    /* a lock that could not be had alone may be lost */
+    return is_held(folder->lock, LOCK_SH) ? fail_held(folder->path, err) : QK_OK;
 }

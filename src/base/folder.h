@@ -32,6 +32,12 @@ void qk__folder_release(qk_folder *folder);
  * folder. */
 QK_MUST_CHECK qk_status qk__folder_sweep(const char *path, qk_error *err);
 
+/* Removes the hidden folders of these figures in a folder that is watched, unless another run
+ * holds it as well: that may be drawing them. Others are left alone, as the folder may be any.
+ */
+QK_MUST_CHECK qk_status qk__folder_sweep_figures(qk_folder *folder, const char *const *names,
+                                                 size_t count, qk_error *err);
+
 /* The length of NAME in "NAME.tmp-123-0", as qk__outfile calls a file until it is complete; 0
  * for other names. */
 size_t qk__temporary_stem(const char *name);

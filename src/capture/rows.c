@@ -113,9 +113,11 @@ static const char *type_name(const qk_parquet_column *column)
 static qk_status fail_type(const qk_rows *rows, int c, const qk_parquet_column *column,
                            const char *expected, qk_error *err)
 {
-    return qk__fail(err, QK_ERR_INCONSISTENT, "%s: column '%s': expected %s, found %s%s",
+    return qk__fail(err, QK_ERR_INCONSISTENT, "%s: column '%s': expected %s, found %s%s%s",
                     file_name(rows), COLUMNS[c].name, expected,
-                    column->max_repetition > 0 ? "a list of " : "", type_name(column));
+                    column->max_repetition > 0 ? "a list of " : "", type_name(column),
+                    c == EXAMPLE ? "; number the texts ('qkscope capture' hashes their ids)"
+                                 : "");
 }
 
 static qk_status check_vector(const qk_rows *rows, const qk_parquet_column *column,
@@ -165,8 +167,11 @@ static qk_status find_column(qk_rows *rows, int c, int *index, qk_error *err)
         *index = -1;
         return QK_OK;
     }
-    if (!is_integer(column))
-        return fail_type(rows, c, column, "INT32 or INT64", err);
+    bool real = c == WINDOW && column->max_repetition == 0 &&
+                (column->type == QK_PARQUET_FLOAT || column->type == QK_PARQUET_DOUBLE);
+    if (!real && !is_integer(column))
+        return fail_type(rows, c, column,
+                         c == WINDOW ? "INT32, INT64, FLOAT or DOUBLE" : "INT32 or INT64", err);
     return QK_OK;
 }
 

@@ -2,11 +2,14 @@
 /* Options and running of the commands that analyse a capture. */
 #include "analysis.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MAX_ANALYSIS_OPTIONS = 48, DEFAULT_PAIRS = 30 };
+
+static const double MAX_CI = 99.999999;
 
 /* Sets what was parsed apart from the settings where a config has a say, too. */
 typedef struct request {
@@ -21,6 +24,7 @@ typedef struct request {
     bool combined;
     bool complement;
     int pairs;                                            /* 0 = not given */
+    double ci;                                            /* NaN = not given */
     const char *b_axis, *variance, *convention, *buckets; /* NULL = not given */
     cli_option options[MAX_ANALYSIS_OPTIONS];
     size_t num_options;
@@ -54,7 +58,8 @@ static void add_capture_options(request *r)
         {0, "q-per-kv-group", "G",
          "query heads per key head (default: from\ncapture.json, else inferred)", OPTION_INT,
          &s->q_per_kv_group, 1, 65536},
-        {0, "strict", NULL, "a group size that does not fit is an error", OPTION_FLAG,
+        {0, "strict", NULL,
+         "a group size that does not fit the heads, or\ncapture.json, is an error", OPTION_FLAG,
          &s->strict, 0, 0},
         {0, "allow-missing", NULL,
          "heads that are not there, and query heads without\ntheir key head, are left out",
@@ -64,8 +69,8 @@ static void add_capture_options(request *r)
         {0, "sample-heads", "N", "N heads drawn as by random.Random(S).sample", OPTION_INT,
          &s->sample_heads, 1, 1e9},
         {0, "seed", "S", "of every draw (default: 0)", OPTION_INT64, &s->seed, 0, 0},
-        {0, "ci", "PERCENT", "confidence intervals over examples, e.g. 95", OPTION_REAL, &s->ci,
-         1e-6, 99.999999},
+        {0, "ci", "PERCENT", "confidence intervals over examples, e.g. 95", OPTION_REAL, &r->ci,
+         0, 0},
         {0, "ci-refit", NULL, "intervals include the choice of the axes", OPTION_FLAG,
          &s->ci_refit, 0, 0},
         {0, "threads", "N", "threads (default: all processors)", OPTION_INT, &s->threads, 1,
@@ -114,8 +119,8 @@ static void add_rotation_options(request *r)
         {0, "complement", NULL,
          "complement.csv: the planes of what is left, and how\nthey turn", OPTION_FLAG,
          &r->complement, 0, 0},
-        {0, "pairs", "N", "planes of the complement (default: 30)", OPTION_INT, &r->pairs, 1,
-         2048},
+        {0, "pairs", "N", "planes in complement.csv, which this asks for, too\n(default: 30)",
+         OPTION_INT, &r->pairs, 1, 2048},
     };
     ADD(r, options);
 }
@@ -196,6 +201,8 @@ static int apply(request *r)
         s->rotation.planes = r->pairs;
     else if (r->complement && s->rotation.planes == 0)
         s->rotation.planes = DEFAULT_PAIRS;
+    if (!isnan(r->ci))
+        s->ci = r->ci;
     if (r->layers.count)
         s->layers = r->layers;
     if (r->heads.count)
@@ -226,6 +233,11 @@ static int check(const request *r)
     if (s->pca.low > s->pca.high) {
         cli_error(command, "--taxonomy-low %g is above --taxonomy-high %g", s->pca.low,
                   s->pca.high);
+        return EXIT_CODE_USAGE;
+    }
+    if (r->ci <= 0 || r->ci > MAX_CI) {
+        cli_error(command, "--ci %g: expected a percentage from 1 to below 100, e.g. 95",
+                  r->ci);
         return EXIT_CODE_USAGE;
     }
     if (s->ci > 0 && s->ci < 1) {
@@ -322,6 +334,7 @@ int cli_analyse(const cli_analysis *analysis, int argc, char **argv)
         return EXIT_CODE_FAILURE;
     }
     r->analysis = analysis;
+    r->ci = NAN;
     int code = load_config(argc, argv, r);
     if (code < 0)
         code = parse(argc, argv, r);

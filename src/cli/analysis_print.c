@@ -54,8 +54,8 @@ static void print_categories(const qk_study_totals *totals)
         cli_print("  %-20s %5zu  %5.1f %%\n", qk_category_name((qk_category)c),
                   totals->categories[c], 100.0 * (double)totals->categories[c] / (double)heads);
     if (totals->judged > 0)
-        cli_print("\n  category uncertain (< %.1f)    %5zu of %zu heads\n", QK_CERTAIN_SHARE,
-                  totals->uncertain, totals->judged);
+        cli_print("\n  category uncertain (< %.1f)    %5zu of %zu head%s\n", QK_CERTAIN_SHARE,
+                  totals->uncertain, totals->judged, cli_s((int64_t)totals->judged));
     else
         cli_print("\n  category uncertain (< %.1f)        -\n", QK_CERTAIN_SHARE);
     if (totals->not_judged > 0)
@@ -102,9 +102,9 @@ static void add_pca_json(json_t *root, const qk_study_totals *totals)
 static void print_rotation(const qk_study_totals *totals, bool by_depth)
 {
     if (totals->rotated > 0) {
-        cli_print("\n  bias towards recent keys      %5zu of %zu heads\n"
+        cli_print("\n  bias towards recent keys      %5zu of %zu head%s\n"
                   "  mean |r_q|, |r_k| along a     ",
-                  totals->bias_positive, totals->rotated);
+                  totals->bias_positive, totals->rotated, cli_s((int64_t)totals->rotated));
         print_number("%5.3f", totals->abs_r_q_a);
         cli_print(", ");
         print_number("%5.3f", totals->abs_r_k_a);
@@ -177,8 +177,10 @@ static void print_high(double threshold, const qk_high_correlations *n)
 
 void cli_print_summary(const qk_study_settings *settings, const qk_study_report *report)
 {
-    cli_print("%zu heads, %zu rows in %.2f s (%d threads, %.0f MB/s)\n", count_done(report),
-              report->num_rows, report->seconds, report->threads,
+    size_t done = count_done(report);
+    cli_print("%zu head%s, %zu row%s in %.2f s (%d thread%s, %.0f MB/s)\n", done,
+              cli_s((int64_t)done), report->num_rows, cli_s((int64_t)report->num_rows),
+              report->seconds, report->threads, cli_s(report->threads),
               (double)report->bytes_read / 1e6 / report->seconds);
     if (settings->combined)
         cli_print("group size %d (%s)\n", report->group.size, SOURCES[report->group.source]);

@@ -93,7 +93,8 @@ typedef struct cli_syntax {
 int cli_parse(const cli_syntax *syntax, int argc, char **argv, const char **arguments,
               int *count);
 
-/* The value of --name VALUE or --name=VALUE in argv, without parsing the rest; else NULL. */
+/* The value of --name VALUE or --name=VALUE in argv, without parsing the rest; NULL where there
+ * is none, or one that cli_parse refuses for a path. */
 const char *cli_find_value(int argc, char **argv, const char *name);
 
 /* ---- text (print.c) ------------------------------------------------------------------- */
@@ -105,6 +106,9 @@ void cli_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cli_draw(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cli_error(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void cli_vprint(FILE *out, const char *fmt, va_list args) __attribute__((format(printf, 2, 0)));
+
+/* The ending of a counted word: "" of one, else "s". */
+const char *cli_s(int64_t count);
 
 /* Columns that a text takes when it is shown, of the first `most` (-1 = all). */
 size_t cli_text_columns(const char *text, int most);

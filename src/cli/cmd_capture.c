@@ -62,7 +62,7 @@ static void show_reading(progress *p, double time, int64_t texts)
 {
     if (!is_drawn(p, time))
         return;
-    cli_draw("\r\033[K%" PRId64 " texts read", texts);
+    cli_draw("\r\033[K%" PRId64 " text%s read", texts, cli_s(texts));
     p->messages.drawn = true;
     p->last = time;
 }
@@ -353,24 +353,26 @@ static void print_outcome(const request *r, const qk_record_outcome *o)
         cli_print("%s is complete already: nothing to do\n", r->settings.output);
         return;
     }
-    cli_print("%" PRId64 " texts", o->texts);
+    cli_print("%" PRId64 " text%s", o->texts, cli_s(o->texts));
     if (o->windows != o->texts)
-        cli_print(" in %" PRId64 " windows", o->windows);
-    cli_print(", %" PRId64 " tokens", o->tokens);
+        cli_print(" in %" PRId64 " window%s", o->windows, cli_s(o->windows));
+    cli_print(", %" PRId64 " token%s", o->tokens, cli_s(o->tokens));
     if (o->texts_before > 0)
-        cli_print(" (%" PRId64 " texts by an earlier run)", o->texts_before);
+        cli_print(" (%" PRId64 " text%s by an earlier run)", o->texts_before,
+                  cli_s(o->texts_before));
     if (o->seconds_running > 0)
         cli_print(", %.0f tokens/s",
                   (double)(o->tokens - o->tokens_before) / o->seconds_running);
-    cli_print("\n%" PRId64 " rows of %zu heads%s, %.1f MB, in %s\n", o->rows, o->heads,
+    cli_print("\n%" PRId64 " row%s of %zu head%s%s, %.1f MB, in %s\n", o->rows, cli_s(o->rows),
+              o->heads, cli_s((int64_t)o->heads),
               r->settings.stage == QK_ROPE_BOTH ? " twice, before and after RoPE" : "",
               (double)o->bytes / 1e6, r->settings.output);
     if (o->expected_rows > 0)
-        cli_print("%s %.0f rows of each head and kind: %s, rate %g, buckets of %" PRId64
-                  " tokens\n",
-                  o->expected_rows < (double)o->tokens ? "About" : "All", o->expected_rows,
-                  qk_sampler_type_name(o->sampler.type), o->sampler.base_rate,
-                  qk_sampler_bucket_size(&o->sampler));
+        cli_print(
+            "%s %.0f row%s of each head and kind: %s, rate %g, buckets of %" PRId64 " tokens\n",
+            o->expected_rows < (double)o->tokens ? "About" : "All", o->expected_rows,
+            cli_s((int64_t)(o->expected_rows + 0.5)), qk_sampler_type_name(o->sampler.type),
+            o->sampler.base_rate, qk_sampler_bucket_size(&o->sampler));
     print_next(r);
 }
 

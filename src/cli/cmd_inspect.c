@@ -103,7 +103,8 @@ static void print_group(const qk_inspection *in)
         cli_print("unknown: %s\n", in->group_message);
         return;
     }
-    cli_print("%d query heads per key head (%s", in->group.size, SOURCES[in->group.source]);
+    cli_print("%d query head%s per key head (%s", in->group.size, cli_s(in->group.size),
+              SOURCES[in->group.source]);
     if (!in->group.consistent && in->group.alternative)
         cli_print("; does not fit the heads present, %d does", in->group.alternative);
     else if (!in->group.consistent)
@@ -129,7 +130,8 @@ static void print_storage(const qk_inspection *in)
         several |= *writer && strcmp(writer, head->created_by) != 0;
         writer = head->created_by;
     }
-    cli_print("%-12s%zu files, %.1f MB, %s:", "storage", count_files(in),
+    size_t files = count_files(in);
+    cli_print("%-12s%zu file%s, %.1f MB, %s:", "storage", files, cli_s((int64_t)files),
               (double)in->bytes / 1e6, codec);
     for (int e = 0; e < 32; e++)
         if (encodings >> e & 1)
@@ -164,8 +166,9 @@ static void print_capture(const qk_inspection *in)
         print_line("prefix", in->prefix, "");
     print_line("model", *in->model ? in->model : "(not recorded)",
                in->complete ? "" : " - the capture was not finished");
-    cli_print("%-12s%zu in %zu layers: %zu query, %zu key\n", "heads", in->num_heads,
-              count_layers(in), count_kind(in, QK_QUERY), count_kind(in, QK_KEY));
+    size_t layers = count_layers(in);
+    cli_print("%-12s%zu in %zu layer%s: %zu query, %zu key\n", "heads", in->num_heads, layers,
+              cli_s((int64_t)layers), count_kind(in, QK_QUERY), count_kind(in, QK_KEY));
     print_group(in);
     if (in->dim > 0)
         cli_print("%-12s%zu\n", "dimension", in->dim);
@@ -178,8 +181,8 @@ static void print_capture(const qk_inspection *in)
     print_values("buckets", &in->buckets);
     cli_print("%-12s%zu", "examples", in->num_examples);
     if (in->num_windows > 0)
-        cli_print(", of %" PRId64 " texts in %" PRId64 " windows", in->num_texts,
-                  in->num_windows);
+        cli_print(", of %" PRId64 " text%s in %" PRId64 " window%s", in->num_texts,
+                  cli_s(in->num_texts), in->num_windows, cli_s(in->num_windows));
     putchar('\n');
     print_windows(in);
     print_storage(in);
@@ -282,7 +285,11 @@ static int inspect_capture(const request *r)
     qk_inspection *in;
     qk_error err;
     if (qk_inspect_capture(&r->settings, &in, &err) != QK_OK) {
+        const char *name = r->settings.capture, *revision = r->settings.revision;
         cli_error(COMMAND, "%s", err.message);
+        if (strstr(err.message, "hf download ")) /* the name does not tell which it is */
+            cli_error(COMMAND, "if it is a model: hf download %s%s%s", name,
+                      revision ? " --revision " : "", revision ? revision : "");
         return EXIT_CODE_FAILURE;
     }
     for (size_t i = 0; i < in->num_heads; i++)
@@ -326,7 +333,7 @@ static void print_file(const qk_parquet *file, const char *path)
     const char *writer = qk_parquet_created_by(file);
     print_line("file", path, "");
     cli_print("%-12s%" PRId64 " in %d row group%s\n", "rows", qk_parquet_num_rows(file),
-              qk_parquet_num_row_groups(file), qk_parquet_num_row_groups(file) == 1 ? "" : "s");
+              qk_parquet_num_row_groups(file), cli_s(qk_parquet_num_row_groups(file)));
     cli_print("%-12s%.1f kB\n", "size", (double)qk_parquet_file_bytes(file) / 1e3);
     print_line("written by", *writer ? writer : "(not recorded)", "");
     putchar('\n');

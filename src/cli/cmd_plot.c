@@ -112,7 +112,7 @@ static int run(const request *r)
         cli_json_print(json_pack("{s:o, s:I}", "output", cli_json_text(s->output), "heads",
                                  (json_int_t)heads));
     else if (!r->common.quiet)
-        cli_print("%zu heads\n%s\n", heads, s->output);
+        cli_print("%zu head%s\n%s\n", heads, cli_s((int64_t)heads), s->output);
     return cli_finish(COMMAND,
                       status == QK_ERR_ARGUMENT ? EXIT_CODE_USAGE : cli_exit_code(status));
 }

@@ -116,9 +116,10 @@ static void print_outcome(const request *r, const qk_report_outcome *outcome)
     cli_print_failures(COMMAND, outcome->failures, outcome->num_failed);
     if (r->common.quiet)
         return;
-    cli_print("%zu model%s, %zu heads, %zu figure%s in %.2f s\n", outcome->num_models,
-              outcome->num_models == 1 ? "" : "s", outcome->num_heads, outcome->num_figures,
-              outcome->num_figures == 1 ? "" : "s", outcome->seconds);
+    cli_print("%zu model%s, %zu head%s, %zu figure%s in %.2f s\n", outcome->num_models,
+              cli_s((int64_t)outcome->num_models), outcome->num_heads,
+              cli_s((int64_t)outcome->num_heads), outcome->num_figures,
+              cli_s((int64_t)outcome->num_figures), outcome->seconds);
     cli_print("%s/figures\n", r->settings.output ? r->settings.output : r->settings.results);
     if (outcome->html)
         cli_print("%s (%.1f MB)\n", outcome->html, (double)outcome->html_bytes / 1e6);

@@ -197,6 +197,18 @@ static unsigned format_of(const char *path)
     return qk_figure_formats_parse(ending, &format, &err) == QK_OK ? format : 0;
 }
 
+/* Whether a path ends like a picture of a format that cannot be drawn. */
+static bool is_foreign_picture(const char *path)
+{
+    static const char *const ENDINGS[] = {".jpg", ".jpeg", ".gif",  ".webp",
+                                          ".eps", ".tif",  ".tiff", ".bmp"};
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && i < sizeof ENDINGS / sizeof *ENDINGS; i++)
+        if (strcasecmp(dot, ENDINGS[i]) == 0)
+            return true;
+    return false;
+}
+
 /* "a/b.png" draws the figure b into a, as a PNG whatever else is asked for; anything else is a
  * folder. */
 static int apply_output(request *r)
@@ -205,6 +217,8 @@ static int apply_output(request *r)
     if (!r->output)
         return -1;
     unsigned format = format_of(r->output);
+    if (is_foreign_picture(r->output) && !is_folder(r->output))
+        return usage("output", r->output, "a picture that ends in .png, .svg or .pdf");
     if (!format || is_folder(r->output)) {
         s->output = r->output;
         return -1;
@@ -319,7 +333,8 @@ static int parse(int argc, char **argv, request *r)
         {0, "q-per-kv-group", "G",
          "query heads per key head (default: from\ncapture.json, else inferred)", OPTION_INT,
          &in->q_per_kv_group, 1, 65536},
-        {0, "strict", NULL, "a group size that does not fit is an error", OPTION_FLAG,
+        {0, "strict", NULL,
+         "a group size that does not fit the heads, or\ncapture.json, is an error", OPTION_FLAG,
          &in->strict, 0, 0},
         {0, "max-samples", "N", "only the first N rows of each head", OPTION_INT64,
          &in->max_samples, 1, 1e15},
@@ -365,8 +380,8 @@ static void print_outcome(const request *r, const qk_scatter_outcome *o)
         const char *ending;
     } ENDINGS[] = {{QK_FIGURE_PNG, "png"}, {QK_FIGURE_SVG, "svg"}, {QK_FIGURE_PDF, "pdf"}};
     const qk_scatter_settings *s = &r->settings;
-    cli_print("%zu head%s, %zu points in %.2f s\n", o->num_heads, o->num_heads == 1 ? "" : "s",
-              o->num_points, o->seconds);
+    cli_print("%zu head%s, %zu point%s in %.2f s\n", o->num_heads, cli_s((int64_t)o->num_heads),
+              o->num_points, cli_s((int64_t)o->num_points), o->seconds);
     bool here = strcmp(s->output, ".") == 0;
     const char *folder = here ? "" : s->output;
     const char *slash = here || s->output[strlen(s->output) - 1] == '/' ? "" : "/";

@@ -149,7 +149,7 @@ static void print_outcome(const request *r, const qk_plan *plan, const qk_plan_o
     print_models(plan, outcome);
     cli_print("\n%.1f s", outcome->seconds);
     if (report)
-        cli_print(", %zu figures", report->num_figures);
+        cli_print(", %zu figure%s", report->num_figures, cli_s((int64_t)report->num_figures));
     cli_print("\n\n%s/models.csv and tables beside it\n", r->run.output);
     if (report)
         cli_print("%s/figures/\n", r->run.output);

@@ -193,8 +193,9 @@ static void print_outcome(const request *r)
                       (json_int_t)rows, "dim", (json_int_t)s->dim);
         cli_json_print(root);
     } else if (!r->common.quiet) {
-        cli_print("%d query heads, %d key heads, %lld rows of %zu each\n%s\n%s/truth.json\n",
-                  queries, keys, rows, s->dim, r->output, r->output);
+        cli_print("%d query head%s, %d key head%s, %lld row%s of %zu each\n%s\n%s/truth.json\n",
+                  queries, cli_s(queries), keys, cli_s(keys), rows, cli_s(rows), s->dim,
+                  r->output, r->output);
     }
 }
 

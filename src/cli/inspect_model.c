@@ -128,10 +128,11 @@ static void print_view(const view *v)
 {
     const qk_model_facts *f = v->facts;
     cli_print("%-12s%s\n", "model", v->name);
-    cli_print("%-12s%s, %d layers of %d query heads and %d key heads, d = %d\n", "shape",
-              f->architecture, f->num_layers, f->num_q_heads, f->num_k_heads, f->head_dim);
-    cli_print("%-12s%d query heads per key head\n", "group size",
-              f->num_q_heads / f->num_k_heads);
+    int group = f->num_q_heads / f->num_k_heads;
+    cli_print("%-12s%s, %d layer%s of %d query head%s and %d key head%s, d = %d\n", "shape",
+              f->architecture, f->num_layers, cli_s(f->num_layers), f->num_q_heads,
+              cli_s(f->num_q_heads), f->num_k_heads, cli_s(f->num_k_heads), f->head_dim);
+    cli_print("%-12s%d query head%s per key head\n", "group size", group, cli_s(group));
     cli_print("%-12s%.2f million in %s, %.1f MB; fingerprint %016" PRIx64 "\n", "parameters",
               (double)f->parameters / 1e6, f->dtype, (double)f->weight_bytes / 1e6,
               f->fingerprint);

@@ -2,6 +2,7 @@
 /* The qkscope command: finds the command asked for and runs it. */
 #include "cli.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,8 +64,25 @@ static void print_help(FILE *out)
     fprintf(out, "\n'qkscope COMMAND --help' explains a command.\n");
 }
 
+/* With a handler, a write beyond the limit on file sizes (ulimit -f) fails and is reported as
+ * any other. Programs that are started get the signal's default action back. */
+static void on_full_file(int number)
+{
+    (void)number;
+}
+
+static void catch_full_file(void)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_full_file;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGXFSZ, &action, NULL);
+}
+
 int main(int argc, char **argv)
 {
+    catch_full_file();
     const char *program = argc > 0 ? argv[0] : "qkscope";
     if (strrchr(program, '/'))
         program = strrchr(program, '/') + 1;

@@ -62,12 +62,18 @@ static void print_help(const cli_syntax *syntax)
         "\nLists read 0,2,5-9. Exit codes: 0 ok, 1 failure, 2 usage, 3 some heads failed.\n");
 }
 
-/* A whole number with nothing behind it, within the option's bounds. */
+/* A whole number ("1000000" or "1e6") with nothing behind it, within the option's bounds. */
 static bool parse_integer(const cli_option *option, const char *text, int64_t *value)
 {
     char *end;
     errno = 0;
     long long number = strtoll(text, &end, 10);
+    if (end != text && (*end == 'e' || *end == 'E') && end[1] >= '0' && end[1] <= '9') {
+        long power = strtol(end + 1, &end, 10);
+        for (; power > 0 && number != 0; power--)
+            if (__builtin_mul_overflow(number, 10LL, &number))
+                return false;
+    }
     bool bounded = option->min != 0 || option->max != 0;
     *value = number;
     return end != text && *end == 0 && errno == 0 &&
@@ -96,10 +102,32 @@ static bool parse_kinds(const char *text, qk_kinds *kinds)
     return true;
 }
 
+/* What a forgotten value or an unset variable of a shell leaves in its place. */
+static bool is_misplaced(const char *value)
+{
+    return *value == 0 || strncmp(value, "--", 2) == 0;
+}
+
+/* Whether the option takes a file or a folder, for which the next option would do as well. */
+static bool takes_path(const cli_option *option)
+{
+    return option->kind == OPTION_TEXTS ||
+           (option->kind == OPTION_TEXT && option->value &&
+            (strcmp(option->value, "DIR") == 0 || strcmp(option->value, "FILE") == 0 ||
+             strcmp(option->value, "MODEL") == 0));
+}
+
 /* Stores the value; false leaves in `why` what would have been right. */
 static bool store(const cli_option *option, const char *text, char *why, size_t why_size)
 {
     int64_t integer;
+    if (takes_path(option) && is_misplaced(text)) {
+        snprintf(why, why_size,
+                 *text ? "is an option; a path of such a name is given as ./%s"
+                       : "expected a path, found nothing (for this folder: .)",
+                 text);
+        return false;
+    }
     switch (option->kind) {
     case OPTION_FLAG:
         *(bool *)option->target = true;
@@ -144,11 +172,12 @@ static bool store(const cli_option *option, const char *text, char *why, size_t 
         snprintf(why, why_size, "expected q, k or q,k");
         return false;
     }
+    const char *what = option->kind == OPTION_REAL ? "number" : "whole number";
     if (option->min != 0 || option->max != 0)
-        snprintf(why, why_size, "expected a number from %.15g to %.15g", option->min,
+        snprintf(why, why_size, "expected a %s from %.15g to %.15g", what, option->min,
                  option->max);
     else
-        snprintf(why, why_size, "expected a number");
+        snprintf(why, why_size, "expected a %s", what);
     return false;
 }
 
@@ -260,10 +289,9 @@ const char *cli_find_value(int argc, char **argv, const char *name)
         if (strncmp(argv[i], "--", 2) != 0 || strncmp(argv[i] + 2, name, length) != 0)
             continue;
         const char *rest = argv[i] + 2 + length;
-        if (*rest == '=')
-            return rest + 1;
-        if (*rest == 0 && i + 1 < argc)
-            return argv[i + 1];
+        const char *value = *rest == '=' ? rest + 1 : *rest == 0 ? argv[i + 1] : NULL;
+        if (value)
+            return is_misplaced(value) ? NULL : value;
     }
     return NULL;
 }

@@ -174,6 +174,11 @@ void cli_vprint(FILE *out, const char *fmt, va_list list)
     va_end(args.list);
 }
 
+const char *cli_s(int64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 void cli_print(const char *fmt, ...)
 {
     va_list args;

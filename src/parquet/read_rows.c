@@ -3,12 +3,41 @@
  * they must be, a run at a time, and values go straight to the caller. */
 #include "parquet/reader.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "parquet/format.h"
 
 enum { BATCH = 256 }; /* values converted at once */
+
+/* The number of stored value i, of the column's type. */
+static double number_at(const qk_parquet_cursor *c, const uint64_t *stored, size_t i)
+{
+    const uint8_t *at = (const uint8_t *)stored + i * c->type.element;
+    int32_t i32;
+    int64_t i64;
+    float f32;
+    double f64;
+    uint16_t f16;
+    switch (c->type.type) {
+    case QK_PARQUET_INT32:
+        memcpy(&i32, at, sizeof i32);
+        return i32;
+    case QK_PARQUET_INT64:
+        memcpy(&i64, at, sizeof i64);
+        return (double)i64;
+    case QK_PARQUET_FLOAT:
+        memcpy(&f32, at, sizeof f32);
+        return f32;
+    case QK_PARQUET_DOUBLE:
+        memcpy(&f64, at, sizeof f64);
+        return f64;
+    default:
+        memcpy(&f16, at, sizeof f16);
+        return qk__half_to_float(f16);
+    }
+}
 
 /* ---- integers ------------------------------------------------------------------------- */
 
@@ -81,6 +110,32 @@ static qk_status read_integer_slots(qk_parquet_cursor *c, int64_t *values, uint8
     return QK_OK;
 }
 
+/* Whole numbers kept as floating-point ones, in which other programs write integers that may
+ * be missing: NaN is null, too. */
+static qk_status read_whole_slots(qk_parquet_cursor *c, int64_t *values, uint8_t *valid,
+                                  size_t n, qk_error *err)
+{
+    const double limit = 0x1p63;
+    uint64_t stored[BATCH];
+    size_t present;
+    QK_TRY(read_validity(c, valid, n, true, &present, err));
+    QK_TRY(qk__cursor_values(c, stored, present, err));
+    for (size_t i = 0, next = 0; i < n; i++) {
+        double number = valid[i] ? number_at(c, stored, next++) : 0;
+        valid[i] = valid[i] && !isnan(number);
+        values[i] = 0;
+        if (!valid[i])
+            continue;
+        if (number != floor(number) || number < -limit || number >= limit)
+            return qk__fail(err, QK_ERR_INCONSISTENT,
+                            "row %lld is %.17g, expected a whole number or null",
+                            (long long)(c->row + (int64_t)i), number);
+        values[i] = (int64_t)number;
+    }
+    qk__cursor_advance(c, n, (int64_t)n);
+    return QK_OK;
+}
+
 /* A column of Null type has no values to decode: its rows are counted from the footer. */
 static qk_status read_null_type(qk_parquet_cursor *c, int64_t *values, uint8_t *valid,
                                 size_t max_rows, size_t *rows, qk_error *err)
@@ -108,7 +163,8 @@ static qk_status read_i64(qk_parquet_cursor *c, int64_t *values, uint8_t *valid,
                         "is a list where one value a row is expected");
     if (info->logical == QK_PARQUET_NULL)
         return read_null_type(c, values, valid, max_rows, rows, err);
-    if (info->type != QK_PARQUET_INT32 && info->type != QK_PARQUET_INT64 &&
+    bool real = valid && (info->type == QK_PARQUET_FLOAT || info->type == QK_PARQUET_DOUBLE);
+    if (!real && info->type != QK_PARQUET_INT32 && info->type != QK_PARQUET_INT64 &&
         info->type != QK_PARQUET_BOOLEAN)
         return qk__fail(err, QK_ERR_INCONSISTENT, "does not hold integers");
     while (done < max_rows) {
@@ -117,7 +173,10 @@ static qk_status read_i64(qk_parquet_cursor *c, int64_t *values, uint8_t *valid,
             break;
         size_t n = max_rows - done < c->slots ? max_rows - done : c->slots;
         n = n < BATCH ? n : BATCH;
-        QK_TRY(read_integer_slots(c, values + done, valid ? valid + done : NULL, n, err));
+        if (real)
+            QK_TRY(read_whole_slots(c, values + done, valid + done, n, err));
+        else
+            QK_TRY(read_integer_slots(c, values + done, valid ? valid + done : NULL, n, err));
         done += n;
     }
     *rows = done;
@@ -149,34 +208,6 @@ static qk_status check_numbers(const qk_parquet_cursor *c, qk_error *err)
     if (!numbers || info->logical == QK_PARQUET_NULL)
         return qk__fail(err, QK_ERR_INCONSISTENT, "does not hold numbers");
     return QK_OK;
-}
-
-/* The number of stored value i, of the column's type. */
-static double number_at(const qk_parquet_cursor *c, const uint64_t *stored, size_t i)
-{
-    const uint8_t *at = (const uint8_t *)stored + i * c->type.element;
-    int32_t i32;
-    int64_t i64;
-    float f32;
-    double f64;
-    uint16_t f16;
-    switch (c->type.type) {
-    case QK_PARQUET_INT32:
-        memcpy(&i32, at, sizeof i32);
-        return i32;
-    case QK_PARQUET_INT64:
-        memcpy(&i64, at, sizeof i64);
-        return (double)i64;
-    case QK_PARQUET_FLOAT:
-        memcpy(&f32, at, sizeof f32);
-        return f32;
-    case QK_PARQUET_DOUBLE:
-        memcpy(&f64, at, sizeof f64);
-        return f64;
-    default:
-        memcpy(&f16, at, sizeof f16);
-        return qk__half_to_float(f16);
-    }
 }
 
 /* The same as a float32, rounded once: a 64-bit integer must not pass through a double. */

@@ -222,10 +222,11 @@ static qk_status decide(qk_recording *r, size_t others, bool *complete, qk_error
     const char *difference = qk__identity_difference(identity, r->identity);
     qk_status status;
     if (difference)
-        status = qk__fail(err, QK_ERR_EXISTS,
-                          "%s: holds an unfinished capture of another run (%s differs): give "
-                          "the same settings to go on with it, or --force to begin anew",
-                          output, difference);
+        status =
+            qk__fail(err, QK_ERR_EXISTS,
+                     "%s: holds an unfinished capture of another run (not the same: %s): give "
+                     "the same settings to go on with it, or --force to begin anew",
+                     output, difference);
     else if (r->journal.built && !qk__publish_ready(r))
         status = begin(r, r->journal.replaces, err);
     else

@@ -143,7 +143,15 @@ qk_status qk_published_load_heads(qk_published **file, const char *path,
     *file = NULL;
     QK_NEED(err, path, settings);
     qk_heads_settings_default(settings);
-    QK_TRY(qk__published_read(file, path, settings, KEYS, sizeof KEYS / sizeof *KEYS, err));
+    qk_status status =
+        qk__published_read(file, path, settings, KEYS, sizeof KEYS / sizeof *KEYS, err);
+    qk_config *other = NULL;
+    if (status == QK_ERR_ARGUMENT && qk_config_load(&other, path, NULL) == QK_OK)
+        status = qk__fail(err, status,
+                          "%s: settings of another command: qkscope analyze --config %s", path,
+                          path);
+    qk_config_free(&other);
+    QK_TRY(status);
     if (has_no_limit(&(*file)->config))
         settings->max_tokens_per_head = 0;
     return QK_OK;

@@ -82,11 +82,30 @@ qk_status qk__run_list_inputs(qk_run *run, qk_error *err)
     return run->inputs ? QK_OK : qk__nomem(err);
 }
 
+/* A given size that contradicts what the capture says of itself pairs queries with keys of
+ * others, even where it fits the heads that are there. */
+static qk_status check_given_group(qk_run *run, int given, qk_error *err)
+{
+    int own = qk_capture_get_info(run->capture)->q_per_kv_group;
+    if (given <= 0 || own <= 0 || given == own)
+        return QK_OK;
+    char message[128];
+    snprintf(message, sizeof message,
+             "group size %d contradicts capture.json, which says %d: give that one, or none",
+             given, own);
+    if (run->settings->strict)
+        return qk__fail(err, QK_ERR_INCONSISTENT, "%s", message);
+    qk__run_notice(run, QK_NOTICE_WARNING, "%s", message);
+    return QK_OK;
+}
+
 static qk_status settle_group(qk_run *run, qk_error *err)
 {
     qk_group *group = &run->report->group;
     int given = run->settings->q_per_kv_group;
     QK_TRY(qk_capture_group(run->capture, given, group, err));
+    if (group->consistent)
+        QK_TRY(check_given_group(run, given, err));
     if (!group->consistent) {
         char hint[128] = "no other size fits either";
         if (group->alternative)

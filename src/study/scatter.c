@@ -370,13 +370,28 @@ static qk_status make_outcome(const scatter *c, qk_scatter_outcome **outcome, qk
     return QK_OK;
 }
 
+/* Figures of a run that was killed lie in hidden folders beside their places. */
+static qk_status sweep(const scatter *c, qk_folder *folder, qk_error *err)
+{
+    const char **names = qk__calloc(c->num_figures, sizeof *names);
+    if (!names)
+        return qk__nomem(err);
+    for (size_t i = 0; i < c->num_figures; i++)
+        names[i] = c->names[i];
+    qk_status status = qk__folder_sweep_figures(folder, names, c->num_figures, err);
+    free(names);
+    return status;
+}
+
 /* Holds the folder, so that no other run takes what is being drawn for a killed run's. */
 static qk_status draw_in_folder(scatter *c, qk_error *err)
 {
     qk_folder folder;
     QK_TRY(qk__make_dirs(c->settings->output, err));
     QK_TRY(qk__folder_watch(&folder, c->settings->output, NULL, err));
-    qk_status status = draw_figures(c, err);
+    qk_status status = sweep(c, &folder, err);
+    if (status == QK_OK)
+        status = draw_figures(c, err);
     qk__folder_release(&folder);
     return status;
 }

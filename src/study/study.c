@@ -159,7 +159,8 @@ static void warn_of_few(qk_run *run)
     if (totals.no_texts > 0 && judging)
         qk__run_notice(run, QK_NOTICE_WARNING,
                        "%zu of %zu heads have no integers in a column 'example_id': how sure "
-                       "their categories are cannot be told",
+                       "their categories are cannot be told; number the texts ('qkscope "
+                       "capture' hashes their ids)",
                        totals.no_texts, report->num_heads);
     if (totals.few_rows > 0)
         qk__run_notice(run, QK_NOTICE_WARNING,

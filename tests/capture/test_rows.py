@@ -154,6 +154,30 @@ def test_shards_and_types(tmp_path, window, vector_type):
             assert same_bits(columns[name], array[:limit]), (name, limit)
 
 
+@pytest.mark.parametrize("width", [pa.float32(), pa.float64()], ids=str)
+def test_windows_of_floating_point(tmp_path, width):
+    """NaN is null; the rows of 600 cross the batches of the reader."""
+    values = [(None, np.nan, 64.0, 4096.0, -1.0, 0.0)[i % 6] for i in range(600)]
+    table = make_table(600, 3, window=lambda n: pa.array(values, width, from_pandas=False))
+    write_head(tmp_path, [table], row_group_size=350)
+    wanted = [v if v and v > 0 else 0 for v in values]
+    assert read(tmp_path, block=47)[2]["sliding_window"].tolist() == wanted
+
+
+def test_a_round_trip_through_pandas(tmp_path):
+    pytest.importorskip("pandas")
+    for name, window in WINDOWS.items():
+        write_head(tmp_path, [make_table(20, 4, window=window)], head="l00h00q")
+        file = tmp_path / "l00h00q" / "part-000.parquet"
+        wanted = expect(pq.read_table(file))
+        pq.read_table(file).to_pandas().to_parquet(file)
+        found = read(tmp_path)[2]
+        for column, array in wanted.items():
+            assert (found[column] == array).all(), (name, column)
+        file.unlink()
+        file.parent.rmdir()
+
+
 def test_one_shard_of_float64_widens_all(tmp_path):
     tables = [make_table(10, 4, 1), make_table(10, 4, 2, pa.float64())]
     write_head(tmp_path, tables)
@@ -195,7 +219,12 @@ BAD = {
     "list position": ("position", pa.array([[1]] * 20), "found a list of INT64"),
     "null position": ("position", pa.array([1] * 19 + [None], pa.int32()), "position"),
     "null-type bucket": ("bucket", pa.nulls(20), "found nulls only"),
-    "float window": ("sliding_window", pa.array([1.0] * 20), "found DOUBLE"),
+    "half window": ("sliding_window", pa.array([64.5] + [64.0] * 19), "row 0 is 64.5, expected a"),
+    "infinite window": ("sliding_window", pa.array([1.0] * 19 + [np.inf]), "row 19 is inf"),
+    "huge window": ("sliding_window", pa.array([2.0**63] * 20), "expected a whole number"),
+    "text window": ("sliding_window", pa.array(["x"] * 20), "DOUBLE, found STRING"),
+    "text ids": ("example_id", pa.array(["x"] * 20), "STRING; number the texts"),
+    "categories": ("example_id", pa.array(["x"] * 20).dictionary_encode(), "capture' hashes"),
     "ragged": ("vector", pa.array([[1.0, 2.0]] * 19 + [[1.0]], LISTS), "vector"),
     "empty vectors": ("vector", pa.array([[]] * 20, LISTS), "expected 1 to 4096"),
     "null vector": ("vector", pa.array([[1.0]] * 19 + [None], LISTS), "vector"),

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build"))
+BUILD = pathlib.Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build")).resolve()
 FIND = BUILD / "tests" / "hub" / "find_dataset"
 
 ONE = "1234567" + "a" * 33
@@ -158,3 +158,18 @@ def test_agrees_with_huggingface_hub(tmp_path):
             theirs = result.stdout.strip()
             ours = find(env, "org/name", revision)[0]
             assert theirs == (f"{ours}/l00h00q/data.parquet" if ours else "None"), revision
+
+
+def test_inspect_names_both_kinds_of_download(tmp_path):
+    """The name alone does not tell a model from a dataset."""
+    program = BUILD / "qkscope"
+    if not program.exists():
+        pytest.skip(f"{program} is not built")
+    env = {**os.environ, "HF_HUB_CACHE": str(tmp_path)}
+    said = subprocess.run([program, "inspect", "org/name", "--revision", "v1"], env=env,
+                          capture_output=True, text=True)
+    assert said.returncode == 1
+    assert "hf download --repo-type dataset org/name --revision v1\n" in said.stderr
+    assert "model: hf download org/name --revision v1\n" in said.stderr
+    said = subprocess.run([program, "inspect", "a/b/c"], env=env, capture_output=True, text=True)
+    assert said.returncode == 1 and "hf download" not in said.stderr

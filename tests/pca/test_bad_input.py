@@ -575,7 +575,7 @@ def test_disk_full(qkscope, healthy, tmp_path, kinds, limit):
     out = old_results(tmp_path / "out")
 
     def restrict():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     result = qkscope("pca", healthy, "-o", out, "--force", *kinds, preexec_fn=restrict,
                      expect=1)

@@ -121,6 +121,18 @@ USAGE = {
     "decimal comma": ([C, O, "out", "--threshold", "0,5"], "--threshold 0,5"),
     "thresholds crossed": ([C, O, "out", "--taxonomy-low", "0.8"], "--taxonomy-low 0.8"),
     "group": ([C, O, "out", "--q-per-kv-group", "-2"], "--q-per-kv-group -2"),
+    "an option as folder": ([C, O, "--json"], r"--output --json: .* \./--json"),
+    "an option as folder, in full": ([C, "--output=--json"], r"\./--json"),
+    "no folder": ([C, O, ""], "--output : expected a path"),
+    "an option as file": ([C, O, "out", "--config", "--json"], r"--config --json: .* \./--json"),
+    "no file": ([C, O, "out", "--config="], "--config : expected a path"),
+    "components of many digits": ([C, O, "out", "--components", "1e30"], "whole number from 1"),
+    "components, half an exponent": ([C, O, "out", "--components", "1e"], "--components 1e:"),
+    "components, fractions": ([C, O, "out", "--components", "10e-1"], "--components 10e-1:"),
+    "no interval": ([C, O, "out", "--ci", "0"], "a percentage from 1 to below 100, e.g. 95"),
+    "negative interval": ([C, O, "out", "--ci", "-95"], "--ci -95: expected a percentage"),
+    "all of it": ([C, O, "out", "--ci", "100"], "--ci 100: expected a percentage"),
+    "a share": ([C, O, "out", "--ci", "0.95"], "did you mean 95"),
     "rows": ([C, O, "out", "--max-samples", "0"], "--max-samples 0"),
 }
 
@@ -138,6 +150,31 @@ def test_usage_errors_end_with_a_hint(qkscope, tmp_path):
     for arguments in (["--colour"], ["--layers"], ["--layers", "x"], ["a", "b"]):
         result = qkscope("pca", *arguments, cwd=tmp_path, expect=2)
         assert result.err.endswith("Try 'qkscope pca --help'.\n")
+
+
+def test_folders_named_like_options(qkscope, tmp_path):
+    qkscope("pca", EXAMPLE, "-o", "./--json", cwd=tmp_path, expect=0)
+    assert (tmp_path / "--json" / "qk.csv").exists()
+
+
+@pytest.mark.parametrize("text", ["2000", "2e3", "2E3", "20e2", "2e03", "+2e3"])
+def test_whole_numbers(qkscope, tmp_path, text):
+    qkscope("pca", EXAMPLE, "-o", tmp_path, "--seed", text, expect=0)
+    assert last_run(tmp_path)["settings"]["seed"] == 2000
+
+
+def test_a_group_size_that_contradicts_the_capture(qkscope, tmp_path):
+    """Also where it fits the heads that are there."""
+    words = "group size 3 contradicts capture.json, which says 2"
+    arguments = ["pca", EXAMPLE, "-o", tmp_path / "out", "--q-per-kv-group"]
+    assert words in qkscope(*arguments, 3, "--allow-missing").err
+    assert words in qkscope(*arguments, 3, "--strict", expect=1).err
+    assert "contradicts" not in qkscope(*arguments, 2, "--strict", "--force", expect=0).err
+
+
+def test_pairs_ask_for_the_complement(qkscope, tmp_path):
+    qkscope("rotate", EXAMPLE, "-o", tmp_path, "--pairs", 3, expect=0)
+    assert {row["pair"] for row in read_csv(tmp_path / "complement.csv")} == {0, 1, 2}
 
 
 def test_unknown_command(qkscope):

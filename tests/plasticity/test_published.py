@@ -5,8 +5,8 @@ import csv
 
 import numpy as np
 import pytest
-from conftest import (EXAMPLE, Agreement, head_pairs, last_run, read_bytes, read_csv, read_rows,
-                      synth, write_rows)
+from conftest import (EXAMPLE, ROOT, Agreement, head_pairs, last_run, read_bytes, read_csv,
+                      read_rows, synth, write_rows)
 
 pytest.importorskip("pyarrow")
 published = pytest.importorskip("published_oracle")
@@ -284,6 +284,16 @@ def test_dataset_in_a_cache(qkscope, tmp_path):
     outcome = qkscope("analyze-heads", "--config", config, expect=1,
                       env={"HF_HUB_CACHE": tmp_path})
     assert "hf download" in outcome.err
+
+
+def test_a_file_of_another_command(qkscope, tmp_path):
+    for file in sorted((ROOT / "configs" / "attention_plasticity").glob("*.yaml")):
+        assert "qkscope analyze --config" in file.read_text()
+        outcome = qkscope("analyze-heads", "--config", file, cwd=tmp_path, expect=2)
+        assert f"qkscope analyze --config {file}" in outcome.err
+    (tmp_path / "c.yaml").write_text("modell_dir: x\n")
+    outcome = qkscope("analyze-heads", "--config", tmp_path / "c.yaml", expect=2)
+    assert "did you mean model_dir?" in outcome.err and "analyze --config" not in outcome.err
 
 
 def test_by_the_name_of_the_program(qkscope, program, tmp_path):

@@ -217,8 +217,8 @@ def test_an_unfinished_capture(program, qkscope, model, tmp_path):
     assert [p.name for p in folder.iterdir()] == [".partial"]
     assert qkscope("inspect", folder).code != 0
     base = ["capture", "-m", model, "-t", texts, "-o", folder, "--sampler", "all"]
-    assert "sampler differs" in qkscope(*base, "--bucket", 7, expect=1).err
-    assert "selection differs" in qkscope(*base, "--layers", 1, expect=1).err
+    assert "not the same: sampler" in qkscope(*base, "--bucket", 7, expect=1).err
+    assert "not the same: selection" in qkscope(*base, "--layers", 1, expect=1).err
     outcome = json.loads(qkscope(*base, "--tokens-at-once", 500, "--json", expect=0).out)
     assert 0 < outcome["texts_before"] < 400 and outcome["texts"] == 400
     qkscope("capture", "-m", model, "-t", texts, "-o", tmp_path / "d", "--sampler", "all", expect=0)

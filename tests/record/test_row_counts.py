@@ -165,6 +165,6 @@ def test_a_stopped_run_makes_the_same_choice(qkscope, program, model, corpus, tm
     assert run.returncode != 0 and (tmp_path / "c" / ".partial" / "journal.json").exists()
     before = json.loads((tmp_path / "c" / ".partial" / "journal.json").read_text())
     assert before["run"]["sampler"] == sampler_of(tmp_path / "whole")
-    assert "sampler differs" in qkscope(*words, tmp_path / "c", "--rows", 7000, expect=1).err
+    assert "not the same: sampler" in qkscope(*words, tmp_path / "c", "--rows", 7000, expect=1).err
     qkscope(*words, tmp_path / "c", expect=0)
     assert files_of(tmp_path / "c") == files_of(tmp_path / "whole")

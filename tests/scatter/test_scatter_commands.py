@@ -334,9 +334,12 @@ def test_heads_that_are_not_there(qkscope, tmp_path, options, message):
     (["--kind", "q", "--basis", "ab"], "one kind alone has a PCA only"),
     (["--pc-x", "1"], "components 1 and 1: expected two different ones"),
     (["--pc-x", "32"], "there is no PC32: 32 dimensions and"),
-    (["--pc-x", "-1"], "expected a number from 0"),
-    (["--example-id", "-4"], "expected a number from 0"),
+    (["--pc-x", "-1"], "expected a whole number from 0"),
+    (["--example-id", "-4"], "expected a whole number from 0"),
     (["--format", "gif"], "gif"),
+    (["-o", "f.jpg"], "ends in .png, .svg or .pdf"),
+    (["-o", "d/f.JPEG"], "ends in .png, .svg or .pdf"),
+    (["-o", "f.webp"], "ends in .png, .svg or .pdf"),
     (["--theme", "pink"], "pink"),
     (["--name", "a/b"], "not a name for a figure"),
     (["--name", ""], "not a name for a figure"),
@@ -411,3 +414,49 @@ def test_progress_only_on_a_terminal(program, tmp_path):
     done = subprocess.run([program, "scatter", EXAMPLE, "-o", tmp_path, "--collage", "--quiet"],
                           capture_output=True, text=True, env=environment())
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+# ---- what a killed run leaves -------------------------------------------------------------------
+
+def leave(folder, name):
+    """A hidden folder as a run leaves it that was killed while it drew."""
+    staging = folder / name
+    staging.mkdir(parents=True)
+    (staging / "half.png").write_bytes(b"x")
+    return staging
+
+
+def test_what_a_killed_run_left_is_removed(qkscope, tmp_path):
+    out = tmp_path / "out"
+    left = leave(out, ".scatter-pca-l00h00.a1B2c3")
+    kept = [leave(out, ".scatter-pca-l00h01.a1B2c3"), leave(out, ".config.backup"),
+            leave(out, ".scatter-pca-l00h00.longer-ending")]
+    drawn(qkscope, EXAMPLE, "-o", out, "--heads", "0:0")
+    assert not left.exists() and (out / "scatter-pca-l00h00.png").exists()
+    assert all((folder / "half.png").exists() for folder in kept)
+
+
+def test_what_another_run_may_be_drawing_stays(qkscope, tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    out = tmp_path / "out"
+    left = leave(out, ".scatter-pca-l00h00.a1B2c3")
+    held = os.open(out, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_SH)
+    drawn(qkscope, EXAMPLE, "-o", out, "--heads", "0:0")
+    assert left.exists()
+    os.close(held)
+    drawn(qkscope, EXAMPLE, "-o", out, "--heads", "0:0")
+    assert not left.exists()
+
+
+def test_runs_at_once_in_one_folder(program, tmp_path):
+    out = tmp_path / "out"
+    leave(out, ".scatter-pca-l00h02.a1B2c3")
+    runs = [subprocess.Popen([program, "scatter", EXAMPLE, "-o", out, "--heads", f"0:{h}"],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment())
+            for h in range(4)]
+    for run in runs:
+        _, err = run.communicate(timeout=120)
+        assert run.returncode == 0, err
+    assert sorted(p.name for p in out.glob("*.png")) == [f"scatter-pca-l00h{h:02}.png"
+                                                         for h in range(4)]
