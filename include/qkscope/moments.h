@@ -57,10 +57,10 @@ QK_API QK_MUST_CHECK qk_status qk_accumulator_finish(qk_accumulator **acc, qk_mo
 
 /* ---- by groups of texts -------------------------------------------------------------- */
 
-/* What a jackknife over texts needs of one set of rows: their sums, kept apart by groups of texts.
- * Up to 16 texts each have a group of their own; of more texts, those share one whose ids agree in
- * their last bits, in as many as leave no more than 16 groups (fewer above 800 dimensions, for
- * the memory). The groups depend on the ids alone, not on their order. */
+/* What a jackknife over texts needs of one set of rows: their sums, kept apart by groups of
+ * texts. Up to 16 texts each have a group of their own; of more texts, those share one whose
+ * ids agree in their last bits, in as many as leave no more than 16 groups (fewer above 800
+ * dimensions, for the memory). The groups depend on the ids alone, not on their order. */
 typedef struct qk_text_moments qk_text_moments;
 
 /* The same with the id of each row's text; rows may come in any order. Either all rows of an
