@@ -171,23 +171,27 @@ static qk_status compare_table(const char *folder, const char *name, const json_
 {
     int64_t bytes;
     char hash[QK__FINGERPRINT_SIZE];
-    const char *why = NULL;
+    qk_error reason = {0};
+    json_t *change = NULL;
     char *path = qk__path_join(folder, name);
     if (!path)
         return qk__nomem(err);
     bool there = qk__is_there(path);
-    qk_status status = qk__fingerprint_file(path, &bytes, hash, NULL);
+    qk_status status = qk__fingerprint_file(path, &bytes, hash, &reason);
     free(path);
     if (status == QK_ERR_NOMEM)
         return qk__nomem(err);
-    if (status != QK_OK)
-        why = there ? "cannot be read" : "is missing";
+    bool changed = true;
+    if (status != QK_OK && there)
+        change = json_sprintf("%s cannot be read (%s)", name, reason.message);
+    else if (status != QK_OK)
+        change = json_sprintf("%s is missing", name);
     else if (bytes != json_integer_value(json_object_get(was, "bytes")) ||
              strcmp(hash, text_of(was, "xxh3_128")) != 0)
-        why = "is not as it was written";
-    if (why && json_array_append_new(changes, json_sprintf("%s %s", name, why)) != 0)
-        return qk__nomem(err);
-    return QK_OK;
+        change = json_sprintf("%s is not as it was written", name);
+    else
+        changed = false;
+    return changed && json_array_append_new(changes, change) != 0 ? qk__nomem(err) : QK_OK;
 }
 
 static qk_status compare_tables(const json_t *run, const char *folder, json_t *changes,

@@ -84,7 +84,7 @@ def test_windows_and_text(tmp_path):
                               "num_consistent": 1}
     code, out, err = run(tmp_path, "--heads")
     assert code == 0 and err == ""
-    for text in (r"tiny\u001b[31m", "not finished", "in 1 of 3 heads", "3 in 1 layers", "l00h01q"):
+    for text in (r"tiny\u001b[31m", "not finished", "in 1 of 3 heads", "3 in 1 layer", "l00h01q"):
         assert text in out
     assert "does not fit" in run(tmp_path, "--q-per-kv-group", 1)[1]
 
