@@ -74,8 +74,7 @@ QK_API const qk_model_facts *qk_model_get_facts(const qk_model *model);
 /* Values of model_type that qk_model_open knows, NULL at the end. */
 QK_API const char *const *qk_model_architectures(void);
 
-/* ---- running -------------------------------------------------------------------------------
- */
+/* ---- running ---------------------------------------------------------------------------- */
 
 typedef enum qk_arithmetic {
     QK_ARITHMETIC_F32,

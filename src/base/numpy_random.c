@@ -10,8 +10,7 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-/* ---- seeding: NumPy's SeedSequence --------------------------------------------------------
- */
+/* ---- seeding: NumPy's SeedSequence ------------------------------------------------------ */
 
 enum { POOL = 4, STATE_WORDS = 8 };
 
@@ -45,8 +44,7 @@ static void seed_words(uint64_t seed, uint32_t words[STATE_WORDS])
         words[i] = hash(pool[i % POOL], &constant, 0x58f38dedu);
 }
 
-/* ---- the generator ------------------------------------------------------------------------
- */
+/* ---- the generator ---------------------------------------------------------------------- */
 
 typedef struct pcg64 {
     wide state, increment;
@@ -108,8 +106,7 @@ static uint32_t draw_to(pcg64 *g, uint32_t most)
     return (uint32_t)(product >> 32);
 }
 
-/* ---- choice -------------------------------------------------------------------------------
- */
+/* ---- choice ----------------------------------------------------------------------------- */
 
 /* The last k places of a shuffle that begins at the end. */
 static qk_status shuffle(pcg64 *g, size_t n, size_t k, bool *chosen, qk_error *err)

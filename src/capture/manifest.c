@@ -136,8 +136,7 @@ static qk_status read_heads(qk_capture *capture, const json_t *heads, qk_error *
     return QK_OK;
 }
 
-/* ---- the rest -----------------------------------------------------------------------------
- */
+/* ---- the rest --------------------------------------------------------------------------- */
 
 static qk_status read_keys(qk_capture *capture, const json_t *object, qk_error *err)
 {

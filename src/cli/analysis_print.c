@@ -39,8 +39,7 @@ static void print_number(const char *format, double value)
     cli_print("%*s", width, isfinite(value) ? text : "-");
 }
 
-/* ---- PCA ----------------------------------------------------------------------------------
- */
+/* ---- PCA -------------------------------------------------------------------------------- */
 
 static void print_categories(const qk_study_totals *totals)
 {
@@ -96,8 +95,7 @@ static void add_pca_json(json_t *root, const qk_study_totals *totals)
     json_object_set_new(root, "mean_r_k_by_depth", numbers(totals->r_k, QK_DEPTHS));
 }
 
-/* ---- rotation -----------------------------------------------------------------------------
- */
+/* ---- rotation --------------------------------------------------------------------------- */
 
 static void print_rotation(const qk_study_totals *totals, bool by_depth)
 {
@@ -130,8 +128,7 @@ static json_t *rotation_json(const qk_study_totals *totals)
                      "mean_plane_var_fraction", number(totals->plane_var_fraction));
 }
 
-/* ---- plasticity ---------------------------------------------------------------------------
- */
+/* ---- plasticity ------------------------------------------------------------------------- */
 
 static void print_plasticity(const qk_model_plasticity *model, const qk_study_totals *totals,
                              bool published, bool alone)
@@ -162,8 +159,7 @@ static json_t *plasticity_json(const qk_model_plasticity *model)
                      numbers(model->fifths, QK_FIFTHS));
 }
 
-/* ---- the whole ----------------------------------------------------------------------------
- */
+/* ---- the whole -------------------------------------------------------------------------- */
 
 /* Which components follow position, of queries and keys by themselves. */
 static void print_high(double threshold, const qk_high_correlations *n)

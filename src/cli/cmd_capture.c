@@ -92,8 +92,7 @@ static bool show_progress(void *user, int64_t tokens, int64_t total, int64_t tex
     return cli_progress(&p->messages, 0, 0, 0); /* draws nothing: was there an interrupt? */
 }
 
-/* ---- options ------------------------------------------------------------------------------
- */
+/* ---- options ---------------------------------------------------------------------------- */
 
 static bool choose(const char *option, const char *value, const char *const *names, int *index)
 {
@@ -301,8 +300,7 @@ static void print_notes(const request *r)
             cli_error(COMMAND, "note: %s", qk_record_config_note(r->config, i));
 }
 
-/* ---- the outcome
- * ------------------------------------------------------------------------------ */
+/* ---- the outcome ------------------------------------------------------------------------ */
 
 static json_t *sampler_json(const qk_record_outcome *o)
 {

@@ -63,8 +63,7 @@ static bool parse_count(const char *text, char stop, int most, int *value, const
     return true;
 }
 
-/* ---- options that take more than storing a value ------------------------------------------
- */
+/* ---- options that take more than storing a value ---------------------------------------- */
 
 static int apply_basis(request *r)
 {
@@ -172,8 +171,7 @@ static int apply_looks(request *r)
     return -1;
 }
 
-/* ---- where to -----------------------------------------------------------------------------
- */
+/* ---- where to --------------------------------------------------------------------------- */
 
 static bool is_folder(const char *path)
 {
@@ -273,8 +271,7 @@ static int apply(request *r)
     return check(r);
 }
 
-/* ---- parsing ------------------------------------------------------------------------------
- */
+/* ---- parsing ---------------------------------------------------------------------------- */
 
 static int parse(int argc, char **argv, request *r)
 {
@@ -370,8 +367,7 @@ static int load_config(int argc, char **argv, request *r)
     return -1;
 }
 
-/* ---- running ------------------------------------------------------------------------------
- */
+/* ---- running ---------------------------------------------------------------------------- */
 
 static void print_outcome(const request *r, const qk_scatter_outcome *o)
 {

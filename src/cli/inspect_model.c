@@ -100,8 +100,7 @@ static int64_t num_windows(const view *v)
     return (v->length - 1) / v->window + 1;
 }
 
-/* ---- text
- * ------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------- */
 
 static void print_windows(const view *v)
 {
@@ -157,8 +156,7 @@ static void print_view(const view *v)
               (double)vector_bytes(v) / (double)v->rows * (double)v->length / 1e6);
 }
 
-/* ---- JSON
- * --------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------- */
 
 static json_t *list_layers(const view *v)
 {
@@ -203,8 +201,7 @@ static void print_view_json(const view *v)
     cli_json_print(root);
 }
 
-/* ---- both
- * ------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------- */
 
 static qk_status look(view *v, const qk_model *model, const cli_common *common, qk_error *err)
 {

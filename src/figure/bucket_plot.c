@@ -25,8 +25,7 @@ static bool same_head(const qk__bucket_point *a, const qk__bucket_point *b)
     return a->layer == b->layer && a->q_head == b->q_head && a->k_head == b->k_head;
 }
 
-/* ---- colours ------------------------------------------------------------------------------
- */
+/* ---- colours ---------------------------------------------------------------------------- */
 
 /* Of the least-squares line; 0 where there are not two places. */
 static double slope_of(const qk__bucket_plot *p, size_t first, size_t end)
@@ -66,8 +65,7 @@ static unsigned color_of(const qk__figure *figure, const qk__bucket_plot *p, siz
     return hex_of(figure->theme->q);
 }
 
-/* ---- numbers ------------------------------------------------------------------------------
- */
+/* ---- numbers ---------------------------------------------------------------------------- */
 
 /* place, plasticity, colour; heads between blank lines. */
 static size_t add_heads(qk__figure *figure, const qk__bucket_plot *p)
@@ -125,8 +123,7 @@ static void add_mean(qk__figure *figure, const qk__bucket_plot *p)
     free(sorted);
 }
 
-/* ---- the figure ---------------------------------------------------------------------------
- */
+/* ---- the figure ------------------------------------------------------------------------- */
 
 /* What colours mean; `ends` has room for those of the first and the last layer. Returns how
  * many entries. */

@@ -16,8 +16,7 @@ const qk__figure_family *const qk__figure_families[] = {
 };
 const size_t qk__num_figure_families = sizeof qk__figure_families / sizeof *qk__figure_families;
 
-/* ---- what applies -------------------------------------------------------------------------
- */
+/* ---- what applies ----------------------------------------------------------------------- */
 
 static void add_one(qk__drawn *items, size_t *count, const qk__figure_family *family,
                     const qk__figure_kind *kind, const qk__subject *subject)
@@ -57,8 +56,7 @@ static size_t list_figures(const qk__subject *subject, qk__drawn *items)
     return count;
 }
 
-/* ---- drawing ------------------------------------------------------------------------------
- */
+/* ---- drawing ---------------------------------------------------------------------------- */
 
 typedef struct drawing {
     const qk__subject *subject;

@@ -84,8 +84,7 @@ QK_MUST_CHECK qk_status qk__figure_draw(qk__figure *figure, const char *folder,
 QK_MUST_CHECK qk_status qk__figure_settle(const char *figure, const char *staging,
                                           const char *folder, qk_error *err);
 
-/* ---- parts that several families use (parts.c)
- * ------------------------------------------------ */
+/* ---- parts that several families use (parts.c) ------------------------------------------ */
 
 /* A dashed muted line down the plot at x (first axis), behind the data; or across it at y. */
 void qk__figure_vertical(qk__figure *figure, double x);
@@ -98,8 +97,7 @@ void qk__figure_palette(qk__figure *figure, const qk__colormap *map, bool turned
  * a gnuplot literal (qk__figure_quote). */
 void qk__figure_legend(qk__figure *figure, const char *style, const char *title);
 
-/* ---- heatmap (heatmap.c)
- * ---------------------------------------------------------------------- */
+/* ---- heatmap (heatmap.c) ---------------------------------------------------------------- */
 
 typedef struct qk__heatmap {
     size_t rows, columns;

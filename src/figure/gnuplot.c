@@ -25,8 +25,7 @@ static const picture_kind PICTURES[] = {{QK_FIGURE_PNG, "png", "IEND"},
                                         {QK_FIGURE_PDF, "pdf", "%%EOF"}};
 enum { NUM_PICTURES = sizeof PICTURES / sizeof *PICTURES, MAX_PREAMBLE_SERIES = 12 };
 
-/* ---- the script ---------------------------------------------------------------------------
- */
+/* ---- the script ------------------------------------------------------------------------- */
 
 /* Terminals that come out alike, measured with gnuplot 5.4: type of font_size pixels, lines and
  * dashes of one length. A size of type means points of 1/96 inch, at 2/3 of their size in a
@@ -112,8 +111,7 @@ static qk_status make_script(const qk__figure *figure, qk_buffer *text, qk_error
     return qk__buffer_printf(text, err, "set output\n");
 }
 
-/* ---- the staging folder -------------------------------------------------------------------
- */
+/* ---- the staging folder ----------------------------------------------------------------- */
 
 static void file_name(const char *figure, const char *ending, char name[160])
 {
@@ -168,8 +166,7 @@ qk_status qk__figure_settle(const char *figure, const char *staging, const char 
     return status == QK_OK ? settle_part(staging, folder, figure, "gp", err) : status;
 }
 
-/* ---- gnuplot ------------------------------------------------------------------------------
- */
+/* ---- gnuplot ---------------------------------------------------------------------------- */
 
 /* Fontconfig's complaints about its cache, and what gnuplot says where the user's locale has no
  * degree sign (we use none), are no faults. */

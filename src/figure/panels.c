@@ -28,8 +28,7 @@ const char *qk__brief(qk__figure *figure, const char *text, int limit)
     return qk__figure_quote(figure, shown);
 }
 
-/* ---- places -------------------------------------------------------------------------------
- */
+/* ---- places ----------------------------------------------------------------------------- */
 
 double qk__heading_height(const qk__figure *figure)
 {
@@ -83,8 +82,7 @@ void qk__end_panels(qk__figure *figure)
     qk__figure_print(figure, "unset multiplot\n");
 }
 
-/* ---- axes ---------------------------------------------------------------------------------
- */
+/* ---- axes ------------------------------------------------------------------------------- */
 
 qk__model_axis qk__plan_model_axis(const qk__figure *figure, const qk__results *results,
                                    double width)
@@ -117,8 +115,7 @@ void qk__set_model_axis(qk__figure *figure, const qk__model_axis *axis)
     qk__figure_print(figure, ") font small\n");
 }
 
-/* ---- legends ------------------------------------------------------------------------------
- */
+/* ---- legends ---------------------------------------------------------------------------- */
 
 qk__legend qk__plan_legend(const qk__figure *figure, const qk__entry *entries, size_t count,
                            double width)
@@ -172,8 +169,7 @@ size_t qk__series_entries(const qk__figure *figure, const char *const *names, si
     return i;
 }
 
-/* ---- numbers ------------------------------------------------------------------------------
- */
+/* ---- numbers ---------------------------------------------------------------------------- */
 
 qk__power qk__power_of(double largest)
 {

@@ -39,8 +39,7 @@ void qk__figure_legend(qk__figure *figure, const char *style, const char *title)
     qk__figure_print(figure, ", NaN with %s title %s", style, title);
 }
 
-/* ---- of a study ---------------------------------------------------------------------------
- */
+/* ---- of a study ------------------------------------------------------------------------- */
 
 /* Of a character beside its size, and of titles beside the theme's size. */
 #define CHARACTER_WIDTH 0.58

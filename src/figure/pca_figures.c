@@ -11,8 +11,7 @@
 /* Entries that a legend beside the plot has room for, and characters of a name in it. */
 enum { MAX_COMPONENTS = 10, MAX_LEGEND = 20, MAX_LEGEND_CHARACTERS = 22 };
 
-/* ---- by component -------------------------------------------------------------------------
- */
+/* ---- by component ----------------------------------------------------------------------- */
 
 static size_t count_components(const qk__results *results)
 {
@@ -96,8 +95,7 @@ static void build_variance(qk__figure *figure, const qk__subject *subject)
     qk__end_panels(figure);
 }
 
-/* ---- r_q against r_k ----------------------------------------------------------------------
- */
+/* ---- r_q against r_k -------------------------------------------------------------------- */
 
 /* Checkpoints are of one family; what sets them apart is their phase. */
 static int group_of(const qk__results *results, const qk__result_model *model)
@@ -211,8 +209,7 @@ static void build_scatter(qk__figure *figure, const qk__subject *subject)
     qk__end_panels(figure);
 }
 
-/* ---- by depth -----------------------------------------------------------------------------
- */
+/* ---- by depth --------------------------------------------------------------------------- */
 
 static void build_depth_q(qk__figure *figure, const qk__subject *subject)
 {

@@ -31,8 +31,7 @@ void qk__start_one(qk__figure *figure, const qk__results *results, const char *t
                      1 - qk__heading_height(figure) / figure->height);
 }
 
-/* ---- the plane ----------------------------------------------------------------------------
- */
+/* ---- the plane -------------------------------------------------------------------------- */
 
 /* Signs are chosen so that r_q is above -0.05; tables from elsewhere may differ. */
 static double smallest_r_q(const qk__results *results)
@@ -69,8 +68,7 @@ double qk__point_size(size_t heads, double height)
     return fmax(0.45, fmin(1, 0.025 * height / sqrt((double)heads)));
 }
 
-/* ---- depth --------------------------------------------------------------------------------
- */
+/* ---- depth ------------------------------------------------------------------------------ */
 
 /* Pixels of a row, and of what lies above and below the cells. */
 enum {

@@ -52,8 +52,7 @@ static void set_bottom_key(qk__figure *figure, const qk__place *place)
                      6 * qk__em(figure) / figure->height);
 }
 
-/* ---- means with bands ---------------------------------------------------------------------
- */
+/* ---- means with bands ------------------------------------------------------------------- */
 
 /* Adds mean, mean - sd and mean + sd within [low, high] to a row, and widens range to them. */
 static void add_band(qk__figure *figure, const qk__result_model *model, const char *field,
@@ -144,8 +143,7 @@ static bool has_variance(const qk__subject *subject)
     return false;
 }
 
-/* ---- taxonomy -----------------------------------------------------------------------------
- */
+/* ---- taxonomy --------------------------------------------------------------------------- */
 
 /* Heads of each category; their sum. */
 static size_t count_categories(const qk__result_model *model, size_t counts[QK_NUM_CATEGORIES])
@@ -205,8 +203,7 @@ static void build_taxonomy(qk__figure *figure, const qk__subject *subject)
     qk__end_panels(figure);
 }
 
-/* ---- by depth -----------------------------------------------------------------------------
- */
+/* ---- by depth --------------------------------------------------------------------------- */
 
 static void build_depth_q(qk__figure *figure, const qk__subject *subject)
 {
@@ -220,8 +217,7 @@ static void build_depth_k(qk__figure *figure, const qk__subject *subject)
                         "Mean {/:Italic r}_k on PC0 by depth during training");
 }
 
-/* ---- phase portraits ----------------------------------------------------------------------
- */
+/* ---- phase portraits -------------------------------------------------------------------- */
 
 enum { MAX_PORTRAITS = 6, MAX_PANEL_CHARACTERS = 28, PANEL_WIDTH = 270, PANEL_HEIGHT = 250 };
 

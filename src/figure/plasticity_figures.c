@@ -36,8 +36,7 @@ static double start_plot(qk__figure *figure, const qk__result_model *model, cons
     return place.top + place.height;
 }
 
-/* ---- 01: over distances -------------------------------------------------------------------
- */
+/* ---- 01: over distances ----------------------------------------------------------------- */
 
 enum { MAX_SIDE = 64, MAX_X_TICS = 8, MAX_Y_TICS = 15 };
 
@@ -130,8 +129,7 @@ static void build_distances(qk__figure *figure, const qk__subject *subject)
     qk__end_panels(figure);
 }
 
-/* ---- 02: along the context ----------------------------------------------------------------
- */
+/* ---- 02: along the context -------------------------------------------------------------- */
 
 /* Heads drawn at most, and fewer of them (but not below MIN_CURVES) where they have many
  * buckets: a picture of more points weighs megabytes and shows nothing else. */
@@ -300,8 +298,7 @@ static void build_profiles(qk__figure *figure, const qk__subject *subject)
     qk__end_panels(figure);
 }
 
-/* ---- 03: which dimensions -----------------------------------------------------------------
- */
+/* ---- 03: which dimensions --------------------------------------------------------------- */
 
 static bool has_weights(const qk__subject *subject)
 {
@@ -334,8 +331,7 @@ static void build_weights(qk__figure *figure, const qk__subject *subject)
     qk__end_panels(figure);
 }
 
-/* ---- the list -----------------------------------------------------------------------------
- */
+/* ---- the list --------------------------------------------------------------------------- */
 
 static const qk__figure_kind KINDS[] = {
     {"plasticity-01-distance-heatmap", "Attention plasticity over distances",

@@ -26,8 +26,7 @@ static size_t count_models(const qk__results *results)
     return count;
 }
 
-/* ---- 04: over checkpoints -----------------------------------------------------------------
- */
+/* ---- 04: over checkpoints --------------------------------------------------------------- */
 
 bool qk__has_trajectory(const qk__subject *subject)
 {
@@ -150,8 +149,7 @@ void qk__build_trajectory(qk__figure *figure, const qk__subject *subject)
     qk__end_panels(figure);
 }
 
-/* ---- 06: by model -------------------------------------------------------------------------
- */
+/* ---- 06: by model ----------------------------------------------------------------------- */
 
 enum { MAX_MODELS = 100, MAX_LABEL = 32 };
 

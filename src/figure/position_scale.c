@@ -6,8 +6,7 @@
 
 enum { RAMP_KNOTS = 17 };
 
-/* ---- spans --------------------------------------------------------------------------------
- */
+/* ---- spans ------------------------------------------------------------------------------ */
 
 bool qk__span_shows(qk__position_span span)
 {
@@ -73,8 +72,7 @@ void qk__print_span_tics(qk__figure *figure, qk__position_span span)
     qk__figure_print(figure, ")\n");
 }
 
-/* ---- colours ------------------------------------------------------------------------------
- */
+/* ---- colours ---------------------------------------------------------------------------- */
 
 /* The part of a ramp that shows on the background, from early to late. */
 typedef struct ramp {

@@ -11,8 +11,7 @@
 #include "base/error.h"
 #include "figure/rotation_families.h"
 
-/* ---- histograms ---------------------------------------------------------------------------
- */
+/* ---- histograms ------------------------------------------------------------------------- */
 
 /* Beyond so many interquartile ranges from the quartiles a head is counted in words: one of
  * them would press all others into one bin. */
@@ -223,8 +222,7 @@ void qk__build_bias_histograms(qk__figure *figure, const qk__subject *subject)
     qk__free_families(&panels);
 }
 
-/* ---- against separation -------------------------------------------------------------------
- */
+/* ---- against separation ----------------------------------------------------------------- */
 
 static qk__pair pick_pair(const qk__result_head *head)
 {

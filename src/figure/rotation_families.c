@@ -32,8 +32,7 @@ bool qk__has_pairs(const qk__results *results, qk__pick_fn *pick)
     return false;
 }
 
-/* ---- families -----------------------------------------------------------------------------
- */
+/* ---- families --------------------------------------------------------------------------- */
 
 static void free_family(qk__family *family)
 {
@@ -88,8 +87,7 @@ static bool gather(const qk__results *results, qk__pick_fn *pick, qk__family_pan
     return true;
 }
 
-/* ---- legends ------------------------------------------------------------------------------
- */
+/* ---- legends ---------------------------------------------------------------------------- */
 
 /* Models that the legend names: all, or the first, the last and some evenly between. None where
  * the only one is called like its family. */
@@ -147,8 +145,7 @@ int qk__model_point(const qk__family *family, size_t model)
     return qk__series_point(family->num_models <= MAX_SERIES ? (int)model : 0);
 }
 
-/* ---- places -------------------------------------------------------------------------------
- */
+/* ---- places ----------------------------------------------------------------------------- */
 
 static size_t num_columns(size_t panels)
 {

@@ -12,8 +12,7 @@
 #include "figure/parts.h"
 #include "figure/rotation_bias.h"
 
-/* ---- bars by model ------------------------------------------------------------------------
- */
+/* ---- bars by model ---------------------------------------------------------------------- */
 
 enum { BAR_HEIGHT = 290, BAR_ROOM = 120, LEAST_WIDTH = 520 };
 
@@ -216,8 +215,7 @@ static void build_ratios(qk__figure *figure, const qk__subject *subject)
     qk__end_panels(figure);
 }
 
-/* ---- by depth -----------------------------------------------------------------------------
- */
+/* ---- by depth --------------------------------------------------------------------------- */
 
 /* Pixels of a row of cells, where there are few and many, and of all rows. */
 enum { ROW = 26, LOW_ROW = 17, FEW_ROWS = 16, MOST_CELLS = 5000, LEAST_CELLS = 60 };
@@ -361,8 +359,7 @@ static void build_depth_maps(qk__figure *figure, const qk__subject *subject)
     free(labels);
 }
 
-/* ---- the table ----------------------------------------------------------------------------
- */
+/* ---- the table -------------------------------------------------------------------------- */
 
 static const qk__figure_kind KINDS[] = {
     {"rotation-02-drift-correlation", "Position correlation on the drift axis",

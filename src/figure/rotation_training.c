@@ -32,8 +32,7 @@ typedef struct sheet {
     bool quartiles; /* whiskers and medians on the bars */
 } sheet;
 
-/* ---- numbers ------------------------------------------------------------------------------
- */
+/* ---- numbers ---------------------------------------------------------------------------- */
 
 static qk__spread spread_of(qk__figure *figure, const qk__result_model *model, const metric *of)
 {
@@ -90,8 +89,7 @@ static size_t add_bars(qk__figure *figure, const metric *of, const qk__results *
     return qk__figure_end_block(figure);
 }
 
-/* ---- panels -------------------------------------------------------------------------------
- */
+/* ---- panels ----------------------------------------------------------------------------- */
 
 static void part_phases(qk__figure *figure, const qk__results *results)
 {
@@ -173,8 +171,7 @@ static void build_sheet(qk__figure *figure, const qk__results *results, const sh
     qk__end_panels(figure);
 }
 
-/* ---- the figures --------------------------------------------------------------------------
- */
+/* ---- the figures ------------------------------------------------------------------------ */
 
 static bool has_any(const qk__results *results, const metric *metrics, size_t count)
 {

@@ -32,8 +32,7 @@ typedef struct layout {
     double bar_left; /* of the colour bars */
 } layout;
 
-/* ---- places --------------------------------------------------------------------------------
- */
+/* ---- places ----------------------------------------------------------------------------- */
 
 static int notes_of(const qk__scatter *s)
 {
@@ -109,8 +108,7 @@ static void write_at(qk__figure *figure, const layout *l, double x, double y, co
                      x / l->width, 1 - y / l->height, how, color);
 }
 
-/* ---- axes ---------------------------------------------------------------------------------
- */
+/* ---- axes ------------------------------------------------------------------------------- */
 
 /* A round step that divides range into at most `most` parts. */
 static double round_step(double range, double most)
@@ -152,8 +150,7 @@ static void set_axes(qk__figure *figure, const layout *l, const qk__scatter_pane
     set_axis(figure, 'y', low[1], high[1], floor(l->plot_h / (2.3 * l->type * l->em)), zero);
 }
 
-/* ---- panels -------------------------------------------------------------------------------
- */
+/* ---- panels ----------------------------------------------------------------------------- */
 
 typedef enum choice { ALL, BACKGROUND, QUERIES, KEYS } choice;
 
@@ -309,8 +306,7 @@ static void draw_panel(qk__figure *figure, const layout *l, const qk__scatter *s
     qk__figure_print(figure, "unset label\n");
 }
 
-/* ---- colour bars --------------------------------------------------------------------------
- */
+/* ---- colour bars ------------------------------------------------------------------------ */
 
 static void draw_bar(qk__figure *figure, const layout *l, qk__position_span span,
                      const char *label, double colors, double y, double h)

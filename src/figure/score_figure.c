@@ -31,8 +31,7 @@ typedef struct point {
     int family_index;
 } point;
 
-/* ---- what is drawn ------------------------------------------------------------------------
- */
+/* ---- what is drawn ---------------------------------------------------------------------- */
 
 static size_t find_column(const qk__results *results, const char *name)
 {
@@ -136,8 +135,7 @@ bool qk__has_scores(const qk__subject *subject)
     return find_pairing(subject, &pair) && find_points(&pair, NULL) >= MIN_POINTS;
 }
 
-/* ---- the plot -----------------------------------------------------------------------------
- */
+/* ---- the plot --------------------------------------------------------------------------- */
 
 typedef struct plot {
     qk__place place;
@@ -265,8 +263,7 @@ static void add_names(qk__figure *figure, const point *points, size_t count, con
     free(names);
 }
 
-/* ---- around it ----------------------------------------------------------------------------
- */
+/* ---- around it -------------------------------------------------------------------------- */
 
 /* Families in order of appearance; returns how many. */
 static size_t list_families(const qk__figure *figure, const point *points, size_t count,

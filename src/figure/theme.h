@@ -30,8 +30,7 @@ int qk__series_point(int index);
 /* Of a qk_category; index -1 is "none". */
 const char *qk__category_color(const qk__theme *theme, int category);
 
-/* ---- colour ramps (colormap.c): matplotlib's, as tables of equidistant colours
- * ---------------- */
+/* ---- colour ramps (colormap.c): matplotlib's, as tables of equidistant colours ---------- */
 
 typedef struct qk__colormap {
     const char *name;

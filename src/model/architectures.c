@@ -10,8 +10,7 @@
 
 #define MAX_WINDOW (INT64_C(1) << 40)
 
-/* ---- what layers do
- * --------------------------------------------------------------------------- */
+/* ---- what layers do --------------------------------------------------------------------- */
 
 /* The window in tokens; absent: the architecture's, null: none (0). */
 static qk_status read_window(const qk_model_config *config, const qk_fields *text,
@@ -132,8 +131,7 @@ static qk_status mllama_layers(qk_model_config *config, const qk_fields *text, b
     return QK_OK;
 }
 
-/* ---- what is refused
- * -------------------------------------------------------------------------- */
+/* ---- what is refused -------------------------------------------------------------------- */
 
 static qk_status gemma_check(const qk_fields *text, qk_error *err)
 {
@@ -145,8 +143,7 @@ static qk_status gemma_check(const qk_fields *text, qk_error *err)
                 : QK_OK;
 }
 
-/* ---- the table
- * -------------------------------------------------------------------------------- */
+/* ---- the table -------------------------------------------------------------------------- */
 
 #define LLAMA_NAMES .mlp_norm = "post_attention_layernorm"
 #define SILU        .activation_key = "hidden_act", .activation = "silu"

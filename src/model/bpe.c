@@ -244,8 +244,7 @@ static qk_status add_character(qk_bpe_run *run, int32_t id, const uint8_t *text,
     return QK_OK;
 }
 
-/* ---- words --------------------------------------------------------------------------------
- */
+/* ---- words ------------------------------------------------------------------------------ */
 
 /* The word in parts that no merge can join. */
 static qk_status encode_parts(qk_bpe_run *run, const uint8_t *word, size_t size, qk_error *err)

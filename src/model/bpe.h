@@ -79,8 +79,7 @@ static inline bool qk__bpe_may_join(const qk_bpe *bpe, int32_t left, int32_t rig
     return bpe->seams[bit / 64] >> bit % 64 & 1;
 }
 
-/* ---- encoding (bpe.c) ---------------------------------------------------------------------
- */
+/* ---- encoding (bpe.c) ------------------------------------------------------------------- */
 
 /* Scratch and output of one thread. */
 typedef struct qk_bpe_run qk_bpe_run;
@@ -95,8 +94,7 @@ QK_MUST_CHECK qk_status qk__bpe_id(qk_bpe_run *run, int32_t id, qk_error *err);
 /* The ids so far; owned by the run. */
 const int32_t *qk__bpe_ids(const qk_bpe_run *run, size_t *count);
 
-/* ---- merging (bpe_merge.c) ----------------------------------------------------------------
- */
+/* ---- merging (bpe_merge.c) -------------------------------------------------------------- */
 
 typedef struct qk_symbol {
     int32_t id;        /* -1: merged into the one before */

@@ -20,8 +20,7 @@
 
 enum { SAMPLE_BYTES = 4096 };
 
-/* ---- tensors --------------------------------------------------------------------------------
- */
+/* ---- tensors ---------------------------------------------------------------------------- */
 
 static const uint8_t *find_number(const qk_tensor *tensor, int64_t row, int64_t column)
 {
@@ -74,8 +73,7 @@ qk_tensor qk__tensor_slice(const qk_tensor *tensor, int64_t first, int64_t count
     return part;
 }
 
-/* ---- files ----------------------------------------------------------------------------------
- */
+/* ---- files ------------------------------------------------------------------------------ */
 
 static qk_status map_file(qk_shard *file, const char *path, qk_error *err)
 {
@@ -157,8 +155,7 @@ void qk__checkpoint_close(qk_checkpoint **checkpoint)
     *checkpoint = NULL;
 }
 
-/* ---- tensors by name
- * -------------------------------------------------------------------------- */
+/* ---- tensors by name -------------------------------------------------------------------- */
 
 static int compare_entries(const void *a, const void *b)
 {
@@ -212,8 +209,7 @@ qk_status qk__shards_open(qk_checkpoint *c, const char *folder, qk_shard_parse *
     return sort_tensors(c, err);
 }
 
-/* ---- what is in it
- * ---------------------------------------------------------------------------- */
+/* ---- what is in it ---------------------------------------------------------------------- */
 
 bool qk__checkpoint_has(const qk_checkpoint *checkpoint, const char *name)
 {

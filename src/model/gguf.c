@@ -105,8 +105,7 @@ static qk_status read_name(cursor *c, char **name, qk_error *err)
     return QK_OK;
 }
 
-/* ---- values -------------------------------------------------------------------------------
- */
+/* ---- values ----------------------------------------------------------------------------- */
 
 static qk_status read_string(cursor *c, json_t **value, qk_error *err)
 {
@@ -247,8 +246,7 @@ static qk_status read_key(cursor *c, json_t *metadata, qk_error *err)
     return status;
 }
 
-/* ---- tensors ------------------------------------------------------------------------------
- */
+/* ---- tensors ---------------------------------------------------------------------------- */
 
 static qk_status read_shape(cursor *c, qk_tensor_entry *entry, qk_error *err)
 {
@@ -363,8 +361,7 @@ static qk_status read_tensors(cursor *c, uint64_t count, qk_gguf *gguf, qk_error
     return status;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------
- */
+/* ---- all of it -------------------------------------------------------------------------- */
 
 static qk_status read_header(cursor *c, uint64_t *tensors, uint64_t *keys, qk_error *err)
 {

@@ -49,8 +49,7 @@ static qk_status unknown_architecture(const char *name, qk_error *err)
                     known);
 }
 
-/* ---- keys of an architecture --------------------------------------------------------------
- */
+/* ---- keys of an architecture ------------------------------------------------------------ */
 
 typedef struct source {
     qk_fields fields;
@@ -109,8 +108,7 @@ static qk_status get_real(source *s, const char *key, double *value, qk_error *e
                : qk__field_positive(&s->fields, s->key, value, err);
 }
 
-/* ---- what is refused ----------------------------------------------------------------------
- */
+/* ---- what is refused -------------------------------------------------------------------- */
 
 /* Keys that change the computation if they are there and neither 0 nor false. */
 static const char *const REFUSED[][2] = {
@@ -147,8 +145,7 @@ static qk_status refuse_keys(source *s, qk_error *err)
                              s->key);
 }
 
-/* ---- sizes --------------------------------------------------------------------------------
- */
+/* ---- sizes ------------------------------------------------------------------------------ */
 
 typedef struct sizes {
     int64_t layers, hidden, heads, head_dim, positions;
@@ -190,8 +187,7 @@ static qk_status read_sizes(source *s, sizes *z, qk_error *err)
     return set_int(s, "vocab_size", vocabulary, err);
 }
 
-/* ---- rotation ------------------------------------------------------------------------------
- */
+/* ---- rotation --------------------------------------------------------------------------- */
 
 /* A list of positive numbers from a tensor of as many as there are pairs; NULL: no such
  * tensor. */
@@ -349,8 +345,7 @@ static qk_status read_rope(source *s, const sizes *z, qk_error *err)
     return status;
 }
 
-/* ---- what architectures have of their own --------------------------------------------------
- */
+/* ---- what architectures have of their own ----------------------------------------------- */
 
 /* The file has a window, and its readers know that each sixth layer is without. */
 static qk_status read_gemma(source *s, const sizes *z, qk_error *err)
@@ -406,8 +401,7 @@ static qk_status read_biases(source *s, qk_error *err)
     return set(s, "mlp_bias", json_boolean(mlp), err);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------
- */
+/* ---- all of it -------------------------------------------------------------------------- */
 
 static qk_status fill(source *s, qk_error *err)
 {

@@ -17,8 +17,7 @@ enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE }; /* kinds of t
 #define PREFIX "tokenizer.ggml."
 #define REMEDY "give the published tokenizer.json with --tokenizer"
 
-/* ---- ways to cut texts --------------------------------------------------------------------
- */
+/* ---- ways to cut texts ------------------------------------------------------------------ */
 
 #define SPLIT(pattern)                                                                         \
     "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Split\", \"behavior\": "        \
@@ -72,8 +71,7 @@ static qk_status find_way(const char *name, const way **found, qk_error *err)
                     name ? name : "");
 }
 
-/* ---- what is being made ---------------------------------------------------------------------
- */
+/* ---- what is being made ----------------------------------------------------------------- */
 
 typedef struct making {
     qk_fields fields;
@@ -169,8 +167,7 @@ static qk_status read_lists(making *m, bool scores, qk_error *err)
     return QK_OK;
 }
 
-/* ---- special tokens around a text
- * ------------------------------------------------------------ */
+/* ---- special tokens around a text ------------------------------------------------------- */
 
 static qk_status read_flag(const making *m, const char *key, bool usual, bool *value,
                            qk_error *err)
@@ -235,8 +232,7 @@ static qk_status make_post(const making *m, bool llama, bool usual_bos, json_t *
     return status != QK_OK ? status : *post ? QK_OK : qk__nomem(err);
 }
 
-/* ---- the two kinds
- * ---------------------------------------------------------------------------- */
+/* ---- the two kinds ---------------------------------------------------------------------- */
 
 /* Takes model, normalizer and cut. */
 static qk_status assemble(const making *m, json_t *model, json_t *normalizer, json_t *cut,
@@ -326,8 +322,7 @@ static qk_status make_llama(making *m, json_t **root, qk_error *err)
     return assemble(m, model, mark_blanks(prefix), json_null(), true, true, root, err);
 }
 
-/* ---- all of it
- * --------------------------------------------------------------------------------- */
+/* ---- all of it -------------------------------------------------------------------------- */
 
 static qk_status make(making *m, json_t **root, qk_error *err)
 {

@@ -18,8 +18,7 @@
 
 enum { NAME_SIZE = 160, MAX_CONFIG_BYTES = 16 << 20 };
 
-/* ---- tensors
- * ---------------------------------------------------------------------------------- */
+/* ---- tensors ---------------------------------------------------------------------------- */
 
 /* While tensors are looked up: what the names begin with. */
 typedef struct lookup {
@@ -83,8 +82,7 @@ static qk_status get_linear(lookup *l, const char *name, int64_t outputs, int64_
     return get_bias(l, name, outputs, bias, &linear->bias, err);
 }
 
-/* ---- layers
- * ----------------------------------------------------------------------------------- */
+/* ---- layers ----------------------------------------------------------------------------- */
 
 /* Queries, keys and values one below the other. */
 static qk_status get_fused(lookup *l, const qk_model_config *c, qk_layer *layer, int64_t q,
@@ -235,8 +233,7 @@ static qk_status get_tensors(qk_model *model, lookup *l, qk_error *err)
     return QK_OK;
 }
 
-/* ---- rotation
- * --------------------------------------------------------------------------------- */
+/* ---- rotation --------------------------------------------------------------------------- */
 
 static int count_ropes(const qk_model_config *c)
 {
@@ -260,8 +257,7 @@ static qk_status make_ropes(qk_model *model, qk_error *err)
     return QK_OK;
 }
 
-/* ---- facts
- * ------------------------------------------------------------------------------------ */
+/* ---- facts ------------------------------------------------------------------------------ */
 
 static qk_status make_layer_facts(qk_model *model, qk_error *err)
 {
@@ -324,8 +320,7 @@ static qk_status make_facts(qk_model *model, uint64_t seed, qk_error *err)
     return qk__checkpoint_fingerprint(model->checkpoint, seed, &f->fingerprint, err);
 }
 
-/* ---- opening
- * ---------------------------------------------------------------------------------- */
+/* ---- opening ---------------------------------------------------------------------------- */
 
 static qk_status open_folder(qk_model *model, const char *folder, const char *overrides,
                              lookup *l, uint64_t *seed, qk_error *err)

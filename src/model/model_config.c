@@ -32,8 +32,7 @@ static const char *const part_names[] = {"text_config", "language_config", "llm_
                                          "decoder_config"};
 enum { NUM_PART_NAMES = sizeof part_names / sizeof *part_names };
 
-/* ---- the text model
- * --------------------------------------------------------------------------- */
+/* ---- the text model --------------------------------------------------------------------- */
 
 static qk_status unknown_type(const char *path, const char *type, qk_error *err)
 {
@@ -92,8 +91,7 @@ static qk_status refuse_quantized(const json_t *object, const char *path, qk_err
                     method ? method : "of no name");
 }
 
-/* ---- overrides
- * -------------------------------------------------------------------------------- */
+/* ---- overrides -------------------------------------------------------------------------- */
 
 static qk_status override_one(json_t *text, const char *key, json_t *value,
                               const qk_architecture *architecture, qk_error *err)
@@ -134,8 +132,7 @@ static qk_status apply_overrides(json_t *text, const char *overrides,
     return status;
 }
 
-/* ---- numbers and rules
- * ------------------------------------------------------------------------ */
+/* ---- numbers and rules ------------------------------------------------------------------ */
 
 static qk_status read_size(const qk_fields *text, const char *key, int most, int usual,
                            int *value, qk_error *err)
@@ -236,8 +233,7 @@ static qk_status read_rules(qk_model_config *c, const qk_fields *text, qk_error 
     return QK_OK;
 }
 
-/* ---- layers
- * ----------------------------------------------------------------------------------- */
+/* ---- layers ----------------------------------------------------------------------------- */
 
 /* Marks sliding layers; *found is false where the file does not say. */
 static qk_status read_layer_types(qk_model_config *c, const qk_fields *text, bool *found,
@@ -271,8 +267,7 @@ static qk_status read_layers(qk_model_config *c, const qk_fields *text, qk_error
                                        : QK_OK;
 }
 
-/* ---- all of it
- * -------------------------------------------------------------------------------- */
+/* ---- all of it -------------------------------------------------------------------------- */
 
 static qk_status read_text(qk_model_config *c, const qk_fields *text, qk_error *err)
 {

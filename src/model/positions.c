@@ -69,8 +69,7 @@ qk_status qk_sampler_check(const qk_sampler *sampler, qk_error *err)
     return QK_OK;
 }
 
-/* ---- buckets --------------------------------------------------------------------------------
- */
+/* ---- buckets ---------------------------------------------------------------------------- */
 
 /* floor(log2(number)), number > 0. */
 static int floor_log2(uint64_t number)
@@ -107,8 +106,7 @@ int64_t qk_sampler_bucket(const qk_sampler *sampler, int64_t position)
     return log > first ? log : first;
 }
 
-/* ---- what is kept ---------------------------------------------------------------------------
- */
+/* ---- what is kept ----------------------------------------------------------------------- */
 
 /* The finaliser of SplitMix64 (Steele, Lea and Flood 2014). */
 static uint64_t mix(uint64_t value)

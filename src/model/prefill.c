@@ -18,8 +18,7 @@ void qk_prefill_settings_default(qk_prefill_settings *settings)
     *settings = (qk_prefill_settings){.after_rope = true};
 }
 
-/* ---- memory
- * ---------------------------------------------------------------------------------- */
+/* ---- memory ----------------------------------------------------------------------------- */
 
 /* Some norms are not there in every layer or model; what is not in the first that attends is
  * in none. */
@@ -119,8 +118,7 @@ static void free_run(qk_run *run)
         free(norms[i]->weight);
 }
 
-/* ---- running
- * --------------------------------------------------------------------------------- */
+/* ---- running ---------------------------------------------------------------------------- */
 
 static void embed_token(const qk_run *run, int32_t token, float scale, float *row, float *out)
 {

@@ -10,8 +10,7 @@
 #include "base/parallel.h"
 #include "model/rounding.h"
 
-/* ---- weights
- * --------------------------------------------------------------------------------- */
+/* ---- weights ---------------------------------------------------------------------------- */
 
 static void load_norm(qk_norm *norm, const qk_tensor *tensor)
 {
@@ -45,8 +44,7 @@ static void load_weights(qk_run *run)
     load_norm(&run->mlp_out_norm, &layer->mlp_out_norm);
 }
 
-/* ---- parts of a layer
- * ------------------------------------------------------------------------ */
+/* ---- parts of a layer ------------------------------------------------------------------- */
 
 static void round_panels(const qk_run *run, const qk_panels *panels, size_t features)
 {
@@ -132,8 +130,7 @@ static void rotate_heads(const qk_run *run, const qk_run_block *block, size_t he
             qk__rotate(&rotation, p, panels->values + p * panels->step + h * width);
 }
 
-/* ---- queries and keys
- * ------------------------------------------------------------------------ */
+/* ---- queries and keys ------------------------------------------------------------------- */
 
 /* Projects a block, and shows the sink what it wants of it. False: the run has stopped. */
 static bool project(qk_run *run, size_t number, qk_kind kind, const qk_panels *hidden,
@@ -165,8 +162,7 @@ static bool project(qk_run *run, size_t number, qk_kind kind, const qk_panels *h
                                    after ? scratch->after : NULL);
 }
 
-/* ---- the jobs of a layer
- * --------------------------------------------------------------------- */
+/* ---- the jobs of a layer ---------------------------------------------------------------- */
 
 static qk_panels scratch_panels(float *values, size_t features, const qk_run_block *block)
 {

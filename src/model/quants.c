@@ -103,8 +103,7 @@ static void expand_iq4_nl(const uint8_t *b, size_t count, float *out)
     }
 }
 
-/* ---- blocks of 256, whose parts have scales of their own ----------------------------------
- */
+/* ---- blocks of 256, whose parts have scales of their own -------------------------------- */
 
 /* 16 bytes: scale (low) and minimum (high) of 16 values each | 64 bytes | d dmin. Two bits a
  * value; byte j of each 32 holds values j, j+32, j+64, j+96 of its 128. */
@@ -241,8 +240,7 @@ static void expand_iq4_xs(const uint8_t *b, size_t count, float *out)
     }
 }
 
-/* ---- the table ----------------------------------------------------------------------------
- */
+/* ---- the table -------------------------------------------------------------------------- */
 
 static const qk_quant QUANTS[] = {
     {"F32", QK_TYPE_F32, 1, 4, NULL},         {"F16", QK_TYPE_F16, 1, 2, NULL},

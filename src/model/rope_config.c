@@ -15,8 +15,7 @@
 static const char *const set_names[QK_NUM_ROPES] = {
     [QK_ROPE_FULL] = "full_attention", [QK_ROPE_SLIDING] = "sliding_attention"};
 
-/* ---- one form out of many
- * --------------------------------------------------------------------- */
+/* ---- one form out of many --------------------------------------------------------------- */
 
 static qk_status get_object(const json_t *text, const char *path, const char *key,
                             json_t **object, qk_error *err)
@@ -119,8 +118,7 @@ qk_status qk__rope_normalize(json_t *text, const char *path, const qk_architectu
     return QK_OK;
 }
 
-/* ---- overrides
- * -------------------------------------------------------------------------------- */
+/* ---- overrides -------------------------------------------------------------------------- */
 
 static qk_status merge(json_t *parameters, json_t *value, qk_error *err)
 {
@@ -163,8 +161,7 @@ qk_status qk__rope_override(json_t *text, const char *key, json_t *value,
     return by_type ? QK_OK : merge(full, value, err);
 }
 
-/* ---- settings
- * --------------------------------------------------------------------------------- */
+/* ---- settings --------------------------------------------------------------------------- */
 
 static qk_status missing(const qk_fields *fields, const char *key, qk_error *err)
 {

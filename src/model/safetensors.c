@@ -14,8 +14,7 @@
 #define INDEX_NAME  "model.safetensors.index.json"
 enum { MAX_INDEX_BYTES = 64 << 20 };
 
-/* ---- the index of a checkpoint in several files
- * ----------------------------------------------- */
+/* ---- the index of a checkpoint in several files ----------------------------------------- */
 
 /* A name as it may stand in an index: of a file beside it, nothing else. */
 static bool is_shard_name(const char *name)
@@ -71,8 +70,7 @@ static qk_status check_index(const qk_checkpoint *c, json_t *map, qk_error *err)
     return QK_OK;
 }
 
-/* ---- opening
- * ---------------------------------------------------------------------------------- */
+/* ---- opening ---------------------------------------------------------------------------- */
 
 static qk_status parse_shard(void *context, qk_shard *file, qk_error *err)
 {

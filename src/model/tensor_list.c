@@ -34,8 +34,7 @@ static int64_t element_size(const char *dtype)
     return 0;
 }
 
-/* ---- one tensor -----------------------------------------------------------------------------
- */
+/* ---- one tensor ------------------------------------------------------------------------- */
 
 static qk_status parse_dtype(qk_tensor_entry *entry, const json_t *object, qk_error *err)
 {
@@ -111,8 +110,7 @@ static qk_status parse_entry(qk_tensor_entry *entry, const char *name, const jso
     return status == QK_OK ? QK_OK : qk__context(err, status, "tensor %s", name);
 }
 
-/* ---- all of them ----------------------------------------------------------------------------
- */
+/* ---- all of them ------------------------------------------------------------------------ */
 
 static int compare_places(const void *a, const void *b)
 {

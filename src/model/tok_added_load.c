@@ -69,8 +69,7 @@ static qk_status load_token(qk_tokenizer *t, const json_t *item, int32_t *next, 
     return QK_OK;
 }
 
-/* ---- what is looked for --------------------------------------------------------------------
- */
+/* ---- what is looked for ----------------------------------------------------------------- */
 
 static qk_status normalize_token(const qk_tokenizer *t, const qk_added_token *token,
                                  qk_regex_run *run, qk_buffer *out, qk_error *err)

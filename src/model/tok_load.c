@@ -136,8 +136,7 @@ void qk_tokenizer_close(qk_tokenizer **tokenizer)
     *tokenizer = NULL;
 }
 
-/* ---- files
- * ------------------------------------------------------------------------------------ */
+/* ---- files ------------------------------------------------------------------------------ */
 
 /* tokenizer_config.json, if there is one, may say which end of a text is cut. */
 static qk_status read_config(qk_tokenizer *t, const char *folder, qk_error *err)

@@ -66,8 +66,7 @@ static qk_status enclose(qk_tokenizer *t, const surround *s, qk_error *err)
     return QK_OK;
 }
 
-/* ---- TemplateProcessing --------------------------------------------------------------------
- */
+/* ---- TemplateProcessing ----------------------------------------------------------------- */
 
 static qk_status add_special(const qk_tokenizer *t, surround *s, const json_t *special,
                              const char *name, const qk_place *at, qk_error *err)
@@ -121,8 +120,7 @@ static qk_status load_template(const qk_tokenizer *t, surround *s, const json_t 
                    : qk__fail_at(&place, err, QK_ERR_UNSUPPORTED, "the text has no place");
 }
 
-/* ---- BertProcessing, RobertaProcessing
- * ------------------------------------------------------- */
+/* ---- BertProcessing, RobertaProcessing -------------------------------------------------- */
 
 /* ["[CLS]", 101] */
 static qk_status add_pair(const qk_tokenizer *t, surround *s, const json_t *part,

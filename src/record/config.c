@@ -55,8 +55,7 @@ static qk_status note(qk_config *config, qk_error *err, const char *fmt, ...)
     return QK_OK;
 }
 
-/* ---- keys that are texts, numbers, true or false -------------------------------------------
- */
+/* ---- keys that are texts, numbers, true or false ---------------------------------------- */
 
 typedef enum value_type { VALUE_TEXT, VALUE_BOOL, VALUE_INT, VALUE_DECIMAL } value_type;
 
@@ -117,8 +116,7 @@ static qk_status set_plain(qk_config *config, const yaml_node_t *node, const cha
     return qk__yaml_decimal(node, key, MAX_RATE, target, err);
 }
 
-/* ---- keys of other kinds
- * --------------------------------------------------------------------- */
+/* ---- keys of other kinds ---------------------------------------------------------------- */
 
 static qk_status fail_word(const yaml_node_t *node, const char *key, const char *expected,
                            qk_error *err)
@@ -282,8 +280,7 @@ static qk_status set_overrides(qk_config *config, const yaml_node_t *node, const
     return QK_OK;
 }
 
-/* ---- the table
- * --------------------------------------------------------------------------------- */
+/* ---- the table -------------------------------------------------------------------------- */
 
 static const qk__key KEYS[] = {
     {"dataset", NULL, false},
@@ -335,8 +332,7 @@ static const qk__key KEYS[] = {
 };
 enum { NUM_KEYS = sizeof KEYS / sizeof KEYS[0] };
 
-/* ---- loading
- * --------------------------------------------------------------------------------- */
+/* ---- loading ---------------------------------------------------------------------------- */
 
 /* All six must be there, if only as a name. */
 static qk_status check_sections(qk_config *config, qk_error *err)

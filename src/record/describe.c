@@ -17,8 +17,7 @@
 /* The manifest is read whole by those who open a capture; the table holds all of them. */
 enum { MAX_LISTED = 1000 };
 
-/* ---- rotation ------------------------------------------------------------------------------
- */
+/* ---- rotation --------------------------------------------------------------------------- */
 
 /* Frequencies by layer number; layers without rotation are left out. */
 static json_t *list_frequencies(const qk_model_facts *facts)
@@ -44,8 +43,7 @@ static json_t *describe_rope(const qk_model_facts *facts)
                      "theta", facts->rope_theta);
 }
 
-/* ---- the examples --------------------------------------------------------------------------
- */
+/* ---- the examples ----------------------------------------------------------------------- */
 
 /* Calls take for every line of spool/examples, at most `limit` of them. */
 typedef qk_status take_fn(void *user, json_t *example, qk_error *err);
@@ -148,8 +146,7 @@ qk_status qk__write_examples(const qk_recording *r, const char *dir, qk_error *e
     return status;
 }
 
-/* ---- capture.json
- * ----------------------------------------------------------------------------- */
+/* ---- capture.json ----------------------------------------------------------------------- */
 
 static json_t *warn(json_t *list, int64_t count, const char *one, const char *many)
 {
@@ -215,8 +212,7 @@ static json_t *describe_stage(const qk_recording *r, int stage, json_t *examples
     return root;
 }
 
-/* ---- both -----------------------------------------------------------------------------------
- */
+/* ---- both ------------------------------------------------------------------------------- */
 
 qk_status qk__describe(const qk_recording *r, int stage, char **json, char **card,
                        qk_error *err)

@@ -195,8 +195,7 @@ static void run_job(void *context, size_t i, int worker)
     free(spool);
 }
 
-/* ---- one capture
- * ------------------------------------------------------------------------------ */
+/* ---- one capture ------------------------------------------------------------------------ */
 
 static qk_status list_jobs(finish *f, qk_error *err)
 {

@@ -66,8 +66,7 @@ static bool pass_progress(void *user, int layer, int num_layers, int64_t tokens)
     return tell_progress(rows->r, num_layers > 0 ? tokens * layer / num_layers : 0);
 }
 
-/* ---- one group
- * ------------------------------------------------------------------------------- */
+/* ---- one group -------------------------------------------------------------------------- */
 
 static void clear_group(group *g)
 {
@@ -148,8 +147,7 @@ static qk_status run_group(group *g, qk_error *err)
     return status;
 }
 
-/* ---- texts into groups ---------------------------------------------------------------------
- */
+/* ---- texts into groups ------------------------------------------------------------------ */
 
 static qk_status init_group(group *g, qk_recording *r, qk_error *err)
 {

@@ -18,8 +18,7 @@ static json_t *hex64(uint64_t value)
     return json_sprintf("%016" PRIx64, value);
 }
 
-/* ---- settings -------------------------------------------------------------------------------
- */
+/* ---- settings --------------------------------------------------------------------------- */
 
 static json_t *list_indices(const qk_index_list *list)
 {

@@ -12,8 +12,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
-/* ---- one layer ----------------------------------------------------------------------------
- */
+/* ---- one layer -------------------------------------------------------------------------- */
 
 static void free_part(qk_part_rows *p, size_t num_sequences)
 {
@@ -116,8 +115,7 @@ static qk_status end_layer(qk_layer_rows *rows, qk_error *err)
     return status;
 }
 
-/* ---- blocks from the model
- * ------------------------------------------------------------------- */
+/* ---- blocks from the model -------------------------------------------------------------- */
 
 static qk_status turn_to_layer(qk_layer_rows *rows, int layer, qk_error *err)
 {
@@ -242,8 +240,7 @@ qk_status qk__layer_rows_take(void *user, const qk_prefill_block *block, qk_erro
     return status;
 }
 
-/* ---- a group of texts ----------------------------------------------------------------------
- */
+/* ---- a group of texts ------------------------------------------------------------------- */
 
 qk_status qk__layer_rows_end(qk_layer_rows *rows, qk_error *err)
 {

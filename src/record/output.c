@@ -19,8 +19,7 @@
 /* Locking a file that is gone by then is tried so often. */
 enum { MAX_LOCK_TRIES = 10 };
 
-/* ---- what is there -------------------------------------------------------------------------
- */
+/* ---- what is there ---------------------------------------------------------------------- */
 
 char *qk__stage_folder(const qk_recording *r, const char *root, int stage)
 {
@@ -114,8 +113,7 @@ qk_status qk__output_glance(const qk_record_settings *settings, qk_error *err)
     return captures ? check_places(settings, err) : fail_not_empty(settings->output, err);
 }
 
-/* ---- beginning ----------------------------------------------------------------------------
- */
+/* ---- beginning -------------------------------------------------------------------------- */
 
 /* Whether the file that is locked is the one others will find. */
 static bool is_in_place(int fd, const char *path)

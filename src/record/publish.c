@@ -76,8 +76,7 @@ bool qk__publish_ready(const qk_recording *r)
     return ready;
 }
 
-/* ---- in one step --------------------------------------------------------------------------
- */
+/* ---- in one step ------------------------------------------------------------------------ */
 
 static bool is_within(const char *path, const char *folder)
 {
@@ -140,8 +139,7 @@ static qk_status publish_at_once(const qk_recording *r, bool *done, qk_error *er
     return status;
 }
 
-/* ---- piece by piece -----------------------------------------------------------------------
- */
+/* ---- piece by piece --------------------------------------------------------------------- */
 
 typedef qk_status place_fn(const char *folder, qk_error *err);
 

@@ -58,8 +58,7 @@ double qk__seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- opening ------------------------------------------------------------------------------
- */
+/* ---- opening ---------------------------------------------------------------------------- */
 
 /* What is 0 is chosen later. */
 static qk_status check_sampler(const qk_record_settings *s, qk_error *err)
@@ -187,8 +186,7 @@ static void release(qk_recording *r)
     free(r->fresh);
 }
 
-/* ---- running --------------------------------------------------------------------------------
- */
+/* ---- running ---------------------------------------------------------------------------- */
 
 static void count_bytes(qk_record_outcome *outcome, const char *folder)
 {

@@ -177,8 +177,7 @@ void qk__output_sweep(const char *folder);
 /* Removes what an unfinished run has left: nothing can become of it. */
 void qk__output_drop(qk_recording *r);
 
-/* ---- publish.c -----------------------------------------------------------------------------
- */
+/* ---- publish.c -------------------------------------------------------------------------- */
 
 /* Puts the finished captures in their place and removes the rest. */
 QK_MUST_CHECK qk_status qk__output_publish(qk_recording *r, qk_error *err);
@@ -189,8 +188,7 @@ bool qk__publish_ready(const qk_recording *r);
 /* Removes what a run that was killed has left beside the output folder. */
 void qk__publish_sweep(const char *output);
 
-/* ---- journal.c -----------------------------------------------------------------------------
- */
+/* ---- journal.c -------------------------------------------------------------------------- */
 
 QK_MUST_CHECK qk_status qk__journal_write(const qk_recording *r, qk_error *err);
 
@@ -198,8 +196,7 @@ QK_MUST_CHECK qk_status qk__journal_write(const qk_recording *r, qk_error *err);
 QK_MUST_CHECK qk_status qk__journal_read(qk_recording *r, bool *found, json_t **identity,
                                          qk_error *err);
 
-/* ---- spool.c --------------------------------------------------------------------------------
- */
+/* ---- spool.c ---------------------------------------------------------------------------- */
 
 /* A row of a head: this, then its vector. */
 typedef struct qk_spool_row {
@@ -226,14 +223,12 @@ QK_MUST_CHECK qk_status qk__spool_examples(const qk_recording *r, const qk_buffe
 /* Makes sure that everything written so far is on the disk. */
 QK_MUST_CHECK qk_status qk__spool_sync(const qk_recording *r, qk_error *err);
 
-/* ---- group.c
- * ---------------------------------------------------------------------------------- */
+/* ---- group.c ---------------------------------------------------------------------------- */
 
 /* Runs all texts that the journal does not have. */
 QK_MUST_CHECK qk_status qk__run_texts(qk_recording *r, qk_error *err);
 
-/* ---- finish.c, describe.c ------------------------------------------------------------------
- */
+/* ---- finish.c, describe.c --------------------------------------------------------------- */
 
 /* Makes the captures in .partial/new of the spool. */
 QK_MUST_CHECK qk_status qk__write_captures(qk_recording *r, qk_error *err);

@@ -135,8 +135,7 @@ qk_status qk__jsonl_parse(const char *line, size_t size, const qk_text_columns *
     return take_columns(*value, columns, name, text, err);
 }
 
-/* ---- a file --------------------------------------------------------------------------------
- */
+/* ---- a file ----------------------------------------------------------------------------- */
 
 static void close_reader(void *reader)
 {

@@ -95,8 +95,7 @@ static qk_status list_collages(const qk_names *files, const qk__results *results
     return QK_OK;
 }
 
-/* ---- pictures
- * --------------------------------------------------------------------------------- */
+/* ---- pictures --------------------------------------------------------------------------- */
 
 typedef struct making {
     const char *folder;

@@ -74,8 +74,7 @@ void qk__claim(qk__findings *findings, const char *fmt, ...)
 void qk__evidence(qk__findings *findings, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* ---- families of findings
- * --------------------------------------------------------------------- */
+/* ---- families of findings --------------------------------------------------------------- */
 
 void qk__findings_pca(qk__findings *findings, const qk__results *results);
 void qk__findings_rotation(qk__findings *findings, const qk__results *results);

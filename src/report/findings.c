@@ -18,8 +18,7 @@ const char *const qk__verdict_tokens[QK__NUM_VERDICTS] = {
     "supported", "opposite", "divided", "unsupported", "too-few", "measured",
 };
 
-/* ---- scopes and units
- * ------------------------------------------------------------------------- */
+/* ---- scopes and units ------------------------------------------------------------------- */
 
 qk__scope qk__whole_scope(const qk__results *results)
 {
@@ -130,8 +129,7 @@ void qk__units_free(qk__units *units)
     *units = (qk__units){0};
 }
 
-/* ---- phrases
- * ---------------------------------------------------------------------------------- */
+/* ---- phrases ---------------------------------------------------------------------------- */
 
 static const qk__result_model *first_model(const qk__scope *scope)
 {
@@ -200,8 +198,7 @@ qk__verdict qk__judge(const qk__estimate *estimate, double against)
     return side > 0 ? QK__SUPPORTED : side < 0 ? QK__OPPOSITE : QK__UNSUPPORTED;
 }
 
-/* ---- sentences
- * -------------------------------------------------------------------------------- */
+/* ---- sentences -------------------------------------------------------------------------- */
 
 void qk__finding_begin(qk__findings *findings, const char *id, const char *topic,
                        qk__verdict verdict)

@@ -50,8 +50,7 @@ static void plasticity_falls(qk__findings *findings, const qk__scope *scope)
     qk__units_free(&units);
 }
 
-/* ---- scores
- * ----------------------------------------------------------------------------------- */
+/* ---- scores ----------------------------------------------------------------------------- */
 
 static double mean_of(const qk__result_model *model, const qk__field *field)
 {

@@ -48,8 +48,7 @@ static void bias_favours_recent(qk__findings *findings, const qk__scope *scope)
     qk__units_free(&units);
 }
 
-/* ---- slopes
- * ----------------------------------------------------------------------------------- */
+/* ---- slopes ----------------------------------------------------------------------------- */
 
 static double log_slope_ratio(const qk__result_head *head, const void *unused)
 {
@@ -123,8 +122,7 @@ static void keys_drift_faster(qk__findings *findings, const qk__scope *whole)
         qk__claim(findings, "Too few heads to tell whether keys drift faster than queries.");
 }
 
-/* ---- plane
- * ------------------------------------------------------------------------------------ */
+/* ---- plane ------------------------------------------------------------------------------ */
 
 static void plane_variance(qk__findings *findings, const qk__scope *scope)
 {
@@ -151,8 +149,7 @@ static void plane_variance(qk__findings *findings, const qk__scope *scope)
     qk__units_free(&units);
 }
 
-/* ---- bias against separation
- * ------------------------------------------------------------------ */
+/* ---- bias against separation ------------------------------------------------------------ */
 
 typedef struct relation {
     qk__line line;

@@ -118,8 +118,7 @@ static void first_to_last(qk__findings *findings, const qk__results *results, do
     qk__evidence(findings, "One training run: another might go another way.");
 }
 
-/* ---- steps
- * ------------------------------------------------------------------------------------ */
+/* ---- steps ------------------------------------------------------------------------------ */
 
 typedef struct steps {
     size_t largest; /* from this checkpoint to the next */

@@ -50,8 +50,7 @@ void qk__page_print(qk__page *page, const char *fmt, ...)
     qk__page_bytes(page, text, length < 0 ? 0 : (size_t)length);
 }
 
-/* ---- UTF-8
- * ------------------------------------------------------------------------------------ */
+/* ---- UTF-8 ------------------------------------------------------------------------------ */
 
 /* Bytes of the well-formed character at p (RFC 3629: no surrogates, shortest form); 0: none. */
 static size_t character_size(const unsigned char *p)
@@ -202,8 +201,7 @@ void qk__page_base64(qk__page *page, const void *data, size_t size)
     }
 }
 
-/* ---- numbers and names for reading
- * ------------------------------------------------------------ */
+/* ---- numbers and names for reading ------------------------------------------------------ */
 
 /* "%.*g" of a number, with a decimal point whatever the locale. */
 static void print_digits(double value, int digits, char text[QK_NUMBER_SIZE])

@@ -42,8 +42,7 @@ void qk__page_json_number(qk__page *page, double value, int digits);
 void qk__page_link(qk__page *page, const char *name);
 void qk__page_base64(qk__page *page, const void *data, size_t size);
 
-/* ---- text for sentences and cells
- * ------------------------------------------------------------- */
+/* ---- text for sentences and cells ------------------------------------------------------- */
 
 enum { QK__NAME_POINTS = 48 };
 

@@ -15,8 +15,7 @@ void qk__section_explorer(qk__page *page, const qk__report *report)
         qk__page_bytes(page, qk__asset_explorer.data, qk__asset_explorer.size);
 }
 
-/* ---- heads
- * ------------------------------------------------------------------------------------ */
+/* ---- heads ------------------------------------------------------------------------------ */
 
 static void text_list(qk__page *page, const char *key, const char *const *texts, size_t count)
 {
@@ -147,8 +146,7 @@ static void heads(qk__page *page, const qk__report *report)
     qk__page_raw(page, "]}</script>\n");
 }
 
-/* ---- headline numbers, for their CSV
- * ---------------------------------------------------------- */
+/* ---- headline numbers, for their CSV ---------------------------------------------------- */
 
 static void headlines(qk__page *page, const qk__report *report)
 {

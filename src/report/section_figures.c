@@ -90,8 +90,7 @@ static void collect(gallery *g, const qk__figure_family *family)
         qsort(g->items, g->count, sizeof *g->items, compare_items);
 }
 
-/* ---- one figure
- * ------------------------------------------------------------------------------- */
+/* ---- one figure ------------------------------------------------------------------------- */
 
 static bool read_picture(const gallery *g, const char *name, const char *ending,
                          qk_buffer *contents)

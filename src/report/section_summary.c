@@ -61,8 +61,7 @@ void qk__section_top(qk__page *page, const qk__report *report)
     qk__page_raw(page, "</h1>\n");
 }
 
-/* ---- key numbers
- * ------------------------------------------------------------------------------ */
+/* ---- key numbers ------------------------------------------------------------------------ */
 
 static void sentence_start(qk__page *page, const qk__report *report)
 {
@@ -147,8 +146,7 @@ static void sentence_rotation(qk__page *page, const qk__headline *all)
         qk__page_raw(page, ".");
 }
 
-/* ---- summary tables
- * --------------------------------------------------------------------------- */
+/* ---- summary tables --------------------------------------------------------------------- */
 
 static void cell(qk__page *page, const qk__headline_column *column, double value)
 {
@@ -315,8 +313,7 @@ void qk__section_summary(qk__page *page, const qk__report *report)
     qk__page_raw(page, "</section>\n");
 }
 
-/* ---- findings
- * --------------------------------------------------------------------------------- */
+/* ---- findings --------------------------------------------------------------------------- */
 
 static void finding(qk__page *page, const qk__finding *f)
 {

@@ -139,8 +139,7 @@ static void skip_space(reader *r)
         r->p++;
 }
 
-/* ---- attribute values
- * ------------------------------------------------------------------------- */
+/* ---- attribute values ------------------------------------------------------------------- */
 
 /* "#1f2328" or "rgb( 31,  35,  40)" as a number; -1 for anything else. */
 static long color_value(span s)
@@ -278,8 +277,7 @@ static bool next_attribute(reader *r, span *name, span *value)
     return true;
 }
 
-/* ---- tags
- * ------------------------------------------------------------------------------------- */
+/* ---- tags ------------------------------------------------------------------------------- */
 
 static void skip_past(reader *r, const char *end)
 {

@@ -121,8 +121,7 @@ QK_MUST_CHECK qk_status qk__results_read(qk__results **results, const char *fold
                                          const char *scores, qk_error *err);
 void qk__results_free(qk__results **results);
 
-/* ---- summaries of one number over heads; NaN and infinite values are left out
- * ---------------- */
+/* ---- summaries of one number over heads; NaN and infinite values are left out ----------- */
 
 typedef struct qk__spread {
     size_t count;

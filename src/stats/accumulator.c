@@ -48,8 +48,7 @@ struct qk_accumulator {
     double *memory;
 };
 
-/* ---- sums ---------------------------------------------------------------------------------
- */
+/* ---- sums ------------------------------------------------------------------------------- */
 
 static size_t sums_size(size_t panels)
 {
@@ -82,8 +81,7 @@ static void sums_add(const qk_gram_kernel *kernel, qk_sums *to, const qk_sums *m
     to->sum_tt += more->sum_tt;
 }
 
-/* ---- creating -----------------------------------------------------------------------------
- */
+/* ---- creating --------------------------------------------------------------------------- */
 
 qk_status qk_accumulator_create(qk_accumulator **acc, size_t dim, qk_error *err)
 {
@@ -201,8 +199,7 @@ static qk_status widen(qk_accumulator *acc, qk_error *err)
     return QK_OK;
 }
 
-/* ---- gathering a batch --------------------------------------------------------------------
- */
+/* ---- gathering a batch ------------------------------------------------------------------ */
 
 static double value_at(const qk_accumulator *acc, const void *x, size_t i)
 {
@@ -327,8 +324,7 @@ static qk_status gather(qk_accumulator *acc, const void *x, const int64_t *t, si
     return QK_OK;
 }
 
-/* ---- rows that arrive ---------------------------------------------------------------------
- */
+/* ---- rows that arrive ------------------------------------------------------------------- */
 
 /* Groups have joined: so do their sums, and the rows that wait. Who went where is forgotten. */
 static void follow(qk_accumulator *acc, const uint32_t move[QK_TEXT_GROUPS], size_t waiting)
@@ -471,8 +467,7 @@ size_t qk__accumulator_batch(size_t dim)
     return rows < TILE_ROWS ? TILE_ROWS : rows > BATCH_ROWS ? BATCH_ROWS : rows;
 }
 
-/* ---- the end ------------------------------------------------------------------------------
- */
+/* ---- the end ---------------------------------------------------------------------------- */
 
 /* Moves sums from the pilot to the means. */
 static void centre(const qk_accumulator *acc, const qk_sums *sums, qk_moments *m)

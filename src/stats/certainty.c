@@ -14,8 +14,7 @@
 
 static const double LEVEL = 0.95;
 
-/* ---- groups of queries and keys together --------------------------------------------------
- */
+/* ---- groups of queries and keys together ------------------------------------------------ */
 
 /* Labels of both kinds in the bits that leave few enough groups, each once. */
 typedef struct labels {
@@ -54,8 +53,7 @@ static void unite(labels *l, const qk_text_groups *q, const qk_text_groups *k)
     }
 }
 
-/* ---- along an axis ------------------------------------------------------------------------
- */
+/* ---- along an axis ---------------------------------------------------------------------- */
 
 static void add(qk_line_sums *to, const qk_line_sums *more)
 {
@@ -99,8 +97,7 @@ static double r_without(const qk_line_sums *lines, uint32_t count, uint32_t out,
     return r > 1 ? 1 : r < -1 ? -1 : r;
 }
 
-/* ---- the answer ---------------------------------------------------------------------------
- */
+/* ---- the answer ------------------------------------------------------------------------- */
 
 /* Of the groups that have queries: the others say nothing about r_q. */
 static void find_interval(double r_q, const qk_line_sums *lines, const double *without,

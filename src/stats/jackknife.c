@@ -10,8 +10,7 @@
 #include "base/error.h"
 #include "stats/student.h"
 
-/* ---- who is in which group ----------------------------------------------------------------
- */
+/* ---- who is in which group -------------------------------------------------------------- */
 
 static int compare_ids(const void *a, const void *b)
 {
@@ -83,8 +82,7 @@ qk_status qk__example_groups_assign(const qk_example_groups *groups, const qk_sa
     return QK_OK;
 }
 
-/* ---- moments of each group ----------------------------------------------------------------
- */
+/* ---- moments of each group -------------------------------------------------------------- */
 
 static qk_status add_row(qk_accumulator *acc, const qk_sample *sample, size_t i, qk_error *err)
 {
@@ -115,8 +113,7 @@ qk_status qk__group_moments(const qk_sample *sample, uint32_t groups,
     return status;
 }
 
-/* ---- the interval -------------------------------------------------------------------------
- */
+/* ---- the interval ----------------------------------------------------------------------- */
 
 void qk__jackknife_interval(double estimate, const double *values, uint32_t groups,
                             double level, bool is_correlation, double *lo, double *hi)

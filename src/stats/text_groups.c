@@ -20,8 +20,7 @@ void qk__text_groups_free(qk_text_groups *groups)
     *groups = (qk_text_groups){0};
 }
 
-/* ---- texts seen before --------------------------------------------------------------------
- */
+/* ---- texts seen before ------------------------------------------------------------------ */
 
 /* The place of an id in the table, or the free one where it would go. */
 static qk_known_text *place_of(const qk_text_groups *groups, uint64_t id)
@@ -50,8 +49,7 @@ static qk_status make_room(qk_text_groups *groups, qk_error *err)
     return QK_OK;
 }
 
-/* ---- groups -------------------------------------------------------------------------------
- */
+/* ---- groups ----------------------------------------------------------------------------- */
 
 /* Lowest bit in which two labels differ, 64 for none: with so many bits they are one. */
 static unsigned common_bits(uint64_t a, uint64_t b)

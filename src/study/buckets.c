@@ -17,8 +17,7 @@ __extension__ typedef unsigned __int128 wide; /* positions may be any int64_t */
 
 enum { FEW = QK_FEW_BUCKETS, SCAN_ROWS = 4096 };
 
-/* ---- cutting ------------------------------------------------------------------------------
- */
+/* ---- cutting ---------------------------------------------------------------------------- */
 
 static wide span_of(const qk_buckets *b)
 {
@@ -41,8 +40,7 @@ void qk__buckets_cut(const qk_buckets *b, const int64_t *position, size_t rows, 
     }
 }
 
-/* ---- what a head holds --------------------------------------------------------------------
- */
+/* ---- what a head holds ------------------------------------------------------------------ */
 
 /* What is known of one head, or of all. */
 typedef struct content {
@@ -143,8 +141,7 @@ static void scan_head(void *context, size_t i, int worker)
         c->status = read_rows(s->run, worker, c, head, &err);
 }
 
-/* ---- the rule -----------------------------------------------------------------------------
- */
+/* ---- the rule --------------------------------------------------------------------------- */
 
 /* A head that cannot be read has no say; if it is asked for, its own analysis tells why. */
 static qk_status look(scan *s, bool rows, content *all, qk_error *err)

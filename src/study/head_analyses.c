@@ -8,8 +8,7 @@
 #include "base/error.h"
 #include "stats/jackknife.h"
 
-/* ---- keys ---------------------------------------------------------------------------------
- */
+/* ---- keys ------------------------------------------------------------------------------- */
 
 static qk_status prepare_keys(const qk_run *run, qk_key_data *keys, qk_error *err)
 {
@@ -48,8 +47,7 @@ void qk__key_data_free(qk_run *run, qk_key_data *keys)
     qk__head_data_free(run, &keys->data);
 }
 
-/* ---- PCA ----------------------------------------------------------------------------------
- */
+/* ---- PCA -------------------------------------------------------------------------------- */
 
 typedef struct lda_count {
     const qk_lda *lda;
@@ -100,8 +98,7 @@ static qk_status run_pca(qk_run *run, int worker, qk_head_report *report, const 
     return status;
 }
 
-/* ---- rotation -----------------------------------------------------------------------------
- */
+/* ---- rotation --------------------------------------------------------------------------- */
 
 /* The angles of a scan stay below this, unless a single plane needs more. */
 static const int64_t MAX_SCAN_BYTES = (int64_t)64 << 20;
@@ -160,8 +157,7 @@ static qk_status run_rotation(qk_run *run, int worker, qk_head_report *report,
     return status;
 }
 
-/* ---- plasticity ---------------------------------------------------------------------------
- */
+/* ---- plasticity ------------------------------------------------------------------------- */
 
 qk_plasticity_settings qk__plasticity_settings_of(const qk_run *run)
 {
@@ -181,8 +177,7 @@ static qk_status run_plasticity(const qk_run *run, qk_head_report *report,
                               &settings, stream, &report->plasticity, err);
 }
 
-/* ---- intervals ----------------------------------------------------------------------------
- */
+/* ---- intervals -------------------------------------------------------------------------- */
 
 static qk_status run_intervals(const qk_run *run, qk_head_report *report, const qk_head_data *q,
                                const qk_key_data *k, qk_error *err)
@@ -198,8 +193,7 @@ static qk_status run_intervals(const qk_run *run, qk_head_report *report, const 
     return status;
 }
 
-/* ---- all of them --------------------------------------------------------------------------
- */
+/* ---- all of them ------------------------------------------------------------------------ */
 
 static void fail(qk_run *run, size_t i, qk_status status, const qk_head_data *q,
                  const qk_head_data *k, qk_error *err)

@@ -26,8 +26,7 @@ void qk_heads_settings_default(qk_heads_settings *settings)
                                     .component_csv = "head_component_information.csv"};
 }
 
-/* ---- keys ---------------------------------------------------------------------------------
- */
+/* ---- keys ------------------------------------------------------------------------------- */
 
 static qk_heads_settings *settings_of(const qk_config *config)
 {
@@ -157,8 +156,7 @@ qk_status qk_published_load_heads(qk_published **file, const char *path,
     return QK_OK;
 }
 
-/* ---- running ------------------------------------------------------------------------------
- */
+/* ---- running ---------------------------------------------------------------------------- */
 
 static qk_status check(const qk_heads_settings *s, qk_error *err)
 {

@@ -27,8 +27,7 @@ void qk_plot_settings_default(qk_plot_settings *settings)
                                    .cmap = DEFAULT_MAP};
 }
 
-/* ---- keys ---------------------------------------------------------------------------------
- */
+/* ---- keys ------------------------------------------------------------------------------- */
 
 static qk_plot_settings *settings_of(const qk_config *config)
 {
@@ -99,8 +98,7 @@ qk_status qk_published_load_plot(qk_published **file, const char *path,
     return qk__published_read(file, path, settings, KEYS, sizeof KEYS / sizeof *KEYS, err);
 }
 
-/* ---- the table ----------------------------------------------------------------------------
- */
+/* ---- the table -------------------------------------------------------------------------- */
 
 typedef struct points {
     qk_buffer memory; /* of qk__bucket_point */
@@ -184,8 +182,7 @@ static void merge(points *p)
     p->count = kept;
 }
 
-/* ---- drawing ------------------------------------------------------------------------------
- */
+/* ---- drawing ---------------------------------------------------------------------------- */
 
 static const qk__colormap *find_map(const char *name)
 {

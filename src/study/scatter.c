@@ -56,8 +56,7 @@ void qk_scatter_outcome_free(qk_scatter_outcome **outcome)
     *outcome = NULL;
 }
 
-/* ---- settings -----------------------------------------------------------------------------
- */
+/* ---- settings --------------------------------------------------------------------------- */
 
 /* What qk__figure_draw takes, asked before any row is read. */
 static bool is_name(const char *name)
@@ -99,8 +98,7 @@ static qk_status check(const qk_scatter_settings *s, qk_error *err)
     return QK_OK;
 }
 
-/* ---- names --------------------------------------------------------------------------------
- */
+/* ---- names ------------------------------------------------------------------------------ */
 
 static size_t add_text(char name[NAME_SIZE], size_t used, const char *text)
 {
@@ -185,8 +183,7 @@ static qk_status set_names(scatter *c, qk_error *err)
     return QK_OK;
 }
 
-/* ---- looking and drawing ------------------------------------------------------------------
- */
+/* ---- looking and drawing ---------------------------------------------------------------- */
 
 static void look_at_head(void *context, size_t i, int worker)
 {
@@ -331,8 +328,7 @@ static qk_status draw_figures(scatter *c, qk_error *err)
     return QK_OK;
 }
 
-/* ---- the run ------------------------------------------------------------------------------
- */
+/* ---- the run ---------------------------------------------------------------------------- */
 
 static qk_status choose_heads(scatter *c, qk_error *err)
 {

@@ -38,8 +38,7 @@ void qk__picked_rows_free(qk__picked_rows *picked)
     picked->count = 0;
 }
 
-/* ---- which rows ---------------------------------------------------------------------------
- */
+/* ---- which rows ------------------------------------------------------------------------- */
 
 /* One row out of each of `parts` stretches of about equal length: even over the file, but free
  * of the rhythm that a fixed stride would share with its buckets. */
@@ -77,8 +76,7 @@ static bool is_picked(thinner *t, int64_t row)
     return picked;
 }
 
-/* ---- where they lie -----------------------------------------------------------------------
- */
+/* ---- where they lie --------------------------------------------------------------------- */
 
 /* Not a BLAS call, whose sums depend on the processor: the same rows give the same figure. */
 static double project(const qk_block *block, size_t row, const double *axis)
@@ -204,8 +202,7 @@ qk_status qk__pick_rows(qk_run *run, int worker, const qk_scatter_settings *sett
     return status;
 }
 
-/* ---- in what order ------------------------------------------------------------------------
- */
+/* ---- in what order ---------------------------------------------------------------------- */
 
 /* Point i of the rows of both kinds, one after the other, on the axes of one panel. */
 static qk__point point_at(const qk__picked_rows *q, const qk__picked_rows *k, size_t i,

@@ -47,8 +47,7 @@ static const char *signed_text(double value, char text[16])
     return text;
 }
 
-/* ---- PCA ----------------------------------------------------------------------------------
- */
+/* ---- PCA -------------------------------------------------------------------------------- */
 
 static void describe_component(const qk_pca *pca, int pc, bool single, char *note)
 {
@@ -134,8 +133,7 @@ static qk_status fit_pca(const qk_scatter_settings *settings, const qk_moments *
     return status;
 }
 
-/* ---- rotation -----------------------------------------------------------------------------
- */
+/* ---- rotation --------------------------------------------------------------------------- */
 
 /* "ω = 0.00088, position r = 0.470"; without ω where positions are too few to tell. */
 static void describe_rotation(const qk_rotation *r, char text[QK__SCATTER_TEXT])
@@ -210,8 +208,7 @@ static qk_status fit_rotation(qk_run *run, int worker, const qk_scatter_settings
     return status;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------
- */
+/* ---- all of it -------------------------------------------------------------------------- */
 
 static void set_text_subtitle(const qk_scatter_settings *settings, qk__head_view *view)
 {

@@ -113,8 +113,7 @@ static qk_status format_components(const qk_run *run, const qk_head_report *head
     return QK_OK;
 }
 
-/* ---- the model as a whole -----------------------------------------------------------------
- */
+/* ---- the model as a whole --------------------------------------------------------------- */
 
 enum { NUM_MEANS = 3 + QK_FIFTHS + QK_TENTHS };
 
@@ -173,8 +172,7 @@ static qk_status format_model(const qk_run *run, const qk_head_report *head, qk_
     return qk__add_numbers(text, rest, sizeof rest / sizeof *rest, '\n', err);
 }
 
-/* ---- files --------------------------------------------------------------------------------
- */
+/* ---- files ------------------------------------------------------------------------------ */
 
 #define IDS "model,layer,q_head,k_head,"
 

@@ -46,8 +46,7 @@ static void expect_positions(const qk_sampler *sampler, int64_t id, int layer, q
     free(positions);
 }
 
-/* ---- streams --------------------------------------------------------------------------------
- */
+/* ---- streams ---------------------------------------------------------------------------- */
 
 static void test_seeds(void **state)
 {
@@ -100,8 +99,7 @@ static void test_stream(void **state)
         assert_int_equal(qk__torch_uniform(&generator), uniform[i]);
 }
 
-/* ---- kept positions -------------------------------------------------------------------------
- */
+/* ---- kept positions --------------------------------------------------------------------- */
 
 static void test_uniform(void **state)
 {
@@ -210,8 +208,7 @@ static void test_all(void **state)
     expect_positions(&full_rate, 5, 1, QK_KEY, 0, 4, LIST(0, 1, 2, 3));
 }
 
-/* ---- buckets --------------------------------------------------------------------------------
- */
+/* ---- buckets ---------------------------------------------------------------------------- */
 
 static void expect_buckets(qk_sampler_type type, int64_t size, const int64_t *pairs, size_t num)
 {
@@ -273,8 +270,7 @@ static void test_bad_samplers(void **state)
     assert_string_equal(qk_sampler_type_name(QK_SAMPLER_UNIFORM), "uniform");
 }
 
-/* ---- ids ------------------------------------------------------------------------------------
- */
+/* ---- ids -------------------------------------------------------------------------------- */
 
 static int64_t id_of(const char *text)
 {
@@ -305,8 +301,7 @@ static void test_ids(void **state)
     assert_true(qk_example_id_of_number(-strtod("inf", NULL)) == id_of("-inf"));
 }
 
-/* ---- heads ----------------------------------------------------------------------------------
- */
+/* ---- heads ------------------------------------------------------------------------------ */
 
 static size_t count_set(const bool *set, size_t total)
 {

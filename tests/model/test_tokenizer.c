@@ -70,8 +70,7 @@ static void refuse(qk_status wanted, const char *json, const char *part)
     assert_non_null(strstr(err.message, part));
 }
 
-/* ---- the model ----------------------------------------------------------------------------
- */
+/* ---- the model -------------------------------------------------------------------------- */
 
 static void test_merges(void **state)
 {
@@ -143,8 +142,7 @@ static void test_long_words(void **state)
     free(text);
 }
 
-/* ---- texts ----------------------------------------------------------------------------------
- */
+/* ---- texts ------------------------------------------------------------------------------ */
 
 static void expect_clean(const char *text, size_t size, const char *wanted)
 {
@@ -175,8 +173,7 @@ static void test_invalid_utf8(void **state)
     expect_clean("\xf0\x9f\x98\x80\x80", 5, "\xf0\x9f\x98\x80" R);
 }
 
-/* ---- the other parts
- * --------------------------------------------------------------------------- */
+/* ---- the other parts -------------------------------------------------------------------- */
 
 #define CUT(part)  "{\"pre_tokenizer\":" part "," MODEL "}"
 #define NORM(part) "{\"normalizer\":" part "," MODEL "}"
@@ -286,8 +283,7 @@ static void test_special_and_length(void **state)
     qk_tokenizer_close(&t);
 }
 
-/* ---- patterns
- * --------------------------------------------------------------------------------- */
+/* ---- patterns --------------------------------------------------------------------------- */
 
 static void expect_pattern(const char *pattern, const char *wanted)
 {
@@ -348,8 +344,7 @@ static void test_hostile_patterns(void **state)
     free(text);
 }
 
-/* ---- bad files
- * ---------------------------------------------------------------------------------- */
+/* ---- bad files -------------------------------------------------------------------------- */
 
 static void test_malformed(void **state)
 {

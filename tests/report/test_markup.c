@@ -103,8 +103,7 @@ static void numbers(void **state)
     expect(&page, "null -0.12346 1e-300");
 }
 
-/* ---- pictures
- * ---------------------------------------------------------------------------------- */
+/* ---- pictures --------------------------------------------------------------------------- */
 
 #define OPEN "<?xml version='1.0'?><svg width='9' viewBox='0 0 800 400' onload='bad()'>"
 #define PLATE                                                                                  \
@@ -183,8 +182,7 @@ static void what_is_no_svg(void **state)
     qk__page_free(&page);
 }
 
-/* ---- intervals: values of scipy.stats
- * ---------------------------------------------------------- */
+/* ---- intervals: values of scipy.stats --------------------------------------------------- */
 
 static void assert_near(double value, double expected)
 {
