@@ -29,24 +29,37 @@ def start(program, study, out, *arguments):
                             stderr=subprocess.PIPE, env=environment())
 
 
+def start_until(program, study, out, path):
+    """Starts a run on one thread and stops it, alive, as soon as the path is there."""
+    process = start(program, study, out, "--no-figures", "--threads", "1")
+    deadline = time.monotonic() + 60
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    process.send_signal(signal.SIGSTOP)
+    assert path.exists() and process.poll() is None
+    return process
+
+
+def end(process, number):
+    """Sends the signal, lets the process go on and returns what it said."""
+    process.send_signal(number)
+    process.send_signal(signal.SIGCONT)
+    return process.communicate()[1].decode()
+
+
 def kill_until_done(program, study, out, longest, draw, *arguments):
     """Runs it again and again, each time for as long as drawn; returns how often it was
     killed."""
-    killed = 0
-    while True:
+    for killed in range(200):
         process = start(program, study, out, *arguments)
         try:
             process.communicate(timeout=draw() * longest)
+            assert process.returncode == 0
+            return killed
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             process.communicate()
-            killed += 1
-            if killed < 200:
-                continue
-            process = start(program, study, out, *arguments)
-            process.communicate()
-        assert process.returncode == 0
-        return killed
+    raise AssertionError("after 200 runs it was still not done")
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -55,9 +68,11 @@ def test_killed_at_any_moment(program, qkscope, study, tmp_path, seed):
     qkscope("study", study, "-o", tmp_path / "whole", "--no-figures", expect=0)
     longest = time.monotonic() - began
     rng = random.Random(seed)
-    killed = kill_until_done(program, study, tmp_path / "out", longest,
-                             lambda: rng.uniform(0, 0.7), "--no-figures")
-    print(f"\nkilled {killed} times")
+    first = start_until(program, study, tmp_path / "out", tmp_path / "out" / "models" / f"m{seed}")
+    end(first, signal.SIGKILL)
+    assert first.returncode == -signal.SIGKILL
+    kill_until_done(program, study, tmp_path / "out", longest, lambda: rng.uniform(0, 0.7),
+                    "--no-figures")
     assert snapshot(tmp_path / "out") == snapshot(tmp_path / "whole")
 
 
@@ -101,26 +116,16 @@ def test_killed_while_drawing(program, qkscope, study, tmp_path):
 
 def test_interrupted(program, study, tmp_path):
     """An interrupt ends it between two heads, with its own exit code; what was done stays."""
-    process = start(program, study, tmp_path / "out", "--no-figures", "--threads", "1")
-    deadline = time.monotonic() + 20
-    while not (tmp_path / "out" / "models" / "m1").exists() and time.monotonic() < deadline:
-        time.sleep(0.002)
-    process.send_signal(signal.SIGINT)
-    message = process.communicate()[1].decode()
-    if process.returncode != 0:  # unless it was faster
-        assert process.returncode == 1 and "stopped" in message
-        assert not (tmp_path / "out" / "models.csv").exists()
+    process = start_until(program, study, tmp_path / "out", tmp_path / "out" / "models" / "m1")
+    message = end(process, signal.SIGINT)
+    assert process.returncode == 1 and "stopped" in message
+    assert not (tmp_path / "out" / "models.csv").exists()
     assert (tmp_path / "out" / "models" / "m0" / "manifest.json").exists()
 
 
 def test_one_at_a_time(program, qkscope, study, tmp_path):
-    first = start(program, study, tmp_path / "out", "--no-figures", "--threads", "1")
-    deadline = time.monotonic() + 20
-    while not (tmp_path / "out" / "models").exists() and time.monotonic() < deadline:
-        time.sleep(0.002)
+    first = start_until(program, study, tmp_path / "out", tmp_path / "out" / "models")
     second = qkscope("study", study, "-o", tmp_path / "out", "--no-figures")
-    running = first.poll() is None
-    first.communicate()
+    end(first, 0)
     assert first.returncode == 0
-    if running:
-        assert second.code == 1 and "another run" in second.err
+    assert second.code == 1 and "another run" in second.err

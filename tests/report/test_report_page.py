@@ -134,6 +134,17 @@ def wait_for_count(page, text):
                            arg=text)
 
 
+def wait_for_selection(page, text):
+    """A click is handled some time after it was made."""
+    page.wait_for_function("text => document.querySelector('#selection').textContent === text", arg=text)
+
+
+def wait_for_all_charts(page):
+    """Until nothing moves the charts any more; they are drawn when they come into view."""
+    page.wait_for_function("""[...document.querySelectorAll('.chart canvas[role=img]')]
+        .every((canvas) => Chart.getChart(canvas))""")
+
+
 def marked(page):
     """Heads marked in each chart that is drawn."""
     return page.evaluate("""() => [...document.querySelectorAll('.chart canvas[role=img]')]
@@ -345,21 +356,23 @@ def test_keys_walk_through_the_table(made, open_page):
     assert page.evaluate("""() => Chart.getChart(document.querySelector('.chart canvas[role=img]'))
         .qkOwner.marked().pointed""") == [at]
     page.keyboard.press("Enter")
-    assert page.inner_text("#selection") == "1 selected" and marked(page)[0] == [at]
+    wait_for_selection(page, "1 selected")
+    assert marked(page)[0] == [at]
     page.keyboard.press("End")
     assert page.evaluate("+document.activeElement.dataset.head") == len(rows) - 1
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline != "none"
     page.keyboard.press("Enter")
-    assert page.inner_text("#selection") == "2 selected"
+    wait_for_selection(page, "2 selected")
 
 
 def test_a_click_marks_everywhere(made, open_page):
     path, rows = made
     page = explorer(open_page(path, viewport={"width": 1280, "height": 1400}))
     head = lonely(rows)
+    wait_for_all_charts(page)
     page.mouse.click(*pixel(page, head))
-    assert page.inner_text("#selection") == "1 selected"
+    wait_for_selection(page, "1 selected")
     assert len(marked(page)) == 3 and all(heads == [head] for heads in marked(page))
     rings = page.eval_on_selector_all(".chart canvas.over", """(cs) => cs.map((c) => c.getContext('2d')
         .getImageData(0, 0, c.width, c.height).data.some((v) => v > 0))""")
@@ -368,10 +381,11 @@ def test_a_click_marks_everywhere(made, open_page):
     assert row.get_attribute("aria-selected") == "true" and row.is_visible()
     other_head = next(h for h in shown_heads(page)[10:] if h != head)
     page.locator(f"#table tr[data-head='{other_head}']").click(modifiers=["Shift"])
-    assert page.inner_text("#selection") == "2 selected"
+    wait_for_selection(page, "2 selected")
     assert sorted(marked(page)[0]) == sorted([head, other_head])
     page.click("#clear")
-    assert page.inner_text("#selection") == "none selected" and marked(page)[0] == []
+    wait_for_selection(page, "none selected")
+    assert marked(page)[0] == []
 
 
 def test_a_box_selects(made, open_page):
@@ -389,7 +403,7 @@ def test_a_box_selects(made, open_page):
     page.mouse.up()
     inside = [i for i, r in enumerate(rows) if 0.5 <= r["r_q"] <= 0.8 and 0.4 <= r["r_k"] <= 0.7]
     assert sorted(marked(page)[0]) == inside
-    assert page.inner_text("#selection") == f"{len(inside)} selected"
+    wait_for_selection(page, f"{len(inside)} selected")
 
 
 def test_any_two_columns(made, open_page):
