@@ -10,7 +10,7 @@ quietly = { $(1) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }; rm -f $(BU
 
 C_FILES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: build demo test-build test bench asan valgrind fuzz lint format install clean
+.PHONY: build demo programs test-build test check bench asan valgrind fuzz lint format install clean
 
 build: tools/.packages
 	@test -f $(BUILD)/build.ninja || $(call quietly,meson setup $(BUILD) -Dtests=false $(MESON_FLAGS))
@@ -19,14 +19,20 @@ build: tools/.packages
 demo: build
 	@tools/demo.sh
 
-# The same with tests and benchmarks.
-test-build: tools/.packages-test .venv/ready
+# The same with test programs and benchmarks.
+programs: tools/.packages-test
 	@$(call quietly,meson setup $(BUILD) \
 		$$(test -f $(BUILD)/build.ninja && echo --reconfigure) -Dtests=true $(MESON_FLAGS))
 	@ninja -C $(BUILD) --quiet
 
+test-build: programs .venv/ready
+
+# The whole suite; and what can be said of a change within a minute.
 test: test-build
 	@$(PYTHON) tests/run.py $(BUILD)
+
+check: programs
+	@python3 tests/run.py $(BUILD) --check
 
 bench: test-build
 	@$(PYTHON) bench/run.py $(BUILD)
@@ -46,8 +52,8 @@ asan: tools/.packages-test .venv/ready
 		$(PYTHON) tests/run.py build-asan
 
 # Unit tests and the main job under valgrind.
-valgrind: tools/.packages-dev test-build
-	@$(PYTHON) tests/run.py $(BUILD) --valgrind
+valgrind: tools/.packages-dev programs
+	@python3 tests/run.py $(BUILD) --valgrind
 
 # Each fuzz target for FUZZ_SECONDS.
 FUZZ_SECONDS ?= 600

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -18,45 +19,73 @@ VALGRIND = ["valgrind", "--quiet", "--error-exitcode=99", "--leak-check=full",
             "--errors-for-leak-kinds=definite,indirect,possible"]
 
 
-def unit_tests(build, wrapper):
-    """Yields (name, passed, failed, skipped, output) for each registered program."""
+ROOMY = 6 << 30
+
+
+def scratch():
+    """A folder in memory where there is plenty: tests sync thousands of small files, for which a
+    disk takes several times as long as all the rest."""
+    memory = Path("/dev/shm")
+    if memory.is_dir() and os.access(memory, os.W_OK):
+        room = os.statvfs(memory)
+        if room.f_bavail * room.f_frsize > ROOMY:
+            return tempfile.TemporaryDirectory(prefix="qkscope-tests-", dir=memory)
+    return tempfile.TemporaryDirectory(prefix="qkscope-tests-")
+
+
+def processors():
+    return len(os.sched_getaffinity(0))
+
+
+def unit_test(entry, quick, wrapper):
+    """(passed, failed, skipped, what to print) of one program."""
+    env = {**os.environ, **entry["env"], "CMOCKA_MESSAGE_OUTPUT": "TAP"}
+    if quick:
+        env["QKSCOPE_QUICK_TESTS"] = "1"
+    start = time.monotonic()
+    run = subprocess.run([*wrapper, *entry["cmd"]], env=env, capture_output=True, text=True,
+                         errors="replace", cwd=ROOT, timeout=1800)
+    output = run.stdout + run.stderr
+    # cmocka says "not ok" of a test that skips itself
+    skipped = len(re.findall(r"^(?:not )?ok .*# SKIP", output, re.M))
+    passed = len(re.findall(r"^ok (?!.*# SKIP)", output, re.M))
+    failed = len(re.findall(r"^not ok (?!.*# SKIP)", output, re.M))
+    if run.returncode != 0 and failed == 0:
+        failed = 1
+    if passed + failed + skipped == 0:
+        passed = 1  # a program without TAP: its exit code is the verdict
+    line = (f"{entry['name']:32} {passed:5} passed {failed:3} failed "
+            f"{time.monotonic() - start:6.1f} s")
+    return passed, failed, skipped, f"{line}\n{output}" if failed else line
+
+
+def unit_tests(build, quick=False, wrapper=()):
+    """Yields (passed, failed, skipped) for each registered program, one a processor at a time."""
     listing = subprocess.run(["meson", "introspect", "--tests", build], check=True,
                              capture_output=True, text=True).stdout
-    for entry in json.loads(listing):
-        env = {**os.environ, **entry["env"], "CMOCKA_MESSAGE_OUTPUT": "TAP"}
-        if wrapper:
-            env["QKSCOPE_QUICK_TESTS"] = "1"
-        start = time.monotonic()
-        run = subprocess.run([*wrapper, *entry["cmd"]], env=env, capture_output=True, text=True,
-                             errors="replace", cwd=ROOT, timeout=1800)
-        output = run.stdout + run.stderr
-        # cmocka says "not ok" of a test that skips itself
-        skipped = len(re.findall(r"^(?:not )?ok .*# SKIP", output, re.M))
-        passed = len(re.findall(r"^ok (?!.*# SKIP)", output, re.M))
-        failed = len(re.findall(r"^not ok (?!.*# SKIP)", output, re.M))
-        if run.returncode != 0 and failed == 0:
-            failed = 1
-        if passed + failed + skipped == 0:
-            passed = 1  # a program without TAP: its exit code is the verdict
-        print(f"{entry['name']:32} {passed:5} passed {failed:3} failed "
-              f"{time.monotonic() - start:6.1f} s", flush=True)
-        yield passed, failed, skipped
-        if failed:
-            print(output)
+    with ThreadPoolExecutor(processors()) as pool:
+        for *counts, text in pool.map(lambda e: unit_test(e, quick, wrapper), json.loads(listing)):
+            print(text, flush=True)
+            yield counts
 
 
-def commands(build, wrapper):
-    """The command's main jobs under a wrapper: exit code 0 and not a word from it."""
-    example = ROOT / "examples" / "kjv-tiny-capture"
+def commands(build, wrapper=()):
+    """The command's main jobs, from model to report: exit code 0, and not a word from a wrapper."""
+    examples = ROOT / "examples"
     with tempfile.TemporaryDirectory() as out:
-        for arguments in (["pca", example, "-o", f"{out}/a", "--lda", "--threads", "2"],
-                          ["analyze", example, "-o", f"{out}/d", "--layers", "0", "--ci", "95"],
-                          ["rotate", example, "-o", f"{out}/e", "--layers", "1", "--complement"],
-                          ["plasticity", example, "-o", f"{out}/f", "--layers", "2",
-                           "--variance", "full", "--max-pairs", "50"],
-                          ["pca", example, "-o", f"{out}/b", "--kinds", "q,k"],
-                          ["inspect", example, "--json"],
-                          ["synth", "-o", f"{out}/c", "--rows", "50", "--dim", "16"]):
+        for arguments in (["capture", "-m", examples / "kjv-tiny" / "step-2004", "-t",
+                           examples / "kjv-tiny" / "passages.jsonl", "--max-texts", "4", "--rows",
+                           "400", "-o", f"{out}/capture"],
+                          ["analyze", f"{out}/capture", "-o", f"{out}/results", "--layers", "0",
+                           "--ci", "95", "--lda"],
+                          ["rotate", f"{out}/capture", "-o", f"{out}/rotate", "--layers", "1",
+                           "--complement"],
+                          ["plasticity", f"{out}/capture", "-o", f"{out}/plasticity", "--layers",
+                           "2", "--variance", "full", "--max-pairs", "50"],
+                          ["pca", f"{out}/capture", "-o", f"{out}/single", "--kinds", "q,k"],
+                          ["report", f"{out}/results"],
+                          ["inspect", f"{out}/capture", "--json"],
+                          ["synth", "-o", f"{out}/synth", "--rows", "50", "--dim", "16"]):
             run = subprocess.run([*wrapper, Path(build) / "qkscope", *arguments],
                                  capture_output=True, text=True)
             failed = run.returncode != 0 or "==" in run.stderr
@@ -70,9 +99,8 @@ def python_tests(build, arguments):
     report = Path(build) / "pytest.xml"
     report.unlink(missing_ok=True)
     env = {**os.environ, "QKSCOPE_BUILD": str(Path(build).resolve())}
-    workers = len(os.sched_getaffinity(0))
     run = subprocess.run([sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider",
-                          "-n", str(min(workers, 8)), "--dist", "worksteal",
+                          "-n", str(min(processors(), 8)), "--dist", "worksteal",
                           f"--junitxml={report}", *arguments, str(ROOT / "tests")], cwd=ROOT,
                          env=env)
     if not report.exists():
@@ -88,15 +116,19 @@ def python_tests(build, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build")
+    parser.add_argument("--check", action="store_true",
+                        help="unit tests, less thorough, and the main jobs: within a minute")
     parser.add_argument("--valgrind", action="store_true",
-                        help="unit tests and the main jobs, each under valgrind")
+                        help="the same, each under valgrind")
     parser.add_argument("pytest", nargs="*", help="more arguments for pytest")
     args = parser.parse_args()
-    counts = list(unit_tests(args.build, VALGRIND if args.valgrind else []))
-    if args.valgrind:
-        counts += commands(args.build, VALGRIND)
-    else:
-        counts.append(python_tests(args.build, args.pytest))
+    with scratch() as folder:
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
+        if args.check or args.valgrind:
+            wrapper = VALGRIND if args.valgrind else []
+            counts = [*unit_tests(args.build, True, wrapper), *commands(args.build, wrapper)]
+        else:
+            counts = [*unit_tests(args.build), python_tests(args.build, args.pytest)]
     passed, failed, skipped = (sum(column) for column in zip(*counts))
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     return 1 if failed else 0
