@@ -60,11 +60,14 @@ FUZZ_SECONDS ?= 600
 fuzz: tools/.packages-dev
 	@tools/fuzz.sh $(FUZZ_SECONDS)
 
+# clang-tidy looks at all files, or at those that differ from SINCE.
+SINCE ?=
+TIDY_FILES = $(shell git $(if $(SINCE),diff --name-only --diff-filter=d $(SINCE),ls-files) -- 'src/*.c')
 lint: tools/.packages-dev build
 	@clang-format --dry-run --Werror $(C_FILES)
-	@cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,performance,portability \
+	@cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,performance,portability -j$$(nproc) \
 		--inline-suppr --suppress=missingIncludeSystem -D__BYTE_ORDER__=1234 -D__ORDER_LITTLE_ENDIAN__=1234 -Iinclude -Isrc src
-	@clang-tidy --quiet -p $(BUILD) $(filter src/%.c,$(C_FILES))
+	@test -z "$(TIDY_FILES)" || $(call quietly,run-clang-tidy -quiet -p $(BUILD) $(TIDY_FILES))
 
 format: tools/.packages-dev
 	@clang-format -i $(C_FILES)

@@ -58,7 +58,7 @@ static void find_values(const qk_tridiagonal *t, const qk_matrix_kernel *kernel,
 {
     interval at[STURM_POINTS];
     double x[STURM_POINTS] = {0}, below[STURM_POINTS];
-    size_t points = STURM_POINTS / count;
+    size_t points = STURM_POINTS / count; /* cppcheck-suppress zerodiv; count is 1 or more */
     bool done = false;
     for (size_t i = 0; i < count; i++)
         at[i] = all;
