@@ -353,8 +353,8 @@ static qk_status prepare(qk__plan_work *work, qk_error *err)
                                                     .texts_least = NAN,
                                                     .certain = NAN,
                                                     .uncertain = NAN};
-    for (size_t i = 0; run->notice && i < plan->config.num_notes; i++)
-        run->notice(run->user, QK_NOTICE_WARNING, plan->config.notes[i]);
+    for (size_t i = 0; run->notice && i < qk__tree_num_notes(plan->config.tree); i++)
+        run->notice(run->user, QK_NOTICE_WARNING, qk__tree_get_note(plan->config.tree, i));
     return name_folders(work, err);
 }
 

@@ -26,7 +26,7 @@ typedef struct qk__plan_collage {
 } qk__plan_collage;
 
 struct qk_plan {
-    qk_config config; /* the document, and what all models share */
+    qk_config config; /* the file, and what all models share */
     char *path;       /* of the study file */
     char *folder;     /* it lies in */
     int64_t file_bytes;
@@ -49,9 +49,9 @@ struct qk_plan {
 QK_MUST_CHECK qk_status qk__plan_resolve(const qk_plan *plan, const char *path, char **resolved,
                                          qk_error *err);
 
-/* Reads `models` (plan_models.c); the config's owner is the plan. */
-QK_MUST_CHECK qk_status qk__plan_set_models(qk_config *config, const yaml_node_t *node,
-                                            const char *key, qk_error *err);
+/* Reads `models` (plan_models.c) into a qk_plan. */
+QK_MUST_CHECK qk_status qk__plan_set_models(void *plan, const qk__node *models,
+                                            const qk__key *key, qk_error *err);
 
 /* ---- a run of it -------------------------------------------------------------------- */
 

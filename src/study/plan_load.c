@@ -11,11 +11,6 @@
 
 enum { MAX_PANELS = 16, MAX_RANDOM_HEADS = 1024 };
 
-static qk_plan *plan_of(const qk_config *config)
-{
-    return config->owner;
-}
-
 /* ---- paths ----------------------------------------------------------------------------- */
 
 qk_status qk__plan_resolve(const qk_plan *plan, const char *path, char **resolved,
@@ -39,35 +34,24 @@ static qk_status find_folder(qk_plan *plan, qk_error *err)
     return status;
 }
 
-/* ---- what stands in the file ------------------------------------------------------------- */
-
-static qk_status set_title(qk_config *config, const yaml_node_t *node, const char *key,
-                           qk_error *err)
-{
-    return qk__yaml_string(node, key, &plan_of(config)->title, err);
-}
+/* ---- what stands in the file ---- */
 
 /* Calls add for a text, or for each text of a list. */
 typedef qk_status add_fn(qk_plan *plan, const char *word, qk_error *err);
 
-static qk_status each_word(qk_config *config, const yaml_node_t *node, const char *key,
-                           add_fn *add, qk_error *err)
+static qk_status each_word(qk_plan *plan, const qk__node *value, add_fn *add, qk_error *err)
 {
-    bool is_list = node->type == YAML_SEQUENCE_NODE;
-    yaml_node_item_t *item = is_list ? node->data.sequence.items.start : NULL;
-    yaml_node_item_t *end = is_list ? node->data.sequence.items.top : NULL;
-    if (is_list && item == end)
-        return qk__fail(err, QK_ERR_ARGUMENT, "line %llu: %s: an empty list",
-                        qk__yaml_line(node), key);
-    do {
-        const yaml_node_t *one =
-            is_list ? yaml_document_get_node(&config->document, *item) : node;
-        const char *word;
-        QK_TRY(qk__yaml_string(one, key, &word, err));
-        qk_status status = add(plan_of(config), word, err);
-        if (status != QK_OK)
-            return qk__context(err, status, "line %llu: %s", qk__yaml_line(one), key);
-    } while (is_list && ++item < end);
+    size_t count = qk__node_count(value);
+    if (count == 0)
+        return qk__fail_at(value, err, QK_ERR_ARGUMENT, "an empty list");
+    for (size_t i = 0; i < count; i++) {
+        qk__node item = qk__node_item(value, i);
+        const char *word = NULL;
+        QK_TRY(qk__read_text(&item, NULL, &word, err));
+        if (!word)
+            return qk__fail_expected(&item, "a text", err);
+        QK_TRY(qk__context_at(&item, err, add(plan, word, err)));
+    }
     return QK_OK;
 }
 
@@ -83,31 +67,31 @@ static qk_status add_analysis(qk_plan *plan, const char *word, qk_error *err)
                     "expected pca, rotation or plasticity, found \"%.60s\"", word);
 }
 
-static qk_status set_analyses(qk_config *config, const yaml_node_t *node, const char *key,
+static qk_status set_analyses(void *target, const qk__node *value, const qk__key *key,
                               qk_error *err)
 {
-    config->settings.analyses = 0;
-    return each_word(config, node, key, add_analysis, err);
+    qk_plan *plan = target;
+    (void)key;
+    plan->config.settings.analyses = 0;
+    return each_word(plan, value, add_analysis, err);
 }
 
-static qk_status set_scores(qk_config *config, const yaml_node_t *node, const char *key,
+static qk_status set_section(void *target, const qk__node *value, const qk__key *key,
+                             qk_error *err)
+{
+    qk_plan *plan = target;
+    (void)key;
+    return qk__config_section(&plan->config, value, err);
+}
+
+static qk_status set_scores(void *target, const qk__node *value, const qk__key *key,
                             qk_error *err)
 {
+    qk_plan *plan = target;
     const char *path;
-    QK_TRY(qk__yaml_string(node, key, &path, err));
-    return qk__plan_resolve(plan_of(config), path, &plan_of(config)->scores, err);
-}
-
-static qk_status set_score_metric(qk_config *config, const yaml_node_t *node, const char *key,
-                                  qk_error *err)
-{
-    return qk__yaml_string(node, key, &plan_of(config)->score_metric, err);
-}
-
-static qk_status set_score_column(qk_config *config, const yaml_node_t *node, const char *key,
-                                  qk_error *err)
-{
-    return qk__yaml_string(node, key, &plan_of(config)->score_column, err);
+    (void)key;
+    QK_TRY(qk__read_text(value, NULL, &path, err));
+    return qk__plan_resolve(plan, path, &plan->scores, err);
 }
 
 static qk_status add_formats(qk_plan *plan, const char *word, qk_error *err)
@@ -118,92 +102,63 @@ static qk_status add_formats(qk_plan *plan, const char *word, qk_error *err)
     return QK_OK;
 }
 
-static qk_status set_formats(qk_config *config, const yaml_node_t *node, const char *key,
+static qk_status set_formats(void *target, const qk__node *value, const qk__key *key,
                              qk_error *err)
 {
-    plan_of(config)->formats = 0;
-    return each_word(config, node, key, add_formats, err);
+    qk_plan *plan = target;
+    (void)key;
+    plan->formats = 0;
+    return each_word(plan, value, add_formats, err);
 }
 
-static qk_status set_theme(qk_config *config, const yaml_node_t *node, const char *key,
+static qk_status set_theme(void *target, const qk__node *value, const qk__key *key,
                            qk_error *err)
 {
+    qk_plan *plan = target;
     const char *word;
-    QK_TRY(qk__yaml_string(node, key, &word, err));
-    qk_status status = qk_figure_theme_parse(word, &plan_of(config)->theme, err);
-    return status == QK_OK
-               ? status
-               : qk__context(err, status, "line %llu: %s", qk__yaml_line(node), key);
+    (void)key;
+    QK_TRY(qk__read_text(value, NULL, &word, err));
+    return qk__context_at(value, err, qk_figure_theme_parse(word, &plan->theme, err));
 }
 
-static qk_status set_rows(qk_config *config, const yaml_node_t *node, const char *key,
-                          qk_error *err)
-{
-    return qk__config_int(node, key, 1, MAX_PANELS, &plan_of(config)->collage.rows, err);
-}
-
-static qk_status set_columns(qk_config *config, const yaml_node_t *node, const char *key,
-                             qk_error *err)
-{
-    return qk__config_int(node, key, 1, MAX_PANELS, &plan_of(config)->collage.columns, err);
-}
-
-static qk_status set_collage_seed(qk_config *config, const yaml_node_t *node, const char *key,
-                                  qk_error *err)
-{
-    return qk__yaml_int(node, key, INT64_MIN, INT64_MAX, &plan_of(config)->collage.seed, err);
-}
-
-static qk_status set_random(qk_config *config, const yaml_node_t *node, const char *key,
-                            qk_error *err)
-{
-    return qk__config_int(node, key, 1, MAX_RANDOM_HEADS, &plan_of(config)->collage.random,
-                          err);
-}
-
-static qk_status set_collage_heads(qk_config *config, const yaml_node_t *node, const char *key,
+static qk_status set_collage_heads(void *target, const qk__node *value, const qk__key *key,
                                    qk_error *err)
 {
-    const char *text;
+    qk_plan *plan = target;
     qk_scatter_head *heads;
     size_t count;
-    QK_TRY(qk__yaml_string(node, key, &text, err));
-    qk_status status = qk_scatter_heads_parse(text, &heads, &count, err);
-    if (status != QK_OK)
-        return qk__context(err, status, "line %llu: %s", qk__yaml_line(node), key);
-    free(heads);
-    plan_of(config)->collage.heads = text;
-    return QK_OK;
+    (void)key;
+    QK_TRY(qk__read_text(value, NULL, &plan->collage.heads, err));
+    qk_status status = qk_scatter_heads_parse(plan->collage.heads, &heads, &count, err);
+    if (status == QK_OK)
+        free(heads);
+    return qk__context_at(value, err, status);
 }
 
-static qk_status set_max_points(qk_config *config, const yaml_node_t *node, const char *key,
-                                qk_error *err)
-{
-    return qk__yaml_int(node, key, 0, INT64_MAX, &plan_of(config)->collage.max_points, err);
-}
-
-static const qk__key PLAN_KEYS[] = {
-    {"title", set_title, false},
-    {"models", qk__plan_set_models, false},
-    {"analyses", set_analyses, false},
-    {"data", qk__config_section, false},
-    {"pca", qk__config_section, false},
-    {"analysis", qk__config_section, false},
-    {"rotation", qk__config_section, false},
-    {"plasticity", qk__config_section, false},
-    {"scores", set_scores, false},
-    {"score_metric", set_score_metric, false},
-    {"score_column", set_score_column, false},
-    {"figures", NULL, false},
-    {"figures.formats", set_formats, false},
-    {"figures.theme", set_theme, false},
-    {"figures.collage", NULL, false},
-    {"figures.collage.rows", set_rows, false},
-    {"figures.collage.columns", set_columns, false},
-    {"figures.collage.seed", set_collage_seed, false},
-    {"figures.collage.random", set_random, false},
-    {"figures.collage.heads", set_collage_heads, false},
-    {"figures.collage.max_points", set_max_points, false},
+#define AT(field) .at = offsetof(qk_plan, field)
+static const qk__key KEYS[] = {
+    {"title", QK__KEY_TEXT, AT(title)},
+    {"models", QK__KEY_READ, .read = qk__plan_set_models},
+    {"analyses", QK__KEY_READ, .read = set_analyses},
+    {"data", QK__KEY_READ, .read = set_section},
+    {"pca", QK__KEY_READ, .read = set_section},
+    {"analysis", QK__KEY_READ, .read = set_section},
+    {"rotation", QK__KEY_READ, .read = set_section},
+    {"plasticity", QK__KEY_READ, .read = set_section},
+    {"scores", QK__KEY_READ, .read = set_scores},
+    {"score_metric", QK__KEY_TEXT, AT(score_metric)},
+    {"score_column", QK__KEY_TEXT, AT(score_column)},
+    {.name = "figures"},
+    {"figures.formats", QK__KEY_READ, .read = set_formats},
+    {"figures.theme", QK__KEY_READ, .read = set_theme},
+    {.name = "figures.collage"},
+    {"figures.collage.rows", QK__KEY_INT, AT(collage.rows), .whole = {1, MAX_PANELS}},
+    {"figures.collage.columns", QK__KEY_INT, AT(collage.columns), .whole = {1, MAX_PANELS}},
+    {"figures.collage.seed", QK__KEY_INT64, AT(collage.seed), .whole = {INT64_MIN, INT64_MAX}},
+    {"figures.collage.random", QK__KEY_INT, AT(collage.random), .whole = {1, MAX_RANDOM_HEADS}},
+    {"figures.collage.heads", QK__KEY_READ, .read = set_collage_heads},
+    {"figures.collage.max_points", QK__KEY_INT64, AT(collage.max_points),
+     .whole = {0, INT64_MAX}},
 };
 
 /* ---- loading --------------------------------------------------------------------------- */
@@ -213,9 +168,7 @@ static void set_defaults(qk_plan *plan)
 {
     qk_figure_settings figures;
     qk_figure_settings_default(&figures);
-    qk_study_settings_default(&plan->config.settings);
-    plan->config.of_study = true;
-    plan->config.owner = plan;
+    qk__config_init(&plan->config);
     plan->config.settings.analyses =
         QK_ANALYSE_PCA | QK_ANALYSE_ROTATION | QK_ANALYSE_PLASTICITY;
     plan->config.settings.lda = true; /* how well queries and keys separate: a headline */
@@ -240,7 +193,7 @@ static qk_status share_settings(qk_plan *plan, qk_error *err)
     if (plan->collage.random && plan->collage.heads)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "figures.collage: give random or heads, not both");
-    if (config->parallel_off)
+    if (!config->parallel)
         config->settings.threads = 1;
     for (size_t i = 0; i < plan->num_models; i++) {
         qk_plan_model *model = &plan->models[i];
@@ -260,11 +213,11 @@ static qk_status share_settings(qk_plan *plan, qk_error *err)
 static qk_status load(qk_plan *plan, qk_error *err)
 {
     qk_config *config = &plan->config;
-    QK_TRY(qk__config_parse(config, plan->path, err));
+    QK_TRY(qk__read_settings(plan->path, &config->tree, err));
     QK_TRY(qk__fingerprint_file(plan->path, &plan->file_bytes, plan->file_hash, err));
     QK_TRY(find_folder(plan, err));
-    qk_status status = qk__read_keys(config, PLAN_KEYS, sizeof PLAN_KEYS / sizeof *PLAN_KEYS,
-                                     yaml_document_get_root_node(&config->document), "", err);
+    qk__node root = qk__tree_root(config->tree);
+    qk_status status = qk__read_keys(&root, QK__KEYS(KEYS), plan, err);
     if (status == QK_OK && config->settings.local_root) {
         status = qk__plan_resolve(plan, config->settings.local_root, &plan->local_root, err);
         config->settings.local_root = plan->local_root;

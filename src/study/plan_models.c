@@ -10,109 +10,53 @@
 
 /* ---- one model ------------------------------------------------------------------------- */
 
-/* The model being read: the last one. */
+/* The model being read. */
 typedef struct model_entry {
-    qk_plan_model *model;
+    qk_plan_model model;
     const char *folder, *dataset;
 } model_entry;
 
-static model_entry *entry_of(const qk_config *config)
-{
-    return config->owner;
-}
-
-static qk_status set_name(qk_config *config, const yaml_node_t *node, const char *key,
-                          qk_error *err)
-{
-    return qk__yaml_string(node, key, &entry_of(config)->model->name, err);
-}
-
-static qk_status set_label(qk_config *config, const yaml_node_t *node, const char *key,
-                           qk_error *err)
-{
-    return qk__yaml_string(node, key, &entry_of(config)->model->label, err);
-}
-
-static qk_status set_family(qk_config *config, const yaml_node_t *node, const char *key,
-                            qk_error *err)
-{
-    return qk__yaml_string(node, key, &entry_of(config)->model->family, err);
-}
-
-static qk_status set_phase(qk_config *config, const yaml_node_t *node, const char *key,
-                           qk_error *err)
-{
-    return qk__yaml_string(node, key, &entry_of(config)->model->phase, err);
-}
-
-static qk_status set_group(qk_config *config, const yaml_node_t *node, const char *key,
-                           qk_error *err)
-{
-    return qk__config_int(node, key, 1, QK_MAX_INDEX,
-                          &entry_of(config)->model->settings.q_per_kv_group, err);
-}
-
-static qk_status set_folder(qk_config *config, const yaml_node_t *node, const char *key,
-                            qk_error *err)
-{
-    return qk__yaml_string(node, key, &entry_of(config)->folder, err);
-}
-
-static qk_status set_dataset(qk_config *config, const yaml_node_t *node, const char *key,
-                             qk_error *err)
-{
-    return qk__yaml_string(node, key, &entry_of(config)->dataset, err);
-}
-
-static qk_status set_revision(qk_config *config, const yaml_node_t *node, const char *key,
-                              qk_error *err)
-{
-    return qk__yaml_string(node, key, &entry_of(config)->model->settings.revision, err);
-}
-
-static qk_status set_prefix(qk_config *config, const yaml_node_t *node, const char *key,
-                            qk_error *err)
-{
-    return qk__yaml_string(node, key, &entry_of(config)->model->settings.prefix, err);
-}
-
-static const qk__key SOURCE_KEYS[] = {
-    {"models.source.folder", set_folder, false},
-    {"models.source.dataset", set_dataset, false},
-    {"models.source.revision", set_revision, false},
-    {"models.source.prefix", set_prefix, false},
-};
+#define AT(field) .at = offsetof(model_entry, field)
 
 /* A folder, or where it lies in more words. */
-static qk_status set_source(qk_config *config, const yaml_node_t *node, const char *key,
+static qk_status set_source(void *target, const qk__node *value, const qk__key *key,
                             qk_error *err)
 {
-    model_entry *entry = entry_of(config);
-    if (node->type != YAML_MAPPING_NODE)
-        return set_folder(config, node, key, err);
-    QK_TRY(qk__read_keys(config, SOURCE_KEYS, sizeof SOURCE_KEYS / sizeof *SOURCE_KEYS, node,
-                         key, err));
+    static const qk__key KEYS[] = {
+        {"models.source.folder", QK__KEY_TEXT, AT(folder)},
+        {"models.source.dataset", QK__KEY_TEXT, AT(dataset)},
+        {"models.source.revision", QK__KEY_TEXT, AT(model.settings.revision)},
+        {"models.source.prefix", QK__KEY_TEXT, AT(model.settings.prefix)},
+    };
+    model_entry *entry = target;
+    (void)key;
+    if (qk__node_kind_of(value) != QK__OBJECT)
+        return qk__read_text(value, NULL, &entry->folder, err);
+    QK_TRY(qk__read_keys(value, QK__KEYS(KEYS), entry, err));
     if (!entry->folder == !entry->dataset)
-        return qk__fail(err, QK_ERR_ARGUMENT, "line %llu: %s: give a folder or a dataset%s",
-                        qk__yaml_line(node), key, entry->folder ? ", not both" : "");
-    if (entry->folder && entry->model->settings.revision)
-        return qk__fail(err, QK_ERR_ARGUMENT,
-                        "line %llu: %s: a revision belongs to a dataset, not to a folder",
-                        qk__yaml_line(node), key);
+        return qk__fail_at(value, err, QK_ERR_ARGUMENT, "give a folder or a dataset%s",
+                           entry->folder ? ", not both" : "");
+    if (entry->folder && entry->model.settings.revision)
+        return qk__fail_at(value, err, QK_ERR_ARGUMENT,
+                           "a revision belongs to a dataset, not to a folder");
     return QK_OK;
 }
 
 static const qk__key MODEL_KEYS[] = {
-    {"models.name", set_name, false},     {"models.label", set_label, false},
-    {"models.family", set_family, false}, {"models.phase", set_phase, false},
-    {"models.source", set_source, false}, {"models.q_per_kv_group", set_group, false},
+    {"models.name", QK__KEY_TEXT, AT(model.name)},
+    {"models.label", QK__KEY_TEXT, AT(model.label)},
+    {"models.family", QK__KEY_TEXT, AT(model.family)},
+    {"models.phase", QK__KEY_TEXT, AT(model.phase)},
+    {"models.source", QK__KEY_READ, .read = set_source},
+    {"models.q_per_kv_group", QK__KEY_INT, AT(model.settings.q_per_kv_group),
+     .whole = {1, QK_MAX_INDEX}},
 };
 
 /* Where a capture comes from, in one text: "folder", "org/name@revision", with "/prefix". */
 static qk_status describe_source(qk_plan *plan, const model_entry *entry, qk_error *err)
 {
-    qk_plan_model *model = entry->model;
-    size_t i = (size_t)(model - plan->models);
+    size_t i = plan->num_models - 1;
+    qk_plan_model *model = &plan->models[i];
     const char *revision = model->settings.revision, *prefix = model->settings.prefix;
     qk_buffer text = {0};
     qk_status status = qk__buffer_printf(
@@ -131,53 +75,39 @@ static qk_status describe_source(qk_plan *plan, const model_entry *entry, qk_err
 
 /* ---- all models ------------------------------------------------------------------------ */
 
-static qk_status fail_missing(const yaml_node_t *node, const char *key, qk_error *err)
+static qk_status add_model(qk_plan *plan, const qk__node *node, qk_error *err)
 {
-    return qk__fail(err, QK_ERR_ARGUMENT, "line %llu: a model without %s", qk__yaml_line(node),
-                    key);
-}
-
-static qk_status add_model(qk_plan *plan, const yaml_node_t *node, qk_error *err)
-{
-    qk_plan_model *model = &plan->models[plan->num_models++];
-    model_entry entry = {.model = model};
-    *model = (qk_plan_model){.family = "", .phase = "", .source = ""};
-    plan->config.owner = &entry;
-    qk_status status = qk__read_keys(
-        &plan->config, MODEL_KEYS, sizeof MODEL_KEYS / sizeof *MODEL_KEYS, node, "models", err);
-    plan->config.owner = plan;
-    QK_TRY(status);
-    if (!model->name)
-        return fail_missing(node, "models.name", err);
-    if (!entry.folder && !entry.dataset)
-        return fail_missing(node, "models.source", err);
-    if (!model->label)
-        model->label = model->name;
-    for (size_t i = 0; i + 1 < plan->num_models; i++)
-        if (strcmp(plan->models[i].name, model->name) == 0)
-            return qk__fail(err, QK_ERR_ARGUMENT,
-                            "line %llu: models.name: there is a model \"%.100s\" before this "
-                            "one",
-                            qk__yaml_line(node), model->name);
+    model_entry entry = {.model = {.family = "", .phase = "", .source = ""}};
+    QK_TRY(qk__read_keys(node, QK__KEYS(MODEL_KEYS), &entry, err));
+    qk__node name = qk__node_member(node, "name"), source = qk__node_member(node, "source");
+    if (!entry.model.name || (!entry.folder && !entry.dataset))
+        return qk__fail_at(entry.model.name ? &source : &name, err, QK_ERR_ARGUMENT, "missing");
+    if (!entry.model.label)
+        entry.model.label = entry.model.name;
+    for (size_t i = 0; i < plan->num_models; i++)
+        if (strcmp(plan->models[i].name, entry.model.name) == 0)
+            return qk__fail_at(&name, err, QK_ERR_ARGUMENT,
+                               "there is a model \"%.100s\" before this one", entry.model.name);
+    plan->models[plan->num_models++] = entry.model;
     return describe_source(plan, &entry, err);
 }
 
-qk_status qk__plan_set_models(qk_config *config, const yaml_node_t *node, const char *key,
+qk_status qk__plan_set_models(void *target, const qk__node *models, const qk__key *key,
                               qk_error *err)
 {
-    qk_plan *plan = config->owner;
-    if (node->type != YAML_SEQUENCE_NODE ||
-        node->data.sequence.items.start == node->data.sequence.items.top)
-        return qk__fail(err, QK_ERR_ARGUMENT, "line %llu: %s: expected a list of models",
-                        qk__yaml_line(node), key);
-    yaml_node_item_t *item = node->data.sequence.items.start;
-    size_t count = (size_t)(node->data.sequence.items.top - item);
+    qk_plan *plan = target;
+    size_t count = qk__node_kind_of(models) == QK__LIST ? qk__node_count(models) : 0;
+    (void)key;
+    if (count == 0)
+        return qk__fail_at(models, err, QK_ERR_ARGUMENT, "expected a list of models");
     plan->models = qk__calloc(count, sizeof *plan->models);
     plan->sources = qk__calloc(count, sizeof *plan->sources);
     plan->folders = qk__calloc(count, sizeof *plan->folders);
     if (!plan->models || !plan->sources || !plan->folders)
         return qk__nomem(err);
-    for (; item < node->data.sequence.items.top; item++)
-        QK_TRY(add_model(plan, yaml_document_get_node(&config->document, *item), err));
+    for (size_t i = 0; i < count; i++) {
+        qk__node item = qk__node_item(models, i);
+        QK_TRY(add_model(plan, &item, err));
+    }
     return QK_OK;
 }

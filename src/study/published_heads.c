@@ -28,112 +28,36 @@ void qk_heads_settings_default(qk_heads_settings *settings)
 
 /* ---- keys ------------------------------------------------------------------------------- */
 
-static qk_heads_settings *settings_of(const qk_config *config)
-{
-    return config->owner;
-}
-
-static qk_status set_text(qk_config *config, const yaml_node_t *node, const char *key,
-                          qk_error *err)
-{
-    qk_heads_settings *s = settings_of(config);
-    const struct {
-        const char *key, **value;
-    } PLACES[] = {
-        {"model_dir", &s->model_dir},
-        {"dataset_name", &s->dataset_name},
-        {"dataset_cache_dir", &s->dataset_cache_dir},
-        {"dataset_local_root", &s->dataset_local_root},
-        {"output_csv", &s->output_csv},
-        {"bucket_csv", &s->bucket_csv},
-        {"component_csv", &s->component_csv},
-    };
-    for (size_t i = 0; i < sizeof PLACES / sizeof *PLACES; i++)
-        if (strcmp(key, PLACES[i].key) == 0)
-            return qk__yaml_string(node, key, PLACES[i].value, err);
-    return qk__fail(err, QK_ERR_ARGUMENT, "%s: no text", key);
-}
-
-static qk_status set_count(qk_config *config, const yaml_node_t *node, const char *key,
-                           qk_error *err)
-{
-    qk_heads_settings *s = settings_of(config);
-    const struct {
-        const char *key;
-        int most, *value;
-    } PLACES[] = {
-        {"num_layers", QK_MAX_INDEX, &s->num_layers},
-        {"num_q_heads", QK_MAX_INDEX, &s->num_q_heads},
-        {"num_k_heads", QK_MAX_INDEX, &s->num_k_heads},
-        {"normality_max_dims", MAX_DIMS, &s->normality_max_dims},
-        {"download_max_workers", INT_MAX, &s->download_max_workers},
-    };
-    for (size_t i = 0; i < sizeof PLACES / sizeof *PLACES; i++)
-        if (strcmp(key, PLACES[i].key) == 0)
-            return qk__config_int(node, key, 1, PLACES[i].most, PLACES[i].value, err);
-    return qk__fail(err, QK_ERR_ARGUMENT, "%s: no number", key);
-}
-
-static qk_status set_tokens(qk_config *config, const yaml_node_t *node, const char *key,
-                            qk_error *err)
-{
-    return qk__yaml_int(node, key, 1, INT64_MAX, &settings_of(config)->max_tokens_per_head,
-                        err);
-}
-
-static qk_status set_seed(qk_config *config, const yaml_node_t *node, const char *key,
-                          qk_error *err)
-{
-    return qk__yaml_int(node, key, 0, UINT32_MAX, &settings_of(config)->seed, err);
-}
-
-static qk_status set_alpha(qk_config *config, const yaml_node_t *node, const char *key,
-                           qk_error *err)
-{
-    return qk__published_real(node, key, 0, 1, &settings_of(config)->p_alpha, err);
-}
-
 /* The original takes less than one for one. */
-static qk_status set_workers(qk_config *config, const yaml_node_t *node, const char *key,
+static qk_status set_workers(void *target, const qk__node *value, const qk__key *key,
                              qk_error *err)
 {
-    int *workers = &settings_of(config)->max_workers;
-    QK_TRY(qk__config_int(node, key, INT_MIN, MAX_THREADS, workers, err));
+    int *workers = &((qk_heads_settings *)target)->max_workers;
+    (void)key;
+    QK_TRY(qk__read_int(value, NULL, INT_MIN, MAX_THREADS, workers, err));
     *workers = *workers < 1 ? 1 : *workers;
     return QK_OK;
 }
 
+#define AT(field) .at = offsetof(qk_heads_settings, field)
 static const qk__key KEYS[] = {
-    {"model_dir", set_text, false},
-    {"dataset_name", set_text, false},
-    {"dataset_cache_dir", set_text, false},
-    {"dataset_local_root", set_text, false},
-    {"download_max_workers", set_count, false},
-    {"num_layers", set_count, false},
-    {"num_q_heads", set_count, false},
-    {"num_k_heads", set_count, false},
-    {"max_tokens_per_head", set_tokens, false},
-    {"normality_max_dims", set_count, false},
-    {"p_alpha", set_alpha, false},
-    {"output_csv", set_text, false},
-    {"bucket_csv", set_text, false},
-    {"component_csv", set_text, false},
-    {"seed", set_seed, false},
-    {"max_workers", set_workers, false},
+    {"model_dir", QK__KEY_TEXT, AT(model_dir)},
+    {"dataset_name", QK__KEY_TEXT, AT(dataset_name)},
+    {"dataset_cache_dir", QK__KEY_TEXT, AT(dataset_cache_dir)},
+    {"dataset_local_root", QK__KEY_TEXT, AT(dataset_local_root)},
+    {"download_max_workers", QK__KEY_INT, AT(download_max_workers), .whole = {1, INT_MAX}},
+    {"num_layers", QK__KEY_INT, AT(num_layers), .whole = {1, QK_MAX_INDEX}},
+    {"num_q_heads", QK__KEY_INT, AT(num_q_heads), .whole = {1, QK_MAX_INDEX}},
+    {"num_k_heads", QK__KEY_INT, AT(num_k_heads), .whole = {1, QK_MAX_INDEX}},
+    {"max_tokens_per_head", QK__KEY_INT64, AT(max_tokens_per_head), .whole = {1, INT64_MAX}},
+    {"normality_max_dims", QK__KEY_INT, AT(normality_max_dims), .whole = {1, MAX_DIMS}},
+    {"p_alpha", QK__KEY_REAL, AT(p_alpha), .real = {0, 1}},
+    {"output_csv", QK__KEY_TEXT, AT(output_csv)},
+    {"bucket_csv", QK__KEY_TEXT, AT(bucket_csv)},
+    {"component_csv", QK__KEY_TEXT, AT(component_csv)},
+    {"seed", QK__KEY_INT64, AT(seed), .whole = {0, UINT32_MAX}},
+    {"max_workers", QK__KEY_READ, .read = set_workers},
 };
-
-/* Everywhere else null is "not given"; here it is "no limit". */
-static bool has_no_limit(qk_config *config)
-{
-    const yaml_node_t *root = yaml_document_get_root_node(&config->document);
-    for (yaml_node_pair_t *p = root->data.mapping.pairs.start; p < root->data.mapping.pairs.top;
-         p++) {
-        const char *key = qk__yaml_text(yaml_document_get_node(&config->document, p->key));
-        if (key && strcmp(key, "max_tokens_per_head") == 0)
-            return qk__yaml_is_null(yaml_document_get_node(&config->document, p->value));
-    }
-    return false;
-}
 
 qk_status qk_published_load_heads(qk_published **file, const char *path,
                                   qk_heads_settings *settings, qk_error *err)
@@ -142,8 +66,7 @@ qk_status qk_published_load_heads(qk_published **file, const char *path,
     *file = NULL;
     QK_NEED(err, path, settings);
     qk_heads_settings_default(settings);
-    qk_status status =
-        qk__published_read(file, path, settings, KEYS, sizeof KEYS / sizeof *KEYS, err);
+    qk_status status = qk__published_read(file, path, QK__KEYS(KEYS), settings, err);
     qk_config *other = NULL;
     if (status == QK_ERR_ARGUMENT && qk_config_load(&other, path, NULL) == QK_OK)
         status = qk__fail(err, status,
@@ -151,7 +74,10 @@ qk_status qk_published_load_heads(qk_published **file, const char *path,
                           path);
     qk_config_free(&other);
     QK_TRY(status);
-    if (has_no_limit(&(*file)->config))
+    /* Everywhere else null is "not given"; here it is "no limit". */
+    qk__node root = qk__tree_root((*file)->tree);
+    qk__node limit = qk__node_member(&root, "max_tokens_per_head");
+    if (qk__node_kind_of(&limit) == QK__NULL)
         settings->max_tokens_per_head = 0;
     return QK_OK;
 }

@@ -29,63 +29,30 @@ void qk_plot_settings_default(qk_plot_settings *settings)
 
 /* ---- keys ------------------------------------------------------------------------------- */
 
-static qk_plot_settings *settings_of(const qk_config *config)
-{
-    return config->owner;
-}
-
-static qk_status set_text(qk_config *config, const yaml_node_t *node, const char *key,
+static qk_status set_type(void *target, const qk__node *value, const qk__key *key,
                           qk_error *err)
 {
-    qk_plot_settings *s = settings_of(config);
-    const char **value = strcmp(key, "bucket_csv") == 0   ? &s->bucket_csv
-                         : strcmp(key, "output") == 0     ? &s->output
-                         : strcmp(key, "model_name") == 0 ? &s->model_name
-                                                          : &s->cmap;
-    return qk__yaml_string(node, key, value, err);
+    static const char *const TYPES[] = {"uniform", "log", NULL};
+    int type = 0;
+    (void)key;
+    QK_TRY(qk__read_word(value, NULL, TYPES, &type, err));
+    ((qk_plot_settings *)target)->log_buckets = type == 1;
+    return QK_OK;
 }
 
-static qk_status set_number(qk_config *config, const yaml_node_t *node, const char *key,
-                            qk_error *err)
-{
-    qk_plot_settings *s = settings_of(config);
-    if (strcmp(key, "alpha") == 0)
-        return qk__published_real(node, key, 0, 1, &s->alpha, err);
-    double *value = strcmp(key, "line_width") == 0        ? &s->line_width
-                    : strcmp(key, "bucket_min_size") == 0 ? &s->bucket_min_size
-                                                          : &s->trend_threshold;
-    return qk__published_real(node, key, 0, 1e12, value, err);
-}
-
-static qk_status set_flag(qk_config *config, const yaml_node_t *node, const char *key,
-                          qk_error *err)
-{
-    qk_plot_settings *s = settings_of(config);
-    return qk__yaml_bool(
-        node, key, strcmp(key, "color_trend") == 0 ? &s->color_trend : &s->color_by_layer, err);
-}
-
-static qk_status set_type(qk_config *config, const yaml_node_t *node, const char *key,
-                          qk_error *err)
-{
-    const char *text;
-    QK_TRY(qk__yaml_string(node, key, &text, err));
-    settings_of(config)->log_buckets = strcmp(text, "log") == 0;
-    if (strcmp(text, "log") == 0 || strcmp(text, "uniform") == 0)
-        return QK_OK;
-    return qk__fail(err, QK_ERR_ARGUMENT,
-                    "line %llu: %s: expected log or uniform, found "
-                    "\"%.60s\"",
-                    qk__yaml_line(node), key, text);
-}
-
+#define AT(field) .at = offsetof(qk_plot_settings, field)
 static const qk__key KEYS[] = {
-    {"bucket_csv", set_text, false},  {"output", set_text, false},
-    {"alpha", set_number, false},     {"line_width", set_number, false},
-    {"bucket_type", set_type, false}, {"bucket_min_size", set_number, false},
-    {"model_name", set_text, false},  {"color_by_layer", set_flag, false},
-    {"color_trend", set_flag, false}, {"trend_threshold", set_number, false},
-    {"cmap", set_text, false},
+    {"bucket_csv", QK__KEY_TEXT, AT(bucket_csv)},
+    {"output", QK__KEY_TEXT, AT(output)},
+    {"alpha", QK__KEY_REAL, AT(alpha), .real = {0, 1}},
+    {"line_width", QK__KEY_REAL, AT(line_width), .real = {0, 1e12}},
+    {"bucket_type", QK__KEY_READ, .read = set_type},
+    {"bucket_min_size", QK__KEY_REAL, AT(bucket_min_size), .real = {0, 1e12}},
+    {"model_name", QK__KEY_TEXT, AT(model_name)},
+    {"color_by_layer", QK__KEY_BOOL, AT(color_by_layer)},
+    {"color_trend", QK__KEY_BOOL, AT(color_trend)},
+    {"trend_threshold", QK__KEY_REAL, AT(trend_threshold), .real = {0, 1e12}},
+    {"cmap", QK__KEY_TEXT, AT(cmap)},
 };
 
 qk_status qk_published_load_plot(qk_published **file, const char *path,
@@ -95,7 +62,7 @@ qk_status qk_published_load_plot(qk_published **file, const char *path,
     *file = NULL;
     QK_NEED(err, path, settings);
     qk_plot_settings_default(settings);
-    return qk__published_read(file, path, settings, KEYS, sizeof KEYS / sizeof *KEYS, err);
+    return qk__published_read(file, path, QK__KEYS(KEYS), settings, err);
 }
 
 /* ---- the table -------------------------------------------------------------------------- */

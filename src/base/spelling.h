@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How far one word is from another, to guess what was meant. */
-#ifndef QK_STUDY_SPELLING_H
-#define QK_STUDY_SPELLING_H
+#ifndef QK_BASE_SPELLING_H
+#define QK_BASE_SPELLING_H
 
 enum { QK_MAX_WORD = 64 };
 

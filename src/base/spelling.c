@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Edit distance (Levenshtein), one row of its table at a time. */
-#include "study/spelling.h"
+#include "base/spelling.h"
 
 #include <string.h>
 

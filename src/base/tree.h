@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values of YAML and JSON files, read with their types and ranges checked. A failure says
+ * where: "line 3: data.layers: expected a whole number from 0 to 9999, found "two"". It does
+ * not name the file: the caller adds that.
+ *
+ * A node is a value and the way to it. It is small, lies on the stack of whoever reads, and
+ * points to the node it was taken from, which must stay where it is. */
+#ifndef QK_BASE_TREE_H
+#define QK_BASE_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include <qkscope/status.h>
+
+typedef struct qk__tree qk__tree; /* a YAML document */
+
+typedef struct qk__node {
+    qk__tree *tree;    /* NULL: JSON */
+    const void *value; /* NULL: there is none */
+    const struct qk__node *parent;
+    const char *name; /* of a member; NULL: an item of a list, or the root */
+    size_t index;
+} qk__node;
+
+typedef enum qk__node_kind {
+    QK__NOTHING, /* no such member */
+    QK__NULL,    /* in YAML also ~ and nothing at all */
+    QK__SCALAR,
+    QK__LIST,
+    QK__OBJECT,
+} qk__node_kind;
+
+/* ---- documents ---- */
+
+/* The only document in a YAML text. Aliases are links, never copies, so that a small file
+ * remains a small tree. QK_ERR_ARGUMENT names the line: no YAML, nested too deep, too many
+ * anchors, more than one document, or none. */
+QK_MUST_CHECK qk_status qk__tree_parse(qk__tree **tree, const void *text, size_t size,
+                                       qk_error *err);
+void qk__tree_free(qk__tree **tree);
+
+qk__node qk__tree_root(qk__tree *tree);
+qk__node qk__tree_of_json(const json_t *root);
+
+/* What a reader has to say about a file that it takes: "device: cuda has no effect". Printf
+ * style; notes beyond 32 are dropped. */
+QK_MUST_CHECK qk_status qk__tree_note(qk__tree *tree, qk_error *err, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+size_t qk__tree_num_notes(const qk__tree *tree);
+const char *qk__tree_get_note(const qk__tree *tree, size_t i);
+
+/* ---- ways ---- */
+
+/* The first member of that name; a node of QK__NOTHING where there is none. */
+qk__node qk__node_member(const qk__node *object, const char *name);
+
+/* Items of a list. What is no list is the only item of its own; null and nothing have none. */
+size_t qk__node_count(const qk__node *list);
+qk__node qk__node_item(const qk__node *list, size_t i);
+
+/* Goes through the members of an object: *member is {0} at first. A key that is no text has the
+ * name "(no text)". */
+bool qk__node_next(const qk__node *object, qk__node *member);
+
+qk__node_kind qk__node_kind_of(const qk__node *node);
+
+/* Neither absent nor null. */
+bool qk__node_is_given(const qk__node *node);
+
+/* The names on the way to it, without the file's lists where the line tells enough:
+ * "models.name", of JSON "model.merges[3]". What does not fit is left out. */
+enum { QK__PATH_SIZE = 200 };
+const char *qk__node_path(const qk__node *node, char path[QK__PATH_SIZE]);
+
+/* ---- failures ---- */
+
+/* qk__fail with the place in front; "the file" where it has no name. */
+#define qk__fail_at(node, err, status, ...)                                                    \
+    (qk__error_at((node), (err), (status), __VA_ARGS__), (status))
+void qk__error_at(const qk__node *node, qk_error *err, qk_status status, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* The place in front of the message of a failure; QK_OK is left alone. */
+qk_status qk__context_at(const qk__node *node, qk_error *err, qk_status status);
+
+/* "expected WHAT, found ...". QK_ERR_ARGUMENT of YAML, which holds settings, QK_ERR_MALFORMED
+ * of JSON, which holds data. */
+qk_status qk__fail_expected(const qk__node *node, const char *what, qk_error *err);
+
+/* ---- values ---- */
+
+/* Each reads the member `name` of the node `at`, or `at` itself where name is NULL. What is
+ * absent or null leaves *value alone, so that it may hold the default. In YAML a number, true
+ * or false in quotation marks is a text, and anything without them is one if a text is asked
+ * for. Texts belong to the tree. */
+QK_MUST_CHECK qk_status qk__read_text(const qk__node *at, const char *name, const char **value,
+                                      qk_error *err);
+QK_MUST_CHECK qk_status qk__read_bool(const qk__node *at, const char *name, bool *value,
+                                      qk_error *err);
+QK_MUST_CHECK qk_status qk__read_int(const qk__node *at, const char *name, int least, int most,
+                                     int *value, qk_error *err);
+QK_MUST_CHECK qk_status qk__read_int64(const qk__node *at, const char *name, int64_t least,
+                                       int64_t most, int64_t *value, qk_error *err);
+QK_MUST_CHECK qk_status qk__read_real(const qk__node *at, const char *name, double least,
+                                      double most, double *value, qk_error *err);
+
+/* One of these words, NULL behind the last: which one. */
+QK_MUST_CHECK qk_status qk__read_word(const qk__node *at, const char *name,
+                                      const char *const *words, int *value, qk_error *err);
+
+/* A part of a YAML file as JSON text, to be freed, for what is handed on as it is.
+ * QK_ERR_ARGUMENT for what JSON cannot hold and for a part that its aliases make huge. */
+QK_MUST_CHECK qk_status qk__node_to_json(const qk__node *node, char **text, qk_error *err);
+
+#endif
