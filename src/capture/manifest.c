@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading capture.json, what a capture says about itself. */
 #include <assert.h>
+#include <float.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,78 +9,58 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/parse_number.h"
+#include "base/tree.h"
 #include "capture/capture.h"
 
 /* A manifest is a page of text; extra keys of other tools may make it longer. */
 enum { MAX_MANIFEST_BYTES = 16 << 20 };
 
-/* A key that is absent or null says nothing. */
-static json_t *get(const json_t *object, const char *key)
-{
-    json_t *value = json_object_get(object, key);
-    return json_is_null(value) ? NULL : value;
-}
-
-static qk_status get_int(const json_t *object, const char *key, int *number, qk_error *err)
-{
-    json_t *value = get(object, key);
-    if (!value)
-        return QK_OK;
-    json_int_t found = json_integer_value(value);
-    if (!json_is_integer(value) || found < 0 || found > QK_MAX_HEAD_NUMBER)
-        return qk__fail(err, QK_ERR_MALFORMED, "%s: expected a whole number from 0 to %d", key,
-                        QK_MAX_HEAD_NUMBER);
-    *number = (int)found;
-    return QK_OK;
-}
-
 /* ---- rotation frequencies ---------------------------------------------------------------- */
 
-static qk_status read_frequencies(const json_t *list, qk_rope_entry *entry, qk_error *err)
+static qk_status read_frequencies(const qk__node *list, qk_rope_entry *entry, qk_error *err)
 {
-    entry->count = json_array_size(list);
+    entry->count = qk__node_count(list);
     entry->values = qk__calloc(entry->count, sizeof *entry->values);
     if (entry->count > 0 && !entry->values)
         return qk__nomem(err);
     for (size_t i = 0; i < entry->count; i++) {
-        entry->values[i] = json_number_value(json_array_get(list, i));
-        if (!(entry->values[i] > 0))
-            return qk__fail(err, QK_ERR_MALFORMED,
-                            "rope_frequencies: expected numbers above 0 (radians per token)");
+        qk__node item = qk__node_item(list, i);
+        double *value = &entry->values[i];
+        if (qk__read_real(&item, NULL, 0, DBL_MAX, value, NULL) != QK_OK || !(*value > 0))
+            return qk__fail_expected(&item, "a number above 0 (radians per token)", err);
     }
     return QK_OK;
 }
 
-static qk_status read_rope(qk_capture *capture, json_t *rope, qk_error *err)
+static qk_status read_rope(qk_capture *capture, const qk__node *rope, qk_error *err)
 {
-    if (!rope)
-        return QK_OK;
-    size_t count = json_is_object(rope) ? json_object_size(rope) : 1;
+    qk__node member = {0};
+    bool list = qk__node_kind_of(rope) == QK__LIST;
+    size_t count = list, known = 0;
+    while (qk__node_next(rope, &member))
+        count++;
     capture->rope = qk__calloc(count, sizeof *capture->rope);
     if (count > 0 && !capture->rope)
         return qk__nomem(err);
-    if (json_is_array(rope)) {
+    if (list) {
         capture->num_rope = 1;
         capture->rope[0].layer = -1;
         return read_frequencies(rope, &capture->rope[0], err);
     }
-    const char *key;
-    json_t *list;
-    json_object_foreach(rope, key, list)
-    {
-        char *end;
-        long layer = strtol(key, &end, 10);
-        if (*key == 0 || *end != 0 || layer < 0 || layer > QK_MAX_HEAD_NUMBER ||
-            !json_is_array(list))
+    for (member = (qk__node){0}; qk__node_next(rope, &member); known++) {
+        int64_t layer;
+        if (!qk__parse_integer(member.name, &layer) || layer < 0 ||
+            layer > QK_MAX_HEAD_NUMBER || qk__node_kind_of(&member) != QK__LIST)
             break;
         qk_rope_entry *entry = &capture->rope[capture->num_rope++];
         entry->layer = (int)layer;
-        QK_TRY(read_frequencies(list, entry, err));
+        QK_TRY(read_frequencies(&member, entry, err));
     }
-    return json_is_object(rope) && capture->num_rope == count
+    return !qk__node_is_given(rope) || (qk__node_kind_of(rope) == QK__OBJECT && known == count)
                ? QK_OK
-               : qk__fail(err, QK_ERR_MALFORMED,
-                          "rope_frequencies: expected a list, or lists by layer number");
+               : qk__fail_at(rope, err, QK_ERR_MALFORMED,
+                             "expected a list, or lists by layer number");
 }
 
 int qk_capture_num_layers(const qk_capture *capture)
@@ -118,62 +99,68 @@ void qk__capture_free_manifest(qk_capture *capture)
 /* ---- heads ---------------------------------------------------------------------------- */
 
 /* What other tools may have put there says nothing. */
-static qk_status read_heads(qk_capture *capture, const json_t *heads, qk_error *err)
+static int64_t count_of(const qk__node *object, const char *name)
 {
-    size_t count = json_array_size(heads);
+    int64_t count = 0;
+    return qk__read_int64(object, name, INT64_MIN, INT64_MAX, &count, NULL) == QK_OK ? count
+                                                                                     : 0;
+}
+
+static qk_status read_heads(qk_capture *capture, const qk__node *heads, qk_error *err)
+{
+    size_t count = qk__node_kind_of(heads) == QK__LIST ? qk__node_count(heads) : 0;
     capture->listed = qk__calloc(count, sizeof *capture->listed);
     if (count > 0 && !capture->listed)
         return qk__nomem(err);
     for (size_t i = 0; i < count; i++) {
-        const json_t *head = json_array_get(heads, i);
-        const char *name = json_string_value(get(head, "name"));
+        qk__node head = qk__node_item(heads, i);
         qk_listed_head *listed = &capture->listed[capture->num_listed];
-        if (!name || !qk_head_parse(name, &listed->id))
+        const char *name = NULL;
+        if (qk__read_text(&head, "name", &name, NULL) != QK_OK || !name ||
+            !qk_head_parse(name, &listed->id))
             continue;
-        listed->rows = (int64_t)json_integer_value(get(head, "rows"));
+        listed->rows = count_of(&head, "rows");
         capture->num_listed++;
     }
     return QK_OK;
 }
 
-/* ---- the rest --------------------------------------------------------------------------- */
+/* ---- the rest ---- */
 
-static qk_status read_keys(qk_capture *capture, const json_t *object, qk_error *err)
+static qk_status read_keys(qk_capture *capture, const qk__node *root, qk_error *err)
 {
     int version = QK_MANIFEST_VERSION;
-    QK_TRY(get_int(object, "format_version", &version, err));
+    bool changing = false;
+    const char *model = "";
+    qk_capture_info *info = &capture->info;
+    QK_TRY(qk__read_int(root, "format_version", 0, INT_MAX, &version, err));
     if (version > QK_MANIFEST_VERSION)
         return qk__fail(err, QK_ERR_UNSUPPORTED,
                         "format_version is %d; this qkscope reads up to %d", version,
                         QK_MANIFEST_VERSION);
-    QK_TRY(get_int(object, "q_per_kv_group", &capture->info.q_per_kv_group, err));
-    QK_TRY(get_int(object, "num_layers", &capture->info.num_layers, err));
-
-    const json_t *complete = get(object, "complete");
-    if (complete && !json_is_boolean(complete))
-        return qk__fail(err, QK_ERR_MALFORMED, "complete: expected true or false");
-    capture->info.complete = !json_is_false(complete);
-
-    if (json_is_true(get(object, "changing")))
+    QK_TRY(qk__read_int(root, "q_per_kv_group", 0, QK_MAX_HEAD_NUMBER, &info->q_per_kv_group,
+                        err));
+    QK_TRY(qk__read_int(root, "num_layers", 0, QK_MAX_HEAD_NUMBER, &info->num_layers, err));
+    QK_TRY(qk__read_bool(root, "complete", &info->complete, err));
+    QK_TRY(qk__read_bool(root, "changing", &changing, err));
+    if (changing)
         return qk__fail(
             err, QK_ERR_INCONSISTENT,
             "this capture was being put in its place when its run was stopped: run the "
             "same qkscope capture again, which completes it");
-
-    const json_t *model = get(object, "model");
-    if (model && !json_is_string(model))
-        return qk__fail(err, QK_ERR_MALFORMED, "model: expected a string");
-    capture->model = qk__strdup(model ? json_string_value(model) : "");
+    QK_TRY(qk__read_text(root, "model", &model, err));
+    capture->model = qk__strdup(model);
     if (!capture->model)
         return qk__nomem(err);
-    QK_TRY(read_rope(capture, get(object, "rope_frequencies"), err));
-    const json_t *texts = get(object, "texts");
-    capture->info.num_texts = (int64_t)json_integer_value(get(texts, "count"));
-    capture->info.num_windows = (int64_t)json_integer_value(get(texts, "windows"));
-    if (capture->info.complete)
-        QK_TRY(read_heads(capture, get(object, "heads"), err));
-    capture->info.model = capture->model;
-    capture->info.has_manifest = true;
+    qk__node rope = qk__node_member(root, "rope_frequencies");
+    qk__node texts = qk__node_member(root, "texts"), heads = qk__node_member(root, "heads");
+    QK_TRY(read_rope(capture, &rope, err));
+    info->num_texts = count_of(&texts, "count");
+    info->num_windows = count_of(&texts, "windows");
+    if (info->complete)
+        QK_TRY(read_heads(capture, &heads, err));
+    info->model = capture->model;
+    info->has_manifest = true;
     return QK_OK;
 }
 
@@ -181,12 +168,14 @@ static qk_status parse(qk_capture *capture, const qk_buffer *text, qk_error *err
 {
     json_t *object;
     QK_TRY(qk__json_parse(&object, text->data, text->size, QK__JSON_NO_ZEROS, err));
+    qk__node root = qk__tree_of_json(object);
+    const char *format = QK_MANIFEST_FORMAT;
     qk_status status = QK_OK;
-    const char *format = json_string_value(get(object, "format"));
-    if (!json_is_object(object))
-        status = qk__fail(err, QK_ERR_MALFORMED, "expected a JSON object");
-    else if (!format || strcmp(format, QK_MANIFEST_FORMAT) == 0)
-        status = read_keys(capture, object, err);
+    if (qk__node_kind_of(&root) != QK__OBJECT)
+        status = qk__fail_expected(&root, "an object", err);
+    else if (qk__read_text(&root, "format", &format, NULL) != QK_OK ||
+             strcmp(format, QK_MANIFEST_FORMAT) == 0)
+        status = read_keys(capture, &root, err);
     /* else: a file of the same name by another tool, none of our business */
     json_decref(object);
     return status;
