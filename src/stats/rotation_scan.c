@@ -9,13 +9,15 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "stats/angle_line.h"
 #include "stats/positions.h"
 #include "stats/project.h"
 #include "stats/sinusoid.h"
+#include "stats/turn_kernel.h"
 #include "stats/turning.h"
 
 enum {
-    ROW_UNIT = 4, /* rows taken at a time; the product keeps 4 rows x 4 columns in registers */
+    ROW_UNIT = 2 * TURN_ROWS, /* rows taken at a time */
     COLUMN_UNIT = 4,
     LANES = 2,
 };
@@ -30,10 +32,11 @@ struct qk_rotation_scan {
     double *a;                    /* [padded] */
     double *mean[2];              /* of keys, of queries */
     double offset[2];             /* a . (mean - pooled mean) */
-    size_t columns;               /* two a plane, padded to whole column units */
-    double *axes;                 /* [dim][columns] */
+    size_t half;                  /* planes, padded to whole lanes of kernels */
+    double *axes;                 /* [dim][2][half] first and second axes of planes */
     double *x;                    /* [ROW_UNIT][padded] rows in hand, less their kind's mean */
-    double *projected;            /* [ROW_UNIT][columns] */
+    double *projected;            /* [TURN_ROWS][2][half] */
+    double *turned;               /* [ROW_UNIT][half] angles */
     int64_t *t;                   /* what is kept: [rows] */
     double *y;                    /* [rows] along a, less the pooled mean */
     double *angle;                /* [planes][rows] */
@@ -60,6 +63,7 @@ void qk_rotation_scan_free(qk_rotation_scan **scan)
     free((*scan)->axes);
     free((*scan)->x);
     free((*scan)->projected);
+    free((*scan)->turned);
     free((*scan)->t);
     free((*scan)->y);
     free((*scan)->angle);
@@ -82,11 +86,12 @@ static qk_status allocate(qk_rotation_scan *s, qk_error *err)
         return qk__nomem(err);
     if (s->planes == 0)
         return QK_OK;
-    s->axes = qk__calloc(s->dim * s->columns, sizeof(double));
-    s->projected = qk__calloc(s->columns, ROW_UNIT * sizeof(double));
+    s->axes = qk__calloc(s->dim * s->half, 2 * sizeof(double));
+    s->projected = qk__calloc(2 * s->half, TURN_ROWS * sizeof(double));
+    s->turned = qk__calloc(s->half, ROW_UNIT * sizeof(double));
     if (rows <= SIZE_MAX / sizeof(double))
         s->angle = qk__calloc(s->planes, rows * sizeof(double));
-    return s->axes && s->projected && s->angle ? QK_OK : qk__nomem(err);
+    return s->axes && s->projected && s->turned && s->angle ? QK_OK : qk__nomem(err);
 }
 
 static void copy_model(qk_rotation_scan *s, const qk_rotation *r)
@@ -102,7 +107,8 @@ static void copy_model(qk_rotation_scan *s, const qk_rotation *r)
     s->offset[false] = gap * (share - 1);
     for (size_t i = 0; i < 2 * s->planes; i++)
         for (size_t j = 0; j < d; j++)
-            s->axes[j * s->columns + i] = r->axes[(2 * s->first_plane + i) * d + j];
+            s->axes[(2 * j + i % 2) * s->half + i / 2] =
+                r->axes[(2 * s->first_plane + i) * d + j];
 }
 
 qk_status qk_rotation_scan_create(qk_rotation_scan **scan, const qk_rotation *rotation,
@@ -124,7 +130,7 @@ qk_status qk_rotation_scan_create(qk_rotation_scan **scan, const qk_rotation *ro
     s->first_plane = first_plane;
     s->planes = planes;
     s->padded = padded_to_unit(s->dim);
-    s->columns = padded_to_unit(2 * planes);
+    s->half = (planes + TURN_LANES - 1) / TURN_LANES * TURN_LANES;
     s->expected[true] = (size_t)rotation->n_q;
     s->expected[false] = (size_t)rotation->n_k;
     qk_status status = QK_OK;
@@ -156,19 +162,18 @@ static double along(const double *x, const double *axis, size_t padded)
     return both[0] + both[1];
 }
 
-/* Columns c .. c+3 of the rows in hand times the axes; every sum runs in the order of j. */
-static void multiply_tile(qk_rotation_scan *s, size_t c)
+/* Angles of the rows in hand. */
+static void set_angles(qk_rotation_scan *s)
 {
-    lanes sum[ROW_UNIT][COLUMN_UNIT / LANES] = {{{0}}};
-    for (size_t j = 0; j < s->dim; j++) {
-        lanes axes[COLUMN_UNIT / LANES];
-        memcpy(axes, s->axes + j * s->columns + c, sizeof axes);
-        for (size_t u = 0; u < ROW_UNIT; u++)
-            for (size_t v = 0; v < COLUMN_UNIT / LANES; v++)
-                sum[u][v] += s->x[u * s->padded + j] * axes[v];
+    const qk_turn_kernel *kernel = qk__turn_kernel();
+    for (size_t first = 0; first < ROW_UNIT; first += TURN_ROWS) {
+        kernel->project(s->x + first * s->padded, s->padded, s->axes, s->dim, 2 * s->half,
+                        s->projected);
+        for (size_t u = 0; u < TURN_ROWS; u++)
+            kernel->angles(s->projected + 2 * u * s->half,
+                           s->projected + (2 * u + 1) * s->half, s->half,
+                           s->turned + (first + u) * s->half);
     }
-    for (size_t u = 0; u < ROW_UNIT; u++)
-        memcpy(s->projected + u * s->columns + c, sum[u], sizeof sum[u]);
 }
 
 /* Keeps what is needed of the `count` rows in hand. */
@@ -178,13 +183,11 @@ static void keep_rows(qk_rotation_scan *s, bool queries, const int64_t *t, size_
     memcpy(s->t + next, t, count * sizeof *t);
     for (size_t u = 0; u < count; u++)
         s->y[next + u] = along(s->x + u * s->padded, s->a, s->padded) + s->offset[queries];
-    for (size_t c = 0; c < s->columns; c += COLUMN_UNIT)
-        multiply_tile(s, c);
+    if (s->planes > 0)
+        set_angles(s);
     for (size_t i = 0; i < s->planes; i++)
-        for (size_t u = 0; u < count; u++) {
-            const double *on = s->projected + u * s->columns + 2 * i;
-            s->angle[i * rows + next + u] = atan2(on[1], on[0]);
-        }
+        for (size_t u = 0; u < count; u++)
+            s->angle[i * rows + next + u] = s->turned[u * s->half + i];
     s->added[queries] += count;
 }
 
@@ -234,66 +237,41 @@ qk_status qk_rotation_scan_add_f64(qk_rotation_scan *scan, bool queries, const d
 
 /* ---- results -------------------------------------------------------------------------- */
 
-/* Pearson r of position and the angles less their kind's phase, unwrapped from row to row in
- * the order of positions; 0 where the angles do not vary. */
-static double angle_correlation(const qk_rotation_scan *s, const qk_positions *at,
-                                const double *angle, const qk_turning *turning)
-{
-    const double turn = 6.283185307179586476925;
-    double last = 0, unwrapped = 0, mean_y = 0, mean_t = 0, yy = 0, tt = 0, yt = 0, n = 0;
-    for (size_t k = 0; k < at->count; k++)
-        for (size_t i = at->first[k]; i < at->first[k + 1]; i++) {
-            size_t row = at->order[i];
-            double phase = row < s->expected[true] ? turning->phase_q : turning->phase_k;
-            double y = angle[row] - phase, change = y - last;
-            change -= turn * ceil(change / turn - 0.5);
-            unwrapped = n > 0 ? unwrapped + change : 0;
-            last = y;
-            /* moments about the running means */
-            double dy = unwrapped - mean_y, dt = at->tau[k] - mean_t;
-            n++;
-            mean_y += dy / n;
-            mean_t += dt / n;
-            yy += dy * (unwrapped - mean_y);
-            tt += dt * (at->tau[k] - mean_t);
-            yt += dt * (unwrapped - mean_y);
-        }
-    return yy > 0 && tt > 0 ? fmax(-1, fmin(1, yt / sqrt(yy) / sqrt(tt))) : 0;
-}
-
-/* An eigenvector's sign is arbitrary: v2 gets the one that makes omega positive. */
-static void turn_forwards(qk_rotation *r, size_t plane, double *angle, size_t rows,
-                          qk_turning *turning)
+/* An eigenvector's sign is arbitrary: v2 gets the one that makes omega positive. Returns
+ * the sign of the angles. */
+static double turn_forwards(qk_rotation *r, size_t plane, qk_turning *turning)
 {
     if (!(turning->omega < 0))
-        return;
+        return 1;
     qk__negate(r->axes + (2 * plane + 1) * r->dim, r->dim);
-    qk__negate(angle, rows);
     turning->omega = -turning->omega;
     turning->phase_q = -turning->phase_q;
     turning->phase_k = -turning->phase_k;
+    return -1;
 }
 
 static qk_status fill_planes(qk_rotation_scan *s, qk_positions *positions, qk_rotation *r,
                              qk_error *err)
 {
     qk_turn_finder *finder;
-    size_t rows = all_rows(s);
+    qk_angle_line *line = NULL;
     QK_TRY(qk__turn_finder_create(&finder, positions, s->expected[true], err));
-    for (size_t i = 0; i < s->planes; i++) {
+    qk_status status = qk__angle_line_create(&line, positions, s->expected[true], err);
+    for (size_t i = 0; status == QK_OK && i < s->planes; i++) {
         qk_plane *plane = &r->planes[s->first_plane + i];
-        double *angle = s->angle + i * rows;
+        const double *angle = s->angle + i * all_rows(s);
         if (isnan(plane->variance_share))
             continue;
         qk_turning turning = qk__turning(finder, angle);
-        turn_forwards(r, s->first_plane + i, angle, rows, &turning);
+        double sign = turn_forwards(r, s->first_plane + i, &turning);
         plane->omega = turning.omega;
         plane->resultant = turning.resultant;
         plane->angle_r =
-            isnan(turning.omega) ? NAN : angle_correlation(s, positions, angle, &turning);
+            isnan(turning.omega) ? NAN : qk__angle_line_r(line, angle, sign, &turning);
     }
+    qk__angle_line_free(&line);
     qk__turn_finder_free(&finder);
-    return QK_OK;
+    return status;
 }
 
 static qk_status finish(qk_rotation_scan *s, qk_rotation *r, qk_error *err)

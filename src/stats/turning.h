@@ -5,7 +5,7 @@
 
 #include "stats/positions.h"
 
-/* Longest lattice of positions that is searched; it bounds the memory of the FFT (about 100
+/* Longest lattice of positions that is searched; it bounds the memory of the search (about 30
  * bytes a place). */
 enum { QK_MAX_TURNING_PLACES = 1 << 20 };
 
@@ -19,7 +19,8 @@ typedef struct qk_turn_finder qk_turn_finder;
 
 /* Of the rows behind `positions` (which must outlive the finder) the first n_q are queries,
  * the others keys. */
-QK_MUST_CHECK qk_status qk__turn_finder_create(qk_turn_finder **finder, qk_positions *positions,
+QK_MUST_CHECK qk_status qk__turn_finder_create(qk_turn_finder **finder,
+                                               const qk_positions *positions,
                                                size_t n_q, qk_error *err);
 void qk__turn_finder_free(qk_turn_finder **finder);
 

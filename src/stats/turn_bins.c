@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A transform over the lattice of positions in pieces: TURN_BINS neighbouring bins side by
+ * side (decimation in frequency), which vectors do all at once and the cache holds. */
+#include "stats/turn_bins.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+/* MAX_POINTS: so many points of all bins, 256 KiB, stay in the second-level cache. */
+enum { OVERSAMPLING = 4, MAX_POINTS = 2048 };
+
+static const double TURN = 6.283185307179586476925;
+
+void qk__turn_bins_free(qk_turn_bins **bins)
+{
+    if (!*bins)
+        return;
+    free((*bins)->length);
+    free((*bins)->spectrum);
+    free((*bins)->by_point);
+    free((*bins)->by_part);
+    free((*bins)->point);
+    free((*bins)->order);
+    free((*bins)->root);
+    free((*bins)->x);
+    free(*bins);
+    *bins = NULL;
+}
+
+/* Number m of a transform of n points is left at order[m]: its last digit to base four tells
+ * the quarter, and so on. */
+static uint32_t left_at(uint32_t m, uint32_t n)
+{
+    return n < 4 ? m : m % 4 * (n / 4) + left_at(m / 4, n / 4);
+}
+
+/* exp(-i 2 pi lane place / bins) */
+static void set_turns(qk_turn_point *turn, double place, double bins)
+{
+    for (int lane = 0; lane < TURN_BINS; lane++) {
+        double angle = -TURN * fmod(lane * place, bins) / bins;
+        turn->re[lane] = (float)cos(angle);
+        turn->im[lane] = (float)sin(angle);
+    }
+}
+
+static void set_tables(qk_turn_bins *b, const qk_positions *at, const qk_turn_cells *cells)
+{
+    size_t points = b->signal.points, parts = at->last_place / points + 1;
+    double bins = (double)b->bins;
+    for (size_t p = 0; p < points; p++) {
+        double angle = -TURN * (double)p / (double)points;
+        b->root[2 * p] = (float)cos(angle);
+        b->root[2 * p + 1] = (float)sin(angle);
+        b->order[p] = left_at((uint32_t)p, (uint32_t)points);
+        set_turns(b->by_point + p, (double)p, bins);
+    }
+    for (size_t i = 0; i < parts; i++)
+        set_turns(b->by_part + i, (double)(i * points), bins);
+    for (size_t k = 0; k < at->count; k++) {
+        size_t slot = cells->slot[k];
+        double angle = -TURN * TURN_BINS * (double)at->place[k] / bins;
+        b->point[slot] = (uint32_t)(at->place[k] % points);
+        b->part[slot] = (uint32_t)(at->place[k] / points);
+        b->turn[slot] = cos(angle);
+        b->turn_s[slot] = sin(angle);
+    }
+}
+
+static qk_status allocate(qk_turn_bins *b, const qk_positions *at, const qk_turn_cells *cells,
+                          qk_error *err)
+{
+    size_t wanted = OVERSAMPLING * ((size_t)at->last_place + 1), points = 1;
+    while (points < MAX_POINTS && points * TURN_BINS < wanted)
+        points *= 2;
+    size_t passes = (wanted + points * TURN_BINS - 1) / (points * TURN_BINS);
+    b->strides = passes * TURN_BINS;
+    b->bins = b->strides * points;
+    b->length = qk__calloc(b->bins, sizeof *b->length);
+    b->spectrum = qk__calloc(points, sizeof *b->spectrum);
+    b->by_point = qk__calloc(points, sizeof *b->by_point);
+    b->by_part = qk__calloc((size_t)at->last_place / points + 1, sizeof *b->by_part);
+    b->point = qk__calloc(cells->slots, 2 * sizeof *b->point);
+    b->order = qk__calloc(points, sizeof *b->order);
+    b->root = qk__calloc(points, 2 * sizeof *b->root);
+    b->x = qk__calloc(cells->slots, 4 * sizeof *b->x);
+    if (!b->length || !b->spectrum || !b->by_point || !b->by_part || !b->point || !b->order ||
+        !b->root || !b->x)
+        return qk__nomem(err);
+    b->y = b->x + cells->slots;
+    b->turn = b->y + cells->slots;
+    b->turn_s = b->turn + cells->slots;
+    b->part = b->point + cells->slots;
+    b->signal = (qk_turn_signal){cells->slots, b->x,        b->y,       b->point, b->part,
+                                 points,       b->by_point, b->by_part, b->root,  b->order};
+    return QK_OK;
+}
+
+qk_status qk__turn_bins_create(qk_turn_bins **bins, const qk_positions *positions,
+                               const qk_turn_cells *cells, qk_error *err)
+{
+    qk_turn_bins *b = calloc(1, sizeof *b);
+    *bins = NULL;
+    if (!b)
+        return qk__nomem(err);
+    qk_status status = allocate(b, positions, cells, err);
+    if (status == QK_OK)
+        set_tables(b, positions, cells);
+    else
+        qk__turn_bins_free(&b);
+    *bins = b;
+    return status;
+}
+
+/* Moves the turned sums on to the next TURN_BINS bins. */
+static void turn_on(qk_turn_bins *b)
+{
+    for (size_t i = 0; i < b->signal.count; i++) {
+        double x = b->x[i], y = b->y[i], c = b->turn[i], s = b->turn_s[i];
+        b->x[i] = x * c - y * s;
+        b->y[i] = x * s + y * c;
+    }
+}
+
+void qk__turn_bins_fill(qk_turn_bins *b, const qk_turn_cells *cells)
+{
+    const qk_turn_kernel *kernel = qk__turn_kernel();
+    for (int kind = 0; kind < 2; kind++) {
+        memcpy(b->x, cells->x[kind], cells->slots * sizeof(double));
+        memcpy(b->y, cells->y[kind], cells->slots * sizeof(double));
+        for (size_t first = 0; first < b->strides; first += TURN_BINS) {
+            if (first > 0)
+                turn_on(b);
+            kernel->transform(&b->signal, b->spectrum);
+            kernel->lengths(b->spectrum, b->order, b->signal.points, b->strides, kind > 0,
+                            b->length + first);
+        }
+    }
+}

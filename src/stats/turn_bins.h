@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Resultant lengths at evenly spaced frequencies. */
+#ifndef QK_STATS_TURN_BINS_H
+#define QK_STATS_TURN_BINS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "stats/turn_cells.h"
+
+/* Bin i stands for i / bins turns a step of the lattice, bins + i for -i. */
+typedef struct qk_turn_bins {
+    size_t bins, strides; /* at least four bins a place of the lattice */
+    float *length;        /* [bins] */
+    qk_turn_signal signal;
+    qk_turn_point *spectrum, *by_point, *by_part;
+    uint32_t *point, *part, *order;
+    float *root;
+    double *x, *y;         /* [slots] sums turned to the bins in hand */
+    double *turn, *turn_s; /* [slots] cosine and sine of TURN_BINS bins' turn at each place */
+} qk_turn_bins;
+
+QK_MUST_CHECK qk_status qk__turn_bins_create(qk_turn_bins **bins, const qk_positions *positions,
+                                             const qk_turn_cells *cells, qk_error *err);
+void qk__turn_bins_free(qk_turn_bins **bins);
+
+/* length[] = |sum over queries| + |sum over keys|, right to about a float32's rounding of the
+ * longest. */
+void qk__turn_bins_fill(qk_turn_bins *bins, const qk_turn_cells *cells);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The turn kernels in the instruction set that every processor has, and the choice. */
+#include "stats/turn_kernel.h"
+
+#include "stats/turn_kernel_body.h"
+
+const qk_turn_kernel qk__turn_portable = TURN_KERNEL("portable");
+
+const qk_turn_kernel *qk__turn_kernel_at(size_t i)
+{
+    static const qk_turn_kernel *const kernels[QK_NUM_SIMD] = {
+        [QK_PORTABLE] = &qk__turn_portable,
+#ifdef QK_HAVE_X86_KERNELS
+        [QK_AVX2] = &qk__turn_avx2,
+        [QK_AVX512] = &qk__turn_avx512,
+#endif
+    };
+    return kernels[i];
+}
+
+const qk_turn_kernel *qk__turn_kernel(void)
+{
+    return qk__turn_kernel_at(qk__simd_count() - 1);
+}

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The turn kernels compiled for AVX-512. */
+#include "stats/turn_kernel.h"
+
+#include "stats/turn_kernel_body.h"
+
+const qk_turn_kernel qk__turn_avx512 = TURN_KERNEL("avx512");
