@@ -4,6 +4,7 @@
 #include "stats/turn_bins.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 #include "base/error.h"
 
 /* MAX_POINTS: so many points of all bins, 256 KiB, stay in the second-level cache. */
-enum { OVERSAMPLING = 4, MAX_POINTS = 2048 };
+enum { OVERSAMPLING = 4, MAX_POINTS = 2048, SECTION_POINTS = 64 };
 
 static const double TURN = 6.283185307179586476925;
 
@@ -20,6 +21,8 @@ void qk__turn_bins_free(qk_turn_bins **bins)
     if (!*bins)
         return;
     free((*bins)->length);
+    free((*bins)->high);
+    free((*bins)->top);
     free((*bins)->spectrum);
     free((*bins)->by_point);
     free((*bins)->by_part);
@@ -39,31 +42,33 @@ static uint32_t left_at(uint32_t m, uint32_t n)
 }
 
 /* exp(-i 2 pi lane place / bins) */
-static void set_turns(qk_turn_point *turn, double place, double bins)
+static void set_turns(qk_turn_point *turn, size_t place, size_t bins)
 {
-    for (int lane = 0; lane < TURN_BINS; lane++) {
-        double angle = -TURN * fmod(lane * place, bins) / bins;
-        turn->re[lane] = (float)cos(angle);
-        turn->im[lane] = (float)sin(angle);
+    double at[TURN_BINS], c[TURN_BINS], s[TURN_BINS];
+    for (size_t lane = 0; lane < TURN_BINS; lane++)
+        at[lane] = (double)(lane * place % bins);
+    qk__turn_kernel()->wave(at, TURN_BINS, -1 / (double)bins, c, s);
+    for (size_t lane = 0; lane < TURN_BINS; lane++) {
+        turn->re[lane] = (float)c[lane];
+        turn->im[lane] = (float)s[lane];
     }
 }
 
 static void set_tables(qk_turn_bins *b, const qk_positions *at, const qk_turn_cells *cells)
 {
     size_t points = b->signal.points, parts = at->last_place / points + 1;
-    double bins = (double)b->bins;
     for (size_t p = 0; p < points; p++) {
         double angle = -TURN * (double)p / (double)points;
         b->root[2 * p] = (float)cos(angle);
         b->root[2 * p + 1] = (float)sin(angle);
         b->order[p] = left_at((uint32_t)p, (uint32_t)points);
-        set_turns(b->by_point + p, (double)p, bins);
+        set_turns(b->by_point + p, p, b->bins);
     }
     for (size_t i = 0; i < parts; i++)
-        set_turns(b->by_part + i, (double)(i * points), bins);
+        set_turns(b->by_part + i, i * points, b->bins);
     for (size_t k = 0; k < at->count; k++) {
         size_t slot = cells->slot[k];
-        double angle = -TURN * TURN_BINS * (double)at->place[k] / bins;
+        double angle = -TURN * TURN_BINS * (double)at->place[k] / (double)b->bins;
         b->point[slot] = (uint32_t)(at->place[k] % points);
         b->part[slot] = (uint32_t)(at->place[k] / points);
         b->turn[slot] = cos(angle);
@@ -81,6 +86,9 @@ static qk_status allocate(qk_turn_bins *b, const qk_positions *at, const qk_turn
     b->strides = passes * TURN_BINS;
     b->bins = b->strides * points;
     b->length = qk__calloc(b->bins, sizeof *b->length);
+    b->section = TURN_BINS * (points < SECTION_POINTS ? points : SECTION_POINTS);
+    b->high = qk__calloc(b->bins, sizeof *b->high);
+    b->top = qk__calloc(b->bins / b->section, sizeof *b->top);
     b->spectrum = qk__calloc(points, sizeof *b->spectrum);
     b->by_point = qk__calloc(points, sizeof *b->by_point);
     b->by_part = qk__calloc((size_t)at->last_place / points + 1, sizeof *b->by_part);
@@ -88,7 +96,7 @@ static qk_status allocate(qk_turn_bins *b, const qk_positions *at, const qk_turn
     b->order = qk__calloc(points, sizeof *b->order);
     b->root = qk__calloc(points, 2 * sizeof *b->root);
     b->x = qk__calloc(cells->slots, 4 * sizeof *b->x);
-    if (!b->length || !b->spectrum || !b->by_point || !b->by_part || !b->point || !b->order ||
+    if (!b->length || !b->high || !b->top || !b->spectrum || !b->by_point || !b->by_part || !b->point || !b->order ||
         !b->root || !b->x)
         return qk__nomem(err);
     b->y = b->x + cells->slots;
@@ -140,4 +148,43 @@ void qk__turn_bins_fill(qk_turn_bins *b, const qk_turn_cells *cells)
                             b->length + first);
         }
     }
+}
+
+double qk__turn_bins_confine(qk_turn_bins *b, int first)
+{
+    const qk_turn_kernel *kernel = qk__turn_kernel();
+    float highest = 0;
+    b->length[0] = 0;
+    for (size_t i = 1; i < (size_t)first; i++)
+        b->length[i] = b->length[b->bins - i] = 0;
+    for (size_t i = 0; i < b->bins / b->section; i++) {
+        b->top[i] = kernel->highest(b->length + i * b->section, b->section);
+        highest = b->top[i] > highest ? b->top[i] : highest;
+    }
+    return (double)highest;
+}
+
+/* Whether a section of bins forwards, and the same backwards, are all shorter. */
+static bool is_low(const qk_turn_bins *b, size_t section, double least)
+{
+    size_t mirrored = b->bins / b->section - 1 - section;
+    size_t edge = (b->bins - section * b->section) % b->bins;
+    return (double)b->top[section] < least && (double)b->top[mirrored] < least &&
+           (double)b->length[edge] < least;
+}
+
+size_t qk__turn_bins_high(qk_turn_bins *b, double least)
+{
+    size_t found = 0, last = b->bins / 2;
+    for (size_t from = 0; from <= last; from += b->section) {
+        if (is_low(b, from / b->section, least))
+            continue;
+        for (size_t i = from; i < from + b->section && i <= last; i++) {
+            if (i > 0 && (double)b->length[i] >= least)
+                b->high[found++] = (int)i;
+            if (i > 0 && (double)b->length[b->bins - i] >= least)
+                b->high[found++] = -(int)i;
+        }
+    }
+    return found;
 }

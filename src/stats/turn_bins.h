@@ -12,6 +12,9 @@
 typedef struct qk_turn_bins {
     size_t bins, strides; /* at least four bins a place of the lattice */
     float *length;        /* [bins] */
+    int *high;            /* [bins] see qk__turn_bins_high */
+    size_t section;       /* bins that are looked at together */
+    float *top;           /* [bins / section] the longest of a section */
     qk_turn_signal signal;
     qk_turn_point *spectrum, *by_point, *by_part;
     uint32_t *point, *part, *order;
@@ -27,5 +30,12 @@ void qk__turn_bins_free(qk_turn_bins **bins);
 /* length[] = |sum over queries| + |sum over keys|, right to about a float32's rounding of the
  * longest. */
 void qk__turn_bins_fill(qk_turn_bins *bins, const qk_turn_cells *cells);
+
+/* Forgets bins between -first and first, not those two. Returns the longest of the others. */
+double qk__turn_bins_confine(qk_turn_bins *bins, int first);
+
+/* Bins at least so long into high[], -i for bins - i: slow ones first, forwards before
+ * backwards. Returns how many. */
+size_t qk__turn_bins_high(qk_turn_bins *bins, double least);
 
 #endif

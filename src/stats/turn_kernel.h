@@ -58,6 +58,9 @@ typedef struct qk_turn_kernel {
     /* length[m * strides + lane] gets |spectrum[order[m]]|, added to what is there if `add`. */
     void (*lengths)(const qk_turn_point *spectrum, const uint32_t *order, size_t points,
                     size_t strides, int add, float *length);
+
+    /* The largest, or 0; n is in whole TURN_BINS. */
+    float (*highest)(const float *length, size_t n);
 } qk_turn_kernel;
 
 /* Fastest kernel for this processor. */

@@ -221,22 +221,47 @@ static void transform(const qk_turn_signal *signal, qk_turn_point *spectrum)
     split_by_four(spectrum, signal->points, signal->root, 1);
 }
 
+/* Square roots in loops of their own, which vectors then do. */
 static void lengths(const qk_turn_point *spectrum, const uint32_t *order, size_t points,
                     size_t strides, int add, float *length)
 {
-    for (size_t m = 0; m < points; m++) {
-        const qk_turn_point *z = spectrum + order[m];
-        float *to = length + m * strides;
-        for (size_t i = 0; i < TURN_BINS; i++) {
-            float here = sqrtf(z->re[i] * z->re[i] + z->im[i] * z->im[i]);
-            to[i] = add ? to[i] + here : here;
+    enum { BLOCK = 64 };
+    float square[BLOCK * TURN_BINS];
+    bins re, im, root;
+    for (size_t from = 0; from < points; from += BLOCK) {
+        size_t count = points - from < BLOCK ? points - from : BLOCK;
+        for (size_t m = 0; m < count; m++) {
+            LOAD(re, spectrum[order[from + m]].re);
+            LOAD(im, spectrum[order[from + m]].im);
+            re = re * re + im * im;
+            STORE(square + m * TURN_BINS, re);
+        }
+        for (size_t i = 0; i < count * TURN_BINS; i++)
+            square[i] = sqrtf(square[i]);
+        for (size_t m = 0; m < count; m++) {
+            float *to = length + (from + m) * strides;
+            LOAD(root, square + m * TURN_BINS);
+            LOAD(re, to);
+            root = add ? root + re : root;
+            STORE(to, root);
         }
     }
 }
 
+static float highest(const float *length, size_t n)
+{
+    float most[TURN_BINS] = {0}, all = 0;
+    for (size_t i = 0; i < n; i += TURN_BINS)
+        for (size_t l = 0; l < TURN_BINS; l++)
+            most[l] = length[i + l] > most[l] ? length[i + l] : most[l];
+    for (size_t l = 0; l < TURN_BINS; l++)
+        all = most[l] > all ? most[l] : all;
+    return all;
+}
+
 #define TURN_KERNEL(name)                                                                      \
     {                                                                                          \
-        name, project, angles, wave, moments, transform, lengths                               \
+        name, project, angles, wave, moments, transform, lengths, highest                               \
     }
 
 #endif

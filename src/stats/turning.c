@@ -127,23 +127,13 @@ static double peak_height(const qk_turn_finder *f, int bin)
     return bend < 0 ? here - (in - out) * (in - out) / (8 * bend) : here;
 }
 
-/* Of the bins that are searched: from `first` on, of either direction. */
-static double highest_bin(const qk_turn_finder *f, size_t first)
+/* The longest bin about zero, up to the first that is searched. */
+static double highest_about_zero(const qk_turn_finder *f, int first)
 {
-    const float *length = f->bins->length;
-    float highest = 0;
-    for (size_t i = first; i <= f->bins->bins - first; i++)
-        highest = length[i] > highest ? length[i] : highest;
-    return (double)highest;
-}
-
-/* Whether no bin about zero, up to the first that is searched, comes near `highest`. */
-static bool is_quiet_about_zero(const qk_turn_finder *f, int first, double highest)
-{
+    double highest = 0;
     for (int i = -first; i <= first; i++)
-        if (!(length_at(f, i) < QUIET * highest))
-            return false;
-    return true;
+        highest = fmax(highest, length_at(f, i));
+    return highest;
 }
 
 static void consider(qk_turn_finder *f, double omega, best_turn *best)
@@ -190,20 +180,15 @@ static void refine(qk_turn_finder *f, int bin, best_turn *best)
 /* Tops among the bins, slow ones first. */
 static void refine_peaks(qk_turn_finder *f, double highest, best_turn *best)
 {
-    int last = (int)f->bins->bins / 2;
-    double low = LOWEST * highest;
-    for (int bin = 1; bin <= last; bin++)
-        if (length_at(f, bin) >= low || length_at(f, -bin) >= low)
-            highest = fmax(highest, fmax(peak_height(f, bin), peak_height(f, -bin)));
-    for (int bin = 1; bin <= last; bin++) {
-        for (int sign = 1; sign >= -1; sign -= 2) {
-            if (length_at(f, sign * bin) < low)
-                continue;
-            double height = peak_height(f, sign * bin);
-            double margin = is_slowest(f, sign * bin) ? SLOWEST_MARGIN : MARGIN;
-            if (height > 0 && height >= (1 - margin) * highest)
-                refine(f, sign * bin, best);
-        }
+    const int *high = f->bins->high;
+    size_t count = qk__turn_bins_high(f->bins, LOWEST * highest);
+    for (size_t i = 0; i < count; i++)
+        highest = fmax(highest, peak_height(f, high[i]));
+    for (size_t i = 0; i < count; i++) {
+        double height = peak_height(f, high[i]);
+        double margin = is_slowest(f, high[i]) ? SLOWEST_MARGIN : MARGIN;
+        if (height > 0 && height >= (1 - margin) * highest)
+            refine(f, high[i], best);
     }
 }
 
@@ -217,9 +202,10 @@ qk_turning qk__turning(qk_turn_finder *f, const double *angle)
     int first = 1;
     while (bin_omega(f, first) <= slowest(f))
         first++;
-    double highest = highest_bin(f, (size_t)first);
+    double about_zero = highest_about_zero(f, first);
+    double highest = qk__turn_bins_confine(f->bins, first);
     best_turn best = {.omega = NAN};
-    if (!is_quiet_about_zero(f, first, highest)) {
+    if (!(about_zero < QUIET * highest)) {
         qk__turn_series_set(&f->series, f->cells, 0);
         consider(f, slowest(f), &best);
         consider(f, -slowest(f), &best);
