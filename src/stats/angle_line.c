@@ -14,10 +14,10 @@ static const double TURN = 6.283185307179586476925;
 struct qk_angle_line {
     const qk_positions *positions;
     size_t n_q;
-    double tt;       /* sum of squares of t */
-    double *t;       /* [rows] positions less their mean, in their order */
-    double *y;       /* [rows] angles in the same order */
-    double *change;  /* [rows] from the row before, unwrapped */
+    double tt;      /* sum of squares of t */
+    double *t;      /* [rows] positions less their mean, in their order */
+    double *y;      /* [rows] angles in the same order */
+    double *change; /* [rows] from the row before, unwrapped */
 };
 
 void qk__angle_line_free(qk_angle_line **line)
@@ -29,23 +29,20 @@ void qk__angle_line_free(qk_angle_line **line)
     *line = NULL;
 }
 
-/* Subtracts the mean; returns the sum of squares of what is left. */
-static double centre(double *v, size_t n)
+/* Subtracts the mean of numbers with this sum; returns the sum of squares of what is left. */
+static double centre(double *v, size_t n, double sum)
 {
-    double mean = 0;
     for (size_t i = 0; i < n; i++)
-        mean += v[i];
-    mean /= (double)n;
-    for (size_t i = 0; i < n; i++)
-        v[i] -= mean;
+        v[i] -= sum / (double)n;
     return qk__dot(v, v, n);
 }
 
-qk_status qk__angle_line_create(qk_angle_line **line, const qk_positions *positions,
-                                size_t n_q, qk_error *err)
+qk_status qk__angle_line_create(qk_angle_line **line, const qk_positions *positions, size_t n_q,
+                                qk_error *err)
 {
     qk_angle_line *made = calloc(1, sizeof *made);
     size_t rows = positions->rows;
+    double sum = 0;
     *line = NULL;
     if (!made)
         return qk__nomem(err);
@@ -60,8 +57,8 @@ qk_status qk__angle_line_create(qk_angle_line **line, const qk_positions *positi
     made->change = made->y + rows;
     for (size_t k = 0; k < positions->count; k++)
         for (size_t i = positions->first[k]; i < positions->first[k + 1]; i++)
-            made->t[i] = positions->tau[k];
-    made->tt = centre(made->t, rows);
+            sum += made->t[i] = positions->tau[k];
+    made->tt = centre(made->t, rows, sum);
     *line = made;
     return QK_OK;
 }
@@ -70,11 +67,13 @@ qk_status qk__angle_line_create(qk_angle_line **line, const qk_positions *positi
  * Half a turn forwards stays, half a turn backwards becomes it. */
 static void set_changes(qk_angle_line *line)
 {
-    const double *y = line->y;
+    const double *restrict y = line->y;
+    double *restrict change = line->change;
     for (size_t i = 1; i < line->positions->rows; i++) {
-        double change = y[i] - y[i - 1], turns = change / TURN;
-        double whole = (turns > 0.5) + (turns > 1.5) - (turns <= -0.5) - (turns <= -1.5);
-        line->change[i] = change - TURN * whole;
+        double step = y[i] - y[i - 1], turns = step / TURN;
+        double forwards = (turns > 0.5 ? 1.0 : 0.0) + (turns > 1.5 ? 1.0 : 0.0);
+        double backwards = (turns <= -0.5 ? 1.0 : 0.0) + (turns <= -1.5 ? 1.0 : 0.0);
+        change[i] = step - TURN * (forwards - backwards);
     }
 }
 
@@ -84,12 +83,15 @@ double qk__angle_line_r(qk_angle_line *line, const double *angle, double sign,
     const uint32_t *order = line->positions->order;
     const double phase[2] = {turning->phase_q, turning->phase_k};
     size_t rows = line->positions->rows;
-    double *y = line->y, unwrapped = 0;
+    double *y = line->y, unwrapped = 0, sum = 0;
     for (size_t i = 0; i < rows; i++)
         y[i] = sign * angle[order[i]] - phase[order[i] >= line->n_q];
     set_changes(line);
-    for (size_t i = 0; i < rows; i++)
-        y[i] = unwrapped += line->change[i];
-    double yy = centre(y, rows), yt = qk__dot(y, line->t, rows);
+    for (size_t i = 0; i < rows; i++) {
+        unwrapped += line->change[i];
+        y[i] = unwrapped;
+        sum += unwrapped;
+    }
+    double yy = centre(y, rows, sum), yt = qk__dot(y, line->t, rows);
     return yy > 0 && line->tt > 0 ? fmax(-1, fmin(1, yt / sqrt(yy) / sqrt(line->tt))) : 0;
 }

@@ -170,9 +170,8 @@ static void set_angles(qk_rotation_scan *s)
         kernel->project(s->x + first * s->padded, s->padded, s->axes, s->dim, 2 * s->half,
                         s->projected);
         for (size_t u = 0; u < TURN_ROWS; u++)
-            kernel->angles(s->projected + 2 * u * s->half,
-                           s->projected + (2 * u + 1) * s->half, s->half,
-                           s->turned + (first + u) * s->half);
+            kernel->angles(s->projected + 2 * u * s->half, s->projected + (2 * u + 1) * s->half,
+                           s->half, s->turned + (first + u) * s->half);
     }
 }
 

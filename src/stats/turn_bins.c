@@ -96,8 +96,8 @@ static qk_status allocate(qk_turn_bins *b, const qk_positions *at, const qk_turn
     b->order = qk__calloc(points, sizeof *b->order);
     b->root = qk__calloc(points, 2 * sizeof *b->root);
     b->x = qk__calloc(cells->slots, 4 * sizeof *b->x);
-    if (!b->length || !b->high || !b->top || !b->spectrum || !b->by_point || !b->by_part || !b->point || !b->order ||
-        !b->root || !b->x)
+    if (!b->length || !b->high || !b->top || !b->spectrum || !b->by_point || !b->by_part ||
+        !b->point || !b->order || !b->root || !b->x)
         return qk__nomem(err);
     b->y = b->x + cells->slots;
     b->turn = b->y + cells->slots;

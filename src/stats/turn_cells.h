@@ -26,9 +26,9 @@ typedef struct qk_turn_cells {
     uint32_t *slot;                  /* [positions] */
     uint32_t *slot_of_row;           /* [rows] */
     double *x[2], *y[2];             /* [slots] sums of unit vectors: of queries, of keys */
-    double *at, *share;              /* [slots] places from the cell's middle; of half a range */
-    double *c, *s;                   /* [slots] the wave in hand */
-    double middle[QK_TURN_CELLS];    /* of cells: places from the middle of the range */
+    double *at, *share;           /* [slots] places from the cell's middle; of half a range */
+    double *c, *s;                /* [slots] the wave in hand */
+    double middle[QK_TURN_CELLS]; /* of cells: places from the middle of the range */
     double power[QK_TURN_POWERS][QK_TURN_CELLS]; /* (middle / half a range)^i / i! */
     double step, half_range;                     /* tokens */
 } qk_turn_cells;

@@ -2,6 +2,7 @@
 /* The turn kernels in the instruction set that every processor has, and the choice. */
 #include "stats/turn_kernel.h"
 
+#define VECTOR_BYTES 16
 #include "stats/turn_kernel_body.h"
 
 const qk_turn_kernel qk__turn_portable = TURN_KERNEL("portable");

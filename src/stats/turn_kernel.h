@@ -23,13 +23,13 @@ typedef struct qk_turn_point {
 /* Numbers at places of the lattice, to be transformed. */
 typedef struct qk_turn_signal {
     size_t count;
-    const double *x, *y;                 /* [count] */
-    const uint32_t *point, *part;        /* [count] place = part * points + point */
-    size_t points;                       /* a power of two */
-    const qk_turn_point *by_point;       /* [points] turns a number by lane * point bins */
-    const qk_turn_point *by_part;        /* the same for part * points */
-    const float *root;                   /* [points][2] exp(-2 pi i k / points) */
-    const uint32_t *order;               /* [points] where a transform leaves its numbers */
+    const double *x, *y;           /* [count] */
+    const uint32_t *point, *part;  /* [count] place = part * points + point */
+    size_t points;                 /* a power of two */
+    const qk_turn_point *by_point; /* [points] turns a number by lane * point bins */
+    const qk_turn_point *by_part;  /* the same for part * points */
+    const float *root;             /* [points][2] exp(-2 pi i k / points) */
+    const uint32_t *order;         /* [points] where a transform leaves its numbers */
 } qk_turn_signal;
 
 typedef struct qk_turn_kernel {

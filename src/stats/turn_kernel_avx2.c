@@ -2,6 +2,7 @@
 /* The turn kernels compiled for AVX2. */
 #include "stats/turn_kernel.h"
 
+#define VECTOR_BYTES 32
 #include "stats/turn_kernel_body.h"
 
 const qk_turn_kernel qk__turn_avx2 = TURN_KERNEL("avx2");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The turn kernels, in vectors that the compiler fits to the instruction set of the file that
- * includes this. */
+/* The turn kernels, in vectors of VECTOR_BYTES, which the file that includes this defines: as
+ * wide as its instruction set has them. (gcc takes wider ones apart badly.) */
 #ifndef QK_STATS_TURN_KERNEL_BODY_H
 #define QK_STATS_TURN_KERNEL_BODY_H
 
@@ -9,25 +9,33 @@
 
 #include "stats/turn_kernel.h"
 
-typedef double lanes __attribute__((vector_size(TURN_LANES * sizeof(double))));
-typedef int64_t bits __attribute__((vector_size(TURN_LANES * sizeof(int64_t))));
-typedef float bins __attribute__((vector_size(TURN_BINS * sizeof(float))));
+typedef double lanes __attribute__((vector_size(VECTOR_BYTES)));
+typedef int64_t bits __attribute__((vector_size(VECTOR_BYTES)));
+typedef float bins __attribute__((vector_size(VECTOR_BYTES)));
+
+enum { LANES = VECTOR_BYTES / sizeof(double), BINS = VECTOR_BYTES / sizeof(float) };
+
+/* At any address. (memcpy goes through halves of the wider vectors, and waits for them.) */
+typedef lanes lanes_at __attribute__((aligned(8), may_alias));
+typedef bins bins_at __attribute__((aligned(4), may_alias));
 
 /* Macros, since what passes a vector through a call depends on the instruction set. */
-#define LOAD(y, x)          memcpy(&(y), x, sizeof(y))
-#define STORE(x, y)         memcpy(x, &(y), sizeof(y))
-#define SELECT(mask, a, b)  ((lanes)(((mask) & (bits)(a)) | (~(mask) & (bits)(b))))
-#define SIGN                ((bits){0} + INT64_MIN)
-#define ABSOLUTE(x)         ((lanes)((bits)(x) & ~SIGN))
-#define FLIP(mask, x)       ((lanes)((bits)(x) ^ ((mask) & SIGN)))
-#define NEAREST_WHOLE(x)    (((x) + 0x1.8p52) - 0x1.8p52)
+#define LOAD(y, x)         ((y) = *(const lanes_at *)(x))
+#define STORE(x, y)        (*(lanes_at *)(x) = (y))
+#define LOAD_BINS(y, x)    ((y) = *(const bins_at *)(x))
+#define STORE_BINS(x, y)   (*(bins_at *)(x) = (y))
+#define SELECT(mask, a, b) ((lanes)(((mask) & (bits)(a)) | (~(mask) & (bits)(b))))
+#define SIGN               ((bits){0} + INT64_MIN)
+#define ABSOLUTE(x)        ((lanes)((bits)(x) & ~SIGN))
+#define FLIP(mask, x)      ((lanes)((bits)(x) ^ ((mask)&SIGN)))
+#define NEAREST_WHOLE(x)   (((x) + 0x1.8p52) - 0x1.8p52)
 
 /* ---- projections ---------------------------------------------------------------------- */
 
 static void project(const double *x, size_t ld, const double *axes, size_t dim, size_t columns,
                     double *out)
 {
-    for (size_t c = 0; c < columns; c += TURN_LANES) {
+    for (size_t c = 0; c < columns; c += LANES) {
         lanes sum[TURN_ROWS] = {{0}}, axis;
         for (size_t j = 0; j < dim; j++) {
             LOAD(axis, axes + j * columns + c);
@@ -42,13 +50,13 @@ static void project(const double *x, size_t ld, const double *axes, size_t dim, 
 /* ---- angles and waves ----------------------------------------------------------------- */
 
 /* (1 + z P(z)) of Chebyshev interpolation, highest power first. */
-static const double ATAN[] = {
-    0.016285756855221028, -0.034570561981427744, 0.04551593220626549,  -0.05230454270650244,
-    0.05878928997834775,  -0.06666424885738255,  0.07692296375032143,  -0.09090908753500877,
-    0.11111111105155447,  -0.14285714285659828,  0.19999999999999804,  -0.3333333333333333};
-static const double SIN[] = {1.5917771759341917e-10,  -2.5051126876085338e-08,
-                             2.755731607868067e-06,   -0.00019841269836712495,
-                             0.008333333333330918,    -0.16666666666666666};
+static const double ATAN[] = {0.016285756855221028, -0.034570561981427744, 0.04551593220626549,
+                              -0.05230454270650244, 0.05878928997834775,   -0.06666424885738255,
+                              0.07692296375032143,  -0.09090908753500877,  0.11111111105155447,
+                              -0.14285714285659828, 0.19999999999999804,   -0.3333333333333333};
+static const double SIN[] = {1.5917771759341917e-10, -2.5051126876085338e-08,
+                             2.755731607868067e-06,  -0.00019841269836712495,
+                             0.008333333333330918,   -0.16666666666666666};
 static const double COS[] = {-1.1382408754153254e-11, 2.087614315990944e-09,
                              -2.755731725679604e-07,  2.4801587298736863e-05,
                              -0.0013888888888887378,  0.041666666666666664};
@@ -65,7 +73,7 @@ static const double COS[] = {-1.1382408754153254e-11, 2.087614315990944e-09,
 static void angles(const double *x, const double *y, size_t n, double *angle)
 {
     const double quarter_pi = 0.78539816339744830962;
-    for (size_t i = 0; i < n; i += TURN_LANES) {
+    for (size_t i = 0; i < n; i += LANES) {
         lanes a, b, sum;
         LOAD(a, x + i);
         LOAD(b, y + i);
@@ -91,7 +99,7 @@ static void wave(const double *at, size_t n, double turns, double *cosine, doubl
 {
     const double radians = 6.283185307179586476925;
     const double leading = ((turns + 0x1.8p24) - 0x1.8p24), rest = turns - leading;
-    for (size_t i = 0; i < n; i += TURN_LANES) {
+    for (size_t i = 0; i < n; i += LANES) {
         lanes v, sin_sum, cos_sum;
         LOAD(v, at + i);
         lanes turn = leading * v;
@@ -113,33 +121,49 @@ static void wave(const double *at, size_t n, double turns, double *cosine, doubl
 
 /* ---- moments -------------------------------------------------------------------------- */
 
+/* Sums stay apart in TURN_LANES lanes until the end. */
 static void moments(const double *x, const double *y, const double *cosine, const double *sine,
                     const double *at, size_t n, double re[TURN_TERMS], double im[TURN_TERMS])
 {
-    lanes real[TURN_TERMS] = {{0}}, imaginary[TURN_TERMS] = {{0}};
-    for (size_t i = 0; i < n; i += TURN_LANES) {
-        lanes a, b, c, s, v;
-        LOAD(a, x + i);
-        LOAD(b, y + i);
-        LOAD(c, cosine + i);
-        LOAD(s, sine + i);
-        LOAD(v, at + i);
-        lanes on = a * c + b * s, off = b * c - a * s;
+    double sum[2][TURN_TERMS][TURN_LANES];
+    for (size_t h = 0; h < TURN_LANES; h += LANES) {
+        lanes real[TURN_TERMS] = {{0}}, imaginary[TURN_TERMS] = {{0}};
+        for (size_t i = h; i < n; i += TURN_LANES) {
+            lanes a, b, c, s, v;
+            LOAD(a, x + i);
+            LOAD(b, y + i);
+            LOAD(c, cosine + i);
+            LOAD(s, sine + i);
+            LOAD(v, at + i);
+            lanes on = a * c + b * s, off = b * c - a * s;
+            for (size_t m = 0; m < TURN_TERMS; m++) {
+                real[m] += on;
+                imaginary[m] += off;
+                on *= v;
+                off *= v;
+            }
+        }
         for (size_t m = 0; m < TURN_TERMS; m++) {
-            real[m] += on;
-            imaginary[m] += off;
-            on *= v;
-            off *= v;
+            STORE(sum[0][m] + h, real[m]);
+            STORE(sum[1][m] + h, imaginary[m]);
         }
     }
     for (size_t m = 0; m < TURN_TERMS; m++) {
-        lanes a = real[m], b = imaginary[m];
+        const double *a = sum[0][m], *b = sum[1][m];
         re[m] = ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]));
         im[m] = ((b[0] + b[4]) + (b[2] + b[6])) + ((b[1] + b[5]) + (b[3] + b[7]));
     }
 }
 
 /* ---- transforms ----------------------------------------------------------------------- */
+
+/* (re, im) times (c, s) */
+#define TURN(re, im, c, s)                                                                     \
+    do {                                                                                       \
+        bins turned_ = (re) * (c) - (im) * (s);                                                \
+        (im) = (re) * (s) + (im) * (c);                                                        \
+        (re) = turned_;                                                                        \
+    } while (0)
 
 /* Adds up what falls on the same point, turned for every lane's bin. */
 static void fold(const qk_turn_signal *signal, qk_turn_point *to)
@@ -150,24 +174,59 @@ static void fold(const qk_turn_signal *signal, qk_turn_point *to)
         float x = (float)signal->x[i], y = (float)signal->y[i];
         qk_turn_point *sum = to + signal->point[i];
         const qk_turn_point *turn = signal->by_part + signal->part[i];
-        LOAD(c, turn->re);
-        LOAD(s, turn->im);
-        LOAD(re, sum->re);
-        LOAD(im, sum->im);
-        re += x * c - y * s;
-        im += x * s + y * c;
-        STORE(sum->re, re);
-        STORE(sum->im, im);
+        for (size_t h = 0; h < TURN_BINS; h += BINS) {
+            LOAD_BINS(c, turn->re + h);
+            LOAD_BINS(s, turn->im + h);
+            LOAD_BINS(re, sum->re + h);
+            LOAD_BINS(im, sum->im + h);
+            re += x * c - y * s;
+            im += x * s + y * c;
+            STORE_BINS(sum->re + h, re);
+            STORE_BINS(sum->im + h, im);
+        }
     }
-    for (size_t p = 0; p < signal->points; p++) {
-        LOAD(c, signal->by_point[p].re);
-        LOAD(s, signal->by_point[p].im);
-        LOAD(re, to[p].re);
-        LOAD(im, to[p].im);
-        bins turned = re * c - im * s;
-        im = re * s + im * c;
-        STORE(to[p].re, turned);
-        STORE(to[p].im, im);
+    for (size_t p = 0; p < signal->points; p++)
+        for (size_t h = 0; h < TURN_BINS; h += BINS) {
+            LOAD_BINS(c, signal->by_point[p].re + h);
+            LOAD_BINS(s, signal->by_point[p].im + h);
+            LOAD_BINS(re, to[p].re + h);
+            LOAD_BINS(im, to[p].im + h);
+            TURN(re, im, c, s);
+            STORE_BINS(to[p].re + h, re);
+            STORE_BINS(to[p].im + h, im);
+        }
+}
+
+static void split_by_two(qk_turn_point *z)
+{
+    for (size_t i = 0; i < TURN_BINS; i++) {
+        float re = z[0].re[i], im = z[0].im[i];
+        z[0].re[i] = re + z[1].re[i];
+        z[0].im[i] = im + z[1].im[i];
+        z[1].re[i] = re - z[1].re[i];
+        z[1].im[i] = im - z[1].im[i];
+    }
+}
+
+/* Four points, n apart, of the bins from h on; root[j] turns the result j. */
+static inline void butterfly(qk_turn_point *z, size_t n, const float *const root[4], size_t h)
+{
+    bins re[4], im[4];
+    for (size_t j = 0; j < 4; j++) {
+        LOAD_BINS(re[j], z[j * n].re + h);
+        LOAD_BINS(im[j], z[j * n].im + h);
+    }
+    bins even_re = re[0] + re[2], even_im = im[0] + im[2];
+    bins gap_re = re[0] - re[2], gap_im = im[0] - im[2];
+    bins odd_re = re[1] + re[3], odd_im = im[1] + im[3];
+    bins side_re = im[1] - im[3], side_im = re[3] - re[1];
+    bins x[4] = {even_re + odd_re, gap_re + side_re, even_re - odd_re, gap_re - side_re};
+    bins y[4] = {even_im + odd_im, gap_im + side_im, even_im - odd_im, gap_im - side_im};
+    for (size_t j = 0; j < 4; j++) {
+        if (j > 0)
+            TURN(x[j], y[j], root[j][0], root[j][1]);
+        STORE_BINS(z[j * n].re + h, x[j]);
+        STORE_BINS(z[j * n].im + h, y[j]);
     }
 }
 
@@ -176,40 +235,14 @@ static void fold(const qk_turn_signal *signal, qk_turn_point *to)
  * of order n * stride. */
 static void split_by_four(qk_turn_point *z, size_t n, const float *root, size_t stride)
 {
-    bins re[4], im[4];
-    if (n < 4) {
-        for (size_t j = 0; j < n; j++) {
-            LOAD(re[j], z[j].re);
-            LOAD(im[j], z[j].im);
-        }
-        for (size_t j = 0; n == 2 && j < n; j++) {
-            bins x = j ? re[0] - re[1] : re[0] + re[1], y = j ? im[0] - im[1] : im[0] + im[1];
-            STORE(z[j].re, x);
-            STORE(z[j].im, y);
-        }
-        return;
-    }
     size_t quarter = n / 4;
+    if (n == 2)
+        split_by_two(z);
     for (size_t k = 0; k < quarter; k++) {
-        for (size_t j = 0; j < 4; j++) {
-            LOAD(re[j], z[k + j * quarter].re);
-            LOAD(im[j], z[k + j * quarter].im);
-        }
-        bins even_re = re[0] + re[2], even_im = im[0] + im[2];
-        bins gap_re = re[0] - re[2], gap_im = im[0] - im[2];
-        bins odd_re = re[1] + re[3], odd_im = im[1] + im[3];
-        bins side_re = im[1] - im[3], side_im = re[3] - re[1];
-        bins x[4] = {even_re + odd_re, gap_re + side_re, even_re - odd_re, gap_re - side_re};
-        bins y[4] = {even_im + odd_im, gap_im + side_im, even_im - odd_im, gap_im - side_im};
-        STORE(z[k].re, x[0]);
-        STORE(z[k].im, y[0]);
-        for (size_t j = 1; j < 4; j++) {
-            float c = root[2 * j * k * stride], s = root[2 * j * k * stride + 1];
-            bins turned = x[j] * c - y[j] * s;
-            y[j] = x[j] * s + y[j] * c;
-            STORE(z[k + j * quarter].re, turned);
-            STORE(z[k + j * quarter].im, y[j]);
-        }
+        const float *roots[4] = {root, root + 2 * k * stride, root + 4 * k * stride,
+                                 root + 6 * k * stride};
+        for (size_t h = 0; h < TURN_BINS; h += BINS)
+            butterfly(z + k, quarter, roots, h);
     }
     for (size_t j = 0; quarter > 1 && j < 4; j++)
         split_by_four(z + j * quarter, quarter, root, 4 * stride);
@@ -230,21 +263,23 @@ static void lengths(const qk_turn_point *spectrum, const uint32_t *order, size_t
     bins re, im, root;
     for (size_t from = 0; from < points; from += BLOCK) {
         size_t count = points - from < BLOCK ? points - from : BLOCK;
-        for (size_t m = 0; m < count; m++) {
-            LOAD(re, spectrum[order[from + m]].re);
-            LOAD(im, spectrum[order[from + m]].im);
-            re = re * re + im * im;
-            STORE(square + m * TURN_BINS, re);
-        }
+        for (size_t m = 0; m < count; m++)
+            for (size_t h = 0; h < TURN_BINS; h += BINS) {
+                LOAD_BINS(re, spectrum[order[from + m]].re + h);
+                LOAD_BINS(im, spectrum[order[from + m]].im + h);
+                re = re * re + im * im;
+                STORE_BINS(square + m * TURN_BINS + h, re);
+            }
         for (size_t i = 0; i < count * TURN_BINS; i++)
             square[i] = sqrtf(square[i]);
-        for (size_t m = 0; m < count; m++) {
-            float *to = length + (from + m) * strides;
-            LOAD(root, square + m * TURN_BINS);
-            LOAD(re, to);
-            root = add ? root + re : root;
-            STORE(to, root);
-        }
+        for (size_t m = 0; m < count; m++)
+            for (size_t h = 0; h < TURN_BINS; h += BINS) {
+                float *to = length + (from + m) * strides + h;
+                LOAD_BINS(root, square + m * TURN_BINS + h);
+                LOAD_BINS(re, to);
+                root = add ? root + re : root;
+                STORE_BINS(to, root);
+            }
     }
 }
 
@@ -261,7 +296,7 @@ static float highest(const float *length, size_t n)
 
 #define TURN_KERNEL(name)                                                                      \
     {                                                                                          \
-        name, project, angles, wave, moments, transform, lengths, highest                               \
+        name, project, angles, wave, moments, transform, lengths, highest                      \
     }
 
 #endif

@@ -20,8 +20,8 @@ typedef struct qk_turn_finder qk_turn_finder;
 /* Of the rows behind `positions` (which must outlive the finder) the first n_q are queries,
  * the others keys. */
 QK_MUST_CHECK qk_status qk__turn_finder_create(qk_turn_finder **finder,
-                                               const qk_positions *positions,
-                                               size_t n_q, qk_error *err);
+                                               const qk_positions *positions, size_t n_q,
+                                               qk_error *err);
 void qk__turn_finder_free(qk_turn_finder **finder);
 
 /* Maximises R(omega) = (|sum over queries of exp(i(angle - omega t))| + the same of keys) /

@@ -97,21 +97,22 @@ static double climb(const turning_rows *r, double from, double to, double *best)
 /* Every frequency a sixteenth of a turn over the range apart, and tops where they are high. */
 static double search_all(const turning_rows *r, double *top)
 {
-    double slowest = TURN / (8 * r->positions->range), half_turn = TURN / 2 / r->positions->step;
+    double slowest = TURN / (8 * r->positions->range),
+           half_turn = TURN / 2 / r->positions->step;
     size_t steps = 16 * (r->positions->last_place + 1);
     double *at = calloc(2 * (steps + 1), sizeof *at), highest = 0, found = NAN;
     assert_non_null(at);
     double gap = (half_turn - slowest) / (double)steps;
     for (size_t i = 0; i <= 2 * steps + 1; i++) {
-        double omega = i <= steps ? -half_turn + gap * (double)i
-                                  : slowest + gap * (double)(i - steps - 1);
+        double omega =
+            i <= steps ? -half_turn + gap * (double)i : slowest + gap * (double)(i - steps - 1);
         at[i] = resultant(r, omega);
         highest = fmax(highest, at[i]);
     }
     *top = 0;
     for (size_t i = 0; i <= 2 * steps + 1; i++) {
-        double omega = i <= steps ? -half_turn + gap * (double)i
-                                  : slowest + gap * (double)(i - steps - 1);
+        double omega =
+            i <= steps ? -half_turn + gap * (double)i : slowest + gap * (double)(i - steps - 1);
         if (at[i] < 0.985 * highest)
             continue;
         double from = i == steps + 1 ? omega : omega - gap, height;
@@ -187,10 +188,13 @@ static void tops_lie_between_bins(void **state)
     (void)state;
     enum { LAST = 511 };
     const double bin = TURN / (4 * (LAST + 1)), slowest = TURN / (8.0 * LAST);
-    const double omegas[] = {
-        300 * bin,     300.5 * bin,   -300.3333 * bin, 2 * bin,       1.5 * bin,
-        -bin,          1.02 * slowest, slowest,        0.5 * slowest, 0,
-        -0.3 * slowest, TURN / 2,      TURN / 2 - bin / 2, -TURN / 2 + 0.3 * bin};
+    const double omegas[] = {300 * bin,          300.5 * bin,
+                             -300.3333 * bin,    2 * bin,
+                             1.5 * bin,          -bin,
+                             1.02 * slowest,     slowest,
+                             0.5 * slowest,      0,
+                             -0.3 * slowest,     TURN / 2,
+                             TURN / 2 - bin / 2, -TURN / 2 + 0.3 * bin};
     for (size_t i = 0; i < sizeof omegas / sizeof omegas[0]; i++)
         for (size_t noise = 0; noise < 3; noise++) {
             turning_rows r = make_rows(i + 40, 90, 110, LAST, 1);
@@ -207,8 +211,7 @@ static void noise_has_its_highest_top(void **state)
     for (int i = 0; i < 60; i++) {
         static const int64_t lasts[] = {3, 4, 7, 40, 130, 500}, steps[] = {1, 16, 1000003};
         int64_t last = lasts[i % 6];
-        turning_rows r =
-            make_rows((uint64_t)i + 70, 5 + (size_t)i, 30, last, steps[i / 6 % 3]);
+        turning_rows r = make_rows((uint64_t)i + 70, 5 + (size_t)i, 30, last, steps[i / 6 % 3]);
         if (r.positions->count >= 4)
             assert_highest(&r);
         free_rows(&r);
