@@ -15,7 +15,7 @@
 
 #include "base/buffer.h"
 #include "base/simd.h"
-#include "model/linear.h"
+#include "prefill/linear.h"
 
 enum { RUNS = 7 };
 

@@ -8,7 +8,7 @@
 
 #include <qkscope/status.h>
 
-#include "model/fields.h"
+#include "model/json_fields.h"
 #include "model/model_config.h"
 
 typedef enum qk_bias_rule {

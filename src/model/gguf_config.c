@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "model/fields.h"
+#include "model/json_fields.h"
 
 enum { KEY_SIZE = 100 };
 #define MOST (INT64_C(1) << 40)

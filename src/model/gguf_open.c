@@ -7,7 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "model/fields.h"
+#include "model/json_fields.h"
 #include "model/gguf.h"
 #include "model/shards.h"
 

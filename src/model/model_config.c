@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "model/architectures.h"
-#include "model/folder.h"
+#include "model/other_forms.h"
 #include "model/rope_config.h"
 
 /* Beyond any model, and small enough that products of two fit 64 bits with room to spare. */

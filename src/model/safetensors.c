@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "model/folder.h"
+#include "model/other_forms.h"
 #include "model/shards.h"
 
 #define SINGLE_NAME "model.safetensors"

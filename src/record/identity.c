@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "model/tok_text.h"
+#include "tokenizer/characters.h"
 #include "record/run.h"
 #include "study/json.h"
 
