@@ -9,7 +9,7 @@
 #include <zlib.h>
 
 #include "base/error.h"
-#include "parquet/encode.h"
+#include "parquet/encoders.h"
 #include "parquet/format.h"
 #include "parquet/thrift_write.h"
 

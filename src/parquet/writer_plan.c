@@ -7,7 +7,7 @@
 #include <xxhash.h>
 
 #include "base/error.h"
-#include "parquet/encode.h"
+#include "parquet/encoders.h"
 #include "parquet/format.h"
 
 /* Pages that QK_VECTOR_AUTO compresses both ways. Row groups of up to this many pages are

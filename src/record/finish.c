@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/parallel.h"
-#include "capture/writer.h"
+#include "capture/capture_writer.h"
 #include "record/place.h"
 #include "record/run.h"
 

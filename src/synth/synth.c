@@ -11,9 +11,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/parallel.h"
-#include "capture/writer.h"
+#include "capture/capture_writer.h"
 #include "parquet/writer.h"
-#include "synth/model.h"
+#include "synth/parameters.h"
 
 enum { MAX_LAYERS = 1000, MAX_HEADS = 1000, MAX_DIM = 4096, MAX_EXAMPLES = 1 << 30 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* truth.json: the parameters of every head, and what follows from them without noise. */
-#include "synth/model.h"
+#include "synth/parameters.h"
 
 #include <math.h>
 #include <stdlib.h>

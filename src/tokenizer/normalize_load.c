@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "tokenizer/normalize.h"
-#include "tokenizer/parts.h"
+#include "tokenizer/json_parts.h"
 
 enum { MAX_NORMALIZERS = 64 };
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "tokenizer/tokenizer.h"
-#include "tokenizer/parts.h"
+#include "tokenizer/json_parts.h"
 
 enum { MAX_SPECIAL = 1 << 12 };
 

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "tokenizer/pretokenize.h"
-#include "tokenizer/parts.h"
+#include "tokenizer/json_parts.h"
 #include "tokenizer/characters.h"
 
 enum { MAX_CUTTERS = 64 };

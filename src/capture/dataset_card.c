@@ -6,7 +6,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "capture/writer.h"
+#include "capture/capture_writer.h"
 
 #include <qkscope/version.h>
 

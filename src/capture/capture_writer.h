@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of the capture writer share, and shards. */
-#ifndef QK_CAPTURE_WRITER_H
-#define QK_CAPTURE_WRITER_H
+#ifndef QK_CAPTURE_CAPTURE_WRITER_H
+#define QK_CAPTURE_CAPTURE_WRITER_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parameters of one synthetic head, its rows, and its entry in truth.json.
  *
- *     model.c   draws the parameters
- *     rows.c    draws the rows
- *     truth.c   writes down the parameters and what follows from them */
-#ifndef QK_SYNTH_MODEL_H
-#define QK_SYNTH_MODEL_H
+ *     parameters.c   draws the parameters
+ *     draw_rows.c    draws the rows
+ *     truth.c        writes down the parameters and what follows from them */
+#ifndef QK_SYNTH_PARAMETERS_H
+#define QK_SYNTH_PARAMETERS_H
 
 #include <stddef.h>
 #include <stdint.h>

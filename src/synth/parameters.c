@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Drawing the parameters of a synthetic head. */
-#include "synth/model.h"
+#include "synth/parameters.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "capture/capture.h"
-#include "capture/writer.h"
+#include "capture/capture_writer.h"
 
 #include <qkscope/version.h>
 

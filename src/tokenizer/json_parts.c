@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sequences of parts, and patterns. */
-#include "tokenizer/parts.h"
+#include "tokenizer/json_parts.h"
 
 #include <string.h>
 

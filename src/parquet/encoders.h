@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Encoders of levels and values; each appends to a buffer. */
-#ifndef QK_PARQUET_ENCODE_H
-#define QK_PARQUET_ENCODE_H
+#ifndef QK_PARQUET_ENCODERS_H
+#define QK_PARQUET_ENCODERS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Encoders of levels and values. */
-#include "parquet/encode.h"
+#include "parquet/encoders.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of tokenizer.json have in common: sequences of parts, and patterns. */
-#ifndef QK_TOKENIZER_PARTS_H
-#define QK_TOKENIZER_PARTS_H
+#ifndef QK_TOKENIZER_JSON_PARTS_H
+#define QK_TOKENIZER_JSON_PARTS_H
 
 #include <jansson.h>
 

@@ -14,7 +14,7 @@
 
 #include "base/file.h"
 #include "base/parallel.h"
-#include "capture/writer.h"
+#include "capture/capture_writer.h"
 #include "tests/base/tree.h"
 
 enum { ROWS = 40, DIM = 2 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing a capture: one folder per head, then card and manifest. */
-#include "capture/writer.h"
+#include "capture/capture_writer.h"
 
 #include <assert.h>
 #include <stdio.h>
