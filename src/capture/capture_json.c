@@ -18,7 +18,7 @@ enum { MAX_MANIFEST_BYTES = 16 << 20 };
 
 /* ---- rotation frequencies ---------------------------------------------------------------- */
 
-static qk_status read_frequencies(const qk__node *list, qk_rope_entry *entry, qk_error *err)
+static qk_status read_frequencies(const qk__node *list, qk__rope_entry *entry, qk_error *err)
 {
     entry->count = qk__node_count(list);
     entry->values = qk__calloc(entry->count, sizeof *entry->values);
@@ -53,7 +53,7 @@ static qk_status read_rope(qk_capture *capture, const qk__node *rope, qk_error *
         if (!qk__parse_integer(member.name, &layer) || layer < 0 ||
             layer > QK_MAX_HEAD_NUMBER || qk__node_kind_of(&member) != QK__LIST)
             break;
-        qk_rope_entry *entry = &capture->rope[capture->num_rope++];
+        qk__rope_entry *entry = &capture->rope[capture->num_rope++];
         entry->layer = (int)layer;
         QK_TRY(read_frequencies(&member, entry, err));
     }
@@ -77,7 +77,7 @@ const double *qk_capture_rope_frequencies(const qk_capture *capture, int layer, 
 {
     assert(capture && count);
     for (size_t i = 0; i < capture->num_rope; i++) {
-        const qk_rope_entry *entry = &capture->rope[i];
+        const qk__rope_entry *entry = &capture->rope[i];
         if (entry->layer == layer || entry->layer == -1) {
             *count = entry->count;
             return entry->values;
@@ -114,7 +114,7 @@ static qk_status read_heads(qk_capture *capture, const qk__node *heads, qk_error
         return qk__nomem(err);
     for (size_t i = 0; i < count; i++) {
         qk__node head = qk__node_item(heads, i);
-        qk_listed_head *listed = &capture->listed[capture->num_listed];
+        qk__listed_head *listed = &capture->listed[capture->num_listed];
         const char *name = NULL;
         if (qk__read_text(&head, "name", &name, NULL) != QK_OK || !name ||
             !qk_head_parse(name, &listed->id))

@@ -16,7 +16,7 @@ static json_t *list_heads(const qk_capture_writer *writer)
 {
     json_t *heads = json_array();
     for (size_t i = 0; heads && i < writer->num_records; i++) {
-        const qk_head_record *record = &writer->records[i];
+        const qk__head_record *record = &writer->records[i];
         char name[QK_HEAD_NAME_SIZE];
         qk_head_name(record->id, name);
         json_t *head = json_pack("{s:s, s:I, s:I}", "name", name, "rows",

@@ -151,7 +151,7 @@ qk_status qk__capture_writer_reopen(qk_capture_writer **writer, const char *dir,
 
 static int compare_records(const void *a, const void *b)
 {
-    return qk_head_compare(((const qk_head_record *)a)->id, ((const qk_head_record *)b)->id);
+    return qk_head_compare(((const qk__head_record *)a)->id, ((const qk__head_record *)b)->id);
 }
 
 /* Drops heads of which nothing was kept; a head begun and not finished is an error. */
@@ -159,7 +159,7 @@ static qk_status settle_records(qk_capture_writer *writer, qk_error *err)
 {
     size_t kept = 0;
     for (size_t i = 0; i < writer->num_records; i++) {
-        const qk_head_record record = writer->records[i];
+        const qk__head_record record = writer->records[i];
         char name[QK_HEAD_NAME_SIZE];
         qk_head_name(record.id, name);
         if (record.files_begun == 0)
@@ -197,7 +197,7 @@ void qk_capture_writer_abort(qk_capture_writer **writer)
 
 /* ---- records of heads ------------------------------------------------------------------ */
 
-static qk_head_record *find_record(qk_capture_writer *writer, qk_head_id id)
+static qk__head_record *find_record(qk_capture_writer *writer, qk_head_id id)
 {
     for (size_t i = 0; i < writer->num_records; i++)
         if (qk_head_compare(writer->records[i].id, id) == 0)
@@ -210,14 +210,14 @@ static qk_status add_record(qk_capture_writer *writer, qk_head_id id, size_t dim
 {
     if (writer->num_records == writer->capacity) {
         size_t capacity = writer->capacity ? 2 * writer->capacity : 64;
-        qk_head_record *records = realloc(writer->records, capacity * sizeof *records);
+        qk__head_record *records = realloc(writer->records, capacity * sizeof *records);
         if (!records)
             return qk__nomem(err);
         writer->records = records;
         writer->capacity = capacity;
     }
     writer->records[writer->num_records++] =
-        (qk_head_record){.id = id, .dim = dim, .shards = shards};
+        (qk__head_record){.id = id, .dim = dim, .shards = shards};
     return QK_OK;
 }
 
@@ -226,13 +226,13 @@ static qk_status begin_file(qk_capture_writer *writer, qk_head_id id, size_t dim
 {
     char name[QK_HEAD_NAME_SIZE];
     qk_head_name(id, name);
-    qk_head_record *record = find_record(writer, id);
+    qk__head_record *record = find_record(writer, id);
     if (!record) {
         QK_TRY(add_record(writer, id, dim, shards, err));
         record = &writer->records[writer->num_records - 1];
     }
     if (record->files_begun == 0) /* new, or aborted before */
-        *record = (qk_head_record){.id = id, .dim = dim, .shards = shards};
+        *record = (qk__head_record){.id = id, .dim = dim, .shards = shards};
     if (record->dim != dim || record->shards != shards)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "head %s: shards differ in dimension or in how many there are", name);
@@ -248,7 +248,7 @@ qk_status qk__capture_writer_adopt(qk_capture_writer *writer, qk_head_id id, siz
     pthread_mutex_lock(&writer->lock);
     qk_status status = begin_file(writer, id, dim, 1, err);
     if (status == QK_OK) {
-        qk_head_record *record = find_record(writer, id);
+        qk__head_record *record = find_record(writer, id);
         record->files_done = 1;
         record->rows = rows;
     }
@@ -259,7 +259,7 @@ qk_status qk__capture_writer_adopt(qk_capture_writer *writer, qk_head_id id, siz
 static void end_file(qk_head_writer *head, bool done)
 {
     pthread_mutex_lock(&head->capture->lock);
-    qk_head_record *record = find_record(head->capture, head->id);
+    qk__head_record *record = find_record(head->capture, head->id);
     if (record && done) {
         record->files_done++;
         record->rows += head->rows;

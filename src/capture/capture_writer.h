@@ -13,14 +13,14 @@
 #include <qkscope/capture.h>
 
 /* One head, over its shards. */
-typedef struct qk_head_record {
+typedef struct qk__head_record {
     qk_head_id id;
     int64_t rows;
     size_t dim;
     int shards;      /* files planned */
     int files_begun; /* not aborted */
     int files_done;
-} qk_head_record;
+} qk__head_record;
 
 struct qk_capture_writer {
     char *dir;
@@ -31,7 +31,7 @@ struct qk_capture_writer {
     bool wide_ids;
     json_t *extra;
     pthread_mutex_t lock; /* of the records: head writers come from several threads */
-    qk_head_record *records;
+    qk__head_record *records;
     size_t num_records;
     size_t capacity;
 };

@@ -76,7 +76,7 @@ static qk_status put_heads(const qk_capture_writer *writer, qk_buffer *out, qk_e
                              "## Heads\n\n| head | rows | dimension |\n"
                              "| --- | ---: | ---: |\n"));
     for (size_t i = 0; i < writer->num_records; i++) {
-        const qk_head_record *record = &writer->records[i];
+        const qk__head_record *record = &writer->records[i];
         char name[QK_HEAD_NAME_SIZE];
         qk_head_name(record->id, name);
         QK_TRY(qk__buffer_printf(out, err, "| %s | %lld | %zu |\n", name,

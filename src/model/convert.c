@@ -46,22 +46,22 @@ static void from_bf16(const void *source, float *out, size_t count)
     }
 }
 
-static const qk_convert_kernels portable = {from_f16, from_bf16};
+static const qk__convert_kernels portable = {from_f16, from_bf16};
 
-const qk_convert_kernels *qk__convert_kernels_portable(void)
+const qk__convert_kernels *qk__convert_kernels_portable(void)
 {
     return &portable;
 }
 
 #ifndef QK_HAVE_X86_KERNELS
-const qk_convert_kernels *qk__convert_kernels_avx2(void)
+const qk__convert_kernels *qk__convert_kernels_avx2(void)
 {
     return NULL;
 }
 #endif
 
-const qk_convert_kernels *qk__convert_kernels(void)
+const qk__convert_kernels *qk__best_convert_kernels(void)
 {
-    const qk_convert_kernels *avx2 = qk__convert_kernels_avx2();
+    const qk__convert_kernels *avx2 = qk__convert_kernels_avx2();
     return avx2 ? avx2 : &portable;
 }

@@ -6,21 +6,21 @@
 
 #include "base/error.h"
 
-const json_t *qk__field(const qk_fields *fields, const char *key)
+const json_t *qk__json_field(const qk__json_fields *fields, const char *key)
 {
     const json_t *value = json_object_get(fields->object, key);
     return json_is_null(value) ? NULL : value;
 }
 
-bool qk__field_present(const qk_fields *fields, const char *key)
+bool qk__json_field_present(const qk__json_fields *fields, const char *key)
 {
     return json_object_get(fields->object, key) != NULL;
 }
 
-qk_status qk__field_int(const qk_fields *fields, const char *key, int64_t least, int64_t most,
-                        int64_t *value, qk_error *err)
+qk_status qk__json_field_int(const qk__json_fields *fields, const char *key, int64_t least,
+                             int64_t most, int64_t *value, qk_error *err)
 {
-    const json_t *found = qk__field(fields, key);
+    const json_t *found = qk__json_field(fields, key);
     if (!found)
         return QK_OK;
     json_int_t number = json_integer_value(found);
@@ -32,10 +32,10 @@ qk_status qk__field_int(const qk_fields *fields, const char *key, int64_t least,
     return QK_OK;
 }
 
-qk_status qk__field_positive(const qk_fields *fields, const char *key, double *value,
-                             qk_error *err)
+qk_status qk__json_field_positive(const qk__json_fields *fields, const char *key, double *value,
+                                  qk_error *err)
 {
-    const json_t *found = qk__field(fields, key);
+    const json_t *found = qk__json_field(fields, key);
     if (!found)
         return QK_OK;
     double number = json_number_value(found);
@@ -46,9 +46,10 @@ qk_status qk__field_positive(const qk_fields *fields, const char *key, double *v
     return QK_OK;
 }
 
-qk_status qk__field_bool(const qk_fields *fields, const char *key, bool *value, qk_error *err)
+qk_status qk__json_field_bool(const qk__json_fields *fields, const char *key, bool *value,
+                              qk_error *err)
 {
-    const json_t *found = qk__field(fields, key);
+    const json_t *found = qk__json_field(fields, key);
     if (!found)
         return QK_OK;
     if (!json_is_boolean(found))
@@ -58,10 +59,10 @@ qk_status qk__field_bool(const qk_fields *fields, const char *key, bool *value, 
     return QK_OK;
 }
 
-qk_status qk__field_text(const qk_fields *fields, const char *key, const char **value,
-                         qk_error *err)
+qk_status qk__json_field_text(const qk__json_fields *fields, const char *key,
+                              const char **value, qk_error *err)
 {
-    const json_t *found = qk__field(fields, key);
+    const json_t *found = qk__json_field(fields, key);
     if (!found)
         return QK_OK;
     if (!json_is_string(found))
@@ -70,10 +71,10 @@ qk_status qk__field_text(const qk_fields *fields, const char *key, const char **
     return QK_OK;
 }
 
-qk_status qk__field_array(const qk_fields *fields, const char *key, size_t count,
-                          const json_t **value, qk_error *err)
+qk_status qk__json_field_array(const qk__json_fields *fields, const char *key, size_t count,
+                               const json_t **value, qk_error *err)
 {
-    *value = qk__field(fields, key);
+    *value = qk__json_field(fields, key);
     if (*value && (!json_is_array(*value) || json_array_size(*value) < count))
         return qk__fail(err, QK_ERR_MALFORMED, "%s%s: expected a list of at least %zu",
                         fields->path, key, count);

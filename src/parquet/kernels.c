@@ -44,28 +44,28 @@ static void join8(const uint8_t *src, size_t stride, uint64_t *out, size_t count
     }
 }
 
-static const qk_parquet_kernels portable = {"portable", unpack, join4, join8};
+static const qk__parquet_kernels portable = {"portable", unpack, join4, join8};
 
-const qk_parquet_kernels *qk__parquet_kernels_portable(void)
+const qk__parquet_kernels *qk__parquet_kernels_portable(void)
 {
     return &portable;
 }
 
 #ifndef QK_HAVE_X86_KERNELS
-const qk_parquet_kernels *qk__parquet_kernels_avx2(void)
+const qk__parquet_kernels *qk__parquet_kernels_avx2(void)
 {
     return NULL;
 }
 
-const qk_parquet_kernels *qk__parquet_kernels_avx512(void)
+const qk__parquet_kernels *qk__parquet_kernels_avx512(void)
 {
     return NULL;
 }
 #endif
 
-const qk_parquet_kernels *qk__parquet_kernels(void)
+const qk__parquet_kernels *qk__best_parquet_kernels(void)
 {
-    const qk_parquet_kernels *best = qk__parquet_kernels_avx512();
+    const qk__parquet_kernels *best = qk__parquet_kernels_avx512();
     if (!best)
         best = qk__parquet_kernels_avx2();
     return best ? best : &portable;

@@ -23,17 +23,17 @@ typedef struct walk {
     float *top, *total; /* [lanes] */
 } walk;
 
-static size_t walk_size(const qk_attention *a)
+static size_t walk_size(const qk__attention *a)
 {
     return (a->head_dim + qk__whole_tiles(a->head_dim) + 2) * QK_LANES;
 }
 
-size_t qk__attention_scratch(const qk_attention *a, size_t panels)
+size_t qk__attention_scratch(const qk__attention *a, size_t panels)
 {
     return BLOCK * QK_LANES * QK_LANES + a->group * panels * walk_size(a);
 }
 
-static walk walk_at(const qk_attention *a, float *scratch, size_t i)
+static walk walk_at(const qk__attention *a, float *scratch, size_t i)
 {
     float *at = scratch + BLOCK * QK_LANES * QK_LANES + i * walk_size(a);
     walk w = {.query = at};
@@ -43,7 +43,7 @@ static walk walk_at(const qk_attention *a, float *scratch, size_t i)
     return w;
 }
 
-static void start(const qk_attention *a, const walk *w, const float *query)
+static void start(const qk__attention *a, const walk *w, const float *query)
 {
     float scale = a->scale * 0x1.715476p+0f;
     for (size_t i = 0; i < a->head_dim * QK_LANES; i++)
@@ -55,7 +55,7 @@ static void start(const qk_attention *a, const walk *w, const float *query)
     }
 }
 
-static void finish(const qk_attention *a, const walk *w, float *out)
+static void finish(const qk__attention *a, const walk *w, float *out)
 {
     for (size_t i = 0; i < a->head_dim; i++)
         for (size_t lane = 0; lane < QK_LANES; lane++)
@@ -63,14 +63,14 @@ static void finish(const qk_attention *a, const walk *w, float *out)
 }
 
 /* First panel of keys that some query of this panel sees. */
-static size_t first_seen(const qk_attention *a, size_t panel)
+static size_t first_seen(const qk__attention *a, size_t panel)
 {
     int64_t token = (int64_t)(panel * QK_LANES) - a->window + 1;
     return a->window > 0 && token > 0 ? (size_t)token / QK_LANES : 0;
 }
 
 /* Takes scores of keys that come later, or before the window, out of one panel. */
-static void mask(const qk_attention *a, size_t query_panel, size_t key_panel, float *scores)
+static void mask(const qk__attention *a, size_t query_panel, size_t key_panel, float *scores)
 {
     int64_t ahead = (int64_t)(query_panel - key_panel) * QK_LANES;
     bool window_ends = a->window > 0 && ahead + QK_LANES > a->window;
@@ -86,7 +86,7 @@ static void mask(const qk_attention *a, size_t query_panel, size_t key_panel, fl
 
 /* One panel of queries meets the panels from .. to-1 of keys; `at` is the first feature of
  * their head. */
-static void meet(const qk_attention *a, const walk *w, size_t query_panel, size_t from,
+static void meet(const qk__attention *a, const walk *w, size_t query_panel, size_t from,
                  size_t to, size_t at, float *scores)
 {
     for (size_t panel = from; panel < to; panel++) {
@@ -105,8 +105,8 @@ static void meet(const qk_attention *a, const walk *w, size_t query_panel, size_
                         true, w->sums + i * QK_LANES);
 }
 
-static void attend_head(const qk_attention *a, size_t head, size_t first_panel,
-                        const qk_panels *queries, const qk_panels *out, float *scratch)
+static void attend_head(const qk__attention *a, size_t head, size_t first_panel,
+                        const qk__panels *queries, const qk__panels *out, float *scratch)
 {
     size_t walks = a->group * queries->count, features = a->head_dim * QK_LANES;
     for (size_t i = 0; i < walks; i++) {
@@ -131,8 +131,8 @@ static void attend_head(const qk_attention *a, size_t head, size_t first_panel,
     }
 }
 
-void qk__attend(const qk_attention *a, size_t first_panel, const qk_panels *queries,
-                const qk_panels *out, float *scratch)
+void qk__attend(const qk__attention *a, size_t first_panel, const qk__panels *queries,
+                const qk__panels *out, float *scratch)
 {
     for (size_t head = 0; head < a->num_k_heads; head++)
         attend_head(a, head, first_panel, queries, out, scratch);

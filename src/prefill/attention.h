@@ -12,23 +12,23 @@
 #include "prefill/linear.h"
 #include "prefill/panel_kernel.h"
 
-typedef struct qk_attention {
-    const qk_prefill_kernel *kernel;
+typedef struct qk__attention {
+    const qk__panel_kernel *kernel;
     size_t num_k_heads, group, head_dim; /* query head h looks at key head h / group */
     int64_t window;                      /* keys that a query sees, its own included; 0 = all */
     float scale;                         /* on scores */
-    qk_rounding rounding;                /* rounds weights, as flash attention does */
+    qk__rounding rounding;               /* rounds weights, as flash attention does */
     /* Panels of the sequence from its first token on, `step` apart: the features of key heads
      * one after the other. Values of tokens past the end are finite. */
     const float *keys, *values;
     size_t step;
-} qk_attention;
+} qk__attention;
 
 /* Floats that qk__attend needs for so many panels of queries. */
-size_t qk__attention_scratch(const qk_attention *attention, size_t panels);
+size_t qk__attention_scratch(const qk__attention *attention, size_t panels);
 
 /* Queries are the panels from first_panel of the sequence on; out gets as many features. */
-void qk__attend(const qk_attention *attention, size_t first_panel, const qk_panels *queries,
-                const qk_panels *out, float *scratch);
+void qk__attend(const qk__attention *attention, size_t first_panel, const qk__panels *queries,
+                const qk__panels *out, float *scratch);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-const qk_wanted *qk__run_wanted(const qk_run *run, qk_kind kind)
+const qk__wanted_heads *qk__prefill_wanted(const qk__prefill_run *run, qk_kind kind)
 {
     return &run->wanted[2 * run->layer + (kind == QK_KEY)];
 }
@@ -21,10 +21,10 @@ static void transpose(const float *head, size_t width, float *rows, size_t step)
     }
 }
 
-void qk__run_gather(const qk_run *run, qk_kind kind, const qk_panels *panels, bool only_wanted,
-                    float *rows)
+void qk__prefill_gather(const qk__prefill_run *run, qk_kind kind, const qk__panels *panels,
+                        bool only_wanted, float *rows)
 {
-    const qk_wanted *wanted = qk__run_wanted(run, kind);
+    const qk__wanted_heads *wanted = qk__prefill_wanted(run, kind);
     size_t width = (size_t)run->model->config.head_dim, step = wanted->count * width;
     for (size_t p = 0; p < panels->count; p++)
         for (size_t i = 0; i < wanted->count; i++) {
@@ -34,7 +34,7 @@ void qk__run_gather(const qk_run *run, qk_kind kind, const qk_panels *panels, bo
         }
 }
 
-bool qk__run_stopped(qk_run *run)
+bool qk__prefill_stopped(qk__prefill_run *run)
 {
     pthread_mutex_lock(&run->lock);
     bool stopped = run->stopped;
@@ -42,15 +42,15 @@ bool qk__run_stopped(qk_run *run)
     return stopped;
 }
 
-static size_t *turn_of(qk_run *run, const qk_run_block *block, qk_kind kind)
+static size_t *turn_of(qk__prefill_run *run, const qk__prefill_block *block, qk_kind kind)
 {
     return &run->turns[2 * block->sequence + (kind == QK_KEY)];
 }
 
-static qk_status hand_over(const qk_run *run, const qk_run_block *block, qk_kind kind,
-                           const float *before, const float *after, qk_error *err)
+static qk_status hand_over(const qk__prefill_run *run, const qk__prefill_block *block,
+                           qk_kind kind, const float *before, const float *after, qk_error *err)
 {
-    const qk_wanted *wanted = qk__run_wanted(run, kind);
+    const qk__wanted_heads *wanted = qk__prefill_wanted(run, kind);
     int64_t first = (int64_t)(block->first_panel * QK_LANES);
     int64_t left = run->sequences[block->sequence].count - first;
     int64_t whole = (int64_t)(block->panels * QK_LANES);
@@ -74,10 +74,10 @@ static qk_status hand_over(const qk_run *run, const qk_run_block *block, qk_kind
     return status;
 }
 
-bool qk__run_emit(qk_run *run, size_t number, qk_kind kind, const float *before,
-                  const float *after)
+bool qk__prefill_emit(qk__prefill_run *run, size_t number, qk_kind kind, const float *before,
+                      const float *after)
 {
-    const qk_run_block *block = &run->blocks[number];
+    const qk__prefill_block *block = &run->blocks[number];
     size_t *turn = turn_of(run, block, kind);
     pthread_mutex_lock(&run->lock);
     while (*turn != block->number && !run->stopped)

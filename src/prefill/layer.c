@@ -12,19 +12,20 @@
 
 /* ---- weights ---------------------------------------------------------------------------- */
 
-static void load_norm(qk_norm *norm, const qk_tensor *tensor)
+static void load_norm(qk__norm *norm, const qk__tensor *tensor)
 {
     if (tensor->data)
         qk__norm_fill(norm, tensor);
 }
 
-static void load_weights(qk_run *run)
+static void load_weights(qk__prefill_run *run)
 {
-    const qk_layer *layer = &run->model->layers[run->layer];
+    const qk__layer *layer = &run->model->layers[run->layer];
     size_t head_dim = (size_t)run->model->config.head_dim;
-    const qk_wanted *q = qk__run_wanted(run, QK_QUERY), *k = qk__run_wanted(run, QK_KEY);
+    const qk__wanted_heads *q = qk__prefill_wanted(run, QK_QUERY),
+                           *k = qk__prefill_wanted(run, QK_KEY);
     bool last = run->layer == run->last_layer;
-    qk_matrix_source sources[] = {
+    qk__matrix_source sources[] = {
         {&run->q, &layer->q, {last ? q->heads : NULL, q->count, head_dim}},
         {&run->k, &layer->k, {last ? k->heads : NULL, k->count, head_dim}},
         {&run->v, &layer->v, {0}},
@@ -46,26 +47,26 @@ static void load_weights(qk_run *run)
 
 /* ---- parts of a layer ------------------------------------------------------------------- */
 
-static void round_panels(const qk_run *run, const qk_panels *panels, size_t features)
+static void round_panels(const qk__prefill_run *run, const qk__panels *panels, size_t features)
 {
     for (size_t p = 0; run->rounding && p < panels->count; p++)
         qk__round_values(run->rounding, panels->values + p * panels->step, features * QK_LANES);
 }
 
-static void apply(const qk_run *run, const qk_matrix *matrix, const qk_panels *x,
-                  const qk_panels *y)
+static void apply(const qk__prefill_run *run, const qk__matrix *matrix, const qk__panels *x,
+                  const qk__panels *y)
 {
     qk__matrix_apply(run->kernel, matrix, x, y);
     round_panels(run, y, matrix->rows);
 }
 
-static void norm_panels(const qk_norm *norm, const qk_panels *x, const qk_panels *y)
+static void norm_panels(const qk__norm *norm, const qk__panels *x, const qk__panels *y)
 {
     for (size_t p = 0; p < x->count; p++)
         qk__norm_apply(norm, x->values + p * x->step, y->values + p * y->step);
 }
 
-static void norm_heads(const qk_norm *norm, size_t heads, const qk_panels *panels)
+static void norm_heads(const qk__norm *norm, size_t heads, const qk__panels *panels)
 {
     for (size_t p = 0; p < panels->count; p++)
         for (size_t h = 0; h < heads; h++) {
@@ -74,14 +75,15 @@ static void norm_heads(const qk_norm *norm, size_t heads, const qk_panels *panel
         }
 }
 
-static qk_panels residual(const qk_run *run, const qk_run_block *block)
+static qk__panels residual(const qk__prefill_run *run, const qk__prefill_block *block)
 {
     size_t step = run->sizes.features * QK_LANES;
     size_t first = run->first_panel[block->sequence] + block->first_panel;
-    return (qk_panels){run->x + first * step, step, block->panels};
+    return (qk__panels){run->x + first * step, step, block->panels};
 }
 
-static void add_to_residual(const qk_run *run, const qk_panels *y, const qk_panels *x)
+static void add_to_residual(const qk__prefill_run *run, const qk__panels *y,
+                            const qk__panels *x)
 {
     size_t n = (size_t)run->model->config.hidden_size * QK_LANES;
     for (size_t p = 0; p < x->count; p++) {
@@ -94,10 +96,10 @@ static void add_to_residual(const qk_run *run, const qk_panels *y, const qk_pane
 }
 
 /* q *= 1 + beta ln(1 + floor(position / original)), in the float32 steps of the original. */
-static void scale_queries(const qk_run *run, const qk_run_block *block, const qk_panels *q,
-                          size_t features)
+static void scale_queries(const qk__prefill_run *run, const qk__prefill_block *block,
+                          const qk__panels *q, size_t features)
 {
-    const qk_model_config *c = &run->model->config;
+    const qk__model_config *c = &run->model->config;
     for (size_t p = 0; p < q->count; p++) {
         float scale[QK_LANES];
         for (size_t lane = 0; lane < QK_LANES; lane++) {
@@ -114,10 +116,11 @@ static void scale_queries(const qk_run *run, const qk_run_block *block, const qk
     }
 }
 
-static void rotate_heads(const qk_run *run, const qk_run_block *block, size_t heads,
-                         const qk_panels *panels, const qk_run_scratch *scratch)
+static void rotate_heads(const qk__prefill_run *run, const qk__prefill_block *block,
+                         size_t heads, const qk__panels *panels,
+                         const qk__prefill_scratch *scratch)
 {
-    const qk_rope *rope = run->model->layers[run->layer].rope;
+    const qk__rope *rope = run->model->layers[run->layer].rope;
     if (!rope)
         return;
     qk_rotation rotation = qk__rotation_at(
@@ -133,16 +136,16 @@ static void rotate_heads(const qk_run *run, const qk_run_block *block, size_t he
 /* ---- queries and keys ------------------------------------------------------------------- */
 
 /* Projects a block, and shows the sink what it wants of it. False: the run has stopped. */
-static bool project(qk_run *run, size_t number, qk_kind kind, const qk_panels *hidden,
-                    const qk_panels *out, const qk_run_scratch *scratch)
+static bool project(qk__prefill_run *run, size_t number, qk_kind kind, const qk__panels *hidden,
+                    const qk__panels *out, const qk__prefill_scratch *scratch)
 {
-    const qk_run_block *block = &run->blocks[number];
-    const qk_model_config *c = &run->model->config;
-    const qk_matrix *matrix = kind == QK_QUERY ? &run->q : &run->k;
-    const qk_norm *norm = kind == QK_QUERY ? &run->q_norm : &run->k_norm;
+    const qk__prefill_block *block = &run->blocks[number];
+    const qk__model_config *c = &run->model->config;
+    const qk__matrix *matrix = kind == QK_QUERY ? &run->q : &run->k;
+    const qk__norm *norm = kind == QK_QUERY ? &run->q_norm : &run->k_norm;
     size_t heads = matrix->rows / (size_t)c->head_dim;
     bool last = run->layer == run->last_layer;
-    bool wanted = qk__run_wanted(run, kind)->count > 0;
+    bool wanted = qk__prefill_wanted(run, kind)->count > 0;
     bool before = wanted && run->settings->before_rope;
     bool after = wanted && run->settings->after_rope;
 
@@ -150,49 +153,50 @@ static bool project(qk_run *run, size_t number, qk_kind kind, const qk_panels *h
     if (norm->weight)
         norm_heads(norm, heads, out);
     if (before)
-        qk__run_gather(run, kind, out, last, scratch->before);
+        qk__prefill_gather(run, kind, out, last, scratch->before);
     if (last && !after)
-        return qk__run_emit(run, number, kind, scratch->before, NULL);
+        return qk__prefill_emit(run, number, kind, scratch->before, NULL);
     rotate_heads(run, block, heads, out, scratch);
     if (kind == QK_QUERY && c->query_scale_beta != 0)
         scale_queries(run, block, out, matrix->rows);
     if (after)
-        qk__run_gather(run, kind, out, last, scratch->after);
-    return !wanted || qk__run_emit(run, number, kind, before ? scratch->before : NULL,
-                                   after ? scratch->after : NULL);
+        qk__prefill_gather(run, kind, out, last, scratch->after);
+    return !wanted || qk__prefill_emit(run, number, kind, before ? scratch->before : NULL,
+                                       after ? scratch->after : NULL);
 }
 
 /* ---- the jobs of a layer ---------------------------------------------------------------- */
 
-static qk_panels scratch_panels(float *values, size_t features, const qk_run_block *block)
+static qk__panels scratch_panels(float *values, size_t features, const qk__prefill_block *block)
 {
-    return (qk_panels){values, features * QK_LANES, block->panels};
+    return (qk__panels){values, features * QK_LANES, block->panels};
 }
 
-static qk_panels stored(const qk_run *run, float *values, const qk_run_block *block)
+static qk__panels stored(const qk__prefill_run *run, float *values,
+                         const qk__prefill_block *block)
 {
     size_t first = run->first_panel[block->sequence] + block->first_panel;
-    return (qk_panels){values + first * run->k_step, run->k_step, block->panels};
+    return (qk__panels){values + first * run->k_step, run->k_step, block->panels};
 }
 
-static qk_panels normed(const qk_run *run, const qk_run_block *block,
-                        const qk_run_scratch *scratch)
+static qk__panels normed(const qk__prefill_run *run, const qk__prefill_block *block,
+                         const qk__prefill_scratch *scratch)
 {
-    qk_panels x = residual(run, block);
-    qk_panels hidden = scratch_panels(scratch->hidden, run->sizes.features, block);
+    qk__panels x = residual(run, block);
+    qk__panels hidden = scratch_panels(scratch->hidden, run->sizes.features, block);
     norm_panels(&run->attention_norm, &x, &hidden);
     return hidden;
 }
 
 static void keys_job(void *context, size_t number, int worker)
 {
-    qk_run *run = context;
-    const qk_run_block *block = &run->blocks[number];
-    if (qk__run_stopped(run))
+    qk__prefill_run *run = context;
+    const qk__prefill_block *block = &run->blocks[number];
+    if (qk__prefill_stopped(run))
         return;
-    qk_run_scratch scratch = qk__run_scratch(run, worker);
-    qk_panels hidden = normed(run, block, &scratch);
-    qk_panels keys = stored(run, run->keys, block), values = stored(run, run->values, block);
+    qk__prefill_scratch scratch = qk__prefill_scratch_of(run, worker);
+    qk__panels hidden = normed(run, block, &scratch);
+    qk__panels keys = stored(run, run->keys, block), values = stored(run, run->values, block);
     apply(run, &run->v, &hidden, &values);
     project(run, number, QK_KEY, &hidden, &keys, &scratch);
 }
@@ -200,27 +204,28 @@ static void keys_job(void *context, size_t number, int worker)
 /* In the last layer nothing is needed but what the sink wants. */
 static void last_job(void *context, size_t number, int worker)
 {
-    qk_run *run = context;
-    const qk_run_block *block = &run->blocks[number];
-    if (qk__run_stopped(run))
+    qk__prefill_run *run = context;
+    const qk__prefill_block *block = &run->blocks[number];
+    if (qk__prefill_stopped(run))
         return;
-    qk_run_scratch scratch = qk__run_scratch(run, worker);
-    qk_panels hidden = normed(run, block, &scratch);
-    qk_panels q = scratch_panels(scratch.q, run->sizes.q, block);
-    qk_panels keys = stored(run, run->keys, block);
-    if (qk__run_wanted(run, QK_QUERY)->count > 0 &&
+    qk__prefill_scratch scratch = qk__prefill_scratch_of(run, worker);
+    qk__panels hidden = normed(run, block, &scratch);
+    qk__panels q = scratch_panels(scratch.q, run->sizes.q, block);
+    qk__panels keys = stored(run, run->keys, block);
+    if (qk__prefill_wanted(run, QK_QUERY)->count > 0 &&
         !project(run, number, QK_QUERY, &hidden, &q, &scratch))
         return;
-    if (qk__run_wanted(run, QK_KEY)->count > 0)
+    if (qk__prefill_wanted(run, QK_KEY)->count > 0)
         project(run, number, QK_KEY, &hidden, &keys, &scratch);
 }
 
-static void attend(const qk_run *run, const qk_run_block *block, const qk_panels *q,
-                   const qk_panels *attended, const qk_run_scratch *scratch)
+static void attend(const qk__prefill_run *run, const qk__prefill_block *block,
+                   const qk__panels *q, const qk__panels *attended,
+                   const qk__prefill_scratch *scratch)
 {
-    const qk_model_config *c = &run->model->config;
+    const qk__model_config *c = &run->model->config;
     size_t first = run->first_panel[block->sequence];
-    qk_attention attention = {
+    qk__attention attention = {
         .kernel = run->kernel,
         .num_k_heads = (size_t)c->num_k_heads,
         .group = (size_t)(c->num_q_heads / c->num_k_heads),
@@ -237,11 +242,11 @@ static void attend(const qk_run *run, const qk_run_block *block, const qk_panels
 }
 
 /* out = down(act(gate(x)) * up(x)), QK_DEPTH inner features at a time. */
-static void mlp(const qk_run *run, const qk_panels *x, const qk_panels *out,
-                const qk_run_scratch *scratch)
+static void mlp(const qk__prefill_run *run, const qk__panels *x, const qk__panels *out,
+                const qk__prefill_scratch *scratch)
 {
     size_t hidden = run->gate.columns, inner = run->gate.rows, step = QK_DEPTH * QK_LANES;
-    qk_panels gate = {scratch->gate, step, x->count}, up = {scratch->up, step, x->count};
+    qk__panels gate = {scratch->gate, step, x->count}, up = {scratch->up, step, x->count};
     for (size_t at = 0; at < inner; at += QK_DEPTH) {
         size_t n = inner - at < QK_DEPTH ? inner - at : QK_DEPTH, whole = qk__whole_tiles(n);
         qk__matrix_multiply(run->kernel, &run->gate, at, whole, 0, hidden, x, false, &gate);
@@ -267,15 +272,15 @@ static void mlp(const qk_run *run, const qk_panels *x, const qk_panels *out,
 
 static void rest_job(void *context, size_t number, int worker)
 {
-    qk_run *run = context;
-    const qk_run_block *block = &run->blocks[number];
-    if (qk__run_stopped(run))
+    qk__prefill_run *run = context;
+    const qk__prefill_block *block = &run->blocks[number];
+    if (qk__prefill_stopped(run))
         return;
-    qk_run_scratch scratch = qk__run_scratch(run, worker);
-    qk_panels x = residual(run, block), hidden = normed(run, block, &scratch);
-    qk_panels q = scratch_panels(scratch.q, run->sizes.q, block);
-    qk_panels attended = scratch_panels(scratch.attended, run->sizes.q, block);
-    qk_panels out = scratch_panels(scratch.out, run->sizes.features, block);
+    qk__prefill_scratch scratch = qk__prefill_scratch_of(run, worker);
+    qk__panels x = residual(run, block), hidden = normed(run, block, &scratch);
+    qk__panels q = scratch_panels(scratch.q, run->sizes.q, block);
+    qk__panels attended = scratch_panels(scratch.attended, run->sizes.q, block);
+    qk__panels out = scratch_panels(scratch.out, run->sizes.features, block);
     if (!project(run, number, QK_QUERY, &hidden, &q, &scratch))
         return;
     attend(run, block, &q, &attended, &scratch);
@@ -290,7 +295,7 @@ static void rest_job(void *context, size_t number, int worker)
     add_to_residual(run, &out, &x);
 }
 
-qk_status qk__run_layer(qk_run *run, qk_error *err)
+qk_status qk__prefill_layer(qk__prefill_run *run, qk_error *err)
 {
     load_weights(run);
     memset(run->turns, 0, 2 * run->num_sequences * sizeof *run->turns);

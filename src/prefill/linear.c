@@ -29,9 +29,9 @@ int64_t qk__matrix_bytes(size_t rows, size_t columns)
     return (int64_t)((qk__whole_tiles(rows) * row_step(columns) + rows) * sizeof(float));
 }
 
-qk_status qk__matrix_init(qk_matrix *matrix, size_t rows, size_t columns, qk_error *err)
+qk_status qk__matrix_init(qk__matrix *matrix, size_t rows, size_t columns, qk_error *err)
 {
-    *matrix = (qk_matrix){.columns = columns, .step = row_step(columns)};
+    *matrix = (qk__matrix){.columns = columns, .step = row_step(columns)};
     size_t whole = qk__whole_tiles(rows);
     if (matrix->step <= SIZE_MAX / sizeof(float) / (whole ? whole : 1))
         matrix->values = qk__alloc_aligned(whole * matrix->step, sizeof(float));
@@ -42,14 +42,14 @@ qk_status qk__matrix_init(qk_matrix *matrix, size_t rows, size_t columns, qk_err
     return qk__nomem(err);
 }
 
-void qk__matrix_free(qk_matrix *matrix)
+void qk__matrix_free(qk__matrix *matrix)
 {
     free(matrix->values);
     free(matrix->bias);
-    *matrix = (qk_matrix){0};
+    *matrix = (qk__matrix){0};
 }
 
-static size_t source_row(const qk_head_rows *which, size_t row)
+static size_t source_row(const qk__head_rows *which, size_t row)
 {
     if (!which->heads)
         return row;
@@ -57,7 +57,7 @@ static size_t source_row(const qk_head_rows *which, size_t row)
            row % which->head_dim;
 }
 
-static void convert(const qk_tensor *tensor, size_t row, qk_rounding rounding, float *out)
+static void convert(const qk__tensor *tensor, size_t row, qk__rounding rounding, float *out)
 {
     const float *values = qk__tensor_rows(tensor, (int64_t)row, 1, out);
     size_t n = (size_t)tensor->columns;
@@ -67,14 +67,14 @@ static void convert(const qk_tensor *tensor, size_t row, qk_rounding rounding, f
 }
 
 /* A bias is one row in the file, a head a stretch of it. */
-static void fill_bias(const qk_matrix_source *source, qk_rounding rounding)
+static void fill_bias(const qk__matrix_source *source, qk__rounding rounding)
 {
-    qk_matrix *m = source->matrix;
+    qk__matrix *m = source->matrix;
     m->has_bias = source->linear->bias.data != NULL;
     if (!m->has_bias)
         return;
     convert(&source->linear->bias, 0, rounding, m->bias);
-    const qk_head_rows *which = &source->which;
+    const qk__head_rows *which = &source->which;
     for (size_t i = 0; which->heads && i < which->count; i++)
         memmove(m->bias + i * which->head_dim,
                 m->bias + (size_t)which->heads[i] * which->head_dim,
@@ -82,8 +82,8 @@ static void fill_bias(const qk_matrix_source *source, qk_rounding rounding)
 }
 
 typedef struct filling {
-    const qk_matrix_source *sources;
-    qk_rounding rounding;
+    const qk__matrix_source *sources;
+    qk__rounding rounding;
 } filling;
 
 /* Job i is the i-th tile of all. */
@@ -91,10 +91,10 @@ static void fill_tile(void *context, size_t i, int worker)
 {
     (void)worker;
     const filling *f = context;
-    const qk_matrix_source *source = f->sources;
+    const qk__matrix_source *source = f->sources;
     for (; i >= qk__whole_tiles(source->matrix->rows) / QK_TILE; source++)
         i -= qk__whole_tiles(source->matrix->rows) / QK_TILE;
-    qk_matrix *m = source->matrix;
+    qk__matrix *m = source->matrix;
     for (size_t row = i * QK_TILE; row < (i + 1) * QK_TILE; row++) {
         float *out = m->values + row * m->step;
         if (row < m->rows)
@@ -104,12 +104,12 @@ static void fill_tile(void *context, size_t i, int worker)
     }
 }
 
-void qk__matrices_fill(const qk_matrix_source *sources, size_t count, qk_rounding rounding,
+void qk__matrices_fill(const qk__matrix_source *sources, size_t count, qk__rounding rounding,
                        int threads)
 {
     size_t tiles = 0;
     for (size_t i = 0; i < count; i++) {
-        const qk_matrix_source *s = &sources[i];
+        const qk__matrix_source *s = &sources[i];
         s->matrix->rows = s->which.heads ? s->which.count * s->which.head_dim
                                          : (size_t)s->linear->weight.rows;
         tiles += qk__whole_tiles(s->matrix->rows) / QK_TILE;
@@ -119,9 +119,9 @@ void qk__matrices_fill(const qk_matrix_source *sources, size_t count, qk_roundin
     qk__parallel_for(tiles, threads, fill_tile, &f);
 }
 
-void qk__matrix_multiply(const qk_prefill_kernel *kernel, const qk_matrix *matrix,
+void qk__matrix_multiply(const qk__panel_kernel *kernel, const qk__matrix *matrix,
                          size_t first_row, size_t num_rows, size_t first_column,
-                         size_t num_columns, const qk_panels *x, bool add, const qk_panels *y)
+                         size_t num_columns, const qk__panels *x, bool add, const qk__panels *y)
 {
     for (size_t k = 0; k < num_columns; k += QK_DEPTH) {
         size_t depth = num_columns - k < QK_DEPTH ? num_columns - k : QK_DEPTH;
@@ -137,8 +137,8 @@ void qk__matrix_multiply(const qk_prefill_kernel *kernel, const qk_matrix *matri
     }
 }
 
-void qk__matrix_add_bias(const qk_matrix *matrix, size_t first_row, size_t rows,
-                         const qk_panels *y)
+void qk__matrix_add_bias(const qk__matrix *matrix, size_t first_row, size_t rows,
+                         const qk__panels *y)
 {
     if (!matrix->has_bias)
         return;
@@ -150,8 +150,8 @@ void qk__matrix_add_bias(const qk_matrix *matrix, size_t first_row, size_t rows,
         }
 }
 
-void qk__matrix_apply(const qk_prefill_kernel *kernel, const qk_matrix *matrix,
-                      const qk_panels *x, const qk_panels *y)
+void qk__matrix_apply(const qk__panel_kernel *kernel, const qk__matrix *matrix,
+                      const qk__panels *x, const qk__panels *y)
 {
     qk__matrix_multiply(kernel, matrix, 0, qk__whole_tiles(matrix->rows), 0, matrix->columns, x,
                         false, y);

@@ -11,7 +11,7 @@
 /* Squares are summed in stretches, so that the error grows with the root of their number. */
 enum { STRETCH = 64 };
 
-void qk__norm_fill(qk_norm *norm, const qk_tensor *tensor)
+void qk__norm_fill(qk__norm *norm, const qk__tensor *tensor)
 {
     const float *values = qk__tensor_rows(tensor, 0, 1, norm->weight);
     if (values != norm->weight)
@@ -34,7 +34,7 @@ static void sum_of_squares(const float *x, size_t width, float total[QK_LANES])
     }
 }
 
-void qk__norm_apply(const qk_norm *norm, const float *x, float *y)
+void qk__norm_apply(const qk__norm *norm, const float *x, float *y)
 {
     float scale[QK_LANES];
     sum_of_squares(x, norm->width, scale);

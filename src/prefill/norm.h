@@ -9,18 +9,18 @@
 #include "prefill/rounding.h"
 #include "model/model.h"
 
-typedef struct qk_norm {
-    qk_norm_kind kind;
+typedef struct qk__norm {
+    qk__norm_kind kind;
     float eps;
-    qk_rounding rounding;
+    qk__rounding rounding;
     size_t width;
     float *weight; /* [width] */
-} qk_norm;
+} qk__norm;
 
 /* Reads the weight of a norm from its tensor into norm->weight, of norm->width values. */
-void qk__norm_fill(qk_norm *norm, const qk_tensor *tensor);
+void qk__norm_fill(qk__norm *norm, const qk__tensor *tensor);
 
 /* y = norm(x) for one panel of `width` features, which may be the same. */
-void qk__norm_apply(const qk_norm *norm, const float *x, float *y);
+void qk__norm_apply(const qk__norm *norm, const float *x, float *y);
 
 #endif

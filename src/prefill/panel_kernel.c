@@ -30,21 +30,21 @@ static inline float power(float t)
 
 #include "prefill/panel_kernel_body.h"
 
-const qk_prefill_kernel qk__prefill_portable = {"portable", rows, columns, softmax, activate};
+const qk__panel_kernel qk__panel_portable = {"portable", rows, columns, softmax, activate};
 
-const qk_prefill_kernel *qk__prefill_kernel_at(size_t i)
+const qk__panel_kernel *qk__panel_kernel_at(size_t i)
 {
-    static const qk_prefill_kernel *const kernels[QK_NUM_SIMD] = {
-        [QK_PORTABLE] = &qk__prefill_portable,
+    static const qk__panel_kernel *const kernels[QK_NUM_SIMD] = {
+        [QK_PORTABLE] = &qk__panel_portable,
 #ifdef QK_HAVE_X86_KERNELS
-        [QK_AVX2] = &qk__prefill_avx2,
-        [QK_AVX512] = &qk__prefill_avx512,
+        [QK_AVX2] = &qk__panel_avx2,
+        [QK_AVX512] = &qk__panel_avx512,
 #endif
     };
     return kernels[i];
 }
 
-const qk_prefill_kernel *qk__prefill_kernel(void)
+const qk__panel_kernel *qk__best_panel_kernel(void)
 {
-    return qk__prefill_kernel_at(qk__simd_count() - 1);
+    return qk__panel_kernel_at(qk__simd_count() - 1);
 }

@@ -31,7 +31,7 @@ enum {
 
 /* A product of one tile: y[r][lane] = sum over k of a(r, k) b[k][lane] for QK_TILE rows r,
  * summed from zero in order of k, and then, if `add`, added to what y holds. */
-typedef struct qk_prefill_kernel {
+typedef struct qk__panel_kernel {
     const char *name;
 
     /* a(r, k) = a[r * row_step + k] for k < length, and so on for further `parts`, each
@@ -50,17 +50,17 @@ typedef struct qk_prefill_kernel {
                     size_t width);
 
     /* x = activation(x) for n values, a multiple of QK_LANES. */
-    void (*activate)(qk_activation activation, float *x, size_t n);
-} qk_prefill_kernel;
+    void (*activate)(qk__activation activation, float *x, size_t n);
+} qk__panel_kernel;
 
 /* Fastest kernel for this processor. */
-const qk_prefill_kernel *qk__prefill_kernel(void);
+const qk__panel_kernel *qk__best_panel_kernel(void);
 
 /* The i-th of qk__simd_count(): 0 is the portable reference. */
-const qk_prefill_kernel *qk__prefill_kernel_at(size_t i);
+const qk__panel_kernel *qk__panel_kernel_at(size_t i);
 
-extern const qk_prefill_kernel qk__prefill_portable;
-extern const qk_prefill_kernel qk__prefill_avx2;
-extern const qk_prefill_kernel qk__prefill_avx512;
+extern const qk__panel_kernel qk__panel_portable;
+extern const qk__panel_kernel qk__panel_avx2;
+extern const qk__panel_kernel qk__panel_avx512;
 
 #endif

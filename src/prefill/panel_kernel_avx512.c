@@ -15,4 +15,4 @@ enum { WIDTH = 16, TILE_ROWS = 8, TILE_VECS = 2 };
 
 #include "prefill/panel_kernel_body.h"
 
-const qk_prefill_kernel qk__prefill_avx512 = {"avx512", rows, columns, softmax, activate};
+const qk__panel_kernel qk__panel_avx512 = {"avx512", rows, columns, softmax, activate};

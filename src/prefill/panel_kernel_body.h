@@ -149,7 +149,7 @@ static void softmax(float *scores, size_t keys, float *top, float *total, float 
 
 /* Both activations are x / (1 + 2^-u): u is x / ln 2 for silu, and for gelu's tanh, twice its
  * argument / ln 2, since (1 + tanh(v)) / 2 = 1 / (1 + e^-2v). */
-static void activate(qk_activation activation, float *values, size_t n)
+static void activate(qk__activation activation, float *values, size_t n)
 {
     const float log2e = 0x1.715476p+0f;
     const float a = 0x1.26aec2p+1f; /* 2 sqrt(2 / pi) log2(e) */

@@ -12,7 +12,7 @@
 #include "prefill/panel_kernel.h"
 
 /* One panel; steps is [2][lanes][pairs] of scratch. */
-static void fill_panel(const qk_rope *rope, const float *frequencies, qk_rounding rounding,
+static void fill_panel(const qk__rope *rope, const float *frequencies, qk__rounding rounding,
                        size_t panel, float *cosines, float *sines, float *steps)
 {
     size_t pairs = (size_t)rope->pairs, n = pairs * QK_LANES;
@@ -28,25 +28,25 @@ static void fill_panel(const qk_rope *rope, const float *frequencies, qk_roundin
 }
 
 typedef struct table_filling {
-    qk_rope_table *table;
+    qk__rope_table *table;
     float *scratch; /* for each worker */
 } table_filling;
 
 static void fill_job(void *context, size_t panel, int worker)
 {
     const table_filling *f = context;
-    const qk_rope *rope = f->table->rope;
+    const qk__rope *rope = f->table->rope;
     size_t n = (size_t)rope->pairs * QK_LANES;
     fill_panel(rope, rope->frequencies, f->table->rounding, panel,
                f->table->cosines + panel * n, f->table->sines + panel * n,
                f->scratch + (size_t)worker * 2 * n);
 }
 
-qk_status qk__rope_table_init(qk_rope_table *table, const qk_rope *rope, size_t panels,
-                              qk_rounding rounding, int threads, qk_error *err)
+qk_status qk__rope_table_init(qk__rope_table *table, const qk__rope *rope, size_t panels,
+                              qk__rounding rounding, int threads, qk_error *err)
 {
     size_t n = (size_t)rope->pairs * QK_LANES;
-    *table = (qk_rope_table){.rope = rope, .rounding = rounding};
+    *table = (qk__rope_table){.rope = rope, .rounding = rounding};
     table->cosines = qk__alloc_aligned(panels, n * sizeof(float));
     table->sines = qk__alloc_aligned(panels, n * sizeof(float));
     table_filling f = {table, qk__alloc_aligned((size_t)threads, 2 * n * sizeof(float))};
@@ -60,11 +60,11 @@ qk_status qk__rope_table_init(qk_rope_table *table, const qk_rope *rope, size_t 
     return QK_OK;
 }
 
-void qk__rope_table_free(qk_rope_table *table)
+void qk__rope_table_free(qk__rope_table *table)
 {
     free(table->cosines);
     free(table->sines);
-    *table = (qk_rope_table){0};
+    *table = (qk__rope_table){0};
 }
 
 size_t qk__rope_scratch(size_t pairs, size_t panels)
@@ -72,10 +72,10 @@ size_t qk__rope_scratch(size_t pairs, size_t panels)
     return (2 * panels + 2) * pairs * QK_LANES + pairs;
 }
 
-qk_rotation qk__rotation_at(const qk_rope_table *table, int64_t length, size_t first_panel,
+qk_rotation qk__rotation_at(const qk__rope_table *table, int64_t length, size_t first_panel,
                             size_t count, float *scratch)
 {
-    const qk_rope *rope = table->rope;
+    const qk__rope *rope = table->rope;
     size_t pairs = (size_t)rope->pairs, n = pairs * QK_LANES;
     qk_rotation rotation = {.pairs = pairs, .rounding = table->rounding};
     float *frequencies = scratch, *cosines = scratch + pairs, *sines = cosines + count * n;
@@ -106,7 +106,7 @@ static void turn(float *a, float *b, const float *cosines, const float *sines)
 }
 
 /* Each step is rounded; inlined for each rounding. */
-static inline void turn_rounded(qk_rounding r, float *a, float *b, const float *cosines,
+static inline void turn_rounded(qk__rounding r, float *a, float *b, const float *cosines,
                                 const float *sines)
 {
     for (size_t lane = 0; lane < QK_LANES; lane++) {

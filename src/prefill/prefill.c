@@ -22,20 +22,20 @@ void qk_prefill_settings_default(qk_prefill_settings *settings)
 
 /* Some norms are not there in every layer or model; what is not in the first that attends is
  * in none. */
-static qk_status init_norm(qk_norm *norm, const qk_run *run, const qk_tensor *tensor,
+static qk_status init_norm(qk__norm *norm, const qk__prefill_run *run, const qk__tensor *tensor,
                            qk_error *err)
 {
-    const qk_model_config *c = &run->model->config;
+    const qk__model_config *c = &run->model->config;
     if (!tensor->data)
         return QK_OK;
-    *norm = (qk_norm){c->norm, c->norm_eps, run->rounding, (size_t)tensor->columns,
-                      qk__calloc((size_t)tensor->columns, sizeof(float))};
+    *norm = (qk__norm){c->norm, c->norm_eps, run->rounding, (size_t)tensor->columns,
+                       qk__calloc((size_t)tensor->columns, sizeof(float))};
     return norm->weight ? QK_OK : qk__nomem(err);
 }
 
-static qk_status init_weights(qk_run *run, qk_error *err)
+static qk_status init_weights(qk__prefill_run *run, qk_error *err)
 {
-    const qk_model_config *c = &run->model->config;
+    const qk__model_config *c = &run->model->config;
     size_t hidden = (size_t)c->hidden_size, inner = (size_t)c->intermediate_size;
     size_t q = (size_t)c->num_q_heads * (size_t)c->head_dim;
     size_t k = (size_t)c->num_k_heads * (size_t)c->head_dim;
@@ -48,7 +48,7 @@ static qk_status init_weights(qk_run *run, qk_error *err)
         QK_TRY(qk__matrix_init(&run->up, inner, hidden, err));
         QK_TRY(qk__matrix_init(&run->down, hidden, inner, err));
     }
-    const qk_layer *layer = &run->model->layers[run->last_layer];
+    const qk__layer *layer = &run->model->layers[run->last_layer];
     QK_TRY(init_norm(&run->attention_norm, run, &layer->attention_norm, err));
     QK_TRY(init_norm(&run->attention_out_norm, run, &layer->attention_out_norm, err));
     QK_TRY(init_norm(&run->mlp_norm, run, &layer->mlp_norm, err));
@@ -57,13 +57,13 @@ static qk_status init_weights(qk_run *run, qk_error *err)
     return init_norm(&run->k_norm, run, &layer->k_norm, err);
 }
 
-static qk_status init_tables(qk_run *run, qk_error *err)
+static qk_status init_tables(qk__prefill_run *run, qk_error *err)
 {
     for (int layer = 0; layer <= run->last_layer; layer++) {
-        const qk_rope *rope = run->model->layers[layer].rope;
+        const qk__rope *rope = run->model->layers[layer].rope;
         if (!run->model->layers[layer].attends || !rope)
             continue;
-        qk_rope_table *table = &run->tables[rope - run->model->ropes];
+        qk__rope_table *table = &run->tables[rope - run->model->ropes];
         if (!table->rope)
             QK_TRY(qk__rope_table_init(table, rope, run->longest, run->rounding, run->threads,
                                        err));
@@ -71,16 +71,16 @@ static qk_status init_tables(qk_run *run, qk_error *err)
     return QK_OK;
 }
 
-static float *panel_memory(const qk_run *run, size_t features)
+static float *panel_memory(const qk__prefill_run *run, size_t features)
 {
     if (features > SIZE_MAX / sizeof(float) / QK_LANES)
         return NULL;
     return qk__alloc_aligned(run->num_panels, features * QK_LANES * sizeof(float));
 }
 
-static qk_status init_memory(qk_run *run, qk_error *err)
+static qk_status init_memory(qk__prefill_run *run, qk_error *err)
 {
-    qk__run_sizes(&run->sizes, run->model);
+    qk__prefill_measure(&run->sizes, run->model);
     run->k_step = run->sizes.k * QK_LANES;
     run->turns = qk__calloc(2 * run->num_sequences, sizeof *run->turns);
     run->x = panel_memory(run, run->sizes.features);
@@ -93,7 +93,7 @@ static qk_status init_memory(qk_run *run, qk_error *err)
     return init_tables(run, err);
 }
 
-static void free_run(qk_run *run)
+static void free_run(qk__prefill_run *run)
 {
     free(run->blocks);
     free(run->first_panel);
@@ -107,20 +107,21 @@ static void free_run(qk_run *run)
     free(run->wanted);
     for (int i = 0; i < QK_NUM_ROPES; i++)
         qk__rope_table_free(&run->tables[i]);
-    qk_matrix *matrices[] = {&run->q,    &run->k,  &run->v,   &run->o,
-                             &run->gate, &run->up, &run->down};
+    qk__matrix *matrices[] = {&run->q,    &run->k,  &run->v,   &run->o,
+                              &run->gate, &run->up, &run->down};
     for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++)
         qk__matrix_free(matrices[i]);
-    qk_norm *norms[] = {&run->attention_norm, &run->attention_out_norm,
-                        &run->mlp_norm,       &run->mlp_out_norm,
-                        &run->q_norm,         &run->k_norm};
+    qk__norm *norms[] = {&run->attention_norm, &run->attention_out_norm,
+                         &run->mlp_norm,       &run->mlp_out_norm,
+                         &run->q_norm,         &run->k_norm};
     for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
         free(norms[i]->weight);
 }
 
 /* ---- running ---------------------------------------------------------------------------- */
 
-static void embed_token(const qk_run *run, int32_t token, float scale, float *row, float *out)
+static void embed_token(const qk__prefill_run *run, int32_t token, float scale, float *row,
+                        float *out)
 {
     size_t hidden = (size_t)run->model->config.hidden_size;
     const float *values = qk__tensor_rows(&run->model->embedding, token, 1, row);
@@ -133,11 +134,11 @@ static void embed_token(const qk_run *run, int32_t token, float scale, float *ro
 /* Tokens past the end of a sequence are zero. */
 static void embed_job(void *context, size_t number, int worker)
 {
-    const qk_run *run = context;
-    const qk_run_block *block = &run->blocks[number];
+    const qk__prefill_run *run = context;
+    const qk__prefill_block *block = &run->blocks[number];
     const qk_sequence *sequence = &run->sequences[block->sequence];
     float scale = qk__rounded(run->rounding, run->model->config.embedding_scale);
-    float *row = qk__run_scratch(run, worker).hidden;
+    float *row = qk__prefill_scratch_of(run, worker).hidden;
     size_t step = run->sizes.features * QK_LANES;
     for (size_t p = 0; p < block->panels; p++) {
         size_t panel = block->first_panel + p;
@@ -151,7 +152,7 @@ static void embed_job(void *context, size_t number, int worker)
     }
 }
 
-static int64_t all_tokens(const qk_run *run)
+static int64_t all_tokens(const qk__prefill_run *run)
 {
     int64_t tokens = 0;
     for (size_t s = 0; s < run->num_sequences; s++)
@@ -159,7 +160,7 @@ static int64_t all_tokens(const qk_run *run)
     return tokens;
 }
 
-static qk_status run_layers(qk_run *run, qk_error *err)
+static qk_status run_layers(qk__prefill_run *run, qk_error *err)
 {
     const qk_prefill_settings *settings = run->settings;
     int done = 0;
@@ -170,7 +171,7 @@ static qk_status run_layers(qk_run *run, qk_error *err)
         if (settings->progress &&
             !settings->progress(settings->user, done++, run->num_run, all_tokens(run)))
             return qk__fail(err, QK_ERR_CANCELLED, "cancelled");
-        QK_TRY(qk__run_layer(run, err));
+        QK_TRY(qk__prefill_layer(run, err));
     }
     return QK_OK;
 }
@@ -179,12 +180,12 @@ qk_status qk_prefill(const qk_model *model, const qk_prefill_settings *settings,
                      const qk_sequence *sequences, size_t num_sequences, qk_error *err)
 {
     QK_NEED(err, model, settings);
-    qk_run run = {
+    qk__prefill_run run = {
         .model = model,
         .settings = settings,
         .sequences = sequences,
         .num_sequences = num_sequences,
-        .kernel = qk__prefill_kernel(),
+        .kernel = qk__best_panel_kernel(),
         .threads = settings->threads > 0 ? settings->threads : qk__available_threads(),
         .rounding = settings->arithmetic == QK_ARITHMETIC_BF16_SIM  ? QK__BF16
                     : settings->arithmetic == QK_ARITHMETIC_F16_SIM ? QK__F16
@@ -200,7 +201,7 @@ qk_status qk_prefill(const qk_model *model, const qk_prefill_settings *settings,
         pthread_mutex_destroy(&run.lock);
         return qk__nomem(err);
     }
-    qk_status status = qk__run_plan(&run, err);
+    qk_status status = qk__prefill_plan(&run, err);
     if (status == QK_OK && run.last_layer >= 0) {
         status = init_memory(&run, err);
         if (status == QK_OK)

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-typedef enum qk_rounding { QK__UNROUNDED, QK__BF16, QK__F16 } qk_rounding;
+typedef enum qk__rounding { QK__UNROUNDED, QK__BF16, QK__F16 } qk__rounding;
 
 /* To the nearest, ties to even; what is not a number stays so. */
 static inline float qk__bf16(float x)
@@ -39,12 +39,12 @@ static inline float qk__f16(float x)
     return isnan(x) ? x : copysignf(rounded, x);
 }
 
-static inline float qk__rounded(qk_rounding rounding, float x)
+static inline float qk__rounded(qk__rounding rounding, float x)
 {
     return rounding == QK__BF16 ? qk__bf16(x) : rounding == QK__F16 ? qk__f16(x) : x;
 }
 
-static inline void qk__round_values(qk_rounding rounding, float *x, size_t n)
+static inline void qk__round_values(qk__rounding rounding, float *x, size_t n)
 {
     if (rounding == QK__BF16)
         for (size_t i = 0; i < n; i++)

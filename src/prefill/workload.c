@@ -15,20 +15,20 @@ static size_t whole_panels(int64_t tokens)
 }
 
 /* Blocks small enough for 16 to share a text, large enough that weights are read seldom. */
-size_t qk__run_block_panels(int64_t tokens)
+size_t qk__prefill_block_panels(int64_t tokens)
 {
     size_t panels = (whole_panels(tokens) + 15) / 16;
     return panels < QK_MAX_PANELS ? panels : QK_MAX_PANELS;
 }
 
-void qk__run_sizes(qk_run_sizes *s, const qk_model *model)
+void qk__prefill_measure(qk__prefill_sizes *s, const qk_model *model)
 {
-    const qk_model_config *c = &model->config;
+    const qk__model_config *c = &model->config;
     size_t hidden = (size_t)c->hidden_size, inner = (size_t)c->intermediate_size;
     size_t head_dim = (size_t)c->head_dim;
     size_t q = (size_t)c->num_q_heads * head_dim, k = (size_t)c->num_k_heads * head_dim;
     size_t heads = (size_t)(c->num_q_heads > c->num_k_heads ? c->num_q_heads : c->num_k_heads);
-    *s = (qk_run_sizes){
+    *s = (qk__prefill_sizes){
         .features = qk__whole_tiles(hidden),
         .q = qk__whole_tiles(q),
         /* a tile of the last head's features may reach past them */
@@ -41,8 +41,8 @@ void qk__run_sizes(qk_run_sizes *s, const qk_model *model)
         pairs = n > pairs ? n : pairs;
         s->per_panel += (int64_t)(2 * n * panel);
     }
-    qk_attention attention = {.head_dim = head_dim,
-                              .group = (size_t)(c->num_q_heads / c->num_k_heads)};
+    qk__attention attention = {.head_dim = head_dim,
+                               .group = (size_t)(c->num_q_heads / c->num_k_heads)};
     s->rotation = qk__rope_scratch(pairs, QK_MAX_PANELS);
     s->attention = qk__attention_scratch(&attention, QK_MAX_PANELS);
     s->scratch = QK_MAX_PANELS * QK_LANES * (2 * s->features + 2 * s->q + 2 * QK_DEPTH) +
@@ -54,11 +54,11 @@ void qk__run_sizes(qk_run_sizes *s, const qk_model *model)
     s->per_panel += (int64_t)((s->features + 2 * s->k) * panel);
 }
 
-qk_run_scratch qk__run_scratch(const qk_run *run, int worker)
+qk__prefill_scratch qk__prefill_scratch_of(const qk__prefill_run *run, int worker)
 {
-    const qk_run_sizes *s = &run->sizes;
+    const qk__prefill_sizes *s = &run->sizes;
     size_t lanes = QK_MAX_PANELS * QK_LANES;
-    qk_run_scratch at;
+    qk__prefill_scratch at;
     at.hidden = run->scratch + (size_t)worker * s->scratch;
     at.out = at.hidden + lanes * s->features;
     at.q = at.out + lanes * s->features;
@@ -82,9 +82,9 @@ static size_t list_heads(const bool *wanted, int layer, int num_heads, int *head
     return count;
 }
 
-static qk_status plan_heads(qk_run *run, qk_error *err)
+static qk_status plan_heads(qk__prefill_run *run, qk_error *err)
 {
-    const qk_model_config *c = &run->model->config;
+    const qk__model_config *c = &run->model->config;
     size_t both = (size_t)c->num_q_heads + (size_t)c->num_k_heads;
     run->wanted = qk__calloc(2 * (size_t)c->num_layers, sizeof *run->wanted);
     int *heads = qk__calloc((size_t)c->num_layers * both, sizeof *heads);
@@ -94,7 +94,7 @@ static qk_status plan_heads(qk_run *run, qk_error *err)
     }
     run->last_layer = -1;
     for (int layer = 0; layer < c->num_layers; layer++) {
-        qk_wanted *q = &run->wanted[2 * layer], *k = q + 1;
+        qk__wanted_heads *q = &run->wanted[2 * layer], *k = q + 1;
         q->heads = heads + (size_t)layer * both;
         k->heads = q->heads + c->num_q_heads;
         if (!run->model->layers[layer].attends ||
@@ -110,7 +110,7 @@ static qk_status plan_heads(qk_run *run, qk_error *err)
     return QK_OK;
 }
 
-static qk_status check_tokens(const qk_run *run, qk_error *err)
+static qk_status check_tokens(const qk__prefill_run *run, qk_error *err)
 {
     int vocab = run->model->config.vocab_size;
     for (size_t s = 0; s < run->num_sequences; s++) {
@@ -127,14 +127,14 @@ static qk_status check_tokens(const qk_run *run, qk_error *err)
     return QK_OK;
 }
 
-static qk_status plan_blocks(qk_run *run, qk_error *err)
+static qk_status plan_blocks(qk__prefill_run *run, qk_error *err)
 {
     run->first_panel = qk__calloc(run->num_sequences, sizeof *run->first_panel);
     if (!run->first_panel)
         return qk__nomem(err);
     for (size_t s = 0; s < run->num_sequences; s++) {
         size_t panels = whole_panels(run->sequences[s].count);
-        size_t step = qk__run_block_panels(run->sequences[s].count);
+        size_t step = qk__prefill_block_panels(run->sequences[s].count);
         run->first_panel[s] = run->num_panels;
         run->num_panels += panels;
         run->num_blocks += (panels + step - 1) / step;
@@ -143,18 +143,18 @@ static qk_status plan_blocks(qk_run *run, qk_error *err)
     run->blocks = qk__calloc(run->num_blocks, sizeof *run->blocks);
     if (!run->blocks)
         return qk__nomem(err);
-    qk_run_block *next = run->blocks;
+    qk__prefill_block *next = run->blocks;
     for (size_t s = 0; s < run->num_sequences; s++) {
         size_t panels = whole_panels(run->sequences[s].count);
-        size_t step = qk__run_block_panels(run->sequences[s].count);
+        size_t step = qk__prefill_block_panels(run->sequences[s].count);
         for (size_t first = 0; first < panels; first += step, next++)
-            *next = (qk_run_block){s, first / step, first,
-                                   panels - first < step ? panels - first : step};
+            *next = (qk__prefill_block){s, first / step, first,
+                                        panels - first < step ? panels - first : step};
     }
     return QK_OK;
 }
 
-qk_status qk__run_plan(qk_run *run, qk_error *err)
+qk_status qk__prefill_plan(qk__prefill_run *run, qk_error *err)
 {
     QK_TRY(check_tokens(run, err));
     QK_TRY(plan_heads(run, err));
@@ -174,8 +174,8 @@ double qk_prefill_flops(const qk_model *model, const qk_prefill_settings *settin
                         int64_t tokens)
 {
     assert(model && settings);
-    const qk_model_config *c = &model->config;
-    qk_run run = {.model = model, .settings = settings};
+    const qk__model_config *c = &model->config;
+    qk__prefill_run run = {.model = model, .settings = settings};
     double flops = 0;
     if (tokens <= 0 || plan_heads(&run, NULL) != QK_OK)
         tokens = 0;
@@ -203,8 +203,8 @@ int64_t qk_prefill_bytes(const qk_model *model, const qk_prefill_settings *setti
                          int64_t tokens)
 {
     assert(model && settings);
-    qk_run_sizes sizes;
-    qk__run_sizes(&sizes, model);
+    qk__prefill_sizes sizes;
+    qk__prefill_measure(&sizes, model);
     int64_t panels = tokens > 0 ? (tokens + QK_LANES - 1) / QK_LANES : 0;
     int threads = settings->threads > 0 ? settings->threads : qk__available_threads();
     return panels * sizes.per_panel + sizes.weights +

@@ -157,7 +157,7 @@ static uint32_t log_limit(const qk_sampler *sampler, int bucket)
 static size_t keep_drawn(const qk_sampler *sampler, uint64_t seed, int64_t count,
                          int64_t *positions)
 {
-    qk_twister generator;
+    qk__twister generator;
     qk__torch_seed(&generator, seed);
     bool growing = sampler->type == QK_SAMPLER_LOG_UNIFORM;
     int bucket = growing ? first_log_bucket(sampler) : 0;
@@ -212,7 +212,7 @@ qk_status qk_sampler_positions(const qk_sampler *sampler, int64_t example_id, in
                    ? keep_all(count, kept)
                    : keep_drawn(sampler, qk_sampler_seed(example_id, layer, kind), count, kept);
     if (sampler->max_rows > 0 && n > (uint64_t)sampler->max_rows) {
-        qk_twister generator;
+        qk__twister generator;
         qk__torch_seed(&generator, cap_seed(example_id, layer, kind, first_head));
         qk__torch_permute(&generator, kept, n, (size_t)sampler->max_rows);
         n = (size_t)sampler->max_rows;

@@ -21,9 +21,9 @@ enum {
 
 typedef float lanes __attribute__((vector_size(4 * LANES)));
 
-struct qk_synth_rows {
+struct qk__synth_rows {
     const qk_synth_settings *settings;
-    const qk_synth_head *head;
+    const qk__synth_head *head;
     qk_rng position_rng, content_rng;
     int example;       /* in progress */
     size_t next;       /* of its rows */
@@ -46,20 +46,20 @@ static size_t larger(size_t a, size_t b)
 }
 
 /* The scale of the content goes into the basis, once for all rows. */
-static void fill_basis(qk_synth_rows *rows)
+static void fill_basis(qk__synth_rows *rows)
 {
-    const qk_synth_head *head = rows->head;
+    const qk__synth_head *head = rows->head;
     for (size_t j = 0; j < head->dim; j++)
         for (size_t i = 0; i < head->dim; i++)
             rows->basis[j * rows->stride + i] =
                 (float)(sqrt(head->lambda[j]) * head->basis[j * head->dim + i]);
 }
 
-qk_status qk__synth_rows_open(qk_synth_rows **rows, const qk_synth_settings *settings,
-                              const qk_synth_head *head, qk_error *err)
+qk_status qk__synth_rows_open(qk__synth_rows **rows, const qk_synth_settings *settings,
+                              const qk__synth_head *head, qk_error *err)
 {
     *rows = NULL;
-    qk_synth_rows *r = calloc(1, sizeof *r);
+    qk__synth_rows *r = calloc(1, sizeof *r);
     if (!r)
         return qk__nomem(err);
     size_t dim = head->dim;
@@ -94,9 +94,9 @@ qk_status qk__synth_rows_open(qk_synth_rows **rows, const qk_synth_settings *set
     return QK_OK;
 }
 
-void qk__synth_rows_close(qk_synth_rows **rows)
+void qk__synth_rows_close(qk__synth_rows **rows)
 {
-    qk_synth_rows *r = *rows;
+    qk__synth_rows *r = *rows;
     if (!r)
         return;
     free(r->in_order);
@@ -115,14 +115,14 @@ void qk__synth_rows_close(qk_synth_rows **rows)
 
 /* ---- positions ------------------------------------------------------------------------ */
 
-static bool is_marked(const qk_synth_rows *rows, size_t i)
+static bool is_marked(const qk__synth_rows *rows, size_t i)
 {
     return rows->marks[i / 64] >> i % 64 & 1;
 }
 
 /* Marks `count` of 0 .. n-1, every choice equally likely; returns whether it is the marked
  * ones that are chosen: of more than half, those left out are marked. */
-static bool choose(qk_synth_rows *rows, size_t n, size_t count)
+static bool choose(qk__synth_rows *rows, size_t n, size_t count)
 {
     bool chosen = count <= n / 2;
     size_t left = chosen ? count : n - count;
@@ -138,7 +138,7 @@ static bool choose(qk_synth_rows *rows, size_t n, size_t count)
 }
 
 /* Every bucket gets the same number of rows, give or take one. */
-static void draw_positions(qk_synth_rows *rows)
+static void draw_positions(qk__synth_rows *rows)
 {
     const qk_synth_settings *s = rows->settings;
     size_t buckets = (size_t)s->buckets;
@@ -157,7 +157,7 @@ static void draw_positions(qk_synth_rows *rows)
 }
 
 /* Fills position, bucket, example and window of the next rows; returns how many. */
-static size_t next_positions(qk_synth_rows *rows, size_t max_rows)
+static size_t next_positions(qk__synth_rows *rows, size_t max_rows)
 {
     const qk_synth_settings *s = rows->settings;
     size_t n = 0;
@@ -180,7 +180,7 @@ static size_t next_positions(qk_synth_rows *rows, size_t max_rows)
 }
 
 /* The same token of an example has the same string in every head. */
-static void make_strings(qk_synth_rows *rows, size_t n)
+static void make_strings(qk__synth_rows *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const uint64_t place[2] = {(uint64_t)rows->columns[2 * TILE_ROWS + i],
@@ -197,7 +197,7 @@ static void make_strings(qk_synth_rows *rows, size_t n)
 /* Rows r .. r+3, columns c .. c+7 of content = z basis. Written with vectors because
  * compilers turn the plain loops into shuffles, at a third of the speed; every sum still
  * runs in the order of j. */
-static void multiply_tile(const qk_synth_rows *rows, size_t r, size_t c)
+static void multiply_tile(const qk__synth_rows *rows, size_t r, size_t c)
 {
     size_t dim = rows->head->dim;
     lanes sum[ROW_UNIT][COLUMN_UNIT / LANES] = {{{0}}};
@@ -214,7 +214,7 @@ static void multiply_tile(const qk_synth_rows *rows, size_t r, size_t c)
 }
 
 /* Rows beyond n are multiplied, too, up to a whole unit; they are never used. */
-static void draw_content(qk_synth_rows *rows, size_t n)
+static void draw_content(qk__synth_rows *rows, size_t n)
 {
     size_t dim = rows->head->dim;
     for (size_t i = 0; i < n * dim; i++)
@@ -235,9 +235,9 @@ static float round_bfloat16(float value)
     return value;
 }
 
-static void assemble_row(qk_synth_rows *rows, size_t row)
+static void assemble_row(qk__synth_rows *rows, size_t row)
 {
-    const qk_synth_head *head = rows->head;
+    const qk__synth_head *head = rows->head;
     double t = (double)rows->columns[row];
     double drift = head->alpha * (t - qk__synth_center(rows->settings));
     const float *content = rows->content + row * rows->stride;
@@ -246,7 +246,7 @@ static void assemble_row(qk_synth_rows *rows, size_t row)
     for (size_t i = 0; i < head->dim; i++)
         x[i] = (float)(head->mean[i] + drift * head->a[i] + (double)content[i]);
     for (size_t p = 0; p < head->num_planes; p++) {
-        const qk_synth_plane *plane = &head->planes[p];
+        const qk__synth_plane *plane = &head->planes[p];
         double angle = plane->omega * t + plane->phase;
         turn[0] = plane->amplitude * cos(angle);
         turn[1] = plane->amplitude * sin(angle);
@@ -258,7 +258,7 @@ static void assemble_row(qk_synth_rows *rows, size_t row)
             x[i] = round_bfloat16(x[i]);
 }
 
-void qk__synth_rows_next(qk_synth_rows *rows, size_t max_rows, qk_block *block,
+void qk__synth_rows_next(qk__synth_rows *rows, size_t max_rows, qk_block *block,
                          const char *const **strings)
 {
     size_t n = next_positions(rows, max_rows);

@@ -110,7 +110,7 @@ static void draw_basis(qk_rng *rng, double *basis, size_t n)
     }
 }
 
-static void set_eigenvalues(qk_synth_head *head)
+static void set_eigenvalues(qk__synth_head *head)
 {
     double sum = 0;
     for (size_t j = 0; j < head->dim; j++)
@@ -135,10 +135,10 @@ double qk__synth_frequency(const qk_synth_settings *settings, size_t p)
 
 /* Planes at evenly spread RoPE coordinates, so that with the default frequencies fast and
  * slow ones are both there. */
-static void draw_planes(const qk_synth_settings *s, qk_synth_head *head, qk_rng *rng)
+static void draw_planes(const qk_synth_settings *s, qk__synth_head *head, qk_rng *rng)
 {
     for (size_t p = 0; p < head->num_planes; p++) {
-        qk_synth_plane *plane = &head->planes[p];
+        qk__synth_plane *plane = &head->planes[p];
         plane->x = plane_coordinate(s, p);
         plane->y = plane->x + head->dim / 2;
         plane->omega = qk__synth_frequency(s, p);
@@ -148,7 +148,7 @@ static void draw_planes(const qk_synth_settings *s, qk_synth_head *head, qk_rng 
 }
 
 /* The drift leaves the turning planes alone: each of the two can be told by itself. */
-static void draw_drift(qk_synth_head *head, qk_rng *rng)
+static void draw_drift(qk__synth_head *head, qk_rng *rng)
 {
     draw_gaussians(rng, head->a, head->dim);
     for (size_t p = 0; p < head->num_planes; p++)
@@ -157,7 +157,7 @@ static void draw_drift(qk_synth_head *head, qk_rng *rng)
 }
 
 /* With content variance v along a, r = alpha sd(t) / sqrt(alpha^2 var(t) + v). */
-static void set_slope(const qk_synth_settings *s, qk_synth_head *head, double r)
+static void set_slope(const qk_synth_settings *s, qk__synth_head *head, double r)
 {
     double var_t = qk__synth_position_variance(s);
     double given = head->id.kind == QK_QUERY ? s->slope_q : s->slope_k;
@@ -174,10 +174,10 @@ static void set_slope(const qk_synth_settings *s, qk_synth_head *head, double r)
     head->r = drift > 0 ? copysign(sqrt(drift / (drift + content)), head->alpha) : 0;
 }
 
-static qk_status allocate(const qk_synth_settings *s, qk_head_id id, qk_synth_head **head,
+static qk_status allocate(const qk_synth_settings *s, qk_head_id id, qk__synth_head **head,
                           qk_error *err)
 {
-    qk_synth_head *h = calloc(1, sizeof *h);
+    qk__synth_head *h = calloc(1, sizeof *h);
     if (!h)
         return qk__nomem(err);
     h->id = h->key = id;
@@ -201,10 +201,10 @@ static qk_status allocate(const qk_synth_settings *s, qk_head_id id, qk_synth_he
 
 /* Fills a head by itself; a query head still lacks what it has from its key head. */
 static qk_status draw_alone(const qk_synth_settings *s, qk_head_id id, qk_rng *rng,
-                            qk_synth_head **head, draws *numbers, qk_error *err)
+                            qk__synth_head **head, draws *numbers, qk_error *err)
 {
     QK_TRY(allocate(s, id, head, err));
-    qk_synth_head *h = *head;
+    qk__synth_head *h = *head;
     qk__synth_stream(rng, s, id, SYNTH_BASIS);
     draw_basis(rng, h->basis, h->dim);
     qk__synth_stream(rng, s, id, SYNTH_PARAMETERS);
@@ -216,13 +216,13 @@ static qk_status draw_alone(const qk_synth_settings *s, qk_head_id id, qk_rng *r
     return QK_OK;
 }
 
-static qk_status draw_key(const qk_synth_settings *s, qk_head_id id, qk_synth_head **head,
+static qk_status draw_key(const qk_synth_settings *s, qk_head_id id, qk__synth_head **head,
                           qk_error *err)
 {
     qk_rng rng;
     draws numbers;
     QK_TRY(draw_alone(s, id, &rng, head, &numbers, err));
-    qk_synth_head *h = *head;
+    qk__synth_head *h = *head;
     draw_drift(h, &rng);
     draw_away(&rng, NULL, numbers.mean_offset * h->scale, h->mean, h->dim);
     memcpy(h->key_mean, h->mean, h->dim * sizeof *h->mean);
@@ -232,15 +232,15 @@ static qk_status draw_key(const qk_synth_settings *s, qk_head_id id, qk_synth_he
 }
 
 qk_status qk__synth_head_draw(const qk_synth_settings *settings, qk_head_id id,
-                              qk_synth_head **head, qk_error *err)
+                              qk__synth_head **head, qk_error *err)
 {
     if (id.kind == QK_KEY)
         return draw_key(settings, id, head, err);
     qk_rng rng;
     draws numbers;
     QK_TRY(draw_alone(settings, id, &rng, head, &numbers, err));
-    qk_synth_head *h = *head;
-    qk_synth_head *key;
+    qk__synth_head *h = *head;
+    qk__synth_head *key;
     qk_status status = draw_key(settings, h->key, &key, err);
     if (status != QK_OK) {
         qk__synth_head_free(head);
@@ -255,9 +255,9 @@ qk_status qk__synth_head_draw(const qk_synth_settings *settings, qk_head_id id,
     return QK_OK;
 }
 
-void qk__synth_head_free(qk_synth_head **head)
+void qk__synth_head_free(qk__synth_head **head)
 {
-    qk_synth_head *h = *head;
+    qk__synth_head *h = *head;
     if (!h)
         return;
     free(h->mean);

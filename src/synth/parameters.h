@@ -18,14 +18,14 @@
 #include "base/rng.h"
 
 /* One pair of coordinates that turns with position. */
-typedef struct qk_synth_plane {
+typedef struct qk__synth_plane {
     size_t x, y;
     double omega;
     double amplitude;
     double phase;
-} qk_synth_plane;
+} qk__synth_plane;
 
-typedef struct qk_synth_head {
+typedef struct qk__synth_head {
     qk_head_id id;
     qk_head_id key; /* the key head attended to; id itself for a key head */
     size_t dim;
@@ -38,8 +38,8 @@ typedef struct qk_synth_head {
     double *lambda;          /* [dim] eigenvalues, descending */
     double *basis;           /* [dim][dim] row j is b_j */
     size_t num_planes;
-    qk_synth_plane *planes;
-} qk_synth_head;
+    qk__synth_plane *planes;
+} qk__synth_head;
 
 /* Purposes of random streams. */
 enum { SYNTH_PARAMETERS, SYNTH_BASIS, SYNTH_POSITIONS, SYNTH_CONTENT };
@@ -52,26 +52,26 @@ double qk__synth_position_variance(const qk_synth_settings *settings);
 
 /* Draws the parameters of a head; *head needs qk__synth_head_free. */
 QK_MUST_CHECK qk_status qk__synth_head_draw(const qk_synth_settings *settings, qk_head_id id,
-                                            qk_synth_head **head, qk_error *err);
-void qk__synth_head_free(qk_synth_head **head);
+                                            qk__synth_head **head, qk_error *err);
+void qk__synth_head_free(qk__synth_head **head);
 
 /* Streams the rows of a head in order of example and position. */
-typedef struct qk_synth_rows qk_synth_rows;
-QK_MUST_CHECK qk_status qk__synth_rows_open(qk_synth_rows **rows,
+typedef struct qk__synth_rows qk__synth_rows;
+QK_MUST_CHECK qk_status qk__synth_rows_open(qk__synth_rows **rows,
                                             const qk_synth_settings *settings,
-                                            const qk_synth_head *head, qk_error *err);
-void qk__synth_rows_close(qk_synth_rows **rows);
+                                            const qk__synth_head *head, qk_error *err);
+void qk__synth_rows_close(qk__synth_rows **rows);
 
 /* Radians per token of the plane p of every head. */
 double qk__synth_frequency(const qk_synth_settings *settings, size_t p);
 
 /* Next rows, at most max_rows and at most a fixed number; block->rows == 0 at the end.
  * *strings (NULL without settings->strings) and the block live until the next call. */
-void qk__synth_rows_next(qk_synth_rows *rows, size_t max_rows, qk_block *block,
+void qk__synth_rows_next(qk__synth_rows *rows, size_t max_rows, qk_block *block,
                          const char *const **strings);
 
 /* The head's object, NULL when out of memory; and the settings' object. */
-json_t *qk__synth_truth_head(const qk_synth_settings *settings, const qk_synth_head *head);
+json_t *qk__synth_truth_head(const qk_synth_settings *settings, const qk__synth_head *head);
 json_t *qk__synth_truth_settings(const qk_synth_settings *settings);
 
 #endif

@@ -10,16 +10,16 @@
 
 static int compare(const void *a, const void *b)
 {
-    const qk_added_pattern *x = a, *y = b;
+    const qk__added_pattern *x = a, *y = b;
     size_t shorter = x->length < y->length ? x->length : y->length;
     int order = memcmp(x->text, y->text, shorter);
     return order != 0 ? order : (x->length > y->length) - (x->length < y->length);
 }
 
-qk_status qk__added_set_init(qk_added_set *set, qk_added_pattern *patterns, size_t count,
+qk_status qk__added_set_init(qk__added_set *set, qk__added_pattern *patterns, size_t count,
                              qk_error *err)
 {
-    *set = (qk_added_set){.patterns = patterns, .count = count};
+    *set = (qk__added_set){.patterns = patterns, .count = count};
     if (count > 1)
         qsort(patterns, count, sizeof *patterns, compare);
     for (size_t i = 1; i < count; i++)
@@ -37,12 +37,12 @@ qk_status qk__added_set_init(qk_added_set *set, qk_added_pattern *patterns, size
 
 /* The first of patterns[low .. high), which agree in `depth` bytes, whose next byte is at least
  * c; one that ends there comes before all others. */
-static size_t first_with(const qk_added_set *set, size_t low, size_t high, size_t depth,
+static size_t first_with(const qk__added_set *set, size_t low, size_t high, size_t depth,
                          unsigned c)
 {
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        const qk_added_pattern *pattern = &set->patterns[middle];
+        const qk__added_pattern *pattern = &set->patterns[middle];
         if (pattern->length > depth && pattern->text[depth] >= c)
             high = middle;
         else
@@ -52,10 +52,10 @@ static size_t first_with(const qk_added_set *set, size_t low, size_t high, size_
 }
 
 /* The longest pattern that text begins with. */
-static const qk_added_pattern *longest_at(const qk_added_set *set, const uint8_t *text,
-                                          size_t size)
+static const qk__added_pattern *longest_at(const qk__added_set *set, const uint8_t *text,
+                                           size_t size)
 {
-    const qk_added_pattern *best = NULL;
+    const qk__added_pattern *best = NULL;
     size_t low = set->first[text[0]], high = set->first[text[0] + 1];
     for (size_t depth = 1; low < high; depth++) {
         if (set->patterns[low].length == depth)
@@ -69,7 +69,7 @@ static const qk_added_pattern *longest_at(const qk_added_set *set, const uint8_t
     return best;
 }
 
-static bool stands_alone(const qk_added_walk *walk, size_t start, size_t end)
+static bool stands_alone(const qk__added_walk *walk, size_t start, size_t end)
 {
     size_t length;
     if (start > 0) {
@@ -81,7 +81,7 @@ static bool stands_alone(const qk_added_walk *walk, size_t start, size_t end)
 }
 
 /* The white space around a token that it takes with it; what an earlier token took is gone. */
-static void take_spaces(qk_added_walk *walk, qk_stretch *found)
+static void take_spaces(qk__added_walk *walk, qk__stretch *found)
 {
     size_t length, start = found->start;
     while (found->token->lstrip && start > walk->done) {
@@ -103,13 +103,13 @@ static void take_spaces(qk_added_walk *walk, qk_stretch *found)
     walk->spaces_end = found->end;
 }
 
-static bool find_token(qk_added_walk *walk, qk_stretch *found)
+static bool find_token(qk__added_walk *walk, qk__stretch *found)
 {
-    const qk_added_set *set = walk->set;
+    const qk__added_set *set = walk->set;
     size_t at = walk->next;
     while (at < walk->size) {
         unsigned c = walk->text[at];
-        const qk_added_pattern *pattern =
+        const qk__added_pattern *pattern =
             set->first[c] < set->first[c + 1]
                 ? longest_at(set, walk->text + at, walk->size - at)
                 : NULL;
@@ -117,7 +117,7 @@ static bool find_token(qk_added_walk *walk, qk_stretch *found)
             at++;
             continue;
         }
-        *found = (qk_stretch){at, at + pattern->length, pattern->token};
+        *found = (qk__stretch){at, at + pattern->length, pattern->token};
         at += pattern->length; /* also after one that is passed over */
         if (pattern->token->single_word && !stands_alone(walk, found->start, found->end))
             continue;
@@ -129,7 +129,7 @@ static bool find_token(qk_added_walk *walk, qk_stretch *found)
     return false;
 }
 
-bool qk__added_next(qk_added_walk *walk, qk_stretch *stretch)
+bool qk__added_next(qk__added_walk *walk, qk__stretch *stretch)
 {
     if (walk->waiting) {
         *stretch = walk->token;
@@ -142,10 +142,10 @@ bool qk__added_next(qk_added_walk *walk, qk_stretch *stretch)
         size_t before = walk->done;
         walk->done = walk->token.end;
         walk->waiting = before < walk->token.start;
-        *stretch = walk->waiting ? (qk_stretch){before, walk->token.start, NULL} : walk->token;
+        *stretch = walk->waiting ? (qk__stretch){before, walk->token.start, NULL} : walk->token;
         return true;
     }
     walk->finished = true;
-    *stretch = (qk_stretch){walk->done, walk->size, NULL};
+    *stretch = (qk__stretch){walk->done, walk->size, NULL};
     return walk->done != walk->size;
 }

@@ -8,15 +8,15 @@
 
 enum { MAX_ADDED = 1 << 20 };
 
-static const qk_place LIST = {NULL, "added_tokens", 0};
+static const qk__json_place LIST = {NULL, "added_tokens", 0};
 
 /* Hugging Face's tokenizers number a token that the vocabulary lacks themselves, the next free
  * number from the size of the vocabulary on, whatever the file says. A file that says otherwise
  * is refused rather than read one way or the other. `seen` has those so far as its keys. */
-static qk_status check_id(const qk_tokenizer *t, const qk_added_token *token, int32_t *next,
-                          json_t *seen, const qk_place *at, qk_error *err)
+static qk_status check_id(const qk_tokenizer *t, const qk__added_token *token, int32_t *next,
+                          json_t *seen, const qk__json_place *at, qk_error *err)
 {
-    const qk_place place = {at, "id", 0};
+    const qk__json_place place = {at, "id", 0};
     int32_t wanted = qk__vocab_find(&t->bpe.vocab, token->content, token->length);
     if (wanted < 0) {
         if (json_object_set_new_nocheck(seen, token->content, json_null()) != 0)
@@ -34,12 +34,12 @@ static qk_status check_id(const qk_tokenizer *t, const qk_added_token *token, in
 }
 
 static qk_status load_token(qk_tokenizer *t, const json_t *item, int32_t *next, json_t *seen,
-                            const qk_place *at, qk_error *err)
+                            const qk__json_place *at, qk_error *err)
 {
     const char *content;
     size_t length;
-    qk_added_token token = {0};
-    const qk_place id_place = {at, "id", 0};
+    qk__added_token token = {0};
+    const qk__json_place id_place = {at, "id", 0};
     if (!json_is_object(item))
         return qk__fail_at(at, err, QK_ERR_MALFORMED, "expected an object");
     QK_TRY(qk__need_string(item, "content", at, &content, &length, err));
@@ -71,8 +71,8 @@ static qk_status load_token(qk_tokenizer *t, const json_t *item, int32_t *next, 
 
 /* ---- what is looked for ----------------------------------------------------------------- */
 
-static qk_status normalize_token(const qk_tokenizer *t, const qk_added_token *token,
-                                 qk_regex_run *run, qk_buffer *out, qk_error *err)
+static qk_status normalize_token(const qk_tokenizer *t, const qk__added_token *token,
+                                 qk__regex_run *run, qk_buffer *out, qk_error *err)
 {
     qk_buffer text = {0}, other = {0};
     bool at_start = true;
@@ -87,15 +87,15 @@ static qk_status normalize_token(const qk_tokenizer *t, const qk_added_token *to
 }
 
 /* The normalized texts one after the other; patterns' lengths are set, their texts not yet. */
-static qk_status normalize_tokens(qk_tokenizer *t, qk_added_pattern *patterns, size_t *count,
+static qk_status normalize_tokens(qk_tokenizer *t, qk__added_pattern *patterns, size_t *count,
                                   qk_error *err)
 {
-    qk_regex_run *run;
+    qk__regex_run *run;
     qk_status status = qk__regex_run_new(&run, 0, err);
     *count = 0;
     for (size_t i = 0; i < t->num_added && status == QK_OK; i++) {
-        const qk_added_token *token = &t->added[i];
-        const qk_place place = {&LIST, NULL, i};
+        const qk__added_token *token = &t->added[i];
+        const qk__json_place place = {&LIST, NULL, i};
         size_t before = t->added_text.size;
         if (!token->normalized)
             continue;
@@ -105,7 +105,7 @@ static qk_status normalize_tokens(qk_tokenizer *t, qk_added_pattern *patterns, s
             status = qk__fail_at(&place, err, QK_ERR_UNSUPPORTED,
                                  "the normalizer makes %zu bytes of \"%.60s\"", length,
                                  token->content);
-        patterns[(*count)++] = (qk_added_pattern){NULL, length, token};
+        patterns[(*count)++] = (qk__added_pattern){NULL, length, token};
     }
     qk__regex_run_free(run);
     return status;
@@ -114,16 +114,16 @@ static qk_status normalize_tokens(qk_tokenizer *t, qk_added_pattern *patterns, s
 static qk_status make_sets(qk_tokenizer *t, qk_error *err)
 {
     size_t count = 0;
-    qk_added_pattern *before = qk__calloc(t->num_added + 1, sizeof *before);
-    qk_added_pattern *after = qk__calloc(t->num_added + 1, sizeof *after);
+    qk__added_pattern *before = qk__calloc(t->num_added + 1, sizeof *before);
+    qk__added_pattern *after = qk__calloc(t->num_added + 1, sizeof *after);
     t->before.patterns = before; /* released with the tokenizer, whatever happens */
     t->after.patterns = after;
     if (!before || !after)
         return qk__nomem(err);
     for (size_t i = 0; i < t->num_added; i++)
         if (!t->added[i].normalized)
-            before[count++] = (qk_added_pattern){(const uint8_t *)t->added[i].content,
-                                                 t->added[i].length, &t->added[i]};
+            before[count++] = (qk__added_pattern){(const uint8_t *)t->added[i].content,
+                                                  t->added[i].length, &t->added[i]};
     QK_TRY(qk__added_set_init(&t->before, before, count, err));
     QK_TRY(normalize_tokens(t, after, &count, err));
     const uint8_t *text = t->added_text.data;
@@ -148,7 +148,7 @@ qk_status qk__added_load(qk_tokenizer *t, const json_t *list, qk_error *err)
     json_t *seen = json_object();
     qk_status status = seen ? QK_OK : qk__nomem(err);
     for (size_t i = 0; i < count && status == QK_OK; i++) {
-        const qk_place place = {&LIST, NULL, i};
+        const qk__json_place place = {&LIST, NULL, i};
         status = load_token(t, json_array_get(list, i), &next, seen, &place, err);
     }
     json_decref(seen);

@@ -17,26 +17,26 @@ enum { MAX_KNOWN_BYTES = 64, FIRST_KNOWN = 1 << 10, MAX_KNOWN = 1 << 18 };
  * in the output. */
 typedef struct known_word {
     uint32_t hash;
-    uint32_t text;   /* in qk_bpe_run.texts */
+    uint32_t text;   /* in qk__bpe_run.texts */
     uint16_t length; /* 0: empty */
     uint16_t count;
-    uint32_t first; /* in qk_bpe_run.ids */
+    uint32_t first; /* in qk__bpe_run.ids */
 } known_word;
 
-struct qk_bpe_run {
-    const qk_bpe *bpe;
+struct qk__bpe_run {
+    const qk__bpe *bpe;
     int32_t *ids;
     size_t count, capacity;
-    qk_merger merger;
+    qk__merger merger;
     known_word *known;
     size_t num_known, known_mask;
     qk_buffer texts;
 };
 
-qk_status qk__bpe_run_new(qk_bpe_run **run, const qk_bpe *bpe, qk_error *err)
+qk_status qk__bpe_run_new(qk__bpe_run **run, const qk__bpe *bpe, qk_error *err)
 {
     *run = NULL;
-    qk_bpe_run *made = qk__calloc(1, sizeof *made);
+    qk__bpe_run *made = qk__calloc(1, sizeof *made);
     if (!made)
         return qk__nomem(err);
     made->bpe = bpe;
@@ -50,7 +50,7 @@ qk_status qk__bpe_run_new(qk_bpe_run **run, const qk_bpe *bpe, qk_error *err)
     return QK_OK;
 }
 
-void qk__bpe_run_free(qk_bpe_run *run)
+void qk__bpe_run_free(qk__bpe_run *run)
 {
     if (!run)
         return;
@@ -62,13 +62,13 @@ void qk__bpe_run_free(qk_bpe_run *run)
     free(run);
 }
 
-const int32_t *qk__bpe_ids(const qk_bpe_run *run, size_t *count)
+const int32_t *qk__bpe_ids(const qk__bpe_run *run, size_t *count)
 {
     *count = run->count;
     return run->ids;
 }
 
-static qk_status reserve_ids(qk_bpe_run *run, size_t more, qk_error *err)
+static qk_status reserve_ids(qk__bpe_run *run, size_t more, qk_error *err)
 {
     if (run->capacity - run->count >= more)
         return QK_OK;
@@ -83,7 +83,7 @@ static qk_status reserve_ids(qk_bpe_run *run, size_t more, qk_error *err)
     return QK_OK;
 }
 
-qk_status qk__bpe_id(qk_bpe_run *run, int32_t id, qk_error *err)
+qk_status qk__bpe_id(qk__bpe_run *run, int32_t id, qk_error *err)
 {
     QK_TRY(reserve_ids(run, 1, err));
     run->ids[run->count++] = id;
@@ -98,7 +98,7 @@ static uint32_t hash_word(const uint8_t *word, size_t size, bool part)
 }
 
 /* Where the word is, or the empty place where it would be. */
-static known_word *find_known(const qk_bpe_run *run, uint32_t hash, const uint8_t *word,
+static known_word *find_known(const qk__bpe_run *run, uint32_t hash, const uint8_t *word,
                               size_t size)
 {
     for (size_t i = hash & run->known_mask;; i = (i + 1) & run->known_mask) {
@@ -109,7 +109,7 @@ static known_word *find_known(const qk_bpe_run *run, uint32_t hash, const uint8_
     }
 }
 
-static qk_status grow_known(qk_bpe_run *run, qk_error *err)
+static qk_status grow_known(qk__bpe_run *run, qk_error *err)
 {
     size_t old = run->known_mask + 1;
     known_word *words = run->known, *grown = qk__calloc(2 * old, sizeof *grown);
@@ -130,7 +130,7 @@ static qk_status grow_known(qk_bpe_run *run, qk_error *err)
 }
 
 /* Remembers that the ids from `first` on are those of the word. */
-static qk_status remember(qk_bpe_run *run, uint32_t hash, const uint8_t *word, size_t size,
+static qk_status remember(qk__bpe_run *run, uint32_t hash, const uint8_t *word, size_t size,
                           size_t first, qk_error *err)
 {
     if (size == 0 || size > MAX_KNOWN_BYTES || run->num_known == MAX_KNOWN)
@@ -149,7 +149,7 @@ static qk_status remember(qk_bpe_run *run, uint32_t hash, const uint8_t *word, s
 }
 
 /* Appends the ids of a word seen before; false: it is new. */
-static qk_status recall(qk_bpe_run *run, uint32_t hash, const uint8_t *word, size_t size,
+static qk_status recall(qk__bpe_run *run, uint32_t hash, const uint8_t *word, size_t size,
                         bool *seen, qk_error *err)
 {
     const known_word *k =
@@ -165,29 +165,29 @@ static qk_status recall(qk_bpe_run *run, uint32_t hash, const uint8_t *word, siz
 
 /* ---- symbols ----------------------------------------------------------------------------- */
 
-static qk_status add_symbol(qk_merger *m, int32_t id, qk_error *err)
+static qk_status add_symbol(qk__merger *m, int32_t id, qk_error *err)
 {
     if (m->count == m->capacity) {
         size_t capacity = m->capacity ? 2 * m->capacity : 256;
         if (capacity > QK__NO_SYMBOL)
             return qk__fail(err, QK_ERR_UNSUPPORTED, "a word of more than 2147483648 symbols");
-        qk_symbol *symbols = realloc(m->symbols, capacity * sizeof *symbols);
+        qk__symbol *symbols = realloc(m->symbols, capacity * sizeof *symbols);
         if (!symbols)
             return qk__nomem(err);
         m->symbols = symbols;
         m->capacity = capacity;
     }
     uint32_t i = (uint32_t)m->count++;
-    m->symbols[i] = (qk_symbol){id, i > 0 ? i - 1 : QK__NO_SYMBOL, QK__NO_SYMBOL};
+    m->symbols[i] = (qk__symbol){id, i > 0 ? i - 1 : QK__NO_SYMBOL, QK__NO_SYMBOL};
     if (i > 0)
         m->symbols[i - 1].next = i;
     return QK_OK;
 }
 
 /* Merges the symbols collected, which are those of text, and appends their ids. */
-static qk_status finish_part(qk_bpe_run *run, const uint8_t *text, size_t size, qk_error *err)
+static qk_status finish_part(qk__bpe_run *run, const uint8_t *text, size_t size, qk_error *err)
 {
-    qk_merger *m = &run->merger;
+    qk__merger *m = &run->merger;
     size_t first = run->count;
     bool seen;
     uint32_t hash =
@@ -207,9 +207,9 @@ static qk_status finish_part(qk_bpe_run *run, const uint8_t *text, size_t size, 
 
 /* The unknown token waits until the next character that is known (or unknown, too), even when
  * tokens of single bytes come in between. */
-static qk_status add_unknown(qk_bpe_run *run, bool *waiting, qk_error *err)
+static qk_status add_unknown(qk__bpe_run *run, bool *waiting, qk_error *err)
 {
-    const qk_bpe *bpe = run->bpe;
+    const qk__bpe *bpe = run->bpe;
     if (!bpe->unknown_text)
         return QK_OK; /* the character vanishes */
     if (bpe->unknown < 0)
@@ -224,10 +224,10 @@ static qk_status add_unknown(qk_bpe_run *run, bool *waiting, qk_error *err)
     return QK_OK;
 }
 
-static qk_status add_character(qk_bpe_run *run, int32_t id, const uint8_t *text, size_t length,
+static qk_status add_character(qk__bpe_run *run, int32_t id, const uint8_t *text, size_t length,
                                bool *waiting, qk_error *err)
 {
-    const qk_bpe *bpe = run->bpe;
+    const qk__bpe *bpe = run->bpe;
     bool bytes = true;
     if (id >= 0) {
         if (*waiting)
@@ -247,9 +247,9 @@ static qk_status add_character(qk_bpe_run *run, int32_t id, const uint8_t *text,
 /* ---- words ------------------------------------------------------------------------------ */
 
 /* The word in parts that no merge can join. */
-static qk_status encode_parts(qk_bpe_run *run, const uint8_t *word, size_t size, qk_error *err)
+static qk_status encode_parts(qk__bpe_run *run, const uint8_t *word, size_t size, qk_error *err)
 {
-    const qk_bpe *bpe = run->bpe;
+    const qk__bpe *bpe = run->bpe;
     size_t start = 0, length;
     int32_t before = -1; /* the last symbol; -1: not to be cut after */
     bool waiting = false;
@@ -269,7 +269,7 @@ static qk_status encode_parts(qk_bpe_run *run, const uint8_t *word, size_t size,
     return finish_part(run, word + start, size - start, err);
 }
 
-qk_status qk__bpe_word(qk_bpe_run *run, const uint8_t *word, size_t size, qk_error *err)
+qk_status qk__bpe_word(qk__bpe_run *run, const uint8_t *word, size_t size, qk_error *err)
 {
     size_t first = run->count;
     bool seen;

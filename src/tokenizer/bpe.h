@@ -15,15 +15,15 @@
 #include "tokenizer/vocabulary.h"
 
 /* What two neighbouring tokens become. A hash table by left and right id. */
-typedef struct qk_merge {
+typedef struct qk__merge {
     int32_t left, right; /* left -1: empty */
     uint32_t rank;
     int32_t id;
-} qk_merge;
+} qk__merge;
 
-typedef struct qk_bpe {
-    qk_vocab vocab;
-    qk_merge *merges;
+typedef struct qk__bpe {
+    qk__vocab vocab;
+    qk__merge *merges;
     size_t num_merges, merge_mask;
     int32_t *characters; /* ids of the characters below U+10000, -1: none */
     int32_t bytes[256];  /* ids of <0x00> ..., -1: none; all -1 without byte_fallback */
@@ -34,11 +34,11 @@ typedef struct qk_bpe {
     bool fuse_unknown, ignore_merges;
     uint64_t *seams; /* bits by hash; see bpe_seams.c */
     size_t seam_mask;
-} qk_bpe;
+} qk__bpe;
 
 /* model: "model" of the file. On failure, too, released by qk__bpe_free. */
-QK_MUST_CHECK qk_status qk__bpe_load(qk_bpe *bpe, const json_t *model, qk_error *err);
-void qk__bpe_free(qk_bpe *bpe);
+QK_MUST_CHECK qk_status qk__bpe_load(qk__bpe *bpe, const json_t *model, qk_error *err);
+void qk__bpe_free(qk__bpe *bpe);
 
 /* NULL: the pair does not merge. */
 static inline size_t qk__merge_hash(int32_t left, int32_t right)
@@ -48,11 +48,11 @@ static inline size_t qk__merge_hash(int32_t left, int32_t right)
     return (size_t)(key ^ key >> 32);
 }
 
-static inline const qk_merge *qk__bpe_merge(const qk_bpe *bpe, int32_t left, int32_t right)
+static inline const qk__merge *qk__bpe_merge(const qk__bpe *bpe, int32_t left, int32_t right)
 {
     for (size_t i = qk__merge_hash(left, right) & bpe->merge_mask;;
          i = (i + 1) & bpe->merge_mask) {
-        const qk_merge *merge = &bpe->merges[i];
+        const qk__merge *merge = &bpe->merges[i];
         if (merge->left < 0)
             return NULL;
         if (merge->left == left && merge->right == right)
@@ -61,7 +61,7 @@ static inline const qk_merge *qk__bpe_merge(const qk_bpe *bpe, int32_t left, int
 }
 
 /* The id of one character, -1: it has none. */
-static inline int32_t qk__bpe_character(const qk_bpe *bpe, uint32_t c, const uint8_t *text,
+static inline int32_t qk__bpe_character(const qk__bpe *bpe, uint32_t c, const uint8_t *text,
                                         size_t length)
 {
     return c < 0x10000 ? bpe->characters[c] : qk__vocab_find(&bpe->vocab, text, length);
@@ -70,10 +70,10 @@ static inline int32_t qk__bpe_character(const qk_bpe *bpe, uint32_t c, const uin
 /* ---- seams (bpe_seams.c) ---------------------------------------------------------------- */
 
 /* Notes for every merge which single symbols may meet where its halves do. */
-QK_MUST_CHECK qk_status qk__bpe_note_seams(qk_bpe *bpe, qk_error *err);
+QK_MUST_CHECK qk_status qk__bpe_note_seams(qk__bpe *bpe, qk_error *err);
 
 /* False: no merge ever joins what ends with symbol left to what begins with symbol right. */
-static inline bool qk__bpe_may_join(const qk_bpe *bpe, int32_t left, int32_t right)
+static inline bool qk__bpe_may_join(const qk__bpe *bpe, int32_t left, int32_t right)
 {
     size_t bit = qk__merge_hash(left, right) & bpe->seam_mask;
     return bpe->seams[bit / 64] >> bit % 64 & 1;
@@ -82,41 +82,42 @@ static inline bool qk__bpe_may_join(const qk_bpe *bpe, int32_t left, int32_t rig
 /* ---- encoding (bpe.c) ------------------------------------------------------------------- */
 
 /* Scratch and output of one thread. */
-typedef struct qk_bpe_run qk_bpe_run;
-QK_MUST_CHECK qk_status qk__bpe_run_new(qk_bpe_run **run, const qk_bpe *bpe, qk_error *err);
-void qk__bpe_run_free(qk_bpe_run *run); /* takes NULL */
+typedef struct qk__bpe_run qk__bpe_run;
+QK_MUST_CHECK qk_status qk__bpe_run_new(qk__bpe_run **run, const qk__bpe *bpe, qk_error *err);
+void qk__bpe_run_free(qk__bpe_run *run); /* takes NULL */
 
 /* Appends the ids of a word (valid UTF-8) to the run's. Words seen before are looked up. */
-QK_MUST_CHECK qk_status qk__bpe_word(qk_bpe_run *run, const uint8_t *word, size_t size,
+QK_MUST_CHECK qk_status qk__bpe_word(qk__bpe_run *run, const uint8_t *word, size_t size,
                                      qk_error *err);
-QK_MUST_CHECK qk_status qk__bpe_id(qk_bpe_run *run, int32_t id, qk_error *err);
+QK_MUST_CHECK qk_status qk__bpe_id(qk__bpe_run *run, int32_t id, qk_error *err);
 
 /* The ids so far; owned by the run. */
-const int32_t *qk__bpe_ids(const qk_bpe_run *run, size_t *count);
+const int32_t *qk__bpe_ids(const qk__bpe_run *run, size_t *count);
 
 /* ---- merging (bpe_merge.c) -------------------------------------------------------------- */
 
-typedef struct qk_symbol {
+typedef struct qk__symbol {
     int32_t id;        /* -1: merged into the one before */
     uint32_t previous; /* QK__NO_SYMBOL: none */
     uint32_t next;
-} qk_symbol;
+} qk__symbol;
 #define QK__NO_SYMBOL UINT32_MAX
 
 /* A pair that can merge: by rank, then by place. */
-typedef struct qk_candidate {
+typedef struct qk__candidate {
     uint64_t order; /* rank << 32 | place of the left symbol */
     int32_t id;     /* what it becomes */
-} qk_candidate;
+} qk__candidate;
 
-typedef struct qk_merger {
-    qk_symbol *symbols;
+typedef struct qk__merger {
+    qk__symbol *symbols;
     size_t count, capacity;
-    qk_candidate *heap;
+    qk__candidate *heap;
     size_t heap_count, heap_capacity;
-} qk_merger;
+} qk__merger;
 
 /* Merges what can be merged; symbols with id -1 are gone then. */
-QK_MUST_CHECK qk_status qk__bpe_merge_all(const qk_bpe *bpe, qk_merger *merger, qk_error *err);
+QK_MUST_CHECK qk_status qk__bpe_merge_all(const qk__bpe *bpe, qk__merger *merger,
+                                          qk_error *err);
 
 #endif

@@ -19,7 +19,8 @@ typedef struct halves {
     size_t left_length, right_length;
 } halves;
 
-static qk_status split_merge(const json_t *item, const qk_place *at, halves *h, qk_error *err)
+static qk_status split_merge(const json_t *item, const qk__json_place *at, halves *h,
+                             qk_error *err)
 {
     if (json_is_array(item)) {
         const json_t *left = json_array_get(item, 0), *right = json_array_get(item, 1);
@@ -38,8 +39,8 @@ static qk_status split_merge(const json_t *item, const qk_place *at, halves *h, 
 }
 
 /* The id of text[0 .. length), which is zero-terminated. */
-static qk_status find_half(const qk_bpe *bpe, const char *text, size_t length,
-                           const qk_place *at, int32_t *id, qk_error *err)
+static qk_status find_half(const qk__bpe *bpe, const char *text, size_t length,
+                           const qk__json_place *at, int32_t *id, qk_error *err)
 {
     *id = qk__vocab_find(&bpe->vocab, text, length);
     return *id >= 0 ? QK_OK
@@ -48,7 +49,7 @@ static qk_status find_half(const qk_bpe *bpe, const char *text, size_t length,
 }
 
 /* A pair listed twice has its later place. */
-static void insert(qk_bpe *bpe, qk_merge merge)
+static void insert(qk__bpe *bpe, qk__merge merge)
 {
     size_t i = qk__merge_hash(merge.left, merge.right) & bpe->merge_mask;
     while (bpe->merges[i].left >= 0 &&
@@ -58,11 +59,11 @@ static void insert(qk_bpe *bpe, qk_merge merge)
     bpe->merges[i] = merge;
 }
 
-static qk_status add_merge(qk_bpe *bpe, const json_t *item, uint32_t rank, const qk_place *at,
-                           qk_buffer *joined, qk_error *err)
+static qk_status add_merge(qk__bpe *bpe, const json_t *item, uint32_t rank,
+                           const qk__json_place *at, qk_buffer *joined, qk_error *err)
 {
     halves h;
-    qk_merge merge = {.rank = rank};
+    qk__merge merge = {.rank = rank};
     QK_TRY(split_merge(item, at, &h, err));
     QK_TRY(find_half(bpe, h.left, h.left_length, at, &merge.left, err));
     QK_TRY(find_half(bpe, h.right, h.right_length, at, &merge.right, err));
@@ -75,11 +76,11 @@ static qk_status add_merge(qk_bpe *bpe, const json_t *item, uint32_t rank, const
     return QK_OK;
 }
 
-static qk_status load_merges(qk_bpe *bpe, const json_t *model, const qk_place *at,
+static qk_status load_merges(qk__bpe *bpe, const json_t *model, const qk__json_place *at,
                              qk_error *err)
 {
     const json_t *list;
-    const qk_place place = {at, "merges", 0};
+    const qk__json_place place = {at, "merges", 0};
     qk_status status = QK_OK;
     qk_buffer joined = {0};
     size_t slots = 16, count;
@@ -96,7 +97,7 @@ static qk_status load_merges(qk_bpe *bpe, const json_t *model, const qk_place *a
     for (size_t i = 0; i < slots; i++)
         bpe->merges[i].left = -1;
     for (size_t i = 0; i < count && status == QK_OK; i++) {
-        const qk_place item = {&place, NULL, i};
+        const qk__json_place item = {&place, NULL, i};
         const json_t *merge = json_array_get(list, i);
         const char *text = json_string_value(merge);
         if (text && strncmp(text, "#version", strlen("#version")) == 0)
@@ -109,7 +110,7 @@ static qk_status load_merges(qk_bpe *bpe, const json_t *model, const qk_place *a
 
 /* ---- the rest ---------------------------------------------------------------------------- */
 
-static qk_status load_characters(qk_bpe *bpe, qk_error *err)
+static qk_status load_characters(qk__bpe *bpe, qk_error *err)
 {
     bpe->characters = malloc(NUM_CHARACTERS * sizeof *bpe->characters);
     if (!bpe->characters)
@@ -117,7 +118,7 @@ static qk_status load_characters(qk_bpe *bpe, qk_error *err)
     for (size_t c = 0; c < NUM_CHARACTERS; c++)
         bpe->characters[c] = -1;
     for (size_t i = 0; i < bpe->vocab.count; i++) {
-        const qk_vocab_entry *entry = &bpe->vocab.entries[i];
+        const qk__vocab_entry *entry = &bpe->vocab.entries[i];
         const uint8_t *text = (const uint8_t *)bpe->vocab.text + entry->offset;
         size_t length;
         if (entry->length == 0 || entry->length != qk__utf8_length(text))
@@ -129,7 +130,7 @@ static qk_status load_characters(qk_bpe *bpe, qk_error *err)
     return QK_OK;
 }
 
-static void load_bytes(qk_bpe *bpe, bool fallback)
+static void load_bytes(qk__bpe *bpe, bool fallback)
 {
     bpe->every_byte = fallback;
     for (unsigned b = 0; b < 256; b++) {
@@ -141,18 +142,18 @@ static void load_bytes(qk_bpe *bpe, bool fallback)
     }
 }
 
-static qk_status refuse_affixes(const json_t *model, const qk_place *at, qk_error *err)
+static qk_status refuse_affixes(const json_t *model, const qk__json_place *at, qk_error *err)
 {
     static const char *const KEYS[] = {"continuing_subword_prefix", "end_of_word_suffix"};
     for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
         const char *text;
         size_t length;
-        const qk_place place = {at, KEYS[i], 0};
+        const qk__json_place place = {at, KEYS[i], 0};
         QK_TRY(qk__get_string(model, KEYS[i], at, &text, &length, err));
         if (length > 0)
             return qk__fail_at(&place, err, QK_ERR_UNSUPPORTED, "there is no support for it");
     }
-    const qk_place place = {at, "dropout", 0};
+    const qk__json_place place = {at, "dropout", 0};
     const json_t *dropout = json_object_get(model, "dropout");
     if (dropout && !json_is_null(dropout) &&
         (!json_is_number(dropout) || json_number_value(dropout) != 0))
@@ -161,7 +162,7 @@ static qk_status refuse_affixes(const json_t *model, const qk_place *at, qk_erro
     return QK_OK;
 }
 
-static qk_status load_unknown(qk_bpe *bpe, const json_t *model, const qk_place *at,
+static qk_status load_unknown(qk__bpe *bpe, const json_t *model, const qk__json_place *at,
                               qk_error *err)
 {
     const char *text;
@@ -180,11 +181,11 @@ static qk_status load_unknown(qk_bpe *bpe, const json_t *model, const qk_place *
 }
 
 /* "BPE"; files of old have no type, but merges. */
-static qk_status check_type(const json_t *model, const qk_place *at, qk_error *err)
+static qk_status check_type(const json_t *model, const qk__json_place *at, qk_error *err)
 {
     const char *type;
     size_t length;
-    const qk_place place = {at, "type", 0};
+    const qk__json_place place = {at, "type", 0};
     if (!json_is_object(model))
         return qk__fail_at(at, err, QK_ERR_MALFORMED, model ? "expected an object" : "missing");
     if (!json_object_get(model, "type") && json_object_get(model, "merges"))
@@ -196,12 +197,12 @@ static qk_status check_type(const json_t *model, const qk_place *at, qk_error *e
     return QK_OK;
 }
 
-qk_status qk__bpe_load(qk_bpe *bpe, const json_t *model, qk_error *err)
+qk_status qk__bpe_load(qk__bpe *bpe, const json_t *model, qk_error *err)
 {
-    const qk_place place = {NULL, "model", 0}, vocab_place = {&place, "vocab", 0};
+    const qk__json_place place = {NULL, "model", 0}, vocab_place = {&place, "vocab", 0};
     const json_t *vocab;
     bool fallback;
-    *bpe = (qk_bpe){.unknown = -1};
+    *bpe = (qk__bpe){.unknown = -1};
     QK_TRY(check_type(model, &place, err));
     QK_TRY(refuse_affixes(model, &place, err));
     QK_TRY(qk__need_object(model, "vocab", &place, &vocab, err));
@@ -215,12 +216,12 @@ qk_status qk__bpe_load(qk_bpe *bpe, const json_t *model, qk_error *err)
     return qk__bpe_note_seams(bpe, err);
 }
 
-void qk__bpe_free(qk_bpe *bpe)
+void qk__bpe_free(qk__bpe *bpe)
 {
     qk__vocab_free(&bpe->vocab);
     free(bpe->merges);
     free(bpe->characters);
     free(bpe->unknown_text);
     free(bpe->seams);
-    *bpe = (qk_bpe){.unknown = -1};
+    *bpe = (qk__bpe){.unknown = -1};
 }

@@ -11,9 +11,9 @@ enum { SHORT_WORD = 16 };
 
 /* ---- the heap ---------------------------------------------------------------------------- */
 
-static void sift_up(qk_candidate *heap, size_t i)
+static void sift_up(qk__candidate *heap, size_t i)
 {
-    qk_candidate moved = heap[i];
+    qk__candidate moved = heap[i];
     while (i > 0) {
         size_t parent = (i - 1) / 4;
         if (heap[parent].order <= moved.order)
@@ -24,9 +24,9 @@ static void sift_up(qk_candidate *heap, size_t i)
     heap[i] = moved;
 }
 
-static void sift_down(qk_candidate *heap, size_t count, size_t i)
+static void sift_down(qk__candidate *heap, size_t count, size_t i)
 {
-    qk_candidate moved = heap[i];
+    qk__candidate moved = heap[i];
     for (;;) {
         size_t child = 4 * i + 1, best = child;
         if (child >= count)
@@ -43,26 +43,26 @@ static void sift_down(qk_candidate *heap, size_t count, size_t i)
     heap[i] = moved;
 }
 
-static qk_status append(qk_merger *m, uint32_t place, const qk_merge *merge, qk_error *err)
+static qk_status append(qk__merger *m, uint32_t place, const qk__merge *merge, qk_error *err)
 {
     if (m->heap_count == m->heap_capacity) {
         size_t capacity = m->heap_capacity ? 2 * m->heap_capacity : 256;
         if (capacity > SIZE_MAX / sizeof *m->heap)
             return qk__nomem(err);
-        qk_candidate *heap = realloc(m->heap, capacity * sizeof *heap);
+        qk__candidate *heap = realloc(m->heap, capacity * sizeof *heap);
         if (!heap)
             return qk__nomem(err);
         m->heap = heap;
         m->heap_capacity = capacity;
     }
-    m->heap[m->heap_count++] = (qk_candidate){(uint64_t)merge->rank << 32 | place, merge->id};
+    m->heap[m->heap_count++] = (qk__candidate){(uint64_t)merge->rank << 32 | place, merge->id};
     return QK_OK;
 }
 
-static qk_status push_pair(const qk_bpe *bpe, qk_merger *m, uint32_t left, uint32_t right,
+static qk_status push_pair(const qk__bpe *bpe, qk__merger *m, uint32_t left, uint32_t right,
                            qk_error *err)
 {
-    const qk_merge *merge = qk__bpe_merge(bpe, m->symbols[left].id, m->symbols[right].id);
+    const qk__merge *merge = qk__bpe_merge(bpe, m->symbols[left].id, m->symbols[right].id);
     if (!merge)
         return QK_OK;
     QK_TRY(append(m, left, merge, err));
@@ -70,9 +70,9 @@ static qk_status push_pair(const qk_bpe *bpe, qk_merger *m, uint32_t left, uint3
     return QK_OK;
 }
 
-static qk_candidate pop(qk_merger *m)
+static qk__candidate pop(qk__merger *m)
 {
-    qk_candidate top = m->heap[0];
+    qk__candidate top = m->heap[0];
     m->heap[0] = m->heap[--m->heap_count];
     if (m->heap_count > 0)
         sift_down(m->heap, m->heap_count, 0);
@@ -81,12 +81,12 @@ static qk_candidate pop(qk_merger *m)
 
 /* ---- merging ----------------------------------------------------------------------------- */
 
-static qk_status merge_long(const qk_bpe *bpe, qk_merger *m, qk_error *err)
+static qk_status merge_long(const qk__bpe *bpe, qk__merger *m, qk_error *err)
 {
-    qk_symbol *symbols = m->symbols;
+    qk__symbol *symbols = m->symbols;
     m->heap_count = 0;
     for (uint32_t i = 0; i + 1 < m->count; i++) {
-        const qk_merge *merge = qk__bpe_merge(bpe, symbols[i].id, symbols[i + 1].id);
+        const qk__merge *merge = qk__bpe_merge(bpe, symbols[i].id, symbols[i + 1].id);
         if (merge)
             QK_TRY(append(m, i, merge, err));
     }
@@ -94,13 +94,13 @@ static qk_status merge_long(const qk_bpe *bpe, qk_merger *m, qk_error *err)
         if (i < m->heap_count)
             sift_down(m->heap, m->heap_count, i);
     while (m->heap_count > 0) {
-        qk_candidate top = pop(m);
+        qk__candidate top = pop(m);
         uint32_t place = (uint32_t)top.order;
-        qk_symbol *left = &symbols[place];
+        qk__symbol *left = &symbols[place];
         if (left->id < 0 || left->next == QK__NO_SYMBOL)
             continue;
-        qk_symbol *right = &symbols[left->next];
-        const qk_merge *merge = qk__bpe_merge(bpe, left->id, right->id);
+        qk__symbol *right = &symbols[left->next];
+        const qk__merge *merge = qk__bpe_merge(bpe, left->id, right->id);
         if (!merge || merge->id != top.id)
             continue; /* one of the two has merged otherwise */
         left->id = top.id;
@@ -116,10 +116,10 @@ static qk_status merge_long(const qk_bpe *bpe, qk_merger *m, qk_error *err)
     return QK_OK;
 }
 
-static void merge_short(const qk_bpe *bpe, qk_merger *m)
+static void merge_short(const qk__bpe *bpe, qk__merger *m)
 {
-    qk_symbol *symbols = m->symbols;
-    const qk_merge *merges[SHORT_WORD]; /* of symbol i and the one after it */
+    qk__symbol *symbols = m->symbols;
+    const qk__merge *merges[SHORT_WORD]; /* of symbol i and the one after it */
     size_t count = m->count;
     for (size_t i = 0; i + 1 < count; i++)
         merges[i] = qk__bpe_merge(bpe, symbols[i].id, symbols[i + 1].id);
@@ -144,7 +144,7 @@ static void merge_short(const qk_bpe *bpe, qk_merger *m)
     m->count = count;
 }
 
-qk_status qk__bpe_merge_all(const qk_bpe *bpe, qk_merger *merger, qk_error *err)
+qk_status qk__bpe_merge_all(const qk__bpe *bpe, qk__merger *merger, qk_error *err)
 {
     if (merger->count > SHORT_WORD)
         return merge_long(bpe, merger, err);

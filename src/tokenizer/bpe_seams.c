@@ -16,7 +16,7 @@ enum { MAX_CANDIDATES = 3, BITS_PER_PAIR = 16 };
 
 /* The symbols that a text may begin (end) with before anything merged: its first (last)
  * character; the byte token or the unknown token whose text it begins (ends) with. */
-static size_t outer_symbols(const qk_bpe *bpe, const char *text, size_t length, bool last,
+static size_t outer_symbols(const qk__bpe *bpe, const char *text, size_t length, bool last,
                             int32_t found[MAX_CANDIDATES])
 {
     const uint8_t *bytes = (const uint8_t *)text;
@@ -41,7 +41,7 @@ static size_t outer_symbols(const qk_bpe *bpe, const char *text, size_t length, 
     return count;
 }
 
-static void note_merge(qk_bpe *bpe, const qk_merge *merge)
+static void note_merge(qk__bpe *bpe, const qk__merge *merge)
 {
     int32_t left[MAX_CANDIDATES], right[MAX_CANDIDATES];
     size_t left_length, right_length;
@@ -59,7 +59,7 @@ static void note_merge(qk_bpe *bpe, const qk_merge *merge)
     }
 }
 
-qk_status qk__bpe_note_seams(qk_bpe *bpe, qk_error *err)
+qk_status qk__bpe_note_seams(qk__bpe *bpe, qk_error *err)
 {
     size_t bits = 1 << 12;
     while (bits < BITS_PER_PAIR * bpe->num_merges)

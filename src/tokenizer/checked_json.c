@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 
-const char *qk__place_text(const qk_place *place, char text[QK__PLACE_SIZE])
+const char *qk__place_text(const qk__json_place *place, char text[QK__PLACE_SIZE])
 {
     size_t used = 0;
     text[0] = 0;
@@ -28,8 +28,8 @@ const char *qk__place_text(const qk_place *place, char text[QK__PLACE_SIZE])
 
 /* ---- values ----------------------------------------------------------------------------- */
 
-void qk__set_error_at(const qk_place *place, qk_error *err, qk_status status, const char *fmt,
-                      ...)
+void qk__set_error_at(const qk__json_place *place, qk_error *err, qk_status status,
+                      const char *fmt, ...)
 {
     char path[QK__PLACE_SIZE], message[700];
     va_list args;
@@ -50,17 +50,17 @@ static const char *type_name(const json_t *value)
 }
 
 static qk_status wrong(const json_t *value, const char *wanted, const char *key,
-                       const qk_place *at, qk_error *err)
+                       const qk__json_place *at, qk_error *err)
 {
-    qk_place place = {at, key, 0};
+    qk__json_place place = {at, key, 0};
     if (!value)
         return qk__fail_at(&place, err, QK_ERR_MALFORMED, "missing");
     return qk__fail_at(&place, err, QK_ERR_MALFORMED, "expected %s, found %s", wanted,
                        type_name(value));
 }
 
-qk_status qk__need_bool(const json_t *object, const char *key, const qk_place *at, bool *value,
-                        qk_error *err)
+qk_status qk__need_bool(const json_t *object, const char *key, const qk__json_place *at,
+                        bool *value, qk_error *err)
 {
     const json_t *found = json_object_get(object, key);
     if (!json_is_boolean(found))
@@ -69,8 +69,8 @@ qk_status qk__need_bool(const json_t *object, const char *key, const qk_place *a
     return QK_OK;
 }
 
-qk_status qk__get_bool(const json_t *object, const char *key, bool missing, const qk_place *at,
-                       bool *value, qk_error *err)
+qk_status qk__get_bool(const json_t *object, const char *key, bool missing,
+                       const qk__json_place *at, bool *value, qk_error *err)
 {
     const json_t *found = json_object_get(object, key);
     *value = missing;
@@ -79,7 +79,7 @@ qk_status qk__get_bool(const json_t *object, const char *key, bool missing, cons
     return qk__need_bool(object, key, at, value, err);
 }
 
-qk_status qk__get_string(const json_t *object, const char *key, const qk_place *at,
+qk_status qk__get_string(const json_t *object, const char *key, const qk__json_place *at,
                          const char **value, size_t *length, qk_error *err)
 {
     const json_t *found = json_object_get(object, key);
@@ -90,7 +90,7 @@ qk_status qk__get_string(const json_t *object, const char *key, const qk_place *
     return qk__need_string(object, key, at, value, length, err);
 }
 
-qk_status qk__need_string(const json_t *object, const char *key, const qk_place *at,
+qk_status qk__need_string(const json_t *object, const char *key, const qk__json_place *at,
                           const char **value, size_t *length, qk_error *err)
 {
     const json_t *found = json_object_get(object, key);
@@ -98,26 +98,27 @@ qk_status qk__need_string(const json_t *object, const char *key, const qk_place 
         return wrong(found, "a string", key, at, err);
     *value = json_string_value(found);
     *length = json_string_length(found);
-    const qk_place place = {at, key, 0};
+    const qk__json_place place = {at, key, 0};
     return strlen(*value) != *length ? qk__fail_at(&place, err, QK_ERR_UNSUPPORTED, "U+0000")
                                      : QK_OK;
 }
 
-qk_status qk__need_list(const json_t *object, const char *key, const qk_place *at,
+qk_status qk__need_list(const json_t *object, const char *key, const qk__json_place *at,
                         const json_t **value, qk_error *err)
 {
     *value = json_object_get(object, key);
     return json_is_array(*value) ? QK_OK : wrong(*value, "a list", key, at, err);
 }
 
-qk_status qk__need_object(const json_t *object, const char *key, const qk_place *at,
+qk_status qk__need_object(const json_t *object, const char *key, const qk__json_place *at,
                           const json_t **value, qk_error *err)
 {
     *value = json_object_get(object, key);
     return json_is_object(*value) ? QK_OK : wrong(*value, "an object", key, at, err);
 }
 
-qk_status qk__token_id(const json_t *value, const qk_place *at, int32_t *id, qk_error *err)
+qk_status qk__token_id(const json_t *value, const qk__json_place *at, int32_t *id,
+                       qk_error *err)
 {
     if (!json_is_integer(value))
         return qk__fail_at(at, err, QK_ERR_MALFORMED, "expected a token id, found %s",
@@ -130,7 +131,7 @@ qk_status qk__token_id(const json_t *value, const qk_place *at, int32_t *id, qk_
     return QK_OK;
 }
 
-qk_status qk__part_type(const json_t *part, const qk_place *at, const char **type,
+qk_status qk__part_type(const json_t *part, const qk__json_place *at, const char **type,
                         qk_error *err)
 {
     size_t length;

@@ -12,7 +12,7 @@
 /* Whether a file begins as a GGUF file does. */
 bool qk__is_gguf(const char *path);
 
-/* metadata: as qk_gguf has it; *text is allocated. Messages name the key. */
+/* metadata: as qk__gguf has it; *text is allocated. Messages name the key. */
 QK_MUST_CHECK qk_status qk__gguf_tokenizer(const json_t *metadata, char **text, qk_error *err);
 
 /* Of a vocabulary of pieces with scores ("llama"): tokens and scores are lists of the metadata,

@@ -8,8 +8,8 @@
 
 enum { MAX_NESTING = 16 };
 
-static qk_status each(const json_t *part, const qk_place *at, const char *key, qk_add_part *add,
-                      void *target, int nesting, qk_error *err)
+static qk_status each(const json_t *part, const qk__json_place *at, const char *key,
+                      qk__add_part *add, void *target, int nesting, qk_error *err)
 {
     const char *type;
     const json_t *list;
@@ -19,27 +19,27 @@ static qk_status each(const json_t *part, const qk_place *at, const char *key, q
     if (nesting == MAX_NESTING)
         return qk__fail_at(at, err, QK_ERR_UNSUPPORTED, "sequences within sequences");
     QK_TRY(qk__need_list(part, key, at, &list, err));
-    const qk_place place = {at, key, 0};
+    const qk__json_place place = {at, key, 0};
     for (size_t i = 0; i < json_array_size(list); i++) {
-        const qk_place item = {&place, NULL, i};
+        const qk__json_place item = {&place, NULL, i};
         QK_TRY(each(json_array_get(list, i), &item, key, add, target, nesting + 1, err));
     }
     return QK_OK;
 }
 
-qk_status qk__part_each(const json_t *part, const qk_place *at, const char *key,
-                        qk_add_part *add, void *target, qk_error *err)
+qk_status qk__part_each(const json_t *part, const qk__json_place *at, const char *key,
+                        qk__add_part *add, void *target, qk_error *err)
 {
     return each(part, at, key, add, target, 0, err);
 }
 
-qk_status qk__part_pattern(const json_t *part, const qk_place *at, qk_regex **regex,
+qk_status qk__part_pattern(const json_t *part, const qk__json_place *at, qk__regex **regex,
                            qk_error *err)
 {
     const json_t *pattern;
     const char *text;
     size_t length;
-    const qk_place place = {at, "pattern", 0};
+    const qk__json_place place = {at, "pattern", 0};
     QK_TRY(qk__need_object(part, "pattern", at, &pattern, err));
     bool literal = json_object_get(pattern, "String") != NULL;
     const char *key = literal ? "String" : "Regex";

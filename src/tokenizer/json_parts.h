@@ -12,13 +12,14 @@
 
 /* Calls add for the part, or, where it is a "Sequence", for each of those in its list (`key`)
  * and so on below. */
-typedef qk_status qk_add_part(void *target, const char *type, const json_t *part,
-                              const qk_place *at, qk_error *err);
-QK_MUST_CHECK qk_status qk__part_each(const json_t *part, const qk_place *at, const char *key,
-                                      qk_add_part *add, void *target, qk_error *err);
+typedef qk_status qk__add_part(void *target, const char *type, const json_t *part,
+                               const qk__json_place *at, qk_error *err);
+QK_MUST_CHECK qk_status qk__part_each(const json_t *part, const qk__json_place *at,
+                                      const char *key, qk__add_part *add, void *target,
+                                      qk_error *err);
 
 /* part["pattern"]: {"Regex": "..."} or {"String": "..."}. */
-QK_MUST_CHECK qk_status qk__part_pattern(const json_t *part, const qk_place *at,
-                                         qk_regex **regex, qk_error *err);
+QK_MUST_CHECK qk_status qk__part_pattern(const json_t *part, const qk__json_place *at,
+                                         qk__regex **regex, qk_error *err);
 
 #endif

@@ -16,10 +16,10 @@ static qk_status too_long(size_t limit, qk_error *err)
                     limit, QK__MAX_GROWTH);
 }
 
-static qk_status replace(const qk_normalizer *n, qk_regex_run *run, const qk_buffer *text,
+static qk_status replace(const qk__normalizer *n, qk__regex_run *run, const qk_buffer *text,
                          size_t limit, qk_buffer *out, bool *at_start, qk_error *err)
 {
-    qk_matches matches = qk__matches(n->regex, run, text->data, text->size);
+    qk__matches matches = qk__matches_of(n->regex, run, text->data, text->size);
     size_t start, end, done = 0;
     bool found;
     for (;;) {
@@ -38,7 +38,7 @@ static qk_status replace(const qk_normalizer *n, qk_regex_run *run, const qk_buf
     return qk__buffer_append(out, text->data + done, text->size - done, err);
 }
 
-static qk_status prepend(const qk_normalizer *n, const qk_buffer *text, qk_buffer *out,
+static qk_status prepend(const qk__normalizer *n, const qk_buffer *text, qk_buffer *out,
                          qk_error *err)
 {
     QK_TRY(qk__buffer_reserve(out, n->length + text->size, err));
@@ -62,7 +62,7 @@ static qk_status lowercase(const qk_buffer *text, qk_buffer *out, qk_error *err)
     return QK_OK;
 }
 
-static qk_status strip(const qk_normalizer *n, const qk_buffer *text, qk_buffer *out,
+static qk_status strip(const qk__normalizer *n, const qk_buffer *text, qk_buffer *out,
                        bool *at_start, qk_error *err)
 {
     size_t length, start = 0, end = text->size;
@@ -79,7 +79,7 @@ static qk_status strip(const qk_normalizer *n, const qk_buffer *text, qk_buffer 
     return qk__buffer_append(out, text->data + start, end - start, err);
 }
 
-static qk_status apply(const qk_normalizer *n, qk_regex_run *run, const qk_buffer *text,
+static qk_status apply(const qk__normalizer *n, qk__regex_run *run, const qk_buffer *text,
                        size_t limit, qk_buffer *out, bool *at_start, qk_error *err)
 {
     switch (n->kind) {
@@ -97,7 +97,7 @@ static qk_status apply(const qk_normalizer *n, qk_regex_run *run, const qk_buffe
     return QK_OK;
 }
 
-qk_status qk__normalize(const qk_normalizers *normalizers, qk_regex_run *run, qk_buffer *text,
+qk_status qk__normalize(const qk__normalizers *normalizers, qk__regex_run *run, qk_buffer *text,
                         qk_buffer *other, bool *at_start, qk_error *err)
 {
     size_t limit = qk__growth_limit(text->size);

@@ -14,46 +14,46 @@
 #include "tokenizer/checked_json.h"
 #include "tokenizer/regex.h"
 
-typedef enum qk_normal_form { QK__NFC, QK__NFD, QK__NFKC, QK__NFKD } qk_normal_form;
+typedef enum qk__unicode_form { QK__NFC, QK__NFD, QK__NFKC, QK__NFKD } qk__unicode_form;
 
-typedef enum qk_normalizer_kind {
+typedef enum qk__normalizer_kind {
     QK__NORMALIZE_FORM,
     QK__NORMALIZE_REPLACE,
     QK__NORMALIZE_PREPEND,
     QK__NORMALIZE_LOWERCASE,
     QK__NORMALIZE_STRIP,
-} qk_normalizer_kind;
+} qk__normalizer_kind;
 
-typedef struct qk_normalizer {
-    qk_normalizer_kind kind;
-    qk_normal_form form;
-    qk_regex *regex; /* replace */
-    char *text;      /* replace, prepend */
+typedef struct qk__normalizer {
+    qk__normalizer_kind kind;
+    qk__unicode_form form;
+    qk__regex *regex; /* replace */
+    char *text;       /* replace, prepend */
     size_t length;
     bool left, right; /* strip */
-} qk_normalizer;
+} qk__normalizer;
 
 /* Sequences are one list. */
-typedef struct qk_normalizers {
-    qk_normalizer *items;
+typedef struct qk__normalizers {
+    qk__normalizer *items;
     size_t count;
-} qk_normalizers;
+} qk__normalizers;
 
 /* part: "normalizer" of the file, NULL and null are none. On failure, too, released by
  * qk__normalizers_free. */
-QK_MUST_CHECK qk_status qk__normalizers_load(qk_normalizers *normalizers, const json_t *part,
+QK_MUST_CHECK qk_status qk__normalizers_load(qk__normalizers *normalizers, const json_t *part,
                                              qk_error *err);
-void qk__normalizers_free(qk_normalizers *normalizers);
+void qk__normalizers_free(qk__normalizers *normalizers);
 
 /* Normalizes *text in place; other is scratch of the caller. *at_start, which says that the
  * text begins where the whole text does, becomes false when its beginning is cut off:
  * Metaspace's "first" asks. */
-QK_MUST_CHECK qk_status qk__normalize(const qk_normalizers *normalizers, qk_regex_run *run,
+QK_MUST_CHECK qk_status qk__normalize(const qk__normalizers *normalizers, qk__regex_run *run,
                                       qk_buffer *text, qk_buffer *other, bool *at_start,
                                       qk_error *err);
 
 /* One form of text, appended to out. */
-QK_MUST_CHECK qk_status qk__normal_form(qk_normal_form form, const uint8_t *text, size_t size,
+QK_MUST_CHECK qk_status qk__normal_form(qk__unicode_form form, const uint8_t *text, size_t size,
                                         qk_buffer *out, qk_error *err);
 
 #endif

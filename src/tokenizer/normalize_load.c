@@ -9,7 +9,7 @@
 
 enum { MAX_NORMALIZERS = 64 };
 
-static qk_status copy_text(qk_normalizer *n, const char *text, size_t length, qk_error *err)
+static qk_status copy_text(qk__normalizer *n, const char *text, size_t length, qk_error *err)
 {
     n->text = malloc(length + 1);
     if (!n->text)
@@ -20,7 +20,7 @@ static qk_status copy_text(qk_normalizer *n, const char *text, size_t length, qk
     return QK_OK;
 }
 
-static qk_status load_replace(qk_normalizer *n, const json_t *part, const qk_place *at,
+static qk_status load_replace(qk__normalizer *n, const json_t *part, const qk__json_place *at,
                               qk_error *err)
 {
     const char *text;
@@ -31,15 +31,15 @@ static qk_status load_replace(qk_normalizer *n, const json_t *part, const qk_pla
     return qk__part_pattern(part, at, &n->regex, err);
 }
 
-static qk_status load_one(qk_normalizer *n, const char *type, const json_t *part,
-                          const qk_place *at, qk_error *err)
+static qk_status load_one(qk__normalizer *n, const char *type, const json_t *part,
+                          const qk__json_place *at, qk_error *err)
 {
     static const char *const FORMS[] = {"NFC", "NFD", "NFKC", "NFKD"};
     const char *text;
     size_t length;
     for (size_t i = 0; i < sizeof FORMS / sizeof *FORMS; i++) {
         if (strcmp(type, FORMS[i]) == 0) {
-            n->form = (qk_normal_form)i;
+            n->form = (qk__unicode_form)i;
             return QK_OK;
         }
     }
@@ -62,19 +62,19 @@ static qk_status load_one(qk_normalizer *n, const char *type, const json_t *part
     return qk__fail_at(at, err, QK_ERR_UNSUPPORTED, "there is no support for \"%.60s\"", type);
 }
 
-static qk_status add(void *target, const char *type, const json_t *part, const qk_place *at,
-                     qk_error *err)
+static qk_status add(void *target, const char *type, const json_t *part,
+                     const qk__json_place *at, qk_error *err)
 {
-    qk_normalizers *normalizers = target;
+    qk__normalizers *normalizers = target;
     if (normalizers->count == MAX_NORMALIZERS)
         return qk__fail_at(at, err, QK_ERR_UNSUPPORTED, "more than %d parts", MAX_NORMALIZERS);
     return load_one(&normalizers->items[normalizers->count++], type, part, at, err);
 }
 
-qk_status qk__normalizers_load(qk_normalizers *normalizers, const json_t *part, qk_error *err)
+qk_status qk__normalizers_load(qk__normalizers *normalizers, const json_t *part, qk_error *err)
 {
-    const qk_place place = {NULL, "normalizer", 0};
-    *normalizers = (qk_normalizers){0};
+    const qk__json_place place = {NULL, "normalizer", 0};
+    *normalizers = (qk__normalizers){0};
     if (!part || json_is_null(part))
         return QK_OK;
     normalizers->items = qk__calloc(MAX_NORMALIZERS, sizeof *normalizers->items);
@@ -83,12 +83,12 @@ qk_status qk__normalizers_load(qk_normalizers *normalizers, const json_t *part, 
     return qk__part_each(part, &place, "normalizers", add, normalizers, err);
 }
 
-void qk__normalizers_free(qk_normalizers *normalizers)
+void qk__normalizers_free(qk__normalizers *normalizers)
 {
     for (size_t i = 0; i < normalizers->count; i++) {
         qk__regex_free(normalizers->items[i].regex);
         free(normalizers->items[i].text);
     }
     free(normalizers->items);
-    *normalizers = (qk_normalizers){0};
+    *normalizers = (qk__normalizers){0};
 }

@@ -19,7 +19,7 @@ typedef struct surround {
 } surround;
 
 static qk_status add_id(const qk_tokenizer *t, surround *s, const json_t *value,
-                        const qk_place *at, qk_error *err)
+                        const qk__json_place *at, qk_error *err)
 {
     int32_t id;
     QK_TRY(qk__token_id(value, at, &id, err));
@@ -69,34 +69,34 @@ static qk_status enclose(qk_tokenizer *t, const surround *s, qk_error *err)
 /* ---- TemplateProcessing ----------------------------------------------------------------- */
 
 static qk_status add_special(const qk_tokenizer *t, surround *s, const json_t *special,
-                             const char *name, const qk_place *at, qk_error *err)
+                             const char *name, const qk__json_place *at, qk_error *err)
 {
     const json_t *token, *ids;
-    const qk_place tokens = {at, "special_tokens", 0}, token_place = {&tokens, name, 0};
+    const qk__json_place tokens = {at, "special_tokens", 0}, token_place = {&tokens, name, 0};
     QK_TRY(qk__need_object(special, name, &tokens, &token, err));
     QK_TRY(qk__need_list(token, "ids", &token_place, &ids, err));
-    const qk_place list = {&token_place, "ids", 0};
+    const qk__json_place list = {&token_place, "ids", 0};
     for (size_t i = 0; i < json_array_size(ids); i++) {
-        const qk_place item = {&list, NULL, i};
+        const qk__json_place item = {&list, NULL, i};
         QK_TRY(add_id(t, s, json_array_get(ids, i), &item, err));
     }
     return QK_OK;
 }
 
 static qk_status add_step(const qk_tokenizer *t, surround *s, const json_t *step,
-                          const json_t *special, const qk_place *at, const qk_place *item,
-                          qk_error *err)
+                          const json_t *special, const qk__json_place *at,
+                          const qk__json_place *item, qk_error *err)
 {
     const json_t *token = json_object_get(step, "SpecialToken"), *sequence;
     const char *id;
     size_t length;
     if (token) {
-        const qk_place place = {item, "SpecialToken", 0};
+        const qk__json_place place = {item, "SpecialToken", 0};
         QK_TRY(qk__need_string(token, "id", &place, &id, &length, err));
         return add_special(t, s, special, id, at, err);
     }
     QK_TRY(qk__need_object(step, "Sequence", item, &sequence, err));
-    const qk_place place = {item, "Sequence", 0};
+    const qk__json_place place = {item, "Sequence", 0};
     QK_TRY(qk__need_string(sequence, "id", &place, &id, &length, err));
     if (strcmp(id, "A") != 0 || s->text)
         return qk__fail_at(&place, err, QK_ERR_UNSUPPORTED, "expected the text (A), once");
@@ -106,14 +106,14 @@ static qk_status add_step(const qk_tokenizer *t, surround *s, const json_t *step
 }
 
 static qk_status load_template(const qk_tokenizer *t, surround *s, const json_t *part,
-                               const qk_place *at, qk_error *err)
+                               const qk__json_place *at, qk_error *err)
 {
     const json_t *single, *special;
     QK_TRY(qk__need_list(part, "single", at, &single, err));
     QK_TRY(qk__need_object(part, "special_tokens", at, &special, err));
-    const qk_place place = {at, "single", 0};
+    const qk__json_place place = {at, "single", 0};
     for (size_t i = 0; i < json_array_size(single); i++) {
-        const qk_place item = {&place, NULL, i};
+        const qk__json_place item = {&place, NULL, i};
         QK_TRY(add_step(t, s, json_array_get(single, i), special, at, &item, err));
     }
     return s->text ? QK_OK
@@ -124,16 +124,16 @@ static qk_status load_template(const qk_tokenizer *t, surround *s, const json_t 
 
 /* ["[CLS]", 101] */
 static qk_status add_pair(const qk_tokenizer *t, surround *s, const json_t *part,
-                          const char *key, const qk_place *at, qk_error *err)
+                          const char *key, const qk__json_place *at, qk_error *err)
 {
     const json_t *pair;
     QK_TRY(qk__need_list(part, key, at, &pair, err));
-    const qk_place place = {at, key, 0}, item = {&place, NULL, 1};
+    const qk__json_place place = {at, key, 0}, item = {&place, NULL, 1};
     return add_id(t, s, json_array_get(pair, 1), &item, err);
 }
 
 static qk_status load_one(const qk_tokenizer *t, surround *s, const char *type,
-                          const json_t *part, const qk_place *at, qk_error *err)
+                          const json_t *part, const qk__json_place *at, qk_error *err)
 {
     if (strcmp(type, "TemplateProcessing") == 0)
         return load_template(t, s, part, at, err);
@@ -147,8 +147,8 @@ static qk_status load_one(const qk_tokenizer *t, surround *s, const char *type,
     return add_pair(t, s, part, "sep", at, err);
 }
 
-static qk_status add(void *target, const char *type, const json_t *part, const qk_place *at,
-                     qk_error *err)
+static qk_status add(void *target, const char *type, const json_t *part,
+                     const qk__json_place *at, qk_error *err)
 {
     qk_tokenizer *t = target;
     surround s = {0};
@@ -161,7 +161,7 @@ static qk_status add(void *target, const char *type, const json_t *part, const q
 
 qk_status qk__post_load(qk_tokenizer *t, const json_t *part, qk_error *err)
 {
-    const qk_place place = {NULL, "post_processor", 0};
+    const qk__json_place place = {NULL, "post_processor", 0};
     if (!part || json_is_null(part))
         return QK_OK;
     return qk__part_each(part, &place, "processors", add, t, err);

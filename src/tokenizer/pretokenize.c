@@ -9,16 +9,16 @@
 #include "base/error.h"
 #include "tokenizer/characters.h"
 
-void qk__cutting_free(qk_cutting *cutting)
+void qk__cutting_free(qk__cutting *cutting)
 {
     qk__buffer_free(&cutting->text);
     qk__buffer_free(&cutting->other_text);
     free(cutting->pieces.items);
     free(cutting->other_pieces.items);
-    *cutting = (qk_cutting){0};
+    *cutting = (qk__cutting){0};
 }
 
-static qk_status add_piece(qk_pieces *pieces, size_t start, size_t end, qk_error *err)
+static qk_status add_piece(qk__pieces *pieces, size_t start, size_t end, qk_error *err)
 {
     if (start == end)
         return QK_OK;
@@ -26,13 +26,13 @@ static qk_status add_piece(qk_pieces *pieces, size_t start, size_t end, qk_error
         size_t capacity = pieces->capacity ? 2 * pieces->capacity : 256;
         if (capacity > SIZE_MAX / sizeof *pieces->items)
             return qk__nomem(err);
-        qk_piece *items = realloc(pieces->items, capacity * sizeof *items);
+        qk__piece *items = realloc(pieces->items, capacity * sizeof *items);
         if (!items)
             return qk__nomem(err);
         pieces->items = items;
         pieces->capacity = capacity;
     }
-    pieces->items[pieces->count++] = (qk_piece){(uint32_t)start, (uint32_t)end};
+    pieces->items[pieces->count++] = (qk__piece){(uint32_t)start, (uint32_t)end};
     return QK_OK;
 }
 
@@ -41,9 +41,9 @@ static qk_status add_piece(qk_pieces *pieces, size_t start, size_t end, qk_error
 /* Takes the spans of a piece, matches and what lies between, in order, and makes pieces of
  * them. The last one is kept back, as the next may join it. */
 typedef struct joiner {
-    qk_cut cut;
+    qk__cut_behavior cut;
     bool invert;
-    qk_pieces *out;
+    qk__pieces *out;
     size_t start, end;
     bool any, match; /* there is one kept back; it was a match */
 } joiner;
@@ -89,11 +89,11 @@ static qk_status take_span(joiner *j, size_t start, size_t end, bool match, qk_e
     return QK_OK;
 }
 
-static qk_status cut_at_pattern(const qk_cutter *cutter, qk_regex_run *run, const uint8_t *text,
-                                qk_piece piece, joiner *j, qk_error *err)
+static qk_status cut_at_pattern(const qk__cutter *cutter, qk__regex_run *run,
+                                const uint8_t *text, qk__piece piece, joiner *j, qk_error *err)
 {
-    qk_matches matches =
-        qk__matches(cutter->regex, run, text + piece.start, piece.end - piece.start);
+    qk__matches matches =
+        qk__matches_of(cutter->regex, run, text + piece.start, piece.end - piece.start);
     size_t start, end, done = 0, base = piece.start;
     bool found;
     for (;;) {
@@ -108,7 +108,7 @@ static qk_status cut_at_pattern(const qk_cutter *cutter, qk_regex_run *run, cons
     return done < matches.size ? take_span(j, base + done, piece.end, false, err) : QK_OK;
 }
 
-static qk_status cut_at_class(bool (*in)(uint32_t c), const uint8_t *text, qk_piece piece,
+static qk_status cut_at_class(bool (*in)(uint32_t c), const uint8_t *text, qk__piece piece,
                               joiner *j, qk_error *err)
 {
     size_t length, done = piece.start;
@@ -124,7 +124,7 @@ static qk_status cut_at_class(bool (*in)(uint32_t c), const uint8_t *text, qk_pi
 }
 
 /* Runs of word characters and runs of signs; spaces vanish. */
-static qk_status cut_words(const uint8_t *text, qk_piece piece, joiner *j, qk_error *err)
+static qk_status cut_words(const uint8_t *text, qk__piece piece, joiner *j, qk_error *err)
 {
     enum { SPACE, WORD, SIGN } kind, last = SPACE;
     size_t length, start = piece.start;
@@ -142,7 +142,7 @@ static qk_status cut_words(const uint8_t *text, qk_piece piece, joiner *j, qk_er
 }
 
 /* Each mark begins a piece. */
-static qk_status cut_at_marks(const qk_cutter *cutter, const uint8_t *text, qk_piece piece,
+static qk_status cut_at_marks(const qk__cutter *cutter, const uint8_t *text, qk__piece piece,
                               joiner *j, qk_error *err)
 {
     size_t start = piece.start, length = cutter->mark_length;
@@ -156,10 +156,10 @@ static qk_status cut_at_marks(const qk_cutter *cutter, const uint8_t *text, qk_p
     return add_piece(j->out, start, piece.end, err);
 }
 
-static qk_status cut_pieces(const qk_cutter *cutter, qk_regex_run *run, qk_cutting *cutting,
+static qk_status cut_pieces(const qk__cutter *cutter, qk__regex_run *run, qk__cutting *cutting,
                             qk_error *err)
 {
-    qk_pieces *in = &cutting->pieces, *out = &cutting->other_pieces;
+    qk__pieces *in = &cutting->pieces, *out = &cutting->other_pieces;
     const uint8_t *text = cutting->text.data;
     out->count = 0;
     for (size_t i = 0; i < in->count; i++) {
@@ -176,7 +176,7 @@ static qk_status cut_pieces(const qk_cutter *cutter, qk_regex_run *run, qk_cutti
     }
     if (out->count == 0 || out->items[0].start > 0)
         cutting->at_start = false;
-    qk_pieces swap = *in;
+    qk__pieces swap = *in;
     *in = *out;
     *out = swap;
     return QK_OK;
@@ -184,7 +184,7 @@ static qk_status cut_pieces(const qk_cutter *cutter, qk_regex_run *run, qk_cutti
 
 /* ---- rewriting ------------------------------------------------------------------------- */
 
-void qk__byte_characters(qk_byte_character table[256])
+void qk__byte_characters(qk__byte_character table[256])
 {
     uint32_t next =
         256; /* bytes without a printable character of their own get one from here */
@@ -197,12 +197,12 @@ void qk__byte_characters(qk_byte_character table[256])
 }
 
 static qk_status write_bytes(const uint8_t *text, size_t size,
-                             const qk_byte_character table[256], qk_buffer *out, qk_error *err)
+                             const qk__byte_character table[256], qk_buffer *out, qk_error *err)
 {
     QK_TRY(qk__buffer_reserve(out, out->size + 2 * size, err));
     uint8_t *p = out->data + out->size;
     for (size_t i = 0; i < size; i++) {
-        const qk_byte_character *c = &table[text[i]];
+        const qk__byte_character *c = &table[text[i]];
         p[0] = c->text[0];
         if (c->length == 2)
             p[1] = c->text[1];
@@ -219,7 +219,7 @@ static qk_status write_spaced(const uint8_t *text, size_t size, qk_buffer *out, 
     return qk__buffer_append(out, text, size, err);
 }
 
-static qk_status write_marked(const qk_cutter *cutter, const uint8_t *text, size_t size,
+static qk_status write_marked(const qk__cutter *cutter, const uint8_t *text, size_t size,
                               bool at_start, qk_buffer *out, qk_error *err)
 {
     size_t length = cutter->mark_length;
@@ -239,16 +239,16 @@ static qk_status write_marked(const qk_cutter *cutter, const uint8_t *text, size
     return QK_OK;
 }
 
-static qk_status rewrite_pieces(const qk_cutter *cutter, qk_cutting *cutting, size_t limit,
+static qk_status rewrite_pieces(const qk__cutter *cutter, qk__cutting *cutting, size_t limit,
                                 qk_error *err)
 {
-    qk_byte_character table[256];
+    qk__byte_character table[256];
     qk_buffer *out = &cutting->other_text;
     if (cutter->kind == QK__CUTTER_BYTES)
         qk__byte_characters(table);
     out->size = 0;
     for (size_t i = 0; i < cutting->pieces.count; i++) {
-        qk_piece *piece = &cutting->pieces.items[i];
+        qk__piece *piece = &cutting->pieces.items[i];
         const uint8_t *text = cutting->text.data + piece->start;
         size_t size = piece->end - piece->start;
         piece->start = (uint32_t)out->size;
@@ -269,7 +269,7 @@ static qk_status rewrite_pieces(const qk_cutter *cutter, qk_cutting *cutting, si
     return QK_OK;
 }
 
-qk_status qk__cut(const qk_cutters *cutters, qk_regex_run *run, qk_cutting *cutting,
+qk_status qk__cut(const qk__cutters *cutters, qk__regex_run *run, qk__cutting *cutting,
                   qk_error *err)
 {
     size_t limit = qk__growth_limit(cutting->text.size);
@@ -278,7 +278,7 @@ qk_status qk__cut(const qk_cutters *cutters, qk_regex_run *run, qk_cutting *cutt
     cutting->pieces.count = 0;
     QK_TRY(add_piece(&cutting->pieces, 0, cutting->text.size, err));
     for (size_t i = 0; i < cutters->count && cutting->pieces.count > 0; i++) {
-        const qk_cutter *cutter = &cutters->items[i];
+        const qk__cutter *cutter = &cutters->items[i];
         bool rewrites = cutter->kind == QK__CUTTER_SPACE || cutter->kind == QK__CUTTER_BYTES ||
                         cutter->kind == QK__CUTTER_METASPACE;
         if (rewrites)

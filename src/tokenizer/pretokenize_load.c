@@ -26,8 +26,8 @@ static bool is_punctuation(uint32_t c)
 }
 
 /* The next free place in the list. */
-static qk_status new_cutter(qk_cutters *cutters, qk_cutter_kind kind, const qk_place *at,
-                            qk_cutter **cutter, qk_error *err)
+static qk_status new_cutter(qk__cutters *cutters, qk__cutter_kind kind,
+                            const qk__json_place *at, qk__cutter **cutter, qk_error *err)
 {
     if (cutters->count == MAX_CUTTERS)
         return qk__fail_at(at, err, QK_ERR_UNSUPPORTED, "more than %d parts", MAX_CUTTERS);
@@ -36,38 +36,38 @@ static qk_status new_cutter(qk_cutters *cutters, qk_cutter_kind kind, const qk_p
     return QK_OK;
 }
 
-static qk_status load_behavior(const json_t *part, const qk_place *at, qk_cut *cut,
-                               qk_error *err)
+static qk_status load_behavior(const json_t *part, const qk__json_place *at,
+                               qk__cut_behavior *cut, qk_error *err)
 {
     static const char *const NAMES[] = {"Removed", "Isolated", "MergedWithPrevious",
                                         "MergedWithNext", "Contiguous"};
     const char *name;
     size_t length;
-    const qk_place place = {at, "behavior", 0};
+    const qk__json_place place = {at, "behavior", 0};
     QK_TRY(qk__need_string(part, "behavior", at, &name, &length, err));
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
         if (strcmp(name, NAMES[i]) == 0) {
-            *cut = (qk_cut)i;
+            *cut = (qk__cut_behavior)i;
             return QK_OK;
         }
     }
     return qk__fail_at(&place, err, QK_ERR_MALFORMED, "there is no \"%.60s\"", name);
 }
 
-static qk_status load_split(qk_cutters *cutters, const json_t *part, const qk_place *at,
+static qk_status load_split(qk__cutters *cutters, const json_t *part, const qk__json_place *at,
                             qk_error *err)
 {
-    qk_cutter *cutter;
+    qk__cutter *cutter;
     QK_TRY(new_cutter(cutters, QK__CUTTER_SPLIT, at, &cutter, err));
     QK_TRY(load_behavior(part, at, &cutter->cut, err));
     QK_TRY(qk__need_bool(part, "invert", at, &cutter->invert, err));
     return qk__part_pattern(part, at, &cutter->regex, err);
 }
 
-static qk_status load_byte_level(qk_cutters *cutters, const json_t *part, const qk_place *at,
-                                 qk_error *err)
+static qk_status load_byte_level(qk__cutters *cutters, const json_t *part,
+                                 const qk__json_place *at, qk_error *err)
 {
-    qk_cutter *cutter;
+    qk__cutter *cutter;
     bool prefix, regex;
     QK_TRY(qk__get_bool(part, "add_prefix_space", true, at, &prefix, err));
     QK_TRY(qk__get_bool(part, "use_regex", true, at, &regex, err));
@@ -81,14 +81,14 @@ static qk_status load_byte_level(qk_cutters *cutters, const json_t *part, const 
     return new_cutter(cutters, QK__CUTTER_BYTES, at, &cutter, err);
 }
 
-static qk_status load_prepend(const json_t *part, const qk_place *at, qk_prepend *prepend,
-                              qk_error *err)
+static qk_status load_prepend(const json_t *part, const qk__json_place *at,
+                              qk__prepend *prepend, qk_error *err)
 {
     static const char *const NAMES[] = {"always", "first", "never"};
     const char *name;
     size_t length, i = 0;
     bool prefix;
-    const qk_place place = {at, "prepend_scheme", 0};
+    const qk__json_place place = {at, "prepend_scheme", 0};
     QK_TRY(qk__get_bool(part, "add_prefix_space", true, at, &prefix, err));
     QK_TRY(qk__get_string(part, "prepend_scheme", at, &name, &length, err));
     *prepend = prefix ? QK__PREPEND_ALWAYS : QK__PREPEND_NEVER;
@@ -101,17 +101,17 @@ static qk_status load_prepend(const json_t *part, const qk_place *at, qk_prepend
     if (!prefix && i != QK__PREPEND_NEVER)
         return qk__fail_at(&place, err, QK_ERR_INCONSISTENT,
                            "\"%s\" does not go with add_prefix_space false", name);
-    *prepend = (qk_prepend)i;
+    *prepend = (qk__prepend)i;
     return QK_OK;
 }
 
-static qk_status load_metaspace(qk_cutters *cutters, const json_t *part, const qk_place *at,
-                                qk_error *err)
+static qk_status load_metaspace(qk__cutters *cutters, const json_t *part,
+                                const qk__json_place *at, qk_error *err)
 {
-    qk_cutter *cutter;
+    qk__cutter *cutter;
     const char *mark;
     size_t length;
-    const qk_place place = {at, "replacement", 0};
+    const qk__json_place place = {at, "replacement", 0};
     QK_TRY(new_cutter(cutters, QK__CUTTER_METASPACE, at, &cutter, err));
     QK_TRY(qk__need_string(part, "replacement", at, &mark, &length, err));
     if (length == 0 || length != qk__utf8_length((const uint8_t *)mark))
@@ -122,10 +122,10 @@ static qk_status load_metaspace(qk_cutters *cutters, const json_t *part, const q
     return load_prepend(part, at, &cutter->prepend, err);
 }
 
-static qk_status load_class(qk_cutters *cutters, const char *type, const json_t *part,
-                            const qk_place *at, qk_error *err)
+static qk_status load_class(qk__cutters *cutters, const char *type, const json_t *part,
+                            const qk__json_place *at, qk_error *err)
 {
-    qk_cutter *cutter;
+    qk__cutter *cutter;
     bool individual;
     QK_TRY(new_cutter(cutters, QK__CUTTER_CLASS, at, &cutter, err));
     if (strcmp(type, "Digits") == 0) {
@@ -145,10 +145,10 @@ static qk_status load_class(qk_cutters *cutters, const char *type, const json_t 
                                              : QK_OK;
 }
 
-static qk_status add(void *target, const char *type, const json_t *part, const qk_place *at,
-                     qk_error *err)
+static qk_status add(void *target, const char *type, const json_t *part,
+                     const qk__json_place *at, qk_error *err)
 {
-    qk_cutter *cutter;
+    qk__cutter *cutter;
     if (strcmp(type, "Split") == 0)
         return load_split(target, part, at, err);
     if (strcmp(type, "ByteLevel") == 0)
@@ -163,10 +163,10 @@ static qk_status add(void *target, const char *type, const json_t *part, const q
     return qk__fail_at(at, err, QK_ERR_UNSUPPORTED, "there is no support for \"%.60s\"", type);
 }
 
-qk_status qk__cutters_load(qk_cutters *cutters, const json_t *part, qk_error *err)
+qk_status qk__cutters_load(qk__cutters *cutters, const json_t *part, qk_error *err)
 {
-    const qk_place place = {NULL, "pre_tokenizer", 0};
-    *cutters = (qk_cutters){0};
+    const qk__json_place place = {NULL, "pre_tokenizer", 0};
+    *cutters = (qk__cutters){0};
     if (!part || json_is_null(part))
         return QK_OK;
     cutters->items = qk__calloc(MAX_CUTTERS, sizeof *cutters->items);
@@ -175,10 +175,10 @@ qk_status qk__cutters_load(qk_cutters *cutters, const json_t *part, qk_error *er
     return qk__part_each(part, &place, "pretokenizers", add, cutters, err);
 }
 
-void qk__cutters_free(qk_cutters *cutters)
+void qk__cutters_free(qk__cutters *cutters)
 {
     for (size_t i = 0; i < cutters->count; i++)
         qk__regex_free(cutters->items[i].regex);
     free(cutters->items);
-    *cutters = (qk_cutters){0};
+    *cutters = (qk__cutters){0};
 }

@@ -31,13 +31,13 @@ enum {
  * patterns of known models take. */
 static const double BASE_SECONDS = 10, SECONDS_PER_BYTE = 4e-6;
 
-struct qk_regex {
+struct qk__regex {
     pcre2_code *search; /* begins anywhere */
     pcre2_code *here;   /* begins where it is told to */
     bool jit;
 };
 
-struct qk_regex_run {
+struct qk__regex_run {
     pcre2_match_data *data;
     pcre2_match_context *context;
     pcre2_jit_stack *stack;
@@ -80,7 +80,7 @@ static qk_status compile(const char *pattern, size_t size, uint32_t options, pcr
     return QK_OK;
 }
 
-qk_status qk__regex_compile(qk_regex **regex, const char *pattern, size_t size, bool literal,
+qk_status qk__regex_compile(qk__regex **regex, const char *pattern, size_t size, bool literal,
                             qk_error *err)
 {
     qk_buffer text = {0};
@@ -91,7 +91,7 @@ qk_status qk__regex_compile(qk_regex **regex, const char *pattern, size_t size, 
                         MAX_PATTERN_BYTES);
     if (qk__utf8_valid((const uint8_t *)pattern, size) != size)
         return qk__fail(err, QK_ERR_MALFORMED, "the pattern is not UTF-8");
-    qk_regex *made = qk__calloc(1, sizeof *made);
+    qk__regex *made = qk__calloc(1, sizeof *made);
     qk_status status = made ? QK_OK : qk__nomem(err);
     uint32_t options =
         PCRE2_USE_OFFSET_LIMIT | (literal ? PCRE2_LITERAL : PCRE2_UCP | PCRE2_MULTILINE);
@@ -114,7 +114,7 @@ qk_status qk__regex_compile(qk_regex **regex, const char *pattern, size_t size, 
     return QK_OK;
 }
 
-void qk__regex_free(qk_regex *regex)
+void qk__regex_free(qk__regex *regex)
 {
     if (!regex)
         return;
@@ -125,9 +125,9 @@ void qk__regex_free(qk_regex *regex)
 
 /* ---- matching -------------------------------------------------------------------------- */
 
-qk_status qk__regex_run_new(qk_regex_run **run, size_t size, qk_error *err)
+qk_status qk__regex_run_new(qk__regex_run **run, size_t size, qk_error *err)
 {
-    qk_regex_run *made = qk__calloc(1, sizeof *made);
+    qk__regex_run *made = qk__calloc(1, sizeof *made);
     *run = NULL;
     if (!made)
         return qk__nomem(err);
@@ -148,7 +148,7 @@ qk_status qk__regex_run_new(qk_regex_run **run, size_t size, qk_error *err)
     return QK_OK;
 }
 
-void qk__regex_run_free(qk_regex_run *run)
+void qk__regex_run_free(qk__regex_run *run)
 {
     if (!run)
         return;
@@ -158,13 +158,13 @@ void qk__regex_run_free(qk_regex_run *run)
     free(run);
 }
 
-qk_matches qk__matches(const qk_regex *regex, qk_regex_run *run, const uint8_t *text,
-                       size_t size)
+qk__matches qk__matches_of(const qk__regex *regex, qk__regex_run *run, const uint8_t *text,
+                           size_t size)
 {
-    return (qk_matches){.regex = regex, .run = run, .text = text, .size = size};
+    return (qk__matches){.regex = regex, .run = run, .text = text, .size = size};
 }
 
-static qk_status look_at_clock(const qk_matches *m, qk_error *err)
+static qk_status look_at_clock(const qk__matches *m, qk_error *err)
 {
     double time = processor_seconds();
     if (m->run->deadline <= 0)
@@ -178,9 +178,9 @@ static qk_status look_at_clock(const qk_matches *m, qk_error *err)
 
 /* Tries to match from `start` on, `code` says where; true with an error filled in the context
  * of neither a match nor none. */
-static int attempt(const qk_matches *m, const pcre2_code *code, size_t start, uint32_t steps)
+static int attempt(const qk__matches *m, const pcre2_code *code, size_t start, uint32_t steps)
 {
-    qk_regex_run *run = m->run;
+    qk__regex_run *run = m->run;
     pcre2_set_match_limit(run->context, steps);
     if (m->regex->jit)
         return pcre2_jit_match(code, m->text, m->size, start, PCRE2_NO_UTF_CHECK, run->data,
@@ -189,12 +189,12 @@ static int attempt(const qk_matches *m, const pcre2_code *code, size_t start, ui
                        run->context);
 }
 
-static size_t step_over(const qk_matches *m, size_t at)
+static size_t step_over(const qk__matches *m, size_t at)
 {
     return at < m->size ? at + qk__utf8_length(m->text + at) : at + 1;
 }
 
-static qk_status fail_match(const qk_matches *m, int code, qk_error *err)
+static qk_status fail_match(const qk__matches *m, int code, qk_error *err)
 {
     PCRE2_UCHAR message[200];
     if (code == PCRE2_ERROR_NOMEMORY)
@@ -205,7 +205,7 @@ static qk_status fail_match(const qk_matches *m, int code, qk_error *err)
 }
 
 /* The places from `at` to `last` one by one, as an attempt at one of them needs many steps. */
-static qk_status search_slowly(qk_matches *m, size_t at, size_t last, int *code, qk_error *err)
+static qk_status search_slowly(qk__matches *m, size_t at, size_t last, int *code, qk_error *err)
 {
     pcre2_set_offset_limit(m->run->context, PCRE2_UNSET);
     for (*code = PCRE2_ERROR_NOMATCH; at <= last; at = step_over(m, at)) {
@@ -222,7 +222,7 @@ static qk_status search_slowly(qk_matches *m, size_t at, size_t last, int *code,
 }
 
 /* The first match that begins at `at` or later. */
-static qk_status search(qk_matches *m, size_t at, bool *found, qk_error *err)
+static qk_status search(qk__matches *m, size_t at, bool *found, qk_error *err)
 {
     int code = PCRE2_ERROR_NOMATCH;
     *found = false;
@@ -245,7 +245,7 @@ static qk_status search(qk_matches *m, size_t at, bool *found, qk_error *err)
     return QK_OK;
 }
 
-qk_status qk__matches_next(qk_matches *m, bool *found, size_t *start, size_t *end,
+qk_status qk__matches_next(qk__matches *m, bool *found, size_t *start, size_t *end,
                            qk_error *err)
 {
     for (;;) {

@@ -9,37 +9,37 @@
 
 #include <qkscope/status.h>
 
-typedef struct qk_regex qk_regex;
+typedef struct qk__regex qk__regex;
 
 /* A pattern in Oniguruma's dialect, or (literal) a text that stands for itself. */
-QK_MUST_CHECK qk_status qk__regex_compile(qk_regex **regex, const char *pattern, size_t size,
+QK_MUST_CHECK qk_status qk__regex_compile(qk__regex **regex, const char *pattern, size_t size,
                                           bool literal, qk_error *err);
-void qk__regex_free(qk_regex *regex); /* takes NULL */
+void qk__regex_free(qk__regex *regex); /* takes NULL */
 
 /* What matching needs besides the pattern; one per thread and text. All matching in it together
  * may take a time that follows the size of that text. */
-typedef struct qk_regex_run qk_regex_run;
-QK_MUST_CHECK qk_status qk__regex_run_new(qk_regex_run **run, size_t size, qk_error *err);
-void qk__regex_run_free(qk_regex_run *run); /* takes NULL */
+typedef struct qk__regex_run qk__regex_run;
+QK_MUST_CHECK qk_status qk__regex_run_new(qk__regex_run **run, size_t size, qk_error *err);
+void qk__regex_run_free(qk__regex_run *run); /* takes NULL */
 
 /* The matches in a valid UTF-8 text, one after the other. An empty match where the last one
  * ended does not count. */
-typedef struct qk_matches {
-    const qk_regex *regex;
-    qk_regex_run *run;
+typedef struct qk__matches {
+    const qk__regex *regex;
+    qk__regex_run *run;
     const uint8_t *text;
     size_t size;
     size_t next; /* where to look */
     size_t end;  /* of the last match */
     bool any;    /* there was one */
-} qk_matches;
+} qk__matches;
 
-qk_matches qk__matches(const qk_regex *regex, qk_regex_run *run, const uint8_t *text,
-                       size_t size);
+qk__matches qk__matches_of(const qk__regex *regex, qk__regex_run *run, const uint8_t *text,
+                           size_t size);
 
 /* *found: whether there was another, in [*start, *end). Fails (QK_ERR_UNSUPPORTED) when the
  * pattern takes out of all proportion long or deep on this text. */
-QK_MUST_CHECK qk_status qk__matches_next(qk_matches *matches, bool *found, size_t *start,
+QK_MUST_CHECK qk_status qk__matches_next(qk__matches *matches, bool *found, size_t *start,
                                          size_t *end, qk_error *err);
 
 #endif

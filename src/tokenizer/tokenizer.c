@@ -13,9 +13,9 @@
 /* One call's state: nothing of it is shared between threads. */
 typedef struct encoder {
     const qk_tokenizer *t;
-    qk_regex_run *regex;
-    qk_bpe_run *bpe;
-    qk_cutting cutting;
+    qk__regex_run *regex;
+    qk__bpe_run *bpe;
+    qk__cutting cutting;
     qk_buffer text, other; /* a stretch being normalized */
     size_t enough;         /* ids after which the rest does not matter */
 } encoder;
@@ -29,9 +29,9 @@ static bool has_enough(const encoder *e)
 
 static qk_status encode_pieces(encoder *e, qk_error *err)
 {
-    const qk_cutting *c = &e->cutting;
+    const qk__cutting *c = &e->cutting;
     for (size_t i = 0; i < c->pieces.count && !has_enough(e); i++) {
-        qk_piece piece = c->pieces.items[i];
+        qk__piece piece = c->pieces.items[i];
         QK_TRY(qk__bpe_word(e->bpe, c->text.data + piece.start, piece.end - piece.start, err));
     }
     return QK_OK;
@@ -40,8 +40,8 @@ static qk_status encode_pieces(encoder *e, qk_error *err)
 /* e->text, normalized: tokens that are found only now, and the text between them. */
 static qk_status encode_normalized(encoder *e, bool at_start, qk_error *err)
 {
-    qk_added_walk walk = {.set = &e->t->after, .text = e->text.data, .size = e->text.size};
-    qk_stretch s;
+    qk__added_walk walk = {.set = &e->t->after, .text = e->text.data, .size = e->text.size};
+    qk__stretch s;
     while (!has_enough(e) && qk__added_next(&walk, &s)) {
         if (s.token) {
             QK_TRY(qk__bpe_id(e->bpe, s.token->id, err));
@@ -59,8 +59,8 @@ static qk_status encode_normalized(encoder *e, bool at_start, qk_error *err)
 
 static qk_status encode_text(encoder *e, const uint8_t *text, size_t size, qk_error *err)
 {
-    qk_added_walk walk = {.set = &e->t->before, .text = text, .size = size};
-    qk_stretch s;
+    qk__added_walk walk = {.set = &e->t->before, .text = text, .size = size};
+    qk__stretch s;
     while (!has_enough(e) && qk__added_next(&walk, &s)) {
         if (s.token) {
             QK_TRY(qk__bpe_id(e->bpe, s.token->id, err));

@@ -17,14 +17,14 @@
 #include "tokenizer/added_tokens.h"
 
 struct qk_tokenizer {
-    qk_normalizers normalizers;
-    qk_cutters cutters;
-    qk_bpe bpe;
-    qk_added_token *added;
+    qk__normalizers normalizers;
+    qk__cutters cutters;
+    qk__bpe bpe;
+    qk__added_token *added;
     size_t num_added;
-    qk_added_set before, after; /* found before and after normalization */
-    qk_buffer added_text;       /* what the tokens of `after` look like then */
-    int32_t *prefix, *suffix;   /* special tokens around a text */
+    qk__added_set before, after; /* found before and after normalization */
+    qk_buffer added_text;        /* what the tokens of `after` look like then */
+    int32_t *prefix, *suffix;    /* special tokens around a text */
     size_t num_prefix, num_suffix;
     bool cut_left;      /* a text that is too long loses its beginning */
     const char **names; /* pieces by id, NULL: none */

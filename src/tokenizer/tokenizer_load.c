@@ -28,12 +28,12 @@ static qk_status check_version(const json_t *root, qk_error *err)
 }
 
 /* {"direction": "Right"} in the file, "right" beside it in tokenizer_config.json. */
-static qk_status load_direction(const json_t *object, const char *key, const qk_place *at,
+static qk_status load_direction(const json_t *object, const char *key, const qk__json_place *at,
                                 bool *left, qk_error *err)
 {
     const char *name;
     size_t length;
-    const qk_place place = {at, key, 0};
+    const qk__json_place place = {at, key, 0};
     QK_TRY(qk__get_string(object, key, at, &name, &length, err));
     if (!name)
         return QK_OK;
@@ -46,7 +46,7 @@ static qk_status load_direction(const json_t *object, const char *key, const qk_
 static qk_status load_truncation(qk_tokenizer *t, const json_t *root, qk_error *err)
 {
     const json_t *truncation = json_object_get(root, "truncation");
-    const qk_place place = {NULL, "truncation", 0};
+    const qk__json_place place = {NULL, "truncation", 0};
     if (!truncation || json_is_null(truncation))
         return QK_OK;
     QK_TRY(qk__need_object(root, "truncation", NULL, &truncation, err));
@@ -57,7 +57,7 @@ static qk_status load_truncation(qk_tokenizer *t, const json_t *root, qk_error *
  * one large id alone costs no memory. */
 static qk_status make_names(qk_tokenizer *t, qk_error *err)
 {
-    const qk_vocab *vocab = &t->bpe.vocab;
+    const qk__vocab *vocab = &t->bpe.vocab;
     size_t count = vocab->num_ids;
     for (size_t i = 0; i < t->num_added; i++)
         if ((size_t)t->added[i].id >= count)
@@ -164,7 +164,7 @@ static qk_status read_config(qk_tokenizer *t, const char *folder, qk_error *err)
 
 static qk_status open_gguf(qk_tokenizer **tokenizer, const char *path, qk_error *err)
 {
-    qk_checkpoint *checkpoint;
+    qk__checkpoint *checkpoint;
     json_t *metadata;
     char *text = NULL;
     qk_status status = qk__checkpoint_open_gguf(&checkpoint, path, &metadata, err);

@@ -11,7 +11,8 @@
 #include "base/error.h"
 
 /* Room for all entries, at most half full. */
-static qk_status reserve(qk_vocab *vocab, json_t *object, const qk_place *at, qk_error *err)
+static qk_status reserve(qk__vocab *vocab, json_t *object, const qk__json_place *at,
+                         qk_error *err)
 {
     size_t count = json_object_size(object), bytes = 0, slots = 16, length;
     const char *key;
@@ -28,20 +29,20 @@ static qk_status reserve(qk_vocab *vocab, json_t *object, const qk_place *at, qk
     return vocab->text && vocab->entries && vocab->slots ? QK_OK : qk__nomem(err);
 }
 
-static uint32_t *find_slot(const qk_vocab *vocab, const void *text, size_t length)
+static uint32_t *find_slot(const qk__vocab *vocab, const void *text, size_t length)
 {
     size_t i = (size_t)XXH3_64bits(text, length) & vocab->mask;
     for (;; i = (i + 1) & vocab->mask) {
         uint32_t *slot = &vocab->slots[i];
         if (*slot == 0)
             return slot;
-        const qk_vocab_entry *entry = &vocab->entries[*slot - 1];
+        const qk__vocab_entry *entry = &vocab->entries[*slot - 1];
         if (entry->length == length && memcmp(vocab->text + entry->offset, text, length) == 0)
             return slot;
     }
 }
 
-static qk_status index_ids(qk_vocab *vocab, const qk_place *at, qk_error *err)
+static qk_status index_ids(qk__vocab *vocab, const qk__json_place *at, qk_error *err)
 {
     vocab->by_id = qk__calloc(vocab->num_ids + 1, sizeof *vocab->by_id);
     if (!vocab->by_id)
@@ -58,18 +59,19 @@ static qk_status index_ids(qk_vocab *vocab, const qk_place *at, qk_error *err)
     return QK_OK;
 }
 
-qk_status qk__vocab_load(qk_vocab *vocab, json_t *object, const qk_place *at, qk_error *err)
+qk_status qk__vocab_load(qk__vocab *vocab, json_t *object, const qk__json_place *at,
+                         qk_error *err)
 {
     uint32_t used = 0;
     size_t length;
     const char *key;
     json_t *value;
-    *vocab = (qk_vocab){0};
+    *vocab = (qk__vocab){0};
     QK_TRY(reserve(vocab, object, at, err));
     json_object_keylen_foreach(object, key, length, value)
     {
-        const qk_place place = {at, key, 0};
-        qk_vocab_entry *entry = &vocab->entries[vocab->count];
+        const qk__json_place place = {at, key, 0};
+        qk__vocab_entry *entry = &vocab->entries[vocab->count];
         QK_TRY(qk__token_id(value, &place, &entry->id, err));
         memcpy(vocab->text + used, key, length + 1);
         entry->offset = used;
@@ -82,26 +84,26 @@ qk_status qk__vocab_load(qk_vocab *vocab, json_t *object, const qk_place *at, qk
     return index_ids(vocab, at, err);
 }
 
-void qk__vocab_free(qk_vocab *vocab)
+void qk__vocab_free(qk__vocab *vocab)
 {
     free(vocab->text);
     free(vocab->entries);
     free(vocab->slots);
     free(vocab->by_id);
-    *vocab = (qk_vocab){0};
+    *vocab = (qk__vocab){0};
 }
 
-int32_t qk__vocab_find(const qk_vocab *vocab, const void *text, size_t length)
+int32_t qk__vocab_find(const qk__vocab *vocab, const void *text, size_t length)
 {
     uint32_t entry = *find_slot(vocab, text, length);
     return entry == 0 ? -1 : vocab->entries[entry - 1].id;
 }
 
-const char *qk__vocab_text(const qk_vocab *vocab, int32_t id, size_t *length)
+const char *qk__vocab_text(const qk__vocab *vocab, int32_t id, size_t *length)
 {
     if (id < 0 || (size_t)id >= vocab->num_ids || vocab->by_id[id] == 0)
         return NULL;
-    const qk_vocab_entry *entry = &vocab->entries[vocab->by_id[id] - 1];
+    const qk__vocab_entry *entry = &vocab->entries[vocab->by_id[id] - 1];
     *length = entry->length;
     return vocab->text + entry->offset;
 }

@@ -14,14 +14,14 @@
 
 static int compare(const void *a, const void *b)
 {
-    return qk_head_compare(((const qk_capture_entry *)a)->head.id,
-                           ((const qk_capture_entry *)b)->head.id);
+    return qk_head_compare(((const qk__capture_entry *)a)->head.id,
+                           ((const qk__capture_entry *)b)->head.id);
 }
 
 /* A capture of the heads named in a text such as "0q0 0q1 0k0": layer, kind, head. */
 static qk_status settle(const char *heads, int manifest, int given, qk_group *group)
 {
-    qk_capture_entry entries[256] = {0};
+    qk__capture_entry entries[256] = {0};
     size_t count = 0;
     const char *p = heads;
     while (*p) {

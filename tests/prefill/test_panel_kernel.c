@@ -51,7 +51,7 @@ static void products_agree(void **state)
     (void)state;
     static float a[QK_TILE * STEP * PARTS], b[LENGTH * PARTS * QK_LANES];
     for (size_t k = 0; k < qk__simd_count(); k++) {
-        const qk_prefill_kernel *kernel = qk__prefill_kernel_at(k);
+        const qk__panel_kernel *kernel = qk__panel_kernel_at(k);
         uint64_t seed = 1;
         for (size_t round = 0; round < 40; round++) {
             float expected[PANEL], y[PANEL];
@@ -60,11 +60,11 @@ static void products_agree(void **state)
             fill(b, sizeof b / sizeof *b, &seed, round % 4 == 3);
             fill(expected, PANEL, &seed, false);
             memcpy(y, expected, sizeof y);
-            qk__prefill_portable.rows(a, STEP, length, parts, STEP * QK_TILE, b, round % 2,
-                                      expected);
+            qk__panel_portable.rows(a, STEP, length, parts, STEP * QK_TILE, b, round % 2,
+                                    expected);
             kernel->rows(a, STEP, length, parts, STEP * QK_TILE, b, round % 2, y);
             assert_same(y, expected, PANEL);
-            qk__prefill_portable.columns(a, length, b, expected);
+            qk__panel_portable.columns(a, length, b, expected);
             kernel->columns(a, length, b, y);
             assert_same(y, expected, PANEL);
         }
@@ -81,8 +81,8 @@ static void products_are_right(void **state)
     fill(b, sizeof b / sizeof *b, &seed, false);
     for (size_t i = 0; i < PANEL; i++)
         y[i] = 1;
-    qk__prefill_portable.rows(a, STEP, LENGTH, PARTS, STEP * QK_TILE, b, true, y);
-    qk__prefill_portable.columns(a, LENGTH, b, z);
+    qk__panel_portable.rows(a, STEP, LENGTH, PARTS, STEP * QK_TILE, b, true, y);
+    qk__panel_portable.columns(a, LENGTH, b, z);
     for (size_t r = 0; r < QK_TILE; r++)
         for (size_t lane = 0; lane < QK_LANES; lane++) {
             double by_rows = 1, by_columns = 0;
@@ -124,8 +124,8 @@ static void softmax_agrees(void **state)
             softmax_start(&x, &seed, round % 3 == 2);
             y = x;
             size_t keys = 4 + round % 8 * 4;
-            qk__prefill_portable.softmax(x.scores, keys, x.top, x.total, x.sums, 10);
-            qk__prefill_kernel_at(k)->softmax(y.scores, keys, y.top, y.total, y.sums, 10);
+            qk__panel_portable.softmax(x.scores, keys, x.top, x.total, x.sums, 10);
+            qk__panel_kernel_at(k)->softmax(y.scores, keys, y.top, y.total, y.sums, 10);
             assert_same((float *)&x, (float *)&y, sizeof x / sizeof(float));
         }
     }
@@ -147,7 +147,7 @@ static void softmax_is_right(void **state)
         for (size_t i = 0; i < 32 * QK_LANES; i++)
             all[block][i] = 30 * (float)random_unit(&seed);
         memcpy(s.scores, all[block], sizeof s.scores);
-        qk__prefill_portable.softmax(s.scores, 32, s.top, s.total, s.sums, 10);
+        qk__panel_portable.softmax(s.scores, 32, s.top, s.total, s.sums, 10);
     }
     double worst = 0;
     for (size_t lane = 0; lane < QK_LANES; lane++) {
@@ -181,7 +181,7 @@ static void exponential_is_right(void **state)
                     -((float)from + (float)(i * QK_LANES + lane) / 1024);
         float x[32 * QK_LANES];
         memcpy(x, s.scores, sizeof x);
-        qk__prefill_portable.softmax(s.scores, 32, s.top, s.total, s.sums, 1);
+        qk__panel_portable.softmax(s.scores, 32, s.top, s.total, s.sums, 1);
         for (size_t i = 0; i < 32 * QK_LANES; i++)
             worst = fmax(worst, fabs(s.scores[i] / exp2(x[i]) - 1));
     }
@@ -189,7 +189,7 @@ static void exponential_is_right(void **state)
     assert_true(worst < 1.2e-7);
 }
 
-static double activation_of(qk_activation activation, double x)
+static double activation_of(qk__activation activation, double x)
 {
     if (activation == QK_SILU)
         return x / (1 + exp(-x));
@@ -206,9 +206,9 @@ static void activations_are_right(void **state)
             double worst = 0;
             for (size_t i = 0; i < N; i++)
                 x[i] = y[i] = ((float)i - N / 2) / 400;
-            qk__prefill_kernel_at(k)->activate((qk_activation)activation, y, N);
+            qk__panel_kernel_at(k)->activate((qk__activation)activation, y, N);
             for (size_t i = 0; i < N; i++) {
-                double error = fabs(y[i] - activation_of((qk_activation)activation, x[i]));
+                double error = fabs(y[i] - activation_of((qk__activation)activation, x[i]));
                 worst = fmax(worst, error / fmax(0.1, fabs(x[i])));
             }
             assert_true(worst < 3e-7);
@@ -228,8 +228,8 @@ static void activations_agree(void **state)
             for (int a = QK_SILU; a <= QK_GELU_TANH; a++) {
                 memcpy(x, start, sizeof x);
                 memcpy(y, start, sizeof y);
-                qk__prefill_portable.activate((qk_activation)a, x, QK_LANES * 8);
-                qk__prefill_kernel_at(k)->activate((qk_activation)a, y, QK_LANES * 8);
+                qk__panel_portable.activate((qk__activation)a, x, QK_LANES * 8);
+                qk__panel_kernel_at(k)->activate((qk__activation)a, y, QK_LANES * 8);
                 assert_same(x, y, QK_LANES * 8);
             }
         }

@@ -90,7 +90,7 @@ static void test_stream(void **state)
     static const uint32_t raw[] = {0xdc5317ea, 0x30f6d5e0, 0xf3af91a3,
                                    0x9d098b0d, 0x14030f28, 0xb53ed737};
     static const uint32_t uniform[] = {5445610, 16176608, 11506083, 625421, 200488, 4118327};
-    qk_twister generator;
+    qk__twister generator;
     qk__torch_seed(&generator, UINT64_C(0x65f4a1634b12b156));
     for (int i = 0; i < 6; i++)
         assert_int_equal(qk__twister_draw(&generator), raw[i]);
