@@ -14,7 +14,7 @@
 #include "base/parallel.h"
 #include "capture/capture_writer.h"
 #include "record/place.h"
-#include "record/run.h"
+#include "record/recording.h"
 
 /* A row group takes about as much memory in each thread; heads of a capture are read in blocks
  * of rows, whatever the groups. */

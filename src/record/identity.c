@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "tokenizer/characters.h"
-#include "record/run.h"
+#include "record/recording.h"
 #include "study/json.h"
 
 static json_t *hex64(uint64_t value)

@@ -9,9 +9,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "tokenizer/pattern.h"
 #include "tokenizer/characters.h"
@@ -45,13 +45,6 @@ struct qk__regex_run {
     double deadline; /* for it, in processor seconds of this thread; 0: not set yet */
     int calls;
 };
-
-static double processor_seconds(void)
-{
-    struct timespec t = {0};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- compiling ------------------------------------------------------------------------- */
 
@@ -166,7 +159,7 @@ qk__matches qk__matches_of(const qk__regex *regex, qk__regex_run *run, const uin
 
 static qk_status look_at_clock(const qk__matches *m, qk_error *err)
 {
-    double time = processor_seconds();
+    double time = qk__thread_seconds();
     if (m->run->deadline <= 0)
         m->run->deadline = time + BASE_SECONDS + SECONDS_PER_BYTE * (double)m->run->size;
     m->run->calls = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A run, as its parts see it.
  *
- *     record.c      the order of events
+ *     record.c      the order of events; it leads the others
  *     select.c      which heads
  *     encode.c      texts as tokens, in windows where they are too long
  *     survey.c      all texts, read through before anything is run
@@ -9,6 +9,7 @@
  *     identity.c    what decides the bytes of the capture, and its fingerprint
  *     journal.c     how far an unfinished run has come
  *     output.c      the output folder: what may be done with it
+ *     partial.c     OUTPUT/.partial: its lock, emptying and removing it
  *     place.c       captures in a folder: which files are theirs
  *     spool.c       files of rows, one a head, while the run goes on
  *     group.c       some texts: tokens, forward pass, rows kept
@@ -16,6 +17,7 @@
  *     describe.c    capture.json, card and table of examples
  *     card.c        lines for its card
  *     publish.c     finished captures take their place
+ *     recording.c   what all of them ask
  *
  * OUTPUT/.partial while it goes on:
  *
@@ -27,8 +29,8 @@
  *     new/                   the captures as OUTPUT will hold them, built when all texts are
  *                            through
  *     cleared                what had to give way in OUTPUT is gone */
-#ifndef QK_RECORD_RUN_H
-#define QK_RECORD_RUN_H
+#ifndef QK_RECORD_RECORDING_H
+#define QK_RECORD_RECORDING_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -87,8 +89,13 @@ typedef struct qk_recording {
     qk_journal journal;
 } qk_recording;
 
+/* ---- recording.c ------------------------------------------------------------------------ */
+
 /* "post", "pre" */
 const char *qk__stage_name(int stage);
+
+/* Where the capture of a stage lies in a folder like OUTPUT; NULL when out of memory. */
+char *qk__stage_folder(const qk_recording *r, const char *root, int stage);
 
 static inline size_t qk__part(int layer, qk_kind kind)
 {
@@ -101,7 +108,6 @@ int qk__num_heads(const qk_recording *r, qk_kind kind);
 
 void qk__record_notice(const qk_recording *r, qk_notice_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-double qk__seconds(void);
 
 /* ---- encode.c ----------------------------------------------------------------------- */
 
@@ -142,8 +148,6 @@ double qk__choose_rate(qk_sampler *sampler, const qk_token_counts *counts, int64
 /* Reads all texts once, then sets num_texts, total_weight, texts_hash and the sampler. */
 QK_MUST_CHECK qk_status qk__survey(qk_recording *r, qk_error *err);
 
-/* ---- identity.c ------------------------------------------------------------------------- */
-
 /* About how much work a text is, in bytes. */
 int64_t qk__text_weight(const qk_recording *r, const qk_text *text);
 
@@ -167,15 +171,20 @@ QK_MUST_CHECK qk_status qk__output_glance(const qk_record_settings *settings, qk
  * folder is prepared, locked, and the journal read or begun. */
 QK_MUST_CHECK qk_status qk__output_open(qk_recording *r, bool *complete, qk_error *err);
 
-/* Where the capture of a stage lies in a folder like OUTPUT; NULL when out of memory. */
-char *qk__stage_folder(const qk_recording *r, const char *root, int stage);
-
 /* Removes what a process that was killed while writing has left beside the files of a capture.
  */
 void qk__output_sweep(const char *folder);
 
+/* ---- partial.c -------------------------------------------------------------------------- */
+
+/* Makes the folder, and keeps others from writing there. */
+QK_MUST_CHECK qk_status qk__partial_lock(qk_recording *r, qk_error *err);
+
+/* Removes everything in it but the lock. */
+void qk__partial_clear(const qk_recording *r);
+
 /* Removes what an unfinished run has left: nothing can become of it. */
-void qk__output_drop(qk_recording *r);
+void qk__partial_drop(const qk_recording *r);
 
 /* ---- publish.c -------------------------------------------------------------------------- */
 
