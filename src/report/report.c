@@ -331,12 +331,8 @@ void qk_report_outcome_free(qk_report_outcome **outcome)
     qk_report_outcome *out = *outcome;
     if (!out)
         return;
-    for (size_t i = 0; i < out->num_failed; i++)
-        free(out->failures[i]);
-    free(out->failures);
-    for (size_t i = 0; i < out->num_changed; i++)
-        free(out->changed[i]);
-    free(out->changed);
+    qk__strings_free(out->failures, out->num_failed);
+    qk__strings_free(out->changed, out->num_changed);
     free(out->html);
     free(out);
     *outcome = NULL;

@@ -7,8 +7,9 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, ROOT
+from conftest import ROOT
 from test_api import HEADERS, rooms
+from test_file_order import object_files
 
 UNFINISHED = {"base", "stats", "study", "record", "cli", "results", "report", "figure"}
 ROOMS = sorted(set(rooms()) - UNFINISHED)
@@ -87,12 +88,8 @@ def test_private_headers_declare_private_names(room):
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_symbols_between_files_are_private(room):
-    objects = sorted((BUILD / "src" / room).rglob("*.o"))
-    if room == "cli":
-        objects = sorted((BUILD / "qkscope.p").glob("*.o"))
-    assert objects, f"no object files of {room} under {BUILD}"
-    out = subprocess.run(["nm", "-A", "--defined-only", "--extern-only", *objects], check=True,
-                         capture_output=True, text=True).stdout
+    out = subprocess.run(["nm", "-A", "--defined-only", "--extern-only", *object_files(room)],
+                         check=True, capture_output=True, text=True).stdout
     known = {"main"} if room == "cli" else public_names()
     wrong = [line for line in out.splitlines()
              if not (name := line.split()[-1]).startswith(prefixes(room)) and name not in known
