@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 16-bit floating-point numbers as float32: exact, and the same bits from every version. */
+/* 16-bit floating-point numbers as float32: exact, and the same bits from every version.
+ * convert.c chooses between convert_avx2.c and convert_portable.c. */
 #ifndef QK_MODEL_CONVERT_H
 #define QK_MODEL_CONVERT_H
 

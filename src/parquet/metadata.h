@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the footer of a Parquet file says, checked and in the form the reader needs. */
+/* What the footer of a Parquet file says, checked and in the form the reader needs. metadata.c
+ * reads it and calls schema.c; page_header.c reads the header of a page. */
 #ifndef QK_PARQUET_METADATA_H
 #define QK_PARQUET_METADATA_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a file handle and of a cursor, for the files that make up the reader. */
+/* The inside of a file handle (reader.c) and of a cursor (cursor.c), for the files that make up
+ * the reader. */
 #ifndef QK_PARQUET_READER_H
 #define QK_PARQUET_READER_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of the Parquet writer share.
  *
- *     writer.c         rows in, buffered column by column up to one row group
+ *     writer.c         rows in, buffered column by column up to one row group; it leads
  *     writer_chunk.c   one buffered column -> a column chunk of pages
  *     writer_plan.c    where pages are cut, how their values are encoded
  *     writer_footer.c  what was written where -> the footer */

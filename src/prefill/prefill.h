@@ -7,7 +7,12 @@
  *     keys   [all panels][key heads * head_dim][32]  of the layer in hand, and so values
  *
  * The jobs of a layer are blocks of a few panels of one sequence. How a sequence is cut depends
- * on its length alone, and numbers do not depend on the cut. */
+ * on its length alone, and numbers do not depend on the cut.
+ *
+ *     prefill.c     the run; it leads the others
+ *     layer.c       one layer over all sequences
+ *     workload.c    what the run will do and needs
+ *     head_rows.c   rows of heads, to the caller */
 #ifndef QK_PREFILL_PREFILL_H
 #define QK_PREFILL_PREFILL_H
 

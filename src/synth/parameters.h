@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parameters of one synthetic head, its rows, and its entry in truth.json.
+/* The parameters of one synthetic head, its rows, and its entry in truth.json. synth.c calls
+ * all three.
  *
  *     parameters.c   draws the parameters
  *     draw_rows.c    draws the rows

@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "tokenizer/bpe_merge.h"
 #include "tokenizer/characters.h"
 
 enum { MAX_KNOWN_BYTES = 64, FIRST_KNOWN = 1 << 10, MAX_KNOWN = 1 << 18 };

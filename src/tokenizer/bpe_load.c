@@ -6,7 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "tokenizer/bpe.h"
+#include "tokenizer/bpe_model.h"
 #include "tokenizer/characters.h"
 
 enum { MAX_MERGES = 1 << 25, NUM_CHARACTERS = 1 << 16 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "tokenizer/bpe.h"
+#include "tokenizer/bpe_merge.h"
 
 enum { SHORT_WORD = 16 };
 

@@ -9,7 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "tokenizer/bpe.h"
+#include "tokenizer/bpe_model.h"
 #include "tokenizer/characters.h"
 
 enum { MAX_CANDIDATES = 3, BITS_PER_PAIR = 16 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tokenizer.json would say of the tokenizer in a GGUF file. */
+/* What tokenizer.json would say of the tokenizer in a GGUF file. gguf_tokenizer.c leads;
+ * gguf_merges.c makes merges from scores. */
 #ifndef QK_TOKENIZER_GGUF_TOKENIZER_H
 #define QK_TOKENIZER_GGUF_TOKENIZER_H
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Normalizers of tokenizer.json: what is done to a text before it is cut up. */
+/* Normalizers of tokenizer.json: what is done to a text before it is cut up.
+ *
+ *     normalize_load.c   reads them
+ *     normalize.c        applies them; it leads normalize_form.c
+ *     normalize_form.c   Unicode's normal forms */
 #ifndef QK_TOKENIZER_NORMALIZE_H
 #define QK_TOKENIZER_NORMALIZE_H
 

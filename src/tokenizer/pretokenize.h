@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pre-tokenizers of tokenizer.json: cutting a normalized text into the pieces ("words") that
- * the model sees one by one. */
+ * the model sees one by one. pretokenize_load.c reads them, pretokenize.c applies them. */
 #ifndef QK_TOKENIZER_PRETOKENIZE_H
 #define QK_TOKENIZER_PRETOKENIZE_H
 

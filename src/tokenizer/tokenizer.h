@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tokenizer's parts, as tokenizer.json has them. */
+/* A tokenizer's parts, as tokenizer.json has them.
+ *
+ *     tokenizer_load.c      opens it: calls all that read a part
+ *     tokenizer.c           encodes: calls all that apply one
+ *     added_tokens_load.c, post_process.c   read the parts that need others */
 #ifndef QK_TOKENIZER_TOKENIZER_H
 #define QK_TOKENIZER_TOKENIZER_H
 
@@ -36,8 +40,7 @@ struct qk_tokenizer {
 QK_MUST_CHECK qk_status qk__tokenizer_parse(qk_tokenizer **tokenizer, const void *json,
                                             size_t size, qk_error *err);
 
-/* The parts after those that have loaders of their own (added_tokens_load.c, post_process.c).
- * The vocabulary and the normalizers are there. */
+/* The vocabulary and the normalizers are there. */
 QK_MUST_CHECK qk_status qk__added_load(qk_tokenizer *t, const json_t *list, qk_error *err);
 void qk__added_free(qk_tokenizer *t);
 /* The names are there. */

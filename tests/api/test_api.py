@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from source_tree import HEADERS, rooms
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build")).resolve()
-HEADERS = sorted((ROOT / "include" / "qkscope").glob("*.h"))
 
 
 def shared_library():
@@ -38,14 +39,6 @@ def test_every_header_says_what_it_is():
         first, second = header.read_text().splitlines()[:2]
         assert first == "/* SPDX-License-Identifier: Apache-2.0 */", header
         assert second.startswith("/* "), header
-
-
-def rooms():
-    """{room: the rooms that it may use}, from the top down, as docs/architecture.md has them."""
-    rows = re.findall(r"^\| `src/(\w+)/` \|[^|]*\|([^|]*)\|", (ROOT / "docs" / "architecture.md").read_text(),
-                      re.M)
-    return {room: [] if uses.strip() in ("nothing", "public headers") else uses.strip().split(", ")
-            for room, uses in rows}
 
 
 def test_every_room_keeps_to_its_place():

@@ -8,17 +8,11 @@ import subprocess
 import pytest
 
 from conftest import ROOT
-from test_api import HEADERS, rooms
-from test_file_order import object_files
+from source_tree import (HEADERS, code, declarations, names, object_files, private_headers,
+                         rooms)
 
 UNFINISHED = {"base", "stats", "study", "record", "cli", "results", "report", "figure"}
 ROOMS = sorted(set(rooms()) - UNFINISHED)
-
-
-def code(path):
-    """Without comments, texts and the preprocessor's lines."""
-    text = re.sub(r'/\*.*?\*/|"(?:\\.|[^"\n])*"', "", path.read_text(), flags=re.S)
-    return re.sub(r"^#(?:.*\\\n)*.*\n", "", text, flags=re.M)
 
 
 def public_names():
@@ -29,31 +23,9 @@ def prefixes(room):
     return ("cli_", "cmd_") if room == "cli" else ("qk__",)
 
 
-def declarations(path):
-    """The declarations of a header, each on its own, what is in braces left out."""
-    text = code(path)
-    while (shorter := re.sub(r"\{[^{}]*\}", "@", text)) != text:
-        text = shorter
-    return [" ".join(part.split()) for part in re.split(r";|\)\s*@", text)]
-
-
-def names(declaration):
-    """What a declaration declares: a tag with its members, a type, a function or a variable."""
-    found = re.findall(r"\b(?:struct|enum|union) (\w+) @", declaration)
-    if declaration.startswith("typedef "):
-        pointer = re.search(r"\(\*(\w+)\)", declaration)
-        function = re.match(r"typedef [^@(]*\b(\w+)\(", declaration)
-        plain = re.search(r"(\w+)(?:\[\w*\])*$", declaration)
-        return found + [(pointer or function or plain)[1]]
-    function = re.match(r"(?:[A-Z_]+(?:\([\d, ]*\))? )*[\w* ]*?\b(\w+)\(", declaration)
-    variable = re.match(r"extern [^(]*?(\w+)(?:\[\w*\])*$", declaration)
-    return found + [match[1] for match in (function or variable,) if match]
-
-
 def declared(room):
-    """Of all headers but those that are the code of kernels, included by a file for each instruction set."""
-    headers = sorted((ROOT / "src" / room).glob("*.h"))
-    return [(path, name) for path in headers if not path.stem.endswith(("_body", "_pack")) for declaration in declarations(path) for name in names(declaration)]
+    return [(path, name) for path in private_headers(room) for declaration in declarations(path)
+            for name in names(declaration)]
 
 
 def test_declarations_are_understood(tmp_path):
