@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A run, as its parts see it.
  *
- *     record.c      the order of events; it leads the others
- *     select.c      which heads
- *     encode.c      texts as tokens, in windows where they are too long
- *     survey.c      all texts, read through before anything is run
- *     rate.c        which rate of the sampler keeps so many rows of them
- *     identity.c    what decides the bytes of the capture, and its fingerprint
- *     journal.c     how far an unfinished run has come
- *     output.c      the output folder: what may be done with it
- *     partial.c     OUTPUT/.partial: its lock, emptying and removing it
- *     place.c       captures in a folder: which files are theirs
- *     spool.c       files of rows, one a head, while the run goes on
- *     group.c       some texts: tokens, forward pass, rows kept
- *     finish.c      spool -> Parquet
- *     describe.c    capture.json, card and table of examples
- *     card.c        lines for its card
- *     publish.c     finished captures take their place
- *     recording.c   what all of them ask
+ *     record.c          the order of events; it leads the others
+ *     select_heads.c    which heads
+ *     encode.c          texts as tokens, in windows where they are too long
+ *     survey.c          all texts, read through before anything is run
+ *     rate.c            which rate of the sampler keeps so many rows of them
+ *     identity.c        what decides the bytes of the capture, and its fingerprint
+ *     journal.c         how far an unfinished run has come
+ *     output.c          the output folder: what may be done with it
+ *     partial.c         OUTPUT/.partial: its lock, emptying and removing it
+ *     place.c           captures in a folder: which files are theirs
+ *     spool.c           files of rows, one a head, while the run goes on
+ *     group.c           some texts: tokens, forward pass, rows kept
+ *     write_captures.c  spool -> Parquet
+ *     describe.c        capture.json, card and table of examples
+ *     card.c            lines for its card
+ *     publish.c         finished captures take their place
+ *     recording.c       what all of them ask
  *
  * OUTPUT/.partial while it goes on:
  *
@@ -237,7 +237,7 @@ QK_MUST_CHECK qk_status qk__spool_sync(const qk_recording *r, qk_error *err);
 /* Runs all texts that the journal does not have. */
 QK_MUST_CHECK qk_status qk__run_texts(qk_recording *r, qk_error *err);
 
-/* ---- finish.c, describe.c --------------------------------------------------------------- */
+/* ---- write_captures.c, describe.c -------------------------------------------------------- */
 
 /* Makes the captures in .partial/new of the spool. */
 QK_MUST_CHECK qk_status qk__write_captures(qk_recording *r, qk_error *err);
