@@ -46,10 +46,10 @@ static size_t decompress_and_copy(const char *path)
     size_t bytes = 0;
     check(qk_parquet_open(&file, path, &err), &err);
     int column = qk_parquet_find(file, "vector");
-    qk_pages pages = {0};
+    qk__pages pages = {0};
     for (size_t g = 0; g < file->metadata.num_groups; g++) {
-        const qk_chunk *chunk = &file->metadata.groups[g].chunks[column];
-        qk_page page;
+        const qk__chunk *chunk = &file->metadata.groups[g].chunks[column];
+        qk__parquet_page page;
         bool found;
         qk__pages_start(&pages, &file->source, chunk->codec, chunk->offset,
                         chunk->offset + chunk->compressed_bytes);

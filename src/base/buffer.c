@@ -78,3 +78,10 @@ char *qk__strdup(const char *text)
         memcpy(copy, text, size);
     return copy;
 }
+
+void qk__strings_free(char **strings, size_t count)
+{
+    for (size_t i = 0; strings && i < count; i++)
+        free(strings[i]);
+    free(strings);
+}

@@ -35,4 +35,7 @@ void *qk__alloc_aligned(size_t count, size_t size);
 /* A copy of a string; NULL on failure. */
 char *qk__strdup(const char *text);
 
+/* Releases an array of strings with its strings; either may be NULL. */
+void qk__strings_free(char **strings, size_t count);
+
 #endif

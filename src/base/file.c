@@ -209,9 +209,7 @@ qk_status qk__list_dir(const char *path, qk_names *names, qk_error *err)
 
 void qk__names_free(qk_names *names)
 {
-    for (size_t i = 0; i < names->count; i++)
-        free(names->items[i]);
-    free(names->items);
+    qk__strings_free(names->items, names->count);
     *names = (qk_names){0};
 }
 

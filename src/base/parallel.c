@@ -12,7 +12,7 @@
 typedef struct loop {
     atomic_size_t next;
     size_t count;
-    qk_job *job;
+    qk__job *job;
     void *context;
 } loop;
 
@@ -33,7 +33,7 @@ static void *run_worker(void *argument)
     }
 }
 
-void qk__parallel_for(size_t count, int threads, qk_job *job, void *context)
+void qk__parallel_for(size_t count, int threads, qk__job *job, void *context)
 {
     loop l = {.count = count, .job = job, .context = context};
     atomic_init(&l.next, 0);

@@ -12,7 +12,7 @@
 #include "base/twister.h"
 
 /* The low word is drawn first; the last one gives its upper bits. 1 <= bits <= 64. */
-static uint64_t draw_bits(qk_twister *t, int bits)
+static uint64_t draw_bits(qk__twister *t, int bits)
 {
     if (bits <= 32)
         return qk__twister_draw(t) >> (32 - bits);
@@ -22,7 +22,7 @@ static uint64_t draw_bits(qk_twister *t, int bits)
 
 /* Below n >= 1, by rejection. The bit length is that of n itself, so a power of two
  * rejects every other draw. */
-static uint64_t draw_below(qk_twister *t, uint64_t n)
+static uint64_t draw_below(qk__twister *t, uint64_t n)
 {
     int bits = 0;
     while (bits < 64 && n >> bits != 0)
@@ -35,7 +35,7 @@ static uint64_t draw_below(qk_twister *t, uint64_t n)
 }
 
 /* Draws from a shrinking list of what is left. */
-static qk_status sample_pool(qk_twister *t, size_t n, size_t k, size_t *out, qk_error *err)
+static qk_status sample_pool(qk__twister *t, size_t n, size_t k, size_t *out, qk_error *err)
 {
     size_t *pool = qk__calloc(n, sizeof *pool);
     if (!pool)
@@ -64,7 +64,7 @@ static bool insert(size_t *slots, size_t mask, size_t value)
 }
 
 /* Draws again what was drawn before. */
-static qk_status sample_set(qk_twister *t, size_t n, size_t k, size_t *out, qk_error *err)
+static qk_status sample_set(qk__twister *t, size_t n, size_t k, size_t *out, qk_error *err)
 {
     size_t size = 16;
     while (size / 2 < k && size <= SIZE_MAX / 2)
@@ -89,7 +89,7 @@ qk_status qk__py_sample(int64_t seed, size_t n, size_t k, size_t *out, qk_error 
         return QK_OK;
     uint64_t magnitude = seed < 0 ? 0 - (uint64_t)seed : (uint64_t)seed;
     uint32_t key[2] = {(uint32_t)magnitude, (uint32_t)(magnitude >> 32)};
-    qk_twister t;
+    qk__twister t;
     qk__twister_seed_by_array(&t, key, key[1] ? 2 : 1);
     /* Which of the two ways is taken decides what is drawn: the rule is CPython's. */
     double pool_limit = 21;

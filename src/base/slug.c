@@ -58,16 +58,9 @@ char **qk__slugs(const char *const *names, size_t count)
             snprintf(slug, sizeof slug, "%s-%zu", base, n);
         slugs[i] = qk__strdup(slug);
         if (!slugs[i]) {
-            qk__slugs_free(slugs, i);
+            qk__strings_free(slugs, i);
             return NULL;
         }
     }
     return slugs;
-}
-
-void qk__slugs_free(char **slugs, size_t count)
-{
-    for (size_t i = 0; slugs && i < count; i++)
-        free(slugs[i]);
-    free(slugs);
 }

@@ -9,8 +9,7 @@
  * count is 0). Each consists of a-z, 0-9, '.', '_' and '-', begins with a letter, a digit or
  * '_', has at most 48 characters and differs from the others: the second that would be called
  * "name" is "name-2". It depends on the names and their order alone. Release with
- * qk__slugs_free. */
+ * qk__strings_free. */
 char **qk__slugs(const char *const *names, size_t count);
-void qk__slugs_free(char **slugs, size_t count);
 
 #endif

@@ -4,7 +4,11 @@
  * not name the file: the caller adds that.
  *
  * A node is a value and the way to it. It is small, lies on the stack of whoever reads, and
- * points to the node it was taken from, which must stay where it is. */
+ * points to the node it was taken from, which must stay where it is.
+ *
+ *     tree.c        reads values; it leads
+ *     tree_yaml.c   YAML documents
+ *     tree_json.c   a part of one as JSON */
 #ifndef QK_BASE_TREE_H
 #define QK_BASE_TREE_H
 

@@ -4,7 +4,7 @@
 
 enum { N = QK__TWISTER_SIZE, M = 397 };
 
-void qk__twister_seed(qk_twister *twister, uint32_t seed)
+void qk__twister_seed(qk__twister *twister, uint32_t seed)
 {
     uint32_t last = seed;
     for (uint32_t i = 0; i < N; i++) {
@@ -14,7 +14,7 @@ void qk__twister_seed(qk_twister *twister, uint32_t seed)
     twister->next = N;
 }
 
-void qk__twister_seed_by_array(qk_twister *twister, const uint32_t *key, uint32_t length)
+void qk__twister_seed_by_array(qk__twister *twister, const uint32_t *key, uint32_t length)
 {
     qk__twister_seed(twister, 19650218u);
     uint32_t *s = twister->state;
@@ -38,7 +38,7 @@ void qk__twister_seed_by_array(qk_twister *twister, const uint32_t *key, uint32_
     s[0] = 0x80000000u;
 }
 
-static void refill(qk_twister *twister)
+static void refill(qk__twister *twister)
 {
     uint32_t *s = twister->state;
     for (int i = 0; i < N; i++) {
@@ -48,7 +48,7 @@ static void refill(qk_twister *twister)
     twister->next = 0;
 }
 
-uint32_t qk__twister_draw(qk_twister *twister)
+uint32_t qk__twister_draw(qk__twister *twister)
 {
     if (twister->next == N)
         refill(twister);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the capture room share: an open capture and its manifest. */
+/* What the files of the capture room share: an open capture and its manifest. discover.c
+ * opens it and calls capture_json.c, which reads the manifest. */
 #ifndef QK_CAPTURE_CAPTURE_H
 #define QK_CAPTURE_CAPTURE_H
 
@@ -19,34 +20,34 @@
 enum { QK_MAX_HEAD_NUMBER = 65535 };
 
 /* head.files points into files. */
-typedef struct qk_capture_entry {
+typedef struct qk__capture_entry {
     qk_head head;
     qk_names files;
-} qk_capture_entry;
+} qk__capture_entry;
 
 /* "rope_frequencies" of capture.json for one layer, or for all. */
-typedef struct qk_rope_entry {
+typedef struct qk__rope_entry {
     int layer; /* -1: every layer */
     size_t count;
     double *values;
-} qk_rope_entry;
+} qk__rope_entry;
 
 /* "heads" of capture.json. */
-typedef struct qk_listed_head {
+typedef struct qk__listed_head {
     qk_head_id id;
     int64_t rows;
-} qk_listed_head;
+} qk__listed_head;
 
 struct qk_capture {
     char *path;
     char *prefix;
-    qk_capture_entry *entries; /* sorted by qk_head_compare */
+    qk__capture_entry *entries; /* sorted by qk_head_compare */
     size_t num_entries;
     char *model; /* what info.model points to */
     qk_capture_info info;
-    qk_rope_entry *rope;
+    qk__rope_entry *rope;
     size_t num_rope;
-    qk_listed_head *listed;
+    qk__listed_head *listed;
     size_t num_listed;
 };
 

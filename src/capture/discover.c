@@ -71,7 +71,7 @@ static qk_status add_entry(search *s, qk_head_id id, qk_names *files, qk_error *
     qk_capture *capture = s->capture;
     if (capture->num_entries == s->capacity) {
         size_t capacity = s->capacity ? s->capacity * 2 : 64;
-        qk_capture_entry *entries = realloc(capture->entries, capacity * sizeof *entries);
+        qk__capture_entry *entries = realloc(capture->entries, capacity * sizeof *entries);
         if (!entries) {
             qk__names_free(files);
             return qk__nomem(err);
@@ -79,7 +79,7 @@ static qk_status add_entry(search *s, qk_head_id id, qk_names *files, qk_error *
         capture->entries = entries;
         s->capacity = capacity;
     }
-    capture->entries[capture->num_entries++] = (qk_capture_entry){
+    capture->entries[capture->num_entries++] = (qk__capture_entry){
         .head = {.id = id,
                  .files = (const char *const *)files->items,
                  .num_files = files->count},
@@ -242,14 +242,14 @@ static qk_status try_single_head(search *s, const char *root, bool *found, qk_er
 
 static int compare_entries(const void *a, const void *b)
 {
-    return qk_head_compare(((const qk_capture_entry *)a)->head.id,
-                           ((const qk_capture_entry *)b)->head.id);
+    return qk_head_compare(((const qk__capture_entry *)a)->head.id,
+                           ((const qk__capture_entry *)b)->head.id);
 }
 
 /* Sorts the heads; "l0h0q" beside "l00h00q" would be the same head twice. */
 static qk_status sort_heads(qk_capture *capture, qk_error *err)
 {
-    qk_capture_entry *entries = capture->entries;
+    qk__capture_entry *entries = capture->entries;
     qsort(entries, capture->num_entries, sizeof *entries, compare_entries);
     for (size_t i = 1; i < capture->num_entries; i++)
         if (compare_entries(&entries[i - 1], &entries[i]) == 0)
@@ -265,11 +265,11 @@ static qk_status sort_heads(qk_capture *capture, qk_error *err)
 
 static int compare_listed(const void *a, const void *b)
 {
-    return qk_head_compare(((const qk_listed_head *)a)->id, ((const qk_listed_head *)b)->id);
+    return qk_head_compare(((const qk__listed_head *)a)->id, ((const qk__listed_head *)b)->id);
 }
 
 /* A head whose one file is not there: to read it fails, and says so. */
-static qk_status add_missing(search *s, const qk_listed_head *listed, qk_error *err)
+static qk_status add_missing(search *s, const qk__listed_head *listed, qk_error *err)
 {
     char name[QK_HEAD_NAME_SIZE + sizeof "/data.parquet"];
     qk_head_name(listed->id, name);
@@ -298,7 +298,7 @@ static qk_status compare_with_list(search *s, qk_error *err)
     size_t found = 0;
     size_t present = capture->num_entries;
     for (size_t i = 0; i < capture->num_listed; i++) {
-        const qk_listed_head *listed = &capture->listed[i];
+        const qk__listed_head *listed = &capture->listed[i];
         if (i > 0 && compare_listed(listed - 1, listed) == 0)
             continue;
         while (found < present &&

@@ -44,7 +44,7 @@ struct qk_rows {
     qk_parquet *file;
     qk_parquet_cursor *cursors[NUM_COLUMNS]; /* NULL: not asked for, or no windows */
     int64_t shard_left;
-    qk_pages spare[NUM_COLUMNS]; /* buffers of columns not open just now */
+    qk__pages spare[NUM_COLUMNS]; /* buffers of columns not open just now */
 
     /* the block handed out */
     size_t capacity; /* in rows */

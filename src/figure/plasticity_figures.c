@@ -10,16 +10,6 @@
 #include "figure/panels.h"
 #include "figure/plasticity_parts.h"
 
-double qk__model_mean(qk__figure *figure, const qk__result_model *model, const char *name)
-{
-    const qk__field *field = qk__find_field(name);
-    qk__spread spread;
-    if (!field || figure->status != QK_OK)
-        return NAN;
-    figure->status = qk__spread_of(model, field, false, &spread, &figure->err);
-    return figure->status == QK_OK && spread.count > 0 ? spread.mean : NAN;
-}
-
 enum { LEFT = 96 }; /* of y axes, for numbers of six digits and the name */
 
 /* "LABEL: rest" above a plot of that height; returns where the plot's x axis is. */

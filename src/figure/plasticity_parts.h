@@ -16,8 +16,4 @@ void qk__build_ap_by_model(qk__figure *figure, const qk__subject *subject);
 bool qk__has_scores(const qk__subject *subject);
 void qk__build_scores(qk__figure *figure, const qk__subject *subject);
 
-/* Mean of a field over the heads of a model; NaN without any, or where memory ran out, which
- * the figure then knows. */
-double qk__model_mean(qk__figure *figure, const qk__result_model *model, const char *field);
-
 #endif

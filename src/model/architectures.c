@@ -13,15 +13,15 @@
 /* ---- what layers do --------------------------------------------------------------------- */
 
 /* The window in tokens; absent: the architecture's, null: none (0). */
-static qk_status read_window(const qk_model_config *config, const qk_fields *text,
+static qk_status read_window(const qk__model_config *config, const qk__json_fields *text,
                              int64_t *window, qk_error *err)
 {
-    *window = qk__field_present(text, "sliding_window") ? 0 : config->architecture->window;
-    return qk__field_int(text, "sliding_window", 1, MAX_WINDOW, window, err);
+    *window = qk__json_field_present(text, "sliding_window") ? 0 : config->architecture->window;
+    return qk__json_field_int(text, "sliding_window", 1, MAX_WINDOW, window, err);
 }
 
 /* layer_types say which layers have the window. */
-static qk_status set_windows(qk_model_config *config, int64_t window)
+static qk_status set_windows(qk__model_config *config, int64_t window)
 {
     for (int i = 0; i < config->num_layers; i++)
         config->layers[i].window = config->layers[i].sliding ? window : 0;
@@ -30,7 +30,7 @@ static qk_status set_windows(qk_model_config *config, int64_t window)
 
 /* One window for all layers; layer_types, if there, only mark layers for the choice of heads.
  */
-static qk_status one_window(qk_model_config *config, const qk_fields *text, bool types,
+static qk_status one_window(qk__model_config *config, const qk__json_fields *text, bool types,
                             qk_error *err)
 {
     (void)types;
@@ -41,8 +41,8 @@ static qk_status one_window(qk_model_config *config, const qk_fields *text, bool
     return QK_OK;
 }
 
-static qk_status ministral_layers(qk_model_config *config, const qk_fields *text, bool types,
-                                  qk_error *err)
+static qk_status ministral_layers(qk__model_config *config, const qk__json_fields *text,
+                                  bool types, qk_error *err)
 {
     int64_t window;
     QK_TRY(read_window(config, text, &window, err));
@@ -51,13 +51,13 @@ static qk_status ministral_layers(qk_model_config *config, const qk_fields *text
     return set_windows(config, window);
 }
 
-static qk_status qwen_layers(qk_model_config *config, const qk_fields *text, bool types,
+static qk_status qwen_layers(qk__model_config *config, const qk__json_fields *text, bool types,
                              qk_error *err)
 {
     bool used = false;
     int64_t window, full_layers = 28;
-    QK_TRY(qk__field_bool(text, "use_sliding_window", &used, err));
-    QK_TRY(qk__field_int(text, "max_window_layers", 0, INT32_MAX, &full_layers, err));
+    QK_TRY(qk__json_field_bool(text, "use_sliding_window", &used, err));
+    QK_TRY(qk__json_field_int(text, "max_window_layers", 0, INT32_MAX, &full_layers, err));
     QK_TRY(read_window(config, text, &window, err));
     if (!used)
         window = 0;
@@ -68,20 +68,21 @@ static qk_status qwen_layers(qk_model_config *config, const qk_fields *text, boo
 
 /* Every fourth layer or so has no position embedding. no_rope_layers is 1 where there is one.
  */
-static qk_status smollm_layers(qk_model_config *config, const qk_fields *text, bool types,
-                               qk_error *err)
+static qk_status smollm_layers(qk__model_config *config, const qk__json_fields *text,
+                               bool types, qk_error *err)
 {
     bool used = false;
     int64_t window, interval = 4;
     const json_t *rotated;
-    QK_TRY(qk__field_bool(text, "use_sliding_window", &used, err));
+    QK_TRY(qk__json_field_bool(text, "use_sliding_window", &used, err));
     QK_TRY(read_window(config, text, &window, err));
-    QK_TRY(qk__field_int(text, "no_rope_layer_interval", 1, INT32_MAX, &interval, err));
-    QK_TRY(qk__field_array(text, "no_rope_layers", (size_t)config->num_layers, &rotated, err));
+    QK_TRY(qk__json_field_int(text, "no_rope_layer_interval", 1, INT32_MAX, &interval, err));
+    QK_TRY(qk__json_field_array(text, "no_rope_layers", (size_t)config->num_layers, &rotated,
+                                err));
     if (!used)
         window = 0;
     for (int i = 0; i < config->num_layers; i++) {
-        qk_layer_config *layer = &config->layers[i];
+        qk__layer_config *layer = &config->layers[i];
         const json_t *flag = json_array_get(rotated, (size_t)i);
         if (rotated && !json_is_integer(flag) && !json_is_boolean(flag))
             return qk__fail(err, QK_ERR_MALFORMED, "%sno_rope_layers: expected 0 or 1",
@@ -95,14 +96,14 @@ static qk_status smollm_layers(qk_model_config *config, const qk_fields *text, b
     return set_windows(config, window);
 }
 
-static qk_status gemma_layers(qk_model_config *config, const qk_fields *text, bool types,
+static qk_status gemma_layers(qk__model_config *config, const qk__json_fields *text, bool types,
                               qk_error *err)
 {
     int64_t window, pattern = 6;
     QK_TRY(read_window(config, text, &window, err));
-    QK_TRY(qk__field_int(text, "sliding_window_pattern", 1, INT32_MAX, &pattern, err));
+    QK_TRY(qk__json_field_int(text, "sliding_window_pattern", 1, INT32_MAX, &pattern, err));
     for (int i = 0; i < config->num_layers; i++) {
-        qk_layer_config *layer = &config->layers[i];
+        qk__layer_config *layer = &config->layers[i];
         if (!types)
             layer->sliding = (i + 1) % pattern != 0;
         layer->rope = layer->sliding ? QK_ROPE_SLIDING : QK_ROPE_FULL;
@@ -111,13 +112,13 @@ static qk_status gemma_layers(qk_model_config *config, const qk_fields *text, bo
 }
 
 /* Cross-attention layers look at an image; without one they are passed by. */
-static qk_status mllama_layers(qk_model_config *config, const qk_fields *text, bool types,
-                               qk_error *err)
+static qk_status mllama_layers(qk__model_config *config, const qk__json_fields *text,
+                               bool types, qk_error *err)
 {
     (void)types;
     static const int usual[] = {3, 8, 13, 18, 23, 28, 33, 38};
     const json_t *crossed;
-    QK_TRY(qk__field_array(text, "cross_attention_layers", 0, &crossed, err));
+    QK_TRY(qk__json_field_array(text, "cross_attention_layers", 0, &crossed, err));
     size_t count = crossed ? json_array_size(crossed) : sizeof usual / sizeof *usual;
     for (size_t i = 0; i < count; i++) {
         const json_t *number = json_array_get(crossed, i);
@@ -133,10 +134,10 @@ static qk_status mllama_layers(qk_model_config *config, const qk_fields *text, b
 
 /* ---- what is refused -------------------------------------------------------------------- */
 
-static qk_status gemma_check(const qk_fields *text, qk_error *err)
+static qk_status gemma_check(const qk__json_fields *text, qk_error *err)
 {
     bool both = false;
-    QK_TRY(qk__field_bool(text, "use_bidirectional_attention", &both, err));
+    QK_TRY(qk__json_field_bool(text, "use_bidirectional_attention", &both, err));
     return both ? qk__fail(err, QK_ERR_UNSUPPORTED,
                            "%suse_bidirectional_attention: only causal attention is known",
                            text->path)
@@ -154,7 +155,7 @@ static qk_status gemma_check(const qk_fields *text, qk_error *err)
     .attention_bias = true, .qkv_bias = QK_BIAS_IF_SAID, SILU, .rotated_part = 0.5,            \
     .interleaved_rope = true, .fused_gate_up = "mlp.gate_up_proj"
 
-static const qk_architecture table[] = {
+static const qk__architecture table[] = {
     {.name = "llama",
      .hidden = 4096,
      .intermediate = 11008,
@@ -339,7 +340,7 @@ static const char *const names[NUM_ARCHITECTURES + NUM_COMPOSITES + 1] = {
     "smollm3", "glm",     "glm4",     "gemma3",    "gemma3_text", "mllama", "mllama_text_model",
 };
 
-const qk_architecture *qk__architecture_find(const char *model_type)
+const qk__architecture *qk__architecture_find(const char *model_type)
 {
     for (int i = 0; i < NUM_ARCHITECTURES; i++)
         if (strcmp(table[i].name, model_type) == 0)

@@ -8,16 +8,16 @@
 
 #include <qkscope/status.h>
 
-#include "model/fields.h"
+#include "model/json_fields.h"
 #include "model/model_config.h"
 
-typedef enum qk_bias_rule {
+typedef enum qk__bias_rule {
     QK_BIAS_NONE,
     QK_BIAS_ALWAYS,
     QK_BIAS_IF_SAID, /* attention_bias, mlp_bias of config.json */
-} qk_bias_rule;
+} qk__bias_rule;
 
-typedef struct qk_architecture {
+typedef struct qk__architecture {
     const char *name; /* model_type of the text model */
 
     /* What config.json need not say; k_heads 0 = as many as query heads, head_dim 0 =
@@ -28,10 +28,10 @@ typedef struct qk_architecture {
     bool attention_bias;
     const char *rope; /* JSON of rope_parameters, NULL = {} */
 
-    qk_bias_rule qkv_bias, o_bias, mlp_bias;
+    qk__bias_rule qkv_bias, o_bias, mlp_bias;
     bool head_dim_derived; /* hidden / query heads, whatever config.json says */
     bool qk_norm;
-    qk_norm_kind norm;
+    qk__norm_kind norm;
     const char *activation_key, *activation; /* and its default */
     double rotated_part; /* of head_dim; other shares are refused where it is 1 */
     bool interleaved_rope;
@@ -48,14 +48,14 @@ typedef struct qk_architecture {
 
     /* Sets config->layers, which come as layers of full attention with rotation; sliding is set
      * already where layer_types is there, which *types tells. NULL: they stay so. */
-    qk_status (*set_layers)(qk_model_config *config, const qk_fields *text, bool types,
+    qk_status (*set_layers)(qk__model_config *config, const qk__json_fields *text, bool types,
                             qk_error *err);
     /* What else must be refused. */
-    qk_status (*check)(const qk_fields *text, qk_error *err);
-} qk_architecture;
+    qk_status (*check)(const qk__json_fields *text, qk_error *err);
+} qk__architecture;
 
 /* NULL: not known. */
-const qk_architecture *qk__architecture_find(const char *model_type);
+const qk__architecture *qk__architecture_find(const char *model_type);
 
 /* For a model_type whose text model is a part of it: the model_type that the part has unless it
  * says another. NULL: no such type. */

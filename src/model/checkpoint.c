@@ -22,9 +22,9 @@ enum { SAMPLE_BYTES = 4096 };
 
 /* ---- tensors ---------------------------------------------------------------------------- */
 
-static const uint8_t *find_number(const qk_tensor *tensor, int64_t row, int64_t column)
+static const uint8_t *find_number(const qk__tensor *tensor, int64_t row, int64_t column)
 {
-    const qk_quant *type = tensor->type;
+    const qk__quant *type = tensor->type;
     size_t number = (size_t)row * (size_t)tensor->columns + (size_t)column;
     return (const uint8_t *)tensor->data + number / type->block_values * type->block_bytes;
 }
@@ -37,7 +37,7 @@ static int64_t paired(int64_t i, int64_t head)
     return i - inside + 2 * (inside % (head / 2)) + inside / (head / 2);
 }
 
-static const float *paired_rows(const qk_tensor *tensor, int64_t first, int64_t count,
+static const float *paired_rows(const qk__tensor *tensor, int64_t first, int64_t count,
                                 float *out)
 {
     size_t columns = (size_t)tensor->columns;
@@ -53,7 +53,7 @@ static const float *paired_rows(const qk_tensor *tensor, int64_t first, int64_t 
     return out;
 }
 
-const float *qk__tensor_rows(const qk_tensor *tensor, int64_t first, int64_t count, float *out)
+const float *qk__tensor_rows(const qk__tensor *tensor, int64_t first, int64_t count, float *out)
 {
     const uint8_t *source = find_number(tensor, first, 0);
     if (tensor->paired_head > 0)
@@ -64,9 +64,9 @@ const float *qk__tensor_rows(const qk_tensor *tensor, int64_t first, int64_t cou
     return out;
 }
 
-qk_tensor qk__tensor_slice(const qk_tensor *tensor, int64_t first, int64_t count)
+qk__tensor qk__tensor_slice(const qk__tensor *tensor, int64_t first, int64_t count)
 {
-    qk_tensor part = *tensor;
+    qk__tensor part = *tensor;
     bool vector = tensor->rows == 1;
     part.data = vector ? find_number(tensor, 0, first) : find_number(tensor, first, 0);
     *(vector ? &part.columns : &part.rows) = count;
@@ -75,7 +75,7 @@ qk_tensor qk__tensor_slice(const qk_tensor *tensor, int64_t first, int64_t count
 
 /* ---- files ------------------------------------------------------------------------------ */
 
-static qk_status map_file(qk_shard *file, const char *path, qk_error *err)
+static qk_status map_file(qk__shard *file, const char *path, qk_error *err)
 {
     int fd;
     int64_t size;
@@ -103,7 +103,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-qk_status qk__shards_name(qk_checkpoint *c, const char **names, size_t count, qk_error *err)
+qk_status qk__shards_name(qk__checkpoint *c, const char **names, size_t count, qk_error *err)
 {
     qsort(names, count, sizeof *names, compare_names);
     c->shards = qk__calloc(count, sizeof *c->shards);
@@ -112,7 +112,7 @@ qk_status qk__shards_name(qk_checkpoint *c, const char **names, size_t count, qk
     for (size_t i = 0; i < count; i++) {
         if (i > 0 && strcmp(names[i], names[i - 1]) == 0)
             continue;
-        qk_shard *file = &c->shards[c->num_shards++];
+        qk__shard *file = &c->shards[c->num_shards++];
         file->name = qk__strdup(names[i]);
         if (!file->name)
             return qk__nomem(err);
@@ -120,7 +120,7 @@ qk_status qk__shards_name(qk_checkpoint *c, const char **names, size_t count, qk
     return QK_OK;
 }
 
-static qk_status open_shard(qk_shard *file, const char *folder, qk_shard_parse *parse,
+static qk_status open_shard(qk__shard *file, const char *folder, qk__shard_parse *parse,
                             void *context, qk_error *err)
 {
     char *path = qk__path_join(folder, file->name);
@@ -138,9 +138,9 @@ static qk_status open_shard(qk_shard *file, const char *folder, qk_shard_parse *
     return status;
 }
 
-void qk__checkpoint_close(qk_checkpoint **checkpoint)
+void qk__checkpoint_close(qk__checkpoint **checkpoint)
 {
-    qk_checkpoint *c = *checkpoint;
+    qk__checkpoint *c = *checkpoint;
     if (!c)
         return;
     for (size_t i = 0; i < c->num_shards; i++) {
@@ -159,12 +159,12 @@ void qk__checkpoint_close(qk_checkpoint **checkpoint)
 
 static int compare_entries(const void *a, const void *b)
 {
-    const qk_tensor_entry *x = *(const qk_tensor_entry *const *)a;
-    const qk_tensor_entry *y = *(const qk_tensor_entry *const *)b;
+    const qk__tensor_entry *x = *(const qk__tensor_entry *const *)a;
+    const qk__tensor_entry *y = *(const qk__tensor_entry *const *)b;
     return strcmp(x->name, y->name);
 }
 
-const qk_tensor_entry *qk__shards_find(const qk_checkpoint *c, const char *name)
+const qk__tensor_entry *qk__shards_find(const qk__checkpoint *c, const char *name)
 {
     size_t low = 0, high = c->num_tensors;
     while (low < high) {
@@ -180,7 +180,7 @@ const qk_tensor_entry *qk__shards_find(const qk_checkpoint *c, const char *name)
     return NULL;
 }
 
-static qk_status sort_tensors(qk_checkpoint *c, qk_error *err)
+static qk_status sort_tensors(qk__checkpoint *c, qk_error *err)
 {
     size_t count = 0;
     for (size_t i = 0; i < c->num_shards; i++)
@@ -201,7 +201,7 @@ static qk_status sort_tensors(qk_checkpoint *c, qk_error *err)
     return QK_OK;
 }
 
-qk_status qk__shards_open(qk_checkpoint *c, const char *folder, qk_shard_parse *parse,
+qk_status qk__shards_open(qk__checkpoint *c, const char *folder, qk__shard_parse *parse,
                           void *context, qk_error *err)
 {
     for (size_t i = 0; i < c->num_shards; i++)
@@ -211,18 +211,18 @@ qk_status qk__shards_open(qk_checkpoint *c, const char *folder, qk_shard_parse *
 
 /* ---- what is in it ---------------------------------------------------------------------- */
 
-bool qk__checkpoint_has(const qk_checkpoint *checkpoint, const char *name)
+bool qk__checkpoint_has(const qk__checkpoint *checkpoint, const char *name)
 {
     return qk__shards_find(checkpoint, name) != NULL;
 }
 
-int64_t qk__checkpoint_rows(const qk_checkpoint *checkpoint, const char *name)
+int64_t qk__checkpoint_rows(const qk__checkpoint *checkpoint, const char *name)
 {
-    const qk_tensor_entry *entry = qk__shards_find(checkpoint, name);
+    const qk__tensor_entry *entry = qk__shards_find(checkpoint, name);
     return !entry ? 0 : entry->rank == 2 ? entry->shape[0] : 1;
 }
 
-static void print_shape(const qk_tensor_entry *entry, char text[200])
+static void print_shape(const qk__tensor_entry *entry, char text[200])
 {
     size_t used = 0;
     text[0] = 0;
@@ -231,10 +231,10 @@ static void print_shape(const qk_tensor_entry *entry, char text[200])
                                  (long long)entry->shape[i]);
 }
 
-qk_status qk__checkpoint_get(const qk_checkpoint *checkpoint, const char *name, int64_t rows,
-                             int64_t columns, qk_tensor *tensor, qk_error *err)
+qk_status qk__checkpoint_get(const qk__checkpoint *checkpoint, const char *name, int64_t rows,
+                             int64_t columns, qk__tensor *tensor, qk_error *err)
 {
-    const qk_tensor_entry *entry = qk__shards_find(checkpoint, name);
+    const qk__tensor_entry *entry = qk__shards_find(checkpoint, name);
     if (!entry)
         return qk__fail(err, QK_ERR_NOT_FOUND, "the weights have no tensor %s", name);
     bool matrix = entry->rank == 2 && entry->shape[0] == rows && entry->shape[1] == columns;
@@ -251,11 +251,11 @@ qk_status qk__checkpoint_get(const qk_checkpoint *checkpoint, const char *name, 
     if (!entry->type || (vector && entry->type->block_values > 1))
         return qk__fail(err, QK_ERR_UNSUPPORTED, "%s: tensor %s is stored as %s; %s are read",
                         entry->file, name, entry->dtype, checkpoint->types);
-    *tensor = (qk_tensor){entry->data, entry->type, rows, columns, 0};
+    *tensor = (qk__tensor){entry->data, entry->type, rows, columns, 0};
     return QK_OK;
 }
 
-static void hash_ends(XXH3_state_t *hash, const qk_tensor_entry *entry)
+static void hash_ends(XXH3_state_t *hash, const qk__tensor_entry *entry)
 {
     size_t size = (size_t)entry->size;
     size_t part = size < SAMPLE_BYTES ? size : SAMPLE_BYTES;
@@ -263,7 +263,7 @@ static void hash_ends(XXH3_state_t *hash, const qk_tensor_entry *entry)
     XXH3_64bits_update(hash, entry->data + size - part, part);
 }
 
-qk_status qk__checkpoint_fingerprint(const qk_checkpoint *checkpoint, uint64_t seed,
+qk_status qk__checkpoint_fingerprint(const qk__checkpoint *checkpoint, uint64_t seed,
                                      uint64_t *fingerprint, qk_error *err)
 {
     XXH3_state_t *hash = XXH3_createState();
@@ -271,7 +271,7 @@ qk_status qk__checkpoint_fingerprint(const qk_checkpoint *checkpoint, uint64_t s
         return qk__nomem(err);
     XXH3_64bits_reset_withSeed(hash, seed);
     for (size_t i = 0; i < checkpoint->num_shards; i++) {
-        const qk_shard *file = &checkpoint->shards[i];
+        const qk__shard *file = &checkpoint->shards[i];
         uint64_t size = file->size;
         XXH3_64bits_update(hash, &size, sizeof size);
         XXH3_64bits_update(hash, file->bytes, file->list.header_size);

@@ -28,8 +28,8 @@ static void from_bf16(const void *source, float *out, size_t count)
 }
 
 /* Every processor with AVX2 has F16C; to ask for it costs microseconds in a virtual machine. */
-const qk_convert_kernels *qk__convert_kernels_avx2(void)
+const qk__convert_kernels *qk__convert_kernels_avx2(void)
 {
-    static const qk_convert_kernels kernels = {from_f16, from_bf16};
+    static const qk__convert_kernels kernels = {from_f16, from_bf16};
     return __builtin_cpu_supports("avx2") ? &kernels : NULL;
 }

@@ -248,7 +248,7 @@ static qk_status read_key(cursor *c, json_t *metadata, qk_error *err)
 
 /* ---- tensors ---------------------------------------------------------------------------- */
 
-static qk_status read_shape(cursor *c, qk_tensor_entry *entry, qk_error *err)
+static qk_status read_shape(cursor *c, qk__tensor_entry *entry, qk_error *err)
 {
     uint64_t rank, length;
     QK_TRY(read_number(c, 4, &rank, err));
@@ -268,12 +268,12 @@ static qk_status read_shape(cursor *c, qk_tensor_entry *entry, qk_error *err)
 }
 
 /* Type and size; a type that is not known has its number for a name, and no size. */
-static qk_status read_tensor_type(cursor *c, qk_tensor_entry *entry, qk_error *err)
+static qk_status read_tensor_type(cursor *c, qk__tensor_entry *entry, qk_error *err)
 {
     uint64_t id;
     QK_TRY(read_number(c, 4, &id, err));
     const char *name = qk__quant_name((uint32_t)id);
-    const qk_quant *type = entry->type = qk__quant_find((uint32_t)id);
+    const qk__quant *type = entry->type = qk__quant_find((uint32_t)id);
     if (name)
         snprintf(entry->dtype, sizeof entry->dtype, "%s", name);
     else
@@ -291,7 +291,8 @@ static qk_status read_tensor_type(cursor *c, qk_tensor_entry *entry, qk_error *e
 }
 
 /* *offset is counted from the end of the header. */
-static qk_status read_tensor(cursor *c, qk_tensor_entry *entry, uint64_t *offset, qk_error *err)
+static qk_status read_tensor(cursor *c, qk__tensor_entry *entry, uint64_t *offset,
+                             qk_error *err)
 {
     QK_TRY(read_name(c, &entry->name, err));
     qk_status status = read_shape(c, entry, err);
@@ -303,7 +304,7 @@ static qk_status read_tensor(cursor *c, qk_tensor_entry *entry, uint64_t *offset
 }
 
 static qk_status place_tensor(const cursor *c, size_t data, size_t alignment, uint64_t offset,
-                              qk_tensor_entry *entry, qk_error *err)
+                              qk__tensor_entry *entry, qk_error *err)
 {
     if (offset % alignment != 0)
         return qk__fail(err, QK_ERR_MALFORMED,
@@ -329,7 +330,8 @@ static qk_status find_alignment(const json_t *metadata, size_t *alignment, qk_er
     return QK_OK;
 }
 
-static qk_status place_tensors(cursor *c, qk_gguf *gguf, const uint64_t *offsets, qk_error *err)
+static qk_status place_tensors(cursor *c, qk__gguf *gguf, const uint64_t *offsets,
+                               qk_error *err)
 {
     size_t alignment;
     QK_TRY(find_alignment(gguf->metadata, &alignment, err));
@@ -342,7 +344,7 @@ static qk_status place_tensors(cursor *c, qk_gguf *gguf, const uint64_t *offsets
     return qk__tensor_list_order(&gguf->tensors, err);
 }
 
-static qk_status read_tensors(cursor *c, uint64_t count, qk_gguf *gguf, qk_error *err)
+static qk_status read_tensors(cursor *c, uint64_t count, qk__gguf *gguf, qk_error *err)
 {
     if (count > left(c) / MIN_TENSOR_BYTES)
         return qk__fail(err, QK_ERR_MALFORMED,
@@ -385,11 +387,11 @@ static qk_status read_header(cursor *c, uint64_t *tensors, uint64_t *keys, qk_er
     return QK_OK;
 }
 
-qk_status qk__gguf_parse(qk_gguf *gguf, const uint8_t *bytes, size_t size, qk_error *err)
+qk_status qk__gguf_parse(qk__gguf *gguf, const uint8_t *bytes, size_t size, qk_error *err)
 {
     cursor c = {bytes, size, 0, 0};
     uint64_t tensors, keys;
-    *gguf = (qk_gguf){0};
+    *gguf = (qk__gguf){0};
     QK_TRY(read_header(&c, &tensors, &keys, err));
     gguf->metadata = json_object();
     qk_status status = gguf->metadata ? QK_OK : qk__nomem(err);
@@ -402,9 +404,9 @@ qk_status qk__gguf_parse(qk_gguf *gguf, const uint8_t *bytes, size_t size, qk_er
     return status;
 }
 
-void qk__gguf_free(qk_gguf *gguf)
+void qk__gguf_free(qk__gguf *gguf)
 {
     json_decref(gguf->metadata);
     qk__tensor_list_free(&gguf->tensors);
-    *gguf = (qk_gguf){0};
+    *gguf = (qk__gguf){0};
 }

@@ -12,17 +12,17 @@
 
 #include "model/tensor_list.h"
 
-typedef struct qk_gguf {
+typedef struct qk__gguf {
     json_t *metadata; /* an object: numbers, strings, booleans, arrays of them; null where a
                          number is not finite or above 2^63 */
-    qk_tensor_list tensors; /* named as in the file; shapes as [rows, columns] */
-} qk_gguf;
+    qk__tensor_list tensors; /* named as in the file; shapes as [rows, columns] */
+} qk__gguf;
 
 /* bytes is a whole file, which must outlive the result. After success every tensor lies within
  * it, none overlaps another, and its size is that of its type and shape, if the type is known.
  * Messages name the key or the tensor, not the file. Empty after a failure. */
-QK_MUST_CHECK qk_status qk__gguf_parse(qk_gguf *gguf, const uint8_t *bytes, size_t size,
+QK_MUST_CHECK qk_status qk__gguf_parse(qk__gguf *gguf, const uint8_t *bytes, size_t size,
                                        qk_error *err);
-void qk__gguf_free(qk_gguf *gguf);
+void qk__gguf_free(qk__gguf *gguf);
 
 #endif

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "model/fields.h"
+#include "model/json_fields.h"
 
 enum { KEY_SIZE = 100 };
 #define MOST (INT64_C(1) << 40)
@@ -52,8 +52,8 @@ static qk_status unknown_architecture(const char *name, qk_error *err)
 /* ---- keys of an architecture ------------------------------------------------------------ */
 
 typedef struct source {
-    qk_fields fields;
-    const qk_checkpoint *checkpoint;
+    qk__json_fields fields;
+    const qk__checkpoint *checkpoint;
     const architecture *architecture;
     json_t *config;
     char key[KEY_SIZE]; /* the last that was asked for */
@@ -84,28 +84,28 @@ static qk_status missing(const source *s, qk_error *err)
 /* A whole number from 1 on. */
 static qk_status need_int(source *s, const char *key, int64_t *value, qk_error *err)
 {
-    if (!qk__field(&s->fields, full(s, key)))
+    if (!qk__json_field(&s->fields, full(s, key)))
         return missing(s, err);
-    return qk__field_int(&s->fields, s->key, 1, MOST, value, err);
+    return qk__json_field_int(&s->fields, s->key, 1, MOST, value, err);
 }
 
 /* The same; *value stays what it is where the key is absent. 0 stands for that, too. */
 static qk_status get_int(source *s, const char *key, int64_t *value, qk_error *err)
 {
     int64_t found = 0;
-    QK_TRY(qk__field_int(&s->fields, full(s, key), 0, MOST, &found, err));
+    QK_TRY(qk__json_field_int(&s->fields, full(s, key), 0, MOST, &found, err));
     *value = found > 0 ? found : *value;
     return QK_OK;
 }
 
 static qk_status get_real(source *s, const char *key, double *value, qk_error *err)
 {
-    const json_t *found = qk__field(&s->fields, full(s, key));
-    if (qk__field_present(&s->fields, s->key) && !found)
+    const json_t *found = qk__json_field(&s->fields, full(s, key));
+    if (qk__json_field_present(&s->fields, s->key) && !found)
         return qk__fail(err, QK_ERR_MALFORMED, "%s: not a finite number", s->key);
     return json_is_number(found) && json_number_value(found) == 0
                ? QK_OK
-               : qk__field_positive(&s->fields, s->key, value, err);
+               : qk__json_field_positive(&s->fields, s->key, value, err);
 }
 
 /* ---- what is refused -------------------------------------------------------------------- */
@@ -137,9 +137,9 @@ static qk_status refuse_keys(source *s, qk_error *err)
 {
     bool causal = true;
     for (size_t i = 0; i < sizeof REFUSED / sizeof *REFUSED; i++)
-        if (!is_nothing(qk__field(&s->fields, full(s, REFUSED[i][0]))))
+        if (!is_nothing(qk__json_field(&s->fields, full(s, REFUSED[i][0]))))
             return qk__fail(err, QK_ERR_UNSUPPORTED, "%s: %s", s->key, REFUSED[i][1]);
-    QK_TRY(qk__field_bool(&s->fields, full(s, "attention.causal"), &causal, err));
+    QK_TRY(qk__json_field_bool(&s->fields, full(s, "attention.causal"), &causal, err));
     return causal ? QK_OK
                   : qk__fail(err, QK_ERR_UNSUPPORTED, "%s: only causal attention is known",
                              s->key);
@@ -194,7 +194,7 @@ static qk_status read_sizes(source *s, sizes *z, qk_error *err)
 static qk_status read_factors(source *s, const char *name, int64_t pairs, json_t **list,
                               qk_error *err)
 {
-    qk_tensor tensor;
+    qk__tensor tensor;
     *list = NULL;
     if (!qk__checkpoint_has(s->checkpoint, name))
         return QK_OK;
@@ -202,7 +202,7 @@ static qk_status read_factors(source *s, const char *name, int64_t pairs, json_t
     *list = json_array();
     qk_status status = *list ? QK_OK : qk__nomem(err);
     for (int64_t i = 0; i < pairs && status == QK_OK; i++) {
-        qk_tensor one = qk__tensor_slice(&tensor, i, 1);
+        qk__tensor one = qk__tensor_slice(&tensor, i, 1);
         float value, in = *qk__tensor_rows(&one, 0, 1, &value);
         if (!(in > 0) || !isfinite(in))
             status =
@@ -268,7 +268,7 @@ static qk_status read_scaling_type(source *s, const char **type, double *factor,
     QK_TRY(get_real(s, "rope.scale_linear", factor, err)); /* its name in old files */
     QK_TRY(get_real(s, "rope.scaling.factor", factor, err));
     *type = *factor > 0 && *factor != 1 ? "linear" : "none";
-    return qk__field_text(&s->fields, full(s, "rope.scaling.type"), type, err);
+    return qk__json_field_text(&s->fields, full(s, "rope.scaling.type"), type, err);
 }
 
 /* Llama 3's scaling comes as numbers by which frequencies are divided. */
@@ -423,13 +423,13 @@ static qk_status fill(source *s, qk_error *err)
     return read_window(s, &z, err);
 }
 
-qk_status qk__gguf_config(qk_gguf_model *model, const json_t *metadata,
-                          const qk_checkpoint *checkpoint, qk_error *err)
+qk_status qk__gguf_config(qk__gguf_model *model, const json_t *metadata,
+                          const qk__checkpoint *checkpoint, qk_error *err)
 {
     const char *name = NULL, *type = "model";
     source s = {.fields = {metadata, ""}, .checkpoint = checkpoint};
-    QK_TRY(qk__field_text(&s.fields, "general.architecture", &name, err));
-    QK_TRY(qk__field_text(&s.fields, "general.type", &type, err));
+    QK_TRY(qk__json_field_text(&s.fields, "general.architecture", &name, err));
+    QK_TRY(qk__json_field_text(&s.fields, "general.type", &type, err));
     if (!name)
         return qk__fail(err, QK_ERR_MALFORMED, "general.architecture: missing");
     if (strcmp(type, "model") != 0)
@@ -439,7 +439,7 @@ qk_status qk__gguf_config(qk_gguf_model *model, const json_t *metadata,
         return unknown_architecture(name, err);
     s.config = json_object();
     qk_status status = s.config ? fill(&s, err) : qk__nomem(err);
-    *model = (qk_gguf_model){s.config, s.architecture->paired};
+    *model = (qk__gguf_model){s.config, s.architecture->paired};
     if (status != QK_OK) {
         json_decref(s.config);
         model->config = NULL;

@@ -11,13 +11,13 @@
 
 #include "model/checkpoint.h"
 
-typedef struct qk_gguf_model {
+typedef struct qk__gguf_model {
     json_t *config; /* an object as in config.json, owned */
     bool paired;    /* rows of queries and keys have rotated pairs side by side */
-} qk_gguf_model;
+} qk__gguf_model;
 
-/* metadata: as qk_gguf has it. Messages name the key. Nothing to release after a failure. */
-QK_MUST_CHECK qk_status qk__gguf_config(qk_gguf_model *model, const json_t *metadata,
-                                        const qk_checkpoint *checkpoint, qk_error *err);
+/* metadata: as qk__gguf has it. Messages name the key. Nothing to release after a failure. */
+QK_MUST_CHECK qk_status qk__gguf_config(qk__gguf_model *model, const json_t *metadata,
+                                        const qk__checkpoint *checkpoint, qk_error *err);
 
 #endif

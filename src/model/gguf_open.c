@@ -7,7 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "model/fields.h"
+#include "model/json_fields.h"
 #include "model/gguf.h"
 #include "model/shards.h"
 
@@ -23,10 +23,10 @@ typedef struct reading {
 
 static qk_status check_split(reading *r, const json_t *metadata, qk_error *err)
 {
-    const qk_fields fields = {metadata, ""};
+    const qk__json_fields fields = {metadata, ""};
     int64_t number = r->next, count = r->count;
-    QK_TRY(qk__field_int(&fields, "split.no", 0, MAX_FILES, &number, err));
-    QK_TRY(qk__field_int(&fields, "split.count", 0, MAX_FILES, &count, err));
+    QK_TRY(qk__json_field_int(&fields, "split.no", 0, MAX_FILES, &number, err));
+    QK_TRY(qk__json_field_int(&fields, "split.count", 0, MAX_FILES, &count, err));
     if (count == 0) /* of one file some writers say so */
         count = 1;
     if (number != r->next || count != r->count)
@@ -36,15 +36,15 @@ static qk_status check_split(reading *r, const json_t *metadata, qk_error *err)
             "has to be given, under its name NAME" TAIL_FORMAT,
             (long long)number + 1, (long long)count, 1U, (unsigned)count);
     r->next++;
-    return r->next == 1
-               ? qk__field_int(&fields, "split.tensors.count", 0, INT32_MAX, &r->tensors, err)
-               : QK_OK;
+    return r->next == 1 ? qk__json_field_int(&fields, "split.tensors.count", 0, INT32_MAX,
+                                             &r->tensors, err)
+                        : QK_OK;
 }
 
-static qk_status parse(void *context, qk_shard *file, qk_error *err)
+static qk_status parse(void *context, qk__shard *file, qk_error *err)
 {
     reading *r = context;
-    qk_gguf gguf;
+    qk__gguf gguf;
     QK_TRY(qk__gguf_parse(&gguf, file->bytes, file->size, err));
     file->list = gguf.tensors;
     qk_status status = check_split(r, gguf.metadata, err);
@@ -70,7 +70,7 @@ static int count_files(const char *name)
     return strcmp(tail, end) == 0 ? count : 1;
 }
 
-static qk_status name_files(qk_checkpoint *c, const char *first, int count, qk_error *err)
+static qk_status name_files(qk__checkpoint *c, const char *first, int count, qk_error *err)
 {
     size_t size = strlen(first) + 1;
     char *text = qk__calloc((size_t)count, size);
@@ -90,7 +90,7 @@ static qk_status name_files(qk_checkpoint *c, const char *first, int count, qk_e
     return status;
 }
 
-static qk_status open_files(qk_checkpoint *c, const char *folder, const char *name, reading *r,
+static qk_status open_files(qk__checkpoint *c, const char *folder, const char *name, reading *r,
                             qk_error *err)
 {
     r->count = count_files(name);
@@ -103,20 +103,20 @@ static qk_status open_files(qk_checkpoint *c, const char *folder, const char *na
     return QK_OK;
 }
 
-qk_status qk__checkpoint_open_gguf(qk_checkpoint **checkpoint, const char *path,
+qk_status qk__checkpoint_open_gguf(qk__checkpoint **checkpoint, const char *path,
                                    json_t **metadata, qk_error *err)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    qk_checkpoint *c = qk__calloc(1, sizeof *c);
+    qk__checkpoint *c = qk__calloc(1, sizeof *c);
     char *folder = slash == path ? qk__strdup("/") : slash ? qk__strdup(path) : qk__strdup(".");
     reading r = {0};
     qk_status status = c && folder ? QK_OK : qk__nomem(err);
     if (status == QK_OK) {
         if (slash && slash != path)
             folder[slash - path] = 0;
-        *c = (qk_checkpoint){.source = "the metadata",
-                             .types = "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K to "
-                                      "Q6_K, IQ4_NL and IQ4_XS"};
+        *c = (qk__checkpoint){.source = "the metadata",
+                              .types = "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K to "
+                                       "Q6_K, IQ4_NL and IQ4_XS"};
         status = open_files(c, folder, name, &r, err);
     }
     free(folder);

@@ -22,10 +22,10 @@ enum { NAME_SIZE = 160, MAX_CONFIG_BYTES = 16 << 20 };
 
 /* While tensors are looked up: what the names begin with. */
 typedef struct lookup {
-    const qk_checkpoint *checkpoint;
+    const qk__checkpoint *checkpoint;
     const char *prefix;  /* NULL: tensors are named as in GGUF files */
     int layer;           /* -1: no layer's */
-    int64_t paired_head; /* of queries and keys, see qk_tensor; 0: they are not paired */
+    int64_t paired_head; /* of queries and keys, see qk__tensor; 0: they are not paired */
     int64_t bytes, parameters;
     int64_t of_type[64]; /* parameters by number of the type */
 } lookup;
@@ -49,12 +49,12 @@ static void full_name(const lookup *l, char text[NAME_SIZE], const char *name,
 }
 
 static qk_status get_tensor(lookup *l, const char *name, const char *suffix, int64_t rows,
-                            int64_t columns, qk_tensor *tensor, qk_error *err)
+                            int64_t columns, qk__tensor *tensor, qk_error *err)
 {
     char text[NAME_SIZE];
     full_name(l, text, name, suffix);
     QK_TRY(qk__checkpoint_get(l->checkpoint, text, rows, columns, tensor, err));
-    const qk_quant *type = tensor->type;
+    const qk__quant *type = tensor->type;
     l->parameters += rows * columns;
     l->bytes += rows * columns / (int64_t)type->block_values * (int64_t)type->block_bytes;
     l->of_type[type->id] += rows * columns;
@@ -63,7 +63,7 @@ static qk_status get_tensor(lookup *l, const char *name, const char *suffix, int
 
 /* A bias that config.json does not know of would be left out without a word. */
 static qk_status get_bias(lookup *l, const char *name, int64_t columns, bool wanted,
-                          qk_tensor *tensor, qk_error *err)
+                          qk__tensor *tensor, qk_error *err)
 {
     if (wanted)
         return get_tensor(l, name, ".bias", 1, columns, tensor, err);
@@ -76,7 +76,7 @@ static qk_status get_bias(lookup *l, const char *name, int64_t columns, bool wan
 }
 
 static qk_status get_linear(lookup *l, const char *name, int64_t outputs, int64_t inputs,
-                            bool bias, qk_linear *linear, qk_error *err)
+                            bool bias, qk__linear *linear, qk_error *err)
 {
     QK_TRY(get_tensor(l, name, ".weight", outputs, inputs, &linear->weight, err));
     return get_bias(l, name, outputs, bias, &linear->bias, err);
@@ -85,11 +85,11 @@ static qk_status get_linear(lookup *l, const char *name, int64_t outputs, int64_
 /* ---- layers ----------------------------------------------------------------------------- */
 
 /* Queries, keys and values one below the other. */
-static qk_status get_fused(lookup *l, const qk_model_config *c, qk_layer *layer, int64_t q,
+static qk_status get_fused(lookup *l, const qk__model_config *c, qk__layer *layer, int64_t q,
                            int64_t k, qk_error *err)
 {
-    qk_linear all = {0};
-    qk_linear *parts[] = {&layer->q, &layer->k, &layer->v};
+    qk__linear all = {0};
+    qk__linear *parts[] = {&layer->q, &layer->k, &layer->v};
     const int64_t rows[] = {q, k, k};
     QK_TRY(get_linear(l, "attn_qkv", q + 2 * k, c->hidden_size, c->qkv_bias, &all, err));
     for (int64_t i = 0, first = 0; i < 3; first += rows[i++]) {
@@ -100,7 +100,7 @@ static qk_status get_fused(lookup *l, const qk_model_config *c, qk_layer *layer,
     return QK_OK;
 }
 
-static qk_status get_projections(lookup *l, const qk_model_config *c, qk_layer *layer,
+static qk_status get_projections(lookup *l, const qk__model_config *c, qk__layer *layer,
                                  qk_error *err)
 {
     int64_t hidden = c->hidden_size;
@@ -118,7 +118,7 @@ static qk_status get_projections(lookup *l, const qk_model_config *c, qk_layer *
                       &layer->v, err);
 }
 
-static qk_status get_attention(lookup *l, const qk_model_config *c, qk_layer *layer,
+static qk_status get_attention(lookup *l, const qk__model_config *c, qk__layer *layer,
                                qk_error *err)
 {
     QK_TRY(get_projections(l, c, layer, err));
@@ -134,14 +134,14 @@ static qk_status get_attention(lookup *l, const qk_model_config *c, qk_layer *la
                       &layer->k_norm, err);
 }
 
-static qk_status get_mlp(lookup *l, const qk_model_config *c, qk_layer *layer, qk_error *err)
+static qk_status get_mlp(lookup *l, const qk__model_config *c, qk__layer *layer, qk_error *err)
 {
     int64_t hidden = c->hidden_size, wide = c->intermediate_size;
     const char *fused = c->architecture->fused_gate_up;
     QK_TRY(get_linear(l, pick(l, "mlp.down_proj", "ffn_down"), hidden, wide, c->mlp_bias,
                       &layer->down, err));
     if (fused) {
-        qk_tensor both;
+        qk__tensor both;
         QK_TRY(
             get_tensor(l, pick(l, fused, "ffn_up"), ".weight", 2 * wide, hidden, &both, err));
         layer->gate.weight = qk__tensor_slice(&both, 0, wide);
@@ -155,16 +155,17 @@ static qk_status get_mlp(lookup *l, const qk_model_config *c, qk_layer *layer, q
 }
 
 /* name is NULL where the architecture has no such norm. */
-static qk_status get_norm(lookup *l, const qk_model_config *c, const char *name,
-                          const char *gguf, qk_tensor *norm, qk_error *err)
+static qk_status get_norm(lookup *l, const qk__model_config *c, const char *name,
+                          const char *gguf, qk__tensor *norm, qk_error *err)
 {
     return name ? get_tensor(l, pick(l, name, gguf), ".weight", 1, c->hidden_size, norm, err)
                 : QK_OK;
 }
 
-static qk_status get_norms(lookup *l, const qk_model_config *c, qk_layer *layer, qk_error *err)
+static qk_status get_norms(lookup *l, const qk__model_config *c, qk__layer *layer,
+                           qk_error *err)
 {
-    const qk_architecture *a = c->architecture;
+    const qk__architecture *a = c->architecture;
     QK_TRY(get_norm(l, c, "input_layernorm", "attn_norm", &layer->attention_norm, err));
     QK_TRY(get_norm(l, c, a->attention_out_norm, "post_attention_norm",
                     &layer->attention_out_norm, err));
@@ -174,9 +175,9 @@ static qk_status get_norms(lookup *l, const qk_model_config *c, qk_layer *layer,
 
 static qk_status get_layer(lookup *l, qk_model *model, int i, qk_error *err)
 {
-    const qk_model_config *c = &model->config;
-    const qk_layer_config *rules = &c->layers[i];
-    qk_layer *layer = &model->layers[i];
+    const qk__model_config *c = &model->config;
+    const qk__layer_config *rules = &c->layers[i];
+    qk__layer *layer = &model->layers[i];
     layer->attends = rules->attends;
     layer->window = rules->window;
     layer->rope = rules->rope >= 0 ? &model->ropes[rules->rope] : NULL;
@@ -189,7 +190,7 @@ static qk_status get_layer(lookup *l, qk_model *model, int i, qk_error *err)
 }
 
 /* Names begin differently by how a model of several parts was saved. */
-static const char *find_prefix(const qk_checkpoint *checkpoint)
+static const char *find_prefix(const qk__checkpoint *checkpoint)
 {
     static const char *const prefixes[] = {"model.", "language_model.model.",
                                            "model.language_model.", "language_model.", ""};
@@ -217,7 +218,7 @@ static const char *name_type(const lookup *l)
 
 static qk_status get_tensors(qk_model *model, lookup *l, qk_error *err)
 {
-    const qk_model_config *c = &model->config;
+    const qk__model_config *c = &model->config;
     int64_t rows = (int64_t)c->vocab_size + c->architecture->extra_embeddings;
     l->layer = -1;
     QK_TRY(get_tensor(l, pick(l, "embed_tokens", "token_embd"), ".weight", rows, c->hidden_size,
@@ -235,7 +236,7 @@ static qk_status get_tensors(qk_model *model, lookup *l, qk_error *err)
 
 /* ---- rotation --------------------------------------------------------------------------- */
 
-static int count_ropes(const qk_model_config *c)
+static int count_ropes(const qk__model_config *c)
 {
     return c->architecture->local_rope ? QK_NUM_ROPES : 1;
 }
@@ -243,13 +244,13 @@ static int count_ropes(const qk_model_config *c)
 /* The frequencies also in double precision, for the facts. */
 static qk_status make_ropes(qk_model *model, qk_error *err)
 {
-    const qk_model_config *c = &model->config;
+    const qk__model_config *c = &model->config;
     size_t most = (size_t)c->rope[QK_ROPE_FULL].width / 2;
     model->frequencies = qk__calloc(QK_NUM_ROPES * most, sizeof *model->frequencies);
     if (!model->frequencies)
         return qk__nomem(err);
     for (int r = 0; r < count_ropes(c); r++) {
-        qk_rope *rope = &model->ropes[r];
+        qk__rope *rope = &model->ropes[r];
         QK_TRY(qk__rope_init(rope, &c->rope[r], err));
         for (int i = 0; i < rope->pairs; i++)
             model->frequencies[(size_t)r * most + (size_t)i] = (double)rope->frequencies[i];
@@ -261,12 +262,12 @@ static qk_status make_ropes(qk_model *model, qk_error *err)
 
 static qk_status make_layer_facts(qk_model *model, qk_error *err)
 {
-    const qk_model_config *c = &model->config;
+    const qk__model_config *c = &model->config;
     model->layer_facts = qk__calloc((size_t)c->num_layers, sizeof *model->layer_facts);
     if (!model->layer_facts)
         return qk__nomem(err);
     for (int i = 0; i < c->num_layers; i++) {
-        const qk_layer_config *rules = &c->layers[i];
+        const qk__layer_config *rules = &c->layers[i];
         size_t pairs = rules->rope >= 0 ? (size_t)model->ropes[rules->rope].pairs : 0;
         model->layer_facts[i] = (qk_layer_facts){
             .attends = rules->attends,
@@ -300,8 +301,8 @@ static qk_status hash_config(const char *folder, const char *overrides, uint64_t
 
 static qk_status make_facts(qk_model *model, uint64_t seed, qk_error *err)
 {
-    const qk_model_config *c = &model->config;
-    const qk_rope_settings *rope = &c->rope[QK_ROPE_FULL];
+    const qk__model_config *c = &model->config;
+    const qk__rope_settings *rope = &c->rope[QK_ROPE_FULL];
     QK_TRY(make_layer_facts(model, err));
     qk_model_facts *f = &model->facts;
     f->architecture = c->architecture->name;
@@ -342,7 +343,7 @@ static qk_status open_folder(qk_model *model, const char *folder, const char *ov
 static qk_status configure(qk_model *model, const json_t *metadata, const char *overrides,
                            lookup *l, qk_error *err)
 {
-    qk_gguf_model gguf;
+    qk__gguf_model gguf;
     QK_TRY(qk__gguf_config(&gguf, metadata, model->checkpoint, err));
     qk_status status = qk__model_config_build(&model->config, gguf.config, overrides, err);
     json_decref(gguf.config);

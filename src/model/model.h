@@ -2,9 +2,9 @@
 /* An open model, as the forward pass sees it: sizes, one record a layer with its tensors by
  * what they do, and its rotation.
  *
- *     const qk_model_config *c = &model->config;
+ *     const qk__model_config *c = &model->config;
  *     for (int i = 0; i < c->num_layers; i++) {
- *         const qk_layer *layer = &model->layers[i];
+ *         const qk__layer *layer = &model->layers[i];
  *         if (!layer->attends)
  *             continue;                        // x passes through unchanged
  *         h = norm(x, layer->attention_norm);
@@ -33,33 +33,33 @@
 #include "model/rope.h"
 
 /* y = weight x + bias; weight is [outputs][inputs], bias [1][outputs] or absent. */
-typedef struct qk_linear {
-    qk_tensor weight;
-    qk_tensor bias;
-} qk_linear;
+typedef struct qk__linear {
+    qk__tensor weight;
+    qk__tensor bias;
+} qk__linear;
 
-typedef struct qk_layer {
-    bool attends;        /* false: the whole layer is passed by, its tensors are not there */
-    int64_t window;      /* keys that a query sees, its own included; 0 = all before it */
-    const qk_rope *rope; /* NULL: no position embedding */
+typedef struct qk__layer {
+    bool attends;         /* false: the whole layer is passed by, its tensors are not there */
+    int64_t window;       /* keys that a query sees, its own included; 0 = all before it */
+    const qk__rope *rope; /* NULL: no position embedding */
 
-    qk_linear q, k, v, o;     /* q: [num_q_heads * head_dim][hidden], k, v: num_k_heads */
-    qk_tensor q_norm, k_norm; /* [1][head_dim], shared by the heads, before rotation */
+    qk__linear q, k, v, o;     /* q: [num_q_heads * head_dim][hidden], k, v: num_k_heads */
+    qk__tensor q_norm, k_norm; /* [1][head_dim], shared by the heads, before rotation */
 
-    qk_linear gate, up, down; /* gate and up are [intermediate][hidden], also where the file
+    qk__linear gate, up, down; /* gate and up are [intermediate][hidden], also where the file
                                  has both in one tensor */
 
     /* Norms by their place. Those behind a block are absent but in "sandwich" models. */
-    qk_tensor attention_norm, attention_out_norm;
-    qk_tensor mlp_norm, mlp_out_norm;
-} qk_layer;
+    qk__tensor attention_norm, attention_out_norm;
+    qk__tensor mlp_norm, mlp_out_norm;
+} qk__layer;
 
 struct qk_model {
-    qk_model_config config;
-    qk_checkpoint *checkpoint; /* owns the mapped files */
-    qk_tensor embedding;       /* [at least vocab_size][hidden] */
-    qk_layer *layers;          /* [config.num_layers] */
-    qk_rope ropes[QK_NUM_ROPES];
+    qk__model_config config;
+    qk__checkpoint *checkpoint; /* owns the mapped files */
+    qk__tensor embedding;       /* [at least vocab_size][hidden] */
+    qk__layer *layers;          /* [config.num_layers] */
+    qk__rope ropes[QK_NUM_ROPES];
     qk_model_facts facts; /* its arrays are owned by the model */
     qk_layer_facts *layer_facts;
     double *frequencies;

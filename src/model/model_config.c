@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "model/architectures.h"
-#include "model/folder.h"
+#include "model/other_forms.h"
 #include "model/rope_config.h"
 
 /* Beyond any model, and small enough that products of two fit 64 bits with room to spare. */
@@ -50,14 +50,14 @@ static qk_status unknown_type(const char *path, const char *type, qk_error *err)
 /* Goes into a part as often as the type is one whose text model is a part of it. The file has
  * an end, so this does. */
 static qk_status find_text(json_t *root, json_t **text, char path[PATH_SIZE],
-                           const qk_architecture **architecture, qk_error *err)
+                           const qk__architecture **architecture, qk_error *err)
 {
     const char *type = NULL;
     size_t used = 0;
     path[0] = 0;
     for (json_t *object = root;;) {
-        qk_fields fields = {object, path};
-        QK_TRY(qk__field_text(&fields, "model_type", &type, err));
+        qk__json_fields fields = {object, path};
+        QK_TRY(qk__json_field_text(&fields, "model_type", &type, err));
         if (!type)
             return qk__fail(err, QK_ERR_MALFORMED, "%smodel_type: missing", path);
         *architecture = qk__architecture_find(type);
@@ -66,7 +66,8 @@ static qk_status find_text(json_t *root, json_t **text, char path[PATH_SIZE],
             return QK_OK;
         type = qk__architecture_part(type);
         if (!type)
-            return unknown_type(path, json_string_value(qk__field(&fields, "model_type")), err);
+            return unknown_type(path, json_string_value(qk__json_field(&fields, "model_type")),
+                                err);
         const char *name = NULL;
         for (int i = 0; i < NUM_PART_NAMES && !name; i++)
             if (json_is_object(json_object_get(object, part_names[i])))
@@ -94,7 +95,7 @@ static qk_status refuse_quantized(const json_t *object, const char *path, qk_err
 /* ---- overrides -------------------------------------------------------------------------- */
 
 static qk_status override_one(json_t *text, const char *key, json_t *value,
-                              const qk_architecture *architecture, qk_error *err)
+                              const qk__architecture *architecture, qk_error *err)
 {
     bool taken;
     for (int i = 0; i < NUM_PART_NAMES; i++)
@@ -114,7 +115,7 @@ static qk_status override_one(json_t *text, const char *key, json_t *value,
 }
 
 static qk_status apply_overrides(json_t *text, const char *overrides,
-                                 const qk_architecture *architecture, qk_error *err)
+                                 const qk__architecture *architecture, qk_error *err)
 {
     json_t *object;
     qk_status status =
@@ -134,34 +135,34 @@ static qk_status apply_overrides(json_t *text, const char *overrides,
 
 /* ---- numbers and rules ------------------------------------------------------------------ */
 
-static qk_status read_size(const qk_fields *text, const char *key, int most, int usual,
+static qk_status read_size(const qk__json_fields *text, const char *key, int most, int usual,
                            int *value, qk_error *err)
 {
     int64_t number = usual;
-    if (qk__field_present(text, key) && !qk__field(text, key))
+    if (qk__json_field_present(text, key) && !qk__json_field(text, key))
         return qk__fail(err, QK_ERR_MALFORMED, "%s%s: expected a whole number", text->path,
                         key);
-    QK_TRY(qk__field_int(text, key, 1, most, &number, err));
+    QK_TRY(qk__json_field_int(text, key, 1, most, &number, err));
     *value = (int)number;
     return QK_OK;
 }
 
-static qk_status read_heads(qk_model_config *c, const qk_fields *text, qk_error *err)
+static qk_status read_heads(qk__model_config *c, const qk__json_fields *text, qk_error *err)
 {
-    const qk_architecture *a = c->architecture;
+    const qk__architecture *a = c->architecture;
     QK_TRY(read_size(text, "num_attention_heads", MAX_HEADS, a->q_heads, &c->num_q_heads, err));
-    bool said = qk__field_present(text, "num_key_value_heads");
+    bool said = qk__json_field_present(text, "num_key_value_heads");
     int64_t heads = said || a->k_heads == 0 ? c->num_q_heads : a->k_heads;
-    QK_TRY(qk__field_int(text, "num_key_value_heads", 1, MAX_HEADS, &heads, err));
+    QK_TRY(qk__json_field_int(text, "num_key_value_heads", 1, MAX_HEADS, &heads, err));
     c->num_k_heads = (int)heads;
     if (c->num_q_heads % c->num_k_heads != 0)
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "%snum_attention_heads: %d do not divide among %d key heads",
                         text->path, c->num_q_heads, c->num_k_heads);
 
-    int64_t dim = qk__field_present(text, "head_dim") ? 0 : a->head_dim;
+    int64_t dim = qk__json_field_present(text, "head_dim") ? 0 : a->head_dim;
     if (!a->head_dim_derived)
-        QK_TRY(qk__field_int(text, "head_dim", 1, MAX_HEAD_DIM, &dim, err));
+        QK_TRY(qk__json_field_int(text, "head_dim", 1, MAX_HEAD_DIM, &dim, err));
     c->head_dim = dim > 0 ? (int)dim : c->hidden_size / c->num_q_heads;
     if (c->head_dim < 1 || c->head_dim > MAX_HEAD_DIM)
         return qk__fail(err, QK_ERR_INCONSISTENT,
@@ -170,35 +171,36 @@ static qk_status read_heads(qk_model_config *c, const qk_fields *text, qk_error 
     return QK_OK;
 }
 
-static qk_status read_sizes(qk_model_config *c, const qk_fields *text, qk_error *err)
+static qk_status read_sizes(qk__model_config *c, const qk__json_fields *text, qk_error *err)
 {
-    const qk_architecture *a = c->architecture;
+    const qk__architecture *a = c->architecture;
     QK_TRY(read_size(text, "num_hidden_layers", MAX_LAYERS, a->layers, &c->num_layers, err));
     QK_TRY(read_size(text, "hidden_size", MAX_WIDTH, a->hidden, &c->hidden_size, err));
     QK_TRY(read_size(text, "intermediate_size", MAX_WIDTH, a->intermediate,
                      &c->intermediate_size, err));
     QK_TRY(read_size(text, "vocab_size", MAX_VOCAB, a->vocab, &c->vocab_size, err));
     c->max_positions = a->positions;
-    QK_TRY(qk__field_int(text, "max_position_embeddings", 1, MAX_POSITIONS, &c->max_positions,
-                         err));
+    QK_TRY(qk__json_field_int(text, "max_position_embeddings", 1, MAX_POSITIONS,
+                              &c->max_positions, err));
     return read_heads(c, text, err);
 }
 
-static qk_status read_bias(const qk_fields *text, qk_bias_rule rule, const char *key,
+static qk_status read_bias(const qk__json_fields *text, qk__bias_rule rule, const char *key,
                            bool usual, bool *bias, qk_error *err)
 {
     *bias = rule == QK_BIAS_ALWAYS;
     if (rule != QK_BIAS_IF_SAID)
         return QK_OK;
-    *bias = usual && !qk__field_present(text, key); /* null is no */
-    return qk__field_bool(text, key, bias, err);
+    *bias = usual && !qk__json_field_present(text, key); /* null is no */
+    return qk__json_field_bool(text, key, bias, err);
 }
 
-static qk_status read_activation(qk_model_config *c, const qk_fields *text, qk_error *err)
+static qk_status read_activation(qk__model_config *c, const qk__json_fields *text,
+                                 qk_error *err)
 {
-    const qk_architecture *a = c->architecture;
+    const qk__architecture *a = c->architecture;
     const char *name = a->activation;
-    QK_TRY(qk__field_text(text, a->activation_key, &name, err));
+    QK_TRY(qk__json_field_text(text, a->activation_key, &name, err));
     if (strcmp(name, "silu") == 0 || strcmp(name, "swish") == 0)
         c->activation = QK_SILU;
     else if (strcmp(name, "gelu_pytorch_tanh") == 0)
@@ -210,11 +212,11 @@ static qk_status read_activation(qk_model_config *c, const qk_fields *text, qk_e
     return QK_OK;
 }
 
-static qk_status read_rules(qk_model_config *c, const qk_fields *text, qk_error *err)
+static qk_status read_rules(qk__model_config *c, const qk__json_fields *text, qk_error *err)
 {
-    const qk_architecture *a = c->architecture;
+    const qk__architecture *a = c->architecture;
     double eps = a->norm_eps, scale = c->head_dim;
-    QK_TRY(qk__field_positive(text, "rms_norm_eps", &eps, err));
+    QK_TRY(qk__json_field_positive(text, "rms_norm_eps", &eps, err));
     c->norm = a->norm;
     c->norm_eps = (float)eps;
     c->qk_norm = a->qk_norm;
@@ -226,7 +228,7 @@ static qk_status read_rules(qk_model_config *c, const qk_fields *text, qk_error 
     QK_TRY(read_bias(text, a->mlp_bias, "mlp_bias", false, &c->mlp_bias, err));
     if (a->score_scale_key) {
         scale = (double)a->score_scale;
-        QK_TRY(qk__field_positive(text, a->score_scale_key, &scale, err));
+        QK_TRY(qk__json_field_positive(text, a->score_scale_key, &scale, err));
     }
     c->attention_scale = (float)pow(scale, -0.5);
     c->embedding_scale = a->scaled_embedding ? (float)sqrt(c->hidden_size) : 1;
@@ -236,11 +238,11 @@ static qk_status read_rules(qk_model_config *c, const qk_fields *text, qk_error 
 /* ---- layers ----------------------------------------------------------------------------- */
 
 /* Marks sliding layers; *found is false where the file does not say. */
-static qk_status read_layer_types(qk_model_config *c, const qk_fields *text, bool *found,
+static qk_status read_layer_types(qk__model_config *c, const qk__json_fields *text, bool *found,
                                   qk_error *err)
 {
     const json_t *types;
-    QK_TRY(qk__field_array(text, "layer_types", (size_t)c->num_layers, &types, err));
+    QK_TRY(qk__json_field_array(text, "layer_types", (size_t)c->num_layers, &types, err));
     *found = types != NULL;
     for (int i = 0; types && i < c->num_layers; i++) {
         const char *type = json_string_value(json_array_get(types, (size_t)i));
@@ -254,13 +256,13 @@ static qk_status read_layer_types(qk_model_config *c, const qk_fields *text, boo
     return QK_OK;
 }
 
-static qk_status read_layers(qk_model_config *c, const qk_fields *text, qk_error *err)
+static qk_status read_layers(qk__model_config *c, const qk__json_fields *text, qk_error *err)
 {
     c->layers = qk__calloc((size_t)c->num_layers, sizeof *c->layers);
     if (!c->layers)
         return qk__nomem(err);
     for (int i = 0; i < c->num_layers; i++)
-        c->layers[i] = (qk_layer_config){.attends = true, .rope = QK_ROPE_FULL};
+        c->layers[i] = (qk__layer_config){.attends = true, .rope = QK_ROPE_FULL};
     bool types;
     QK_TRY(read_layer_types(c, text, &types, err));
     return c->architecture->set_layers ? c->architecture->set_layers(c, text, types, err)
@@ -269,7 +271,7 @@ static qk_status read_layers(qk_model_config *c, const qk_fields *text, qk_error
 
 /* ---- all of it -------------------------------------------------------------------------- */
 
-static qk_status read_text(qk_model_config *c, const qk_fields *text, qk_error *err)
+static qk_status read_text(qk__model_config *c, const qk__json_fields *text, qk_error *err)
 {
     if (c->architecture->check)
         QK_TRY(c->architecture->check(text, err));
@@ -279,7 +281,7 @@ static qk_status read_text(qk_model_config *c, const qk_fields *text, qk_error *
     return qk__rope_read(c, text, err);
 }
 
-static qk_status read_root(qk_model_config *c, json_t *root, const char *overrides,
+static qk_status read_root(qk__model_config *c, json_t *root, const char *overrides,
                            qk_error *err)
 {
     if (!json_is_object(root))
@@ -295,24 +297,24 @@ static qk_status read_root(qk_model_config *c, json_t *root, const char *overrid
         if (status != QK_OK)
             return qk__context(err, status, "overrides");
     }
-    qk_fields fields = {text, path};
+    qk__json_fields fields = {text, path};
     return read_text(c, &fields, err);
 }
 
-qk_status qk__model_config_build(qk_model_config *config, json_t *root, const char *overrides,
+qk_status qk__model_config_build(qk__model_config *config, json_t *root, const char *overrides,
                                  qk_error *err)
 {
-    *config = (qk_model_config){0};
+    *config = (qk__model_config){0};
     qk_status status = read_root(config, root, overrides, err);
     if (status != QK_OK)
         qk__model_config_free(config);
     return status;
 }
 
-qk_status qk__model_config_parse(qk_model_config *config, const char *text, size_t size,
+qk_status qk__model_config_parse(qk__model_config *config, const char *text, size_t size,
                                  const char *overrides, qk_error *err)
 {
-    *config = (qk_model_config){0};
+    *config = (qk__model_config){0};
     json_t *root;
     QK_TRY(qk__json_parse(&root, text, size, QK__JSON_NO_ZEROS, err));
     qk_status status = qk__model_config_build(config, root, overrides, err);
@@ -320,10 +322,10 @@ qk_status qk__model_config_parse(qk_model_config *config, const char *text, size
     return status;
 }
 
-qk_status qk__model_config_read(qk_model_config *config, const char *folder,
+qk_status qk__model_config_read(qk__model_config *config, const char *folder,
                                 const char *overrides, qk_error *err)
 {
-    *config = (qk_model_config){0};
+    *config = (qk__model_config){0};
     char *path = qk__path_join(folder, "config.json");
     if (!path)
         return qk__nomem(err);
@@ -342,12 +344,12 @@ qk_status qk__model_config_read(qk_model_config *config, const char *folder,
     return status;
 }
 
-void qk__model_config_free(qk_model_config *config)
+void qk__model_config_free(qk__model_config *config)
 {
     for (int i = 0; i < QK_NUM_ROPES; i++) {
         free(config->rope[i].short_factor);
         free(config->rope[i].long_factor);
     }
     free(config->layers);
-    *config = (qk_model_config){0};
+    *config = (qk__model_config){0};
 }

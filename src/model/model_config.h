@@ -14,38 +14,38 @@
 
 #include "model/rope.h"
 
-struct qk_architecture;
+struct qk__architecture;
 
-typedef enum qk_norm_kind {
+typedef enum qk__norm_kind {
     QK_NORM_LLAMA,     /* cast to the run's format, then times w */
     QK_NORM_GEMMA,     /* times (1 + w) in float32, then cast */
     QK_NORM_GEMMA_SUM, /* the same; the weight is the sum, in float32 */
-} qk_norm_kind;
+} qk__norm_kind;
 
-typedef enum qk_activation {
+typedef enum qk__activation {
     QK_SILU,
     QK_GELU_TANH, /* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
-} qk_activation;
+} qk__activation;
 
 /* Which of qk_model.ropes a layer rotates by. */
 enum { QK_ROPE_FULL, QK_ROPE_SLIDING, QK_NUM_ROPES };
 
-typedef struct qk_layer_config {
+typedef struct qk__layer_config {
     bool attends;
     bool sliding;   /* layer_types says so: for the choice of heads, not for attention */
     int64_t window; /* 0 = all before */
     int rope;       /* index, -1 = none */
-} qk_layer_config;
+} qk__layer_config;
 
-typedef struct qk_model_config {
-    const struct qk_architecture *architecture;
+typedef struct qk__model_config {
+    const struct qk__architecture *architecture;
     int num_layers, num_q_heads, num_k_heads, head_dim;
     int hidden_size, intermediate_size, vocab_size;
     int64_t max_positions;
 
-    qk_norm_kind norm;
+    qk__norm_kind norm;
     float norm_eps;
-    qk_activation activation;
+    qk__activation activation;
     bool qkv_bias, o_bias, mlp_bias, qk_norm;
     bool interleaved_rope; /* pairs (2j, 2j+1) instead of (j, j + width/2) */
     float attention_scale; /* times q.k */
@@ -56,21 +56,21 @@ typedef struct qk_model_config {
     double query_scale_beta;
     int64_t query_scale_original;
 
-    qk_rope_settings rope[QK_NUM_ROPES]; /* of SLIDING only where the layers differ */
-    qk_layer_config *layers;             /* [num_layers] */
-} qk_model_config;
+    qk__rope_settings rope[QK_NUM_ROPES]; /* of SLIDING only where the layers differ */
+    qk__layer_config *layers;             /* [num_layers] */
+} qk__model_config;
 
 /* Reads folder/config.json; overrides is a JSON object merged into the text model's part of it
  * (NULL: none), as docs/model.md says. Messages name the file and the key. */
-QK_MUST_CHECK qk_status qk__model_config_read(qk_model_config *config, const char *folder,
+QK_MUST_CHECK qk_status qk__model_config_read(qk__model_config *config, const char *folder,
                                               const char *overrides, qk_error *err);
 /* The same from memory; messages do not name a file. */
-QK_MUST_CHECK qk_status qk__model_config_parse(qk_model_config *config, const char *text,
+QK_MUST_CHECK qk_status qk__model_config_parse(qk__model_config *config, const char *text,
                                                size_t size, const char *overrides,
                                                qk_error *err);
 /* The same from an object, which is changed; overrides first make of it what they say. */
-QK_MUST_CHECK qk_status qk__model_config_build(qk_model_config *config, json_t *root,
+QK_MUST_CHECK qk_status qk__model_config_build(qk__model_config *config, json_t *root,
                                                const char *overrides, qk_error *err);
-void qk__model_config_free(qk_model_config *config);
+void qk__model_config_free(qk__model_config *config);
 
 #endif

@@ -242,7 +242,7 @@ static void expand_iq4_xs(const uint8_t *b, size_t count, float *out)
 
 /* ---- the table -------------------------------------------------------------------------- */
 
-static const qk_quant QUANTS[] = {
+static const qk__quant QUANTS[] = {
     {"F32", QK_TYPE_F32, 1, 4, NULL},         {"F16", QK_TYPE_F16, 1, 2, NULL},
     {"Q4_0", 2, SMALL, 18, expand_q4_0},      {"Q4_1", 3, SMALL, 20, expand_q4_1},
     {"Q5_0", 6, SMALL, 22, expand_q5_0},      {"Q5_1", 7, SMALL, 24, expand_q5_1},
@@ -255,7 +255,7 @@ static const qk_quant QUANTS[] = {
 
 enum { NUM_QUANTS = sizeof QUANTS / sizeof *QUANTS };
 
-const qk_quant *qk__quant_find(uint32_t id)
+const qk__quant *qk__quant_find(uint32_t id)
 {
     for (size_t i = 0; i < NUM_QUANTS; i++)
         if (QUANTS[i].id == id)
@@ -263,7 +263,7 @@ const qk_quant *qk__quant_find(uint32_t id)
     return NULL;
 }
 
-const qk_quant *qk__quant_plain(const char *name)
+const qk__quant *qk__quant_plain(const char *name)
 {
     for (size_t i = 0; i < NUM_QUANTS; i++)
         if (!QUANTS[i].expand && strcmp(QUANTS[i].name, name) == 0)
@@ -286,7 +286,7 @@ static const struct {
 
 const char *qk__quant_name(uint32_t id)
 {
-    const qk_quant *known = qk__quant_find(id);
+    const qk__quant *known = qk__quant_find(id);
     if (known)
         return known->name;
     for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)
@@ -295,14 +295,14 @@ const char *qk__quant_name(uint32_t id)
     return NULL;
 }
 
-void qk__quant_expand(const qk_quant *type, const void *source, size_t count, float *out)
+void qk__quant_expand(const qk__quant *type, const void *source, size_t count, float *out)
 {
     if (type->expand)
         type->expand(source, count / type->block_values, out);
     else if (type->id == QK_TYPE_F16)
-        qk__convert_kernels()->from_f16(source, out, count);
+        qk__best_convert_kernels()->from_f16(source, out, count);
     else if (type->id == QK_TYPE_BF16)
-        qk__convert_kernels()->from_bf16(source, out, count);
+        qk__best_convert_kernels()->from_bf16(source, out, count);
     else
         memcpy(out, source, count * sizeof *out);
 }

@@ -14,23 +14,23 @@
 /* Numbers of types that are told apart by more than the table. */
 enum { QK_TYPE_F32 = 0, QK_TYPE_F16 = 1, QK_TYPE_BF16 = 30 };
 
-typedef struct qk_quant {
+typedef struct qk__quant {
     const char *name;    /* as the format spells it: "Q4_K" */
     uint32_t id;         /* in the file */
     size_t block_values; /* 1: no blocks */
     size_t block_bytes;
     /* `count` whole blocks, which need no alignment; NULL: plain numbers, see convert.h */
     void (*expand)(const uint8_t *blocks, size_t count, float *out);
-} qk_quant;
+} qk__quant;
 
 /* NULL: not known or not supported (its name is then in qk__quant_name). */
-const qk_quant *qk__quant_find(uint32_t id);
+const qk__quant *qk__quant_find(uint32_t id);
 
 /* F32, F16 or BF16 by name; NULL for others. */
-const qk_quant *qk__quant_plain(const char *name);
+const qk__quant *qk__quant_plain(const char *name);
 
 /* `count` numbers, whole blocks of them, as float32; source needs no alignment. */
-void qk__quant_expand(const qk_quant *type, const void *source, size_t count, float *out);
+void qk__quant_expand(const qk__quant *type, const void *source, size_t count, float *out);
 
 /* Of every type that the format has had; NULL for an id that is none. */
 const char *qk__quant_name(uint32_t id);

@@ -18,36 +18,36 @@ static const char *const type_names[] = {
 };
 enum { NUM_TYPES = sizeof type_names / sizeof *type_names };
 
-bool qk__rope_type_parse(const char *name, qk_rope_type *type)
+bool qk__rope_type_parse(const char *name, qk__rope_type *type)
 {
     for (int i = 0; i < NUM_TYPES; i++)
         if (strcmp(name, type_names[i]) == 0) {
-            *type = (qk_rope_type)i;
+            *type = (qk__rope_type)i;
             return true;
         }
     return false;
 }
 
-const char *qk__rope_type_name(qk_rope_type type)
+const char *qk__rope_type_name(qk__rope_type type)
 {
     return type_names[type];
 }
 
 /* theta^(2 i / width): the power in double precision rounds to what the original has, but for a
  * last bit here and there; powf would differ more often. */
-static float period(const qk_rope_settings *s, float theta, int i)
+static float period(const qk__rope_settings *s, float theta, int i)
 {
     float exponent = (float)(2 * i) / (float)s->width;
     return (float)pow((double)theta, (double)exponent);
 }
 
-static void plain(const qk_rope_settings *s, float theta, float *out)
+static void plain(const qk__rope_settings *s, float theta, float *out)
 {
     for (int i = 0; i < s->width / 2; i++)
         out[i] = 1 / period(s, theta, i);
 }
 
-static void linear(const qk_rope_settings *s, float *out)
+static void linear(const qk__rope_settings *s, float *out)
 {
     plain(s, (float)s->theta, out);
     for (int i = 0; i < s->width / 2; i++)
@@ -55,7 +55,7 @@ static void linear(const qk_rope_settings *s, float *out)
 }
 
 /* theta grows with the length of a text that is longer than the model was made for. */
-static void dynamic(const qk_rope_settings *s, int64_t length, float *out)
+static void dynamic(const qk__rope_settings *s, int64_t length, float *out)
 {
     float theta = (float)s->theta;
     if (length > s->max_positions) {
@@ -69,7 +69,7 @@ static void dynamic(const qk_rope_settings *s, int64_t length, float *out)
 
 /* Long waves are stretched, short ones are not, those between are blended; or all of it is said
  * by numbers to divide by. */
-static void llama3(const qk_rope_settings *s, float *out)
+static void llama3(const qk__rope_settings *s, float *out)
 {
     float factor = (float)s->factor, original = (float)s->original;
     float longest = (float)((double)s->original / s->low_freq_factor);
@@ -90,12 +90,12 @@ static void llama3(const qk_rope_settings *s, float *out)
 }
 
 /* The index, a fraction, of the wave that turns so often in the original context. */
-static double index_of_turns(const qk_rope_settings *s, double turns)
+static double index_of_turns(const qk__rope_settings *s, double turns)
 {
     return s->width * log((double)s->original / (turns * TWO_PI)) / (2 * log(s->theta));
 }
 
-static void yarn(const qk_rope_settings *s, float *out)
+static void yarn(const qk__rope_settings *s, float *out)
 {
     double low = index_of_turns(s, s->beta_fast);
     double high = index_of_turns(s, s->beta_slow);
@@ -115,16 +115,16 @@ static void yarn(const qk_rope_settings *s, float *out)
     }
 }
 
-static void longrope(const qk_rope_settings *s, int64_t length, float *out)
+static void longrope(const qk__rope_settings *s, int64_t length, float *out)
 {
     const float *stretch = length > s->original ? s->long_factor : s->short_factor;
     for (int i = 0; i < s->width / 2; i++)
         out[i] = 1 / (stretch[i] * period(s, (float)s->theta, i));
 }
 
-void qk__rope_frequencies(const qk_rope *rope, int64_t length, float *frequencies)
+void qk__rope_frequencies(const qk__rope *rope, int64_t length, float *frequencies)
 {
-    const qk_rope_settings *s = rope->settings;
+    const qk__rope_settings *s = rope->settings;
     switch (s->type) {
     case QK_ROPE_DEFAULT:
         plain(s, (float)s->theta, frequencies);
@@ -147,9 +147,9 @@ void qk__rope_frequencies(const qk_rope *rope, int64_t length, float *frequencie
     }
 }
 
-qk_status qk__rope_init(qk_rope *rope, const qk_rope_settings *settings, qk_error *err)
+qk_status qk__rope_init(qk__rope *rope, const qk__rope_settings *settings, qk_error *err)
 {
-    *rope = (qk_rope){
+    *rope = (qk__rope){
         .settings = settings,
         .pairs = settings->width / 2,
         .attention_factor = (float)settings->attention_factor,
@@ -168,13 +168,13 @@ qk_status qk__rope_init(qk_rope *rope, const qk_rope_settings *settings, qk_erro
     return QK_OK;
 }
 
-void qk__rope_free(qk_rope *rope)
+void qk__rope_free(qk__rope *rope)
 {
     free(rope->frequencies);
-    *rope = (qk_rope){0};
+    *rope = (qk__rope){0};
 }
 
-void qk__rope_cos_sin(const qk_rope *rope, const float *frequencies, int64_t first,
+void qk__rope_cos_sin(const qk__rope *rope, const float *frequencies, int64_t first,
                       int64_t count, float *cosines, float *sines)
 {
     for (int64_t t = 0; t < count; t++)

@@ -9,18 +9,18 @@
 
 #include <qkscope/status.h>
 
-typedef enum qk_rope_type {
+typedef enum qk__rope_type {
     QK_ROPE_DEFAULT,
     QK_ROPE_LINEAR,
     QK_ROPE_DYNAMIC,
     QK_ROPE_LLAMA3,
     QK_ROPE_YARN,
     QK_ROPE_LONGROPE,
-} qk_rope_type;
+} qk__rope_type;
 
 /* Parameters as config.json has them, defaults filled in; those of other types are 0. */
-typedef struct qk_rope_settings {
-    qk_rope_type type;
+typedef struct qk__rope_settings {
+    qk__rope_type type;
     double theta;
     int width; /* dimensions rotated, even; the rest of a head pass unchanged */
     double factor;
@@ -33,31 +33,31 @@ typedef struct qk_rope_settings {
     /* longrope: [width / 2], owned. llama3 may have short_factor instead of its numbers: what
      * each frequency is divided by. */
     float *short_factor, *long_factor;
-} qk_rope_settings;
+} qk__rope_settings;
 
-typedef struct qk_rope {
-    const qk_rope_settings *settings;
+typedef struct qk__rope {
+    const qk__rope_settings *settings;
     int pairs;              /* width / 2 */
     float attention_factor; /* cos and sin are multiplied by it, so q and k are too */
     bool needs_length;      /* the frequencies depend on the length of the sequence */
     float *frequencies;     /* [pairs] radians per token, of a short sequence */
-} qk_rope;
+} qk__rope;
 
 /* "default", "linear", ...; false: no such type. */
-bool qk__rope_type_parse(const char *name, qk_rope_type *type);
-const char *qk__rope_type_name(qk_rope_type type);
+bool qk__rope_type_parse(const char *name, qk__rope_type *type);
+const char *qk__rope_type_name(qk__rope_type type);
 
 /* settings must outlive the rope. */
-QK_MUST_CHECK qk_status qk__rope_init(qk_rope *rope, const qk_rope_settings *settings,
+QK_MUST_CHECK qk_status qk__rope_init(qk__rope *rope, const qk__rope_settings *settings,
                                       qk_error *err);
-void qk__rope_free(qk_rope *rope);
+void qk__rope_free(qk__rope *rope);
 
 /* Frequencies for a sequence of `length` tokens, [pairs]. */
-void qk__rope_frequencies(const qk_rope *rope, int64_t length, float *frequencies);
+void qk__rope_frequencies(const qk__rope *rope, int64_t length, float *frequencies);
 
 /* cos and sin of positions first .. first+count-1, each [count][pairs]: of the float32 product
  * frequency * position, times attention_factor. */
-void qk__rope_cos_sin(const qk_rope *rope, const float *frequencies, int64_t first,
+void qk__rope_cos_sin(const qk__rope *rope, const float *frequencies, int64_t first,
                       int64_t count, float *cosines, float *sines);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From config.json to qk_rope_settings. */
+/* From config.json to qk__rope_settings. */
 #include "model/rope_config.h"
 
 #include <math.h>
@@ -56,7 +56,7 @@ static json_t *copy_of(json_t *source)
     return NULL;
 }
 
-static qk_status normalize_one(json_t *text, const char *path, const qk_architecture *a,
+static qk_status normalize_one(json_t *text, const char *path, const qk__architecture *a,
                                qk_error *err)
 {
     json_t *scaling, *parameters;
@@ -79,7 +79,7 @@ static qk_status normalize_one(json_t *text, const char *path, const qk_architec
 }
 
 /* Global and local sets: rope_scaling is for the global one. */
-static qk_status normalize_two(json_t *text, const char *path, const qk_architecture *a,
+static qk_status normalize_two(json_t *text, const char *path, const qk__architecture *a,
                                qk_error *err)
 {
     json_t *scaling, *parameters, *source[QK_NUM_ROPES];
@@ -108,7 +108,7 @@ static qk_status normalize_two(json_t *text, const char *path, const qk_architec
                                                                              : QK_OK;
 }
 
-qk_status qk__rope_normalize(json_t *text, const char *path, const qk_architecture *a,
+qk_status qk__rope_normalize(json_t *text, const char *path, const qk__architecture *a,
                              qk_error *err)
 {
     QK_TRY(a->local_rope ? normalize_two(text, path, a, err)
@@ -137,7 +137,7 @@ static qk_status merge(json_t *parameters, json_t *value, qk_error *err)
 }
 
 qk_status qk__rope_override(json_t *text, const char *key, json_t *value,
-                            const qk_architecture *a, bool *taken, qk_error *err)
+                            const qk__architecture *a, bool *taken, qk_error *err)
 {
     bool theta = strcmp(key, "rope_theta") == 0;
     *taken = theta || strcmp(key, "rope_scaling") == 0 || strcmp(key, "rope_parameters") == 0;
@@ -163,27 +163,27 @@ qk_status qk__rope_override(json_t *text, const char *key, json_t *value,
 
 /* ---- settings --------------------------------------------------------------------------- */
 
-static qk_status missing(const qk_fields *fields, const char *key, qk_error *err)
+static qk_status missing(const qk__json_fields *fields, const char *key, qk_error *err)
 {
     return qk__fail(err, QK_ERR_MALFORMED, "%s%s: missing", fields->path, key);
 }
 
-static qk_status need_positive(const qk_fields *fields, const char *key, double *value,
+static qk_status need_positive(const qk__json_fields *fields, const char *key, double *value,
                                qk_error *err)
 {
-    return qk__field(fields, key) ? qk__field_positive(fields, key, value, err)
-                                  : missing(fields, key, err);
+    return qk__json_field(fields, key) ? qk__json_field_positive(fields, key, value, err)
+                                       : missing(fields, key, err);
 }
 
 /* 0 and null both stand for what is usual. */
-static qk_status get_or_usual(const qk_fields *fields, const char *key, double usual,
+static qk_status get_or_usual(const qk__json_fields *fields, const char *key, double usual,
                               double *value, qk_error *err)
 {
     *value = usual;
-    const json_t *found = qk__field(fields, key);
+    const json_t *found = qk__json_field(fields, key);
     return json_is_number(found) && json_number_value(found) == 0
                ? QK_OK
-               : qk__field_positive(fields, key, value, err);
+               : qk__json_field_positive(fields, key, value, err);
 }
 
 static double mscale(double factor, double weight)
@@ -191,28 +191,28 @@ static double mscale(double factor, double weight)
     return factor <= 1 ? 1 : 0.1 * weight * log(factor) + 1;
 }
 
-static qk_status read_yarn(qk_rope_settings *s, const qk_fields *fields, qk_error *err)
+static qk_status read_yarn(qk__rope_settings *s, const qk__json_fields *fields, qk_error *err)
 {
     double one, all;
     s->factor = (double)s->max_positions / (double)s->original;
     s->truncate = true;
-    QK_TRY(qk__field_positive(fields, "factor", &s->factor, err));
+    QK_TRY(qk__json_field_positive(fields, "factor", &s->factor, err));
     QK_TRY(get_or_usual(fields, "beta_fast", 32, &s->beta_fast, err));
     QK_TRY(get_or_usual(fields, "beta_slow", 1, &s->beta_slow, err));
-    QK_TRY(qk__field_bool(fields, "truncate", &s->truncate, err));
+    QK_TRY(qk__json_field_bool(fields, "truncate", &s->truncate, err));
     QK_TRY(get_or_usual(fields, "mscale", 0, &one, err));
     QK_TRY(get_or_usual(fields, "mscale_all_dim", 0, &all, err));
     s->attention_factor = one > 0 && all > 0 ? mscale(s->factor, one) / mscale(s->factor, all)
                                              : mscale(s->factor, 1);
-    return qk__field_positive(fields, "attention_factor", &s->attention_factor, err);
+    return qk__json_field_positive(fields, "attention_factor", &s->attention_factor, err);
 }
 
-static qk_status read_stretches(const qk_rope_settings *s, const qk_fields *fields,
+static qk_status read_stretches(const qk__rope_settings *s, const qk__json_fields *fields,
                                 const char *key, float **stretches, qk_error *err)
 {
     const json_t *list;
     size_t count = (size_t)s->width / 2;
-    QK_TRY(qk__field_array(fields, key, count, &list, err));
+    QK_TRY(qk__json_field_array(fields, key, count, &list, err));
     if (!list || json_array_size(list) != count)
         return qk__fail(err, QK_ERR_MALFORMED, "%s%s: expected %zu numbers", fields->path, key,
                         count);
@@ -229,9 +229,10 @@ static qk_status read_stretches(const qk_rope_settings *s, const qk_fields *fiel
     return QK_OK;
 }
 
-static qk_status read_llama3(qk_rope_settings *s, const qk_fields *fields, qk_error *err)
+static qk_status read_llama3(qk__rope_settings *s, const qk__json_fields *fields, qk_error *err)
 {
-    if (qk__field(fields, "frequency_divisors")) /* of a GGUF file, which has nothing else */
+    if (qk__json_field(fields,
+                       "frequency_divisors")) /* of a GGUF file, which has nothing else */
         return read_stretches(s, fields, "frequency_divisors", &s->short_factor, err);
     QK_TRY(need_positive(fields, "factor", &s->factor, err));
     QK_TRY(need_positive(fields, "low_freq_factor", &s->low_freq_factor, err));
@@ -242,24 +243,26 @@ static qk_status read_llama3(qk_rope_settings *s, const qk_fields *fields, qk_er
                           "%shigh_freq_factor: must be above low_freq_factor", fields->path);
 }
 
-static qk_status read_longrope(qk_rope_settings *s, const qk_fields *fields, qk_error *err)
+static qk_status read_longrope(qk__rope_settings *s, const qk__json_fields *fields,
+                               qk_error *err)
 {
     s->factor = (double)s->max_positions / (double)s->original;
-    QK_TRY(qk__field_positive(fields, "factor", &s->factor, err));
+    QK_TRY(qk__json_field_positive(fields, "factor", &s->factor, err));
     s->attention_factor =
         s->factor <= 1 ? 1 : sqrt(1 + log(s->factor) / log((double)s->original));
-    QK_TRY(qk__field_positive(fields, "attention_factor", &s->attention_factor, err));
+    QK_TRY(qk__json_field_positive(fields, "attention_factor", &s->attention_factor, err));
     QK_TRY(read_stretches(s, fields, "short_factor", &s->short_factor, err));
     return read_stretches(s, fields, "long_factor", &s->long_factor, err);
 }
 
 /* How many dimensions of a head are rotated. */
-static qk_status read_width(qk_rope_settings *s, const qk_model_config *config,
-                            const qk_fields *text, const qk_fields *fields, qk_error *err)
+static qk_status read_width(qk__rope_settings *s, const qk__model_config *config,
+                            const qk__json_fields *text, const qk__json_fields *fields,
+                            qk_error *err)
 {
     double usual = config->architecture->rotated_part, part = usual;
-    QK_TRY(qk__field_positive(text, "partial_rotary_factor", &part, err));
-    QK_TRY(qk__field_positive(fields, "partial_rotary_factor", &part, err));
+    QK_TRY(qk__json_field_positive(text, "partial_rotary_factor", &part, err));
+    QK_TRY(qk__json_field_positive(fields, "partial_rotary_factor", &part, err));
     s->width = part <= 1 ? (int)(config->head_dim * part) : 0;
     if ((usual == 1 && part != 1) || s->width < 2 || s->width % 2 != 0)
         return qk__fail(err, QK_ERR_UNSUPPORTED,
@@ -268,27 +271,28 @@ static qk_status read_width(qk_rope_settings *s, const qk_model_config *config,
     return QK_OK;
 }
 
-static qk_status read_type(qk_rope_settings *s, const qk_fields *text, const qk_fields *fields,
-                           qk_error *err)
+static qk_status read_type(qk__rope_settings *s, const qk__json_fields *text,
+                           const qk__json_fields *fields, qk_error *err)
 {
     const char *type = "default";
-    QK_TRY(qk__field_text(fields, "rope_type", &type, err));
+    QK_TRY(qk__json_field_text(fields, "rope_type", &type, err));
     if (!qk__rope_type_parse(type, &s->type))
         return qk__fail(err, QK_ERR_UNSUPPORTED,
                         "%srope_type: \"%s\" is not known; default, linear, dynamic, llama3, "
                         "yarn and longrope are",
                         fields->path, type);
     s->original = s->max_positions;
-    QK_TRY(qk__field_int(fields, "original_max_position_embeddings", 1, MAX_POSITIONS,
-                         &s->original, err));
-    return qk__field_int(text, "original_max_position_embeddings", 1, MAX_POSITIONS,
-                         &s->original, err);
+    QK_TRY(qk__json_field_int(fields, "original_max_position_embeddings", 1, MAX_POSITIONS,
+                              &s->original, err));
+    return qk__json_field_int(text, "original_max_position_embeddings", 1, MAX_POSITIONS,
+                              &s->original, err);
 }
 
-static qk_status read_one(qk_rope_settings *s, const qk_model_config *config,
-                          const qk_fields *text, const qk_fields *fields, qk_error *err)
+static qk_status read_one(qk__rope_settings *s, const qk__model_config *config,
+                          const qk__json_fields *text, const qk__json_fields *fields,
+                          qk_error *err)
 {
-    *s = (qk_rope_settings){.max_positions = config->max_positions, .attention_factor = 1};
+    *s = (qk__rope_settings){.max_positions = config->max_positions, .attention_factor = 1};
     QK_TRY(read_type(s, text, fields, err));
     QK_TRY(read_width(s, config, text, fields, err));
     QK_TRY(need_positive(fields, "rope_theta", &s->theta, err));
@@ -311,26 +315,26 @@ static qk_status read_one(qk_rope_settings *s, const qk_model_config *config,
     return QK_OK;
 }
 
-static qk_status read_query_scale(qk_model_config *config, const qk_fields *fields,
+static qk_status read_query_scale(qk__model_config *config, const qk__json_fields *fields,
                                   qk_error *err)
 {
     QK_TRY(need_positive(fields, "llama_4_scaling_beta", &config->query_scale_beta, err));
-    if (!qk__field(fields, "original_max_position_embeddings"))
+    if (!qk__json_field(fields, "original_max_position_embeddings"))
         return missing(fields, "original_max_position_embeddings", err);
-    return qk__field_int(fields, "original_max_position_embeddings", 1, MAX_POSITIONS,
-                         &config->query_scale_original, err);
+    return qk__json_field_int(fields, "original_max_position_embeddings", 1, MAX_POSITIONS,
+                              &config->query_scale_original, err);
 }
 
-qk_status qk__rope_read(qk_model_config *config, const qk_fields *text, qk_error *err)
+qk_status qk__rope_read(qk__model_config *config, const qk__json_fields *text, qk_error *err)
 {
-    const json_t *parameters = qk__field(text, "rope_parameters");
+    const json_t *parameters = qk__json_field(text, "rope_parameters");
     int count = config->architecture->local_rope ? QK_NUM_ROPES : 1;
     for (int i = 0; i < count; i++) {
         char path[120];
         snprintf(path, sizeof path, "%srope_parameters.%s%s", text->path,
                  count > 1 ? set_names[i] : "", count > 1 ? "." : "");
-        qk_fields fields = {count > 1 ? json_object_get(parameters, set_names[i]) : parameters,
-                            path};
+        qk__json_fields fields = {
+            count > 1 ? json_object_get(parameters, set_names[i]) : parameters, path};
         QK_TRY(read_one(&config->rope[i], config, text, &fields, err));
         if (config->architecture->scaled_queries)
             QK_TRY(read_query_scale(config, &fields, err));

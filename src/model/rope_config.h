@@ -14,16 +14,16 @@
  * rope_parameters in the form of transformers 5: with rope_type and rope_theta, or two such
  * objects by layer type where the architecture has local_rope. */
 QK_MUST_CHECK qk_status qk__rope_normalize(json_t *text, const char *path,
-                                           const qk_architecture *architecture, qk_error *err);
+                                           const qk__architecture *architecture, qk_error *err);
 
 /* Merges an override of rope_scaling, rope_parameters or rope_theta into what
  * qk__rope_normalize left; *taken is false if the key is another. */
 QK_MUST_CHECK qk_status qk__rope_override(json_t *text, const char *key, json_t *value,
-                                          const qk_architecture *architecture, bool *taken,
+                                          const qk__architecture *architecture, bool *taken,
                                           qk_error *err);
 
 /* Reads config->rope; head_dim and max_positions are known. */
-QK_MUST_CHECK qk_status qk__rope_read(qk_model_config *config, const qk_fields *text,
+QK_MUST_CHECK qk_status qk__rope_read(qk__model_config *config, const qk__json_fields *text,
                                       qk_error *err);
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "model/folder.h"
+#include "model/other_forms.h"
 #include "model/shards.h"
 
 #define SINGLE_NAME "model.safetensors"
@@ -25,7 +25,7 @@ static bool is_shard_name(const char *name)
            name[0] != '.' && !strchr(name, '/') && !strchr(name, '\\');
 }
 
-static qk_status list_shards(qk_checkpoint *c, json_t *map, qk_error *err)
+static qk_status list_shards(qk__checkpoint *c, json_t *map, qk_error *err)
 {
     size_t count = json_object_size(map);
     if (count == 0)
@@ -56,13 +56,13 @@ static qk_status list_shards(qk_checkpoint *c, json_t *map, qk_error *err)
 }
 
 /* Every tensor lies in the file that the index says. */
-static qk_status check_index(const qk_checkpoint *c, json_t *map, qk_error *err)
+static qk_status check_index(const qk__checkpoint *c, json_t *map, qk_error *err)
 {
     const char *name;
     json_t *file;
     json_object_foreach(map, name, file)
     {
-        const qk_tensor_entry *entry = qk__shards_find(c, name);
+        const qk__tensor_entry *entry = qk__shards_find(c, name);
         if (!entry || strcmp(entry->file, json_string_value(file)) != 0)
             return qk__fail(err, QK_ERR_INCONSISTENT, "tensor %s is not in %s", name,
                             json_string_value(file));
@@ -72,14 +72,14 @@ static qk_status check_index(const qk_checkpoint *c, json_t *map, qk_error *err)
 
 /* ---- opening ---------------------------------------------------------------------------- */
 
-static qk_status parse_shard(void *context, qk_shard *file, qk_error *err)
+static qk_status parse_shard(void *context, qk__shard *file, qk_error *err)
 {
     (void)context;
     QK_TRY(qk__tensor_list_parse(&file->list, file->bytes, file->size, err));
     return file->list.count > 0 ? QK_OK : qk__fail(err, QK_ERR_MALFORMED, "no tensors in it");
 }
 
-static qk_status open_indexed(qk_checkpoint *c, const char *folder, const char *index,
+static qk_status open_indexed(qk__checkpoint *c, const char *folder, const char *index,
                               qk_error *err)
 {
     qk_buffer text;
@@ -104,7 +104,7 @@ static qk_status open_indexed(qk_checkpoint *c, const char *folder, const char *
     return status;
 }
 
-static qk_status open_found(qk_checkpoint *c, const char *folder, const char *single,
+static qk_status open_found(qk__checkpoint *c, const char *folder, const char *single,
                             const char *index, qk_error *err)
 {
     if (qk__is_there(single)) {
@@ -117,13 +117,13 @@ static qk_status open_found(qk_checkpoint *c, const char *folder, const char *si
     return qk__refuse_folder(folder, SINGLE_NAME " or " INDEX_NAME, err);
 }
 
-qk_status qk__checkpoint_open_folder(qk_checkpoint **checkpoint, const char *folder,
+qk_status qk__checkpoint_open_folder(qk__checkpoint **checkpoint, const char *folder,
                                      qk_error *err)
 {
     *checkpoint = NULL;
-    qk_checkpoint *c = qk__calloc(1, sizeof *c);
+    qk__checkpoint *c = qk__calloc(1, sizeof *c);
     if (c)
-        *c = (qk_checkpoint){.source = "config.json", .types = "F32, F16 and BF16"};
+        *c = (qk__checkpoint){.source = "config.json", .types = "F32, F16 and BF16"};
     char *single = qk__path_join(folder, SINGLE_NAME);
     char *index = qk__path_join(folder, INDEX_NAME);
     qk_status status =

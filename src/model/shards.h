@@ -6,34 +6,34 @@
 #include "model/checkpoint.h"
 #include "model/tensor_list.h"
 
-typedef struct qk_shard {
+typedef struct qk__shard {
     char *name;
     uint8_t *bytes; /* NULL: not mapped */
     size_t size;
-    qk_tensor_list list;
-} qk_shard;
+    qk__tensor_list list;
+} qk__shard;
 
-struct qk_checkpoint {
-    qk_shard *shards; /* in order of their names */
+struct qk__checkpoint {
+    qk__shard *shards; /* in order of their names */
     size_t num_shards;
-    const qk_tensor_entry **tensors; /* in order of their names */
+    const qk__tensor_entry **tensors; /* in order of their names */
     size_t num_tensors;
     const char *source; /* what says which shape a tensor should have: "config.json" */
     const char *types;  /* that are read: "F32, F16 and BF16" */
 };
 
 /* Sets c->shards: sorts names, each is taken once. */
-QK_MUST_CHECK qk_status qk__shards_name(qk_checkpoint *c, const char **names, size_t count,
+QK_MUST_CHECK qk_status qk__shards_name(qk__checkpoint *c, const char **names, size_t count,
                                         qk_error *err);
 
 /* Fills file->list from file->bytes. Messages do not name the file. */
-typedef qk_status qk_shard_parse(void *context, qk_shard *file, qk_error *err);
+typedef qk_status qk__shard_parse(void *context, qk__shard *file, qk_error *err);
 
 /* Maps and parses each file, then makes its tensors known. Messages name the file. */
-QK_MUST_CHECK qk_status qk__shards_open(qk_checkpoint *c, const char *folder,
-                                        qk_shard_parse *parse, void *context, qk_error *err);
+QK_MUST_CHECK qk_status qk__shards_open(qk__checkpoint *c, const char *folder,
+                                        qk__shard_parse *parse, void *context, qk_error *err);
 
 /* NULL: there is none. */
-const qk_tensor_entry *qk__shards_find(const qk_checkpoint *c, const char *name);
+const qk__tensor_entry *qk__shards_find(const qk__checkpoint *c, const char *name);
 
 #endif

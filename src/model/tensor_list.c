@@ -36,7 +36,7 @@ static int64_t element_size(const char *dtype)
 
 /* ---- one tensor ------------------------------------------------------------------------- */
 
-static qk_status parse_dtype(qk_tensor_entry *entry, const json_t *object, qk_error *err)
+static qk_status parse_dtype(qk__tensor_entry *entry, const json_t *object, qk_error *err)
 {
     const char *dtype = json_string_value(json_object_get(object, "dtype"));
     if (!dtype || *dtype == 0 || strlen(dtype) >= sizeof entry->dtype)
@@ -46,7 +46,7 @@ static qk_status parse_dtype(qk_tensor_entry *entry, const json_t *object, qk_er
     return QK_OK;
 }
 
-static qk_status parse_shape(qk_tensor_entry *entry, const json_t *object, qk_error *err)
+static qk_status parse_shape(qk__tensor_entry *entry, const json_t *object, qk_error *err)
 {
     const json_t *shape = json_object_get(object, "shape");
     size_t rank = json_array_size(shape);
@@ -67,7 +67,7 @@ static qk_status parse_shape(qk_tensor_entry *entry, const json_t *object, qk_er
 }
 
 /* data and size are those of the bytes that follow the header. */
-static qk_status parse_offsets(qk_tensor_entry *entry, const json_t *object,
+static qk_status parse_offsets(qk__tensor_entry *entry, const json_t *object,
                                const uint8_t *data, size_t size, qk_error *err)
 {
     const json_t *offsets = json_object_get(object, "data_offsets");
@@ -94,7 +94,7 @@ static qk_status parse_offsets(qk_tensor_entry *entry, const json_t *object,
     return QK_OK;
 }
 
-static qk_status parse_entry(qk_tensor_entry *entry, const char *name, const json_t *object,
+static qk_status parse_entry(qk__tensor_entry *entry, const char *name, const json_t *object,
                              const uint8_t *data, size_t size, qk_error *err)
 {
     entry->name = qk__strdup(name);
@@ -114,18 +114,18 @@ static qk_status parse_entry(qk_tensor_entry *entry, const char *name, const jso
 
 static int compare_places(const void *a, const void *b)
 {
-    const qk_tensor_entry *x = a, *y = b;
+    const qk__tensor_entry *x = a, *y = b;
     if (x->data != y->data)
         return x->data < y->data ? -1 : 1;
     return (x->size > y->size) - (x->size < y->size); /* empty ones first */
 }
 
-qk_status qk__tensor_list_order(qk_tensor_list *list, qk_error *err)
+qk_status qk__tensor_list_order(qk__tensor_list *list, qk_error *err)
 {
     if (list->count > 1)
         qsort(list->items, list->count, sizeof *list->items, compare_places);
     for (size_t i = 1; i < list->count; i++) {
-        const qk_tensor_entry *last = &list->items[i - 1], *next = &list->items[i];
+        const qk__tensor_entry *last = &list->items[i - 1], *next = &list->items[i];
         if (next->data < last->data + last->size)
             return qk__fail(err, QK_ERR_MALFORMED, "tensors %s and %s overlap", last->name,
                             next->name);
@@ -133,7 +133,7 @@ qk_status qk__tensor_list_order(qk_tensor_list *list, qk_error *err)
     return QK_OK;
 }
 
-static qk_status parse_header(qk_tensor_list *list, json_t *header, const uint8_t *data,
+static qk_status parse_header(qk__tensor_list *list, json_t *header, const uint8_t *data,
                               size_t size, qk_error *err)
 {
     if (!json_is_object(header))
@@ -148,16 +148,16 @@ static qk_status parse_header(qk_tensor_list *list, json_t *header, const uint8_
     {
         if (strcmp(name, "__metadata__") == 0)
             continue;
-        qk_tensor_entry *entry = &list->items[list->count++];
+        qk__tensor_entry *entry = &list->items[list->count++];
         QK_TRY(parse_entry(entry, name, object, data, size, err));
     }
     return qk__tensor_list_order(list, err);
 }
 
-qk_status qk__tensor_list_parse(qk_tensor_list *list, const uint8_t *bytes, size_t size,
+qk_status qk__tensor_list_parse(qk__tensor_list *list, const uint8_t *bytes, size_t size,
                                 qk_error *err)
 {
-    *list = (qk_tensor_list){0};
+    *list = (qk__tensor_list){0};
     if (size < LENGTH_BYTES)
         return qk__fail(err, QK_ERR_MALFORMED, "%zu bytes are too few for a safetensors file",
                         size);
@@ -187,10 +187,10 @@ qk_status qk__tensor_list_parse(qk_tensor_list *list, const uint8_t *bytes, size
     return status;
 }
 
-void qk__tensor_list_free(qk_tensor_list *list)
+void qk__tensor_list_free(qk__tensor_list *list)
 {
     for (size_t i = 0; i < list->count; i++)
         free(list->items[i].name);
     free(list->items);
-    *list = (qk_tensor_list){0};
+    *list = (qk__tensor_list){0};
 }

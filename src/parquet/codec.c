@@ -215,7 +215,7 @@ static bool lz4_legacy_read(const uint8_t *src, size_t src_size, uint8_t *dst, s
 
 /* ---- zstd, the one with contexts ------------------------------------------------ */
 
-static qk_status zstd_read(qk_codec_state *state, const uint8_t *src, size_t src_size,
+static qk_status zstd_read(qk__codec_state *state, const uint8_t *src, size_t src_size,
                            uint8_t *dst, size_t dst_size, bool *whole, qk_error *err)
 {
     if (!state->zstd_decoder)
@@ -227,7 +227,7 @@ static qk_status zstd_read(qk_codec_state *state, const uint8_t *src, size_t src
     return QK_OK;
 }
 
-static qk_status zstd_write(qk_codec_state *state, int level, const uint8_t *src,
+static qk_status zstd_write(qk__codec_state *state, int level, const uint8_t *src,
                             size_t src_size, uint8_t *dst, size_t capacity, size_t *length,
                             qk_error *err)
 {
@@ -241,11 +241,11 @@ static qk_status zstd_write(qk_codec_state *state, int level, const uint8_t *src
     return QK_OK;
 }
 
-void qk__codec_state_free(qk_codec_state *state)
+void qk__codec_state_free(qk__codec_state *state)
 {
     ZSTD_freeDCtx(state->zstd_decoder);
     ZSTD_freeCCtx(state->zstd_encoder);
-    *state = (qk_codec_state){0};
+    *state = (qk__codec_state){0};
 }
 
 /* ---- the table ------------------------------------------------------------------ */
@@ -294,7 +294,7 @@ static qk_status fail_unsupported(int codec, const char *what, qk_error *err)
     return qk__fail(err, QK_ERR_UNSUPPORTED, "cannot %s %s pages", what, name);
 }
 
-qk_status qk__codec_decompress(qk_codec_state *state, int codec, const uint8_t *src,
+qk_status qk__codec_decompress(qk__codec_state *state, int codec, const uint8_t *src,
                                size_t src_size, uint8_t *dst, size_t dst_size, qk_error *err)
 {
     static const uint8_t nothing[1];
@@ -324,7 +324,7 @@ qk_status qk__codec_decompress(qk_codec_state *state, int codec, const uint8_t *
     return QK_OK;
 }
 
-qk_status qk__codec_compress(qk_codec_state *state, int codec, int level, const uint8_t *src,
+qk_status qk__codec_compress(qk__codec_state *state, int codec, int level, const uint8_t *src,
                              size_t src_size, qk_buffer *out, qk_error *err)
 {
     static const uint8_t nothing[1];

@@ -16,20 +16,20 @@ const char *qk__codec_name(int codec);
 
 /* Scratch that some codecs keep between calls (a zstd context costs more to make than a
  * small page costs to decompress). Zero-initialise; one per thread. */
-typedef struct qk_codec_state {
+typedef struct qk__codec_state {
     void *zstd_decoder;
     void *zstd_encoder;
-} qk_codec_state;
-void qk__codec_state_free(qk_codec_state *state);
+} qk__codec_state;
+void qk__codec_state_free(qk__codec_state *state);
 
 /* Decompresses src into exactly dst_size bytes; any other length is QK_ERR_MALFORMED. A
  * codec outside the subset (LZO, unknown numbers) is QK_ERR_UNSUPPORTED and named. */
-QK_MUST_CHECK qk_status qk__codec_decompress(qk_codec_state *state, int codec,
+QK_MUST_CHECK qk_status qk__codec_decompress(qk__codec_state *state, int codec,
                                              const uint8_t *src, size_t src_size, uint8_t *dst,
                                              size_t dst_size, qk_error *err);
 
 /* Replaces the contents of out by the compressed form of src. level 0 = codec default. */
-QK_MUST_CHECK qk_status qk__codec_compress(qk_codec_state *state, int codec, int level,
+QK_MUST_CHECK qk_status qk__codec_compress(qk__codec_state *state, int codec, int level,
                                            const uint8_t *src, size_t src_size, qk_buffer *out,
                                            qk_error *err);
 

@@ -37,7 +37,7 @@ static qk_status check_budget(const qk_parquet_cursor *c, qk_error *err)
 
 static qk_status check_chunk(const qk_parquet_cursor *c, size_t group, qk_error *err)
 {
-    const qk_chunk *chunk = &c->file->metadata.groups[group].chunks[c->column];
+    const qk__chunk *chunk = &c->file->metadata.groups[group].chunks[c->column];
     int64_t num_rows = c->file->metadata.groups[group].num_rows;
     if (chunk->encrypted)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "encrypted columns are not supported");
@@ -92,8 +92,8 @@ qk_status qk_parquet_cursor_open(qk_parquet_cursor **cursor, const qk_parquet *f
     c->file = file;
     c->column = (size_t)column;
     c->leaf = &file->metadata.leaves[column];
-    c->type = qk__value_type(&c->leaf->info);
-    c->kernels = qk__parquet_kernels();
+    c->type = qk__value_type_of(&c->leaf->info);
+    c->kernels = qk__best_parquet_kernels();
     qk_status status = qk__cursor_result(c, check_column(c, err), err);
     if (status != QK_OK) {
         qk_parquet_cursor_close(&c);
@@ -116,21 +116,21 @@ void qk_parquet_cursor_close(qk_parquet_cursor **cursor)
     *cursor = NULL;
 }
 
-void qk__cursor_retire(qk_parquet_cursor **cursor, qk_pages *spare)
+void qk__cursor_retire(qk_parquet_cursor **cursor, qk__pages *spare)
 {
     if (!*cursor)
         return;
     qk__pages_free(spare);
     *spare = (*cursor)->pages;
-    (*cursor)->pages = (qk_pages){0};
+    (*cursor)->pages = (qk__pages){0};
     qk_parquet_cursor_close(cursor);
 }
 
-void qk__cursor_equip(qk_parquet_cursor *cursor, qk_pages *spare)
+void qk__cursor_equip(qk_parquet_cursor *cursor, qk__pages *spare)
 {
     cursor->pages = *spare;
     cursor->pages.unpacked = 0;
-    *spare = (qk_pages){0};
+    *spare = (qk__pages){0};
 }
 
 qk_status qk__cursor_check(const qk_parquet_cursor *cursor, qk_error *err)
@@ -152,7 +152,7 @@ qk_status qk__cursor_result(qk_parquet_cursor *cursor, qk_status status, qk_erro
 /* ---- pages -------------------------------------------------------------------------- */
 
 /* The levels of one kind in a v1 page: a 4-byte length and runs. */
-static qk_status begin_levels_v1(qk_rle *rle, int max, int encoding, const char *kind,
+static qk_status begin_levels_v1(qk__rle *rle, int max, int encoding, const char *kind,
                                  const uint8_t **data, size_t *size, qk_error *err)
 {
     uint32_t length;
@@ -176,7 +176,7 @@ static qk_status begin_levels(qk_parquet_cursor *c, const uint8_t **data, size_t
                               qk_error *err)
 {
     const qk_parquet_column *info = &c->leaf->info;
-    const qk_page_header *header = &c->page.header;
+    const qk__page_header *header = &c->page.header;
     *data = c->page.data;
     *size = c->page.size;
     if (header->type == PAGE_DATA_V2) {
@@ -210,7 +210,7 @@ static qk_status check_slots(const qk_parquet_cursor *c, qk_error *err)
 
 static qk_status load_dictionary(qk_parquet_cursor *c, qk_error *err)
 {
-    const qk_page_header *header = &c->page.header;
+    const qk__page_header *header = &c->page.header;
     if (c->dictionary.loaded)
         return qk__fail(err, QK_ERR_MALFORMED, "second dictionary in a column chunk");
     if (header->encoding != ENC_PLAIN && header->encoding != ENC_PLAIN_DICTIONARY)
@@ -249,7 +249,7 @@ static qk_status next_page(qk_parquet_cursor *c, qk_error *err)
 }
 
 /* Early releases of parquet-mr leave the dictionary's page header out of the recorded size. */
-static int64_t chunk_end(const qk_parquet *file, const qk_chunk *chunk)
+static int64_t chunk_end(const qk_parquet *file, const qk__chunk *chunk)
 {
     int64_t end = chunk->offset + chunk->compressed_bytes;
     if (strncmp(file->metadata.created_by, "parquet-mr", 10) != 0)
@@ -259,7 +259,7 @@ static int64_t chunk_end(const qk_parquet *file, const qk_chunk *chunk)
 
 static void start_group(qk_parquet_cursor *c)
 {
-    const qk_chunk *chunk = &c->file->metadata.groups[c->group].chunks[c->column];
+    const qk__chunk *chunk = &c->file->metadata.groups[c->group].chunks[c->column];
     qk__value_dictionary_free(&c->dictionary);
     qk__pages_start(&c->pages, &c->file->source, chunk->codec, chunk->offset,
                     chunk_end(c->file, chunk));
@@ -360,7 +360,7 @@ static qk_status count_beyond(const qk_parquet_cursor *c, size_t *slots, qk_erro
 
 qk_status qk__cursor_row_width(const qk_parquet_cursor *c, size_t *width, qk_error *err)
 {
-    qk_rle repetition = c->repetition, definition = c->definition;
+    qk__rle repetition = c->repetition, definition = c->definition;
     if (c->leaf->info.max_repetition == 0) {
         *width = 1;
         return QK_OK;
@@ -392,7 +392,7 @@ static size_t count_equal(const uint8_t *levels, size_t n, uint8_t value)
 
 /* Reads one kind of levels; out may be NULL where the maximum is 0. *matching is how many
  * equal `value`. */
-static qk_status read_levels(const qk_parquet_cursor *c, qk_rle *rle, int max, uint8_t value,
+static qk_status read_levels(const qk_parquet_cursor *c, qk__rle *rle, int max, uint8_t value,
                              uint8_t *out, size_t n, size_t *matching, qk_error *err)
 {
     *matching = n;

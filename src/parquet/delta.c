@@ -25,9 +25,9 @@ static bool read_zigzag(const uint8_t **next, const uint8_t *end, uint64_t *valu
     return true;
 }
 
-bool qk__delta_init(qk_delta *delta, const uint8_t *data, size_t size)
+bool qk__delta_init(qk__delta *delta, const uint8_t *data, size_t size)
 {
-    *delta = (qk_delta){.next = data, .end = data + size, .first = true};
+    *delta = (qk__delta){.next = data, .end = data + size, .first = true};
     uint64_t block, miniblocks, total;
     if (!read_varint(&delta->next, delta->end, &block) ||
         !read_varint(&delta->next, delta->end, &miniblocks) ||
@@ -44,7 +44,7 @@ bool qk__delta_init(qk_delta *delta, const uint8_t *data, size_t size)
     return true;
 }
 
-static bool start_block(qk_delta *delta)
+static bool start_block(qk__delta *delta)
 {
     if (!read_zigzag(&delta->next, delta->end, &delta->min_delta) ||
         (size_t)(delta->end - delta->next) < delta->miniblocks)
@@ -71,7 +71,7 @@ static uint64_t take_bits(const uint8_t *data, size_t size, size_t bit, unsigned
 }
 
 /* Unpacks the next differences. */
-static bool fill_batch(qk_delta *delta)
+static bool fill_batch(qk__delta *delta)
 {
     if (delta->in_miniblock == 0) {
         if (delta->miniblock == delta->miniblocks && !start_block(delta))
@@ -98,7 +98,7 @@ static bool fill_batch(qk_delta *delta)
     return true;
 }
 
-size_t qk__delta_read(qk_delta *delta, uint64_t *out, size_t n)
+size_t qk__delta_read(qk__delta *delta, uint64_t *out, size_t n)
 {
     size_t done = 0;
     if (n > 0 && delta->left > 0 && delta->first) {
@@ -116,9 +116,9 @@ size_t qk__delta_read(qk_delta *delta, uint64_t *out, size_t n)
     return done;
 }
 
-const uint8_t *qk__delta_end(const qk_delta *delta)
+const uint8_t *qk__delta_end(const qk__delta *delta)
 {
-    qk_delta walk = *delta;
+    qk__delta walk = *delta;
     size_t left = walk.total > 0 ? walk.total - 1 : 0;
     while (left > 0) {
         if (!start_block(&walk))

@@ -9,7 +9,7 @@
 
 enum { QK_DELTA_BATCH = 32 }; /* miniblocks are a multiple of this many values */
 
-typedef struct qk_delta {
+typedef struct qk__delta {
     const uint8_t *next, *end;
     size_t total;      /* values in all */
     size_t left;       /* values not yet given out */
@@ -25,18 +25,18 @@ typedef struct qk_delta {
     /* unpacked differences */
     uint64_t batch[QK_DELTA_BATCH];
     size_t batch_next, batch_size;
-} qk_delta;
+} qk__delta;
 
 /* Reads the header; false if it breaks the rules of the encoding. */
-bool qk__delta_init(qk_delta *delta, const uint8_t *data, size_t size);
+bool qk__delta_init(qk__delta *delta, const uint8_t *data, size_t size);
 
 /* Gives up to n values, sign-extended where they are 32 bits wide to the caller's taste:
  * arithmetic is modulo 2^64, so truncation to 32 bits is exact. Returns how many; fewer than
  * n at the end of the values or of sound data. */
-size_t qk__delta_read(qk_delta *delta, uint64_t *out, size_t n);
+size_t qk__delta_read(qk__delta *delta, uint64_t *out, size_t n);
 
 /* First byte after the values of a reader fresh from qk__delta_init; NULL if the data end
  * before that. */
-const uint8_t *qk__delta_end(const qk_delta *delta);
+const uint8_t *qk__delta_end(const qk__delta *delta);
 
 #endif

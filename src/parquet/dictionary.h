@@ -16,27 +16,27 @@ enum {
     QK_DICTIONARY_LIMIT = 65536,
 };
 
-typedef struct qk_dictionary_slot {
+typedef struct qk__dictionary_slot {
     uint64_t key;
     uint32_t next; /* index + 1; 0 = free */
-} qk_dictionary_slot;
+} qk__dictionary_slot;
 
 /* Zero-initialise. */
-typedef struct qk_dictionary {
-    qk_dictionary_slot *slots; /* open addressing, at most half full */
-    size_t capacity;           /* a power of two */
-    uint64_t *keys;            /* [count] in order of first appearance */
+typedef struct qk__dictionary {
+    qk__dictionary_slot *slots; /* open addressing, at most half full */
+    size_t capacity;            /* a power of two */
+    uint64_t *keys;             /* [count] in order of first appearance */
     size_t count;
-} qk_dictionary;
+} qk__dictionary;
 
-void qk__dictionary_free(qk_dictionary *dictionary);
+void qk__dictionary_free(qk__dictionary *dictionary);
 
 /* Forgets the keys, keeps the memory. */
-void qk__dictionary_clear(qk_dictionary *dictionary);
+void qk__dictionary_clear(qk__dictionary *dictionary);
 
 /* Looks up `count` values of `size` bytes (4 or 8) and adds those that are new.
  * *fits is false when there are more than the limit; indices are then incomplete. */
-QK_MUST_CHECK qk_status qk__dictionary_index(qk_dictionary *dictionary, const uint8_t *values,
+QK_MUST_CHECK qk_status qk__dictionary_index(qk__dictionary *dictionary, const uint8_t *values,
                                              size_t count, size_t size, uint16_t *indices,
                                              bool *fits, qk_error *err);
 

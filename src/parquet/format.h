@@ -7,7 +7,7 @@
 #define QK_PARQUET_MAGIC           "PAR1"
 #define QK_PARQUET_MAGIC_ENCRYPTED "PARE"
 
-enum parquet_encoding {
+enum qk__parquet_encoding {
     ENC_PLAIN = 0,
     ENC_PLAIN_DICTIONARY = 2,
     ENC_RLE = 3,
@@ -19,7 +19,7 @@ enum parquet_encoding {
     ENC_BYTE_STREAM_SPLIT = 9,
 };
 
-enum parquet_compression {
+enum qk__parquet_compression {
     COMP_UNCOMPRESSED = 0,
     COMP_SNAPPY = 1,
     COMP_GZIP = 2,
@@ -30,20 +30,20 @@ enum parquet_compression {
     COMP_LZ4_RAW = 7,
 };
 
-enum parquet_page_type {
+enum qk__parquet_page_type {
     PAGE_DATA = 0,
     PAGE_INDEX = 1,
     PAGE_DICTIONARY = 2,
     PAGE_DATA_V2 = 3,
 };
 
-enum parquet_repetition {
+enum qk__parquet_repetition {
     REPETITION_REQUIRED = 0,
     REPETITION_OPTIONAL = 1,
     REPETITION_REPEATED = 2,
 };
 
-enum parquet_converted {
+enum qk__parquet_converted {
     CONVERTED_UTF8 = 0,
     CONVERTED_MAP = 1,
     CONVERTED_MAP_KEY_VALUE = 2,
@@ -55,7 +55,7 @@ enum parquet_converted {
 };
 
 /* Field ids of the LogicalType union. */
-enum parquet_logical_id {
+enum qk__parquet_logical_id {
     LOGICAL_STRING = 1,
     LOGICAL_MAP = 2,
     LOGICAL_LIST = 3,

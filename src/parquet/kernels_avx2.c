@@ -118,9 +118,9 @@ static void join8(const uint8_t *src, size_t stride, uint64_t *out, size_t count
     qk__parquet_kernels_portable()->join8(src, stride, out, count);
 }
 
-static const qk_parquet_kernels avx2 = {"avx2", unpack, join4, join8};
+static const qk__parquet_kernels avx2 = {"avx2", unpack, join4, join8};
 
-const qk_parquet_kernels *qk__parquet_kernels_avx2(void)
+const qk__parquet_kernels *qk__parquet_kernels_avx2(void)
 {
     return __builtin_cpu_supports("avx2") ? &avx2 : NULL;
 }

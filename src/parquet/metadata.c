@@ -17,9 +17,9 @@ enum {
     MIN_GROUP_BYTES = 3, /* a column list */
 };
 
-static void parse_integer_type(qk_thrift_reader *t, qk_schema_node *node)
+static void parse_integer_type(qk__thrift_reader *t, qk__schema_node *node)
 {
-    qk_thrift_field field = {0};
+    qk__thrift_field field = {0};
     while (qk__thrift_read_field(t, &field)) {
         if (field.id == 2)
             node->logical_unsigned = !qk__thrift_read_bool(t, &field);
@@ -28,9 +28,9 @@ static void parse_integer_type(qk_thrift_reader *t, qk_schema_node *node)
     }
 }
 
-static void parse_logical_type(qk_thrift_reader *t, qk_schema_node *node)
+static void parse_logical_type(qk__thrift_reader *t, qk__schema_node *node)
 {
-    qk_thrift_field field = {0};
+    qk__thrift_field field = {0};
     while (qk__thrift_read_field(t, &field)) {
         node->logical = field.id;
         if (field.id == LOGICAL_INTEGER && qk__thrift_read_struct(t, &field))
@@ -40,10 +40,10 @@ static void parse_logical_type(qk_thrift_reader *t, qk_schema_node *node)
     }
 }
 
-static void parse_node(qk_thrift_reader *t, qk_schema_node *node)
+static void parse_node(qk__thrift_reader *t, qk__schema_node *node)
 {
-    *node = (qk_schema_node){.type = -1, .repetition = -1, .converted = -1};
-    qk_thrift_field field = {0};
+    *node = (qk__schema_node){.type = -1, .repetition = -1, .converted = -1};
+    qk__thrift_field field = {0};
     while (qk__thrift_read_field(t, &field)) {
         switch (field.id) {
         case 1:
@@ -58,7 +58,7 @@ static void parse_node(qk_thrift_reader *t, qk_schema_node *node)
             node->repetition = qk__thrift_read_i32(t, &field);
             break;
         case 4: {
-            qk_thrift_bytes name = qk__thrift_read_binary(t, &field);
+            qk__thrift_bytes name = qk__thrift_read_binary(t, &field);
             node->name = name.data;
             node->name_size = name.size;
             break;
@@ -81,15 +81,15 @@ static void parse_node(qk_thrift_reader *t, qk_schema_node *node)
     }
 }
 
-static qk_status parse_schema(qk_metadata *m, qk_thrift_reader *t, const qk_thrift_field *field,
-                              qk_error *err)
+static qk_status parse_schema(qk__metadata *m, qk__thrift_reader *t,
+                              const qk__thrift_field *field, qk_error *err)
 {
     if (m->leaves)
         return qk__fail(err, QK_ERR_MALFORMED, "footer has two schemas");
     size_t count = qk__thrift_read_list(t, field, THRIFT_STRUCT, MIN_NODE_BYTES);
     if (t->fault || count == 0)
         return t->fault ? QK_OK : qk__fail(err, QK_ERR_MALFORMED, "footer has no schema");
-    qk_schema_node *nodes = qk__calloc(count, sizeof *nodes);
+    qk__schema_node *nodes = qk__calloc(count, sizeof *nodes);
     if (!nodes)
         return qk__nomem(err);
     for (size_t i = 0; i < count; i++)
@@ -102,7 +102,7 @@ static qk_status parse_schema(qk_metadata *m, qk_thrift_reader *t, const qk_thri
 }
 
 /* A bound of an integer column, as the plain encoding stores it. */
-static bool parse_bound(qk_thrift_bytes bytes, int type, int64_t *value)
+static bool parse_bound(qk__thrift_bytes bytes, int type, int64_t *value)
 {
     if (type == QK_PARQUET_INT32 && bytes.size == 4) {
         int32_t narrow;
@@ -117,11 +117,11 @@ static bool parse_bound(qk_thrift_bytes bytes, int type, int64_t *value)
     return false;
 }
 
-static void parse_statistics(qk_thrift_reader *t, qk_chunk *chunk)
+static void parse_statistics(qk__thrift_reader *t, qk__chunk *chunk)
 {
     /* Old writers put signed bounds in fields 1 and 2; for integers they mean the same. */
-    qk_thrift_bytes min = {0}, max = {0};
-    qk_thrift_field field = {0};
+    qk__thrift_bytes min = {0}, max = {0};
+    qk__thrift_field field = {0};
     while (qk__thrift_read_field(t, &field)) {
         switch (field.id) {
         case 1:
@@ -143,7 +143,8 @@ static void parse_statistics(qk_thrift_reader *t, qk_chunk *chunk)
                        parse_bound(max, chunk->type, &chunk->max);
 }
 
-static void parse_encodings(qk_thrift_reader *t, const qk_thrift_field *field, qk_chunk *chunk)
+static void parse_encodings(qk__thrift_reader *t, const qk__thrift_field *field,
+                            qk__chunk *chunk)
 {
     size_t count = qk__thrift_read_list(t, field, THRIFT_I32, 1);
     for (size_t i = 0; i < count; i++) {
@@ -153,12 +154,12 @@ static void parse_encodings(qk_thrift_reader *t, const qk_thrift_field *field, q
     }
 }
 
-static void parse_chunk_metadata(qk_thrift_reader *t, qk_chunk *chunk)
+static void parse_chunk_metadata(qk__thrift_reader *t, qk__chunk *chunk)
 {
     int64_t data = -1, dictionary = -1;
     unsigned seen = 0;
     chunk->has_metadata = true;
-    qk_thrift_field field = {0};
+    qk__thrift_field field = {0};
     while (qk__thrift_read_field(t, &field)) {
         if (field.id > 0 && field.id < 32)
             seen |= 1u << field.id;
@@ -204,10 +205,10 @@ static void parse_chunk_metadata(qk_thrift_reader *t, qk_chunk *chunk)
     chunk->offset = dictionary > 0 && dictionary < data ? dictionary : data;
 }
 
-static void parse_chunk(qk_thrift_reader *t, qk_chunk *chunk)
+static void parse_chunk(qk__thrift_reader *t, qk__chunk *chunk)
 {
-    *chunk = (qk_chunk){.null_count = -1};
-    qk_thrift_field field = {0};
+    *chunk = (qk__chunk){.null_count = -1};
+    qk__thrift_field field = {0};
     while (qk__thrift_read_field(t, &field)) {
         switch (field.id) {
         case 1:
@@ -228,11 +229,11 @@ static void parse_chunk(qk_thrift_reader *t, qk_chunk *chunk)
     }
 }
 
-static qk_status parse_group(const qk_metadata *m, qk_thrift_reader *t, qk_row_group *group,
+static qk_status parse_group(const qk__metadata *m, qk__thrift_reader *t, qk__row_group *group,
                              qk_error *err)
 {
     group->num_rows = -1;
-    qk_thrift_field field = {0};
+    qk__thrift_field field = {0};
     while (qk__thrift_read_field(t, &field)) {
         if (field.id == 1) {
             size_t count = qk__thrift_read_list(t, &field, THRIFT_STRUCT, MIN_CHUNK_BYTES);
@@ -258,8 +259,8 @@ static qk_status parse_group(const qk_metadata *m, qk_thrift_reader *t, qk_row_g
     return QK_OK;
 }
 
-static qk_status parse_groups(qk_metadata *m, qk_thrift_reader *t, const qk_thrift_field *field,
-                              qk_error *err)
+static qk_status parse_groups(qk__metadata *m, qk__thrift_reader *t,
+                              const qk__thrift_field *field, qk_error *err)
 {
     if (m->groups || !m->leaves)
         return qk__fail(err, QK_ERR_MALFORMED, "footer is out of order");
@@ -278,7 +279,7 @@ static qk_status parse_groups(qk_metadata *m, qk_thrift_reader *t, const qk_thri
     return QK_OK;
 }
 
-static qk_status parse_created_by(qk_metadata *m, qk_thrift_bytes text, qk_error *err)
+static qk_status parse_created_by(qk__metadata *m, qk__thrift_bytes text, qk_error *err)
 {
     free(m->created_by);
     m->created_by = malloc(text.size + 1);
@@ -290,10 +291,10 @@ static qk_status parse_created_by(qk_metadata *m, qk_thrift_bytes text, qk_error
     return QK_OK;
 }
 
-static qk_status parse_file(qk_metadata *m, qk_thrift_reader *t, qk_error *err)
+static qk_status parse_file(qk__metadata *m, qk__thrift_reader *t, qk_error *err)
 {
     m->num_rows = -1;
-    qk_thrift_field field = {0};
+    qk__thrift_field field = {0};
     while (qk__thrift_read_field(t, &field)) {
         switch (field.id) {
         case 2:
@@ -317,15 +318,15 @@ static qk_status parse_file(qk_metadata *m, qk_thrift_reader *t, qk_error *err)
     if (!m->leaves || m->num_rows < 0)
         return qk__fail(err, QK_ERR_MALFORMED, "footer lacks the schema or number of rows");
     if (!m->created_by)
-        return parse_created_by(m, (qk_thrift_bytes){0}, err);
+        return parse_created_by(m, (qk__thrift_bytes){0}, err);
     return QK_OK;
 }
 
-qk_status qk__metadata_parse(qk_metadata *metadata, const uint8_t *data, size_t size,
+qk_status qk__metadata_parse(qk__metadata *metadata, const uint8_t *data, size_t size,
                              qk_error *err)
 {
-    *metadata = (qk_metadata){0};
-    qk_thrift_reader t;
+    *metadata = (qk__metadata){0};
+    qk__thrift_reader t;
     qk__thrift_init(&t, data, size);
     qk_status status = parse_file(metadata, &t, err);
     if (status != QK_OK)
@@ -333,7 +334,7 @@ qk_status qk__metadata_parse(qk_metadata *metadata, const uint8_t *data, size_t 
     return status;
 }
 
-void qk__metadata_free(qk_metadata *metadata)
+void qk__metadata_free(qk__metadata *metadata)
 {
     for (size_t i = 0; i < metadata->num_leaves; i++)
         free(metadata->leaves[i].path);
@@ -342,5 +343,5 @@ void qk__metadata_free(qk_metadata *metadata)
         free(metadata->groups[i].chunks);
     free(metadata->groups);
     free(metadata->created_by);
-    *metadata = (qk_metadata){0};
+    *metadata = (qk__metadata){0};
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the footer of a Parquet file says, checked and in the form the reader needs. */
+/* What the footer of a Parquet file says, checked and in the form the reader needs. metadata.c
+ * reads it and calls schema.c; page_header.c reads the header of a page. */
 #ifndef QK_PARQUET_METADATA_H
 #define QK_PARQUET_METADATA_H
 
@@ -7,15 +8,15 @@
 
 /* One leaf of the schema. `info` is the public view; its sums over row groups are filled in
  * by the reader. */
-typedef struct qk_leaf {
+typedef struct qk__leaf {
     qk_parquet_column info;
     char *path;        /* owned; info.path */
     size_t top_length; /* bytes of path that name the top-level field */
     bool is_unsigned;  /* recorded ranges do not order as signed integers */
-} qk_leaf;
+} qk__leaf;
 
 /* One column of one row group. */
-typedef struct qk_chunk {
+typedef struct qk__chunk {
     bool has_metadata; /* false: it is encrypted, or in another file */
     bool encrypted;
     bool elsewhere; /* its data are in another file */
@@ -27,29 +28,29 @@ typedef struct qk_chunk {
     int64_t num_values;
     int64_t null_count; /* -1: not recorded */
     int64_t min, max;
-} qk_chunk;
+} qk__chunk;
 
-typedef struct qk_row_group {
+typedef struct qk__row_group {
     int64_t num_rows;
-    qk_chunk *chunks; /* one per leaf */
-} qk_row_group;
+    qk__chunk *chunks; /* one per leaf */
+} qk__row_group;
 
-typedef struct qk_metadata {
+typedef struct qk__metadata {
     int64_t num_rows;
     char *created_by; /* never NULL after a successful parse */
-    qk_leaf *leaves;
+    qk__leaf *leaves;
     size_t num_leaves;
-    qk_row_group *groups;
+    qk__row_group *groups;
     size_t num_groups;
-} qk_metadata;
+} qk__metadata;
 
 /* Decodes a FileMetaData struct; on failure nothing is left to free. */
-QK_MUST_CHECK qk_status qk__metadata_parse(qk_metadata *metadata, const uint8_t *data,
+QK_MUST_CHECK qk_status qk__metadata_parse(qk__metadata *metadata, const uint8_t *data,
                                            size_t size, qk_error *err);
-void qk__metadata_free(qk_metadata *metadata);
+void qk__metadata_free(qk__metadata *metadata);
 
 /* One node of the schema as it is stored: a tree in depth-first order. */
-typedef struct qk_schema_node {
+typedef struct qk__schema_node {
     const uint8_t *name; /* into the footer, not terminated */
     size_t name_size;
     int type; /* -1: a group */
@@ -59,14 +60,14 @@ typedef struct qk_schema_node {
     int converted; /* -1: none */
     int logical;   /* field id in the LogicalType union, 0: none */
     bool logical_unsigned;
-} qk_schema_node;
+} qk__schema_node;
 
 /* Walks the tree and lists its leaves with their levels. */
-QK_MUST_CHECK qk_status qk__schema_leaves(const qk_schema_node *nodes, size_t count,
-                                          qk_leaf **leaves, size_t *num_leaves, qk_error *err);
+QK_MUST_CHECK qk_status qk__schema_leaves(const qk__schema_node *nodes, size_t count,
+                                          qk__leaf **leaves, size_t *num_leaves, qk_error *err);
 
 /* Header of one page. */
-typedef struct qk_page_header {
+typedef struct qk__page_header {
     int type;
     int32_t compressed_bytes, uncompressed_bytes;
     bool has_crc;
@@ -77,11 +78,11 @@ typedef struct qk_page_header {
     int definition_encoding, repetition_encoding; /* v1 */
     int32_t definition_bytes, repetition_bytes;   /* v2 */
     bool is_compressed;                           /* v2 */
-} qk_page_header;
+} qk__page_header;
 
 /* Decodes a page header from the start of a span. *used is its size. When the span ends
  * inside the header, *truncated is set with the failure. */
-QK_MUST_CHECK qk_status qk__page_header_parse(qk_page_header *header, const uint8_t *data,
+QK_MUST_CHECK qk_status qk__page_header_parse(qk__page_header *header, const uint8_t *data,
                                               size_t size, size_t *used, bool *truncated,
                                               qk_error *err);
 

@@ -6,9 +6,9 @@
 #include "parquet/format.h"
 #include "parquet/thrift_read.h"
 
-static void parse_data_page(qk_thrift_reader *t, qk_page_header *header)
+static void parse_data_page(qk__thrift_reader *t, qk__page_header *header)
 {
-    qk_thrift_field field = {0};
+    qk__thrift_field field = {0};
     while (qk__thrift_read_field(t, &field)) {
         switch (field.id) {
         case 1:
@@ -29,9 +29,9 @@ static void parse_data_page(qk_thrift_reader *t, qk_page_header *header)
     }
 }
 
-static void parse_data_page_v2(qk_thrift_reader *t, qk_page_header *header)
+static void parse_data_page_v2(qk__thrift_reader *t, qk__page_header *header)
 {
-    qk_thrift_field field = {0};
+    qk__thrift_field field = {0};
     while (qk__thrift_read_field(t, &field)) {
         switch (field.id) {
         case 1:
@@ -55,9 +55,9 @@ static void parse_data_page_v2(qk_thrift_reader *t, qk_page_header *header)
     }
 }
 
-static void parse_dictionary_page(qk_thrift_reader *t, qk_page_header *header)
+static void parse_dictionary_page(qk__thrift_reader *t, qk__page_header *header)
 {
-    qk_thrift_field field = {0};
+    qk__thrift_field field = {0};
     while (qk__thrift_read_field(t, &field)) {
         if (field.id == 1)
             header->num_values = qk__thrift_read_i32(t, &field);
@@ -68,15 +68,15 @@ static void parse_dictionary_page(qk_thrift_reader *t, qk_page_header *header)
     }
 }
 
-static void parse_details(qk_thrift_reader *t, const qk_thrift_field *field,
-                          qk_page_header *header)
+static void parse_details(qk__thrift_reader *t, const qk__thrift_field *field,
+                          qk__page_header *header)
 {
     static const int type_of_field[] = {
         [5] = PAGE_DATA, [7] = PAGE_DICTIONARY, [8] = PAGE_DATA_V2};
     /* The type is written first; details of another type than the page's are not its own. */
     if (!qk__thrift_read_struct(t, field))
         return;
-    qk_page_header other = *header;
+    qk__page_header other = *header;
     if (type_of_field[field->id] == header->type) {
         header->has_details = true;
     } else {
@@ -90,17 +90,17 @@ static void parse_details(qk_thrift_reader *t, const qk_thrift_field *field,
         parse_data_page_v2(t, header);
 }
 
-static void parse_header(qk_thrift_reader *t, qk_page_header *header)
+static void parse_header(qk__thrift_reader *t, qk__page_header *header)
 {
-    *header = (qk_page_header){.type = -1,
-                               .compressed_bytes = -1,
-                               .uncompressed_bytes = -1,
-                               .num_values = -1,
-                               .encoding = -1,
-                               .definition_encoding = ENC_RLE,
-                               .repetition_encoding = ENC_RLE,
-                               .is_compressed = true};
-    qk_thrift_field field = {0};
+    *header = (qk__page_header){.type = -1,
+                                .compressed_bytes = -1,
+                                .uncompressed_bytes = -1,
+                                .num_values = -1,
+                                .encoding = -1,
+                                .definition_encoding = ENC_RLE,
+                                .repetition_encoding = ENC_RLE,
+                                .is_compressed = true};
+    qk__thrift_field field = {0};
     while (qk__thrift_read_field(t, &field)) {
         switch (field.id) {
         case 1:
@@ -127,10 +127,10 @@ static void parse_header(qk_thrift_reader *t, qk_page_header *header)
     }
 }
 
-qk_status qk__page_header_parse(qk_page_header *header, const uint8_t *data, size_t size,
+qk_status qk__page_header_parse(qk__page_header *header, const uint8_t *data, size_t size,
                                 size_t *used, bool *truncated, qk_error *err)
 {
-    qk_thrift_reader t;
+    qk__thrift_reader t;
     qk__thrift_init(&t, data, size);
     parse_header(&t, header);
     *truncated = t.truncated;

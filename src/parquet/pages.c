@@ -20,7 +20,7 @@ enum {
     MAX_PAGE_RATIO = 128,
 };
 
-void qk__pages_start(qk_pages *pages, const qk_source *source, int codec, int64_t offset,
+void qk__pages_start(qk__pages *pages, const qk__source *source, int codec, int64_t offset,
                      int64_t end)
 {
     pages->source = source;
@@ -31,17 +31,17 @@ void qk__pages_start(qk_pages *pages, const qk_source *source, int codec, int64_
     pages->window_offset = offset;
 }
 
-void qk__pages_free(qk_pages *pages)
+void qk__pages_free(qk__pages *pages)
 {
     qk__buffer_free(&pages->window);
     qk__buffer_free(&pages->plain);
     qk__codec_state_free(&pages->scratch);
-    *pages = (qk_pages){0};
+    *pages = (qk__pages){0};
 }
 
 /* Makes `size` bytes at `offset` present in the window (all within the chunk); offset never
  * goes back. Reads a little more, or everything that is left if that is little. */
-static qk_status fetch(qk_pages *pages, int64_t offset, size_t size, const uint8_t **data,
+static qk_status fetch(qk__pages *pages, int64_t offset, size_t size, const uint8_t **data,
                        size_t *available, qk_error *err)
 {
     if (pages->source->contents) {
@@ -71,7 +71,7 @@ static qk_status fetch(qk_pages *pages, int64_t offset, size_t size, const uint8
     return QK_OK;
 }
 
-static qk_status read_header(qk_pages *pages, qk_page_header *header, size_t *used,
+static qk_status read_header(qk__pages *pages, qk__page_header *header, size_t *used,
                              qk_error *err)
 {
     uint64_t rest = (uint64_t)(pages->end - pages->next);
@@ -114,7 +114,7 @@ static uint64_t largest_output(int codec, uint64_t size)
 }
 
 /* What may be sound, but is more than such a page, or such a file, is trusted with. */
-static qk_status check_limits(const qk_pages *pages, const qk_page_header *header,
+static qk_status check_limits(const qk__pages *pages, const qk__page_header *header,
                               qk_error *err)
 {
     int64_t stored = header->compressed_bytes, size = header->uncompressed_bytes;
@@ -136,7 +136,7 @@ static qk_status check_limits(const qk_pages *pages, const qk_page_header *heade
     return QK_OK;
 }
 
-static qk_status check_sizes(const qk_pages *pages, const qk_page_header *header, size_t used,
+static qk_status check_sizes(const qk__pages *pages, const qk__page_header *header, size_t used,
                              qk_error *err)
 {
     if ((uint64_t)header->compressed_bytes > (uint64_t)(pages->end - pages->next) - used)
@@ -160,9 +160,10 @@ static qk_status check_sizes(const qk_pages *pages, const qk_page_header *header
 }
 
 /* Points the page at its bytes, decompressed if need be. */
-static qk_status unpack_page(qk_pages *pages, qk_page *page, const uint8_t *data, qk_error *err)
+static qk_status unpack_page(qk__pages *pages, qk__parquet_page *page, const uint8_t *data,
+                             qk_error *err)
 {
-    const qk_page_header *header = &page->header;
+    const qk__page_header *header = &page->header;
     size_t stored = (size_t)header->compressed_bytes;
     size_t size = (size_t)header->uncompressed_bytes;
     bool compressed = pages->codec != COMP_UNCOMPRESSED;
@@ -189,11 +190,11 @@ static qk_status unpack_page(qk_pages *pages, qk_page *page, const uint8_t *data
     return QK_OK;
 }
 
-static qk_status read_page(qk_pages *pages, qk_page *page, bool *found, qk_error *err)
+static qk_status read_page(qk__pages *pages, qk__parquet_page *page, bool *found, qk_error *err)
 {
     size_t used, available;
     const uint8_t *data;
-    const qk_page_header *header = &page->header;
+    const qk__page_header *header = &page->header;
     QK_TRY(read_header(pages, &page->header, &used, err));
     QK_TRY(check_sizes(pages, header, used, err));
     int64_t payload = pages->next + (int64_t)used;
@@ -210,11 +211,11 @@ static qk_status read_page(qk_pages *pages, qk_page *page, bool *found, qk_error
     return unpack_page(pages, page, data, err);
 }
 
-qk_status qk__pages_next(qk_pages *pages, qk_page *page, bool *found, qk_error *err)
+qk_status qk__pages_next(qk__pages *pages, qk__parquet_page *page, bool *found, qk_error *err)
 {
     *found = false;
     while (!*found && pages->next < pages->end) {
-        *page = (qk_page){.offset = pages->next};
+        *page = (qk__parquet_page){.offset = pages->next};
         qk_status status = read_page(pages, page, found, err);
         if (status != QK_OK)
             return qk__context(err, status, "page at byte %lld", (long long)page->offset);

@@ -11,33 +11,33 @@
 #include "parquet/source.h"
 
 /* A page ready to decode; the spans stay until the next call. */
-typedef struct qk_page {
-    qk_page_header header;
+typedef struct qk__parquet_page {
+    qk__page_header header;
     int64_t offset; /* of the header in the file */
     const uint8_t *data;
     size_t size; /* everything, decompressed; v2: without the levels */
     const uint8_t *repetition, *definition; /* v2 */
-} qk_page;
+} qk__parquet_page;
 
-typedef struct qk_pages {
-    const qk_source *source;
+typedef struct qk__pages {
+    const qk__source *source;
     int64_t unpacked; /* bytes decompressed from this source so far */
     int codec;
     int64_t next, end; /* file offsets: next page header, end of the chunk */
     qk_buffer window;  /* file bytes from window_offset on, if the file is not in memory */
     int64_t window_offset;
     qk_buffer plain; /* the decompressed page */
-    qk_codec_state scratch;
-} qk_pages;
+    qk__codec_state scratch;
+} qk__pages;
 
 /* Moves to a chunk; buffers are kept. */
-void qk__pages_start(qk_pages *pages, const qk_source *source, int codec, int64_t offset,
+void qk__pages_start(qk__pages *pages, const qk__source *source, int codec, int64_t offset,
                      int64_t end);
-void qk__pages_free(qk_pages *pages);
+void qk__pages_free(qk__pages *pages);
 
 /* Next data or dictionary page; other kinds are passed over. *found is false at the end of
  * the chunk. Messages name the page's offset. */
-QK_MUST_CHECK qk_status qk__pages_next(qk_pages *pages, qk_page *page, bool *found,
+QK_MUST_CHECK qk_status qk__pages_next(qk__pages *pages, qk__parquet_page *page, bool *found,
                                        qk_error *err);
 
 #endif

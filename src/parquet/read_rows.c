@@ -293,7 +293,7 @@ static qk_status match_levels(qk_parquet_cursor *c, size_t width, int64_t row, s
 /* The row just read must end where the width says. */
 static qk_status check_row_end(const qk_parquet_cursor *c, size_t width, qk_error *err)
 {
-    qk_rle next = c->repetition;
+    qk__rle next = c->repetition;
     if (c->leaf->info.max_repetition == 0 || c->slots == 0)
         return QK_OK;
     return qk__rle_match(&next, 1, 1) == 1 ? too_long(c->row - 1, width, err) : QK_OK;

@@ -74,11 +74,11 @@ static int compare_spans(const void *a, const void *b)
 /* Chunks that cannot be read (a cursor says why) or need not be are left out. */
 static size_t list_spans(const qk_parquet *file, span *spans)
 {
-    const qk_metadata *m = &file->metadata;
+    const qk__metadata *m = &file->metadata;
     size_t count = 0;
     for (size_t g = 0; g < m->num_groups; g++) {
         for (size_t i = 0; i < m->num_leaves; i++) {
-            const qk_chunk *c = &m->groups[g].chunks[i];
+            const qk__chunk *c = &m->groups[g].chunks[i];
             bool here = c->has_metadata && !c->encrypted && !c->elsewhere;
             if (here && c->num_values > 0 && c->offset >= 0 && c->offset <= file->footer &&
                 c->compressed_bytes <= file->footer - c->offset)
@@ -93,7 +93,7 @@ static size_t list_spans(const qk_parquet *file, span *spans)
  * that it has bytes for. */
 static qk_status check_spans(const qk_parquet *file, qk_error *err)
 {
-    const qk_metadata *m = &file->metadata;
+    const qk__metadata *m = &file->metadata;
     span *spans = qk__calloc(m->num_groups * m->num_leaves, sizeof *spans);
     if (!spans && m->num_groups * m->num_leaves > 0)
         return qk__nomem(err);
@@ -124,7 +124,7 @@ static bool add(int64_t *sum, int64_t value)
     return true;
 }
 
-static void merge_range(qk_parquet_column *info, const qk_chunk *chunk, bool *known)
+static void merge_range(qk_parquet_column *info, const qk__chunk *chunk, bool *known)
 {
     if (chunk->num_values == 0 || chunk->null_count == chunk->num_values)
         return; /* no values, no bounds */
@@ -145,13 +145,13 @@ static const char *codec_name(int codec)
     return name ? name : "unknown";
 }
 
-static qk_status summarise(const qk_metadata *m, size_t column, qk_error *err)
+static qk_status summarise(const qk__metadata *m, size_t column, qk_error *err)
 {
     qk_parquet_column *info = &m->leaves[column].info;
     bool range_known = !m->leaves[column].is_unsigned;
     info->codec = codec_name(COMP_UNCOMPRESSED);
     for (size_t g = 0; g < m->num_groups; g++) {
-        const qk_chunk *chunk = &m->groups[g].chunks[column];
+        const qk__chunk *chunk = &m->groups[g].chunks[column];
         if (!add(&info->num_values, chunk->num_values) ||
             !add(&info->compressed_bytes, chunk->compressed_bytes) ||
             !add(&info->uncompressed_bytes, chunk->uncompressed_bytes))
@@ -171,7 +171,7 @@ static qk_status summarise(const qk_metadata *m, size_t column, qk_error *err)
 }
 
 /* Some writers leave the file's number of rows at 0: that of the row groups counts. */
-static qk_status sum_rows(qk_metadata *m, qk_error *err)
+static qk_status sum_rows(qk__metadata *m, qk_error *err)
 {
     m->num_rows = 0;
     for (size_t g = 0; g < m->num_groups; g++)
@@ -273,7 +273,7 @@ const qk_parquet_column *qk_parquet_column_at(const qk_parquet *file, int i)
 int qk_parquet_find(const qk_parquet *file, const char *name)
 {
     assert(file && name);
-    const qk_metadata *m = &file->metadata;
+    const qk__metadata *m = &file->metadata;
     for (size_t i = 0; i < m->num_leaves; i++)
         if (strcmp(m->leaves[i].path, name) == 0)
             return (int)i;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a file handle and of a cursor, for the files that make up the reader. */
+/* The inside of a file handle (reader.c) and of a cursor (cursor.c), for the files that make up
+ * the reader. */
 #ifndef QK_PARQUET_READER_H
 #define QK_PARQUET_READER_H
 
@@ -12,10 +13,10 @@
 #include "parquet/values.h"
 
 struct qk_parquet {
-    qk_source source;
+    qk__source source;
     char *path;     /* for messages */
     int64_t footer; /* offset at which column data must have ended */
-    qk_metadata metadata;
+    qk__metadata metadata;
 };
 
 /* qk_parquet_open for a descriptor, which the handle takes over (also on failure); name
@@ -27,10 +28,10 @@ QK_MUST_CHECK qk_status qk__parquet_open_fd(qk_parquet **file, int fd, const cha
  * page that follows. */
 struct qk_parquet_cursor {
     const qk_parquet *file;
-    const qk_leaf *leaf;
+    const qk__leaf *leaf;
     size_t column;
-    qk_value_type type;
-    const qk_parquet_kernels *kernels;
+    qk__value_type type;
+    const qk__parquet_kernels *kernels;
     bool failed;
 
     size_t group;         /* current row group; the number of them at the end */
@@ -39,12 +40,12 @@ struct qk_parquet_cursor {
     int64_t row;          /* rows begun so far, in all */
     int64_t slots_beyond; /* slots of the chunk in pages not yet reached */
 
-    qk_pages pages;
-    qk_page page;
+    qk__pages pages;
+    qk__parquet_page page;
     size_t slots; /* left in the current page */
-    qk_rle definition, repetition;
+    qk__rle definition, repetition;
     qk_values values;
-    qk_value_dictionary dictionary;
+    qk__value_dictionary dictionary;
     qk_buffer scratch; /* FIXED_LEN_BYTE_ARRAY values given out */
 };
 
@@ -52,8 +53,8 @@ struct qk_parquet_cursor {
  * released), and lends them to a cursor just opened. Memory that is new each time costs the
  * kernel as much as decompression, for pages of a megabyte. *spare starts as zeros and ends
  * with qk__pages_free. */
-void qk__cursor_retire(qk_parquet_cursor **cursor, qk_pages *spare);
-void qk__cursor_equip(qk_parquet_cursor *cursor, qk_pages *spare);
+void qk__cursor_retire(qk_parquet_cursor **cursor, qk__pages *spare);
+void qk__cursor_equip(qk_parquet_cursor *cursor, qk__pages *spare);
 
 /* Steps to the next page if the current one has no slots left. cursor->slots is 0 afterwards
  * only at the end of the column. */

@@ -7,13 +7,13 @@
 /* A bit-packed run is a whole number of groups of this many values. */
 enum { GROUP = 8 };
 
-void qk__rle_init(qk_rle *rle, const uint8_t *data, size_t size, unsigned width)
+void qk__rle_init(qk__rle *rle, const uint8_t *data, size_t size, unsigned width)
 {
-    *rle = (qk_rle){.next = data, .end = data + size, .width = width};
+    *rle = (qk__rle){.next = data, .end = data + size, .width = width};
 }
 
 /* The header of a run: the low bit tells its kind, the rest its length. */
-static bool read_head(qk_rle *rle, uint32_t *head)
+static bool read_head(qk__rle *rle, uint32_t *head)
 {
     uint64_t value = 0;
     for (unsigned shift = 0; shift < 35 && rle->next < rle->end; shift += 7) {
@@ -27,7 +27,7 @@ static bool read_head(qk_rle *rle, uint32_t *head)
     return false;
 }
 
-static void start_packed(qk_rle *rle, size_t groups)
+static void start_packed(qk__rle *rle, size_t groups)
 {
     size_t rest = (size_t)(rle->end - rle->next);
     rle->packed = true;
@@ -44,7 +44,7 @@ static void start_packed(qk_rle *rle, size_t groups)
     rle->next += rle->bits_size;
 }
 
-static bool start_repeated(qk_rle *rle, size_t count)
+static bool start_repeated(qk__rle *rle, size_t count)
 {
     size_t bytes = (rle->width + 7) / 8;
     if (bytes > (size_t)(rle->end - rle->next))
@@ -60,7 +60,7 @@ static bool start_repeated(qk_rle *rle, size_t count)
     return true;
 }
 
-bool qk__rle_run(qk_rle *rle)
+bool qk__rle_run(qk__rle *rle)
 {
     while (rle->left == 0) {
         uint32_t head;
@@ -75,7 +75,7 @@ bool qk__rle_run(qk_rle *rle)
 }
 
 /* At least 57 of the bits that follow bit number `bit`; zeros beyond the end. */
-static uint64_t load_bits(const qk_rle *rle, size_t bit)
+static uint64_t load_bits(const qk__rle *rle, size_t bit)
 {
     uint64_t word = 0;
     size_t byte = bit / 8;
@@ -86,14 +86,14 @@ static uint64_t load_bits(const qk_rle *rle, size_t bit)
     return word >> (bit % 8);
 }
 
-uint32_t qk__rle_packed_value(const qk_rle *rle, size_t ahead)
+uint32_t qk__rle_packed_value(const qk__rle *rle, size_t ahead)
 {
     uint64_t mask = (UINT64_C(1) << rle->width) - 1;
     size_t bit = (rle->index + ahead) * rle->width;
     return rle->width == 0 ? 0 : (uint32_t)(load_bits(rle, bit) & mask);
 }
 
-size_t qk__rle_read_u8(qk_rle *rle, uint8_t *out, size_t n)
+size_t qk__rle_read_u8(qk__rle *rle, uint8_t *out, size_t n)
 {
     size_t done = 0;
     while (done < n && qk__rle_run(rle)) {
@@ -123,7 +123,7 @@ static unsigned trailing_zeros(uint64_t word)
 
 /* Values of the packed run, up to n, that equal `value`. Whole words are compared with the
  * value written over and over; one word holds `per_word` values. */
-static size_t match_packed(const qk_rle *rle, uint32_t value, size_t n)
+static size_t match_packed(const qk__rle *rle, uint32_t value, size_t n)
 {
     if (rle->width == 0)
         return value == 0 ? n : 0;
@@ -141,7 +141,7 @@ static size_t match_packed(const qk_rle *rle, uint32_t value, size_t n)
     return n;
 }
 
-size_t qk__rle_match(qk_rle *rle, uint32_t value, size_t n)
+size_t qk__rle_match(qk__rle *rle, uint32_t value, size_t n)
 {
     size_t done = 0;
     while (done < n && qk__rle_run(rle)) {
@@ -157,7 +157,7 @@ size_t qk__rle_match(qk_rle *rle, uint32_t value, size_t n)
 }
 
 /* The same for the row pattern. */
-static size_t match_rows_packed(const qk_rle *rle, size_t row, size_t *ones, size_t n)
+static size_t match_rows_packed(const qk__rle *rle, size_t row, size_t *ones, size_t n)
 {
     const size_t per_word = 56;
     size_t zero = *ones; /* place of the next 0, counted from the current word */
@@ -177,7 +177,7 @@ static size_t match_rows_packed(const qk_rle *rle, size_t row, size_t *ones, siz
 }
 
 /* The same for `n` equal values. */
-static size_t match_rows_repeated(const qk_rle *rle, size_t row, size_t *ones, size_t n)
+static size_t match_rows_repeated(const qk__rle *rle, size_t row, size_t *ones, size_t n)
 {
     if (rle->value == 1) {
         size_t same = n < *ones ? n : *ones;
@@ -192,7 +192,7 @@ static size_t match_rows_repeated(const qk_rle *rle, size_t row, size_t *ones, s
     return 1;
 }
 
-size_t qk__rle_match_rows(qk_rle *rle, size_t row, size_t *ones, size_t n)
+size_t qk__rle_match_rows(qk__rle *rle, size_t row, size_t *ones, size_t n)
 {
     size_t done = 0;
     while (done < n && qk__rle_run(rle)) {

@@ -14,7 +14,7 @@
 
 /* The run being read is either `left` times `value`, or the bit-packed values number `index`
  * and on of the group bytes at `bits`. */
-typedef struct qk_rle {
+typedef struct qk__rle {
     const uint8_t *next, *end; /* what follows the run */
     unsigned width;            /* bits a value, 0 to 32 */
     bool packed;
@@ -23,32 +23,32 @@ typedef struct qk_rle {
     size_t bits_size;
     size_t index;
     size_t left; /* values of the run not yet taken */
-} qk_rle;
+} qk__rle;
 
-void qk__rle_init(qk_rle *rle, const uint8_t *data, size_t size, unsigned width);
+void qk__rle_init(qk__rle *rle, const uint8_t *data, size_t size, unsigned width);
 
 /* Makes sure that the current run has values left; false at the end of the data. */
-bool qk__rle_run(qk_rle *rle);
+bool qk__rle_run(qk__rle *rle);
 
 /* Drops n <= rle->left values of the current run. */
-static inline void qk__rle_advance(qk_rle *rle, size_t n)
+static inline void qk__rle_advance(qk__rle *rle, size_t n)
 {
     rle->index += n;
     rle->left -= n;
 }
 
 /* The value `ahead` places into what is left of a packed run. */
-uint32_t qk__rle_packed_value(const qk_rle *rle, size_t ahead);
+uint32_t qk__rle_packed_value(const qk__rle *rle, size_t ahead);
 
-size_t qk__rle_read_u8(qk_rle *rle, uint8_t *out, size_t n);
+size_t qk__rle_read_u8(qk__rle *rle, uint8_t *out, size_t n);
 
 /* Takes values while they equal `value`. */
-size_t qk__rle_match(qk_rle *rle, uint32_t value, size_t n);
+size_t qk__rle_match(qk__rle *rle, uint32_t value, size_t n);
 
 /* Takes repetition levels (width 1) while they spell rows of `row` values, that is a 0 and
  * row - 1 ones, over and over. *ones is the number of ones due before the next 0; it is
  * carried from call to call. */
-size_t qk__rle_match_rows(qk_rle *rle, size_t row, size_t *ones, size_t n);
+size_t qk__rle_match_rows(qk__rle *rle, size_t row, size_t *ones, size_t n);
 
 /* Bits needed for levels 0 .. max. */
 unsigned qk__level_width(int max);

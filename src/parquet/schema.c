@@ -29,12 +29,12 @@ typedef struct walk {
     open_group *groups;
     size_t depth;
     qk_buffer path; /* names of the open groups, joined by dots */
-    qk_leaf *leaves;
+    qk__leaf *leaves;
     size_t num_leaves;
     size_t path_bytes; /* of all leaves */
 } walk;
 
-static qk_parquet_logical logical_of(const qk_schema_node *node)
+static qk_parquet_logical logical_of(const qk__schema_node *node)
 {
     if (node->logical == LOGICAL_UNKNOWN)
         return QK_PARQUET_NULL;
@@ -47,7 +47,7 @@ static qk_parquet_logical logical_of(const qk_schema_node *node)
     return QK_PARQUET_PLAIN_TYPE;
 }
 
-static qk_status add_leaf(walk *w, const qk_schema_node *node, int definition, int repetition,
+static qk_status add_leaf(walk *w, const qk__schema_node *node, int definition, int repetition,
                           qk_error *err)
 {
     w->path_bytes += w->path.size;
@@ -69,7 +69,7 @@ static qk_status add_leaf(walk *w, const qk_schema_node *node, int definition, i
     path[w->path.size] = 0;
     /* A name may hold a zero byte; the C string then ends early, in every use alike. */
     size_t top = w->depth > 1 ? w->groups[1].path_size : w->path.size;
-    w->leaves[w->num_leaves++] = (qk_leaf){
+    w->leaves[w->num_leaves++] = (qk__leaf){
         .info = {.path = path,
                  .type = (qk_parquet_type)node->type,
                  .type_length = fixed ? node->type_length : 0,
@@ -84,7 +84,7 @@ static qk_status add_leaf(walk *w, const qk_schema_node *node, int definition, i
     return QK_OK;
 }
 
-static qk_status enter_node(walk *w, const qk_schema_node *node, qk_error *err)
+static qk_status enter_node(walk *w, const qk__schema_node *node, qk_error *err)
 {
     open_group *parent = &w->groups[w->depth - 1];
     parent->children_left--;
@@ -107,7 +107,7 @@ static qk_status enter_node(walk *w, const qk_schema_node *node, qk_error *err)
     return QK_OK;
 }
 
-static qk_status walk_tree(walk *w, const qk_schema_node *nodes, size_t count, qk_error *err)
+static qk_status walk_tree(walk *w, const qk__schema_node *nodes, size_t count, qk_error *err)
 {
     w->groups = qk__calloc(MAX_DEPTH, sizeof *w->groups);
     w->leaves = qk__calloc(count, sizeof *w->leaves);
@@ -127,7 +127,7 @@ static qk_status walk_tree(walk *w, const qk_schema_node *nodes, size_t count, q
     return QK_OK;
 }
 
-qk_status qk__schema_leaves(const qk_schema_node *nodes, size_t count, qk_leaf **leaves,
+qk_status qk__schema_leaves(const qk__schema_node *nodes, size_t count, qk__leaf **leaves,
                             size_t *num_leaves, qk_error *err)
 {
     *leaves = NULL;

@@ -21,9 +21,9 @@ enum {
     DECODED_PER_BYTE = 1 << 10,
 };
 
-qk_status qk__source_open(qk_source *source, int fd, qk_error *err)
+qk_status qk__source_open(qk__source *source, int fd, qk_error *err)
 {
-    *source = (qk_source){.fd = fd};
+    *source = (qk__source){.fd = fd};
     QK_TRY(qk__check_file(fd, &source->size, err));
     if (source->size == 0 || source->size > SMALL_FILE_BYTES)
         return QK_OK;
@@ -33,21 +33,21 @@ qk_status qk__source_open(qk_source *source, int fd, qk_error *err)
     return qk__read_at(fd, source->contents, (size_t)source->size, 0, err);
 }
 
-void qk__source_close(qk_source *source)
+void qk__source_close(qk__source *source)
 {
     free(source->contents);
     close(source->fd);
-    *source = (qk_source){.fd = -1};
+    *source = (qk__source){.fd = -1};
 }
 
-int64_t qk__source_budget(const qk_source *source)
+int64_t qk__source_budget(const qk__source *source)
 {
     return source->size > (INT64_MAX - FREE_BYTES) / DECODED_PER_BYTE
                ? INT64_MAX
                : FREE_BYTES + source->size * DECODED_PER_BYTE;
 }
 
-qk_status qk__source_read(const qk_source *source, void *data, size_t size, int64_t offset,
+qk_status qk__source_read(const qk__source *source, void *data, size_t size, int64_t offset,
                           qk_error *err)
 {
     if (!source->contents)
@@ -63,7 +63,7 @@ qk_status qk_parquet_fingerprint(const qk_parquet *file, char hash[QK_FINGERPRIN
                                  qk_error *err)
 {
     QK_NEED(err, file, hash);
-    const qk_source *source = &file->source;
+    const qk__source *source = &file->source;
     if (source->contents) {
         qk__fingerprint_bytes(source->contents, (size_t)source->size, hash);
         return QK_OK;

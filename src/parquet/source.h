@@ -8,24 +8,24 @@
 
 #include <qkscope/status.h>
 
-typedef struct qk_source {
+typedef struct qk__source {
     int fd;
     int64_t size;
     uint8_t *contents; /* all `size` bytes, or NULL */
-} qk_source;
+} qk__source;
 
 /* Takes over a descriptor (also on failure: close it with qk__source_close either way). What
  * is not a regular file is QK_ERR_IO. */
-QK_MUST_CHECK qk_status qk__source_open(qk_source *source, int fd, qk_error *err);
-void qk__source_close(qk_source *source);
+QK_MUST_CHECK qk_status qk__source_open(qk__source *source, int fd, qk_error *err);
+void qk__source_close(qk__source *source);
 
 /* Bytes that one column, or the rows of a capture, may become once decoded: what a file of this
  * size can stand for. Compression and runs have no bound of their own, so that without this a
  * few bytes could ask for all memory. */
-int64_t qk__source_budget(const qk_source *source);
+int64_t qk__source_budget(const qk__source *source);
 
 /* Exactly `size` bytes at `offset`. */
-QK_MUST_CHECK qk_status qk__source_read(const qk_source *source, void *data, size_t size,
+QK_MUST_CHECK qk_status qk__source_read(const qk__source *source, void *data, size_t size,
                                         int64_t offset, qk_error *err);
 
 #endif

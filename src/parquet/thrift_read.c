@@ -5,31 +5,31 @@
 /* The deepest structure of the format nests 7 levels; hostile input may nest for ever. */
 enum { MAX_SKIP_DEPTH = 32 };
 
-void qk__thrift_init(qk_thrift_reader *t, const uint8_t *data, size_t size)
+void qk__thrift_init(qk__thrift_reader *t, const uint8_t *data, size_t size)
 {
-    *t = (qk_thrift_reader){.next = data, .end = data + size};
+    *t = (qk__thrift_reader){.next = data, .end = data + size};
 }
 
-void qk__thrift_fault(qk_thrift_reader *t, const char *fault)
+void qk__thrift_fault(qk__thrift_reader *t, const char *fault)
 {
     if (!t->fault)
         t->fault = fault;
     t->next = t->end;
 }
 
-static void run_out(qk_thrift_reader *t)
+static void run_out(qk__thrift_reader *t)
 {
     if (!t->fault)
         t->truncated = true;
     qk__thrift_fault(t, "Thrift data end too soon");
 }
 
-static size_t bytes_left(const qk_thrift_reader *t)
+static size_t bytes_left(const qk__thrift_reader *t)
 {
     return (size_t)(t->end - t->next);
 }
 
-static uint8_t read_byte(qk_thrift_reader *t)
+static uint8_t read_byte(qk__thrift_reader *t)
 {
     if (t->next == t->end) {
         run_out(t);
@@ -38,7 +38,7 @@ static uint8_t read_byte(qk_thrift_reader *t)
     return *t->next++;
 }
 
-static uint64_t read_varint(qk_thrift_reader *t)
+static uint64_t read_varint(qk__thrift_reader *t)
 {
     uint64_t value = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
@@ -51,13 +51,13 @@ static uint64_t read_varint(qk_thrift_reader *t)
     return 0;
 }
 
-static int64_t read_zigzag(qk_thrift_reader *t)
+static int64_t read_zigzag(qk__thrift_reader *t)
 {
     uint64_t raw = read_varint(t);
     return (int64_t)(raw >> 1 ^ (0 - (raw & 1)));
 }
 
-static int32_t read_i32(qk_thrift_reader *t)
+static int32_t read_i32(qk__thrift_reader *t)
 {
     int64_t value = read_zigzag(t);
     if (value < INT32_MIN || value > INT32_MAX) {
@@ -67,7 +67,7 @@ static int32_t read_i32(qk_thrift_reader *t)
     return (int32_t)value;
 }
 
-bool qk__thrift_read_field(qk_thrift_reader *t, qk_thrift_field *field)
+bool qk__thrift_read_field(qk__thrift_reader *t, qk__thrift_field *field)
 {
     uint8_t head = read_byte(t);
     if (t->fault || head == THRIFT_STOP)
@@ -84,20 +84,20 @@ bool qk__thrift_read_field(qk_thrift_reader *t, qk_thrift_field *field)
     return !t->fault;
 }
 
-static bool expect(qk_thrift_reader *t, bool as_expected)
+static bool expect(qk__thrift_reader *t, bool as_expected)
 {
     if (!as_expected)
         qk__thrift_fault(t, "Thrift field has the wrong type");
     return as_expected;
 }
 
-bool qk__thrift_read_bool(qk_thrift_reader *t, const qk_thrift_field *field)
+bool qk__thrift_read_bool(qk__thrift_reader *t, const qk__thrift_field *field)
 {
     expect(t, field->type == THRIFT_TRUE || field->type == THRIFT_FALSE);
     return field->type == THRIFT_TRUE;
 }
 
-int64_t qk__thrift_read_i64(qk_thrift_reader *t, const qk_thrift_field *field)
+int64_t qk__thrift_read_i64(qk__thrift_reader *t, const qk__thrift_field *field)
 {
     if (field->type == THRIFT_BYTE)
         return (int8_t)read_byte(t);
@@ -105,7 +105,7 @@ int64_t qk__thrift_read_i64(qk_thrift_reader *t, const qk_thrift_field *field)
                                                                              : 0;
 }
 
-int32_t qk__thrift_read_i32(qk_thrift_reader *t, const qk_thrift_field *field)
+int32_t qk__thrift_read_i32(qk__thrift_reader *t, const qk__thrift_field *field)
 {
     int64_t value = qk__thrift_read_i64(t, field);
     if (value < INT32_MIN || value > INT32_MAX) {
@@ -115,29 +115,29 @@ int32_t qk__thrift_read_i32(qk_thrift_reader *t, const qk_thrift_field *field)
     return (int32_t)value;
 }
 
-static qk_thrift_bytes read_binary(qk_thrift_reader *t)
+static qk__thrift_bytes read_binary(qk__thrift_reader *t)
 {
     uint64_t size = read_varint(t);
     if (size > bytes_left(t)) {
         run_out(t);
-        return (qk_thrift_bytes){0};
+        return (qk__thrift_bytes){0};
     }
-    qk_thrift_bytes bytes = {t->next, (size_t)size};
+    qk__thrift_bytes bytes = {t->next, (size_t)size};
     t->next += size;
     return bytes;
 }
 
-qk_thrift_bytes qk__thrift_read_binary(qk_thrift_reader *t, const qk_thrift_field *field)
+qk__thrift_bytes qk__thrift_read_binary(qk__thrift_reader *t, const qk__thrift_field *field)
 {
-    return expect(t, field->type == THRIFT_BINARY) ? read_binary(t) : (qk_thrift_bytes){0};
+    return expect(t, field->type == THRIFT_BINARY) ? read_binary(t) : (qk__thrift_bytes){0};
 }
 
-bool qk__thrift_read_struct(qk_thrift_reader *t, const qk_thrift_field *field)
+bool qk__thrift_read_struct(qk__thrift_reader *t, const qk__thrift_field *field)
 {
     return expect(t, field->type == THRIFT_STRUCT);
 }
 
-static size_t read_list_head(qk_thrift_reader *t, uint8_t *type)
+static size_t read_list_head(qk__thrift_reader *t, uint8_t *type)
 {
     uint8_t head = read_byte(t);
     *type = head & 0x0f;
@@ -150,7 +150,7 @@ static size_t read_list_head(qk_thrift_reader *t, uint8_t *type)
     return (size_t)count;
 }
 
-size_t qk__thrift_read_list(qk_thrift_reader *t, const qk_thrift_field *field, uint8_t type,
+size_t qk__thrift_read_list(qk__thrift_reader *t, const qk__thrift_field *field, uint8_t type,
                             size_t min_bytes)
 {
     if (!expect(t, field->type == THRIFT_LIST))
@@ -166,14 +166,14 @@ size_t qk__thrift_read_list(qk_thrift_reader *t, const qk_thrift_field *field, u
     return count;
 }
 
-int32_t qk__thrift_read_element(qk_thrift_reader *t)
+int32_t qk__thrift_read_element(qk__thrift_reader *t)
 {
     return read_i32(t);
 }
 
-static void skip_value(qk_thrift_reader *t, uint8_t type, bool in_container, int depth);
+static void skip_value(qk__thrift_reader *t, uint8_t type, bool in_container, int depth);
 
-static void skip_map(qk_thrift_reader *t, int depth)
+static void skip_map(qk__thrift_reader *t, int depth)
 {
     uint64_t count = read_varint(t);
     if (count == 0)
@@ -189,7 +189,7 @@ static void skip_map(qk_thrift_reader *t, int depth)
     }
 }
 
-static void skip_value(qk_thrift_reader *t, uint8_t type, bool in_container, int depth)
+static void skip_value(qk__thrift_reader *t, uint8_t type, bool in_container, int depth)
 {
     if (depth > MAX_SKIP_DEPTH) {
         qk__thrift_fault(t, "Thrift data nested too deeply");
@@ -230,7 +230,7 @@ static void skip_value(qk_thrift_reader *t, uint8_t type, bool in_container, int
         skip_map(t, depth + 1);
         break;
     case THRIFT_STRUCT: {
-        qk_thrift_field field = {0};
+        qk__thrift_field field = {0};
         while (qk__thrift_read_field(t, &field))
             skip_value(t, field.type, false, depth + 1);
         break;
@@ -240,7 +240,7 @@ static void skip_value(qk_thrift_reader *t, uint8_t type, bool in_container, int
     }
 }
 
-void qk__thrift_skip(qk_thrift_reader *t, const qk_thrift_field *field)
+void qk__thrift_skip(qk__thrift_reader *t, const qk__thrift_field *field)
 {
     skip_value(t, field->type, false, 0);
 }

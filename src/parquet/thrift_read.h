@@ -5,7 +5,7 @@
  * fields", so that a decoder is written without a check after every call and looks at
  * `fault` once, at its end:
  *
- *     qk_thrift_field field = {0};
+ *     qk__thrift_field field = {0};
  *     while (qk__thrift_read_field(t, &field))
  *         if (field.id == 1)
  *             num_rows = qk__thrift_read_i64(t, &field);
@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum thrift_type {
+enum qk__thrift_type {
     THRIFT_STOP = 0,
     THRIFT_TRUE = 1,
     THRIFT_FALSE = 2,
@@ -35,48 +35,48 @@ enum thrift_type {
     THRIFT_STRUCT = 12,
 };
 
-typedef struct qk_thrift_reader {
+typedef struct qk__thrift_reader {
     const uint8_t *next, *end;
     const char *fault; /* NULL while all is well */
     bool truncated;    /* the fault is that the bytes ended: more of them may help */
-} qk_thrift_reader;
+} qk__thrift_reader;
 
 /* Start each struct with a zeroed field: ids are coded relative to the one before. */
-typedef struct qk_thrift_field {
+typedef struct qk__thrift_field {
     int id;
     uint8_t type;
-} qk_thrift_field;
+} qk__thrift_field;
 
-typedef struct qk_thrift_bytes {
+typedef struct qk__thrift_bytes {
     const uint8_t *data;
     size_t size;
-} qk_thrift_bytes;
+} qk__thrift_bytes;
 
-void qk__thrift_init(qk_thrift_reader *t, const uint8_t *data, size_t size);
+void qk__thrift_init(qk__thrift_reader *t, const uint8_t *data, size_t size);
 
 /* Records a fault found by the caller; the first one stays. */
-void qk__thrift_fault(qk_thrift_reader *t, const char *fault);
+void qk__thrift_fault(qk__thrift_reader *t, const char *fault);
 
 /* Moves to the next field of a struct; false at its end and after a fault. */
-bool qk__thrift_read_field(qk_thrift_reader *t, qk_thrift_field *field);
+bool qk__thrift_read_field(qk__thrift_reader *t, qk__thrift_field *field);
 
 /* Value of the field just met. Another type, or for i32 a value out of range, is a fault. */
-bool qk__thrift_read_bool(qk_thrift_reader *t, const qk_thrift_field *field);
-int32_t qk__thrift_read_i32(qk_thrift_reader *t, const qk_thrift_field *field);
-int64_t qk__thrift_read_i64(qk_thrift_reader *t, const qk_thrift_field *field);
-qk_thrift_bytes qk__thrift_read_binary(qk_thrift_reader *t, const qk_thrift_field *field);
+bool qk__thrift_read_bool(qk__thrift_reader *t, const qk__thrift_field *field);
+int32_t qk__thrift_read_i32(qk__thrift_reader *t, const qk__thrift_field *field);
+int64_t qk__thrift_read_i64(qk__thrift_reader *t, const qk__thrift_field *field);
+qk__thrift_bytes qk__thrift_read_binary(qk__thrift_reader *t, const qk__thrift_field *field);
 
 /* True if the field is a struct: its fields come next, with a field of their own. */
-bool qk__thrift_read_struct(qk_thrift_reader *t, const qk_thrift_field *field);
+bool qk__thrift_read_struct(qk__thrift_reader *t, const qk__thrift_field *field);
 
 /* Number of elements of a list of the given type. A count that could not fit the bytes left,
  * at min_bytes an element, is a fault, so it may be used to size an allocation. Elements
  * follow: structs as after qk__thrift_read_struct, i32 with qk__thrift_read_element. */
-size_t qk__thrift_read_list(qk_thrift_reader *t, const qk_thrift_field *field, uint8_t type,
+size_t qk__thrift_read_list(qk__thrift_reader *t, const qk__thrift_field *field, uint8_t type,
                             size_t min_bytes);
-int32_t qk__thrift_read_element(qk_thrift_reader *t);
+int32_t qk__thrift_read_element(qk__thrift_reader *t);
 
 /* Passes over the value of a field of any type. */
-void qk__thrift_skip(qk_thrift_reader *t, const qk_thrift_field *field);
+void qk__thrift_skip(qk__thrift_reader *t, const qk__thrift_field *field);
 
 #endif

@@ -21,38 +21,39 @@ enum {
 };
 
 /* Element types of a list; also the field types of the protocol. */
-typedef enum qk_thrift_element {
+typedef enum qk__thrift_element {
     THRIFT_LIST_I32 = 5,
     THRIFT_LIST_STRING = 8,
     THRIFT_LIST_STRUCT = 12,
-} qk_thrift_element;
+} qk__thrift_element;
 
-typedef struct qk_thrift_writer {
+typedef struct qk__thrift_writer {
     qk_buffer *out;
     qk_error *err;
     qk_status status;
     int depth;
     int last_id[THRIFT_WRITE_DEPTH]; /* ids are written as differences */
-} qk_thrift_writer;
+} qk__thrift_writer;
 
 /* Starts a top-level struct. */
-void qk__thrift_writer_init(qk_thrift_writer *writer, qk_buffer *out, qk_error *err);
+void qk__thrift_writer_init(qk__thrift_writer *writer, qk_buffer *out, qk_error *err);
 
 /* Ends the innermost open struct, the top-level one included. */
-void qk__thrift_end(qk_thrift_writer *writer);
+void qk__thrift_end(qk__thrift_writer *writer);
 
-void qk__thrift_i32(qk_thrift_writer *writer, int id, int32_t value);
-void qk__thrift_i64(qk_thrift_writer *writer, int id, int64_t value);
-void qk__thrift_bool(qk_thrift_writer *writer, int id, bool value);
-void qk__thrift_binary(qk_thrift_writer *writer, int id, const void *data, size_t size);
-void qk__thrift_string(qk_thrift_writer *writer, int id, const char *text);
-void qk__thrift_begin(qk_thrift_writer *writer, int id);
+void qk__thrift_i32(qk__thrift_writer *writer, int id, int32_t value);
+void qk__thrift_i64(qk__thrift_writer *writer, int id, int64_t value);
+void qk__thrift_bool(qk__thrift_writer *writer, int id, bool value);
+void qk__thrift_binary(qk__thrift_writer *writer, int id, const void *data, size_t size);
+void qk__thrift_string(qk__thrift_writer *writer, int id, const char *text);
+void qk__thrift_begin(qk__thrift_writer *writer, int id);
 
 /* A list field: the header, then `count` elements by the calls below. A struct element
  * ends with qk__thrift_end. */
-void qk__thrift_list(qk_thrift_writer *writer, int id, qk_thrift_element element, size_t count);
-void qk__thrift_element_i32(qk_thrift_writer *writer, int32_t value);
-void qk__thrift_element_string(qk_thrift_writer *writer, const char *text);
-void qk__thrift_element_begin(qk_thrift_writer *writer);
+void qk__thrift_list(qk__thrift_writer *writer, int id, qk__thrift_element element,
+                     size_t count);
+void qk__thrift_element_i32(qk__thrift_writer *writer, int32_t value);
+void qk__thrift_element_string(qk__thrift_writer *writer, const char *text);
+void qk__thrift_element_begin(qk__thrift_writer *writer);
 
 #endif

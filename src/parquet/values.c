@@ -11,7 +11,7 @@
 
 enum { BATCH = 256 }; /* values that pass through a buffer on the stack */
 
-qk_value_type qk__value_type(const qk_parquet_column *column)
+qk__value_type qk__value_type_of(const qk_parquet_column *column)
 {
     static const size_t sizes[] = {
         [QK_PARQUET_BOOLEAN] = 1,
@@ -23,7 +23,7 @@ qk_value_type qk__value_type(const qk_parquet_column *column)
         [QK_PARQUET_BYTE_ARRAY] = sizeof(qk_parquet_bytes),
         [QK_PARQUET_FIXED_LEN_BYTE_ARRAY] = 0,
     };
-    qk_value_type type = {column->type, sizes[column->type]};
+    qk__value_type type = {column->type, sizes[column->type]};
     if (column->type == QK_PARQUET_FIXED_LEN_BYTE_ARRAY)
         type.element = (size_t)column->type_length;
     return type;
@@ -51,7 +51,7 @@ static bool take_bytes(const uint8_t **next, const uint8_t *end, qk_parquet_byte
 
 /* ---- dictionaries --------------------------------------------------------------- */
 
-static qk_status load_bytes(qk_value_dictionary *dictionary, const uint8_t *data, size_t size,
+static qk_status load_bytes(qk__value_dictionary *dictionary, const uint8_t *data, size_t size,
                             size_t num_values, qk_error *err)
 {
     dictionary->bytes = malloc(size + 1);
@@ -69,7 +69,7 @@ static qk_status load_bytes(qk_value_dictionary *dictionary, const uint8_t *data
     return QK_OK;
 }
 
-qk_status qk__value_dictionary_load(qk_value_dictionary *dictionary, qk_value_type type,
+qk_status qk__value_dictionary_load(qk__value_dictionary *dictionary, qk__value_type type,
                                     const uint8_t *data, size_t size, size_t num_values,
                                     qk_error *err)
 {
@@ -93,11 +93,11 @@ qk_status qk__value_dictionary_load(qk_value_dictionary *dictionary, qk_value_ty
     return QK_OK;
 }
 
-void qk__value_dictionary_free(qk_value_dictionary *dictionary)
+void qk__value_dictionary_free(qk__value_dictionary *dictionary)
 {
     free(dictionary->elements);
     free(dictionary->bytes);
-    *dictionary = (qk_value_dictionary){0};
+    *dictionary = (qk__value_dictionary){0};
 }
 
 /* ---- dictionary indices ------------------------------------------------------------ */
@@ -364,9 +364,9 @@ static qk_status begin_runs(qk_values *v, const uint8_t *data, size_t size, qk_e
     return QK_OK;
 }
 
-qk_status qk__values_begin(qk_values *values, qk_value_type type, int encoding,
-                           const qk_parquet_kernels *kernels,
-                           const qk_value_dictionary *dictionary, const uint8_t *data,
+qk_status qk__values_begin(qk_values *values, qk__value_type type, int encoding,
+                           const qk__parquet_kernels *kernels,
+                           const qk__value_dictionary *dictionary, const uint8_t *data,
                            size_t size, qk_error *err)
 {
     static const char *const type_names[] = {

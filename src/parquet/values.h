@@ -14,44 +14,44 @@
 #include "parquet/rle.h"
 
 /* How values of a column are stored. */
-typedef struct qk_value_type {
+typedef struct qk__value_type {
     qk_parquet_type type;
     size_t element; /* bytes of a decoded value */
-} qk_value_type;
+} qk__value_type;
 
-qk_value_type qk__value_type(const qk_parquet_column *column);
+qk__value_type qk__value_type_of(const qk_parquet_column *column);
 
-typedef struct qk_value_dictionary {
+typedef struct qk__value_dictionary {
     bool loaded;
     uint32_t count;
     uint8_t *elements; /* count elements, aligned to 64 bytes */
     uint8_t *bytes;    /* what BYTE_ARRAY elements point into */
-} qk_value_dictionary;
+} qk__value_dictionary;
 
 /* Takes the dictionary from the bytes of a dictionary page, which it copies. */
-QK_MUST_CHECK qk_status qk__value_dictionary_load(qk_value_dictionary *dictionary,
-                                                  qk_value_type type, const uint8_t *data,
+QK_MUST_CHECK qk_status qk__value_dictionary_load(qk__value_dictionary *dictionary,
+                                                  qk__value_type type, const uint8_t *data,
                                                   size_t size, size_t num_values,
                                                   qk_error *err);
-void qk__value_dictionary_free(qk_value_dictionary *dictionary);
+void qk__value_dictionary_free(qk__value_dictionary *dictionary);
 
 /* The values of one page; reads straight from the page's bytes, which must stay. */
 typedef struct qk_values {
-    qk_value_type type;
+    qk__value_type type;
     int encoding;
-    const qk_parquet_kernels *kernels;
-    const qk_value_dictionary *dictionary;
+    const qk__parquet_kernels *kernels;
+    const qk__value_dictionary *dictionary;
     const uint8_t *next, *end; /* PLAIN; the bytes of DELTA_LENGTH_BYTE_ARRAY */
     size_t index;              /* next bit or stream element */
     size_t stride;             /* elements of a byte-split stream */
-    qk_rle rle;
-    qk_delta delta;
+    qk__rle rle;
+    qk__delta delta;
 } qk_values;
 
 /* Encodings outside the subset are QK_ERR_UNSUPPORTED. */
-QK_MUST_CHECK qk_status qk__values_begin(qk_values *values, qk_value_type type, int encoding,
-                                         const qk_parquet_kernels *kernels,
-                                         const qk_value_dictionary *dictionary,
+QK_MUST_CHECK qk_status qk__values_begin(qk_values *values, qk__value_type type, int encoding,
+                                         const qk__parquet_kernels *kernels,
+                                         const qk__value_dictionary *dictionary,
                                          const uint8_t *data, size_t size, qk_error *err);
 
 /* Decodes exactly n values. */

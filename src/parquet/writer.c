@@ -20,13 +20,13 @@ enum {
 struct qk_parquet_writer {
     char *path;
     qk_parquet_writer_settings settings;
-    qk_column_buffer *columns;
+    qk__column_buffer *columns;
     size_t num_columns;
     size_t rows; /* buffered */
-    qk_group_info *groups;
+    qk__group_info *groups;
     size_t num_groups;
     size_t groups_capacity;
-    qk_chunk_writer chunk;
+    qk__chunk_writer chunk;
     qk_status failed; /* a write that failed: the file is past saving */
 };
 
@@ -59,7 +59,7 @@ qk_status qk__writer_check_settings(const qk_parquet_writer_settings *s, qk_erro
         return qk__fail(err, QK_ERR_ARGUMENT, "unknown vector encoding %d",
                         (int)s->vector_encoding);
     /* Codec and level are the codec table's to judge: compress nothing and see. */
-    qk_codec_state state = {0};
+    qk__codec_state state = {0};
     qk_buffer nothing = {0};
     qk_status status =
         qk__codec_compress(&state, (int)s->codec, s->level, NULL, 0, &nothing, err);
@@ -91,7 +91,7 @@ static qk_status init_columns(qk_parquet_writer *writer, const qk_parquet_field 
                                          [QK_FIELD_STRING] = 0,
                                          [QK_FIELD_VECTOR] = 4};
     for (size_t i = 0; i < writer->num_columns; i++) {
-        qk_column_buffer *column = &writer->columns[i];
+        qk__column_buffer *column = &writer->columns[i];
         column->kind = fields[i].kind;
         column->width = fields[i].kind == QK_FIELD_VECTOR ? fields[i].width : 1;
         column->value_size = value_sizes[fields[i].kind];
@@ -148,7 +148,7 @@ void qk_parquet_writer_abort(qk_parquet_writer **writer)
     qk__outfile_discard(&w->chunk.out);
     qk__chunk_writer_free(&w->chunk);
     for (size_t i = 0; w->columns && i < w->num_columns; i++) {
-        qk_column_buffer *column = &w->columns[i];
+        qk__column_buffer *column = &w->columns[i];
         free(column->name);
         qk__buffer_free(&column->values);
         qk__buffer_free(&column->lengths);
@@ -173,7 +173,7 @@ static bool is_valid(const qk_parquet_values *values, qk_parquet_field_kind kind
 }
 
 /* Everything that can be wrong with the rows is found before any is taken over. */
-static qk_status check_values(const qk_column_buffer *column, const qk_parquet_values *values,
+static qk_status check_values(const qk__column_buffer *column, const qk_parquet_values *values,
                               size_t rows, qk_error *err)
 {
     const void *given = column->kind == QK_FIELD_VECTOR   ? (const void *)values->f32
@@ -196,7 +196,7 @@ static qk_status check_values(const qk_column_buffer *column, const qk_parquet_v
     return QK_OK;
 }
 
-static qk_status append_value(qk_column_buffer *column, const qk_parquet_values *values,
+static qk_status append_value(qk__column_buffer *column, const qk_parquet_values *values,
                               size_t row, qk_error *err)
 {
     if (column->kind == QK_FIELD_STRING) {
@@ -210,7 +210,7 @@ static qk_status append_value(qk_column_buffer *column, const qk_parquet_values 
     return qk__buffer_append(&column->values, &values->i64[row], sizeof *values->i64, err);
 }
 
-static qk_status append_rows(qk_column_buffer *column, const qk_parquet_values *values,
+static qk_status append_rows(qk__column_buffer *column, const qk_parquet_values *values,
                              size_t first, size_t rows, qk_error *err)
 {
     if (column->kind == QK_FIELD_VECTOR) {
@@ -233,13 +233,13 @@ static qk_status add_group(qk_parquet_writer *writer, qk_error *err)
 {
     if (writer->num_groups == writer->groups_capacity) {
         size_t capacity = writer->groups_capacity ? 2 * writer->groups_capacity : 8;
-        qk_group_info *groups = realloc(writer->groups, capacity * sizeof *groups);
+        qk__group_info *groups = realloc(writer->groups, capacity * sizeof *groups);
         if (!groups)
             return qk__nomem(err);
         writer->groups = groups;
         writer->groups_capacity = capacity;
     }
-    qk_group_info *group = &writer->groups[writer->num_groups];
+    qk__group_info *group = &writer->groups[writer->num_groups];
     group->rows = (int64_t)writer->rows;
     group->offset = qk__outfile_size(writer->chunk.out);
     group->chunks = qk__calloc(writer->num_columns, sizeof *group->chunks);
@@ -252,9 +252,9 @@ static qk_status add_group(qk_parquet_writer *writer, qk_error *err)
 static qk_status write_group(qk_parquet_writer *writer, qk_error *err)
 {
     QK_TRY(add_group(writer, err));
-    qk_group_info *group = &writer->groups[writer->num_groups - 1];
+    qk__group_info *group = &writer->groups[writer->num_groups - 1];
     for (size_t i = 0; i < writer->num_columns; i++) {
-        qk_column_buffer *column = &writer->columns[i];
+        qk__column_buffer *column = &writer->columns[i];
         QK_TRY(qk__chunk_write(&writer->chunk, column, writer->rows, &group->chunks[i], err));
         column->values.size = column->lengths.size = column->valid.size = 0;
         column->present = column->nulls = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of the Parquet writer share.
  *
- *     writer.c         rows in, buffered column by column up to one row group
+ *     writer.c         rows in, buffered column by column up to one row group; it leads
  *     writer_chunk.c   one buffered column -> a column chunk of pages
  *     writer_plan.c    where pages are cut, how their values are encoded
  *     writer_footer.c  what was written where -> the footer */
@@ -20,7 +20,7 @@
 #include "parquet/dictionary.h"
 
 /* One column of the row group being gathered. Values are packed: nulls take no room. */
-typedef struct qk_column_buffer {
+typedef struct qk__column_buffer {
     char *name;
     qk_parquet_field_kind kind;
     size_t width;      /* values a row: 1 except for vectors */
@@ -30,10 +30,10 @@ typedef struct qk_column_buffer {
     qk_buffer valid;   /* one byte a row; empty for vectors, which have no nulls */
     size_t present;    /* values, vector elements counted singly */
     size_t nulls;
-} qk_column_buffer;
+} qk__column_buffer;
 
 /* What the footer says about one column chunk. */
-typedef struct qk_chunk_info {
+typedef struct qk__chunk_info {
     int64_t num_values;
     int64_t null_count;
     int64_t uncompressed_bytes; /* page headers included, as in compressed_bytes */
@@ -44,20 +44,20 @@ typedef struct qk_chunk_info {
     int data_pages;
     bool has_range; /* integer columns with a value that is not null */
     int64_t min, max;
-} qk_chunk_info;
+} qk__chunk_info;
 
-typedef struct qk_group_info {
+typedef struct qk__group_info {
     int64_t rows;
     int64_t offset;
-    qk_chunk_info *chunks; /* one per column */
-} qk_group_info;
+    qk__chunk_info *chunks; /* one per column */
+} qk__group_info;
 
 /* Scratch for encoding; its memory is kept from chunk to chunk. */
-typedef struct qk_chunk_writer {
+typedef struct qk__chunk_writer {
     qk_outfile *out;
     const qk_parquet_writer_settings *settings;
-    qk_codec_state codec;
-    qk_dictionary dictionary;
+    qk__codec_state codec;
+    qk__dictionary dictionary;
     qk_buffer levels;  /* uint16_t each, before encoding */
     qk_buffer indices; /* uint16_t each: dictionary indices of the chunk */
     qk_buffer strings; /* string dictionaries: where each first occurs */
@@ -67,47 +67,48 @@ typedef struct qk_chunk_writer {
     qk_buffer repetition; /* encoded levels of a page of repetition_rows vectors */
     size_t repetition_rows;
     size_t repetition_width;
-} qk_chunk_writer;
+} qk__chunk_writer;
 
 /* QK_ERR_ARGUMENT or QK_ERR_UNSUPPORTED for settings that qk_parquet_writer_open refuses. */
 QK_MUST_CHECK qk_status qk__writer_check_settings(const qk_parquet_writer_settings *settings,
                                                   qk_error *err);
 
 /* The part of a column that one page holds. */
-typedef struct qk_slice {
+typedef struct qk__slice {
     size_t row, rows;
     size_t value, values; /* of those present */
     size_t byte, bytes;   /* strings only */
-} qk_slice;
+} qk__slice;
 
-void qk__chunk_writer_free(qk_chunk_writer *writer);
+void qk__chunk_writer_free(qk__chunk_writer *writer);
 
 /* Writes one column of `rows` rows as a column chunk and describes it. */
-QK_MUST_CHECK qk_status qk__chunk_write(qk_chunk_writer *writer, const qk_column_buffer *column,
-                                        size_t rows, qk_chunk_info *info, qk_error *err);
+QK_MUST_CHECK qk_status qk__chunk_write(qk__chunk_writer *writer,
+                                        const qk__column_buffer *column, size_t rows,
+                                        qk__chunk_info *info, qk_error *err);
 
 /* Moves on to the next page's part; a zeroed slice stands before the first. False at the
  * end of the column. */
-bool qk__plan_slice(const qk_column_buffer *column, size_t rows, size_t page_bytes,
-                    qk_slice *slice);
+bool qk__plan_slice(const qk__column_buffer *column, size_t rows, size_t page_bytes,
+                    qk__slice *slice);
 
 /* Picks the encoding of a chunk's data pages; for ENC_RLE_DICTIONARY, dictionary and
  * indices are left in the writer for the two calls below. */
-QK_MUST_CHECK qk_status qk__plan_encoding(qk_chunk_writer *writer,
-                                          const qk_column_buffer *column, size_t rows,
+QK_MUST_CHECK qk_status qk__plan_encoding(qk__chunk_writer *writer,
+                                          const qk__column_buffer *column, size_t rows,
                                           int *encoding, qk_error *err);
 
 /* Append the values of the dictionary page, and of one data page. */
-QK_MUST_CHECK qk_status qk__plan_dictionary(qk_chunk_writer *writer,
-                                            const qk_column_buffer *column, qk_buffer *out,
+QK_MUST_CHECK qk_status qk__plan_dictionary(qk__chunk_writer *writer,
+                                            const qk__column_buffer *column, qk_buffer *out,
                                             qk_error *err);
-QK_MUST_CHECK qk_status qk__plan_values(qk_chunk_writer *writer, const qk_column_buffer *column,
-                                        const qk_slice *slice, int encoding, qk_buffer *out,
-                                        qk_error *err);
+QK_MUST_CHECK qk_status qk__plan_values(qk__chunk_writer *writer,
+                                        const qk__column_buffer *column, const qk__slice *slice,
+                                        int encoding, qk_buffer *out, qk_error *err);
 
 /* Appends the serialised FileMetaData. */
-QK_MUST_CHECK qk_status qk__footer_encode(qk_buffer *out, const qk_column_buffer *columns,
-                                          size_t num_columns, const qk_group_info *groups,
+QK_MUST_CHECK qk_status qk__footer_encode(qk_buffer *out, const qk__column_buffer *columns,
+                                          size_t num_columns, const qk__group_info *groups,
                                           size_t num_groups,
                                           const qk_parquet_writer_settings *settings,
                                           qk_error *err);

@@ -9,14 +9,14 @@
 #include <zlib.h>
 
 #include "base/error.h"
-#include "parquet/encode.h"
+#include "parquet/encoders.h"
 #include "parquet/format.h"
 #include "parquet/thrift_write.h"
 
 /* Definition level of a value that is there; a null in a flat column has level 0. */
 enum { FLAT_DEFINITION = 1, LIST_DEFINITION = 3, LIST_DEFINITION_BITS = 2 };
 
-/* The page in qk_chunk_writer.body: repetition levels, definition levels, values. */
+/* The page in qk__chunk_writer.body: repetition levels, definition levels, values. */
 typedef struct page {
     int type;
     int encoding;
@@ -27,7 +27,7 @@ typedef struct page {
     size_t definition_bytes;
 } page;
 
-void qk__chunk_writer_free(qk_chunk_writer *writer)
+void qk__chunk_writer_free(qk__chunk_writer *writer)
 {
     qk__codec_state_free(&writer->codec);
     qk__dictionary_free(&writer->dictionary);
@@ -42,7 +42,7 @@ void qk__chunk_writer_free(qk_chunk_writer *writer)
 
 /* ---- one page to the file ------------------------------------------------------ */
 
-static void put_data_header(qk_thrift_writer *w, const page *p)
+static void put_data_header(qk__thrift_writer *w, const page *p)
 {
     qk__thrift_begin(w, 5);
     qk__thrift_i32(w, 1, (int32_t)p->values);
@@ -52,7 +52,7 @@ static void put_data_header(qk_thrift_writer *w, const page *p)
     qk__thrift_end(w);
 }
 
-static void put_data_header_v2(qk_thrift_writer *w, const page *p, bool compressed)
+static void put_data_header_v2(qk__thrift_writer *w, const page *p, bool compressed)
 {
     qk__thrift_begin(w, 8);
     qk__thrift_i32(w, 1, (int32_t)p->values);
@@ -65,7 +65,7 @@ static void put_data_header_v2(qk_thrift_writer *w, const page *p, bool compress
     qk__thrift_end(w);
 }
 
-static void put_dictionary_header(qk_thrift_writer *w, const page *p)
+static void put_dictionary_header(qk__thrift_writer *w, const page *p)
 {
     qk__thrift_begin(w, 7);
     qk__thrift_i32(w, 1, (int32_t)p->values);
@@ -75,7 +75,7 @@ static void put_dictionary_header(qk_thrift_writer *w, const page *p)
 
 /* Version 2 stores levels as they are and may store values so, too; the other kinds of
  * page are compressed as a whole. */
-static qk_status write_page(qk_chunk_writer *writer, const page *p, qk_chunk_info *info,
+static qk_status write_page(qk__chunk_writer *writer, const page *p, qk__chunk_info *info,
                             qk_error *err)
 {
     const qk_parquet_writer_settings *settings = writer->settings;
@@ -97,7 +97,7 @@ static qk_status write_page(qk_chunk_writer *writer, const page *p, qk_chunk_inf
         return qk__fail(err, QK_ERR_UNSUPPORTED, "page of %zu bytes: choose smaller pages",
                         writer->body.size);
 
-    qk_thrift_writer w;
+    qk__thrift_writer w;
     writer->header.size = 0;
     qk__thrift_writer_init(&w, &writer->header, err);
     qk__thrift_i32(&w, 1, p->type);
@@ -126,14 +126,14 @@ static qk_status write_page(qk_chunk_writer *writer, const page *p, qk_chunk_inf
 
 /* ---- levels --------------------------------------------------------------------- */
 
-static qk_status reserve_levels(qk_chunk_writer *writer, size_t count, qk_error *err)
+static qk_status reserve_levels(qk__chunk_writer *writer, size_t count, qk_error *err)
 {
     return qk__buffer_reserve(&writer->levels, count * sizeof(uint16_t), err);
 }
 
 /* 0 1 1 .. 1 for each vector. Nearly all pages of a file hold the same number of vectors
  * of the same width, so the last answer is kept. */
-static qk_status encode_repetition(qk_chunk_writer *writer, size_t rows, size_t width,
+static qk_status encode_repetition(qk__chunk_writer *writer, size_t rows, size_t width,
                                    qk_error *err)
 {
     if (writer->repetition_rows == rows && writer->repetition_width == width)
@@ -151,8 +151,8 @@ static qk_status encode_repetition(qk_chunk_writer *writer, size_t rows, size_t 
     return QK_OK;
 }
 
-static qk_status encode_definition(qk_chunk_writer *writer, const qk_column_buffer *column,
-                                   const qk_slice *slice, qk_error *err)
+static qk_status encode_definition(qk__chunk_writer *writer, const qk__column_buffer *column,
+                                   const qk__slice *slice, qk_error *err)
 {
     size_t slots = slice->rows * column->width;
     if (column->kind == QK_FIELD_VECTOR)
@@ -168,7 +168,7 @@ static qk_status encode_definition(qk_chunk_writer *writer, const qk_column_buff
 }
 
 /* Appends room for a length (version 1 only); returns where the levels start. */
-static qk_status begin_levels(qk_chunk_writer *writer, size_t *start, qk_error *err)
+static qk_status begin_levels(qk__chunk_writer *writer, size_t *start, qk_error *err)
 {
     static const uint8_t zeros[4];
     if (writer->settings->data_page_version != 2)
@@ -177,7 +177,7 @@ static qk_status begin_levels(qk_chunk_writer *writer, size_t *start, qk_error *
     return QK_OK;
 }
 
-static size_t end_levels(qk_chunk_writer *writer, size_t start)
+static size_t end_levels(qk__chunk_writer *writer, size_t start)
 {
     uint32_t size = (uint32_t)(writer->body.size - start);
     if (writer->settings->data_page_version != 2)
@@ -185,8 +185,8 @@ static size_t end_levels(qk_chunk_writer *writer, size_t start)
     return size;
 }
 
-static qk_status put_levels(qk_chunk_writer *writer, const qk_column_buffer *column,
-                            const qk_slice *slice, page *p, qk_error *err)
+static qk_status put_levels(qk__chunk_writer *writer, const qk__column_buffer *column,
+                            const qk__slice *slice, page *p, qk_error *err)
 {
     size_t start;
     if (column->kind == QK_FIELD_VECTOR) {
@@ -204,8 +204,8 @@ static qk_status put_levels(qk_chunk_writer *writer, const qk_column_buffer *col
 
 /* ---- the chunk -------------------------------------------------------------------- */
 
-static qk_status write_dictionary(qk_chunk_writer *writer, const qk_column_buffer *column,
-                                  qk_chunk_info *info, qk_error *err)
+static qk_status write_dictionary(qk__chunk_writer *writer, const qk__column_buffer *column,
+                                  qk__chunk_info *info, qk_error *err)
 {
     page p = {.type = PAGE_DICTIONARY, .encoding = ENC_PLAIN};
     p.values = writer->dictionary.count;
@@ -215,8 +215,8 @@ static qk_status write_dictionary(qk_chunk_writer *writer, const qk_column_buffe
     return write_page(writer, &p, info, err);
 }
 
-static qk_status write_data(qk_chunk_writer *writer, const qk_column_buffer *column,
-                            const qk_slice *slice, qk_chunk_info *info, qk_error *err)
+static qk_status write_data(qk__chunk_writer *writer, const qk__column_buffer *column,
+                            const qk__slice *slice, qk__chunk_info *info, qk_error *err)
 {
     page p = {.encoding = info->encoding, .rows = slice->rows};
     p.type = writer->settings->data_page_version == 2 ? PAGE_DATA_V2 : PAGE_DATA;
@@ -229,7 +229,7 @@ static qk_status write_data(qk_chunk_writer *writer, const qk_column_buffer *col
     return write_page(writer, &p, info, err);
 }
 
-static void set_range(const qk_column_buffer *column, qk_chunk_info *info)
+static void set_range(const qk__column_buffer *column, qk__chunk_info *info)
 {
     info->has_range = column->present > 0 &&
                       (column->kind == QK_FIELD_INT32 || column->kind == QK_FIELD_INT64);
@@ -251,10 +251,10 @@ static void set_range(const qk_column_buffer *column, qk_chunk_info *info)
     }
 }
 
-qk_status qk__chunk_write(qk_chunk_writer *writer, const qk_column_buffer *column, size_t rows,
-                          qk_chunk_info *info, qk_error *err)
+qk_status qk__chunk_write(qk__chunk_writer *writer, const qk__column_buffer *column,
+                          size_t rows, qk__chunk_info *info, qk_error *err)
 {
-    *info = (qk_chunk_info){0};
+    *info = (qk__chunk_info){0};
     info->num_values = (int64_t)(rows * column->width);
     info->null_count = (int64_t)column->nulls;
     set_range(column, info);
@@ -262,7 +262,7 @@ qk_status qk__chunk_write(qk_chunk_writer *writer, const qk_column_buffer *colum
     if (info->encoding == ENC_RLE_DICTIONARY)
         QK_TRY(write_dictionary(writer, column, info, err));
     info->data_offset = qk__outfile_size(writer->out);
-    qk_slice slice = {0};
+    qk__slice slice = {0};
     while (qk__plan_slice(column, rows, writer->settings->page_bytes, &slice))
         QK_TRY(write_data(writer, column, &slice, info, err));
     return QK_OK;

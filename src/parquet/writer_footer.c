@@ -23,7 +23,7 @@ static int32_t physical_type(qk_parquet_field_kind kind)
 }
 
 /* A union whose chosen member is an empty struct. */
-static void put_choice(qk_thrift_writer *w, int id, int choice)
+static void put_choice(qk__thrift_writer *w, int id, int choice)
 {
     qk__thrift_begin(w, id);
     qk__thrift_begin(w, choice);
@@ -31,7 +31,7 @@ static void put_choice(qk_thrift_writer *w, int id, int choice)
     qk__thrift_end(w);
 }
 
-static void put_root(qk_thrift_writer *w, size_t num_columns)
+static void put_root(qk__thrift_writer *w, size_t num_columns)
 {
     qk__thrift_element_begin(w);
     qk__thrift_string(w, 4, "schema");
@@ -39,7 +39,7 @@ static void put_root(qk_thrift_writer *w, size_t num_columns)
     qk__thrift_end(w);
 }
 
-static void put_leaf(qk_thrift_writer *w, qk_parquet_field_kind kind, const char *name)
+static void put_leaf(qk__thrift_writer *w, qk_parquet_field_kind kind, const char *name)
 {
     qk__thrift_element_begin(w);
     qk__thrift_i32(w, 1, physical_type(kind));
@@ -53,7 +53,7 @@ static void put_leaf(qk_thrift_writer *w, qk_parquet_field_kind kind, const char
 }
 
 /* optional group <name> (LIST) { repeated group list { optional float element; } } */
-static void put_list(qk_thrift_writer *w, const char *name)
+static void put_list(qk__thrift_writer *w, const char *name)
 {
     qk__thrift_element_begin(w);
     qk__thrift_i32(w, 3, REPETITION_OPTIONAL);
@@ -70,7 +70,7 @@ static void put_list(qk_thrift_writer *w, const char *name)
     put_leaf(w, QK_FIELD_VECTOR, "element");
 }
 
-static void put_schema(qk_thrift_writer *w, const qk_column_buffer *columns, size_t count)
+static void put_schema(qk__thrift_writer *w, const qk__column_buffer *columns, size_t count)
 {
     size_t elements = 1;
     for (size_t i = 0; i < count; i++)
@@ -85,8 +85,8 @@ static void put_schema(qk_thrift_writer *w, const qk_column_buffer *columns, siz
     }
 }
 
-static void put_statistics(qk_thrift_writer *w, const qk_column_buffer *column,
-                           const qk_chunk_info *info)
+static void put_statistics(qk__thrift_writer *w, const qk__column_buffer *column,
+                           const qk__chunk_info *info)
 {
     qk__thrift_begin(w, 12);
     qk__thrift_i64(w, 3, info->null_count);
@@ -97,7 +97,7 @@ static void put_statistics(qk_thrift_writer *w, const qk_column_buffer *column,
     qk__thrift_end(w);
 }
 
-static void put_encoding_count(qk_thrift_writer *w, int page, int encoding, int count)
+static void put_encoding_count(qk__thrift_writer *w, int page, int encoding, int count)
 {
     qk__thrift_element_begin(w);
     qk__thrift_i32(w, 1, page);
@@ -106,7 +106,7 @@ static void put_encoding_count(qk_thrift_writer *w, int page, int encoding, int 
     qk__thrift_end(w);
 }
 
-static void put_encodings(qk_thrift_writer *w, const qk_chunk_info *info)
+static void put_encodings(qk__thrift_writer *w, const qk__chunk_info *info)
 {
     bool dictionary = info->dictionary_offset > 0;
     qk__thrift_list(w, 2, THRIFT_LIST_I32, dictionary ? 3 : 2);
@@ -116,7 +116,7 @@ static void put_encodings(qk_thrift_writer *w, const qk_chunk_info *info)
     qk__thrift_element_i32(w, info->encoding);
 }
 
-static void put_path(qk_thrift_writer *w, const qk_column_buffer *column)
+static void put_path(qk__thrift_writer *w, const qk__column_buffer *column)
 {
     bool list = column->kind == QK_FIELD_VECTOR;
     qk__thrift_list(w, 3, THRIFT_LIST_STRING, list ? 3 : 1);
@@ -127,8 +127,8 @@ static void put_path(qk_thrift_writer *w, const qk_column_buffer *column)
     }
 }
 
-static void put_chunk(qk_thrift_writer *w, const qk_column_buffer *column,
-                      const qk_chunk_info *info, qk_parquet_codec codec, int page)
+static void put_chunk(qk__thrift_writer *w, const qk__column_buffer *column,
+                      const qk__chunk_info *info, qk_parquet_codec codec, int page)
 {
     bool dictionary = info->dictionary_offset > 0;
     qk__thrift_element_begin(w);
@@ -153,8 +153,9 @@ static void put_chunk(qk_thrift_writer *w, const qk_column_buffer *column,
     qk__thrift_end(w);
 }
 
-static void put_group(qk_thrift_writer *w, const qk_column_buffer *columns, size_t num_columns,
-                      const qk_group_info *group, qk_parquet_codec codec, int page)
+static void put_group(qk__thrift_writer *w, const qk__column_buffer *columns,
+                      size_t num_columns, const qk__group_info *group, qk_parquet_codec codec,
+                      int page)
 {
     int64_t uncompressed = 0;
     int64_t compressed = 0;
@@ -172,15 +173,15 @@ static void put_group(qk_thrift_writer *w, const qk_column_buffer *columns, size
     qk__thrift_end(w);
 }
 
-qk_status qk__footer_encode(qk_buffer *out, const qk_column_buffer *columns, size_t num_columns,
-                            const qk_group_info *groups, size_t num_groups,
+qk_status qk__footer_encode(qk_buffer *out, const qk__column_buffer *columns,
+                            size_t num_columns, const qk__group_info *groups, size_t num_groups,
                             const qk_parquet_writer_settings *settings, qk_error *err)
 {
     int page = settings->data_page_version == 2 ? PAGE_DATA_V2 : PAGE_DATA;
     int64_t rows = 0;
     for (size_t i = 0; i < num_groups; i++)
         rows += groups[i].rows;
-    qk_thrift_writer w;
+    qk__thrift_writer w;
     qk__thrift_writer_init(&w, out, err);
     qk__thrift_i32(&w, 1, 2);
     put_schema(&w, columns, num_columns);

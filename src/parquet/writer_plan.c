@@ -7,7 +7,7 @@
 #include <xxhash.h>
 
 #include "base/error.h"
-#include "parquet/encode.h"
+#include "parquet/encoders.h"
 #include "parquet/format.h"
 
 /* Pages that QK_VECTOR_AUTO compresses both ways. Row groups of up to this many pages are
@@ -21,7 +21,7 @@ typedef struct distinct_string {
     uint32_t length;
 } distinct_string;
 
-static uint32_t length_at(const qk_column_buffer *column, size_t i)
+static uint32_t length_at(const qk__column_buffer *column, size_t i)
 {
     uint32_t length;
     memcpy(&length, column->lengths.data + i * sizeof length, sizeof length);
@@ -30,8 +30,8 @@ static uint32_t length_at(const qk_column_buffer *column, size_t i)
 
 /* ---- pages ------------------------------------------------------------------------ */
 
-bool qk__plan_slice(const qk_column_buffer *column, size_t rows, size_t page_bytes,
-                    qk_slice *slice)
+bool qk__plan_slice(const qk__column_buffer *column, size_t rows, size_t page_bytes,
+                    qk__slice *slice)
 {
     slice->row += slice->rows;
     slice->value += slice->values;
@@ -61,7 +61,7 @@ bool qk__plan_slice(const qk_column_buffer *column, size_t rows, size_t page_byt
 
 /* ---- values of one page --------------------------------------------------------------- */
 
-static qk_status put_plain_strings(const qk_column_buffer *column, const qk_slice *slice,
+static qk_status put_plain_strings(const qk__column_buffer *column, const qk__slice *slice,
                                    qk_buffer *out, qk_error *err)
 {
     size_t byte = slice->byte;
@@ -74,7 +74,7 @@ static qk_status put_plain_strings(const qk_column_buffer *column, const qk_slic
     return QK_OK;
 }
 
-static qk_status put_indices(qk_chunk_writer *writer, const qk_slice *slice, qk_buffer *out,
+static qk_status put_indices(qk__chunk_writer *writer, const qk__slice *slice, qk_buffer *out,
                              qk_error *err)
 {
     const uint16_t *indices = (const uint16_t *)(const void *)writer->indices.data;
@@ -83,8 +83,8 @@ static qk_status put_indices(qk_chunk_writer *writer, const qk_slice *slice, qk_
     return qk__encode_hybrid(out, indices + slice->value, slice->values, width, err);
 }
 
-qk_status qk__plan_values(qk_chunk_writer *writer, const qk_column_buffer *column,
-                          const qk_slice *slice, int encoding, qk_buffer *out, qk_error *err)
+qk_status qk__plan_values(qk__chunk_writer *writer, const qk__column_buffer *column,
+                          const qk__slice *slice, int encoding, qk_buffer *out, qk_error *err)
 {
     if (encoding == ENC_RLE_DICTIONARY)
         return put_indices(writer, slice, out, err);
@@ -102,10 +102,10 @@ qk_status qk__plan_values(qk_chunk_writer *writer, const qk_column_buffer *colum
 
 /* ---- dictionaries ------------------------------------------------------------------- */
 
-qk_status qk__plan_dictionary(qk_chunk_writer *writer, const qk_column_buffer *column,
+qk_status qk__plan_dictionary(qk__chunk_writer *writer, const qk__column_buffer *column,
                               qk_buffer *out, qk_error *err)
 {
-    const qk_dictionary *d = &writer->dictionary;
+    const qk__dictionary *d = &writer->dictionary;
     if (column->kind == QK_FIELD_STRING) {
         for (size_t i = 0; i < d->count; i++) {
             distinct_string s;
@@ -123,7 +123,7 @@ qk_status qk__plan_dictionary(qk_chunk_writer *writer, const qk_column_buffer *c
 
 /* Strings are numbered by their hash. Two strings of one hash make the column go without
  * a dictionary: so rare that a chain of equal hashes would never be tested. */
-static qk_status index_strings(qk_chunk_writer *writer, const qk_column_buffer *column,
+static qk_status index_strings(qk__chunk_writer *writer, const qk__column_buffer *column,
                                bool *fits, qk_error *err)
 {
     uint16_t *indices = (uint16_t *)(void *)writer->indices.data;
@@ -152,7 +152,7 @@ static qk_status index_strings(qk_chunk_writer *writer, const qk_column_buffer *
     return QK_OK;
 }
 
-static qk_status build_dictionary(qk_chunk_writer *writer, const qk_column_buffer *column,
+static qk_status build_dictionary(qk__chunk_writer *writer, const qk__column_buffer *column,
                                   bool *fits, qk_error *err)
 {
     *fits = column->present > 0;
@@ -170,10 +170,10 @@ static qk_status build_dictionary(qk_chunk_writer *writer, const qk_column_buffe
 /* ---- the choice --------------------------------------------------------------------- */
 
 /* Size of all values of the chunk in one encoding, dictionary included, uncompressed. */
-static qk_status encoded_size(qk_chunk_writer *writer, const qk_column_buffer *column,
+static qk_status encoded_size(qk__chunk_writer *writer, const qk__column_buffer *column,
                               int encoding, size_t *size, qk_error *err)
 {
-    qk_slice all = {.values = column->present};
+    qk__slice all = {.values = column->present};
     writer->body.size = 0;
     if (encoding == ENC_RLE_DICTIONARY)
         QK_TRY(qk__plan_dictionary(writer, column, &writer->body, err));
@@ -183,7 +183,7 @@ static qk_status encoded_size(qk_chunk_writer *writer, const qk_column_buffer *c
 }
 
 /* Integers and strings: the smallest before compression. */
-static qk_status choose_flat(qk_chunk_writer *writer, const qk_column_buffer *column,
+static qk_status choose_flat(qk__chunk_writer *writer, const qk__column_buffer *column,
                              bool dictionary, int *encoding, qk_error *err)
 {
     size_t best = column->values.size + column->lengths.size;
@@ -204,7 +204,7 @@ static qk_status choose_flat(qk_chunk_writer *writer, const qk_column_buffer *co
     return QK_OK;
 }
 
-static qk_status compressed_size(qk_chunk_writer *writer, size_t *size, qk_error *err)
+static qk_status compressed_size(qk__chunk_writer *writer, size_t *size, qk_error *err)
 {
     QK_TRY(qk__codec_compress(&writer->codec, (int)writer->settings->codec,
                               writer->settings->level, writer->body.data, writer->body.size,
@@ -214,18 +214,18 @@ static qk_status compressed_size(qk_chunk_writer *writer, size_t *size, qk_error
 }
 
 /* Compresses some pages both ways; see SAMPLE_PAGES. */
-static qk_status choose_vector(qk_chunk_writer *writer, const qk_column_buffer *column,
+static qk_status choose_vector(qk__chunk_writer *writer, const qk__column_buffer *column,
                                size_t rows, int *encoding, qk_error *err)
 {
     static const int encodings[2] = {ENC_RLE_DICTIONARY, ENC_BYTE_STREAM_SPLIT};
     size_t page_bytes = writer->settings->page_bytes;
     size_t pages = 0;
     size_t total[2] = {0};
-    for (qk_slice s = {0}; qk__plan_slice(column, rows, page_bytes, &s);)
+    for (qk__slice s = {0}; qk__plan_slice(column, rows, page_bytes, &s);)
         pages++;
     size_t samples = pages < SAMPLE_PAGES ? pages : SAMPLE_PAGES;
     size_t taken = 0;
-    qk_slice slice = {0};
+    qk__slice slice = {0};
     for (size_t p = 0; taken < samples && qk__plan_slice(column, rows, page_bytes, &slice);
          p++) {
         if (p < taken * pages / samples)
@@ -247,7 +247,7 @@ static qk_status choose_vector(qk_chunk_writer *writer, const qk_column_buffer *
     return QK_OK;
 }
 
-qk_status qk__plan_encoding(qk_chunk_writer *writer, const qk_column_buffer *column,
+qk_status qk__plan_encoding(qk__chunk_writer *writer, const qk__column_buffer *column,
                             size_t rows, int *encoding, qk_error *err)
 {
     qk_parquet_vector_encoding wish = writer->settings->vector_encoding;

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/number.h"
-#include "record/run.h"
+#include "record/recording.h"
 
 /* Of each list; the rest is counted. */
 enum { MAX_SOURCES = 20, MAX_BUCKETS = 1000 };

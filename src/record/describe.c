@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "base/file.h"
 #include "base/number.h"
-#include "record/run.h"
+#include "record/recording.h"
 #include "study/json.h"
 
 /* The manifest is read whole by those who open a capture; the table holds all of them. */

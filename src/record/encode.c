@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "record/run.h"
+#include "record/recording.h"
 
 static qk_status check_vocabulary(const qk_recording *r, const qk_tokens *tokens, qk_error *err)
 {

@@ -7,10 +7,11 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "record/layer_rows.h"
-#include "record/run.h"
+#include "record/recording.h"
 #include "study/json.h"
 
 /* Small groups cost another conversion of the weights, large ones memory. */
@@ -301,7 +302,7 @@ static qk_status checkpoint(const qk_recording *r, qk_error *err)
 static qk_status run_groups(group *g, qk_error *err)
 {
     bool more = true;
-    double last = qk__seconds();
+    double last = qk__now();
     double cost = 0;
     while (more) {
         clear_group(g);
@@ -311,10 +312,10 @@ static qk_status run_groups(group *g, qk_error *err)
         qk_error why = {0};
         qk_status status = run_group(g, &why);
         bool stop = status != QK_OK || !tell_progress(g->r, 0);
-        double begin = qk__seconds();
+        double begin = qk__now();
         if (stop || begin - last >= CHECKPOINT_SHARE * cost) {
             QK_TRY(checkpoint(g->r, err));
-            last = qk__seconds();
+            last = qk__now();
             cost = last - begin;
         }
         if (status != QK_OK && status != QK_ERR_CANCELLED)

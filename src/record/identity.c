@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "model/tok_text.h"
-#include "record/run.h"
+#include "tokenizer/characters.h"
+#include "record/recording.h"
 #include "study/json.h"
 
 static json_t *hex64(uint64_t value)

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "record/run.h"
+#include "record/recording.h"
 #include "study/json.h"
 
 #define JOURNAL_NAME "journal.json"

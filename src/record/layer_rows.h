@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "record/run.h"
+#include "record/recording.h"
 
 /* A position that is kept, and its row in the spool. */
 typedef struct qk_kept_row {

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "capture/capture.h"
-#include "record/run.h"
+#include "record/recording.h"
 #include "study/json.h"
 
 enum { MAX_DEPTH = 8 };

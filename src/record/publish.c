@@ -19,7 +19,7 @@
 #include "base/file.h"
 #include "capture/capture.h"
 #include "record/place.h"
-#include "record/run.h"
+#include "record/recording.h"
 
 /* ---- beside the output folder ----------------------------------------------------------- */
 
@@ -265,6 +265,6 @@ qk_status qk__output_publish(qk_recording *r, qk_error *err)
         QK_TRY(clear_output(r, err));
     QK_TRY(publish_pieces(r, false, err));
     QK_TRY(publish_pieces(r, true, err));
-    qk__output_drop(r);
+    qk__partial_drop(r);
     return QK_OK;
 }

@@ -2,7 +2,7 @@
 /* Which rate of a sampler keeps a given number of rows of texts whose lengths are known. */
 #include <qkscope/sampler.h>
 
-#include "record/run.h"
+#include "record/recording.h"
 
 /* Positions that a sampler keeps with the same probability, min(1, rate / size). */
 typedef struct rate_class {

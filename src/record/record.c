@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The order of events of a run. */
 #include <assert.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <qkscope/hub.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/parallel.h"
-#include "record/run.h"
+#include "record/recording.h"
 
 enum { MAX_LENGTH = 1 << 30, DEFAULT_ROWS = 8000 };
 
@@ -24,38 +23,6 @@ void qk_record_settings_default(qk_record_settings *settings)
     assert(settings);
     *settings = (qk_record_settings){
         .kinds = QK_KINDS_BOTH, .sampler = {.type = QK_SAMPLER_UNIFORM}, .rows = DEFAULT_ROWS};
-}
-
-/* ---- small things that the parts share --------------------------------------------------- */
-
-int qk__num_heads(const qk_recording *r, qk_kind kind)
-{
-    return kind == QK_QUERY ? r->facts->num_q_heads : r->facts->num_k_heads;
-}
-
-bool qk__is_kept(const qk_recording *r, qk_head_id id)
-{
-    const bool *heads = id.kind == QK_QUERY ? r->selection->q_heads : r->selection->k_heads;
-    return heads[(size_t)id.layer * (size_t)qk__num_heads(r, id.kind) + (size_t)id.head];
-}
-
-void qk__record_notice(const qk_recording *r, qk_notice_level level, const char *fmt, ...)
-{
-    char text[1024];
-    va_list args;
-    if (!r->settings->notice)
-        return;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    r->settings->notice(r->settings->user, level, text);
-}
-
-double qk__seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* ---- opening ---------------------------------------------------------------------------- */
@@ -229,23 +196,23 @@ static qk_status run(qk_recording *r, qk_error *err)
     r->outcome->complete_already = complete;
     if (complete)
         return QK_OK;
-    double begin = qk__seconds();
+    double begin = qk__now();
     qk_status status = r->journal.writing ? QK_OK : qk__run_texts(r, err);
-    double middle = qk__seconds();
+    double middle = qk__now();
     bool ran = status == QK_OK;
     r->outcome->seconds_running = middle - begin;
     if (ran)
         status = qk__write_captures(r, err);
     /* More of the same would not help. */
     if (status == QK_ERR_DEGENERATE && (ran || r->journal.texts == 0)) {
-        qk__output_drop(r);
+        qk__partial_drop(r);
         rmdir(r->settings->output);
     }
     if (status == QK_OK)
         status = qk__output_publish(r, err);
     if (status == QK_OK)
         sum_up(r);
-    r->outcome->seconds_writing = qk__seconds() - middle;
+    r->outcome->seconds_writing = qk__now() - middle;
     return status;
 }
 

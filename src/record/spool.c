@@ -10,12 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "record/run.h"
-
-const char *qk__stage_name(int stage)
-{
-    return stage == QK__POST ? "post" : "pre";
-}
+#include "record/recording.h"
 
 size_t qk__spool_row_bytes(const qk_recording *r)
 {

@@ -10,7 +10,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "record/run.h"
+#include "record/recording.h"
 
 int64_t qk__text_weight(const qk_recording *r, const qk_text *text)
 {

@@ -60,9 +60,7 @@ static const qk_text_format *format_of(const char *path)
 
 static void free_list(file_list *list)
 {
-    for (size_t i = 0; i < list->count; i++)
-        free(list->paths[i]);
-    free(list->paths);
+    qk__strings_free(list->paths, list->count);
     *list = (file_list){0};
 }
 

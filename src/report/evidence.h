@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the findings share: which heads a claim is about, its units, and putting sentences
- * together. */
+ * together.
+ *
+ *     evidence.c   all of this
+ *     findings_pca.c, findings_rotation.c, findings_plasticity.c, findings_depth.c,
+ *     findings_training.c   the findings of a topic; findings.c calls them */
 #ifndef QK_REPORT_EVIDENCE_H
 #define QK_REPORT_EVIDENCE_H
 

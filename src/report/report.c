@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/folder.h"
@@ -27,13 +27,6 @@ void qk_report_settings_default(qk_report_settings *settings)
     assert(settings);
     *settings = (qk_report_settings){.html = true};
     qk_figure_settings_default(&settings->figures);
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* "A", "A and B", "A, B and 9 more". */
@@ -268,7 +261,7 @@ static qk_status list_changed(const qk_report_settings *settings, qk_report_outc
 qk_status qk__report_make(const qk_report_settings *settings, qk_report_outcome **outcome,
                           qk_error *err)
 {
-    double start = now();
+    double start = qk__now();
     *outcome = NULL;
     qk__results *results = NULL;
     qk_report_outcome *out = qk__calloc(1, sizeof *out);
@@ -287,7 +280,7 @@ qk_status qk__report_make(const qk_report_settings *settings, qk_report_outcome 
     out->num_models = results->num_models;
     out->num_heads = report.num_heads;
     status = make_staged(&report, out, err);
-    out->seconds = now() - start;
+    out->seconds = qk__now() - start;
     qk__results_free(&results);
     if (status == QK_OK || status == QK_ERR_PARTIAL)
         *outcome = out;
@@ -338,12 +331,8 @@ void qk_report_outcome_free(qk_report_outcome **outcome)
     qk_report_outcome *out = *outcome;
     if (!out)
         return;
-    for (size_t i = 0; i < out->num_failed; i++)
-        free(out->failures[i]);
-    free(out->failures);
-    for (size_t i = 0; i < out->num_changed; i++)
-        free(out->changed[i]);
-    free(out->changed);
+    qk__strings_free(out->failures, out->num_failed);
+    qk__strings_free(out->changed, out->num_changed);
     free(out->html);
     free(out);
     *outcome = NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sections of the page, in order. */
+/* The sections of the page, in order, each in its file: section_summary.c, section_figures.c,
+ * section_data.c, section_manifest.c. report.c calls them; columns.c says what columns mean. */
 #ifndef QK_REPORT_SECTIONS_H
 #define QK_REPORT_SECTIONS_H
 

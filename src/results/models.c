@@ -144,7 +144,7 @@ static qk_status set_slugs(qk__builder *builder, qk_error *err)
         if (!builder->results->models[i].slug)
             status = qk__nomem(err);
     }
-    qk__slugs_free(slugs, count);
+    qk__strings_free(slugs, count);
     return status;
 }
 

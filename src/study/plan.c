@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/slug.h"
@@ -362,18 +363,10 @@ static void release(qk__plan_work *work)
 {
     for (size_t i = 0; i < work->num_outputs; i++)
         qk__outfile_discard(&work->outputs[i]);
-    for (size_t i = 0; i < work->plan->num_models; i++) {
-        if (work->folders)
-            free(work->folders[i]);
-        if (work->local)
-            free(work->local[i]);
-        if (work->captures)
-            free(work->captures[i]);
-    }
-    qk__slugs_free(work->slugs, work->plan->num_models);
-    free(work->folders);
-    free(work->local);
-    free(work->captures);
+    qk__strings_free(work->slugs, work->plan->num_models);
+    qk__strings_free(work->folders, work->plan->num_models);
+    qk__strings_free(work->local, work->plan->num_models);
+    qk__strings_free(work->captures, work->plan->num_models);
     free(work->layers);
     free(work->figures);
     qk__buffer_free(&work->scores);

@@ -6,22 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <qkscope/hub.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/parallel.h"
 #include "capture/capture.h"
-
-double qk__now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 void qk__run_notice(qk_run *run, qk_notice_level level, const char *fmt, ...)
 {

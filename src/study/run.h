@@ -58,9 +58,6 @@ typedef struct qk_run {
     int64_t done_rows;
 } qk_run;
 
-/* Seconds on a clock that only goes forward. */
-double qk__now(void);
-
 /* Opens the capture and settles group (combined only), model name and threads. */
 QK_MUST_CHECK qk_status qk__run_open(qk_run *run, const qk_study_settings *settings,
                                      qk_error *err);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "study/scatter.h"
@@ -48,9 +49,7 @@ void qk_scatter_outcome_free(qk_scatter_outcome **outcome)
     qk_scatter_outcome *o = *outcome;
     if (!o)
         return;
-    for (size_t i = 0; o->figures && i < o->num_figures; i++)
-        free(o->figures[i]);
-    free(o->figures);
+    qk__strings_free(o->figures, o->num_figures);
     free(o->heads);
     free(o);
     *outcome = NULL;

@@ -4,6 +4,7 @@
 #include <float.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "study/run.h"

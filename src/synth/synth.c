@@ -11,9 +11,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/parallel.h"
-#include "capture/writer.h"
+#include "capture/capture_writer.h"
 #include "parquet/writer.h"
-#include "synth/model.h"
+#include "synth/parameters.h"
 
 enum { MAX_LAYERS = 1000, MAX_HEADS = 1000, MAX_DIM = 4096, MAX_EXAMPLES = 1 << 30 };
 
@@ -135,8 +135,8 @@ static size_t list_heads(const qk_synth_settings *s, qk_head_id *ids)
     return n;
 }
 
-static qk_status write_shard(const synth_run *run, const qk_synth_head *head,
-                             qk_synth_rows *rows, int shard, qk_error *err)
+static qk_status write_shard(const synth_run *run, const qk__synth_head *head,
+                             qk__synth_rows *rows, int shard, qk_error *err)
 {
     const qk_synth_settings *s = run->settings;
     int64_t total = (int64_t)s->examples * (int64_t)s->rows_per_example;
@@ -160,8 +160,8 @@ static qk_status write_shard(const synth_run *run, const qk_synth_head *head,
 
 static qk_status write_head(synth_run *run, size_t i, qk_error *err)
 {
-    qk_synth_head *head;
-    qk_synth_rows *rows;
+    qk__synth_head *head;
+    qk__synth_rows *rows;
     QK_TRY(qk__synth_head_draw(run->settings, run->ids[i], &head, err));
     qk_status status = qk__synth_rows_open(&rows, run->settings, head, err);
     for (int shard = 0; status == QK_OK && shard < run->settings->shards; shard++)

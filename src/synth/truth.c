@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* truth.json: the parameters of every head, and what follows from them without noise. */
-#include "synth/model.h"
+#include "synth/parameters.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static void kernel(double omega, double n, double *mean_cos, double *mean_u_sin)
 /* What planes add to mean and slope, positions being uniform over the buckets. With u =
  * t - t0, cos(omega t + phi) = cos(omega u + psi), whose part even in u has the mean and
  * whose odd part has the slope. Returns the variance they add in all. */
-static double add_planes(const qk_synth_settings *settings, const qk_synth_head *head,
+static double add_planes(const qk_synth_settings *settings, const qk__synth_head *head,
                          double *mean, double *slope)
 {
     double t0 = qk__synth_center(settings);
@@ -66,7 +66,7 @@ static double add_planes(const qk_synth_settings *settings, const qk_synth_head 
     double n = (double)settings->buckets * (double)settings->bucket_width;
     double variance = 0;
     for (size_t p = 0; p < head->num_planes; p++) {
-        const qk_synth_plane *plane = &head->planes[p];
+        const qk__synth_plane *plane = &head->planes[p];
         double mean_cos, mean_u_sin;
         kernel(plane->omega, n, &mean_cos, &mean_u_sin);
         double psi = plane->omega * t0 + plane->phase;
@@ -81,7 +81,7 @@ static double add_planes(const qk_synth_settings *settings, const qk_synth_head 
 }
 
 /* Means, regression slopes and total variance that infinitely many rows would show. */
-static json_t *expect(const qk_synth_settings *settings, const qk_synth_head *head)
+static json_t *expect(const qk_synth_settings *settings, const qk__synth_head *head)
 {
     size_t dim = head->dim;
     double var_t = qk__synth_position_variance(settings);
@@ -107,11 +107,11 @@ static json_t *expect(const qk_synth_settings *settings, const qk_synth_head *he
     return object;
 }
 
-static json_t *list_planes(const qk_synth_head *head)
+static json_t *list_planes(const qk__synth_head *head)
 {
     json_t *planes = json_array();
     for (size_t p = 0; planes && p < head->num_planes; p++) {
-        const qk_synth_plane *plane = &head->planes[p];
+        const qk__synth_plane *plane = &head->planes[p];
         json_t *entry =
             json_pack("{s:[I,I], s:f, s:f, s:f}", "coordinates", (json_int_t)plane->x,
                       (json_int_t)plane->y, "omega", plane->omega, "amplitude",
@@ -125,7 +125,7 @@ static json_t *list_planes(const qk_synth_head *head)
 }
 
 /* What a query head and its key head have between them. */
-static json_t *pair_up(const qk_synth_head *head)
+static json_t *pair_up(const qk__synth_head *head)
 {
     char name[QK_HEAD_NAME_SIZE];
     double separation = 0;
@@ -139,7 +139,7 @@ static json_t *pair_up(const qk_synth_head *head)
                      mu_q * head->key_alpha, "alpha_product", head->alpha * head->key_alpha);
 }
 
-json_t *qk__synth_truth_head(const qk_synth_settings *settings, const qk_synth_head *head)
+json_t *qk__synth_truth_head(const qk_synth_settings *settings, const qk__synth_head *head)
 {
     char name[QK_HEAD_NAME_SIZE];
     qk_head_name(head->id, name);

@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MAX_COLUMNS = 1 << 16 };
 
-static void read_tensor(const qk_tensor *tensor)
+static void read_tensor(const qk__tensor *tensor)
 {
     static float out[MAX_COLUMNS];
     if (!tensor->data || tensor->columns < 1 || tensor->columns > MAX_COLUMNS)
@@ -29,13 +29,13 @@ static void read_tensor(const qk_tensor *tensor)
     }
 }
 
-static void read_layer(const qk_layer *layer)
+static void read_layer(const qk__layer *layer)
 {
-    const qk_linear *linears[] = {&layer->q,    &layer->k,  &layer->v,   &layer->o,
-                                  &layer->gate, &layer->up, &layer->down};
-    const qk_tensor *norms[] = {&layer->q_norm,         &layer->k_norm,
-                                &layer->attention_norm, &layer->attention_out_norm,
-                                &layer->mlp_norm,       &layer->mlp_out_norm};
+    const qk__linear *linears[] = {&layer->q,    &layer->k,  &layer->v,   &layer->o,
+                                   &layer->gate, &layer->up, &layer->down};
+    const qk__tensor *norms[] = {&layer->q_norm,         &layer->k_norm,
+                                 &layer->attention_norm, &layer->attention_out_norm,
+                                 &layer->mlp_norm,       &layer->mlp_out_norm};
     for (size_t i = 0; i < sizeof linears / sizeof *linears; i++) {
         read_tensor(&linears[i]->weight);
         read_tensor(&linears[i]->bias);

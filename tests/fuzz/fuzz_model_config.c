@@ -11,9 +11,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void turn(const qk_rope_settings *settings)
+static void turn(const qk__rope_settings *settings)
 {
-    qk_rope rope;
+    qk__rope rope;
     if (qk__rope_init(&rope, settings, NULL) != QK_OK)
         return;
     size_t bytes = (size_t)rope.pairs * sizeof(float);
@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(overrides, zero + 1, size - length - 1);
         overrides[size - length - 1] = 0;
     }
-    qk_model_config config;
+    qk__model_config config;
     qk_error err;
     if (qk__model_config_parse(&config, (const char *)data, length, overrides, &err) == QK_OK) {
         for (int i = 0; i < (config.architecture->local_rope ? QK_NUM_ROPES : 1); i++)

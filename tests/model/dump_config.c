@@ -12,7 +12,7 @@
 #include "model/architectures.h"
 #include "model/model_config.h"
 
-static json_t *frequency_list(const qk_rope *rope, int64_t length)
+static json_t *frequency_list(const qk__rope *rope, int64_t length)
 {
     float *values = qk__calloc((size_t)rope->pairs, sizeof *values);
     qk__rope_frequencies(rope, length, values);
@@ -23,9 +23,9 @@ static json_t *frequency_list(const qk_rope *rope, int64_t length)
     return list;
 }
 
-static json_t *rope_object(const qk_rope_settings *settings, int64_t length)
+static json_t *rope_object(const qk__rope_settings *settings, int64_t length)
 {
-    qk_rope rope;
+    qk__rope rope;
     if (qk__rope_init(&rope, settings, NULL) != QK_OK)
         return json_null();
     json_t *object =
@@ -37,7 +37,7 @@ static json_t *rope_object(const qk_rope_settings *settings, int64_t length)
     return object;
 }
 
-static json_t *layer_list(const qk_model_config *c)
+static json_t *layer_list(const qk__model_config *c)
 {
     json_t *layers = json_array();
     for (int i = 0; i < c->num_layers; i++)
@@ -48,7 +48,7 @@ static json_t *layer_list(const qk_model_config *c)
     return layers;
 }
 
-static json_t *config_object(const qk_model_config *c, int64_t length)
+static json_t *config_object(const qk__model_config *c, int64_t length)
 {
     json_t *object =
         json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I}", "architecture",
@@ -78,7 +78,7 @@ int main(int argc, char **argv)
         return QK_ERR_ARGUMENT;
     qk_error err;
     qk_buffer text;
-    qk_model_config config;
+    qk__model_config config;
     const char *overrides = argc > 2 && *argv[2] ? argv[2] : NULL;
     qk_status status = qk__read_file(argv[1], 1 << 24, &text, &err);
     if (status == QK_OK) {

@@ -10,7 +10,7 @@
 #include "base/buffer.h"
 #include "model/model.h"
 
-static json_t *tensor_list(const qk_tensor *tensor)
+static json_t *tensor_list(const qk__tensor *tensor)
 {
     if (!tensor->data)
         return json_null();
@@ -23,7 +23,7 @@ static json_t *tensor_list(const qk_tensor *tensor)
                      first, last);
 }
 
-static void add_linear(json_t *object, const char *name, const qk_linear *linear)
+static void add_linear(json_t *object, const char *name, const qk__linear *linear)
 {
     char bias[40];
     snprintf(bias, sizeof bias, "%s_bias", name);
@@ -33,7 +33,7 @@ static void add_linear(json_t *object, const char *name, const qk_linear *linear
 
 static json_t *layer_object(const qk_model *model, int i)
 {
-    const qk_layer *layer = &model->layers[i];
+    const qk__layer *layer = &model->layers[i];
     const qk_layer_facts *facts = &model->facts.layers[i];
     json_t *object =
         json_pack("{s:b, s:b, s:I, s:b, s:I, s:f}", "attends", layer->attends, "rope",

@@ -7,7 +7,7 @@
 
 int main(int argc, char **argv)
 {
-    const qk_quant *type = argc == 4 ? qk__quant_find((uint32_t)atoi(argv[1])) : NULL;
+    const qk__quant *type = argc == 4 ? qk__quant_find((uint32_t)atoi(argv[1])) : NULL;
     FILE *in = type ? fopen(argv[2], "rb") : NULL, *out = in ? fopen(argv[3], "wb") : NULL;
     if (!out)
         return 2;

@@ -8,7 +8,6 @@
 
 #include "model/checkpoint.h"
 #include "model/convert.h"
-#include "model/rounding.h"
 
 enum { ALL = 1 << 16 };
 
@@ -48,8 +47,8 @@ static void test_every_half(void **state)
 static void test_versions_agree(void **state)
 {
     (void)state;
-    const qk_convert_kernels *plain = qk__convert_kernels_portable();
-    const qk_convert_kernels *avx2 = qk__convert_kernels_avx2();
+    const qk__convert_kernels *plain = qk__convert_kernels_portable();
+    const qk__convert_kernels *avx2 = qk__convert_kernels_avx2();
     if (!avx2)
         skip();
     static uint8_t source[2 * ALL + 1];
@@ -83,47 +82,24 @@ static void test_rows(void **state)
     float out[12];
     for (int shift = 0; shift < 2; shift++) {
         memcpy(bytes + shift, numbers, sizeof numbers);
-        qk_tensor tensor = {
+        qk__tensor tensor = {
             .data = bytes + shift, .type = qk__quant_plain("F32"), .rows = 4, .columns = 3};
         const float *rows = qk__tensor_rows(&tensor, 1, 2, out);
         assert_true((rows == out) == (shift == 1)); /* aligned: no copy */
         assert_memory_equal(rows, numbers + 3, 6 * sizeof *out);
-        qk_tensor part = qk__tensor_slice(&tensor, 2, 2);
+        qk__tensor part = qk__tensor_slice(&tensor, 2, 2);
         assert_int_equal(part.rows, 2);
         assert_memory_equal(qk__tensor_rows(&part, 1, 1, out), numbers + 9, 3 * sizeof *out);
     }
     static const uint16_t halves[] = {0x3c00, 0x4000, 0x4200, 0x4400};
-    qk_tensor tensor = {
+    qk__tensor tensor = {
         .data = halves, .type = qk__quant_plain("F16"), .rows = 2, .columns = 2};
     assert_true(qk__tensor_rows(&tensor, 1, 1, out) == out && out[0] == 3 && out[1] == 4);
     static const uint16_t uppers[] = {0x3f80, 0x4000, 0x4040, 0x4080};
     tensor =
-        (qk_tensor){.data = uppers, .type = qk__quant_plain("BF16"), .rows = 2, .columns = 2};
-    qk_tensor part = qk__tensor_slice(&tensor, 1, 1);
+        (qk__tensor){.data = uppers, .type = qk__quant_plain("BF16"), .rows = 2, .columns = 2};
+    qk__tensor part = qk__tensor_slice(&tensor, 1, 1);
     assert_true(qk__tensor_rows(&part, 0, 1, out)[1] == 4);
-}
-
-/* Halfway between two neighbours the one whose last bit is 0, else the nearer. */
-static void test_rounding_to_half(void **state)
-{
-    (void)state;
-    for (unsigned i = 0; i < 0x7c00; i++)
-        for (int sign = -1; sign <= 1; sign += 2) {
-            double low = half_value(i), high = half_value(i + 1);
-            double halfway = isinf(high) ? 65520 : (low + high) / 2;
-            float middle = (float)(sign * halfway), at = (float)(sign * low);
-            float even = (float)(sign * (i % 2 == 0 ? low : high));
-            assert_true(qk__f16(at) == at);
-            assert_true(qk__f16(middle) == even);
-            assert_true(qk__f16(nextafterf(middle, 0)) == at);
-            assert_true(qk__f16(nextafterf(middle, sign * INFINITY)) == (float)(sign * high));
-        }
-    assert_true(qk__f16(-INFINITY) == -INFINITY && qk__f16(3e38f) == INFINITY);
-    assert_true(isnan(qk__f16(NAN)) && signbit(qk__f16(-0.0f)) && signbit(qk__f16(-1e-30f)));
-    float values[] = {1.0009765f, 1e-9f, 70000};
-    qk__round_values(QK__F16, values, 3);
-    assert_true(values[0] == 1 + 0x1p-10f && values[1] == 0 && isinf(values[2]));
-    assert_true(qk__rounded(QK__UNROUNDED, 1e-9f) == 1e-9f);
 }
 
 int main(void)
@@ -131,7 +107,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_half),
         cmocka_unit_test(test_versions_agree),
-        cmocka_unit_test(test_rounding_to_half),
         cmocka_unit_test(test_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,19 +6,22 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from checkpoints import (random_tensors, small_config, text_config, write_checkpoint)
 from test_model_files import corners, dump
-from test_prefill import CASES, GOLDEN, prefill, read_tensors, same, text as tokens_of
 
 gguf = pytest.importorskip("gguf")
 import gguf_files as files  # noqa: E402
 from gguf import GGMLQuantizationType as Type  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests" / "prefill"))
+from prefill_runs import CASES, GOLDEN, prefill, read_tensors, same, text as tokens_of  # noqa: E402
+
 BUILD = pathlib.Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build")).resolve()
 ARGUMENT, IO, NOT_FOUND, MALFORMED, UNSUPPORTED, INCONSISTENT = 2, 3, 4, 6, 7, 8
 BLOCKS = ["Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL",

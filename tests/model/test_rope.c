@@ -8,14 +8,14 @@
 #include "model/rope.h"
 
 /* A golden number has eight digits. */
-static void expect(const qk_rope *rope, int i, double wanted)
+static void expect(const qk__rope *rope, int i, double wanted)
 {
     double found = (double)rope->frequencies[i];
     if (fabs(found - wanted) > 1.2e-7 * wanted)
         fail_msg("frequency %d is %.9g, expected %.9g", i, found, wanted);
 }
 
-static void start(qk_rope *rope, const qk_rope_settings *settings)
+static void start(qk__rope *rope, const qk__rope_settings *settings)
 {
     assert_int_equal(qk__rope_init(rope, settings, NULL), QK_OK);
 }
@@ -23,16 +23,16 @@ static void start(qk_rope *rope, const qk_rope_settings *settings)
 static void test_yarn(void **state)
 {
     (void)state;
-    qk_rope rope;
-    qk_rope_settings qwen = {.type = QK_ROPE_YARN,
-                             .theta = 1e6,
-                             .width = 128,
-                             .factor = 4,
-                             .original = 32768,
-                             .beta_fast = 32,
-                             .beta_slow = 1,
-                             .truncate = true,
-                             .attention_factor = 0.1 * log(4) + 1};
+    qk__rope rope;
+    qk__rope_settings qwen = {.type = QK_ROPE_YARN,
+                              .theta = 1e6,
+                              .width = 128,
+                              .factor = 4,
+                              .original = 32768,
+                              .beta_fast = 32,
+                              .beta_slow = 1,
+                              .truncate = true,
+                              .attention_factor = 0.1 * log(4) + 1};
     start(&rope, &qwen);
     expect(&rope, 1, 0.80584222);
     expect(&rope, 23, 6.9783060e-3);
@@ -41,7 +41,7 @@ static void test_yarn(void **state)
     expect(&rope, 63, 3.1023444e-7);
     assert_true(fabs((double)rope.attention_factor - 1.1386294) < 1e-7);
     qk__rope_free(&rope);
-    qk_rope_settings ministral = qwen;
+    qk__rope_settings ministral = qwen;
     ministral.factor = 16;
     ministral.original = 16384;
     start(&rope, &ministral);
@@ -52,7 +52,7 @@ static void test_yarn(void **state)
 }
 
 /* Which indices differ from both the plain and the stretched frequency. */
-static void expect_blended(const qk_rope *rope, const qk_rope *plain, float factor, int first,
+static void expect_blended(const qk__rope *rope, const qk__rope *plain, float factor, int first,
                            int last)
 {
     for (int i = 0; i < rope->pairs; i++) {
@@ -65,16 +65,16 @@ static void expect_blended(const qk_rope *rope, const qk_rope *plain, float fact
 static void test_llama3(void **state)
 {
     (void)state;
-    qk_rope rope, plain;
-    qk_rope_settings settings = {.type = QK_ROPE_LLAMA3,
-                                 .theta = 5e5,
-                                 .width = 128,
-                                 .factor = 8,
-                                 .low_freq_factor = 1,
-                                 .high_freq_factor = 4,
-                                 .original = 8192,
-                                 .attention_factor = 1};
-    qk_rope_settings unscaled = {
+    qk__rope rope, plain;
+    qk__rope_settings settings = {.type = QK_ROPE_LLAMA3,
+                                  .theta = 5e5,
+                                  .width = 128,
+                                  .factor = 8,
+                                  .low_freq_factor = 1,
+                                  .high_freq_factor = 4,
+                                  .original = 8192,
+                                  .attention_factor = 1};
+    qk__rope_settings unscaled = {
         .type = QK_ROPE_DEFAULT, .theta = 5e5, .width = 128, .attention_factor = 1};
     start(&rope, &settings);
     start(&plain, &unscaled);
@@ -98,10 +98,10 @@ static void test_llama3(void **state)
 static void test_linear_and_dynamic(void **state)
 {
     (void)state;
-    qk_rope rope, plain;
-    qk_rope_settings settings = {
+    qk__rope rope, plain;
+    qk__rope_settings settings = {
         .type = QK_ROPE_LINEAR, .theta = 1e4, .width = 8, .factor = 8, .attention_factor = 1};
-    qk_rope_settings unscaled = settings;
+    qk__rope_settings unscaled = settings;
     unscaled.type = QK_ROPE_DEFAULT;
     start(&rope, &settings);
     start(&plain, &unscaled);
@@ -131,14 +131,14 @@ static void test_longrope(void **state)
 {
     (void)state;
     float shorter[] = {1, 1.5f}, longer[] = {2, 4};
-    qk_rope_settings settings = {.type = QK_ROPE_LONGROPE,
-                                 .theta = 100,
-                                 .width = 4,
-                                 .original = 32,
-                                 .attention_factor = 1.25,
-                                 .short_factor = shorter,
-                                 .long_factor = longer};
-    qk_rope rope;
+    qk__rope_settings settings = {.type = QK_ROPE_LONGROPE,
+                                  .theta = 100,
+                                  .width = 4,
+                                  .original = 32,
+                                  .attention_factor = 1.25,
+                                  .short_factor = shorter,
+                                  .long_factor = longer};
+    qk__rope rope;
     start(&rope, &settings);
     expect(&rope, 1, 0.1 / 1.5);
     float found[2];
@@ -153,9 +153,9 @@ static void test_longrope(void **state)
 static void test_angles(void **state)
 {
     (void)state;
-    qk_rope_settings settings = {
+    qk__rope_settings settings = {
         .type = QK_ROPE_DEFAULT, .theta = 1e4, .width = 4, .attention_factor = 1.5};
-    qk_rope rope;
+    qk__rope rope;
     start(&rope, &settings);
     float cosines[6], sines[6];
     qk__rope_cos_sin(&rope, rope.frequencies, 131069, 3, cosines, sines);
@@ -171,13 +171,13 @@ static void test_angles(void **state)
 static void test_names(void **state)
 {
     (void)state;
-    qk_rope_type type;
+    qk__rope_type type;
     assert_true(qk__rope_type_parse("longrope", &type) && type == QK_ROPE_LONGROPE);
     assert_false(qk__rope_type_parse("su", &type));
     assert_false(qk__rope_type_parse("mrope", &type));
     assert_string_equal(qk__rope_type_name(QK_ROPE_YARN), "yarn");
-    qk_rope rope;
-    qk_rope_settings tiny = {
+    qk__rope rope;
+    qk__rope_settings tiny = {
         .type = QK_ROPE_DEFAULT, .theta = 1e-300, .width = 4, .attention_factor = 1};
     assert_int_equal(qk__rope_init(&rope, &tiny, NULL), QK_ERR_INCONSISTENT);
 }

@@ -33,7 +33,7 @@ static void fill(uint8_t *data, size_t size)
 
 /* Decompresses from and to blocks of exactly the sizes given, so that a step outside is
  * seen by the address sanitizer. */
-static bool comes_back(qk_codec_state *state, int codec, const uint8_t *src, size_t src_size,
+static bool comes_back(qk__codec_state *state, int codec, const uint8_t *src, size_t src_size,
                        const uint8_t *wanted, size_t size)
 {
     uint8_t *exact = malloc(src_size ? src_size : 1);
@@ -53,7 +53,7 @@ static void test_round_trips(void **context)
 {
     static const size_t sizes[] = {0, 1, 2, 100, 65537, 1 << 20};
     (void)context;
-    qk_codec_state state = {0};
+    qk__codec_state state = {0};
     qk_buffer packed = {0};
     uint8_t *data = malloc(1 << 20);
     fill(data, 1 << 20);
@@ -75,7 +75,7 @@ static void test_other_lengths_and_cut_pages(void **context)
 {
     enum { SIZE = 5000 };
     (void)context;
-    qk_codec_state state = {0};
+    qk__codec_state state = {0};
     qk_buffer packed = {0};
     uint8_t data[SIZE];
     fill(data, SIZE);
@@ -96,7 +96,7 @@ static void test_damaged_pages(void **context)
 {
     enum { SIZE = 3000 };
     (void)context;
-    qk_codec_state state = {0};
+    qk__codec_state state = {0};
     qk_buffer packed = {0};
     uint8_t data[SIZE];
     fill(data, SIZE);
@@ -119,7 +119,7 @@ static void test_gzip_members_and_zlib(void **context)
 {
     enum { SIZE = 4000 };
     (void)context;
-    qk_codec_state state = {0};
+    qk__codec_state state = {0};
     qk_buffer first = {0}, second = {0};
     uint8_t data[SIZE], wrapped[2 * SIZE];
     fill(data, SIZE);
@@ -148,7 +148,7 @@ static void test_old_lz4(void **context)
 {
     enum { SIZE = 3000, FIRST = 1000, SECOND = 700 };
     (void)context;
-    qk_codec_state state = {0};
+    qk__codec_state state = {0};
     uint8_t data[SIZE], page[2 * SIZE];
     const char *text = (const char *)data;
     char *out = (char *)page;
@@ -187,7 +187,7 @@ static void test_codecs_outside_the_subset(void **context)
 {
     (void)context;
     static const int codecs[] = {COMP_LZO, -1, 8, 1000};
-    qk_codec_state state = {0};
+    qk__codec_state state = {0};
     qk_buffer out = {0};
     qk_error err;
     uint8_t byte = 0;

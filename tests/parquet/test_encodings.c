@@ -106,7 +106,7 @@ static void test_runs(void **unused)
             fill(values, count, width);
             put_runs(&s, values, count, width);
             uint8_t *copy = copy_of(&s, s.size);
-            qk_rle rle;
+            qk__rle rle;
             qk__rle_init(&rle, copy, s.size, width);
             size_t done = 0;
             while (done < count) {
@@ -143,7 +143,7 @@ static void test_match(void **unused)
                 put_runs(&s, values, 320, width);
             }
             uint8_t *copy = copy_of(&s, s.size);
-            qk_rle rle;
+            qk__rle rle;
             qk__rle_init(&rle, copy, s.size, width);
             size_t first = at < 13 ? at : 13;
             assert_int_equal(qk__rle_match(&rle, (uint32_t)most, first), first);
@@ -165,7 +165,7 @@ static void check_rows(size_t row, size_t count, size_t flip)
     s.size = 0;
     put_runs(&s, values, count, 1);
     uint8_t *copy = copy_of(&s, s.size);
-    qk_rle rle;
+    qk__rle rle;
     qk__rle_init(&rle, copy, s.size, 1);
     size_t done = 0, ones = 0, expect = flip < count ? flip : count;
     while (done < expect) {
@@ -205,13 +205,13 @@ static void test_bad_runs(void **unused)
     };
     uint8_t out[64];
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        qk_rle rle;
+        qk__rle rle;
         qk__rle_init(&rle, bad[i], sizeof bad[i], 3);
         assert_int_equal(qk__rle_read_u8(&rle, out, sizeof out), 0);
     }
     /* A packed run with its padding cut gives what is there. */
     static const uint8_t cut[] = {0x05, 0xff, 0xff};
-    qk_rle rle;
+    qk__rle rle;
     qk__rle_init(&rle, cut, sizeof cut, 3);
     assert_int_equal(qk__rle_read_u8(&rle, out, sizeof out), 5);
 }
@@ -263,7 +263,7 @@ static void test_delta(void **unused)
         s.size = 0;
         put_delta(&s, values, count, shape[0], shape[1]);
         uint8_t *copy = copy_of(&s, s.size);
-        qk_delta delta;
+        qk__delta delta;
         assert_true(qk__delta_init(&delta, copy, s.size));
         assert_true(qk__delta_end(&delta) == copy + s.size);
         for (size_t done = 0; done < count;) {
@@ -298,7 +298,7 @@ static void test_bad_delta(void **unused)
         {0x40, 0x04, 0x05, 0x00},       /* miniblocks of 16 */
         {0x00, 0x04, 0x05, 0x00},       /* empty blocks */
     };
-    qk_delta delta;
+    qk__delta delta;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_false(qk__delta_init(&delta, bad[i], sizeof bad[i]));
     static const uint8_t wide[] = {0x80, 0x01, 0x01, 0x05, 0x00, 0x00, 65, 1, 2, 3};

@@ -24,7 +24,7 @@ static uint64_t next_random(void)
     return state;
 }
 
-static const qk_parquet_kernels *version(size_t i)
+static const qk__parquet_kernels *version(size_t i)
 {
     if (i == 0)
         return qk__parquet_kernels_portable();
@@ -50,7 +50,7 @@ static uint8_t *random_bytes(size_t size, int kind)
     return bytes;
 }
 
-static void check_unpack(const qk_parquet_kernels *k, unsigned width, size_t count, int kind)
+static void check_unpack(const qk__parquet_kernels *k, unsigned width, size_t count, int kind)
 {
     uint8_t *src = random_bytes((count * width + 7) / 8, kind);
     uint32_t *out = malloc((count + 1) * sizeof *out);
@@ -80,7 +80,7 @@ static void test_unpack(void **unused)
             check_unpack(version(v), width, MOST - width, 2);
 }
 
-static void check_join(const qk_parquet_kernels *k, size_t count, size_t stride)
+static void check_join(const qk__parquet_kernels *k, size_t count, size_t stride)
 {
     uint8_t *src = random_bytes(8 * stride, 2);
     uint32_t *out4 = malloc((count + 1) * sizeof *out4);

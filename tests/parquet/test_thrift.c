@@ -25,8 +25,8 @@ static void test_fields(void **unused)
         0x13, 0xff,             /* 25: byte -1 */
         0x00,
     };
-    qk_thrift_reader t;
-    qk_thrift_field field = {0};
+    qk__thrift_reader t;
+    qk__thrift_field field = {0};
     INIT(t, bytes);
     assert_true(qk__thrift_read_field(&t, &field));
     assert_int_equal(field.id, 1);
@@ -38,7 +38,7 @@ static void test_fields(void **unused)
     assert_int_equal(field.id, 22);
     assert_int_equal(qk__thrift_read_i64(&t, &field), 64);
     assert_true(qk__thrift_read_field(&t, &field));
-    qk_thrift_bytes text = qk__thrift_read_binary(&t, &field);
+    qk__thrift_bytes text = qk__thrift_read_binary(&t, &field);
     assert_int_equal(text.size, 2);
     assert_memory_equal(text.data, "hi", 2);
     assert_true(qk__thrift_read_field(&t, &field));
@@ -69,8 +69,8 @@ static void test_skip(void **unused)
         0x19, 0x1c, 0x15, 0x02, 0x00,                                     /* list of struct */
         0x15, 0x54, 0x00,
     };
-    qk_thrift_reader t;
-    qk_thrift_field field = {0};
+    qk__thrift_reader t;
+    qk__thrift_field field = {0};
     INIT(t, bytes);
     while (qk__thrift_read_field(&t, &field) && field.id < 15)
         qk__thrift_skip(&t, &field);
@@ -82,7 +82,7 @@ static void test_skip(void **unused)
         assert_non_null(copy);
         memcpy(copy, bytes, size);
         qk__thrift_init(&t, copy, size);
-        field = (qk_thrift_field){0};
+        field = (qk__thrift_field){0};
         while (qk__thrift_read_field(&t, &field))
             qk__thrift_skip(&t, &field);
         assert_non_null(t.fault);
@@ -94,8 +94,8 @@ static void test_skip(void **unused)
 static void test_faults(void **unused)
 {
     (void)unused;
-    qk_thrift_reader t;
-    qk_thrift_field field = {0};
+    qk__thrift_reader t;
+    qk__thrift_field field = {0};
     /* An integer of eleven bytes. */
     static const uint8_t wide[] = {0x16, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
                                    0xff, 0xff, 0xff, 0xff, 0x01, 0x00};
@@ -106,21 +106,21 @@ static void test_faults(void **unused)
     assert_false(t.truncated);
     /* 10^12 where 32 bits are due. */
     static const uint8_t large[] = {0x15, 0x80, 0xc0, 0xca, 0xf3, 0x84, 0xa3, 0x02, 0x00};
-    field = (qk_thrift_field){0};
+    field = (qk__thrift_field){0};
     INIT(t, large);
     assert_true(qk__thrift_read_field(&t, &field));
     assert_int_equal(qk__thrift_read_i32(&t, &field), 0);
     assert_string_equal(t.fault, "Thrift integer does not fit 32 bits");
     /* A list that claims more elements than there are bytes. */
     static const uint8_t list[] = {0x19, 0xfc, 0xff, 0xff, 0xff, 0x7f, 0x00, 0x00};
-    field = (qk_thrift_field){0};
+    field = (qk__thrift_field){0};
     INIT(t, list);
     assert_true(qk__thrift_read_field(&t, &field));
     assert_int_equal(qk__thrift_read_list(&t, &field, THRIFT_STRUCT, 1), 0);
     assert_non_null(t.fault);
     /* A field of another type. */
     static const uint8_t type[] = {0x18, 0x01, 'x', 0x00};
-    field = (qk_thrift_field){0};
+    field = (qk__thrift_field){0};
     INIT(t, type);
     assert_true(qk__thrift_read_field(&t, &field));
     assert_int_equal(qk__thrift_read_i32(&t, &field), 0);
@@ -132,10 +132,10 @@ static void test_depth(void **unused)
 {
     (void)unused;
     uint8_t bytes[100000];
-    qk_thrift_reader t;
+    qk__thrift_reader t;
     static const uint8_t nests[] = {0x1c, 0x19}; /* struct in struct, list of lists */
     for (size_t i = 0; i < sizeof nests; i++) {
-        qk_thrift_field field = {0};
+        qk__thrift_field field = {0};
         memset(bytes, nests[i], sizeof bytes);
         INIT(t, bytes);
         while (qk__thrift_read_field(&t, &field))

@@ -7,7 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
-#include "record/run.h"
+#include "record/recording.h"
 #include "tests/base/tree.h"
 #include "tests/failing_memory.h"
 

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading capture.json, what a capture says about itself. */
+#include <assert.h>
+#include <float.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/parse_number.h"
+#include "base/tree.h"
+#include "capture/capture.h"
+
+/* A manifest is a page of text; extra keys of other tools may make it longer. */
+enum { MAX_MANIFEST_BYTES = 16 << 20 };
+
+/* ---- rotation frequencies ---------------------------------------------------------------- */
+
+static qk_status read_frequencies(const qk__node *list, qk__rope_entry *entry, qk_error *err)
+{
+    entry->count = qk__node_count(list);
+    entry->values = qk__calloc(entry->count, sizeof *entry->values);
+    if (entry->count > 0 && !entry->values)
+        return qk__nomem(err);
+    for (size_t i = 0; i < entry->count; i++) {
+        qk__node item = qk__node_item(list, i);
+        double *value = &entry->values[i];
+        if (qk__read_real(&item, NULL, 0, DBL_MAX, value, NULL) != QK_OK || !(*value > 0))
+            return qk__fail_expected(&item, "a number above 0 (radians per token)", err);
+    }
+    return QK_OK;
+}
+
+static qk_status read_rope(qk_capture *capture, const qk__node *rope, qk_error *err)
+{
+    qk__node member = {0};
+    bool list = qk__node_kind_of(rope) == QK__LIST;
+    size_t count = list, known = 0;
+    while (qk__node_next(rope, &member))
+        count++;
+    capture->rope = qk__calloc(count, sizeof *capture->rope);
+    if (count > 0 && !capture->rope)
+        return qk__nomem(err);
+    if (list) {
+        capture->num_rope = 1;
+        capture->rope[0].layer = -1;
+        return read_frequencies(rope, &capture->rope[0], err);
+    }
+    for (member = (qk__node){0}; qk__node_next(rope, &member); known++) {
+        int64_t layer;
+        if (!qk__parse_integer(member.name, &layer) || layer < 0 ||
+            layer > QK_MAX_HEAD_NUMBER || qk__node_kind_of(&member) != QK__LIST)
+            break;
+        qk__rope_entry *entry = &capture->rope[capture->num_rope++];
+        entry->layer = (int)layer;
+        QK_TRY(read_frequencies(&member, entry, err));
+    }
+    return !qk__node_is_given(rope) || (qk__node_kind_of(rope) == QK__OBJECT && known == count)
+               ? QK_OK
+               : qk__fail_at(rope, err, QK_ERR_MALFORMED,
+                             "expected a list, or lists by layer number");
+}
+
+int qk_capture_num_layers(const qk_capture *capture)
+{
+    int layers = capture->info.num_layers;
+    if (capture->num_entries > 0) { /* in order of layers */
+        int last = capture->entries[capture->num_entries - 1].head.id.layer;
+        layers = last >= layers ? last + 1 : layers;
+    }
+    return layers;
+}
+
+const double *qk_capture_rope_frequencies(const qk_capture *capture, int layer, size_t *count)
+{
+    assert(capture && count);
+    for (size_t i = 0; i < capture->num_rope; i++) {
+        const qk__rope_entry *entry = &capture->rope[i];
+        if (entry->layer == layer || entry->layer == -1) {
+            *count = entry->count;
+            return entry->values;
+        }
+    }
+    *count = 0;
+    return NULL;
+}
+
+void qk__capture_free_manifest(qk_capture *capture)
+{
+    for (size_t i = 0; i < capture->num_rope; i++)
+        free(capture->rope[i].values);
+    free(capture->rope);
+    free(capture->listed);
+    free(capture->model);
+}
+
+/* ---- heads ---------------------------------------------------------------------------- */
+
+/* What other tools may have put there says nothing. */
+static int64_t count_of(const qk__node *object, const char *name)
+{
+    int64_t count = 0;
+    return qk__read_int64(object, name, INT64_MIN, INT64_MAX, &count, NULL) == QK_OK ? count
+                                                                                     : 0;
+}
+
+static qk_status read_heads(qk_capture *capture, const qk__node *heads, qk_error *err)
+{
+    size_t count = qk__node_kind_of(heads) == QK__LIST ? qk__node_count(heads) : 0;
+    capture->listed = qk__calloc(count, sizeof *capture->listed);
+    if (count > 0 && !capture->listed)
+        return qk__nomem(err);
+    for (size_t i = 0; i < count; i++) {
+        qk__node head = qk__node_item(heads, i);
+        qk__listed_head *listed = &capture->listed[capture->num_listed];
+        const char *name = NULL;
+        if (qk__read_text(&head, "name", &name, NULL) != QK_OK || !name ||
+            !qk_head_parse(name, &listed->id))
+            continue;
+        listed->rows = count_of(&head, "rows");
+        capture->num_listed++;
+    }
+    return QK_OK;
+}
+
+/* ---- the rest ---- */
+
+static qk_status read_keys(qk_capture *capture, const qk__node *root, qk_error *err)
+{
+    int version = QK_MANIFEST_VERSION;
+    bool changing = false;
+    const char *model = "";
+    qk_capture_info *info = &capture->info;
+    QK_TRY(qk__read_int(root, "format_version", 0, INT_MAX, &version, err));
+    if (version > QK_MANIFEST_VERSION)
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "format_version is %d; this qkscope reads up to %d", version,
+                        QK_MANIFEST_VERSION);
+    QK_TRY(qk__read_int(root, "q_per_kv_group", 0, QK_MAX_HEAD_NUMBER, &info->q_per_kv_group,
+                        err));
+    QK_TRY(qk__read_int(root, "num_layers", 0, QK_MAX_HEAD_NUMBER, &info->num_layers, err));
+    QK_TRY(qk__read_bool(root, "complete", &info->complete, err));
+    QK_TRY(qk__read_bool(root, "changing", &changing, err));
+    if (changing)
+        return qk__fail(
+            err, QK_ERR_INCONSISTENT,
+            "this capture was being put in its place when its run was stopped: run the "
+            "same qkscope capture again, which completes it");
+    QK_TRY(qk__read_text(root, "model", &model, err));
+    capture->model = qk__strdup(model);
+    if (!capture->model)
+        return qk__nomem(err);
+    qk__node rope = qk__node_member(root, "rope_frequencies");
+    qk__node texts = qk__node_member(root, "texts"), heads = qk__node_member(root, "heads");
+    QK_TRY(read_rope(capture, &rope, err));
+    info->num_texts = count_of(&texts, "count");
+    info->num_windows = count_of(&texts, "windows");
+    if (info->complete)
+        QK_TRY(read_heads(capture, &heads, err));
+    info->model = capture->model;
+    info->has_manifest = true;
+    return QK_OK;
+}
+
+static qk_status parse(qk_capture *capture, const qk_buffer *text, qk_error *err)
+{
+    json_t *object;
+    QK_TRY(qk__json_parse(&object, text->data, text->size, QK__JSON_NO_ZEROS, err));
+    qk__node root = qk__tree_of_json(object);
+    const char *format = QK_MANIFEST_FORMAT;
+    qk_status status = QK_OK;
+    if (qk__node_kind_of(&root) != QK__OBJECT)
+        status = qk__fail_expected(&root, "an object", err);
+    else if (qk__read_text(&root, "format", &format, NULL) != QK_OK ||
+             strcmp(format, QK_MANIFEST_FORMAT) == 0)
+        status = read_keys(capture, &root, err);
+    /* else: a file of the same name by another tool, none of our business */
+    json_decref(object);
+    return status;
+}
+
+/* *found is false when dir has no manifest. */
+static qk_status read_in(qk_capture *capture, const char *dir, bool *found, qk_error *err)
+{
+    char *path = qk__path_join(dir, QK_MANIFEST_NAME);
+    if (!path)
+        return qk__nomem(err);
+    qk_status status = QK_OK;
+    *found = qk__is_there(path);
+    if (*found) {
+        qk_buffer text;
+        status = qk__read_file(path, MAX_MANIFEST_BYTES, &text, err);
+        if (status == QK_OK) {
+            status = parse(capture, &text, err);
+            qk__buffer_free(&text);
+            if (status != QK_OK)
+                qk__context(err, status, "%s", path);
+        }
+    }
+    free(path);
+    return status;
+}
+
+qk_status qk__capture_read_manifest(qk_capture *capture, const char *root, qk_error *err)
+{
+    capture->info = (qk_capture_info){.model = "", .complete = true};
+    bool found;
+    QK_TRY(read_in(capture, capture->path, &found, err));
+    if (!found && strcmp(root, capture->path) != 0) {
+        QK_TRY(read_in(capture, root, &found, err));
+        capture->num_listed = 0; /* of which of the captures below it? */
+    }
+    return QK_OK;
+}

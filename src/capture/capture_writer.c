@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing a capture: one folder per head, then card and manifest. */
+#include "capture/capture_writer.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "capture/capture.h"
+
+enum { NUM_FIELDS = 6, MAX_SHARDS = 100000 };
+
+struct qk_head_writer {
+    qk_capture_writer *capture;
+    qk_head_id id;
+    size_t dim;
+    bool strings;
+    int64_t rows;
+    char *folder;
+    qk_parquet_writer *file;
+    qk_buffer valid; /* of sliding_window, for the rows being added */
+};
+
+/* ---- the capture --------------------------------------------------------------------- */
+
+static void free_writer(qk_capture_writer **writer)
+{
+    qk_capture_writer *w = *writer;
+    pthread_mutex_destroy(&w->lock);
+    json_decref(w->extra);
+    free(w->records);
+    free(w->card);
+    free(w->source);
+    free(w->model);
+    free(w->dir);
+    free(w);
+    *writer = NULL;
+}
+
+static qk_status make_empty_dir(const char *dir, qk_error *err)
+{
+    QK_TRY(qk__make_dirs(dir, err));
+    qk_names names;
+    QK_TRY(qk__list_dir(dir, &names, err));
+    size_t count = names.count;
+    qk__names_free(&names);
+    if (count > 0)
+        return qk__fail(err, QK_ERR_EXISTS,
+                        "%s: folder is not empty: remove it or choose another one", dir);
+    return QK_OK;
+}
+
+/* One line of printable text: it goes into headings and lists of the card. */
+static char *copy_line(const char *text)
+{
+    char *copy = qk__strdup(text ? text : "");
+    for (char *p = copy; p && *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            *p = ' ';
+    return copy;
+}
+
+static qk_status check_text(const char *name, const char *text, qk_error *err)
+{
+    errno = 0;
+    json_t *string = json_string(text); /* refuses what is not UTF-8 */
+    if (!string && errno == ENOMEM)
+        return qk__nomem(err);
+    if (!string)
+        return qk__fail(err, QK_ERR_ARGUMENT, "%s is not valid UTF-8", name);
+    json_decref(string);
+    return QK_OK;
+}
+
+static qk_status take_meta(qk_capture_writer *writer, const qk_capture_meta *meta,
+                           qk_error *err)
+{
+    static const qk_capture_meta none;
+    meta = meta ? meta : &none;
+    writer->q_per_kv_group = meta->q_per_kv_group;
+    writer->wide_ids = meta->wide_ids;
+    writer->model = copy_line(meta->model);
+    writer->source = copy_line(meta->source);
+    writer->card = qk__strdup(meta->card ? meta->card : "");
+    if (!writer->model || !writer->source || !writer->card)
+        return qk__nomem(err);
+    QK_TRY(check_text("model name", writer->model, err));
+    QK_TRY(check_text("source", writer->source, err));
+    if (meta->q_per_kv_group < 0 || meta->q_per_kv_group > QK_MAX_HEAD_NUMBER)
+        return qk__fail(err, QK_ERR_ARGUMENT, "%d query heads per key head",
+                        meta->q_per_kv_group);
+    if (!meta->extra_json)
+        return QK_OK;
+    qk_error why = {0};
+    qk_status status = qk__json_parse(&writer->extra, meta->extra_json,
+                                      strlen(meta->extra_json), QK__JSON_NO_ZEROS, &why);
+    if (status == QK_ERR_NOMEM)
+        return qk__nomem(err);
+    if (!json_is_object(writer->extra))
+        return qk__fail(err, QK_ERR_ARGUMENT, "extra_json is not a JSON object: %s",
+                        writer->extra ? "it is of another type" : why.message);
+    return QK_OK;
+}
+
+static qk_status open_writer(qk_capture_writer **writer, const char *dir,
+                             const qk_capture_meta *meta, bool anew, qk_error *err)
+{
+    *writer = NULL;
+    qk_capture_writer *w = calloc(1, sizeof *w);
+    if (!w)
+        return qk__nomem(err);
+    if (pthread_mutex_init(&w->lock, NULL) != 0) {
+        free(w);
+        return qk__nomem(err);
+    }
+    w->dir = qk__strdup(dir);
+    qk_status status = w->dir ? take_meta(w, meta, err) : qk__nomem(err);
+    if (status == QK_OK)
+        status = anew ? make_empty_dir(dir, err) : qk__make_dirs(dir, err);
+    if (status == QK_OK)
+        status = qk__capture_write_manifest(w, false, err);
+    if (status != QK_OK) {
+        free_writer(&w);
+        return status;
+    }
+    *writer = w;
+    return QK_OK;
+}
+
+qk_status qk_capture_writer_open(qk_capture_writer **writer, const char *dir,
+                                 const qk_capture_meta *meta, qk_error *err)
+{
+    QK_NEED(err, writer);
+    *writer = NULL;
+    QK_NEED(err, dir);
+    return open_writer(writer, dir, meta, true, err);
+}
+
+qk_status qk__capture_writer_reopen(qk_capture_writer **writer, const char *dir,
+                                    const qk_capture_meta *meta, qk_error *err)
+{
+    return open_writer(writer, dir, meta, false, err);
+}
+
+static int compare_records(const void *a, const void *b)
+{
+    return qk_head_compare(((const qk__head_record *)a)->id, ((const qk__head_record *)b)->id);
+}
+
+/* Drops heads of which nothing was kept; a head begun and not finished is an error. */
+static qk_status settle_records(qk_capture_writer *writer, qk_error *err)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < writer->num_records; i++) {
+        const qk__head_record record = writer->records[i];
+        char name[QK_HEAD_NAME_SIZE];
+        qk_head_name(record.id, name);
+        if (record.files_begun == 0)
+            continue;
+        if (record.files_done < record.shards)
+            return qk__fail(err, QK_ERR_ARGUMENT, "%s: head %s: %d of %d files are finished",
+                            writer->dir, name, record.files_done, record.shards);
+        writer->records[kept++] = record;
+    }
+    writer->num_records = kept;
+    if (kept > 1)
+        qsort(writer->records, kept, sizeof *writer->records, compare_records);
+    return QK_OK;
+}
+
+qk_status qk_capture_writer_finish(qk_capture_writer **writer, qk_error *err)
+{
+    QK_NEED(err, writer);
+    QK_NEED(err, *writer);
+    qk_status status = settle_records(*writer, err);
+    if (status == QK_OK)
+        status = qk__capture_write_card(*writer, err);
+    if (status == QK_OK)
+        status = qk__capture_write_manifest(*writer, true, err);
+    free_writer(writer);
+    return status;
+}
+
+void qk_capture_writer_abort(qk_capture_writer **writer)
+{
+    assert(writer);
+    if (*writer)
+        free_writer(writer);
+}
+
+/* ---- records of heads ------------------------------------------------------------------ */
+
+static qk__head_record *find_record(qk_capture_writer *writer, qk_head_id id)
+{
+    for (size_t i = 0; i < writer->num_records; i++)
+        if (qk_head_compare(writer->records[i].id, id) == 0)
+            return &writer->records[i];
+    return NULL;
+}
+
+static qk_status add_record(qk_capture_writer *writer, qk_head_id id, size_t dim, int shards,
+                            qk_error *err)
+{
+    if (writer->num_records == writer->capacity) {
+        size_t capacity = writer->capacity ? 2 * writer->capacity : 64;
+        qk__head_record *records = realloc(writer->records, capacity * sizeof *records);
+        if (!records)
+            return qk__nomem(err);
+        writer->records = records;
+        writer->capacity = capacity;
+    }
+    writer->records[writer->num_records++] =
+        (qk__head_record){.id = id, .dim = dim, .shards = shards};
+    return QK_OK;
+}
+
+static qk_status begin_file(qk_capture_writer *writer, qk_head_id id, size_t dim, int shards,
+                            qk_error *err)
+{
+    char name[QK_HEAD_NAME_SIZE];
+    qk_head_name(id, name);
+    qk__head_record *record = find_record(writer, id);
+    if (!record) {
+        QK_TRY(add_record(writer, id, dim, shards, err));
+        record = &writer->records[writer->num_records - 1];
+    }
+    if (record->files_begun == 0) /* new, or aborted before */
+        *record = (qk__head_record){.id = id, .dim = dim, .shards = shards};
+    if (record->dim != dim || record->shards != shards)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "head %s: shards differ in dimension or in how many there are", name);
+    if (record->files_begun == record->shards)
+        return qk__fail(err, QK_ERR_EXISTS, "head %s is written already", name);
+    record->files_begun++;
+    return QK_OK;
+}
+
+qk_status qk__capture_writer_adopt(qk_capture_writer *writer, qk_head_id id, size_t dim,
+                                   int64_t rows, qk_error *err)
+{
+    pthread_mutex_lock(&writer->lock);
+    qk_status status = begin_file(writer, id, dim, 1, err);
+    if (status == QK_OK) {
+        qk__head_record *record = find_record(writer, id);
+        record->files_done = 1;
+        record->rows = rows;
+    }
+    pthread_mutex_unlock(&writer->lock);
+    return status;
+}
+
+static void end_file(qk_head_writer *head, bool done)
+{
+    pthread_mutex_lock(&head->capture->lock);
+    qk__head_record *record = find_record(head->capture, head->id);
+    if (record && done) {
+        record->files_done++;
+        record->rows += head->rows;
+    } else if (record) {
+        record->files_begun--;
+    }
+    pthread_mutex_unlock(&head->capture->lock);
+}
+
+/* ---- one head --------------------------------------------------------------------------- */
+
+static qk_status open_file(qk_head_writer *head, int shard, int shards,
+                           const qk_parquet_writer_settings *settings, qk_error *err)
+{
+    const qk_parquet_field fields[NUM_FIELDS] = {
+        {"bucket", QK_FIELD_INT32, 0},
+        {"example_id", head->capture->wide_ids ? QK_FIELD_INT64 : QK_FIELD_INT32, 0},
+        {"position", QK_FIELD_INT32, 0},
+        {"vector", QK_FIELD_VECTOR, head->dim},
+        {"sliding_window", QK_FIELD_INT32, 0},
+        {"token_str", QK_FIELD_STRING, 0},
+    };
+    char name[48] = "data.parquet";
+    if (shards > 1)
+        snprintf(name, sizeof name, "data-%05d-of-%05d.parquet", shard, shards);
+    char *path = qk__path_join(head->folder, name);
+    if (!path)
+        return qk__nomem(err);
+    qk_status status;
+    if (qk__is_file(path)) /* the same shard twice */
+        status = qk__fail(err, QK_ERR_EXISTS, "%s: is there already", path);
+    else
+        status =
+            qk_parquet_writer_open(&head->file, path, fields,
+                                   head->strings ? NUM_FIELDS : NUM_FIELDS - 1, settings, err);
+    free(path);
+    return status;
+}
+
+qk_status qk__head_writer_open_shard(qk_head_writer **head, qk_capture_writer *writer,
+                                     qk_head_id id, size_t dim, bool strings, int shard,
+                                     int shards, const qk_parquet_writer_settings *settings,
+                                     qk_error *err)
+{
+    *head = NULL;
+    if (id.layer < 0 || id.layer > QK_MAX_HEAD_NUMBER || id.head < 0 ||
+        id.head > QK_MAX_HEAD_NUMBER || (id.kind != QK_QUERY && id.kind != QK_KEY))
+        return qk__fail(err, QK_ERR_ARGUMENT, "no head: layer %d, head %d", id.layer, id.head);
+    if (shards < 1 || shards > MAX_SHARDS || shard < 0 || shard >= shards)
+        return qk__fail(err, QK_ERR_ARGUMENT, "no shard: %d of %d", shard, shards);
+    char name[QK_HEAD_NAME_SIZE];
+    qk_head_name(id, name);
+    qk_head_writer *h = calloc(1, sizeof *h);
+    if (!h)
+        return qk__nomem(err);
+    *h = (qk_head_writer){.id = id, .dim = dim, .strings = strings};
+    h->folder = qk__path_join(writer->dir, name);
+    qk_status status = h->folder ? QK_OK : qk__nomem(err);
+    if (status == QK_OK) {
+        pthread_mutex_lock(&writer->lock);
+        status = begin_file(writer, id, dim, shards, err);
+        pthread_mutex_unlock(&writer->lock);
+    }
+    if (status == QK_OK) {
+        h->capture = writer;
+        status = qk__make_dirs(h->folder, err);
+    }
+    if (status == QK_OK)
+        status = open_file(h, shard, shards, settings, err);
+    if (status != QK_OK) {
+        qk_head_writer_abort(&h);
+        return status;
+    }
+    *head = h;
+    return QK_OK;
+}
+
+qk_status qk_head_writer_open(qk_head_writer **head, qk_capture_writer *writer, qk_head_id id,
+                              size_t dim, bool strings,
+                              const qk_parquet_writer_settings *settings, qk_error *err)
+{
+    QK_NEED(err, head);
+    *head = NULL;
+    QK_NEED(err, writer);
+    return qk__head_writer_open_shard(head, writer, id, dim, strings, 0, 1, settings, err);
+}
+
+qk_status qk_head_writer_add(qk_head_writer *head, const qk_block *block,
+                             const char *const *token_str, qk_error *err)
+{
+    QK_NEED(err, head, block);
+    if (block->rows == 0)
+        return QK_OK;
+    if (!block->f32 || !block->position || !block->bucket || !block->example ||
+        (head->strings && !token_str))
+        return qk__fail(err, QK_ERR_ARGUMENT, "%s: a column of the block is missing",
+                        head->folder);
+    if (block->dim != head->dim)
+        return qk__fail(err, QK_ERR_ARGUMENT, "%s: vectors of %zu values in a head of %zu",
+                        head->folder, block->dim, head->dim);
+    QK_TRY(qk__buffer_reserve(&head->valid, block->rows, err));
+    for (size_t i = 0; i < block->rows; i++)
+        head->valid.data[i] = block->window && block->window[i] > 0;
+    /* With no window at all every row is null, and any column will do for the values. */
+    const int64_t *window = block->window ? block->window : block->position;
+    const qk_parquet_values values[NUM_FIELDS] = {
+        {.i64 = block->bucket},
+        {.i64 = block->example},
+        {.i64 = block->position},
+        {.f32 = block->f32},
+        {.i64 = window, .valid = head->valid.data},
+        {.strings = token_str},
+    };
+    QK_TRY(qk_parquet_writer_add(head->file, values, block->rows, err));
+    head->rows += (int64_t)block->rows;
+    return QK_OK;
+}
+
+static void free_head(qk_head_writer **head)
+{
+    qk__buffer_free(&(*head)->valid);
+    free((*head)->folder);
+    free(*head);
+    *head = NULL;
+}
+
+qk_status qk_head_writer_finish(qk_head_writer **head, qk_error *err)
+{
+    QK_NEED(err, head);
+    QK_NEED(err, *head);
+    qk_status status = qk_parquet_writer_finish(&(*head)->file, err);
+    if (status != QK_OK) {
+        qk_head_writer_abort(head);
+        return status;
+    }
+    end_file(*head, true);
+    free_head(head);
+    return QK_OK;
+}
+
+void qk_head_writer_abort(qk_head_writer **head)
+{
+    assert(head);
+    qk_head_writer *h = *head;
+    if (!h)
+        return;
+    qk_parquet_writer_abort(&h->file);
+    if (h->capture) {
+        rmdir(h->folder); /* stays if other shards are in it */
+        end_file(h, false);
+    }
+    free_head(head);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Encoders of levels and values; each appends to a buffer. */
+#ifndef QK_PARQUET_ENCODERS_H
+#define QK_PARQUET_ENCODERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/status.h>
+
+#include "base/buffer.h"
+
+/* Bits that hold any of 0 .. count-1, at least 1 (readers dislike width 0). */
+int qk__bit_width(size_t count);
+
+/* The RLE / bit-packing hybrid without a length in front; bit_width from 1 to 16. */
+QK_MUST_CHECK qk_status qk__encode_run(qk_buffer *out, uint16_t value, size_t count,
+                                       int bit_width, qk_error *err);
+QK_MUST_CHECK qk_status qk__encode_hybrid(qk_buffer *out, const uint16_t *values, size_t count,
+                                          int bit_width, qk_error *err);
+
+/* BYTE_STREAM_SPLIT of 4-byte values. */
+QK_MUST_CHECK qk_status qk__encode_split(qk_buffer *out, const uint8_t *values, size_t count,
+                                         qk_error *err);
+
+/* DELTA_BINARY_PACKED of values of 4 or 8 bytes. */
+QK_MUST_CHECK qk_status qk__encode_delta(qk_buffer *out, const uint8_t *values, size_t count,
+                                         size_t value_size, qk_error *err);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention with a running softmax.
+ *
+ * Keys come in blocks of BLOCK panels counted from the start of the sequence, so that a query's
+ * sums have the same order wherever its block of queries begins; of a block only those panels
+ * are looked at that some query of the panel sees. All heads of a group and all panels of
+ * queries meet a block while it is in the cache. */
+#include "prefill/attention.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "prefill/rounding.h"
+
+enum { BLOCK = 4 };
+
+/* One panel of queries of one head on its way through the keys. */
+typedef struct walk {
+    float *query;       /* [head_dim][lanes], times scale / ln 2 */
+    float *sums;        /* [head_dim in whole tiles][lanes] */
+    float *top, *total; /* [lanes] */
+} walk;
+
+static size_t walk_size(const qk__attention *a)
+{
+    return (a->head_dim + qk__whole_tiles(a->head_dim) + 2) * QK_LANES;
+}
+
+size_t qk__attention_scratch(const qk__attention *a, size_t panels)
+{
+    return BLOCK * QK_LANES * QK_LANES + a->group * panels * walk_size(a);
+}
+
+static walk walk_at(const qk__attention *a, float *scratch, size_t i)
+{
+    float *at = scratch + BLOCK * QK_LANES * QK_LANES + i * walk_size(a);
+    walk w = {.query = at};
+    w.sums = at + a->head_dim * QK_LANES;
+    w.top = w.sums + qk__whole_tiles(a->head_dim) * QK_LANES;
+    w.total = w.top + QK_LANES;
+    return w;
+}
+
+static void start(const qk__attention *a, const walk *w, const float *query)
+{
+    float scale = a->scale * 0x1.715476p+0f;
+    for (size_t i = 0; i < a->head_dim * QK_LANES; i++)
+        w->query[i] = query[i] * scale;
+    memset(w->sums, 0, qk__whole_tiles(a->head_dim) * QK_LANES * sizeof(float));
+    for (size_t lane = 0; lane < QK_LANES; lane++) {
+        w->top[lane] = -FLT_MAX;
+        w->total[lane] = 0;
+    }
+}
+
+static void finish(const qk__attention *a, const walk *w, float *out)
+{
+    for (size_t i = 0; i < a->head_dim; i++)
+        for (size_t lane = 0; lane < QK_LANES; lane++)
+            out[i * QK_LANES + lane] = w->sums[i * QK_LANES + lane] / w->total[lane];
+}
+
+/* First panel of keys that some query of this panel sees. */
+static size_t first_seen(const qk__attention *a, size_t panel)
+{
+    int64_t token = (int64_t)(panel * QK_LANES) - a->window + 1;
+    return a->window > 0 && token > 0 ? (size_t)token / QK_LANES : 0;
+}
+
+/* Takes scores of keys that come later, or before the window, out of one panel. */
+static void mask(const qk__attention *a, size_t query_panel, size_t key_panel, float *scores)
+{
+    int64_t ahead = (int64_t)(query_panel - key_panel) * QK_LANES;
+    bool window_ends = a->window > 0 && ahead + QK_LANES > a->window;
+    if (ahead > 0 && !window_ends)
+        return;
+    for (int64_t key = 0; key < QK_LANES; key++)
+        for (int64_t lane = 0; lane < QK_LANES; lane++) {
+            int64_t back = ahead + lane - key;
+            if (back < 0 || (a->window > 0 && back >= a->window))
+                scores[key * QK_LANES + lane] = -INFINITY;
+        }
+}
+
+/* One panel of queries meets the panels from .. to-1 of keys; `at` is the first feature of
+ * their head. */
+static void meet(const qk__attention *a, const walk *w, size_t query_panel, size_t from,
+                 size_t to, size_t at, float *scores)
+{
+    for (size_t panel = from; panel < to; panel++) {
+        const float *keys = a->keys + panel * a->step + at * QK_LANES;
+        float *part = scores + (panel - from) * QK_LANES * QK_LANES;
+        for (size_t key = 0; key < QK_LANES; key += QK_TILE)
+            a->kernel->columns(keys + key, a->head_dim, w->query, part + key * QK_LANES);
+        mask(a, query_panel, panel, part);
+    }
+    size_t width = qk__whole_tiles(a->head_dim);
+    a->kernel->softmax(scores, (to - from) * QK_LANES, w->top, w->total, w->sums, width);
+    qk__round_values(a->rounding, scores, (to - from) * QK_LANES * QK_LANES);
+    const float *values = a->values + from * a->step + at * QK_LANES;
+    for (size_t i = 0; i < width; i += QK_TILE)
+        a->kernel->rows(values + i * QK_LANES, QK_LANES, QK_LANES, to - from, a->step, scores,
+                        true, w->sums + i * QK_LANES);
+}
+
+static void attend_head(const qk__attention *a, size_t head, size_t first_panel,
+                        const qk__panels *queries, const qk__panels *out, float *scratch)
+{
+    size_t walks = a->group * queries->count, features = a->head_dim * QK_LANES;
+    for (size_t i = 0; i < walks; i++) {
+        walk w = walk_at(a, scratch, i);
+        size_t query_head = head * a->group + i % a->group;
+        start(a, &w, queries->values + i / a->group * queries->step + query_head * features);
+    }
+    size_t end = first_panel + queries->count;
+    for (size_t block = first_seen(a, first_panel) / BLOCK * BLOCK; block < end; block += BLOCK)
+        for (size_t i = 0; i < walks; i++) {
+            walk w = walk_at(a, scratch, i);
+            size_t panel = first_panel + i / a->group, seen = first_seen(a, panel);
+            size_t from = block > seen ? block : seen;
+            size_t to = block + BLOCK < panel + 1 ? block + BLOCK : panel + 1;
+            if (from < to)
+                meet(a, &w, panel, from, to, head * a->head_dim, scratch);
+        }
+    for (size_t i = 0; i < walks; i++) {
+        walk w = walk_at(a, scratch, i);
+        size_t query_head = head * a->group + i % a->group;
+        finish(a, &w, out->values + i / a->group * out->step + query_head * features);
+    }
+}
+
+void qk__attend(const qk__attention *a, size_t first_panel, const qk__panels *queries,
+                const qk__panels *out, float *scratch)
+{
+    for (size_t head = 0; head < a->num_k_heads; head++)
+        attend_head(a, head, first_panel, queries, out, scratch);
+}

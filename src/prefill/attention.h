@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Causal attention of a block of queries to the keys of its sequence, never more than a block
+ * of scores at a time. */
+#ifndef QK_PREFILL_ATTENTION_H
+#define QK_PREFILL_ATTENTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "prefill/rounding.h"
+#include "prefill/linear.h"
+#include "prefill/panel_kernel.h"
+
+typedef struct qk__attention {
+    const qk__panel_kernel *kernel;
+    size_t num_k_heads, group, head_dim; /* query head h looks at key head h / group */
+    int64_t window;                      /* keys that a query sees, its own included; 0 = all */
+    float scale;                         /* on scores */
+    qk__rounding rounding;               /* rounds weights, as flash attention does */
+    /* Panels of the sequence from its first token on, `step` apart: the features of key heads
+     * one after the other. Values of tokens past the end are finite. */
+    const float *keys, *values;
+    size_t step;
+} qk__attention;
+
+/* Floats that qk__attend needs for so many panels of queries. */
+size_t qk__attention_scratch(const qk__attention *attention, size_t panels);
+
+/* Queries are the panels from first_panel of the sequence on; out gets as many features. */
+void qk__attend(const qk__attention *attention, size_t first_panel, const qk__panels *queries,
+                const qk__panels *out, float *scratch);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Root mean square norms of panels of tokens. */
+#ifndef QK_PREFILL_NORM_H
+#define QK_PREFILL_NORM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "prefill/rounding.h"
+#include "model/model.h"
+
+typedef struct qk__norm {
+    qk__norm_kind kind;
+    float eps;
+    qk__rounding rounding;
+    size_t width;
+    float *weight; /* [width] */
+} qk__norm;
+
+/* Reads the weight of a norm from its tensor into norm->weight, of norm->width values. */
+void qk__norm_fill(qk__norm *norm, const qk__tensor *tensor);
+
+/* y = norm(x) for one panel of `width` features, which may be the same. */
+void qk__norm_apply(const qk__norm *norm, const float *x, float *y);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The portable prefill kernels, which the others must equal, and the choice among them. */
+#include "prefill/panel_kernel.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/simd.h"
+
+typedef float vec;
+
+enum { WIDTH = 1, TILE_ROWS = 4, TILE_VECS = 16 };
+
+#define ALL(x)               (x)
+#define FMA(a, b, c)         fmaf(a, b, c)
+#define LARGER(x, y)         ((x) > (y) ? (x) : (y))
+#define SMALLER(x, y)        ((x) < (y) ? (x) : (y))
+#define KEEP_FROM(y, x, low) ((x) < (low) ? 0.0f : (y))
+#define POWER(t)             power(t)
+
+static inline float power(float t)
+{
+    uint32_t bits;
+    memcpy(&bits, &t, sizeof bits);
+    bits <<= 23;
+    memcpy(&t, &bits, sizeof bits);
+    return t;
+}
+
+#include "prefill/panel_kernel_body.h"
+
+const qk__panel_kernel qk__panel_portable = {"portable", rows, columns, softmax, activate};
+
+const qk__panel_kernel *qk__panel_kernel_at(size_t i)
+{
+    static const qk__panel_kernel *const kernels[QK_NUM_SIMD] = {
+        [QK_PORTABLE] = &qk__panel_portable,
+#ifdef QK_HAVE_X86_KERNELS
+        [QK_AVX2] = &qk__panel_avx2,
+        [QK_AVX512] = &qk__panel_avx512,
+#endif
+    };
+    return kernels[i];
+}
+
+const qk__panel_kernel *qk__best_panel_kernel(void)
+{
+    return qk__panel_kernel_at(qk__simd_count() - 1);
+}

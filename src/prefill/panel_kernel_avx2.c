@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prefill kernels for AVX2 with FMA: a tile in four parts of 4 x 16 sums in 8 registers. */
+#include <immintrin.h>
+
+typedef __m256 vec;
+
+enum { WIDTH = 8, TILE_ROWS = 4, TILE_VECS = 2 };
+
+#define ALL(x)               _mm256_set1_ps(x)
+#define FMA(a, b, c)         _mm256_fmadd_ps(a, b, c)
+#define LARGER(x, y)         _mm256_max_ps(x, y)
+#define SMALLER(x, y)        _mm256_min_ps(x, y)
+#define KEEP_FROM(y, x, low) _mm256_and_ps(_mm256_cmp_ps(x, low, _CMP_NLT_UQ), y)
+#define POWER(t)             _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(t), 23))
+
+#include "prefill/panel_kernel_body.h"
+
+const qk__panel_kernel qk__panel_avx2 = {"avx2", rows, columns, softmax, activate};

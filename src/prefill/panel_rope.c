@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rotating panels of queries and keys. */
+#include "prefill/panel_rope.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/parallel.h"
+#include "prefill/rounding.h"
+#include "prefill/panel_kernel.h"
+
+/* One panel; steps is [2][lanes][pairs] of scratch. */
+static void fill_panel(const qk__rope *rope, const float *frequencies, qk__rounding rounding,
+                       size_t panel, float *cosines, float *sines, float *steps)
+{
+    size_t pairs = (size_t)rope->pairs, n = pairs * QK_LANES;
+    qk__rope_cos_sin(rope, frequencies, (int64_t)(panel * QK_LANES), QK_LANES, steps,
+                     steps + n);
+    for (size_t i = 0; i < pairs; i++)
+        for (size_t lane = 0; lane < QK_LANES; lane++) {
+            cosines[i * QK_LANES + lane] = steps[lane * pairs + i];
+            sines[i * QK_LANES + lane] = steps[n + lane * pairs + i];
+        }
+    qk__round_values(rounding, cosines, n);
+    qk__round_values(rounding, sines, n);
+}
+
+typedef struct table_filling {
+    qk__rope_table *table;
+    float *scratch; /* for each worker */
+} table_filling;
+
+static void fill_job(void *context, size_t panel, int worker)
+{
+    const table_filling *f = context;
+    const qk__rope *rope = f->table->rope;
+    size_t n = (size_t)rope->pairs * QK_LANES;
+    fill_panel(rope, rope->frequencies, f->table->rounding, panel,
+               f->table->cosines + panel * n, f->table->sines + panel * n,
+               f->scratch + (size_t)worker * 2 * n);
+}
+
+qk_status qk__rope_table_init(qk__rope_table *table, const qk__rope *rope, size_t panels,
+                              qk__rounding rounding, int threads, qk_error *err)
+{
+    size_t n = (size_t)rope->pairs * QK_LANES;
+    *table = (qk__rope_table){.rope = rope, .rounding = rounding};
+    table->cosines = qk__alloc_aligned(panels, n * sizeof(float));
+    table->sines = qk__alloc_aligned(panels, n * sizeof(float));
+    table_filling f = {table, qk__alloc_aligned((size_t)threads, 2 * n * sizeof(float))};
+    if (!table->cosines || !table->sines || !f.scratch) {
+        free(f.scratch);
+        qk__rope_table_free(table);
+        return qk__nomem(err);
+    }
+    qk__parallel_for(panels, threads, fill_job, &f);
+    free(f.scratch);
+    return QK_OK;
+}
+
+void qk__rope_table_free(qk__rope_table *table)
+{
+    free(table->cosines);
+    free(table->sines);
+    *table = (qk__rope_table){0};
+}
+
+size_t qk__rope_scratch(size_t pairs, size_t panels)
+{
+    return (2 * panels + 2) * pairs * QK_LANES + pairs;
+}
+
+qk_rotation qk__rotation_at(const qk__rope_table *table, int64_t length, size_t first_panel,
+                            size_t count, float *scratch)
+{
+    const qk__rope *rope = table->rope;
+    size_t pairs = (size_t)rope->pairs, n = pairs * QK_LANES;
+    qk_rotation rotation = {.pairs = pairs, .rounding = table->rounding};
+    float *frequencies = scratch, *cosines = scratch + pairs, *sines = cosines + count * n;
+    if (rope->needs_length)
+        qk__rope_frequencies(rope, length, frequencies);
+    if (!rope->needs_length ||
+        memcmp(frequencies, rope->frequencies, pairs * sizeof(float)) == 0) {
+        rotation.cosines = table->cosines + first_panel * n;
+        rotation.sines = table->sines + first_panel * n;
+        return rotation;
+    }
+    for (size_t i = 0; i < count; i++)
+        fill_panel(rope, frequencies, table->rounding, first_panel + i, cosines + i * n,
+                   sines + i * n, sines + count * n);
+    rotation.cosines = cosines;
+    rotation.sines = sines;
+    return rotation;
+}
+
+/* (a, b) = (a cos - b sin, b cos + a sin), a pair of features of all lanes. */
+static void turn(float *a, float *b, const float *cosines, const float *sines)
+{
+    for (size_t lane = 0; lane < QK_LANES; lane++) {
+        float x = a[lane], y = b[lane];
+        a[lane] = x * cosines[lane] - y * sines[lane];
+        b[lane] = y * cosines[lane] + x * sines[lane];
+    }
+}
+
+/* Each step is rounded; inlined for each rounding. */
+static inline void turn_rounded(qk__rounding r, float *a, float *b, const float *cosines,
+                                const float *sines)
+{
+    for (size_t lane = 0; lane < QK_LANES; lane++) {
+        float x = a[lane], y = b[lane], c = cosines[lane], s = sines[lane];
+        a[lane] = qk__rounded(r, qk__rounded(r, x * c) - qk__rounded(r, y * s));
+        b[lane] = qk__rounded(r, qk__rounded(r, y * c) + qk__rounded(r, x * s));
+    }
+}
+
+static void turn_bf16(float *a, float *b, const float *cosines, const float *sines)
+{
+    turn_rounded(QK__BF16, a, b, cosines, sines);
+}
+
+static void turn_f16(float *a, float *b, const float *cosines, const float *sines)
+{
+    turn_rounded(QK__F16, a, b, cosines, sines);
+}
+
+void qk__rotate(const qk_rotation *rotation, size_t i, float *head)
+{
+    static void (*const TURNS[])(float *, float *, const float *, const float *) = {
+        [QK__UNROUNDED] = turn, [QK__BF16] = turn_bf16, [QK__F16] = turn_f16};
+    size_t pairs = rotation->pairs;
+    size_t step = rotation->interleaved ? 2 : 1, partner = rotation->interleaved ? 1 : pairs;
+    for (size_t pair = 0; pair < pairs; pair++) {
+        float *a = head + pair * step * QK_LANES;
+        size_t at = (i * pairs + pair) * QK_LANES;
+        TURNS[rotation->rounding](a, a + partner * QK_LANES, rotation->cosines + at,
+                                  rotation->sines + at);
+    }
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run of a model over sequences: what is allocated once, and the state of the layer in hand.
+ *
+ * Sequences are padded to whole panels of 32 tokens, one behind the other:
+ *
+ *     x      [all panels][hidden_size][32]        the residual stream
+ *     keys   [all panels][key heads * head_dim][32]  of the layer in hand, and so values
+ *
+ * The jobs of a layer are blocks of a few panels of one sequence. How a sequence is cut depends
+ * on its length alone, and numbers do not depend on the cut.
+ *
+ *     prefill.c     the run; it leads the others
+ *     layer.c       one layer over all sequences
+ *     workload.c    what the run will do and needs
+ *     head_rows.c   rows of heads, to the caller */
+#ifndef QK_PREFILL_PREFILL_H
+#define QK_PREFILL_PREFILL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "prefill/rounding.h"
+#include "prefill/attention.h"
+#include "prefill/linear.h"
+#include "model/model.h"
+#include "prefill/norm.h"
+#include "prefill/panel_kernel.h"
+#include "prefill/panel_rope.h"
+
+enum { QK_MAX_PANELS = 6 /* in a block */ };
+
+/* Heads that the sink wants, ascending. */
+typedef struct qk__wanted_heads {
+    int *heads;
+    size_t count;
+} qk__wanted_heads;
+
+typedef struct qk__prefill_block {
+    size_t sequence;
+    size_t number;      /* which of the sequence's */
+    size_t first_panel; /* in the sequence */
+    size_t panels;
+} qk__prefill_block;
+
+/* Sizes in floats, for a run of so many panels; what is allocated and what is estimated. */
+typedef struct qk__prefill_sizes {
+    size_t features;   /* hidden_size in whole tiles */
+    size_t q, k;       /* heads * head_dim, in whole tiles */
+    size_t rows;       /* of one block for the sink, before or after rotation */
+    size_t rotation;   /* see qk__rope_scratch */
+    size_t attention;  /* see qk__attention_scratch */
+    size_t scratch;    /* of one thread, all of it */
+    int64_t weights;   /* bytes of one layer */
+    int64_t per_panel; /* bytes of x, keys, values, and the positions' tables */
+} qk__prefill_sizes;
+
+typedef struct qk__prefill_run {
+    const qk_model *model;
+    const qk_prefill_settings *settings;
+    const qk_sequence *sequences;
+    size_t num_sequences;
+    const qk__panel_kernel *kernel;
+    int threads;
+    qk__rounding rounding;
+    qk__prefill_sizes sizes;
+
+    qk__prefill_block *blocks;
+    size_t num_blocks;
+    size_t *first_panel;        /* [num_sequences] in x, keys, values */
+    size_t num_panels, longest; /* in all, of the longest sequence */
+
+    float *x, *keys, *values;
+    size_t k_step; /* floats of a panel of keys */
+    float *scratch;
+    qk__rope_table tables[QK_NUM_ROPES];
+
+    qk__wanted_heads *wanted; /* [num_layers][2]: queries, keys */
+    int last_layer;           /* -1: nothing is wanted */
+    int num_run;              /* layers that are run */
+
+    /* The layer in hand. */
+    int layer;
+    qk__matrix q, k, v, o, gate, up, down;
+    qk__norm attention_norm, attention_out_norm, mlp_norm, mlp_out_norm, q_norm, k_norm;
+
+    /* Whose turn it is at the sink: the number of a block for each (sequence, kind). */
+    pthread_mutex_t lock;
+    pthread_cond_t turned;
+    size_t *turns; /* [num_sequences][2] */
+    bool stopped;
+    size_t failed_block; /* the first that failed, with its error */
+    qk_status failure;
+    qk_error error;
+} qk__prefill_run;
+
+/* Which part of the scratch of a thread is what. */
+typedef struct qk__prefill_scratch {
+    float *hidden, *q, *attended, *out, *gate, *up, *attention, *rotation, *before, *after;
+} qk__prefill_scratch;
+
+/* workload.c */
+void qk__prefill_measure(qk__prefill_sizes *sizes, const qk_model *model);
+size_t qk__prefill_block_panels(int64_t tokens);
+QK_MUST_CHECK qk_status qk__prefill_plan(qk__prefill_run *run, qk_error *err);
+qk__prefill_scratch qk__prefill_scratch_of(const qk__prefill_run *run, int worker);
+
+/* layer.c: the layer run->layer, whose weights are loaded first. */
+QK_MUST_CHECK qk_status qk__prefill_layer(qk__prefill_run *run, qk_error *err);
+
+/* head_rows.c */
+const qk__wanted_heads *qk__prefill_wanted(const qk__prefill_run *run, qk_kind kind);
+/* Puts the wanted heads' rows of panels, which hold `which` heads, into rows. */
+void qk__prefill_gather(const qk__prefill_run *run, qk_kind kind, const qk__panels *panels,
+                        bool only_wanted, float *rows);
+/* Hands a block's rows to the sink when it is its turn; NULL rows are not handed. False when
+ * the run has stopped. */
+bool qk__prefill_emit(qk__prefill_run *run, size_t block, qk_kind kind, const float *before,
+                      const float *after);
+bool qk__prefill_stopped(qk__prefill_run *run);
+
+#endif

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the metadata of a GGUF file to tokenizer.json. The file has the vocabulary, merges or
+ * scores, the kinds of tokens, and the name of a way to cut texts; what is cut how is told by
+ * the published tokenizers. */
+#include "tokenizer/gguf_tokenizer.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "model/json_fields.h"
+
+enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE }; /* kinds of tokens */
+#define PREFIX "tokenizer.ggml."
+#define REMEDY "give the published tokenizer.json with --tokenizer"
+
+/* ---- ways to cut texts ------------------------------------------------------------------ */
+
+#define SPLIT(pattern)                                                                         \
+    "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Split\", \"behavior\": "        \
+    "\"Isolated\", \"invert\": false, \"pattern\": {\"Regex\": \"" pattern "\"}}, "            \
+    "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": false}]}"
+#define DIGITS                                                                                 \
+    "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Digits\", "                     \
+    "\"individual_digits\": true}, {\"type\": \"ByteLevel\", \"add_prefix_space\": false, "    \
+    "\"use_regex\": true}]}"
+#define WORDS(digits)                                                                          \
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}" digits     \
+    "| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
+#define UPPER "[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]"
+#define LOWER "[\\\\p{Ll}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]"
+#define CASES                                                                                  \
+    "[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?" UPPER "*" LOWER "+|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?" UPPER  \
+    "+" LOWER "*|\\\\p{N}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n/]*|\\\\s*[\\\\r\\\\n]+"       \
+    "|\\\\s+(?!\\\\S)|\\\\s+"
+
+typedef struct way {
+    const char *name; /* tokenizer.ggml.pre */
+    const char *cut;  /* pre_tokenizer of tokenizer.json */
+    bool nfc, ignore_merges, bos;
+} way;
+
+static const way WAYS[] = {
+    {"llama-bpe", SPLIT(WORDS("{1,3}")), false, true, true},
+    {"llama3", SPLIT(WORDS("{1,3}")), false, true, true},
+    {"llama-v3", SPLIT(WORDS("{1,3}")), false, true, true},
+    {"glm4", SPLIT(WORDS("{1,3}")), false, false, false},
+    {"chatglm-bpe", SPLIT(WORDS("{1,3}")), false, false, false},
+    {"qwen2", SPLIT(WORDS("")), true, false, false},
+    {"deepseek-r1-qwen", SPLIT(WORDS("")), true, false, false},
+    {"tekken", SPLIT(CASES), false, true, true},
+    {"smollm", DIGITS, false, false, false},
+    {"starcoder", DIGITS, false, false, false},
+    {"refact", DIGITS, false, false, false},
+    {"gpt-2", "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": true}",
+     false, false, false},
+};
+
+static qk_status find_way(const char *name, const way **found, qk_error *err)
+{
+    for (size_t i = 0; i < sizeof WAYS / sizeof *WAYS; i++)
+        if (name && strcmp(WAYS[i].name, name) == 0) {
+            *found = &WAYS[i];
+            return QK_OK;
+        }
+    return qk__fail(err, QK_ERR_UNSUPPORTED,
+                    PREFIX "pre: the way \"%.60s\" to cut texts is not known; " REMEDY,
+                    name ? name : "");
+}
+
+/* ---- what is being made ----------------------------------------------------------------- */
+
+typedef struct making {
+    qk__json_fields fields;
+    const json_t *tokens, *types, *scores;
+    json_t *spelled;    /* tokens as tokenizer.json has them */
+    json_t *vocabulary; /* {"text": id} */
+    json_t *added;
+    bool gemma;
+} making;
+
+static qk_status bad(const char *key, const char *what, size_t i, qk_error *err)
+{
+    return qk__fail(err, QK_ERR_MALFORMED, PREFIX "%s: item %zu: %s", key, i, what);
+}
+
+/* Runs of blanks that Gemma's files have as such are pieces like others. */
+static bool is_blanks(const char *text, size_t length)
+{
+    size_t i = 0;
+    while (i < length && text[i] == ' ')
+        i++;
+    return length > 0 && i == length;
+}
+
+static json_t *spell(const making *m, json_t *token)
+{
+    static const char MARK[3] = {'\xe2', '\x96', '\x81'}; /* U+2581 stands for a blank */
+    size_t length = json_string_length(token), size = sizeof MARK;
+    if (!m->gemma || !is_blanks(json_string_value(token), length))
+        return json_incref(token);
+    char *text = malloc(length * size);
+    for (size_t i = 0; text && i < length; i++)
+        memcpy(text + i * size, MARK, size);
+    json_t *spelled = text ? json_stringn(text, length * size) : NULL;
+    free(text);
+    return spelled;
+}
+
+static qk_status add_token(making *m, size_t i, const json_t *spelled, int64_t type,
+                           qk_error *err)
+{
+    const char *text = json_string_value(spelled);
+    size_t length = json_string_length(spelled);
+    if (type == UNUSED) /* a place without a token */
+        return QK_OK;
+    if (json_object_getn(m->vocabulary, text, length))
+        return bad("tokens", "this token is there twice", i, err);
+    if (json_object_setn_new(m->vocabulary, text, length, json_integer((json_int_t)i)) != 0)
+        return qk__nomem(err);
+    bool whole = spelled == json_array_get(m->tokens, i); /* and not one of blanks */
+    bool special = type == CONTROL || type == UNKNOWN;
+    if ((!special && type != USER_DEFINED) || !whole || length == 0)
+        return QK_OK;
+    json_t *token = json_pack("{s:I, s:O, s:b, s:b}", "id", (json_int_t)i, "content", spelled,
+                              "special", special, "normalized", 0);
+    return token && json_array_append_new(m->added, token) == 0 ? QK_OK : qk__nomem(err);
+}
+
+static qk_status add_tokens(making *m, qk_error *err)
+{
+    for (size_t i = 0; i < json_array_size(m->tokens); i++) {
+        json_t *token = json_array_get(m->tokens, i);
+        const json_t *type = json_array_get(m->types, i);
+        if (!json_is_string(token))
+            return bad("tokens", "expected a string", i, err);
+        if (m->types && !json_is_integer(type))
+            return bad("token_type", "expected a whole number", i, err);
+        json_t *spelled = spell(m, token);
+        if (!spelled || json_array_append_new(m->spelled, spelled) != 0)
+            return qk__nomem(err);
+        QK_TRY(add_token(m, i, spelled, type ? json_integer_value(type) : NORMAL, err));
+    }
+    return QK_OK;
+}
+
+static qk_status read_lists(making *m, bool scores, qk_error *err)
+{
+    QK_TRY(qk__json_field_array(&m->fields, PREFIX "tokens", 1, &m->tokens, err));
+    if (!m->tokens)
+        return qk__fail(err, QK_ERR_NOT_FOUND,
+                        PREFIX "tokens: missing: the file has no "
+                               "tokenizer; " REMEDY);
+    size_t count = json_array_size(m->tokens);
+    QK_TRY(qk__json_field_array(&m->fields, PREFIX "token_type", count, &m->types, err));
+    if (!scores)
+        return QK_OK;
+    QK_TRY(qk__json_field_array(&m->fields, PREFIX "scores", count, &m->scores, err));
+    if (!m->scores)
+        return qk__fail(err, QK_ERR_MALFORMED, PREFIX "scores: missing");
+    for (size_t i = 0; i < count; i++)
+        if (!json_is_number(json_array_get(m->scores, i)))
+            return bad("scores", "expected a finite number", i, err);
+    return QK_OK;
+}
+
+/* ---- special tokens around a text ------------------------------------------------------- */
+
+static qk_status read_flag(const making *m, const char *key, bool usual, bool *value,
+                           qk_error *err)
+{
+    *value = usual;
+    return qk__json_field_bool(&m->fields, key, value, err);
+}
+
+/* A token's text by the key with its id; usual -1: the key has to be there. */
+static qk_status read_token(const making *m, const char *key, int64_t usual, int64_t *id,
+                            const char **text, qk_error *err)
+{
+    int64_t last = (int64_t)json_array_size(m->tokens) - 1;
+    *id = usual;
+    QK_TRY(qk__json_field_int(&m->fields, key, 0, last, id, err));
+    if (*id < 0 || *id > last)
+        return qk__fail(err, QK_ERR_MALFORMED, "%s: missing", key);
+    *text = json_string_value(json_array_get(m->spelled, (size_t)*id));
+    return QK_OK;
+}
+
+static qk_status add_special(const making *m, const char *key, int64_t usual, json_t *single,
+                             json_t *special, qk_error *err)
+{
+    int64_t id;
+    const char *text;
+    QK_TRY(read_token(m, key, usual, &id, &text, err));
+    json_t *step = json_pack("{s:{s:s, s:i}}", "SpecialToken", "id", text, "type_id", 0);
+    json_t *token =
+        json_pack("{s:s, s:[I], s:[s]}", "id", text, "ids", (json_int_t)id, "tokens", text);
+    int failed = json_array_append_new(single, step);
+    failed |= json_object_set_new(special, text, token);
+    return failed ? qk__nomem(err) : QK_OK;
+}
+
+static qk_status surround(const making *m, bool llama, bool usual_bos, json_t *single,
+                          json_t *special, qk_error *err)
+{
+    bool bos, eos;
+    QK_TRY(read_flag(m, PREFIX "add_bos_token", usual_bos, &bos, err));
+    QK_TRY(read_flag(m, PREFIX "add_eos_token", false, &eos, err));
+    if (bos)
+        QK_TRY(add_special(m, PREFIX "bos_token_id", llama ? 1 : -1, single, special, err));
+    if (json_array_append_new(
+            single, json_pack("{s:{s:s, s:i}}", "Sequence", "id", "A", "type_id", 0)) != 0)
+        return qk__nomem(err);
+    return eos ? add_special(m, PREFIX "eos_token_id", llama ? 2 : -1, single, special, err)
+               : QK_OK;
+}
+
+static qk_status make_post(const making *m, bool llama, bool usual_bos, json_t **post,
+                           qk_error *err)
+{
+    json_t *single = json_array(), *special = json_object();
+    qk_status status = single && special ? surround(m, llama, usual_bos, single, special, err)
+                                         : qk__nomem(err);
+    *post = status == QK_OK ? json_pack("{s:s, s:O, s:O}", "type", "TemplateProcessing",
+                                        "single", single, "special_tokens", special)
+                            : NULL;
+    json_decref(single);
+    json_decref(special);
+    return status != QK_OK ? status : *post ? QK_OK : qk__nomem(err);
+}
+
+/* ---- the two kinds ---------------------------------------------------------------------- */
+
+/* Takes model, normalizer and cut. */
+static qk_status assemble(const making *m, json_t *model, json_t *normalizer, json_t *cut,
+                          bool llama, bool usual_bos, json_t **root, qk_error *err)
+{
+    json_t *post = NULL;
+    qk_status status = model && normalizer && cut ? make_post(m, llama, usual_bos, &post, err)
+                                                  : qk__nomem(err);
+    if (status != QK_OK) {
+        json_decref(model);
+        json_decref(normalizer);
+        json_decref(cut);
+        return status;
+    }
+    *root = json_pack("{s:s, s:O, s:o, s:o, s:o, s:o}", "version", "1.0", "added_tokens",
+                      m->added, "normalizer", normalizer, "pre_tokenizer", cut,
+                      "post_processor", post, "model", model);
+    return *root ? QK_OK : qk__nomem(err);
+}
+
+/* Byte-level BPE. */
+static qk_status make_gpt2(making *m, json_t **root, qk_error *err)
+{
+    const char *name = NULL;
+    const way *w;
+    const json_t *merges;
+    json_t *cut;
+    QK_TRY(qk__json_field_text(&m->fields, PREFIX "pre", &name, err));
+    QK_TRY(find_way(name, &w, err));
+    QK_TRY(read_lists(m, false, err));
+    QK_TRY(add_tokens(m, err));
+    QK_TRY(qk__json_field_array(&m->fields, PREFIX "merges", 0, &merges, err));
+    if (!merges)
+        return qk__fail(err, QK_ERR_MALFORMED, PREFIX "merges: missing");
+    QK_TRY(qk__json_parse(&cut, w->cut, strlen(w->cut), QK__JSON_NO_ZEROS, err));
+    json_t *model = json_pack("{s:s, s:b, s:O, s:O}", "type", "BPE", "ignore_merges",
+                              w->ignore_merges, "vocab", m->vocabulary, "merges", merges);
+    return assemble(m, model, w->nfc ? json_pack("{s:s}", "type", "NFC") : json_null(), cut,
+                    false, w->bos, root, err);
+}
+
+/* A blank becomes a mark, and one is put in front of a text; spelled out as the published
+ * tokenizers of Llama 2 and Mistral do it. Gemma's have nothing in front. */
+static json_t *mark_blanks(bool prefix)
+{
+    static const char MARK[] = "\xe2\x96\x81";
+    json_t *replace = json_pack("{s:s, s:{s:s}, s:s}", "type", "Replace", "pattern", "String",
+                                " ", "content", MARK);
+    return prefix ? json_pack("{s:s, s:[{s:s, s:s}, o]}", "type", "Sequence", "normalizers",
+                              "type", "Prepend", "prepend", MARK, replace)
+                  : replace;
+}
+
+static qk_status refuse_changes(const making *m, qk_error *err)
+{
+    bool changed;
+    QK_TRY(read_flag(m, PREFIX "remove_extra_whitespaces", false, &changed, err));
+    if (changed)
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        PREFIX "remove_extra_whitespaces: not known; " REMEDY);
+    return qk__json_field(&m->fields, PREFIX "precompiled_charsmap")
+               ? qk__fail(err, QK_ERR_UNSUPPORTED,
+                          PREFIX "precompiled_charsmap: not known; " REMEDY)
+               : QK_OK;
+}
+
+/* Pieces with scores, and bytes for what they lack. */
+static qk_status make_llama(making *m, json_t **root, qk_error *err)
+{
+    const char *name = "";
+    const char *unknown;
+    int64_t id;
+    bool prefix;
+    json_t *merges;
+    QK_TRY(qk__json_field_text(&m->fields, "general.architecture", &name, err));
+    m->gemma = strncmp(name, "gemma", strlen("gemma")) == 0;
+    QK_TRY(refuse_changes(m, err));
+    QK_TRY(read_flag(m, PREFIX "add_space_prefix", true, &prefix, err));
+    QK_TRY(read_lists(m, true, err));
+    QK_TRY(add_tokens(m, err));
+    QK_TRY(read_token(m, PREFIX "unknown_token_id", 0, &id, &unknown, err));
+    QK_TRY(
+        qk__gguf_merges(m->spelled, m->gemma ? NULL : m->scores, m->vocabulary, &merges, err));
+    json_t *model =
+        json_pack("{s:s, s:s, s:b, s:b, s:O, s:o}", "type", "BPE", "unk_token", unknown,
+                  "fuse_unk", 1, "byte_fallback", 1, "vocab", m->vocabulary, "merges", merges);
+    return assemble(m, model, mark_blanks(prefix), json_null(), true, true, root, err);
+}
+
+/* ---- all of it -------------------------------------------------------------------------- */
+
+static qk_status make(making *m, json_t **root, qk_error *err)
+{
+    const char *model = NULL;
+    QK_TRY(qk__json_field_text(&m->fields, PREFIX "model", &model, err));
+    if (!model)
+        return qk__fail(err, QK_ERR_NOT_FOUND,
+                        PREFIX "model: missing: the file has no tokenizer; " REMEDY);
+    if (strcmp(model, "gpt2") == 0)
+        return make_gpt2(m, root, err);
+    if (strcmp(model, "llama") == 0)
+        return make_llama(m, root, err);
+    return qk__fail(err, QK_ERR_UNSUPPORTED,
+                    PREFIX "model: \"%.60s\" is not known; gpt2 and llama are; " REMEDY, model);
+}
+
+qk_status qk__gguf_tokenizer(const json_t *metadata, char **text, qk_error *err)
+{
+    making m = {.fields = {metadata, ""},
+                .spelled = json_array(),
+                .vocabulary = json_object(),
+                .added = json_array()};
+    json_t *root = NULL;
+    qk_status status =
+        m.spelled && m.vocabulary && m.added ? make(&m, &root, err) : qk__nomem(err);
+    *text = NULL;
+    if (status == QK_OK) {
+        *text = qk__json_dumps(root, JSON_COMPACT);
+        status = *text ? QK_OK : qk__nomem(err);
+    }
+    json_decref(root);
+    json_decref(m.spelled);
+    json_decref(m.vocabulary);
+    json_decref(m.added);
+    return status;
+}
+
+bool qk__is_gguf(const char *path)
+{
+    char magic[4] = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool found = fd >= 0 && read(fd, magic, sizeof magic) == (ssize_t)sizeof magic &&
+                 memcmp(magic, "GGUF", sizeof magic) == 0;
+    if (fd >= 0)
+        close(fd);
+    return found;
+}

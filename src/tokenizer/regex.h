@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Regular expressions and literal strings in text, with bounds on time and memory. */
+#ifndef QK_TOKENIZER_REGEX_H
+#define QK_TOKENIZER_REGEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/status.h>
+
+typedef struct qk__regex qk__regex;
+
+/* A pattern in Oniguruma's dialect, or (literal) a text that stands for itself. */
+QK_MUST_CHECK qk_status qk__regex_compile(qk__regex **regex, const char *pattern, size_t size,
+                                          bool literal, qk_error *err);
+void qk__regex_free(qk__regex *regex); /* takes NULL */
+
+/* What matching needs besides the pattern; one per thread and text. All matching in it together
+ * may take a time that follows the size of that text. */
+typedef struct qk__regex_run qk__regex_run;
+QK_MUST_CHECK qk_status qk__regex_run_new(qk__regex_run **run, size_t size, qk_error *err);
+void qk__regex_run_free(qk__regex_run *run); /* takes NULL */
+
+/* The matches in a valid UTF-8 text, one after the other. An empty match where the last one
+ * ended does not count. */
+typedef struct qk__matches {
+    const qk__regex *regex;
+    qk__regex_run *run;
+    const uint8_t *text;
+    size_t size;
+    size_t next; /* where to look */
+    size_t end;  /* of the last match */
+    bool any;    /* there was one */
+} qk__matches;
+
+qk__matches qk__matches_of(const qk__regex *regex, qk__regex_run *run, const uint8_t *text,
+                           size_t size);
+
+/* *found: whether there was another, in [*start, *end). Fails (QK_ERR_UNSUPPORTED) when the
+ * pattern takes out of all proportion long or deep on this text. */
+QK_MUST_CHECK qk_status qk__matches_next(qk__matches *matches, bool *found, size_t *start,
+                                         size_t *end, qk_error *err);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A tokenizer's parts, as tokenizer.json has them.
+ *
+ *     tokenizer_load.c      opens it: calls all that read a part
+ *     tokenizer.c           encodes: calls all that apply one
+ *     added_tokens_load.c, post_process.c   read the parts that need others */
+#ifndef QK_TOKENIZER_TOKENIZER_H
+#define QK_TOKENIZER_TOKENIZER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include <qkscope/tokenizer.h>
+
+#include "tokenizer/bpe.h"
+#include "tokenizer/normalize.h"
+#include "tokenizer/pretokenize.h"
+#include "tokenizer/added_tokens.h"
+
+struct qk_tokenizer {
+    qk__normalizers normalizers;
+    qk__cutters cutters;
+    qk__bpe bpe;
+    qk__added_token *added;
+    size_t num_added;
+    qk__added_set before, after; /* found before and after normalization */
+    qk_buffer added_text;        /* what the tokens of `after` look like then */
+    int32_t *prefix, *suffix;    /* special tokens around a text */
+    size_t num_prefix, num_suffix;
+    bool cut_left;      /* a text that is too long loses its beginning */
+    const char **names; /* pieces by id, NULL: none */
+    size_t num_names;
+    uint64_t fingerprint;
+};
+
+/* What a tokenizer.json says. On failure *tokenizer is NULL. */
+QK_MUST_CHECK qk_status qk__tokenizer_parse(qk_tokenizer **tokenizer, const void *json,
+                                            size_t size, qk_error *err);
+
+/* The vocabulary and the normalizers are there. */
+QK_MUST_CHECK qk_status qk__added_load(qk_tokenizer *t, const json_t *list, qk_error *err);
+void qk__added_free(qk_tokenizer *t);
+/* The names are there. */
+QK_MUST_CHECK qk_status qk__post_load(qk_tokenizer *t, const json_t *part, qk_error *err);
+
+#endif

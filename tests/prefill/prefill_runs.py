@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running prefill_values, and reading and writing tensors."""
+import json
+import os
+import pathlib
+import struct
+import subprocess
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build")).resolve()
+GOLDEN = ROOT / "tests" / "prefill" / "golden"
+CASES = sorted(folder.name for folder in GOLDEN.iterdir())
+TYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "I32": "<i4", "I64": "<i8"}
+
+
+def read_tensors(path):
+    data = path.read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    tensors = {}
+    for name, entry in json.loads(data[8:8 + size]).items():
+        if name == "__metadata__":
+            continue
+        start, end = (8 + size + offset for offset in entry["data_offsets"])
+        values = np.frombuffer(data[start:end], TYPES[entry["dtype"]])
+        if entry["dtype"] == "BF16":
+            values = (values.astype("<u4") << 16).view("<f4")
+        tensors[name] = values.reshape(entry["shape"])
+    return tensors
+
+
+def write_tensors(path, tensors):
+    entries, offset = {}, 0
+    for name, values in tensors.items():
+        entries[name] = {"dtype": "F32", "shape": list(values.shape),
+                         "data_offsets": [offset, offset + 4 * values.size]}
+        offset += 4 * values.size
+    header = json.dumps(entries).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(header)) + header)
+        for values in tensors.values():
+            file.write(values.astype("<f4").tobytes())
+
+
+def start(model, sequences, folder, *options):
+    tokens, out = folder / "tokens.txt", folder / "out.bin"
+    tokens.write_text("".join(" ".join(map(str, s)) + "\n" for s in sequences))
+    run = subprocess.run([BUILD / "tests" / "prefill" / "prefill_values", model, tokens, out,
+                          *options], capture_output=True, text=True, timeout=300)
+    return run, out
+
+
+def prefill(model, sequences, folder, *options):
+    """{(layer, kind, rotated, sequence): (heads, rows [tokens][heads][head_dim])}, after
+    checking the order of the blocks."""
+    run, out = start(model, sequences, folder, *options)
+    assert run.returncode == 0, run.stderr
+    data, at, parts, last_layer = out.read_bytes(), 0, {}, 0
+    while at < len(data):
+        layer, kind, rotated, sequence, first, tokens, heads, dim = \
+            struct.unpack_from("<8i", data, at)
+        which = struct.unpack_from(f"<{heads}i", data, at + 32)
+        at += 32 + 4 * heads
+        rows = np.frombuffer(data, "<f4", tokens * heads * dim, at)
+        at += rows.nbytes
+        assert layer >= last_layer
+        last_layer = layer
+        seen, list_of = parts.setdefault((layer, "qk"[kind], rotated, sequence), (which, []))
+        assert which == seen and first == sum(len(part) for part in list_of)
+        list_of.append(rows.reshape(tokens, heads, dim))
+    result = {key: (which, np.concatenate(list_of)) for key, (which, list_of) in parts.items()}
+    for (_, _, _, sequence), (_, rows) in result.items():
+        assert len(rows) == len(sequences[sequence])
+    return result
+
+
+def same(a, b):
+    assert a.keys() == b.keys()
+    for key in a:
+        assert a[key][0] == b[key][0]
+        assert a[key][1].tobytes() == b[key][1].tobytes(), key
+
+
+def text(length, vocab=64, seed=0):
+    return np.random.default_rng(seed).integers(3, vocab, length)

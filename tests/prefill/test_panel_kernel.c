@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every prefill kernel against the portable one, bit for bit, and that one against sums and
+ * exponentials in double precision. */
+#include "tests/unit.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/simd.h"
+#include "prefill/panel_kernel.h"
+
+enum { LENGTH = 77, PARTS = 3, STEP = 128, PANEL = QK_TILE * QK_LANES };
+
+/* Ordinary values with a few enormous, tiny, zero and (if asked for) infinite ones among them.
+ */
+static float sample(uint64_t *seed, bool wild)
+{
+    float u = (float)random_unit(seed);
+    switch ((int)(fabs(random_unit(seed)) * 40)) {
+    case 0:
+        return wild ? u * 1e30f : u;
+    case 1:
+        return u * 1e-30f;
+    case 2:
+        return 0;
+    case 3:
+        return wild ? (u > 0.5f ? NAN : u > 0 ? INFINITY : -INFINITY) : u;
+    default:
+        return u;
+    }
+}
+
+static void fill(float *x, size_t n, uint64_t *seed, bool wild)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = sample(seed, wild);
+}
+
+/* Not-a-number has many bit patterns; which one comes out is not promised. */
+static void assert_same(const float *x, const float *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!(isnan(x[i]) && isnan(y[i])))
+            assert_memory_equal(&x[i], &y[i], sizeof *x);
+}
+
+static void products_agree(void **state)
+{
+    (void)state;
+    static float a[QK_TILE * STEP * PARTS], b[LENGTH * PARTS * QK_LANES];
+    for (size_t k = 0; k < qk__simd_count(); k++) {
+        const qk__panel_kernel *kernel = qk__panel_kernel_at(k);
+        uint64_t seed = 1;
+        for (size_t round = 0; round < 40; round++) {
+            float expected[PANEL], y[PANEL];
+            size_t length = 1 + round * 2 % LENGTH, parts = 1 + round % PARTS;
+            fill(a, sizeof a / sizeof *a, &seed, round % 4 == 3);
+            fill(b, sizeof b / sizeof *b, &seed, round % 4 == 3);
+            fill(expected, PANEL, &seed, false);
+            memcpy(y, expected, sizeof y);
+            qk__panel_portable.rows(a, STEP, length, parts, STEP * QK_TILE, b, round % 2,
+                                    expected);
+            kernel->rows(a, STEP, length, parts, STEP * QK_TILE, b, round % 2, y);
+            assert_same(y, expected, PANEL);
+            qk__panel_portable.columns(a, length, b, expected);
+            kernel->columns(a, length, b, y);
+            assert_same(y, expected, PANEL);
+        }
+    }
+}
+
+static void products_are_right(void **state)
+{
+    (void)state;
+    static float a[QK_TILE * STEP * PARTS], b[LENGTH * PARTS * QK_LANES];
+    uint64_t seed = 2;
+    float y[PANEL], z[PANEL];
+    fill(a, sizeof a / sizeof *a, &seed, false);
+    fill(b, sizeof b / sizeof *b, &seed, false);
+    for (size_t i = 0; i < PANEL; i++)
+        y[i] = 1;
+    qk__panel_portable.rows(a, STEP, LENGTH, PARTS, STEP * QK_TILE, b, true, y);
+    qk__panel_portable.columns(a, LENGTH, b, z);
+    for (size_t r = 0; r < QK_TILE; r++)
+        for (size_t lane = 0; lane < QK_LANES; lane++) {
+            double by_rows = 1, by_columns = 0;
+            for (size_t part = 0; part < PARTS; part++)
+                for (size_t k = 0; k < LENGTH; k++)
+                    by_rows += (double)a[part * STEP * QK_TILE + r * STEP + k] *
+                               b[(part * LENGTH + k) * QK_LANES + lane];
+            for (size_t k = 0; k < LENGTH; k++)
+                by_columns += (double)a[k * QK_LANES + r] * b[k * QK_LANES + lane];
+            assert_true(fabs(y[r * QK_LANES + lane] - by_rows) < 1e-5);
+            assert_true(fabs(z[r * QK_LANES + lane] - by_columns) < 1e-5);
+        }
+}
+
+typedef struct softmax_state {
+    float scores[32 * QK_LANES], top[QK_LANES], total[QK_LANES], sums[10 * QK_LANES];
+} softmax_state;
+
+static void softmax_start(softmax_state *s, uint64_t *seed, bool wild)
+{
+    fill(s->scores, 32 * QK_LANES, seed, wild);
+    for (size_t i = 0; i < 32 * QK_LANES; i++)
+        s->scores[i] = i % 7 == 0 ? -INFINITY : s->scores[i] * 200;
+    fill(s->top, QK_LANES, seed, wild);
+    fill(s->total, QK_LANES, seed, wild);
+    fill(s->sums, 10 * QK_LANES, seed, wild);
+    s->top[3] = s->top[20] = -FLT_MAX;
+    for (size_t i = 0; i < 32; i++) /* a query that sees none of these keys */
+        s->scores[i * QK_LANES + 3] = -INFINITY;
+}
+
+static void softmax_agrees(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < qk__simd_count(); k++) {
+        uint64_t seed = 3;
+        for (size_t round = 0; round < 50; round++) {
+            softmax_state x, y;
+            softmax_start(&x, &seed, round % 3 == 2);
+            y = x;
+            size_t keys = 4 + round % 8 * 4;
+            qk__panel_portable.softmax(x.scores, keys, x.top, x.total, x.sums, 10);
+            qk__panel_kernel_at(k)->softmax(y.scores, keys, y.top, y.total, y.sums, 10);
+            assert_same((float *)&x, (float *)&y, sizeof x / sizeof(float));
+        }
+    }
+}
+
+/* Weights and totals of scores that come in two blocks, against the definition. */
+static void softmax_is_right(void **state)
+{
+    (void)state;
+    uint64_t seed = 4;
+    softmax_state s;
+    static float all[2][32 * QK_LANES];
+    memset(&s, 0, sizeof s);
+    for (size_t lane = 0; lane < QK_LANES; lane++) {
+        s.top[lane] = -FLT_MAX;
+        s.sums[lane] = 0;
+    }
+    for (size_t block = 0; block < 2; block++) {
+        for (size_t i = 0; i < 32 * QK_LANES; i++)
+            all[block][i] = 30 * (float)random_unit(&seed);
+        memcpy(s.scores, all[block], sizeof s.scores);
+        qk__panel_portable.softmax(s.scores, 32, s.top, s.total, s.sums, 10);
+    }
+    double worst = 0;
+    for (size_t lane = 0; lane < QK_LANES; lane++) {
+        double top = -INFINITY, total = 0;
+        for (size_t i = 0; i < 64; i++)
+            top = fmax(top, all[i / 32][i % 32 * QK_LANES + lane]);
+        for (size_t i = 0; i < 64; i++)
+            total += exp2(all[i / 32][i % 32 * QK_LANES + lane] - top);
+        assert_true(s.top[lane] == (float)top);
+        worst = fmax(worst, fabs(s.total[lane] / total - 1));
+        for (size_t i = 0; i < 32; i++) {
+            double expected = exp2(all[1][i * QK_LANES + lane] - top);
+            worst = fmax(worst, fabs(s.scores[i * QK_LANES + lane] / expected - 1));
+        }
+    }
+    print_message("# largest relative error of weights and totals: %.2g\n", worst);
+    assert_true(worst < 3e-6); /* rounding of score - top, up to 60 here */
+}
+
+/* 2^x by itself: the weight of a score x beside a score 0. */
+static void exponential_is_right(void **state)
+{
+    (void)state;
+    double worst = 0;
+    for (int from = 0; from < 125; from++) {
+        softmax_state s;
+        memset(&s, 0, sizeof s);
+        for (size_t i = 1; i < 32; i++)
+            for (size_t lane = 0; lane < QK_LANES; lane++)
+                s.scores[i * QK_LANES + lane] =
+                    -((float)from + (float)(i * QK_LANES + lane) / 1024);
+        float x[32 * QK_LANES];
+        memcpy(x, s.scores, sizeof x);
+        qk__panel_portable.softmax(s.scores, 32, s.top, s.total, s.sums, 1);
+        for (size_t i = 0; i < 32 * QK_LANES; i++)
+            worst = fmax(worst, fabs(s.scores[i] / exp2(x[i]) - 1));
+    }
+    print_message("# largest relative error of 2^x: %.3g\n", worst);
+    assert_true(worst < 1.2e-7);
+}
+
+static double activation_of(qk__activation activation, double x)
+{
+    if (activation == QK_SILU)
+        return x / (1 + exp(-x));
+    return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
+}
+
+static void activations_are_right(void **state)
+{
+    (void)state;
+    static float x[QK_LANES * 400], y[QK_LANES * 400];
+    enum { N = QK_LANES * 400 };
+    for (int activation = QK_SILU; activation <= QK_GELU_TANH; activation++)
+        for (size_t k = 0; k < qk__simd_count(); k++) {
+            double worst = 0;
+            for (size_t i = 0; i < N; i++)
+                x[i] = y[i] = ((float)i - N / 2) / 400;
+            qk__panel_kernel_at(k)->activate((qk__activation)activation, y, N);
+            for (size_t i = 0; i < N; i++) {
+                double error = fabs(y[i] - activation_of((qk__activation)activation, x[i]));
+                worst = fmax(worst, error / fmax(0.1, fabs(x[i])));
+            }
+            assert_true(worst < 3e-7);
+        }
+}
+
+static void activations_agree(void **state)
+{
+    (void)state;
+    float x[QK_LANES * 8], y[QK_LANES * 8], start[QK_LANES * 8];
+    uint64_t seed = 5;
+    for (size_t k = 0; k < qk__simd_count(); k++)
+        for (size_t round = 0; round < 50; round++) {
+            fill(start, QK_LANES * 8, &seed, round % 2);
+            for (size_t i = 0; i < QK_LANES * 8; i++)
+                start[i] *= 50;
+            for (int a = QK_SILU; a <= QK_GELU_TANH; a++) {
+                memcpy(x, start, sizeof x);
+                memcpy(y, start, sizeof y);
+                qk__panel_portable.activate((qk__activation)a, x, QK_LANES * 8);
+                qk__panel_kernel_at(k)->activate((qk__activation)a, y, QK_LANES * 8);
+                assert_same(x, y, QK_LANES * 8);
+            }
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_agree),       cmocka_unit_test(products_are_right),
+        cmocka_unit_test(softmax_agrees),       cmocka_unit_test(softmax_is_right),
+        cmocka_unit_test(exponential_is_right), cmocka_unit_test(activations_are_right),
+        cmocka_unit_test(activations_agree),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same ids as Hugging Face's tokenizers, on mixed text and for tokenizers of many shapes; and
+the command."""
+import array
+import json
+import struct
+import subprocess
+import sys
+import unicodedata
+
+import pytest
+
+from conftest import BUILD, ROOT, check_survived
+
+tokenizers = pytest.importorskip("tokenizers")
+import tokenizer_cases as cases  # noqa: E402
+
+MEGABYTES = {"llama3": 1.5, "qwen2": 1.5, "tekken": 1.5, "gemma": 1.5, "glm4": 1, "smollm": 1,
+             "qwen3.5": 0.5, "mistral0.2": 0.5, "llama2": 0.5, "flags": 0.5}
+
+
+@pytest.fixture(scope="module")
+def shapes():
+    return cases.shapes()
+
+
+def ours(folder, tokenizer, texts, *options):
+    """The ids of each text (bytes); a message instead when that fails."""
+    path, packed, out = folder / "tokenizer.json", folder / "texts", folder / "ids"
+    path.write_text(json.dumps(tokenizer, ensure_ascii=False), encoding="utf-8")
+    packed.write_bytes(b"".join(struct.pack("<I", len(t)) + t for t in texts))
+    run = subprocess.run([BUILD / "tests" / "tokenizer" / "tokenize_texts", path, packed, out,
+                          *map(str, options)], capture_output=True, text=True)
+    check_survived(run.returncode, run.stderr)
+    if run.returncode != 0:
+        return run.stderr
+    numbers = array.array("i", out.read_bytes())
+    ids, at = [], 0
+    while at < len(numbers):
+        ids.append(list(numbers[at + 1:at + 1 + numbers[at]]))
+        at += 1 + numbers[at]
+    return ids
+
+
+def compare(folder, tokenizer, texts):
+    theirs = tokenizers.Tokenizer.from_str(json.dumps(tokenizer))
+    wanted = theirs.encode_batch_fast([t.decode(errors="replace") for t in texts])
+    got = ours(folder, tokenizer, texts)
+    assert not isinstance(got, str), got
+    assert len(got) == len(texts)
+    for text, mine, yours in zip(texts, got, wanted):
+        if mine != yours.ids:
+            at = next((i for i, (a, b) in enumerate(zip(mine, yours.ids)) if a != b), 0)
+            pytest.fail(f"{text[:200]!r}...: token {at}: "
+                        f"{[theirs.id_to_token(i) for i in mine[at - 3:at + 5]]}, not "
+                        f"{[theirs.id_to_token(i) for i in yours.ids[at - 3:at + 5]]}")
+
+
+# ---- whole tokenizers ----------------------------------------------------------------------------
+
+@pytest.mark.parametrize("name", MEGABYTES)
+def test_ids_of_mixed_text(name, shapes, tmp_path):
+    """10 MB over all shapes."""
+    size = int(MEGABYTES[name] * 1e6)
+    texts = cases.texts(sorted(MEGABYTES).index(name), size, inserted=cases.INSERTED)
+    compare(tmp_path, shapes[name], [b"", b" ", b"\n", b"\xff", b"a", *texts])
+
+
+@pytest.mark.parametrize("fuse", [False, True])
+@pytest.mark.parametrize("fallback", [False, True])
+def test_unknown_characters(shapes, tmp_path, fuse, fallback):
+    """A vocabulary that lacks characters, and some of the byte tokens."""
+    tokenizer = json.loads(json.dumps(shapes["llama2"]))
+    tokenizer["model"].update(fuse_unk=fuse, byte_fallback=fallback)
+    vocabulary = tokenizer["model"]["vocab"]
+    for byte in (0xe4, 0xd8, 0x9f):
+        vocabulary[f"lost{byte}"] = vocabulary.pop(f"<0x{byte:02X}>")
+    compare(tmp_path, tokenizer, cases.texts(77, 200_000))
+
+
+@pytest.mark.parametrize("direction", ["right", "left"])
+def test_truncation_keeps_special_tokens(shapes, tmp_path, direction):
+    tokenizer = json.loads(json.dumps(shapes["glm4"]))
+    tokenizer["truncation"] = {"direction": direction.title(), "max_length": 5,
+                               "strategy": "LongestFirst", "stride": 0}
+    texts = cases.texts(3, 20_000, typical=400)
+    theirs = tokenizers.Tokenizer.from_str(json.dumps(tokenizer))
+    for length in (2, 3, 17, 4096):
+        theirs.enable_truncation(length, direction=direction)
+        for special in (True, False):
+            wanted = [theirs.encode(t.decode(errors="replace"), add_special_tokens=special).ids
+                      for t in texts]
+            assert ours(tmp_path, tokenizer, texts, length, *[] if special else ["no"]) == wanted
+    assert "no room for the 2 special tokens" in ours(tmp_path, tokenizer, texts, 1)
+
+
+def test_merges_as_strings(shapes, tmp_path):
+    tokenizer = json.loads(json.dumps(shapes["qwen2"]))
+    tokenizer["model"]["merges"] = ["#version: 0.2"] + [" ".join(pair) for pair in
+                                                        tokenizer["model"]["merges"]]
+    compare(tmp_path, tokenizer, cases.texts(4, 50_000))
+
+
+# ---- parts ---------------------------------------------------------------------------------------
+
+BYTES = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": False}
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """Bytes as tokens; every piece gets a space in front, so that cuts are seen."""
+    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [],
+            "normalizer": None, "pre_tokenizer": BYTES, "post_processor": None, "decoder": None,
+            "model": {"type": "BPE", "dropout": None, "unk_token": None,
+                      "continuing_subword_prefix": None, "end_of_word_suffix": None,
+                      "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
+                      "vocab": {c: i for i, c in enumerate(alphabet)}, "merges": []}}
+
+
+@pytest.fixture(scope="module")
+def characters():
+    """The characters of Unicode 14 (Debian 12's PCRE2 knows no later ones) that Python knows; of the
+    large blocks of ideographs and syllables every sixteenth."""
+    if tuple(map(int, unicodedata.unidata_version.split(".")))[0] > 14:
+        pytest.skip("Python knows more characters than PCRE2 may")
+    large = [(0x3400, 0x9fff), (0xac00, 0xd7a3), (0x12000, 0x18fff), (0x1b000, 0x1b2ff),
+             (0x20000, 0x2f7ff), (0x30000, 0x31fff)]
+    return "".join(chr(c) for c in range(1, 0x110000) if not 0xd800 <= c < 0xe000 and
+                   unicodedata.category(chr(c)) not in ("Cn", "Co") and
+                   (c % 16 == 0 or not any(low <= c <= high for low, high in large)))
+
+
+CLASSES = [r"\s", r"\S+", r"\w+", r"\W", r"\d", r"\h", r"\v", r".", r"a.", r"\p{L}+", r"\p{N}{1,3}",
+            r"\p{P}", r"\p{S}", r"\p{M}", r"\p{Lu}", r"\p{Ll}", r"\p{Lt}", r"\p{Lm}", r"\p{Lo}",
+            r"\p{Nl}", r"\p{No}", r"\p{Zs}", r"\p{Cf}", r"\p{Han}", r"\p{Hiragana}", r"\p{Greek}",
+            r"\p{Common}", r"\p{^Latin}", r"\p{Emoji}", r"[[:space:]]", r"[[:word:]]+",
+            r"(?i:'s|k|s)", r"(?i:[a-z])+", r"(?i:\u00e5)", r"(?i:\u03c3)", r"[^\s\p{L}\p{N}]+", r"\R",
+            r"[a-z[0-9]]+", r"[\s-]", r"[\u4e00-\u9fff]", r"(?m:a.)", r"(?<=a)b", r"\bA\B|\b\d",
+            r"\p{N}{1,3}+"]
+PATTERNS = [r"\s+$", r"^\s*", r"\s+(?!\S)", r"\n?\Z", r"x*", r"(?=b)", r"[^\r\n]{,2}",
+            cases.LLAMA3, cases.TEKKEN, cases.POSSESSIVE]
+
+
+def test_patterns_mean_what_they_mean_to_oniguruma(plain, characters, tmp_path):
+    mixed = "".join(t.decode(errors="replace") for t in cases.texts(11, 30_000))
+    for pattern in CLASSES + PATTERNS:
+        split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated",
+                 "invert": False}
+        tokenizer = {**plain, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, BYTES]}}
+        texts = [mixed.encode()] + [characters.encode()] * (pattern in CLASSES)
+        compare(tmp_path, tokenizer, texts)
+
+
+def test_normal_forms_of_all_characters(plain, characters, tmp_path):
+    text = "\n".join(before + c + after for c in characters if c not in "\n\r"
+                     for before, after in (("a", "\u0315\u0323"), ("\u0301\u0323", "\u093c")))
+    marks = "a" + "\u0301\u0323\u0345\u05b0" * 500
+    for form in ("NFC", "NFD", "NFKC", "NFKD", "Lowercase"):
+        compare(tmp_path, {**plain, "normalizer": {"type": form}}, [text.encode(), marks.encode()])
+
+
+def splits():
+    for behavior in ("Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"):
+        for invert in (False, True):
+            for pattern in ({"Regex": r"\s+|,"}, {"String": "a"}, {"String": ""}, {"Regex": "x*"},
+                            {"Regex": "(?=b)"}, {"String": "+"}):
+                yield {"type": "Split", "pattern": pattern, "behavior": behavior, "invert": invert}
+
+
+OTHERS = [{"type": "Digits", "individual_digits": True}, {"type": "Digits", "individual_digits": False},
+          {"type": "Whitespace"}, {"type": "WhitespaceSplit"},
+          {"type": "Punctuation", "behavior": "Contiguous"},
+          {"type": "Metaspace", "replacement": "_", "prepend_scheme": "always", "split": True},
+          {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": True},
+          {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "never", "split": False}]
+NORMALIZERS = [{"type": "Strip", "strip_left": True, "strip_right": True},
+               {"type": "Strip", "strip_left": False, "strip_right": True},
+               {"type": "Replace", "pattern": {"Regex": "[aeiou]+"}, "content": "XY"},
+               {"type": "Replace", "pattern": {"String": "a"}, "content": ""},
+               {"type": "Prepend", "prepend": "ab"}]
+
+
+def test_every_part(plain, tmp_path):
+    texts = [t for t in cases.texts(12, 20_000, typical=300)]
+    texts += [b"", b" ", b"ab a+b,x1 b\n a", b"  a", b"a  ", b"aaa", b" \t x \n"]
+    for part in [*splits(), *OTHERS]:
+        parts = {"type": "Sequence", "pretokenizers": [part, BYTES]}
+        compare(tmp_path, {**plain, "pre_tokenizer": parts}, texts)
+    for part in NORMALIZERS:
+        for first in ([], [OTHERS[6]]):
+            parts = {"type": "Sequence", "pretokenizers": [*first, BYTES]}
+            compare(tmp_path, {**plain, "normalizer": part, "pre_tokenizer": parts}, texts)
+
+
+# ---- the command ---------------------------------------------------------------------------------
+
+def test_command(qkscope, shapes, tmp_path):
+    path, text = tmp_path / "tokenizer.json", tmp_path / "text"
+    path.write_text(json.dumps(shapes["gemma"]))
+    text.write_bytes("the time\n\n\u00e9 <image>".encode())
+    theirs = tokenizers.Tokenizer.from_file(str(path)).encode(text.read_text())
+    out = qkscope("tokenize", path, text, expect=0).out
+    pieces = [(str(i), p.replace("\n", "\\n")) for i, p in zip(theirs.ids, theirs.tokens)]
+    assert [tuple(line.split("\t")) for line in out.splitlines()] == pieces
+    assert qkscope("tokenize", tmp_path, text, "--count", expect=0).out == f"{len(pieces)}\n"
+    found = json.loads(qkscope("tokenize", path, text, "--json", "--max-length", 3, expect=0).out)
+    assert [t["id"] for t in found["tokens"]] == theirs.ids[:3] and found["count"] == 3
+    plain_ids = qkscope("tokenize", path, text, "--no-special", "--max-length", 1, expect=0).out
+    assert plain_ids.split("\t")[0] == str(theirs.ids[1])
+    piped = subprocess.run([BUILD / "qkscope", "tokenize", path, "-", "--count"], input=b"the",
+                           capture_output=True, check=True)
+    assert piped.stdout == b"2\n"
+
+
+def test_command_refuses(qkscope, tmp_path):
+    assert "which tokenizer" in qkscope("tokenize", expect=2).err
+    assert "which text" in qkscope("tokenize", tmp_path, expect=2).err
+    assert "tokenizer.json" in qkscope("tokenize", tmp_path, "-", expect=1).err
+    path = tmp_path / "tokenizer.json"
+    path.write_text('{"model": {"type": "WordPiece"}}')
+    err = qkscope("tokenize", path, "-", expect=1).err
+    assert "model.type" in err and "WordPiece" in err and str(path) in err
+
+
+def test_example_model(qkscope, shared_data, tmp_path):
+    folder = shared_data("kjv-tiny") / "step-2004"
+    text = tmp_path / "text"
+    text.write_bytes(bytes(range(32, 127)) + "\n\u00e9".encode())
+    out = qkscope("tokenize", folder, text, expect=0).out
+    assert [int(line.split("\t")[0]) for line in out.splitlines()] == list(text.read_bytes())
+
+
+def test_memory_follows_the_file(qkscope, plain, tmp_path):
+    """One large id takes no memory for those below it; parts that each make ten of one take none
+    for what they would make together."""
+    if b"b_sanitize" in (BUILD / "meson-private" / "cmd_line.txt").read_bytes():
+        pytest.skip("sanitizers keep freed memory")
+    sys.path.append(str(ROOT / "bench"))
+    from timed import timed
+    path, text = tmp_path / "tokenizer.json", tmp_path / "text"
+    text.write_text("a")
+    model = {**plain["model"], "vocab": {"a": 2 ** 24 - 1}}
+    path.write_text(json.dumps({**plain, "model": model, "pre_tokenizer": None}))
+    assert timed(BUILD, [BUILD / "qkscope", "tokenize", path, text, "--count"])[1] < 40
+    assert qkscope("tokenize", path, text, expect=0).out == "16777215\ta\n"
+    ten = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 10}
+    path.write_text(json.dumps({**plain, "normalizer": {"type": "Sequence", "normalizers": [ten] * 60}}))
+    command = ["bash", "-c", 'ulimit -v 300000; "$@"', "-", BUILD / "qkscope", "tokenize", path, text]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 1 and "normalizer: it makes more than" in run.stderr, run.stderr
