@@ -3,6 +3,7 @@
 #include "base/rng.h"
 
 #include <math.h>
+#include <string.h>
 
 static uint64_t splitmix(uint64_t *state)
 {
@@ -27,9 +28,8 @@ static uint64_t rotate(uint64_t x, int bits)
     return x << bits | x >> (64 - bits);
 }
 
-uint64_t qk__rng_next(qk_rng *rng)
+static inline uint64_t next(uint64_t s[4])
 {
-    uint64_t *s = rng->state;
     uint64_t result = rotate(s[1] * 5, 7) * 9;
     uint64_t t = s[1] << 17;
     s[2] ^= s[0];
@@ -41,6 +41,20 @@ uint64_t qk__rng_next(qk_rng *rng)
     return result;
 }
 
+uint64_t qk__rng_next(qk_rng *rng)
+{
+    return next(rng->state);
+}
+
+void qk__rng_fill(qk_rng *rng, uint64_t *out, size_t count)
+{
+    uint64_t s[4]; /* in registers */
+    memcpy(s, rng->state, sizeof s);
+    for (size_t i = 0; i < count; i++)
+        out[i] = next(s);
+    memcpy(rng->state, s, sizeof s);
+}
+
 double qk__rng_uniform(qk_rng *rng)
 {
     return (double)(qk__rng_next(rng) >> 11) * 0x1p-53;
@@ -48,12 +62,11 @@ double qk__rng_uniform(qk_rng *rng)
 
 uint64_t qk__rng_below(qk_rng *rng, uint64_t n)
 {
-    /* Numbers below the remainder of 2^64 by n would favour small results. */
-    uint64_t least = (UINT64_MAX - n + 1) % n;
-    uint64_t x;
-    do
+    /* Numbers below the remainder of 2^64 by n would favour small results. It is less than n,
+     * and hardly ever looked for. */
+    uint64_t x = qk__rng_next(rng);
+    while (x < n && x < (UINT64_MAX - n + 1) % n)
         x = qk__rng_next(rng);
-    while (x < least);
     return x % n;
 }
 

@@ -9,45 +9,9 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "base/rng.h"
-#include "stats/row_order.h"
+#include "stats/pair_sets.h"
 
 enum { BATCH = 32 };
-
-/* Puts value + 1 into the table of a power of two places unless it is there. */
-static bool insert(uint64_t *table, uint64_t mask, uint64_t value)
-{
-    uint64_t at = value * UINT64_C(0x9e3779b97f4a7c15);
-    for (at = (at ^ at >> 32) & mask; table[at] != 0; at = (at + 1) & mask)
-        if (table[at] == value + 1)
-            return false;
-    table[at] = value + 1;
-    return true;
-}
-
-qk_status qk__draw(uint64_t *numbers, size_t limit, uint64_t count, uint64_t seed,
-                   const uint64_t *words, size_t num_words, qk_error *err)
-{
-    size_t size = 16;
-    while (size < 2 * limit && size <= SIZE_MAX / 4)
-        size *= 2;
-    uint64_t *table = qk__calloc(size, sizeof *table);
-    if (!table)
-        return qk__nomem(err);
-    qk_rng rng;
-    qk__rng_init(&rng, seed, words, num_words);
-    for (size_t i = 0; i < limit; i++) {
-        uint64_t last = count - limit + i, number = qk__rng_below(&rng, last + 1);
-        if (!insert(table, size - 1, number)) {
-            number = last;
-            insert(table, size - 1, number);
-        }
-        numbers[i] = number;
-    }
-    qk__sort_u64(numbers, limit, table); /* the table has room, and has done its work */
-    free(table);
-    return QK_OK;
-}
 
 typedef struct draw {
     const qk_pair_space *space;

@@ -40,6 +40,12 @@ typedef struct qk_pair_list {
     int32_t *bin;
 } qk_pair_list;
 
+/* Up to 64 neighbours of a list, at `at`: pairs number, number + 1, ... */
+typedef struct qk_pair_run {
+    uint64_t number;
+    uint32_t at, count;
+} qk_pair_run;
+
 typedef struct qk_pair_kernel {
     const char *name;
 
@@ -57,7 +63,8 @@ typedef struct qk_pair_kernel {
     void (*distances)(const double *left, const double *right, size_t n, size_t ld, double *v);
 
     /* Differences of key `left` and keys at ..+n-1: u and w still without their scale,
-     * bin = floor(|difference of positions| / width) * stride. */
+     * bin = floor(|difference of positions| / width) * stride. Where pairs->mid is NULL, neither
+     * it nor bin is wanted. */
     void (*differences)(const qk_key_scores *scores, size_t left, size_t at, size_t n,
                         double width, double stride, const qk_pair_list *pairs, size_t out);
 
@@ -70,6 +77,19 @@ typedef struct qk_pair_kernel {
     /* cell = bin + floor((tau - mid) / width) - first. */
     void (*lags)(const double *mid, const int32_t *bin, double tau, double width, double first,
                  size_t n, int32_t *cell);
+
+    /* out[i] = x[i] % (n + i), for 2^10 <= n and n + count < 2^31. */
+    void (*remainders)(const uint64_t *x, uint32_t n, size_t count, uint32_t *out);
+
+    /* Where in their list those pairs of the runs are whose number, plus base, is in the set
+     * (one bit each; a word more than that is readable). Returns how many; out has room for
+     * all of them and 3 more. */
+    size_t (*members)(const uint64_t *set, uint64_t base, const qk_pair_run *runs,
+                      size_t num_runs, uint32_t *out);
+
+    /* to[i] = from[which[i]]; mid and bin only where to->mid is not NULL. */
+    void (*pick)(const qk_pair_list *from, const uint32_t *which, size_t n,
+                 const qk_pair_list *to);
 
     double (*sum)(const double *x, size_t n);
     double (*dot)(const double *x, const double *y, size_t n);

@@ -191,9 +191,11 @@ static void differences(const qk_key_scores *scores, size_t left, size_t at, siz
         LOAD(s, scores->position + at + i);
         a = mean - a;
         b = slope - b;
-        vec mid = (position + s) * half;
         STORE(pairs->u + out + i, a);
         STORE(pairs->w + out + i, b);
+        if (!pairs->mid)
+            continue;
+        vec mid = (position + s) * half;
         STORE(pairs->mid + out + i, mid);
         vec far = (vec)((bits)(position - s) & ~SIGN);
         far = FLOOR(far / ALL(width)) * ALL(stride);
@@ -273,6 +275,78 @@ static void lags(const double *mid, const int32_t *bin, double tau, double width
     }
 }
 
+/* r = y mod n for y < 2^53: the quotient may be off by one half and the rounding of 1 / n. */
+INLINE vec reduce(vec y, vec n, vec inverse)
+{
+    const vec round = ALL(0x1.8p52);
+    vec q = (y * inverse + round) - round;
+    vec r = y - q * n;
+    return r + (vec)((bits)n & (bits)(r < ALL(0.0)));
+}
+
+/* A whole number below 2^52 as a double. */
+#define TO_DOUBLE(x) ((vec)((x) | (bits)ALL(0x1p52)) - ALL(0x1p52))
+
+/* 22, 21 and 21 bits of x after one another: what is left of the higher ones fits in 31 bits,
+ * so every product and sum is exact. */
+static void remainders(const uint64_t *x, uint32_t n, size_t count, uint32_t *out)
+{
+    static const double lanes[LANES] = {0, 1, 2, 3, 4, 5, 6, 7};
+    const vec shift = ALL(0x1p21);
+    const bits low = (bits){0} + ((UINT64_C(1) << 21) - 1);
+    vec by;
+    LOAD(by, lanes);
+    by += ALL((double)n);
+    size_t i = 0;
+    for (; i + WIDTH <= count; i += WIDTH, by += ALL((double)WIDTH)) {
+        bits y;
+        memcpy(&y, x + i, sizeof y);
+        vec inverse = ALL(1.0) / by;
+        vec r = reduce(TO_DOUBLE(y >> 42), by, inverse);
+        r = reduce(r * shift + TO_DOUBLE(y >> 21 & low), by, inverse);
+        r = reduce(r * shift + TO_DOUBLE(y & low), by, inverse);
+        vec_i32 whole = __builtin_convertvector(r, vec_i32);
+        memcpy(out + i, &whole, sizeof whole);
+    }
+    for (; i < count; i++)
+        out[i] = (uint32_t)(x[i] % (n + i));
+}
+
+static size_t members(const uint64_t *set, uint64_t base, const qk_pair_run *runs,
+                      size_t num_runs, uint32_t *out)
+{
+    size_t n = 0;
+    for (size_t r = 0; r < num_runs; r++) {
+        uint64_t first = base + runs[r].number, shift = first & 63;
+        const uint64_t *word = set + (first >> 6);
+        uint64_t in = (word[0] >> shift | word[1] << 1 << (63 - shift)) &
+                      (UINT64_MAX >> (64 - runs[r].count));
+        /* Four at a time: how many there are is hard to foresee. What is too much is
+         * overwritten. */
+        size_t end = n + (size_t)__builtin_popcountll(in);
+        for (size_t i = n; i < end; i += 4)
+            for (size_t j = 0; j < 4; j++) {
+                out[i + j] = runs[r].at + (uint32_t)__builtin_ctzll(in | UINT64_C(1) << 63);
+                in &= in - 1;
+            }
+        n = end;
+    }
+    return n;
+}
+
+static void pick(const qk_pair_list *from, const uint32_t *which, size_t n,
+                 const qk_pair_list *to)
+{
+    for (size_t i = 0; i < n; i++) {
+        to->u[i] = from->u[which[i]];
+        to->w[i] = from->w[which[i]];
+    }
+    for (size_t i = 0; i < n && to->mid; i++) {
+        to->mid[i] = from->mid[which[i]];
+        to->bin[i] = from->bin[which[i]];
+    }
+}
+
 static double sum(const double *x, size_t n)
 {
     vec total[PARTS] = {0};
@@ -319,7 +393,7 @@ static double dot(const double *x, const double *y, size_t n)
 #define PAIR_KERNEL(name)                                                                      \
     {                                                                                          \
         name, whiten_f32, whiten_f64, multiply, distances, differences, normalise, undecided,  \
-            lags, sum, dot                                                                     \
+            lags, remainders, members, pick, sum, dot                                                                     \
     }
 
 #endif

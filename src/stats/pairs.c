@@ -32,7 +32,8 @@ typedef struct seen_key {
 /* Pairs of key `left` with the keys from..end-1 of the block, at `at` in its lists. */
 typedef struct row {
     uint32_t left, from, end, at;
-    size_t first; /* of the left key */
+    size_t first;    /* of the left key */
+    uint64_t number; /* of its first pair among those of the example, all keys counted */
 } row;
 
 /* Pairs at..at+count-1 of a list belong to one key bucket. */
@@ -52,7 +53,9 @@ typedef struct block {
     row row[MAX_ROWS];     /* as they come */
     row *sorted[MAX_ROWS]; /* by first */
     segment segment[MAX_ROWS];
-    qk_pair_room all, some; /* some: what a bucket with a window sees */
+    bool long_example;      /* a part of one; else a number of whole ones */
+    qk_pair_run run[MAX_ROWS];
+    qk_pair_room all, some; /* some: what a bucket with a window sees, or has drawn */
 } block;
 
 typedef struct walk {
@@ -60,9 +63,12 @@ typedef struct walk {
     const qk_pair_space *space;
     const qk_pair_model *model;
     const size_t *active;
+    const uint64_t *const *sets; /* or NULL */
     size_t num_active;
     bool only_cells;
     qk_tally *tally;
+    uint64_t *base;    /* [num_active] pairs that a bucket sees in earlier examples */
+    uint32_t *members; /* [MAX_PAIRS + 3] of the block that a bucket has drawn */
     seen_key *keys;
     size_t *reach; /* [num_active + 1] rows of the block that begin below an active bucket */
     double *memory;
@@ -133,16 +139,21 @@ static void finish_keys(walk *w)
 }
 
 /* Pairs of key `left` with from..end-1, less those at the beginning that have gone out of sight
- * before it comes into sight. */
-static void add_row(block *b, size_t left, size_t from, size_t end)
+ * before it comes into sight. `start` is the place of their example's first key. */
+static void add_row(block *b, size_t left, size_t from, size_t end, size_t start)
 {
     size_t first = b->key[left]->first;
     while (from < end && b->key[from]->last < first)
         from++;
     if (from == end)
         return;
-    b->row[b->num_rows++] = (row){
-        .left = (uint32_t)left, .from = (uint32_t)from, .end = (uint32_t)end, .first = first};
+    uint64_t before = b->key[left]->place - start;
+    b->row[b->num_rows++] =
+        (row){.left = (uint32_t)left,
+              .from = (uint32_t)from,
+              .end = (uint32_t)end,
+              .first = first,
+              .number = before * (before - 1) / 2 + (b->key[from]->place - start)};
     b->num_pairs += end - from;
     b->last = b->key[left]->last > b->last ? b->key[left]->last : b->last;
 }
@@ -166,6 +177,15 @@ static void sort_rows(walk *w)
     for (size_t i = 0; i < b->num_rows; i++) {
         b->sorted[i]->at = at;
         at += b->sorted[i]->end - b->sorted[i]->from;
+    }
+}
+
+/* What the kernel that looks for drawn pairs takes, in the order in which rows came. */
+static void set_runs(block *b)
+{
+    for (size_t i = 0; i < b->num_rows; i++) {
+        const row *r = &b->row[i];
+        b->run[i] = (qk_pair_run){.number = r->number, .at = r->at, .count = r->end - r->from};
     }
 }
 
@@ -210,6 +230,15 @@ static void find_segments(walk *w)
     }
 }
 
+/* The list without what only bins need, where there are none. */
+static qk_pair_list wanted(const walk *w, const qk_pair_list *list)
+{
+    qk_pair_list all = *list;
+    if (!w->tally->bins)
+        all.mid = NULL;
+    return all;
+}
+
 /* u, w and the rest of all rows. Distances go through the keys a few at a time; the other
  * kernel writes whole lanes, so its rows come in the order in which they lie. */
 static void form_pairs(walk *w)
@@ -218,6 +247,7 @@ static void form_pairs(walk *w)
     size_t ld = w->model->whitening->ld;
     uint32_t step = (uint32_t)(ld * LANES < NEAR_VALUES ? NEAR_VALUES / ld : LANES);
     const qk_bin_table *bins = w->tally->bins;
+    const qk_pair_list list = wanted(w, &b->all.list);
     for (uint32_t near = 0; near < b->num_keys; near += step)
         for (size_t i = 0; i < b->num_rows; i++) {
             const row *r = &b->row[i];
@@ -230,8 +260,8 @@ static void form_pairs(walk *w)
     for (size_t i = 0; i < b->num_rows; i++) {
         const row *r = b->sorted[i];
         w->kernel->differences(&b->scores, r->left, r->from, r->end - r->from,
-                               bins ? bins->width : 1, bins ? (double)bins->lags : 0,
-                               &b->all.list, r->at);
+                               bins ? bins->width : 1, bins ? (double)bins->lags : 0, &list,
+                               r->at);
     }
     w->kernel->normalise(b->all.v, b->all.list.u, b->all.list.w, b->num_pairs);
 }
@@ -290,7 +320,50 @@ static size_t copy_seen(walk *w, size_t active)
     return n;
 }
 
+/* ---- pairs that were drawn ---- */
+
+/* Pairs of the block in the set. Rows of an example come into sight one after the other, and its
+ * seen keys are one more than its seen rows. */
+static size_t find_members(walk *w, size_t active)
+{
+    block *b = &w->block;
+    size_t n = 0;
+    uint64_t base = w->base[active];
+    for (size_t i = 0, end; i < b->num_rows; i = end) {
+        size_t seen = i;
+        end = i + 1;
+        while (end < b->num_rows && b->row[end].number != 0)
+            end++;
+        while (seen < end && b->row[seen].first <= active)
+            seen++;
+        n += w->kernel->members(w->sets[active], base, b->run + i, seen - i, w->members + n);
+        if (!b->long_example)
+            base += (uint64_t)(seen - i + 1) * (seen - i) / 2;
+    }
+    w->base[active] = base;
+    return n;
+}
+
+/* Once a long example is done. */
+static void count_example(walk *w, const seen_key *keys, size_t count)
+{
+    for (size_t r = 0, seen = 0; r < w->num_active; r++) {
+        while (seen < count && keys[seen].first <= r)
+            seen++;
+        w->base[r] += (uint64_t)seen * (seen - (seen > 0)) / 2;
+    }
+}
+
 /* ---- from pairs to sums ---- */
+
+static void tally_drawn(walk *w, size_t active)
+{
+    block *b = &w->block;
+    const qk_pair_list list = wanted(w, &b->some.list);
+    size_t n = find_members(w, active);
+    w->kernel->pick(&b->all.list, w->members, n, &list);
+    qk__tally_pairs(w->space, w->model, w->active[active], &list, n, false, &b->all, w->tally);
+}
 
 static void tally_block(walk *w, size_t active)
 {
@@ -299,6 +372,10 @@ static void tally_block(walk *w, size_t active)
     const qk_pair_list *list = &b->all.list;
     if (w->reach[active] == 0)
         return;
+    if (w->sets && w->sets[active]) {
+        tally_drawn(w, active);
+        return;
+    }
     if (w->space->grid->window) {
         n = copy_seen(w, active);
         list = &b->some.list;
@@ -322,12 +399,15 @@ static void finish_block(walk *w)
         sort_rows(w);
         finish_keys(w);
         form_pairs(w);
+        if (w->sets)
+            set_runs(b);
         if (w->tally->cells && !w->space->grid->window)
             find_segments(w);
         for (size_t r = b->sorted[0]->first; r <= b->last; r++)
             tally_block(w, r);
     }
     b->num_keys = b->num_rows = b->num_pairs = b->last = 0;
+    b->long_example = false;
 }
 
 /* ---- walking over the examples ---- */
@@ -341,7 +421,7 @@ static void add_short(walk *w, const seen_key *keys, size_t count, size_t centre
     size_t at = b->num_keys;
     load_keys(w, at, keys, count, centre);
     for (size_t i = 1; i < count; i++)
-        add_row(b, at + i, at, at + i);
+        add_row(b, at + i, at, at + i, centre);
 }
 
 static bool never_together(const seen_key *late, size_t num_late, const seen_key *early,
@@ -364,17 +444,21 @@ static void add_long(walk *w, const seen_key *keys, size_t count, size_t centre)
         size_t num_late = count - late < STRETCH ? count - late : STRETCH;
         load_keys(w, 0, keys + late, num_late, centre);
         for (size_t i = 1; i < num_late; i++)
-            add_row(b, i, 0, i);
+            add_row(b, i, 0, i, centre);
+        b->long_example = true;
         finish_block(w);
         for (size_t early = 0; early < late; early += STRETCH) {
             if (never_together(keys + late, num_late, keys + early, STRETCH))
                 continue;
             load_keys(w, num_late, keys + early, STRETCH, centre);
             for (size_t i = 0; i < num_late; i++)
-                add_row(b, i, num_late, num_late + STRETCH);
+                add_row(b, i, num_late, num_late + STRETCH, centre);
+            b->long_example = true;
             finish_block(w);
         }
     }
+    if (w->sets)
+        count_example(w, keys, count);
 }
 
 /* The keys first..end-1 of the index form pairs with one another. */
@@ -431,13 +515,20 @@ static qk_status allocate(walk *w, qk_error *err)
     b->scores.slope = b->scores.mean + line;
     b->scores.position = b->scores.slope + line;
     memset(b->scores.mean, 0, 3 * line * sizeof(double));
+    if (w->sets) {
+        w->base = qk__calloc(w->num_active, sizeof *w->base);
+        w->members = qk__calloc(MAX_PAIRS + 3, sizeof *w->members);
+        if (!w->base || !w->members)
+            return qk__nomem(err);
+    }
     QK_TRY(qk__pair_room_create(&b->all, MAX_PAIRS, err));
-    return w->space->grid->window ? qk__pair_room_create(&b->some, MAX_PAIRS, err) : QK_OK;
+    bool copies = w->sets || w->space->grid->window;
+    return copies ? qk__pair_room_create(&b->some, MAX_PAIRS, err) : QK_OK;
 }
 
 qk_status qk__add_all_pairs(const qk_pair_space *space, const qk_pair_model *model,
-                            const size_t *active, size_t num_active, bool only_cells,
-                            qk_tally *tally, qk_error *err)
+                            const size_t *active, const uint64_t *const *sets,
+                            size_t num_active, bool only_cells, qk_tally *tally, qk_error *err)
 {
     if (num_active == 0)
         return QK_OK;
@@ -448,6 +539,7 @@ qk_status qk__add_all_pairs(const qk_pair_space *space, const qk_pair_model *mod
                 .space = space,
                 .model = model,
                 .active = active,
+                .sets = sets,
                 .num_active = num_active,
                 .only_cells = only_cells,
                 .tally = tally};
@@ -460,6 +552,8 @@ qk_status qk__add_all_pairs(const qk_pair_space *space, const qk_pair_model *mod
     free(w->memory);
     free(keys);
     free(w->reach);
+    free(w->base);
+    free(w->members);
     free(w);
     return status;
 }

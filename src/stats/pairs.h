@@ -12,12 +12,17 @@ typedef struct qk_pair_model {
 } qk_pair_model;
 
 /* Adds all pairs to the sums of the query buckets active[0] < active[1] < ...; with
- * `only_cells` just pairs of one key bucket to their cells. Each active bucket has at most
- * tally->limit pairs; with only_cells, cells with more are left alone. */
+ * `only_cells` just pairs of one key bucket to their cells. Cells with more than tally->limit
+ * pairs are left alone then.
+ *
+ * sets[num_active], if not NULL, has for each active bucket NULL or the pairs that count for
+ * it, one bit each; such a bucket adds nothing to its cells. Pairs are numbered example by
+ * example, (1, 0), (2, 0), (2, 1), (3, 0), ... of the keys that the bucket sees. There must be
+ * no window. */
 QK_MUST_CHECK qk_status qk__add_all_pairs(const qk_pair_space *space,
                                           const qk_pair_model *model, const size_t *active,
-                                          size_t num_active, bool only_cells, qk_tally *tally,
-                                          qk_error *err);
+                                          const uint64_t *const *sets, size_t num_active,
+                                          bool only_cells, qk_tally *tally, qk_error *err);
 
 /* Adds tally->limit pairs drawn without replacement from the `count` pairs of query bucket j,
  * or of its cell `cell` (an index into the table; SIZE_MAX: the bucket as a whole). */
@@ -26,10 +31,6 @@ QK_MUST_CHECK qk_status qk__add_drawn_pairs(const qk_pair_space *space,
                                             int64_t count, uint64_t seed,
                                             const uint64_t stream[2], qk_tally *tally,
                                             qk_error *err);
-
-/* `limit` distinct numbers below `count`, ascending, by Floyd's algorithm. */
-QK_MUST_CHECK qk_status qk__draw(uint64_t *numbers, size_t limit, uint64_t count, uint64_t seed,
-                                 const uint64_t *words, size_t num_words, qk_error *err);
 
 /* What follows is shared by the two ways.
  *

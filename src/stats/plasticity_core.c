@@ -42,8 +42,14 @@ typedef struct run {
     const qk_plasticity_settings *settings;
     const uint64_t *stream;
     qk_tally *tally;
+    qk_pair_sets *sets;
     qk_whitening *whitening;
 } run;
+
+enum {
+    SET_BYTES = 8 << 20, /* of pairs drawn at a time */
+    LOOK_UP_COST = 8,    /* of a pair, beside one that is met in order */
+};
 
 static qk_status draw_cells(const run *r, const qk_pair_model *model, size_t j, qk_error *err)
 {
@@ -55,6 +61,74 @@ static qk_status draw_cells(const run *r, const qk_pair_model *model, size_t j, 
     return QK_OK;
 }
 
+/* Buckets buckets[0..count-1] that draw, together as far as their sets fit in SET_BYTES; how
+ * many. 0 if the first had better look up its pairs one by one: where a set has few members,
+ * since forming all pairs costs a small part of looking up that many; or keys differ from
+ * bucket to bucket. */
+static size_t count_together(const run *r, const size_t *buckets, size_t count)
+{
+    const int64_t *pairs = r->tally->pairs, limit = r->tally->limit;
+    size_t n = 0, bytes = 0;
+    if (r->space->grid->window || r->settings->variance != QK_VARIANCE_DIAG)
+        return 0;
+    while (n < count && qk__pair_set_fits(pairs[buckets[n]], limit)) {
+        bytes += qk__pair_set_bytes(pairs[buckets[n]]);
+        if (n > 0 && bytes > SET_BYTES)
+            break;
+        n++;
+    }
+    return n > 0 && pairs[buckets[n - 1]] / LOOK_UP_COST / (int64_t)n <= limit ? n : 0;
+}
+
+/* Meets all pairs once for `count` buckets of which the first `whole` count them all, the
+ * others those that they draw. */
+static qk_status add_together(const run *r, const qk_pair_model *model, const size_t *buckets,
+                              size_t whole, size_t count, qk_error *err)
+{
+    qk_tally *tally = r->tally;
+    qk_status status = QK_OK;
+    const uint64_t **sets = qk__calloc(count + 1, sizeof *sets);
+    if (!sets)
+        return qk__nomem(err);
+    for (size_t i = whole; i < count && status == QK_OK; i++) {
+        size_t j = buckets[i];
+        status = qk__pair_sets_draw(r->sets, r->space->grid->bucket[j].id, tally->pairs[j],
+                                    tally->limit, r->settings->seed, r->stream, &sets[i], err);
+        tally->sampled++;
+    }
+    if (status == QK_OK)
+        status = qk__add_all_pairs(r->space, model, buckets, count > whole ? sets : NULL, count,
+                                   false, tally, err);
+    free(sets);
+    return status;
+}
+
+/* The buckets that draw. Their cells are met by themselves. */
+static qk_status add_drawn(const run *r, const qk_pair_model *model, const size_t *buckets,
+                           size_t count, qk_error *err)
+{
+    qk_tally *tally = r->tally;
+    for (size_t i = 0, n; i < count; i += n) {
+        n = count_together(r, buckets + i, count - i);
+        if (n > 0) {
+            if (n < count) /* not all at once: they would only take memory */
+                qk__pair_sets_clear(r->sets);
+            QK_TRY(add_together(r, model, buckets + i, 0, n, err));
+        } else {
+            n = 1;
+            QK_TRY(qk__add_drawn_pairs(r->space, model, buckets[i], SIZE_MAX,
+                                       tally->pairs[buckets[i]], r->settings->seed, r->stream,
+                                       tally, err));
+        }
+    }
+    if (!tally->cells)
+        return QK_OK;
+    QK_TRY(qk__add_all_pairs(r->space, model, buckets, NULL, count, true, tally, err));
+    for (size_t i = 0; i < count; i++)
+        QK_TRY(draw_cells(r, model, buckets[i], err));
+    return QK_OK;
+}
+
 /* The buckets of buckets[count] that share the whitening; scratch has as many places. A cell
  * never has more pairs than its query bucket: what is enumerated for a bucket serves its
  * cells, and only of a bucket that is drawn from are the cells met by themselves. */
@@ -62,24 +136,18 @@ static qk_status add_buckets(const run *r, const size_t *buckets, size_t count, 
                              qk_error *err)
 {
     const qk_pair_model model = {r->whitening, r->model->mean_t};
-    qk_tally *tally = r->tally;
+    const qk_tally *tally = r->tally;
+    size_t whole = 0, n = 0;
     for (int drawn = 0; drawn < 2; drawn++) {
-        size_t n = 0;
         for (size_t i = 0; i < count; i++)
             if (tally->pairs[buckets[i]] > 0 &&
                 (tally->pairs[buckets[i]] > tally->limit) == (drawn == 1))
                 scratch[n++] = buckets[i];
-        if (!drawn || tally->cells)
-            QK_TRY(qk__add_all_pairs(r->space, &model, scratch, n, drawn, tally, err));
-        for (size_t i = 0; i < n && drawn; i++) {
-            QK_TRY(qk__add_drawn_pairs(r->space, &model, scratch[i], SIZE_MAX,
-                                       tally->pairs[scratch[i]], r->settings->seed, r->stream,
-                                       tally, err));
-            if (tally->cells)
-                QK_TRY(draw_cells(r, &model, scratch[i], err));
-        }
+        if (!drawn)
+            whole = n;
     }
-    return QK_OK;
+    QK_TRY(add_together(r, &model, scratch, whole, whole, err));
+    return n > whole ? add_drawn(r, &model, scratch + whole, n - whole, err) : QK_OK;
 }
 
 /* A bucket of one query has no covariance: no pair of it has a value. */
@@ -122,9 +190,11 @@ static void to_mean(double *ap, int64_t *pairs, int64_t limit)
 
 qk_status qk__sum_pairs(const qk_pair_space *space, const qk_query_model *model,
                         const qk_sample *queries, const qk_plasticity_settings *settings,
-                        const uint64_t stream[2], qk_tally *tally, qk_error *err)
+                        const uint64_t stream[2], qk_pair_sets *sets, qk_tally *tally,
+                        qk_error *err)
 {
-    run r = {space, model, settings, stream, tally, NULL};
+    qk_pair_sets own = {0};
+    run r = {space, model, settings, stream, tally, sets ? sets : &own, NULL};
     tally->limit = settings->max_pairs > 0 ? settings->max_pairs : INT64_MAX;
     qk__count_pairs(space, tally->pairs);
     size_t *scratch = qk__calloc(2 * space->grid->num + 1, sizeof *scratch);
@@ -135,6 +205,7 @@ qk_status qk__sum_pairs(const qk_pair_space *space, const qk_query_model *model,
     if (status == QK_OK)
         status = add_all_buckets(&r, queries, scratch, err);
     qk__whitening_free(&r.whitening);
+    qk__pair_sets_clear(&own);
     free(scratch);
     for (size_t j = 0; j < space->grid->num; j++)
         to_mean(&tally->ap[j], &tally->pairs[j], tally->limit);
@@ -174,8 +245,8 @@ void qk__summarise_profile(const qk_query_grid *grid, const double *ap, double *
 qk_status qk__plasticity_profile(const qk_query_model *model, const qk_sample *queries,
                                  const qk_sample *keys, const qk_key_index *index,
                                  const qk_plasticity_settings *settings,
-                                 const uint64_t stream[2], double *ap_overall,
-                                 double fifths[QK_FIFTHS], qk_error *err)
+                                 const uint64_t stream[2], qk_pair_sets *sets,
+                                 double *ap_overall, double fifths[QK_FIFTHS], qk_error *err)
 {
     qk_pair_source source;
     qk_tally tally = {0};
@@ -185,7 +256,7 @@ qk_status qk__plasticity_profile(const qk_query_model *model, const qk_sample *q
         tally.ap = qk__calloc(source.grid->num + 1, sizeof *tally.ap);
         tally.pairs = qk__calloc(source.grid->num + 1, sizeof *tally.pairs);
         status = tally.ap && tally.pairs ? qk__sum_pairs(&source.space, model, queries,
-                                                         settings, stream, &tally, err)
+                                                         settings, stream, sets, &tally, err)
                                          : qk__nomem(err);
     }
     if (status == QK_OK)
