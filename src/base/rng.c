@@ -3,7 +3,6 @@
 #include "base/rng.h"
 
 #include <math.h>
-#include <string.h>
 
 static uint64_t splitmix(uint64_t *state)
 {
@@ -28,8 +27,9 @@ static uint64_t rotate(uint64_t x, int bits)
     return x << bits | x >> (64 - bits);
 }
 
-static inline uint64_t next(uint64_t s[4])
+uint64_t qk__rng_next(qk_rng *rng)
 {
+    uint64_t *s = rng->state;
     uint64_t result = rotate(s[1] * 5, 7) * 9;
     uint64_t t = s[1] << 17;
     s[2] ^= s[0];
@@ -39,20 +39,6 @@ static inline uint64_t next(uint64_t s[4])
     s[2] ^= t;
     s[3] = rotate(s[3], 45);
     return result;
-}
-
-uint64_t qk__rng_next(qk_rng *rng)
-{
-    return next(rng->state);
-}
-
-void qk__rng_fill(qk_rng *rng, uint64_t *out, size_t count)
-{
-    uint64_t s[4]; /* in registers */
-    memcpy(s, rng->state, sizeof s);
-    for (size_t i = 0; i < count; i++)
-        out[i] = next(s);
-    memcpy(rng->state, s, sizeof s);
 }
 
 double qk__rng_uniform(qk_rng *rng)

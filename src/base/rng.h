@@ -20,9 +20,6 @@ void qk__rng_init(qk_rng *rng, uint64_t seed, const uint64_t *words, size_t coun
 
 uint64_t qk__rng_next(qk_rng *rng);
 
-/* The next `count` of them. */
-void qk__rng_fill(qk_rng *rng, uint64_t *out, size_t count);
-
 /* Uniform in [0, 1), 53 bits. */
 double qk__rng_uniform(qk_rng *rng);
 

@@ -10,6 +10,7 @@
 #ifndef QK_STATS_PAIR_KERNEL_H
 #define QK_STATS_PAIR_KERNEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -78,12 +79,15 @@ typedef struct qk_pair_kernel {
     void (*lags)(const double *mid, const int32_t *bin, double tau, double width, double first,
                  size_t n, int32_t *cell);
 
-    /* out[i] = x[i] % (n + i), for 2^10 <= n and n + count < 2^31. */
-    void (*remainders)(const uint64_t *x, uint32_t n, size_t count, uint32_t *out);
+    /* The next `steps` numbers x of LANES generators (base/rng.h) whose states lie side by
+     * side: out[i * LANES + l] = x % (n[l] + i), for 2^10 <= n and n + steps < 2^31. Whether
+     * all x are at least 2^31, so that no choice among less than that would refuse one. */
+    bool (*draw)(uint64_t state[4][LANES], const uint32_t n[LANES], size_t steps,
+                 uint32_t *out);
 
     /* Where in their list those pairs of the runs are whose number, plus base, is in the set
      * (one bit each; a word more than that is readable). Returns how many; out has room for
-     * all of them and 3 more. */
+     * all of them and 15 more. */
     size_t (*members)(const uint64_t *set, uint64_t base, const qk_pair_run *runs,
                       size_t num_runs, uint32_t *out);
 

@@ -52,6 +52,22 @@ static inline __attribute__((always_inline)) void add_lanes_each(__m512d (*sum)[
 }
 #define ADD_LANES_EACH add_lanes_each
 
+static inline __attribute__((always_inline)) size_t list_bits(uint64_t in, uint32_t at,
+                                                              uint32_t count, uint32_t *out)
+{
+    const __m512i lanes =
+        _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    size_t n = 0;
+    for (uint32_t c = 0; c < count; c += 16, in >>= 16) {
+        __mmask16 some = (__mmask16)in;
+        __m512i place = _mm512_add_epi32(lanes, _mm512_set1_epi32((int)(at + c)));
+        _mm512_storeu_si512(out + n, _mm512_maskz_compress_epi32(some, place));
+        n += (size_t)__builtin_popcount(some);
+    }
+    return n;
+}
+#define LIST_BITS list_bits
+
 #include "stats/pair_kernel_body.h"
 
 const qk_pair_kernel qk__pair_avx512 = PAIR_KERNEL("avx512");

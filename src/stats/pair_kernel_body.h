@@ -287,30 +287,87 @@ INLINE vec reduce(vec y, vec n, vec inverse)
 /* A whole number below 2^52 as a double. */
 #define TO_DOUBLE(x) ((vec)((x) | (bits)ALL(0x1p52)) - ALL(0x1p52))
 
-/* 22, 21 and 21 bits of x after one another: what is left of the higher ones fits in 31 bits,
- * so every product and sum is exact. */
-static void remainders(const uint64_t *x, uint32_t n, size_t count, uint32_t *out)
+/* x mod n: two or three pieces of x after one another, the highest first. What is left of the
+ * higher ones and the next piece fit in 53 bits, so every product and sum is exact. */
+INLINE vec remainder_of(bits x, vec n, vec inverse, bool small)
 {
-    static const double lanes[LANES] = {0, 1, 2, 3, 4, 5, 6, 7};
-    const vec shift = ALL(0x1p21);
-    const bits low = (bits){0} + ((UINT64_C(1) << 21) - 1);
-    vec by;
-    LOAD(by, lanes);
-    by += ALL((double)n);
-    size_t i = 0;
-    for (; i + WIDTH <= count; i += WIDTH, by += ALL((double)WIDTH)) {
-        bits y;
-        memcpy(&y, x + i, sizeof y);
-        vec inverse = ALL(1.0) / by;
-        vec r = reduce(TO_DOUBLE(y >> 42), by, inverse);
-        r = reduce(r * shift + TO_DOUBLE(y >> 21 & low), by, inverse);
-        r = reduce(r * shift + TO_DOUBLE(y & low), by, inverse);
-        vec_i32 whole = __builtin_convertvector(r, vec_i32);
-        memcpy(out + i, &whole, sizeof whole);
+    const vec shift = ALL(small ? 0x1p32 : 0x1p21);
+    const int size = small ? 32 : 21;
+    const bits low = (bits){0} + ((UINT64_C(1) << size) - 1);
+    if (small) {
+        vec r = reduce(TO_DOUBLE(x >> 32), n, inverse);
+        return reduce(r * shift + TO_DOUBLE(x & low), n, inverse);
     }
-    for (; i < count; i++)
-        out[i] = (uint32_t)(x[i] % (n + i));
+    vec r = reduce(TO_DOUBLE(x >> 42), n, inverse);
+    r = reduce(r * shift + TO_DOUBLE(x >> 21 & low), n, inverse);
+    return reduce(r * shift + TO_DOUBLE(x & low), n, inverse);
 }
+
+#define ROTATE(x, by) ((x) << (by) | (x) >> (64 - (by)))
+
+/* xoshiro256**, WIDTH generators from lane l on. small: all n + steps are at most 2^21. Returns
+ * zeros where a number was below 2^31. */
+INLINE bits draw_lanes(uint64_t state[4][LANES], const uint32_t n[LANES], size_t steps,
+                       size_t l, bool small, uint32_t *out)
+{
+    bits s[4], kept = ~(bits){0};
+    double start[WIDTH];
+    vec by;
+    for (size_t i = 0; i < 4; i++)
+        memcpy(&s[i], state[i] + l, sizeof s[i]);
+    for (size_t i = 0; i < WIDTH; i++)
+        start[i] = (double)n[l + i];
+    LOAD(by, start);
+    for (size_t i = 0; i < steps; i++, by += ALL(1.0)) {
+        bits x = (s[1] << 2) + s[1], t = s[1] << 17;
+        x = ROTATE(x, 7);
+        x = (x << 3) + x;
+        s[2] ^= s[0];
+        s[3] ^= s[1];
+        s[1] ^= s[2];
+        s[0] ^= s[3];
+        s[2] ^= t;
+        s[3] = ROTATE(s[3], 45);
+        kept &= ~(bits)(x >> 31 == 0);
+        vec r = remainder_of(x, by, ALL(1.0) / by, small);
+        vec_i32 whole = __builtin_convertvector(r, vec_i32);
+        memcpy(out + i * LANES + l, &whole, sizeof whole);
+    }
+    for (size_t i = 0; i < 4; i++)
+        memcpy(state[i] + l, &s[i], sizeof s[i]);
+    return kept;
+}
+
+static bool draw(uint64_t state[4][LANES], const uint32_t n[LANES], size_t steps, uint32_t *out)
+{
+    bool kept = true, small = true;
+    for (size_t l = 0; l < LANES; l++)
+        small &= n[l] + steps <= (UINT32_C(1) << 21);
+    for (size_t l = 0; l < LANES; l += WIDTH) {
+        bits all = small ? draw_lanes(state, n, steps, l, true, out)
+                         : draw_lanes(state, n, steps, l, false, out);
+        for (size_t i = 0; i < WIDTH; i++)
+            kept &= all[i] != 0;
+    }
+    return kept;
+}
+
+#ifndef LIST_BITS
+/* at + the places of the bits that are set. Four at a time: how many there are is hard to
+ * foresee. What is too much is overwritten. */
+INLINE size_t list_bits(uint64_t in, uint32_t at, uint32_t count, uint32_t *out)
+{
+    (void)count;
+    size_t n = (size_t)__builtin_popcountll(in);
+    for (size_t i = 0; i < n; i += 4)
+        for (size_t j = 0; j < 4; j++) {
+            out[i + j] = at + (uint32_t)__builtin_ctzll(in | UINT64_C(1) << 63);
+            in &= in - 1;
+        }
+    return n;
+}
+#define LIST_BITS list_bits
+#endif
 
 static size_t members(const uint64_t *set, uint64_t base, const qk_pair_run *runs,
                       size_t num_runs, uint32_t *out)
@@ -321,15 +378,7 @@ static size_t members(const uint64_t *set, uint64_t base, const qk_pair_run *run
         const uint64_t *word = set + (first >> 6);
         uint64_t in = (word[0] >> shift | word[1] << 1 << (63 - shift)) &
                       (UINT64_MAX >> (64 - runs[r].count));
-        /* Four at a time: how many there are is hard to foresee. What is too much is
-         * overwritten. */
-        size_t end = n + (size_t)__builtin_popcountll(in);
-        for (size_t i = n; i < end; i += 4)
-            for (size_t j = 0; j < 4; j++) {
-                out[i + j] = runs[r].at + (uint32_t)__builtin_ctzll(in | UINT64_C(1) << 63);
-                in &= in - 1;
-            }
-        n = end;
+        n += LIST_BITS(in, runs[r].at, runs[r].count, out + n);
     }
     return n;
 }
@@ -393,7 +442,7 @@ static double dot(const double *x, const double *y, size_t n)
 #define PAIR_KERNEL(name)                                                                      \
     {                                                                                          \
         name, whiten_f32, whiten_f64, multiply, distances, differences, normalise, undecided,  \
-            lags, remainders, members, pick, sum, dot                                                                     \
+            lags, draw, members, pick, sum, dot                                                                     \
     }
 
 #endif

@@ -14,7 +14,7 @@
 #include "stats/row_order.h"
 
 enum {
-    BLOCK = 512,        /* numbers drawn at a time */
+    BLOCK = 256,        /* numbers drawn at a time */
     SPARSE = 64,        /* numbers behind one that is drawn: more go to a table */
     LEAST_BOUND = 1024, /* what the kernel takes */
 };
@@ -56,147 +56,138 @@ static qk_status draw_sparse(uint64_t *numbers, size_t limit, uint64_t count, qk
 
 /* ---- bits -------------------------------------------------------------------------------- */
 
-/* out[i] = qk__rng_below(rng, bound + i), i < size <= BLOCK. A number is refused only if it is
- * below the bound: once in 2^32 blocks and less. */
-static void draw_block(qk_rng *rng, uint64_t bound, size_t size, uint32_t *out)
+/* LANES sets and their generators. */
+typedef struct drawing {
+    uint64_t state[4][LANES];
+    uint64_t first[LANES]; /* count - limit */
+    uint64_t *bits[LANES];
+    uint64_t word[LANES], pending[LANES];
+    uint32_t drawn[BLOCK * LANES];
+} drawing;
+
+static qk_rng generator(const drawing *d, size_t l)
 {
-    uint64_t raw[BLOCK];
-    qk_rng before = *rng;
-    bool plain = bound >= LEAST_BOUND;
-    qk__rng_fill(rng, raw, size);
-    for (size_t i = 0; i < size; i++)
-        plain &= raw[i] >= bound + size;
-    if (plain) {
-        qk__pair_kernel()->remainders(raw, (uint32_t)bound, size, out);
-        return;
-    }
-    *rng = before;
-    for (size_t i = 0; i < size; i++)
-        out[i] = (uint32_t)qk__rng_below(rng, bound + i);
+    return (qk_rng){.state = {d->state[0][l], d->state[1][l], d->state[2][l], d->state[3][l]}};
 }
 
-/* bits: zero. The places of `last` fill word by word: what they add to theirs is kept aside
- * until the next, since it would wait for memory each time. */
-static void draw_bits(uint64_t *bits, size_t limit, uint64_t count, qk_rng *rng)
+static void set_generator(drawing *d, size_t l, const qk_rng *rng)
 {
-    uint32_t drawn[BLOCK];
-    uint64_t first = count - limit, word = first >> 6, pending = 0;
+    for (size_t i = 0; i < 4; i++)
+        d->state[i][l] = rng->state[i];
+}
+
+/* drawn[i][l] = qk__rng_below(first[l] + from + 1 + i). A generator's number is refused only if it
+ * is below that bound, which the kernel notices: once in millions of blocks. */
+static void draw_block(drawing *d, size_t from, size_t size)
+{
+    uint64_t before[4][LANES];
+    uint32_t bound[LANES];
+    bool plain = true;
+    memcpy(before, d->state, sizeof before);
+    for (size_t l = 0; l < LANES; l++) {
+        bound[l] = (uint32_t)(d->first[l] + from + 1);
+        plain &= bound[l] >= LEAST_BOUND;
+    }
+    if (plain && qk__pair_kernel()->draw(d->state, bound, size, d->drawn))
+        return;
+    memcpy(d->state, before, sizeof before);
+    for (size_t l = 0; l < LANES; l++) {
+        qk_rng rng = generator(d, l);
+        for (size_t i = 0; i < size; i++)
+            d->drawn[i * LANES + l] = (uint32_t)qk__rng_below(&rng, bound[l] + i);
+        set_generator(d, l, &rng);
+    }
+}
+
+/* Takes what was drawn into a set. The places of `last` fill word by word: what they add to
+ * theirs is kept aside until the next, since it would wait for memory each time. */
+static void take_block(drawing *d, size_t l, size_t from, size_t size)
+{
+    uint64_t *bits = d->bits[l], word = d->word[l], pending = d->pending[l];
+    for (size_t i = 0; i < size; i++) {
+        uint64_t number = d->drawn[i * LANES + l], at = number >> 6;
+        uint64_t last = d->first[l] + from + i;
+        if (last >> 6 != word) {
+            bits[word] |= pending;
+            word = last >> 6;
+            pending = 0;
+        }
+        uint64_t old = bits[at] | (at == word ? pending : 0);
+        uint64_t taken = old >> (number & 63) & 1;
+        bits[at] = old | UINT64_C(1) << (number & 63);
+        pending |= taken << (last & 63);
+    }
+    d->word[l] = word;
+    d->pending[l] = pending;
+}
+
+/* At most LANES sets. */
+static void draw_together(const qk_pair_set *sets, size_t num_sets, size_t num_words,
+                          size_t limit, uint64_t seed)
+{
+    drawing d;
+    for (size_t l = 0; l < LANES; l++) {
+        const qk_pair_set *set = &sets[l < num_sets ? l : 0]; /* lanes too many: drawn in vain */
+        qk_rng rng;
+        qk__rng_init(&rng, seed, set->words, num_words);
+        set_generator(&d, l, &rng);
+        d.first[l] = (uint64_t)set->count - limit;
+        d.bits[l] = set->bits;
+        d.word[l] = d.first[l] >> 6;
+        d.pending[l] = 0;
+    }
     for (size_t from = 0; from < limit; from += BLOCK) {
         size_t size = limit - from < BLOCK ? limit - from : BLOCK;
-        draw_block(rng, first + from + 1, size, drawn);
-        for (size_t i = 0; i < size; i++) {
-            uint64_t last = first + from + i, at = drawn[i] >> 6;
-            if (last >> 6 != word) {
-                bits[word] |= pending;
-                word = last >> 6;
-                pending = 0;
-            }
-            uint64_t old = bits[at] | (at == word ? pending : 0);
-            uint64_t taken = old >> (drawn[i] & 63) & 1;
-            bits[at] = old | UINT64_C(1) << (drawn[i] & 63);
-            pending |= taken << (last & 63);
-        }
+        draw_block(&d, from, size);
+        for (size_t l = 0; l < num_sets; l++)
+            take_block(&d, l, from, size);
     }
-    bits[word] |= pending;
+    for (size_t l = 0; l < num_sets; l++)
+        d.bits[l][d.word[l]] |= d.pending[l];
 }
 
-bool qk__pair_set_fits(int64_t count, int64_t limit)
+void qk__draw_sets(qk_pair_set *sets, size_t num_sets, size_t num_words, size_t limit,
+                   uint64_t seed)
+{
+    for (size_t i = 0; i < num_sets; i += LANES)
+        draw_together(sets + i, num_sets - i < LANES ? num_sets - i : LANES, num_words, limit,
+                      seed);
+}
+
+bool qk__set_fits(int64_t count, int64_t limit)
 {
     return count < INT32_MAX && count / SPARSE <= limit;
 }
 
-static size_t words_of(uint64_t count)
+size_t qk__set_words(int64_t count)
 {
     return (size_t)(count / 64) + 2;
 }
 
-static void list_bits(const uint64_t *bits, size_t words, uint64_t *numbers)
+/* ---- numbers in order -------------------------------------------------------------------- */
+
+static void list_set(const qk_pair_set *set, uint64_t *numbers)
 {
-    for (size_t w = 0; w < words; w++)
-        for (uint64_t in = bits[w]; in != 0; in &= in - 1)
+    for (size_t w = 0; w < qk__set_words(set->count); w++)
+        for (uint64_t in = set->bits[w]; in != 0; in &= in - 1)
             *numbers++ = w * 64 + (uint64_t)__builtin_ctzll(in);
 }
 
 qk_status qk__draw(uint64_t *numbers, size_t limit, uint64_t count, uint64_t seed,
                    const uint64_t *words, size_t num_words, qk_error *err)
 {
-    qk_rng rng;
-    qk__rng_init(&rng, seed, words, num_words);
-    if (count > INT64_MAX || !qk__pair_set_fits((int64_t)count, (int64_t)limit))
-        return draw_sparse(numbers, limit, count, &rng, err);
-    uint64_t *bits = qk__calloc(words_of(count), sizeof *bits);
-    if (!bits)
-        return qk__nomem(err);
-    draw_bits(bits, limit, count, &rng);
-    list_bits(bits, words_of(count), numbers);
-    free(bits);
-    return QK_OK;
-}
-
-/* ---- sets -------------------------------------------------------------------------------- */
-
-size_t qk__pair_set_bytes(int64_t count)
-{
-    return words_of((uint64_t)count) * sizeof(uint64_t);
-}
-
-/* The place of a bucket, or where it belongs; buckets ascend. */
-static size_t find(const qk_pair_sets *sets, int64_t bucket)
-{
-    size_t low = 0, high = sets->num;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (sets->set[middle].bucket < bucket)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static qk_status make_place(qk_pair_sets *sets, size_t at, int64_t bucket, qk_error *err)
-{
-    if (sets->num == sets->capacity) {
-        size_t capacity = 2 * sets->capacity + 16;
-        qk_pair_set *more = realloc(sets->set, capacity * sizeof *more);
-        if (!more)
-            return qk__nomem(err);
-        sets->set = more;
-        sets->capacity = capacity;
-    }
-    memmove(sets->set + at + 1, sets->set + at, (sets->num - at) * sizeof *sets->set);
-    sets->set[at] = (qk_pair_set){.bucket = bucket};
-    sets->num++;
-    return QK_OK;
-}
-
-qk_status qk__pair_sets_draw(qk_pair_sets *sets, int64_t bucket, int64_t count, int64_t limit,
-                             uint64_t seed, const uint64_t stream[2], const uint64_t **bits,
-                             qk_error *err)
-{
-    size_t at = find(sets, bucket);
-    if (at == sets->num || sets->set[at].bucket != bucket)
-        QK_TRY(make_place(sets, at, bucket, err));
-    qk_pair_set *set = &sets->set[at];
-    if (!set->bits || set->count != count) {
-        free(set->bits);
-        set->bits = qk__calloc(words_of((uint64_t)count), sizeof *set->bits);
-        set->count = count;
-        if (!set->bits)
-            return qk__nomem(err);
-        const uint64_t words[] = {stream[0], stream[1], (uint64_t)bucket};
+    if (count > INT64_MAX || !qk__set_fits((int64_t)count, (int64_t)limit)) {
         qk_rng rng;
-        qk__rng_init(&rng, seed, words, 3);
-        draw_bits(set->bits, (size_t)limit, (uint64_t)count, &rng);
+        qk__rng_init(&rng, seed, words, num_words);
+        return draw_sparse(numbers, limit, count, &rng, err);
     }
-    *bits = set->bits;
+    qk_pair_set set = {.count = (int64_t)count};
+    memcpy(set.words, words, num_words * sizeof *words);
+    set.bits = qk__calloc(qk__set_words(set.count), sizeof *set.bits);
+    if (!set.bits)
+        return qk__nomem(err);
+    qk__draw_sets(&set, 1, num_words, limit, seed);
+    list_set(&set, numbers);
+    free(set.bits);
     return QK_OK;
-}
-
-void qk__pair_sets_clear(qk_pair_sets *sets)
-{
-    for (size_t i = 0; i < sets->num; i++)
-        free(sets->set[i].bits);
-    free(sets->set);
-    *sets = (qk_pair_sets){0};
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Drawing pairs without replacement, as numbers in order or as sets with a bit for each pair. */
+/* Drawing without replacement, as numbers in order or as sets with a bit for each number. */
 #ifndef QK_STATS_PAIR_SETS_H
 #define QK_STATS_PAIR_SETS_H
 
@@ -13,31 +13,22 @@
 QK_MUST_CHECK qk_status qk__draw(uint64_t *numbers, size_t limit, uint64_t count, uint64_t seed,
                                  const uint64_t *words, size_t num_words, qk_error *err);
 
-/* The pairs drawn for a query bucket. */
+/* Whether `limit` of `count` numbers are worth a set: not too few, none of 2^31 or more. */
+bool qk__set_fits(int64_t count, int64_t limit);
+
+/* Words of a set of numbers below count, one to spare. */
+size_t qk__set_words(int64_t count);
+
+/* What is drawn from `count` numbers by the generator of `num_words` words. */
 typedef struct qk_pair_set {
-    int64_t bucket, count;
-    uint64_t *bits; /* of `count` pairs, and a spare word */
+    int64_t count;
+    uint64_t words[4];
+    uint64_t *bits; /* [qk__set_words(count)], zero before */
 } qk_pair_set;
 
-/* What has been drawn for one head, by bucket: what a bucket draws depends on how many pairs
- * it has and on nothing else that changes from one repetition to the next. Starts as {0}. */
-typedef struct qk_pair_sets {
-    size_t num, capacity;
-    qk_pair_set *set;
-} qk_pair_sets;
-
-/* Whether `limit` of `count` pairs are worth a set: not too few, and no more than 2^31 pairs. */
-bool qk__pair_set_fits(int64_t count, int64_t limit);
-
-/* Bytes of a set of that many pairs. */
-size_t qk__pair_set_bytes(int64_t count);
-
-/* The same `limit` of `count` pairs that qk__draw finds for {stream[0], stream[1], bucket}. The
- * set lives until the bucket is asked for with another count. */
-QK_MUST_CHECK qk_status qk__pair_sets_draw(qk_pair_sets *sets, int64_t bucket, int64_t count,
-                                           int64_t limit, uint64_t seed,
-                                           const uint64_t stream[2], const uint64_t **bits,
-                                           qk_error *err);
-void qk__pair_sets_clear(qk_pair_sets *sets);
+/* The same numbers that qk__draw finds, for each set. Several at a time take half as long as one
+ * after the other. */
+void qk__draw_sets(qk_pair_set *sets, size_t num_sets, size_t num_words, size_t limit,
+                   uint64_t seed);
 
 #endif

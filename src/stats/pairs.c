@@ -68,7 +68,7 @@ typedef struct walk {
     bool only_cells;
     qk_tally *tally;
     uint64_t *base;    /* [num_active] pairs that a bucket sees in earlier examples */
-    uint32_t *members; /* [MAX_PAIRS + 3] of the block that a bucket has drawn */
+    uint32_t *members; /* [MAX_PAIRS + 15] of the block that a bucket has drawn */
     seen_key *keys;
     size_t *reach; /* [num_active + 1] rows of the block that begin below an active bucket */
     double *memory;
@@ -517,7 +517,7 @@ static qk_status allocate(walk *w, qk_error *err)
     memset(b->scores.mean, 0, 3 * line * sizeof(double));
     if (w->sets) {
         w->base = qk__calloc(w->num_active, sizeof *w->base);
-        w->members = qk__calloc(MAX_PAIRS + 3, sizeof *w->members);
+        w->members = qk__calloc(MAX_PAIRS + 15, sizeof *w->members);
         if (!w->base || !w->members)
             return qk__nomem(err);
     }

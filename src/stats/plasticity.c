@@ -161,7 +161,7 @@ static qk_status fit(qk_plasticity *out, const qk_query_model *model,
     if (status == QK_OK)
         status = qk__bin_table_create(&tally.bins, space, width, err);
     if (status == QK_OK)
-        status = qk__sum_pairs(space, model, queries, settings, stream, NULL, &tally, err);
+        status = qk__sum_pairs(space, model, queries, settings, stream, &tally, err);
     if (status == QK_OK)
         status = set_profile(out, grid, &tally, err);
     if (status == QK_OK)

@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "stats/pair_sets.h"
 #include "stats/pairs.h"
 #include "stats/whitening.h"
 
@@ -42,12 +43,11 @@ typedef struct run {
     const qk_plasticity_settings *settings;
     const uint64_t *stream;
     qk_tally *tally;
-    qk_pair_sets *sets;
     qk_whitening *whitening;
 } run;
 
 enum {
-    SET_BYTES = 8 << 20, /* of pairs drawn at a time */
+    SET_WORDS = 1 << 20, /* for what is drawn at a time */
     LOOK_UP_COST = 8,    /* of a pair, beside one that is met in order */
 };
 
@@ -61,45 +61,62 @@ static qk_status draw_cells(const run *r, const qk_pair_model *model, size_t j, 
     return QK_OK;
 }
 
-/* Buckets buckets[0..count-1] that draw, together as far as their sets fit in SET_BYTES; how
+/* Buckets buckets[0..count-1] that draw, together as far as their sets fit in SET_WORDS; how
  * many. 0 if the first had better look up its pairs one by one: where a set has few members,
  * since forming all pairs costs a small part of looking up that many; or keys differ from
  * bucket to bucket. */
 static size_t count_together(const run *r, const size_t *buckets, size_t count)
 {
     const int64_t *pairs = r->tally->pairs, limit = r->tally->limit;
-    size_t n = 0, bytes = 0;
+    size_t n = 0, words = 0;
     if (r->space->grid->window || r->settings->variance != QK_VARIANCE_DIAG)
         return 0;
-    while (n < count && qk__pair_set_fits(pairs[buckets[n]], limit)) {
-        bytes += qk__pair_set_bytes(pairs[buckets[n]]);
-        if (n > 0 && bytes > SET_BYTES)
+    while (n < count && qk__set_fits(pairs[buckets[n]], limit)) {
+        words += qk__set_words(pairs[buckets[n]]);
+        if (n > 0 && words > SET_WORDS)
             break;
         n++;
     }
     return n > 0 && pairs[buckets[n - 1]] / LOOK_UP_COST / (int64_t)n <= limit ? n : 0;
 }
 
-/* Meets all pairs once for `count` buckets of which the first `whole` count them all, the
- * others those that they draw. */
+/* Meets all pairs once for buckets that draw; of[count] are their sets. */
 static qk_status add_together(const run *r, const qk_pair_model *model, const size_t *buckets,
-                              size_t whole, size_t count, qk_error *err)
+                              size_t count, qk_pair_set *sets, const uint64_t **of,
+                              qk_error *err)
 {
     qk_tally *tally = r->tally;
-    qk_status status = QK_OK;
-    const uint64_t **sets = qk__calloc(count + 1, sizeof *sets);
-    if (!sets)
+    size_t words = 0;
+    for (size_t i = 0; i < count; i++)
+        words += qk__set_words(tally->pairs[buckets[i]]);
+    uint64_t *memory = qk__calloc(words, sizeof *memory), *next = memory;
+    if (!memory)
         return qk__nomem(err);
-    for (size_t i = whole; i < count && status == QK_OK; i++) {
+    for (size_t i = 0; i < count; i++) {
         size_t j = buckets[i];
-        status = qk__pair_sets_draw(r->sets, r->space->grid->bucket[j].id, tally->pairs[j],
-                                    tally->limit, r->settings->seed, r->stream, &sets[i], err);
-        tally->sampled++;
+        uint64_t id = (uint64_t)r->space->grid->bucket[j].id;
+        sets[i] = (qk_pair_set){tally->pairs[j], {r->stream[0], r->stream[1], id}, next};
+        of[i] = next;
+        next += qk__set_words(tally->pairs[j]);
     }
-    if (status == QK_OK)
-        status = qk__add_all_pairs(r->space, model, buckets, count > whole ? sets : NULL, count,
-                                   false, tally, err);
+    qk__draw_sets(sets, count, 3, (size_t)tally->limit, r->settings->seed);
+    tally->sampled += (int64_t)count;
+    qk_status status =
+        qk__add_all_pairs(r->space, model, buckets, of, count, false, tally, err);
+    free(memory);
+    return status;
+}
+
+static qk_status add_some(const run *r, const qk_pair_model *model, const size_t *buckets,
+                          size_t count, qk_error *err)
+{
+    qk_pair_set *sets = qk__calloc(count, sizeof *sets);
+    const uint64_t **of = qk__calloc(count, sizeof *of);
+    qk_status status = sets && of
+                           ? add_together(r, model, buckets, count, sets, of, err)
+                           : qk__nomem(err);
     free(sets);
+    free(of);
     return status;
 }
 
@@ -111,9 +128,7 @@ static qk_status add_drawn(const run *r, const qk_pair_model *model, const size_
     for (size_t i = 0, n; i < count; i += n) {
         n = count_together(r, buckets + i, count - i);
         if (n > 0) {
-            if (n < count) /* not all at once: they would only take memory */
-                qk__pair_sets_clear(r->sets);
-            QK_TRY(add_together(r, model, buckets + i, 0, n, err));
+            QK_TRY(add_some(r, model, buckets + i, n, err));
         } else {
             n = 1;
             QK_TRY(qk__add_drawn_pairs(r->space, model, buckets[i], SIZE_MAX,
@@ -146,7 +161,7 @@ static qk_status add_buckets(const run *r, const size_t *buckets, size_t count, 
         if (!drawn)
             whole = n;
     }
-    QK_TRY(add_together(r, &model, scratch, whole, whole, err));
+    QK_TRY(qk__add_all_pairs(r->space, &model, scratch, NULL, whole, false, r->tally, err));
     return n > whole ? add_drawn(r, &model, scratch + whole, n - whole, err) : QK_OK;
 }
 
@@ -190,11 +205,9 @@ static void to_mean(double *ap, int64_t *pairs, int64_t limit)
 
 qk_status qk__sum_pairs(const qk_pair_space *space, const qk_query_model *model,
                         const qk_sample *queries, const qk_plasticity_settings *settings,
-                        const uint64_t stream[2], qk_pair_sets *sets, qk_tally *tally,
-                        qk_error *err)
+                        const uint64_t stream[2], qk_tally *tally, qk_error *err)
 {
-    qk_pair_sets own = {0};
-    run r = {space, model, settings, stream, tally, sets ? sets : &own, NULL};
+    run r = {space, model, settings, stream, tally, NULL};
     tally->limit = settings->max_pairs > 0 ? settings->max_pairs : INT64_MAX;
     qk__count_pairs(space, tally->pairs);
     size_t *scratch = qk__calloc(2 * space->grid->num + 1, sizeof *scratch);
@@ -205,7 +218,6 @@ qk_status qk__sum_pairs(const qk_pair_space *space, const qk_query_model *model,
     if (status == QK_OK)
         status = add_all_buckets(&r, queries, scratch, err);
     qk__whitening_free(&r.whitening);
-    qk__pair_sets_clear(&own);
     free(scratch);
     for (size_t j = 0; j < space->grid->num; j++)
         to_mean(&tally->ap[j], &tally->pairs[j], tally->limit);
@@ -245,8 +257,8 @@ void qk__summarise_profile(const qk_query_grid *grid, const double *ap, double *
 qk_status qk__plasticity_profile(const qk_query_model *model, const qk_sample *queries,
                                  const qk_sample *keys, const qk_key_index *index,
                                  const qk_plasticity_settings *settings,
-                                 const uint64_t stream[2], qk_pair_sets *sets,
-                                 double *ap_overall, double fifths[QK_FIFTHS], qk_error *err)
+                                 const uint64_t stream[2], double *ap_overall,
+                                 double fifths[QK_FIFTHS], qk_error *err)
 {
     qk_pair_source source;
     qk_tally tally = {0};
@@ -256,7 +268,7 @@ qk_status qk__plasticity_profile(const qk_query_model *model, const qk_sample *q
         tally.ap = qk__calloc(source.grid->num + 1, sizeof *tally.ap);
         tally.pairs = qk__calloc(source.grid->num + 1, sizeof *tally.pairs);
         status = tally.ap && tally.pairs ? qk__sum_pairs(&source.space, model, queries,
-                                                         settings, stream, sets, &tally, err)
+                                                         settings, stream, &tally, err)
                                          : qk__nomem(err);
     }
     if (status == QK_OK)

@@ -6,7 +6,6 @@
 #include <qkscope/plasticity.h>
 
 #include "stats/key_index.h"
-#include "stats/pair_sets.h"
 #include "stats/pair_space.h"
 #include "stats/query_model.h"
 
@@ -25,14 +24,12 @@ QK_MUST_CHECK qk_status qk__pair_source_open(qk_pair_source *source, const qk_sa
                                              qk_error *err);
 void qk__pair_source_close(qk_pair_source *source);
 
-/* Sums over all pairs, or over as many as the settings allow. `sets` keeps what is drawn, as far as
- * it fits, for the next call for the same head; or NULL. On return tally->ap are means
+/* Sums over all pairs, or over as many as the settings allow. On return tally->ap are means
  * (NaN without pairs) and tally->pairs the pairs in them; so are the numbers of the cells. */
 QK_MUST_CHECK qk_status qk__sum_pairs(const qk_pair_space *space, const qk_query_model *model,
                                       const qk_sample *queries,
                                       const qk_plasticity_settings *settings,
-                                      const uint64_t stream[2], qk_pair_sets *sets,
-                                      qk_tally *tally, qk_error *err);
+                                      const uint64_t stream[2], qk_tally *tally, qk_error *err);
 
 /* Means over queries of the AP of their buckets: all, and each fifth and tenth of the
  * context. tenths may be NULL. */
@@ -40,15 +37,14 @@ void qk__summarise_profile(const qk_query_grid *grid, const double *ap, double *
                            double fifths[QK_FIFTHS], double *tenths);
 
 /* The profile alone, without the rows that the samples leave out: what qk_plasticity_fit finds
- * in ap_overall and fifths. `index` of the keys (qk__key_index_create) or NULL; `sets` as
- * above. NaN where nothing is left. */
+ * in ap_overall and fifths. `index` of the keys (qk__key_index_create) or NULL. NaN where
+ * nothing is left. */
 QK_MUST_CHECK qk_status qk__plasticity_profile(const qk_query_model *model,
                                                const qk_sample *queries, const qk_sample *keys,
                                                const qk_key_index *index,
                                                const qk_plasticity_settings *settings,
-                                               const uint64_t stream[2], qk_pair_sets *sets,
-                                               double *ap_overall, double fifths[QK_FIFTHS],
-                                               qk_error *err);
+                                               const uint64_t stream[2], double *ap_overall,
+                                               double fifths[QK_FIFTHS], qk_error *err);
 
 /* qk_plasticity_fit with an index of the keys (or NULL), which query heads may share, and the
  * sign of the mirror (qk__query_model_create). */

@@ -18,7 +18,6 @@ typedef struct repetition {
     const qk_query_model *model; /* of all queries: whose reflection is kept */
     const qk_key_index *index;
     uint64_t stream[2];
-    qk_pair_sets sets;
     qk_sample queries, keys;           /* with groups, left_out set */
     const qk_moments *q_rest, *k_rest; /* of the rows not left out */
     double *scratch;                   /* [dim] */
@@ -93,7 +92,7 @@ static qk_status repeat_plasticity(repetition *r, qk_error *err)
     QK_TRY(qk__query_model_create(&model, r->q_rest, s->ci_refit ? NULL : r->model,
                                   (int)r->model->sign, err));
     qk_status status = qk__plasticity_profile(model, &r->queries, &r->keys, r->index, &settings,
-                                              r->stream, &r->sets, &overall, fifths, err);
+                                              r->stream, &overall, fifths, err);
     if (status == QK_OK) {
         set(r, AP, overall);
         set(r, AP_DROP, fifths[0] - fifths[QK_FIFTHS - 1]);
@@ -196,7 +195,6 @@ qk_status qk__head_intervals(const qk_run *run, const qk_head_report *report,
     for (uint32_t g = 0; g < groups; g++)
         qk_moments_free(&parts[g]);
     qk__query_model_free(&model);
-    qk__pair_sets_clear(&r->sets);
     free(group_of_query);
     free(r);
     return status;
