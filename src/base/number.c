@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,13 +26,131 @@ static size_t undo_locale(char *text)
     return (size_t)(out - text);
 }
 
-size_t qk__format_number(double value, char text[QK_NUMBER_SIZE])
+/* ---- the usual range, in whole numbers --------------------------------------------------- */
+
+__extension__ typedef unsigned __int128 wide;
+
+static const uint64_t POWERS[] = {UINT64_C(1),
+                                  UINT64_C(10),
+                                  UINT64_C(100),
+                                  UINT64_C(1000),
+                                  UINT64_C(10000),
+                                  UINT64_C(100000),
+                                  UINT64_C(1000000),
+                                  UINT64_C(10000000),
+                                  UINT64_C(100000000),
+                                  UINT64_C(1000000000),
+                                  UINT64_C(10000000000),
+                                  UINT64_C(100000000000),
+                                  UINT64_C(1000000000000),
+                                  UINT64_C(10000000000000),
+                                  UINT64_C(100000000000000),
+                                  UINT64_C(1000000000000000),
+                                  UINT64_C(10000000000000000),
+                                  UINT64_C(100000000000000000)};
+
+enum { MOST_DIGITS = 17 };
+
+/* A number as mantissa / 2^shift = (whole + part / 2^shift) / 10^scale, with 17 digits in
+ * `whole`. */
+typedef struct decimal {
+    uint64_t mantissa, whole;
+    wide part, unit; /* unit: 10^scale, what a step of the mantissa is in parts */
+    int shift, scale;
+} decimal;
+
+static wide power_of_ten(int exponent)
 {
-    text[0] = 0;
-    if (!isfinite(value))
-        return 0;
-    if (fabs(value) < 1e15 && value == floor(value)) /* counts and zeros, -0 among them */
-        return (size_t)snprintf(text, QK_NUMBER_SIZE, "%lld", (long long)value);
+    return exponent < MOST_DIGITS
+               ? POWERS[exponent]
+               : (wide)POWERS[MOST_DIGITS] * POWERS[exponent - MOST_DIGITS];
+}
+
+/* For 1e-4 <= value < 1e15, but powers of two, whose lower neighbours are nearer. */
+static bool split(double value, decimal *d)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    d->mantissa = bits & ((UINT64_C(1) << 52) - 1);
+    if (!(value >= 1e-4 && value < 1e15) || d->mantissa == 0)
+        return false;
+    d->mantissa |= UINT64_C(1) << 52;
+    d->shift = 1075 - (int)(bits >> 52);
+    d->scale = 20; /* 1e-4 */
+    for (double next = 1e-3; next <= value; next *= 10)
+        d->scale--;
+    for (;;) { /* the powers above are rounded: once more at most */
+        d->unit = power_of_ten(d->scale);
+        wide product = d->mantissa * d->unit;
+        d->whole = (uint64_t)(product >> d->shift);
+        d->part = product - ((wide)d->whole << d->shift);
+        if (d->whole >= POWERS[MOST_DIGITS])
+            d->scale--;
+        else if (d->whole < POWERS[MOST_DIGITS - 1])
+            d->scale++;
+        else
+            return true;
+    }
+}
+
+/* Rounded to `digits` digits, ties to even, as printf does; with zeros behind them. */
+static uint64_t round_to(const decimal *d, int digits)
+{
+    uint64_t step = POWERS[MOST_DIGITS - digits], rest = d->whole % step;
+    uint64_t down = d->whole - rest;
+    bool odd = down / step % 2 == 1, more = d->part > 0;
+    if (step > 1)
+        return rest > step / 2 || (rest == step / 2 && (more || odd)) ? down + step : down;
+    wide half = (wide)1 << (d->shift - 1);
+    return d->part > half || (d->part == half && odd) ? down + 1 : down;
+}
+
+/* Whether the text of these digits would be read back as the number. */
+static bool reads_back(const decimal *d, uint64_t rounded)
+{
+    wide off = rounded > d->whole ? ((wide)(rounded - d->whole) << d->shift) - d->part
+                                  : ((wide)(d->whole - rounded) << d->shift) + d->part;
+    return 2 * off < d->unit || (2 * off == d->unit && d->mantissa % 2 == 0);
+}
+
+/* rounded / 10^scale without an exponent. */
+static size_t write_digits(uint64_t rounded, int scale, char *text)
+{
+    char digits[24], *out = text;
+    int count = 0;
+    for (; rounded % 10 == 0; scale--)
+        rounded /= 10;
+    for (; rounded > 0 || count <= scale; rounded /= 10)
+        digits[count++] = (char)('0' + rounded % 10);
+    while (count > 0) {
+        *out++ = digits[--count];
+        if (count == scale)
+            *out++ = '.';
+    }
+    *out = 0;
+    return (size_t)(out - text);
+}
+
+static size_t format_whole(long long value, char *text)
+{
+    char digits[24], *out = text;
+    size_t count = 0;
+    uint64_t left = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    do
+        digits[count++] = (char)('0' + left % 10);
+    while ((left /= 10) > 0);
+    if (value < 0)
+        *out++ = '-';
+    while (count > 0)
+        *out++ = digits[--count];
+    *out = 0;
+    return (size_t)(out - text);
+}
+
+/* ---- any number -------------------------------------------------------------------------- */
+
+static size_t format_by_printf(double value, char text[QK_NUMBER_SIZE])
+{
     /* 17 digits always suffice; about half of all doubles need them, so try 16 first and
      * 15 only when 16 were enough. */
     int digits = 16;
@@ -50,6 +169,29 @@ size_t qk__format_number(double value, char text[QK_NUMBER_SIZE])
     return undo_locale(text);
 }
 
+size_t qk__format_number(double value, char text[QK_NUMBER_SIZE])
+{
+    decimal d;
+    text[0] = 0;
+    if (!isfinite(value))
+        return 0;
+    if (fabs(value) < 1e15 && value == floor(value)) /* counts and zeros, -0 among them */
+        return format_whole((long long)value, text);
+    if (!split(fabs(value), &d))
+        return format_by_printf(value, text);
+    uint64_t best = round_to(&d, MOST_DIGITS);
+    for (int digits = MOST_DIGITS - 1; digits > 0; digits--) {
+        uint64_t rounded = round_to(&d, digits);
+        if (!reads_back(&d, rounded))
+            break;
+        best = rounded;
+    }
+    text[0] = '-';
+    return write_digits(best, d.scale, text + (value < 0)) + (value < 0);
+}
+
+/* ---- fields ------------------------------------------------------------------------------ */
+
 static qk_status append(qk_buffer *row, const char *text, size_t size, char separator,
                         qk_error *err)
 {
@@ -66,8 +208,7 @@ qk_status qk__csv_number(qk_buffer *row, double value, char separator, qk_error 
 qk_status qk__csv_integer(qk_buffer *row, long long value, char separator, qk_error *err)
 {
     char text[QK_NUMBER_SIZE];
-    return append(row, text, (size_t)snprintf(text, sizeof text, "%lld", value), separator,
-                  err);
+    return append(row, text, format_whole(value, text), separator, err);
 }
 
 qk_status qk__csv_text(qk_buffer *row, const char *text, char separator, qk_error *err)
