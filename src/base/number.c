@@ -61,9 +61,8 @@ typedef struct decimal {
 
 static wide power_of_ten(int exponent)
 {
-    return exponent < MOST_DIGITS
-               ? POWERS[exponent]
-               : (wide)POWERS[MOST_DIGITS] * POWERS[exponent - MOST_DIGITS];
+    return exponent < MOST_DIGITS ? POWERS[exponent]
+                                  : (wide)POWERS[MOST_DIGITS] * POWERS[exponent - MOST_DIGITS];
 }
 
 /* For 1e-4 <= value < 1e15, but powers of two, whose lower neighbours are nearer. */

@@ -64,8 +64,8 @@ typedef struct qk_pair_kernel {
     void (*distances)(const double *left, const double *right, size_t n, size_t ld, double *v);
 
     /* Differences of key `left` and keys at ..+n-1: u and w still without their scale,
-     * bin = floor(|difference of positions| / width) * stride. Where pairs->mid is NULL, neither
-     * it nor bin is wanted. */
+     * bin = floor(|difference of positions| / width) * stride. Where pairs->mid is NULL,
+     * neither it nor bin is wanted. */
     void (*differences)(const qk_key_scores *scores, size_t left, size_t at, size_t n,
                         double width, double stride, const qk_pair_list *pairs, size_t out);
 

@@ -442,7 +442,7 @@ static double dot(const double *x, const double *y, size_t n)
 #define PAIR_KERNEL(name)                                                                      \
     {                                                                                          \
         name, whiten_f32, whiten_f64, multiply, distances, differences, normalise, undecided,  \
-            lags, draw, members, pick, sum, dot                                                                     \
+            lags, draw, members, pick, sum, dot                                                \
     }
 
 #endif

@@ -76,8 +76,8 @@ static void set_generator(drawing *d, size_t l, const qk_rng *rng)
         d->state[i][l] = rng->state[i];
 }
 
-/* drawn[i][l] = qk__rng_below(first[l] + from + 1 + i). A generator's number is refused only if it
- * is below that bound, which the kernel notices: once in millions of blocks. */
+/* drawn[i][l] = qk__rng_below(first[l] + from + 1 + i). A generator's number is refused only if
+ * it is below that bound, which the kernel notices: once in millions of blocks. */
 static void draw_block(drawing *d, size_t from, size_t size)
 {
     uint64_t before[4][LANES];
@@ -127,7 +127,8 @@ static void draw_together(const qk_pair_set *sets, size_t num_sets, size_t num_w
 {
     drawing d;
     for (size_t l = 0; l < LANES; l++) {
-        const qk_pair_set *set = &sets[l < num_sets ? l : 0]; /* lanes too many: drawn in vain */
+        const qk_pair_set *set =
+            &sets[l < num_sets ? l : 0]; /* lanes too many: drawn in vain */
         qk_rng rng;
         qk__rng_init(&rng, seed, set->words, num_words);
         set_generator(&d, l, &rng);

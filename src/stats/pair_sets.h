@@ -26,8 +26,8 @@ typedef struct qk_pair_set {
     uint64_t *bits; /* [qk__set_words(count)], zero before */
 } qk_pair_set;
 
-/* The same numbers that qk__draw finds, for each set. Several at a time take half as long as one
- * after the other. */
+/* The same numbers that qk__draw finds, for each set. Several at a time take half as long as
+ * one after the other. */
 void qk__draw_sets(qk_pair_set *sets, size_t num_sets, size_t num_words, size_t limit,
                    uint64_t seed);
 

@@ -112,9 +112,8 @@ static qk_status add_some(const run *r, const qk_pair_model *model, const size_t
 {
     qk_pair_set *sets = qk__calloc(count, sizeof *sets);
     const uint64_t **of = qk__calloc(count, sizeof *of);
-    qk_status status = sets && of
-                           ? add_together(r, model, buckets, count, sets, of, err)
-                           : qk__nomem(err);
+    qk_status status =
+        sets && of ? add_together(r, model, buckets, count, sets, of, err) : qk__nomem(err);
     free(sets);
     free(of);
     return status;

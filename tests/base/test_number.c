@@ -95,8 +95,7 @@ static void fields(void **state)
     assert_int_equal(qk__csv_integer(&row, 0, ',', NULL), QK_OK);
     assert_int_equal(qk__csv_number(&row, -0.25, ',', NULL), QK_OK);
     assert_int_equal(qk__csv_text(&row, "a,\"b", '\n', NULL), QK_OK);
-    const char *expected =
-        "-9223372036854775808,9223372036854775807,0,-0.25,\"a,\"\"b\"\n";
+    const char *expected = "-9223372036854775808,9223372036854775807,0,-0.25,\"a,\"\"b\"\n";
     assert_int_equal(row.size, strlen(expected));
     assert_memory_equal(row.data, expected, row.size);
     qk__buffer_free(&row);
@@ -105,10 +104,8 @@ static void fields(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_bits),
-        cmocka_unit_test(short_decimals),
-        cmocka_unit_test(powers),
-        cmocka_unit_test(what_is_not_a_number),
+        cmocka_unit_test(any_bits), cmocka_unit_test(short_decimals),
+        cmocka_unit_test(powers),   cmocka_unit_test(what_is_not_a_number),
         cmocka_unit_test(fields),
     };
     return cmocka_run_group_tests_name("numbers as text", tests, NULL, NULL);
