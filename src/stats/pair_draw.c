@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pairs drawn at random where there are too many: numbers of pairs, ascending, are turned into
- * pairs in one walk over the examples. */
+ * pairs in one walk over the examples. Where an example has more of them than keys, its keys
+ * are brought into the metric of the queries once, else the difference of each pair is. */
 #include "stats/pairs.h"
 
 #include <math.h>
@@ -11,7 +12,10 @@
 #include "base/error.h"
 #include "stats/pair_sets.h"
 
-enum { BATCH = 32 };
+enum {
+    BATCH = 64,
+    KEY_VALUES = 1 << 20, /* coordinates of one example's keys, at most */
+};
 
 typedef struct draw {
     const qk_pair_space *space;
@@ -24,37 +28,81 @@ typedef struct draw {
     double *mirrored;    /* before the factor */
     double *zero;        /* [ld] */
     double *memory;
+    size_t capacity;     /* keys that there is room for in what follows */
+    double *keys;        /* [capacity][ld] of the example, if it is prepared */
+    double (*scores)[2]; /* [capacity] x . mean, x . slope */
+    bool prepared;
     size_t filled, late[BATCH], early[BATCH]; /* places of the keys */
+    size_t late_key[BATCH], early_key[BATCH]; /* which of the prepared ones */
     qk_pair_room room;
 } draw;
 
-static void project_pair(draw *d, size_t i)
+/* Coordinates of the n seen keys about the first of them. */
+static void prepare_keys(draw *d, size_t n)
 {
     const qk_whitening *p = d->model->whitening;
+    for (size_t from = 0; from < n; from += BATCH) {
+        size_t count = n - from < BATCH ? n - from : BATCH;
+        double *done = d->keys + from * p->ld, *out = p->factor ? d->mirrored : done;
+        for (size_t i = 0; i < count; i++)
+            qk__whiten_key(d->space, p, d->seen[from + i], d->seen[0], out + i * p->ld,
+                           d->scores[from + i]);
+        if (p->factor)
+            qk__pair_kernel()->multiply(p->factor, p->ld, out, count, done);
+    }
+}
+
+/* Differences and distances of the pairs in the batch. */
+static void measure_prepared(draw *d)
+{
+    const qk_pair_kernel *kernel = qk__pair_kernel();
+    size_t ld = d->model->whitening->ld;
+    qk_pair_room *room = &d->room;
+    for (size_t i = 0; i < d->filled; i++) {
+        size_t late = d->late_key[i], early = d->early_key[i];
+        kernel->distances(d->keys + late * ld, d->keys + early * ld, 1, ld, &room->v[i]);
+        room->list.u[i] = d->scores[late][0] - d->scores[early][0];
+        room->list.w[i] = d->scores[late][1] - d->scores[early][1];
+    }
+}
+
+static void measure_pairs(draw *d)
+{
+    const qk_pair_kernel *kernel = qk__pair_kernel();
+    const qk_whitening *p = d->model->whitening;
+    for (size_t i = 0; i < d->filled; i++) {
+        double *out = (p->factor ? d->mirrored : d->coordinates) + i * p->ld, scores[2];
+        qk__whiten_key(d->space, p, d->late[i], d->early[i], out, scores);
+        d->room.list.u[i] = scores[0];
+        d->room.list.w[i] = scores[1];
+    }
+    if (p->factor)
+        kernel->multiply(p->factor, p->ld, d->mirrored, d->filled, d->coordinates);
+    kernel->distances(d->zero, d->coordinates, d->filled, p->ld, d->room.v);
+}
+
+static void place_pairs(draw *d)
+{
     const qk_bin_table *bins = d->tally->bins;
     const double *position = d->space->index->position;
-    qk_pair_list *list = &d->room.list;
-    double *out = (p->factor ? d->mirrored : d->coordinates) + i * p->ld, scores[2];
-    double s1 = position[d->late[i]], s2 = position[d->early[i]];
-    qk__whiten_key(d->space, p, d->late[i], d->early[i], out, scores);
-    list->u[i] = scores[0];
-    list->w[i] = scores[1];
-    list->mid[i] = (s1 + s2) * 0.5;
-    if (bins)
-        list->bin[i] = (int32_t)(floor(fabs(s1 - s2) / bins->width) * (double)bins->lags);
+    for (size_t i = 0; i < d->filled && bins; i++) {
+        double s1 = position[d->late[i]], s2 = position[d->early[i]];
+        d->room.list.mid[i] = (s1 + s2) * 0.5;
+        d->room.list.bin[i] =
+            (int32_t)(floor(fabs(s1 - s2) / bins->width) * (double)bins->lags);
+    }
 }
 
 static void finish_batch(draw *d)
 {
     const qk_pair_kernel *kernel = qk__pair_kernel();
-    const qk_whitening *p = d->model->whitening;
     qk_pair_room *room = &d->room;
     bool whole = d->cell == SIZE_MAX;
-    for (size_t i = 0; i < d->filled; i++)
-        project_pair(d, i);
-    if (p->factor)
-        kernel->multiply(p->factor, p->ld, d->mirrored, d->filled, d->coordinates);
-    kernel->distances(d->zero, d->coordinates, d->filled, p->ld, room->v);
+    if (d->prepared)
+        measure_prepared(d);
+    else
+        measure_pairs(d);
+    place_pairs(d);
     kernel->normalise(room->v, room->list.u, room->list.w, d->filled);
     qk__tally_pairs(d->space, d->model, d->j, &room->list, d->filled, !whole, room, d->tally);
     if (!whole)
@@ -64,24 +112,47 @@ static void finish_batch(draw *d)
 
 static void add_pair(draw *d, size_t late, size_t early)
 {
-    qk__prefetch_key(d->space, late);
-    qk__prefetch_key(d->space, early);
-    d->late[d->filled] = late;
-    d->early[d->filled] = early;
+    if (!d->prepared) {
+        qk__prefetch_key(d->space, d->seen[late]);
+        qk__prefetch_key(d->space, d->seen[early]);
+    }
+    d->late[d->filled] = d->seen[late];
+    d->early[d->filled] = d->seen[early];
+    d->late_key[d->filled] = late;
+    d->early_key[d->filled] = early;
     if (++d->filled == BATCH)
         finish_batch(d);
 }
 
 /* Pair number t of keys 0, 1, 2, ...: (1, 0), (2, 0), (2, 1), (3, 0), ... */
-static void number_to_pair(uint64_t t, size_t *late, size_t *early)
+static uint64_t late_of(uint64_t t)
 {
     uint64_t i = (uint64_t)((1 + sqrt(1 + 8 * (double)t)) / 2);
     while (i * (i - 1) / 2 > t)
         i--;
     while (i * (i + 1) / 2 <= t)
         i++;
-    *late = i;
-    *early = t - i * (i - 1) / 2;
+    return i;
+}
+
+/* Pairs of an example with n seen keys, by their ascending numbers. */
+static void add_pairs(draw *d, const uint64_t *numbers, size_t count, uint64_t base, uint64_t n)
+{
+    uint64_t late = 1;
+    bool prepared = count > n && n <= d->capacity;
+    if (d->filled > 0 && (prepared || d->prepared))
+        finish_batch(d);
+    d->prepared = prepared;
+    if (prepared)
+        prepare_keys(d, n);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t t = numbers[i] - base;
+        if (!d->prepared)
+            late = late_of(t);
+        while (late * (late + 1) / 2 <= t)
+            late++;
+        add_pair(d, late, t - late * (late - 1) / 2);
+    }
 }
 
 static size_t list_seen(draw *d, size_t example)
@@ -102,15 +173,26 @@ static void walk_numbers(draw *d, size_t limit)
     uint64_t base = 0;
     for (size_t e = 0, next = 0; next < limit; e++) {
         uint64_t n = list_seen(d, e), end = base + (n > 1 ? n * (n - 1) / 2 : 0);
-        for (; next < limit && d->numbers[next] < end; next++) {
-            size_t late, early;
-            number_to_pair(d->numbers[next] - base, &late, &early);
-            add_pair(d, d->seen[late], d->seen[early]);
-        }
+        size_t count = 0;
+        while (next + count < limit && d->numbers[next + count] < end)
+            count++;
+        if (count > 0)
+            add_pairs(d, d->numbers + next, count, base, n);
+        next += count;
         base = end;
     }
     if (d->filled > 0)
         finish_batch(d);
+}
+
+static size_t longest_example(const qk_key_index *index)
+{
+    size_t longest = 0;
+    for (size_t e = 0; e < index->num_examples; e++) {
+        size_t keys = index->start[e + 1] - index->start[e];
+        longest = keys > longest ? keys : longest;
+    }
+    return longest;
 }
 
 static qk_status allocate(draw *d, size_t limit, qk_error *err)
@@ -118,12 +200,16 @@ static qk_status allocate(draw *d, size_t limit, qk_error *err)
     size_t ld = d->model->whitening->ld, tile = BATCH * ld;
     d->numbers = qk__calloc(limit, sizeof *d->numbers);
     d->seen = qk__calloc(d->space->index->rows + 1, sizeof *d->seen);
-    d->memory = qk__alloc_aligned(2 * tile + ld, sizeof(double));
-    if (!d->numbers || !d->seen || !d->memory)
+    d->capacity = longest_example(d->space->index);
+    d->capacity = d->capacity < KEY_VALUES / ld ? d->capacity : KEY_VALUES / ld;
+    d->memory = qk__alloc_aligned(2 * tile + ld + d->capacity * ld, sizeof(double));
+    d->scores = qk__calloc(d->capacity + 1, sizeof *d->scores);
+    if (!d->numbers || !d->seen || !d->memory || !d->scores)
         return qk__nomem(err);
     d->coordinates = d->memory;
     d->mirrored = d->memory + tile;
     d->zero = d->memory + 2 * tile;
+    d->keys = d->memory + 2 * tile + ld;
     memset(d->zero, 0, ld * sizeof(double));
     return qk__pair_room_create(&d->room, BATCH, err);
 }
@@ -148,5 +234,6 @@ qk_status qk__add_drawn_pairs(const qk_pair_space *space, const qk_pair_model *m
     free(d.numbers);
     free(d.seen);
     free(d.memory);
+    free(d.scores);
     return status;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "stats/cholesky.h"
 #include "stats/pair_kernel.h"
 
@@ -181,6 +182,89 @@ static void kernels_agree_on_lists(void **state)
         }
 }
 
+/* Against the generator itself, at bounds of both widths, and with numbers that are too small.
+ */
+static void draws_are_the_generators(void **state)
+{
+    (void)state;
+    enum { STEPS = 40 };
+    static const uint32_t bounds[] = {1024, 65537, (1 << 21) - STEPS, 1 << 21, 2147483000};
+    static uint32_t out[STEPS * LANES];
+    for (size_t k = 0; k < qk__simd_count(); k++)
+        for (size_t b = 0; b < sizeof bounds / sizeof *bounds; b++) {
+            qk_rng rng[LANES];
+            uint64_t sides[4][LANES];
+            uint32_t n[LANES];
+            for (uint64_t l = 0; l < LANES; l++) {
+                qk__rng_init(&rng[l], k + b, &l, 1);
+                n[l] = bounds[b] + (b < 2 ? (uint32_t)l * 1000 : 0);
+                for (size_t i = 0; i < 4; i++)
+                    sides[i][l] = rng[l].state[i];
+            }
+            assert_true(qk__pair_kernel_at(k)->draw(sides, n, STEPS, out));
+            for (size_t l = 0; l < LANES; l++) {
+                for (size_t i = 0; i < STEPS; i++)
+                    assert_int_equal(out[i * LANES + l], qk__rng_below(&rng[l], n[l] + i));
+                for (size_t i = 0; i < 4; i++)
+                    assert_true(sides[i][l] == rng[l].state[i]);
+            }
+            for (size_t l = 0; l < LANES; l++) {
+                uint64_t zeros[4][LANES] = {{0}};
+                for (size_t other = 0; other < LANES; other++)
+                    zeros[0][other] = zeros[1][other] = UINT64_MAX / 3;
+                zeros[1][l] = 0; /* the first number is 0 */
+                assert_false(qk__pair_kernel_at(k)->draw(zeros, n, STEPS, out));
+            }
+        }
+}
+
+static void members_are_found(void **state)
+{
+    (void)state;
+    enum { WORDS = 40, RUNS = 30 };
+    uint64_t seed = 6, set[WORDS + 1] = {0};
+    static uint32_t out[RUNS * 64 + 15];
+    static double values[3][RUNS * 64], picked[3][RUNS * 64];
+    static int32_t bins[RUNS * 64], picked_bins[RUNS * 64];
+    for (size_t k = 0; k < qk__simd_count(); k++)
+        for (int density = 0; density < 5; density++) {
+            qk_pair_run runs[RUNS];
+            uint32_t at = 0;
+            size_t found = 0;
+            for (size_t i = 0; i < WORDS * 64; i++) {
+                bool in = density == 4 || fabs(random_unit(&seed)) < 0.02 * pow(3, density);
+                set[i / 64] = (set[i / 64] & ~(UINT64_C(1) << i % 64)) | (uint64_t)in << i % 64;
+            }
+            for (size_t r = 0; r < RUNS; r++) {
+                runs[r].count = r == 0 ? 64 : 1 + (uint32_t)(fabs(random_unit(&seed)) * 63.99);
+                runs[r].number = (uint64_t)(fabs(random_unit(&seed)) * (WORDS * 64 - 64 - 100));
+                runs[r].at = at;
+                at += runs[r].count;
+            }
+            for (uint32_t i = 0; i < at; i++) {
+                values[0][i] = i + 0.25;
+                values[1][i] = i + 0.5;
+                values[2][i] = i + 0.75;
+                bins[i] = (int32_t)i * 3;
+            }
+            size_t n = qk__pair_kernel_at(k)->members(set, 100, runs, RUNS, out);
+            for (size_t r = 0; r < RUNS; r++)
+                for (uint32_t i = 0; i < runs[r].count; i++) {
+                    uint64_t number = 100 + runs[r].number + i;
+                    if (set[number / 64] >> number % 64 & 1)
+                        assert_int_equal(out[found++], runs[r].at + i);
+                }
+            assert_int_equal(found, n);
+            const qk_pair_list from = {values[0], values[1], values[2], bins};
+            const qk_pair_list to = {picked[0], picked[1], picked[2], picked_bins};
+            qk__pair_kernel_at(k)->pick(&from, out, n, &to);
+            for (size_t i = 0; i < n; i++)
+                assert_true(picked[0][i] == out[i] + 0.25 && picked[1][i] == out[i] + 0.5 &&
+                            picked[2][i] == out[i] + 0.75 &&
+                            picked_bins[i] == (int32_t)out[i] * 3);
+        }
+}
+
 static void lists_are_what_they_say(void **state)
 {
     (void)state;
@@ -243,6 +327,8 @@ int main(void)
         cmocka_unit_test(kernels_agree_on_whitening),
         cmocka_unit_test(kernels_agree_on_matrices),
         cmocka_unit_test(kernels_agree_on_lists),
+        cmocka_unit_test(draws_are_the_generators),
+        cmocka_unit_test(members_are_found),
         cmocka_unit_test(lists_are_what_they_say),
         cmocka_unit_test(cholesky_takes_singular_matrices),
     };

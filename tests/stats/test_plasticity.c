@@ -11,6 +11,7 @@
 
 #include "plasticity_loops.h"
 #include "plasticity_rows.h"
+#include "stats/pair_sets.h"
 #include "stats/pairs.h"
 #include "stats/plasticity_core.h"
 
