@@ -41,6 +41,7 @@ bench: test-build
 	@$(PYTHON) bench/tokenizer.py $(BUILD)
 	@$(PYTHON) bench/scatter.py $(BUILD)
 	@$(PYTHON) bench/report.py $(BUILD)
+	@$(PYTHON) bench/real.py $(BUILD)
 
 # The whole suite under AddressSanitizer and UndefinedBehaviorSanitizer. A small quarantine of freed
 # memory, since some tests watch how much is used.
