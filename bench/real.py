@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command on a capture of a pretrained model, as `make demo-real` leaves it: seconds and peak memory,
-beside another program (an older qkscope) if one is given, in turns. Prints Markdown; `make bench` runs it,
-and it skips where there is no such capture."""
+"""Every command on a capture of a pretrained model, as `make demo-real` leaves it: seconds, seconds of
+processors and peak memory, beside another program (an older qkscope) if one is given, in turns. Prints Markdown;
+`make bench` runs it, and it skips where there is no such capture."""
 import argparse
 import shutil
 import statistics
 import sys
 from pathlib import Path
 
-from timed import timed
+from timed import measured
 
 ROOT = Path(__file__).resolve().parent.parent
 SLOW = 30  # seconds; what takes longer is run once
@@ -31,21 +31,23 @@ NEED_GNUPLOT = ("scatter", "report")
 
 
 def run(build, program, words, capture, out):
-    """(seconds, peak MiB)."""
+    """(seconds, processor seconds, peak MiB)"""
     if words[0] == "report":
         shutil.rmtree(out / "report", ignore_errors=True)
     words = [w.format(capture=capture, out=out) for w in words]
-    return timed(build, [program, *words, "--quiet"])[:2]
+    figures = measured(build, [program, *words, "--quiet"])[0]
+    return figures["seconds"], figures["processor_seconds"], figures["peak_mib"]
 
 
 def measure(build, programs, words, capture, work, runs):
-    """For each program the median seconds and the largest peak of interleaved runs."""
+    """For each program the median seconds of interleaved runs, of processors, too, and the largest peak."""
     found = [[] for _ in programs]
     for _ in range(runs):
         for i, program in enumerate(programs):
             if not found[i] or found[i][0][0] < SLOW:
                 found[i].append(run(build, program, words, capture, work / str(i)))
-    return [(statistics.median(r[0] for r in one), max(r[1] for r in one)) for one in found]
+    return [(*(statistics.median(r[c] for r in one) for c in range(2)), max(r[2] for r in one))
+            for one in found]
 
 
 def main():
@@ -66,9 +68,10 @@ def main():
     print(f"\nA pretrained model: {capture.name} of {capture.parent.name}, at most {args.runs} interleaved "
           f"runs, medians (above {SLOW} s one run).\n")
     if args.before:
-        print("| command | before, s | peak MiB | now, s | peak MiB | times faster |\n|---|---|---|---|---|---|")
+        print("| command | before, s | processor s | peak MiB | now, s | processor s | peak MiB |\n"
+              "|---|---|---|---|---|---|---|")
     else:
-        print("| command | s | peak MiB |\n|---|---|---|")
+        print("| command | s | processor s | peak MiB |\n|---|---|---|---|")
     try:
         for name, words in COMMANDS.items():
             if args.only and args.only not in name:
@@ -76,9 +79,9 @@ def main():
             if words[0] in NEED_GNUPLOT and not shutil.which("gnuplot"):
                 continue
             results = measure(args.build, programs, words, capture, work, args.runs)
-            numbers = " | ".join(f"{seconds:.2f} | {peak:.0f}" for seconds, peak in results)
-            ratio = f" | {results[0][0] / results[-1][0]:.1f}" if args.before else ""
-            print(f"| `{name}` | {numbers}{ratio} |", flush=True)
+            numbers = " | ".join(f"{wall:.2f} | {processor:.2f} | {peak:.0f}"
+                                 for wall, processor, peak in results)
+            print(f"| `{name}` | {numbers} |", flush=True)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
