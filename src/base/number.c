@@ -119,8 +119,9 @@ static size_t write_digits(uint64_t rounded, int scale, char *text)
     int count = 0;
     for (; rounded % 10 == 0; scale--)
         rounded /= 10;
-    for (; rounded > 0 || count <= scale; rounded /= 10)
+    do
         digits[count++] = (char)('0' + rounded % 10);
+    while ((rounded /= 10) > 0 || count <= scale);
     while (count > 0) {
         *out++ = digits[--count];
         if (count == scale)
