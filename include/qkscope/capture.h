@@ -80,6 +80,13 @@ QK_API size_t qk_capture_num_heads(const qk_capture *capture);
 QK_API const qk_head *qk_capture_head(const qk_capture *capture, size_t i);
 QK_API const qk_head *qk_capture_find(const qk_capture *capture, qk_head_id id);
 
+/* Whether vectors have been rotated, which capture.json may say. */
+typedef enum qk_stage {
+    QK_STAGE_UNKNOWN,
+    QK_STAGE_PRE_ROPE,
+    QK_STAGE_POST_ROPE,
+} qk_stage;
+
 /* What capture.json says: "" / 0 / false where it is absent or silent.
  * `complete` is false only when a manifest says that the capture was not finished. */
 typedef struct qk_capture_info {
@@ -89,6 +96,8 @@ typedef struct qk_capture_info {
     bool complete;
     bool has_manifest;
     int64_t num_texts, num_windows; /* that long texts were split into; 0 = not recorded */
+    qk_stage stage;
+    bool rope_interleaved; /* dimensions 2j and 2j + 1 turn together, not j and j + pairs */
 } qk_capture_info;
 QK_API const qk_capture_info *qk_capture_get_info(const qk_capture *capture);
 

@@ -44,6 +44,7 @@ typedef struct qk_model_facts {
     const char *rope_type;   /* "default", "yarn", ...; of full attention where there are two */
     double rope_theta;       /* of the same */
     double attention_factor; /* on cos and sin, so on q and k after RoPE; of the same */
+    bool rope_interleaved;   /* dimensions 2j and 2j + 1 turn together, not j and j + pairs */
     const char *dtype; /* of most weights on disk: "float32", "float16", "bfloat16", or as GGUF
                           spells it: "Q4_K" */
     /* Of what a run reads: embedding and decoder layers, nothing for images, no output layer.

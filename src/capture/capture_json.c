@@ -63,6 +63,31 @@ static qk_status read_rope(qk_capture *capture, const qk__node *rope, qk_error *
                              "expected a list, or lists by layer number");
 }
 
+/* Which dimensions turn together: "rope" also holds what only readers of text look at. */
+static qk_status read_pairing(qk_capture *capture, const qk__node *rope, qk_error *err)
+{
+    const char *pairing = "half";
+    if (qk__node_kind_of(rope) != QK__OBJECT)
+        return QK_OK;
+    QK_TRY(qk__read_text(rope, "pairing", &pairing, err));
+    capture->info.rope_interleaved = strcmp(pairing, "interleaved") == 0;
+    qk__node node = qk__node_member(rope, "pairing");
+    return capture->info.rope_interleaved || strcmp(pairing, "half") == 0
+               ? QK_OK
+               : qk__fail_expected(&node, "half or interleaved", err);
+}
+
+/* What other tools may have put there says nothing. */
+static qk_stage read_stage(const qk__node *root)
+{
+    const char *name = "";
+    if (qk__read_text(root, "stage", &name, NULL) != QK_OK)
+        return QK_STAGE_UNKNOWN;
+    return strcmp(name, "pre-rope") == 0    ? QK_STAGE_PRE_ROPE
+           : strcmp(name, "post-rope") == 0 ? QK_STAGE_POST_ROPE
+                                            : QK_STAGE_UNKNOWN;
+}
+
 int qk_capture_num_layers(const qk_capture *capture)
 {
     int layers = capture->info.num_layers;
@@ -154,7 +179,10 @@ static qk_status read_keys(qk_capture *capture, const qk__node *root, qk_error *
         return qk__nomem(err);
     qk__node rope = qk__node_member(root, "rope_frequencies");
     qk__node texts = qk__node_member(root, "texts"), heads = qk__node_member(root, "heads");
+    qk__node pairs = qk__node_member(root, "rope");
     QK_TRY(read_rope(capture, &rope, err));
+    QK_TRY(read_pairing(capture, &pairs, err));
+    info->stage = read_stage(root);
     info->num_texts = count_of(&texts, "count");
     info->num_windows = count_of(&texts, "windows");
     if (info->complete)

@@ -14,6 +14,8 @@ static const cli_command COMMANDS[] = {
     {"plasticity", "Analyse", "does position or content decide which key wins?",
      cmd_plasticity},
     {"analyze", "Analyse", "all of these, each file read once", cmd_analyze},
+    {"compare-stages", "Analyse", "what RoPE does: captures before and after it side by side",
+     cmd_compare_stages},
     {"study", "Analyse", "many models or checkpoints, from captures to the report", cmd_study},
     {"report", "Look", "figures and one self-contained page from tables", cmd_report},
     {"scatter", "Look", "queries and keys on two axes, coloured by position", cmd_scatter},

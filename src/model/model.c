@@ -317,6 +317,7 @@ static qk_status make_facts(qk_model *model, uint64_t seed, qk_error *err)
     f->rope_type = qk__rope_type_name(rope->type);
     f->rope_theta = rope->theta;
     f->attention_factor = rope->attention_factor;
+    f->rope_interleaved = c->interleaved_rope;
     f->layers = model->layer_facts;
     return qk__checkpoint_fingerprint(model->checkpoint, seed, &f->fingerprint, err);
 }

@@ -39,8 +39,9 @@ static json_t *list_frequencies(const qk_model_facts *facts)
 
 static json_t *describe_rope(const qk_model_facts *facts)
 {
-    return json_pack("{s:s, s:f}", "type", facts->rope_type ? facts->rope_type : "none",
-                     "theta", facts->rope_theta);
+    return json_pack("{s:s, s:f, s:s}", "type", facts->rope_type ? facts->rope_type : "none",
+                     "theta", facts->rope_theta, "pairing",
+                     facts->rope_interleaved ? "interleaved" : "half");
 }
 
 /* ---- the examples ----------------------------------------------------------------------- */

@@ -21,12 +21,12 @@ static qk_status name_file(qk_status status, const qk_head *head, qk_error *err)
                        head->files[0], head->num_files - 1);
 }
 
-/* Pairs of keys, shapes of queries and intervals look at rows over and over; a draw needs them
- * all. */
+/* Pairs of keys, shapes of queries, stages and intervals look at rows over and over; a draw
+ * needs them all. */
 static bool keeps_rows(const qk_run *run)
 {
-    return qk__run_does(run, QK_ANALYSE_PLASTICITY) || run->settings->ci > 0 ||
-           run->settings->random_rows > 0;
+    return qk__run_does(run, QK_ANALYSE_PLASTICITY) || qk__run_does(run, QK__ANALYSE_STAGES) ||
+           run->settings->ci > 0 || run->settings->random_rows > 0;
 }
 
 /* How sure a category is needs moments by groups of texts. Other analyses sum in the same

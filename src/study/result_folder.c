@@ -33,6 +33,9 @@ const qk__table_name qk__table_names[QK__NUM_TABLES] = {
     {"head_distance.csv", QK_ANALYSE_PLASTICITY, false, false},
     {"head_component_weights.csv", QK_ANALYSE_PLASTICITY, false, false},
     {"model_report.csv", QK_ANALYSE_PLASTICITY, false, false},
+    {"stages.csv", QK__ANALYSE_STAGES, false, false},
+    {"rope_pairs.csv", QK__ANALYSE_STAGES, false, false},
+    {"score_by_distance.csv", QK__ANALYSE_STAGES, false, false},
 };
 
 bool qk__is_table_of(const qk_study_settings *settings, const qk__table_name *table)

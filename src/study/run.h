@@ -25,6 +25,9 @@ typedef struct qk_input {
     qk_file_print print;
 } qk_input;
 
+/* What qk_stages_run computes, beside the analyses of a study. */
+#define QK__ANALYSE_STAGES ((qk_analysis)(1 << 3))
+
 /* Rows read at a time, unless the settings say otherwise. */
 enum { QK__BLOCK_ROWS = 256 };
 /* A worker has one head of queries and some keys that wait. */
@@ -41,7 +44,9 @@ typedef struct qk_run {
     size_t *first_input; /* [capture heads + 1] where each head's files start in inputs */
     qk_rows **readers;   /* [threads] one a worker, kept from head to head */
     size_t total_jobs;
-    qk_buckets buckets; /* of plasticity */
+    qk_buckets buckets;                         /* of plasticity */
+    const struct qk_run *before_rope;           /* of compare-stages: the other capture */
+    const struct qk_head_stages *const *stages; /* likewise: [report->num_heads] or NULL */
     double seconds_open, seconds_heads, seconds_tables;
     qk_folder folder;    /* the output, held from before the first head is read */
     qk__manifest before; /* what was there */
@@ -97,6 +102,13 @@ void qk__run_fail_head(qk_run *run, size_t i, qk_status status, const char *mess
 /* Takes a finished file among the run's outputs. `name` is a constant. */
 void qk__run_add_output(qk_run *run, const char *name, qk_outfile *file);
 
+/* The verdict on the run as a whole, once every head has its own: counts failures, and says
+ * what qk_study_run returns. */
+QK_MUST_CHECK qk_status qk__run_conclude(const qk_run *run, qk_error *err);
+
+/* Tells the user of numbers that few rows or texts stand behind. */
+void qk__run_warn_of_few(qk_run *run);
+
 /* ---- which heads (select.c) -------------------------------------------------------- */
 
 typedef struct qk_targets {
@@ -149,7 +161,7 @@ typedef struct qk__table_name {
     bool single; /* of the PCA of each kind by itself */
     bool planes; /* only where planes are asked for */
 } qk__table_name;
-enum { QK__NUM_TABLES = 12 };
+enum { QK__NUM_TABLES = 15 };
 extern const qk__table_name qk__table_names[QK__NUM_TABLES];
 
 /* Whether a run of these settings is the one to write the table, or to leave it out. */

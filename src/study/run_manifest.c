@@ -24,9 +24,9 @@ static json_t *index_list(const qk_index_list *list)
 
 static json_t *list_analyses(unsigned analyses)
 {
-    static const char *const names[] = {"pca", "rotation", "plasticity"};
+    static const char *const names[] = {"pca", "rotation", "plasticity", "stages"};
     json_t *array = json_array();
-    for (unsigned i = 0; i < 3; i++)
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
         if (analyses >> i & 1)
             array = qk__json_append(array, json_string(names[i]));
     return array;
@@ -189,7 +189,7 @@ json_t *qk__describe_run(const qk_run *run)
     json_t *timings = json_pack("{s:o, s:o, s:o}", "open", qk__json_number(run->seconds_open),
                                 "heads", qk__json_number(run->seconds_heads), "tables",
                                 qk__json_number(run->seconds_tables));
-    return json_pack(
+    json_t *root = json_pack(
         "{s:s, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o}",
         "qkscope", QK_VERSION, "command_line",
         s->command_line ? qk__json_text(s->command_line) : json_null(), "capture",
@@ -201,4 +201,12 @@ json_t *qk__describe_run(const qk_run *run)
         (json_int_t)report->num_failed + (json_int_t)report->num_missing, "rows",
         (json_int_t)report->num_rows, "failures", list_failures(report), "seconds", timings,
         "capture_json", qk__describe_capture_json(run), "inputs", list_inputs(run));
+    const qk_run *before = run->before_rope;
+    if (!before)
+        return root;
+    return qk__json_set(root, "before_rope",
+                        json_pack("{s:o, s:o, s:o}", "capture",
+                                  qk__json_text(qk_capture_path(before->capture)),
+                                  "capture_json", qk__describe_capture_json(before), "inputs",
+                                  list_inputs(before)));
 }

@@ -111,10 +111,10 @@ static qk_status check_settings(const qk_study_settings *s, qk_error *err)
     return check_ranges(s, err);
 }
 
-/* The verdict on the run as a whole, once every head has its own. */
-static qk_status conclude(const qk_run *run, qk_error *err)
+qk_status qk__run_conclude(const qk_run *run, qk_error *err)
 {
-    const qk_study_report *report = run->report;
+    qk_study_report *report = run->report;
+    count_failures(report);
     const qk_head_report *first = NULL;
     for (size_t i = 0; i < report->num_heads && !first; i++)
         if (report->heads[i].status != QK_OK &&
@@ -151,7 +151,7 @@ static qk_status write_results(qk_run *run, qk_error *err)
 }
 
 /* Numbers from few rows look like any others. */
-static void warn_of_few(qk_run *run)
+void qk__run_warn_of_few(qk_run *run)
 {
     const qk_study_report *report = run->report;
     qk_study_totals totals;
@@ -208,12 +208,11 @@ static qk_status run_all(qk_run *run, qk_error *err)
     qk_study_report *report = run->report;
     report->bytes_read = run->done_bytes;
     report->num_rows = (size_t)run->done_rows;
-    count_failures(report);
-    qk_status verdict = conclude(run, err);
+    qk_status verdict = qk__run_conclude(run, err);
     if (is_complete_failure(report))
         return verdict;
     QK_TRY(write_results(run, err));
-    warn_of_few(run);
+    qk__run_warn_of_few(run);
     return verdict;
 }
 

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* qkscope compare-stages: a capture before RoPE beside the one after it. */
+#include "cli.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <qkscope/stages.h>
+
+static const char COMMAND[] = "qkscope compare-stages";
+static const char DESCRIPTION[] =
+    "What rotary position embedding (RoPE) does to each query head: its position correlations\n"
+    "and category before and after, what each rotary pair holds of queries and keys, and how\n"
+    "the mean score depends on the distance between query and key, predicted from the mean\n"
+    "vectors and measured. PRE and POST are captures of the same rows before and after RoPE;\n"
+    "CAPTURE holds both, in folders pre and post. Writes stages.csv (a row per head),\n"
+    "rope_pairs.csv (a row per head and pair), score_by_distance.csv (the curves) and\n"
+    "manifest.json into DIR, which may hold results of POST: qkscope report then draws all.\n\n"
+    "Examples:\n"
+    "  qkscope capture -m MODEL -t texts.jsonl --stage both -o capture\n"
+    "  qkscope compare-stages capture -o results\n"
+    "  qkscope compare-stages capture/pre capture/post -o results --layers 0-3\n"
+    "  qkscope analyze capture/post -o results && qkscope report results";
+
+typedef struct request {
+    qk_stages_settings settings;
+    cli_common common;
+} request;
+
+/* ---- what was found ---------------------------------------------------------------------- */
+
+typedef struct totals {
+    size_t heads, explained; /* with numbers; those with r_squared_predicted >= 0 */
+    size_t before[QK_NUM_CATEGORIES], after[QK_NUM_CATEGORIES];
+    double median, slow_energy_q, slow_energy_k, slow_share, deviation;
+} totals;
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* NaN where no head has the number, or memory for them. */
+static double median_explained(const qk_stages_report *report)
+{
+    double *values = calloc(report->run->num_heads + 1, sizeof *values);
+    size_t count = 0;
+    for (size_t i = 0; values && i < report->run->num_heads; i++)
+        if (report->heads[i] && !isnan(report->heads[i]->r_squared_predicted))
+            values[count++] = report->heads[i]->r_squared_predicted;
+    if (values)
+        qsort(values, count, sizeof *values, compare_doubles);
+    double median = count ? (values[(count - 1) / 2] + values[count / 2]) / 2 : NAN;
+    free(values);
+    return median;
+}
+
+static totals sum_up(const qk_stages_report *report)
+{
+    totals t = {.median = median_explained(report)};
+    size_t shares = 0;
+    for (size_t i = 0; i < report->run->num_heads; i++) {
+        const qk_head_stages *s = report->heads[i];
+        if (!s)
+            continue;
+        t.heads++;
+        t.explained += s->r_squared_predicted >= 0;
+        t.before[s->before.category]++;
+        t.after[s->after.category]++;
+        t.slow_energy_q += s->slow_energy_q;
+        t.slow_energy_k += s->slow_energy_k;
+        t.deviation = fmax(t.deviation, s->rotation_deviation);
+        if (!isnan(s->slow_score_share)) {
+            t.slow_share += s->slow_score_share;
+            shares++;
+        }
+    }
+    t.slow_energy_q /= (double)t.heads;
+    t.slow_energy_k /= (double)t.heads;
+    t.slow_share = shares ? t.slow_share / (double)shares : NAN;
+    return t;
+}
+
+static void print_outcome(const request *r, const qk_stages_report *report)
+{
+    const qk_study_report *run = report->run;
+    totals t = sum_up(report);
+    cli_print("%zu head%s, %zu row%s in %.2f s (%d thread%s)\n", t.heads,
+              cli_s((int64_t)t.heads), run->num_rows, cli_s((int64_t)run->num_rows),
+              run->seconds, run->threads, cli_s(run->threads));
+    if (report->num_unrotated > 0)
+        cli_print("%zu head%s in layers without frequencies left out\n", report->num_unrotated,
+                  cli_s((int64_t)report->num_unrotated));
+    cli_print("rows after RoPE are those before it, turned, to %.1e of their length\n\n"
+              "  %-20s %6s %6s\n",
+              t.deviation, "heads", "before", "after");
+    for (int c = 0; c < QK_NUM_CATEGORIES; c++)
+        cli_print("  %-20s %6zu %6zu\n", qk_category_name((qk_category)c), t.before[c],
+                  t.after[c]);
+    cli_print("\nmean score by distance, predicted from mean vectors and frequencies:\n"
+              "  explains as much as a constant or more in %zu of %zu heads, median R2 %.3f\n"
+              "pairs that turn less than once in the context:\n"
+              "  energy of queries %.1f %%, of keys %.1f %%; score variance over distance "
+              "%.1f %%\n\n",
+              t.explained, t.heads, t.median, 100 * t.slow_energy_q, 100 * t.slow_energy_k,
+              100 * t.slow_share);
+    for (size_t i = 0; i < run->num_outputs; i++)
+        cli_print("%s/%s\n", r->settings.input.output, run->outputs[i]);
+}
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *list_failures(const qk_study_report *run)
+{
+    json_t *failures = json_array();
+    for (size_t i = 0; i < run->num_heads; i++) {
+        char name[QK_HEAD_NAME_SIZE];
+        if (run->heads[i].status == QK_OK)
+            continue;
+        qk_head_name(run->heads[i].id, name);
+        json_array_append_new(
+            failures,
+            json_pack("{s:s, s:s, s:o}", "head", name, "reason",
+                      qk_status_text(run->heads[i].status), "message",
+                      cli_json_text(run->heads[i].message ? run->heads[i].message : "")));
+    }
+    return failures;
+}
+
+static json_t *categories_json(const size_t counts[QK_NUM_CATEGORIES])
+{
+    json_t *object = json_object();
+    for (int c = 0; c < QK_NUM_CATEGORIES; c++)
+        json_object_set_new(object, qk_category_name((qk_category)c),
+                            json_integer((json_int_t)counts[c]));
+    return object;
+}
+
+static void print_json(const request *r, const qk_stages_report *report)
+{
+    const qk_study_report *run = report->run;
+    totals t = sum_up(report);
+    json_t *outputs = json_array();
+    for (size_t i = 0; i < run->num_outputs; i++)
+        json_array_append_new(outputs, cli_json_text(run->outputs[i]));
+    cli_json_print(json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:i, s:f, s:o, s:o, s:I, s:o, s:o, s:o, s:o, "
+        "s:o, s:o}",
+        "output", cli_json_text(r->settings.input.output), "files", outputs, "before",
+        cli_json_text(report->before), "after", cli_json_text(run->capture), "model",
+        cli_json_text(run->model), "heads", (json_int_t)t.heads, "heads_without_rope",
+        (json_int_t)report->num_unrotated, "rows", (json_int_t)run->num_rows, "threads",
+        run->threads, "seconds", run->seconds, "categories_before", categories_json(t.before),
+        "categories_after", categories_json(t.after), "predicted_as_a_constant_or_better",
+        (json_int_t)t.explained, "median_r_squared_predicted", number(t.median),
+        "slow_energy_q", number(t.slow_energy_q), "slow_energy_k", number(t.slow_energy_k),
+        "slow_score_share", number(t.slow_share), "rotation_deviation", number(t.deviation),
+        "failures", list_failures(run)));
+}
+
+/* ---- options ----------------------------------------------------------------------------- */
+
+static int check(const request *r)
+{
+    const qk_study_settings *in = &r->settings.input;
+    if (!r->settings.before || !in->output) {
+        cli_error(COMMAND,
+                  !r->settings.before
+                      ? "which captures? Give PRE and POST, or a folder that holds both"
+                      : "where to? Give -o DIR");
+        return EXIT_CODE_USAGE;
+    }
+    if (in->pca.low > in->pca.high) {
+        cli_error(COMMAND, "--taxonomy-low %g is above --taxonomy-high %g", in->pca.low,
+                  in->pca.high);
+        return EXIT_CODE_USAGE;
+    }
+    return -1;
+}
+
+static int parse(int argc, char **argv, request *r)
+{
+    qk_study_settings *in = &r->settings.input;
+    const cli_option options[] = {
+        {'o', "output", "DIR", "folder for the tables", OPTION_TEXT, &in->output, 0, 0},
+        {0, "force", NULL, "replace whatever results DIR holds, also of another\ncapture",
+         OPTION_FLAG, &in->force, 0, 0},
+        {0, "model-name", "NAME", "name in the model column", OPTION_TEXT, &in->model_name, 0,
+         0},
+        {0, "revision", "REV", "of cached datasets (default: main)", OPTION_TEXT, &in->revision,
+         0, 0},
+        {0, "layers", "LIST", "only these layers", OPTION_LIST, &in->layers, 0, 0},
+        {0, "heads", "LIST", "only these query heads", OPTION_LIST, &in->heads, 0, 0},
+        {0, "q-per-kv-group", "G",
+         "query heads per key head (default: from\ncapture.json, else inferred)", OPTION_INT,
+         &in->q_per_kv_group, 1, 65536},
+        {0, "max-samples", "N", "only the first N rows of each head", OPTION_INT64,
+         &in->max_samples, 1, 1e15},
+        {0, "taxonomy-low", "R", "lower taxonomy threshold (default: 0.3)", OPTION_REAL,
+         &in->pca.low, 0, 1},
+        {0, "taxonomy-high", "R", "upper taxonomy threshold (default: 0.7)", OPTION_REAL,
+         &in->pca.high, 0, 1},
+        {0, "threads", "N", "threads (default: all processors)", OPTION_INT, &in->threads, 1,
+         4096},
+    };
+    const cli_syntax syntax = {.command = COMMAND,
+                               .usage =
+                                   "PRE POST -o DIR [options]\n"
+                                   "       qkscope compare-stages CAPTURE -o DIR [options]",
+                               .description = DESCRIPTION,
+                               .options = options,
+                               .num_options = sizeof options / sizeof *options,
+                               .common = &r->common,
+                               .max_arguments = 2};
+    const char *captures[2] = {NULL, NULL};
+    int count;
+    int code = cli_parse(&syntax, argc, argv, captures, &count);
+    r->settings.before = captures[0];
+    r->settings.after = captures[1];
+    return code < 0 ? check(r) : code;
+}
+
+static int run(request *r)
+{
+    cli_messages messages;
+    qk_stages_report *report;
+    qk_error err;
+    qk_study_settings *in = &r->settings.input;
+    cli_messages_init(&messages, COMMAND, &r->common, "heads");
+    in->notice = cli_notice;
+    in->progress = cli_progress;
+    in->user = &messages;
+    qk_status status = qk_stages_run(&r->settings, &report, &err);
+    cli_clear(&messages);
+    if (status != QK_OK)
+        cli_error(COMMAND, "%s", err.message);
+    if (report && r->common.json)
+        print_json(r, report);
+    else if (report && !r->common.quiet)
+        print_outcome(r, report);
+    qk_stages_report_free(&report);
+    return cli_finish(COMMAND, cli_exit_code(status));
+}
+
+int cmd_compare_stages(int argc, char **argv)
+{
+    request r = {0};
+    char *line = cli_command_line(COMMAND, argc, argv);
+    qk_stages_settings_default(&r.settings);
+    int code = parse(argc, argv, &r);
+    if (code < 0) {
+        r.settings.input.command_line = line;
+        code = run(&r);
+    }
+    qk_index_list_free(&r.settings.input.layers);
+    qk_index_list_free(&r.settings.input.heads);
+    free(line);
+    return code;
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Measuring the mean score by distance. */
+#include "stats/score_curve.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "stats/matrix_kernel.h"
+
+/* 2 bins for each power of two below QK__MAX_POSITION, and what lies behind the last. */
+enum { MAX_BINS = 2 * 40 + 1 };
+
+int64_t qk__score_bin_first(size_t bin)
+{
+    if (bin < 2)
+        return (int64_t)bin;
+    return (int64_t)(2 + (bin & 1)) << (bin / 2 - 1);
+}
+
+/* ---- rows by text and position ----------------------------------------------------------- */
+
+typedef struct place {
+    int64_t text, position;
+    size_t row;
+} place;
+
+static int compare_places(const void *a, const void *b)
+{
+    const place *x = a, *y = b;
+    if (x->text != y->text)
+        return x->text < y->text ? -1 : 1;
+    if (x->position != y->position)
+        return x->position < y->position ? -1 : 1;
+    return (x->row > y->row) - (x->row < y->row);
+}
+
+/* NULL without memory. */
+static place *order_rows(const qk_sample *sample)
+{
+    place *order = qk__calloc(sample->rows, sizeof *order);
+    for (size_t r = 0; order && r < sample->rows; r++)
+        order[r] = (place){sample->example[r], sample->position[r], r};
+    if (order)
+        qsort(order, sample->rows, sizeof *order, compare_places);
+    return order;
+}
+
+/* ---- keys -------------------------------------------------------------------------------- */
+
+static void add_before(double *sums, size_t width)
+{
+    for (size_t i = 0; i < width; i++)
+        sums[i] += sums[i - width];
+}
+
+static void fill_key(qk__key_sums *sums, const qk_sample *keys, const qk__phasors *phasors,
+                     size_t i, const place *at, int64_t first_position)
+{
+    size_t width = 2 * sums->pairs;
+    bool first = i == 0 || sums->text[i - 1] != at->text;
+    sums->text[i] = at->text;
+    sums->position[i] = at->position;
+    sums->positions[i] = (double)(at->position - first_position);
+    qk__sample_row(keys, at->row, sums->vectors + i * sums->dim);
+    qk__phasors_at(phasors, at->position, sums->angles + i * width);
+    if (first)
+        return;
+    sums->positions[i] += sums->positions[i - 1];
+    add_before(sums->vectors + i * sums->dim, sums->dim);
+    add_before(sums->angles + i * width, width);
+}
+
+qk_status qk__key_sums_init(qk__key_sums *sums, const qk_sample *keys,
+                            const qk__phasors *phasors, qk_error *err)
+{
+    size_t n = keys->rows;
+    *sums = (qk__key_sums){.rows = n, .dim = keys->dim, .pairs = phasors->pairing->pairs};
+    place *order = order_rows(keys);
+    sums->text = qk__calloc(n, sizeof *sums->text);
+    sums->position = qk__calloc(n, sizeof *sums->position);
+    sums->positions = qk__calloc(n, sizeof *sums->positions);
+    sums->vectors = qk__calloc(n, sums->dim * sizeof *sums->vectors);
+    sums->angles = qk__calloc(n, 2 * sums->pairs * sizeof *sums->angles);
+    bool there = order && sums->text && sums->position && sums->positions && sums->vectors &&
+                 sums->angles;
+    int64_t first_position = 0;
+    for (size_t i = 0; there && i < n; i++) {
+        if (i == 0 || order[i].text != order[i - 1].text)
+            first_position = order[i].position;
+        fill_key(sums, keys, phasors, i, &order[i], first_position);
+    }
+    free(order);
+    if (there)
+        return QK_OK;
+    qk__key_sums_free(sums);
+    return qk__nomem(err);
+}
+
+void qk__key_sums_free(qk__key_sums *sums)
+{
+    free(sums->text);
+    free(sums->position);
+    free(sums->positions);
+    free(sums->vectors);
+    free(sums->angles);
+    *sums = (qk__key_sums){0};
+}
+
+/* ---- pairs ------------------------------------------------------------------------------- */
+
+/* Sums over the pairs of one text in a bin. */
+typedef struct text_bin {
+    double score, distance;
+    int64_t pairs;
+} text_bin;
+
+typedef struct measuring {
+    const qk__key_sums *keys;
+    const qk__phasors *phasors;
+    const qk_matrix_kernel *kernel;
+    size_t num_bins; /* that the positions allow */
+    double *turns;   /* [num_bins][2 pairs] sums over all pairs */
+    text_bin *texts; /* [texts with pairs][num_bins] */
+    size_t num_texts;
+    double *query, *angles, *between; /* of the query at hand */
+} measuring;
+
+/* Keys in [first, end) at position or before it: the end of their range. */
+static size_t end_of_keys(const int64_t *positions, size_t first, size_t end, int64_t position)
+{
+    while (first < end) {
+        size_t middle = first + (end - first) / 2;
+        if (positions[middle] <= position)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    return first;
+}
+
+/* The first key of the text that a query with this window sees: it sees itself and window - 1
+ * tokens before it. */
+static size_t first_seen(const qk__key_sums *keys, size_t first, size_t end, int64_t position,
+                         int64_t window)
+{
+    if (window <= 0 || window > position)
+        return first;
+    return end_of_keys(keys->position, first, end, position - window);
+}
+
+/* turns += e^(i w t) times the conjugate of the keys' sum. */
+static void add_turns(double *turns, const double *query, const double *keys, size_t pairs)
+{
+    const double *c = query, *s = query + pairs, *re = keys, *im = keys + pairs;
+    for (size_t p = 0; p < pairs; p++) {
+        turns[p] += c[p] * re[p] + s[p] * im[p];
+        turns[pairs + p] += s[p] * re[p] - c[p] * im[p];
+    }
+}
+
+/* Adds the keys [low, high) of a text whose first is first; scores are the products with the
+ * sums up to them. */
+static void add_bin(measuring *m, size_t bin, int64_t position, size_t first, size_t low,
+                    size_t high, double score, text_bin *text)
+{
+    const qk__key_sums *k = m->keys;
+    size_t width = 2 * k->pairs;
+    const double *upper = k->angles + (high - 1) * width;
+    const double *lower = low > first ? k->angles + (low - 1) * width : NULL;
+    double positions = k->positions[high - 1] - (lower ? k->positions[low - 1] : 0);
+    for (size_t i = 0; i < width; i++)
+        m->between[i] = lower ? upper[i] - lower[i] : upper[i];
+    add_turns(m->turns + bin * width, m->angles, m->between, k->pairs);
+    text->score += score;
+    text->distance +=
+        (double)(position - k->position[first]) * (double)(high - low) - positions;
+    text->pairs += (int64_t)(high - low);
+}
+
+/* One query against the keys [first, end) of its text. */
+static void add_query(measuring *m, int64_t position, int64_t window, size_t first, size_t end,
+                      text_bin *bins)
+{
+    const qk__key_sums *k = m->keys;
+    size_t low = first_seen(k, first, end, position, window);
+    size_t high = end_of_keys(k->position, low, end, position);
+    double above = 0;
+    bool known = false; /* above is the product with the sum up to high */
+    for (size_t b = 0; high > low && b < m->num_bins; b++) {
+        int64_t next = position - qk__score_bin_first(b + 1);
+        size_t at = end_of_keys(k->position, low, high, next);
+        if (at == high)
+            continue;
+        if (!known)
+            above = m->kernel->dot(m->query, k->vectors + (high - 1) * k->dim, k->dim);
+        double below =
+            at > first ? m->kernel->dot(m->query, k->vectors + (at - 1) * k->dim, k->dim) : 0;
+        add_bin(m, b, position, first, at, high, above - below, &bins[b]);
+        above = below;
+        known = true;
+        high = at;
+    }
+}
+
+static void add_queries(measuring *m, const qk_sample *queries, const place *order)
+{
+    const qk__key_sums *k = m->keys;
+    size_t first = 0, end = 0; /* keys of the text */
+    for (size_t i = 0; i < queries->rows; i++) {
+        bool new_text = i == 0 || order[i].text != order[i - 1].text;
+        if (new_text) {
+            for (first = end; first < k->rows && k->text[first] < order[i].text;)
+                first++;
+            for (end = first; end < k->rows && k->text[end] == order[i].text;)
+                end++;
+            m->num_texts += end > first;
+        }
+        if (first == end)
+            continue;
+        size_t row = order[i].row;
+        qk__sample_row(queries, row, m->query);
+        qk__phasors_at(m->phasors, order[i].position, m->angles);
+        add_query(m, order[i].position, queries->window ? queries->window[row] : 0, first, end,
+                  m->texts + (m->num_texts - 1) * m->num_bins);
+    }
+}
+
+/* ---- the curve --------------------------------------------------------------------------- */
+
+/* Of a mean over pairs of several texts, which differ: that of a ratio of sums. */
+static double standard_error(const text_bin *texts, size_t stride, size_t count, double mean,
+                             double pairs)
+{
+    double sum = 0;
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) {
+        const text_bin *text = &texts[i * stride];
+        double off = text->score - mean * (double)text->pairs;
+        sum += off * off;
+        used += text->pairs > 0;
+    }
+    return used > 1 ? sqrt((double)used / (double)(used - 1) * sum) / pairs : NAN;
+}
+
+/* Returns false for a bin without pairs. */
+static bool fill_bin(const measuring *m, size_t b, qk_score_bin *bin)
+{
+    double score = 0, distance = 0;
+    *bin =
+        (qk_score_bin){.first = qk__score_bin_first(b), .last = qk__score_bin_first(b + 1) - 1};
+    for (size_t t = 0; t < m->num_texts; t++) {
+        const text_bin *text = &m->texts[t * m->num_bins + b];
+        score += text->score;
+        distance += text->distance;
+        bin->pairs += text->pairs;
+        bin->texts += text->pairs > 0;
+    }
+    if (bin->pairs == 0)
+        return false;
+    bin->measured = score / (double)bin->pairs;
+    bin->distance = distance / (double)bin->pairs;
+    bin->standard_error = standard_error(m->texts + b, m->num_bins, m->num_texts, bin->measured,
+                                         (double)bin->pairs);
+    return true;
+}
+
+static qk_status make_curve(const measuring *m, qk__score_curve *curve, qk_error *err)
+{
+    size_t width = 2 * m->keys->pairs;
+    *curve = (qk__score_curve){.texts = m->num_texts};
+    curve->bins = qk__calloc(m->num_bins, sizeof *curve->bins);
+    curve->turns = qk__calloc(m->num_bins, width * sizeof *curve->turns);
+    if (!curve->bins || !curve->turns) {
+        qk__score_curve_free(curve);
+        return qk__nomem(err);
+    }
+    curve->texts = 0;
+    for (size_t t = 0; t < m->num_texts; t++) {
+        bool any = false;
+        for (size_t b = 0; b < m->num_bins; b++)
+            any = any || m->texts[t * m->num_bins + b].pairs > 0;
+        curve->texts += any;
+    }
+    for (size_t b = 0; b < m->num_bins; b++) {
+        qk_score_bin *bin = &curve->bins[curve->num_bins];
+        if (!fill_bin(m, b, bin))
+            continue;
+        for (size_t i = 0; i < width; i++)
+            curve->turns[curve->num_bins * width + i] =
+                m->turns[b * width + i] / (double)bin->pairs;
+        curve->pairs += bin->pairs;
+        curve->num_bins++;
+    }
+    return QK_OK;
+}
+
+/* Bins that distances up to the largest position reach. */
+static size_t count_bins(const qk_sample *queries)
+{
+    int64_t last = 0;
+    size_t count = 1;
+    for (size_t r = 0; r < queries->rows; r++)
+        last = queries->position[r] > last ? queries->position[r] : last;
+    while (count < MAX_BINS && qk__score_bin_first(count) <= last)
+        count++;
+    return count;
+}
+
+static size_t count_texts(const place *order, size_t rows)
+{
+    size_t count = rows > 0;
+    for (size_t i = 1; i < rows; i++)
+        count += order[i].text != order[i - 1].text;
+    return count;
+}
+
+qk_status qk__score_curve_measure(const qk_sample *queries, const qk__key_sums *keys,
+                                  const qk__phasors *phasors, qk__score_curve *curve,
+                                  qk_error *err)
+{
+    size_t width = 2 * keys->pairs;
+    measuring m = {.keys = keys,
+                   .phasors = phasors,
+                   .kernel = qk__matrix_kernel(),
+                   .num_bins = count_bins(queries)};
+    place *order = order_rows(queries);
+    m.turns = qk__calloc(m.num_bins, width * sizeof *m.turns);
+    m.texts = order
+                  ? qk__calloc(count_texts(order, queries->rows), m.num_bins * sizeof *m.texts)
+                  : NULL;
+    m.query = qk__calloc(keys->dim + 2 * width, sizeof *m.query);
+    qk_status status = QK_OK;
+    *curve = (qk__score_curve){0};
+    if (order && m.turns && m.texts && m.query) {
+        m.angles = m.query + keys->dim;
+        m.between = m.angles + width;
+        add_queries(&m, queries, order);
+        status = make_curve(&m, curve, err);
+    } else {
+        status = qk__nomem(err);
+    }
+    free(order);
+    free(m.turns);
+    free(m.texts);
+    free(m.query);
+    return status;
+}
+
+void qk__score_curve_free(qk__score_curve *curve)
+{
+    free(curve->bins);
+    free(curve->turns);
+    *curve = (qk__score_curve){0};
+}

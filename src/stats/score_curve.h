@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The mean score of a query and a key by the distance between them: measured, and predicted
+ * from mean vectors.
+ *
+ * Sums over the keys of a text up to a position give those of a range of distances as a
+ * difference, so a query costs a product for each bin and not for each key. */
+#ifndef QK_STATS_SCORE_CURVE_H
+#define QK_STATS_SCORE_CURVE_H
+
+#include <qkscope/stages.h>
+
+#include "stats/rope_pairs.h"
+
+/* Distances 0, 1, 2, 3, 4-5, 6-7, 8-11, 12-15, ...: two bins an octave. */
+int64_t qk__score_bin_first(size_t bin);
+
+/* Positions, and so distances, are below this. */
+#define QK__MAX_POSITION ((int64_t)1 << 40)
+
+/* Keys after RoPE by text and position, with running sums in each text. */
+typedef struct qk__key_sums {
+    size_t rows, dim, pairs;
+    int64_t *text, *position; /* [rows] in order */
+    double *vectors;          /* [rows][dim] sums of this key and those of its text before it */
+    double *angles;           /* [rows][2 pairs] likewise of cosines, sines */
+    double *positions;        /* [rows] likewise, from the text's first */
+} qk__key_sums;
+
+/* Positions are 0 .. QK__MAX_POSITION - 1. */
+QK_MUST_CHECK qk_status qk__key_sums_init(qk__key_sums *sums, const qk_sample *keys,
+                                          const qk__phasors *phasors, qk_error *err);
+void qk__key_sums_free(qk__key_sums *sums);
+
+/* What of a curve does not depend on means: bins with measured numbers, and for each the means
+ * of cos and sin of frequency * distance. */
+typedef struct qk__score_curve {
+    size_t num_bins;
+    qk_score_bin *bins; /* predicted is 0 */
+    double *turns;      /* [num_bins][2 pairs] cosines, then sines */
+    int64_t pairs;
+    size_t texts; /* with pairs */
+} qk__score_curve;
+
+/* Pairs of queries and keys of one text, keys not after the query, and within its window where
+ * queries have windows. */
+QK_MUST_CHECK qk_status qk__score_curve_measure(const qk_sample *queries,
+                                                const qk__key_sums *keys,
+                                                const qk__phasors *phasors,
+                                                qk__score_curve *curve, qk_error *err);
+void qk__score_curve_free(qk__score_curve *curve);
+
+/* Fills the pairs and the curve's predicted numbers of `stages`, and what compares the two
+ * curves. q, k: means before RoPE. factor: of RoPE on queries times that on keys. rest: product
+ * of the means of what is not turned, a constant. stages->bins and ->pairs are there. */
+void qk__score_curve_predict(const qk__score_curve *curve, const qk__pairing *pairing,
+                             const qk__pair_means *q, const qk__pair_means *k, double factor,
+                             double rest, qk_head_stages *stages, double *contributions);
+
+#endif
