@@ -39,6 +39,7 @@ extern const qk__figure_family qk__pca_figures;       /* pca_figures.c */
 extern const qk__figure_family qk__pca_training;      /* pca_training.c: over checkpoints */
 extern const qk__figure_family qk__rotation_figures;  /* rotation_figures.c */
 extern const qk__figure_family qk__rotation_training; /* rotation_training.c */
+extern const qk__figure_family qk__stage_figures; /* stage_figures.c: before and after RoPE */
 extern const qk__figure_family
     qk__plasticity_figures; /* plasticity_figures.c, with the scores */
 

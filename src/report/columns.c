@@ -61,6 +61,21 @@ static const struct {
     {"ap_first_20pct", "the same of queries in the first fifth of the context"},
     {"ap_last_20pct", "the same of queries in the last fifth"},
     {"ap_drop", "first less last fifth"},
+    {"r_q_before", "r_q of the rows before RoPE, on their own PC0"},
+    {"r_k_before", "the same of the keys"},
+    {"r_q_after", "r_q of the same rows after RoPE"},
+    {"r_k_after", "the same of the keys"},
+    {"r_squared_predicted",
+     "share of the variance of the mean score over distance that mean vectors before RoPE and "
+     "the frequencies predict; below 0: a constant does better"},
+    {"measured_sd", "standard deviation of the mean score q·k over bins of distance"},
+    {"top_wavelength", "tokens of a turn of the rotary pair with the largest score share"},
+    {"context", "tokens that positions reach to"},
+    {"slow_energy_q",
+     "share of the queries' squared length in rotary pairs that turn less than once in the "
+     "context"},
+    {"slow_energy_k", "the same of the keys"},
+    {"slow_score_share", "their share of the variance of the predicted score over distance"},
 };
 
 const char *qk__column_about(const char *field)

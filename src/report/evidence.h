@@ -85,6 +85,7 @@ void qk__findings_rotation(qk__findings *findings, const qk__results *results);
 void qk__findings_plasticity(qk__findings *findings, const qk__results *results,
                              const qk__score_choice *scores);
 void qk__findings_depth(qk__findings *findings, const qk__results *results);
+void qk__findings_stages(qk__findings *findings, const qk__results *results);
 void qk__findings_training(qk__findings *findings, const qk__results *results);
 
 #endif

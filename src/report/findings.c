@@ -22,6 +22,7 @@ qk_status qk__findings_derive(const qk__results *results, const qk__score_choice
     qk__findings_rotation(findings, results);
     qk__findings_plasticity(findings, results, scores);
     qk__findings_depth(findings, results);
+    qk__findings_stages(findings, results);
     qk__findings_training(findings, results);
     qk_status status = findings->status;
     if (status != QK_OK) {

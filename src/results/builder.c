@@ -20,6 +20,8 @@ void qk__builder_free(qk__builder *builder)
     qk__series_free(&builder->components);
     qk__series_free(&builder->profile);
     qk__series_free(&builder->weights);
+    qk__series_free(&builder->rope_pairs);
+    qk__series_free(&builder->score_curve);
     qk__distances_free(&builder->distances);
     qk__manifest_free(&builder->manifest);
     *builder = (qk__builder){0};
@@ -133,7 +135,7 @@ static qk_status add_head(qk__builder *builder, const head_key *key, int k_head,
     head->head.layer = (int)key->layer;
     head->head.q_head = (int)key->q_head;
     head->head.k_head = k_head;
-    head->head.category = -1;
+    head->head.category = head->head.category_before = head->head.category_after = -1;
     head->head.n_q = head->head.n_k = NAN;
     forget_numbers(&head->head.v);
     return QK_OK;

@@ -17,6 +17,7 @@ typedef enum qk__head_table {
     QK__HEADS,
     QK__ROTATED,
     QK__METRICS,
+    QK__STAGES,
     QK__NUM_HEAD_TABLES,
 } qk__head_table;
 
@@ -50,7 +51,7 @@ typedef struct qk__builder {
     qk__lookup head_lookup;
     size_t last_head; /* of the row before, which most often is that of this row */
 
-    qk__series components, profile, weights;
+    qk__series components, profile, weights, rope_pairs, score_curve;
     qk__distances distances;
 } qk__builder;
 

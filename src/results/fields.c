@@ -12,6 +12,7 @@
 #define HEADS(member, label)   FIELD("heads.csv", member, label)
 #define ROTATED(member, label) FIELD("rotated.csv", member, label)
 #define METRICS(member, label) FIELD("head_metrics.csv", member, label)
+#define STAGES(member, label)  FIELD("stages.csv", member, label)
 
 const qk__field qk__fields[] = {
     QK(r_q, "query-position correlation r_q on PC0"),
@@ -65,6 +66,18 @@ const qk__field qk__fields[] = {
     METRICS(ap_first_20pct, "attention plasticity, first 20% of context"),
     METRICS(ap_last_20pct, "attention plasticity, last 20% of context"),
     METRICS(ap_drop, "attention plasticity drop, first to last 20% of context"),
+
+    STAGES(r_q_before, "query-position correlation r_q on PC0 before RoPE"),
+    STAGES(r_k_before, "key-position correlation r_k on PC0 before RoPE"),
+    STAGES(r_q_after, "query-position correlation r_q on PC0 after RoPE"),
+    STAGES(r_k_after, "key-position correlation r_k on PC0 after RoPE"),
+    STAGES(r_squared_predicted, "score by distance: R² of the mean vectors' prediction"),
+    STAGES(measured_sd, "score by distance: standard deviation"),
+    STAGES(top_wavelength, "wavelength of the rotary pair with most of the score's variance"),
+    STAGES(context, "tokens that positions reach to"),
+    STAGES(slow_energy_q, "energy of queries in slow rotary pairs (share)"),
+    STAGES(slow_energy_k, "energy of keys in slow rotary pairs (share)"),
+    STAGES(slow_score_share, "score variance over distance in slow rotary pairs (share)"),
 };
 const size_t qk__num_fields = sizeof qk__fields / sizeof *qk__fields;
 

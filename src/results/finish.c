@@ -187,6 +187,49 @@ static qk_status set_profile(qk__builder *builder, qk__result_head *const *heads
     return QK_OK;
 }
 
+/* Rows of a head in order, 4 numbers each: where they begin and how many there are. */
+typedef void set_series(qk__result_head *head, const double *const columns[QK__SERIES_VALUES],
+                        size_t first, size_t count);
+
+static void set_rope_pairs(qk__result_head *head,
+                           const double *const columns[QK__SERIES_VALUES], size_t first,
+                           size_t count)
+{
+    head->num_rope_pairs = count;
+    head->rope_wavelength = columns[0] + first;
+    head->rope_energy_q = columns[1] + first;
+    head->rope_energy_k = columns[2] + first;
+    head->rope_score_share = columns[3] + first;
+}
+
+static void set_curve(qk__result_head *head, const double *const columns[QK__SERIES_VALUES],
+                      size_t first, size_t count)
+{
+    head->num_curve = count;
+    head->curve_distance = columns[0] + first;
+    head->curve_measured = columns[1] + first;
+    head->curve_predicted = columns[2] + first;
+    head->curve_error = columns[3] + first;
+}
+
+static qk_status set_stages(qk__builder *builder, qk__series *series, bool gaps,
+                            qk__result_head *const *heads, set_series *set, qk_error *err)
+{
+    const double *columns[QK__SERIES_VALUES];
+    qk__series_sort(series);
+    QK_TRY(check_series(builder, series, gaps, err));
+    for (int i = 0; i < QK__SERIES_VALUES; i++) {
+        columns[i] = column_of(builder, series, i);
+        if (!columns[i])
+            return qk__nomem(err);
+    }
+    for (size_t first = 0, end; first < series->count; first = end) {
+        end = qk__series_end(series, first);
+        set(heads[series->rows[first].head], columns, first, end - first);
+    }
+    return QK_OK;
+}
+
 /* ---- component weights: the mean over the heads of a model --------------------------- */
 
 /* Dimensions of each model: as many as its longest head has. */
@@ -248,6 +291,10 @@ qk_status qk__finish_heads(qk__builder *builder, qk_error *err)
         status = set_profile(builder, heads, err);
     if (status == QK_OK)
         status = set_weights(builder, err);
+    if (status == QK_OK)
+        status = set_stages(builder, &builder->rope_pairs, false, heads, set_rope_pairs, err);
+    if (status == QK_OK)
+        status = set_stages(builder, &builder->score_curve, true, heads, set_curve, err);
     free(places);
     free(heads);
     return status;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables with numbers of heads: qk.csv, heads.csv, rotated.csv and head_metrics.csv. */
+/* The tables with numbers of heads: qk.csv, heads.csv, rotated.csv, head_metrics.csv and
+ * stages.csv. */
 #include <math.h>
 #include <string.h>
 
@@ -10,10 +11,9 @@
 enum { MAX_FIELDS = sizeof(qk__head_numbers) / sizeof(double), MAX_INDEX = 1 << 30 };
 
 static const char *const TABLES[QK__NUM_HEAD_TABLES] = {
-    [QK__QK] = "qk.csv",
-    [QK__HEADS] = "heads.csv",
-    [QK__ROTATED] = "rotated.csv",
-    [QK__METRICS] = "head_metrics.csv",
+    [QK__QK] = "qk.csv",           [QK__HEADS] = "heads.csv",
+    [QK__ROTATED] = "rotated.csv", [QK__METRICS] = "head_metrics.csv",
+    [QK__STAGES] = "stages.csv",
 };
 
 /* A table being read: where its numbers are and where they go. */
@@ -26,6 +26,7 @@ typedef struct head_table {
     size_t columns[MAX_FIELDS], offsets[MAX_FIELDS];
     size_t pc, explained_variance, r_q, r_k; /* of qk.csv */
     size_t category, bucket_width;           /* of heads.csv, head_metrics.csv */
+    size_t category_before, category_after;  /* of stages.csv */
     size_t n_q, n_k;                         /* of any */
 } head_table;
 
@@ -48,20 +49,22 @@ static qk_status find_columns(head_table *t, qk_error *err)
     QK_TRY(qk__reader_find(reader, "r_q", false, &t->r_q, err));
     QK_TRY(qk__reader_find(reader, "r_k", false, &t->r_k, err));
     QK_TRY(qk__reader_find(reader, "category", false, &t->category, err));
+    QK_TRY(qk__reader_find(reader, "category_before", false, &t->category_before, err));
+    QK_TRY(qk__reader_find(reader, "category_after", false, &t->category_after, err));
     QK_TRY(qk__reader_find(reader, "n_q", false, &t->n_q, err));
     QK_TRY(qk__reader_find(reader, "n_k", false, &t->n_k, err));
     return qk__reader_find(reader, "bucket_width", false, &t->bucket_width, err);
 }
 
-static qk_status read_category(const head_table *t, int *category, qk_error *err)
+static qk_status read_category(const head_table *t, size_t column, int *category, qk_error *err)
 {
-    const char *text = qk__reader_text(t->reader, t->category);
+    const char *text = qk__reader_text(t->reader, column);
     *category = -1;
     for (int i = 0; i < QK_NUM_CATEGORIES && *text != 0; i++)
         if (strcmp(text, qk_category_name((qk_category)i)) == 0)
             *category = i;
     if (*text != 0 && *category < 0)
-        return qk__reader_fail(t->reader, t->category, QK_ERR_MALFORMED, "is no category", err);
+        return qk__reader_fail(t->reader, column, QK_ERR_MALFORMED, "is no category", err);
     return QK_OK;
 }
 
@@ -113,7 +116,11 @@ static qk_status read_row(const head_table *t, qk_error *err)
     QK_TRY(read_rows(t, t->n_q, &head->head.n_q, err));
     QK_TRY(read_rows(t, t->n_k, &head->head.n_k, err));
     if (t->which == QK__HEADS)
-        QK_TRY(read_category(t, &head->head.category, err));
+        QK_TRY(read_category(t, t->category, &head->head.category, err));
+    if (t->which == QK__STAGES) {
+        QK_TRY(read_category(t, t->category_before, &head->head.category_before, err));
+        QK_TRY(read_category(t, t->category_after, &head->head.category_after, err));
+    }
     if (t->which == QK__METRICS)
         QK_TRY(qk__reader_number(t->reader, t->bucket_width, &head->bucket_width, err));
     return QK_OK;

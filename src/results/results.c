@@ -32,7 +32,7 @@ static qk_status read_tables(qk__builder *builder, const char *scores, qk_error 
     if (!builder->any_table)
         return qk__fail(err, QK_ERR_NOT_FOUND,
                         "%s: no tables of results here (qk.csv, heads.csv, rotated.csv, "
-                        "head_*.csv, scores.csv)",
+                        "head_*.csv, stages.csv, scores.csv)",
                         builder->folder);
     return QK_OK;
 }

@@ -4,9 +4,10 @@
  * this and nothing else.
  *
  * The folder holds any of qk.csv, heads.csv, rotated.csv, head_metrics.csv, head_profile.csv,
- * head_distance.csv, head_component_weights.csv and, from `qkscope study`, models.csv and
- * scores.csv (docs/study.md). A missing table leaves its numbers NaN and its counts 0; rows are
- * matched by (model, layer, q_head). */
+ * head_distance.csv, head_component_weights.csv, stages.csv, rope_pairs.csv,
+ * score_by_distance.csv and, from `qkscope study`, models.csv and scores.csv (docs/study.md). A
+ * missing table leaves its numbers NaN and its counts 0; rows are matched by (model, layer,
+ * q_head). */
 #ifndef QK_RESULTS_RESULTS_H
 #define QK_RESULTS_RESULTS_H
 
@@ -35,6 +36,9 @@ typedef struct qk__head_numbers {
     /* head_metrics.csv */
     double q_R2_pos, beta_norm, q_R2_scalar, q_mae_ratio, ap_overall, ap_first_20pct,
         ap_last_20pct, ap_drop;
+    /* stages.csv */
+    double r_q_before, r_k_before, r_q_after, r_k_after, r_squared_predicted, measured_sd,
+        top_wavelength, context, slow_energy_q, slow_energy_k, slow_score_share;
 } qk__head_numbers;
 
 /* A number of qk__head_numbers by name, for figures, tables and charts that take any. */
@@ -51,15 +55,20 @@ double qk__field_value(const qk__field *field, const qk__head_numbers *numbers);
 
 typedef struct qk__result_head {
     int layer, q_head, k_head;
-    double depth;    /* layer / last layer of the model; 0 with one layer */
-    int category;    /* a qk_category (pca.h), or -1: none */
-    double n_q, n_k; /* rows, from whichever table tells; else NaN */
+    double depth;                        /* layer / last layer of the model; 0 with one layer */
+    int category;                        /* a qk_category (pca.h), or -1: none */
+    int category_before, category_after; /* likewise, before and after RoPE */
+    double n_q, n_k;                     /* rows, from whichever table tells; else NaN */
     qk__head_numbers v;
     size_t num_pcs;                              /* components in qk.csv */
     const double *pc_ev, *pc_r_q, *pc_r_k;       /* [num_pcs] */
     size_t num_profile;                          /* query buckets, by position */
     const double *profile_position, *profile_ap; /* [num_profile] */
     const int64_t *profile_bucket;               /* [num_profile]; heads of a model share it */
+    size_t num_rope_pairs;                       /* in rope_pairs.csv */
+    const double *rope_wavelength, *rope_energy_q, *rope_energy_k, *rope_score_share;
+    size_t num_curve; /* bins in score_by_distance.csv */
+    const double *curve_distance, *curve_measured, *curve_predicted, *curve_error;
 } qk__result_head;
 
 /* Plasticity over the distance between the keys and their lag behind the query, in buckets: the

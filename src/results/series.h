@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of tables that have several for a head: its components, its query buckets, its
- * dimensions. */
+ * dimensions, its rotary pairs, its distances. */
 #ifndef QK_RESULTS_SERIES_H
 #define QK_RESULTS_SERIES_H
 
@@ -9,7 +9,7 @@
 
 #include <qkscope/status.h>
 
-enum { QK__SERIES_VALUES = 3 };
+enum { QK__SERIES_VALUES = 4 };
 
 typedef struct qk__series_row {
     size_t head, row; /* row: of the file */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables with several rows a head: head_profile.csv, head_component_weights.csv and
- * head_distance.csv. The last, which can have a million rows, is summed up as it is read. */
+/* The tables with several rows a head: head_profile.csv, head_component_weights.csv,
+ * rope_pairs.csv, score_by_distance.csv and head_distance.csv. The last, which can have a
+ * million rows, is summed up as it is read. */
 #include "base/buffer.h"
 #include "base/error.h"
 #include "results/builder.h"
@@ -10,18 +11,27 @@
 typedef struct series_spec {
     const char *table, *index, *index_name; /* file, column, and what messages call that */
     int64_t least, most;                    /* index */
-    const char *values[2];                  /* columns; NULL: one only */
+    const char *values[QK__SERIES_VALUES];  /* columns; NULL: no more */
 } series_spec;
 
 static const series_spec PROFILE = {"head_profile.csv", "q_bucket", "query bucket",
                                     INT64_MIN,          INT64_MAX,  {"position", "ap"}};
 static const series_spec WEIGHTS = {
-    "head_component_weights.csv", "component", "component", 0, INT32_MAX,
-    {"component_weight", NULL}};
+    "head_component_weights.csv", "component", "component", 0, INT32_MAX, {"component_weight"}};
+static const series_spec PAIRS = {
+    "rope_pairs.csv", "pair",
+    "rotary pair",    0,
+    INT32_MAX,        {"wavelength", "energy_q", "energy_k", "score_share"}};
+static const series_spec CURVE = {"score_by_distance.csv",
+                                  "bin",
+                                  "bin",
+                                  0,
+                                  INT32_MAX,
+                                  {"distance", "measured", "predicted", "standard_error"}};
 
 typedef struct series_columns {
     qk__id_columns ids;
-    size_t index, values[2];
+    size_t index, values[QK__SERIES_VALUES];
 } series_columns;
 
 static qk_status find_series(const qk__csv_reader *reader, const series_spec *spec,
@@ -29,11 +39,12 @@ static qk_status find_series(const qk__csv_reader *reader, const series_spec *sp
 {
     QK_TRY(qk__find_ids(reader, &columns->ids, err));
     QK_TRY(qk__reader_find(reader, spec->index, true, &columns->index, err));
-    QK_TRY(qk__reader_find(reader, spec->values[0], true, &columns->values[0], err));
-    columns->values[1] = QK__NO_COLUMN;
-    if (!spec->values[1])
-        return QK_OK;
-    return qk__reader_find(reader, spec->values[1], true, &columns->values[1], err);
+    for (int i = 0; i < QK__SERIES_VALUES; i++) {
+        columns->values[i] = QK__NO_COLUMN;
+        if (spec->values[i])
+            QK_TRY(qk__reader_find(reader, spec->values[i], true, &columns->values[i], err));
+    }
+    return QK_OK;
 }
 
 static qk_status read_rows(qk__builder *builder, qk__csv_reader *reader,
@@ -54,7 +65,7 @@ static qk_status read_rows(qk__builder *builder, qk__csv_reader *reader,
         QK_TRY(qk__builder_head(builder, reader, &columns.ids, &row.head, err));
         QK_TRY(qk__reader_integer(reader, columns.index, spec->least, spec->most, &row.index,
                                   err));
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < QK__SERIES_VALUES; i++)
             QK_TRY(qk__reader_number(reader, columns.values[i], &row.values[i], err));
         QK_TRY(qk__series_add(series, row, err));
     }
@@ -73,7 +84,9 @@ static qk_status read_series(qk__builder *builder, const series_spec *spec, qk__
 qk_status qk__read_series_tables(qk__builder *builder, qk_error *err)
 {
     QK_TRY(read_series(builder, &PROFILE, &builder->profile, err));
-    return read_series(builder, &WEIGHTS, &builder->weights, err);
+    QK_TRY(read_series(builder, &WEIGHTS, &builder->weights, err));
+    QK_TRY(read_series(builder, &PAIRS, &builder->rope_pairs, err));
+    return read_series(builder, &CURVE, &builder->score_curve, err);
 }
 
 /* ---- distances ----------------------------------------------------------------------- */

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Measured and predicted mean scores by distance, of a few heads. */
+#include <math.h>
+#include <stdio.h>
+
+#include "figure/panels.h"
+#include "figure/stage_parts.h"
+
+enum { DEPTHS = 5, PANELS = DEPTHS + 1, COLUMNS = 3 };
+
+static bool has_curve(const qk__result_head *head)
+{
+    return head->num_curve > 0;
+}
+
+bool qk__has_score_curves(const qk__subject *subject)
+{
+    for (size_t h = 0; h < subject->model->num_heads; h++)
+        if (has_curve(&subject->model->heads[h]))
+            return true;
+    return false;
+}
+
+/* The head that varies most in each fifth of the depth, then the one predicted worst; none
+ * twice. Returns how many. */
+static size_t choose_heads(const qk__result_model *model, const qk__result_head *chosen[PANELS])
+{
+    const qk__result_head *best[PANELS] = {NULL};
+    size_t count = 0;
+    for (size_t h = 0; h < model->num_heads; h++) {
+        const qk__result_head *head = &model->heads[h];
+        if (!has_curve(head) || !isfinite(head->v.measured_sd))
+            continue;
+        size_t depth = (size_t)fmin(DEPTHS - 1, floor(DEPTHS * head->depth));
+        if (!best[depth] || head->v.measured_sd > best[depth]->v.measured_sd)
+            best[depth] = head;
+    }
+    for (size_t h = 0; h < model->num_heads; h++) {
+        const qk__result_head *head = &model->heads[h];
+        double worst = best[DEPTHS] ? best[DEPTHS]->v.r_squared_predicted : INFINITY;
+        bool shown = false;
+        for (size_t d = 0; d < DEPTHS; d++)
+            shown = shown || best[d] == head;
+        if (has_curve(head) && !shown && head->v.r_squared_predicted < worst)
+            best[DEPTHS] = head;
+    }
+    for (size_t i = 0; i < PANELS; i++)
+        if (best[i])
+            chosen[count++] = best[i];
+    return count;
+}
+
+/* Mean of the predicted less that of the measured, over the bins shown. */
+static double shift_of(const qk__result_head *head)
+{
+    double sum = 0;
+    for (size_t b = 0; b < head->num_curve; b++)
+        sum += head->curve_predicted[b] - head->curve_measured[b];
+    return sum / (double)head->num_curve;
+}
+
+/* Distance + 1, since 0 has no place on a logarithmic axis. */
+static size_t add_curve(qk__figure *figure, const qk__result_head *head, double *low,
+                        double *high)
+{
+    double shift = shift_of(head);
+    *low = INFINITY;
+    *high = -INFINITY;
+    for (size_t b = 0; b < head->num_curve; b++) {
+        double measured = head->curve_measured[b], predicted = head->curve_predicted[b] - shift;
+        qk__figure_value(figure, head->curve_distance[b] + 1);
+        qk__figure_value(figure, measured);
+        qk__figure_value(figure, isfinite(head->curve_error[b]) ? head->curve_error[b] : 0);
+        qk__figure_value(figure, predicted);
+        qk__figure_end_row(figure);
+        *low = fmin(*low, fmin(measured, predicted));
+        *high = fmax(*high, fmax(measured, predicted));
+    }
+    return qk__figure_end_block(figure);
+}
+
+static void draw_panel(qk__figure *figure, const qk__result_head *head, const qk__place *place,
+                       bool below)
+{
+    const double em = qk__em(figure), middle = place->left + place->width / 2;
+    double low, high, last = head->curve_distance[head->num_curve - 1] + 1;
+    size_t block = add_curve(figure, head, &low, &high);
+    double r_squared = head->v.r_squared_predicted;
+    char title[120];
+    snprintf(title, sizeof title, "'layer %d, head %d: {/:Italic R}² = %s%.2f'", head->layer,
+             head->q_head, r_squared < 0 ? "−" : "", fabs(r_squared));
+    qk__put_panel(figure, place);
+    qk__put_text(figure, title, middle, place->top - 12 * em, false);
+    if (below)
+        qk__put_text(figure, "'Distance + 1 (tokens)'", middle,
+                     place->top + place->height + 38 * em, false);
+    double margin = 0.06 * (high - low);
+    qk__figure_print(figure, "set logscale x\n");
+    qk__set_range(figure, 'y', low - margin, high + margin, 4);
+    qk__figure_print(figure,
+                     "set xrange [0.8:%.6g]\n"
+                     "set xtics ('1' 1, '10' 10, '100' 100, '1k' 1000, '10k' 10000, '100k' "
+                     "100000) font small\n"
+                     "plot data index %zu using 1:($2-$3):(0):(2*$3) with vectors nohead lw 1 "
+                     "lc rgb '%s', "
+                     "data index %zu using 1:4 with lines lw 2 lc rgb '%s', "
+                     "data index %zu using 1:2 with points pt 7 ps 0.5 lc rgb '%s'\n"
+                     "unset label\n",
+                     1.3 * fmax(last, 2), block, figure->theme->ink, block,
+                     figure->theme->highlight, block, figure->theme->ink);
+}
+
+void qk__build_score_curves(qk__figure *figure, const qk__subject *subject)
+{
+    const qk__result_head *chosen[PANELS];
+    size_t count = choose_heads(subject->model, chosen);
+    if (count == 0) /* curves without numbers of the head: the first ones */
+        for (size_t h = 0; h < subject->model->num_heads && count < PANELS; h++)
+            if (has_curve(&subject->model->heads[h]))
+                chosen[count++] = &subject->model->heads[h];
+    const double em = qk__em(figure), left = 70 * em, gap = 62 * em, right = 20 * em;
+    size_t columns = count < COLUMNS ? count : COLUMNS, rows = (count + columns - 1) / columns;
+    double width = (figure->width - left - right - gap * (COLUMNS - 1)) / COLUMNS;
+    double top = qk__heading_height(figure) + 46 * em, height = 168, down = height + 58 * em;
+    figure->width = (int)(left + (double)columns * (width + gap) - gap + right);
+    figure->height = (int)(top + (double)rows * down + 14 * em);
+    qk__start_panels(figure, subject->results, "Mean score by distance");
+    const qk__entry entries[] = {{"measured", figure->theme->ink, 7},
+                                 {"predicted", figure->theme->highlight, QK__AREA}};
+    qk__legend legend = qk__plan_legend(figure, entries, 2, 300 * em);
+    qk__put_legend(figure, &legend, figure->width / 2.0, qk__heading_height(figure));
+    for (size_t i = 0; i < count; i++) {
+        qk__place place = {left + (double)(i % columns) * (width + gap),
+                           top + (double)(i / columns) * down, width, height};
+        if (i % columns == 0)
+            qk__label_panel(figure, &place, "Mean {/:Italic q}·{/:Italic k}");
+        draw_panel(figure, chosen[i], &place, i + columns >= count);
+    }
+    qk__end_panels(figure);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Findings on RoPE: heads that gain position by it, whether mean vectors predict the score by
+ * distance, and which frequencies hold what. */
+#include <math.h>
+
+#include "report/evidence.h"
+
+static const char TOPIC[] = "Before and after RoPE";
+
+/* ---- categories -------------------------------------------------------------------------- */
+
+/* 1: position-dominated after RoPE and not before, -1: the other way round. */
+static double gains_position(const qk__result_head *head, const void *unused)
+{
+    (void)unused;
+    if (head->category_before < 0 || head->category_after < 0)
+        return NAN;
+    return (double)(head->category_after == QK_POSITION_DOMINATED) -
+           (double)(head->category_before == QK_POSITION_DOMINATED);
+}
+
+typedef struct counts {
+    size_t before[QK_NUM_CATEGORIES], after[QK_NUM_CATEGORIES];
+} counts;
+
+static counts count_categories(const qk__scope *scope)
+{
+    counts out = {0};
+    for (size_t m = 0; m < scope->results->num_models; m++) {
+        const qk__result_model *model = &scope->results->models[m];
+        for (size_t h = 0; qk__in_scope(scope, model) && h < model->num_heads; h++) {
+            const qk__result_head *head = &model->heads[h];
+            if (qk__has_few_rows(head) || head->category_before < 0 || head->category_after < 0)
+                continue;
+            out.before[head->category_before]++;
+            out.after[head->category_after]++;
+        }
+    }
+    return out;
+}
+
+static void position_gained(qk__findings *findings, const qk__scope *scope)
+{
+    qk__units units = qk__units_of(findings, scope, gains_position, NULL);
+    if (units.count > 0) {
+        counts n = count_categories(scope);
+        qk__estimate mean = qk__estimate_mean(units.values, units.count);
+        qk__phrase where = qk__where(scope, &units), number = qk__how_many(&units);
+        qk__verdict verdict = qk__judge(&mean, 0);
+        qk__finding_begin(findings, "rope-position", TOPIC, verdict);
+        if (verdict == QK__SUPPORTED)
+            qk__claim(findings, "RoPE makes heads position-dominated %s.", where.text);
+        else if (verdict == QK__OPPOSITE)
+            qk__claim(findings, "Fewer heads are position-dominated after RoPE than before %s.",
+                      where.text);
+        else if (verdict == QK__UNSUPPORTED)
+            qk__claim(findings,
+                      "The data do not show that RoPE makes heads position-dominated %s.",
+                      where.text);
+        else
+            qk__claim(findings, "Too few heads to tell what RoPE makes of their categories.");
+        qk__evidence(
+            findings,
+            "Position-dominated: %s heads before RoPE, %s after it, of %s; content-focused: %s "
+            "before, %s after; %s.",
+            qk__show_count(n.before[QK_POSITION_DOMINATED]).text,
+            qk__show_count(n.after[QK_POSITION_DOMINATED]).text,
+            qk__show_count(units.heads).text, qk__show_count(n.before[QK_CONTENT_FOCUSED]).text,
+            qk__show_count(n.after[QK_CONTENT_FOCUSED]).text, number.text);
+    }
+    qk__units_free(&units);
+}
+
+/* ---- prediction -------------------------------------------------------------------------- */
+
+static double is_predicted(const qk__result_head *head, const void *unused)
+{
+    (void)unused;
+    double r_squared = head->v.r_squared_predicted;
+    return isfinite(r_squared) ? r_squared > 0.5 : NAN;
+}
+
+static double beats_constant(const qk__result_head *head, const void *unused)
+{
+    (void)unused;
+    double r_squared = head->v.r_squared_predicted;
+    return isfinite(r_squared) ? r_squared >= 0 : NAN;
+}
+
+static void score_predicted(qk__findings *findings, const qk__scope *scope)
+{
+    qk__units units = qk__units_of(findings, scope, is_predicted, NULL);
+    qk__units least = qk__units_of(findings, scope, beats_constant, NULL);
+    if (units.count > 0 && least.count > 0) {
+        qk__estimate share = qk__estimate_share(units.values, units.count);
+        qk__phrase where = qk__where(scope, &units), number = qk__how_many(&units);
+        qk__verdict verdict = qk__judge(&share, 0.5);
+        qk__finding_begin(findings, "rope-predicts-score", TOPIC, verdict);
+        if (verdict == QK__SUPPORTED)
+            qk__claim(findings,
+                      "How the mean score depends on distance follows from the mean query, the "
+                      "mean key and the frequencies in most heads %s.",
+                      where.text);
+        else if (verdict == QK__OPPOSITE)
+            qk__claim(findings,
+                      "How the mean score depends on distance does not follow from mean "
+                      "vectors and frequencies in most heads %s.",
+                      where.text);
+        else if (verdict == QK__UNSUPPORTED)
+            qk__claim(findings,
+                      "Whether mean vectors and frequencies predict how the mean score depends "
+                      "on distance differs between heads %s.",
+                      where.text);
+        else
+            qk__claim(findings,
+                      "Too few heads to tell whether mean vectors predict the score.");
+        qk__evidence(findings,
+                     "R² of the predicted curve is above 0.5 in %s of %s heads, and at least 0 "
+                     "(as a constant) in %s; %s, %s.",
+                     qk__show_count(units.positive).text, qk__show_count(units.heads).text,
+                     qk__show_count(least.positive).text, qk__interval_percent(&share).text,
+                     number.text);
+    }
+    qk__units_free(&units);
+    qk__units_free(&least);
+}
+
+/* ---- frequencies ------------------------------------------------------------------------- */
+
+static void slow_energy(qk__findings *findings, const qk__scope *scope)
+{
+    qk__units q =
+        qk__units_of(findings, scope, qk__field_number, qk__find_field("slow_energy_q"));
+    qk__units k =
+        qk__units_of(findings, scope, qk__field_number, qk__find_field("slow_energy_k"));
+    if (q.count > 0 && k.count > 0) {
+        qk__estimate e_q = qk__estimate_mean(q.values, q.count);
+        qk__estimate e_k = qk__estimate_mean(k.values, k.count);
+        qk__finding_begin(findings, "rope-slow-energy", TOPIC, QK__MEASURED);
+        qk__claim(findings,
+                  "Rotary pairs that turn less than once in the context hold %s of the squared "
+                  "length of queries and %s of that of keys %s.",
+                  qk__show_percent(e_q.value).text, qk__show_percent(e_k.value).text,
+                  qk__where(scope, &q).text);
+        qk__evidence(findings, "Queries: mean %s, %s; keys: mean %s, %s; %s.",
+                     qk__show_percent(e_q.value).text, qk__interval_percent(&e_q).text,
+                     qk__show_percent(e_k.value).text, qk__interval_percent(&e_k).text,
+                     qk__how_many(&q).text);
+    }
+    qk__units_free(&q);
+    qk__units_free(&k);
+}
+
+static void slow_score(qk__findings *findings, const qk__scope *scope)
+{
+    qk__units units =
+        qk__units_of(findings, scope, qk__field_number, qk__find_field("slow_score_share"));
+    if (units.count > 0) {
+        qk__estimate e = qk__estimate_mean(units.values, units.count);
+        qk__phrase where = qk__where(scope, &units);
+        qk__verdict verdict = qk__judge(&e, 0.5);
+        qk__finding_begin(findings, "rope-slow-score", TOPIC, verdict);
+        if (verdict == QK__SUPPORTED)
+            qk__claim(findings,
+                      "Slow rotary pairs carry most of how the mean score depends on distance "
+                      "%s.",
+                      where.text);
+        else if (verdict == QK__OPPOSITE)
+            qk__claim(findings,
+                      "Fast rotary pairs, which turn more than once in the context, carry most "
+                      "of how the mean score depends on distance %s.",
+                      where.text);
+        else if (verdict == QK__UNSUPPORTED)
+            qk__claim(findings,
+                      "Neither slow nor fast rotary pairs carry most of how the mean score "
+                      "depends on distance %s.",
+                      where.text);
+        else
+            qk__claim(findings,
+                      "Too few heads to tell which rotary pairs the score by distance is of.");
+        qk__evidence(findings,
+                     "Share of pairs that turn less than once in the context in the variance "
+                     "of the predicted score: mean %s, %s, %s.",
+                     qk__show_percent(e.value).text, qk__interval_percent(&e).text,
+                     qk__how_many(&units).text);
+    }
+    qk__units_free(&units);
+}
+
+void qk__findings_stages(qk__findings *findings, const qk__results *results)
+{
+    qk__scope scope = qk__whole_scope(results);
+    position_gained(findings, &scope);
+    score_predicted(findings, &scope);
+    slow_energy(findings, &scope);
+    slow_score(findings, &scope);
+}
