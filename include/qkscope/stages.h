@@ -54,6 +54,7 @@ typedef struct qk_rope_pair {
 
 /* Pairs of a query and a key of one text, `first` to `last` tokens before it. */
 typedef struct qk_score_bin {
+    int number; /* counted from distance 0, those without pairs included */
     int64_t first, last;
     double distance;            /* mean */
     double measured, predicted; /* mean of q.k, without a factor 1/sqrt(d) */

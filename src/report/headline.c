@@ -15,6 +15,7 @@
 #define TAXONOMY   "Kinds of heads"
 #define ROTATION   "Rotation model"
 #define PLASTICITY "Attention plasticity"
+#define STAGES     "Before and after RoPE"
 
 const qk__headline_column qk__headline_columns[QK__NUM_HEADLINES] = {
     {"ev0", "PC0 variance", "share of all, mean", PCA, QK__MEAN, "ev0", NULL, 0, true},
@@ -64,6 +65,22 @@ const qk__headline_column qk__headline_columns[QK__NUM_HEADLINES] = {
     {"ap_last_20pct", "last fifth", "of the context, mean", PLASTICITY, QK__MEAN,
      "ap_last_20pct", NULL, 0, false},
     {"ap_drop", "drop", "first − last, mean", PLASTICITY, QK__MEAN, "ap_drop", NULL, 0, false},
+    {"mean_r_q_before", "r<sub>q</sub> before", "on PC0, mean", STAGES, QK__MEAN, "r_q_before",
+     NULL, 0, false},
+    {"mean_r_q_after", "r<sub>q</sub> after", "on PC0, mean", STAGES, QK__MEAN, "r_q_after",
+     NULL, 0, false},
+    {"mean_r_k_before", "r<sub>k</sub> before", "on PC0, mean", STAGES, QK__MEAN, "r_k_before",
+     NULL, 0, false},
+    {"mean_r_k_after", "r<sub>k</sub> after", "on PC0, mean", STAGES, QK__MEAN, "r_k_after",
+     NULL, 0, false},
+    {"r_squared_predicted", "R² of the score", "by distance, median", STAGES, QK__MEDIAN,
+     "r_squared_predicted", NULL, 0, false},
+    {"slow_energy_q", "slow energy Q", "in slow rotary pairs, mean", STAGES, QK__MEAN,
+     "slow_energy_q", NULL, 0, true},
+    {"slow_energy_k", "slow energy K", "in slow rotary pairs, mean", STAGES, QK__MEAN,
+     "slow_energy_k", NULL, 0, true},
+    {"slow_score_share", "slow score variance", "over distance, mean", STAGES, QK__MEAN,
+     "slow_score_share", NULL, 0, true},
 };
 
 static int compare(const void *a, const void *b)

@@ -249,8 +249,9 @@ static double standard_error(const text_bin *texts, size_t stride, size_t count,
 static bool fill_bin(const measuring *m, size_t b, qk_score_bin *bin)
 {
     double score = 0, distance = 0;
-    *bin =
-        (qk_score_bin){.first = qk__score_bin_first(b), .last = qk__score_bin_first(b + 1) - 1};
+    *bin = (qk_score_bin){.number = (int)b,
+                          .first = qk__score_bin_first(b),
+                          .last = qk__score_bin_first(b + 1) - 1};
     for (size_t t = 0; t < m->num_texts; t++) {
         const text_bin *text = &m->texts[t * m->num_bins + b];
         score += text->score;

@@ -79,7 +79,7 @@ static qk_status format_curve(const qk_run *run, const qk_head_report *head, qk_
         const double values[] = {bin->distance, bin->measured, bin->predicted,
                                  bin->standard_error};
         QK_TRY(qk__add_ids(run, head, text, err));
-        QK_TRY(qk__csv_integer(text, (long long)b, ',', err));
+        QK_TRY(qk__csv_integer(text, bin->number, ',', err));
         QK_TRY(qk__csv_integer(text, (long long)bin->first, ',', err));
         QK_TRY(qk__csv_integer(text, (long long)bin->last, ',', err));
         QK_TRY(qk__add_numbers(text, values, 4, ',', err));

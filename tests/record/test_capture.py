@@ -86,7 +86,7 @@ def test_columns_and_manifest(capture, model, texts):
     run = manifest["run"]
     assert run["sampler"] == {"type": "uniform", "base_rate": 1.0, "bucket_size": 16, "max_rows": 0}
     assert run["model"]["architecture"] == "llama" and run["model"]["dtype"] == "float32"
-    assert manifest["rope"] == {"type": "default", "theta": 10000.0}
+    assert manifest["rope"] == {"type": "default", "theta": 10000.0, "pairing": "half"}
     frequencies = manifest["rope_frequencies"]
     assert sorted(frequencies) == ["0", "1", "2", "3"]
     assert np.allclose(frequencies["3"], 10000.0 ** -(np.arange(4) / 4), rtol=1e-6)

