@@ -66,15 +66,12 @@ static qk_status read_rope(qk_capture *capture, const qk__node *rope, qk_error *
 /* Which dimensions turn together: "rope" also holds what only readers of text look at. */
 static qk_status read_pairing(qk_capture *capture, const qk__node *rope, qk_error *err)
 {
-    const char *pairing = "half";
-    if (qk__node_kind_of(rope) != QK__OBJECT)
-        return QK_OK;
-    QK_TRY(qk__read_text(rope, "pairing", &pairing, err));
-    capture->info.rope_interleaved = strcmp(pairing, "interleaved") == 0;
-    qk__node node = qk__node_member(rope, "pairing");
-    return capture->info.rope_interleaved || strcmp(pairing, "half") == 0
-               ? QK_OK
-               : qk__fail_expected(&node, "half or interleaved", err);
+    static const char *const WORDS[] = {"half", "interleaved", NULL};
+    int word = 0;
+    if (qk__node_kind_of(rope) == QK__OBJECT)
+        QK_TRY(qk__read_word(rope, "pairing", WORDS, &word, err));
+    capture->info.rope_interleaved = word == 1;
+    return QK_OK;
 }
 
 /* What other tools may have put there says nothing. */

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 
+#include <qkscope/stages.h>
 #include <qkscope/study.h>
 #include <qkscope/synth.h>
 
@@ -53,6 +54,9 @@ static void expect_same(const char *name, const char *expected, long n)
     free(text);
 }
 
+/* So slow that rows before RoPE are those after it: one capture is both. */
+static const double SLOW[] = {1e-12};
+
 /* Names that are not ASCII: a failure must not turn them into question marks. */
 static qk_status make_capture(const char *folder, qk_error *err)
 {
@@ -65,14 +69,36 @@ static qk_status make_capture(const char *folder, qk_error *err)
     s.rows_per_example = 8;
     s.buckets = 2;
     s.rope_planes = 1;
+    s.rope_frequencies = SLOW;
     s.threads = 1;
     s.truth_matrices = true;
     s.model = "mod\xc3\xa8le";
     return qk_synth_write(&s, tree_path(folder), err);
 }
 
-static qk_status analyse(const char *capture, const char *output, bool combined, qk_error *err)
+static qk_status compare_stages(const char *capture, const char *output, qk_error *err)
 {
+    char from[512], to[512];
+    qk_stages_settings s;
+    qk_stages_report *report;
+    qk_stages_settings_default(&s);
+    snprintf(from, sizeof from, "%s", tree_path(capture));
+    snprintf(to, sizeof to, "%s", tree_path(output));
+    s.before = s.after = from;
+    s.input.output = to;
+    s.input.threads = 1;
+    qk_status status = qk_stages_run(&s, &report, err);
+    qk_stages_report_free(&report);
+    return status;
+}
+
+typedef enum analysis { COMBINED, EACH_KIND, STAGES } analysis;
+
+static qk_status analyse(const char *capture, const char *output, analysis what, qk_error *err)
+{
+    bool combined = what == COMBINED;
+    if (what == STAGES)
+        return compare_stages(capture, output, err);
     char from[512], to[512];
     qk_study_settings s;
     qk_study_report *report;
@@ -130,12 +156,12 @@ static void making_a_capture(void **state)
     free(truth);
 }
 
-static void analysing(bool combined, const char *json)
+static void analysing(analysis what, const char *json)
 {
     qk_error err = {0};
     if (access(tree_path("capture"), F_OK) != 0)
         assert_int_equal(make_capture("capture", &err), QK_OK);
-    assert_int_equal(analyse("capture", "out", combined, &err), QK_OK);
+    assert_int_equal(analyse("capture", "out", what, &err), QK_OK);
     char other[64];
     snprintf(other, sizeof other, "out/%s", json);
     char *manifest = contents("out/manifest.json"), *second = contents(other);
@@ -144,7 +170,7 @@ static void analysing(bool combined, const char *json)
     bool more = true;
     for (long n = 0; more; n++) {
         remaining = n;
-        qk_status status = analyse("capture", "out", combined, &err);
+        qk_status status = analyse("capture", "out", what, &err);
         more = remaining < 0;
         if (ends_well(status, &err, n)) {
             expect_same("out/manifest.json", manifest, n);
@@ -169,13 +195,19 @@ static void analysing(bool combined, const char *json)
 static void analysing_queries_with_keys(void **state)
 {
     (void)state;
-    analysing(true, "qk.csv");
+    analysing(COMBINED, "qk.csv");
 }
 
 static void analysing_each_kind(void **state)
 {
     (void)state;
-    analysing(false, "summary.json");
+    analysing(EACH_KIND, "summary.json");
+}
+
+static void comparing_stages(void **state)
+{
+    (void)state;
+    analysing(STAGES, "rope_pairs.csv");
 }
 
 static void texts(void **state)
@@ -209,7 +241,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts), cmocka_unit_test(making_a_capture),
-        cmocka_unit_test(analysing_queries_with_keys), cmocka_unit_test(analysing_each_kind)};
+        cmocka_unit_test(analysing_queries_with_keys), cmocka_unit_test(analysing_each_kind),
+        cmocka_unit_test(comparing_stages)};
     json_set_alloc_funcs(__wrap_malloc, free); /* jansson is not linked with --wrap */
     return cmocka_run_group_tests_name("out_of_memory", tests, tree_setup, tree_teardown);
 }
