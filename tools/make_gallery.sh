@@ -70,6 +70,14 @@ for name in plasticity-01-distance-heatmap plasticity-02-profiles plasticity-03-
     cp "$out/example/figures/$name"-*.svg "$pictures/$name.svg"
 done
 
+run capture -m examples/kjv-tiny/step-2004 -t examples/kjv-tiny/passages.jsonl --stage both \
+    -o "$out/captures/stages"
+run compare-stages "$out/captures/stages" -o "$out/stages"
+run report "$out/stages" --title kjv-tiny
+for name in stages-01-rotary-pairs stages-02-score-by-distance stages-03-categories; do
+    cp "$out/stages/figures/$name"-*.svg "$pictures/$name.svg"
+done
+
 run scatter "$example" -o "$out/scatter" --random --collage --seed 42 --name scatter-pca
 run scatter "$example" -o "$out/scatter" --basis ab --random --collage --seed 42 --name scatter-ab
 run scatter "$example" -o "$out/scatter" --basis complement --heads 0:3 --name scatter-complement

@@ -170,8 +170,8 @@ static void draw_pair_map(qk__figure *figure, const qk__result_model *model,
     if (isfinite(axis->context_at))
         qk__figure_print(figure,
                          "set arrow from first %g, graph 0 to first %g, graph 1 nohead front "
-                         "dt 2 lw 1 lc rgb '%s'\n",
-                         axis->context_at, axis->context_at, figure->theme->ink);
+                         "dt 2 lw 1.5 lc rgb '%s'\n",
+                         axis->context_at, axis->context_at, figure->theme->muted);
     qk__figure_heatmap(figure, &(qk__heatmap){.rows = layers,
                                               .columns = axis->pairs,
                                               .values = values,
@@ -295,7 +295,7 @@ static const qk__figure_kind KINDS[] = {
      true, 1000, 560, qk__has_score_curves, qk__build_score_curves},
     {"stages-03-categories", "Categories before and after RoPE",
      "How many heads of each category before RoPE (rows) have which one after it (columns).",
-     true, 1000, 360, has_changes, build_changes},
+     true, 1100, 360, has_changes, build_changes},
 };
 
 const qk__figure_family qk__stage_figures = {"Before and after RoPE", KINDS,
