@@ -80,14 +80,16 @@ static void fill_means(const qk__result_model *model, pair_numbers *of, size_t p
 /* Wavelengths in tokens, rounded to two digits, of every so many pairs: "6", "1.2k", "440k". */
 static void label_wavelength(double wavelength, char text[16])
 {
-    const char *unit = wavelength >= 1e6 ? "M" : wavelength >= 1e3 ? "k" : "";
-    double value = wavelength >= 1e6   ? wavelength / 1e6
-                   : wavelength >= 1e3 ? wavelength / 1e3
-                                       : wavelength;
-    if (!isfinite(value))
+    if (!isfinite(wavelength))
         text[0] = 0;
+    else if (wavelength >= 1e9)
+        snprintf(text, 16, "%.0e", wavelength);
+    else if (wavelength >= 1e6)
+        snprintf(text, 16, "%.*fM", wavelength < 1e7, wavelength / 1e6);
+    else if (wavelength >= 1e3)
+        snprintf(text, 16, "%.*fk", wavelength < 1e4, wavelength / 1e3);
     else
-        snprintf(text, 16, value < 10 && wavelength >= 1e3 ? "%.1f%s" : "%.0f%s", value, unit);
+        snprintf(text, 16, "%.0f", wavelength);
 }
 
 typedef struct pair_axis {
@@ -193,7 +195,7 @@ static void draw_pair_maps(qk__figure *figure, const qk__subject *subject,
                                                "'Score variance over distance (%)'"};
     static pair_numbers *const NUMBERS[PANELS] = {energy_q, energy_k, score_share};
     const qk__colormap *const MAPS[PANELS] = {&qk__blues, &qk__reds, &qk__ylorrd};
-    const double em = qk__em(figure), left = 62 * em, gap = 84 * em, right = 52 * em;
+    const double em = qk__em(figure), left = 62 * em, gap = 88 * em, right = 62 * em;
     double width = (figure->width - left - right - 2 * gap) / PANELS;
     double height = fmin(MOST, fmax(LEAST, ROW * (subject->model->last_layer + 1.0)));
     qk__place place = {left, qk__heading_height(figure) + 30 * em, width, height};
