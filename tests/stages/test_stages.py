@@ -9,11 +9,14 @@ import os
 import pathlib
 import re
 import shutil
+import signal
+import subprocess
+import time
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
-from conftest import (Agreement, ROOT, head_name, head_names, last_run, read_bytes, read_csv,
+from conftest import (Agreement, ROOT, environment, head_name, head_names, last_run, read_bytes, read_csv,
                       read_json, read_rows, write_rows)
 from stages_oracle import head_numbers, made_heads, made_rows, rotate, write_stages
 
@@ -221,6 +224,29 @@ def test_kjv(qkscope, kjv, tmp_path):
                 assert float(ours[f"{column}_{when}"]) == pytest.approx(component[column], rel=1e-9)
 
 
+SAVED = ROOT / "tests" / "data" / "saved"
+
+
+@pytest.mark.parametrize("name", sorted(p.name for p in SAVED.iterdir() if p.is_dir()))
+def test_every_architecture(qkscope, tmp_path, name):
+    """A capture says all that it takes to turn its rows: pairing, partial RoPE, frequencies of sliding
+    layers, layers without RoPE; YaRN and queries that are scaled by position are allowed for."""
+    text = tmp_path / "t.txt"
+    text.write_text(" ".join(json.loads((SAVED / "versions.json").read_text())["text"].split() * 2))
+    qkscope("capture", "--model", SAVED / name, "--text", text, "--stage", "both", "--sampler", "all",
+            "-o", tmp_path / "c", expect=0)
+    shown = json.loads(compare(qkscope, tmp_path / "c", tmp_path / "o", "--json").out)
+    manifest = read_json(tmp_path / "c" / "post" / "capture.json")
+    assert manifest["rope"]["pairing"] == ("interleaved" if name in ("glm", "glm4") else "half")
+    assert shown["rotation_deviation"] < 2e-6 and shown["failures"] == []
+    assert (shown["heads_without_rope"] > 0) == (name == "smollm3")
+    group = manifest["q_per_kv_group"]
+    stages = check_tables(tmp_path / "c", tmp_path / "o", lambda layer: manifest["rope_frequencies"][str(layer)],
+                          group, manifest["rope"]["pairing"] == "interleaved")
+    queries = sum(h["name"].endswith("q") for h in manifest["heads"])
+    assert len(stages) == shown["heads"] == queries - shown["heads_without_rope"]
+
+
 @pytest.fixture(scope="module")
 def smollm():
     found = os.environ.get("QKSCOPE_SMOLLM2")
@@ -377,6 +403,26 @@ def test_no_captures(qkscope, stages, tmp_path):
     qkscope("compare-stages", stages, expect=2)
     shown = qkscope("compare-stages", "--help", expect=0).out
     assert "PRE POST -o DIR" in shown and "qkscope report" in shown
+
+
+def test_interrupted(program, qkscope, stages, tmp_path):
+    """The old tables stay, or the new ones are whole."""
+    out = tmp_path / "o"
+    command = [program, "compare-stages", stages, "-o", out]
+    compare(qkscope, stages, out, "--layers", "0")
+    old = read_bytes(out, *TABLES)
+    codes = set()
+    for i in range(12):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment())
+        time.sleep(0.004 * i)
+        process.send_signal(signal.SIGINT)
+        err = process.communicate(timeout=60)[1].decode()
+        assert process.returncode in (0, 1, -signal.SIGINT), err
+        now = read_bytes(out, *TABLES)
+        assert (now == old) == (process.returncode != 0) and read_json(out / "manifest.json")["complete"]
+        codes.add(process.returncode)
+        compare(qkscope, stages, out, "--layers", "0")
+    print("\nexit codes", codes)
 
 
 # ---- the folder of the results, the report ---------------------------------------------------
