@@ -41,8 +41,8 @@ typedef struct qk_stage_numbers {
     qk_category category;
 } qk_stage_numbers;
 
-/* One rotary pair: z is the complex number of its two coordinates before RoPE, a bar a mean
- * over rows. NaN where something is divided by 0. */
+/* One rotary pair: z is the complex number of its two coordinates before RoPE, means are over
+ * rows. NaN where something is divided by 0. */
 typedef struct qk_rope_pair {
     double frequency, wavelength;            /* radians per token, tokens */
     double energy_q, energy_k;               /* mean |z|^2, share of that of all dimensions */
@@ -97,10 +97,10 @@ typedef struct qk_stages_report {
     qk_head_stages **heads; /* [run->num_heads]; NULL where there are no numbers */
 } qk_stages_report;
 
-/* Returns as qk_study_run does. Captures of other models, swapped ones, and rows that are not
- * the same on both sides are QK_ERR_INCONSISTENT; so are rows that the frequencies and the
- * pairing of capture.json do not rotate into those after RoPE, to 2 % of their length. A
- * capture.json without rope_frequencies is QK_ERR_NOT_FOUND. */
+/* Returns as qk_study_run does. QK_ERR_INCONSISTENT: captures of two models, or swapped; of a
+ * head alone, rows that are not the same on both sides, and rows that the frequencies and the
+ * pairing of capture.json do not turn into those after RoPE, to 2 % of their length (where the
+ * first key head is so, of the whole run). QK_ERR_NOT_FOUND: no rope_frequencies. */
 QK_API QK_MUST_CHECK qk_status qk_stages_run(const qk_stages_settings *settings,
                                              qk_stages_report **report, qk_error *err);
 QK_API void qk_stages_report_free(qk_stages_report **report);

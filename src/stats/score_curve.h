@@ -51,7 +51,8 @@ void qk__score_curve_free(qk__score_curve *curve);
 
 /* Fills the pairs and the curve's predicted numbers of `stages`, and what compares the two
  * curves. q, k: means before RoPE. factor: of RoPE on queries times that on keys. rest: product
- * of the means of what is not turned, a constant. stages->bins and ->pairs are there. */
+ * of the means of what is not turned, a constant. stages->bins and ->pairs are there;
+ * contributions: [num_bins][pairs] of scratch. */
 void qk__score_curve_predict(const qk__score_curve *curve, const qk__pairing *pairing,
                              const qk__pair_means *q, const qk__pair_means *k, double factor,
                              double rest, qk_head_stages *stages, double *contributions);
