@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The mean score of a query and a key by the distance between them: measured, and predicted
- * from mean vectors.
+ * from mean vectors (score_curve.c, score_predict.c).
  *
  * Sums over the keys of a text up to a position give those of a range of distances as a
  * difference, so a query costs a product for each bin and not for each key. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of compare-stages share. */
+/* What the files of compare-stages share: stages.c, the run; stages_head.c, one head;
+ * tables_stages.c, the tables. */
 #ifndef QK_STUDY_STAGES_H
 #define QK_STUDY_STAGES_H
 
