@@ -4,7 +4,8 @@
  *
  *     evidence.c   all of this
  *     findings_pca.c, findings_rotation.c, findings_plasticity.c, findings_depth.c,
- *     findings_stages.c, findings_training.c   the findings of a topic; findings.c calls them */
+ *     findings_stages.c, findings_training.c
+ *                           the findings of a topic; findings.c calls them */
 #ifndef QK_REPORT_EVIDENCE_H
 #define QK_REPORT_EVIDENCE_H
 
