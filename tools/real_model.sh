@@ -154,7 +154,11 @@ perform() {
     passages) python3 "$root/tools/real_passages.py" "$text" passages.jsonl ;;
     capture) run capture --model "$model" --model-name "$name" --text passages.jsonl --id-column id \
         --long cut --stage both -o capture ;;
-    analyze-*) run analyze "capture/$stage" -o "$stage" --ci 95 --complement --lda --force ;;
+    analyze-*)
+        label=$name
+        [ "$stage" = post ] || label="$name before RoPE"
+        run analyze "capture/$stage" -o "$stage" --model-name "$label" --ci 95 --complement --lda --force
+        ;;
     stages) run compare-stages capture -o post ;;
     scatter-*)
         run scatter "capture/$stage" -o "$stage/figures" --random 4 --collage --seed 42 \
