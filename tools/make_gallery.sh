@@ -25,7 +25,7 @@ take() {
     done
 }
 
-# Many points are a smaller file as a picture, at nominal size and with 256 colours.
+# Many points are a smaller file as a picture, at nominal size and with 128 colours.
 take_points() {
     for name; do
         (cd "$out/scatter" && gnuplot -d -e scale=1 "$name.gp")
@@ -38,7 +38,7 @@ except ImportError:
     sys.stderr.write("without Pillow the picture stays large\n")
     shutil.copy(*sys.argv[1:])
 else:
-    Image.open(sys.argv[1]).convert("RGB").quantize(256, dither=0).save(sys.argv[2], optimize=True)
+    Image.open(sys.argv[1]).convert("RGB").quantize(128, dither=0).save(sys.argv[2], optimize=True)
 END
     done
 }
@@ -47,21 +47,30 @@ rm -rf "$out"
 mkdir -p "$out" "$pictures"
 
 tools/real_model.sh
-take "$real/post/figures" plasticity-01-distance-heatmap-smollm2-135m-instruct \
-    plasticity-02-profiles-smollm2-135m-instruct plasticity-03-component-weights-smollm2-135m-instruct
+take "$real/post/figures" pca-01-pc-roles pca-05-explained-variance \
+    plasticity-01-distance-heatmap-smollm2-135m-instruct plasticity-02-profiles-smollm2-135m-instruct \
+    plasticity-03-component-weights-smollm2-135m-instruct
 run scatter "$real/capture/post" -o "$out/scatter" --random --collage --seed 42 --name scatter-pca
 run scatter "$real/capture/post" -o "$out/scatter" --basis ab --random --collage --seed 42 --name scatter-ab
-run scatter "$real/capture/post" -o "$out/scatter" --basis complement --random 1 --seed 42 --name scatter-complement
-run scatter "$real/capture/post" -o "$out/scatter" --heads 2:1 --example-id 1367140694178963808 --name scatter-one-text
+run scatter "$real/capture/post" -o "$out/scatter" --basis complement --random 1 --seed 42 --max-points 1000 --name scatter-complement
+run scatter examples/kjv-tiny-capture -o "$out/scatter" --heads 2:1 --example-id 0 --name scatter-one-text
 take_points scatter-pca scatter-ab scatter-complement scatter-one-text
 
 run capture --model examples/kjv-tiny/step-2004 --text examples/kjv-tiny/passages.jsonl --id-column id \
     --stage both -o "$out/kjv-tiny"
-run study tools/gallery/models.yaml -o "$out/models"
-take "$out/models/figures" pca-01-pc-roles pca-02-rq-rk-scatter pca-03-layer-heatmap-rq \
-    pca-04-layer-heatmap-rk pca-05-explained-variance rotation-02-drift-correlation \
-    rotation-03-variance-shares rotation-04-bias-histograms rotation-05-slope-ratio \
-    rotation-06-layer-heatmaps rotation-07-bias-vs-separation plasticity-06-by-model
+run analyze "$out/kjv-tiny/post" -o "$out/post" --model-name kjv-tiny --ci 95 --lda
+run analyze "$out/kjv-tiny/pre" -o "$out/pre" --model-name 'kjv-tiny before RoPE' --ci 95 --lda
+mkdir "$out/models"
+cp tools/gallery/models.csv "$out/models"
+for table in qk heads rotated head_metrics head_profile head_distance head_component_weights; do
+    awk 'FNR > 1 || NR == 1' "$real/post/$table.csv" "$real/pre/$table.csv" "$out/post/$table.csv" \
+        "$out/pre/$table.csv" >"$out/models/$table.csv"
+done
+run report "$out/models" --title 'Two models before and after RoPE'
+take "$out/models/figures" pca-02-rq-rk-scatter pca-03-layer-heatmap-rq pca-04-layer-heatmap-rk \
+    rotation-02-drift-correlation rotation-03-variance-shares rotation-04-bias-histograms \
+    rotation-05-slope-ratio rotation-06-layer-heatmaps rotation-07-bias-vs-separation \
+    plasticity-06-by-model
 
 [ -f results/demo/study/report.html ] || tools/demo.sh
 take results/demo/study/figures pca-07-position-signal pca-08-taxonomy pca-09-pc0-variance \

@@ -157,7 +157,7 @@ perform() {
         --long cut --stage both -o capture ;;
     analyze-*)
         label=$name
-        [ "$stage" = post ] || label="$name before RoPE"
+        [ "$stage" = post ] || label="$name pre-RoPE"
         run analyze "capture/$stage" -o "$stage" --model-name "$label" --ci 95 --complement --lda --force
         ;;
     stages) run compare-stages capture -o post ;;
