@@ -19,7 +19,7 @@ build: tools/.packages
 demo: build
 	@tools/demo.sh
 
-# The same on a pretrained model, which is fetched, as is the text that it reads. 5 minutes.
+# The same on a pretrained model, which is fetched, as is the text that it reads. 3 minutes.
 demo-real: build
 	@tools/real_model.sh
 

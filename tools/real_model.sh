@@ -94,8 +94,8 @@ steps() {
     cat <<'END'
 passages 1 Cut ten passages
 capture 100 Run the model, keep queries and keys before and after RoPE
-analyze-post 75 Analyse queries and keys after RoPE
-analyze-pre 75 Analyse queries and keys before RoPE
+analyze-post 25 Analyse queries and keys after RoPE
+analyze-pre 25 Analyse queries and keys before RoPE
 END
     ! compares_stages || echo 'stages 10 Compare the stages: what RoPE does to each head'
     cat <<'END'
