@@ -10,7 +10,7 @@ quietly = { $(1) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }; rm -f $(BU
 
 C_FILES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: build demo programs test-build test check bench asan valgrind fuzz lint format install clean
+.PHONY: build demo demo-real programs test-build test check bench asan valgrind fuzz lint format install clean
 
 build: tools/.packages
 	@test -f $(BUILD)/build.ninja || $(call quietly,meson setup $(BUILD) -Dtests=false $(MESON_FLAGS))
@@ -18,6 +18,10 @@ build: tools/.packages
 
 demo: build
 	@tools/demo.sh
+
+# The same on a pretrained model, which is fetched, as is the text that it reads. 3 minutes.
+demo-real: build
+	@tools/real_model.sh
 
 # The same with test programs and benchmarks.
 programs: tools/.packages-test

@@ -1,26 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Makes the pictures of docs/gallery.md anew, from the bundled capture, made-up captures and, where
-# ../shared (or QKSCOPE_SHARED) is there, steps of a training: tools/make_gallery.sh [PROGRAM]
+# Makes the pictures of docs/gallery.md anew, all from real models: what `make demo-real` and `make demo`
+# capture, which it runs where they have not been. tools/make_gallery.sh
+# The figure of scores needs the published ones, in ../shared (or QKSCOPE_SHARED).
 set -eu
 cd "$(dirname "$0")/.."
-program=$(realpath "${1:-build/qkscope}")
+program=$(realpath "${QKSCOPE_BUILD:-build}")/qkscope
 out=results/gallery
 pictures=docs/gallery
-example=examples/kjv-tiny-capture
+real=results/real
 QKSCOPE_SHARED=$(realpath -m "${QKSCOPE_SHARED:-../shared}")
-export QKSCOPE_SHARED
 
 run() {
     printf '$ qkscope %s\n' "$*"
     "$program" "$@" --quiet
-}
-
-made_up() {
-    name=$1
-    shift
-    run synth -o "$out/captures/$name" --model-name "$name" --layers 10 --dim 32 --examples 3 \
-        --rows 400 --buckets 12 "$@"
 }
 
 # take FOLDER NAME...: vector graphics of figures into the gallery, without the name of a model.
@@ -28,11 +21,11 @@ take() {
     folder=$1
     shift
     for name; do
-        cp "$folder/$name.svg" "$pictures/${name%-kjv-tiny}.svg"
+        cp "$folder/$name.svg" "$pictures/${name%-smollm2-135m-instruct}.svg"
     done
 }
 
-# Many points are a smaller file as a picture, at nominal size and with 256 colours.
+# Many points are a smaller file as a picture, at nominal size and with 128 colours.
 take_points() {
     for name; do
         (cd "$out/scatter" && gnuplot -d -e scale=1 "$name.gp")
@@ -45,7 +38,7 @@ except ImportError:
     sys.stderr.write("without Pillow the picture stays large\n")
     shutil.copy(*sys.argv[1:])
 else:
-    Image.open(sys.argv[1]).convert("RGB").quantize(256, dither=0).save(sys.argv[2], optimize=True)
+    Image.open(sys.argv[1]).convert("RGB").quantize(128, dither=0).save(sys.argv[2], optimize=True)
 END
     done
 }
@@ -53,48 +46,42 @@ END
 rm -rf "$out"
 mkdir -p "$out" "$pictures"
 
-made_up drifting-s --seed 11
-made_up drifting-m --seed 12
-made_up drifting-l --seed 13
-made_up quiet-s --seed 14 --r-k 0.25 --separation 2
-made_up quiet-m --seed 15 --r-q 0.5 --r-k 0.3 --separation 3
-run study tools/gallery/models.yaml -o "$out/models"
-take "$out/models/figures" pca-01-pc-roles pca-02-rq-rk-scatter pca-03-layer-heatmap-rq \
-    pca-04-layer-heatmap-rk pca-05-explained-variance rotation-02-drift-correlation \
-    rotation-03-variance-shares rotation-04-bias-histograms rotation-05-slope-ratio \
-    rotation-06-layer-heatmaps rotation-07-bias-vs-separation plasticity-06-by-model
-
-run analyze "$example" -o "$out/example"
-run report "$out/example" --title kjv-tiny
-for name in plasticity-01-distance-heatmap plasticity-02-profiles plasticity-03-component-weights; do
-    cp "$out/example/figures/$name"-*.svg "$pictures/$name.svg"
-done
-
-run capture -m examples/kjv-tiny/step-2004 -t examples/kjv-tiny/passages.jsonl --stage both \
-    -o "$out/captures/stages"
-run compare-stages "$out/captures/stages" -o "$out/stages"
-run report "$out/stages" --title kjv-tiny
-for name in stages-01-rotary-pairs stages-02-score-by-distance stages-03-categories; do
-    cp "$out/stages/figures/$name"-*.svg "$pictures/$name.svg"
-done
-
-run scatter "$example" -o "$out/scatter" --random --collage --seed 42 --name scatter-pca
-run scatter "$example" -o "$out/scatter" --basis ab --random --collage --seed 42 --name scatter-ab
-run scatter "$example" -o "$out/scatter" --basis complement --heads 0:3 --name scatter-complement
-run scatter "$example" -o "$out/scatter" --heads 2:1 --example-id 0 --name scatter-one-text
+tools/real_model.sh
+take "$real/post/figures" pca-01-pc-roles pca-05-explained-variance \
+    plasticity-01-distance-heatmap-smollm2-135m-instruct plasticity-02-profiles-smollm2-135m-instruct \
+    plasticity-03-component-weights-smollm2-135m-instruct stages-01-rotary-pairs-smollm2-135m-instruct \
+    stages-02-score-by-distance-smollm2-135m-instruct stages-03-categories-smollm2-135m-instruct
+run scatter "$real/capture/post" -o "$out/scatter" --random --collage --seed 42 --name scatter-pca
+run scatter "$real/capture/post" -o "$out/scatter" --basis ab --random --collage --seed 42 --name scatter-ab
+run scatter "$real/capture/post" -o "$out/scatter" --basis complement --random 1 --seed 42 --max-points 1000 --name scatter-complement
+run scatter examples/kjv-tiny-capture -o "$out/scatter" --heads 2:1 --example-id 0 --name scatter-one-text
 take_points scatter-pca scatter-ab scatter-complement scatter-one-text
 
-if [ -d "$QKSCOPE_SHARED/data/kjv-tiny-steps" ]; then
-    run study tools/gallery/training.yaml -o "$out/training"
-    take "$out/training/figures" pca-07-position-signal pca-08-taxonomy pca-09-pc0-variance \
-        pca-10-checkpoint-heatmap-rq pca-11-checkpoint-heatmap-rk pca-12-phase-portraits \
-        rotation-09-training-metrics rotation-10-bias-decomposition plasticity-04-trajectory
-else
-    echo "no $QKSCOPE_SHARED/data/kjv-tiny-steps: figures of training stay as they are"
-fi
+run capture --model examples/kjv-tiny/step-2004 --text examples/kjv-tiny/passages.jsonl --id-column id \
+    --stage both -o "$out/kjv-tiny"
+run analyze "$out/kjv-tiny/post" -o "$out/post" --model-name kjv-tiny --ci 95 --lda
+run analyze "$out/kjv-tiny/pre" -o "$out/pre" --model-name 'kjv-tiny before RoPE' --ci 95 --lda
+mkdir "$out/models"
+cp tools/gallery/models.csv "$out/models"
+for table in qk heads rotated head_metrics head_profile head_distance head_component_weights; do
+    awk 'FNR > 1 || NR == 1' "$real/post/$table.csv" "$real/pre/$table.csv" "$out/post/$table.csv" \
+        "$out/pre/$table.csv" >"$out/models/$table.csv"
+done
+run report "$out/models" --title 'Two models before and after RoPE'
+take "$out/models/figures" pca-02-rq-rk-scatter pca-03-layer-heatmap-rq pca-04-layer-heatmap-rk \
+    rotation-02-drift-correlation rotation-03-variance-shares rotation-04-bias-histograms \
+    rotation-05-slope-ratio rotation-06-layer-heatmaps rotation-07-bias-vs-separation \
+    plasticity-06-by-model
+
+[ -f results/demo/study/report.html ] || tools/demo.sh
+take results/demo/study/figures pca-07-position-signal pca-08-taxonomy pca-09-pc0-variance \
+    pca-10-checkpoint-heatmap-rq pca-11-checkpoint-heatmap-rk pca-12-phase-portraits \
+    rotation-09-training-metrics rotation-10-bias-decomposition plasticity-04-trajectory
+
 if [ -f "$QKSCOPE_SHARED/data/published/scores.csv" ]; then
-    run report "$out/example" -o "$out/scores" --title 'Published models' \
-        --scores "$QKSCOPE_SHARED/data/published/scores.csv"
+    mkdir -p "$out/scores"
+    cp "$QKSCOPE_SHARED/data/published/scores.csv" "$out/scores"
+    run report "$out/scores" --title 'Published models'
     take "$out/scores/figures" plasticity-05-score
 else
     echo "no $QKSCOPE_SHARED/data/published: the figure of scores stays as it is"

@@ -2,6 +2,8 @@
 /* Heatmaps: coloured cells with their values, rows from the top. Cells are boxes rather than an
  * image, so that an SVG keeps them sharp and needs no picture inside. */
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "figure/figure.h"
 
@@ -52,6 +54,14 @@ static void set_text(qk__figure *figure, const char *what, const char *text)
         qk__figure_print(figure, "unset %s\n", what);
 }
 
+/* What rounds to zero has no sign. */
+static void add_cell_text(qk__figure *figure, const char *format, double value)
+{
+    char text[64];
+    snprintf(text, sizeof text, format, value);
+    qk__figure_words(figure, "%s", text + (text[0] == '-' && strtod(text, NULL) == 0));
+}
+
 /* x y value colour-of-text text */
 static size_t add_cells(qk__figure *figure, const qk__heatmap *map, double low, double high)
 {
@@ -66,7 +76,7 @@ static size_t add_cells(qk__figure *figure, const qk__heatmap *map, double low, 
             qk__figure_value(figure, value);
             if (map->cell_format) {
                 qk__figure_words(figure, qk__is_dark(rgb) ? "0xfefefe " : "0x101010 ");
-                qk__figure_words(figure, map->cell_format, value);
+                add_cell_text(figure, map->cell_format, value);
             }
             qk__figure_end_row(figure);
         }

@@ -39,8 +39,9 @@ static bool has_distances(const qk__subject *subject)
     return false;
 }
 
-/* Mean over merge x merge bins, by pairs. */
-static double merged_ap(const qk__distance_map *map, size_t row, size_t column, size_t merge)
+/* Mean over merge x merge bins, by pairs, whose number goes to *pairs_of_cell. */
+static double merged_ap(const qk__distance_map *map, size_t row, size_t column, size_t merge,
+                        double *pairs_of_cell)
 {
     double sum = 0, pairs = 0;
     for (size_t r = row * merge; r < (row + 1) * merge && r < map->rows; r++)
@@ -51,22 +52,38 @@ static double merged_ap(const qk__distance_map *map, size_t row, size_t column, 
                 pairs += map->pairs[i];
             }
         }
+    *pairs_of_cell = pairs;
     return pairs > 0 ? sum / pairs : NAN;
+}
+
+/* Pairs that a cell needs for a say in the range of the colours: at the rim there are a
+ * handful, and millions elsewhere. */
+static double enough_pairs(const qk__distance_map *map)
+{
+    double sum = 0, count = 0;
+    for (size_t i = 0; i < map->rows * map->columns; i++) {
+        sum += map->pairs[i];
+        count += map->pairs[i] > 0;
+    }
+    return 1e-3 * sum / count;
 }
 
 /* distance bin, lag bin, plasticity; the range of the colours. */
 static void add_distances(qk__figure *figure, const qk__distance_map *map, size_t merge,
                           size_t rows, size_t columns, double range[2])
 {
+    double enough = enough_pairs(map), pairs;
     range[0] = INFINITY;
     range[1] = -INFINITY;
     for (size_t row = 0; row < rows; row++)
         for (size_t column = 0; column < columns; column++) {
-            double ap = merged_ap(map, row, column, merge);
+            double ap = merged_ap(map, row, column, merge, &pairs);
             if (!isfinite(ap))
                 continue;
-            range[0] = fmin(range[0], ap);
-            range[1] = fmax(range[1], ap);
+            if (pairs >= enough) {
+                range[0] = fmin(range[0], ap);
+                range[1] = fmax(range[1], ap);
+            }
             qk__figure_words(figure, "%zu %zu ", column, row);
             qk__figure_value(figure, ap);
             qk__figure_end_row(figure);
@@ -327,7 +344,8 @@ static const qk__figure_kind KINDS[] = {
     {"plasticity-01-distance-heatmap", "Attention plasticity over distances",
      "Mean plasticity of the pairs of keys at a distance from each other (across) and from the "
      "query (up), over all heads, by pairs. Light: content decides which key wins; dark: "
-     "position does. Grey: no pairs.",
+     "position does. Grey: no pairs. Cells with less than a thousandth of the mean number of "
+     "pairs do not stretch the scale.",
      true, 800, 620, has_distances, build_distances},
     {"plasticity-02-profiles", "Attention plasticity along the context",
      "Plasticity by the position of the query: a grey line for each head, in red the mean over "

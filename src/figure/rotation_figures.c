@@ -218,7 +218,7 @@ static void build_ratios(qk__figure *figure, const qk__subject *subject)
 /* ---- by depth --------------------------------------------------------------------------- */
 
 /* Pixels of a row of cells, where there are few and many, and of all rows. */
-enum { ROW = 26, LOW_ROW = 17, FEW_ROWS = 16, MOST_CELLS = 5000, LEAST_CELLS = 60 };
+enum { ROW = 26, LOW_ROW = 17, FEW_ROWS = 16, MOST_CELLS = 5000, LEAST_CELLS = 104 };
 enum { NUM_SIGNED = 201 };
 
 /* A ramp over *low to *high in which only negative values are blue, as deep as positive ones of

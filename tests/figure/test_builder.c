@@ -376,6 +376,25 @@ static void test_heatmap_ranges(void **state)
     expect_range(NULL, 0, 0, 0, "set xrange [-0.5:0.5]\n");
 }
 
+static void test_a_cell_that_rounds_to_zero_has_no_sign(void **state)
+{
+    (void)state;
+    qk__figure sample;
+    qk__figure_init(&sample, "heatmap", qk__theme_of(QK_THEME_PAPER), 100, 100);
+    qk__figure_heatmap(&sample, &(qk__heatmap){.rows = 1,
+                                               .columns = 3,
+                                               .values = (double[]){-0.004, -0.006, -0.0},
+                                               .map = &qk__blues,
+                                               .cell_format = "%.2f"});
+    assert_int_equal(sample.status, QK_OK);
+    qk__figure_words(&sample, "%c", 0);
+    const char *data = (const char *)sample.data.data;
+    assert_null(strstr(data, " -0.00\n"));
+    assert_non_null(strstr(data, " 0.00\n"));
+    assert_non_null(strstr(data, " -0.01\n"));
+    qk__figure_free(&sample);
+}
+
 /* ---- settings ---------------------------------------------------------------------------- */
 
 static void test_formats(void **state)
@@ -449,6 +468,7 @@ int main(void)
         with_folder(test_failures_are_kept),
         with_folder(test_names),
         cmocka_unit_test(test_heatmap_ranges),
+        cmocka_unit_test(test_a_cell_that_rounds_to_zero_has_no_sign),
         cmocka_unit_test(test_formats),
         cmocka_unit_test(test_themes),
         cmocka_unit_test(test_ends_of_ramps),

@@ -42,7 +42,7 @@ def test_every_basis_of_scatter_is_shown(page):
 
 def test_every_picture_has_a_command(page):
     for section in page.split("\n### ")[1:]:
-        assert re.search(r"^    qkscope (study|report|scatter) ", section, re.M), section
+        assert re.search(r"^    (qkscope (study|report|scatter) |make demo)", section, re.M), section
         assert len(shown(section)) == 1, section
 
 
@@ -72,8 +72,7 @@ def test_commands_are_those_that_made_the_pictures(page):
     """tools/make_gallery.sh runs what the page says, if under names of files of its own."""
     script = (ROOT / "tools" / "make_gallery.sh").read_text()
     script = re.sub(r"\\\n\s*", "", script).replace('"', "")
-    script = (script.replace("$out", "results/gallery").replace("$example", "examples/kjv-tiny-capture")
-              .replace("$QKSCOPE_SHARED", "../shared"))
+    script = (script.replace("$out", "results/gallery").replace("$real", "results/real"))
     for command in re.findall(r"^    qkscope (.*)$", page, re.M):
         words = command.split()
         assert any(all(word in line.split() for word in words)

