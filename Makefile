@@ -10,7 +10,7 @@ quietly = { $(1) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }; rm -f $(BU
 
 C_FILES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: build demo demo-real programs test-build test check bench asan valgrind fuzz lint format install clean
+.PHONY: build reference demo demo-real programs test-build test check bench asan valgrind fuzz lint format install clean
 
 build: tools/.packages
 	@test -f $(BUILD)/build.ninja || $(call quietly,meson setup $(BUILD) -Dtests=false $(MESON_FLAGS))
@@ -76,6 +76,10 @@ lint: tools/.packages-dev build
 
 format: tools/.packages-dev
 	@clang-format -i $(C_FILES)
+
+# docs/reference/options.md, from the tables of settings.
+reference: build
+	@python3 tools/generate.py $(BUILD)/qkscope options.md >docs/reference/options.md
 
 install: build
 	@meson install -C $(BUILD) --no-rebuild

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include <qkscope/capture.h>
+#include <qkscope/settings.h>
 #include <qkscope/status.h>
 
 QK_BEGIN_DECLS
@@ -69,6 +70,8 @@ typedef struct qk_inspect_settings {
     int q_per_kv_group;   /* 0 = capture.json, else inferred */
     int threads;          /* 0 = all processors */
 } qk_inspect_settings;
+
+extern QK_API const qk_settings_table qk_inspect_settings_table;
 
 /* Inspects a capture. Heads that cannot be read do not fail it: see num_failed.
  * Errors: those of qk_hub_find_dataset and qk_capture_open, QK_ERR_NOMEM. */

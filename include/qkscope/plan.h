@@ -81,6 +81,7 @@ typedef struct qk_plan_outcome {
     double seconds;
 } qk_plan_outcome;
 
+extern QK_API const qk_settings_table qk_plan_run_table;
 QK_API void qk_plan_run_default(qk_plan_run *run);
 
 /* The study's manifest says that it is complete when this has returned one of the first two.

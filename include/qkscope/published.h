@@ -49,6 +49,7 @@ typedef struct qk_heads_settings {
 } qk_heads_settings;
 
 /* 50,000 tokens, 64 dimensions, alpha 0.01, seed 0; the three tables in the current folder. */
+extern QK_API const qk_settings_table qk_heads_settings_table;
 QK_API void qk_heads_settings_default(qk_heads_settings *settings);
 
 /* Defaults, then what the file says. QK_ERR_ARGUMENT names file, line and key. */
@@ -65,13 +66,19 @@ QK_API QK_MUST_CHECK qk_status qk_heads_run(const qk_heads_settings *settings,
 
 /* ---- plot-plasticity -------------------------------------------------------------------- */
 
+/* Where bucket b lies, in times bucket_min_size. */
+typedef enum qk_bucket_type {
+    QK_BUCKETS_UNIFORM, /* b + 1/2 */
+    QK_BUCKETS_LOG,     /* 2^(b + 1/2) */
+} qk_bucket_type;
+
 typedef struct qk_plot_settings {
-    const char *bucket_csv;           /* NULL = not given */
-    const char *output;               /* a picture: .png, .svg or .pdf */
-    double alpha;                     /* opacity of the lines of heads, 0..1 */
-    double line_width;                /* of them, points */
-    bool log_buckets;                 /* bucket b lies at 2^(b + 1/2), else at b + 1/2, */
-    double bucket_min_size;           /* times this */
+    const char *bucket_csv; /* NULL = not given */
+    const char *output;     /* a picture: .png, .svg or .pdf */
+    double alpha;           /* opacity of the lines of heads, 0..1 */
+    double line_width;      /* of them, points */
+    qk_bucket_type bucket_type;
+    double bucket_min_size;
     const char *model_name;           /* in the title; NULL = none */
     bool color_by_layer, color_trend; /* not both */
     double trend_threshold;           /* slope from which a head rises or falls */
@@ -81,6 +88,7 @@ typedef struct qk_plot_settings {
 } qk_plot_settings;
 
 /* plasticity.png, alpha 0.25, lines 0.8 wide, uniform buckets of size 1, one colour. */
+extern QK_API const qk_settings_table qk_plot_settings_table;
 QK_API void qk_plot_settings_default(qk_plot_settings *settings);
 QK_API QK_MUST_CHECK qk_status qk_published_load_plot(qk_published **file, const char *path,
                                                       qk_plot_settings *settings,

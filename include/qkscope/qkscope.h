@@ -20,6 +20,7 @@
 #include <qkscope/rotation.h>
 #include <qkscope/sampler.h>
 #include <qkscope/scatter.h>
+#include <qkscope/settings.h>
 #include <qkscope/stages.h>
 #include <qkscope/status.h>
 #include <qkscope/study.h>

@@ -12,7 +12,7 @@
  *     qk_status status = qk_record_run(&settings, &outcome, &err);
  *
  * While it runs, everything lies in OUTPUT/.partial, where no reader of captures looks. A run
- * that was stopped, by whatever means, is gone on with by the same call, and ends in the same
+ * that was stopped, by whatever means, is resumed by the same call, and ends in the same
  * bytes. They depend neither on the number of threads nor on when it was stopped. */
 #ifndef QKSCOPE_RECORD_H
 #define QKSCOPE_RECORD_H
@@ -86,7 +86,7 @@ typedef struct qk_record_settings {
     int64_t tokens_at_once; /* texts are run together up to about so many; 0 = 8192 */
     qk_notice_fn *notice;
     /* Tokens run so far, out of about `total`, and texts done; false stops the run with
-     * QK_ERR_CANCELLED, to be gone on with. tokens -1: the texts are read through before
+     * QK_ERR_CANCELLED; it can be resumed. tokens -1: the texts are read through before
      * anything is run, and so many have been. */
     bool (*progress)(void *user, int64_t tokens, int64_t total, int64_t texts);
     void *user;
@@ -110,6 +110,7 @@ typedef struct qk_record_outcome {
 
 /* About 8,000 rows a head and kind, uniform over all positions; long texts are split; after
  * RoPE, both kinds, all heads. */
+extern QK_API const qk_settings_table qk_record_settings_table;
 QK_API void qk_record_settings_default(qk_record_settings *settings);
 
 /* Makes the capture. Errors: QK_ERR_ARGUMENT (a setting, named), those of opening model and

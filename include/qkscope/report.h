@@ -15,6 +15,7 @@
 #include <stddef.h>
 
 #include <qkscope/figure.h>
+#include <qkscope/settings.h>
 #include <qkscope/status.h>
 
 QK_BEGIN_DECLS
@@ -34,6 +35,7 @@ typedef struct qk_report_settings {
     void *user;
 } qk_report_settings;
 
+extern QK_API const qk_settings_table qk_report_settings_table;
 QK_API void qk_report_settings_default(qk_report_settings *settings);
 
 typedef struct qk_report_outcome {

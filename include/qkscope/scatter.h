@@ -57,6 +57,7 @@ enum { QK_SCATTER_FEW_POINTS = -1 };
 
 /* The first two components of both kinds, QK_SCATTER_FEW_POINTS, PNG alone: an SVG of so many
  * points takes several megabytes. */
+extern QK_API const qk_settings_table qk_scatter_settings_table;
 QK_API void qk_scatter_settings_default(qk_scatter_settings *settings);
 
 /* "5:13,1:8" into a list to free(); QK_ERR_ARGUMENT for anything else. */

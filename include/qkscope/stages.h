@@ -33,6 +33,7 @@ typedef struct qk_stages_settings {
                                    its capture, prefix and analyses are not used */
 } qk_stages_settings;
 
+extern QK_API const qk_settings_table qk_stages_settings_table;
 QK_API void qk_stages_settings_default(qk_stages_settings *settings);
 
 /* A head's combined PCA on one side. */

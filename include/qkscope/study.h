@@ -21,22 +21,10 @@
 #include <qkscope/pca.h>
 #include <qkscope/plasticity.h>
 #include <qkscope/rotation.h>
+#include <qkscope/settings.h>
 #include <qkscope/status.h>
 
 QK_BEGIN_DECLS
-
-/* A set of non-negative numbers; count 0 means "all". items is sorted. */
-typedef struct qk_index_list {
-    int *items;
-    size_t count;
-} qk_index_list;
-
-/* Parses "0,2,5-9" (what a command line takes) into a sorted list without repeats;
- * QK_ERR_ARGUMENT for anything else. Release with qk_index_list_free. */
-QK_API QK_MUST_CHECK qk_status qk_index_list_parse(const char *text, qk_index_list *list,
-                                                   qk_error *err);
-QK_API bool qk_index_list_has(const qk_index_list *list, int value);
-QK_API void qk_index_list_free(qk_index_list *list);
 
 typedef enum qk_kinds {
     QK_KINDS_Q = 1,
@@ -125,6 +113,7 @@ typedef struct qk_study_settings {
     void *user;
 } qk_study_settings;
 
+extern QK_API const qk_settings_table qk_study_settings_table;
 QK_API void qk_study_settings_default(qk_study_settings *settings);
 
 /* A configuration file of pca-analyze (YAML). The strings of `settings` point into the

@@ -27,6 +27,7 @@
 #include <stdint.h>
 
 #include <qkscope/parquet.h>
+#include <qkscope/settings.h>
 #include <qkscope/status.h>
 
 QK_BEGIN_DECLS
@@ -76,6 +77,7 @@ typedef struct qk_synth_settings {
 
 /* 2 layers of 4 query and 2 key heads, 64 dimensions, 4 examples of 1,000 rows in 16
  * buckets of 128 tokens, 2 turning planes, bfloat16; everything that can be drawn is. */
+extern QK_API const qk_settings_table qk_synth_settings_table;
 QK_API void qk_synth_settings_default(qk_synth_settings *settings);
 
 /* Writes the capture and its truth.json into `dir`, which is created.

@@ -7,6 +7,7 @@
 #include <qkscope/status.h>
 
 #define QK_VERSION     "0.1.0"
+#define QK_RELEASED    "2026-11-21" /* day of the release, as in CITATION.cff */
 #define QK_API_VERSION 1
 
 QK_BEGIN_DECLS

@@ -2,7 +2,7 @@
 /* Reading files of settings by tables of keys. */
 #include "base/tree_keys.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buffer.h"
@@ -44,25 +44,27 @@ static const char *last_word(const char *name)
     return dot ? dot + 1 : name;
 }
 
-/* The known key that a wrong one most likely means: the same name in another section, or
- * one a few letters off. */
-static const char *nearest_key(const qk__keys *keys, const char *name)
+/* The known key or section that a wrong one most likely means: the same name in another
+ * section, or one a few letters off. "" if there is none. */
+static void nearest_key(const qk__keys *keys, const char *name, char nearest[QK__PATH_SIZE])
 {
-    const char *nearest = NULL;
     int least = 4;
+    *nearest = 0;
     for (size_t i = 0; i < keys->count; i++) {
         const char *known = keys->rows[i].name;
-        if (!is_known(keys, i))
-            continue;
-        if (strcmp(last_word(known), last_word(name)) == 0)
-            return known;
-        int distance = qk__edit_distance(name, known);
-        if (distance < least) {
-            least = distance;
-            nearest = known;
+        size_t length = 0;
+        while (is_known(keys, i) && known[length]) {
+            char part[QK__PATH_SIZE];
+            length += strcspn(known + length + 1, ".") + 1;
+            snprintf(part, sizeof part, "%.*s", (int)length, known);
+            bool same = !known[length] && strcmp(last_word(known), last_word(name)) == 0;
+            int distance = same ? -1 : qk__edit_distance(name, part);
+            if (distance < least) {
+                least = distance;
+                strcpy(nearest, part);
+            }
         }
     }
-    return nearest;
 }
 
 /* Line of the key, which may stand above its value. */
@@ -71,18 +73,29 @@ static size_t key_line(const qk__node *member)
     return qk__yaml_part(member->parent->value, member->index)->line;
 }
 
-static qk_status find_key(const qk__keys *keys, const qk__node *member, size_t *row,
+/* A section is what names of rows begin with: *row is NULL then. */
+static qk_status find_key(const qk__keys *keys, const qk__node *member, const qk__key **row,
                           qk_error *err)
 {
-    char name[QK__PATH_SIZE];
+    char name[QK__PATH_SIZE], nearest[QK__PATH_SIZE] = "";
     qk__node_path(member, name);
-    for (*row = 0; *row < keys->count; ++*row)
-        if (is_known(keys, *row) && strcmp(keys->rows[*row].name, name) == 0)
+    size_t length = strlen(name);
+    bool is_section = false;
+    for (size_t i = 0; i < keys->count; i++) {
+        *row = &keys->rows[i];
+        if (!is_known(keys, i) || strncmp((*row)->name, name, length) != 0)
+            continue;
+        if ((*row)->name[length] == 0)
             return QK_OK;
-    const char *nearest = strlen(name) < QK_MAX_WORD ? nearest_key(keys, name) : NULL;
+        is_section |= (*row)->name[length] == '.';
+    }
+    *row = NULL;
+    if (is_section)
+        return QK_OK;
+    if (length < QK_MAX_WORD)
+        nearest_key(keys, name, nearest);
     return qk__fail(err, QK_ERR_ARGUMENT, "line %zu: unknown key %s%s%s%s", key_line(member),
-                    name, nearest ? " (did you mean " : "", nearest ? nearest : "",
-                    nearest ? "?)" : "");
+                    name, *nearest ? " (did you mean " : "", nearest, *nearest ? "?)" : "");
 }
 
 /* ---- its value ---- */
@@ -114,13 +127,8 @@ static qk_status read_value(const qk__key *key, const qk__node *value, void *tar
                             err);
     case QK__KEY_INT64:
         return qk__read_int64(value, NULL, key->whole.least, key->whole.most, place, err);
-    case QK__KEY_REAL:
-        return qk__read_real(value, NULL, key->real.least, key->real.most, place, err);
-    case QK__KEY_WORD:
-        return qk__read_word(value, NULL, key->words, place, err);
     case QK__KEY_IGNORED:
         return ignore(value, key->name, err);
-    case QK__KEY_SECTION:
     case QK__KEY_READ:
         break;
     }
@@ -128,33 +136,21 @@ static qk_status read_value(const qk__key *key, const qk__node *value, void *tar
 }
 
 /* Sections nest as deep as the table does, so this recursion ends. */
-static qk_status read_object(const qk__node *object, const qk__keys *keys, void *target,
-                             bool *seen, qk_error *err)
+qk_status qk__read_keys(const qk__node *object, qk__keys keys, void *target, qk_error *err)
 {
     qk__node member = {0};
     if (qk__node_kind_of(object) != QK__OBJECT)
         return qk__fail_expected(object, "keys and values", err);
     while (qk__node_next(object, &member)) {
-        size_t i;
-        QK_TRY(find_key(keys, &member, &i, err));
-        const qk__key *key = &keys->rows[i];
-        if (seen[i])
+        const qk__key *key;
+        char path[QK__PATH_SIZE];
+        QK_TRY(find_key(&keys, &member, &key, err));
+        if (qk__node_member(object, member.name).index != member.index)
             return qk__fail(err, QK_ERR_ARGUMENT, "line %zu: %s is given twice",
-                            key_line(&member), key->name);
-        seen[i] = true;
+                            key_line(&member), qk__node_path(&member, path));
         if (qk__node_is_given(&member))
-            QK_TRY(key->type == QK__KEY_SECTION ? read_object(&member, keys, target, seen, err)
-                                                : read_value(key, &member, target, err));
+            QK_TRY(key ? read_value(key, &member, target, err)
+                       : qk__read_keys(&member, keys, target, err));
     }
     return QK_OK;
-}
-
-qk_status qk__read_keys(const qk__node *object, qk__keys keys, void *target, qk_error *err)
-{
-    bool *seen = qk__calloc(keys.count, sizeof *seen);
-    if (!seen)
-        return qk__nomem(err);
-    qk_status status = read_object(object, &keys, target, seen, err);
-    free(seen);
-    return status;
 }

@@ -13,29 +13,22 @@ typedef qk_status qk__key_fn(void *target, const qk__node *value, const qk__key 
                              qk_error *err);
 
 typedef enum qk__key_type {
-    QK__KEY_SECTION, /* what lies in it has "section." before its name */
-    QK__KEY_TEXT,    /* const char *, points into the tree */
+    QK__KEY_TEXT, /* const char *, points into the tree */
     QK__KEY_BOOL,
     QK__KEY_INT, /* from least to most */
     QK__KEY_INT64,
-    QK__KEY_REAL,
-    QK__KEY_WORD,    /* which of words, as an int */
     QK__KEY_IGNORED, /* taken with a note that it has no effect, unless it is false */
     QK__KEY_READ,    /* read does it */
 } qk__key_type;
 
 /* A row. Two rows may fill the same place: then a setting has two names. */
 struct qk__key {
-    const char *name; /* "section.key" */
+    const char *name; /* "section.key"; sections need no rows */
     qk__key_type type;
     size_t at; /* where its value goes: offset in the target */
     struct {
         int64_t least, most;
     } whole;
-    struct {
-        double least, most;
-    } real;
-    const char *const *words; /* NULL behind the last */
     qk__key_fn *read;
     const void *data; /* for read */
     unsigned only;    /* bits: the key is known where none of them is hidden */

@@ -5,15 +5,16 @@
 
 #include "cli.h"
 
-/* One such command. */
-typedef struct cli_analysis {
-    const char *command; /* "qkscope pca" */
-    const char *description;
-    unsigned analyses; /* sum of qk_analysis */
-} cli_analysis;
+/* What such a command has in common with the others: table, load and release. */
+#define CLI_ANALYSIS                                                                           \
+    .usage = "CAPTURE -o DIR [options]", .table = &cli_analysis_table, .max_arguments = 1,     \
+    .load = cli_analysis_load, .release = cli_analysis_release
+extern const qk_settings_table cli_analysis_table;
+int cli_analysis_load(cli_call *call);
+void cli_analysis_release(void *request);
 
-/* Parses, runs, prints; returns the exit code. */
-int cli_analyse(const cli_analysis *analysis, int argc, char **argv);
+/* Checks, runs, prints; returns the exit code. analyses: sum of qk_analysis. */
+int cli_analyse(cli_call *call, unsigned analyses);
 
 /* What was found, without the list of files. */
 void cli_print_summary(const qk_study_settings *settings, const qk_study_report *report);

@@ -11,6 +11,7 @@
 
 #include <jansson.h>
 
+#include <qkscope/settings.h>
 #include <qkscope/study.h>
 
 enum exit_code {
@@ -20,83 +21,93 @@ enum exit_code {
     EXIT_CODE_PARTIAL = 3, /* some heads failed, the others have their numbers */
 };
 
-/* One row of the command table in main.c. argv[0] is the command's own name. */
-typedef struct cli_command {
-    const char *name;
-    const char *group;
-    const char *summary;
-    int (*run)(int argc, char **argv);
-} cli_command;
+/* ---- commands --------------------------------------------------------------------------- */
 
-int cmd_analyze(int argc, char **argv);
-int cmd_capture(int argc, char **argv);
-int cmd_compare_stages(int argc, char **argv);
-int cmd_heads(int argc, char **argv);
-int cmd_inspect(int argc, char **argv);
-int cmd_pca(int argc, char **argv);
-int cmd_plasticity(int argc, char **argv);
-int cmd_plot(int argc, char **argv);
-int cmd_report(int argc, char **argv);
-int cmd_rotate(int argc, char **argv);
-int cmd_scatter(int argc, char **argv);
-int cmd_study(int argc, char **argv);
-int cmd_synth(int argc, char **argv);
-int cmd_tokenize(int argc, char **argv);
-
-/* ---- options (options.c) ------------------------------------------------------------ */
-
-typedef enum option_kind {
-    OPTION_FLAG,  /* bool, set to true */
-    OPTION_INT,   /* int in [min, max] */
-    OPTION_INT64, /* int64_t in [min, max] */
-    OPTION_REAL,  /* double in [min, max] */
-    OPTION_TEXT,  /* const char *, points into argv */
-    OPTION_TEXTS, /* cli_texts, one more each time it is given */
-    OPTION_LIST,  /* qk_index_list, "0,2,5-9" */
-    OPTION_KINDS, /* qk_kinds, "q", "k" or "q,k" */
-} option_kind;
-
-/* items has room for all of argv and belongs to the caller. */
-typedef struct cli_texts {
-    const char **items;
-    size_t count;
-} cli_texts;
-
-typedef struct cli_option {
-    char letter;       /* short form, 0 = none */
-    const char *name;  /* long form without dashes */
-    const char *value; /* what --help calls its value; NULL for flags; "[N]" (OPTION_TEXT, no
-                          letter): may be left out, which is "" */
-    const char *help;  /* one line; "\n" starts another */
-    option_kind kind;
-    void *target;
-    double min, max; /* numbers only; both 0 = no bounds but the type's */
-} cli_option;
-
-/* Options every command has. */
+/* Options every command has; the first member of each command's request. */
 typedef struct cli_common {
     bool quiet, verbose, json, help, version;
+    const char *config; /* see CLI_CONFIG */
 } cli_common;
 
-typedef struct cli_syntax {
-    const char *command;     /* as the user calls it, e.g. "qkscope pca" */
-    const char *usage;       /* what follows it, e.g. "CAPTURE -o DIR [options]" */
+extern const qk_settings_table cli_common_table;
+
+/* The row of --config, for commands that have `load`. */
+#define CLI_CONFIG(owner, text)                                                                \
+    {                                                                                          \
+        "config", QK_SETTING_PATH, QK_SETTING_AT(owner, common.config),                        \
+            .value = "FILE", .help = text, .section = "Running"                                \
+    }
+
+struct cli_call;
+
+/* A command tells all about itself: what parses, explains and completes it reads this. */
+typedef struct cli_command {
+    const char *name;
+    const char *title; /* as the user calls it, e.g. "qkscope pca" */
+    const char *group; /* in qkscope --help */
+    const char *summary;
+    const char *usage;       /* what follows the title, e.g. "CAPTURE -o DIR [options]" */
     const char *description; /* paragraphs for --help */
-    const cli_option *options;
-    size_t num_options;
-    cli_common *common;
-    int max_arguments; /* positional ones */
-} cli_syntax;
+    const char *examples;    /* command lines, each ends with a newline */
+    const qk_settings_table *table; /* of the request: a struct that begins with cli_common */
+    int max_arguments;              /* positional ones; -1 = any number */
+    int (*load)(struct cli_call *call); /* reads common.config into the request, before options
+                                           are stored; -1 = go on. NULL: no such option */
+    int (*run)(struct cli_call *call);  /* the exit code */
+    void (*release)(void *request);     /* what load and run allocated; NULL = nothing */
+} cli_command;
 
-/* Parses argv by the table. Returns -1 to go on, with the positional arguments in
- * arguments[0 .. *count-1]; else the exit code (after --help, --version or a usage error,
- * which is printed). */
-int cli_parse(const cli_syntax *syntax, int argc, char **argv, const char **arguments,
-              int *count);
+extern const cli_command cmd_analyze, cmd_capture, cmd_compare_stages, cmd_heads, cmd_inspect,
+    cmd_pca, cmd_plasticity, cmd_plot, cmd_report, cmd_rotate, cmd_scatter, cmd_study,
+    cmd_synth, cmd_tokenize;
 
-/* The value of --name VALUE or --name=VALUE in argv, without parsing the rest; NULL where there
- * is none, or one that cli_parse refuses for a path. */
-const char *cli_find_value(int argc, char **argv, const char *name);
+/* One call of a command. */
+typedef struct cli_call {
+    const cli_command *command;
+    qk_settings *settings; /* of the request, as the command takes them */
+    void *request;
+    char **arguments; /* positional ones */
+    int count;
+    const char *line; /* the whole, as a shell would take it; NULL = out of memory */
+    int argc;
+    char **argv; /* argv[0] is the name it was called by */
+} cli_call;
+
+/* Parses, then runs or explains; returns the exit code (call.c). */
+int cli_run(const cli_command *command, int argc, char **argv);
+
+/* Whether the option was given. */
+bool cli_given(const cli_call *call, const char *option);
+
+/* Prints what is wrong; returns the exit code of usage errors. */
+int cli_usage(const cli_call *call, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The exit code for a file of settings that was read with this status; -1 = go on. */
+int cli_loaded(const cli_call *call, qk_status status, const qk_error *err);
+
+/* ---- what is said about commands ------------------------------------------------------- */
+
+/* The options a command has: those that set, and those that clear a flag. */
+typedef struct cli_option {
+    const qk_setting *setting;
+    const char *name;
+    bool off;       /* clears it */
+    char value[48]; /* what its value is called; "" = it takes none */
+    const char *help;
+} cli_option;
+
+enum { CLI_MAX_OPTIONS = 80 };
+size_t cli_list_options(const qk_settings *settings, cli_option options[CLI_MAX_OPTIONS]);
+
+/* What is done without the option, as far as that can be said; "" = nothing. */
+void cli_default_text(const qk_settings *settings, const cli_option *option, char *text,
+                      size_t size);
+
+void cli_print_help(const cli_command *command, const qk_settings *settings);
+
+/* The commands (NULL at the end) and options as JSON: what tools/generate.py makes man pages,
+ * completions and docs/reference/options.md from. Returns the exit code. */
+int cli_describe(const cli_command *const *commands);
 
 /* ---- text (print.c) ------------------------------------------------------------------- */
 
@@ -152,8 +163,8 @@ json_t *cli_json_text(const char *text);
  * among them are some that a terminal obeys; the values are exact. */
 void cli_json_print(json_t *root);
 
-/* The command and its arguments joined by spaces, words with special characters quoted; NULL
- * when out of memory. */
-char *cli_command_line(const char *command, int argc, char **argv);
+/* A command and more words joined by spaces, those with special characters quoted; NULL when
+ * out of memory. */
+char *cli_words(const char *first, int count, char **words);
 
 #endif

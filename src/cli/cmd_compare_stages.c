@@ -16,17 +16,19 @@ static const char DESCRIPTION[] =
     "vectors and measured. PRE and POST are captures of the same rows before and after RoPE;\n"
     "CAPTURE holds both, in folders pre and post. Writes stages.csv (a row per head),\n"
     "rope_pairs.csv (a row per head and pair), score_by_distance.csv (the curves) and\n"
-    "manifest.json into DIR, which may hold results of POST: qkscope report then draws all.\n\n"
-    "Examples:\n"
-    "  qkscope capture -m MODEL -t texts.jsonl --stage both -o capture\n"
-    "  qkscope compare-stages capture -o results\n"
-    "  qkscope compare-stages capture/pre capture/post -o results --layers 0-3\n"
-    "  qkscope analyze capture/post -o results && qkscope report results";
+    "manifest.json into DIR, which may hold results of POST: qkscope report then draws all.";
 
 typedef struct request {
-    qk_stages_settings settings;
     cli_common common;
+    qk_stages_settings settings;
 } request;
+
+static const qk_setting ROWS[] = {
+    QK_SETTING_PART(request, settings, qk_stages_settings_table),
+    QK_SETTING_PART(request, common, cli_common_table),
+};
+
+static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
 /* ---- what was found ---------------------------------------------------------------------- */
 
@@ -163,69 +165,9 @@ static void print_json(const request *r, const qk_stages_report *report)
         "failures", list_failures(run)));
 }
 
-/* ---- options ----------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------- */
 
-static int check(const request *r)
-{
-    const qk_study_settings *in = &r->settings.input;
-    if (!r->settings.before || !in->output) {
-        cli_error(COMMAND,
-                  !r->settings.before
-                      ? "which captures? Give PRE and POST, or a folder that holds both"
-                      : "where to? Give -o DIR");
-        return EXIT_CODE_USAGE;
-    }
-    if (in->pca.low > in->pca.high) {
-        cli_error(COMMAND, "--taxonomy-low %g is above --taxonomy-high %g", in->pca.low,
-                  in->pca.high);
-        return EXIT_CODE_USAGE;
-    }
-    return -1;
-}
-
-static int parse(int argc, char **argv, request *r)
-{
-    qk_study_settings *in = &r->settings.input;
-    const cli_option options[] = {
-        {'o', "output", "DIR", "folder for the tables", OPTION_TEXT, &in->output, 0, 0},
-        {0, "force", NULL, "replace whatever results DIR holds, also of another\ncapture",
-         OPTION_FLAG, &in->force, 0, 0},
-        {0, "model-name", "NAME", "name in the model column", OPTION_TEXT, &in->model_name, 0,
-         0},
-        {0, "revision", "REV", "of cached datasets (default: main)", OPTION_TEXT, &in->revision,
-         0, 0},
-        {0, "layers", "LIST", "only these layers", OPTION_LIST, &in->layers, 0, 0},
-        {0, "heads", "LIST", "only these query heads", OPTION_LIST, &in->heads, 0, 0},
-        {0, "q-per-kv-group", "G",
-         "query heads per key head (default: from\ncapture.json, else inferred)", OPTION_INT,
-         &in->q_per_kv_group, 1, 65536},
-        {0, "max-samples", "N", "only the first N rows of each head", OPTION_INT64,
-         &in->max_samples, 1, 1e15},
-        {0, "taxonomy-low", "R", "lower taxonomy threshold (default: 0.3)", OPTION_REAL,
-         &in->pca.low, 0, 1},
-        {0, "taxonomy-high", "R", "upper taxonomy threshold (default: 0.7)", OPTION_REAL,
-         &in->pca.high, 0, 1},
-        {0, "threads", "N", "threads (default: all processors)", OPTION_INT, &in->threads, 1,
-         4096},
-    };
-    const cli_syntax syntax = {.command = COMMAND,
-                               .usage =
-                                   "PRE POST -o DIR [options]\n"
-                                   "       qkscope compare-stages CAPTURE -o DIR [options]",
-                               .description = DESCRIPTION,
-                               .options = options,
-                               .num_options = sizeof options / sizeof *options,
-                               .common = &r->common,
-                               .max_arguments = 2};
-    const char *captures[2] = {NULL, NULL};
-    int count;
-    int code = cli_parse(&syntax, argc, argv, captures, &count);
-    r->settings.before = captures[0];
-    r->settings.after = captures[1];
-    return code < 0 ? check(r) : code;
-}
-
-static int run(request *r)
+static int compare(request *r)
 {
     cli_messages messages;
     qk_stages_report *report;
@@ -247,18 +189,34 @@ static int run(request *r)
     return cli_finish(COMMAND, cli_exit_code(status));
 }
 
-int cmd_compare_stages(int argc, char **argv)
+static int run(cli_call *call)
 {
-    request r = {0};
-    char *line = cli_command_line(COMMAND, argc, argv);
-    qk_stages_settings_default(&r.settings);
-    int code = parse(argc, argv, &r);
-    if (code < 0) {
-        r.settings.input.command_line = line;
-        code = run(&r);
-    }
-    qk_index_list_free(&r.settings.input.layers);
-    qk_index_list_free(&r.settings.input.heads);
-    free(line);
-    return code;
+    request *r = call->request;
+    qk_study_settings *in = &r->settings.input;
+    if (call->count == 0)
+        return cli_usage(call,
+                         "which captures? Give PRE and POST, or a folder that holds both");
+    if (!in->output)
+        return cli_usage(call, "where to? Give -o DIR");
+    if (in->pca.low > in->pca.high)
+        return cli_usage(call, "--taxonomy-low %g is above --taxonomy-high %g", in->pca.low,
+                         in->pca.high);
+    r->settings.before = call->arguments[0];
+    r->settings.after = call->count > 1 ? call->arguments[1] : NULL;
+    in->command_line = call->line;
+    return compare(r);
 }
+
+const cli_command cmd_compare_stages = {
+    .name = "compare-stages",
+    .title = COMMAND,
+    .group = "Analyse",
+    .summary = "what RoPE does: captures before and after it side by side",
+    .usage = "PRE POST|CAPTURE -o DIR [options]",
+    .description = DESCRIPTION,
+    .examples = "qkscope compare-stages capture -o results\n"
+                "qkscope compare-stages capture/pre capture/post -o results --layers 0-3\n",
+    .table = &TABLE,
+    .max_arguments = 2,
+    .run = run,
+};

@@ -17,76 +17,30 @@ static const char DESCRIPTION[] =
     "Options override the file. Nothing is downloaded. 'qkscope plasticity' says more.";
 
 typedef struct request {
+    cli_common common;
     qk_heads_settings settings;
     qk_published *file;
-    cli_common common;
-    const char *config_path, *loaded_path; /* as the options have it; as it was loaded */
 } request;
 
-static int parse(int argc, char **argv, request *r)
+static const qk_setting ROWS[] = {
+    QK_SETTING_PART(request, settings, qk_heads_settings_table),
+    CLI_CONFIG(request, "settings in YAML (required)"),
+    QK_SETTING_PART(request, common, cli_common_table),
+};
+
+static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
+
+static int load(cli_call *call)
 {
-    qk_heads_settings *s = &r->settings;
-    const cli_option options[] = {
-        {0, "config", "FILE", "settings in YAML (required)", OPTION_TEXT, &r->config_path, 0,
-         0},
-        {0, "model_dir", "DIR", "folder in the dataset that holds the heads", OPTION_TEXT,
-         &s->model_dir, 0, 0},
-        {0, "dataset_name", "NAME", "dataset (org/name) in the Hugging Face cache", OPTION_TEXT,
-         &s->dataset_name, 0, 0},
-        {0, "dataset_cache_dir", "DIR", "that cache", OPTION_TEXT, &s->dataset_cache_dir, 0, 0},
-        {0, "dataset_local_root", "DIR", "a folder instead of it", OPTION_TEXT,
-         &s->dataset_local_root, 0, 0},
-        {0, "download_max_workers", "N", "accepted, has no effect", OPTION_INT,
-         &s->download_max_workers, 0, 0},
-        {0, "num_layers", "N", "layers", OPTION_INT, &s->num_layers, 1, 65535},
-        {0, "num_q_heads", "N", "query heads a layer", OPTION_INT, &s->num_q_heads, 1, 65535},
-        {0, "num_k_heads", "N", "key heads a layer", OPTION_INT, &s->num_k_heads, 1, 65535},
-        {0, "max_tokens_per_head", "N", "rows a head and kind, drawn at random", OPTION_INT64,
-         &s->max_tokens_per_head, 1, 1e15},
-        {0, "normality_max_dims", "N", "dimensions with a Kolmogorov-Smirnov test", OPTION_INT,
-         &s->normality_max_dims, 1, 4096},
-        {0, "p_alpha", "P", "level of these tests", OPTION_REAL, &s->p_alpha, 0, 1},
-        {0, "output_csv", "FILE", "table of heads", OPTION_TEXT, &s->output_csv, 0, 0},
-        {0, "bucket_csv", "FILE", "table of pairs of buckets", OPTION_TEXT, &s->bucket_csv, 0,
-         0},
-        {0, "component_csv", "FILE", "table of dimensions", OPTION_TEXT, &s->component_csv, 0,
-         0},
-        {0, "seed", "S", "of the draws", OPTION_INT64, &s->seed, 0, 4294967295.0},
-        {0, "max_workers", "N", "threads (default: all processors)", OPTION_INT,
-         &s->max_workers, 1, 4096},
-    };
-    const cli_syntax syntax = {.command = COMMAND,
-                               .usage = "--config FILE [options]",
-                               .description = DESCRIPTION,
-                               .options = options,
-                               .num_options = sizeof options / sizeof *options,
-                               .common = &r->common,
-                               .max_arguments = 0};
-    int count;
-    int code = cli_parse(&syntax, argc, argv, NULL, &count);
-    if (code >= 0)
-        return code;
-    if (!r->config_path || r->config_path != r->loaded_path) {
-        cli_error(COMMAND, !r->config_path ? "which file? Give --config FILE"
-                                           : "give --config once, and write it in full");
-        return EXIT_CODE_USAGE;
-    }
-    return -1;
+    request *r = call->request;
+    qk_error err;
+    return cli_loaded(
+        call, qk_published_load_heads(&r->file, r->common.config, &r->settings, &err), &err);
 }
 
-/* The file's settings come first, so that options override them. */
-static int load(int argc, char **argv, request *r)
+static void release(void *of)
 {
-    qk_error err;
-    qk_heads_settings_default(&r->settings);
-    r->loaded_path = cli_find_value(argc, argv, "config");
-    if (!r->loaded_path)
-        return -1;
-    qk_status status = qk_published_load_heads(&r->file, r->loaded_path, &r->settings, &err);
-    if (status == QK_OK)
-        return -1;
-    cli_error(COMMAND, "%s", err.message);
-    return status == QK_ERR_ARGUMENT ? EXIT_CODE_USAGE : EXIT_CODE_FAILURE;
+    qk_published_free(&((request *)of)->file);
 }
 
 static void print(const request *r, const qk_study_report *report)
@@ -107,7 +61,7 @@ static void print(const request *r, const qk_study_report *report)
     }
 }
 
-static int run(request *r)
+static int analyse(request *r)
 {
     cli_messages messages;
     qk_study_report *report;
@@ -127,18 +81,26 @@ static int run(request *r)
                       status == QK_ERR_ARGUMENT ? EXIT_CODE_USAGE : cli_exit_code(status));
 }
 
-int cmd_heads(int argc, char **argv)
+static int run(cli_call *call)
 {
-    request r = {0};
-    char *line = cli_command_line(COMMAND, argc, argv);
-    int code = load(argc, argv, &r);
-    if (code < 0)
-        code = parse(argc, argv, &r);
-    if (code < 0) {
-        r.settings.command_line = line;
-        code = run(&r);
-    }
-    qk_published_free(&r.file);
-    free(line);
-    return code;
+    request *r = call->request;
+    if (!r->common.config)
+        return cli_usage(call, "which file? Give --config FILE");
+    r->settings.command_line = call->line;
+    return analyse(r);
 }
+
+const cli_command cmd_heads = {
+    .name = "analyze-heads",
+    .title = COMMAND,
+    .group = "As the original tool",
+    .summary = "plasticity by its configuration files",
+    .usage = "--config FILE [options]",
+    .description = DESCRIPTION,
+    .examples = "qkscope analyze-heads --config model.yaml\n"
+                "qkscope analyze-heads --config model.yaml --max_tokens_per_head 10000\n",
+    .table = &TABLE,
+    .load = load,
+    .run = run,
+    .release = release,
+};

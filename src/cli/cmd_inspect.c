@@ -30,11 +30,30 @@ static const char *const SOURCES[] = {"given", "from capture.json", "inferred"};
 enum { MAX_VALUES = 12 };
 
 typedef struct request {
-    qk_inspect_settings settings;
     cli_common common;
+    qk_inspect_settings settings;
     bool heads;
     inspect_run run;
 } request;
+
+static const qk_setting ROWS[] = {
+    {"heads", QK_SETTING_FLAG, QK_SETTING_AT(request, heads),
+     .help = "print a line for each head, too", .section = "Of a capture"},
+    QK_SETTING_PART(request, settings, qk_inspect_settings_table),
+    {"length", QK_SETTING_INTEGER, QK_SETTING_AT(request, run.length), .min = 1, .max = 1e12,
+     .value = "N", .unit = "tokens", .help = "tokens of texts that costs are told for",
+     .unset = "as many as the model takes", .section = "Of a model"},
+    {"max-length", QK_SETTING_INTEGER, QK_SETTING_AT(request, run.max_length), .min = 1,
+     .max = 1e9, .value = "N", .unit = "tokens",
+     .help = "texts are split into windows of N tokens, as by capture",
+     .unset = "what the model was made for", .section = "Of a model"},
+    {"rows", QK_SETTING_INTEGER, QK_SETTING_AT(request, run.rows), .min = 1, .max = 1e15,
+     .value = "N", .unit = "rows", .help = "rows of each head and kind, as of capture",
+     .unset = "8000", .section = "Of a model"},
+    QK_SETTING_PART(request, common, cli_common_table),
+};
+
+static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
 static void print_line(const char *label, const char *text, const char *rest)
 {
@@ -399,57 +418,33 @@ static int inspect_file(const request *r)
 
 /* ---- the command ------------------------------------------------------------------------ */
 
-static int parse(int argc, char **argv, request *r)
+static int run(cli_call *call)
 {
+    request *r = call->request;
     qk_inspect_settings *s = &r->settings;
-    const cli_option options[] = {
-        {0, "heads", NULL, "print a line for each head, too", OPTION_FLAG, &r->heads, 0, 0},
-        {0, "revision", "REV", "of a cached dataset (default: main)", OPTION_TEXT, &s->revision,
-         0, 0},
-        {0, "split", "PREFIX", "sub-folder, when CAPTURE holds several captures", OPTION_TEXT,
-         &s->prefix, 0, 0},
-        {0, "q-per-kv-group", "G",
-         "query heads per key head (default: from\ncapture.json, else "
-         "inferred)",
-         OPTION_INT, &s->q_per_kv_group, 1, 65536},
-        {0, "length", "N", "tokens of texts that a model's costs are told for", OPTION_INT64,
-         &r->run.length, 1, 1e12},
-        {0, "max-length", "N", "they are split into windows of so many, as by\ncapture",
-         OPTION_INT64, &r->run.max_length, 1, 1e9},
-        {0, "rows", "N", "rows of each head and kind, as of capture\n(default: 8000)",
-         OPTION_INT64, &r->run.rows, 1, 1e15},
-        {0, "threads", "N", "threads (default: all processors)", OPTION_INT, &s->threads, 1,
-         4096},
-    };
-    const cli_syntax syntax = {.command = COMMAND,
-                               .usage = "CAPTURE|MODEL|FILE.parquet [options]",
-                               .description = DESCRIPTION,
-                               .options = options,
-                               .num_options = sizeof options / sizeof *options,
-                               .common = &r->common,
-                               .max_arguments = 1};
-    int count;
-    int code = cli_parse(&syntax, argc, argv, &s->capture, &count);
-    if (code >= 0)
-        return code;
-    if (!s->capture) {
-        cli_error(COMMAND, "which capture? Give a folder, a Parquet file, or org/name of a "
-                           "dataset in the Hugging Face cache");
-        return EXIT_CODE_USAGE;
-    }
-    return -1;
+    struct stat st;
+    if (call->count == 0)
+        return cli_usage(call, "which capture? Give a folder, a Parquet file, or org/name of a "
+                               "dataset in the Hugging Face cache");
+    s->capture = call->arguments[0];
+    if (is_model(s->capture, s->revision))
+        return cli_finish(COMMAND,
+                          inspect_model(COMMAND, s->capture, s->revision, &r->run, &r->common));
+    bool file = stat(s->capture, &st) == 0 && S_ISREG(st.st_mode);
+    return cli_finish(COMMAND, file ? inspect_file(r) : inspect_capture(r));
 }
 
-int cmd_inspect(int argc, char **argv)
-{
-    request r = {0};
-    struct stat st;
-    int code = parse(argc, argv, &r);
-    if (code >= 0)
-        return code;
-    if (is_model(r.settings.capture, r.settings.revision))
-        return cli_finish(COMMAND, inspect_model(COMMAND, r.settings.capture,
-                                                 r.settings.revision, &r.run, &r.common));
-    bool file = stat(r.settings.capture, &st) == 0 && S_ISREG(st.st_mode);
-    return cli_finish(COMMAND, file ? inspect_file(&r) : inspect_capture(&r));
-}
+const cli_command cmd_inspect = {
+    .name = "inspect",
+    .title = COMMAND,
+    .group = "Look",
+    .summary = "what a capture, a model or a Parquet file holds",
+    .usage = "CAPTURE|MODEL|FILE.parquet [options]",
+    .description = DESCRIPTION,
+    .examples = "qkscope inspect examples/kjv-tiny-capture --heads\n"
+                "qkscope inspect org/name --length 100000\n"
+                "qkscope inspect capture/l00h00q/data.parquet --json\n",
+    .table = &TABLE,
+    .max_arguments = 1,
+    .run = run,
+};

@@ -18,71 +18,16 @@ static const char DESCRIPTION[] =
     "that lie in DIR/figures are shown, too.";
 
 typedef struct request {
-    qk_report_settings settings;
     cli_common common;
-    const char *format, *theme;
-    bool no_html;
+    qk_report_settings settings;
 } request;
 
-/* A name that is not a format or theme is the caller's mistake. */
-static bool set_figures(request *r)
-{
-    qk_error err;
-    qk_figure_settings *figures = &r->settings.figures;
-    if ((!r->format || qk_figure_formats_parse(r->format, &figures->formats, &err) == QK_OK) &&
-        (!r->theme || qk_figure_theme_parse(r->theme, &figures->theme, &err) == QK_OK))
-        return true;
-    cli_error(COMMAND, "%s", err.message);
-    return false;
-}
+static const qk_setting ROWS[] = {
+    QK_SETTING_PART(request, settings, qk_report_settings_table),
+    QK_SETTING_PART(request, common, cli_common_table),
+};
 
-static int parse(int argc, char **argv, request *r)
-{
-    qk_report_settings *s = &r->settings;
-    const cli_option options[] = {
-        {'o', "output", "DIR", "folder for figures/ and report.html (default: RESULTS)",
-         OPTION_TEXT, &s->output, 0, 0},
-        {0, "title", "TEXT", "of the page (default: of the study)", OPTION_TEXT, &s->title, 0,
-         0},
-        {0, "scores", "FILE",
-         "CSV of benchmark scores, a row per model\n"
-         "(default: RESULTS/scores.csv, if there)",
-         OPTION_TEXT, &s->scores, 0, 0},
-        {0, "score-metric", "NAME", "number to compare scores with (default: ap_drop)",
-         OPTION_TEXT, &s->score_metric, 0, 0},
-        {0, "score-column", "NAME", "which score (default: the first)", OPTION_TEXT,
-         &s->score_column, 0, 0},
-        {0, "format", "LIST",
-         "of the figures: png,svg,pdf (default: png,svg,\nwhich the page "
-         "always needs)",
-         OPTION_TEXT, &r->format, 0, 0},
-        {0, "theme", "NAME", "of the figures: paper, screen or dark (default: paper)",
-         OPTION_TEXT, &r->theme, 0, 0},
-        {0, "no-html", NULL, "figures alone", OPTION_FLAG, &r->no_html, 0, 0},
-        {0, "threads", "N", "figures drawn at once (default: all processors)", OPTION_INT,
-         &s->figures.threads, 1, 4096},
-        {0, "force", NULL,
-         "draw tables that are not as manifest.json says,\ntoo, with a warning", OPTION_FLAG,
-         &s->force, 0, 0},
-    };
-    const cli_syntax syntax = {.command = COMMAND,
-                               .usage = "RESULTS [-o DIR] [options]",
-                               .description = DESCRIPTION,
-                               .options = options,
-                               .num_options = sizeof options / sizeof *options,
-                               .common = &r->common,
-                               .max_arguments = 1};
-    int count;
-    int code = cli_parse(&syntax, argc, argv, &s->results, &count);
-    if (code >= 0)
-        return code;
-    if (count == 0) {
-        cli_error(COMMAND, "which results? Give the folder with the tables");
-        return EXIT_CODE_USAGE;
-    }
-    s->html = !r->no_html;
-    return set_figures(r) ? -1 : EXIT_CODE_USAGE;
-}
+static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
 static bool on_progress(void *user, size_t done, size_t total)
 {
@@ -125,26 +70,40 @@ static void print_outcome(const request *r, const qk_report_outcome *outcome)
         cli_print("%s (%.1f MB)\n", outcome->html, (double)outcome->html_bytes / 1e6);
 }
 
-int cmd_report(int argc, char **argv)
+static int run(cli_call *call)
 {
-    request r = {0};
+    request *r = call->request;
     cli_messages messages;
     qk_report_outcome *outcome = NULL;
     qk_error err;
-    qk_report_settings_default(&r.settings);
-    int code = parse(argc, argv, &r);
-    if (code >= 0)
-        return code;
-    cli_messages_init(&messages, COMMAND, &r.common, "figures");
-    r.settings.progress = on_progress;
-    r.settings.user = &messages;
-    qk_status status = qk_report_write(&r.settings, &outcome, &err);
+    if (call->count == 0)
+        return cli_usage(call, "which results? Give the folder with the tables");
+    cli_messages_init(&messages, COMMAND, &r->common, "figures");
+    r->settings.results = call->arguments[0];
+    r->settings.progress = on_progress;
+    r->settings.user = &messages;
+    qk_status status = qk_report_write(&r->settings, &outcome, &err);
     cli_clear(&messages);
     if (outcome)
-        print_outcome(&r, outcome);
+        print_outcome(r, outcome);
     else
         cli_error(COMMAND, "%s", err.message);
     qk_report_outcome_free(&outcome);
     return cli_finish(COMMAND,
                       status == QK_ERR_ARGUMENT ? EXIT_CODE_USAGE : cli_exit_code(status));
 }
+
+const cli_command cmd_report = {
+    .name = "report",
+    .title = COMMAND,
+    .group = "Look",
+    .summary = "figures and one self-contained page from tables",
+    .usage = "RESULTS [-o DIR] [options]",
+    .description = DESCRIPTION,
+    .examples = "qkscope report results\n"
+                "qkscope report results -o page --theme dark --title \"My model\"\n"
+                "qkscope report results --no-html --format pdf\n",
+    .table = &TABLE,
+    .max_arguments = 1,
+    .run = run,
+};

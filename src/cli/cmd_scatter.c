@@ -26,22 +26,46 @@ static const char DESCRIPTION[] =
 
 enum { DEFAULT_SIDE = 2, MAX_RANDOM = 4096, MAX_FOLDER = 4096 };
 
-/* What was parsed apart from the settings. */
 typedef struct request {
+    cli_common common;
     qk_scatter_settings settings;
     qk_config *config;
-    cli_common common;
     cli_messages messages;
-    const char *config_path, *loaded_path; /* as the options have it; as load_config found it */
-    const char *basis, *heads, *random, *collage, *kind, *format, *theme, *b_axis;
-    const char *output;
-    qk_index_list layers;
+    const char *heads, *random, *collage;
     int layer, head; /* -1 = not given */
     bool complement, qk;
     qk_scatter_head one;        /* of --layer and --head */
     qk_scatter_head *head_list; /* of --heads */
     char *folder, *name;        /* of an --output that names a picture */
 } request;
+
+#define AT(member) QK_SETTING_AT(request, member)
+
+static const qk_setting ROWS[] = {
+    QK_SETTING_PART(request, settings, qk_scatter_settings_table),
+    {"complement", QK_SETTING_FLAG, AT(complement), .help = "the same as --basis complement",
+     .section = "Axes"},
+    {"qk", QK_SETTING_FLAG, AT(qk), .help = "queries and keys together (the default)",
+     .section = "Axes"},
+    {"heads", QK_SETTING_TEXT, AT(heads), .value = "L:H,...",
+     .help = "query heads as LAYER:HEAD, e.g. 5:13,1:8", .unset = "the first",
+     .section = "Heads and rows"},
+    {"layer", QK_SETTING_INTEGER, AT(layer), .number = -1, .min = 0, .max = 65535, .value = "L",
+     .help = "layer of the one head to draw", .unset = "none", .section = "Heads and rows"},
+    {"head", QK_SETTING_INTEGER, AT(head), .number = -1, .min = 0, .max = 65535, .value = "H",
+     .help = "head to draw in that layer", .unset = "none", .section = "Heads and rows"},
+    {"random", QK_SETTING_TEXT, AT(random), .value = "[N]",
+     .help = "N heads drawn as by Python's random.Random(S).sample (without N: as many as "
+             "there are panels), from --layers where these are given",
+     .section = "Heads and rows", .traits = QK_SETTING_OPTIONAL},
+    {"collage", QK_SETTING_TEXT, AT(collage), .value = "[RxC]",
+     .help = "R rows of C panels in a figure (without RxC: 2x2)", .section = "Output",
+     .traits = QK_SETTING_OPTIONAL},
+    CLI_CONFIG(request, "settings in YAML; options given here override it"),
+    QK_SETTING_PART(request, common, cli_common_table),
+};
+
+static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
 static int usage(const char *option, const char *text, const char *expected)
 {
@@ -65,27 +89,26 @@ static bool parse_count(const char *text, char stop, int most, int *value, const
 
 /* ---- options that take more than storing a value ---------------------------------------- */
 
-static int apply_basis(request *r)
+static int apply_basis(const cli_call *call)
 {
+    request *r = call->request;
     qk_scatter_settings *s = &r->settings;
-    static const char *const NAMES[] = {"pca", "ab", "complement"};
+    const char *slash = strrchr(call->argv[0], '/');
+    const char *name = slash ? slash + 1 : call->argv[0];
+    if (strcmp(name, "rotate-visualize") == 0 && !cli_given(call, "basis"))
+        s->basis = QK_BASIS_AB;
+    if (strcmp(name, "pca-visualize") == 0)
+        s->centred = true;
+    if (r->complement && cli_given(call, "basis") && s->basis != QK_BASIS_COMPLEMENT)
+        return cli_usage(call, "--basis: expected complement beside --complement");
     if (r->complement)
         s->basis = QK_BASIS_COMPLEMENT;
-    if (!r->basis)
-        return -1;
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(r->basis, NAMES[i]) != 0)
-            continue;
-        if (r->complement && i != QK_BASIS_COMPLEMENT)
-            return usage("basis", r->basis, "complement beside --complement");
-        s->basis = (qk_scatter_basis)i;
-        return -1;
-    }
-    return usage("basis", r->basis, "pca, ab or complement");
+    return -1;
 }
 
-static int apply_collage(request *r)
+static int apply_collage(const cli_call *call)
 {
+    request *r = call->request;
     qk_scatter_settings *s = &r->settings;
     const char *end = r->collage;
     if (!r->collage)
@@ -101,25 +124,20 @@ static int apply_collage(request *r)
     return usage("collage", r->collage, "rows and columns, 1x1 to 12x12");
 }
 
-static int apply_heads(request *r)
+static int apply_heads(const cli_call *call)
 {
+    request *r = call->request;
     qk_scatter_settings *s = &r->settings;
     const char *end;
     qk_error err;
-    if ((r->layer >= 0) != (r->head >= 0)) {
-        cli_error(COMMAND, "--layer and --head go together");
-        return EXIT_CODE_USAGE;
-    }
-    if ((r->heads != NULL) + (r->random != NULL) + (r->layer >= 0) > 1) {
-        cli_error(COMMAND,
-                  "which heads? Give one of --heads, --random, and --layer with --head");
-        return EXIT_CODE_USAGE;
-    }
+    if ((r->layer >= 0) != (r->head >= 0))
+        return cli_usage(call, "--layer and --head go together");
+    if ((r->heads != NULL) + (r->random != NULL) + (r->layer >= 0) > 1)
+        return cli_usage(call,
+                         "which heads? Give one of --heads, --random, and --layer with --head");
     if (r->heads) {
-        if (qk_scatter_heads_parse(r->heads, &r->head_list, &s->num_heads, &err) != QK_OK) {
-            cli_error(COMMAND, "--heads %s", err.message);
-            return EXIT_CODE_USAGE;
-        }
+        if (qk_scatter_heads_parse(r->heads, &r->head_list, &s->num_heads, &err) != QK_OK)
+            return cli_usage(call, "--heads %s", err.message);
         s->heads = r->head_list;
     } else if (r->layer >= 0) {
         r->one = (qk_scatter_head){r->layer, r->head};
@@ -135,39 +153,11 @@ static int apply_heads(request *r)
     return -1;
 }
 
-static int apply_kind(request *r)
+static int apply_kind(const cli_call *call)
 {
-    qk_scatter_settings *s = &r->settings;
-    if (!r->kind)
-        return -1;
-    if (r->qk) {
-        cli_error(COMMAND, "--qk draws both kinds: leave out --kind");
-        return EXIT_CODE_USAGE;
-    }
-    if (strcmp(r->kind, "q") != 0 && strcmp(r->kind, "k") != 0)
-        return usage("kind", r->kind, "q or k");
-    s->kinds = r->kind[0] == 'q' ? QK_KINDS_Q : QK_KINDS_K;
-    return -1;
-}
-
-static int apply_looks(request *r)
-{
-    qk_scatter_settings *s = &r->settings;
-    qk_error err;
-    if (r->format && qk_figure_formats_parse(r->format, &s->figures.formats, &err) != QK_OK) {
-        cli_error(COMMAND, "--format %s", err.message);
-        return EXIT_CODE_USAGE;
-    }
-    if (r->theme && qk_figure_theme_parse(r->theme, &s->figures.theme, &err) != QK_OK) {
-        cli_error(COMMAND, "--theme %s", err.message);
-        return EXIT_CODE_USAGE;
-    }
-    if (r->b_axis) {
-        bool centroid = strcmp(r->b_axis, "centroid") == 0;
-        if (!centroid && strcmp(r->b_axis, "pairs") != 0)
-            return usage("b-axis", r->b_axis, "pairs or centroid");
-        s->input.rotation.b_axis = centroid ? QK_B_CENTROID : QK_B_PAIRS;
-    }
+    const request *r = call->request;
+    if (r->qk && cli_given(call, "kind"))
+        return cli_usage(call, "--qk draws both kinds: leave out --kind");
     return -1;
 }
 
@@ -209,162 +199,69 @@ static bool is_foreign_picture(const char *path)
 
 /* "a/b.png" draws the figure b into a, as a PNG whatever else is asked for; anything else is a
  * folder. */
-static int apply_output(request *r)
+static int apply_output(const cli_call *call)
 {
+    request *r = call->request;
     qk_scatter_settings *s = &r->settings;
-    if (!r->output)
+    const char *output = s->output;
+    if (!cli_given(call, "output"))
         return -1;
-    unsigned format = format_of(r->output);
-    if (is_foreign_picture(r->output) && !is_folder(r->output))
-        return usage("output", r->output, "a picture that ends in .png, .svg or .pdf");
-    if (!format || is_folder(r->output)) {
-        s->output = r->output;
+    unsigned format = format_of(output);
+    if (is_foreign_picture(output) && !is_folder(output))
+        return usage("output", output, "a picture that ends in .png, .svg or .pdf");
+    if (!format || is_folder(output))
         return -1;
-    }
-    const char *slash = strrchr(r->output, '/'), *base = slash ? slash + 1 : r->output;
-    r->folder = slash ? strndup(r->output, (size_t)(base - r->output)) : strdup(".");
+    const char *slash = strrchr(output, '/'), *base = slash ? slash + 1 : output;
+    r->folder = slash ? strndup(output, (size_t)(base - output)) : strdup(".");
     r->name = strndup(base, strlen(base) - strlen(".png"));
     if (!r->folder || !r->name) {
         cli_error(COMMAND, "out of memory");
         return EXIT_CODE_FAILURE;
     }
-    if (s->name) {
-        cli_error(COMMAND, "--output %s names the figure already: leave out --name", r->output);
-        return EXIT_CODE_USAGE;
-    }
+    if (s->name)
+        return cli_usage(call, "--output %s names the figure already: leave out --name",
+                         output);
     s->output = r->folder;
     s->name = r->name;
-    s->figures.formats = format | (r->format ? s->figures.formats : 0);
+    s->figures.formats = format | (cli_given(call, "format") ? s->figures.formats : 0);
     return -1;
 }
 
-static int check(const request *r)
+static int check(const cli_call *call)
 {
-    const qk_scatter_settings *s = &r->settings;
-    if (r->config_path != r->loaded_path) {
-        cli_error(COMMAND, "give --config once, and write it in full");
-        return EXIT_CODE_USAGE;
-    }
-    if (!s->input.capture || !s->output) {
-        cli_error(COMMAND,
-                  !s->input.capture
-                      ? "which capture? Give a folder, or org/name of a dataset in the "
-                        "Hugging Face cache"
-                      : "where to? Give -o DIR, or -o FILE.png");
-        return EXIT_CODE_USAGE;
-    }
+    const qk_scatter_settings *s = &((const request *)call->request)->settings;
+    if (!s->input.capture)
+        return cli_usage(call, "which capture? Give a folder, or org/name of a dataset in the "
+                               "Hugging Face cache");
+    if (!s->output)
+        return cli_usage(call, "where to? Give -o DIR, or -o FILE.png");
     return -1;
 }
 
-static int apply(request *r)
+static int settle(const cli_call *call)
 {
-    int (*const steps[])(request *) = {apply_basis, apply_collage, apply_heads,
-                                       apply_kind,  apply_looks,   apply_output};
-    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        int code = steps[i](r);
-        if (code >= 0)
-            return code;
-    }
-    if (r->layers.count)
-        r->settings.input.layers = r->layers;
+    request *r = call->request;
+    int (*const steps[])(const cli_call *) = {apply_basis, apply_collage, apply_heads,
+                                              apply_kind,  apply_output,  check};
+    if (call->count > 0)
+        r->settings.input.capture = call->arguments[0];
     r->settings.figures.threads = r->settings.input.threads;
-    return check(r);
+    int code = -1;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && code < 0; i++)
+        code = steps[i](call);
+    return code;
 }
 
-/* ---- parsing ---------------------------------------------------------------------------- */
-
-static int parse(int argc, char **argv, request *r)
+static int load(cli_call *call)
 {
-    qk_scatter_settings *s = &r->settings;
-    qk_study_settings *in = &s->input;
-    const cli_option options[] = {
-        {'o', "output", "DIR",
-         "folder for the figures, or one picture: FILE.png, .svg\nor .pdf", OPTION_TEXT,
-         &r->output, 0, 0},
-        {0, "config", "FILE", "settings in YAML; options given here override it", OPTION_TEXT,
-         &r->config_path, 0, 0},
-        {0, "basis", "WHICH", "pca (default), ab or complement", OPTION_TEXT, &r->basis, 0, 0},
-        {0, "complement", NULL, "the same as --basis complement", OPTION_FLAG, &r->complement,
-         0, 0},
-        {0, "heads", "L:H,...",
-         "query heads as LAYER:HEAD, e.g. 5:13,1:8 (default: the\nfirst)", OPTION_TEXT,
-         &r->heads, 0, 0},
-        {0, "layer", "L", "layer of the one head to draw", OPTION_INT, &r->layer, 0, 65535},
-        {0, "head", "H", "head to draw in that layer", OPTION_INT, &r->head, 0, 65535},
-        {0, "random", "[N]",
-         "N heads drawn as by random.Random(S).sample (without\nN: as many as there are "
-         "panels)",
-         OPTION_TEXT, &r->random, 0, 0},
-        {0, "seed", "S", "of every draw (default: 0)", OPTION_INT64, &in->seed, 0, 0},
-        {0, "layers", "LIST", "--random draws from these layers only", OPTION_LIST, &r->layers,
-         0, 0},
-        {0, "collage", "[RxC]", "R rows of C panels in a figure (without RxC: 2x2)",
-         OPTION_TEXT, &r->collage, 0, 0},
-        {0, "pc-x", "N", "component on the x axis, from 0 (default: 0)", OPTION_INT, &s->pc_x,
-         0, 4095},
-        {0, "pc-y", "N", "component on the y axis (default: 1)", OPTION_INT, &s->pc_y, 0, 4095},
-        {0, "kind", "q|k", "queries or keys alone, on their own components", OPTION_TEXT,
-         &r->kind, 0, 0},
-        {0, "qk", NULL, "queries and keys together (the default)", OPTION_FLAG, &r->qk, 0, 0},
-        {0, "centred", NULL,
-         "of pca: zero is the mean of all rows, lines run through\nit, and a box has r of the "
-         "components (pca-visualize)",
-         OPTION_FLAG, &s->centred, 0, 0},
-        {0, "example-id", "N", "one text in colour, all others grey", OPTION_INT64,
-         &s->example_id, 0, 9e15},
-        {0, "max-points", "N",
-         "points per kind and panel (default: 8000, complement\n2000; 0: all)", OPTION_INT64,
-         &s->max_points, 0, 1e15},
-        {0, "b-axis", "WHICH", "pairs (default) or centroid: see qkscope rotate", OPTION_TEXT,
-         &r->b_axis, 0, 0},
-        {0, "format", "LIST", "png, svg, pdf or several of them (default: png)", OPTION_TEXT,
-         &r->format, 0, 0},
-        {0, "theme", "THEME", "paper (default), screen or dark", OPTION_TEXT, &r->theme, 0, 0},
-        {0, "title", "TEXT", "above the figure", OPTION_TEXT, &s->title, 0, 0},
-        {0, "name", "NAME", "of the files (default: made from basis and heads)", OPTION_TEXT,
-         &s->name, 0, 0},
-        {0, "revision", "REV", "of a cached dataset (default: main)", OPTION_TEXT,
-         &in->revision, 0, 0},
-        {0, "split", "PREFIX", "sub-folder, when CAPTURE holds several captures", OPTION_TEXT,
-         &in->prefix, 0, 0},
-        {0, "q-per-kv-group", "G",
-         "query heads per key head (default: from\ncapture.json, else inferred)", OPTION_INT,
-         &in->q_per_kv_group, 1, 65536},
-        {0, "strict", NULL,
-         "a group size that does not fit the heads, or\ncapture.json, is an error", OPTION_FLAG,
-         &in->strict, 0, 0},
-        {0, "max-samples", "N", "only the first N rows of each head", OPTION_INT64,
-         &in->max_samples, 1, 1e15},
-        {0, "threads", "N", "threads (default: all processors)", OPTION_INT, &in->threads, 1,
-         4096},
-    };
-    const cli_syntax syntax = {.command = COMMAND,
-                               .usage = "CAPTURE -o DIR [options]",
-                               .description = DESCRIPTION,
-                               .options = options,
-                               .num_options = sizeof options / sizeof *options,
-                               .common = &r->common,
-                               .max_arguments = 1};
-    int count;
-    int code = cli_parse(&syntax, argc, argv, &in->capture, &count);
-    return code < 0 ? apply(r) : code;
-}
-
-/* The file's settings come first, so that options override them. */
-static int load_config(int argc, char **argv, request *r)
-{
+    request *r = call->request;
     qk_error err;
-    r->loaded_path = cli_find_value(argc, argv, "config");
-    if (!r->loaded_path)
-        return -1;
-    qk_status status = qk_config_load(&r->config, r->loaded_path, &err);
-    if (status != QK_OK) {
-        cli_error(COMMAND, "%s", err.message);
-        return status == QK_ERR_ARGUMENT ? EXIT_CODE_USAGE : EXIT_CODE_FAILURE;
+    qk_status status = qk_config_load(&r->config, r->common.config, &err);
+    if (status == QK_OK) {
+        r->settings.input = *qk_config_settings(r->config);
+        r->settings.output = r->settings.input.output;
     }
-    r->settings.input = *qk_config_settings(r->config);
-    r->settings.output = r->settings.input.output;
-    return -1;
+    return cli_loaded(call, status, &err);
 }
 
 /* ---- running ---------------------------------------------------------------------------- */
@@ -412,7 +309,7 @@ static void print_outcome_json(const request *r, const qk_scatter_outcome *o)
         formats, "points", (json_int_t)o->num_points, "seconds", o->seconds));
 }
 
-static int run(request *r)
+static int draw(request *r)
 {
     qk_scatter_outcome *outcome;
     qk_error err;
@@ -436,23 +333,34 @@ static int run(request *r)
                       status == QK_ERR_ARGUMENT ? EXIT_CODE_USAGE : cli_exit_code(status));
 }
 
-int cmd_scatter(int argc, char **argv)
+static int run(cli_call *call)
 {
-    request r = {.layer = -1, .head = -1};
-    const char *slash = strrchr(argv[0], '/'), *name = slash ? slash + 1 : argv[0];
-    qk_scatter_settings_default(&r.settings);
-    if (strcmp(name, "rotate-visualize") == 0)
-        r.settings.basis = QK_BASIS_AB;
-    r.settings.centred = strcmp(name, "pca-visualize") == 0;
-    int code = load_config(argc, argv, &r);
-    if (code < 0)
-        code = parse(argc, argv, &r);
-    if (code < 0)
-        code = run(&r);
-    qk_index_list_free(&r.layers);
-    qk_config_free(&r.config);
-    free(r.head_list);
-    free(r.folder);
-    free(r.name);
-    return code;
+    int code = settle(call);
+    return code < 0 ? draw(call->request) : code;
 }
+
+static void release(void *of)
+{
+    request *r = of;
+    qk_config_free(&r->config);
+    free(r->head_list);
+    free(r->folder);
+    free(r->name);
+}
+
+const cli_command cmd_scatter = {
+    .name = "scatter",
+    .title = COMMAND,
+    .group = "Look",
+    .summary = "queries and keys on two axes, coloured by position",
+    .usage = "CAPTURE -o DIR [options]",
+    .description = DESCRIPTION,
+    .examples = "qkscope scatter examples/kjv-tiny-capture -o figures --collage --random\n"
+                "qkscope scatter capture -o head.png --heads 5:13 --basis ab\n"
+                "qkscope scatter capture -o figures --complement --layer 2 --head 1\n",
+    .table = &TABLE,
+    .max_arguments = 1,
+    .load = load,
+    .run = run,
+    .release = release,
+};

@@ -18,14 +18,19 @@ static const char DESCRIPTION[] =
     "captures lie; docs/study.md tells what else it may hold. A model whose files and "
     "settings\n"
     "did not change since the last run is not computed again, and a run that was interrupted\n"
-    "goes on where it ended.";
+    "is resumed by the same command.";
 
 typedef struct request {
-    qk_plan_run run;
     cli_common common;
-    const char *path;
-    bool no_figures, no_html;
+    qk_plan_run run;
 } request;
+
+static const qk_setting ROWS[] = {
+    QK_SETTING_PART(request, run, qk_plan_run_table),
+    QK_SETTING_PART(request, common, cli_common_table),
+};
+
+static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
 /* ---- progress -------------------------------------------------------------------------- */
 
@@ -212,50 +217,6 @@ static void print_json(const request *r, const qk_plan *plan, const qk_plan_outc
 
 /* ---- running --------------------------------------------------------------------------- */
 
-static int parse(int argc, char **argv, request *r)
-{
-    qk_plan_run *run = &r->run;
-    const cli_option options[] = {
-        {'o', "output", "DIR", "folder of the study", OPTION_TEXT, &run->output, 0, 0},
-        {0, "force", NULL,
-         "compute every model again; write into a folder that\nholds other things", OPTION_FLAG,
-         &run->force, 0, 0},
-        {0, "dry-run", NULL, "tell which models would be computed, and why", OPTION_FLAG,
-         &run->dry_run, 0, 0},
-        {0, "no-figures", NULL, "tables alone: neither figures nor report", OPTION_FLAG,
-         &r->no_figures, 0, 0},
-        {0, "no-html", NULL, "figures without report.html", OPTION_FLAG, &r->no_html, 0, 0},
-        {0, "format", "LIST", "of figures: png,svg,pdf (default: the study's,\nelse png,svg)",
-         OPTION_TEXT, &run->formats, 0, 0},
-        {0, "theme", "NAME", "paper, screen or dark (default: the study's,\nelse paper)",
-         OPTION_TEXT, &run->theme, 0, 0},
-        {0, "local-root", "DIR", "where datasets are looked for before the cache", OPTION_TEXT,
-         &run->local_root, 0, 0},
-        {0, "threads", "N", "threads (default: all processors)", OPTION_INT, &run->threads, 1,
-         4096},
-    };
-    const cli_syntax syntax = {.command = COMMAND,
-                               .usage = "STUDY.yaml -o DIR [options]",
-                               .description = DESCRIPTION,
-                               .options = options,
-                               .num_options = sizeof options / sizeof *options,
-                               .common = &r->common,
-                               .max_arguments = 1};
-    int count;
-    qk_plan_run_default(run);
-    int code = cli_parse(&syntax, argc, argv, &r->path, &count);
-    if (code >= 0)
-        return code;
-    run->figures = !r->no_figures;
-    run->html = !r->no_html;
-    if (count == 0 || !run->output) {
-        cli_error(COMMAND, count == 0 ? "which study? Give a YAML file (docs/study.md)"
-                                      : "where to? Give -o DIR");
-        return EXIT_CODE_USAGE;
-    }
-    return -1;
-}
-
 static int fail(qk_status status, const char *message)
 {
     cli_error(COMMAND, "%s", message);
@@ -285,21 +246,34 @@ static int run_plan(request *r, const qk_plan *plan)
     return cli_finish(COMMAND, code);
 }
 
-int cmd_study(int argc, char **argv)
+static int run(cli_call *call)
 {
-    request r = {0};
+    request *r = call->request;
     qk_plan *plan;
     qk_error err;
-    int code = parse(argc, argv, &r);
-    if (code >= 0)
-        return code;
-    qk_status status = qk_plan_load(&plan, r.path, &err);
+    if (call->count == 0)
+        return cli_usage(call, "which study? Give a YAML file (docs/study.md)");
+    if (!r->run.output)
+        return cli_usage(call, "where to? Give -o DIR");
+    qk_status status = qk_plan_load(&plan, call->arguments[0], &err);
     if (status != QK_OK)
         return fail(status, err.message);
-    char *line = cli_command_line(COMMAND, argc, argv);
-    r.run.command_line = line;
-    code = run_plan(&r, plan);
-    free(line);
+    r->run.command_line = call->line;
+    int code = run_plan(r, plan);
     qk_plan_free(&plan);
     return code;
 }
+
+const cli_command cmd_study = {
+    .name = "study",
+    .title = COMMAND,
+    .group = "Analyse",
+    .summary = "many models or checkpoints, from captures to the report",
+    .usage = "STUDY.yaml -o DIR [options]",
+    .description = DESCRIPTION,
+    .examples = "qkscope study study.yaml -o study --dry-run\n"
+                "qkscope study study.yaml -o study --threads 8\n",
+    .table = &TABLE,
+    .max_arguments = 1,
+    .run = run,
+};

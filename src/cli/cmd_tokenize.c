@@ -20,11 +20,24 @@ static const char DESCRIPTION[] =
     "of 256 MiB at most, - is standard input. What is not UTF-8 becomes U+FFFD.";
 
 typedef struct request {
+    cli_common common;
     const char *tokenizer, *file;
     int64_t max_length;
     bool no_special, count;
-    cli_common common;
 } request;
+
+static const qk_setting ROWS[] = {
+    {"max-length", QK_SETTING_INTEGER, QK_SETTING_AT(request, max_length), .min = 1, .max = 1e9,
+     .value = "N", .unit = "tokens", .help = "at most N tokens, special ones included",
+     .unset = "all", .section = "Tokens"},
+    {"no-special", QK_SETTING_FLAG, QK_SETTING_AT(request, no_special),
+     .help = "without the tokens a model puts around a text (BOS)", .section = "Tokens"},
+    {"count", QK_SETTING_FLAG, QK_SETTING_AT(request, count),
+     .help = "print the number of tokens alone", .section = "Tokens"},
+    QK_SETTING_PART(request, common, cli_common_table),
+};
+
+static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
 /* Standard input in new memory, up to a byte more than a text may have; NULL after a message.
  */
@@ -130,35 +143,30 @@ static int tokenize(const request *r)
     return code;
 }
 
-int cmd_tokenize(int argc, char **argv)
+static int run(cli_call *call)
 {
-    request r = {0};
-    const cli_option options[] = {
-        {0, "max-length", "N", "at most N tokens, special ones included", OPTION_INT64,
-         &r.max_length, 1, 1e9},
-        {0, "no-special", NULL, "without the tokens a model puts around a text (BOS)",
-         OPTION_FLAG, &r.no_special, 0, 0},
-        {0, "count", NULL, "print the number of tokens alone", OPTION_FLAG, &r.count, 0, 0},
-    };
-    const cli_syntax syntax = {.command = COMMAND,
-                               .usage = "TOKENIZER FILE|- [options]",
-                               .description = DESCRIPTION,
-                               .options = options,
-                               .num_options = sizeof options / sizeof *options,
-                               .common = &r.common,
-                               .max_arguments = 2};
-    const char *arguments[2];
-    int count, code = cli_parse(&syntax, argc, argv, arguments, &count);
-    if (code >= 0)
-        return code;
-    if (count < 2) {
-        cli_error(COMMAND, "which %s",
-                  count == 0 ? "tokenizer? Give a tokenizer.json, a folder with one, or a GGUF "
-                               "file, and the text"
-                             : "text? Give a file, or - for standard input");
-        return EXIT_CODE_USAGE;
-    }
-    r.tokenizer = arguments[0];
-    r.file = arguments[1];
-    return cli_finish(COMMAND, tokenize(&r));
+    request *r = call->request;
+    if (call->count == 0)
+        return cli_usage(call,
+                         "which tokenizer? Give a tokenizer.json, a folder with one, or a "
+                         "GGUF file, and the text");
+    if (call->count == 1)
+        return cli_usage(call, "which text? Give a file, or - for standard input");
+    r->tokenizer = call->arguments[0];
+    r->file = call->arguments[1];
+    return cli_finish(COMMAND, tokenize(r));
 }
+
+const cli_command cmd_tokenize = {
+    .name = "tokenize",
+    .title = COMMAND,
+    .group = "Look",
+    .summary = "the tokens of a text",
+    .usage = "TOKENIZER FILE|- [options]",
+    .description = DESCRIPTION,
+    .examples = "qkscope tokenize examples/kjv-tiny/step-2004 genesis.txt\n"
+                "echo \"In the beginning\" | qkscope tokenize model.gguf - --count\n",
+    .table = &TABLE,
+    .max_arguments = 2,
+    .run = run,
+};

@@ -8,25 +8,10 @@
 
 #include <qkscope/version.h>
 
-static const cli_command COMMANDS[] = {
-    {"pca", "Analyse", "combined QK PCA, position correlations, head taxonomy", cmd_pca},
-    {"rotate", "Analyse", "planar rotation model: drift, bias, separation", cmd_rotate},
-    {"plasticity", "Analyse", "does position or content decide which key wins?",
-     cmd_plasticity},
-    {"analyze", "Analyse", "all of these, each file read once", cmd_analyze},
-    {"compare-stages", "Analyse", "what RoPE does: captures before and after it side by side",
-     cmd_compare_stages},
-    {"study", "Analyse", "many models or checkpoints, from captures to the report", cmd_study},
-    {"report", "Look", "figures and one self-contained page from tables", cmd_report},
-    {"scatter", "Look", "queries and keys on two axes, coloured by position", cmd_scatter},
-    {"inspect", "Look", "what a capture, a model or a Parquet file holds", cmd_inspect},
-    {"tokenize", "Look", "the tokens of a text", cmd_tokenize},
-    {"capture", "Make", "a capture, from a model and texts", cmd_capture},
-    {"synth", "Make", "a capture with known ground truth", cmd_synth},
-    {"analyze-heads", "As the original tool", "plasticity by its configuration files",
-     cmd_heads},
-    {"plot-plasticity", "As the original tool", "plasticity by query bucket, a line a head",
-     cmd_plot},
+static const cli_command *const COMMANDS[] = {
+    &cmd_pca,     &cmd_rotate, &cmd_plasticity, &cmd_analyze, &cmd_compare_stages,
+    &cmd_study,   &cmd_report, &cmd_scatter,    &cmd_inspect, &cmd_tokenize,
+    &cmd_capture, &cmd_synth,  &cmd_heads,      &cmd_plot,    NULL,
 };
 
 /* Names of the original tools, for published command lines. */
@@ -37,7 +22,6 @@ static const struct {
     {"rotate-visualize", "scatter"}, {"sniff-qk", "capture"},
 };
 
-static const size_t NUM_COMMANDS = sizeof COMMANDS / sizeof *COMMANDS;
 static const size_t NUM_ALIASES = sizeof ALIASES / sizeof *ALIASES;
 
 static const cli_command *find_command(const char *name)
@@ -45,9 +29,9 @@ static const cli_command *find_command(const char *name)
     for (size_t i = 0; i < NUM_ALIASES; i++)
         if (strcmp(name, ALIASES[i].alias) == 0)
             name = ALIASES[i].command;
-    for (size_t i = 0; i < NUM_COMMANDS; i++)
-        if (strcmp(name, COMMANDS[i].name) == 0)
-            return &COMMANDS[i];
+    for (size_t i = 0; COMMANDS[i]; i++)
+        if (strcmp(name, COMMANDS[i]->name) == 0)
+            return COMMANDS[i];
     return NULL;
 }
 
@@ -58,10 +42,10 @@ static void print_help(FILE *out)
             "how much content\n\nUsage: qkscope COMMAND [options]\n",
             qk_version());
     const char *group = "";
-    for (size_t i = 0; i < NUM_COMMANDS; i++) {
-        if (strcmp(group, COMMANDS[i].group) != 0)
-            fprintf(out, "\n%s:\n", group = COMMANDS[i].group);
-        fprintf(out, "  %-15s %s\n", COMMANDS[i].name, COMMANDS[i].summary);
+    for (size_t i = 0; COMMANDS[i]; i++) {
+        if (strcmp(group, COMMANDS[i]->group) != 0)
+            fprintf(out, "\n%s:\n", group = COMMANDS[i]->group);
+        fprintf(out, "  %-15s %s\n", COMMANDS[i]->name, COMMANDS[i]->summary);
     }
     fprintf(out, "\n'qkscope COMMAND --help' explains a command.\n");
 }
@@ -90,7 +74,7 @@ int main(int argc, char **argv)
         program = strrchr(program, '/') + 1;
     const cli_command *alias = find_command(program);
     if (alias)
-        return alias->run(argc, argv);
+        return cli_run(alias, argc, argv);
     if (argc < 2) {
         print_help(stderr);
         return EXIT_CODE_USAGE;
@@ -104,11 +88,13 @@ int main(int argc, char **argv)
         printf("qkscope %s\n", qk_version());
         return cli_finish("qkscope", EXIT_CODE_OK);
     }
+    if (strcmp(argv[1], "describe") == 0 && argc == 2) /* for tools/generate.py */
+        return cli_finish("qkscope", cli_describe(COMMANDS));
     const cli_command *command = find_command(argv[1]);
     if (!command) {
         cli_error("qkscope", "there is no command '%s'", argv[1]);
         print_help(stderr);
         return EXIT_CODE_USAGE;
     }
-    return command->run(argc - 1, argv + 1);
+    return cli_run(command, argc - 1, argv + 1);
 }

@@ -148,18 +148,18 @@ static void append_word(char **out, const char *word)
     *out = p;
 }
 
-char *cli_command_line(const char *command, int argc, char **argv)
+char *cli_words(const char *first, int count, char **words)
 {
-    size_t size = strlen(command) + 1;
-    for (int i = 1; i < argc; i++)
-        size += 4 * strlen(argv[i]) + 3;
+    size_t size = strlen(first) + 1;
+    for (int i = 0; i < count; i++)
+        size += 4 * strlen(words[i]) + 3;
     char *line = malloc(size);
     if (!line)
         return NULL;
-    char *p = line + snprintf(line, size, "%s", command);
-    for (int i = 1; i < argc; i++) {
+    char *p = line + snprintf(line, size, "%s", first);
+    for (int i = 0; i < count; i++) {
         *p++ = ' ';
-        append_word(&p, argv[i]);
+        append_word(&p, words[i]);
     }
     *p = 0;
     return line;

@@ -8,13 +8,12 @@
 
 #include "base/error.h"
 #include "parquet/format.h"
+#include "parquet/writer_settings.h"
+#include "settings/settings.h"
 
 enum {
-    DEFAULT_GROUP_ROWS = 65536,
-    DEFAULT_PAGE_BYTES = 1 << 20,
     MAX_PAGE_BYTES = 1 << 30, /* page sizes are int32 */
     MAX_VECTOR_WIDTH = 1 << 24,
-    MAX_GROUP_ROWS = 1 << 30, /* so are value counts */
 };
 
 struct qk_parquet_writer {
@@ -30,34 +29,9 @@ struct qk_parquet_writer {
     qk_status failed; /* a write that failed: the file is past saving */
 };
 
-void qk_parquet_writer_settings_default(qk_parquet_writer_settings *settings)
-{
-    assert(settings);
-    *settings = (qk_parquet_writer_settings){
-        .codec = QK_PARQUET_ZSTD,
-        .row_group_rows = DEFAULT_GROUP_ROWS,
-        .page_bytes = DEFAULT_PAGE_BYTES,
-        .data_page_version = 1,
-        .checksum = true,
-        .vector_encoding = QK_VECTOR_AUTO,
-    };
-}
-
 qk_status qk__writer_check_settings(const qk_parquet_writer_settings *s, qk_error *err)
 {
-    if (s->row_group_rows == 0 || s->row_group_rows > MAX_GROUP_ROWS)
-        return qk__fail(err, QK_ERR_ARGUMENT, "row groups of %zu rows: give 1 to %d",
-                        s->row_group_rows, MAX_GROUP_ROWS);
-    if (s->page_bytes == 0 || s->page_bytes > MAX_PAGE_BYTES)
-        return qk__fail(err, QK_ERR_ARGUMENT, "pages of %zu bytes: give 1 to %d", s->page_bytes,
-                        MAX_PAGE_BYTES);
-    if (s->data_page_version != 1 && s->data_page_version != 2)
-        return qk__fail(err, QK_ERR_ARGUMENT, "data page version %d: there are 1 and 2",
-                        s->data_page_version);
-    if ((int)s->vector_encoding < QK_VECTOR_AUTO ||
-        s->vector_encoding > QK_VECTOR_BYTE_STREAM_SPLIT)
-        return qk__fail(err, QK_ERR_ARGUMENT, "unknown vector encoding %d",
-                        (int)s->vector_encoding);
+    QK_TRY(qk__settings_check(&qk__parquet_writer_settings_table, s, err));
     /* Codec and level are the codec table's to judge: compress nothing and see. */
     qk__codec_state state = {0};
     qk_buffer nothing = {0};

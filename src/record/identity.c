@@ -12,6 +12,7 @@
 #include "tokenizer/characters.h"
 #include "record/recording.h"
 #include "study/json.h"
+#include "study/settings_json.h"
 
 static json_t *hex64(uint64_t value)
 {
@@ -19,16 +20,6 @@ static json_t *hex64(uint64_t value)
 }
 
 /* ---- settings --------------------------------------------------------------------------- */
-
-static json_t *list_indices(const qk_index_list *list)
-{
-    if (list->count == 0)
-        return json_null();
-    json_t *array = json_array();
-    for (size_t i = 0; array && i < list->count; i++)
-        array = qk__json_append(array, json_integer(list->items[i]));
-    return array;
-}
 
 /* qk__json_text takes a text for which memory has run out for one that is not UTF-8. */
 static json_t *describe_name(const char *name)
@@ -51,50 +42,31 @@ static json_t *describe_model(const qk_recording *r)
                                             : json_null());
 }
 
-static json_t *describe_texts(const qk_recording *r)
+/* The settings with what was chosen in place of what was left open. */
+static json_t *describe_settings(const qk_recording *r, json_t *root)
 {
-    static const char *const LONG[] = {"split", "cut", "skip"};
-    return json_pack("{s:I, s:s, s:I, s:s}", "count", (json_int_t)r->num_texts, "xxh3_128",
-                     r->texts_hash, "max_length", (json_int_t)r->max_length, "long",
-                     LONG[r->settings->long_texts]);
-}
-
-static json_t *describe_sampler(const qk_recording *r)
-{
-    const qk_sampler *s = &r->sampler;
-    json_t *object =
-        json_pack("{s:s, s:f, s:I, s:I}", "type", qk_sampler_type_name(s->type), "base_rate",
-                  s->base_rate, "bucket_size", (json_int_t)qk_sampler_bucket_size(s),
-                  "max_rows", (json_int_t)(s->max_rows > 0 ? s->max_rows : 0));
-    if (r->chosen) {
-        object = qk__json_set(object, "rows", json_integer(r->settings->rows));
-        object = qk__json_set(object, "expected_rows", json_real(r->expected_rows));
-    }
-    return object;
-}
-
-static json_t *describe_heads(const qk_record_settings *s)
-{
-    static const char *const KINDS[] = {"", "q", "k", "q,k"};
-    return json_pack("{s:o, s:o, s:s, s:o, s:b, s:b}", "layers", list_indices(&s->layers),
-                     "heads", list_indices(&s->heads), "kinds", KINDS[s->kinds & 3], "sampling",
-                     s->sample_heads > 0 ? json_pack("{s:i, s:I}", "count", s->sample_heads,
-                                                     "seed", (json_int_t)s->head_seed)
-                                         : json_null(),
-                     "full_attention_only", s->full_attention_only, "compat", s->compat);
+    qk_record_settings s = *r->settings;
+    s.max_length = r->max_length;
+    s.sampler = r->sampler;
+    s.sampler.min_bucket_size = qk_sampler_bucket_size(&r->sampler);
+    if (s.sampler.max_rows < 0)
+        s.sampler.max_rows = 0;
+    root = qk__json_settings(root, &qk_record_settings_table, &s);
+    if (s.sample_heads == 0)
+        root = qk__json_at(root, "selection.sampling", json_null());
+    if (!r->chosen)
+        return root;
+    root = qk__json_at(root, "sampler.rows", json_integer(s.rows));
+    return qk__json_at(root, "sampler.expected_rows", json_real(r->expected_rows));
 }
 
 static qk_status describe(qk_recording *r, qk_error *err)
 {
-    static const char *const STAGES[] = {"post", "pre", "both"};
-    static const char *const ARITHMETICS[] = {"float32", "bf16-sim", "f16-sim"};
-    const qk_record_settings *s = r->settings;
-    r->identity = json_pack("{s:s, s:o, s:o, s:s, s:o, s:o, s:s, s:o, s:b}", "tool",
-                            "qkscope " QK_VERSION, "model", describe_model(r), "tokenizer",
-                            hex64(qk_tokenizer_fingerprint(r->tokenizer)), "arithmetic",
-                            ARITHMETICS[s->arithmetic], "texts", describe_texts(r), "sampler",
-                            describe_sampler(r), "stage", STAGES[s->stage], "selection",
-                            describe_heads(s), "token_strings", s->token_strings);
+    json_t *root =
+        json_pack("{s:s, s:o, s:o, s:{s:I, s:s}}", "tool", "qkscope " QK_VERSION, "model",
+                  describe_model(r), "tokenizer", hex64(qk_tokenizer_fingerprint(r->tokenizer)),
+                  "texts", "count", (json_int_t)r->num_texts, "xxh3_128", r->texts_hash);
+    r->identity = describe_settings(r, root);
     return r->identity ? QK_OK : qk__nomem(err);
 }
 

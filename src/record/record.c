@@ -16,14 +16,7 @@
 #include "base/parallel.h"
 #include "record/recording.h"
 
-enum { MAX_LENGTH = 1 << 30, DEFAULT_ROWS = 8000 };
-
-void qk_record_settings_default(qk_record_settings *settings)
-{
-    assert(settings);
-    *settings = (qk_record_settings){
-        .kinds = QK_KINDS_BOTH, .sampler = {.type = QK_SAMPLER_UNIFORM}, .rows = DEFAULT_ROWS};
-}
+enum { MAX_LENGTH = 1 << 30 };
 
 /* ---- opening ---------------------------------------------------------------------------- */
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configuration files of the original capture tool: YAML keys to qk_record_settings, by one
- * table. */
+/* Configuration files of the original capture tool. */
 #include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -10,30 +9,18 @@
 #include <qkscope/record.h>
 
 #include "base/error.h"
-#include "study/config.h"
+#include "settings/setting_files.h"
 
 struct qk_record_config {
     qk__tree *tree;
     qk_record_settings settings;
     const char *text; /* what settings.texts has */
-    int64_t head_count, batch_size;
+    int64_t batch_size;
     bool queries, keys, before_rope, left_padding;
     char *overrides;
 };
 
 /* ---- keys of their own kind ---- */
-
-static qk_status set_sampler_type(void *target, const qk__node *value, const qk__key *key,
-                                  qk_error *err)
-{
-    qk_record_config *config = target;
-    const char *text;
-    (void)key;
-    QK_TRY(qk__read_text(value, NULL, &text, err));
-    return qk_sampler_type_parse(text, &config->settings.sampler.type)
-               ? QK_OK
-               : qk__fail_expected(value, "log_uniform, uniform or all", err);
-}
 
 /* An empty list means all, as null does. */
 static qk_status set_indices(void *target, const qk__node *value, const qk__key *key,
@@ -43,7 +30,7 @@ static qk_status set_indices(void *target, const qk__node *value, const qk__key 
         return qk__fail_expected(value, "a list of numbers", err);
     if (qk__node_count(value) == 0)
         return qk__tree_note(value->tree, err, "%s: an empty list means all", key->name);
-    return qk__config_indices(value, (void *)((char *)target + key->at), err);
+    return qk__read_indices(value, (void *)((char *)target + key->at), err);
 }
 
 static qk_status set_dtype(void *target, const qk__node *value, const qk__key *key,
@@ -127,52 +114,27 @@ static qk_status set_overrides(void *target, const qk__node *value, const qk__ke
 /* ---- the table ---- */
 
 #define AT(field) .at = offsetof(qk_record_config, field)
-static const qk__key KEYS[] = {
-    {.name = "dataset"},
+
+/* Keys that are no settings of this program, or mean something else to the original. */
+static const qk__key OWN[] = {
     {"dataset.path", QK__KEY_TEXT, AT(text)},
-    {"dataset.name", QK__KEY_TEXT, AT(settings.dataset_name)},
-    {"dataset.split", QK__KEY_TEXT, AT(settings.dataset_split)},
-    {"dataset.text_column", QK__KEY_TEXT, AT(settings.text_column)},
-    {"dataset.id_column", QK__KEY_TEXT, AT(settings.id_column)},
-    {"dataset.max_samples", QK__KEY_INT64, AT(settings.max_examples), .whole = {1, INT64_MAX}},
     {"dataset.streaming", .type = QK__KEY_IGNORED},
-    {.name = "model"},
-    {"model.name", QK__KEY_TEXT, AT(settings.model)},
-    {"model.revision", QK__KEY_TEXT, AT(settings.revision)},
     {"model.dtype", QK__KEY_READ, .read = set_dtype},
     {"model.device_map", .type = QK__KEY_IGNORED},
     {"model.trust_remote_code", .type = QK__KEY_IGNORED},
     {"model.attn_implementation", .type = QK__KEY_IGNORED},
     {"model.config_overrides", QK__KEY_READ, .read = set_overrides},
-    {.name = "tokenizer"},
-    {"tokenizer.name", QK__KEY_TEXT, AT(settings.tokenizer)},
-    {"tokenizer.max_length", QK__KEY_INT64, AT(settings.max_length), .whole = {1, 1 << 30}},
     {"tokenizer.padding", .type = QK__KEY_IGNORED},
     {"tokenizer.padding_side", QK__KEY_READ, .read = set_padding_side},
     {"tokenizer.trust_remote_code", .type = QK__KEY_IGNORED},
     {"inference", QK__KEY_READ, .read = set_inference},
-    {.name = "capture"},
     {"capture.capture_queries", QK__KEY_BOOL, AT(queries)},
     {"capture.capture_keys", QK__KEY_BOOL, AT(keys)},
     {"capture.layers", QK__KEY_READ, AT(settings.layers), .read = set_indices},
     {"capture.heads", QK__KEY_READ, AT(settings.heads), .read = set_indices},
-    {.name = "capture.head_sampling"},
-    {"capture.head_sampling.count", QK__KEY_INT64, AT(head_count), .whole = {1, INT_MAX}},
-    {"capture.head_sampling.seed", QK__KEY_INT64, AT(settings.head_seed),
-     .whole = {INT64_MIN, INT64_MAX}},
-    {"capture.full_attention_only", QK__KEY_BOOL, AT(settings.full_attention_only)},
-    {.name = "capture.sampler"},
-    {"capture.sampler.type", QK__KEY_READ, .read = set_sampler_type},
-    {"capture.sampler.base_rate", QK__KEY_REAL, AT(settings.sampler.base_rate),
-     .real = {0, 1e9}},
     {"capture.max_rows_per_batch", QK__KEY_INT64, AT(settings.sampler.max_rows),
      .whole = {INT64_MIN, INT64_MAX}},
-    {"capture.min_bucket_size", QK__KEY_INT64, AT(settings.sampler.min_bucket_size),
-     .whole = {1, INT64_C(1) << 40}},
     {"capture.capture_pre_rope", QK__KEY_BOOL, AT(before_rope)},
-    {"capture.capture_token_strings", QK__KEY_BOOL, AT(settings.token_strings)},
-    {.name = "output"},
-    {"output.data_root", QK__KEY_TEXT, AT(settings.output)},
     {"output.readme_path", QK__KEY_READ, .read = ignore_readme},
     {"output.hf_repo_id", QK__KEY_READ, .read = ignore_upload},
     {"output.hf_branch", .type = QK__KEY_IGNORED},
@@ -212,7 +174,6 @@ static qk_status finish(qk_record_config *c, qk_error *err)
                         "capture.capture_queries and capture_keys are both false");
     s->kinds = !c->queries ? QK_KINDS_K : !c->keys ? QK_KINDS_Q : QK_KINDS_BOTH;
     s->stage = c->before_rope ? QK_ROPE_BEFORE : QK_ROPE_AFTER;
-    s->sample_heads = (int)c->head_count;
     s->texts = &c->text;
     s->num_texts = 1;
     qk_status status = qk_sampler_check(&s->sampler, err);
@@ -225,7 +186,8 @@ static qk_status load(qk_record_config *c, const char *path, qk_error *err)
     qk__node root = qk__tree_root(c->tree);
     qk_status status = check_sections(&root, err);
     if (status == QK_OK)
-        status = qk__read_keys(&root, QK__KEYS(KEYS), c, err);
+        status = qk__settings_read(&root, &qk_record_settings_table,
+                                   offsetof(qk_record_config, settings), QK__KEYS(OWN), c, err);
     if (status == QK_OK)
         status = finish(c, err);
     return status == QK_OK ? QK_OK : qk__context(err, status, "%s", path);

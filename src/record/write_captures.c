@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The spool of a run that is through -> captures. A head whose file is finished loses its
- * spool, so a run that was stopped here goes on with the others. */
+ * spool, so a run that was stopped here resumes with the others. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>

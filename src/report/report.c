@@ -16,17 +16,42 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/folder.h"
+#include "figure/figure_settings.h"
 #include "report/report.h"
 #include "report/sections.h"
 #include "results/manifest.h"
+#include "settings/common_rows.h"
+#include "settings/settings.h"
 
 #define PAGE_NAME "report.html"
 
+#define AT(member) QK_SETTING_AT(qk_report_settings, member)
+
+static const qk_setting ROWS[] = {
+    {"output", QK_SETTING_PATH, AT(output), .letter = 'o', .value = "DIR",
+     .help = "folder for figures/ and report.html", .unset = "RESULTS", .section = "Output"},
+    {"html", QK_SETTING_FLAG, AT(html), .number = true, .off = "no-html",
+     .off_help = "figures alone, without report.html", .section = "Output"},
+    {"force", QK_SETTING_FLAG, AT(force),
+     .help = "draw tables that are not as manifest.json says, too, with a warning",
+     .section = "Output"},
+    {"title", QK_SETTING_TEXT, AT(title), .value = "TEXT", .help = "title of the page",
+     .unset = "of the study", .section = "Page"},
+    {"scores", QK_SETTING_PATH, AT(scores), .value = "FILE",
+     .help = "CSV of benchmark scores, a row per model",
+     .unset = "RESULTS/scores.csv, if there", .section = "Page"},
+    {"score-metric", QK_SETTING_TEXT, AT(score_metric), .value = "NAME",
+     .help = "number to compare scores with", .unset = "ap_drop", .section = "Page"},
+    {"score-column", QK_SETTING_TEXT, AT(score_column), .value = "NAME", .help = "which score",
+     .unset = "the first", .section = "Page"},
+    QK_SETTING_PART(qk_report_settings, figures, qk__figure_settings_table),
+};
+
+const qk_settings_table qk_report_settings_table = {QK_SETTINGS_ROWS(qk_report_settings, ROWS)};
+
 void qk_report_settings_default(qk_report_settings *settings)
 {
-    assert(settings);
-    *settings = (qk_report_settings){.html = true};
-    qk_figure_settings_default(&settings->figures);
+    qk__settings_default(&qk_report_settings_table, settings);
 }
 
 /* "A", "A and B", "A, B and 9 more". */

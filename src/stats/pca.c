@@ -15,12 +15,6 @@
 /* Below this |r_q| the sign of a component is left to r_k. */
 static const double SIGN_THRESHOLD = 0.05;
 
-void qk_pca_settings_default(qk_pca_settings *settings)
-{
-    assert(settings);
-    *settings = (qk_pca_settings){.components = 10, .low = 0.3, .high = 0.7};
-}
-
 static bool should_flip(double r_q, double r_k, const double *axis, size_t d)
 {
     if (fabs(r_q) >= SIGN_THRESHOLD)

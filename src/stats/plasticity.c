@@ -15,13 +15,6 @@
 #include "stats/plasticity_core.h"
 #include "stats/project.h"
 
-void qk_plasticity_settings_default(qk_plasticity_settings *settings)
-{
-    assert(settings);
-    *settings = (qk_plasticity_settings){
-        .variance = QK_VARIANCE_DIAG, .max_pairs = 65536, .ks_alpha = 0.01};
-}
-
 void qk_plasticity_free(qk_plasticity **plasticity)
 {
     assert(plasticity);

@@ -25,12 +25,6 @@ typedef struct fitting {
     qk_rotation *r;
 } fitting;
 
-void qk_rotation_settings_default(qk_rotation_settings *settings)
-{
-    assert(settings);
-    *settings = (qk_rotation_settings){.b_axis = QK_B_PAIRS, .planes = 0};
-}
-
 void qk_rotation_free(qk_rotation **rotation)
 {
     assert(rotation);

@@ -11,21 +11,15 @@
 struct qk_config {
     qk__tree *tree;
     qk_study_settings settings;
-    bool kinds_given;
     bool parallel;
 };
 
-/* Default settings and no tree. */
-void qk__config_init(qk_config *config);
-
-/* A section of a study file, e.g. "rotation", that holds settings of all its models; keys that
- * belong to one capture are unknown there. */
-QK_MUST_CHECK qk_status qk__config_section(qk_config *config, const qk__node *section,
-                                           qk_error *err);
-
-/* Adds the numbers of a list. */
-QK_MUST_CHECK qk_status qk__config_indices(const qk__node *list, qk_index_list *indices,
-                                           qk_error *err);
+/* Reads the keys of config->tree: of a table of settings, into the struct that lies `at` bytes
+ * behind config; keys of the original tool, which have no settings; and `more`, whose places
+ * count from config, too. */
+enum { QK__MAX_MORE = 8 };
+QK_MUST_CHECK qk_status qk__config_read(qk_config *config, const qk_settings_table *table,
+                                        size_t at, qk__keys more, qk_error *err);
 
 /* Frees what config holds, not itself. */
 void qk__config_release(qk_config *config);

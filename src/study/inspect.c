@@ -13,9 +13,20 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "capture/capture.h"
+#include "settings/common_rows.h"
 #include "study/value_set.h"
 
 enum { BLOCK_ROWS = 8192 };
+
+static const qk_setting ROWS[] = {
+    QK__REVISION_ROW(qk_inspect_settings, NULL, .yaml = NULL),
+    QK__SPLIT_ROW(qk_inspect_settings, NULL, .yaml = NULL),
+    QK__GROUP_ROW(qk_inspect_settings, NULL, .yaml = NULL),
+    QK__THREADS_ROW(qk_inspect_settings, threads, NULL, .yaml = NULL),
+};
+
+const qk_settings_table qk_inspect_settings_table = {
+    QK_SETTINGS_ROWS(qk_inspect_settings, ROWS)};
 
 typedef struct job_list {
     const qk_capture *capture;

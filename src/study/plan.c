@@ -16,16 +16,46 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/slug.h"
+#include "figure/figure_settings.h"
 #include "results/results.h"
+#include "settings/common_rows.h"
+#include "settings/settings.h"
 #include "study/plan.h"
 #include "study/run.h"
 
 enum { MAX_SCORE_BYTES = 16 << 20 };
 
+#define AT(member) QK_SETTING_AT(qk_plan_run, member)
+
+static const qk_setting ROWS[] = {
+    {"output", QK_SETTING_PATH, AT(output), .letter = 'o', .value = "DIR",
+     .help = "folder of the study", .section = "Output"},
+    {"force", QK_SETTING_FLAG, AT(force),
+     .help = "compute every model again; write into a folder that holds other things",
+     .section = "Output"},
+    {"dry-run", QK_SETTING_FLAG, AT(dry_run),
+     .help = "tell which models would be computed, and why; write nothing",
+     .section = "Output"},
+    {"figures", QK_SETTING_FLAG, AT(figures), .number = true, .off = "no-figures",
+     .off_help = "tables alone: neither figures nor report", .section = "Figures"},
+    {"html", QK_SETTING_FLAG, AT(html), .number = true, .off = "no-html",
+     .off_help = "figures without report.html", .section = "Figures"},
+    {"format", QK_SETTING_TEXT, AT(formats), .words = qk__figure_formats, .value = "LIST",
+     .help = "of figures: png, svg, pdf or several of them",
+     .unset = "the study's, else png,svg", .section = "Figures"},
+    {"theme", QK_SETTING_TEXT, AT(theme), .value = "NAME",
+     .help = "colours and type: paper, screen or dark", .unset = "the study's, else paper",
+     .section = "Figures"},
+    {"local-root", QK_SETTING_PATH, AT(local_root), .value = "DIR",
+     .help = "where datasets are looked for before the cache", .section = "Input"},
+    QK__THREADS_ROW(qk_plan_run, threads, NULL, .yaml = NULL),
+};
+
+const qk_settings_table qk_plan_run_table = {QK_SETTINGS_ROWS(qk_plan_run, ROWS)};
+
 void qk_plan_run_default(qk_plan_run *run)
 {
-    assert(run);
-    *run = (qk_plan_run){.figures = true, .html = true};
+    qk__settings_default(&qk_plan_run_table, run);
 }
 
 void qk_plan_outcome_free(qk_plan_outcome **outcome)
@@ -457,8 +487,8 @@ qk_status qk_plan_execute(const qk_plan *plan, const qk_plan_run *run,
     QK_NEED(err, plan, run);
     qk__plan_work work = {.plan = plan,
                           .run = run,
-                          .formats = plan->formats,
-                          .theme = plan->theme,
+                          .formats = plan->figures.formats,
+                          .theme = plan->figures.theme,
                           .folder.lock = -1};
     double start = qk__now();
     if (!run->output)

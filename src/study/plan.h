@@ -26,7 +26,7 @@ typedef struct qk__plan_collage {
 } qk__plan_collage;
 
 struct qk_plan {
-    qk_config config; /* the file, and what all models share */
+    qk_config config; /* first: the file, and what all models share */
     char *path;       /* of the study file */
     char *folder;     /* it lies in */
     int64_t file_bytes;
@@ -39,8 +39,7 @@ struct qk_plan {
     char *local_root;
     char *scores; /* NULL = none */
     const char *score_metric, *score_column;
-    unsigned formats;
-    qk_figure_theme theme;
+    qk_figure_settings figures; /* formats and theme */
     qk__plan_collage collage;
 };
 

@@ -7,6 +7,8 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "figure/figure_settings.h"
+#include "settings/settings.h"
 #include "study/plan.h"
 
 enum { MAX_PANELS = 16, MAX_RANDOM_HEADS = 1024 };
@@ -36,54 +38,6 @@ static qk_status find_folder(qk_plan *plan, qk_error *err)
 
 /* ---- what stands in the file ---- */
 
-/* Calls add for a text, or for each text of a list. */
-typedef qk_status add_fn(qk_plan *plan, const char *word, qk_error *err);
-
-static qk_status each_word(qk_plan *plan, const qk__node *value, add_fn *add, qk_error *err)
-{
-    size_t count = qk__node_count(value);
-    if (count == 0)
-        return qk__fail_at(value, err, QK_ERR_ARGUMENT, "an empty list");
-    for (size_t i = 0; i < count; i++) {
-        qk__node item = qk__node_item(value, i);
-        const char *word = NULL;
-        QK_TRY(qk__read_text(&item, NULL, &word, err));
-        if (!word)
-            return qk__fail_expected(&item, "a text", err);
-        QK_TRY(qk__context_at(&item, err, add(plan, word, err)));
-    }
-    return QK_OK;
-}
-
-static qk_status add_analysis(qk_plan *plan, const char *word, qk_error *err)
-{
-    static const char *const NAMES[] = {"pca", "rotation", "plasticity"};
-    for (unsigned i = 0; i < 3; i++)
-        if (strcmp(word, NAMES[i]) == 0) {
-            plan->config.settings.analyses |= 1U << i;
-            return QK_OK;
-        }
-    return qk__fail(err, QK_ERR_ARGUMENT,
-                    "expected pca, rotation or plasticity, found \"%.60s\"", word);
-}
-
-static qk_status set_analyses(void *target, const qk__node *value, const qk__key *key,
-                              qk_error *err)
-{
-    qk_plan *plan = target;
-    (void)key;
-    plan->config.settings.analyses = 0;
-    return each_word(plan, value, add_analysis, err);
-}
-
-static qk_status set_section(void *target, const qk__node *value, const qk__key *key,
-                             qk_error *err)
-{
-    qk_plan *plan = target;
-    (void)key;
-    return qk__config_section(&plan->config, value, err);
-}
-
 static qk_status set_scores(void *target, const qk__node *value, const qk__key *key,
                             qk_error *err)
 {
@@ -92,33 +46,6 @@ static qk_status set_scores(void *target, const qk__node *value, const qk__key *
     (void)key;
     QK_TRY(qk__read_text(value, NULL, &path, err));
     return qk__plan_resolve(plan, path, &plan->scores, err);
-}
-
-static qk_status add_formats(qk_plan *plan, const char *word, qk_error *err)
-{
-    unsigned formats;
-    QK_TRY(qk_figure_formats_parse(word, &formats, err));
-    plan->formats |= formats;
-    return QK_OK;
-}
-
-static qk_status set_formats(void *target, const qk__node *value, const qk__key *key,
-                             qk_error *err)
-{
-    qk_plan *plan = target;
-    (void)key;
-    plan->formats = 0;
-    return each_word(plan, value, add_formats, err);
-}
-
-static qk_status set_theme(void *target, const qk__node *value, const qk__key *key,
-                           qk_error *err)
-{
-    qk_plan *plan = target;
-    const char *word;
-    (void)key;
-    QK_TRY(qk__read_text(value, NULL, &word, err));
-    return qk__context_at(value, err, qk_figure_theme_parse(word, &plan->theme, err));
 }
 
 static qk_status set_collage_heads(void *target, const qk__node *value, const qk__key *key,
@@ -135,48 +62,61 @@ static qk_status set_collage_heads(void *target, const qk__node *value, const qk
     return qk__context_at(value, err, status);
 }
 
-#define AT(field) .at = offsetof(qk_plan, field)
 static const qk__key KEYS[] = {
-    {"title", QK__KEY_TEXT, AT(title)},
     {"models", QK__KEY_READ, .read = qk__plan_set_models},
-    {"analyses", QK__KEY_READ, .read = set_analyses},
-    {"data", QK__KEY_READ, .read = set_section},
-    {"pca", QK__KEY_READ, .read = set_section},
-    {"analysis", QK__KEY_READ, .read = set_section},
-    {"rotation", QK__KEY_READ, .read = set_section},
-    {"plasticity", QK__KEY_READ, .read = set_section},
     {"scores", QK__KEY_READ, .read = set_scores},
-    {"score_metric", QK__KEY_TEXT, AT(score_metric)},
-    {"score_column", QK__KEY_TEXT, AT(score_column)},
-    {.name = "figures"},
-    {"figures.formats", QK__KEY_READ, .read = set_formats},
-    {"figures.theme", QK__KEY_READ, .read = set_theme},
-    {.name = "figures.collage"},
-    {"figures.collage.rows", QK__KEY_INT, AT(collage.rows), .whole = {1, MAX_PANELS}},
-    {"figures.collage.columns", QK__KEY_INT, AT(collage.columns), .whole = {1, MAX_PANELS}},
-    {"figures.collage.seed", QK__KEY_INT64, AT(collage.seed), .whole = {INT64_MIN, INT64_MAX}},
-    {"figures.collage.random", QK__KEY_INT, AT(collage.random), .whole = {1, MAX_RANDOM_HEADS}},
     {"figures.collage.heads", QK__KEY_READ, .read = set_collage_heads},
-    {"figures.collage.max_points", QK__KEY_INT64, AT(collage.max_points),
-     .whole = {0, INT64_MAX}},
 };
+
+#define AT(member) QK_SETTING_AT(qk_plan, member)
+
+static const qk_setting ROWS[] = {
+    {.type = QK_SETTING_TEXT, AT(title), .text = "", .yaml = "title"},
+    {.type = QK_SETTING_TEXT, AT(score_metric), .yaml = "score_metric"},
+    {.type = QK_SETTING_TEXT, AT(score_column), .yaml = "score_column"},
+    QK_SETTING_PART(qk_plan, figures, qk__figure_settings_table),
+    {.type = QK_SETTING_INTEGER,
+     AT(collage.rows),
+     .number = 2,
+     .min = 1,
+     .max = MAX_PANELS,
+     .yaml = "figures.collage.rows"},
+    {.type = QK_SETTING_INTEGER,
+     AT(collage.columns),
+     .number = 2,
+     .min = 1,
+     .max = MAX_PANELS,
+     .yaml = "figures.collage.columns"},
+    {.type = QK_SETTING_INTEGER,
+     AT(collage.seed),
+     .number = 42,
+     .yaml = "figures.collage.seed"},
+    {.type = QK_SETTING_INTEGER,
+     AT(collage.random),
+     .min = 1,
+     .max = MAX_RANDOM_HEADS,
+     .yaml = "figures.collage.random"},
+    {.type = QK_SETTING_INTEGER,
+     AT(collage.max_points),
+     .number = QK_SCATTER_FEW_POINTS,
+     .min = 0,
+     .max = 1e15,
+     .yaml = "figures.collage.max_points"},
+    QK_SETTING_PART(qk_plan, config.settings, qk_study_settings_table),
+};
+
+static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(qk_plan, ROWS)};
 
 /* ---- loading --------------------------------------------------------------------------- */
 
 /* What a study file is silent about. */
 static void set_defaults(qk_plan *plan)
 {
-    qk_figure_settings figures;
-    qk_figure_settings_default(&figures);
-    qk__config_init(&plan->config);
+    qk__settings_default(&TABLE, plan);
+    plan->config.parallel = true;
     plan->config.settings.analyses =
         QK_ANALYSE_PCA | QK_ANALYSE_ROTATION | QK_ANALYSE_PLASTICITY;
     plan->config.settings.lda = true; /* how well queries and keys separate: a headline */
-    plan->title = "";
-    plan->formats = figures.formats;
-    plan->theme = figures.theme;
-    plan->collage = (qk__plan_collage){
-        .rows = 2, .columns = 2, .seed = 42, .max_points = QK_SCATTER_FEW_POINTS};
 }
 
 /* Each model gets what all share, whatever the order in the file. */
@@ -198,12 +138,10 @@ static qk_status share_settings(qk_plan *plan, qk_error *err)
     for (size_t i = 0; i < plan->num_models; i++) {
         qk_plan_model *model = &plan->models[i];
         qk_study_settings own = model->settings;
+        own.model_name = model->name;
         model->settings = config->settings;
-        model->settings.capture = own.capture;
-        model->settings.revision = own.revision;
-        model->settings.prefix = own.prefix;
-        model->settings.q_per_kv_group = own.q_per_kv_group;
-        model->settings.model_name = model->name;
+        qk__settings_copy(&qk_study_settings_table, &model->settings, &own,
+                          QK_SETTING_PER_CAPTURE);
         if (plan->folders[i]) /* a folder is where it is */
             model->settings.local_root = NULL;
     }
@@ -216,8 +154,9 @@ static qk_status load(qk_plan *plan, qk_error *err)
     QK_TRY(qk__read_settings(plan->path, &config->tree, err));
     QK_TRY(qk__fingerprint_file(plan->path, &plan->file_bytes, plan->file_hash, err));
     QK_TRY(find_folder(plan, err));
-    qk__node root = qk__tree_root(config->tree);
-    qk_status status = qk__read_keys(&root, QK__KEYS(KEYS), plan, err);
+    qk__keys more = QK__KEYS(KEYS);
+    more.hidden = QK_SETTING_PER_CAPTURE;
+    qk_status status = qk__config_read(config, &TABLE, 0, more, err);
     if (status == QK_OK && config->settings.local_root) {
         status = qk__plan_resolve(plan, config->settings.local_root, &plan->local_root, err);
         config->settings.local_root = plan->local_root;

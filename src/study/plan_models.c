@@ -5,7 +5,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "study/index_list.h"
+#include "settings/index_list.h"
 #include "study/plan.h"
 
 /* ---- one model ------------------------------------------------------------------------- */
@@ -78,6 +78,7 @@ static qk_status describe_source(qk_plan *plan, const model_entry *entry, qk_err
 static qk_status add_model(qk_plan *plan, const qk__node *node, qk_error *err)
 {
     model_entry entry = {.model = {.family = "", .phase = "", .source = ""}};
+    qk_study_settings_default(&entry.model.settings);
     QK_TRY(qk__read_keys(node, QK__KEYS(MODEL_KEYS), &entry, err));
     qk__node name = qk__node_member(node, "name"), source = qk__node_member(node, "source");
     if (!entry.model.name || (!entry.folder && !entry.dataset))

@@ -7,8 +7,9 @@
 
 #include "base/error.h"
 
-qk_status qk__published_read(qk_published **file, const char *path, qk__keys keys,
-                             void *settings, qk_error *err)
+qk_status qk__published_read(qk_published **file, const char *path,
+                             const qk_settings_table *table, qk__keys own, void *settings,
+                             qk_error *err)
 {
     *file = NULL;
     qk_published *f = calloc(1, sizeof *f);
@@ -17,7 +18,7 @@ qk_status qk__published_read(qk_published **file, const char *path, qk__keys key
     qk_status status = qk__read_settings(path, &f->tree, err);
     if (status == QK_OK) {
         qk__node root = qk__tree_root(f->tree);
-        status = qk__read_keys(&root, keys, settings, err);
+        status = qk__settings_read(&root, table, 0, own, settings, err);
         if (status != QK_OK)
             qk__context(err, status, "%s", path);
     }

@@ -5,14 +5,15 @@
 
 #include <qkscope/published.h>
 
-#include "base/tree_keys.h"
+#include "settings/setting_files.h"
 
 struct qk_published {
     qk__tree *tree;
 };
 
-/* Reads the file by a table of keys into settings. */
-QK_MUST_CHECK qk_status qk__published_read(qk_published **file, const char *path, qk__keys keys,
+/* Reads the file into settings, by their table and rows of its own. */
+QK_MUST_CHECK qk_status qk__published_read(qk_published **file, const char *path,
+                                           const qk_settings_table *table, qk__keys own,
                                            void *settings, qk_error *err);
 
 #endif

@@ -9,21 +9,66 @@
 #include "base/error.h"
 #include "base/expand.h"
 #include "base/file.h"
-#include "study/index_list.h"
+#include "settings/index_list.h"
+#include "settings/settings.h"
 #include "study/published.h"
 
 enum { MAX_THREADS = 4096, MAX_DIMS = 4096 };
 
+#define AT(member) QK_SETTING_AT(qk_heads_settings, member)
+
+/* Files have the keys that the options are called by. */
+static const qk_setting ROWS[] = {
+    {"model_dir", QK_SETTING_PATH, AT(model_dir), .value = "DIR",
+     .help = "folder in the dataset that holds the heads", .section = "Input",
+     .yaml = "model_dir"},
+    {"dataset_name", QK_SETTING_TEXT, AT(dataset_name), .text = "viktoroo/sniffed-qk",
+     .value = "NAME", .help = "dataset (org/name) in the Hugging Face cache",
+     .section = "Input", .yaml = "dataset_name"},
+    {"dataset_cache_dir", QK_SETTING_PATH, AT(dataset_cache_dir), .value = "DIR",
+     .help = "that cache", .section = "Input", .yaml = "dataset_cache_dir"},
+    {"dataset_local_root", QK_SETTING_PATH, AT(dataset_local_root), .value = "DIR",
+     .help = "a folder instead of it", .section = "Input", .yaml = "dataset_local_root"},
+    {"download_max_workers", QK_SETTING_INTEGER, AT(download_max_workers), .min = 1,
+     .max = INT_MAX, .value = "N", .help = "accepted, has no effect", .section = "Input",
+     .yaml = "download_max_workers"},
+    {"num_layers", QK_SETTING_INTEGER, AT(num_layers), .min = 1, .max = QK_MAX_INDEX,
+     .value = "N", .help = "layers", .section = "Heads and rows", .yaml = "num_layers"},
+    {"num_q_heads", QK_SETTING_INTEGER, AT(num_q_heads), .min = 1, .max = QK_MAX_INDEX,
+     .value = "N", .help = "query heads a layer", .section = "Heads and rows",
+     .yaml = "num_q_heads"},
+    {"num_k_heads", QK_SETTING_INTEGER, AT(num_k_heads), .min = 1, .max = QK_MAX_INDEX,
+     .value = "N", .help = "key heads a layer", .section = "Heads and rows",
+     .yaml = "num_k_heads"},
+    {"max_tokens_per_head", QK_SETTING_INTEGER, AT(max_tokens_per_head), .number = 50000,
+     .min = 1, .max = 1e15, .value = "N", .unit = "rows",
+     .help = "rows a head and kind, drawn at random", .section = "Heads and rows",
+     .yaml = "max_tokens_per_head"},
+    {"seed", QK_SETTING_INTEGER, AT(seed), .min = 0, .max = UINT32_MAX, .value = "S",
+     .help = "seed of the draws", .unset = "0", .section = "Heads and rows", .yaml = "seed"},
+    {"normality_max_dims", QK_SETTING_INTEGER, AT(normality_max_dims), .number = 64, .min = 1,
+     .max = 4096, .value = "N", .help = "dimensions with a Kolmogorov-Smirnov test",
+     .section = "Plasticity", .yaml = "normality_max_dims"},
+    {"p_alpha", QK_SETTING_REAL, AT(p_alpha), .number = 0.01, .min = 0, .max = 1, .value = "P",
+     .help = "level of these tests", .section = "Plasticity", .yaml = "p_alpha"},
+    {"output_csv", QK_SETTING_PATH, AT(output_csv), .text = "head_metrics.csv", .value = "FILE",
+     .help = "table of heads", .section = "Output", .yaml = "output_csv"},
+    {"bucket_csv", QK_SETTING_PATH, AT(bucket_csv), .text = "head_bucket_plasticity.csv",
+     .value = "FILE", .help = "table of pairs of buckets", .section = "Output",
+     .yaml = "bucket_csv"},
+    {"component_csv", QK_SETTING_PATH, AT(component_csv),
+     .text = "head_component_information.csv", .value = "FILE", .help = "table of dimensions",
+     .section = "Output", .yaml = "component_csv"},
+    {"max_workers", QK_SETTING_INTEGER, AT(max_workers), .min = 1, .max = MAX_THREADS,
+     .value = "N", .help = "threads", .unset = "all processors", .section = "Running",
+     .yaml = "max_workers"},
+};
+
+const qk_settings_table qk_heads_settings_table = {QK_SETTINGS_ROWS(qk_heads_settings, ROWS)};
+
 void qk_heads_settings_default(qk_heads_settings *settings)
 {
-    assert(settings);
-    *settings = (qk_heads_settings){.dataset_name = "viktoroo/sniffed-qk",
-                                    .max_tokens_per_head = 50000,
-                                    .normality_max_dims = 64,
-                                    .p_alpha = 0.01,
-                                    .output_csv = "head_metrics.csv",
-                                    .bucket_csv = "head_bucket_plasticity.csv",
-                                    .component_csv = "head_component_information.csv"};
+    qk__settings_default(&qk_heads_settings_table, settings);
 }
 
 /* ---- keys ------------------------------------------------------------------------------- */
@@ -39,25 +84,7 @@ static qk_status set_workers(void *target, const qk__node *value, const qk__key 
     return QK_OK;
 }
 
-#define AT(field) .at = offsetof(qk_heads_settings, field)
-static const qk__key KEYS[] = {
-    {"model_dir", QK__KEY_TEXT, AT(model_dir)},
-    {"dataset_name", QK__KEY_TEXT, AT(dataset_name)},
-    {"dataset_cache_dir", QK__KEY_TEXT, AT(dataset_cache_dir)},
-    {"dataset_local_root", QK__KEY_TEXT, AT(dataset_local_root)},
-    {"download_max_workers", QK__KEY_INT, AT(download_max_workers), .whole = {1, INT_MAX}},
-    {"num_layers", QK__KEY_INT, AT(num_layers), .whole = {1, QK_MAX_INDEX}},
-    {"num_q_heads", QK__KEY_INT, AT(num_q_heads), .whole = {1, QK_MAX_INDEX}},
-    {"num_k_heads", QK__KEY_INT, AT(num_k_heads), .whole = {1, QK_MAX_INDEX}},
-    {"max_tokens_per_head", QK__KEY_INT64, AT(max_tokens_per_head), .whole = {1, INT64_MAX}},
-    {"normality_max_dims", QK__KEY_INT, AT(normality_max_dims), .whole = {1, MAX_DIMS}},
-    {"p_alpha", QK__KEY_REAL, AT(p_alpha), .real = {0, 1}},
-    {"output_csv", QK__KEY_TEXT, AT(output_csv)},
-    {"bucket_csv", QK__KEY_TEXT, AT(bucket_csv)},
-    {"component_csv", QK__KEY_TEXT, AT(component_csv)},
-    {"seed", QK__KEY_INT64, AT(seed), .whole = {0, UINT32_MAX}},
-    {"max_workers", QK__KEY_READ, .read = set_workers},
-};
+static const qk__key OWN[] = {{"max_workers", QK__KEY_READ, .read = set_workers}};
 
 qk_status qk_published_load_heads(qk_published **file, const char *path,
                                   qk_heads_settings *settings, qk_error *err)
@@ -66,7 +93,8 @@ qk_status qk_published_load_heads(qk_published **file, const char *path,
     *file = NULL;
     QK_NEED(err, path, settings);
     qk_heads_settings_default(settings);
-    qk_status status = qk__published_read(file, path, QK__KEYS(KEYS), settings, err);
+    qk_status status =
+        qk__published_read(file, path, &qk_heads_settings_table, QK__KEYS(OWN), settings, err);
     qk_config *other = NULL;
     if (status == QK_ERR_ARGUMENT && qk_config_load(&other, path, NULL) == QK_OK)
         status = qk__fail(err, status,

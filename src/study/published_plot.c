@@ -11,49 +11,52 @@
 #include "base/file.h"
 #include "figure/bucket_plot.h"
 #include "results/csv_reader.h"
+#include "settings/settings.h"
 #include "study/published.h"
 
-static const char *const DEFAULT_MAP = "viridis";
-static const double DEFAULT_THRESHOLD = 1e-4;
+#define AT(member) QK_SETTING_AT(qk_plot_settings, member)
+
+static const qk_word TYPES[] = {{"uniform", QK_BUCKETS_UNIFORM}, {"log", QK_BUCKETS_LOG}, {0}};
+
+static const qk_setting ROWS[] = {
+    {"bucket_csv", QK_SETTING_PATH, AT(bucket_csv), .value = "FILE", .help = "the table",
+     .section = "Files", .yaml = "bucket_csv"},
+    {"output", QK_SETTING_PATH, AT(output), .text = "plasticity.png", .value = "FILE",
+     .help = "picture: .png, .svg or .pdf", .section = "Files", .yaml = "output"},
+    {"model_name", QK_SETTING_TEXT, AT(model_name), .value = "NAME",
+     .help = "name in the title", .section = "Figure", .yaml = "model_name"},
+    {"alpha", QK_SETTING_REAL, AT(alpha), .number = 0.25, .min = 0, .max = 1, .value = "A",
+     .help = "opacity of the lines of heads", .section = "Figure", .yaml = "alpha"},
+    {"line_width", QK_SETTING_REAL, AT(line_width), .number = 0.8, .min = 0, .max = 1e12,
+     .value = "W", .unit = "points", .help = "their width", .section = "Figure",
+     .yaml = "line_width"},
+    {"bucket_type", QK_SETTING_CHOICE, AT(bucket_type), .words = TYPES,
+     .help = "uniform: bucket b lies at (b + 1/2) times the size; log: at 2^(b + 1/2) times it",
+     .section = "Figure", .yaml = "bucket_type"},
+    {"bucket_min_size", QK_SETTING_REAL, AT(bucket_min_size), .number = 1, .min = 1e-12,
+     .max = 1e12, .value = "N", .unit = "tokens", .help = "that size", .section = "Figure",
+     .yaml = "bucket_min_size"},
+    {"color_by_layer", QK_SETTING_FLAG, AT(color_by_layer), .help = "colours by layer",
+     .off = "no-color_by_layer", .off_help = "one colour, whatever the file says",
+     .section = "Figure", .yaml = "color_by_layer"},
+    {"color_trend", QK_SETTING_FLAG, AT(color_trend),
+     .help = "colours by slope: rising, falling, flat", .off = "no-color_trend",
+     .off_help = "one colour, whatever the file says", .section = "Figure",
+     .yaml = "color_trend"},
+    {"trend_threshold", QK_SETTING_REAL, AT(trend_threshold), .number = 1e-4, .min = 1e-300,
+     .max = 1e12, .value = "S", .help = "slope from which a head rises or falls",
+     .section = "Figure", .yaml = "trend_threshold"},
+    {"cmap", QK_SETTING_TEXT, AT(cmap), .text = "viridis", .value = "MAP",
+     .help = "colours of the layers: viridis, magma, Blues, Reds or YlOrRd",
+     .section = "Figure", .yaml = "cmap"},
+};
+
+const qk_settings_table qk_plot_settings_table = {QK_SETTINGS_ROWS(qk_plot_settings, ROWS)};
 
 void qk_plot_settings_default(qk_plot_settings *settings)
 {
-    assert(settings);
-    *settings = (qk_plot_settings){.output = "plasticity.png",
-                                   .alpha = 0.25,
-                                   .line_width = 0.8,
-                                   .bucket_min_size = 1,
-                                   .trend_threshold = DEFAULT_THRESHOLD,
-                                   .cmap = DEFAULT_MAP};
+    qk__settings_default(&qk_plot_settings_table, settings);
 }
-
-/* ---- keys ------------------------------------------------------------------------------- */
-
-static qk_status set_type(void *target, const qk__node *value, const qk__key *key,
-                          qk_error *err)
-{
-    static const char *const TYPES[] = {"uniform", "log", NULL};
-    int type = 0;
-    (void)key;
-    QK_TRY(qk__read_word(value, NULL, TYPES, &type, err));
-    ((qk_plot_settings *)target)->log_buckets = type == 1;
-    return QK_OK;
-}
-
-#define AT(field) .at = offsetof(qk_plot_settings, field)
-static const qk__key KEYS[] = {
-    {"bucket_csv", QK__KEY_TEXT, AT(bucket_csv)},
-    {"output", QK__KEY_TEXT, AT(output)},
-    {"alpha", QK__KEY_REAL, AT(alpha), .real = {0, 1}},
-    {"line_width", QK__KEY_REAL, AT(line_width), .real = {0, 1e12}},
-    {"bucket_type", QK__KEY_READ, .read = set_type},
-    {"bucket_min_size", QK__KEY_REAL, AT(bucket_min_size), .real = {0, 1e12}},
-    {"model_name", QK__KEY_TEXT, AT(model_name)},
-    {"color_by_layer", QK__KEY_BOOL, AT(color_by_layer)},
-    {"color_trend", QK__KEY_BOOL, AT(color_trend)},
-    {"trend_threshold", QK__KEY_REAL, AT(trend_threshold), .real = {0, 1e12}},
-    {"cmap", QK__KEY_TEXT, AT(cmap)},
-};
 
 qk_status qk_published_load_plot(qk_published **file, const char *path,
                                  qk_plot_settings *settings, qk_error *err)
@@ -62,7 +65,8 @@ qk_status qk_published_load_plot(qk_published **file, const char *path,
     *file = NULL;
     QK_NEED(err, path, settings);
     qk_plot_settings_default(settings);
-    return qk__published_read(file, path, QK__KEYS(KEYS), settings, err);
+    return qk__published_read(file, path, &qk_plot_settings_table, (qk__keys){0}, settings,
+                              err);
 }
 
 /* ---- the table -------------------------------------------------------------------------- */
@@ -216,7 +220,7 @@ static qk_status draw(const qk_plot_settings *s, const points *p, size_t *num_he
                                   .model_name = s->model_name,
                                   .alpha = s->alpha,
                                   .line_width = s->line_width,
-                                  .log_buckets = s->log_buckets,
+                                  .log_buckets = s->bucket_type == QK_BUCKETS_LOG,
                                   .bucket_min_size = s->bucket_min_size,
                                   .trend_threshold = s->color_trend ? s->trend_threshold : 0,
                                   .layers = s->color_by_layer ? find_map(s->cmap) : NULL};

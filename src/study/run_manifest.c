@@ -11,73 +11,27 @@
 #include "study/json.h"
 #include "study/run.h"
 #include "study/run_manifest.h"
-
-static json_t *index_list(const qk_index_list *list)
-{
-    if (list->count == 0)
-        return json_null();
-    json_t *array = json_array();
-    for (size_t i = 0; i < list->count; i++)
-        array = qk__json_append(array, json_integer(list->items[i]));
-    return array;
-}
+#include "study/settings_json.h"
 
 static json_t *list_analyses(unsigned analyses)
 {
-    static const char *const names[] = {"pca", "rotation", "plasticity", "stages"};
     json_t *array = json_array();
-    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
-        if (analyses >> i & 1)
-            array = qk__json_append(array, json_string(names[i]));
+    for (const qk_word *w = qk__analyses; w->text; w++)
+        if (analyses & (unsigned)w->value)
+            array = qk__json_append(array, json_string(w->text));
+    if (analyses & QK__ANALYSE_STAGES)
+        array = qk__json_append(array, json_string("stages"));
     return array;
-}
-
-static json_t *describe_pca(const qk_study_settings *s)
-{
-    static const char *const kinds[] = {"", "q", "k", "q,k"};
-    return json_pack("{s:b, s:s, s:i, s:o, s:o, s:o, s:b}", "combined", s->combined, "kinds",
-                     kinds[s->kinds & 3], "components", s->pca.components, "taxonomy_low",
-                     qk__json_number(s->pca.low), "taxonomy_high", qk__json_number(s->pca.high),
-                     "correlation_threshold", qk__json_number(s->correlation_threshold), "lda",
-                     s->lda);
-}
-
-static json_t *describe_rotation(const qk_rotation_settings *s)
-{
-    return json_pack("{s:s, s:i}", "b_axis", s->b_axis == QK_B_PAIRS ? "pairs" : "centroid",
-                     "complement_pairs", s->planes);
-}
-
-static json_t *describe_plasticity(const qk_plasticity_settings *s, int buckets)
-{
-    return json_pack("{s:s, s:s, s:I, s:o, s:o, s:i, s:o}", "convention",
-                     s->convention == QK_CONVENTION_EXACT ? "exact" : "published", "variance",
-                     s->variance == QK_VARIANCE_DIAG ? "diag" : "full", "max_pairs",
-                     (json_int_t)s->max_pairs, "bucket_width",
-                     s->bucket_width > 0 ? qk__json_number(s->bucket_width) : json_null(),
-                     "ks_alpha", qk__json_number(s->ks_alpha), "ks_dims", s->ks_dims, "buckets",
-                     buckets > 0                     ? json_integer(buckets)
-                     : buckets == QK_BUCKETS_CAPTURE ? json_string("capture")
-                                                     : json_null());
 }
 
 /* Settings of analyses that were not asked for are left out. */
 json_t *qk__describe_settings(const qk_study_settings *s)
 {
-    json_t *root =
-        json_pack("{s:o, s:o, s:o, s:I, s:I, s:i, s:I, s:i, s:o, s:b}", "analyses",
-                  list_analyses(s->analyses), "layers", index_list(&s->layers), "heads",
-                  index_list(&s->heads), "max_samples", (json_int_t)s->max_samples,
-                  "random_rows", (json_int_t)s->random_rows, "sample_heads", s->sample_heads,
-                  "seed", (json_int_t)s->seed, "q_per_kv_group", s->q_per_kv_group, "ci",
-                  s->ci > 0 ? qk__json_number(s->ci) : json_null(), "ci_refit", s->ci_refit);
-    if (s->analyses & QK_ANALYSE_PCA)
-        root = qk__json_set(root, "pca", describe_pca(s));
-    if (s->analyses & QK_ANALYSE_ROTATION)
-        root = qk__json_set(root, "rotation", describe_rotation(&s->rotation));
-    if (s->analyses & QK_ANALYSE_PLASTICITY)
-        root =
-            qk__json_set(root, "plasticity", describe_plasticity(&s->plasticity, s->buckets));
+    json_t *root = qk__json_set(json_object(), "analyses", list_analyses(s->analyses));
+    root = qk__json_settings(root, &qk_study_settings_table, s);
+    for (const qk_word *w = qk__analyses; root && w->text; w++)
+        if (!(s->analyses & (unsigned)w->value))
+            json_object_del(root, w->text);
     return root;
 }
 

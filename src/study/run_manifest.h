@@ -8,6 +8,9 @@
 
 #include "study/run.h"
 
+/* What study files, manifests and the settings in these call the analyses (settings.c). */
+extern const qk_word qk__analyses[];
+
 /* "settings" */
 json_t *qk__describe_settings(const qk_study_settings *settings);
 /* "group" */

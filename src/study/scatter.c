@@ -9,6 +9,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/parallel.h"
+#include "figure/figure_settings.h"
+#include "settings/common_rows.h"
+#include "settings/settings.h"
 #include "study/scatter.h"
 
 enum {
@@ -29,18 +32,54 @@ typedef struct scatter {
     qk_error *errors;
 } scatter;
 
+#define AT(member) QK_SETTING_AT(qk_scatter_settings, member)
+
+static const qk_word BASIS_WORDS[] = {
+    {"pca", QK_BASIS_PCA}, {"ab", QK_BASIS_AB}, {"complement", QK_BASIS_COMPLEMENT}, {0}};
+static const qk_word KINDS[] = {{"q", QK_KINDS_Q}, {"k", QK_KINDS_K}, {0}};
+
+static const qk_setting ROWS[] = {
+    {"output", QK_SETTING_PATH, AT(output), .letter = 'o', .value = "DIR",
+     .help = "folder for the figures, or one picture: FILE.png, .svg or .pdf",
+     .section = "Output"},
+    {"name", QK_SETTING_TEXT, AT(name), .value = "NAME", .help = "name of the files",
+     .unset = "made from basis and heads", .section = "Output"},
+    {"title", QK_SETTING_TEXT, AT(title), .value = "TEXT", .help = "line above the figure",
+     .section = "Output"},
+    {"format", QK_SETTING_SET, AT(figures.formats), .number = QK_FIGURE_PNG,
+     .words = qk__figure_formats, .value = "LIST", .help = "png, svg, pdf or several of them",
+     .section = "Output"},
+    {"basis", QK_SETTING_CHOICE, AT(basis), .number = QK_BASIS_PCA, .words = BASIS_WORDS,
+     .help = "components of the PCA, axes a and b of the rotation model, or the pairs of "
+             "axes of what is left",
+     .section = "Axes"},
+    {"pc-x", QK_SETTING_INTEGER, AT(pc_x), .min = 0, .max = 4095, .value = "N",
+     .help = "component on the x axis, from 0", .unset = "0", .section = "Axes"},
+    {"pc-y", QK_SETTING_INTEGER, AT(pc_y), .number = 1, .min = 0, .max = 4095, .value = "N",
+     .help = "component on the y axis", .section = "Axes"},
+    {"kind", QK_SETTING_CHOICE, AT(kinds), .number = QK_KINDS_BOTH, .words = KINDS,
+     .value = "q|k", .help = "queries or keys alone, on their own components",
+     .unset = "together", .section = "Axes"},
+    {"centred", QK_SETTING_FLAG, AT(centred),
+     .help = "with pca: zero is the mean of all rows, lines run through it, and a box has r of "
+             "the components (as pca-visualize draws)",
+     .section = "Axes"},
+    {"example-id", QK_SETTING_INTEGER, AT(example_id), .number = -1, .min = 0, .max = 9e15,
+     .value = "N", .help = "this text in colour, all others grey", .unset = "none",
+     .section = "Points"},
+    {"max-points", QK_SETTING_INTEGER, AT(max_points), .number = QK_SCATTER_FEW_POINTS,
+     .min = 0, .max = 1e15, .value = "N", .help = "points per kind and panel; 0: all",
+     .unset = "8000, complement 2000", .section = "Points"},
+    QK_SETTING_PART(qk_scatter_settings, figures, qk__figure_settings_table),
+    QK_SETTING_PART(qk_scatter_settings, input, qk_study_settings_table),
+};
+
+const qk_settings_table qk_scatter_settings_table = {
+    QK_SETTINGS_ROWS(qk_scatter_settings, ROWS)};
+
 void qk_scatter_settings_default(qk_scatter_settings *settings)
 {
-    assert(settings);
-    *settings = (qk_scatter_settings){
-        .kinds = QK_KINDS_BOTH,
-        .pc_y = 1,
-        .example_id = -1,
-        .max_points = QK_SCATTER_FEW_POINTS,
-    };
-    qk_study_settings_default(&settings->input);
-    qk_figure_settings_default(&settings->figures);
-    settings->figures.formats = QK_FIGURE_PNG;
+    qk__settings_default(&qk_scatter_settings_table, settings);
 }
 
 void qk_scatter_outcome_free(qk_scatter_outcome **outcome)

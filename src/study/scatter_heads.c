@@ -7,7 +7,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/py_random.h"
-#include "study/index_list.h"
+#include "settings/index_list.h"
 #include "study/scatter.h"
 
 enum { MAX_HEADS = 4096 };

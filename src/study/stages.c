@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A capture before RoPE beside the one after it: opening the two, head by head, the verdict.
  * The run is that of the capture after RoPE; the other one only lends its files. */
+#include "settings/settings.h"
 #include "study/stages.h"
 
 #include <assert.h>
@@ -28,11 +29,19 @@ typedef struct stages {
     size_t num_groups;
 } stages;
 
+static const qk_setting ROWS[] = {
+    {"before", QK_SETTING_TEXT, QK_SETTING_AT(qk_stages_settings, before), .value = "PRE",
+     .help = "capture before RoPE, or a folder with both", .section = "Input", .commands = ""},
+    {"after", QK_SETTING_TEXT, QK_SETTING_AT(qk_stages_settings, after), .value = "POST",
+     .help = "capture after RoPE", .section = "Input", .commands = ""},
+    QK_SETTING_PART(qk_stages_settings, input, qk_study_settings_table),
+};
+
+const qk_settings_table qk_stages_settings_table = {QK_SETTINGS_ROWS(qk_stages_settings, ROWS)};
+
 void qk_stages_settings_default(qk_stages_settings *settings)
 {
-    assert(settings);
-    *settings = (qk_stages_settings){0};
-    qk_study_settings_default(&settings->input);
+    qk__settings_default(&qk_stages_settings_table, settings);
 }
 
 void qk_stages_report_free(qk_stages_report **report)

@@ -7,22 +7,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "settings/settings.h"
 #include "study/run.h"
-
-void qk_study_settings_default(qk_study_settings *settings)
-{
-    assert(settings);
-    *settings = (qk_study_settings){
-        .analyses = QK_ANALYSE_PCA,
-        .combined = true,
-        .kinds = QK_KINDS_BOTH,
-        .correlation_threshold = 0.3,
-        .block_rows = QK__BLOCK_ROWS,
-    };
-    qk_pca_settings_default(&settings->pca);
-    qk_rotation_settings_default(&settings->rotation);
-    qk_plasticity_settings_default(&settings->plasticity);
-}
 
 void qk_study_report_free(qk_study_report **report)
 {
@@ -59,35 +45,6 @@ static bool is_complete_failure(const qk_study_report *report)
     return report->num_failed + report->num_missing == report->num_heads;
 }
 
-/* What the command and configuration files check, too, where the user reads of it. */
-static qk_status check_ranges(const qk_study_settings *s, qk_error *err)
-{
-    const qk_plasticity_settings *p = &s->plasticity;
-    if (s->max_samples < 0 || s->sample_heads < 0 || s->threads < 0)
-        return qk__fail(err, QK_ERR_ARGUMENT, "a negative number of rows, heads or threads");
-    if (s->kinds < QK_KINDS_Q || s->kinds > QK_KINDS_BOTH)
-        return qk__fail(err, QK_ERR_ARGUMENT, "no such kinds: %d", (int)s->kinds);
-    if (!(s->pca.low >= 0 && s->pca.low <= s->pca.high && s->pca.high <= 1))
-        return qk__fail(err, QK_ERR_ARGUMENT,
-                        "taxonomy thresholds %g and %g: expected 0 <= low <= high <= 1",
-                        s->pca.low, s->pca.high);
-    if (!(s->correlation_threshold >= 0 && s->correlation_threshold <= 1))
-        return qk__fail(err, QK_ERR_ARGUMENT, "correlation threshold %g is not in 0..1",
-                        s->correlation_threshold);
-    if (s->rotation.planes < 0 ||
-        (s->rotation.b_axis != QK_B_PAIRS && s->rotation.b_axis != QK_B_CENTROID))
-        return qk__fail(err, QK_ERR_ARGUMENT, "rotation: %d planes, axis b number %d",
-                        s->rotation.planes, (int)s->rotation.b_axis);
-    if (p->max_pairs < 0 || !(p->ks_alpha >= 0 && p->ks_alpha <= 1) ||
-        !(p->bucket_width >= 0 && p->bucket_width <= DBL_MAX) ||
-        (p->variance != QK_VARIANCE_DIAG && p->variance != QK_VARIANCE_FULL))
-        return qk__fail(err, QK_ERR_ARGUMENT,
-                        "plasticity: %lld pairs, level %g, width %g, variance number %d",
-                        (long long)p->max_pairs, p->ks_alpha, p->bucket_width,
-                        (int)p->variance);
-    return QK_OK;
-}
-
 static qk_status check_settings(const qk_study_settings *s, qk_error *err)
 {
     const unsigned all = QK_ANALYSE_PCA | QK_ANALYSE_ROTATION | QK_ANALYSE_PLASTICITY;
@@ -95,20 +52,13 @@ static qk_status check_settings(const qk_study_settings *s, qk_error *err)
         return qk__fail(err, QK_ERR_ARGUMENT, "no known analysis asked for (%#x)", s->analyses);
     if (!s->combined && s->analyses != QK_ANALYSE_PCA)
         return qk__fail(err, QK_ERR_ARGUMENT, "fitting each kind by itself is a PCA only");
-    if (!(s->ci >= 0 && s->ci < 100))
-        return qk__fail(err, QK_ERR_ARGUMENT, "confidence level %g %% is not between 0 and 100",
-                        s->ci);
-    if (s->buckets < QK_BUCKETS_CAPTURE || s->buckets == 1 || s->buckets > QK_MAX_BUCKETS)
-        return qk__fail(err, QK_ERR_ARGUMENT, "%d buckets: expected 2 to %d", s->buckets,
-                        QK_MAX_BUCKETS);
-    if (s->ci > 0 && s->ci < 1)
-        return qk__fail(err, QK_ERR_ARGUMENT,
-                        "the confidence level %g is a percentage; did you mean %g?", s->ci,
-                        100 * s->ci);
+    if (s->pca.low > s->pca.high)
+        return qk__fail(err, QK_ERR_ARGUMENT, "taxonomy thresholds: %g is above %g", s->pca.low,
+                        s->pca.high);
     if (s->ci > 0 && !s->combined)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "there are no intervals for kinds fitted by themselves");
-    return check_ranges(s, err);
+    return qk__settings_check(&qk_study_settings_table, s, err);
 }
 
 qk_status qk__run_conclude(const qk_run *run, qk_error *err)

@@ -13,9 +13,8 @@
 #include "base/parallel.h"
 #include "capture/capture_writer.h"
 #include "parquet/writer.h"
+#include "settings/settings.h"
 #include "synth/parameters.h"
-
-enum { MAX_LAYERS = 1000, MAX_HEADS = 1000, MAX_DIM = 4096, MAX_EXAMPLES = 1 << 30 };
 
 /* One run. Jobs are heads in the order of qk_head_compare. */
 typedef struct synth_run {
@@ -32,35 +31,6 @@ typedef struct synth_run {
     qk_error failure;
 } synth_run;
 
-void qk_synth_settings_default(qk_synth_settings *settings)
-{
-    assert(settings);
-    *settings = (qk_synth_settings){
-        .layers = 2,
-        .query_heads = 4,
-        .group = 2,
-        .dim = 64,
-        .examples = 4,
-        .rows_per_example = 1000,
-        .buckets = 16,
-        .bucket_width = 128,
-        .bfloat16 = true,
-        .r_q = NAN,
-        .r_k = NAN,
-        .slope_q = NAN,
-        .slope_k = NAN,
-        .separation = NAN,
-        .mean_offset = NAN,
-        .scale = NAN,
-        .exponent = NAN,
-        .rope_planes = 2,
-        .rope_theta = 10000,
-        .rope_amplitude = NAN,
-        .shards = 1,
-    };
-    qk_parquet_writer_settings_default(&settings->writer);
-}
-
 /* ---- checks --------------------------------------------------------------------------- */
 
 static qk_status check_range(const char *name, double value, double low, double high,
@@ -72,47 +42,17 @@ static qk_status check_range(const char *name, double value, double low, double 
                     high);
 }
 
-static qk_status check_drawn(const char *name, double value, double low, double high,
-                             qk_error *err)
+static qk_status check(const qk_synth_settings *s, qk_error *err)
 {
-    return isnan(value) ? QK_OK : check_range(name, value, low, high, err);
-}
-
-static qk_status check_shape(const qk_synth_settings *s, qk_error *err)
-{
-    QK_TRY(check_range("layers", s->layers, 1, MAX_LAYERS, err));
-    QK_TRY(check_range("query_heads", s->query_heads, 1, MAX_HEADS, err));
-    QK_TRY(check_range("group", s->group, 1, s->query_heads, err));
+    QK_TRY(qk__settings_check(&qk_synth_settings_table, s, err));
     if (s->query_heads % s->group != 0)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "query_heads (%d) is not a multiple of group (%d)", s->query_heads,
                         s->group);
-    QK_TRY(check_range("dim", (double)s->dim, 2, MAX_DIM, err));
-    QK_TRY(check_range("examples", s->examples, 0, MAX_EXAMPLES, err));
-    QK_TRY(check_range("buckets", s->buckets, 1, INT32_MAX, err));
-    QK_TRY(check_range("bucket_width", s->bucket_width, 1, INT32_MAX, err));
     double span = (double)s->buckets * s->bucket_width;
-    QK_TRY(check_range("position_offset", (double)s->position_offset, 0, INT32_MAX, err));
     QK_TRY(
         check_range("last position", (double)s->position_offset + span - 1, 0, INT32_MAX, err));
     QK_TRY(check_range("rows_per_example", (double)s->rows_per_example, 1, span, err));
-    QK_TRY(check_range("sliding_window", s->sliding_window, 0, INT32_MAX, err));
-    QK_TRY(check_range("shards", s->shards, 1, 10000, err));
-    return check_range("threads", s->threads, 0, 4096, err);
-}
-
-static qk_status check_model(const qk_synth_settings *s, qk_error *err)
-{
-    QK_TRY(check_drawn("r_q", s->r_q, -0.999999, 0.999999, err));
-    QK_TRY(check_drawn("r_k", s->r_k, -0.999999, 0.999999, err));
-    QK_TRY(check_drawn("slope_q", s->slope_q, -1e6, 1e6, err));
-    QK_TRY(check_drawn("slope_k", s->slope_k, -1e6, 1e6, err));
-    QK_TRY(check_drawn("separation", s->separation, 0, 1e6, err));
-    QK_TRY(check_drawn("mean_offset", s->mean_offset, 0, 1e6, err));
-    QK_TRY(check_drawn("scale", s->scale, 1e-6, 1e6, err));
-    QK_TRY(check_drawn("exponent", s->exponent, 0, 20, err));
-    QK_TRY(check_drawn("rope_amplitude", s->rope_amplitude, 0, 1e6, err));
-    QK_TRY(check_range("rope_theta", s->rope_theta, 1, 1e12, err));
     QK_TRY(check_range("rope_planes", s->rope_planes, 0, (double)(s->dim - 1) / 2, err));
     for (int p = 0; s->rope_frequencies && p < s->rope_planes; p++)
         QK_TRY(check_range("rope_frequencies", s->rope_frequencies[p], 0, 3.1415926535897932,
@@ -300,8 +240,7 @@ static qk_status write_capture(synth_run *run, const char *dir, qk_error *err)
 qk_status qk_synth_write(const qk_synth_settings *settings, const char *dir, qk_error *err)
 {
     QK_NEED(err, settings, dir);
-    QK_TRY(check_shape(settings, err));
-    QK_TRY(check_model(settings, err));
+    QK_TRY(check(settings, err));
     QK_TRY(qk__writer_check_settings(&settings->writer, err));
     size_t most = 2 * (size_t)settings->layers * (size_t)settings->query_heads;
     synth_run run = {.settings = settings};

@@ -98,3 +98,11 @@ def test_installed_aliases_point_to_the_program(installed):
     alias = next(installed.rglob("bin/pca-analyze"))
     assert alias.is_symlink() and os.readlink(alias) == "qkscope"
     assert shutil.which(str(alias.parent / "qkscope"))
+
+
+def test_man_pages_and_completions_are_installed(installed):
+    found = {path.relative_to(installed).as_posix() for path in installed.rglob("*")}
+    for name in ("man/man1/qkscope.1", "man/man1/qkscope-pca.1",
+                 "bash-completion/completions/qkscope.bash", "zsh/site-functions/_qkscope",
+                 "fish/vendor_completions.d/qkscope.fish"):
+        assert any(path.endswith("share/" + name) for path in found), name

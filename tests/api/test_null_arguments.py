@@ -16,7 +16,7 @@ OPTIONAL = {
     "qk_hub_find_model": {"revision"}, "qk_model_open": {"overrides"},
     "qk_prefill": {"sequences"}, "qk_parquet_writer_open": {"settings"},
     "qk_accumulator_finish_texts": {"texts"}, "qk_pca_certainty": {"q_texts", "k_texts"},
-    "qk_parquet_read_i64": {"valid"},
+    "qk_parquet_read_i64": {"valid"}, "qk_settings_new": {"command"},
     "qk_parquet_read_slots": {"definition", "repetition", "values"},
 }
 # Handles that are there before the call, and are used up by it.

@@ -186,9 +186,8 @@ static void test_wrong_json(void **state)
 
 typedef struct target {
     const char *name;
-    int layers, axis;
+    int layers;
     bool on;
-    double rate;
     int64_t seed;
 } target;
 
@@ -201,21 +200,17 @@ static qk_status take_twice(void *place, const qk__node *value, const qk__key *k
     return QK_OK;
 }
 
-static const char *const AXES[] = {"pairs", "centroid", NULL};
 static const int TWO = 2;
 
 #define AT(field) .at = offsetof(target, field)
 static const qk__key KEYS[] = {
-    {.name = "data"},
     {"data.name", QK__KEY_TEXT, AT(name)},
     {"data.title", QK__KEY_TEXT, AT(name)},
     {"data.layers", QK__KEY_INT, AT(layers), .whole = {1, 64}},
     {"data.twice", QK__KEY_READ, .read = take_twice, .data = &TWO},
     {"data.seed", QK__KEY_INT64, AT(seed), .whole = {INT64_MIN, INT64_MAX}},
     {"on", QK__KEY_BOOL, AT(on)},
-    {"axis", QK__KEY_WORD, AT(axis), .words = AXES},
-    {"rate", QK__KEY_REAL, AT(rate), .real = {0, 1}},
-    {"of_one_capture", QK__KEY_REAL, AT(rate), .real = {0, 1}, .only = 2},
+    {"of_one_capture", QK__KEY_BOOL, AT(on), .only = 2},
     {"device", .type = QK__KEY_IGNORED},
 };
 
@@ -235,17 +230,14 @@ static qk_status read_keys(const char *text, target *to, qk_error *err)
     return status;
 }
 
-#define ALL                                                                                    \
-    "data: {title: &n x, layers: 7, seed: -3, name: *n}\non: yes\naxis: centroid\nrate: "      \
-    "5e-1\n"                                                                                   \
-    "device: cuda\n"
+#define ALL "data: {title: &n x, layers: 7, seed: -3, name: *n}\non: yes\ndevice: cuda\n"
 
 static void test_keys(void **state)
 {
     (void)state;
     target to = {0};
     assert_int_equal(read_keys(ALL, &to, NULL), QK_OK);
-    assert_true(to.layers == 7 && to.seed == -3 && to.on && to.axis == 1 && to.rate == 0.5);
+    assert_true(to.layers == 7 && to.seed == -3 && to.on);
     assert_int_equal(read_keys("data: {twice: 8}\ndevice: cuda\n", &to, NULL), QK_OK);
     assert_int_equal(to.layers, 16);
     SAYS(read_keys("data:\n  layer: 7\n", &to, err), QK_ERR_ARGUMENT,

@@ -62,10 +62,8 @@ static void read_tree(const qk__node *root)
 static void read_keys(const qk__node *root)
 {
     static const qk__key KEYS[] = {
-        {.name = "a"},
         {"a.b", QK__KEY_TEXT, .at = 0},
         {"a.c", .type = QK__KEY_IGNORED},
-        {.name = "a.data"},
         {"a.data.layers", QK__KEY_IGNORED, .at = 0},
     };
     const char *text;

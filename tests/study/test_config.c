@@ -252,7 +252,7 @@ static void test_wrong_values(void **state)
     REFUSE(NAME "pca: {n_components: 99999999999999999999999}\n", "n_components");
     REFUSE(NAME "pca: {backend: numpy}\n", "sklearn or torch", "numpy");
     REFUSE("data: {dataset_name: x, seed: 9223372036854775808}\n", "data.seed");
-    REFUSE("data: {dataset_name: x, max_samples: 0}\n", "at least 1");
+    REFUSE("data: {dataset_name: x, max_samples: 0}\n", "from 1");
     REFUSE("data: {dataset_name: x, kinds: [v]}\n", "data.kinds: expected q or k, found \"v\"");
     REFUSE("data: {dataset_name: x, kinds: []}\n", "data.kinds: an empty list");
     REFUSE("data: {dataset_name: x, kinds: [[q]]}\n", "data.kinds");

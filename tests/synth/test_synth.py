@@ -250,7 +250,7 @@ def test_token_strings_belong_to_the_token(tmp_path):
     (["--layers", "1", "--query-heads", "3", "--q-per-kv-group", "2"], "multiple"),
     (["--rows", "3000"], "rows_per_example"),
     (["--dim", "4", "--rope-planes", "2"], "rope_planes"),
-    (["--r-q", "1"], "r_q"),
+    (["--r-q", "1"], "--r-q"),
     (["--position-offset", "2000000000", "--buckets", "2000000"], "last position"),
     (["--frequencies", "0.1,,2"], "frequencies"),
     (["--codec", "lzo"], "--codec"),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of layers and heads, such as "0,2,5-9". */
-#include "study/index_list.h"
+#include "settings/index_list.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Building a qk_index_list number by number. */
-#ifndef QK_STUDY_INDEX_LIST_H
-#define QK_STUDY_INDEX_LIST_H
+#ifndef QK_SETTINGS_INDEX_LIST_H
+#define QK_SETTINGS_INDEX_LIST_H
 
-#include <qkscope/study.h>
+#include <qkscope/settings.h>
 
 /* Largest number a list takes: no model has as many layers or heads. */
 enum { QK_MAX_INDEX = 65535 };

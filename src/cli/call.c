@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A command's call: options by its table, a file of settings, then the command itself. */
+#include "cli.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <qkscope/version.h>
+
+enum { FIRST_LONG = 1000 };
+
+/* ---- options ---------------------------------------------------------------------------- */
+
+/* One that was given, and its value. */
+typedef struct given {
+    const cli_option *option;
+    const char *value;
+} given;
+
+typedef struct parser {
+    cli_call *call;
+    cli_option options[CLI_MAX_OPTIONS];
+    size_t num_options;
+    struct option longs[CLI_MAX_OPTIONS + 1];
+    char shorts[2 * CLI_MAX_OPTIONS + 2];
+    given *given;
+    size_t num_given;
+} parser;
+
+static int fail_usage(const cli_command *command)
+{
+    fprintf(stderr, "Try '%s --help'.\n", command->title);
+    return EXIT_CODE_USAGE;
+}
+
+static bool is_optional(const cli_option *option)
+{
+    return option->setting->traits & QK_SETTING_OPTIONAL;
+}
+
+/* Tables for getopt_long. */
+static void build_tables(parser *p)
+{
+    char *letter = p->shorts;
+    *letter++ = ':'; /* a missing value is reported as ':' rather than '?' */
+    for (size_t i = 0; i < p->num_options; i++) {
+        const cli_option *option = &p->options[i];
+        p->longs[i] = (struct option){option->name,
+                                      is_optional(option) ? optional_argument
+                                      : *option->value    ? required_argument
+                                                          : no_argument,
+                                      NULL, FIRST_LONG + (int)i};
+        if (option->setting->letter && !option->off) {
+            *letter++ = option->setting->letter;
+            if (*option->value)
+                *letter++ = ':';
+        }
+    }
+    p->longs[p->num_options] = (struct option){0};
+    *letter = 0;
+}
+
+static const cli_option *find_option(const parser *p, int code)
+{
+    if (code >= FIRST_LONG)
+        return &p->options[code - FIRST_LONG];
+    size_t i = 0;
+    while (p->options[i].setting->letter != code || p->options[i].off)
+        i++;
+    return &p->options[i];
+}
+
+/* The word after an option whose value may be left out is the value if it reads like one: a
+ * number or RxC. A folder of such a name is given as ./4. */
+static const char *optional_value(int argc, char **argv)
+{
+    const char *next = optind < argc ? argv[optind] : "";
+    if (*next < '0' || *next > '9' || next[strspn(next, "0123456789x")] != 0)
+        return "";
+    optind++;
+    return next;
+}
+
+/* Which options are there, with which values; nothing is stored yet. */
+static int collect(parser *p)
+{
+    cli_call *call = p->call;
+    opterr = 0;
+    optind = 1;
+    for (;;) {
+        int code = getopt_long(call->argc, call->argv, p->shorts, p->longs, NULL);
+        if (code == -1)
+            break;
+        if (code == '?' || code == ':') {
+            cli_error(call->command->title,
+                      code == ':' ? "option %s needs a value" : "there is no option %s",
+                      call->argv[optind - 1]);
+            return fail_usage(call->command);
+        }
+        const cli_option *option = find_option(p, code);
+        const char *value = optarg                ? optarg
+                            : is_optional(option) ? optional_value(call->argc, call->argv)
+                                                  : "";
+        p->given[p->num_given++] = (given){option, value};
+    }
+    call->arguments = call->argv + optind;
+    call->count = call->argc - optind;
+    return -1;
+}
+
+static int store(const parser *p, const given *one)
+{
+    qk_error err;
+    const cli_option *option = one->option;
+    const char *value = *option->value ? one->value : option->off ? "false" : "true";
+    if (qk_settings_set(p->call->settings, option->setting->name, value, &err) == QK_OK)
+        return -1;
+    cli_error(p->call->command->title, "--%s %s: %s", option->name, one->value, err.message);
+    return err.status == QK_ERR_ARGUMENT ? fail_usage(p->call->command) : EXIT_CODE_FAILURE;
+}
+
+/* Stores the options of these names, or of all others. */
+static int store_all(const parser *p, const char *const *names, bool others)
+{
+    for (size_t i = 0; i < p->num_given; i++) {
+        bool named = false;
+        for (const char *const *name = names; *name; name++)
+            named |= strcmp(p->given[i].option->setting->name, *name) == 0;
+        int code = named != others ? store(p, &p->given[i]) : -1;
+        if (code >= 0)
+            return code;
+    }
+    return -1;
+}
+
+/* The file's settings come first, so that options override them. */
+static int load(const parser *p)
+{
+    cli_call *call = p->call;
+    const cli_common *common = call->request;
+    size_t files = 0;
+    for (size_t i = 0; i < p->num_given; i++)
+        files += strcmp(p->given[i].option->setting->name, "config") == 0;
+    if (files > 1)
+        return cli_usage(call, "give --config once");
+    return common->config ? call->command->load(call) : -1;
+}
+
+static int check_arguments(const cli_call *call)
+{
+    int most = call->command->max_arguments;
+    if (most < 0 || call->count <= most)
+        return -1;
+    cli_error(call->command->title, "unexpected argument '%s'", call->arguments[most]);
+    return fail_usage(call->command);
+}
+
+static int run(parser *p)
+{
+    static const char *const FIRST[] = {"help", "version", "config", NULL};
+    cli_call *call = p->call;
+    const cli_common *common = call->request;
+    build_tables(p);
+    int code = collect(p);
+    if (code < 0)
+        code = store_all(p, FIRST, false);
+    if (code >= 0)
+        return code;
+    if (common->help)
+        cli_print_help(call->command, call->settings);
+    else if (common->version)
+        printf("qkscope %s\n", qk_version());
+    if (common->help || common->version)
+        return cli_finish(call->command->title, EXIT_CODE_OK);
+    code = load(p);
+    if (code < 0)
+        code = store_all(p, FIRST, true);
+    if (code < 0)
+        code = check_arguments(call);
+    return code < 0 ? call->command->run(call) : code;
+}
+
+/* At least as many as there can be: letters stand together in one word. */
+static size_t count_options(int argc, char **argv)
+{
+    size_t count = 1;
+    for (int i = 1; i < argc; i++)
+        count += *argv[i] == '-' ? strlen(argv[i]) : 0;
+    return count;
+}
+
+int cli_run(const cli_command *command, int argc, char **argv)
+{
+    cli_call call = {.command = command, .argc = argc, .argv = argv};
+    parser *p = calloc(1, sizeof *p);
+    char *line = cli_words(command->title, argc - 1, argv + 1); /* getopt moves words */
+    qk_error err;
+    int code = EXIT_CODE_FAILURE;
+    if (p)
+        p->given = calloc(count_options(argc, argv), sizeof *p->given);
+    if (p && p->given &&
+        qk_settings_new(&call.settings, command->table, command->name, &err) == QK_OK) {
+        p->call = &call;
+        call.line = line;
+        p->num_options = cli_list_options(call.settings, p->options);
+        call.request = qk_settings_values(call.settings);
+        code = run(p);
+        if (command->release)
+            command->release(call.request);
+    } else {
+        cli_error(command->title, "out of memory");
+    }
+    qk_settings_free(&call.settings);
+    free(line);
+    if (p)
+        free(p->given);
+    free(p);
+    return code;
+}
+
+/* ---- what commands ask for -------------------------------------------------------------- */
+
+bool cli_given(const cli_call *call, const char *option)
+{
+    return qk_settings_given(call->settings, option);
+}
+
+int cli_usage(const cli_call *call, const char *fmt, ...)
+{
+    char message[1024];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(message, sizeof message, fmt, args);
+    va_end(args);
+    cli_error(call->command->title, "%s", message);
+    return EXIT_CODE_USAGE;
+}
+
+int cli_loaded(const cli_call *call, qk_status status, const qk_error *err)
+{
+    if (status == QK_OK)
+        return -1;
+    cli_error(call->command->title, "%s", err->message);
+    return status == QK_ERR_ARGUMENT ? EXIT_CODE_USAGE : EXIT_CODE_FAILURE;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --help of a command: its options by section, wrapped, and examples. */
+#include "cli.h"
+
+#include <string.h>
+
+enum { HELP_COLUMN = 30, WIDTH = 92 };
+
+/* Words up to the width; the rest goes on below them. */
+static void print_wrapped(const char *text, size_t column)
+{
+    size_t at = column;
+    while (*text) {
+        size_t length = strcspn(text, " ");
+        if (at > column && at + length > WIDTH) {
+            printf("\n%*s", (int)column, "");
+            at = column;
+        } else if (at > column) {
+            putchar(' ');
+            at++;
+        }
+        printf("%.*s", (int)length, text);
+        at += length;
+        text += length + (text[length] == ' ');
+    }
+}
+
+static void print_option(const qk_settings *settings, const cli_option *option)
+{
+    char left[100], missing[200], help[500], letter[5] = "    ";
+    if (option->setting->letter && !option->off)
+        snprintf(letter, sizeof letter, "-%c, ", option->setting->letter);
+    int length = snprintf(left, sizeof left, "  %s--%s%s%s", letter, option->name,
+                          *option->value ? " " : "", option->value);
+    cli_default_text(settings, option, missing, sizeof missing);
+    snprintf(help, sizeof help, "%s%s%s%s", option->help, *missing ? " (default: " : "",
+             missing, *missing ? ")" : "");
+    printf("%-*s", HELP_COLUMN, left);
+    if (length >= HELP_COLUMN)
+        printf("\n%*s", HELP_COLUMN, "");
+    print_wrapped(help, HELP_COLUMN);
+    putchar('\n');
+}
+
+static void print_lines(const char *lines)
+{
+    for (size_t length; *lines; lines += length + (lines[length] == '\n')) {
+        length = strcspn(lines, "\n");
+        printf("  %.*s\n", (int)length, lines);
+    }
+}
+
+/* The options section by section, in the order in which sections come first. */
+static void print_options(const qk_settings *settings)
+{
+    cli_option options[CLI_MAX_OPTIONS];
+    size_t count = cli_list_options(settings, options);
+    for (size_t i = 0; i < count; i++) {
+        const char *section = options[i].setting->section;
+        bool seen = false;
+        for (size_t k = 0; k < i && !seen; k++)
+            seen = strcmp(options[k].setting->section, section) == 0;
+        if (!seen)
+            printf("\n%s:\n", section);
+        for (size_t k = i; k < count && !seen; k++)
+            if (strcmp(options[k].setting->section, section) == 0)
+                print_option(settings, &options[k]);
+    }
+}
+
+void cli_print_help(const cli_command *command, const qk_settings *settings)
+{
+    printf("Usage: %s %s\n\n%s\n", command->title, command->usage, command->description);
+    print_options(settings);
+    printf("\nLists read 0,2,5-9. Exit codes: 0 ok, 1 failure, 2 usage, 3 some heads failed.\n"
+           "\nExamples:\n");
+    print_lines(command->examples);
+}

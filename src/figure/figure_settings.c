@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a user may ask of figures: formats and themes by name. */
+#include "figure/figure_settings.h"
+
+#include <qkscope/figure.h>
+
+#include "base/error.h"
+#include "settings/common_rows.h"
+#include "settings/settings.h"
+
+const qk_word qk__figure_formats[] = {
+    {"png", QK_FIGURE_PNG}, {"svg", QK_FIGURE_SVG}, {"pdf", QK_FIGURE_PDF}, {0}};
+
+static const qk_word THEMES[] = {
+    {"paper", QK_THEME_PAPER}, {"screen", QK_THEME_SCREEN}, {"dark", QK_THEME_DARK}, {0}};
+
+static const qk_setting ROWS[] = {
+    {"format", QK_SETTING_SET, QK_SETTING_AT(qk_figure_settings, formats),
+     .number = QK_FIGURE_PNG | QK_FIGURE_SVG, .words = qk__figure_formats, .value = "LIST",
+     .help = "pictures: png, svg, pdf or several of them; the page always needs png and svg",
+     .section = "Figures", .yaml = "figures.formats"},
+    {"theme", QK_SETTING_CHOICE, QK_SETTING_AT(qk_figure_settings, theme),
+     .number = QK_THEME_PAPER, .words = THEMES, .help = "colours and type of the figures",
+     .section = "Figures", .yaml = "figures.theme"},
+    QK__THREADS_ROW(qk_figure_settings, threads, "report", .yaml = NULL),
+};
+
+const qk_settings_table qk__figure_settings_table = {
+    QK_SETTINGS_ROWS(qk_figure_settings, ROWS)};
+
+void qk_figure_settings_default(qk_figure_settings *settings)
+{
+    qk__settings_default(&qk__figure_settings_table, settings);
+}
+
+static qk_status parse(const qk_setting *row, const char *text, void *value, qk_error *err)
+{
+    qk_status status = qk__setting_parse(row, value, text, NULL, err);
+    return status == QK_OK ? status : qk__context(err, status, "'%.40s'", text);
+}
+
+qk_status qk_figure_formats_parse(const char *text, unsigned *formats, qk_error *err)
+{
+    QK_NEED(err, text, formats);
+    return parse(&ROWS[0], text, formats, err);
+}
+
+qk_status qk_figure_theme_parse(const char *text, qk_figure_theme *theme, qk_error *err)
+{
+    QK_NEED(err, text, theme);
+    return parse(&ROWS[1], text, theme, err);
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of what the writer may be asked for. */
+#ifndef QK_PARQUET_WRITER_SETTINGS_H
+#define QK_PARQUET_WRITER_SETTINGS_H
+
+#include <qkscope/settings.h>
+
+extern const qk_settings_table qk__parquet_writer_settings_table;
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows that several tables have alike. */
+#ifndef QK_SETTINGS_COMMON_ROWS_H
+#define QK_SETTINGS_COMMON_ROWS_H
+
+#include <qkscope/settings.h>
+
+#include "settings/index_list.h"
+
+#define QK__THREADS_ROW(owner, member, of, ...)                                                \
+    {                                                                                          \
+        "threads", QK_SETTING_INTEGER, QK_SETTING_AT(owner, member),                           \
+            .min = 1, .max = 4096, .value = "N",                                               \
+            .help = "threads; results do not depend on it", .unset = "all processors",         \
+            .section = "Running", .commands = of, __VA_ARGS__                                  \
+    }
+
+#define QK__REVISION_ROW(owner, of, ...)                                                       \
+    {                                                                                          \
+        "revision", QK_SETTING_TEXT, QK_SETTING_AT(owner, revision),                           \
+            .value = "REV", .help = "branch, tag or commit in the Hugging Face cache",         \
+            .unset = "main", .section = "Input", .commands = of, __VA_ARGS__                   \
+    }
+
+#define QK__SPLIT_ROW(owner, of, ...)                                                          \
+    {                                                                                          \
+        "split", QK_SETTING_TEXT, QK_SETTING_AT(owner, prefix),                                \
+            .value = "PREFIX", .help = "sub-folder, when CAPTURE holds several captures",      \
+            .unset = "found by looking", .section = "Input", .commands = of, __VA_ARGS__       \
+    }
+
+#define QK__GROUP_ROW(owner, of, ...)                                                          \
+    {                                                                                          \
+        "q-per-kv-group", QK_SETTING_INTEGER, QK_SETTING_AT(owner, q_per_kv_group),            \
+            .min = 1, .max = QK_MAX_INDEX, .value = "G", .help = "query heads per key head",   \
+            .unset = "from capture.json, else inferred", .section = "Input", .commands = of,   \
+            __VA_ARGS__                                                                        \
+    }
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Settings from files: keys as the tables have them. */
+#ifndef QK_SETTINGS_SETTING_FILES_H
+#define QK_SETTINGS_SETTING_FILES_H
+
+#include <qkscope/settings.h>
+
+#include "base/tree_keys.h"
+
+/* Reads the members of an object into a struct at target + at, and by `own` rows into target;
+ * these count where both have a key. Keys of settings that belong to one capture are unknown
+ * where own.hidden has QK_SETTING_PER_CAPTURE. Texts belong to the tree, lists to the caller.
+ * Otherwise as qk__read_keys; sections need no rows. */
+QK_MUST_CHECK qk_status qk__settings_read(const qk__node *object,
+                                          const qk_settings_table *table, size_t at,
+                                          qk__keys own, void *target, qk_error *err);
+
+/* Adds the numbers of a list. */
+QK_MUST_CHECK qk_status qk__read_indices(const qk__node *list, qk_index_list *indices,
+                                         qk_error *err);
+
+#endif

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Man pages, completion for shells and docs/reference/options.md, from what `qkscope describe` says
+of commands and options.
+
+    generate.py PROGRAM FILE    prints FILE: qkscope.1, qkscope-pca.1, qkscope.bash, _qkscope,
+                                qkscope.fish or options.md
+"""
+import json
+import subprocess
+import sys
+import textwrap
+
+SUMMARY = "position and content in the query-key space of attention heads"
+ABOUT = """Takes the query and key vectors of every attention head of a language model (a capture) and
+tells how much of each head's query-key space is position and how much is content: tables,
+figures, one page."""
+EXIT = "0: done. 1: failure. 2: usage. 3: some heads failed, the others have their numbers."
+
+
+def sections(options):
+    """(section, its options), in the order in which sections come first."""
+    names = list(dict.fromkeys(o["section"] for o in options))
+    return [(name, [o for o in options if o["section"] == name]) for name in names]
+
+
+# ---- man pages -----------------------------------------------------------------------------------
+
+def roff(text):
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    return "\\&" + text if text[:1] in (".", "'") else text
+
+
+def paragraphs(text):
+    """Short lines, none of which reads as a request."""
+    parts = (textwrap.wrap(" ".join(part.split()), 70, break_on_hyphens=False)
+             for part in text.split("\n\n"))
+    return "\n.PP\n".join("\n".join(map(roff, part)) for part in parts)
+
+
+def heading(about, name, summary):
+    return [f'.TH {roff(name.upper())} 1 "{about["released"]}" "qkscope {about["version"]}"',
+            ".SH NAME", f"{roff(name)} \\- {roff(summary)}"]
+
+
+def man_option(option):
+    letter = f"\\-{option['letter']}\\fR, \\fB" if option["letter"] else ""
+    value = f" \\fI{roff(option['value'])}\\fR" if option["value"] else ""
+    text = option["help"][0].upper() + option["help"][1:] + "."
+    if option["not_given"]:
+        text += f" Not given: {option['not_given']}."
+    if option["yaml"]:
+        text += f" In files: {option['yaml']}."
+    return [".TP", f"\\fB{letter}\\-\\-{roff(option['name'])}\\fR{value}", paragraphs(text)]
+
+
+def man_page(about, command):
+    name = "qkscope-" + command["name"]
+    lines = heading(about, name, command["summary"])
+    lines += [".SH SYNOPSIS", f".B qkscope {roff(command['name'])}", roff(command["usage"]),
+              ".SH DESCRIPTION", paragraphs(command["description"]), ".SH OPTIONS"]
+    for section, options in sections(command["options"]):
+        lines.append(f".SS {section}")
+        for option in options:
+            lines += man_option(option)
+    lines += [".SH EXIT STATUS", paragraphs(EXIT), ".SH EXAMPLES", ".EX",
+              *map(roff, command["examples"].splitlines()), ".EE", ".SH SEE ALSO",
+              ".BR qkscope (1)"]
+    return lines
+
+
+def man_overview(about):
+    lines = heading(about, "qkscope", SUMMARY)
+    lines += [".SH SYNOPSIS", ".B qkscope", "COMMAND [options]", ".SH DESCRIPTION",
+              paragraphs(ABOUT), ".SH COMMANDS"]
+    for command in about["commands"]:
+        lines += [".TP", f".BR qkscope\\-{roff(command['name'])} (1)",
+                  paragraphs(command["summary"])]
+    return lines
+
+
+# ---- completion ----------------------------------------------------------------------------------
+
+def kind(option):
+    """What may follow it, for bash: words, or what the function below knows."""
+    if option["words"]:
+        return " ".join(option["words"])
+    return "@folder" if option["value"] == "DIR" else "@file" if option["path"] else "@none"
+
+
+BASH = r"""
+_qkscope()
+{
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} values
+    [ "$before" = = ] && before=${COMP_WORDS[COMP_CWORD-2]}
+    [ "$word" = = ] && word=
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        values='COMMANDS --help --version'
+    else
+        values=$(_qkscope_values "${COMP_WORDS[1]}" "$before")
+        if [ -z "$values" ] && [ "${word#-}" != "$word" ]; then
+            values=$(_qkscope_options "${COMP_WORDS[1]}")
+        fi
+    fi
+    case $values in
+    @none) COMPREPLY=() ;;
+    @folder) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+    @file | '') mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+    *) mapfile -t COMPREPLY < <(compgen -W "$values" -- "$word") ;;
+    esac
+}
+complete -o filenames -F _qkscope qkscope"""
+
+
+def bash(about):
+    lines = ["# bash completion for qkscope", "_qkscope_options()", "{", "    case $1 in"]
+    for c in about["commands"]:
+        lines.append(f"    {c['name']}) echo '{' '.join('--' + o['name'] for o in c['options'])}' ;;")
+    lines += ["    esac", "}", "", "_qkscope_values()", "{", '    case "$1 $2" in']
+    for c in about["commands"]:
+        for o in c["options"]:
+            letter = f"|'{c['name']} -{o['letter']}'" if o["letter"] else ""
+            if o["value"]:
+                lines.append(f"    '{c['name']} --{o['name']}'{letter}) echo '{kind(o)}' ;;")
+    names = " ".join(c["name"] for c in about["commands"])
+    return lines + ["    esac", "}", *BASH.replace("COMMANDS", names).splitlines()]
+
+
+def quoted(text, special):
+    """Between single quotes, with these characters escaped."""
+    for character in special:
+        text = text.replace(character, "\\" + character)
+    return text.replace("'", "'\\''")
+
+
+def zsh_option(o):
+    assign = ("=-" if o["optional"] else "=") if o["value"] else ""
+    names = f"'{'*' if o['path'] else ''}--{o['name']}{assign}"
+    if o["letter"]:
+        letter = f"-{o['letter']}{'+' if o['value'] else ''}"
+        names = f"'(-{o['letter']} --{o['name']})'{{{letter},--{o['name']}{assign}}}'"
+    action = ""
+    if o["value"]:
+        what = {"@folder": "_files -/", "@file": "_files", "@none": ""}
+        action = f":{':' if o['optional'] else ''}{quoted(o['value'], ':[]')}:" + what.get(
+            kind(o), f"({kind(o)})")
+    return f"        {names}[{quoted(o['help'], '[]:')}]{action}'"
+
+
+def zsh(about):
+    lines = ["#compdef qkscope", "_qkscope()", "{", "    local -a commands", "    commands=("]
+    lines += [f"        '{c['name']}:{quoted(c['summary'], ':')}'" for c in about["commands"]]
+    lines += ["    )", "    if (( CURRENT == 2 )); then", "        _describe command commands",
+              "        return", "    fi", "    shift words", "    (( CURRENT-- ))",
+              "    case $words[1] in"]
+    for c in about["commands"]:
+        options = [zsh_option(o) for o in c["options"]] + ["        '*:file:_files'"]
+        lines += [f"    {c['name']})", "        _arguments -s \\",
+                  *" \\\n".join(options).splitlines(), "        ;;"]
+    return lines + ["    esac", "}", '_qkscope "$@"']
+
+
+def fish(about):
+    def text(words):
+        return words.replace("\\", "\\\\").replace("'", "\\'")
+    lines = ["# fish completion for qkscope", "complete -c qkscope -n __fish_use_subcommand -f"]
+    for c in about["commands"]:
+        lines.append(f"complete -c qkscope -n __fish_use_subcommand -a {c['name']} "
+                     f"-d '{text(c['summary'])}'")
+    values = {"@folder": "-x -a '(__fish_complete_directories)'", "@file": "-r -F", "@none": "-x"}
+    for c in about["commands"]:
+        for o in c["options"]:
+            words = [f"complete -c qkscope -n '__fish_seen_subcommand_from {c['name']}'",
+                     f"-l {o['name']}"]
+            if o["letter"]:
+                words.append(f"-s {o['letter']}")
+            if o["value"] and not o["optional"]:
+                words.append(values.get(kind(o), f"-x -a '{kind(o)}'"))
+            lines.append(" ".join([*words, f"-d '{text(o['help'])}'"]))
+    return lines
+
+
+# ---- reference -----------------------------------------------------------------------------------
+
+def allowed(option):
+    found = []
+    if option["range"]:
+        found.append("{:.9g} to {:.9g}".format(*option["range"]))
+    found += [f"`{word}`" for word in option["words"]]
+    if option["list"]:
+        found.append("`0,2,5-9`")
+    unit = f" {option['unit']}" if option["unit"] else ""
+    return ", ".join(found) + unit
+
+
+def reference_row(option):
+    letter = f"`-{option['letter']}`, " if option["letter"] else ""
+    value = f" {option['value']}" if option["value"] else ""
+    yaml = f"`{option['yaml']}`" if option["yaml"] else ""
+    cells = [f"{letter}`--{option['name']}{value}`", option["help"], allowed(option),
+             option["not_given"], yaml]
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def reference(about):
+    lines = ["<!-- Made by tools/generate.py; `make reference` makes it anew. -->", "# Options", "",
+             "Every option of every command. *In files*: its key in configuration files",
+             "([config.md](../config.md), [capture.md](../capture.md)) and study files",
+             "([study.md](../study.md)). All commands have `--quiet`, `--verbose`, `--json`, `--help` and",
+             "`--version`, too."]
+    for c in about["commands"]:
+        lines += ["", f"## {c['name']}", "", f"`qkscope {c['name']} {c['usage']}`", "",
+                  "| option | what it is | values | not given | in files |", "|---|---|---|---|---|"]
+        lines += [reference_row(o) for o in c["options"] if not o["common"]]
+    return lines
+
+
+# ---- which file ----------------------------------------------------------------------------------
+
+def main():
+    program, file = sys.argv[1:]
+    about = json.loads(subprocess.run([program, "describe"], check=True, capture_output=True).stdout)
+    pages = {"qkscope.1": lambda: man_overview(about), "qkscope.bash": lambda: bash(about),
+             "_qkscope": lambda: zsh(about), "qkscope.fish": lambda: fish(about),
+             "options.md": lambda: reference(about)}
+    for command in about["commands"]:
+        pages[f"qkscope-{command['name']}.1"] = lambda c=command: man_page(about, c)
+    print("\n".join(pages[file]()))
+
+
+if __name__ == "__main__":
+    main()
