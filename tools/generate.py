@@ -39,7 +39,7 @@ def paragraphs(text):
 
 def heading(about, name, summary):
     return [f'.TH {roff(name.upper())} 1 "{about["released"]}" "qkscope {about["version"]}"',
-            ".SH NAME", f"{roff(name)} \\- {roff(summary)}"]
+            ".SH NAME", paragraphs(f"{name} - {summary}")]
 
 
 def man_option(option):

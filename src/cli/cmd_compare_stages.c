@@ -212,7 +212,7 @@ const cli_command cmd_compare_stages = {
     .title = COMMAND,
     .group = "Analyse",
     .summary = "what RoPE does: captures before and after it side by side",
-    .usage = "PRE POST|CAPTURE -o DIR [options]",
+    .usage = "PRE POST -o DIR [options], or CAPTURE -o DIR [options]",
     .description = DESCRIPTION,
     .examples = "qkscope compare-stages capture -o results\n"
                 "qkscope compare-stages capture/pre capture/post -o results --layers 0-3\n",
