@@ -277,6 +277,8 @@ size_t qk__setting_format(const qk_setting *row, const void *member, char *text,
     char number[40];
     const char *word = NULL;
     bool null = (row->traits & QK_SETTING_ZERO_IS_NULL) || row->type == QK_SETTING_PERCENT;
+    if (size > 0)
+        *text = 0;
     switch (row->type) {
     case QK_SETTING_FLAG:
         word = *(const bool *)member ? "true" : "false";
@@ -354,7 +356,10 @@ static qk_status check(const qk_setting *row, const void *member, qk_error *err)
     qk_error why = {0};
     if (is_allowed(row, member))
         return QK_OK;
-    qk__setting_format(row, member, value, sizeof value);
+    bool is_real = row->type == QK_SETTING_REAL || row->type == QK_SETTING_PERCENT;
+    if (qk__setting_format(row, member, value, sizeof value) == 0) /* no word, no number */
+        snprintf(value, sizeof value, "%.0f",
+                 is_real ? NAN : (double)qk__setting_integer(row, member));
     qk_status status = row->words ? fail_words(row, &why) : fail_number(row, &why);
     return qk__fail(err, status, "%s %s: %s", row->name, value, why.message);
 }
