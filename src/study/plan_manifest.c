@@ -10,6 +10,7 @@
 #include "study/json.h"
 #include "study/plan.h"
 #include "study/run_manifest.h"
+#include "study/table.h"
 
 static const char *state_name(qk_plan_state state)
 {
@@ -55,15 +56,15 @@ static json_t *list_models(const qk__plan_work *work)
 
 static json_t *list_tables(const qk__plan_work *work)
 {
-    const char *names[QK__MAX_TABLES + 1];
+    unsigned contents = qk__plan_contents(work);
     json_t *array = json_array();
-    qk__plan_tables(&work->plan->config.settings, names);
-    for (const char **name = names; *name; name++)
-        array = qk__json_append(array, json_string(*name));
+    for (size_t i = 0; i < qk__num_tables; i++)
+        if (qk__has_table(&qk__tables[i], contents))
+            array = qk__json_append(array, json_string(qk__tables[i].info.name));
     array = qk__json_append(array, json_string("models.csv"));
     if (work->plan->scores)
         array = qk__json_append(array, json_string("scores.csv"));
-    return array;
+    return qk__json_append(array, json_string(QK__SCHEMA_NAME));
 }
 
 /* Size and hash of each, so that a later report sees whether they changed. */
