@@ -30,6 +30,7 @@ typedef struct cli_command {
 
 int cmd_analyze(int argc, char **argv);
 int cmd_capture(int argc, char **argv);
+int cmd_explain(int argc, char **argv);
 int cmd_heads(int argc, char **argv);
 int cmd_inspect(int argc, char **argv);
 int cmd_pca(int argc, char **argv);

@@ -17,6 +17,7 @@ static const cli_command COMMANDS[] = {
     {"study", "Analyse", "many models or checkpoints, from captures to the report", cmd_study},
     {"report", "Look", "figures and one self-contained page from tables", cmd_report},
     {"scatter", "Look", "queries and keys on two axes, coloured by position", cmd_scatter},
+    {"explain", "Look", "what a column of the tables means", cmd_explain},
     {"inspect", "Look", "what a capture, a model or a Parquet file holds", cmd_inspect},
     {"tokenize", "Look", "the tokens of a text", cmd_tokenize},
     {"capture", "Make", "a capture, from a model and texts", cmd_capture},

@@ -29,30 +29,17 @@
 #define INDEX                    .info.type = QK_COLUMN_INTEGER, .storage = QK__INDEX
 
 /* Where the rows of a table are (qk__rows). */
-#define ITEMS(analysis_, owner, items_)                                                        \
-    .analysis = offsetof(qk_head_report, analysis_), .items = offsetof(owner, items_),         \
-    .size = sizeof *((owner *)0)->items_
-#define EACH(analysis_, owner, items_, count_)                                                 \
-    {                                                                                          \
-        .each = QK__AN_ITEM, ITEMS(analysis_, owner, items_), .count = offsetof(owner, count_) \
-    }
-#define HEAD_AND_FIRST(analysis_, owner, items_)                                               \
-    {                                                                                          \
-        .each = QK__A_HEAD, ITEMS(analysis_, owner, items_)                                    \
-    }
-#define EACH_HEAD(analysis_)                                                                   \
-    {                                                                                          \
-        .each = QK__A_HEAD, .analysis = offsetof(qk_head_report, analysis_)                    \
-    }
-#define FOR_MODEL(analysis_, owner, item)                                                      \
-    {                                                                                          \
-        .each = QK__A_MODEL, .analysis = offsetof(qk_head_report, analysis_),                  \
-        .items = offsetof(owner, item)                                                         \
-    }
-#define ELSEWHERE                                                                              \
-    {                                                                                          \
-        .each = QK__NO_ROWS                                                                    \
-    }
+#define ANALYSIS_IN(analysis_) .rows.analysis = offsetof(qk_head_report, analysis_)
+#define ITEMS(owner, items_)                                                                   \
+    .rows.items = offsetof(owner, items_), .rows.size = sizeof *((owner *)0)->items_
+#define EACH(analysis, owner, items, count_)                                                   \
+    .rows.each = QK__AN_ITEM, ANALYSIS_IN(analysis), ITEMS(owner, items),                      \
+    .rows.count = offsetof(owner, count_)
+#define EACH_HEAD(analysis)                    .rows.each = QK__A_HEAD, ANALYSIS_IN(analysis)
+#define HEAD_AND_FIRST(analysis, owner, items) EACH_HEAD(analysis), ITEMS(owner, items)
+#define FOR_MODEL(analysis, owner, item)                                                       \
+    .rows.each = QK__A_MODEL, ANALYSIS_IN(analysis), .rows.items = offsetof(owner, item)
+#define ELSEWHERE .rows.each = QK__NO_ROWS
 
 #define UNIT(text)   .info.unit = text
 #define RANGE(text)  .info.range = text
@@ -87,10 +74,9 @@
 #undef NO_COLUMNS
 
 /* The tables. */
-#define TABLE(id, file, needs_, rows_, ...)                                                    \
+#define TABLE(id, file, needs_, ...)                                                           \
     {.info.name = file,                                                                        \
      .needs = needs_,                                                                          \
-     .rows = rows_,                                                                            \
      .columns = columns_##id,                                                                  \
      .num_columns = sizeof columns_##id / sizeof *columns_##id,                                \
      __VA_ARGS__},
