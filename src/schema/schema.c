@@ -210,9 +210,9 @@ static void compare(const char *name, const char *with, int *least, const char *
 const char *qk_schema_suggest(const char *name)
 {
     const char *nearest = NULL;
-    int least = 4;
     if (!name || strlen(name) >= QK_MAX_WORD)
         return NULL;
+    int length = (int)strlen(name), least = length < 4 ? length : 4; /* not all letters new */
     for (size_t i = 0; i < qk__num_tables; i++) {
         compare(name, qk__tables[i].info.name, &least, &nearest);
         for (size_t c = 0; c < qk__tables[i].num_columns; c++)

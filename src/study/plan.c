@@ -238,16 +238,14 @@ static qk_status copy_means(const qk__plan_work *work, const qk__headlines *head
     return QK_OK;
 }
 
-static qk_status find_means(const qk__plan_work *work, qk_error *err)
+static qk_status find_means(qk__plan_work *work, qk_error *err)
 {
-    qk__results *results;
     qk__headlines headlines = {0};
-    QK_TRY(qk__results_read(&results, work->run->output, NULL, err));
-    qk_status status = qk__headlines_compute(results, &headlines, err);
+    QK_TRY(qk__results_read(&work->results, work->run->output, NULL, err));
+    qk_status status = qk__headlines_compute(work->results, &headlines, err);
     if (status == QK_OK)
         status = copy_means(work, &headlines, err);
     qk__headlines_free(&headlines);
-    qk__results_free(&results);
     return status;
 }
 
@@ -345,6 +343,7 @@ static void release(qk__plan_work *work)
     free(work->layers);
     free(work->figures);
     qk__buffer_free(&work->scores);
+    qk__results_free(&work->results);
     qk__folder_release(&work->folder);
 }
 

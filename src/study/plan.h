@@ -11,6 +11,7 @@
 #include "base/fingerprint.h"
 #include "base/folder.h"
 #include "results/manifest.h"
+#include "results/results.h"
 #include "study/config.h"
 #include "study/run.h"
 
@@ -71,6 +72,7 @@ typedef struct qk__plan_work {
     qk_buffer scores; /* contents of the score file */
     qk_folder folder; /* the output, held */
     size_t model;     /* at work */
+    qk__results *results; /* what the combined tables say */
     qk_outfile *outputs[QK_MAX_OUTPUTS]; /* combined tables, not yet in their places */
     size_t num_outputs;
 } qk__plan_work;

@@ -64,17 +64,19 @@ static json_t *list_tables(const qk__plan_work *work)
     array = qk__json_append(array, json_string("models.csv"));
     if (work->plan->scores)
         array = qk__json_append(array, json_string("scores.csv"));
-    return qk__json_append(array, json_string(QK__SCHEMA_NAME));
+    return array;
 }
 
 /* Size and hash of each, so that a later report sees whether they changed. */
 static qk_status list_contents(const qk__plan_work *work, const json_t *tables,
                                json_t **contents, qk_error *err)
 {
+    size_t count = json_array_size(tables);
     *contents = json_object();
     qk_status status = QK_OK;
-    for (size_t i = 0; i < json_array_size(tables) && status == QK_OK; i++) {
-        const char *name = json_string_value(json_array_get(tables, i));
+    for (size_t i = 0; i <= count && status == QK_OK; i++) {
+        const char *name =
+            i < count ? json_string_value(json_array_get(tables, i)) : QK__SCHEMA_NAME;
         char *path = qk__path_join(work->run->output, name);
         status = path ? qk__describe_table(contents, name, path, err) : qk__nomem(err);
         free(path);

@@ -249,7 +249,8 @@ static qk_status describe(const qk_run *run, json_t **entry, qk_error *err)
     qk_status status = QK_OK;
     for (size_t i = 0; i < run->num_outputs && status == QK_OK; i++) {
         const char *name = run->report->outputs[i];
-        tables = qk__json_append(tables, json_string(name));
+        if (strcmp(name, QK__SCHEMA_NAME) != 0)
+            tables = qk__json_append(tables, json_string(name));
         status =
             qk__describe_table(&contents, name, qk__outfile_temporary(run->outputs[i]), err);
     }

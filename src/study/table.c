@@ -114,22 +114,28 @@ qk_status qk__write_tables(qk_run *run, qk_error *err)
 /* ---- schema.json --------------------------------------------------------------------------
  */
 
+/* What the run that wrote a table had; 0: no run that stays. */
+static unsigned contents_of_staying(const qk_run *run, const qk__table *table)
+{
+    const qk__manifest staying = {.runs = run->staying};
+    const json_t *owner = qk__manifest_owner(&staying, table->info.name);
+    json_t *settings = json_object_get(owner, "settings");
+    bool intervals = json_is_number(json_object_get(settings, "ci"));
+    return owner ? table->needs | (intervals ? QK__INTERVALS : 0) : 0;
+}
+
 static json_t *describe(const qk_run *run)
 {
-    char *path = qk__path_join(run->settings->output, QK__SCHEMA_NAME);
-    json_t *before = path ? qk__json_read(path) : NULL, *tables = json_object();
-    unsigned contents = run->report->contents;
+    json_t *tables = json_object();
     for (size_t i = 0; i < qk__num_tables; i++) {
         const qk__table *table = &qk__tables[i];
-        const char *name = table->info.name;
-        json_t *old = json_object_get(before, name);
-        if (qk__has_table(table, contents))
-            tables = qk__json_set(tables, name, qk__describe_columns(table, contents));
-        else if (old && qk__manifest_owner(&(qk__manifest){.runs = run->staying}, name))
-            tables = qk__json_set(tables, name, json_incref(old));
+        unsigned contents = run->report->contents;
+        if (!qk__has_table(table, contents))
+            contents = contents_of_staying(run, table);
+        if (contents)
+            tables =
+                qk__json_set(tables, table->info.name, qk__describe_columns(table, contents));
     }
-    json_decref(before);
-    free(path);
     return tables;
 }
 

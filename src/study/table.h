@@ -13,8 +13,8 @@
  * run's outputs. */
 QK_MUST_CHECK qk_status qk__write_tables(qk_run *run, qk_error *err);
 
-/* schema.json of the tables that a folder will hold: those of the run, and those that stay, as
- * the schema.json that lies there has them. */
+/* schema.json of the tables that the folder will hold: those of the run, and those that stay.
+ */
 QK_MUST_CHECK qk_status qk__write_schema(qk_run *run, qk_error *err);
 
 #endif
