@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "figure/panels.h"
 #include "report/assets.h"
 #include "report/sections.h"
 
@@ -71,15 +72,6 @@ static void model_column(qk__page *page, const qk__results *results)
     qk__page_raw(page, "],\n");
 }
 
-static bool has_values(const qk__results *results, const qk__field *field)
-{
-    for (size_t m = 0; m < results->num_models; m++)
-        for (size_t h = 0; h < results->models[m].num_heads; h++)
-            if (isfinite(qk__field_value(field, &results->models[m].heads[h].v)))
-                return true;
-    return false;
-}
-
 static void field_column(qk__page *page, const qk__results *results, const qk__field *field)
 {
     bool first = true;
@@ -121,7 +113,7 @@ static void heads(qk__page *page, const qk__report *report)
     id_column(page, results, "category", offsetof(qk__result_head, category));
     qk__page_raw(page, "\"fields\":[");
     for (size_t f = 0; f < qk__num_fields; f++) {
-        if (!has_values(results, &qk__fields[f]))
+        if (!qk__has_field(results, qk__fields[f].info.name))
             continue;
         qk__page_raw(page, first ? "\n" : ",\n");
         field_column(page, results, &qk__fields[f]);
