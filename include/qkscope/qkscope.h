@@ -17,6 +17,7 @@
 #include <qkscope/published.h>
 #include <qkscope/record.h>
 #include <qkscope/report.h>
+#include <qkscope/results.h>
 #include <qkscope/rotation.h>
 #include <qkscope/sampler.h>
 #include <qkscope/scatter.h>

@@ -83,7 +83,8 @@ typedef struct qk_head_stages {
     int64_t context;
     size_t slow_pairs;
     double slow_energy_q, slow_energy_k, slow_score_share;
-    size_t top_pair; /* with the largest score_share; num_pairs: none */
+    /* The pair with the largest score_share; NaN: none has any. */
+    double top_pair, top_frequency, top_wavelength, top_share;
     /* Largest difference between a rotated row and the row after RoPE, over the length of that
      * row; RoPE may also scale: mean factors. */
     double rotation_deviation, scale_q, scale_k;

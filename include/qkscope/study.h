@@ -101,8 +101,8 @@ typedef struct qk_study_settings {
     const char *device, *pca_backend;
     bool lda; /* fill heads.csv lda_accuracy: reads the rows twice, unless they are kept */
     /* output and running */
-    const char *output;
-    bool force; /* replace whatever results the folder holds */
+    const char *output; /* folder; NULL: nothing is written (qkscope/results.h) */
+    bool force;         /* replace whatever results the folder holds */
     const qk_published_tables
         *published_tables; /* instead of those of plasticity; NULL = none */
     int threads;           /* 0 = all processors */
@@ -152,6 +152,7 @@ typedef struct qk_head_report {
     qk_rotation *rotation;
     qk_plasticity *plasticity;
     qk_head_intervals *intervals; /* NULL unless asked for */
+    const struct qk_head_stages *stages; /* of qk_stages_run, whose report has them; else NULL */
 } qk_head_report;
 
 /* Means over the heads of a run; NaN where no head has the number. */
@@ -170,7 +171,7 @@ typedef struct qk_high_correlations {
 } qk_high_correlations;
 
 /* Files a run writes, at most. */
-enum { QK_MAX_OUTPUTS = 12 };
+enum { QK_MAX_OUTPUTS = 14 };
 
 typedef struct qk_study_report {
     char *capture; /* folder read */
@@ -185,19 +186,20 @@ typedef struct qk_study_report {
     int64_t bytes_read; /* size of the files read */
     int threads;
     double seconds;
-    qk_model_plasticity plasticity; /* heads is 0 without that analysis */
-    qk_high_correlations high;      /* single-kind PCA, else zeros */
-    size_t num_outputs;
+    qk_model_plasticity plasticity;      /* heads is 0 without that analysis */
+    qk_high_correlations high;           /* single-kind PCA, else zeros */
+    unsigned contents;                   /* which tables it has, for qk_results_table */
+    size_t num_outputs;                  /* 0 without an output folder */
     const char *outputs[QK_MAX_OUTPUTS]; /* names of the files written into the folder */
 } qk_study_report;
 
 /* Runs the analyses, reading each file once (with --lda or --complement alone, twice), and
- * writes their tables and manifest.json into settings->output. Tables of other analyses of the
- * same capture stay there; a folder of another capture, or that another run is writing into, is
- * QK_ERR_EXISTS. docs/results.md
- * Returns QK_OK; QK_ERR_PARTIAL when some heads failed or miss their key head (*report is
- * set and the other heads' tables are written); any other status when nothing could be
- * done (*report is NULL). err then holds the first failure in table order. */
+ * writes their tables, schema.json and manifest.json into settings->output, unless that is
+ * NULL. Tables of other analyses of the same capture stay there; a folder of another capture,
+ * or that another run is writing into, is QK_ERR_EXISTS. docs/results.md Returns QK_OK;
+ * QK_ERR_PARTIAL when some heads failed or miss their key head (*report is set and the other
+ * heads' tables are written); any other status when nothing could be done (*report is NULL).
+ * err then holds the first failure in table order. */
 QK_API QK_MUST_CHECK qk_status qk_study_run(const qk_study_settings *settings,
                                             qk_study_report **report, qk_error *err);
 QK_API void qk_study_report_free(qk_study_report **report);

@@ -57,9 +57,9 @@ typedef struct cli_command {
     void (*release)(void *request);     /* what load and run allocated; NULL = nothing */
 } cli_command;
 
-extern const cli_command cmd_analyze, cmd_capture, cmd_compare_stages, cmd_heads, cmd_inspect,
-    cmd_pca, cmd_plasticity, cmd_plot, cmd_report, cmd_rotate, cmd_scatter, cmd_study,
-    cmd_synth, cmd_tokenize;
+extern const cli_command cmd_analyze, cmd_capture, cmd_compare_stages, cmd_explain, cmd_heads,
+    cmd_inspect, cmd_pca, cmd_plasticity, cmd_plot, cmd_report, cmd_rotate, cmd_scatter,
+    cmd_study, cmd_synth, cmd_tokenize;
 
 /* One call of a command. */
 typedef struct cli_call {

@@ -97,17 +97,15 @@ typedef struct shares {
 /* Means over heads that have both axes: the rest is then the complement's. */
 static shares mean_shares(const qk__result_model *model)
 {
-    shares sum = {0, 0};
-    size_t count = 0;
+    qk__mean a = {0}, b = {0};
     for (size_t h = 0; h < model->num_heads; h++) {
         const qk__head_numbers *v = &model->heads[h].v;
         if (!isfinite(v->var_frac_a) || !isfinite(v->var_frac_b))
             continue;
-        sum.a += v->var_frac_a;
-        sum.b += v->var_frac_b;
-        count++;
+        qk__mean_add(&a, v->var_frac_a);
+        qk__mean_add(&b, v->var_frac_b);
     }
-    return (shares){count ? sum.a / (double)count : NAN, count ? sum.b / (double)count : NAN};
+    return (shares){qk__mean_of(&a), qk__mean_of(&b)};
 }
 
 /* Stacked from the axis of interest up; what the plane leaves is grey. */

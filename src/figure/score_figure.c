@@ -69,20 +69,6 @@ static const qk__result_model *find_model(const qk__results *results, const char
     return NULL;
 }
 
-static double mean_of(const qk__result_model *model, const qk__field *field)
-{
-    double sum = 0;
-    size_t count = 0;
-    for (size_t h = 0; model && h < model->num_heads; h++) {
-        double value = qk__field_value(field, &model->heads[h].v);
-        if (isfinite(value)) {
-            sum += value;
-            count++;
-        }
-    }
-    return count ? sum / (double)count : NAN;
-}
-
 /* The study's families keep their colours, others get the next ones. */
 static int family_of(const pairing *pair, const point *points, size_t count, const char *name)
 {
@@ -116,7 +102,8 @@ static size_t find_points(const pairing *pair, point *points)
         const qk__result_model *model = find_model(results, score->model);
         double y = score->values[pair->y_column];
         double x = pair->x_column != NO_COLUMN ? score->values[pair->x_column]
-                                               : mean_of(model, pair->field);
+                   : model                     ? qk__mean_over_heads(model, pair->field)
+                                               : NAN;
         if (!is_usable(x) || !is_usable(y))
             continue;
         if (points) {
@@ -294,7 +281,7 @@ static void set_labels(qk__figure *figure, const pairing *pair, const plot *p, s
                          qk__figure_quote(figure, pair->metric));
     else
         qk__figure_print(figure, "set xlabel %s.' (mean over heads)'\n",
-                         qk__figure_quote(figure, pair->field->label));
+                         qk__figure_quote(figure, pair->field->info.label));
     qk__figure_print(
         figure,
         "set ylabel %s\n"

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "results/means.h"
 #include "stats/student.h"
 
 static const double NORMAL_975 = 1.959963984540054;
@@ -11,15 +12,12 @@ static const double NORMAL_975 = 1.959963984540054;
 qk__estimate qk__estimate_mean(const double *values, size_t count)
 {
     qk__estimate e = {0, NAN, NAN, NAN};
-    double sum = 0, squares = 0;
+    qk__mean mean = {0};
+    double squares = 0;
     for (size_t i = 0; i < count; i++)
-        if (isfinite(values[i])) {
-            sum += values[i];
-            e.count++;
-        }
-    if (e.count == 0)
-        return e;
-    e.value = sum / (double)e.count;
+        qk__mean_add(&mean, values[i]);
+    e.count = mean.count;
+    e.value = qk__mean_of(&mean);
     for (size_t i = 0; i < count; i++)
         if (isfinite(values[i]))
             squares += (values[i] - e.value) * (values[i] - e.value);

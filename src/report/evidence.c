@@ -45,41 +45,31 @@ static size_t group_means(const qk__result_model *model, qk__head_number *number
 {
     size_t count = 0;
     for (size_t h = 0; h < model->num_heads;) {
-        double sum = 0;
-        size_t members = 0, first = h;
-        do {
-            double value = say(&model->heads[h], number, argument);
-            if (isfinite(value)) {
-                sum += value;
-                members++;
-            }
-            h++;
-        } while (h < model->num_heads && model->heads[h].layer == model->heads[first].layer &&
-                 model->heads[h].k_head == model->heads[first].k_head);
-        if (members > 0)
-            out[count++] = sum / (double)members;
+        qk__mean mean = {0};
+        size_t first = h;
+        do
+            qk__mean_add(&mean, say(&model->heads[h++], number, argument));
+        while (h < model->num_heads && model->heads[h].layer == model->heads[first].layer &&
+               model->heads[h].k_head == model->heads[first].k_head);
+        if (mean.count > 0)
+            out[count++] = qk__mean_of(&mean);
     }
     return count;
 }
 
-/* Mean over heads, and the counts of the units. */
+/* Mean over the heads of a model, which are added to all, and the counts of the units. */
 static double model_mean(const qk__result_model *model, qk__head_number *number,
-                         const void *argument, qk__units *units)
+                         const void *argument, qk__mean *all, qk__units *units)
 {
-    double sum = 0;
-    size_t count = 0;
+    qk__mean mean = {0};
     for (size_t h = 0; h < model->num_heads; h++) {
         double value = say(&model->heads[h], number, argument);
-        if (!isfinite(value))
-            continue;
-        sum += value;
-        count++;
-        units->positive += value > 0;
+        qk__mean_add(&mean, value);
+        qk__mean_add(all, value);
+        units->positive += isfinite(value) && value > 0;
     }
-    units->mean += sum;
-    units->heads += count;
-    units->models += count > 0;
-    return count > 0 ? sum / (double)count : NAN;
+    units->models += mean.count > 0;
+    return qk__mean_of(&mean);
 }
 
 qk__units qk__units_of(qk__findings *findings, const qk__scope *scope, qk__head_number *number,
@@ -88,6 +78,7 @@ qk__units qk__units_of(qk__findings *findings, const qk__scope *scope, qk__head_
     enum { ENOUGH_MODELS = 3 };
     const qk__results *results = scope->results;
     qk__units units = {0};
+    qk__mean all = {0};
     size_t room = 1;
     for (size_t m = 0; m < results->num_models; m++)
         room += results->models[m].num_heads + 1;
@@ -99,11 +90,12 @@ qk__units qk__units_of(qk__findings *findings, const qk__scope *scope, qk__head_
     for (size_t m = 0; m < results->num_models; m++) {
         if (!qk__in_scope(scope, &results->models[m]))
             continue;
-        double mean = model_mean(&results->models[m], number, argument, &units);
+        double mean = model_mean(&results->models[m], number, argument, &all, &units);
         if (isfinite(mean))
             units.values[units.count++] = mean;
     }
-    units.mean = units.heads ? units.mean / (double)units.heads : NAN;
+    units.heads = all.count;
+    units.mean = qk__mean_of(&all);
     units.of_models = units.models >= ENOUGH_MODELS;
     if (units.of_models)
         return units;

@@ -35,19 +35,13 @@ static qk__line layer_line(const qk__result_model *model, const qk__field *field
 {
     size_t layers = 0;
     for (size_t h = 0; h < model->num_heads;) {
-        double sum = 0;
-        size_t count = 0, first = h;
-        for (; h < model->num_heads && model->heads[h].layer == model->heads[first].layer;
-             h++) {
-            double value = qk__field_number(&model->heads[h], field);
-            if (isfinite(value)) {
-                sum += value;
-                count++;
-            }
-        }
-        if (count > 0) {
+        qk__mean mean = {0};
+        size_t first = h;
+        for (; h < model->num_heads && model->heads[h].layer == model->heads[first].layer; h++)
+            qk__mean_add(&mean, qk__field_number(&model->heads[h], field));
+        if (mean.count > 0) {
             x[layers] = model->heads[first].depth;
-            y[layers++] = sum / (double)count;
+            y[layers++] = qk__mean_of(&mean);
         }
     }
     qk__line line = qk__fit_line(x, y, layers);

@@ -10,7 +10,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "report/evidence.h"
-#include "report/headline.h"
+#include "results/headline.h"
 
 static const char TOPIC[] = "Training";
 static const char *const WATCHED[] = {"r_q",           "r_k",        "ev0",

@@ -283,20 +283,21 @@ static qk_status list_changed(const qk_report_settings *settings, qk_report_outc
     return status;
 }
 
-qk_status qk__report_make(const qk_report_settings *settings, qk_report_outcome **outcome,
-                          qk_error *err)
+qk_status qk__report_make(const qk_report_settings *settings, const qk__results *results,
+                          qk_report_outcome **outcome, qk_error *err)
 {
     double start = qk__now();
     *outcome = NULL;
-    qk__results *results = NULL;
+    qk__results *own = NULL;
     qk_report_outcome *out = qk__calloc(1, sizeof *out);
     qk_status status = out ? list_changed(settings, out, err) : qk__nomem(err);
-    if (status == QK_OK)
-        status = qk__results_read(&results, settings->results, settings->scores, err);
+    if (status == QK_OK && !results)
+        status = qk__results_read(&own, settings->results, settings->scores, err);
     if (status != QK_OK) {
         qk_report_outcome_free(&out);
         return status;
     }
+    results = results ? results : own;
     qk__report report = {.settings = settings,
                          .results = results,
                          .theme = qk__theme_of(settings->figures.theme),
@@ -306,7 +307,7 @@ qk_status qk__report_make(const qk_report_settings *settings, qk_report_outcome 
     out->num_heads = report.num_heads;
     status = make_staged(&report, out, err);
     out->seconds = qk__now() - start;
-    qk__results_free(&results);
+    qk__results_free(&own);
     if (status == QK_OK || status == QK_ERR_PARTIAL)
         *outcome = out;
     else
@@ -344,7 +345,7 @@ qk_status qk_report_write(const qk_report_settings *settings, qk_report_outcome 
     if (status == QK_OK)
         status = qk__folder_sweep(folder, err);
     if (status == QK_OK)
-        status = qk__report_make(settings, outcome, err);
+        status = qk__report_make(settings, NULL, outcome, err);
     qk__folder_release(&results);
     qk__folder_release(&output);
     return status;

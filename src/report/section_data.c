@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "figure/panels.h"
 #include "report/assets.h"
 #include "report/sections.h"
 
@@ -43,67 +44,42 @@ static void models(qk__page *page, const qk__results *results)
     qk__page_raw(page, "],\n");
 }
 
-typedef int id_of(size_t model, const qk__result_head *head);
-
-static int model_id(size_t model, const qk__result_head *head)
-{
-    (void)head;
-    return (int)model;
-}
-
-static int layer_id(size_t model, const qk__result_head *head)
-{
-    (void)model;
-    return head->layer;
-}
-
-static int query_id(size_t model, const qk__result_head *head)
-{
-    (void)model;
-    return head->q_head;
-}
-
-static int key_id(size_t model, const qk__result_head *head)
-{
-    (void)model;
-    return head->k_head;
-}
-
-static int category_id(size_t model, const qk__result_head *head)
-{
-    (void)model;
-    return head->category;
-}
-
-static void id_column(qk__page *page, const qk__results *results, const char *name, id_of *id)
+/* A column of ints at that offset of qk__result_head. */
+static void id_column(qk__page *page, const qk__results *results, const char *name,
+                      size_t offset)
 {
     bool first = true;
     qk__page_print(page, "\"%s\":[", name);
     for (size_t m = 0; m < results->num_models; m++)
         for (size_t h = 0; h < results->models[m].num_heads; h++) {
-            qk__page_print(page, first ? "%d" : ",%d", id(m, &results->models[m].heads[h]));
+            int id;
+            memcpy(&id, (const char *)&results->models[m].heads[h] + offset, sizeof id);
+            qk__page_print(page, first ? "%d" : ",%d", id);
             first = false;
         }
     qk__page_raw(page, "],\n");
 }
 
-static bool has_values(const qk__results *results, const qk__field *field)
+static void model_column(qk__page *page, const qk__results *results)
 {
+    bool first = true;
+    qk__page_raw(page, "\"model\":[");
     for (size_t m = 0; m < results->num_models; m++)
-        for (size_t h = 0; h < results->models[m].num_heads; h++)
-            if (isfinite(qk__field_value(field, &results->models[m].heads[h].v)))
-                return true;
-    return false;
+        for (size_t h = 0; h < results->models[m].num_heads; h++) {
+            qk__page_print(page, first ? "%zu" : ",%zu", m);
+            first = false;
+        }
+    qk__page_raw(page, "],\n");
 }
 
 static void field_column(qk__page *page, const qk__results *results, const qk__field *field)
 {
     bool first = true;
-    qk__page_print(page, "{\"name\":\"%s\",\"table\":\"%s\",\"label\":", field->name,
-                   field->table);
-    qk__page_json_text(page, field->label);
+    qk__page_print(page, "{\"name\":\"%s\",\"table\":\"%s\",\"label\":", field->info.name,
+                   field->file);
+    qk__page_json_text(page, field->info.label);
     qk__page_raw(page, ",\"about\":");
-    qk__page_json_text(page, qk__column_about(field->name));
+    qk__page_json_text(page, field->info.about);
     qk__page_raw(page, ",\"values\":[");
     for (size_t m = 0; m < results->num_models; m++)
         for (size_t h = 0; h < results->models[m].num_heads; h++) {
@@ -130,14 +106,14 @@ static void heads(qk__page *page, const qk__report *report)
     text_list(page, "families", results->families, results->num_families);
     text_list(page, "phases", results->phases, results->num_phases);
     text_list(page, "categories", categories, QK_NUM_CATEGORIES);
-    id_column(page, results, "model", model_id);
-    id_column(page, results, "layer", layer_id);
-    id_column(page, results, "q_head", query_id);
-    id_column(page, results, "k_head", key_id);
-    id_column(page, results, "category", category_id);
+    model_column(page, results);
+    id_column(page, results, "layer", offsetof(qk__result_head, layer));
+    id_column(page, results, "q_head", offsetof(qk__result_head, q_head));
+    id_column(page, results, "k_head", offsetof(qk__result_head, k_head));
+    id_column(page, results, "category", offsetof(qk__result_head, category));
     qk__page_raw(page, "\"fields\":[");
     for (size_t f = 0; f < qk__num_fields; f++) {
-        if (!has_values(results, &qk__fields[f]))
+        if (!qk__has_field(results, qk__fields[f].info.name))
             continue;
         qk__page_raw(page, first ? "\n" : ",\n");
         field_column(page, results, &qk__fields[f]);

@@ -23,8 +23,8 @@ void qk__section_methods(qk__page *page, const qk__report *report)
                        "<dl class=\"columns\">\n");
     for (size_t i = 0; i < qk__num_fields; i++) {
         qk__page_print(page, "<dt><code>%s</code> <small>%s</small></dt><dd>",
-                       qk__fields[i].name, qk__fields[i].table);
-        qk__page_text(page, qk__column_about(qk__fields[i].name));
+                       qk__fields[i].info.name, qk__fields[i].file);
+        qk__page_text(page, qk__fields[i].info.about);
         qk__page_raw(page, "</dd>\n");
     }
     qk__page_raw(page, "</dl>\n</details>\n</section>\n");

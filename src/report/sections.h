@@ -8,7 +8,7 @@
 
 #include "figure/catalog.h"
 #include "report/findings.h"
-#include "report/headline.h"
+#include "results/headline.h"
 #include "report/page.h"
 
 /* Everything a page is made of. */
@@ -37,8 +37,5 @@ void qk__section_methods(qk__page *page, const qk__report *report);
 void qk__section_manifest(qk__page *page, const qk__report *report);
 /* The numbers of all heads, the scripts, and the end of the document. */
 void qk__section_scripts(qk__page *page, const qk__report *report);
-
-/* What a column of the per-head tables is, in one line; "" for one that is not known. */
-const char *qk__column_about(const char *field);
 
 #endif

@@ -115,7 +115,7 @@ static void forget_numbers(qk__head_numbers *numbers)
 {
     for (size_t i = 0; i < qk__num_fields; i++) {
         const double none = NAN;
-        memcpy((char *)numbers + qk__fields[i].offset, &none, sizeof none);
+        memcpy((char *)numbers + qk__fields[i].number, &none, sizeof none);
     }
 }
 

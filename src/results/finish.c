@@ -253,29 +253,25 @@ static qk_status set_weights(qk__builder *builder, qk_error *err)
     size_t total = 0;
     for (size_t m = 0; m < results->num_models; m++)
         total += results->models[m].num_components;
-    double *sums = qk__arena_alloc(builder->arena, total, sizeof *sums);
-    size_t *counts = qk__calloc(total + 1, sizeof *counts);
-    if (!sums || !counts) {
-        free(counts);
+    double *weights = qk__arena_alloc(builder->arena, total, sizeof *weights);
+    qk__mean *means = qk__calloc(total + 1, sizeof *means);
+    if (!weights || !means) {
+        free(means);
         return qk__nomem(err);
     }
     for (size_t m = 0, start = 0; m < results->num_models; m++) {
-        results->models[m].component_weights = sums + start;
+        results->models[m].component_weights = weights + start;
         start += results->models[m].num_components;
     }
     for (size_t i = 0; i < series->count; i++) {
         const qk__series_row *row = &series->rows[i];
         size_t model = builder->heads[row->head].model;
-        size_t at =
-            (size_t)(results->models[model].component_weights - sums) + (size_t)row->index;
-        if (!isnan(row->values[0])) {
-            sums[at] += row->values[0];
-            counts[at]++;
-        }
+        const double *own = results->models[model].component_weights;
+        qk__mean_add(&means[(size_t)(own - weights) + (size_t)row->index], row->values[0]);
     }
     for (size_t i = 0; i < total; i++)
-        sums[i] = counts[i] > 0 ? sums[i] / (double)counts[i] : NAN;
-    free(counts);
+        weights[i] = qk__mean_of(&means[i]);
+    free(means);
     return QK_OK;
 }
 

@@ -36,13 +36,13 @@ static qk_status find_columns(head_table *t, qk_error *err)
     QK_TRY(qk__find_ids(reader, &t->ids, err));
     for (size_t i = 0; i < qk__num_fields; i++) {
         size_t column;
-        if (strcmp(qk__fields[i].table, TABLES[t->which]) != 0)
+        if (strcmp(qk__fields[i].file, TABLES[t->which]) != 0)
             continue;
-        QK_TRY(qk__reader_find(reader, qk__fields[i].name, false, &column, err));
+        QK_TRY(qk__reader_find(reader, qk__fields[i].info.name, false, &column, err));
         if (column == QK__NO_COLUMN)
             continue;
         t->columns[t->num_fields] = column;
-        t->offsets[t->num_fields++] = qk__fields[i].offset;
+        t->offsets[t->num_fields++] = qk__fields[i].number;
     }
     QK_TRY(qk__reader_find(reader, "pc", t->which == QK__QK, &t->pc, err));
     QK_TRY(qk__reader_find(reader, "explained_variance", false, &t->explained_variance, err));

@@ -18,40 +18,8 @@
 #include <qkscope/pca.h>
 #include <qkscope/status.h>
 
-enum { QK__DEPTH_BINS = 10 };
-
-/* Of one query head; NaN where a table does not have the number. The names are those of the
- * columns. r_q, r_k, ... mu_k are of PC0 (qk.csv), the rest from the tables in order. */
-typedef struct qk__head_numbers {
-    /* qk.csv, pc 0 */
-    double r_q, r_k, p_q, p_k, mu_q, mu_k, alpha, beta;
-    /* heads.csv */
-    double ev0, pos_var_q, pos_var_k, pos_var_q_pc0_share, lin_var_q, lin_var_k,
-        positional_overhead, separation, fisher, lda_accuracy, mu_q_beta, alpha_beta,
-        category_share, texts, r_q_width;
-    /* rotated.csv */
-    double position_r, r_q_a, r_k_a, alpha_q, alpha_k, mu_q_a, mu_k_a, mu_q_b, mu_k_b,
-        bias_strength, separation_strength, var_frac_a, var_frac_b, plane_var_fraction,
-        content_var_b, omega, omega_r_squared;
-    /* head_metrics.csv */
-    double q_R2_pos, beta_norm, q_R2_scalar, q_mae_ratio, ap_overall, ap_first_20pct,
-        ap_last_20pct, ap_drop;
-    /* stages.csv */
-    double r_q_before, r_k_before, r_q_after, r_k_after, r_squared_predicted, measured_sd,
-        top_wavelength, context, slow_energy_q, slow_energy_k, slow_score_share;
-} qk__head_numbers;
-
-/* A number of qk__head_numbers by name, for figures, tables and charts that take any. */
-typedef struct qk__field {
-    const char *name;  /* column and member */
-    const char *label; /* for an axis, plain text */
-    const char *table; /* file it comes from */
-    size_t offset;     /* into qk__head_numbers */
-} qk__field;
-extern const qk__field qk__fields[];
-extern const size_t qk__num_fields;
-const qk__field *qk__find_field(const char *name); /* NULL: no such number */
-double qk__field_value(const qk__field *field, const qk__head_numbers *numbers);
+#include "results/means.h"
+#include "schema/schema.h"
 
 typedef struct qk__result_head {
     int layer, q_head, k_head;
@@ -141,6 +109,8 @@ typedef struct qk__spread {
 /* magnitude: of |value|. */
 QK_MUST_CHECK qk_status qk__spread_of(const qk__result_model *model, const qk__field *field,
                                       bool magnitude, qk__spread *spread, qk_error *err);
+
+double qk__mean_over_heads(const qk__result_model *model, const qk__field *field);
 
 /* Mean of |value| or value in each tenth of the depth: bin min(9, floor(10 depth)); NaN if
  * empty. */

@@ -326,7 +326,9 @@ static qk_status set_planes(fitting *f, int wanted, qk_error *err)
             r->planes[i] = (qk_plane){.variance_share = plane ? share : NAN,
                                       .omega = NAN,
                                       .resultant = NAN,
-                                      .angle_r = NAN};
+                                      .angle_r = NAN,
+                                      .rope_frequency = NAN,
+                                      .rope_relative_error = NAN};
         }
     }
     free(values);

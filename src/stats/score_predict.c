@@ -112,16 +112,27 @@ static double contribution(const qk__pair_means *q, const qk__pair_means *k, siz
     return re * turns[p] - im * turns[pairs + p];
 }
 
+/* The pair with the largest share. */
+static void find_top(qk_head_stages *s)
+{
+    s->top_pair = s->top_frequency = s->top_wavelength = s->top_share = NAN;
+    for (size_t p = 0; p < s->num_pairs; p++) {
+        const qk_rope_pair *pair = &s->pairs[p];
+        if (isnan(pair->score_share) || s->top_share >= pair->score_share)
+            continue;
+        s->top_pair = (double)p;
+        s->top_frequency = pair->frequency;
+        s->top_wavelength = pair->wavelength;
+        s->top_share = pair->score_share;
+    }
+}
+
 static void sum_slow(qk_head_stages *s)
 {
     s->slow_energy_q = s->slow_energy_k = s->slow_score_share = 0;
     s->slow_pairs = 0;
-    s->top_pair = s->num_pairs;
     for (size_t p = 0; p < s->num_pairs; p++) {
         const qk_rope_pair *pair = &s->pairs[p];
-        double top = s->top_pair < s->num_pairs ? s->pairs[s->top_pair].score_share : -INFINITY;
-        if (pair->score_share > top)
-            s->top_pair = p;
         if (!(pair->wavelength > (double)s->context))
             continue;
         s->slow_pairs++;
@@ -129,7 +140,7 @@ static void sum_slow(qk_head_stages *s)
         s->slow_energy_k += pair->energy_k;
         s->slow_score_share += pair->score_share;
     }
-    if (s->top_pair == s->num_pairs) /* no pair has a share */
+    if (isnan(s->top_pair)) /* no pair has a share */
         s->slow_score_share = NAN;
 }
 
@@ -153,5 +164,6 @@ void qk__score_curve_predict(const qk__score_curve *curve, const qk__pairing *pa
     sums of = sum_bins(stages);
     compare_curves(&of, stages);
     share_variance(stages, contributions, &of);
+    find_top(stages);
     sum_slow(stages);
 }

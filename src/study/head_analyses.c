@@ -2,6 +2,7 @@
 /* The analyses of one query head with the key head of its group. */
 #include "study/head_analyses.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/buffer.h"
@@ -133,6 +134,18 @@ qk_status qk__scan_rotation(qk_run *run, int worker, const qk_head_data *q,
     return status;
 }
 
+/* The model's frequency nearest to that of the plane as a ratio, and how far off the plane is.
+ */
+static void find_nearest(const double *frequencies, size_t count, qk_plane *plane)
+{
+    double omega = plane->omega;
+    for (size_t i = 0; i < count && omega > 0; i++)
+        if (!(fabs(log(omega / frequencies[i])) >= fabs(log(omega / plane->rope_frequency)))) {
+            plane->rope_frequency = frequencies[i];
+            plane->rope_relative_error = fabs(omega / frequencies[i] - 1);
+        }
+}
+
 static qk_status run_rotation(qk_run *run, int worker, qk_head_report *report,
                               const qk_head_data *q, const qk_head_data *k, qk_error *err)
 {
@@ -153,6 +166,11 @@ static qk_status run_rotation(qk_run *run, int worker, qk_head_report *report,
     }
     if (status != QK_OK)
         qk_rotation_free(&rotation);
+    size_t count;
+    const double *frequencies =
+        qk_capture_rope_frequencies(run->capture, report->id.layer, &count);
+    for (size_t i = 0; rotation && i < rotation->num_planes; i++)
+        find_nearest(frequencies, count, &rotation->planes[i]);
     report->rotation = rotation;
     return status;
 }

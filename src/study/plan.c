@@ -17,7 +17,7 @@
 #include "base/parallel.h"
 #include "base/slug.h"
 #include "figure/figure_settings.h"
-#include "results/results.h"
+#include "results/headline.h"
 #include "settings/common_rows.h"
 #include "settings/settings.h"
 #include "study/plan.h"
@@ -218,39 +218,6 @@ static qk_status do_model(qk__plan_work *work, size_t i, qk_error *err)
 
 /* ---- means for the table at the end ---------------------------------------------------- */
 
-static double mean_of(const qk__result_model *model, const char *name)
-{
-    double sum = 0;
-    size_t count = 0;
-    const qk__field *field = qk__find_field(name);
-    for (size_t i = 0; field && i < model->num_heads; i++) {
-        double value = qk__field_value(field, &model->heads[i].v);
-        if (!isfinite(value))
-            continue;
-        sum += value;
-        count++;
-    }
-    return count ? sum / (double)count : NAN;
-}
-
-static double share_above_zero(const qk__result_model *model, const char *name)
-{
-    size_t above = 0, count = 0;
-    const qk__field *field = qk__find_field(name);
-    for (size_t i = 0; field && i < model->num_heads; i++) {
-        double value = qk__field_value(field, &model->heads[i].v);
-        count += isfinite(value);
-        above += isfinite(value) && value > 0;
-    }
-    return count ? (double)above / (double)count : NAN;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Rows and texts of the heads, and how many categories are certain. */
 static qk_status find_sizes(const qk__result_model *model, qk_plan_result *result,
                             qk_error *err)
@@ -272,9 +239,8 @@ static qk_status find_sizes(const qk__result_model *model, qk_plan_result *resul
         uncertain += v->category_share < QK_CERTAIN_SHARE;
     }
     if (count > 0) {
-        qsort(rows, count, sizeof *rows, compare);
+        result->rows_median = qk__median(rows, count);
         result->rows_least = rows[0];
-        result->rows_median = (rows[(count - 1) / 2] + rows[count / 2]) / 2;
     }
     if (judged > 0) {
         result->uncertain = (double)uncertain;
@@ -284,25 +250,32 @@ static qk_status find_sizes(const qk__result_model *model, qk_plan_result *resul
     return QK_OK;
 }
 
-static qk_status find_means(const qk__plan_work *work, qk_error *err)
+static qk_status copy_means(const qk__plan_work *work, const qk__headlines *headlines,
+                            qk_error *err)
 {
-    qk__results *results;
-    qk_status status = QK_OK;
-    QK_TRY(qk__results_read(&results, work->run->output, NULL, err));
     for (size_t i = 0; i < work->plan->num_models; i++)
-        for (size_t j = 0; j < results->num_models; j++) {
-            const qk__result_model *model = &results->models[j];
+        for (size_t j = 0; j < headlines->count && headlines->rows[j].model; j++) {
+            const qk__headline *row = &headlines->rows[j];
             qk_plan_result *result = &work->outcome->models[i];
-            if (strcmp(model->name, work->plan->models[i].name) != 0)
+            if (strcmp(row->model->name, work->plan->models[i].name) != 0)
                 continue;
-            result->r_q = mean_of(model, "r_q");
-            result->r_k = mean_of(model, "r_k");
-            result->recency = share_above_zero(model, "bias_strength");
-            result->ap_drop = mean_of(model, "ap_drop");
-            if (status == QK_OK)
-                status = find_sizes(model, result, err);
+            result->r_q = qk__headline_value(row, "mean_r_q");
+            result->r_k = qk__headline_value(row, "mean_r_k");
+            result->recency = qk__headline_value(row, "bias_positive");
+            result->ap_drop = qk__headline_value(row, "ap_drop");
+            QK_TRY(find_sizes(row->model, result, err));
         }
-    qk__results_free(&results);
+    return QK_OK;
+}
+
+static qk_status find_means(qk__plan_work *work, qk_error *err)
+{
+    qk__headlines headlines = {0};
+    QK_TRY(qk__results_read(&work->results, work->run->output, NULL, err));
+    qk_status status = qk__headlines_compute(work->results, &headlines, err);
+    if (status == QK_OK)
+        status = copy_means(work, &headlines, err);
+    qk__headlines_free(&headlines);
     return status;
 }
 
@@ -400,6 +373,7 @@ static void release(qk__plan_work *work)
     free(work->layers);
     free(work->figures);
     qk__buffer_free(&work->scores);
+    qk__results_free(&work->results);
     qk__folder_release(&work->folder);
 }
 

@@ -11,6 +11,7 @@
 #include "base/fingerprint.h"
 #include "base/folder.h"
 #include "results/manifest.h"
+#include "results/results.h"
 #include "study/config.h"
 #include "study/run.h"
 
@@ -70,6 +71,7 @@ typedef struct qk__plan_work {
     qk_buffer scores; /* contents of the score file */
     qk_folder folder; /* the output, held */
     size_t model;     /* at work */
+    qk__results *results; /* what the combined tables say */
     qk_outfile *outputs[QK_MAX_OUTPUTS]; /* combined tables, not yet in their places */
     size_t num_outputs;
 } qk__plan_work;
@@ -90,11 +92,10 @@ QK_MUST_CHECK qk_status qk__plan_claim_folder(qk__plan_work *work, qk_error *err
 
 /* ---- tables (plan_tables.c) --------------------------------------------------------- */
 
-/* Names of the tables a model's run writes, NULL at the end. */
-enum { QK__MAX_TABLES = QK__NUM_TABLES };
-void qk__plan_tables(const qk_study_settings *settings, const char *names[QK__MAX_TABLES + 1]);
+/* What a run of a model has, for qk__has_table. */
+unsigned qk__plan_contents(const qk__plan_work *work);
 
-/* Combined tables, models.csv and scores.csv of all models with results. */
+/* Combined tables, models.csv, scores.csv and schema.json of all models with results. */
 QK_MUST_CHECK qk_status qk__plan_write_tables(qk__plan_work *work, qk_error *err);
 
 static inline bool qk__plan_has_results(const qk_plan_result *result)

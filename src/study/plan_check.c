@@ -11,6 +11,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/parallel.h"
+#include "schema/schema.h"
 #include "study/json.h"
 #include "study/plan.h"
 #include "study/run.h"
@@ -101,13 +102,14 @@ static void check_settings(checker *c)
 /* They must be there, as the run wrote them. */
 static qk_status check_tables(checker *c, qk_error *err)
 {
-    const char *names[QK__MAX_TABLES + 1];
     json_t *changes;
-    qk__plan_tables(c->run.settings, names);
-    for (const char **name = names; *name; name++) {
-        char *path = qk__path_join(c->run.settings->output, *name);
+    for (size_t i = 0; i < qk__num_tables; i++) {
+        const char *name = qk__tables[i].info.name;
+        if (!qk__has_table(&qk__tables[i], c->run.report->contents))
+            continue;
+        char *path = qk__path_join(c->run.settings->output, name);
         if (!path || !qk__is_file(path))
-            reject(c->check, "%s is missing", *name);
+            reject(c->check, "%s is missing", name);
         free(path);
     }
     if (!c->check->stands)

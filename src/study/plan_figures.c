@@ -287,7 +287,7 @@ static qk_status write_report(const qk__plan_work *work, qk_report_outcome **rep
     s.html = run.html;
     s.progress = on_figure;
     s.user = &run;
-    return qk__report_make(&s, report, err);
+    return qk__report_make(&s, work->results, report, err);
 }
 
 /* Moves the failures of `from` behind those of `to`, adds up the rest. */

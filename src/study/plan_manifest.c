@@ -10,6 +10,7 @@
 #include "study/json.h"
 #include "study/plan.h"
 #include "study/run_manifest.h"
+#include "study/table.h"
 
 static const char *state_name(qk_plan_state state)
 {
@@ -55,11 +56,11 @@ static json_t *list_models(const qk__plan_work *work)
 
 static json_t *list_tables(const qk__plan_work *work)
 {
-    const char *names[QK__MAX_TABLES + 1];
+    unsigned contents = qk__plan_contents(work);
     json_t *array = json_array();
-    qk__plan_tables(&work->plan->config.settings, names);
-    for (const char **name = names; *name; name++)
-        array = qk__json_append(array, json_string(*name));
+    for (size_t i = 0; i < qk__num_tables; i++)
+        if (qk__has_table(&qk__tables[i], contents))
+            array = qk__json_append(array, json_string(qk__tables[i].info.name));
     array = qk__json_append(array, json_string("models.csv"));
     if (work->plan->scores)
         array = qk__json_append(array, json_string("scores.csv"));
@@ -70,10 +71,12 @@ static json_t *list_tables(const qk__plan_work *work)
 static qk_status list_contents(const qk__plan_work *work, const json_t *tables,
                                json_t **contents, qk_error *err)
 {
+    size_t count = json_array_size(tables);
     *contents = json_object();
     qk_status status = QK_OK;
-    for (size_t i = 0; i < json_array_size(tables) && status == QK_OK; i++) {
-        const char *name = json_string_value(json_array_get(tables, i));
+    for (size_t i = 0; i <= count && status == QK_OK; i++) {
+        const char *name =
+            i < count ? json_string_value(json_array_get(tables, i)) : QK__SCHEMA_NAME;
         char *path = qk__path_join(work->run->output, name);
         status = path ? qk__describe_table(contents, name, path, err) : qk__nomem(err);
         free(path);

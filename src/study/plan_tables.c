@@ -5,19 +5,15 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "base/number.h"
+#include "study/json.h"
 #include "study/plan.h"
+#include "study/table.h"
 
 enum { MAX_TABLE_BYTES = 1 << 30 };
 
-void qk__plan_tables(const qk_study_settings *settings, const char *names[QK__MAX_TABLES + 1])
+unsigned qk__plan_contents(const qk__plan_work *work)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < QK__NUM_TABLES; i++)
-        if (qk__is_table_of(settings, &qk__table_names[i]) &&
-            (!qk__table_names[i].planes || settings->rotation.planes > 0))
-            names[count++] = qk__table_names[i].name;
-    names[count] = NULL;
+    return qk__contents_of(&work->plan->config.settings);
 }
 
 /* ---- one combined table ---------------------------------------------------------------- */
@@ -104,22 +100,43 @@ static qk_status combine(qk__plan_work *work, const char *name, qk_error *err)
  */
 static qk_status list_models(const qk__plan_work *work, qk_buffer *text, qk_error *err)
 {
-    QK_TRY(
-        qk__buffer_printf(text, err, "model,label,family,phase,source,layers,heads,folder\n"));
+    const qk__table *table = qk__find_table("models.csv");
+    QK_TRY(qk__csv_header(table, QK__STUDY, text, err));
     for (size_t i = 0; i < work->plan->num_models; i++) {
         const qk_plan_model *model = &work->plan->models[i];
         const qk_plan_result *result = &work->outcome->models[i];
-        size_t heads = qk__plan_has_results(result) ? result->num_heads : 0;
-        QK_TRY(qk__csv_text(text, model->name, ',', err));
-        QK_TRY(qk__csv_text(text, model->label, ',', err));
-        QK_TRY(qk__csv_text(text, model->family, ',', err));
-        QK_TRY(qk__csv_text(text, model->phase, ',', err));
-        QK_TRY(qk__csv_text(text, model->source, ',', err));
-        QK_TRY(qk__csv_integer(text, work->layers[i], ',', err));
-        QK_TRY(qk__csv_integer(text, (long long)heads, ',', err));
-        QK_TRY(qk__buffer_printf(text, err, "models/%s\n", work->slugs[i]));
+        qk_buffer folder = {0};
+        QK_TRY(qk__buffer_printf(&folder, err, "models/%s", work->slugs[i]));
+        const qk__listed_model listed = {
+            .name = model->name,
+            .label = model->label,
+            .family = model->family,
+            .phase = model->phase,
+            .source = model->source,
+            .folder = (const char *)folder.data,
+            .layers = work->layers[i],
+            .heads = qk__plan_has_results(result) ? result->num_heads : 0,
+        };
+        const qk__row row = {.from = {[QK__OF_ITEM] = &listed}};
+        qk_status status = qk__csv_row(table, QK__STUDY, &row, text, err);
+        qk__buffer_free(&folder);
+        QK_TRY(status);
     }
     return QK_OK;
+}
+
+/* What the tables hold: those of the models, and the list of models. */
+static qk_status write_schema(qk__plan_work *work, qk_error *err)
+{
+    unsigned contents = qk__plan_contents(work);
+    json_t *tables = json_object();
+    qk_outfile *file;
+    for (size_t i = 0; i < qk__num_tables; i++)
+        if (qk__has_table(&qk__tables[i], contents) || qk__has_table(&qk__tables[i], QK__STUDY))
+            tables = qk__json_set(tables, qk__tables[i].info.name,
+                                  qk__describe_columns(&qk__tables[i], contents));
+    QK_TRY(qk__json_write(tables, work->run->output, QK__SCHEMA_NAME, &file, err));
+    return keep_output(work, file, QK_OK);
 }
 
 static qk_status write_output(qk__plan_work *work, const char *name, const qk_buffer *text,
@@ -134,26 +151,22 @@ static qk_status write_output(qk__plan_work *work, const char *name, const qk_bu
 }
 
 /* What an earlier run wrote and this one does not must not be taken for its results. */
-static qk_status remove_others(const qk__plan_work *work, const char *const *names,
-                               qk_error *err)
+static qk_status remove_others(const qk__plan_work *work, qk_error *err)
 {
-    for (size_t i = 0; i < QK__NUM_TABLES; i++) {
-        bool written = false;
-        for (const char *const *name = names; *name && !written; name++)
-            written = strcmp(*name, qk__table_names[i].name) == 0;
-        if (!written)
-            QK_TRY(qk__remove_file(work->run->output, qk__table_names[i].name, err));
-    }
+    unsigned contents = qk__plan_contents(work);
+    for (size_t i = 0; i < qk__num_tables; i++)
+        if (qk__is_result(&qk__tables[i]) && !qk__has_table(&qk__tables[i], contents))
+            QK_TRY(qk__remove_file(work->run->output, qk__tables[i].info.name, err));
     return work->plan->scores ? QK_OK : qk__remove_file(work->run->output, "scores.csv", err);
 }
 
 qk_status qk__plan_write_tables(qk__plan_work *work, qk_error *err)
 {
-    const char *names[QK__MAX_TABLES + 1];
+    unsigned contents = qk__plan_contents(work);
     qk_buffer models = {0};
-    qk__plan_tables(&work->plan->config.settings, names);
-    for (const char **name = names; *name; name++)
-        QK_TRY(combine(work, *name, err));
+    for (size_t i = 0; i < qk__num_tables; i++)
+        if (qk__has_table(&qk__tables[i], contents))
+            QK_TRY(combine(work, qk__tables[i].info.name, err));
     qk_status status = list_models(work, &models, err);
     if (status == QK_OK)
         status = write_output(work, "models.csv", &models, err);
@@ -161,7 +174,8 @@ qk_status qk__plan_write_tables(qk__plan_work *work, qk_error *err)
     QK_TRY(status);
     if (work->plan->scores)
         QK_TRY(write_output(work, "scores.csv", &work->scores, err));
-    QK_TRY(remove_others(work, names, err));
+    QK_TRY(write_schema(work, err));
+    QK_TRY(remove_others(work, err));
     for (size_t i = 0; i < work->num_outputs; i++)
         QK_TRY(qk__outfile_commit(&work->outputs[i], err));
     return QK_OK;

@@ -19,30 +19,7 @@
 #include "study/json.h"
 #include "study/run.h"
 #include "study/run_manifest.h"
-
-const qk__table_name qk__table_names[QK__NUM_TABLES] = {
-    {"qk.csv", QK_ANALYSE_PCA, false, false},
-    {"heads.csv", QK_ANALYSE_PCA, false, false},
-    {"correlations.csv", QK_ANALYSE_PCA, true, false},
-    {"summary.json", QK_ANALYSE_PCA, true, false},
-    {"rotated.csv", QK_ANALYSE_ROTATION, false, false},
-    {"complement.csv", QK_ANALYSE_ROTATION, false, true},
-    {"head_metrics.csv", QK_ANALYSE_PLASTICITY, false, false},
-    {"head_profile.csv", QK_ANALYSE_PLASTICITY, false, false},
-    {"head_bucket_plasticity.csv", QK_ANALYSE_PLASTICITY, false, false},
-    {"head_distance.csv", QK_ANALYSE_PLASTICITY, false, false},
-    {"head_component_weights.csv", QK_ANALYSE_PLASTICITY, false, false},
-    {"model_report.csv", QK_ANALYSE_PLASTICITY, false, false},
-    {"stages.csv", QK__ANALYSE_STAGES, false, false},
-    {"rope_pairs.csv", QK__ANALYSE_STAGES, false, false},
-    {"score_by_distance.csv", QK__ANALYSE_STAGES, false, false},
-};
-
-bool qk__is_table_of(const qk_study_settings *settings, const qk__table_name *table)
-{
-    return (settings->analyses & (unsigned)table->analysis) != 0 &&
-           table->single == !settings->combined;
-}
+#include "study/table.h"
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -52,13 +29,12 @@ static const char *text_of(const json_t *object, const char *key)
 
 /* ---- what stays -------------------------------------------------------------------------- */
 
-/* The tables of one analysis go together: those that this run leaves out go, too. */
-static bool stays(const qk_run *run, const char *table)
+/* The tables of one analysis go together: those that this run leaves out go, too. What
+ * describes all tables is written anew. */
+static bool stays(const qk_run *run, const char *name)
 {
-    for (size_t i = 0; i < QK__NUM_TABLES; i++)
-        if (strcmp(qk__table_names[i].name, table) == 0)
-            return !qk__is_table_of(run->settings, &qk__table_names[i]);
-    return false;
+    const qk__table *table = qk__find_table(name);
+    return table && qk__is_result(table) && !qk__is_table_of(table, run->report->contents);
 }
 
 /* Appends the entry of an earlier run with the tables it keeps; one that keeps none is gone. */
@@ -78,9 +54,14 @@ static qk_status keep_run(qk_run *run, json_t *old, qk_error *err)
         failed = json_object_set(entry, "tables", tables) != 0
                      ? -1
                      : json_array_append(run->staying, entry);
-    for (i = 0; i < QK__NUM_TABLES; i++)
-        if (!stays(run, qk__table_names[i].name))
-            json_object_del(json_object_get(entry, "contents"), qk__table_names[i].name);
+    void *next;
+    const char *key;
+    json_t *value, *contents = json_object_get(entry, "contents");
+    json_object_foreach_safe(contents, next, key, value)
+    {
+        if (!stays(run, key))
+            json_object_del(contents, key);
+    }
     json_decref(tables);
     json_decref(entry);
     return failed == 0 ? QK_OK : qk__nomem(err);
@@ -190,8 +171,10 @@ static qk_status check_staying(qk_run *run, const json_t *old, qk_error *err)
 static qk_status check_unknown(const qk_run *run, qk_error *err)
 {
     const char *found = NULL;
-    for (size_t i = 0; i <= QK__NUM_TABLES && !found; i++) {
-        const char *name = i < QK__NUM_TABLES ? qk__table_names[i].name : QK__MANIFEST_NAME;
+    for (size_t i = 0; i <= qk__num_tables && !found; i++) {
+        const char *name = i < qk__num_tables ? qk__tables[i].info.name : QK__MANIFEST_NAME;
+        if (i < qk__num_tables && !qk__is_result(&qk__tables[i]))
+            continue;
         char *path = qk__path_join(run->settings->output, name);
         if (!path)
             return qk__nomem(err);
@@ -266,7 +249,8 @@ static qk_status describe(const qk_run *run, json_t **entry, qk_error *err)
     qk_status status = QK_OK;
     for (size_t i = 0; i < run->num_outputs && status == QK_OK; i++) {
         const char *name = run->report->outputs[i];
-        tables = qk__json_append(tables, json_string(name));
+        if (strcmp(name, QK__SCHEMA_NAME) != 0)
+            tables = qk__json_append(tables, json_string(name));
         status =
             qk__describe_table(&contents, name, qk__outfile_temporary(run->outputs[i]), err);
     }
@@ -322,9 +306,10 @@ static qk_status mark_incomplete(const qk_run *run, qk_error *err)
 
 static qk_status remove_stale(const qk_run *run, qk_error *err)
 {
-    for (size_t i = 0; i < QK__NUM_TABLES; i++) {
-        const char *name = qk__table_names[i].name;
-        if (!is_output(run, name) && !is_owned(run->staying, name))
+    for (size_t i = 0; i < qk__num_tables; i++) {
+        const char *name = qk__tables[i].info.name;
+        if (qk__is_result(&qk__tables[i]) && !is_output(run, name) &&
+            !is_owned(run->staying, name))
             QK_TRY(qk__remove_file(run->settings->output, name, err));
     }
     return QK_OK;

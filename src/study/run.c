@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "capture/capture.h"
+#include "schema/schema.h"
 
 void qk__run_notice(qk_run *run, qk_notice_level level, const char *fmt, ...)
 {
@@ -145,8 +146,6 @@ qk_status qk__run_open(qk_run *run, const qk_study_settings *settings, qk_error 
     qk_status status = QK_ERR_ARGUMENT;
     if (!settings->capture)
         return qk__fail(err, status, "no capture given");
-    if (!settings->output)
-        return qk__fail(err, status, "no output folder given");
     run->report = calloc(1, sizeof *run->report);
     if (!run->report)
         return qk__nomem(err);
@@ -173,6 +172,7 @@ qk_status qk__run_open(qk_run *run, const qk_study_settings *settings, qk_error 
                        qk_capture_num_heads(run->capture), names);
     run->threads = settings->threads > 0 ? settings->threads : qk__available_threads();
     run->report->threads = run->threads;
+    run->report->contents = qk__contents_of(settings);
     run->report->num_layers = qk_capture_num_layers(run->capture);
     run->block_rows = settings->block_rows > 0 ? settings->block_rows : QK__BLOCK_ROWS;
     run->report->capture = qk__strdup(qk_capture_path(run->capture));

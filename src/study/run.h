@@ -26,7 +26,7 @@ typedef struct qk_input {
 } qk_input;
 
 /* What qk_stages_run computes, beside the analyses of a study. */
-#define QK__ANALYSE_STAGES ((qk_analysis)(1 << 3))
+
 
 /* Rows read at a time, unless the settings say otherwise. */
 enum { QK__BLOCK_ROWS = 256 };
@@ -45,8 +45,7 @@ typedef struct qk_run {
     qk_rows **readers;   /* [threads] one a worker, kept from head to head */
     size_t total_jobs;
     qk_buckets buckets;                         /* of plasticity */
-    const struct qk_run *before_rope;           /* of compare-stages: the other capture */
-    const struct qk_head_stages *const *stages; /* likewise: [report->num_heads] or NULL */
+    const struct qk_run *before_rope; /* of compare-stages: the other capture */
     double seconds_open, seconds_heads, seconds_tables;
     qk_folder folder;    /* the output, held from before the first head is read */
     qk__manifest before; /* what was there */
@@ -126,20 +125,12 @@ QK_MUST_CHECK qk_status qk__select_heads(const qk_run *run, qk_kinds kinds, qk_t
 QK_MUST_CHECK qk_status qk__run_combined(qk_run *run, qk_error *err);
 QK_MUST_CHECK qk_status qk__run_single(qk_run *run, qk_error *err);
 
-/* ---- writing (tables_*.c, summary.c, run_manifest.c) --------------------------------- */
+/* ---- writing (table.c, summary.c, run_manifest.c) -------------------------------------- */
 
-/* qk.csv and heads.csv. */
-QK_MUST_CHECK qk_status qk__write_pca_tables(qk_run *run, qk_error *err);
-/* correlations.csv. */
-QK_MUST_CHECK qk_status qk__write_single_table(qk_run *run, qk_error *err);
+/* The numbers of the report that are of all its heads together (totals.c, summary.c). */
+void qk__find_totals(qk_run *run);
+/* summary.json of the PCA of each kind by itself. */
 QK_MUST_CHECK qk_status qk__write_summary(qk_run *run, qk_error *err);
-/* rotated.csv, and complement.csv where planes were asked for. */
-QK_MUST_CHECK qk_status qk__write_rotation_tables(qk_run *run, qk_error *err);
-/* head_metrics.csv, head_profile.csv, head_bucket_plasticity.csv, head_distance.csv,
- * head_component_weights.csv, model_report.csv. Fills report->plasticity. */
-QK_MUST_CHECK qk_status qk__write_plasticity_tables(qk_run *run, qk_error *err);
-/* The original tool's three tables at the paths of settings->published_tables. */
-QK_MUST_CHECK qk_status qk__write_published_tables(qk_run *run, qk_error *err);
 /* The entry of this run in manifest.json, without the tables; NULL when out of memory. */
 json_t *qk__describe_run(const qk_run *run);
 
@@ -153,18 +144,5 @@ QK_MUST_CHECK qk_status qk__results_claim(qk_run *run, qk_error *err);
 QK_MUST_CHECK qk_status qk__results_commit(qk_run *run, qk_error *err);
 
 void qk__results_release(qk_run *run);
-
-/* Every table that an analysis may write. */
-typedef struct qk__table_name {
-    const char *name;
-    qk_analysis analysis;
-    bool single; /* of the PCA of each kind by itself */
-    bool planes; /* only where planes are asked for */
-} qk__table_name;
-enum { QK__NUM_TABLES = 15 };
-extern const qk__table_name qk__table_names[QK__NUM_TABLES];
-
-/* Whether a run of these settings is the one to write the table, or to leave it out. */
-bool qk__is_table_of(const qk_study_settings *settings, const qk__table_name *table);
 
 #endif

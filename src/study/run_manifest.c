@@ -10,6 +10,7 @@
 #include "base/fingerprint.h"
 #include "study/json.h"
 #include "study/run.h"
+#include "schema/schema.h"
 #include "study/run_manifest.h"
 #include "study/settings_json.h"
 

@@ -3,6 +3,7 @@
  * The run is that of the capture after RoPE; the other one only lends its files. */
 #include "settings/settings.h"
 #include "study/stages.h"
+#include "study/table.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -155,7 +156,6 @@ static qk_status choose_heads(stages *c, qk_error *err)
         return status;
     c->report->heads = qk__calloc(count, sizeof *c->report->heads);
     c->groups = qk__calloc(count, sizeof *c->groups);
-    c->run.stages = (const qk_head_stages *const *)c->report->heads;
     return c->report->heads && c->groups ? QK_OK : qk__nomem(err);
 }
 
@@ -244,6 +244,7 @@ static void analyse_head(stages *c, int worker, size_t i, const qk__stage_keys *
         head->texts_q = qk__run_count_texts(&c->run, queries.after.num_texts);
         head->texts_k = qk__run_count_texts(&c->run, keys->data.after.num_texts);
         status = qk__stage_head_analyse(&c->run, &queries, keys, &c->report->heads[i], &err);
+        head->stages = c->report->heads[i];
     }
     if (status != QK_OK)
         qk__run_fail_head(&c->run, i, status, err.message);
@@ -359,7 +360,8 @@ static qk_status run_all(stages *c, qk_error *err)
     if (!any)
         return verdict == QK_ERR_PARTIAL ? QK_ERR_INCONSISTENT : verdict;
     start = qk__now();
-    QK_TRY(qk__write_stage_tables(run, err));
+    QK_TRY(qk__write_tables(run, err));
+    QK_TRY(qk__write_schema(run, err));
     run->seconds_tables = qk__now() - start;
     QK_TRY(qk__results_commit(run, err));
     qk__run_warn_of_few(run);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of compare-stages share: stages.c, the run; stages_head.c, one head;
- * tables_stages.c, the tables. */
+/* What the files of compare-stages share: stages.c, the run; stages_head.c, one head. */
 #ifndef QK_STUDY_STAGES_H
 #define QK_STUDY_STAGES_H
 
@@ -43,8 +42,5 @@ QK_MUST_CHECK qk_status qk__stage_head_analyse(const qk_run *after,
                                                const qk__stage_keys *keys,
                                                qk_head_stages **stages, qk_error *err);
 void qk__head_stages_free(qk_head_stages **stages);
-
-/* stages.csv, rope_pairs.csv, score_by_distance.csv, of run->stages. */
-QK_MUST_CHECK qk_status qk__write_stage_tables(qk_run *run, qk_error *err);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "settings/settings.h"
 #include "study/run.h"
+#include "study/table.h"
 
 void qk_study_report_free(qk_study_report **report)
 {
@@ -86,16 +87,11 @@ qk_status qk__run_conclude(const qk_run *run, qk_error *err)
 static qk_status write_results(qk_run *run, qk_error *err)
 {
     double start = qk__now();
-    if (!run->settings->combined) {
-        QK_TRY(qk__write_single_table(run, err));
+    QK_TRY(qk__write_tables(run, err));
+    if (!run->settings->combined)
         QK_TRY(qk__write_summary(run, err));
-    } else if (qk__run_does(run, QK_ANALYSE_PCA)) {
-        QK_TRY(qk__write_pca_tables(run, err));
-    }
-    if (qk__run_does(run, QK_ANALYSE_ROTATION))
-        QK_TRY(qk__write_rotation_tables(run, err));
-    if (qk__run_does(run, QK_ANALYSE_PLASTICITY))
-        QK_TRY(qk__write_plasticity_tables(run, err));
+    if (!run->settings->published_tables)
+        QK_TRY(qk__write_schema(run, err));
     run->seconds_tables = qk__now() - start;
     return qk__results_commit(run, err);
 }
@@ -150,7 +146,8 @@ static qk_status run_all(qk_run *run, qk_error *err)
 {
     double start = qk__now();
     QK_TRY(qk__run_set_buckets(run, err));
-    QK_TRY(qk__run_list_inputs(run, err));
+    if (run->settings->output)
+        QK_TRY(qk__run_list_inputs(run, err));
     QK_TRY(run->settings->combined ? qk__run_combined(run, err) : qk__run_single(run, err));
     run->seconds_heads = qk__now() - start;
     if (atomic_load(&run->cancelled))
@@ -161,7 +158,9 @@ static qk_status run_all(qk_run *run, qk_error *err)
     qk_status verdict = qk__run_conclude(run, err);
     if (is_complete_failure(report))
         return verdict;
-    QK_TRY(write_results(run, err));
+    qk__find_totals(run);
+    if (run->settings->output)
+        QK_TRY(write_results(run, err));
     qk__run_warn_of_few(run);
     return verdict;
 }
@@ -176,7 +175,7 @@ qk_status qk_study_run(const qk_study_settings *settings, qk_study_report **repo
     qk_run run;
     QK_TRY(check_settings(settings, err));
     qk_status status = qk__run_open(&run, settings, err);
-    if (status == QK_OK)
+    if (status == QK_OK && settings->output)
         status = qk__results_claim(&run, err);
     if (status == QK_OK)
         status = run_all(&run, err);

@@ -41,33 +41,19 @@ static json_t *describe(const hit *h)
                      qk__json_number(c->explained_variance));
 }
 
-/* Counts what reaches the threshold, in table order, and lists it in `records`. */
-static qk_high_correlations count_hits(const qk_run *run, json_t **records)
+/* What reaches the threshold, in table order. */
+static json_t *list_hits(const qk_run *run)
 {
-    qk_high_correlations n = {0};
+    json_t *records = json_array();
     for (size_t i = 0; i < run->report->num_heads; i++) {
         const qk_head_report *head = &run->report->heads[i];
-        bool any = false, any_negative = false;
-        if (!head->pca)
-            continue;
-        n.heads++;
-        n.components += head->pca->num_components;
-        for (size_t pc = 0; pc < head->pca->num_components; pc++) {
+        for (size_t pc = 0; head->pca && pc < head->pca->num_components; pc++) {
             double r = head->pca->components[pc].r_q;
-            if (fabs(r) < run->settings->correlation_threshold)
-                continue;
-            *records = qk__json_append(*records, describe(&(hit){head, pc, r}));
-            any = true;
-            n.high++;
-            if (r < 0) {
-                any_negative = true;
-                n.high_negative++;
-            }
+            if (fabs(r) >= run->settings->correlation_threshold)
+                records = qk__json_append(records, describe(&(hit){head, pc, r}));
         }
-        n.heads_high += any;
-        n.heads_high_negative += any_negative;
     }
-    return n;
+    return records;
 }
 
 static json_t *top_correlations(const qk_run *run, size_t components)
@@ -104,15 +90,14 @@ static const char *now_utc(char text[40])
 qk_status qk__write_summary(qk_run *run, qk_error *err)
 {
     const qk_study_settings *s = run->settings;
-    json_t *records = json_array();
-    qk_high_correlations n = run->report->high = count_hits(run, &records);
+    qk_high_correlations n = run->report->high;
     json_t *high = json_pack(
         "{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "threshold",
         qk__json_number(s->correlation_threshold), "total_components", (json_int_t)n.components,
         "high_abs_components", (json_int_t)n.high, "high_neg_components",
         (json_int_t)n.high_negative, "heads_total", (json_int_t)n.heads, "heads_with_high_abs",
         (json_int_t)n.heads_high, "heads_with_high_neg", (json_int_t)n.heads_high_negative,
-        "high_abs_hits", records);
+        "high_abs_hits", list_hits(run));
     char timestamp[40];
     json_t *root = json_pack(
         "{s:o, s:o, s:s, s:o, s:i, s:s, s:I, s:I, s:o, s:o}", "dataset",

@@ -1,130 +1,148 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing the CSV tables of a run. */
+/* Writing the files of a run by the schema. */
 #include "study/table.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/parallel.h"
+#include "study/json.h"
 
-typedef struct table {
+/* ---- one table ----------------------------------------------------------------------------
+ */
+
+typedef struct job {
     const qk_run *run;
-    const qk_table_spec *spec;
+    const qk__table *table;
     qk_buffer *texts; /* one a head, so that heads can be formatted in parallel */
     qk_status *statuses;
-} table;
+} job;
 
 static void format_one(void *context, size_t i, int worker)
 {
     (void)worker;
-    table *t = context;
-    t->statuses[i] = t->spec->format(t->run, &t->run->report->heads[i], &t->texts[i], NULL);
+    job *j = context;
+    const qk_study_report *report = j->run->report;
+    j->statuses[i] = qk__csv_rows(j->table, report, &report->heads[i], &j->texts[i], NULL);
 }
 
-static qk_status write_header(const table *t, qk_outfile *file, qk_error *err)
+static qk_status write_texts(const job *j, qk_outfile *file, qk_error *err)
 {
-    const char *columns = t->spec->columns, *more = t->spec->intervals;
-    QK_TRY(qk__outfile_write(file, columns, strlen(columns), err));
-    if (more && t->run->settings->ci > 0) {
-        QK_TRY(qk__outfile_write(file, ",", 1, err));
-        QK_TRY(qk__outfile_write(file, more, strlen(more), err));
-    }
-    return qk__outfile_write(file, "\n", 1, err);
-}
-
-/* *output is the file, finished but not committed. */
-static qk_status write_texts(const table *t, const char *path, qk_outfile **output,
-                             qk_error *err)
-{
-    qk_outfile *file;
-    QK_TRY(qk__outfile_open(&file, path, err));
-    qk_status status = write_header(t, file, err);
-    for (size_t i = 0; i < t->run->report->num_heads && status == QK_OK; i++) {
-        if (t->statuses[i] != QK_OK)
+    const qk_study_report *report = j->run->report;
+    qk_buffer header = {0};
+    qk_status status = qk__csv_header(j->table, report->contents, &header, err);
+    if (status == QK_OK)
+        status = qk__outfile_write(file, header.data, header.size, err);
+    qk__buffer_free(&header);
+    for (size_t i = 0; i < report->num_heads && status == QK_OK; i++) {
+        if (j->statuses[i] != QK_OK)
             status = qk__nomem(err); /* formatting fails for no other reason */
         else
-            status = qk__outfile_write(file, t->texts[i].data, t->texts[i].size, err);
+            status = qk__outfile_write(file, j->texts[i].data, j->texts[i].size, err);
     }
-    if (status == QK_OK)
-        status = qk__outfile_finish(file, err);
-    if (status == QK_OK)
-        *output = file;
-    else
-        qk__outfile_discard(&file);
-    return status;
+    return status == QK_OK ? qk__outfile_finish(file, err) : status;
 }
 
-static qk_status write_table(qk_run *run, const qk_table_spec *spec, const char *path,
+/* `name`: among the outputs. */
+static qk_status write_table(qk_run *run, const qk__table *table, const char *path,
                              const char *name, qk_error *err)
 {
     size_t heads = run->report->num_heads;
-    table t = {.run = run, .spec = spec};
+    job j = {.run = run, .table = table};
     qk_outfile *file = NULL;
-    t.texts = qk__calloc(heads, sizeof *t.texts);
-    t.statuses = qk__calloc(heads, sizeof *t.statuses);
+    j.texts = qk__calloc(heads, sizeof *j.texts);
+    j.statuses = qk__calloc(heads, sizeof *j.statuses);
     qk_status status;
-    if (t.texts && t.statuses) {
-        qk__parallel_for(heads, run->threads, format_one, &t);
-        status = write_texts(&t, path, &file, err);
+    if (j.texts && j.statuses) {
+        qk__parallel_for(heads, run->threads, format_one, &j);
+        status = qk__outfile_open(&file, path, err);
+        if (status == QK_OK)
+            status = write_texts(&j, file, err);
         if (status == QK_OK)
             qk__run_add_output(run, name, file);
+        else
+            qk__outfile_discard(&file);
     } else {
         status = qk__nomem(err);
     }
-    for (size_t i = 0; t.texts && i < heads; i++)
-        qk__buffer_free(&t.texts[i]);
-    free(t.texts);
-    free(t.statuses);
+    for (size_t i = 0; j.texts && i < heads; i++)
+        qk__buffer_free(&j.texts[i]);
+    free(j.texts);
+    free(j.statuses);
     return status;
 }
 
-qk_status qk__write_table(qk_run *run, const qk_table_spec *spec, qk_error *err)
+/* ---- all of them --------------------------------------------------------------------------
+ */
+
+static qk_status write_result(qk_run *run, const qk__table *table, qk_error *err)
 {
-    char *path = qk__path_join(run->settings->output, spec->name);
-    if (!path)
-        return qk__nomem(err);
-    qk_status status = write_table(run, spec, path, spec->name, err);
+    char *path = qk__path_join(run->settings->output, table->info.name);
+    qk_status status =
+        path ? write_table(run, table, path, table->info.name, err) : qk__nomem(err);
     free(path);
     return status;
 }
 
-qk_status qk__write_table_at(qk_run *run, const qk_table_spec *spec, const char *path,
-                             qk_error *err)
+/* The original tool's tables lie where its settings say. */
+static qk_status write_published(qk_run *run, const qk__table *table, qk_error *err)
 {
-    return write_table(run, spec, path, path, err);
+    const qk_published_tables *paths = run->settings->published_tables;
+    const char *path = table == qk__find_table("output_csv")   ? paths->metrics
+                       : table == qk__find_table("bucket_csv") ? paths->buckets
+                                                               : paths->components;
+    char *folder;
+    QK_TRY(qk__parent_folder(path, &folder, err));
+    qk_status status = qk__make_dirs(folder, err);
+    free(folder);
+    return status == QK_OK ? write_table(run, table, path, path, err) : status;
 }
 
-qk_status qk__add_ids(const qk_run *run, const qk_head_report *head, qk_buffer *text,
-                      qk_error *err)
+qk_status qk__write_tables(qk_run *run, qk_error *err)
 {
-    QK_TRY(qk__csv_text(text, run->report->model, ',', err));
-    QK_TRY(qk__csv_integer(text, head->id.layer, ',', err));
-    QK_TRY(qk__csv_integer(text, head->id.head, ',', err));
-    return qk__csv_integer(text, head->k_head, ',', err);
-}
-
-qk_status qk__add_numbers(qk_buffer *text, const double *values, size_t count, char end,
-                          qk_error *err)
-{
-    for (size_t i = 0; i < count; i++)
-        QK_TRY(qk__csv_number(text, values[i], i + 1 < count ? ',' : end, err));
+    for (size_t i = 0; i < qk__num_tables; i++) {
+        const qk__table *table = &qk__tables[i];
+        if (table->rows.each != QK__NO_ROWS && qk__has_table(table, run->report->contents))
+            QK_TRY(qk__is_result(table) ? write_result(run, table, err)
+                                        : write_published(run, table, err));
+    }
     return QK_OK;
 }
 
-char qk__row_end(const qk_run *run)
+/* ---- schema.json --------------------------------------------------------------------------
+ */
+
+/* What the run that wrote a table had; 0: no run that stays. */
+static unsigned contents_of_staying(const qk_run *run, const qk__table *table)
 {
-    return run->settings->ci > 0 ? ',' : '\n';
+    const qk__manifest staying = {.runs = run->staying};
+    const json_t *owner = qk__manifest_owner(&staying, table->info.name);
+    json_t *settings = json_object_get(owner, "settings");
+    bool intervals = json_is_number(json_object_get(settings, "ci"));
+    return owner ? table->needs | (intervals ? QK__INTERVALS : 0) : 0;
 }
 
-qk_status qk__add_intervals(const qk_run *run, qk_buffer *text, const qk_interval *intervals,
-                            size_t count, qk_error *err)
+static json_t *describe(const qk_run *run)
 {
-    for (size_t i = 0; i < count && run->settings->ci > 0; i++) {
-        const double bounds[] = {intervals[i].lo, intervals[i].hi};
-        QK_TRY(qk__add_numbers(text, bounds, 2, i + 1 < count ? ',' : '\n', err));
+    json_t *tables = json_object();
+    for (size_t i = 0; i < qk__num_tables; i++) {
+        const qk__table *table = &qk__tables[i];
+        unsigned contents = run->report->contents;
+        if (!qk__has_table(table, contents))
+            contents = contents_of_staying(run, table);
+        if (contents)
+            tables =
+                qk__json_set(tables, table->info.name, qk__describe_columns(table, contents));
     }
+    return tables;
+}
+
+qk_status qk__write_schema(qk_run *run, qk_error *err)
+{
+    qk_outfile *file;
+    QK_TRY(qk__json_write(describe(run), run->settings->output, QK__SCHEMA_NAME, &file, err));
+    qk__run_add_output(run, QK__SCHEMA_NAME, file);
     return QK_OK;
 }

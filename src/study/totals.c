@@ -6,45 +6,16 @@
 
 #include <qkscope/study.h>
 
-typedef struct mean {
-    double sum;
-    size_t count;
-} mean;
-
-static void add(mean *of, double value)
-{
-    if (isfinite(value)) {
-        of->sum += value;
-        of->count++;
-    }
-}
-
-static double value_of(const mean *of)
-{
-    return of->count ? of->sum / (double)of->count : NAN;
-}
-
-static void values_of(const mean of[QK_DEPTHS], double values[QK_DEPTHS])
-{
-    for (int i = 0; i < QK_DEPTHS; i++)
-        values[i] = value_of(&of[i]);
-}
-
-/* The last layer itself belongs to the last tenth. */
-static int depth_of(int layer, int last)
-{
-    int64_t tenth = last > 0 ? (int64_t)QK_DEPTHS * layer / last : 0;
-    return tenth < QK_DEPTHS ? (int)tenth : QK_DEPTHS - 1;
-}
+#include "results/means.h"
+#include "study/run.h"
 
 typedef struct sums {
-    mean r_q[QK_DEPTHS], r_k[QK_DEPTHS];
-    mean r_q_a[QK_DEPTHS], r_k_a[QK_DEPTHS], all_r_q_a, all_r_k_a, plane;
-    mean ap[QK_DEPTHS];
+    qk__depth_means r_q, r_k, r_q_a, r_k_a, ap;
+    qk__mean all_r_q_a, all_r_k_a, plane;
 } sums;
 
 static void add_rotation(qk_study_totals *totals, sums *s, const qk_rotation *rotation,
-                         int depth)
+                         double depth)
 {
     if (rotation->degenerate) {
         totals->degenerate++;
@@ -52,20 +23,14 @@ static void add_rotation(qk_study_totals *totals, sums *s, const qk_rotation *ro
     }
     totals->rotated++;
     totals->bias_positive += rotation->bias_strength > 0;
-    add(&s->all_r_q_a, fabs(rotation->r_q_a));
-    add(&s->all_r_k_a, fabs(rotation->r_k_a));
-    add(&s->r_q_a[depth], fabs(rotation->r_q_a));
-    add(&s->r_k_a[depth], fabs(rotation->r_k_a));
-    add(&s->plane, rotation->plane_var_fraction);
+    qk__mean_add(&s->all_r_q_a, fabs(rotation->r_q_a));
+    qk__mean_add(&s->all_r_k_a, fabs(rotation->r_k_a));
+    qk__depth_add(&s->r_q_a, depth, fabs(rotation->r_q_a));
+    qk__depth_add(&s->r_k_a, depth, fabs(rotation->r_k_a));
+    qk__mean_add(&s->plane, rotation->plane_var_fraction);
 }
 
 /* ---- how much the numbers rest on ------------------------------------------------------ */
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* Fewest and median of what is not 0, of both kinds of all heads. */
 static void sizes_of(const qk_study_report *report, bool texts, double *least, double *median)
@@ -83,9 +48,8 @@ static void sizes_of(const qk_study_report *report, bool texts, double *least, d
             values[count++] = k;
     }
     if (count > 0) {
-        qsort(values, count, sizeof *values, compare);
+        *median = qk__median(values, count);
         *least = values[0];
-        *median = (values[(count - 1) / 2] + values[count / 2]) / 2;
     }
     free(values);
 }
@@ -134,26 +98,86 @@ void qk_study_totals_of(const qk_study_report *report, qk_study_totals *totals)
             last = report->heads[i].id.layer;
     for (size_t i = 0; i < report->num_heads; i++) {
         const qk_head_report *head = &report->heads[i];
-        int depth = depth_of(head->id.layer, last);
+        double depth = last > 0 ? (double)head->id.layer / last : 0;
         add_sizes(totals, head);
         if (head->pca && head->k_head >= 0)
             add_certainty(totals, head);
         if (head->pca && head->pca->num_components > 0) {
             totals->categories[head->pca->category]++;
-            add(&s.r_q[depth], head->pca->components[0].r_q);
-            add(&s.r_k[depth], head->pca->components[0].r_k);
+            qk__depth_add(&s.r_q, depth, head->pca->components[0].r_q);
+            qk__depth_add(&s.r_k, depth, head->pca->components[0].r_k);
         }
         if (head->rotation)
             add_rotation(totals, &s, head->rotation, depth);
         if (head->plasticity)
-            add(&s.ap[depth], head->plasticity->ap_overall);
+            qk__depth_add(&s.ap, depth, head->plasticity->ap_overall);
     }
-    values_of(s.r_q, totals->r_q);
-    values_of(s.r_k, totals->r_k);
-    values_of(s.r_q_a, totals->abs_r_q_a_by_depth);
-    values_of(s.r_k_a, totals->abs_r_k_a_by_depth);
-    values_of(s.ap, totals->ap);
-    totals->abs_r_q_a = value_of(&s.all_r_q_a);
-    totals->abs_r_k_a = value_of(&s.all_r_k_a);
-    totals->plane_var_fraction = value_of(&s.plane);
+    qk__depth_values(&s.r_q, totals->r_q);
+    qk__depth_values(&s.r_k, totals->r_k);
+    qk__depth_values(&s.r_q_a, totals->abs_r_q_a_by_depth);
+    qk__depth_values(&s.r_k_a, totals->abs_r_k_a_by_depth);
+    qk__depth_values(&s.ap, totals->ap);
+    totals->abs_r_q_a = qk__mean_of(&s.all_r_q_a);
+    totals->abs_r_k_a = qk__mean_of(&s.all_r_k_a);
+    totals->plane_var_fraction = qk__mean_of(&s.plane);
+}
+
+/* ---- of the report ---------------------------------------------------------------------- */
+
+/* Mean over heads of a member of qk_plasticity. */
+static double mean_plasticity(const qk_study_report *report, size_t offset)
+{
+    qk__mean mean = {0};
+    for (size_t i = 0; i < report->num_heads; i++) {
+        const char *p = (const char *)report->heads[i].plasticity;
+        if (p)
+            qk__mean_add(&mean, *(const double *)(const void *)(p + offset));
+    }
+    return qk__mean_plain(&mean);
+}
+
+static void find_plasticity(qk_study_report *report)
+{
+    qk_model_plasticity *model = &report->plasticity;
+    for (size_t i = 0; i < report->num_heads; i++)
+        model->heads += report->heads[i].plasticity != NULL;
+    for (size_t i = 0; i < QK_FIFTHS; i++)
+        model->fifths[i] =
+            mean_plasticity(report, offsetof(qk_plasticity, fifths) + i * sizeof(double));
+    for (size_t i = 0; i < QK_TENTHS; i++)
+        model->tenths[i] =
+            mean_plasticity(report, offsetof(qk_plasticity, tenths) + i * sizeof(double));
+    model->ap_overall = mean_plasticity(report, offsetof(qk_plasticity, ap_overall));
+    model->ap_drop = mean_plasticity(report, offsetof(qk_plasticity, ap_drop));
+    model->ap_mean = mean_plasticity(report, offsetof(qk_plasticity, ap_mean));
+}
+
+/* What reaches the threshold. */
+static qk_high_correlations count_high(const qk_study_report *report, double threshold)
+{
+    qk_high_correlations n = {0};
+    for (size_t i = 0; i < report->num_heads; i++) {
+        const qk_pca *pca = report->heads[i].pca;
+        size_t high = 0, negative = 0;
+        for (size_t pc = 0; pca && pc < pca->num_components; pc++) {
+            double r = pca->components[pc].r_q;
+            high += fabs(r) >= threshold;
+            negative += fabs(r) >= threshold && r < 0;
+        }
+        n.heads += pca != NULL;
+        n.components += pca ? pca->num_components : 0;
+        n.high += high;
+        n.high_negative += negative;
+        n.heads_high += high > 0;
+        n.heads_high_negative += negative > 0;
+    }
+    return n;
+}
+
+void qk__find_totals(qk_run *run)
+{
+    if (qk__run_does(run, QK_ANALYSE_PLASTICITY))
+        find_plasticity(run->report);
+    if (!run->settings->combined)
+        run->report->high = count_high(run->report, run->settings->correlation_threshold);
 }

@@ -36,7 +36,7 @@ def several(qkscope, tmp_path_factory):
 def analyze(qkscope, capture, out, options, threads=2):
     flat = [o for some in options.values() for o in some]
     qkscope("analyze", capture, "-o", out, *flat, "--threads", threads, expect=0)
-    assert sorted(p.name for p in out.iterdir()) == sorted([*EVERY, "manifest.json"])
+    assert sorted(p.name for p in out.iterdir()) == sorted([*EVERY, "manifest.json", "schema.json"])
     return read_bytes(out, *EVERY)
 
 
@@ -62,7 +62,7 @@ def test_each_alone(qkscope, several, tmp_path, name):
         more = [*options.get("all", []), *options.get(command, [])]
         qkscope(command, several, "-o", out, *more, expect=0)
         assert read_bytes(out, *tables) == {name: together[name] for name in tables}
-        assert sorted(p.name for p in out.iterdir()) == sorted([*tables, "manifest.json"])
+        assert sorted(p.name for p in out.iterdir()) == sorted([*tables, "manifest.json", "schema.json"])
 
 
 @pytest.mark.parametrize("layout", [dict(row_group_size=7), dict(use_dictionary=False,

@@ -45,7 +45,7 @@ def test_usage_errors(qkscope, tmp_path, arguments):
 @pytest.mark.parametrize("command", TABLES)
 def test_what_is_written_and_said(qkscope, tmp_path, command):
     said = qkscope(command, EXAMPLE, "-o", tmp_path / "text", expect=0)
-    files = TABLES[command] + ["manifest.json"]
+    files = TABLES[command] + ["schema.json", "manifest.json"]
     assert said.err == ""
     assert said.out.splitlines()[-len(files):] == [f"{tmp_path / 'text'}/{f}" for f in files]
     assert sorted(p.name for p in (tmp_path / "text").iterdir()) == sorted(files)
@@ -98,9 +98,9 @@ def test_one_config_serves_the_aliases(qkscope, program, tmp_path, executable):
     assert isinstance(qkscope("--config", config, executable=alias, expect=0), Outcome)
     files = set(os.listdir(tmp_path / "out"))
     if executable == "pca-analyze":
-        assert files == {"correlations.csv", "summary.json", "manifest.json"}
+        assert files == {"correlations.csv", "summary.json", "schema.json", "manifest.json"}
         return
-    assert files == {"rotated.csv", "complement.csv", "manifest.json"}
+    assert files == {"rotated.csv", "complement.csv", "schema.json", "manifest.json"}
     assert len(read_csv(tmp_path / "out" / "complement.csv")) == 40
     plain = tmp_path / "plain"
     qkscope("rotate", EXAMPLE, "-o", plain, "--b-axis", "centroid", expect=0)

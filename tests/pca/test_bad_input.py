@@ -71,7 +71,8 @@ def check_failure(qkscope, capture, out, clean, words, bad=BAD, failed=(2,)):
     assert manifest["heads_without_numbers"] == len(failed)
     assert [f["head"] for f in manifest["failures"]] == [head_name(0, h, "q") for h in failed]
     assert f"/{bad}/" in manifest["failures"][0]["message"]
-    assert sorted(p.name for p in out.iterdir()) == ["heads.csv", "manifest.json", "qk.csv"]
+    assert sorted(p.name for p in out.iterdir()) == ["heads.csv", "manifest.json", "qk.csv",
+                                                     "schema.json"]
     return result
 
 

@@ -306,7 +306,8 @@ def test_folder_names(qkscope, small, tmp_path, name):
     out = tmp_path / name / f"results {name}"
     said = json.loads(qkscope("pca", capture, "-o", out, "--json", expect=0).out)
     assert said["output"] == str(out) and said["capture"] == str(capture)
-    assert sorted(p.name for p in out.iterdir()) == ["heads.csv", "manifest.json", "qk.csv"]
+    assert sorted(p.name for p in out.iterdir()) == ["heads.csv", "manifest.json", "qk.csv",
+                                                     "schema.json"]
     assert sorted(p.name for p in tmp_path.iterdir()) == [name]
     assert sorted(p.name for p in (tmp_path / name).iterdir()) == ["capture", out.name]
     assert last_run(out)["capture"] == str(capture)
@@ -393,7 +394,7 @@ def test_files_only_in_dir(qkscope, small, tmp_path):
         qkscope("pca", capture, "-o", work / "a" / "b", "--lda", *kinds, cwd=work, expect=0,
                 env={"HOME": home, "TMPDIR": temporary, "XDG_CACHE_HOME": home})
     assert sorted(p.name for p in (work / "a" / "b").iterdir()) == [
-        "correlations.csv", "heads.csv", "manifest.json", "qk.csv", "summary.json"]
+        "correlations.csv", "heads.csv", "manifest.json", "qk.csv", "schema.json", "summary.json"]
     assert list(home.iterdir()) == list(temporary.iterdir()) == []
     assert [p.name for p in work.iterdir()] == ["a"] and sorted(capture.rglob("*")) == before
     assert sorted(p.name for p in tmp_path.iterdir()) == ["c", "home", "temporary", "work"]
@@ -553,7 +554,7 @@ def test_config(qkscope, pca_analyze, tmp_path, form, combined):
             assert here.pop("timestamp") <= there.pop("timestamp") and here == there
         else:
             assert (out / name).read_bytes() == (tmp_path / "options" / name).read_bytes()
-    assert sorted(p.name for p in out.iterdir()) == sorted([*names, "manifest.json"])
+    assert sorted(p.name for p in out.iterdir()) == sorted([*names, "manifest.json", "schema.json"])
 
 
 def test_options_override_the_config(qkscope, tmp_path):

@@ -64,7 +64,7 @@ def test_against_scikit_learn(qkscope, tmp_path, kinds):
     qkscope("pca", EXAMPLE, "-o", tmp_path, "--kinds", kinds, expect=0)
     compare(table(tmp_path), expected_table(EXAMPLE, kinds))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["correlations.csv", "manifest.json",
-                                                          "summary.json"]
+                                                          "schema.json", "summary.json"]
 
 
 @pytest.mark.parametrize("components", [1, 3, 32, 1000])

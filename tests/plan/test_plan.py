@@ -123,7 +123,7 @@ def test_models_table_and_manifest(here, study):
     assert manifest["tables"] == ["qk.csv", "heads.csv", "models.csv"]
     assert manifest["command_line"].startswith("qkscope study ")
     assert sorted(p.name for p in (here / "out").iterdir()) == [
-        "heads.csv", "manifest.json", "models", "models.csv", "qk.csv"]
+        "heads.csv", "manifest.json", "models", "models.csv", "qk.csv", "schema.json"]
 
 
 def test_means_on_the_way_out(here, study):
@@ -261,7 +261,7 @@ def test_fewer_analyses_leave_no_old_tables(here, study):
     study()
     assert [p.name for p in sorted((here / "out").glob("*.csv"))] == ["models.csv", "rotated.csv"]
     assert [p.name for p in sorted((here / "out" / "models" / "a").iterdir())] == [
-        "manifest.json", "rotated.csv"]
+        "manifest.json", "rotated.csv", "schema.json"]
 
 
 def head_file(here, name, head="l00h01q"):

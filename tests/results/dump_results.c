@@ -53,7 +53,7 @@ static json_t *dump_head(const qk__result_head *head)
 {
     json_t *fields = json_object();
     for (size_t i = 0; i < qk__num_fields; i++)
-        json_object_set_new(fields, qk__fields[i].name,
+        json_object_set_new(fields, qk__fields[i].info.name,
                             number(qk__field_value(&qk__fields[i], &head->v)));
     return json_pack("{si si si sf si so so so so so so so}", "layer", head->layer, "q_head",
                      head->q_head, "k_head", head->k_head, "depth", head->depth, "category",
@@ -99,7 +99,7 @@ static json_t *dump_summaries(const qk__result_model *model)
 {
     json_t *all = json_object();
     for (size_t i = 0; i < qk__num_fields; i++)
-        json_object_set_new(all, qk__fields[i].name,
+        json_object_set_new(all, qk__fields[i].info.name,
                             json_pack("[o o]", dump_summary(model, &qk__fields[i], 0),
                                       dump_summary(model, &qk__fields[i], 1)));
     return all;

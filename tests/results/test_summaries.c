@@ -14,11 +14,11 @@ static void field_table(void **state)
     assert_int_equal(qk__num_fields, sizeof numbers / sizeof(double));
     for (size_t i = 0; i < qk__num_fields; i++) {
         const qk__field *field = &qk__fields[i];
-        assert_int_equal(field->offset % sizeof(double), 0);
-        assert_false(seen[field->offset / sizeof(double)]);
-        seen[field->offset / sizeof(double)] = true;
-        assert_ptr_equal(qk__find_field(field->name), field);
-        assert_in_range(strlen(field->label), 5, 70);
+        assert_int_equal(field->number % sizeof(double), 0);
+        assert_false(seen[field->number / sizeof(double)]);
+        seen[field->number / sizeof(double)] = true;
+        assert_ptr_equal(qk__find_field(field->info.name), field);
+        assert_in_range(strlen(field->info.label), 5, 70);
     }
     assert_null(qk__find_field(""));
     assert_null(qk__find_field("R_Q"));

@@ -348,8 +348,8 @@ def test_number_of_pairs(qkscope, tmp_path, pairs):
 def test_without_complement(qkscope, tmp_path):
     check_capture(qkscope, EXAMPLE, tmp_path / "out", 2, "without complement",
                   complement=False)
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["manifest.json",
-                                                                    "rotated.csv"]
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["manifest.json", "rotated.csv",
+                                                                    "schema.json"]
 
 
 # ---- made-up rows ----------------------------------------------------------------------------

@@ -36,7 +36,6 @@ static void settings_out_of_range(void **state)
     qk_error err;
     assert_int_equal(qk_study_run(&good, &report, &err), QK_ERR_NOT_FOUND);
     REFUSES(capture, NULL, "no capture");
-    REFUSES(output, NULL, "no output");
     REFUSES(analyses, 0, "analysis");
     REFUSES(analyses, 64, "analysis");
     REFUSES(max_samples, -1, "max-samples");

@@ -229,8 +229,10 @@ def test_the_manifest_tells_what_is_in_tables(qkscope, captures, tmp_path):
     out = tmp_path / "out"
     qkscope("analyze", captures / "a", "-o", out, expect=0)
     qkscope("pca", captures / "a", "-o", out, "--components", 2, expect=0)
-    for run in read_json(out / "manifest.json")["runs"]:
-        assert run["contents"] == {name: print_of(out / name) for name in run["tables"]}
+    first, last = read_json(out / "manifest.json")["runs"]
+    assert first["contents"] == {name: print_of(out / name) for name in first["tables"]}
+    files = [*last["tables"], "schema.json"]
+    assert last["contents"] == {name: print_of(out / name) for name in files}
 
 
 @pytest.mark.parametrize("table, change, words", [
@@ -268,7 +270,8 @@ def test_tables_of_a_study_that_changed(qkscope, captures, tmp_path):
     study = ["study", tmp_path / "s.yaml", "-o", out, "--no-figures", "--json"]
     qkscope(*study, expect=0)
     manifest = read_json(out / "manifest.json")
-    assert manifest["contents"] == {name: print_of(out / name) for name in manifest["tables"]}
+    files = [*manifest["tables"], "schema.json"]
+    assert manifest["contents"] == {name: print_of(out / name) for name in files}
     whole = tables_of(out)
     for table in ("qk.csv", "models.csv"):
         cut(out / table)

@@ -121,7 +121,7 @@ def complete_tables(out):
     tables = {name for run in manifest["runs"] for name in run["tables"]}
     files = contents(out, "*")
     assert tables == {n for n in files if n.endswith((".csv", ".json"))
-                      and n not in ("manifest.json", "figures.json")}
+                      and n not in ("manifest.json", "figures.json", "schema.json")}
     return {name: files[name] for name in (*tables, "manifest.json")}
 
 

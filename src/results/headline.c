@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Headline numbers from the heads of a model, a family, or all models. */
-#include "report/headline.h"
+#include "results/headline.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -83,21 +83,6 @@ const qk__headline_column qk__headline_columns[QK__NUM_HEADLINES] = {
      "slow_score_share", NULL, 0, true},
 };
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double qk__median(double *values, size_t count)
-{
-    if (count == 0)
-        return NAN;
-    qsort(values, count, sizeof *values, compare);
-    return count % 2 ? values[count / 2]
-                     : values[count / 2 - 1] + (values[count / 2] - values[count / 2 - 1]) / 2;
-}
-
 /* What a head adds to the column; NaN: nothing. */
 static double head_value(const qk__headline_column *column, const qk__result_head *head)
 {
@@ -128,21 +113,20 @@ static bool in_row(const qk__headline *row, const qk__result_model *model)
 static double compute(const qk__results *results, const qk__headline *row,
                       const qk__headline_column *column, double *scratch)
 {
-    size_t count = 0;
-    double sum = 0;
+    qk__mean mean = {0};
     for (size_t m = 0; m < results->num_models; m++) {
         const qk__result_model *model = &results->models[m];
         for (size_t h = 0; in_row(row, model) && h < model->num_heads; h++) {
             double value = head_value(column, &model->heads[h]);
             if (!isfinite(value))
                 continue;
-            scratch[count++] = value;
-            sum += value;
+            scratch[mean.count] = value;
+            qk__mean_add(&mean, value);
         }
     }
     if (column->kind == QK__MEDIAN || column->kind == QK__MEDIAN_RATIO)
-        return qk__median(scratch, count);
-    return count ? sum / (double)count : NAN;
+        return qk__median(scratch, mean.count);
+    return qk__mean_of(&mean);
 }
 
 /* One row a model; one a family where a family is more than one model and not all of them; one

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The headline numbers: what the summary table has a column for, per model and per family. */
-#ifndef QK_REPORT_HEADLINE_H
-#define QK_REPORT_HEADLINE_H
+#ifndef QK_RESULTS_HEADLINE_H
+#define QK_RESULTS_HEADLINE_H
 
 #include "results/results.h"
 
@@ -51,8 +51,5 @@ void qk__headlines_free(qk__headlines *headlines);
 /* The row of all models, and a value of a row by name. */
 const qk__headline *qk__headline_of_all(const qk__headlines *headlines);
 double qk__headline_value(const qk__headline *row, const char *name);
-
-/* Median of count finite values, which it sorts; NaN of none. */
-double qk__median(double *values, size_t count);
 
 #endif

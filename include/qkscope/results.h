@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Results as columns: which tables and columns there are and what they mean, and the numbers of
+ * a run in memory, by name. With it a binding needs no struct for any table:
+ *
+ *     settings.output = NULL;                          (nothing is written)
+ *     status = qk_study_run(&settings, &report, &err);
+ *     status = qk_results_table(report, "rotated.csv", &columns, &err);
+ *     const double *bias = qk_columns_reals(columns, "bias_strength");
+ *     for (size_t i = 0; i < qk_columns_num_rows(columns); i++) ...
+ *     qk_columns_free(&columns);
+ *
+ * The same tables, with the same columns in the same order, are the files that a run writes.
+ * docs/reference/tables.md lists them all. */
+#ifndef QKSCOPE_RESULTS_H
+#define QKSCOPE_RESULTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/status.h>
+#include <qkscope/study.h>
+
+QK_BEGIN_DECLS
+
+/* ---- what tables and columns there are -------------------------------------------------- */
+
+typedef enum qk_column_type {
+    QK_COLUMN_TEXT,
+    QK_COLUMN_INTEGER,
+    QK_COLUMN_REAL, /* an empty field where a number is not defined, NaN in memory */
+} qk_column_type;
+
+/* Texts are UTF-8; NULL where there is nothing to say. */
+typedef struct qk_column_info {
+    const char *name;
+    qk_column_type type;
+    const char *unit;
+    const char *range;  /* "0 .. 1" */
+    const char *symbol; /* in formulas */
+    const char *label;  /* of an axis; NULL: no number of a head that figures have */
+    const char *about;  /* what it is; never NULL */
+    const char *read;   /* how to read it */
+    const char *method; /* page in docs/, with the section; NULL: that of the table */
+    const char *option; /* without this option there is no such column */
+} qk_column_info;
+
+typedef struct qk_table_info {
+    const char *name;   /* of the file; "output_csv" and so on: what names the file */
+    const char *rows;   /* there is one row for each ... */
+    const char *about;  /* what it is */
+    const char *method; /* page in docs/, with the section */
+} qk_table_info;
+
+/* Every table that this version writes, in order; NULL beyond the last. */
+QK_API const qk_table_info *qk_schema_table(size_t i);
+/* By the name of the file, with or without ".csv"; NULL: there is none. */
+QK_API const qk_table_info *qk_schema_find(const char *name);
+/* The columns of a table, in the order of the file; NULL beyond the last. */
+QK_API const qk_column_info *qk_table_column(const qk_table_info *table, size_t i);
+QK_API const char *qk_column_type_name(qk_column_type type); /* "text", "integer", "real" */
+
+/* The name of a table or column that a wrong one most likely means; NULL: none is near. */
+QK_API const char *qk_schema_suggest(const char *name);
+
+/* All of it as JSON, what `qkscope explain --json` prints: an object from table names to
+ * objects with rows, about, method and columns. Release with free(); NULL: out of memory. */
+QK_API char *qk_schema_json(void);
+
+/* ---- the numbers of a run ---------------------------------------------------------------- */
+
+/* One table in memory, column by column. */
+typedef struct qk_columns qk_columns;
+
+/* The table of that name (as in qk_schema_find) with the rows that the run's file has. Its
+ * memory is its own, the report may go. QK_ERR_NOT_FOUND: there is no such table, or the
+ * analyses of this run do not make it. Of models.csv there are rows in a study only. */
+QK_API QK_MUST_CHECK qk_status qk_results_table(const qk_study_report *report,
+                                                const char *table, qk_columns **columns,
+                                                qk_error *err);
+QK_API void qk_columns_free(qk_columns **columns);
+
+QK_API size_t qk_columns_num_rows(const qk_columns *columns);
+/* What column i is; those that need an option are there where the run had it. NULL beyond the
+ * last. */
+QK_API const qk_column_info *qk_columns_info(const qk_columns *columns, size_t i);
+
+/* The values of a column, one a row; NULL where there is none of this name and type. They last
+ * as long as the columns. An integer that the file leaves empty is 0. */
+QK_API const double *qk_columns_reals(const qk_columns *columns, const char *name);
+QK_API const int64_t *qk_columns_integers(const qk_columns *columns, const char *name);
+QK_API const char *const *qk_columns_texts(const qk_columns *columns, const char *name);
+
+QK_END_DECLS
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* qkscope explain: what the columns of the tables mean. */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <qkscope/results.h>
+
+static const char COMMAND[] = "qkscope explain";
+
+enum { MAX_LINE = 94 };
+
+static const char DESCRIPTION[] =
+    "Says what a number of the tables means: its unit and range, how to read it, in which\n"
+    "table it is, and where its method is. NAME is a column, e.g. bias_strength, or a table, e.g.\n"
+    "rotated.csv. Without a name it lists all tables and their columns.";
+
+typedef struct request {
+    cli_common common;
+} request;
+
+static const qk_setting ROWS[] = {
+    QK_SETTING_PART(request, common, cli_common_table),
+};
+
+static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
+
+static const char *method_of(const qk_table_info *table, const qk_column_info *column)
+{
+    return column->method ? column->method : table->method;
+}
+
+static void print_line(const char *what, const char *text)
+{
+    if (text)
+        cli_print("  %-8s %s\n", what, text);
+}
+
+static void print_column(const qk_table_info *table, const qk_column_info *column)
+{
+    cli_print("%s (%s)\n  %s\n\n", column->name, table->name, column->about);
+    print_line("type", qk_column_type_name(column->type));
+    print_line("unit", column->unit);
+    print_line("range", column->range);
+    print_line("symbol", column->symbol);
+    print_line("read it", column->read);
+    print_line("option", column->option);
+    cli_print("  table    %s, one row for each %s\n  method   docs/%s\n", table->name,
+              table->rows, method_of(table, column));
+}
+
+/* Names alone, or each with what it is. */
+static void print_table(const qk_table_info *table, bool in_full)
+{
+    const qk_column_info *column;
+    size_t width = 0, at = 0;
+    cli_print("%s: %s\n  one row for each %s; docs/%s\n", table->name, table->about,
+              table->rows, table->method);
+    for (size_t i = 0; (column = qk_table_column(table, i)); i++)
+        width = strlen(column->name) > width ? strlen(column->name) : width;
+    for (size_t i = 0; (column = qk_table_column(table, i)); i++) {
+        if (in_full) {
+            cli_print("  %-*s  %s\n", (int)width, column->name, column->about);
+            continue;
+        }
+        bool wraps = at + strlen(column->name) > MAX_LINE;
+        cli_print(wraps ? "\n  %s" : i == 0 ? "  %s" : " %s", column->name);
+        at = (wraps ? 0 : at) + strlen(column->name) + 1;
+    }
+    cli_print(in_full || width == 0 ? "" : "\n");
+}
+
+static void print_all(void)
+{
+    const qk_table_info *table;
+    for (size_t i = 0; (table = qk_schema_table(i)); i++) {
+        print_table(table, false);
+        cli_print("\n");
+    }
+}
+
+/* Every table that has it explains it, in its own words. */
+static bool print_named(const char *name)
+{
+    const qk_table_info *table = qk_schema_find(name);
+    const qk_column_info *column;
+    bool found = table != NULL;
+    if (table)
+        print_table(table, true);
+    for (size_t t = 0; (table = qk_schema_table(t)); t++)
+        for (size_t i = 0; (column = qk_table_column(table, i)); i++)
+            if (strcmp(column->name, name) == 0) {
+                cli_print(found ? "\n" : "");
+                print_column(table, column);
+                found = true;
+            }
+    return found;
+}
+
+/* Leaves out what has another name; false: nothing is left. */
+static bool keep_named(json_t *tables, const char *name)
+{
+    const qk_table_info *whole = qk_schema_find(name);
+    void *next;
+    const char *key;
+    json_t *table;
+    json_object_foreach_safe(tables, next, key, table)
+    {
+        json_t *columns = json_object_get(table, "columns");
+        if (whole && strcmp(whole->name, key) == 0)
+            continue;
+        for (size_t i = json_array_size(columns); i-- > 0;)
+            if (strcmp(json_string_value(json_object_get(json_array_get(columns, i), "name")),
+                       name) != 0)
+                json_array_remove(columns, i);
+        if (json_array_size(columns) == 0)
+            json_object_del(tables, key);
+    }
+    return json_object_size(tables) > 0;
+}
+
+static bool print_json(const char *name)
+{
+    char *text = qk_schema_json();
+    json_t *tables = text ? json_loads(text, 0, NULL) : NULL;
+    free(text);
+    bool found = !name || keep_named(tables, name);
+    if (found)
+        cli_json_print(tables);
+    else
+        json_decref(tables);
+    return found;
+}
+
+static int run(cli_call *call)
+{
+    const cli_common *common = &((const request *)call->request)->common;
+    const char *name = call->count > 0 ? call->arguments[0] : NULL;
+    bool found = true;
+    if (common->json)
+        found = print_json(name);
+    else if (name)
+        found = print_named(name);
+    else
+        print_all();
+    if (found)
+        return cli_finish(COMMAND, EXIT_CODE_OK);
+    const char *meant = qk_schema_suggest(name);
+    return cli_usage(call, "there is no column or table '%s'%s%s%s", name,
+                     meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
+}
+
+const cli_command cmd_explain = {
+    .name = "explain",
+    .title = COMMAND,
+    .group = "Look",
+    .summary = "what a column of the tables means",
+    .usage = "[NAME] [options]",
+    .description = DESCRIPTION,
+    .examples = "qkscope explain bias_strength\n"
+                "qkscope explain heads.csv\n",
+    .table = &TABLE,
+    .max_arguments = 1,
+    .run = run,
+};

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Means, medians and tenths of the depth: what every number over heads is made of. */
+#ifndef QK_RESULTS_MEANS_H
+#define QK_RESULTS_MEANS_H
+
+#include <stddef.h>
+
+enum { QK__DEPTH_BINS = 10 };
+
+/* A mean of what is finite, begun with {0}. Rounding errors are carried (Neumaier), so that the
+ * order of the values does not show. */
+typedef struct qk__mean {
+    double total, error;
+    size_t count;
+} qk__mean;
+void qk__mean_add(qk__mean *mean, double value);
+double qk__mean_of(const qk__mean *mean); /* NaN of nothing */
+/* As model_report.csv has it, whose digits stay as they are: of the plain sum. */
+double qk__mean_plain(const qk__mean *mean);
+
+/* Means by tenths of the depth, which is 0 in the first layer and 1 in the last. */
+typedef struct qk__depth_means {
+    qk__mean bins[QK__DEPTH_BINS];
+} qk__depth_means;
+void qk__depth_add(qk__depth_means *means, double depth, double value);
+void qk__depth_values(const qk__depth_means *means, double values[QK__DEPTH_BINS]);
+
+/* Median of finite values, which it sorts; NaN of none. */
+double qk__median(double *values, size_t count);
+void qk__sort(double *values, size_t count);
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The numbers of a run in memory, by name: those of its files, and nothing is written. */
+#define _XOPEN_SOURCE 700 /* mkdtemp */
+#include "tests/unit.h"
+
+#include <math.h>
+#include <string.h>
+
+#include <qkscope/results.h>
+#include <qkscope/synth.h>
+
+#include "results/frame.h"
+#include "tests/base/tree.h"
+
+static qk_study_settings settings_of(const char *output)
+{
+    static char capture[512], folder[512];
+    qk_study_settings s;
+    snprintf(capture, sizeof capture, "%s", tree_path("capture"));
+    qk_study_settings_default(&s);
+    s.capture = capture;
+    s.threads = 2;
+    s.analyses = QK_ANALYSE_PCA | QK_ANALYSE_ROTATION | QK_ANALYSE_PLASTICITY;
+    s.rotation.planes = 2;
+    if (output) {
+        snprintf(folder, sizeof folder, "%s", tree_path(output));
+        s.output = folder;
+    }
+    return s;
+}
+
+static int make(void **state)
+{
+    qk_synth_settings s;
+    if (tree_setup(state) != 0)
+        return 1;
+    qk_synth_settings_default(&s);
+    s.layers = 2;
+    s.query_heads = 4;
+    s.group = 2;
+    s.dim = 8;
+    s.examples = 5;
+    s.rows_per_example = 40;
+    s.sliding_window = 300;
+    s.model = "a, \"model\"";
+    return qk_synth_write(&s, tree_path("capture"), NULL) == QK_OK ? 0 : 1;
+}
+
+static qk_study_report *run(const qk_study_settings *settings)
+{
+    qk_study_report *report;
+    qk_error err;
+    if (qk_study_run(settings, &report, &err) != QK_OK)
+        fail_msg("%s", err.message);
+    return report;
+}
+
+/* A column against the same one of a file, whose numbers have as many digits as they need. */
+static void compare_column(const qk__frame *frame, const qk_columns *columns, size_t c)
+{
+    const qk_column_info *info = qk_columns_info(columns, c);
+    assert_non_null(info);
+    assert_string_equal(qk__frame_column_name(frame, c), info->name);
+    const double *reals = qk_columns_reals(columns, info->name);
+    const int64_t *integers = qk_columns_integers(columns, info->name);
+    const char *const *texts = qk_columns_texts(columns, info->name);
+    assert_int_equal(!!reals + !!integers + !!texts, 1);
+    for (size_t i = 0; i < qk_columns_num_rows(columns); i++) {
+        const char *text = qk__frame_text(frame, i, c);
+        double number = qk__frame_number(frame, i, c);
+        if (texts)
+            assert_string_equal(texts[i], text);
+        else if (integers)
+            assert_true((double)integers[i] == (*text ? number : 0));
+        else
+            assert_true(reals[i] == number || (isnan(reals[i]) && *text == 0));
+    }
+}
+
+static size_t compare_table(const qk_study_report *report, const char *folder, const char *name)
+{
+    qk_columns *columns;
+    qk__frame *frame;
+    char file[100];
+    snprintf(file, sizeof file, "%s/%s", folder, name);
+    assert_int_equal(qk__frame_read(&frame, tree_path(file), NULL), QK_OK);
+    assert_int_equal(qk_results_table(report, name, &columns, NULL), QK_OK);
+    size_t rows = qk_columns_num_rows(columns), count = qk__frame_num_columns(frame);
+    assert_int_equal(rows, qk__frame_num_rows(frame));
+    for (size_t c = 0; c < count; c++)
+        compare_column(frame, columns, c);
+    assert_null(qk_columns_info(columns, count));
+    qk_columns_free(&columns);
+    assert_null(columns);
+    qk_columns_free(&columns);
+    qk__frame_free(&frame);
+    return rows;
+}
+
+/* Every file that the same run writes, without and with intervals. */
+static void the_numbers_of_the_files(void **state)
+{
+    (void)state;
+    for (int ci = 0; ci < 2; ci++) {
+        const char *folder = ci ? "with" : "without";
+        qk_study_settings settings = settings_of(folder);
+        settings.ci = ci ? 95 : 0;
+        qk_study_report *written = run(&settings);
+        settings.output = NULL;
+        qk_study_report *report = run(&settings);
+        assert_int_equal(report->num_outputs, 0);
+        size_t tables = 0;
+        for (size_t i = 0; i < written->num_outputs; i++) {
+            const char *name = written->outputs[i];
+            if (strstr(name, ".json"))
+                continue;
+            tables++;
+            assert_true(compare_table(report, folder, name) > 0);
+        }
+        assert_int_equal(tables, 10);
+        qk_study_report_free(&written);
+        qk_study_report_free(&report);
+    }
+}
+
+static void kinds_by_themselves(void **state)
+{
+    (void)state;
+    qk_study_settings settings = settings_of("kinds");
+    settings.analyses = QK_ANALYSE_PCA;
+    settings.combined = false;
+    qk_study_report *written = run(&settings);
+    settings.output = NULL;
+    qk_study_report *report = run(&settings);
+    assert_true(compare_table(report, "kinds", "correlations.csv") > 0);
+    assert_memory_equal(&report->high, &written->high, sizeof report->high);
+    assert_true(report->high.heads > 0);
+    qk_study_report_free(&written);
+    qk_study_report_free(&report);
+}
+
+static void what_is_not_there(void **state)
+{
+    (void)state;
+    qk_study_settings settings = settings_of(NULL);
+    qk_columns *columns;
+    qk_error err;
+    settings.analyses = QK_ANALYSE_ROTATION;
+    settings.rotation.planes = 0;
+    qk_study_report *report = run(&settings);
+    static const char *const none[] = {"qk.csv",
+                                       "complement.csv",
+                                       "correlations.csv",
+                                       "summary.json",
+                                       "models.csv",
+                                       "output_csv",
+                                       "",
+                                       "rotated.cs",
+                                       "rotate"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        columns = (qk_columns *)&settings;
+        assert_int_equal(qk_results_table(report, none[i], &columns, &err), QK_ERR_NOT_FOUND);
+        assert_null(columns);
+        assert_non_null(strstr(err.message, none[i]));
+    }
+    assert_int_equal(qk_results_table(report, "rotated", &columns, &err), QK_OK);
+    assert_int_equal(qk_columns_num_rows(columns), 8);
+    assert_non_null(qk_columns_reals(columns, "bias_strength"));
+    assert_null(qk_columns_reals(columns, "bias_strength_lo")); /* no intervals */
+    assert_null(qk_columns_reals(columns, "layer"));
+    assert_null(qk_columns_integers(columns, "bias_strength"));
+    assert_null(qk_columns_texts(columns, "no such"));
+    qk_columns_free(&columns);
+    qk_study_report_free(&report);
+}
+
+static void the_schema(void **state)
+{
+    (void)state;
+    const qk_table_info *table = qk_schema_find("heads");
+    assert_ptr_equal(table, qk_schema_find("heads.csv"));
+    assert_string_equal(table->name, "heads.csv");
+    assert_null(qk_schema_find("head"));
+    assert_null(qk_schema_table(SIZE_MAX));
+    assert_string_equal(qk_table_column(table, 0)->name, "model");
+    assert_null(qk_table_column(table, SIZE_MAX));
+    assert_null(qk_table_column(qk_schema_find("summary.json"), 0));
+    assert_string_equal(qk_schema_suggest("bias_strenght"), "bias_strength");
+    assert_string_equal(qk_schema_suggest("rotated.cvs"), "rotated.csv");
+    assert_null(qk_schema_suggest("something else"));
+    char name[1000];
+    memset(name, 'x', sizeof name);
+    name[sizeof name - 1] = 0;
+    assert_null(qk_schema_suggest(name));
+    char *json = qk_schema_json();
+    assert_non_null(strstr(json, "\"bias_strength_hi\""));
+    free(json);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_numbers_of_the_files),
+        cmocka_unit_test(kinds_by_themselves),
+        cmocka_unit_test(what_is_not_there),
+        cmocka_unit_test(the_schema),
+    };
+    return cmocka_run_group_tests_name("columns", tests, make, tree_teardown);
+}

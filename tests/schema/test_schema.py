@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The schema against the tables themselves, the documentation, the page and what `explain` prints."""
+import csv
+import json
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import EXAMPLE, read_json
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+EVERY = ["--ci", 95, "--lda", "--complement", "--pairs", 3]
+
+
+def rows_of(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+@pytest.fixture(scope="module")
+def schema(qkscope):
+    return json.loads(qkscope("explain", "--json", expect=0).out)
+
+
+@pytest.fixture(scope="module")
+def tables(qkscope, tmp_path_factory):
+    out = tmp_path_factory.mktemp("tables") / "out"
+    qkscope("analyze", EXAMPLE, "-o", out, *EVERY, "--model-name", "a, b", expect=0)
+    return out
+
+
+def names(table):
+    return [column["name"] for column in table["columns"]]
+
+
+# ---- against the tables ----------------------------------------------------------------------
+
+def check_folder(out, schema):
+    """schema.json names the tables that are there, and their headers."""
+    own = read_json(out / "schema.json")
+    files = {p.name for p in out.glob("*.csv")} | {p.name for p in out.glob("summary.json")}
+    assert set(own) == files and files
+    for name, table in own.items():
+        if name.endswith(".csv"):
+            assert rows_of(out / name)[0] == names(table)
+        whole = schema[name]
+        assert {k: v for k, v in table.items() if k != "columns"} == {
+            k: v for k, v in whole.items() if k != "columns"}
+        assert [c for c in whole["columns"] if c["name"] in names(table)] == table["columns"]
+    return own
+
+
+def test_every_table_of_analyze(schema, tables):
+    own = check_folder(tables, schema)
+    assert own == {name: schema[name] for name in own} and len(own) == 10
+
+
+def test_columns_that_need_an_option(qkscope, schema, tmp_path):
+    out = tmp_path / "out"
+    qkscope("analyze", EXAMPLE, "-o", out, "--layers", 1, expect=0)
+    own = check_folder(out, schema)
+    assert "complement.csv" not in own
+    left_out = [c for t in own for c in schema[t]["columns"] if c["name"] not in names(own[t])]
+    assert left_out and all(c["option"] == "--ci" for c in left_out)
+    assert {c["name"] for c in left_out} >= {"r_q_lo", "bias_strength_hi", "ap_drop_lo"}
+
+
+def test_a_folder_of_several_runs(qkscope, schema, tmp_path):
+    """Tables that stay are described as the run before wrote them."""
+    out = tmp_path / "out"
+    qkscope("rotate", EXAMPLE, "-o", out, "--layers", 1, "--ci", 90, "--complement", expect=0)
+    qkscope("pca", EXAMPLE, "-o", out, "--layers", 1, expect=0)
+    own = check_folder(out, schema)
+    assert set(own) == {"qk.csv", "heads.csv", "rotated.csv", "complement.csv"}
+    assert "r_q_a_lo" in names(own["rotated.csv"]) and "r_q_lo" not in names(own["qk.csv"])
+    qkscope("rotate", EXAMPLE, "-o", out, "--layers", 1, expect=0)
+    own = check_folder(out, schema)
+    assert set(own) == {"qk.csv", "heads.csv", "rotated.csv"}
+    qkscope("pca", EXAMPLE, "-o", out, "--layers", 1, "--kinds", "q,k", expect=0)
+    assert set(check_folder(out, schema)) == {"qk.csv", "heads.csv", "rotated.csv",
+                                              "correlations.csv", "summary.json"}
+    runs = read_json(out / "manifest.json")["runs"]
+    assert ["schema.json" in run["contents"] for run in runs] == [False] * (len(runs) - 1) + [True]
+    qkscope("plasticity", EXAMPLE, "-o", out, "--layers", 1, "--force", expect=0)
+    assert not any("q_layer" in names(t) for t in check_folder(out, schema).values())
+
+
+def test_a_study(qkscope, schema, tmp_path):
+    (tmp_path / "s.yaml").write_text(f"models: [{{name: a, source: {EXAMPLE}}}]\n"
+                                     "analyses: [rotation]\n")
+    qkscope("study", tmp_path / "s.yaml", "-o", tmp_path / "out", "--no-figures", expect=0)
+    assert set(check_folder(tmp_path / "out", schema)) == {"rotated.csv", "models.csv"}
+    check_folder(tmp_path / "out" / "models" / "a", schema)
+
+
+def test_the_original_tools_tables(qkscope, schema, tmp_path):
+    (tmp_path / "h.yaml").write_text(
+        f"model_dir: {EXAMPLE}\nnum_layers: 5\nnum_q_heads: 8\nnum_k_heads: 4\n"
+        + "".join(f"{key}: {tmp_path / key}\n" for key in
+                  ("output_csv", "bucket_csv", "component_csv")))
+    qkscope("analyze-heads", "--config", tmp_path / "h.yaml", expect=0)
+    for name in ("output_csv", "bucket_csv", "component_csv"):
+        assert rows_of(tmp_path / name)[0] == names(schema[name])
+    assert not (tmp_path / "schema.json").exists()
+
+
+def test_types_and_ranges(schema, tables):
+    """Every value is of its type and in its range; every column has values somewhere."""
+    for name in (p.name for p in tables.glob("*.csv")):
+        header, *rows = rows_of(tables / name)
+        for i, column in enumerate(schema[name]["columns"]):
+            values = [row[i] for row in rows if row[i] != ""]
+            if column["name"] in ("rope_frequency", "rope_relative_error", "sliding_window"):
+                continue
+            assert values, (name, column["name"])
+            if column["type"] == "text":
+                allowed = column.get("range", "").split(", ")
+                assert "range" not in column or set(values) <= set(allowed)
+                continue
+            numbers = [int(v) if column["type"] == "integer" else float(v) for v in values]
+            low, _, high = column.get("range", "").partition(" ..")
+            assert min(numbers) >= float(low or -math.inf) - 1e-9, (name, column["name"])
+            assert max(numbers) <= float(high or math.inf) + 1e-9, (name, column["name"])
+
+
+# ---- against the documentation ---------------------------------------------------------------
+
+def anchors(page):
+    """Of the headings, as GitHub makes them."""
+    heads = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def test_every_method_is_there(schema):
+    methods = {m for t in schema.values() for m in
+               [t["method"], *(c["method"] for c in t["columns"] if "method" in c)]}
+    assert len(methods) > 8
+    for method in methods:
+        page, _, anchor = method.partition("#")
+        assert (DOCS / page).is_file(), method
+        assert not anchor or anchor in anchors(DOCS / page), method
+
+
+def test_the_page_of_tables_is_up_to_date(qkscope):
+    made = subprocess.run([sys.executable, ROOT / "tools" / "tables_page.py"], check=True,
+                          input=qkscope("explain", "--json", expect=0).out, text=True,
+                          capture_output=True).stdout
+    assert made == (DOCS / "reference" / "tables.md").read_text(), (
+        "build/qkscope explain --json | tools/tables_page.py > docs/reference/tables.md")
+
+
+def test_sentences(schema):
+    """What stands by itself must make sense by itself."""
+    for table in schema.values():
+        for column in table["columns"]:
+            assert 8 <= len(column["about"]) <= 120, column
+            for text in (column["about"], column.get("read", "x"), table["about"]):
+                assert not text.endswith(".") and not re.search(r"\bthe same (of|with)\b", text), column
+
+
+# ---- explain ---------------------------------------------------------------------------------
+
+def test_explain_a_column(qkscope):
+    said = qkscope("explain", "bias_strength", expect=0).out
+    for words in ("bias_strength (rotated.csv)", "mean query along axis a", "score per token",
+                  "favours recent keys", "one row for each query head",
+                  "docs/rotation.md#how-it-is-computed"):
+        assert words in said
+    said = qkscope("explain", "omega", expect=0).out
+    assert "omega (rotated.csv)" in said and "omega (complement.csv)" in said
+    assert "--ci" in qkscope("explain", "r_q_lo", expect=0).out
+
+
+def test_explain_a_table_and_all(qkscope, schema):
+    for name in ("head_profile.csv", "head_profile"):
+        said = qkscope("explain", name, expect=0).out
+        assert all(f"  {column} " in said for column in names(schema["head_profile.csv"]))
+    said = qkscope("explain", expect=0).out
+    assert all(f"{name}: " in said for name in schema)
+    assert set(said.split()) >= {column for t in schema.values() for column in names(t)}
+    assert all(len(line) <= 130 for line in said.splitlines())
+
+
+def test_explain_as_json(qkscope, schema):
+    one = json.loads(qkscope("explain", "r_k_a", "--json", expect=0).out)
+    assert {t: names(table) for t, table in one.items()} == {"rotated.csv": ["r_k_a"]}
+    whole = json.loads(qkscope("explain", "models", "--json", expect=0).out)
+    assert whole == {"models.csv": schema["models.csv"]}
+
+
+@pytest.mark.parametrize("wrong, meant", [("bias_strenght", "bias_strength"), ("rotated.cvs", "rotated.csv"),
+                                          ("R_q", "r_q"), ("nothing like it", None), ("", None),
+                                          ("x" * 5000, None)])
+def test_explain_a_wrong_name(qkscope, wrong, meant):
+    for more in ([], ["--json"]):
+        said = qkscope("explain", wrong, *more, expect=2)
+        assert said.out == "" and f"'{wrong}'" in said.err
+        assert ("did you mean" in said.err) == bool(meant) and (meant or "") in said.err
+
+
+def test_the_page_shows_the_schema(qkscope, schema, tables, tmp_path):
+    qkscope("report", tables, "-o", tmp_path, "--format", "svg", expect=0)
+    page = (tmp_path / "report.html").read_text()
+    block = re.search(r'id="qk-heads">(.*?)</script>', page, re.S)[1]
+    fields = json.loads(block)["fields"]
+    assert len(fields) > 40
+    for field in fields:
+        column = next(c for c in schema[field["table"]]["columns"] if c["name"] == field["name"])
+        assert (field["label"], field["about"]) == (column["label"], column["about"])
+    labelled = {c["name"] for t in schema.values() for c in t["columns"] if "label" in c}
+    assert labelled == {field["name"] for field in fields}
