@@ -77,9 +77,10 @@ lint: tools/.packages-dev build
 format: tools/.packages-dev
 	@clang-format -i $(C_FILES)
 
-# docs/reference/options.md, from the tables of settings.
+# docs/reference/: options from the tables of settings, tables from the schema.
 reference: build
 	@python3 tools/generate.py $(BUILD)/qkscope options.md >docs/reference/options.md
+	@$(BUILD)/qkscope explain --json | python3 tools/tables_page.py >docs/reference/tables.md
 
 install: build
 	@meson install -C $(BUILD) --no-rebuild

@@ -152,7 +152,8 @@ typedef struct qk_head_report {
     qk_rotation *rotation;
     qk_plasticity *plasticity;
     qk_head_intervals *intervals; /* NULL unless asked for */
-    const struct qk_head_stages *stages; /* of qk_stages_run, whose report has them; else NULL */
+    const struct qk_head_stages
+        *stages; /* of qk_stages_run, whose report has them; else NULL */
 } qk_head_report;
 
 /* Means over the heads of a run; NaN where no head has the number. */

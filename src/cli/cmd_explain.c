@@ -13,7 +13,8 @@ enum { MAX_LINE = 94 };
 
 static const char DESCRIPTION[] =
     "Says what a number of the tables means: its unit and range, how to read it, in which\n"
-    "table it is, and where its method is. NAME is a column, e.g. bias_strength, or a table, e.g.\n"
+    "table it is, and where its method is. NAME is a column, e.g. bias_strength, or a table, "
+    "e.g.\n"
     "rotated.csv. Without a name it lists all tables and their columns.";
 
 typedef struct request {
@@ -147,7 +148,7 @@ static int run(cli_call *call)
     if (found)
         return cli_finish(COMMAND, EXIT_CODE_OK);
     const char *meant = qk_schema_suggest(name);
-    return cli_usage(call, "there is no column or table '%s'%s%s%s", name,
+    return cli_usage(call, "there is no column or table '%.100s'%s%s%s", name,
                      meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
 }
 

@@ -9,10 +9,9 @@
 #include <qkscope/version.h>
 
 static const cli_command *const COMMANDS[] = {
-    &cmd_pca,      &cmd_rotate,  &cmd_plasticity, &cmd_analyze, &cmd_compare_stages,
-    &cmd_study,    &cmd_report,  &cmd_scatter,    &cmd_explain, &cmd_inspect,
-    &cmd_tokenize, &cmd_capture, &cmd_synth,      &cmd_heads,   &cmd_plot,
-    NULL,
+    &cmd_pca,    &cmd_rotate,  &cmd_plasticity, &cmd_analyze, &cmd_compare_stages, &cmd_study,
+    &cmd_report, &cmd_scatter, &cmd_explain,    &cmd_inspect, &cmd_tokenize,       &cmd_capture,
+    &cmd_synth,  &cmd_heads,   &cmd_plot,       NULL,
 };
 
 /* Names of the original tools, for published command lines. */

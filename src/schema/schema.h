@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The schema: which tables there are, what their columns mean, and where in memory the values of a
- * row are. All of it is said in tables.def; tables.c, which leads, makes arrays of it, and
+/* The schema: which tables there are, what their columns mean, and where in memory the values
+ * of a row are. All of it is said in tables.def; tables.c, which leads, makes arrays of it, and
  * table_rows.c takes values of rows. */
 #ifndef QK_SCHEMA_SCHEMA_H
 #define QK_SCHEMA_SCHEMA_H

@@ -150,8 +150,7 @@ def test_the_page_of_tables_is_up_to_date(qkscope):
     made = subprocess.run([sys.executable, ROOT / "tools" / "tables_page.py"], check=True,
                           input=qkscope("explain", "--json", expect=0).out, text=True,
                           capture_output=True).stdout
-    assert made == (DOCS / "reference" / "tables.md").read_text(), (
-        "build/qkscope explain --json | tools/tables_page.py > docs/reference/tables.md")
+    assert made == (DOCS / "reference" / "tables.md").read_text(), "run make reference"
 
 
 def test_sentences(schema):
@@ -199,7 +198,7 @@ def test_explain_as_json(qkscope, schema):
 def test_explain_a_wrong_name(qkscope, wrong, meant):
     for more in ([], ["--json"]):
         said = qkscope("explain", wrong, *more, expect=2)
-        assert said.out == "" and f"'{wrong}'" in said.err
+        assert said.out == "" and f"'{wrong[:100]}" in said.err
         assert ("did you mean" in said.err) == bool(meant) and (meant or "") in said.err
 
 
@@ -212,5 +211,6 @@ def test_the_page_shows_the_schema(qkscope, schema, tables, tmp_path):
     for field in fields:
         column = next(c for c in schema[field["table"]]["columns"] if c["name"] == field["name"])
         assert (field["label"], field["about"]) == (column["label"], column["about"])
-    labelled = {c["name"] for t in schema.values() for c in t["columns"] if "label" in c}
+    labelled = {c["name"] for name, t in schema.items() for c in t["columns"] if "label" in c
+                and name != "stages.csv"}  # which analyze does not write
     assert labelled == {field["name"] for field in fields}
