@@ -3,8 +3,7 @@
  * lines on top of libqkscope:
  *
  *     cc head_drift.c -o head_drift $(pkg-config --cflags --libs qkscope)
- *     ./head_drift examples/kjv-tiny-capture
- */
+ *     ./head_drift examples/kjv-tiny-capture */
 #include <stdio.h>
 
 #include <qkscope/capture.h>

@@ -9,8 +9,7 @@
  *     const qk_head *head = qk_capture_find(capture, (qk_head_id){0, 2, QK_QUERY});
  *     qk_rows_open(&rows, head, QK_COLUMN_VECTOR | QK_COLUMN_POSITION, 0, &err);
  *     while (qk_rows_next(rows, 1024, &block, &err) == QK_OK && block.rows > 0)
- *         ...
- */
+ *         ... */
 #ifndef QKSCOPE_CAPTURE_H
 #define QKSCOPE_CAPTURE_H
 
@@ -110,7 +109,7 @@ QK_API int qk_capture_num_layers(const qk_capture *capture);
 QK_API const double *qk_capture_rope_frequencies(const qk_capture *capture, int layer,
                                                  size_t *count);
 
-/* ---- grouped-query attention ----------------------------------------------- */
+/* ---- grouped-query attention ------------------------------------------------------------ */
 
 typedef enum qk_group_source {
     QK_GROUP_GIVEN,
@@ -136,7 +135,7 @@ typedef struct qk_group {
 QK_API QK_MUST_CHECK qk_status qk_capture_group(const qk_capture *capture, int given,
                                                 qk_group *group, qk_error *err);
 
-/* ---- rows ------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------- */
 
 /* Columns to read; the others are not touched. */
 typedef enum qk_column {
@@ -201,7 +200,7 @@ typedef struct qk_file_print {
 } qk_file_print;
 QK_API const qk_file_print *qk_rows_file_print(const qk_rows *rows, size_t i);
 
-/* ---- writing a capture -------------------------------------------------------- */
+/* ---- writing a capture ------------------------------------------------------------------ */
 
 typedef struct qk_capture_writer qk_capture_writer;
 typedef struct qk_head_writer qk_head_writer;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Hugging Face cache on disk: where a dataset or a model that was downloaded before lies.
- */
+/* The Hugging Face cache on disk: where a dataset or a model that was downloaded before lies. */
 #ifndef QKSCOPE_HUB_H
 #define QKSCOPE_HUB_H
 

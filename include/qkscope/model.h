@@ -47,8 +47,7 @@ typedef struct qk_model_facts {
     bool rope_interleaved;   /* dimensions 2j and 2j + 1 turn together, not j and j + pairs */
     const char *dtype; /* of most weights on disk: "float32", "float16", "bfloat16", or as GGUF
                           spells it: "Q4_K" */
-    /* Of what a run reads: embedding and decoder layers, nothing for images, no output layer.
-     */
+    /* Of what a run reads: embedding and decoder layers, nothing for images, no output layer. */
     int64_t weight_bytes, parameters;
     /* XXH3 of config.json (a GGUF file has all of it in its header), overrides, and the weight
      * files' sizes, headers and the ends of each tensor: steps of one training differ. */

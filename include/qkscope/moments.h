@@ -55,7 +55,7 @@ QK_API QK_MUST_CHECK qk_status qk_accumulator_add_f64(qk_accumulator *acc, const
 QK_API QK_MUST_CHECK qk_status qk_accumulator_finish(qk_accumulator **acc, qk_moments **moments,
                                                      qk_error *err);
 
-/* ---- by groups of texts -------------------------------------------------------------- */
+/* ---- by groups of texts ----------------------------------------------------------------- */
 
 /* What a jackknife over texts needs of one set of rows: their sums, kept apart by groups of
  * texts. Up to 16 texts each have a group of their own; of more texts, those share one whose
@@ -85,7 +85,7 @@ QK_API void qk_text_moments_free(qk_text_moments **texts);
 /* How many texts there are, 0 for NULL. They are counted up to 65,535: it may be more. */
 QK_API size_t qk_text_moments_count(const qk_text_moments *texts);
 
-/* ---- together and apart --------------------------------------------------------------- */
+/* ---- together and apart ----------------------------------------------------------------- */
 
 /* Moments of the union of two sets of rows of the same dimension. */
 QK_API QK_MUST_CHECK qk_status qk_moments_merge(const qk_moments *a, const qk_moments *b,

@@ -165,7 +165,7 @@ QK_API QK_MUST_CHECK qk_status qk_parquet_read_slots(qk_parquet_cursor *cursor,
                                                      size_t *num_slots, size_t *num_values,
                                                      qk_error *err);
 
-/* ---- writing ---------------------------------------------------------------- */
+/* ---- writing ---------------------------------------------------------------------------- */
 
 typedef enum qk_parquet_codec {
     QK_PARQUET_UNCOMPRESSED = 0,

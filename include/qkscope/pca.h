@@ -108,7 +108,7 @@ QK_API QK_MUST_CHECK qk_status qk_pca_certainty(const qk_pca *pca,
  * freedom); 1 for n < 3. Underflow gives 0. */
 QK_API double qk_correlation_p_value(double r, int64_t n);
 
-/* ---- linear discriminant ------------------------------------------------------------ */
+/* ---- linear discriminant ---------------------------------------------------------------- */
 
 /* The line in (PC0, PC1) that separates Q from K: pooled within-class covariance, equal
  * priors. A row is called Q when weight . x + bias > 0. */

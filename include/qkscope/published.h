@@ -6,8 +6,7 @@
  *     qk_heads_settings settings;
  *     qk_published_load_heads(&file, "model.yaml", &settings, &err);
  *     qk_heads_run(&settings, &report, &err);
- *     qk_published_free(&file);
- */
+ *     qk_published_free(&file); */
 #ifndef QKSCOPE_PUBLISHED_H
 #define QKSCOPE_PUBLISHED_H
 

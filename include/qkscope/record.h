@@ -116,12 +116,11 @@ QK_API void qk_record_settings_default(qk_record_settings *settings);
 /* Makes the capture. Errors: QK_ERR_ARGUMENT (a setting, named), those of opening model and
  * tokenizer, QK_ERR_EXISTS (output holds something else: see force), QK_ERR_DEGENERATE (no
  * head, no text or no position is left), QK_ERR_MALFORMED (a text file; names file and line),
- * QK_ERR_CANCELLED. After any of them there is no capture in output but what was there before.
- */
+ * QK_ERR_CANCELLED. After any of them there is no capture in output but what was there before. */
 QK_API QK_MUST_CHECK qk_status qk_record_run(const qk_record_settings *settings,
                                              qk_record_outcome *outcome, qk_error *err);
 
-/* ---- before running ----------------------------------------------------------- */
+/* ---- before running --------------------------------------------------------------------- */
 
 /* Which heads a run would keep. */
 typedef struct qk_record_selection {
@@ -143,7 +142,7 @@ QK_API QK_MUST_CHECK qk_status qk_record_select(const qk_record_settings *settin
                                                 qk_record_selection **selection, qk_error *err);
 QK_API void qk_record_selection_free(qk_record_selection **selection);
 
-/* ---- configuration files ------------------------------------------------------ */
+/* ---- configuration files ---------------------------------------------------------------- */
 
 /* A YAML file of the original capture tool. The strings of the settings point into the config;
  * keys without effect here are listed in notes. Unknown keys, wrong types and values out of

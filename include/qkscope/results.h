@@ -67,7 +67,7 @@ QK_API const char *qk_schema_suggest(const char *name);
  * objects with rows, about, method and columns. Release with free(); NULL: out of memory. */
 QK_API char *qk_schema_json(void);
 
-/* ---- the numbers of a run ---------------------------------------------------------------- */
+/* ---- the numbers of a run --------------------------------------------------------------- */
 
 /* One table in memory, column by column. */
 typedef struct qk_columns qk_columns;

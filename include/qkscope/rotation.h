@@ -77,7 +77,7 @@ QK_API QK_MUST_CHECK qk_status qk_rotation_fit(const qk_moments *q, const qk_mom
                                                qk_rotation **rotation, qk_error *err);
 QK_API void qk_rotation_free(qk_rotation **rotation);
 
-/* ---- what needs the rows again ------------------------------------------------------- */
+/* ---- what needs the rows again ---------------------------------------------------------- */
 
 typedef struct qk_rotation_scan qk_rotation_scan;
 

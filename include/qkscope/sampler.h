@@ -26,7 +26,7 @@
 
 QK_BEGIN_DECLS
 
-/* ---- positions ------------------------------------------------------------- */
+/* ---- positions -------------------------------------------------------------------------- */
 
 typedef enum qk_sampler_type {
     QK_SAMPLER_LOG_UNIFORM, /* base_rate positions or so in each bucket; buckets double in size
@@ -71,7 +71,7 @@ QK_API QK_MUST_CHECK qk_status qk_sampler_positions(const qk_sampler *sampler,
                                                     int64_t **positions, size_t *num_positions,
                                                     qk_error *err);
 
-/* ---- ids of texts ------------------------------------------------------------ */
+/* ---- ids of texts ----------------------------------------------------------------------- */
 
 /* Ids are integers. One that fits 64 bits is itself; true and false are 1 and 0; a number with
  * a fraction, a string, or what else a data set may call its texts is hashed. Of null, hash
@@ -83,7 +83,7 @@ QK_API int64_t qk_example_id_of_text(const char *text, size_t size);
 /* Of a floating-point number: itself if whole, else the hash of how Python writes it. */
 QK_API int64_t qk_example_id_of_number(double number);
 
-/* ---- heads ------------------------------------------------------------------- */
+/* ---- heads ------------------------------------------------------------------------------ */
 
 /* Draws query heads without replacement as the original does: among the candidates in order of
  * layer and head, by Python's random.Random(seed).sample. Both arrays are

@@ -9,13 +9,13 @@
 
 #include "base/error.h"
 
-void qk__buffer_free(qk_buffer *buffer)
+void qk__buffer_free(qk__buffer *buffer)
 {
     free(buffer->data);
-    *buffer = (qk_buffer){0};
+    *buffer = (qk__buffer){0};
 }
 
-qk_status qk__buffer_reserve(qk_buffer *buffer, size_t capacity, qk_error *err)
+qk_status qk__buffer_reserve(qk__buffer *buffer, size_t capacity, qk_error *err)
 {
     if (capacity <= buffer->capacity)
         return QK_OK;
@@ -30,7 +30,7 @@ qk_status qk__buffer_reserve(qk_buffer *buffer, size_t capacity, qk_error *err)
     return QK_OK;
 }
 
-qk_status qk__buffer_append(qk_buffer *buffer, const void *data, size_t size, qk_error *err)
+qk_status qk__buffer_append(qk__buffer *buffer, const void *data, size_t size, qk_error *err)
 {
     if (size == 0)
         return QK_OK;
@@ -42,7 +42,7 @@ qk_status qk__buffer_append(qk_buffer *buffer, const void *data, size_t size, qk
     return QK_OK;
 }
 
-qk_status qk__buffer_printf(qk_buffer *buffer, qk_error *err, const char *fmt, ...)
+qk_status qk__buffer_printf(qk__buffer *buffer, qk_error *err, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A growable byte buffer. Zero-initialise it (`qk_buffer b = {0};`) and release it with
+/* A growable byte buffer. Zero-initialise it (`qk__buffer b = {0};`) and release it with
  * qk__buffer_free. Growth fails with QK_ERR_NOMEM and leaves the contents as they were. */
 #ifndef QK_BASE_BUFFER_H
 #define QK_BASE_BUFFER_H
@@ -9,22 +9,22 @@
 
 #include <qkscope/status.h>
 
-typedef struct qk_buffer {
+typedef struct qk__buffer {
     uint8_t *data;
     size_t size;
     size_t capacity;
-} qk_buffer;
+} qk__buffer;
 
-void qk__buffer_free(qk_buffer *buffer);
+void qk__buffer_free(qk__buffer *buffer);
 
 /* Makes room for `capacity` bytes in all; keeps contents. */
-QK_MUST_CHECK qk_status qk__buffer_reserve(qk_buffer *buffer, size_t capacity, qk_error *err);
+QK_MUST_CHECK qk_status qk__buffer_reserve(qk__buffer *buffer, size_t capacity, qk_error *err);
 
-QK_MUST_CHECK qk_status qk__buffer_append(qk_buffer *buffer, const void *data, size_t size,
+QK_MUST_CHECK qk_status qk__buffer_append(qk__buffer *buffer, const void *data, size_t size,
                                           qk_error *err);
 
 /* Appends formatted text (no terminating zero is counted, but one follows). */
-QK_MUST_CHECK qk_status qk__buffer_printf(qk_buffer *buffer, qk_error *err, const char *fmt,
+QK_MUST_CHECK qk_status qk__buffer_printf(qk__buffer *buffer, qk_error *err, const char *fmt,
                                           ...) __attribute__((format(printf, 3, 4)));
 
 /* Array allocation with overflow check; NULL on failure or when count is 0.

@@ -42,7 +42,7 @@ static const char *look_up(const char *text, size_t size, size_t *length)
     return getenv(name);
 }
 
-qk_status qk__expand_variables(const char *text, size_t size, size_t limit, qk_buffer *out,
+qk_status qk__expand_variables(const char *text, size_t size, size_t limit, qk__buffer *out,
                                qk_error *err)
 {
     for (size_t i = 0; i < size;) {

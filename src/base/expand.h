@@ -13,7 +13,7 @@
  * stays as written, and values are not expanded again. QK_ERR_MALFORMED when the result
  * would pass limit bytes. A zero byte follows the contents but is not counted. */
 QK_MUST_CHECK qk_status qk__expand_variables(const char *text, size_t size, size_t limit,
-                                             qk_buffer *out, qk_error *err);
+                                             qk__buffer *out, qk_error *err);
 
 /* The value of an environment variable; NULL where it is empty, too. */
 const char *qk__environment(const char *name);

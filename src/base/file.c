@@ -88,7 +88,7 @@ qk_status qk__open_file(const char *path, int *fd, int64_t *size, qk_error *err)
     return status;
 }
 
-static qk_status read_whole(int fd, size_t size, qk_buffer *contents, qk_error *err)
+static qk_status read_whole(int fd, size_t size, qk__buffer *contents, qk_error *err)
 {
     QK_TRY(qk__buffer_reserve(contents, size + 1, err));
     QK_TRY(qk__read_at(fd, contents->data, size, 0, err));
@@ -97,11 +97,11 @@ static qk_status read_whole(int fd, size_t size, qk_buffer *contents, qk_error *
     return QK_OK;
 }
 
-qk_status qk__read_file(const char *path, size_t limit, qk_buffer *contents, qk_error *err)
+qk_status qk__read_file(const char *path, size_t limit, qk__buffer *contents, qk_error *err)
 {
     int fd;
     int64_t size;
-    *contents = (qk_buffer){0};
+    *contents = (qk__buffer){0};
     QK_TRY(qk__open_file(path, &fd, &size, err));
     qk_status status =
         size < 0 || (uint64_t)size > limit
@@ -165,9 +165,9 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-qk_status qk__list_dir(const char *path, qk_names *names, qk_error *err)
+qk_status qk__list_dir(const char *path, qk__names *names, qk_error *err)
 {
-    *names = (qk_names){0};
+    *names = (qk__names){0};
     DIR *dir = opendir(path);
     if (!dir)
         return fail_errno(err, "open folder", path);
@@ -207,10 +207,10 @@ qk_status qk__list_dir(const char *path, qk_names *names, qk_error *err)
     return status;
 }
 
-void qk__names_free(qk_names *names)
+void qk__names_free(qk__names *names)
 {
     qk__strings_free(names->items, names->count);
-    *names = (qk_names){0};
+    *names = (qk__names){0};
 }
 
 bool qk__is_dir(const char *path)
@@ -230,7 +230,7 @@ bool qk__is_there(const char *path)
     return access(path, F_OK) == 0;
 }
 
-struct qk_outfile {
+struct qk__outfile {
     int fd;
     char *path;
     char *temporary;
@@ -241,7 +241,7 @@ struct qk_outfile {
 
 /* Opens "<path>.tmp-<pid>-<n>" for the first n not taken. The temporary lies in the same
  * folder, so that rename() cannot cross devices. */
-static qk_status open_temporary(qk_outfile *file, qk_error *err)
+static qk_status open_temporary(qk__outfile *file, qk_error *err)
 {
     size_t size = strlen(file->path) + 48;
     file->temporary = malloc(size);
@@ -260,10 +260,10 @@ static qk_status open_temporary(qk_outfile *file, qk_error *err)
     return QK_OK;
 }
 
-qk_status qk__outfile_open(qk_outfile **file, const char *path, qk_error *err)
+qk_status qk__outfile_open(qk__outfile **file, const char *path, qk_error *err)
 {
     *file = NULL;
-    qk_outfile *f = calloc(1, sizeof *f);
+    qk__outfile *f = calloc(1, sizeof *f);
     if (!f)
         return qk__nomem(err);
     f->fd = -1;
@@ -277,7 +277,7 @@ qk_status qk__outfile_open(qk_outfile **file, const char *path, qk_error *err)
     return QK_OK;
 }
 
-static qk_status write_fully(qk_outfile *file, const uint8_t *data, size_t size, qk_error *err)
+static qk_status write_fully(qk__outfile *file, const uint8_t *data, size_t size, qk_error *err)
 {
     while (size > 0) {
         ssize_t put = write(file->fd, data, size);
@@ -291,14 +291,14 @@ static qk_status write_fully(qk_outfile *file, const uint8_t *data, size_t size,
     return QK_OK;
 }
 
-static qk_status flush_pending(qk_outfile *file, qk_error *err)
+static qk_status flush_pending(qk__outfile *file, qk_error *err)
 {
     size_t size = file->pending;
     file->pending = 0;
     return write_fully(file, file->buffer, size, err);
 }
 
-qk_status qk__outfile_write(qk_outfile *file, const void *data, size_t size, qk_error *err)
+qk_status qk__outfile_write(qk__outfile *file, const void *data, size_t size, qk_error *err)
 {
     file->size += (int64_t)size;
     if (size > OUT_BUFFER_BYTES - file->pending)
@@ -311,17 +311,17 @@ qk_status qk__outfile_write(qk_outfile *file, const void *data, size_t size, qk_
     return QK_OK;
 }
 
-int64_t qk__outfile_size(const qk_outfile *file)
+int64_t qk__outfile_size(const qk__outfile *file)
 {
     return file->size;
 }
 
-const char *qk__outfile_temporary(const qk_outfile *file)
+const char *qk__outfile_temporary(const qk__outfile *file)
 {
     return file->temporary;
 }
 
-qk_status qk__outfile_finish(qk_outfile *file, qk_error *err)
+qk_status qk__outfile_finish(qk__outfile *file, qk_error *err)
 {
     QK_TRY(flush_pending(file, err));
     if (fsync(file->fd) != 0)
@@ -331,9 +331,9 @@ qk_status qk__outfile_finish(qk_outfile *file, qk_error *err)
     return close(fd) == 0 ? QK_OK : fail_errno(err, "close", file->path);
 }
 
-qk_status qk__outfile_commit(qk_outfile **file, qk_error *err)
+qk_status qk__outfile_commit(qk__outfile **file, qk_error *err)
 {
-    qk_outfile *f = *file;
+    qk__outfile *f = *file;
     qk_status status = f->fd >= 0 ? qk__outfile_finish(f, err) : QK_OK;
     if (status == QK_OK && rename(f->temporary, f->path) != 0)
         status = fail_errno(err, "rename to its place", f->path);
@@ -345,9 +345,9 @@ qk_status qk__outfile_commit(qk_outfile **file, qk_error *err)
     return status;
 }
 
-void qk__outfile_discard(qk_outfile **file)
+void qk__outfile_discard(qk__outfile **file)
 {
-    qk_outfile *f = *file;
+    qk__outfile *f = *file;
     if (!f)
         return;
     if (f->fd >= 0)
@@ -362,7 +362,7 @@ void qk__outfile_discard(qk_outfile **file)
 
 qk_status qk__write_file(const char *path, const void *data, size_t size, qk_error *err)
 {
-    qk_outfile *file;
+    qk__outfile *file;
     QK_TRY(qk__outfile_open(&file, path, err));
     qk_status status = qk__outfile_write(file, data, size, err);
     if (status != QK_OK) {

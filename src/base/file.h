@@ -24,7 +24,7 @@ QK_MUST_CHECK qk_status qk__read_at(int fd, void *data, size_t size, int64_t off
 
 /* Whole contents of a small file, refused (QK_ERR_MALFORMED) above limit bytes. A zero
  * byte follows the contents but is not counted in size. */
-QK_MUST_CHECK qk_status qk__read_file(const char *path, size_t limit, qk_buffer *contents,
+QK_MUST_CHECK qk_status qk__read_file(const char *path, size_t limit, qk__buffer *contents,
                                       qk_error *err);
 
 /* "dir/name" in a new string, NULL when out of memory. */
@@ -38,12 +38,12 @@ QK_MUST_CHECK qk_status qk__make_dirs(const char *path, qk_error *err);
 
 /* Names in a folder, sorted by bytes, without "." and "..". Release with
  * qk__names_free. */
-typedef struct qk_names {
+typedef struct qk__names {
     char **items;
     size_t count;
-} qk_names;
-QK_MUST_CHECK qk_status qk__list_dir(const char *path, qk_names *names, qk_error *err);
-void qk__names_free(qk_names *names);
+} qk__names;
+QK_MUST_CHECK qk_status qk__list_dir(const char *path, qk__names *names, qk_error *err);
+void qk__names_free(qk__names *names);
 
 bool qk__is_dir(const char *path);
 bool qk__is_file(const char *path);
@@ -53,18 +53,18 @@ bool qk__is_there(const char *path);
 /* A file being written beside its place. write appends; commit flushes, syncs and
  * renames it to its place; discard removes it. Both free it and set *file to NULL, and
  * discard takes NULL. */
-typedef struct qk_outfile qk_outfile;
-QK_MUST_CHECK qk_status qk__outfile_open(qk_outfile **file, const char *path, qk_error *err);
-QK_MUST_CHECK qk_status qk__outfile_write(qk_outfile *file, const void *data, size_t size,
+typedef struct qk__outfile qk__outfile;
+QK_MUST_CHECK qk_status qk__outfile_open(qk__outfile **file, const char *path, qk_error *err);
+QK_MUST_CHECK qk_status qk__outfile_write(qk__outfile *file, const void *data, size_t size,
                                           qk_error *err);
-int64_t qk__outfile_size(const qk_outfile *file);
+int64_t qk__outfile_size(const qk__outfile *file);
 /* Where its bytes are until commit. */
-const char *qk__outfile_temporary(const qk_outfile *file);
+const char *qk__outfile_temporary(const qk__outfile *file);
 /* Writes and syncs everything under the temporary name; commit then only has to rename, so that
  * several files can take their places together. */
-QK_MUST_CHECK qk_status qk__outfile_finish(qk_outfile *file, qk_error *err);
-QK_MUST_CHECK qk_status qk__outfile_commit(qk_outfile **file, qk_error *err);
-void qk__outfile_discard(qk_outfile **file);
+QK_MUST_CHECK qk_status qk__outfile_finish(qk__outfile *file, qk_error *err);
+QK_MUST_CHECK qk_status qk__outfile_commit(qk__outfile **file, qk_error *err);
+void qk__outfile_discard(qk__outfile **file);
 
 /* open, write, commit. */
 QK_MUST_CHECK qk_status qk__write_file(const char *path, const void *data, size_t size,

@@ -16,7 +16,7 @@
 
 enum { MAX_NESTED = 3 };
 
-/* ---- what a killed run left ------------------------------------------------------------ */
+/* ---- what a killed run left ------------------------------------------------------------- */
 
 size_t qk__temporary_stem(const char *name)
 {
@@ -62,7 +62,7 @@ static void remove_nested(const char *path, int depth)
 
 static void empty_nested(const char *path, int depth)
 {
-    qk_names names;
+    qk__names names;
     if (depth > MAX_NESTED || qk__list_dir(path, &names, NULL) != QK_OK)
         return;
     for (size_t i = 0; i < names.count; i++) {
@@ -95,7 +95,7 @@ qk_status qk__remove_file(const char *folder, const char *name, qk_error *err)
 
 static qk_status sweep(const char *path, bool stagings, qk_error *err)
 {
-    qk_names names;
+    qk__names names;
     QK_TRY(qk__list_dir(path, &names, err));
     qk_status status = QK_OK;
     for (size_t i = 0; i < names.count && status == QK_OK; i++) {
@@ -150,7 +150,7 @@ qk_status qk__folder_sweep(const char *path, qk_error *err)
     return status;
 }
 
-/* ---- holding ----------------------------------------------------------------------------- */
+/* ---- holding ---------------------------------------------------------------------------- */
 
 /* Bytes of path that lead to a folder that is there. */
 static size_t existing_part(char *path)
@@ -167,7 +167,7 @@ static size_t existing_part(char *path)
 }
 
 /* Removes the folders that were made, from the innermost; one that holds something stays. */
-static void remove_made(const qk_folder *folder)
+static void remove_made(const qk__folder *folder)
 {
     char *path = qk__strdup(folder->path);
     for (size_t length = path ? strlen(path) : 0; length > folder->was;) {
@@ -182,7 +182,7 @@ static void remove_made(const qk_folder *folder)
     free(path);
 }
 
-void qk__folder_release(qk_folder *folder)
+void qk__folder_release(qk__folder *folder)
 {
     if (!folder->path)
         return;
@@ -191,11 +191,11 @@ void qk__folder_release(qk_folder *folder)
         close(folder->lock);
     }
     free(folder->path);
-    *folder = (qk_folder){.lock = -1};
+    *folder = (qk__folder){.lock = -1};
 }
 
 /* Whether what was locked still lies at its path: a run that failed may have removed it. */
-static bool is_in_place(const qk_folder *folder)
+static bool is_in_place(const qk__folder *folder)
 {
     struct stat held, found;
     return fstat(folder->lock, &held) == 0 && stat(folder->path, &found) == 0 &&
@@ -210,7 +210,7 @@ static qk_status fail_held(const char *path, qk_error *err)
                     path);
 }
 
-static qk_status lock(qk_folder *folder, int how, qk_error *err)
+static qk_status lock(qk__folder *folder, int how, qk_error *err)
 {
     folder->lock = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder->lock < 0)
@@ -223,7 +223,7 @@ static qk_status lock(qk_folder *folder, int how, qk_error *err)
     return fail_held(folder->path, err);
 }
 
-static qk_status claim(qk_folder *folder, qk_error *err)
+static qk_status claim(qk__folder *folder, qk_error *err)
 {
     enum { TRIES = 5 };
     for (int i = 0; i < TRIES; i++) {
@@ -241,13 +241,13 @@ static qk_status claim(qk_folder *folder, qk_error *err)
     return QK_OK;
 }
 
-static qk_status begin(qk_folder *folder, const char *path, qk_error *err)
+static qk_status begin(qk__folder *folder, const char *path, qk_error *err)
 {
-    *folder = (qk_folder){.lock = -1, .path = qk__strdup(path), .was = strlen(path)};
+    *folder = (qk__folder){.lock = -1, .path = qk__strdup(path), .was = strlen(path)};
     return folder->path ? QK_OK : qk__nomem(err);
 }
 
-qk_status qk__folder_claim(qk_folder *folder, const char *path, qk_error *err)
+qk_status qk__folder_claim(qk__folder *folder, const char *path, qk_error *err)
 {
     QK_TRY(begin(folder, path, err));
     char *copy = qk__strdup(path);
@@ -260,7 +260,7 @@ qk_status qk__folder_claim(qk_folder *folder, const char *path, qk_error *err)
     return status;
 }
 
-qk_status qk__folder_watch(qk_folder *folder, const char *path, const qk_folder *own,
+qk_status qk__folder_watch(qk__folder *folder, const char *path, const qk__folder *own,
                            qk_error *err)
 {
     QK_TRY(begin(folder, path, err));
@@ -274,7 +274,7 @@ qk_status qk__folder_watch(qk_folder *folder, const char *path, const qk_folder 
     return status;
 }
 
-/* ---- what a killed run left where several may draw --------------------------------------- */
+/* ---- what a killed run left where several may draw -------------------------------------- */
 
 static bool is_staging_of(const char *file, const char *const *names, size_t count)
 {
@@ -286,12 +286,12 @@ static bool is_staging_of(const char *file, const char *const *names, size_t cou
     return false;
 }
 
-qk_status qk__folder_sweep_figures(qk_folder *folder, const char *const *names, size_t count,
+qk_status qk__folder_sweep_figures(qk__folder *folder, const char *const *names, size_t count,
                                    qk_error *err)
 {
     if (folder->lock < 0)
         return QK_OK;
-    qk_names found;
+    qk__names found;
     if (flock(folder->lock, LOCK_EX | LOCK_NB) == 0 &&
         qk__list_dir(folder->path, &found, NULL) == QK_OK) {
         for (size_t i = 0; i < found.count; i++) {

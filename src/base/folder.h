@@ -9,22 +9,22 @@
 #include <qkscope/status.h>
 
 /* The kernel drops the lock when the process ends, however it ends. */
-typedef struct qk_folder {
+typedef struct qk__folder {
     char *path; /* NULL: nothing is held */
     int lock;   /* open descriptor of the folder */
     size_t was; /* bytes of path that were there before */
-} qk_folder;
+} qk__folder;
 
 /* Makes the folder with its parents, and holds it. QK_ERR_EXISTS where another run does. */
-QK_MUST_CHECK qk_status qk__folder_claim(qk_folder *folder, const char *path, qk_error *err);
+QK_MUST_CHECK qk_status qk__folder_claim(qk__folder *folder, const char *path, qk_error *err);
 
 /* Holds a folder for reading, so that no run writes there meanwhile. Nothing is made; one that
  * is held by `own` (may be NULL) already is not locked again. */
-QK_MUST_CHECK qk_status qk__folder_watch(qk_folder *folder, const char *path,
-                                         const qk_folder *own, qk_error *err);
+QK_MUST_CHECK qk_status qk__folder_watch(qk__folder *folder, const char *path,
+                                         const qk__folder *own, qk_error *err);
 
 /* Lets it go. A folder that was made and is empty is removed. Takes one that holds nothing. */
-void qk__folder_release(qk_folder *folder);
+void qk__folder_release(qk__folder *folder);
 
 /* Removes files that were being written ("NAME.tmp-123-0"), also from figures/ below, and there
  * hidden folders in which figures are drawn (".NAME.ab12CD"), unless a run is drawing there
@@ -33,9 +33,8 @@ void qk__folder_release(qk_folder *folder);
 QK_MUST_CHECK qk_status qk__folder_sweep(const char *path, qk_error *err);
 
 /* Removes the hidden folders of these figures in a folder that is watched, unless another run
- * holds it as well: that may be drawing them. Others are left alone, as the folder may be any.
- */
-QK_MUST_CHECK qk_status qk__folder_sweep_figures(qk_folder *folder, const char *const *names,
+ * holds it as well: that may be drawing them. Others are left alone, as the folder may be any. */
+QK_MUST_CHECK qk_status qk__folder_sweep_figures(qk__folder *folder, const char *const *names,
                                                  size_t count, qk_error *err);
 
 /* The length of NAME in "NAME.tmp-123-0", as qk__outfile calls a file until it is complete; 0

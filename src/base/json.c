@@ -18,13 +18,13 @@ typedef struct reader {
     const char *text, *at, *end;
     qk__json_zeros zeros;
     int nesting;
-    qk_buffer decoded;
+    qk__buffer decoded;
     qk_error *err;
 } reader;
 
 static qk_status read_value(reader *r, json_t **value);
 
-/* ---- places ------------------------------------------------------------------------------ */
+/* ---- places ----------------------------------------------------------------------------- */
 
 /* The error is at r->at. */
 static qk_status fail(reader *r, const char *what)
@@ -73,7 +73,7 @@ static bool take(reader *r, const char *word)
     return true;
 }
 
-/* ---- numbers ----------------------------------------------------------------------------- */
+/* ---- numbers ---------------------------------------------------------------------------- */
 
 /* A list of one string that begins with a byte that no string of a text can hold. */
 static const char ODD_MARK = '\xff';
@@ -169,7 +169,7 @@ static qk_status read_number(reader *r, json_t **value)
     return made(r, *value);
 }
 
-/* ---- strings ----------------------------------------------------------------------------- */
+/* ---- strings ---------------------------------------------------------------------------- */
 
 /* A string as it stands in the text, or decoded. */
 typedef struct span {
@@ -289,7 +289,7 @@ static qk_status read_string(reader *r, json_t **value)
     return made(r, *value);
 }
 
-/* ---- lists and objects ------------------------------------------------------------------- */
+/* ---- lists and objects ------------------------------------------------------------------ */
 
 /* Behind a member: true if another one follows. */
 static qk_status another(reader *r, char close, const char *expected, bool *more)
@@ -411,10 +411,10 @@ qk_status qk__json_parse(json_t **root, const void *text, size_t size, qk__json_
     return status;
 }
 
-/* ---- writing ----------------------------------------------------------------------------- */
+/* ---- writing ---------------------------------------------------------------------------- */
 
 typedef struct writer {
-    qk_buffer text;
+    qk__buffer text;
     qk_status status; /* stays, whatever jansson makes of it */
 } writer;
 

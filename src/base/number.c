@@ -26,7 +26,7 @@ static size_t undo_locale(char *text)
     return (size_t)(out - text);
 }
 
-/* ---- the usual range, in whole numbers --------------------------------------------------- */
+/* ---- the usual range, in whole numbers -------------------------------------------------- */
 
 __extension__ typedef unsigned __int128 wide;
 
@@ -147,7 +147,7 @@ static size_t format_whole(long long value, char *text)
     return (size_t)(out - text);
 }
 
-/* ---- any number -------------------------------------------------------------------------- */
+/* ---- any number ------------------------------------------------------------------------- */
 
 static size_t format_by_printf(double value, char text[QK_NUMBER_SIZE])
 {
@@ -190,28 +190,28 @@ size_t qk__format_number(double value, char text[QK_NUMBER_SIZE])
     return write_digits(best, d.scale, text + (value < 0)) + (value < 0);
 }
 
-/* ---- fields ------------------------------------------------------------------------------ */
+/* ---- fields ----------------------------------------------------------------------------- */
 
-static qk_status append(qk_buffer *row, const char *text, size_t size, char separator,
+static qk_status append(qk__buffer *row, const char *text, size_t size, char separator,
                         qk_error *err)
 {
     QK_TRY(qk__buffer_append(row, text, size, err));
     return qk__buffer_append(row, &separator, 1, err);
 }
 
-qk_status qk__csv_number(qk_buffer *row, double value, char separator, qk_error *err)
+qk_status qk__csv_number(qk__buffer *row, double value, char separator, qk_error *err)
 {
     char text[QK_NUMBER_SIZE];
     return append(row, text, qk__format_number(value, text), separator, err);
 }
 
-qk_status qk__csv_integer(qk_buffer *row, long long value, char separator, qk_error *err)
+qk_status qk__csv_integer(qk__buffer *row, long long value, char separator, qk_error *err)
 {
     char text[QK_NUMBER_SIZE];
     return append(row, text, format_whole(value, text), separator, err);
 }
 
-qk_status qk__csv_text(qk_buffer *row, const char *text, char separator, qk_error *err)
+qk_status qk__csv_text(qk__buffer *row, const char *text, char separator, qk_error *err)
 {
     if (!strpbrk(text, ",\"\r\n"))
         return append(row, text, strlen(text), separator, err);

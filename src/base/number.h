@@ -16,11 +16,11 @@ enum { QK_NUMBER_SIZE = 40 };
 size_t qk__format_number(double value, char text[QK_NUMBER_SIZE]);
 
 /* Appends one CSV field (RFC 4180) and the separator that follows it. */
-QK_MUST_CHECK qk_status qk__csv_number(qk_buffer *row, double value, char separator,
+QK_MUST_CHECK qk_status qk__csv_number(qk__buffer *row, double value, char separator,
                                        qk_error *err);
-QK_MUST_CHECK qk_status qk__csv_integer(qk_buffer *row, long long value, char separator,
+QK_MUST_CHECK qk_status qk__csv_integer(qk__buffer *row, long long value, char separator,
                                         qk_error *err);
-QK_MUST_CHECK qk_status qk__csv_text(qk_buffer *row, const char *text, char separator,
+QK_MUST_CHECK qk_status qk__csv_text(qk__buffer *row, const char *text, char separator,
                                      qk_error *err);
 
 #endif

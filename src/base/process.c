@@ -21,7 +21,7 @@ enum { MAX_MESSAGES = 64 << 10 };
 
 /* Everything that comes until the other end is closed; what is beyond the limit is read, too,
  * so that the program does not wait for a reader. */
-static qk_status drain(int fd, qk_buffer *messages, qk_error *err)
+static qk_status drain(int fd, qk__buffer *messages, qk_error *err)
 {
     char chunk[4096];
     qk_status status = QK_OK;
@@ -130,7 +130,7 @@ static qk_status await(pid_t child, const char *name, int *exit_code, qk_error *
 }
 
 qk_status qk__process_run(const char *const *argv, const char *directory, const char *hidden,
-                          qk_buffer *messages, int *exit_code, qk_error *err)
+                          qk__buffer *messages, int *exit_code, qk_error *err)
 {
     if (directory && !qk__is_dir(directory))
         return qk__fail(err, QK_ERR_IO, "'%s' is not a folder", directory);

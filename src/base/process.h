@@ -13,7 +13,7 @@
  * ended it. The program does not see the environment variable `hidden` (NULL = sees all).
  * QK_ERR_NOT_FOUND: there is no such program. */
 QK_MUST_CHECK qk_status qk__process_run(const char *const *argv, const char *directory,
-                                        const char *hidden, qk_buffer *messages, int *exit_code,
-                                        qk_error *err);
+                                        const char *hidden, qk__buffer *messages,
+                                        int *exit_code, qk_error *err);
 
 #endif

@@ -12,7 +12,7 @@ static uint64_t splitmix(uint64_t *state)
     return z ^ z >> 31;
 }
 
-void qk__rng_init(qk_rng *rng, uint64_t seed, const uint64_t *words, size_t count)
+void qk__rng_init(qk__rng *rng, uint64_t seed, const uint64_t *words, size_t count)
 {
     uint64_t state = seed;
     for (size_t i = 0; i < count; i++)
@@ -27,7 +27,7 @@ static uint64_t rotate(uint64_t x, int bits)
     return x << bits | x >> (64 - bits);
 }
 
-uint64_t qk__rng_next(qk_rng *rng)
+uint64_t qk__rng_next(qk__rng *rng)
 {
     uint64_t *s = rng->state;
     uint64_t result = rotate(s[1] * 5, 7) * 9;
@@ -41,12 +41,12 @@ uint64_t qk__rng_next(qk_rng *rng)
     return result;
 }
 
-double qk__rng_uniform(qk_rng *rng)
+double qk__rng_uniform(qk__rng *rng)
 {
     return (double)(qk__rng_next(rng) >> 11) * 0x1p-53;
 }
 
-uint64_t qk__rng_below(qk_rng *rng, uint64_t n)
+uint64_t qk__rng_below(qk__rng *rng, uint64_t n)
 {
     /* Numbers below the remainder of 2^64 by n would favour small results. It is less than n,
      * and hardly ever looked for. */
@@ -57,7 +57,7 @@ uint64_t qk__rng_below(qk_rng *rng, uint64_t n)
 }
 
 /* Marsaglia's polar method: no sine or cosine, whose last bit differs between libraries. */
-double qk__rng_gaussian(qk_rng *rng)
+double qk__rng_gaussian(qk__rng *rng)
 {
     if (rng->has_spare) {
         rng->has_spare = false;

@@ -9,24 +9,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct qk_rng {
+typedef struct qk__rng {
     uint64_t state[4];
     double spare; /* second number of the last Gaussian pair */
     bool has_spare;
-} qk_rng;
+} qk__rng;
 
 /* Starts the stream named by seed and `count` further words. */
-void qk__rng_init(qk_rng *rng, uint64_t seed, const uint64_t *words, size_t count);
+void qk__rng_init(qk__rng *rng, uint64_t seed, const uint64_t *words, size_t count);
 
-uint64_t qk__rng_next(qk_rng *rng);
+uint64_t qk__rng_next(qk__rng *rng);
 
 /* Uniform in [0, 1), 53 bits. */
-double qk__rng_uniform(qk_rng *rng);
+double qk__rng_uniform(qk__rng *rng);
 
 /* Uniform in 0 .. n-1, without bias; n > 0. */
-uint64_t qk__rng_below(qk_rng *rng, uint64_t n);
+uint64_t qk__rng_below(qk__rng *rng, uint64_t n);
 
 /* Standard normal. */
-double qk__rng_gaussian(qk_rng *rng);
+double qk__rng_gaussian(qk__rng *rng);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The draws of PyTorch's generator on the CPU, so that a published selection can be repeated.
- */
+/* The draws of PyTorch's generator on the CPU, so that a published selection can be repeated. */
 #ifndef QK_BASE_TORCH_RANDOM_H
 #define QK_BASE_TORCH_RANDOM_H
 

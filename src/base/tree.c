@@ -22,7 +22,7 @@ static const json_t *json_of(const qk__node *node)
     return node->tree ? NULL : node->value;
 }
 
-/* ---- ways ---- */
+/* ---- ways ------------------------------------------------------------------------------- */
 
 qk__node qk__tree_of_json(const json_t *root)
 {
@@ -105,7 +105,7 @@ qk__node qk__node_item(const qk__node *list, size_t i)
     return (qk__node){list->tree, value, list, NULL, i};
 }
 
-/* ---- failures ---- */
+/* ---- failures --------------------------------------------------------------------------- */
 
 const char *qk__node_path(const qk__node *node, char path[QK__PATH_SIZE])
 {
@@ -198,7 +198,7 @@ qk_status qk__fail_expected(const qk__node *node, const char *what, qk_error *er
     return qk__fail_at(node, err, status, "expected %s, found %s", what, found);
 }
 
-/* ---- values ---- */
+/* ---- values ----------------------------------------------------------------------------- */
 
 /* The node that is meant; false: it is absent or null. */
 static bool find(const qk__node *at, const char *name, qk__node *node)

@@ -38,7 +38,7 @@ typedef enum qk__node_kind {
     QK__OBJECT,
 } qk__node_kind;
 
-/* ---- documents ---- */
+/* ---- documents -------------------------------------------------------------------------- */
 
 /* The only document in a YAML text. Aliases are links, never copies, so that a small file
  * remains a small tree. QK_ERR_ARGUMENT names the line: no YAML, nested too deep, too many
@@ -57,7 +57,7 @@ QK_MUST_CHECK qk_status qk__tree_note(qk__tree *tree, qk_error *err, const char 
 size_t qk__tree_num_notes(const qk__tree *tree);
 const char *qk__tree_get_note(const qk__tree *tree, size_t i);
 
-/* ---- ways ---- */
+/* ---- ways ------------------------------------------------------------------------------- */
 
 /* The first member of that name; a node of QK__NOTHING where there is none. */
 qk__node qk__node_member(const qk__node *object, const char *name);
@@ -80,7 +80,7 @@ bool qk__node_is_given(const qk__node *node);
 enum { QK__PATH_SIZE = 200 };
 const char *qk__node_path(const qk__node *node, char path[QK__PATH_SIZE]);
 
-/* ---- failures ---- */
+/* ---- failures --------------------------------------------------------------------------- */
 
 /* qk__fail with the place in front; "the file" where it has no name. */
 #define qk__fail_at(node, err, status, ...)                                                    \
@@ -95,7 +95,7 @@ qk_status qk__context_at(const qk__node *node, qk_error *err, qk_status status);
  * of JSON, which holds data. */
 qk_status qk__fail_expected(const qk__node *node, const char *what, qk_error *err);
 
-/* ---- values ---- */
+/* ---- values ----------------------------------------------------------------------------- */
 
 /* Each reads the member `name` of the node `at`, or `at` itself where name is NULL. What is
  * absent or null leaves *value alone, so that it may hold the default. In YAML a number, true

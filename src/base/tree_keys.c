@@ -17,7 +17,7 @@ enum { MAX_BYTES = 256 << 10 };
 
 qk_status qk__read_settings(const char *path, qk__tree **tree, qk_error *err)
 {
-    qk_buffer raw, text = {0};
+    qk__buffer raw, text = {0};
     *tree = NULL;
     QK_TRY(qk__read_file(path, MAX_BYTES, &raw, err));
     qk_status status =
@@ -31,7 +31,7 @@ qk_status qk__read_settings(const char *path, qk__tree **tree, qk_error *err)
     return status;
 }
 
-/* ---- which key ---- */
+/* ---- which key -------------------------------------------------------------------------- */
 
 static bool is_known(const qk__keys *keys, size_t i)
 {
@@ -98,7 +98,7 @@ static qk_status find_key(const qk__keys *keys, const qk__node *member, const qk
                     name, *nearest ? " (did you mean " : "", nearest, *nearest ? "?)" : "");
 }
 
-/* ---- its value ---- */
+/* ---- its value -------------------------------------------------------------------------- */
 
 /* What is false asks for nothing. */
 static qk_status ignore(const qk__node *value, const char *name, qk_error *err)

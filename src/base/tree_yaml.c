@@ -35,7 +35,7 @@ static qk_status fail_parser(const yaml_parser_t *parser, qk_error *err)
                     parser->context ? parser->context : "");
 }
 
-/* ---- building ---- */
+/* ---- building --------------------------------------------------------------------------- */
 
 /* The last one of that name, as YAML has it. */
 static qk__yaml *find_anchor(const loader *l, const char *name)
@@ -178,7 +178,7 @@ qk__node qk__tree_root(qk__tree *tree)
     return (qk__node){.tree = tree, .value = tree->root};
 }
 
-/* ---- notes ---- */
+/* ---- notes ------------------------------------------------------------------------------ */
 
 qk_status qk__tree_note(qk__tree *tree, qk_error *err, const char *fmt, ...)
 {
@@ -206,7 +206,7 @@ const char *qk__tree_get_note(const qk__tree *tree, size_t i)
     return tree->notes[i];
 }
 
-/* ---- scalars ---- */
+/* ---- scalars ---------------------------------------------------------------------------- */
 
 const char *qk__yaml_text(const qk__yaml *value)
 {

@@ -13,7 +13,7 @@ typedef struct qk__yaml {
     bool plain;         /* a scalar without quotation marks */
     size_t line;        /* from 1 */
     size_t length;      /* of text, which may hold zero bytes */
-    qk_buffer parts;    /* qk__yaml *: items of a list; keys and values in turn */
+    qk__buffer parts;   /* qk__yaml *: items of a list; keys and values in turn */
     char *anchor;       /* NULL: none */
     struct qk__yaml *next, *next_anchor;
     char text[];

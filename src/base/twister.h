@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Mersenne Twister MT19937 (Matsumoto and Nishimura 1998), which Python and PyTorch share.
- */
+/* The Mersenne Twister MT19937 (Matsumoto and Nishimura 1998), which Python and PyTorch share. */
 #ifndef QK_BASE_TWISTER_H
 #define QK_BASE_TWISTER_H
 

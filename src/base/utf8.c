@@ -70,7 +70,7 @@ size_t qk__utf8_valid(const uint8_t *text, size_t size)
     return at;
 }
 
-qk_status qk__utf8_clean(const uint8_t *text, size_t size, qk_buffer *out, qk_error *err)
+qk_status qk__utf8_clean(const uint8_t *text, size_t size, qk__buffer *out, qk_error *err)
 {
     while (size > 0) {
         size_t good = qk__utf8_valid(text, size), part = 0;

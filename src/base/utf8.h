@@ -50,7 +50,7 @@ size_t qk__utf8_valid(const uint8_t *text, size_t size);
 
 /* Appends text; each longest piece that could begin a character and is cut short, and each byte
  * that could not begin one, becomes U+FFFD, as Python's errors="replace" has it. */
-QK_MUST_CHECK qk_status qk__utf8_clean(const uint8_t *text, size_t size, qk_buffer *out,
+QK_MUST_CHECK qk_status qk__utf8_clean(const uint8_t *text, size_t size, qk__buffer *out,
                                        qk_error *err);
 
 #endif

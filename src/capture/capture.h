@@ -22,7 +22,7 @@ enum { QK_MAX_HEAD_NUMBER = 65535 };
 /* head.files points into files. */
 typedef struct qk__capture_entry {
     qk_head head;
-    qk_names files;
+    qk__names files;
 } qk__capture_entry;
 
 /* "rope_frequencies" of capture.json for one layer, or for all. */

@@ -16,7 +16,7 @@
 /* A manifest is a page of text; extra keys of other tools may make it longer. */
 enum { MAX_MANIFEST_BYTES = 16 << 20 };
 
-/* ---- rotation frequencies ---------------------------------------------------------------- */
+/* ---- rotation frequencies --------------------------------------------------------------- */
 
 static qk_status read_frequencies(const qk__node *list, qk__rope_entry *entry, qk_error *err)
 {
@@ -118,7 +118,7 @@ void qk__capture_free_manifest(qk_capture *capture)
     free(capture->model);
 }
 
-/* ---- heads ---------------------------------------------------------------------------- */
+/* ---- heads ------------------------------------------------------------------------------ */
 
 /* What other tools may have put there says nothing. */
 static int64_t count_of(const qk__node *object, const char *name)
@@ -147,7 +147,7 @@ static qk_status read_heads(qk_capture *capture, const qk__node *heads, qk_error
     return QK_OK;
 }
 
-/* ---- the rest ---- */
+/* ---- the rest --------------------------------------------------------------------------- */
 
 static qk_status read_keys(qk_capture *capture, const qk__node *root, qk_error *err)
 {
@@ -189,7 +189,7 @@ static qk_status read_keys(qk_capture *capture, const qk__node *root, qk_error *
     return QK_OK;
 }
 
-static qk_status parse(qk_capture *capture, const qk_buffer *text, qk_error *err)
+static qk_status parse(qk_capture *capture, const qk__buffer *text, qk_error *err)
 {
     json_t *object;
     QK_TRY(qk__json_parse(&object, text->data, text->size, QK__JSON_NO_ZEROS, err));
@@ -215,7 +215,7 @@ static qk_status read_in(qk_capture *capture, const char *dir, bool *found, qk_e
     qk_status status = QK_OK;
     *found = qk__is_there(path);
     if (*found) {
-        qk_buffer text;
+        qk__buffer text;
         status = qk__read_file(path, MAX_MANIFEST_BYTES, &text, err);
         if (status == QK_OK) {
             status = parse(capture, &text, err);

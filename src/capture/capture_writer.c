@@ -25,10 +25,10 @@ struct qk_head_writer {
     int64_t rows;
     char *folder;
     qk_parquet_writer *file;
-    qk_buffer valid; /* of sliding_window, for the rows being added */
+    qk__buffer valid; /* of sliding_window, for the rows being added */
 };
 
-/* ---- the capture --------------------------------------------------------------------- */
+/* ---- the capture ------------------------------------------------------------------------ */
 
 static void free_writer(qk_capture_writer **writer)
 {
@@ -47,7 +47,7 @@ static void free_writer(qk_capture_writer **writer)
 static qk_status make_empty_dir(const char *dir, qk_error *err)
 {
     QK_TRY(qk__make_dirs(dir, err));
-    qk_names names;
+    qk__names names;
     QK_TRY(qk__list_dir(dir, &names, err));
     size_t count = names.count;
     qk__names_free(&names);
@@ -195,7 +195,7 @@ void qk_capture_writer_abort(qk_capture_writer **writer)
         free_writer(writer);
 }
 
-/* ---- records of heads ------------------------------------------------------------------ */
+/* ---- records of heads ------------------------------------------------------------------- */
 
 static qk__head_record *find_record(qk_capture_writer *writer, qk_head_id id)
 {

@@ -10,7 +10,7 @@
 
 #include <qkscope/version.h>
 
-static qk_status put_front_matter(const qk_capture_writer *writer, qk_buffer *out,
+static qk_status put_front_matter(const qk_capture_writer *writer, qk__buffer *out,
                                   qk_error *err)
 {
     QK_TRY(qk__buffer_printf(out, err, "---\nconfigs:%s\n", writer->num_records ? "" : " []"));
@@ -26,7 +26,7 @@ static qk_status put_front_matter(const qk_capture_writer *writer, qk_buffer *ou
     return qk__buffer_printf(out, err, "---\n\n");
 }
 
-static qk_status put_summary(const qk_capture_writer *writer, qk_buffer *out, qk_error *err)
+static qk_status put_summary(const qk_capture_writer *writer, qk__buffer *out, qk_error *err)
 {
     size_t queries = 0;
     int64_t rows = 0;
@@ -48,7 +48,8 @@ static qk_status put_summary(const qk_capture_writer *writer, qk_buffer *out, qk
                              writer->card);
 }
 
-static qk_status put_explanation(const qk_capture_writer *writer, qk_buffer *out, qk_error *err)
+static qk_status put_explanation(const qk_capture_writer *writer, qk__buffer *out,
+                                 qk_error *err)
 {
     char name[QK_HEAD_NAME_SIZE] = "l00h00q";
     if (writer->num_records > 0)
@@ -70,7 +71,7 @@ static qk_status put_explanation(const qk_capture_writer *writer, qk_buffer *out
         name, writer->wide_ids ? "int64" : "int32");
 }
 
-static qk_status put_heads(const qk_capture_writer *writer, qk_buffer *out, qk_error *err)
+static qk_status put_heads(const qk_capture_writer *writer, qk__buffer *out, qk_error *err)
 {
     QK_TRY(qk__buffer_printf(out, err,
                              "## Heads\n\n| head | rows | dimension |\n"
@@ -87,7 +88,7 @@ static qk_status put_heads(const qk_capture_writer *writer, qk_buffer *out, qk_e
 
 qk_status qk__capture_write_card(const qk_capture_writer *writer, qk_error *err)
 {
-    qk_buffer text = {0};
+    qk__buffer text = {0};
     char *path = qk__path_join(writer->dir, "README.md");
     qk_status status = path ? put_front_matter(writer, &text, err) : qk__nomem(err);
     if (status == QK_OK)

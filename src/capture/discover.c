@@ -24,11 +24,11 @@ typedef struct folder_id {
  * further ones only the path, for the message. */
 typedef struct search {
     qk_capture *capture;
-    size_t capacity;   /* of capture->entries */
-    bool first_only;   /* the user chose the start folder: heads right in it are meant */
-    bool single;       /* the root is a head folder */
-    qk_names prefixes; /* folders that hold heads, relative to the root */
-    folder_id *seen;   /* folders walked: links may lead back or meet */
+    size_t capacity;    /* of capture->entries */
+    bool first_only;    /* the user chose the start folder: heads right in it are meant */
+    bool single;        /* the root is a head folder */
+    qk__names prefixes; /* folders that hold heads, relative to the root */
+    folder_id *seen;    /* folders walked: links may lead back or meet */
     size_t num_seen;
 } search;
 
@@ -42,7 +42,7 @@ static bool has_suffix(const char *name, const char *suffix)
 /* Paths of the Parquet files in a head folder, in name order. A link to a file that is
  * not there counts, and so does a folder of such a name: a half-downloaded head must fail, not
  * shrink. */
-static qk_status list_shards(const char *dir, qk_names *files, qk_error *err)
+static qk_status list_shards(const char *dir, qk__names *files, qk_error *err)
 {
     QK_TRY(qk__list_dir(dir, files, err));
     qk_status status = QK_OK;
@@ -66,7 +66,7 @@ static qk_status list_shards(const char *dir, qk_names *files, qk_error *err)
 }
 
 /* Takes over files. */
-static qk_status add_entry(search *s, qk_head_id id, qk_names *files, qk_error *err)
+static qk_status add_entry(search *s, qk_head_id id, qk__names *files, qk_error *err)
 {
     qk_capture *capture = s->capture;
     if (capture->num_entries == s->capacity) {
@@ -104,7 +104,7 @@ static qk_status add_prefix(search *s, const char *dir, const char *rel, qk_erro
 }
 
 /* Collects the heads that lie right in dir. */
-static qk_status find_heads(search *s, const char *dir, const char *rel, const qk_names *names,
+static qk_status find_heads(search *s, const char *dir, const char *rel, const qk__names *names,
                             qk_error *err)
 {
     bool keep = s->prefixes.count == 0;
@@ -116,7 +116,7 @@ static qk_status find_heads(search *s, const char *dir, const char *rel, const q
         char *path = qk__path_join(dir, names->items[i]);
         if (!path)
             return qk__nomem(err);
-        qk_names files = {0};
+        qk__names files = {0};
         qk_status status = qk__is_dir(path) ? list_shards(path, &files, err) : QK_OK;
         free(path);
         QK_TRY(status);
@@ -174,7 +174,7 @@ static qk_status walk(search *s, const char *dir, const char *rel, int depth, qk
     QK_TRY(mark_seen(s, dir, &again, err));
     if (again)
         return QK_OK;
-    qk_names names;
+    qk__names names;
     QK_TRY(qk__list_dir(dir, &names, err));
     qk_status status = find_heads(s, dir, rel, &names, err);
     bool descend = depth < MAX_DEPTH && !(s->first_only && depth == 0 && s->prefixes.count > 0);
@@ -220,7 +220,7 @@ static qk_status try_single_head(search *s, const char *root, bool *found, qk_er
     if (!path)
         return QK_OK;
     qk_head_id id;
-    qk_names files = {0};
+    qk__names files = {0};
     qk_status status = QK_OK;
     char *base = strrchr(path, '/') + 1;
     if (qk_head_parse(base, &id))
@@ -274,7 +274,7 @@ static qk_status add_missing(search *s, const qk__listed_head *listed, qk_error 
     char name[QK_HEAD_NAME_SIZE + sizeof "/data.parquet"];
     qk_head_name(listed->id, name);
     strcat(name, "/data.parquet");
-    qk_names files = {.items = qk__calloc(1, sizeof *files.items)};
+    qk__names files = {.items = qk__calloc(1, sizeof *files.items)};
     if (!files.items)
         return qk__nomem(err);
     if (!(files.items[0] = qk__path_join(s->capture->path, name))) {

@@ -89,7 +89,7 @@ static void close_shard(qk_rows *rows)
     qk_parquet_close(&rows->file);
 }
 
-/* ---- what a column must look like -------------------------------------------- */
+/* ---- what a column must look like ------------------------------------------------------- */
 
 static const char *type_name(const qk_parquet_column *column)
 {
@@ -175,7 +175,7 @@ static qk_status find_column(qk_rows *rows, int c, int *index, qk_error *err)
     return QK_OK;
 }
 
-/* ---- moving from shard to shard ---------------------------------------------- */
+/* ---- moving from shard to shard --------------------------------------------------------- */
 
 /* The dimension is that of the first row found; all other rows must have it. */
 static qk_status check_width(qk_rows *rows, qk_error *err)
@@ -338,7 +338,7 @@ void qk_rows_close(qk_rows **rows)
     *rows = NULL;
 }
 
-/* ---- blocks ------------------------------------------------------------------- */
+/* ---- blocks ----------------------------------------------------------------------------- */
 
 /* dim is at most MAX_DIM and capacity at most MAX_BLOCK_BYTES, so no product below
  * overflows 64 bits; qk__alloc_aligned checks for narrower size_t. */

@@ -14,7 +14,7 @@
 #include <qkscope/settings.h>
 #include <qkscope/study.h>
 
-enum exit_code {
+enum cli_exit {
     EXIT_CODE_OK = 0,
     EXIT_CODE_FAILURE = 1,
     EXIT_CODE_USAGE = 2,
@@ -85,7 +85,7 @@ int cli_usage(const cli_call *call, const char *fmt, ...) __attribute__((format(
 /* The exit code for a file of settings that was read with this status; -1 = go on. */
 int cli_loaded(const cli_call *call, qk_status status, const qk_error *err);
 
-/* ---- what is said about commands ------------------------------------------------------- */
+/* ---- what is said about commands -------------------------------------------------------- */
 
 /* The options a command has: those that set, and those that clear a flag. */
 typedef struct cli_option {
@@ -109,7 +109,7 @@ void cli_print_help(const cli_command *command, const qk_settings *settings);
  * completions and docs/reference/options.md from. Returns the exit code. */
 int cli_describe(const cli_command *const *commands);
 
-/* ---- text (print.c) ------------------------------------------------------------------- */
+/* ---- text (print.c) --------------------------------------------------------------------- */
 
 /* printf on stdout and stderr, and "command: message" on stderr. What a terminal would obey in
  * the text of a %s is shown instead, as in "\n", "\u001b" or "\x9b": names and messages come
@@ -125,7 +125,7 @@ const char *cli_s(int64_t count);
 /* Columns that a text takes when it is shown, of the first `most` (-1 = all). */
 size_t cli_text_columns(const char *text, int most);
 
-/* ---- messages (messages.c) ------------------------------------------------------------ */
+/* ---- messages (messages.c) -------------------------------------------------------------- */
 
 /* Figures that failed, each reason once: a gnuplot that is missing is missing for all. */
 void cli_print_failures(const char *command, char *const *failures, size_t count);

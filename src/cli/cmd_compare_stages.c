@@ -30,7 +30,7 @@ static const qk_setting ROWS[] = {
 
 static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
-/* ---- what was found ---------------------------------------------------------------------- */
+/* ---- what was found --------------------------------------------------------------------- */
 
 typedef struct totals {
     size_t heads, explained; /* with numbers; those with r_squared_predicted >= 0 */
@@ -165,7 +165,7 @@ static void print_json(const request *r, const qk_stages_report *report)
         "failures", list_failures(run)));
 }
 
-/* ---- running ----------------------------------------------------------------------------- */
+/* ---- running ---------------------------------------------------------------------------- */
 
 static int compare(request *r)
 {

@@ -33,7 +33,7 @@ typedef struct request {
     cli_common common;
     qk_inspect_settings settings;
     bool heads;
-    inspect_run run;
+    cli_inspect_run run;
 } request;
 
 static const qk_setting ROWS[] = {
@@ -60,7 +60,7 @@ static void print_line(const char *label, const char *text, const char *rest)
     cli_print("%-12s%s%s\n", label, text, rest);
 }
 
-/* ---- a capture ----------------------------------------------------------------------- */
+/* ---- a capture -------------------------------------------------------------------------- */
 
 static size_t count_kind(const qk_inspection *in, qk_kind kind)
 {
@@ -207,7 +207,7 @@ static void print_capture(const qk_inspection *in)
     print_storage(in);
 }
 
-/* ---- as JSON ------------------------------------------------------------------------- */
+/* ---- as JSON ---------------------------------------------------------------------------- */
 
 static json_t *values_json(const qk_values *values)
 {
@@ -334,7 +334,7 @@ static int inspect_capture(const request *r)
     return code;
 }
 
-/* ---- one Parquet file ------------------------------------------------------------------ */
+/* ---- one Parquet file ------------------------------------------------------------------- */
 
 static const char *type_name(const qk_parquet_column *column)
 {
@@ -427,9 +427,9 @@ static int run(cli_call *call)
         return cli_usage(call, "which capture? Give a folder, a Parquet file, or org/name of a "
                                "dataset in the Hugging Face cache");
     s->capture = call->arguments[0];
-    if (is_model(s->capture, s->revision))
-        return cli_finish(COMMAND,
-                          inspect_model(COMMAND, s->capture, s->revision, &r->run, &r->common));
+    if (cli_is_model(s->capture, s->revision))
+        return cli_finish(
+            COMMAND, cli_inspect_model(COMMAND, s->capture, s->revision, &r->run, &r->common));
     bool file = stat(s->capture, &st) == 0 && S_ISREG(st.st_mode);
     return cli_finish(COMMAND, file ? inspect_file(r) : inspect_capture(r));
 }

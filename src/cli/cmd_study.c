@@ -32,7 +32,7 @@ static const qk_setting ROWS[] = {
 
 static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
-/* ---- progress -------------------------------------------------------------------------- */
+/* ---- progress --------------------------------------------------------------------------- */
 
 /* What the callbacks of a run share; messages come first, since notices take it for theirs. */
 typedef struct watcher {
@@ -77,7 +77,7 @@ static void on_model(void *user, size_t i, const qk_plan_model *model, bool comp
     restart(w);
 }
 
-/* ---- the outcome as text --------------------------------------------------------------- */
+/* ---- the outcome as text ---------------------------------------------------------------- */
 
 static const char *state_name(qk_plan_state state, bool dry)
 {
@@ -162,7 +162,7 @@ static void print_outcome(const request *r, const qk_plan *plan, const qk_plan_o
         cli_print("%s\n", report->html);
 }
 
-/* ---- the outcome as JSON --------------------------------------------------------------- */
+/* ---- the outcome as JSON ---------------------------------------------------------------- */
 
 static json_t *number(double value)
 {
@@ -215,7 +215,7 @@ static void print_json(const request *r, const qk_plan *plan, const qk_plan_outc
                   describe_report(outcome->report), "seconds", number(outcome->seconds)));
 }
 
-/* ---- running --------------------------------------------------------------------------- */
+/* ---- running ---------------------------------------------------------------------------- */
 
 static int fail(qk_status status, const char *message)
 {

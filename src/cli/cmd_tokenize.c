@@ -39,8 +39,7 @@ static const qk_setting ROWS[] = {
 
 static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
-/* Standard input in new memory, up to a byte more than a text may have; NULL after a message.
- */
+/* Standard input in new memory, up to a byte more than a text may have; NULL after a message. */
 static char *read_input(size_t *size)
 {
     size_t capacity = 1 << 16;

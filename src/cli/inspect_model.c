@@ -51,7 +51,7 @@ static bool has_model_file(const char *folder)
     return found;
 }
 
-bool is_model(const char *name, const char *revision)
+bool cli_is_model(const char *name, const char *revision)
 {
     struct stat st;
     char *found = NULL;
@@ -236,8 +236,8 @@ static qk_status look(view *v, const qk_model *model, const cli_common *common, 
     return QK_OK;
 }
 
-int inspect_model(const char *command, const char *name, const char *revision,
-                  const inspect_run *run, const cli_common *common)
+int cli_inspect_model(const char *command, const char *name, const char *revision,
+                      const cli_inspect_run *run, const cli_common *common)
 {
     char *folder;
     qk_error err;

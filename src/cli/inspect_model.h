@@ -9,15 +9,15 @@
 
 /* Whether name is a folder with a model, or a model in the Hugging Face cache that is no
  * dataset. */
-bool is_model(const char *name, const char *revision);
+bool cli_is_model(const char *name, const char *revision);
 
 /* What a capture is asked for. 0: as a capture has it by itself. */
-typedef struct inspect_run {
+typedef struct cli_inspect_run {
     int64_t length; /* tokens of all texts; 0 = as many as the model takes */
     int64_t max_length, rows;
-} inspect_run;
+} cli_inspect_run;
 
-int inspect_model(const char *command, const char *name, const char *revision,
-                  const inspect_run *run, const cli_common *common);
+int cli_inspect_model(const char *command, const char *name, const char *revision,
+                      const cli_inspect_run *run, const cli_common *common);
 
 #endif

@@ -18,7 +18,7 @@ typedef struct conversion {
     char kind;
 } conversion;
 
-/* ---- text from outside ---------------------------------------------------------------- */
+/* ---- text from outside ------------------------------------------------------------------ */
 
 /* The character that `text` begins with; the value is its bytes. What is not UTF-8 is one byte
  * with *code -1. */
@@ -95,7 +95,7 @@ size_t cli_text_columns(const char *text, int most)
     return put_text(NULL, text, most);
 }
 
-/* ---- formats -------------------------------------------------------------------------- */
+/* ---- formats ---------------------------------------------------------------------------- */
 
 static const char *read_number(const char *p, arguments *args, int *number)
 {

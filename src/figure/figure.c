@@ -51,7 +51,7 @@ void qk__figure_free(qk__figure *figure)
     }
 }
 
-static void add_formatted(qk__figure *figure, qk_buffer *to, const char *fmt, va_list args)
+static void add_formatted(qk__figure *figure, qk__buffer *to, const char *fmt, va_list args)
 {
     if (figure->status != QK_OK)
         return;
@@ -208,7 +208,7 @@ static const char *quote(qk__figure *figure, const char *source, int limit, bool
     return kept->name;
 }
 
-qk_status qk__figure_define_texts(const qk__figure *figure, qk_buffer *script, qk_error *err)
+qk_status qk__figure_define_texts(const qk__figure *figure, qk__buffer *script, qk_error *err)
 {
     for (const struct qk__text *text = figure->texts; text; text = text->next)
         if (text->name[0])
@@ -253,7 +253,7 @@ void qk__figure_end_row(qk__figure *figure)
 /* gnuplot complains of a block without numbers, and a complaint is a failure. */
 static void fill_block(qk__figure *figure)
 {
-    const qk_buffer *data = &figure->data;
+    const qk__buffer *data = &figure->data;
     if (data->size == 0 ||
         (data->size >= 3 && memcmp(data->data + data->size - 3, "\n\n\n", 3) == 0))
         qk__figure_words(figure, "NaN NaN NaN NaN NaN NaN\n");

@@ -29,7 +29,7 @@ typedef struct qk__figure {
     char name[120];    /* of the files, without ending: letters, digits, ". _ -" */
     int width, height; /* nominal pixels: of the SVG; the PNG has twice as many */
     const qk__theme *theme;
-    qk_buffer script, data;
+    qk__buffer script, data;
     size_t num_blocks;      /* blocks of data closed so far */
     struct qk__text *texts; /* what qk__figure_quote returned */
     size_t num_named;       /* of these, how many are variables of the script */
@@ -60,7 +60,7 @@ const char *qk__figure_tic(qk__figure *figure, const char *text);
 
 /* Defines the texts that an SVG shows but a picture cannot, for lack of a font; the driver puts
  * it at the head of the script. */
-QK_MUST_CHECK qk_status qk__figure_define_texts(const qk__figure *figure, qk_buffer *script,
+QK_MUST_CHECK qk_status qk__figure_define_texts(const qk__figure *figure, qk__buffer *script,
                                                 qk_error *err);
 
 /* Numbers of the data file, row by row; NaN is written "NaN", which gnuplot leaves out (a gap

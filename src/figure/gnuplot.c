@@ -33,7 +33,7 @@ enum { NUM_PICTURES = sizeof PICTURES / sizeof *PICTURES, MAX_PREAMBLE_SERIES = 
  * which an SVG takes for 1.5 times its size of type and the others for 1.16 times: so a smaller
  * size and a larger scale there. Points of an SVG stay 1.4 times as large; nothing scales them.
  */
-static qk_status add_terminals(const qk__figure *figure, qk_buffer *text, qk_error *err)
+static qk_status add_terminals(const qk__figure *figure, qk__buffer *text, qk_error *err)
 {
     const qk__theme *theme = figure->theme;
     const double font = theme->font_size;
@@ -70,7 +70,7 @@ static qk_status add_terminals(const qk__figure *figure, qk_buffer *text, qk_err
         figure->height % 100, line, theme->background);
 }
 
-static qk_status add_theme(const qk__theme *theme, qk_buffer *text, qk_error *err)
+static qk_status add_theme(const qk__theme *theme, qk__buffer *text, qk_error *err)
 {
     QK_TRY(qk__buffer_printf(text, err,
                              "set border 3 lc rgb '%s' lw 0.8\n"
@@ -92,7 +92,7 @@ static qk_status add_theme(const qk__theme *theme, qk_buffer *text, qk_error *er
                              theme->q, theme->k, theme->muted);
 }
 
-static qk_status make_script(const qk__figure *figure, qk_buffer *text, qk_error *err)
+static qk_status make_script(const qk__figure *figure, qk__buffer *text, qk_error *err)
 {
     QK_TRY(qk__buffer_printf(text, err,
                              "# Drawn by qkscope. In this folder,\n"
@@ -119,7 +119,7 @@ static void file_name(const char *figure, const char *ending, char name[160])
 }
 
 static qk_status write_part(const char *folder, const qk__figure *figure, const char *ending,
-                            const qk_buffer *contents, qk_error *err)
+                            const qk__buffer *contents, qk_error *err)
 {
     char name[160];
     file_name(figure->name, ending, name);
@@ -152,8 +152,7 @@ static qk_status settle_part(const char *staging, const char *folder, const char
     return status;
 }
 
-/* The script goes first and comes last: whoever finds one finds all it needs, of one drawing.
- */
+/* The script goes first and comes last: whoever finds one finds all it needs, of one drawing. */
 qk_status qk__figure_settle(const char *figure, const char *staging, const char *folder,
                             qk_error *err)
 {
@@ -177,7 +176,7 @@ static bool is_harmless(const char *line)
 
 /* The last line that says something, cut out of the messages: gnuplot shows the command, a
  * caret, and then says what is wrong. */
-static const char *last_message(qk_buffer *messages)
+static const char *last_message(qk__buffer *messages)
 {
     const char *last = NULL;
     char *line = (char *)messages->data;
@@ -237,7 +236,7 @@ static qk_status draw_picture(const qk__figure *figure, const char *staging,
     snprintf(script, sizeof script, "./%s.gp", figure->name);
     snprintf(format, sizeof format, "format='%s'", picture->ending);
     const char *argv[] = {gnuplot, "-d", "-e", format, script, NULL};
-    qk_buffer messages = {0};
+    qk__buffer messages = {0};
     int exit_code = 0;
     qk_status status = qk__process_run(argv, staging, "GNUTERM", &messages, &exit_code, err);
     if (status == QK_ERR_NOT_FOUND)
@@ -263,7 +262,7 @@ static qk_status draw_picture(const qk__figure *figure, const char *staging,
 static qk_status draw_in(const qk__figure *figure, const char *staging, const char *folder,
                          const qk_figure_settings *settings, qk_error *err)
 {
-    qk_buffer script = {0};
+    qk__buffer script = {0};
     qk_status status = make_script(figure, &script, err);
     if (status == QK_OK)
         status = write_part(staging, figure, "gp", &script, err);

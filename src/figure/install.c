@@ -44,7 +44,7 @@ static bool was_drawn(const qk__drawn_list *drawn, const char *name)
 static qk_status remove_stale(const qk__drawn_list *drawn, const char *staging,
                               const char *folder, qk_error *err)
 {
-    qk_names names;
+    qk__names names;
     QK_TRY(qk__list_dir(folder, &names, err));
     qk_status status = QK_OK;
     for (size_t i = 0; i < names.count && status == QK_OK; i++) {

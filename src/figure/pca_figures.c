@@ -108,8 +108,7 @@ static size_t num_groups(const qk__results *results)
     return results->checkpoints ? results->num_phases : results->num_families;
 }
 
-/* One block: r_q, r_k, colour, point type. Models take turns, so that none covers the others.
- */
+/* One block: r_q, r_k, colour, point type. Models take turns, so that none covers the others. */
 static void add_heads(qk__figure *figure, const qk__results *results)
 {
     size_t most = 0;

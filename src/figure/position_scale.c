@@ -119,8 +119,7 @@ static void set_palette(qk__figure *figure, bool one_text)
     qk__figure_print(figure, "unset colorbox\n");
 }
 
-/* The script's function of position and kind that says which colour of the palette a row has.
- */
+/* The script's function of position and kind that says which colour of the palette a row has. */
 static void define_tint(qk__figure *figure, qk__position_span q, qk__position_span k,
                         bool one_text)
 {

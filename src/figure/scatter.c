@@ -6,8 +6,7 @@
  *     | notes      | | notes      |  bar  notes above the points never meet, whatever is drawn.
  *     | points     | | points     |
  *     +------------+ +------------+  K
- *     ...                            bar
- */
+ *     ...                            bar */
 #include "figure/scatter.h"
 
 #include <math.h>

@@ -16,7 +16,7 @@ static void out_of_memory(qk__figure *figure)
         figure->status = qk__nomem(&figure->err);
 }
 
-/* ---- by layer and pair ------------------------------------------------------------------- */
+/* ---- by layer and pair ------------------------------------------------------------------ */
 
 static size_t count_pairs(const qk__result_model *model)
 {
@@ -223,7 +223,7 @@ static void build_pair_maps(qk__figure *figure, const qk__subject *subject)
     free(values);
 }
 
-/* ---- categories -------------------------------------------------------------------------- */
+/* ---- categories ------------------------------------------------------------------------- */
 
 static bool has_change(const qk__result_head *head)
 {
@@ -279,7 +279,7 @@ static void build_changes(qk__figure *figure, const qk__subject *subject)
     qk__end_panels(figure);
 }
 
-/* ---- the table --------------------------------------------------------------------------- */
+/* ---- the table -------------------------------------------------------------------------- */
 
 static const qk__figure_kind KINDS[] = {
     {"stages-01-rotary-pairs", "What each rotary pair holds",

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a dataset or a model lies: a local folder, or a snapshot in the Hugging Face cache,
- * whose layout is datasets--org--name/{refs/<revision>, snapshots/<commit>/...}, and models--.
- */
+ * whose layout is datasets--org--name/{refs/<revision>, snapshots/<commit>/...}, and models--. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,7 @@
 
 enum { MIN_COMMIT_DIGITS = 7, MAX_COMMIT_DIGITS = 64, MAX_VARIABLE_BYTES = 1 << 16 };
 
-/* ---- names ---------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------ */
 
 static bool is_hex(const char *text)
 {
@@ -85,12 +84,12 @@ static char *cache_name(const repo_kind *kind, const char *name)
     return folder;
 }
 
-/* ---- where the cache is ----------------------------------------------------------- */
+/* ---- where the cache is ----------------------------------------------------------------- */
 
 /* Value with a leading ~ and variables replaced, then "/tail" if there is one. */
 static qk_status expand_path(const char *value, const char *tail, char **path, qk_error *err)
 {
-    qk_buffer text = {0};
+    qk__buffer text = {0};
     const char *home = qk__environment("HOME");
     qk_status status = QK_OK;
     if (home && value[0] == '~' && (value[1] == '/' || value[1] == 0)) {
@@ -129,7 +128,7 @@ static qk_status cache_root(char **path, qk_error *err)
                     "no Hugging Face cache: neither HF_HUB_CACHE, HF_HOME nor HOME is set");
 }
 
-/* ---- revisions -------------------------------------------------------------------- */
+/* ---- revisions -------------------------------------------------------------------------- */
 
 /* Commit that refs/<revision> holds, "" if there is no such file. */
 static qk_status read_ref(const char *repo, const char *revision,
@@ -140,7 +139,7 @@ static qk_status read_ref(const char *repo, const char *revision,
     qk_status status = path ? QK_OK : qk__nomem(err);
     *commit = 0;
     if (status == QK_OK && qk__is_file(path)) {
-        qk_buffer text;
+        qk__buffer text;
         status = qk__read_file(path, 4096, &text, err);
         if (status == QK_OK) {
             char *hash = (char *)text.data;
@@ -164,7 +163,7 @@ static qk_status find_snapshot(const char *repo, const char *commit, char **path
     char *snapshots = qk__path_join(repo, "snapshots");
     if (!snapshots)
         return qk__nomem(err);
-    qk_names names = {0};
+    qk__names names = {0};
     qk_status status = QK_OK;
     if (qk__is_dir(snapshots))
         status = qk__list_dir(snapshots, &names, err);
@@ -222,7 +221,7 @@ static qk_status find_in_cache(const repo_kind *kind, const char *cache, const c
     return status;
 }
 
-/* ---- a local root ----------------------------------------------------------------- */
+/* ---- a local root ----------------------------------------------------------------------- */
 
 /* Whether a folder is this dataset's, by its name or by what a download or a capture
  * leaves right in it. A folder of other captures must not be taken for it. */
@@ -235,7 +234,7 @@ static qk_status is_dataset(const char *dir, const char *name, bool *yes, qk_err
     size_t tail = strlen(last);
     *yes = length >= tail && strncmp(dir + length - tail, last, tail) == 0 &&
            (length == tail || dir[length - tail - 1] == '/');
-    qk_names names;
+    qk__names names;
     QK_TRY(qk__list_dir(dir, &names, err));
     for (size_t i = 0; i < names.count && !*yes; i++) {
         char kind[2];
@@ -269,7 +268,7 @@ static qk_status find_in_root(const char *root, const char *name, const char *re
     return *path ? QK_OK : qk__nomem(err);
 }
 
-/* ---- all together ------------------------------------------------------------------- */
+/* ---- all together ----------------------------------------------------------------------- */
 
 static qk_status fail_missing(const repo_kind *kind, const char *cache, const char *name,
                               const char *revision, const char *local_root, qk_error *err)

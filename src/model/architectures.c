@@ -28,8 +28,7 @@ static qk_status set_windows(qk__model_config *config, int64_t window)
     return QK_OK;
 }
 
-/* One window for all layers; layer_types, if there, only mark layers for the choice of heads.
- */
+/* One window for all layers; layer_types, if there, only mark layers for the choice of heads. */
 static qk_status one_window(qk__model_config *config, const qk__json_fields *text, bool types,
                             qk_error *err)
 {
@@ -66,8 +65,7 @@ static qk_status qwen_layers(qk__model_config *config, const qk__json_fields *te
     return set_windows(config, window);
 }
 
-/* Every fourth layer or so has no position embedding. no_rope_layers is 1 where there is one.
- */
+/* Every fourth layer or so has no position embedding. no_rope_layers is 1 where there is one. */
 static qk_status smollm_layers(qk__model_config *config, const qk__json_fields *text,
                                bool types, qk_error *err)
 {

@@ -32,8 +32,7 @@ typedef struct qk__tensor {
 const float *qk__tensor_rows(const qk__tensor *tensor, int64_t first, int64_t count,
                              float *out);
 
-/* A part of a tensor's rows; of a vector in plain numbers, of its values. Not of a paired one.
- */
+/* A part of a tensor's rows; of a vector in plain numbers, of its values. Not of a paired one. */
 qk__tensor qk__tensor_slice(const qk__tensor *tensor, int64_t first, int64_t count);
 
 typedef struct qk__checkpoint qk__checkpoint;

@@ -287,7 +287,7 @@ static qk_status hash_config(const char *folder, const char *overrides, uint64_t
     char *path = qk__path_join(folder, "config.json");
     if (!path)
         return qk__nomem(err);
-    qk_buffer text;
+    qk__buffer text;
     qk_status status = qk__read_file(path, MAX_CONFIG_BYTES, &text, err);
     free(path);
     if (status != QK_OK)

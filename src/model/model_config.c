@@ -329,7 +329,7 @@ qk_status qk__model_config_read(qk__model_config *config, const char *folder,
     char *path = qk__path_join(folder, "config.json");
     if (!path)
         return qk__nomem(err);
-    qk_buffer text = {0};
+    qk__buffer text = {0};
     qk_status status = qk__folder_lacks(folder, path)
                            ? qk__refuse_folder(folder, "config.json", err)
                            : qk__read_file(path, MAX_CONFIG_BYTES, &text, err);

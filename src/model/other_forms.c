@@ -57,7 +57,7 @@ static bool fits(const char *name, const char *begin, const char *end)
 
 qk_status qk__refuse_folder(const char *folder, const char *missing, qk_error *err)
 {
-    qk_names names;
+    qk__names names;
     const char *what = NULL;
     bool tokenizer = strcmp(missing, "tokenizer.json") == 0;
     QK_TRY(qk__list_dir(folder, &names, err));

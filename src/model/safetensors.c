@@ -82,7 +82,7 @@ static qk_status parse_shard(void *context, qk__shard *file, qk_error *err)
 static qk_status open_indexed(qk__checkpoint *c, const char *folder, const char *index,
                               qk_error *err)
 {
-    qk_buffer text;
+    qk__buffer text;
     QK_TRY(qk__read_file(index, MAX_INDEX_BYTES, &text, err));
     json_t *object, *map = NULL;
     qk_status status = qk__json_parse(&object, text.data, text.size, QK__JSON_NO_ZEROS, err);

@@ -35,7 +35,7 @@ typedef size_t compress_fn(int level, const uint8_t *src, size_t src_size, uint8
                            size_t capacity);
 typedef size_t bound_fn(size_t src_size);
 
-/* ---- Snappy ------------------------------------------------------------------ */
+/* ---- Snappy ----------------------------------------------------------------------------- */
 
 static bool snappy_read(const uint8_t *src, size_t src_size, uint8_t *dst, size_t dst_size)
 {
@@ -56,7 +56,7 @@ static size_t snappy_write(int level, const uint8_t *src, size_t src_size, uint8
     return length;
 }
 
-/* ---- gzip -------------------------------------------------------------------- */
+/* ---- gzip ------------------------------------------------------------------------------- */
 
 /* Members may follow each other: some writers flush one per block. */
 static bool gzip_read(const uint8_t *src, size_t src_size, uint8_t *dst, size_t dst_size)
@@ -99,7 +99,7 @@ static size_t gzip_write(int level, const uint8_t *src, size_t src_size, uint8_t
     return length;
 }
 
-/* ---- Brotli ------------------------------------------------------------------ */
+/* ---- Brotli ----------------------------------------------------------------------------- */
 
 static bool brotli_read(const uint8_t *src, size_t src_size, uint8_t *dst, size_t dst_size)
 {
@@ -124,7 +124,7 @@ static size_t brotli_write(int level, const uint8_t *src, size_t src_size, uint8
     return length;
 }
 
-/* ---- LZ4 --------------------------------------------------------------------- */
+/* ---- LZ4 -------------------------------------------------------------------------------- */
 
 static bool lz4_raw_read(const uint8_t *src, size_t src_size, uint8_t *dst, size_t dst_size)
 {
@@ -213,7 +213,7 @@ static bool lz4_legacy_read(const uint8_t *src, size_t src_size, uint8_t *dst, s
            lz4_raw_read(src, src_size, dst, dst_size);
 }
 
-/* ---- zstd, the one with contexts ------------------------------------------------ */
+/* ---- zstd, the one with contexts -------------------------------------------------------- */
 
 static qk_status zstd_read(qk__codec_state *state, const uint8_t *src, size_t src_size,
                            uint8_t *dst, size_t dst_size, bool *whole, qk_error *err)
@@ -248,7 +248,7 @@ void qk__codec_state_free(qk__codec_state *state)
     *state = (qk__codec_state){0};
 }
 
-/* ---- the table ------------------------------------------------------------------ */
+/* ---- the table -------------------------------------------------------------------------- */
 
 typedef struct codec_row {
     const char *name;
@@ -325,7 +325,7 @@ qk_status qk__codec_decompress(qk__codec_state *state, int codec, const uint8_t 
 }
 
 qk_status qk__codec_compress(qk__codec_state *state, int codec, int level, const uint8_t *src,
-                             size_t src_size, qk_buffer *out, qk_error *err)
+                             size_t src_size, qk__buffer *out, qk_error *err)
 {
     static const uint8_t nothing[1];
     out->size = 0;

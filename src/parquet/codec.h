@@ -30,7 +30,7 @@ QK_MUST_CHECK qk_status qk__codec_decompress(qk__codec_state *state, int codec,
 
 /* Replaces the contents of out by the compressed form of src. level 0 = codec default. */
 QK_MUST_CHECK qk_status qk__codec_compress(qk__codec_state *state, int codec, int level,
-                                           const uint8_t *src, size_t src_size, qk_buffer *out,
+                                           const uint8_t *src, size_t src_size, qk__buffer *out,
                                            qk_error *err);
 
 #endif

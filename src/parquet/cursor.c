@@ -18,7 +18,7 @@ enum {
     SLICE_BYTES = 1 << 20, /* of FIXED_LEN_BYTE_ARRAY values given out at once */
 };
 
-/* ---- opening ------------------------------------------------------------------------ */
+/* ---- opening ---------------------------------------------------------------------------- */
 
 /* Runs and nulls are stored in no space, so the number of values is no evidence of their own.
  * Column chunks share no bytes (see the footer), so that the file's size is. */
@@ -149,7 +149,7 @@ qk_status qk__cursor_result(qk_parquet_cursor *cursor, qk_status status, qk_erro
     return qk__context(err, status, "%s: column '%s'", cursor->file->path, cursor->leaf->path);
 }
 
-/* ---- pages -------------------------------------------------------------------------- */
+/* ---- pages ------------------------------------------------------------------------------ */
 
 /* The levels of one kind in a v1 page: a 4-byte length and runs. */
 static qk_status begin_levels_v1(qk__rle *rle, int max, int encoding, const char *kind,
@@ -323,7 +323,7 @@ qk_status qk__cursor_levels_end(const qk_parquet_cursor *c, qk_error *err)
                    err);
 }
 
-/* ---- looking ahead -------------------------------------------------------------------- */
+/* ---- looking ahead ---------------------------------------------------------------------- */
 
 /* Slots at the start of the pages beyond the current one that still belong to its last row,
  * read through a cursor of its own so that this one stays where it is. */

@@ -42,13 +42,13 @@ static size_t put_zigzag(uint8_t *out, int64_t value)
     return put_varint(out, (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0));
 }
 
-static qk_status append_varint(qk_buffer *out, uint64_t value, qk_error *err)
+static qk_status append_varint(qk__buffer *out, uint64_t value, qk_error *err)
 {
     uint8_t bytes[10];
     return qk__buffer_append(out, bytes, put_varint(bytes, value), err);
 }
 
-qk_status qk__encode_run(qk_buffer *out, uint16_t value, size_t count, int bit_width,
+qk_status qk__encode_run(qk__buffer *out, uint16_t value, size_t count, int bit_width,
                          qk_error *err)
 {
     uint8_t bytes[2] = {(uint8_t)value, (uint8_t)(value >> 8)};
@@ -93,7 +93,7 @@ static size_t literal_length(const uint16_t *values, size_t count)
     return count - n < GROUP ? count : n;
 }
 
-static qk_status append_literals(qk_buffer *out, const uint16_t *values, size_t count,
+static qk_status append_literals(qk__buffer *out, const uint16_t *values, size_t count,
                                  int width, qk_error *err)
 {
     size_t groups = (count + GROUP - 1) / GROUP;
@@ -113,8 +113,8 @@ static qk_status append_literals(qk_buffer *out, const uint16_t *values, size_t 
     return QK_OK;
 }
 
-qk_status qk__encode_hybrid(qk_buffer *out, const uint16_t *values, size_t count, int bit_width,
-                            qk_error *err)
+qk_status qk__encode_hybrid(qk__buffer *out, const uint16_t *values, size_t count,
+                            int bit_width, qk_error *err)
 {
     for (size_t i = 0; i < count;) {
         size_t literals = literal_length(values + i, count - i);
@@ -130,7 +130,7 @@ qk_status qk__encode_hybrid(qk_buffer *out, const uint16_t *values, size_t count
     return QK_OK;
 }
 
-qk_status qk__encode_split(qk_buffer *out, const uint8_t *values, size_t count, qk_error *err)
+qk_status qk__encode_split(qk__buffer *out, const uint8_t *values, size_t count, qk_error *err)
 {
     QK_TRY(qk__buffer_reserve(out, out->size + 4 * count, err));
     uint8_t *restrict plane = out->data + out->size;
@@ -207,7 +207,7 @@ static size_t put_block(uint8_t *out, const int64_t *deltas, size_t count)
     return n;
 }
 
-qk_status qk__encode_delta(qk_buffer *out, const uint8_t *values, size_t count,
+qk_status qk__encode_delta(qk__buffer *out, const uint8_t *values, size_t count,
                            size_t value_size, qk_error *err)
 {
     QK_TRY(append_varint(out, DELTA_BLOCK, err));

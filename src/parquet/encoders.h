@@ -14,17 +14,17 @@
 int qk__bit_width(size_t count);
 
 /* The RLE / bit-packing hybrid without a length in front; bit_width from 1 to 16. */
-QK_MUST_CHECK qk_status qk__encode_run(qk_buffer *out, uint16_t value, size_t count,
+QK_MUST_CHECK qk_status qk__encode_run(qk__buffer *out, uint16_t value, size_t count,
                                        int bit_width, qk_error *err);
-QK_MUST_CHECK qk_status qk__encode_hybrid(qk_buffer *out, const uint16_t *values, size_t count,
+QK_MUST_CHECK qk_status qk__encode_hybrid(qk__buffer *out, const uint16_t *values, size_t count,
                                           int bit_width, qk_error *err);
 
 /* BYTE_STREAM_SPLIT of 4-byte values. */
-QK_MUST_CHECK qk_status qk__encode_split(qk_buffer *out, const uint8_t *values, size_t count,
+QK_MUST_CHECK qk_status qk__encode_split(qk__buffer *out, const uint8_t *values, size_t count,
                                          qk_error *err);
 
 /* DELTA_BINARY_PACKED of values of 4 or 8 bytes. */
-QK_MUST_CHECK qk_status qk__encode_delta(qk_buffer *out, const uint8_t *values, size_t count,
+QK_MUST_CHECK qk_status qk__encode_delta(qk__buffer *out, const uint8_t *values, size_t count,
                                          size_t value_size, qk_error *err);
 
 #endif

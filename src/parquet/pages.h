@@ -24,9 +24,9 @@ typedef struct qk__pages {
     int64_t unpacked; /* bytes decompressed from this source so far */
     int codec;
     int64_t next, end; /* file offsets: next page header, end of the chunk */
-    qk_buffer window;  /* file bytes from window_offset on, if the file is not in memory */
+    qk__buffer window; /* file bytes from window_offset on, if the file is not in memory */
     int64_t window_offset;
-    qk_buffer plain; /* the decompressed page */
+    qk__buffer plain; /* the decompressed page */
     qk__codec_state scratch;
 } qk__pages;
 

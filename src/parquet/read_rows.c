@@ -39,7 +39,7 @@ static double number_at(const qk_parquet_cursor *c, const uint64_t *stored, size
     }
 }
 
-/* ---- integers ------------------------------------------------------------------------- */
+/* ---- integers --------------------------------------------------------------------------- */
 
 static qk_status null_row(int64_t row, qk_error *err)
 {
@@ -195,7 +195,7 @@ qk_status qk_parquet_read_i64(qk_parquet_cursor *cursor, int64_t *values, uint8_
     return qk__cursor_result(cursor, read_i64(cursor, values, valid, max_rows, rows, err), err);
 }
 
-/* ---- vectors --------------------------------------------------------------------------- */
+/* ---- vectors ---------------------------------------------------------------------------- */
 
 static qk_status check_numbers(const qk_parquet_cursor *c, qk_error *err)
 {

@@ -18,7 +18,7 @@ enum {
     FIRST_READ = 1 << 14, /* from the end of the file: holds most footers */
 };
 
-/* ---- the footer ------------------------------------------------------------------ */
+/* ---- the footer ------------------------------------------------------------------------- */
 
 static qk_status check_magic(const qk_parquet *file, const uint8_t *tail, qk_error *err)
 {
@@ -36,7 +36,7 @@ static qk_status check_magic(const qk_parquet *file, const uint8_t *tail, qk_err
     return QK_OK;
 }
 
-static qk_status parse_footer(qk_parquet *file, qk_buffer *tail, qk_error *err)
+static qk_status parse_footer(qk_parquet *file, qk__buffer *tail, qk_error *err)
 {
     size_t size = file->source.size < FIRST_READ ? (size_t)file->source.size : FIRST_READ;
     QK_TRY(qk__buffer_reserve(tail, size, err));
@@ -58,7 +58,7 @@ static qk_status parse_footer(qk_parquet *file, qk_buffer *tail, qk_error *err)
     return qk__metadata_parse(&file->metadata, footer, length, err);
 }
 
-/* ---- column chunks that share bytes --------------------------------------------------- */
+/* ---- column chunks that share bytes ----------------------------------------------------- */
 
 typedef struct span {
     int64_t offset, size;
@@ -114,7 +114,7 @@ static qk_status check_spans(const qk_parquet *file, qk_error *err)
     return status;
 }
 
-/* ---- sums over row groups ----------------------------------------------------------- */
+/* ---- sums over row groups --------------------------------------------------------------- */
 
 static bool add(int64_t *sum, int64_t value)
 {
@@ -180,7 +180,7 @@ static qk_status sum_rows(qk__metadata *m, qk_error *err)
     return QK_OK;
 }
 
-/* ---- the handle --------------------------------------------------------------------- */
+/* ---- the handle ------------------------------------------------------------------------- */
 
 static qk_status open_file(qk_parquet *file, int fd, qk_error *err)
 {
@@ -188,7 +188,7 @@ static qk_status open_file(qk_parquet *file, int fd, qk_error *err)
     if (file->source.size < TAIL_BYTES + MAGIC_BYTES)
         return qk__fail(err, QK_ERR_MALFORMED, "not a Parquet file (%lld bytes)",
                         (long long)file->source.size);
-    qk_buffer tail = {0};
+    qk__buffer tail = {0};
     qk_status status = parse_footer(file, &tail, err);
     qk__buffer_free(&tail);
     if (status == QK_OK)

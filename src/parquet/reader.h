@@ -46,7 +46,7 @@ struct qk_parquet_cursor {
     qk__rle definition, repetition;
     qk_values values;
     qk__value_dictionary dictionary;
-    qk_buffer scratch; /* FIXED_LEN_BYTE_ARRAY values given out */
+    qk__buffer scratch; /* FIXED_LEN_BYTE_ARRAY values given out */
 };
 
 /* Closes a cursor but keeps its page buffers and decompressor in *spare (what was there is

@@ -28,7 +28,7 @@ typedef struct open_group {
 typedef struct walk {
     open_group *groups;
     size_t depth;
-    qk_buffer path; /* names of the open groups, joined by dots */
+    qk__buffer path; /* names of the open groups, joined by dots */
     qk__leaf *leaves;
     size_t num_leaves;
     size_t path_bytes; /* of all leaves */

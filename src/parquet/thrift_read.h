@@ -10,8 +10,7 @@
  *         if (field.id == 1)
  *             num_rows = qk__thrift_read_i64(t, &field);
  *         else
- *             qk__thrift_skip(t, &field);
- */
+ *             qk__thrift_skip(t, &field); */
 #ifndef QK_PARQUET_THRIFT_READ_H
 #define QK_PARQUET_THRIFT_READ_H
 

@@ -60,7 +60,7 @@ static void enter(qk__thrift_writer *w)
         w->status = qk__fail(w->err, QK_ERR_ARGUMENT, "Thrift structs nested too deeply");
 }
 
-void qk__thrift_writer_init(qk__thrift_writer *writer, qk_buffer *out, qk_error *err)
+void qk__thrift_writer_init(qk__thrift_writer *writer, qk__buffer *out, qk_error *err)
 {
     *writer = (qk__thrift_writer){.out = out, .err = err, .status = QK_OK};
 }

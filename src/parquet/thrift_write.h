@@ -28,7 +28,7 @@ typedef enum qk__thrift_element {
 } qk__thrift_element;
 
 typedef struct qk__thrift_writer {
-    qk_buffer *out;
+    qk__buffer *out;
     qk_error *err;
     qk_status status;
     int depth;
@@ -36,7 +36,7 @@ typedef struct qk__thrift_writer {
 } qk__thrift_writer;
 
 /* Starts a top-level struct. */
-void qk__thrift_writer_init(qk__thrift_writer *writer, qk_buffer *out, qk_error *err);
+void qk__thrift_writer_init(qk__thrift_writer *writer, qk__buffer *out, qk_error *err);
 
 /* Ends the innermost open struct, the top-level one included. */
 void qk__thrift_end(qk__thrift_writer *writer);

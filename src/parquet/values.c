@@ -49,7 +49,7 @@ static bool take_bytes(const uint8_t **next, const uint8_t *end, qk_parquet_byte
     return true;
 }
 
-/* ---- dictionaries --------------------------------------------------------------- */
+/* ---- dictionaries ----------------------------------------------------------------------- */
 
 static qk_status load_bytes(qk__value_dictionary *dictionary, const uint8_t *data, size_t size,
                             size_t num_values, qk_error *err)
@@ -100,7 +100,7 @@ void qk__value_dictionary_free(qk__value_dictionary *dictionary)
     *dictionary = (qk__value_dictionary){0};
 }
 
-/* ---- dictionary indices ------------------------------------------------------------ */
+/* ---- dictionary indices ----------------------------------------------------------------- */
 
 /* Copies dictionary entries; all indices are in range. */
 static void gather(const qk_values *v, const uint32_t *index, uint8_t *out, size_t n)
@@ -183,7 +183,7 @@ static qk_status read_dictionary(qk_values *v, uint8_t *out, size_t n, qk_error 
     return QK_OK;
 }
 
-/* ---- the other encodings ------------------------------------------------------------ */
+/* ---- the other encodings ---------------------------------------------------------------- */
 
 static qk_status read_plain(qk_values *v, uint8_t *out, size_t n, qk_error *err)
 {
@@ -283,7 +283,7 @@ qk_status qk__values_read(qk_values *values, void *out, size_t n, qk_error *err)
     }
 }
 
-/* ---- starting a page ------------------------------------------------------------------ */
+/* ---- starting a page -------------------------------------------------------------------- */
 
 /* Which types each encoding may hold, a bit per type. */
 static bool encoding_fits(int encoding, qk_parquet_type type)

@@ -34,7 +34,7 @@ qk_status qk__writer_check_settings(const qk_parquet_writer_settings *s, qk_erro
     QK_TRY(qk__settings_check(&qk__parquet_writer_settings_table, s, err));
     /* Codec and level are the codec table's to judge: compress nothing and see. */
     qk__codec_state state = {0};
-    qk_buffer nothing = {0};
+    qk__buffer nothing = {0};
     qk_status status =
         qk__codec_compress(&state, (int)s->codec, s->level, NULL, 0, &nothing, err);
     qk__codec_state_free(&state);
@@ -137,7 +137,7 @@ void qk_parquet_writer_abort(qk_parquet_writer **writer)
     *writer = NULL;
 }
 
-/* ---- gathering rows ------------------------------------------------------------------ */
+/* ---- gathering rows --------------------------------------------------------------------- */
 
 static bool is_valid(const qk_parquet_values *values, qk_parquet_field_kind kind, size_t row)
 {
@@ -275,11 +275,11 @@ qk_status qk_parquet_writer_add(qk_parquet_writer *writer, const qk_parquet_valu
     return status == QK_OK ? QK_OK : name_file(writer, status, err);
 }
 
-/* ---- the end ----------------------------------------------------------------------- */
+/* ---- the end ---------------------------------------------------------------------------- */
 
 static qk_status write_footer(qk_parquet_writer *writer, qk_error *err)
 {
-    qk_buffer *footer = &writer->chunk.body;
+    qk__buffer *footer = &writer->chunk.body;
     footer->size = 0;
     QK_TRY(qk__footer_encode(footer, writer->columns, writer->num_columns, writer->groups,
                              writer->num_groups, &writer->settings, err));

@@ -23,12 +23,12 @@
 typedef struct qk__column_buffer {
     char *name;
     qk_parquet_field_kind kind;
-    size_t width;      /* values a row: 1 except for vectors */
-    size_t value_size; /* bytes a value; 0 for strings */
-    qk_buffer values;  /* values as PLAIN stores them; for strings the bytes alone */
-    qk_buffer lengths; /* strings: one uint32_t a value */
-    qk_buffer valid;   /* one byte a row; empty for vectors, which have no nulls */
-    size_t present;    /* values, vector elements counted singly */
+    size_t width;       /* values a row: 1 except for vectors */
+    size_t value_size;  /* bytes a value; 0 for strings */
+    qk__buffer values;  /* values as PLAIN stores them; for strings the bytes alone */
+    qk__buffer lengths; /* strings: one uint32_t a value */
+    qk__buffer valid;   /* one byte a row; empty for vectors, which have no nulls */
+    size_t present;     /* values, vector elements counted singly */
     size_t nulls;
 } qk__column_buffer;
 
@@ -54,17 +54,17 @@ typedef struct qk__group_info {
 
 /* Scratch for encoding; its memory is kept from chunk to chunk. */
 typedef struct qk__chunk_writer {
-    qk_outfile *out;
+    qk__outfile *out;
     const qk_parquet_writer_settings *settings;
     qk__codec_state codec;
     qk__dictionary dictionary;
-    qk_buffer levels;  /* uint16_t each, before encoding */
-    qk_buffer indices; /* uint16_t each: dictionary indices of the chunk */
-    qk_buffer strings; /* string dictionaries: where each first occurs */
-    qk_buffer body;    /* one page: levels, then values */
-    qk_buffer compressed;
-    qk_buffer header;
-    qk_buffer repetition; /* encoded levels of a page of repetition_rows vectors */
+    qk__buffer levels;  /* uint16_t each, before encoding */
+    qk__buffer indices; /* uint16_t each: dictionary indices of the chunk */
+    qk__buffer strings; /* string dictionaries: where each first occurs */
+    qk__buffer body;    /* one page: levels, then values */
+    qk__buffer compressed;
+    qk__buffer header;
+    qk__buffer repetition; /* encoded levels of a page of repetition_rows vectors */
     size_t repetition_rows;
     size_t repetition_width;
 } qk__chunk_writer;
@@ -100,14 +100,14 @@ QK_MUST_CHECK qk_status qk__plan_encoding(qk__chunk_writer *writer,
 
 /* Append the values of the dictionary page, and of one data page. */
 QK_MUST_CHECK qk_status qk__plan_dictionary(qk__chunk_writer *writer,
-                                            const qk__column_buffer *column, qk_buffer *out,
+                                            const qk__column_buffer *column, qk__buffer *out,
                                             qk_error *err);
 QK_MUST_CHECK qk_status qk__plan_values(qk__chunk_writer *writer,
                                         const qk__column_buffer *column, const qk__slice *slice,
-                                        int encoding, qk_buffer *out, qk_error *err);
+                                        int encoding, qk__buffer *out, qk_error *err);
 
 /* Appends the serialised FileMetaData. */
-QK_MUST_CHECK qk_status qk__footer_encode(qk_buffer *out, const qk__column_buffer *columns,
+QK_MUST_CHECK qk_status qk__footer_encode(qk__buffer *out, const qk__column_buffer *columns,
                                           size_t num_columns, const qk__group_info *groups,
                                           size_t num_groups,
                                           const qk_parquet_writer_settings *settings,

@@ -40,7 +40,7 @@ void qk__chunk_writer_free(qk__chunk_writer *writer)
     qk__buffer_free(&writer->repetition);
 }
 
-/* ---- one page to the file ------------------------------------------------------ */
+/* ---- one page to the file --------------------------------------------------------------- */
 
 static void put_data_header(qk__thrift_writer *w, const page *p)
 {
@@ -124,7 +124,7 @@ static qk_status write_page(qk__chunk_writer *writer, const page *p, qk__chunk_i
     return QK_OK;
 }
 
-/* ---- levels --------------------------------------------------------------------- */
+/* ---- levels ----------------------------------------------------------------------------- */
 
 static qk_status reserve_levels(qk__chunk_writer *writer, size_t count, qk_error *err)
 {
@@ -202,7 +202,7 @@ static qk_status put_levels(qk__chunk_writer *writer, const qk__column_buffer *c
     return QK_OK;
 }
 
-/* ---- the chunk -------------------------------------------------------------------- */
+/* ---- the chunk -------------------------------------------------------------------------- */
 
 static qk_status write_dictionary(qk__chunk_writer *writer, const qk__column_buffer *column,
                                   qk__chunk_info *info, qk_error *err)

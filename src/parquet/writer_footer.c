@@ -173,7 +173,7 @@ static void put_group(qk__thrift_writer *w, const qk__column_buffer *columns,
     qk__thrift_end(w);
 }
 
-qk_status qk__footer_encode(qk_buffer *out, const qk__column_buffer *columns,
+qk_status qk__footer_encode(qk__buffer *out, const qk__column_buffer *columns,
                             size_t num_columns, const qk__group_info *groups, size_t num_groups,
                             const qk_parquet_writer_settings *settings, qk_error *err)
 {

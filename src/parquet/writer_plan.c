@@ -28,7 +28,7 @@ static uint32_t length_at(const qk__column_buffer *column, size_t i)
     return length;
 }
 
-/* ---- pages ------------------------------------------------------------------------ */
+/* ---- pages ------------------------------------------------------------------------------ */
 
 bool qk__plan_slice(const qk__column_buffer *column, size_t rows, size_t page_bytes,
                     qk__slice *slice)
@@ -59,10 +59,10 @@ bool qk__plan_slice(const qk__column_buffer *column, size_t rows, size_t page_by
     return slice->rows > 0;
 }
 
-/* ---- values of one page --------------------------------------------------------------- */
+/* ---- values of one page ----------------------------------------------------------------- */
 
 static qk_status put_plain_strings(const qk__column_buffer *column, const qk__slice *slice,
-                                   qk_buffer *out, qk_error *err)
+                                   qk__buffer *out, qk_error *err)
 {
     size_t byte = slice->byte;
     for (size_t i = 0; i < slice->values; i++) {
@@ -74,7 +74,7 @@ static qk_status put_plain_strings(const qk__column_buffer *column, const qk__sl
     return QK_OK;
 }
 
-static qk_status put_indices(qk__chunk_writer *writer, const qk__slice *slice, qk_buffer *out,
+static qk_status put_indices(qk__chunk_writer *writer, const qk__slice *slice, qk__buffer *out,
                              qk_error *err)
 {
     const uint16_t *indices = (const uint16_t *)(const void *)writer->indices.data;
@@ -84,7 +84,7 @@ static qk_status put_indices(qk__chunk_writer *writer, const qk__slice *slice, q
 }
 
 qk_status qk__plan_values(qk__chunk_writer *writer, const qk__column_buffer *column,
-                          const qk__slice *slice, int encoding, qk_buffer *out, qk_error *err)
+                          const qk__slice *slice, int encoding, qk__buffer *out, qk_error *err)
 {
     if (encoding == ENC_RLE_DICTIONARY)
         return put_indices(writer, slice, out, err);
@@ -100,10 +100,10 @@ qk_status qk__plan_values(qk__chunk_writer *writer, const qk__column_buffer *col
     return qk__buffer_append(out, values, slice->values * column->value_size, err);
 }
 
-/* ---- dictionaries ------------------------------------------------------------------- */
+/* ---- dictionaries ----------------------------------------------------------------------- */
 
 qk_status qk__plan_dictionary(qk__chunk_writer *writer, const qk__column_buffer *column,
-                              qk_buffer *out, qk_error *err)
+                              qk__buffer *out, qk_error *err)
 {
     const qk__dictionary *d = &writer->dictionary;
     if (column->kind == QK_FIELD_STRING) {
@@ -167,7 +167,7 @@ static qk_status build_dictionary(qk__chunk_writer *writer, const qk__column_buf
                                 fits, err);
 }
 
-/* ---- the choice --------------------------------------------------------------------- */
+/* ---- the choice ------------------------------------------------------------------------- */
 
 /* Size of all values of the chunk in one encoding, dictionary included, uncompressed. */
 static qk_status encoded_size(qk__chunk_writer *writer, const qk__column_buffer *column,

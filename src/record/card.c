@@ -15,7 +15,7 @@
 /* Of each list; the rest is counted. */
 enum { MAX_SOURCES = 20, MAX_BUCKETS = 1000 };
 
-/* ---- buckets --------------------------------------------------------------------------- */
+/* ---- buckets ---------------------------------------------------------------------------- */
 
 /* Rows of all heads by bucket; all buckets from the last on are one. */
 enum { COUNTED = 1 << 16, BLOCK_ROWS = 1024 };
@@ -25,7 +25,7 @@ typedef struct bucket_counts {
     uint8_t *block;
 } bucket_counts;
 
-static qk_status count_file(const qk_recording *r, int fd, int64_t total, int64_t heads,
+static qk_status count_file(const qk__recording *r, int fd, int64_t total, int64_t heads,
                             const bucket_counts *counts, qk_error *err)
 {
     size_t size = qk__spool_row_bytes(r);
@@ -33,7 +33,7 @@ static qk_status count_file(const qk_recording *r, int fd, int64_t total, int64_
         int64_t rows = total - done < BLOCK_ROWS ? total - done : BLOCK_ROWS;
         QK_TRY(qk__read_at(fd, counts->block, (size_t)rows * size, done * (int64_t)size, err));
         for (int64_t i = 0; i < rows; i++) {
-            qk_spool_row row;
+            qk__spool_row row;
             memcpy(&row, counts->block + (size_t)i * size, sizeof row);
             int64_t bucket = qk_sampler_bucket(&r->sampler, row.position);
             counts->rows[bucket < COUNTED ? bucket : COUNTED - 1] += heads;
@@ -43,7 +43,7 @@ static qk_status count_file(const qk_recording *r, int fd, int64_t total, int64_
 }
 
 /* Heads of one layer and kind keep the same positions: one of them is read. */
-static qk_status count_part(const qk_recording *r, int layer, qk_kind kind,
+static qk_status count_part(const qk__recording *r, int layer, qk_kind kind,
                             const bucket_counts *counts, qk_error *err)
 {
     int64_t total = r->journal.rows[qk__part(layer, kind)];
@@ -68,7 +68,7 @@ static qk_status count_part(const qk_recording *r, int layer, qk_kind kind,
     return status;
 }
 
-static qk_status count_all(const qk_recording *r, const char *path, qk_error *err)
+static qk_status count_all(const qk__recording *r, const char *path, qk_error *err)
 {
     bucket_counts counts = {qk__calloc(COUNTED, sizeof *counts.rows),
                             qk__calloc(BLOCK_ROWS, qk__spool_row_bytes(r))};
@@ -83,7 +83,7 @@ static qk_status count_all(const qk_recording *r, const char *path, qk_error *er
     return status;
 }
 
-qk_status qk__count_buckets(const qk_recording *r, qk_error *err)
+qk_status qk__count_buckets(const qk__recording *r, qk_error *err)
 {
     char *path = qk__path_join(r->spool, "buckets");
     qk_status status = !path               ? qk__nomem(err)
@@ -93,7 +93,7 @@ qk_status qk__count_buckets(const qk_recording *r, qk_error *err)
     return status;
 }
 
-static qk_status list_buckets(const int64_t *rows, qk_buffer *out, qk_error *err)
+static qk_status list_buckets(const int64_t *rows, qk__buffer *out, qk_error *err)
 {
     size_t listed = 0;
     int64_t rest = 0;
@@ -114,10 +114,10 @@ static qk_status list_buckets(const int64_t *rows, qk_buffer *out, qk_error *err
     return qk__buffer_printf(out, err, "\n");
 }
 
-static qk_status put_buckets(const qk_recording *r, qk_buffer *out, qk_error *err)
+static qk_status put_buckets(const qk__recording *r, qk__buffer *out, qk_error *err)
 {
     char *path = qk__path_join(r->spool, "buckets");
-    qk_buffer counts;
+    qk__buffer counts;
     if (!path)
         return qk__nomem(err);
     qk_status status = qk__read_file(path, COUNTED * sizeof(int64_t), &counts, err);
@@ -133,7 +133,7 @@ static qk_status put_buckets(const qk_recording *r, qk_buffer *out, qk_error *er
 /* ---- sources ---------------------------------------------------------------------------- */
 
 /* Between backticks, on one line. */
-static qk_status put_code(const char *text, qk_buffer *out, qk_error *err)
+static qk_status put_code(const char *text, qk__buffer *out, qk_error *err)
 {
     size_t begin = out->size + 1;
     QK_TRY(qk__buffer_printf(out, err, "`%s`", text));
@@ -143,14 +143,14 @@ static qk_status put_code(const char *text, qk_buffer *out, qk_error *err)
     return QK_OK;
 }
 
-static qk_status put_fact(const char *name, const char *value, qk_buffer *out, qk_error *err)
+static qk_status put_fact(const char *name, const char *value, qk__buffer *out, qk_error *err)
 {
     QK_TRY(qk__buffer_printf(out, err, "- `%s`: ", name));
     QK_TRY(put_code(value, out, err));
     return qk__buffer_printf(out, err, "\n");
 }
 
-static qk_status put_sources(const qk_record_settings *s, qk_buffer *out, qk_error *err)
+static qk_status put_sources(const qk_record_settings *s, qk__buffer *out, qk_error *err)
 {
     QK_TRY(qk__buffer_printf(out, err, "- `source_dataset`: "));
     for (size_t i = 0; i < s->num_texts && i < MAX_SOURCES; i++) {
@@ -174,7 +174,7 @@ static qk_status put_sources(const qk_record_settings *s, qk_buffer *out, qk_err
 
 /* ---- sampling --------------------------------------------------------------------------- */
 
-static qk_status put_sampling(const qk_recording *r, qk_buffer *out, qk_error *err)
+static qk_status put_sampling(const qk__recording *r, qk__buffer *out, qk_error *err)
 {
     const qk_record_settings *s = r->settings;
     const qk_sampler *sampler = &r->sampler;
@@ -205,12 +205,12 @@ static qk_status put_sampling(const qk_recording *r, qk_buffer *out, qk_error *e
     return put_buckets(r, out, err);
 }
 
-qk_status qk__write_card(const qk_recording *r, int stage, qk_buffer *out, qk_error *err)
+qk_status qk__write_card(const qk__recording *r, int stage, qk__buffer *out, qk_error *err)
 {
     static const char *const ARITHMETICS[] = {"float32",
                                               "float32, rounded where a bfloat16 run rounds",
                                               "float32, rounded where a float16 run rounds"};
-    const qk_journal *j = &r->journal;
+    const qk__journal *j = &r->journal;
     char theta[QK_NUMBER_SIZE];
     qk__format_number(r->facts->rope_theta, theta);
     QK_TRY(qk__buffer_printf(

@@ -74,7 +74,7 @@ static qk_status read_lines(FILE *file, int64_t bytes, int64_t limit, take_fn *t
     return status;
 }
 
-static qk_status each_example(const qk_recording *r, int64_t limit, take_fn *take, void *user,
+static qk_status each_example(const qk__recording *r, int64_t limit, take_fn *take, void *user,
                               qk_error *err)
 {
     char *path = qk__path_join(r->spool, "examples");
@@ -108,7 +108,7 @@ static const char *text_in(const json_t *example, const char *key)
 
 static qk_status write_example(void *user, json_t *example, qk_error *err)
 {
-    qk_buffer row = {0};
+    qk__buffer row = {0};
     qk_status status = qk__csv_integer(&row, number_in(example, "example_id"), ',', err);
     if (status == QK_OK)
         status = qk__csv_text(&row, text_in(example, "source"), ',', err);
@@ -129,11 +129,11 @@ static qk_status write_example(void *user, json_t *example, qk_error *err)
     return status;
 }
 
-qk_status qk__write_examples(const qk_recording *r, const char *dir, qk_error *err)
+qk_status qk__write_examples(const qk__recording *r, const char *dir, qk_error *err)
 {
     static const char HEADER[] =
         "example_id,source,source_id,tokens,truncated,window,first_token\n";
-    qk_outfile *file = NULL;
+    qk__outfile *file = NULL;
     char *path = qk__path_join(dir, "examples.csv");
     qk_status status = path ? qk__outfile_open(&file, path, err) : qk__nomem(err);
     if (status == QK_OK)
@@ -158,7 +158,7 @@ static json_t *warn(json_t *list, int64_t count, const char *one, const char *ma
                                      : json_sprintf("%" PRId64 " texts %s", count, many));
 }
 
-static json_t *list_warnings(const qk_recording *r)
+static json_t *list_warnings(const qk__recording *r)
 {
     json_t *list = json_array();
     list = warn(list, r->journal.cut, "was longer than max_length and was cut",
@@ -175,7 +175,7 @@ static json_t *list_warnings(const qk_recording *r)
 }
 
 /* Under the names of the original, which counts what was drawn. */
-static json_t *describe_draw(const qk_recording *r)
+static json_t *describe_draw(const qk__recording *r)
 {
     const qk_record_settings *s = r->settings;
     const qk_record_selection *sel = r->selection;
@@ -191,9 +191,9 @@ static json_t *describe_draw(const qk_recording *r)
                      "sliding_layer_count", sel->sliding_layers);
 }
 
-static json_t *describe_stage(const qk_recording *r, int stage, json_t *examples)
+static json_t *describe_stage(const qk__recording *r, int stage, json_t *examples)
 {
-    const qk_journal *j = &r->journal;
+    const qk__journal *j = &r->journal;
     json_t *rope = describe_rope(r->facts);
     if (stage == QK__PRE) /* rows that were not rotated do not turn at these */
         rope = qk__json_set(rope, "frequencies", list_frequencies(r->facts));
@@ -215,10 +215,10 @@ static json_t *describe_stage(const qk_recording *r, int stage, json_t *examples
 
 /* ---- both ------------------------------------------------------------------------------- */
 
-qk_status qk__describe(const qk_recording *r, int stage, char **json, char **card,
+qk_status qk__describe(const qk__recording *r, int stage, char **json, char **card,
                        qk_error *err)
 {
-    qk_buffer text = {0};
+    qk__buffer text = {0};
     *json = *card = NULL;
     json_t *examples = json_array();
     qk_status status = each_example(r, MAX_LISTED, list_example, examples, err);

@@ -6,7 +6,8 @@
 #include "base/error.h"
 #include "record/recording.h"
 
-static qk_status check_vocabulary(const qk_recording *r, const qk_tokens *tokens, qk_error *err)
+static qk_status check_vocabulary(const qk__recording *r, const qk_tokens *tokens,
+                                  qk_error *err)
 {
     for (size_t i = 0; i < tokens->count; i++)
         if (tokens->ids[i] < 0 || tokens->ids[i] >= r->facts->vocab_size)
@@ -19,18 +20,18 @@ static qk_status check_vocabulary(const qk_recording *r, const qk_tokens *tokens
 }
 
 /* Tokens of a window that are the text's own. */
-static size_t window_room(const qk_recording *r)
+static size_t window_room(const qk__recording *r)
 {
     size_t special = r->specials_before + r->specials_after;
     return (size_t)r->max_length > special ? (size_t)r->max_length - special : 0;
 }
 
-static size_t count_own(const qk_recording *r, const qk_encoded *e)
+static size_t count_own(const qk__recording *r, const qk__encoded *e)
 {
     return e->tokens.count - r->specials_before - r->specials_after;
 }
 
-static qk_status split(const qk_recording *r, qk_encoded *e, qk_error *err)
+static qk_status split(const qk__recording *r, qk__encoded *e, qk_error *err)
 {
     size_t room = window_room(r);
     if (room == 0)
@@ -41,7 +42,7 @@ static qk_status split(const qk_recording *r, qk_encoded *e, qk_error *err)
     return QK_OK;
 }
 
-static qk_status encode(const qk_recording *r, const qk_text *text, qk_encoded *e,
+static qk_status encode(const qk__recording *r, const qk__input_text *text, qk__encoded *e,
                         qk_error *err)
 {
     size_t limit = (size_t)r->max_length;
@@ -63,22 +64,22 @@ static qk_status encode(const qk_recording *r, const qk_text *text, qk_encoded *
     return check_vocabulary(r, &e->tokens, err);
 }
 
-qk_status qk__encode(const qk_recording *r, const qk_text *text, qk_encoded *encoded,
+qk_status qk__encode(const qk__recording *r, const qk__input_text *text, qk__encoded *encoded,
                      qk_error *err)
 {
-    *encoded = (qk_encoded){0};
+    *encoded = (qk__encoded){0};
     qk_status status = encode(r, text, encoded, err);
     if (status != QK_OK)
         qk_tokens_free(&encoded->tokens);
     return status;
 }
 
-size_t qk__window_start(const qk_recording *r, size_t window)
+size_t qk__window_start(const qk__recording *r, size_t window)
 {
     return window * window_room(r);
 }
 
-size_t qk__window_tokens(const qk_recording *r, const qk_encoded *encoded, size_t window)
+size_t qk__window_tokens(const qk__recording *r, const qk__encoded *encoded, size_t window)
 {
     if (encoded->windows == 1)
         return encoded->tokens.count;
@@ -87,7 +88,7 @@ size_t qk__window_tokens(const qk_recording *r, const qk_encoded *encoded, size_
     return (rest < room ? rest : room) + r->specials_before + r->specials_after;
 }
 
-qk_status qk__take_window(const qk_recording *r, qk_encoded *encoded, size_t window,
+qk_status qk__take_window(const qk__recording *r, qk__encoded *encoded, size_t window,
                           qk_tokens *tokens, qk_error *err)
 {
     if (encoded->windows == 1) {

@@ -27,15 +27,15 @@ enum { CHECKPOINT_SHARE = 20 };
  * until it is through, no other text is asked for. */
 typedef struct open_text {
     bool is_open;
-    qk_text text;
-    qk_buffer source; /* "file" or "file:line" */
-    qk_encoded encoded;
+    qk__input_text text;
+    qk__buffer source; /* "file" or "file:line" */
+    qk__encoded encoded;
     size_t next; /* window */
     int64_t weight;
 } open_text;
 
 typedef struct group {
-    qk_recording *r;
+    qk__recording *r;
     open_text open;
     int64_t skip; /* windows of the first text that an earlier run has done */
     qk_sequence *sequences;
@@ -44,14 +44,14 @@ typedef struct group {
     size_t count; /* at most MAX_GROUP_TEXTS */
     int64_t num_tokens, weight;
     int64_t num_texts, empty, split, cut, skipped; /* texts that end in it */
-    qk_buffer examples;
+    qk__buffer examples;
 } group;
 
-/* ---- progress ---------------------------------------------------------------------- */
+/* ---- progress --------------------------------------------------------------------------- */
 
-static bool tell_progress(const qk_recording *r, int64_t more)
+static bool tell_progress(const qk__recording *r, int64_t more)
 {
-    const qk_journal *j = &r->journal;
+    const qk__journal *j = &r->journal;
     if (!r->settings->progress)
         return true;
     double total = r->total_tokens > 0 ? (double)r->total_tokens
@@ -63,7 +63,7 @@ static bool tell_progress(const qk_recording *r, int64_t more)
 
 static bool pass_progress(void *user, int layer, int num_layers, int64_t tokens)
 {
-    const qk_layer_rows *rows = user;
+    const qk__layer_rows *rows = user;
     return tell_progress(rows->r, num_layers > 0 ? tokens * layer / num_layers : 0);
 }
 
@@ -98,8 +98,8 @@ static void free_group(group *g)
 
 static qk_status run_model(group *g, int64_t *kept, qk_error *err)
 {
-    qk_recording *r = g->r;
-    qk_layer_rows rows;
+    qk__recording *r = g->r;
+    qk__layer_rows rows;
     qk_prefill_settings settings;
     QK_TRY(qk__layer_rows_init(&rows, r, g->sequences, g->ids, g->count, kept, err));
     qk_prefill_settings_default(&settings);
@@ -122,7 +122,7 @@ static qk_status run_model(group *g, int64_t *kept, qk_error *err)
 /* The journal moves on only when everything of the group is in the spool. */
 static qk_status run_group(group *g, qk_error *err)
 {
-    qk_journal *j = &g->r->journal;
+    qk__journal *j = &g->r->journal;
     size_t parts = 2 * (size_t)g->r->facts->num_layers;
     int64_t *rows = qk__calloc(parts, sizeof *rows);
     if (!rows)
@@ -150,7 +150,7 @@ static qk_status run_group(group *g, qk_error *err)
 
 /* ---- texts into groups ------------------------------------------------------------------ */
 
-static qk_status init_group(group *g, qk_recording *r, qk_error *err)
+static qk_status init_group(group *g, qk__recording *r, qk_error *err)
 {
     *g = (group){.r = r};
     g->sequences = qk__calloc(MAX_GROUP_TEXTS, sizeof *g->sequences);
@@ -163,7 +163,7 @@ static qk_status init_group(group *g, qk_recording *r, qk_error *err)
  * hashed. */
 static qk_status window_id(const open_text *o, size_t window, int64_t *id, qk_error *err)
 {
-    qk_buffer name = {0};
+    qk__buffer name = {0};
     *id = o->text.id;
     if (o->encoded.windows < 2)
         return QK_OK;
@@ -206,9 +206,9 @@ static qk_status add_example(group *g, size_t window, size_t tokens, int64_t *id
 
 static void tell(const group *g)
 {
-    const qk_recording *r = g->r;
+    const qk__recording *r = g->r;
     const char *source = (const char *)g->open.source.data;
-    const qk_encoded *e = &g->open.encoded;
+    const qk__encoded *e = &g->open.encoded;
     if (e->cut && r->journal.cut + g->cut <= MAX_NOTICES)
         qk__record_notice(r, QK_NOTICE_WARNING, "%s: cut after %lld tokens", source,
                           (long long)r->max_length);
@@ -293,7 +293,7 @@ static qk_status fill_group(group *g, bool *more, qk_error *err)
     return QK_OK;
 }
 
-static qk_status checkpoint(const qk_recording *r, qk_error *err)
+static qk_status checkpoint(const qk__recording *r, qk_error *err)
 {
     QK_TRY(qk__spool_sync(r, err));
     return qk__journal_write(r, err);
@@ -329,7 +329,7 @@ static qk_status run_groups(group *g, qk_error *err)
     return QK_OK;
 }
 
-qk_status qk__run_texts(qk_recording *r, qk_error *err)
+qk_status qk__run_texts(qk__recording *r, qk_error *err)
 {
     group g;
     qk__texts_rewind(r->texts);
@@ -337,7 +337,7 @@ qk_status qk__run_texts(qk_recording *r, qk_error *err)
     bool more = true;
     g.skip = r->journal.window;
     for (int64_t i = 0; status == QK_OK && more && i < r->journal.texts; i++) {
-        qk_text text;
+        qk__input_text text;
         status = qk__texts_next(r->texts, &text, &more, err);
     }
     if (status == QK_OK)

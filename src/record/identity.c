@@ -33,7 +33,7 @@ static json_t *describe_name(const char *name)
     return NULL;
 }
 
-static json_t *describe_model(const qk_recording *r)
+static json_t *describe_model(const qk__recording *r)
 {
     return json_pack("{s:o, s:s, s:o, s:s, s:o}", "name", describe_name(r->model_name),
                      "architecture", r->facts->architecture, "fingerprint",
@@ -43,7 +43,7 @@ static json_t *describe_model(const qk_recording *r)
 }
 
 /* The settings with what was chosen in place of what was left open. */
-static json_t *describe_settings(const qk_recording *r, json_t *root)
+static json_t *describe_settings(const qk__recording *r, json_t *root)
 {
     qk_record_settings s = *r->settings;
     s.max_length = r->max_length;
@@ -60,7 +60,7 @@ static json_t *describe_settings(const qk_recording *r, json_t *root)
     return qk__json_at(root, "sampler.expected_rows", json_real(r->expected_rows));
 }
 
-static qk_status describe(qk_recording *r, qk_error *err)
+static qk_status describe(qk__recording *r, qk_error *err)
 {
     json_t *root =
         json_pack("{s:s, s:o, s:o, s:{s:I, s:s}}", "tool", "qkscope " QK_VERSION, "model",
@@ -70,7 +70,7 @@ static qk_status describe(qk_recording *r, qk_error *err)
     return r->identity ? QK_OK : qk__nomem(err);
 }
 
-qk_status qk__identify(qk_recording *r, qk_error *err)
+qk_status qk__identify(qk__recording *r, qk_error *err)
 {
     QK_TRY(describe(r, err));
     char *text = qk__json_dumps(r->identity, JSON_SORT_KEYS | JSON_COMPACT);

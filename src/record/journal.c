@@ -13,9 +13,9 @@
 #define JOURNAL_NAME "journal.json"
 enum { MAX_JOURNAL_BYTES = 16 << 20 };
 
-/* ---- writing ------------------------------------------------------------------------- */
+/* ---- writing ---------------------------------------------------------------------------- */
 
-static json_t *list_rows(const qk_recording *r)
+static json_t *list_rows(const qk__recording *r)
 {
     json_t *rows = json_array();
     for (size_t i = 0; rows && i < 2 * (size_t)r->facts->num_layers; i++)
@@ -23,9 +23,9 @@ static json_t *list_rows(const qk_recording *r)
     return rows;
 }
 
-qk_status qk__journal_write(const qk_recording *r, qk_error *err)
+qk_status qk__journal_write(const qk__recording *r, qk_error *err)
 {
-    const qk_journal *j = &r->journal;
+    const qk__journal *j = &r->journal;
     json_t *root = json_pack(
         "{s:s, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:O}",
         "fingerprint", r->fingerprint, "writing", j->writing, "built", j->built, "replaces",
@@ -34,12 +34,12 @@ qk_status qk__journal_write(const qk_recording *r, qk_error *err)
         "skipped", (json_int_t)j->skipped, "windows", (json_int_t)j->windows, "window",
         (json_int_t)j->window, "done_weight", (json_int_t)j->done_weight, "example_bytes",
         (json_int_t)j->example_bytes, "rows", list_rows(r), "run", r->identity);
-    qk_outfile *file;
+    qk__outfile *file;
     QK_TRY(qk__json_write(root, r->partial, JOURNAL_NAME, &file, err));
     return qk__outfile_commit(&file, err);
 }
 
-/* ---- reading --------------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------------- */
 
 static bool take_count(const json_t *root, const char *key, int64_t *count)
 {
@@ -63,9 +63,9 @@ static bool take_rows(const json_t *root, size_t parts, int64_t *rows)
 
 /* Of another run, whose model may have other layers, the number of texts is all that is of
  * interest. */
-static bool take_state(qk_recording *r, const json_t *root)
+static bool take_state(qk__recording *r, const json_t *root)
 {
-    qk_journal *j = &r->journal;
+    qk__journal *j = &r->journal;
     const char *fingerprint = json_string_value(json_object_get(root, "fingerprint"));
     if (!fingerprint || strcmp(fingerprint, r->fingerprint) != 0)
         return fingerprint && take_count(root, "texts", &j->texts);
@@ -81,9 +81,9 @@ static bool take_state(qk_recording *r, const json_t *root)
            take_rows(root, 2 * (size_t)r->facts->num_layers, j->rows);
 }
 
-static qk_status read_path(qk_recording *r, const char *path, json_t **identity, qk_error *err)
+static qk_status read_path(qk__recording *r, const char *path, json_t **identity, qk_error *err)
 {
-    qk_buffer text;
+    qk__buffer text;
     json_t *root;
     QK_TRY(qk__read_file(path, MAX_JOURNAL_BYTES, &text, err));
     qk_status status = qk__json_parse(&root, text.data, text.size, QK__JSON_NO_ZEROS, err);
@@ -98,7 +98,7 @@ static qk_status read_path(qk_recording *r, const char *path, json_t **identity,
                 : qk__fail(err, QK_ERR_MALFORMED, "%s: not the journal of a capture", path);
 }
 
-qk_status qk__journal_read(qk_recording *r, bool *found, json_t **identity, qk_error *err)
+qk_status qk__journal_read(qk__recording *r, bool *found, json_t **identity, qk_error *err)
 {
     char *path = qk__path_join(r->partial, JOURNAL_NAME);
     if (!path)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of a model on their way into the spool. Where in its file a row belongs is known before
- * the first block of a layer is written, so that blocks may come from any thread in any order.
- */
+ * the first block of a layer is written, so that blocks may come from any thread in any order. */
 #include "record/layer_rows.h"
 
 #include <math.h>
@@ -14,7 +13,7 @@
 
 /* ---- one layer -------------------------------------------------------------------------- */
 
-static void free_part(qk_part_rows *p, size_t num_sequences)
+static void free_part(qk__part_rows *p, size_t num_sequences)
 {
     for (size_t i = 0; p->sequences && i < num_sequences; i++)
         free(p->sequences[i].rows);
@@ -24,25 +23,25 @@ static void free_part(qk_part_rows *p, size_t num_sequences)
     free(p->sequences);
     free(p->heads);
     free(p->files);
-    *p = (qk_part_rows){0};
+    *p = (qk__part_rows){0};
 }
 
 static int compare_kept(const void *a, const void *b)
 {
-    const qk_kept_row *x = a;
-    const qk_kept_row *y = b;
+    const qk__kept_row *x = a;
+    const qk__kept_row *y = b;
     return (x->position > y->position) - (x->position < y->position);
 }
 
 /* max_rows leaves the positions in an order of their own, which is that of the rows. */
-static qk_status choose_rows(const qk_layer_rows *rows, qk_part_rows *p, qk_kind kind, size_t i,
-                             int64_t first, qk_error *err)
+static qk_status choose_rows(const qk__layer_rows *rows, qk__part_rows *p, qk_kind kind,
+                             size_t i, int64_t first, qk_error *err)
 {
     int64_t *positions = NULL;
     size_t count = 0;
     QK_TRY(qk_sampler_positions(&rows->r->sampler, rows->ids[i], rows->layer, kind, p->heads[0],
                                 rows->sequences[i].count, &positions, &count, err));
-    qk_kept_list *list = &p->sequences[i];
+    qk__kept_list *list = &p->sequences[i];
     list->rows = qk__calloc(count, sizeof *list->rows);
     if (count > 0 && !list->rows) {
         free(positions);
@@ -50,7 +49,7 @@ static qk_status choose_rows(const qk_layer_rows *rows, qk_part_rows *p, qk_kind
     }
     bool sorted = true;
     for (size_t j = 0; j < count; j++) {
-        list->rows[j] = (qk_kept_row){positions[j], first + (int64_t)j};
+        list->rows[j] = (qk__kept_row){positions[j], first + (int64_t)j};
         sorted &= j == 0 || positions[j] > positions[j - 1];
     }
     if (!sorted)
@@ -60,7 +59,7 @@ static qk_status choose_rows(const qk_layer_rows *rows, qk_part_rows *p, qk_kind
     return QK_OK;
 }
 
-static qk_status open_files(const qk_layer_rows *rows, qk_part_rows *p, qk_kind kind,
+static qk_status open_files(const qk__layer_rows *rows, qk__part_rows *p, qk_kind kind,
                             qk_error *err)
 {
     for (int stage = 0; stage < QK__STAGES; stage++)
@@ -72,7 +71,7 @@ static qk_status open_files(const qk_layer_rows *rows, qk_part_rows *p, qk_kind 
     return QK_OK;
 }
 
-static qk_status begin_part(const qk_layer_rows *rows, qk_part_rows *p, qk_kind kind,
+static qk_status begin_part(const qk__layer_rows *rows, qk__part_rows *p, qk_kind kind,
                             qk_error *err)
 {
     int limit = qk__num_heads(rows->r, kind);
@@ -97,11 +96,11 @@ static qk_status begin_part(const qk_layer_rows *rows, qk_part_rows *p, qk_kind 
 }
 
 /* Every row that was chosen must have come. */
-static qk_status end_layer(qk_layer_rows *rows, qk_error *err)
+static qk_status end_layer(qk__layer_rows *rows, qk_error *err)
 {
     qk_status status = QK_OK;
     for (int kind = QK_QUERY; rows->layer >= 0 && kind <= QK_KEY; kind++) {
-        qk_part_rows *p = &rows->parts[kind];
+        qk__part_rows *p = &rows->parts[kind];
         int64_t expected = p->rows * (int64_t)p->num_heads;
         for (int stage = 0; stage < QK__STAGES; stage++)
             if (rows->r->stages[stage] && p->written[stage] != expected)
@@ -117,7 +116,7 @@ static qk_status end_layer(qk_layer_rows *rows, qk_error *err)
 
 /* ---- blocks from the model -------------------------------------------------------------- */
 
-static qk_status turn_to_layer(qk_layer_rows *rows, int layer, qk_error *err)
+static qk_status turn_to_layer(qk__layer_rows *rows, int layer, qk_error *err)
 {
     if (rows->layer == layer)
         return QK_OK;
@@ -131,7 +130,7 @@ static qk_status turn_to_layer(qk_layer_rows *rows, int layer, qk_error *err)
 }
 
 /* The part of a list that lies in a block. */
-static qk_kept_list rows_of_block(const qk_kept_list *list, const qk_prefill_block *block)
+static qk__kept_list rows_of_block(const qk__kept_list *list, const qk_prefill_block *block)
 {
     size_t begin = 0;
     if (list->count == 0)
@@ -144,7 +143,7 @@ static qk_kept_list rows_of_block(const qk_kept_list *list, const qk_prefill_blo
     while (end < list->count &&
            list->rows[end].position < block->first_token + block->num_tokens)
         end++;
-    return (qk_kept_list){list->rows + begin, end - begin};
+    return (qk__kept_list){list->rows + begin, end - begin};
 }
 
 static bool is_finite(const float *values, size_t count)
@@ -156,8 +155,8 @@ static bool is_finite(const float *values, size_t count)
 }
 
 /* Nothing can be told from such a row, nor from those after it. */
-static qk_status fail_not_finite(const qk_layer_rows *rows, const qk_prefill_block *block,
-                                 int head, const qk_kept_row *kept, qk_error *err)
+static qk_status fail_not_finite(const qk__layer_rows *rows, const qk_prefill_block *block,
+                                 int head, const qk__kept_row *kept, qk_error *err)
 {
     return qk__fail(
         err, QK_ERR_DEGENERATE,
@@ -170,8 +169,8 @@ static qk_status fail_not_finite(const qk_layer_rows *rows, const qk_prefill_blo
 }
 
 /* Rows of one head; those that follow each other in the file are written at once. */
-static qk_status write_head(const qk_layer_rows *rows, const qk_prefill_block *block,
-                            const qk_kept_list *kept, size_t head, int fd, uint8_t *scratch,
+static qk_status write_head(const qk__layer_rows *rows, const qk_prefill_block *block,
+                            const qk__kept_list *kept, size_t head, int fd, uint8_t *scratch,
                             qk_error *err)
 {
     const int *heads = rows->parts[block->kind].heads;
@@ -179,9 +178,9 @@ static qk_status write_head(const qk_layer_rows *rows, const qk_prefill_block *b
     size_t dim = (size_t)block->head_dim;
     size_t run = 0; /* first row of those not written yet */
     for (size_t i = 0; i < kept->count; i++) {
-        const qk_kept_row *k = &kept->rows[i];
-        qk_spool_row row = {rows->ids[block->sequence], (int32_t)k->position,
-                            rows->sequences[block->sequence].tokens[k->position]};
+        const qk__kept_row *k = &kept->rows[i];
+        qk__spool_row row = {rows->ids[block->sequence], (int32_t)k->position,
+                             rows->sequences[block->sequence].tokens[k->position]};
         size_t token = (size_t)(k->position - block->first_token);
         const float *vector = block->rows + (token * block->num_heads + head) * dim;
         uint8_t *out = scratch + (i - run) * size;
@@ -198,9 +197,9 @@ static qk_status write_head(const qk_layer_rows *rows, const qk_prefill_block *b
     return QK_OK;
 }
 
-static qk_status write_block(const qk_layer_rows *rows, const qk_part_rows *p,
-                             const qk_prefill_block *block, const qk_kept_list *kept, int stage,
-                             qk_error *err)
+static qk_status write_block(const qk__layer_rows *rows, const qk__part_rows *p,
+                             const qk_prefill_block *block, const qk__kept_list *kept,
+                             int stage, qk_error *err)
 {
     if (block->num_heads != p->num_heads || block->head_dim != rows->r->facts->head_dim)
         return qk__fail(err, QK_ERR_INCONSISTENT,
@@ -219,16 +218,16 @@ static qk_status write_block(const qk_layer_rows *rows, const qk_part_rows *p,
 
 qk_status qk__layer_rows_take(void *user, const qk_prefill_block *block, qk_error *err)
 {
-    qk_layer_rows *rows = user;
+    qk__layer_rows *rows = user;
     int stage = block->rotated ? QK__POST : QK__PRE;
-    qk_part_rows *p = &rows->parts[block->kind];
+    qk__part_rows *p = &rows->parts[block->kind];
     pthread_mutex_lock(&rows->lock);
     qk_status status = turn_to_layer(rows, block->layer, err);
     rows->busy += status == QK_OK;
     pthread_mutex_unlock(&rows->lock);
     if (status != QK_OK)
         return status;
-    qk_kept_list kept = {0};
+    qk__kept_list kept = {0};
     if (p->rows > 0 && rows->r->stages[stage])
         kept = rows_of_block(&p->sequences[block->sequence], block);
     if (kept.count > 0)
@@ -242,23 +241,23 @@ qk_status qk__layer_rows_take(void *user, const qk_prefill_block *block, qk_erro
 
 /* ---- a group of texts ------------------------------------------------------------------- */
 
-qk_status qk__layer_rows_end(qk_layer_rows *rows, qk_error *err)
+qk_status qk__layer_rows_end(qk__layer_rows *rows, qk_error *err)
 {
     return end_layer(rows, err);
 }
 
-void qk__layer_rows_free(qk_layer_rows *rows)
+void qk__layer_rows_free(qk__layer_rows *rows)
 {
     for (int kind = QK_QUERY; kind <= QK_KEY; kind++)
         free_part(&rows->parts[kind], rows->count);
     pthread_mutex_destroy(&rows->lock);
 }
 
-qk_status qk__layer_rows_init(qk_layer_rows *rows, const qk_recording *r,
+qk_status qk__layer_rows_init(qk__layer_rows *rows, const qk__recording *r,
                               const qk_sequence *sequences, const int64_t *ids, size_t count,
                               int64_t *kept, qk_error *err)
 {
-    *rows = (qk_layer_rows){
+    *rows = (qk__layer_rows){
         .r = r, .sequences = sequences, .ids = ids, .count = count, .rows = kept, .layer = -1};
     return pthread_mutex_init(&rows->lock, NULL) == 0 ? QK_OK : qk__nomem(err);
 }

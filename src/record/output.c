@@ -15,7 +15,7 @@
 
 /* ---- what is there ---------------------------------------------------------------------- */
 
-static bool is_complete(const qk_recording *r)
+static bool is_complete(const qk__recording *r)
 {
     bool yes = true;
     for (int stage = 0; stage < QK__STAGES; stage++) {
@@ -29,7 +29,7 @@ static bool is_complete(const qk_recording *r)
 /* Counts what lies in the output folder besides .partial. */
 static qk_status count_others(const char *output, size_t *others, bool *partial, qk_error *err)
 {
-    qk_names names = {0};
+    qk__names names = {0};
     *others = 0;
     *partial = false;
     struct stat st;
@@ -57,7 +57,7 @@ static qk_status fail_not_empty(const char *output, qk_error *err)
 static qk_status check_place(const char *folder, qk_error *err)
 {
     struct stat st;
-    qk_names names;
+    qk__names names;
     if (stat(folder, &st) != 0 || qk__holds_capture(folder))
         return QK_OK;
     QK_TRY(qk__list_dir(folder, &names, err));
@@ -103,19 +103,19 @@ qk_status qk__output_glance(const qk_record_settings *settings, qk_error *err)
 
 /* ---- beginning -------------------------------------------------------------------------- */
 
-static qk_status begin(qk_recording *r, bool replaces, qk_error *err)
+static qk_status begin(qk__recording *r, bool replaces, qk_error *err)
 {
     qk__partial_clear(r);
     qk__publish_sweep(r->settings->output);
     size_t parts = 2 * (size_t)r->facts->num_layers;
     int64_t *rows = r->journal.rows;
     memset(rows, 0, parts * sizeof *rows);
-    r->journal = (qk_journal){.rows = rows, .replaces = replaces};
+    r->journal = (qk__journal){.rows = rows, .replaces = replaces};
     QK_TRY(qk__make_dirs(r->spool, err));
     return qk__journal_write(r, err);
 }
 
-static qk_status resume(qk_recording *r, qk_error *err)
+static qk_status resume(qk__recording *r, qk_error *err)
 {
     r->outcome->texts_before = r->journal.texts;
     r->outcome->tokens_before = r->journal.tokens;
@@ -129,7 +129,7 @@ static qk_status resume(qk_recording *r, qk_error *err)
     return qk__make_dirs(r->spool, err);
 }
 
-static qk_status decide(qk_recording *r, size_t others, bool *complete, qk_error *err)
+static qk_status decide(qk__recording *r, size_t others, bool *complete, qk_error *err)
 {
     const char *output = r->settings->output;
     bool found;
@@ -158,7 +158,7 @@ static qk_status decide(qk_recording *r, size_t others, bool *complete, qk_error
     return status;
 }
 
-static qk_status fail_other(const qk_recording *r, qk_error *err)
+static qk_status fail_other(const qk__recording *r, qk_error *err)
 {
     json_t *identity = qk__captured_identity(r->settings->output);
     const char *difference = identity ? qk__identity_difference(identity, r->identity) : NULL;
@@ -173,7 +173,7 @@ static qk_status fail_other(const qk_recording *r, qk_error *err)
 }
 
 /* What a run leaves that is killed after the last step that counts, or before the first. */
-static void tidy(qk_recording *r)
+static void tidy(qk__recording *r)
 {
     qk__publish_sweep(r->settings->output);
     for (int i = 0; i < QK__PLACES; i++) {
@@ -185,7 +185,7 @@ static void tidy(qk_recording *r)
     qk__partial_drop(r);
 }
 
-qk_status qk__output_open(qk_recording *r, bool *complete, qk_error *err)
+qk_status qk__output_open(qk__recording *r, bool *complete, qk_error *err)
 {
     size_t others;
     bool partial;

@@ -24,13 +24,13 @@ static bool is_in_place(int fd, const char *path)
            locked.st_ino == found.st_ino && locked.st_dev == found.st_dev;
 }
 
-static qk_status fail_locked(const qk_recording *r, qk_error *err)
+static qk_status fail_locked(const qk__recording *r, qk_error *err)
 {
     return qk__fail(err, QK_ERR_EXISTS, "%s: another run is writing here", r->settings->output);
 }
 
 /* Some network file systems have no locks: then there is none. */
-static qk_status try_lock(qk_recording *r, const char *path, bool *taken, qk_error *err)
+static qk_status try_lock(qk__recording *r, const char *path, bool *taken, qk_error *err)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     QK_TRY(qk__make_dirs(r->partial, err));
@@ -52,7 +52,7 @@ static qk_status try_lock(qk_recording *r, const char *path, bool *taken, qk_err
 
 /* A run that ends takes .partial away, lock and all, so the one that got the lock then has to
  * look again. */
-qk_status qk__partial_lock(qk_recording *r, qk_error *err)
+qk_status qk__partial_lock(qk__recording *r, qk_error *err)
 {
     char *path = qk__path_join(r->partial, "lock");
     qk_status status = path ? QK_OK : qk__nomem(err);
@@ -65,9 +65,9 @@ qk_status qk__partial_lock(qk_recording *r, qk_error *err)
     return status;
 }
 
-void qk__partial_clear(const qk_recording *r)
+void qk__partial_clear(const qk__recording *r)
 {
-    qk_names names;
+    qk__names names;
     if (qk__list_dir(r->partial, &names, NULL) != QK_OK)
         return;
     qk__remove_below(r->partial, "journal.json"); /* first: the rest is nothing without it */
@@ -77,7 +77,7 @@ void qk__partial_clear(const qk_recording *r)
     qk__names_free(&names);
 }
 
-void qk__partial_drop(const qk_recording *r)
+void qk__partial_drop(const qk__recording *r)
 {
     qk__partial_clear(r);
     qk__remove_below(r->settings->output, "." QK__PARTIAL);

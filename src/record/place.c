@@ -23,7 +23,7 @@ char *qk__place(const char *output, int place)
                       : qk__path_join(output, qk__stage_name(place == 1 ? QK__POST : QK__PRE));
 }
 
-/* ---- whose a file is ------------------------------------------------------------------ */
+/* ---- whose a file is -------------------------------------------------------------------- */
 
 bool qk__is_part_of_capture(const char *name)
 {
@@ -58,7 +58,7 @@ static bool has_manifest(const char *folder)
 
 static bool has_head(const char *folder)
 {
-    qk_names names;
+    qk__names names;
     qk_head_id id;
     bool yes = false;
     if (qk__list_dir(folder, &names, NULL) != QK_OK)
@@ -104,7 +104,7 @@ json_t *qk__captured_identity(const char *output)
 /* The names of an output folder itself may also be those of its places. */
 static bool holds_one_alone(const char *folder, bool outer)
 {
-    qk_names names;
+    qk__names names;
     if (qk__list_dir(folder, &names, NULL) != QK_OK)
         return false;
     bool capture = qk__holds_capture(folder);
@@ -136,14 +136,14 @@ bool qk__holds_captures_alone(const char *output)
     return alone;
 }
 
-/* ---- removing -------------------------------------------------------------------------- */
+/* ---- removing --------------------------------------------------------------------------- */
 
 static void remove_tree(const char *path, int depth)
 {
     struct stat st;
     if (lstat(path, &st) != 0)
         return;
-    qk_names names = {0};
+    qk__names names = {0};
     if (!S_ISDIR(st.st_mode)) {
         unlink(path);
         return;
@@ -171,7 +171,7 @@ typedef bool name_fn(const char *name);
 
 static void remove_those(const char *folder, name_fn *those)
 {
-    qk_names names;
+    qk__names names;
     if (qk__list_dir(folder, &names, NULL) != QK_OK)
         return;
     for (size_t i = 0; i < names.count; i++)

@@ -68,7 +68,7 @@ static bool is_new(const char *beside)
     return yes;
 }
 
-bool qk__publish_ready(const qk_recording *r)
+bool qk__publish_ready(const qk__recording *r)
 {
     char *beside = name_beside(r->settings->output);
     bool ready = qk__is_dir(r->fresh) || (beside && is_new(beside));
@@ -114,7 +114,7 @@ static bool exchange(const char *a, const char *b)
 }
 
 /* *done is false where it cannot be; the new captures are in .partial then. */
-static qk_status publish_at_once(const qk_recording *r, bool *done, qk_error *err)
+static qk_status publish_at_once(const qk__recording *r, bool *done, qk_error *err)
 {
     char *output = realpath(r->settings->output, NULL);
     char *beside = name_beside(r->settings->output);
@@ -167,7 +167,7 @@ static qk_status each_capture(const char *output, place_fn *function, qk_error *
 }
 
 /* Makes way: old captures, of either form. Once, because what lies there later is ours. */
-static qk_status clear_output(const qk_recording *r, qk_error *err)
+static qk_status clear_output(const qk__recording *r, qk_error *err)
 {
     const char *output = r->settings->output;
     char *mark = qk__path_join(r->partial, "cleared");
@@ -202,7 +202,7 @@ static qk_status move_below(const char *from, const char *to, const char *name, 
 
 static qk_status move_parts(const char *from, const char *to, qk_error *err)
 {
-    qk_names names;
+    qk__names names;
     QK_TRY(qk__make_dirs(to, err));
     qk__output_sweep(to);
     QK_TRY(qk__capture_mark(to, err));
@@ -216,7 +216,7 @@ static qk_status move_parts(const char *from, const char *to, qk_error *err)
 }
 
 /* What says that a capture is complete goes last, after the parts of both stages. */
-static qk_status publish_pieces(const qk_recording *r, bool manifests, qk_error *err)
+static qk_status publish_pieces(const qk__recording *r, bool manifests, qk_error *err)
 {
     qk_status status = QK_OK;
     for (int stage = 0; status == QK_OK && stage < QK__STAGES; stage++) {
@@ -238,7 +238,7 @@ static qk_status publish_pieces(const qk_recording *r, bool manifests, qk_error 
 }
 
 /* Whether there are captures that have not been made way for. */
-static bool holds_old(const qk_recording *r)
+static bool holds_old(const qk__recording *r)
 {
     char *mark = qk__path_join(r->partial, "cleared");
     bool yes = false;
@@ -251,7 +251,7 @@ static bool holds_old(const qk_recording *r)
     return yes;
 }
 
-qk_status qk__output_publish(qk_recording *r, qk_error *err)
+qk_status qk__output_publish(qk__recording *r, qk_error *err)
 {
     bool done = false;
     if (r->journal.replaces && holds_old(r))

@@ -9,7 +9,7 @@ typedef struct rate_class {
     double size, positions;
 } rate_class;
 
-void qk__count_window(qk_token_counts *counts, int64_t tokens)
+void qk__count_window(qk__token_counts *counts, int64_t tokens)
 {
     counts->tokens += tokens;
     counts->windows++;
@@ -22,7 +22,7 @@ void qk__count_window(qk_token_counts *counts, int64_t tokens)
 }
 
 /* In the order of their sizes. */
-static size_t list_classes(const qk_sampler *sampler, const qk_token_counts *counts,
+static size_t list_classes(const qk_sampler *sampler, const qk__token_counts *counts,
                            rate_class classes[QK__LOGS])
 {
     double size = (double)qk_sampler_bucket_size(sampler);
@@ -85,7 +85,7 @@ static int64_t choose_bucket(qk_sampler_type type, int64_t longest)
     return type == QK_SAMPLER_UNIFORM ? size : usual.min_bucket_size;
 }
 
-double qk__choose_rate(qk_sampler *sampler, const qk_token_counts *counts, int64_t rows)
+double qk__choose_rate(qk_sampler *sampler, const qk__token_counts *counts, int64_t rows)
 {
     rate_class classes[QK__LOGS];
     if (sampler->min_bucket_size == 0)

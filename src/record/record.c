@@ -79,7 +79,7 @@ static char *name_model(const qk_record_settings *s)
     return name;
 }
 
-static qk_status open_tokenizer(qk_recording *r, const char *folder, qk_error *err)
+static qk_status open_tokenizer(qk__recording *r, const char *folder, qk_error *err)
 {
     const char *path = r->settings->tokenizer;
     char *found = NULL;
@@ -94,7 +94,7 @@ static qk_status open_tokenizer(qk_recording *r, const char *folder, qk_error *e
     return status;
 }
 
-static qk_status open_model(qk_recording *r, qk_error *err)
+static qk_status open_model(qk__recording *r, qk_error *err)
 {
     const qk_record_settings *s = r->settings;
     char *folder;
@@ -112,7 +112,7 @@ static qk_status open_model(qk_recording *r, qk_error *err)
     return status;
 }
 
-static qk_status prepare(qk_recording *r, qk_error *err)
+static qk_status prepare(qk__recording *r, qk_error *err)
 {
     const qk_record_settings *s = r->settings;
     QK_TRY(open_model(r, err));
@@ -130,7 +130,7 @@ static qk_status prepare(qk_recording *r, qk_error *err)
     return qk__identify(r, err);
 }
 
-static void release(qk_recording *r)
+static void release(qk__recording *r)
 {
     if (r->lock >= 0)
         close(r->lock);
@@ -161,10 +161,10 @@ static void count_bytes(qk_record_outcome *outcome, const char *folder)
     qk_capture_close(&capture);
 }
 
-static void sum_up(const qk_recording *r)
+static void sum_up(const qk__recording *r)
 {
     qk_record_outcome *o = r->outcome;
-    const qk_journal *j = &r->journal;
+    const qk__journal *j = &r->journal;
     o->texts = j->texts;
     o->tokens = j->tokens;
     o->windows = j->windows;
@@ -182,7 +182,7 @@ static void sum_up(const qk_recording *r)
     }
 }
 
-static qk_status run(qk_recording *r, qk_error *err)
+static qk_status run(qk__recording *r, qk_error *err)
 {
     bool complete;
     QK_TRY(qk__output_open(r, &complete, err));
@@ -217,7 +217,7 @@ qk_status qk_record_run(const qk_record_settings *settings, qk_record_outcome *o
     QK_NEED(err, settings);
     QK_TRY(check(settings, err));
     QK_TRY(qk__output_glance(settings, err));
-    qk_recording r = {.settings = settings, .outcome = outcome, .lock = -1};
+    qk__recording r = {.settings = settings, .outcome = outcome, .lock = -1};
     r.threads = settings->threads > 0 ? settings->threads : qk__available_threads();
     r.stages[QK__POST] = settings->stage != QK_ROPE_BEFORE;
     r.stages[QK__PRE] = settings->stage != QK_ROPE_AFTER;

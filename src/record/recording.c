@@ -13,24 +13,24 @@ const char *qk__stage_name(int stage)
     return stage == QK__POST ? "post" : "pre";
 }
 
-char *qk__stage_folder(const qk_recording *r, const char *root, int stage)
+char *qk__stage_folder(const qk__recording *r, const char *root, int stage)
 {
     bool both = r->stages[QK__POST] && r->stages[QK__PRE];
     return both ? qk__path_join(root, qk__stage_name(stage)) : qk__strdup(root);
 }
 
-int qk__num_heads(const qk_recording *r, qk_kind kind)
+int qk__num_heads(const qk__recording *r, qk_kind kind)
 {
     return kind == QK_QUERY ? r->facts->num_q_heads : r->facts->num_k_heads;
 }
 
-bool qk__is_kept(const qk_recording *r, qk_head_id id)
+bool qk__is_kept(const qk__recording *r, qk_head_id id)
 {
     const bool *heads = id.kind == QK_QUERY ? r->selection->q_heads : r->selection->k_heads;
     return heads[(size_t)id.layer * (size_t)qk__num_heads(r, id.kind) + (size_t)id.head];
 }
 
-void qk__record_notice(const qk_recording *r, qk_notice_level level, const char *fmt, ...)
+void qk__record_notice(const qk__recording *r, qk_notice_level level, const char *fmt, ...)
 {
     char text[1024];
     va_list args;

@@ -46,7 +46,7 @@
 #include "record/texts.h"
 
 /* State of a run that is written down. */
-typedef struct qk_journal {
+typedef struct qk__journal {
     bool writing;  /* all texts are through */
     bool built;    /* so are all files */
     bool replaces; /* begun with `force` */
@@ -56,12 +56,12 @@ typedef struct qk_journal {
     int64_t done_weight;   /* see qk__text_weight */
     int64_t example_bytes; /* valid in spool/examples */
     int64_t *rows;         /* [num_layers][2]: of each head of a layer and kind */
-} qk_journal;
+} qk__journal;
 
 /* After and before RoPE. */
 enum { QK__POST, QK__PRE, QK__STAGES };
 
-typedef struct qk_recording {
+typedef struct qk__recording {
     const qk_record_settings *settings;
     qk_record_outcome *outcome;
     int threads;
@@ -73,7 +73,7 @@ typedef struct qk_recording {
     qk_record_selection *selection;
     bool stages[QK__STAGES];
     size_t specials_before, specials_after; /* tokens that the tokenizer puts round a text */
-    qk_texts *texts;
+    qk__texts *texts;
     int64_t num_texts, total_weight; /* of all texts */
     int64_t total_tokens;            /* that will be run; 0 = not counted */
     char texts_hash[33];
@@ -86,8 +86,8 @@ typedef struct qk_recording {
     char *spool;
     char *fresh; /* new captures, as OUTPUT will hold them */
     int lock;    /* descriptor, -1 = none */
-    qk_journal journal;
-} qk_recording;
+    qk__journal journal;
+} qk__recording;
 
 /* ---- recording.c ------------------------------------------------------------------------ */
 
@@ -95,7 +95,7 @@ typedef struct qk_recording {
 const char *qk__stage_name(int stage);
 
 /* Where the capture of a stage lies in a folder like OUTPUT; NULL when out of memory. */
-char *qk__stage_folder(const qk_recording *r, const char *root, int stage);
+char *qk__stage_folder(const qk__recording *r, const char *root, int stage);
 
 static inline size_t qk__part(int layer, qk_kind kind)
 {
@@ -103,156 +103,156 @@ static inline size_t qk__part(int layer, qk_kind kind)
 }
 
 /* Whether a head of the model is kept. */
-bool qk__is_kept(const qk_recording *r, qk_head_id id);
-int qk__num_heads(const qk_recording *r, qk_kind kind);
+bool qk__is_kept(const qk__recording *r, qk_head_id id);
+int qk__num_heads(const qk__recording *r, qk_kind kind);
 
-void qk__record_notice(const qk_recording *r, qk_notice_level level, const char *fmt, ...)
+void qk__record_notice(const qk__recording *r, qk_notice_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* ---- encode.c ----------------------------------------------------------------------- */
+/* ---- encode.c --------------------------------------------------------------------------- */
 
 /* A text as the model gets it: one window, or several, each with the special tokens of a text
  * of its own. */
-typedef struct qk_encoded {
+typedef struct qk__encoded {
     qk_tokens tokens; /* of the whole text, or of what a cut has left */
     size_t windows;   /* 0: nothing is run */
     bool cut, skipped;
-} qk_encoded;
+} qk__encoded;
 
 /* tokens are to be freed. */
-QK_MUST_CHECK qk_status qk__encode(const qk_recording *r, const qk_text *text,
-                                   qk_encoded *encoded, qk_error *err);
+QK_MUST_CHECK qk_status qk__encode(const qk__recording *r, const qk__input_text *text,
+                                   qk__encoded *encoded, qk_error *err);
 /* Where a window begins in its text, and how many tokens it has with special ones. */
-size_t qk__window_start(const qk_recording *r, size_t window);
-size_t qk__window_tokens(const qk_recording *r, const qk_encoded *encoded, size_t window);
+size_t qk__window_start(const qk__recording *r, size_t window);
+size_t qk__window_tokens(const qk__recording *r, const qk__encoded *encoded, size_t window);
 /* Tokens of a window, to be freed; those of the whole text if it is the only one. */
-QK_MUST_CHECK qk_status qk__take_window(const qk_recording *r, qk_encoded *encoded,
+QK_MUST_CHECK qk_status qk__take_window(const qk__recording *r, qk__encoded *encoded,
                                         size_t window, qk_tokens *tokens, qk_error *err);
 
-/* ---- rate.c, survey.c ---------------------------------------------------------------- */
+/* ---- rate.c, survey.c ------------------------------------------------------------------- */
 
 enum { QK__LOGS = 62 };
 
 /* Tokens of all windows. */
-typedef struct qk_token_counts {
+typedef struct qk__token_counts {
     int64_t tokens, windows, longest;
     int64_t by_log[QK__LOGS]; /* by floor(log2(position + 1)) */
-} qk_token_counts;
+} qk__token_counts;
 
-void qk__count_window(qk_token_counts *counts, int64_t tokens);
+void qk__count_window(qk__token_counts *counts, int64_t tokens);
 
 /* Sets base_rate, and min_bucket_size if it is 0, so that about `rows` rows are kept; returns
  * how many are to be expected, without max_rows. */
-double qk__choose_rate(qk_sampler *sampler, const qk_token_counts *counts, int64_t rows);
+double qk__choose_rate(qk_sampler *sampler, const qk__token_counts *counts, int64_t rows);
 
 /* Reads all texts once, then sets num_texts, total_weight, texts_hash and the sampler. */
-QK_MUST_CHECK qk_status qk__survey(qk_recording *r, qk_error *err);
+QK_MUST_CHECK qk_status qk__survey(qk__recording *r, qk_error *err);
 
 /* About how much work a text is, in bytes. */
-int64_t qk__text_weight(const qk_recording *r, const qk_text *text);
+int64_t qk__text_weight(const qk__recording *r, const qk__input_text *text);
 
 /* "file" or "file:line", in place of what is in `name`. */
-QK_MUST_CHECK qk_status qk__name_source(const qk_text *text, qk_buffer *name, qk_error *err);
+QK_MUST_CHECK qk_status qk__name_source(const qk__input_text *text, qk__buffer *name,
+                                        qk_error *err);
 
 /* ---- identity.c ------------------------------------------------------------------------- */
 
 /* Sets identity and fingerprint. */
-QK_MUST_CHECK qk_status qk__identify(qk_recording *r, qk_error *err);
+QK_MUST_CHECK qk_status qk__identify(qk__recording *r, qk_error *err);
 
 /* Name of the first thing in which two identities differ; NULL when none does. */
 const char *qk__identity_difference(const json_t *a, json_t *b);
 
-/* ---- output.c -------------------------------------------------------------- */
+/* ---- output.c --------------------------------------------------------------------------- */
 
 /* Refuses at once an output folder in which there is something else. */
 QK_MUST_CHECK qk_status qk__output_glance(const qk_record_settings *settings, qk_error *err);
 
 /* Settles what this run may do: *complete is true when its capture is there already, else the
  * folder is prepared, locked, and the journal read or begun. */
-QK_MUST_CHECK qk_status qk__output_open(qk_recording *r, bool *complete, qk_error *err);
+QK_MUST_CHECK qk_status qk__output_open(qk__recording *r, bool *complete, qk_error *err);
 
-/* Removes what a process that was killed while writing has left beside the files of a capture.
- */
+/* Removes what a process that was killed while writing has left beside the files of a capture. */
 void qk__output_sweep(const char *folder);
 
 /* ---- partial.c -------------------------------------------------------------------------- */
 
 /* Makes the folder, and keeps others from writing there. */
-QK_MUST_CHECK qk_status qk__partial_lock(qk_recording *r, qk_error *err);
+QK_MUST_CHECK qk_status qk__partial_lock(qk__recording *r, qk_error *err);
 
 /* Removes everything in it but the lock. */
-void qk__partial_clear(const qk_recording *r);
+void qk__partial_clear(const qk__recording *r);
 
 /* Removes what an unfinished run has left: nothing can become of it. */
-void qk__partial_drop(const qk_recording *r);
+void qk__partial_drop(const qk__recording *r);
 
 /* ---- publish.c -------------------------------------------------------------------------- */
 
 /* Puts the finished captures in their place and removes the rest. */
-QK_MUST_CHECK qk_status qk__output_publish(qk_recording *r, qk_error *err);
+QK_MUST_CHECK qk_status qk__output_publish(qk__recording *r, qk_error *err);
 
 /* Whether there is something to be put in its place: false when it was removed by hand. */
-bool qk__publish_ready(const qk_recording *r);
+bool qk__publish_ready(const qk__recording *r);
 
 /* Removes what a run that was killed has left beside the output folder. */
 void qk__publish_sweep(const char *output);
 
 /* ---- journal.c -------------------------------------------------------------------------- */
 
-QK_MUST_CHECK qk_status qk__journal_write(const qk_recording *r, qk_error *err);
+QK_MUST_CHECK qk_status qk__journal_write(const qk__recording *r, qk_error *err);
 
 /* *found is false where there is none. identity is to be released. */
-QK_MUST_CHECK qk_status qk__journal_read(qk_recording *r, bool *found, json_t **identity,
+QK_MUST_CHECK qk_status qk__journal_read(qk__recording *r, bool *found, json_t **identity,
                                          qk_error *err);
 
 /* ---- spool.c ---------------------------------------------------------------------------- */
 
 /* A row of a head: this, then its vector. */
-typedef struct qk_spool_row {
+typedef struct qk__spool_row {
     int64_t example_id;
     int32_t position;
     int32_t token;
-} qk_spool_row;
+} qk__spool_row;
 
-size_t qk__spool_row_bytes(const qk_recording *r);
+size_t qk__spool_row_bytes(const qk__recording *r);
 
 /* NULL when out of memory. */
-char *qk__spool_path(const qk_recording *r, int stage, qk_head_id id);
+char *qk__spool_path(const qk__recording *r, int stage, qk_head_id id);
 
 /* An open descriptor, the file created if need be. */
-QK_MUST_CHECK qk_status qk__spool_open(const qk_recording *r, int stage, qk_head_id id, int *fd,
-                                       qk_error *err);
+QK_MUST_CHECK qk_status qk__spool_open(const qk__recording *r, int stage, qk_head_id id,
+                                       int *fd, qk_error *err);
 QK_MUST_CHECK qk_status qk__spool_write(int fd, const void *data, size_t size, int64_t offset,
                                         qk_error *err);
 
 /* Appends lines of examples behind those that are valid. */
-QK_MUST_CHECK qk_status qk__spool_examples(const qk_recording *r, const qk_buffer *lines,
+QK_MUST_CHECK qk_status qk__spool_examples(const qk__recording *r, const qk__buffer *lines,
                                            qk_error *err);
 
 /* Makes sure that everything written so far is on the disk. */
-QK_MUST_CHECK qk_status qk__spool_sync(const qk_recording *r, qk_error *err);
+QK_MUST_CHECK qk_status qk__spool_sync(const qk__recording *r, qk_error *err);
 
 /* ---- group.c ---------------------------------------------------------------------------- */
 
 /* Runs all texts that the journal does not have. */
-QK_MUST_CHECK qk_status qk__run_texts(qk_recording *r, qk_error *err);
+QK_MUST_CHECK qk_status qk__run_texts(qk__recording *r, qk_error *err);
 
-/* ---- write_captures.c, describe.c -------------------------------------------------------- */
+/* ---- write_captures.c, describe.c ------------------------------------------------------- */
 
 /* Makes the captures in .partial/new of the spool. */
-QK_MUST_CHECK qk_status qk__write_captures(qk_recording *r, qk_error *err);
+QK_MUST_CHECK qk_status qk__write_captures(qk__recording *r, qk_error *err);
 
 /* For the card, while the spool has all rows. */
-QK_MUST_CHECK qk_status qk__count_buckets(const qk_recording *r, qk_error *err);
-QK_MUST_CHECK qk_status qk__write_card(const qk_recording *r, int stage, qk_buffer *out,
+QK_MUST_CHECK qk_status qk__count_buckets(const qk__recording *r, qk_error *err);
+QK_MUST_CHECK qk_status qk__write_card(const qk__recording *r, int stage, qk__buffer *out,
                                        qk_error *err);
 
 /* Keys for capture.json and lines for the card of one stage, to be freed. */
-QK_MUST_CHECK qk_status qk__describe(const qk_recording *r, int stage, char **json, char **card,
-                                     qk_error *err);
+QK_MUST_CHECK qk_status qk__describe(const qk__recording *r, int stage, char **json,
+                                     char **card, qk_error *err);
 
 /* Writes dir/examples.csv. */
-QK_MUST_CHECK qk_status qk__write_examples(const qk_recording *r, const char *dir,
+QK_MUST_CHECK qk_status qk__write_examples(const qk__recording *r, const char *dir,
                                            qk_error *err);
 
 #endif

@@ -20,7 +20,7 @@ struct qk_record_config {
     char *overrides;
 };
 
-/* ---- keys of their own kind ---- */
+/* ---- keys of their own kind ------------------------------------------------------------- */
 
 /* An empty list means all, as null does. */
 static qk_status set_indices(void *target, const qk__node *value, const qk__key *key,
@@ -111,7 +111,7 @@ static qk_status set_overrides(void *target, const qk__node *value, const qk__ke
     return QK_OK;
 }
 
-/* ---- the table ---- */
+/* ---- the table -------------------------------------------------------------------------- */
 
 #define AT(field) .at = offsetof(qk_record_config, field)
 
@@ -142,7 +142,7 @@ static const qk__key OWN[] = {
     {"output.write_batch_size", .type = QK__KEY_IGNORED},
 };
 
-/* ---- loading ---- */
+/* ---- loading ---------------------------------------------------------------------------- */
 
 /* All six must be there, if only as a name. */
 static qk_status check_sections(const qk__node *root, qk_error *err)

@@ -12,12 +12,12 @@
 #include "base/file.h"
 #include "record/recording.h"
 
-size_t qk__spool_row_bytes(const qk_recording *r)
+size_t qk__spool_row_bytes(const qk__recording *r)
 {
-    return sizeof(qk_spool_row) + (size_t)r->facts->head_dim * sizeof(float);
+    return sizeof(qk__spool_row) + (size_t)r->facts->head_dim * sizeof(float);
 }
 
-char *qk__spool_path(const qk_recording *r, int stage, qk_head_id id)
+char *qk__spool_path(const qk__recording *r, int stage, qk_head_id id)
 {
     char name[QK_HEAD_NAME_SIZE];
     char file[QK_HEAD_NAME_SIZE + 8];
@@ -34,7 +34,7 @@ static qk_status open_path(const char *path, int *fd, qk_error *err)
                                strerror(errno));
 }
 
-qk_status qk__spool_open(const qk_recording *r, int stage, qk_head_id id, int *fd,
+qk_status qk__spool_open(const qk__recording *r, int stage, qk_head_id id, int *fd,
                          qk_error *err)
 {
     char *path = qk__spool_path(r, stage, id);
@@ -60,7 +60,7 @@ qk_status qk__spool_write(int fd, const void *data, size_t size, int64_t offset,
     return QK_OK;
 }
 
-qk_status qk__spool_examples(const qk_recording *r, const qk_buffer *lines, qk_error *err)
+qk_status qk__spool_examples(const qk__recording *r, const qk__buffer *lines, qk_error *err)
 {
     char *path = qk__path_join(r->spool, "examples");
     int fd = -1;
@@ -89,7 +89,7 @@ static qk_status sync_path(const char *path, qk_error *err)
     return status;
 }
 
-static qk_status sync_head(const qk_recording *r, int stage, qk_head_id id, qk_error *err)
+static qk_status sync_head(const qk__recording *r, int stage, qk_head_id id, qk_error *err)
 {
     char *path = qk__spool_path(r, stage, id);
     qk_status status = sync_path(path, err);
@@ -97,7 +97,7 @@ static qk_status sync_head(const qk_recording *r, int stage, qk_head_id id, qk_e
     return status;
 }
 
-qk_status qk__spool_sync(const qk_recording *r, qk_error *err)
+qk_status qk__spool_sync(const qk__recording *r, qk_error *err)
 {
     for (int layer = 0; layer < r->facts->num_layers; layer++)
         for (int kind = QK_QUERY; kind <= QK_KEY; kind++)

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "record/recording.h"
 
-int64_t qk__text_weight(const qk_recording *r, const qk_text *text)
+int64_t qk__text_weight(const qk__recording *r, const qk__input_text *text)
 {
     enum { BYTES_PER_TOKEN = 8, PER_TEXT = 16 };
     uint64_t most = r->settings->long_texts == QK_LONG_SPLIT
@@ -21,7 +21,7 @@ int64_t qk__text_weight(const qk_recording *r, const qk_text *text)
     return (int64_t)((text->size < most ? text->size : most) + PER_TEXT);
 }
 
-qk_status qk__name_source(const qk_text *text, qk_buffer *name, qk_error *err)
+qk_status qk__name_source(const qk__input_text *text, qk__buffer *name, qk_error *err)
 {
     name->size = 0;
     if (text->line > 0)
@@ -29,13 +29,13 @@ qk_status qk__name_source(const qk_text *text, qk_buffer *name, qk_error *err)
     return qk__buffer_printf(name, err, "%s", text->path);
 }
 
-static qk_status count_tokens(const qk_recording *r, const qk_text *text,
-                              qk_token_counts *counts, qk_error *err)
+static qk_status count_tokens(const qk__recording *r, const qk__input_text *text,
+                              qk__token_counts *counts, qk_error *err)
 {
-    qk_encoded encoded;
+    qk__encoded encoded;
     qk_status status = qk__encode(r, text, &encoded, err);
     if (status != QK_OK) {
-        qk_buffer source = {0};
+        qk__buffer source = {0};
         if (qk__name_source(text, &source, NULL) == QK_OK)
             qk__context(err, status, "%s", (const char *)source.data);
         qk__buffer_free(&source);
@@ -47,7 +47,7 @@ static qk_status count_tokens(const qk_recording *r, const qk_text *text,
     return QK_OK;
 }
 
-static void hash_text(XXH3_state_t *state, const qk_text *text)
+static void hash_text(XXH3_state_t *state, const qk__input_text *text)
 {
     uint64_t words[3] = {(uint64_t)text->id, text->size, (uint64_t)text->line};
     XXH3_128bits_update(state, words, sizeof words);
@@ -56,7 +56,7 @@ static void hash_text(XXH3_state_t *state, const qk_text *text)
     XXH3_128bits_update(state, text->data, text->size);
 }
 
-/* ---- ids ----------------------------------------------------------------------------- */
+/* ---- ids -------------------------------------------------------------------------------- */
 
 static int compare_numbers(const void *a, const void *b)
 {
@@ -86,13 +86,13 @@ static size_t keep_shared(int64_t *ids, size_t *count)
 }
 
 /* What the tables say of several texts with one id, they say of one text. */
-static qk_status warn_of_shared(qk_recording *r, qk_buffer *list, qk_error *err)
+static qk_status warn_of_shared(qk__recording *r, qk__buffer *list, qk_error *err)
 {
     int64_t *ids = (int64_t *)(void *)list->data;
     size_t count = list->size / sizeof *ids;
     size_t texts = count > 1 ? keep_shared(ids, &count) : 0;
     bool more = true;
-    qk_text text = {.name = ""};
+    qk__input_text text = {.name = ""};
     if (texts == 0)
         return QK_OK;
     qk__texts_rewind(r->texts);
@@ -110,14 +110,14 @@ static qk_status warn_of_shared(qk_recording *r, qk_buffer *list, qk_error *err)
 
 /* Whatever is wrong with a text's place is found before hours of work, not after. counts NULL:
  * tokens do not matter. */
-static qk_status read_texts(qk_recording *r, XXH3_state_t *state, qk_token_counts *counts,
-                            qk_buffer *ids, qk_error *err)
+static qk_status read_texts(qk__recording *r, XXH3_state_t *state, qk__token_counts *counts,
+                            qk__buffer *ids, qk_error *err)
 {
     const qk_record_settings *s = r->settings;
     bool more = true;
     qk__texts_rewind(r->texts);
     while (more) {
-        qk_text text;
+        qk__input_text text;
         QK_TRY(qk__texts_next(r->texts, &text, &more, err));
         if (!more)
             break;
@@ -135,7 +135,7 @@ static qk_status read_texts(qk_recording *r, XXH3_state_t *state, qk_token_count
     return r->num_texts > 0 ? QK_OK : qk__fail(err, QK_ERR_DEGENERATE, "there are no texts");
 }
 
-static void tell_choice(const qk_recording *r)
+static void tell_choice(const qk__recording *r)
 {
     const qk_sampler *s = &r->sampler;
     qk__record_notice(
@@ -159,9 +159,9 @@ static void fill_in(qk_sampler *sampler)
         sampler->min_bucket_size = usual.min_bucket_size;
 }
 
-qk_status qk__survey(qk_recording *r, qk_error *err)
+qk_status qk__survey(qk__recording *r, qk_error *err)
 {
-    qk_token_counts counts = {0};
+    qk__token_counts counts = {0};
     r->sampler = r->settings->sampler;
     r->chosen = r->sampler.base_rate == 0 && r->sampler.type != QK_SAMPLER_ALL;
     if (r->sampler.type == QK_SAMPLER_ALL)
@@ -170,7 +170,7 @@ qk_status qk__survey(qk_recording *r, qk_error *err)
     if (!state)
         return qk__nomem(err);
     XXH3_128bits_reset(state);
-    qk_buffer ids = {0}; /* int64_t of every text, where a column has them */
+    qk__buffer ids = {0}; /* int64_t of every text, where a column has them */
     qk_status status = read_texts(r, state, r->chosen ? &counts : NULL, &ids, err);
     if (status == QK_OK)
         status = warn_of_shared(r, &ids, err);

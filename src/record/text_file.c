@@ -10,7 +10,7 @@
 
 typedef struct file_reader {
     char *path;
-    qk_buffer contents;
+    qk__buffer contents;
     bool done;
 } file_reader;
 
@@ -22,7 +22,7 @@ static void close_reader(void *reader)
     free(r);
 }
 
-static qk_status open_reader(void **reader, const char *path, const qk_text_columns *columns,
+static qk_status open_reader(void **reader, const char *path, const qk__text_columns *columns,
                              qk_error *err)
 {
     (void)columns;
@@ -36,7 +36,7 @@ static qk_status open_reader(void **reader, const char *path, const qk_text_colu
     return QK_OK;
 }
 
-static qk_status next_text(void *reader, qk_text *text, bool *more, qk_error *err)
+static qk_status next_text(void *reader, qk__input_text *text, bool *more, qk_error *err)
 {
     file_reader *r = reader;
     *more = !r->done;
@@ -49,4 +49,4 @@ static qk_status next_text(void *reader, qk_text *text, bool *more, qk_error *er
     return QK_OK;
 }
 
-const qk_text_format qk__text_file = {NULL, open_reader, next_text, close_reader};
+const qk__text_format qk__text_file = {NULL, open_reader, next_text, close_reader};

@@ -15,24 +15,25 @@ enum { MAX_LINE_BYTES = 1 << 30, BLOCK_BYTES = 1 << 18 };
 typedef struct jsonl_reader {
     int fd;
     bool ended; /* nothing is left to be read */
-    qk_text_columns columns;
-    qk_buffer block; /* read and, from `begin` on, not used yet */
+    qk__text_columns columns;
+    qk__buffer block; /* read and, from `begin` on, not used yet */
     size_t begin;
     int64_t number; /* of the line, from 1 */
     json_t *value;
-    qk_buffer name;
+    qk__buffer name;
 } jsonl_reader;
 
-/* ---- one line ---------------------------------------------------------------------------- */
+/* ---- one line --------------------------------------------------------------------------- */
 
-static qk_status name_of_number(double number, qk_buffer *name, qk_error *err)
+static qk_status name_of_number(double number, qk__buffer *name, qk_error *err)
 {
     return qk__buffer_printf(name, err, "%.17g", number);
 }
 
 /* Of an integer beyond 64 bits the digits count; of other numbers what Python's float() makes
  * of them: nan, inf or -inf. */
-static qk_status take_odd_id(const char *number, qk_buffer *name, qk_text *text, qk_error *err)
+static qk_status take_odd_id(const char *number, qk__buffer *name, qk__input_text *text,
+                             qk_error *err)
 {
     bool whole = number[strspn(number, "-0123456789")] == 0;
     const char *known = whole                        ? number
@@ -44,8 +45,8 @@ static qk_status take_odd_id(const char *number, qk_buffer *name, qk_text *text,
 }
 
 /* The rules of the original for what an id may be; `name` gets it as text. */
-static qk_status take_id(const json_t *id, const char *column, qk_buffer *name, qk_text *text,
-                         qk_error *err)
+static qk_status take_id(const json_t *id, const char *column, qk__buffer *name,
+                         qk__input_text *text, qk_error *err)
 {
     name->size = 0;
     text->has_id = true;
@@ -82,7 +83,7 @@ static qk_status fail_no_key(json_t *object, const char *wanted, const char *opt
                              qk_error *err)
 {
     enum { MAX_NAMED = 8, MAX_LETTERS = 40 };
-    qk_buffer keys = {0};
+    qk__buffer keys = {0};
     size_t count = 0;
     qk_status status = qk__buffer_printf(&keys, err, "%s", "");
     const char *key;
@@ -106,8 +107,8 @@ static qk_status fail_no_key(json_t *object, const char *wanted, const char *opt
     return status;
 }
 
-static qk_status take_columns(json_t *object, const qk_text_columns *columns, qk_buffer *name,
-                              qk_text *text, qk_error *err)
+static qk_status take_columns(json_t *object, const qk__text_columns *columns, qk__buffer *name,
+                              qk__input_text *text, qk_error *err)
 {
     if (!json_is_object(object))
         return qk__fail(err, QK_ERR_MALFORMED, "expected a JSON object");
@@ -128,8 +129,8 @@ static qk_status take_columns(json_t *object, const qk_text_columns *columns, qk
     return QK_OK;
 }
 
-qk_status qk__jsonl_parse(const char *line, size_t size, const qk_text_columns *columns,
-                          json_t **value, qk_buffer *name, qk_text *text, qk_error *err)
+qk_status qk__jsonl_parse(const char *line, size_t size, const qk__text_columns *columns,
+                          json_t **value, qk__buffer *name, qk__input_text *text, qk_error *err)
 {
     QK_TRY(qk__json_parse(value, line, size, QK__JSON_ZEROS, err));
     return take_columns(*value, columns, name, text, err);
@@ -147,7 +148,7 @@ static void close_reader(void *reader)
     free(r);
 }
 
-static qk_status open_reader(void **reader, const char *path, const qk_text_columns *columns,
+static qk_status open_reader(void **reader, const char *path, const qk__text_columns *columns,
                              qk_error *err)
 {
     *reader = NULL;
@@ -233,7 +234,7 @@ static qk_status next_line(jsonl_reader *r, const char **line, size_t *size, boo
     return QK_OK;
 }
 
-static qk_status next_text(void *reader, qk_text *text, bool *more, qk_error *err)
+static qk_status next_text(void *reader, qk__input_text *text, bool *more, qk_error *err)
 {
     jsonl_reader *r = reader;
     const char *line = NULL;
@@ -252,4 +253,4 @@ static qk_status next_text(void *reader, qk_text *text, bool *more, qk_error *er
     return status;
 }
 
-const qk_text_format qk__text_jsonl = {".jsonl", open_reader, next_text, close_reader};
+const qk__text_format qk__text_jsonl = {".jsonl", open_reader, next_text, close_reader};

@@ -13,11 +13,11 @@ enum { MAX_NAME = 4096 };
 typedef struct parquet_reader {
     qk_parquet *file;
     qk_parquet_cursor *text, *id; /* id NULL: no such column asked for */
-    qk_text_columns columns;
+    qk__text_columns columns;
     int text_definition, id_definition; /* levels at which there is a value */
     qk_parquet_type id_type;
     int64_t row; /* from 1 */
-    qk_buffer name;
+    qk__buffer name;
 } parquet_reader;
 
 static void close_reader(void *reader)
@@ -61,7 +61,7 @@ static qk_status open_columns(parquet_reader *r, qk_error *err)
     return QK_OK;
 }
 
-static qk_status open_reader(void **reader, const char *path, const qk_text_columns *columns,
+static qk_status open_reader(void **reader, const char *path, const qk__text_columns *columns,
                              qk_error *err)
 {
     *reader = NULL;
@@ -101,13 +101,13 @@ static qk_status read_string(qk_parquet_cursor *cursor, int definition, qk_parqu
     return QK_OK;
 }
 
-static qk_status null_id(parquet_reader *r, qk_text *text, qk_error *err)
+static qk_status null_id(parquet_reader *r, qk__input_text *text, qk_error *err)
 {
     text->id = qk_example_id_of_text("None", 4);
     return qk__buffer_printf(&r->name, err, "None");
 }
 
-static qk_status read_id(parquet_reader *r, qk_text *text, bool *more, qk_error *err)
+static qk_status read_id(parquet_reader *r, qk__input_text *text, bool *more, qk_error *err)
 {
     qk_parquet_bytes bytes;
     size_t rows = 1;
@@ -140,7 +140,7 @@ static qk_status read_id(parquet_reader *r, qk_text *text, bool *more, qk_error 
     }
 }
 
-static qk_status next_text(void *reader, qk_text *text, bool *more, qk_error *err)
+static qk_status next_text(void *reader, qk__input_text *text, bool *more, qk_error *err)
 {
     parquet_reader *r = reader;
     qk_parquet_bytes bytes;
@@ -165,4 +165,4 @@ static qk_status next_text(void *reader, qk_text *text, bool *more, qk_error *er
     return QK_OK;
 }
 
-const qk_text_format qk__text_parquet = {".parquet", open_reader, next_text, close_reader};
+const qk__text_format qk__text_parquet = {".parquet", open_reader, next_text, close_reader};

@@ -20,17 +20,17 @@ typedef struct file_list {
     size_t count, capacity;
 } file_list;
 
-struct qk_texts {
-    qk_text_columns columns;
+struct qk__texts {
+    qk__text_columns columns;
     int64_t max_examples;
     file_list files;
     size_t file; /* the next one to open */
-    const qk_text_format *format;
+    const qk__text_format *format;
     void *reader;
     int64_t number; /* of the next text */
 };
 
-/* ---- formats ------------------------------------------------------------------------ */
+/* ---- formats ---------------------------------------------------------------------------- */
 
 static bool has_suffix(const char *path, const char *suffix)
 {
@@ -45,18 +45,18 @@ static bool is_table(const char *path)
            has_suffix(path, ".parquet");
 }
 
-static const qk_text_format *format_of(const char *path)
+static const qk__text_format *format_of(const char *path)
 {
     if (has_suffix(path, ".ndjson"))
         return &qk__text_jsonl;
-    static const qk_text_format *const FORMATS[] = {&qk__text_jsonl, &qk__text_parquet};
+    static const qk__text_format *const FORMATS[] = {&qk__text_jsonl, &qk__text_parquet};
     for (size_t i = 0; i < sizeof FORMATS / sizeof *FORMATS; i++)
         if (has_suffix(path, FORMATS[i]->suffix))
             return FORMATS[i];
     return &qk__text_file;
 }
 
-/* ---- which files ---------------------------------------------------------------------- */
+/* ---- which files ------------------------------------------------------------------------ */
 
 static void free_list(file_list *list)
 {
@@ -108,7 +108,7 @@ static qk_status add_folder(file_list *list, const char *folder, int depth, qk_e
     if (depth > MAX_DEPTH)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "%s: folders more than %d deep", folder,
                         MAX_DEPTH);
-    qk_names names;
+    qk__names names;
     QK_TRY(qk__list_dir(folder, &names, err));
     qk_status status = QK_OK;
     for (size_t i = 0; status == QK_OK && i < names.count; i++) {
@@ -208,14 +208,14 @@ static qk_status add_source(file_list *list, const char *path,
     return status;
 }
 
-qk_status qk__texts_open(qk_texts **texts, const qk_record_settings *settings, qk_error *err)
+qk_status qk__texts_open(qk__texts **texts, const qk_record_settings *settings, qk_error *err)
 {
     *texts = NULL;
-    qk_texts *t = calloc(1, sizeof *t);
+    qk__texts *t = calloc(1, sizeof *t);
     if (!t)
         return qk__nomem(err);
-    t->columns = (qk_text_columns){settings->text_column ? settings->text_column : "text",
-                                   settings->id_column};
+    t->columns = (qk__text_columns){settings->text_column ? settings->text_column : "text",
+                                    settings->id_column};
     t->max_examples = settings->max_examples;
     qk_status status = QK_OK;
     for (size_t i = 0; status == QK_OK && i < settings->num_texts; i++)
@@ -226,23 +226,23 @@ qk_status qk__texts_open(qk_texts **texts, const qk_record_settings *settings, q
     return status;
 }
 
-/* ---- going through them ------------------------------------------------------------------ */
+/* ---- going through them ----------------------------------------------------------------- */
 
-static void close_file(qk_texts *texts)
+static void close_file(qk__texts *texts)
 {
     if (texts->reader)
         texts->format->close(texts->reader);
     texts->reader = NULL;
 }
 
-void qk__texts_rewind(qk_texts *texts)
+void qk__texts_rewind(qk__texts *texts)
 {
     close_file(texts);
     texts->file = 0;
     texts->number = 0;
 }
 
-void qk__texts_close(qk_texts **texts)
+void qk__texts_close(qk__texts **texts)
 {
     if (!*texts)
         return;
@@ -253,7 +253,8 @@ void qk__texts_close(qk_texts **texts)
 }
 
 /* The next text of the files from the open one on. */
-static qk_status next_of_files(qk_texts *texts, qk_text *text, bool *more, qk_error *err)
+static qk_status next_of_files(qk__texts *texts, qk__input_text *text, bool *more,
+                               qk_error *err)
 {
     *more = false;
     while (!*more) {
@@ -265,7 +266,7 @@ static qk_status next_of_files(qk_texts *texts, qk_text *text, bool *more, qk_er
             QK_TRY(texts->format->open(&texts->reader, path, &texts->columns, err));
         }
         const char *path = texts->files.paths[texts->file - 1];
-        *text = (qk_text){.name = ""};
+        *text = (qk__input_text){.name = ""};
         qk_status status = texts->format->next(texts->reader, text, more, err);
         if (status != QK_OK)
             return qk__context(err, status, "%s", path);
@@ -276,7 +277,7 @@ static qk_status next_of_files(qk_texts *texts, qk_text *text, bool *more, qk_er
     return QK_OK;
 }
 
-qk_status qk__texts_next(qk_texts *texts, qk_text *text, bool *more, qk_error *err)
+qk_status qk__texts_next(qk__texts *texts, qk__input_text *text, bool *more, qk_error *err)
 {
     *more = false;
     if (texts->max_examples > 0 && texts->number == texts->max_examples)

@@ -18,7 +18,7 @@
 #include "base/buffer.h"
 
 /* One text, as a format hands it out. What the pointers point to lasts until the next call. */
-typedef struct qk_text {
+typedef struct qk__input_text {
     const char *data;
     size_t size;
     bool has_id; /* id_column was given */
@@ -26,42 +26,42 @@ typedef struct qk_text {
     const char *name; /* what id_column holds, as text; "" without */
     int64_t line;     /* or row, from 1; 0: the file is the text */
     const char *path; /* set by qk__texts_next */
-} qk_text;
+} qk__input_text;
 
-typedef struct qk_text_columns {
+typedef struct qk__text_columns {
     const char *text;
     const char *id; /* NULL = none */
-} qk_text_columns;
+} qk__text_columns;
 
 /* A format: opens a file, hands out its texts (*more is false behind the last), closes.
  * Messages name line or row, not the file. */
-typedef struct qk_text_format {
+typedef struct qk__text_format {
     const char *suffix; /* of file names; NULL: all others */
-    qk_status (*open)(void **reader, const char *path, const qk_text_columns *columns,
+    qk_status (*open)(void **reader, const char *path, const qk__text_columns *columns,
                       qk_error *err);
-    qk_status (*next)(void *reader, qk_text *text, bool *more, qk_error *err);
+    qk_status (*next)(void *reader, qk__input_text *text, bool *more, qk_error *err);
     void (*close)(void *reader);
-} qk_text_format;
+} qk__text_format;
 
-extern const qk_text_format qk__text_file, qk__text_jsonl, qk__text_parquet;
+extern const qk__text_format qk__text_file, qk__text_jsonl, qk__text_parquet;
 
 /* Text and id of one line of JSON. `value` and `name` hold what text points to: a json_t to be
  * released with json_decref, and a buffer to be freed. */
 struct json_t;
 QK_MUST_CHECK qk_status qk__jsonl_parse(const char *line, size_t size,
-                                        const qk_text_columns *columns, struct json_t **value,
-                                        qk_buffer *name, qk_text *text, qk_error *err);
+                                        const qk__text_columns *columns, struct json_t **value,
+                                        qk__buffer *name, qk__input_text *text, qk_error *err);
 
-typedef struct qk_texts qk_texts;
+typedef struct qk__texts qk__texts;
 
 /* Settles which files there are. Errors: QK_ERR_NOT_FOUND, QK_ERR_DEGENERATE (no files). */
-QK_MUST_CHECK qk_status qk__texts_open(qk_texts **texts, const qk_record_settings *settings,
+QK_MUST_CHECK qk_status qk__texts_open(qk__texts **texts, const qk_record_settings *settings,
                                        qk_error *err);
 /* *more is false behind the last text. A text without an id gets its number. */
-QK_MUST_CHECK qk_status qk__texts_next(qk_texts *texts, qk_text *text, bool *more,
+QK_MUST_CHECK qk_status qk__texts_next(qk__texts *texts, qk__input_text *text, bool *more,
                                        qk_error *err);
 /* Back to the first text. */
-void qk__texts_rewind(qk_texts *texts);
-void qk__texts_close(qk_texts **texts);
+void qk__texts_rewind(qk__texts *texts);
+void qk__texts_close(qk__texts **texts);
 
 #endif

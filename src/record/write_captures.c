@@ -28,7 +28,7 @@ typedef struct head_job {
 } head_job;
 
 typedef struct finish {
-    qk_recording *r;
+    qk__recording *r;
     int stage;
     qk_capture_writer *writer;
     head_job *jobs;
@@ -56,7 +56,7 @@ static void free_buffer(block_buffer *b)
     free(b->strings);
 }
 
-static qk_status init_buffer(const qk_recording *r, block_buffer *b, int64_t window,
+static qk_status init_buffer(const qk__recording *r, block_buffer *b, int64_t window,
                              qk_error *err)
 {
     size_t row = qk__spool_row_bytes(r);
@@ -76,13 +76,13 @@ static qk_status init_buffer(const qk_recording *r, block_buffer *b, int64_t win
     return QK_OK;
 }
 
-static qk_status add_rows(const qk_recording *r, qk_head_writer *writer, block_buffer *b,
+static qk_status add_rows(const qk__recording *r, qk_head_writer *writer, block_buffer *b,
                           size_t rows, qk_error *err)
 {
     size_t dim = (size_t)r->facts->head_dim;
     size_t size = qk__spool_row_bytes(r);
     for (size_t i = 0; i < rows; i++) {
-        qk_spool_row row;
+        qk__spool_row row;
         memcpy(&row, b->raw + i * size, sizeof row);
         memcpy(b->vectors + i * dim, b->raw + i * size + sizeof row, dim * sizeof(float));
         b->example[i] = row.example_id;
@@ -101,8 +101,8 @@ static qk_status add_rows(const qk_recording *r, qk_head_writer *writer, block_b
     return qk_head_writer_add(writer, &block, b->strings, err);
 }
 
-static qk_status copy_rows(const qk_recording *r, int fd, qk_head_id id, qk_head_writer *writer,
-                           qk_error *err)
+static qk_status copy_rows(const qk__recording *r, int fd, qk_head_id id,
+                           qk_head_writer *writer, qk_error *err)
 {
     block_buffer b = {0};
     size_t size = qk__spool_row_bytes(r);
@@ -120,7 +120,7 @@ static qk_status copy_rows(const qk_recording *r, int fd, qk_head_id id, qk_head
     return status;
 }
 
-static void set_group_rows(const qk_recording *r, qk_parquet_writer_settings *settings)
+static void set_group_rows(const qk__recording *r, qk_parquet_writer_settings *settings)
 {
     qk_parquet_writer_settings_default(settings);
     size_t rows = GROUP_BYTES / ((size_t)r->facts->head_dim * sizeof(float));
@@ -131,7 +131,7 @@ static void set_group_rows(const qk_recording *r, qk_parquet_writer_settings *se
 
 static qk_status write_head(const finish *f, qk_head_id id, const char *spool, qk_error *err)
 {
-    const qk_recording *r = f->r;
+    const qk__recording *r = f->r;
     qk_parquet_writer_settings settings;
     qk_head_writer *writer;
     int fd = open(spool, O_RDONLY | O_CLOEXEC);
@@ -157,7 +157,7 @@ static qk_status write_head(const finish *f, qk_head_id id, const char *spool, q
 static qk_status finish_head(const finish *f, qk_head_id id, const char *folder,
                              const char *spool, qk_error *err)
 {
-    const qk_recording *r = f->r;
+    const qk__recording *r = f->r;
     char *file = qk__path_join(folder, "data.parquet");
     if (!file)
         return qk__nomem(err);
@@ -199,7 +199,7 @@ static void run_job(void *context, size_t i, int worker)
 
 static qk_status list_jobs(finish *f, qk_error *err)
 {
-    const qk_recording *r = f->r;
+    const qk__recording *r = f->r;
     f->jobs = qk__calloc(r->selection->num_q + r->selection->num_k, sizeof *f->jobs);
     if (!f->jobs)
         return qk__nomem(err);
@@ -228,7 +228,7 @@ static qk_status list_jobs(finish *f, qk_error *err)
 
 static qk_status open_writer(finish *f, const char *folder, qk_error *err)
 {
-    const qk_recording *r = f->r;
+    const qk__recording *r = f->r;
     char *json;
     char *card;
     QK_TRY(qk__describe(r, f->stage, &json, &card, err));
@@ -276,7 +276,7 @@ static qk_status write_capture(finish *f, qk_error *err)
     return status;
 }
 
-qk_status qk__write_captures(qk_recording *r, qk_error *err)
+qk_status qk__write_captures(qk__recording *r, qk_error *err)
 {
     finish f = {.r = r};
     atomic_init(&f.failed, false);

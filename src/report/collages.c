@@ -69,7 +69,7 @@ static int compare_collages(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static qk_status list_collages(const qk_names *files, const qk__results *results,
+static qk_status list_collages(const qk__names *files, const qk__results *results,
                                const qk__drawn_list *drawn, qk__collages *collages,
                                qk_error *err)
 {
@@ -107,7 +107,7 @@ static void make_picture(void *context, size_t i, int worker)
     (void)worker;
     making *all = context;
     qk__collage *collage = all->order[i];
-    qk_buffer file = {0}, name = {0};
+    qk__buffer file = {0}, name = {0};
     qk_error err;
     if (qk__buffer_printf(&name, &err, "%s/%s.png", all->folder, collage->name) == QK_OK &&
         qk__read_file((const char *)name.data, MAX_FILE, &file, &err) == QK_OK)
@@ -134,7 +134,7 @@ qk_status qk__collages_find(const char *folder, const qk__results *results,
                             const qk__drawn_list *drawn, size_t room, int threads,
                             qk__collages *collages, qk_error *err)
 {
-    qk_names files = {0};
+    qk__names files = {0};
     *collages = (qk__collages){0};
     if (qk__list_dir(folder, &files, NULL) != QK_OK)
         return QK_OK;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far a number of a sample can be trusted: 95 % intervals of means, shares, correlations.
- */
+/* How far a number of a sample can be trusted: 95 % intervals of means, shares, correlations. */
 #ifndef QK_REPORT_ESTIMATE_H
 #define QK_REPORT_ESTIMATE_H
 

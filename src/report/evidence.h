@@ -31,8 +31,7 @@ bool qk__in_scope(const qk__scope *scope, const qk__result_model *model);
 /* A number of a head; NaN: it has none. */
 typedef double qk__head_number(const qk__result_head *head, const void *argument);
 
-/* Fewer than QK_FEW_ROWS of a kind: its numbers are mostly chance, and no finding counts them.
- */
+/* Fewer than QK_FEW_ROWS of a kind: its numbers are mostly chance, and no finding counts them. */
 static inline bool qk__has_few_rows(const qk__result_head *head)
 {
     return head->n_q < QK_FEW_ROWS || head->n_k < QK_FEW_ROWS;

@@ -7,7 +7,7 @@
 
 static const char TOPIC[] = "Before and after RoPE";
 
-/* ---- categories -------------------------------------------------------------------------- */
+/* ---- categories ------------------------------------------------------------------------- */
 
 /* 1: position-dominated after RoPE and not before, -1: the other way round. */
 static double gains_position(const qk__result_head *head, const void *unused)
@@ -71,7 +71,7 @@ static void position_gained(qk__findings *findings, const qk__scope *scope)
     qk__units_free(&units);
 }
 
-/* ---- prediction -------------------------------------------------------------------------- */
+/* ---- prediction ------------------------------------------------------------------------- */
 
 static double is_predicted(const qk__result_head *head, const void *unused)
 {
@@ -125,7 +125,7 @@ static void score_predicted(qk__findings *findings, const qk__scope *scope)
     qk__units_free(&least);
 }
 
-/* ---- frequencies ------------------------------------------------------------------------- */
+/* ---- frequencies ------------------------------------------------------------------------ */
 
 static void slow_energy(qk__findings *findings, const qk__scope *scope)
 {

@@ -12,7 +12,7 @@
 #include "base/buffer.h"
 
 typedef struct qk__page {
-    qk_buffer out;
+    qk__buffer out;
     qk_status status;
     qk_error err;
 } qk__page;

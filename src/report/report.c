@@ -105,7 +105,7 @@ static qk_status compose(const qk__report *report, qk__page *page, qk_error *err
 }
 
 /* The page beside its place, in full. */
-static qk_status write_page(qk__report *report, qk_report_outcome *outcome, qk_outfile **file,
+static qk_status write_page(qk__report *report, qk_report_outcome *outcome, qk__outfile **file,
                             qk_error *err)
 {
     const qk__score_choice scores = {report->settings->score_metric,
@@ -133,7 +133,7 @@ static qk_status write_page(qk__report *report, qk_report_outcome *outcome, qk_o
 }
 
 /* The page goes first and comes last: whoever finds one finds its figures. */
-static qk_status install(const qk__report *report, qk_outfile **page, qk_error *err)
+static qk_status install(const qk__report *report, qk__outfile **page, qk_error *err)
 {
     if (*page)
         QK_TRY(qk__remove_file(report->folder, PAGE_NAME, err));
@@ -196,7 +196,7 @@ static qk_status draw(qk__report *report, qk__drawn_list *drawn, qk_error *err)
 static qk_status make(qk__report *report, qk_report_outcome *outcome, qk_error *err)
 {
     qk__drawn_list drawn = {0};
-    qk_outfile *page = NULL;
+    qk__outfile *page = NULL;
     report->drawn = &drawn;
     report->outcome = outcome;
     qk_status status = draw(report, &drawn, err);
@@ -328,7 +328,7 @@ static qk_status check_results(const qk_report_settings *settings, qk_error *err
 qk_status qk_report_write(const qk_report_settings *settings, qk_report_outcome **outcome,
                           qk_error *err)
 {
-    qk_folder output = {.lock = -1}, results = {.lock = -1};
+    qk__folder output = {.lock = -1}, results = {.lock = -1};
     QK_NEED(err, outcome);
     *outcome = NULL;
     QK_NEED(err, settings);

@@ -93,9 +93,9 @@ static void collect(gallery *g, const qk__figure_family *family)
 /* ---- one figure ------------------------------------------------------------------------- */
 
 static bool read_picture(const gallery *g, const char *name, const char *ending,
-                         qk_buffer *contents)
+                         qk__buffer *contents)
 {
-    qk_buffer path = {0};
+    qk__buffer path = {0};
     bool ok =
         qk__buffer_printf(&path, NULL, "%s/%s.%s", g->report->staging, name, ending) == QK_OK &&
         qk__read_file((const char *)path.data, MAX_FILE, contents, NULL) == QK_OK;
@@ -113,7 +113,7 @@ static void link_to(const gallery *g, const char *name, const char *ending, cons
 /* 0: it is not there. */
 static size_t file_size(const char *folder, const char *name, const char *ending)
 {
-    qk_buffer path = {0};
+    qk__buffer path = {0};
     struct stat st;
     size_t size = 0;
     if (qk__buffer_printf(&path, NULL, "%s/%s.%s", folder, name, ending) == QK_OK &&
@@ -135,7 +135,7 @@ static void links(const gallery *g, const char *folder, const char *name)
     qk__page_raw(g->page, "</span>");
 }
 
-static void put_png(qk__page *page, const qk_buffer *png, const char *title)
+static void put_png(qk__page *page, const qk__buffer *png, const char *title)
 {
     qk__page_raw(page, "<img alt=\"");
     qk__page_text(page, title);
@@ -146,7 +146,7 @@ static void put_png(qk__page *page, const qk_buffer *png, const char *title)
 
 static void picture_png(gallery *g, const char *name, const char *title)
 {
-    qk_buffer png = {0};
+    qk__buffer png = {0};
     unsigned width, height; /* of the file: at twice the nominal size */
     if (read_picture(g, name, "png", &png) && qk__png_size(&png, &width, &height)) {
         qk__page_plate(g->page, width / 2.0, height / 2.0);
@@ -159,7 +159,7 @@ static void picture_png(gallery *g, const char *name, const char *title)
 
 static void picture(gallery *g, const char *name, const char *title)
 {
-    qk_buffer svg = {0};
+    qk__buffer svg = {0};
     char prefix[32];
     snprintf(prefix, sizeof prefix, "f%zu", ++g->number);
     bool inlined = read_picture(g, name, "svg", &svg) && svg.size <= MAX_INLINE &&

@@ -105,7 +105,7 @@ static void runs(qk__page *page, const json_t *list)
     }
 }
 
-static void manifest(qk__page *page, const qk_buffer *contents)
+static void manifest(qk__page *page, const qk__buffer *contents)
 {
     json_t *root;
     qk_status status =
@@ -138,7 +138,7 @@ static void manifest(qk__page *page, const qk_buffer *contents)
 
 void qk__section_manifest(qk__page *page, const qk__report *report)
 {
-    qk_buffer contents = {0};
+    qk__buffer contents = {0};
     qk_error err;
     qk__page_raw(page, "<section id=\"manifest\" tabindex=\"-1\">\n<h2>Manifest</h2>\n");
     char *path = qk__path_join(report->settings->results, "manifest.json");

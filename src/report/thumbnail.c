@@ -16,7 +16,7 @@ enum {
 };
 
 /* Opens a picture of a size worth working on; png_image_free when true. */
-static bool begin(png_image *image, const qk_buffer *png)
+static bool begin(png_image *image, const qk__buffer *png)
 {
     *image = (png_image){.version = PNG_IMAGE_VERSION};
     if (png->size == 0 || !png_image_begin_read_from_memory(image, png->data, png->size))
@@ -27,7 +27,7 @@ static bool begin(png_image *image, const qk_buffer *png)
     return false;
 }
 
-bool qk__png_size(const qk_buffer *png, unsigned *width, unsigned *height)
+bool qk__png_size(const qk__buffer *png, unsigned *width, unsigned *height)
 {
     png_image image;
     if (!begin(&image, png))
@@ -135,7 +135,7 @@ static void index_pixels(uint8_t *pixels, size_t count, const bin *bins)
         pixels[i] = (uint8_t)bins[bin_of(pixels + 3 * i)].index;
 }
 
-static bool write_picture(qk_buffer *out, const uint8_t *indices, size_t width, size_t height,
+static bool write_picture(qk__buffer *out, const uint8_t *indices, size_t width, size_t height,
                           uint8_t palette[MAX_COLORS][3], int colors)
 {
     png_image image = {.version = PNG_IMAGE_VERSION,
@@ -151,7 +151,7 @@ static bool write_picture(qk_buffer *out, const uint8_t *indices, size_t width, 
     return ok;
 }
 
-bool qk__halve_png(const qk_buffer *png, qk_buffer *out)
+bool qk__halve_png(const qk__buffer *png, qk__buffer *out)
 {
     png_image image;
     if (!begin(&image, png))

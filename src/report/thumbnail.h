@@ -10,9 +10,9 @@
 /* Half as wide and high (figures are drawn at twice their nominal size), in at most 256
  * colours: a tenth of the bytes of a scatter collage. False (out is empty): memory, or not a
  * PNG, or one of more than 32 million pixels. */
-bool qk__halve_png(const qk_buffer *png, qk_buffer *out);
+bool qk__halve_png(const qk__buffer *png, qk__buffer *out);
 
 /* Width and height of a PNG; false: it is none. */
-bool qk__png_size(const qk_buffer *png, unsigned *width, unsigned *height);
+bool qk__png_size(const qk__buffer *png, unsigned *width, unsigned *height);
 
 #endif

@@ -87,7 +87,7 @@ qk_status qk__builder_model(qk__builder *builder, const qk__csv_reader *reader, 
     return QK_OK;
 }
 
-/* ---- heads --------------------------------------------------------------------------- */
+/* ---- heads ------------------------------------------------------------------------------ */
 
 qk_status qk__find_ids(const qk__csv_reader *reader, qk__id_columns *ids, qk_error *err)
 {

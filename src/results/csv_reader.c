@@ -37,7 +37,7 @@ struct qk__csv_reader {
 
     /* What the parser has delivered: fields, each with a zero byte behind it, one behind the
      * other. The last ones may belong to a row that is not complete yet. */
-    qk_buffer text;
+    qk__buffer text;
     size_t *field_start;
     size_t num_fields, field_capacity;
     waiting_row *rows;
@@ -50,7 +50,7 @@ struct qk__csv_reader {
     qk_status status;  /* of the callbacks, which cannot stop the parser */
     qk_error error;
 
-    qk_buffer header; /* names, each with a zero byte behind it */
+    qk__buffer header; /* names, each with a zero byte behind it */
     size_t num_columns;
     size_t *name_start;
 
@@ -58,7 +58,7 @@ struct qk__csv_reader {
     char block[BLOCK_BYTES];
 };
 
-/* ---- callbacks of the parser --------------------------------------------------------- */
+/* ---- callbacks of the parser ------------------------------------------------------------ */
 
 static int never_space(unsigned char c)
 {
@@ -138,7 +138,7 @@ static void on_line_end(int c, void *user)
     r->row_number += r->status == QK_OK;
 }
 
-/* ---- blocks -------------------------------------------------------------------------- */
+/* ---- blocks ----------------------------------------------------------------------------- */
 
 static qk_status read_block(qk__csv_reader *r, size_t *size, qk_error *err)
 {
@@ -216,7 +216,7 @@ static qk_status fill(qk__csv_reader *r, qk_error *err)
     return QK_OK;
 }
 
-/* ---- opening ------------------------------------------------------------------------- */
+/* ---- opening ---------------------------------------------------------------------------- */
 
 static qk_status open_file(qk__csv_reader *r, qk_error *err)
 {
@@ -279,7 +279,7 @@ void qk__reader_close(qk__csv_reader **reader)
     *reader = NULL;
 }
 
-/* ---- columns and fields -------------------------------------------------------------- */
+/* ---- columns and fields ----------------------------------------------------------------- */
 
 const char *qk__reader_path(const qk__csv_reader *reader)
 {

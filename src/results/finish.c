@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heads into the order of models, layers and heads, and the rows of their curves into arrays.
- */
+/* Heads into the order of models, layers and heads, and the rows of their curves into arrays. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -8,7 +7,7 @@
 #include "base/error.h"
 #include "results/builder.h"
 
-/* ---- heads --------------------------------------------------------------------------- */
+/* ---- heads ------------------------------------------------------------------------------ */
 
 typedef struct head_place {
     size_t model;
@@ -90,7 +89,7 @@ static qk_status place_heads(qk__builder *builder, head_place *places, qk__resul
     return QK_OK;
 }
 
-/* ---- curves -------------------------------------------------------------------------- */
+/* ---- curves ----------------------------------------------------------------------------- */
 
 /* Twice the same index is an error; so is one that is left out, unless gaps are natural. */
 static qk_status check_series(const qk__builder *builder, const qk__series *series, bool gaps,
@@ -230,7 +229,7 @@ static qk_status set_stages(qk__builder *builder, qk__series *series, bool gaps,
     return QK_OK;
 }
 
-/* ---- component weights: the mean over the heads of a model --------------------------- */
+/* ---- component weights: the mean over the heads of a model ------------------------------ */
 
 /* Dimensions of each model: as many as its longest head has. */
 static void count_dimensions(qk__builder *builder, const qk__series *series)

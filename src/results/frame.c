@@ -22,7 +22,7 @@ typedef struct frame_row {
 struct qk__frame {
     qk__csv_reader *reader; /* open until the end, for its header */
     size_t num_columns;
-    qk_buffer text;
+    qk__buffer text;
     size_t *starts; /* of each field in text */
     size_t num_fields, field_capacity;
     frame_row *rows;

@@ -23,7 +23,7 @@ void *qk__grow(void *items, size_t *capacity, size_t size)
     return moved;
 }
 
-/* ---- arena --------------------------------------------------------------------------- */
+/* ---- arena ------------------------------------------------------------------------------ */
 
 struct qk__arena_block {
     struct qk__arena_block *next;
@@ -84,7 +84,7 @@ void qk__arena_free(qk__arena *arena)
     }
 }
 
-/* ---- lookup: open addressing, at most half full -------------------------------------- */
+/* ---- lookup: open addressing, at most half full ----------------------------------------- */
 
 struct qk__lookup_slot {
     uint64_t hash;
@@ -149,7 +149,7 @@ void qk__lookup_free(qk__lookup *lookup)
     *lookup = (qk__lookup){0};
 }
 
-/* ---- texts --------------------------------------------------------------------------- */
+/* ---- texts ------------------------------------------------------------------------------ */
 
 static bool is_text(const void *items, size_t index, const void *key)
 {

@@ -13,7 +13,7 @@
 
 static const size_t MAX_MANIFEST = (size_t)1 << 28;
 
-/* ---- reading ----------------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------------- */
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -37,7 +37,7 @@ static bool is_table(const char *name)
 
 static qk_status list_tables(const char *folder, json_t *tables, qk_error *err)
 {
-    qk_names names;
+    qk__names names;
     QK_TRY(qk__list_dir(folder, &names, err));
     int failed = tables ? 0 : -1;
     for (size_t i = 0; i < names.count && failed == 0; i++)
@@ -79,7 +79,7 @@ static qk_status understand(qk__manifest *manifest, const char *folder, qk_error
 
 qk_status qk__manifest_read(qk__manifest *manifest, const char *folder, qk_error *err)
 {
-    qk_buffer text = {0};
+    qk__buffer text = {0};
     *manifest = (qk__manifest){.complete = true};
     char *path = qk__path_join(folder, QK__MANIFEST_NAME);
     if (!path)
@@ -105,7 +105,7 @@ void qk__manifest_free(qk__manifest *manifest)
     *manifest = (qk__manifest){.complete = true};
 }
 
-/* ---- what it says ------------------------------------------------------------------------ */
+/* ---- what it says ----------------------------------------------------------------------- */
 
 const json_t *qk__manifest_owner(const qk__manifest *manifest, const char *table)
 {

@@ -3,8 +3,7 @@
  * table.
  *
  * While tables take their places the manifest says "complete": false and lists the runs whose
- * tables are not touched. So whoever finds a complete one finds the tables of its runs, whole.
- */
+ * tables are not touched. So whoever finds a complete one finds the tables of its runs, whole. */
 #ifndef QK_RESULTS_MANIFEST_H
 #define QK_RESULTS_MANIFEST_H
 

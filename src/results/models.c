@@ -10,7 +10,7 @@
 #include "base/slug.h"
 #include "results/builder.h"
 
-/* ---- models.csv ---------------------------------------------------------------------- */
+/* ---- models.csv ------------------------------------------------------------------------- */
 
 typedef struct model_columns {
     size_t model, label, family, phase, source, layers;
@@ -79,7 +79,7 @@ qk_status qk__read_models(qk__builder *builder, qk_error *err)
     return status;
 }
 
-/* ---- the models ---------------------------------------------------------------------- */
+/* ---- the models ------------------------------------------------------------------------- */
 
 /* The last part of the folder's real path: what a model without a name is called. */
 static const char *folder_name(qk__builder *builder)

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "results/builder.h"
 
-/* ---- curves of a head ---------------------------------------------------------------- */
+/* ---- curves of a head ------------------------------------------------------------------- */
 
 typedef struct series_spec {
     const char *table, *index, *index_name; /* file, column, and what messages call that */
@@ -89,7 +89,7 @@ qk_status qk__read_series_tables(qk__builder *builder, qk_error *err)
     return read_series(builder, &CURVE, &builder->score_curve, err);
 }
 
-/* ---- distances ----------------------------------------------------------------------- */
+/* ---- distances -------------------------------------------------------------------------- */
 
 typedef struct distance_columns {
     qk__id_columns ids;

@@ -13,7 +13,7 @@ static double pick(const qk__result_head *head, const qk__field *field, bool mag
     return magnitude ? fabs(value) : value;
 }
 
-/* ---- spread -------------------------------------------------------------------------- */
+/* ---- spread ----------------------------------------------------------------------------- */
 
 /* Linear between order statistics, from the nearer one, as NumPy does it. */
 static double quantile(const double *sorted, size_t count, double share)
@@ -64,7 +64,7 @@ qk_status qk__spread_of(const qk__result_model *model, const qk__field *field, b
     return QK_OK;
 }
 
-/* ---- means --------------------------------------------------------------------------- */
+/* ---- means ------------------------------------------------------------------------------ */
 
 double qk__mean_over_heads(const qk__result_model *model, const qk__field *field)
 {
@@ -100,7 +100,7 @@ qk__pc_means qk__mean_of_pc(const qk__results *results, size_t pc)
     return (qk__pc_means){qk__mean_of(&ev), qk__mean_of(&r_q), qk__mean_of(&r_k)};
 }
 
-/* ---- line ---------------------------------------------------------------------------- */
+/* ---- line ------------------------------------------------------------------------------- */
 
 typedef struct range {
     double least, most;

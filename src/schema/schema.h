@@ -49,8 +49,7 @@ typedef struct qk__listed_model {
     size_t heads;
 } qk__listed_model;
 
-/* ---- a row --------------------------------------------------------------------------------
- */
+/* ---- a row ------------------------------------------------------------------------------ */
 
 /* The structs that a column may take its value from. */
 typedef enum qk__origin {
@@ -83,8 +82,7 @@ typedef struct qk__rows {
     size_t size;     /* of an item; 0: there are none */
 } qk__rows;
 
-/* ---- tables -------------------------------------------------------------------------------
- */
+/* ---- tables ----------------------------------------------------------------------------- */
 
 typedef enum qk__storage {
     QK__REAL,     /* double */
@@ -134,8 +132,7 @@ bool qk__is_table_of(const qk__table *table, unsigned contents);
 bool qk__has_table(const qk__table *table, unsigned contents);
 bool qk__has_column(const qk__column *column, unsigned contents);
 
-/* ---- numbers of a head by name, for figures, tables and charts that take any --------------
- */
+/* ---- numbers of a head by name, for figures, tables and charts that take any ------------ */
 
 typedef qk__column qk__field;
 extern const qk__field qk__fields[]; /* in the order of the tables */
@@ -147,8 +144,7 @@ double qk__field_value(const qk__field *field, const qk__head_numbers *numbers);
 bool qk__find_row(const qk__table *table, const qk_study_report *report,
                   const qk_head_report *head, size_t i, qk__row *row);
 
-/* ---- values and texts ---------------------------------------------------------------------
- */
+/* ---- values and texts ------------------------------------------------------------------- */
 
 double qk__real_of(const qk__column *column, const qk__row *row);
 int64_t qk__integer_of(const qk__column *column, const qk__row *row);
@@ -156,12 +152,12 @@ const char *qk__text_of(const qk__column *column, const qk__row *row);
 
 /* The table as CSV: its header with the line end; all rows of a head; one row. */
 QK_MUST_CHECK qk_status qk__csv_header(const qk__table *table, unsigned contents,
-                                       qk_buffer *text, qk_error *err);
+                                       qk__buffer *text, qk_error *err);
 QK_MUST_CHECK qk_status qk__csv_rows(const qk__table *table, const qk_study_report *report,
-                                     const qk_head_report *head, qk_buffer *text,
+                                     const qk_head_report *head, qk__buffer *text,
                                      qk_error *err);
 QK_MUST_CHECK qk_status qk__csv_row(const qk__table *table, unsigned contents,
-                                    const qk__row *row, qk_buffer *text, qk_error *err);
+                                    const qk__row *row, qk__buffer *text, qk_error *err);
 
 /* A table as schema.json has it, with the columns that these contents give it; NULL: no memory.
  */

@@ -7,7 +7,7 @@
 #include "base/number.h"
 #include "schema/schema.h"
 
-/* ---- where the rows are ------------------------------------------------------------------ */
+/* ---- where the rows are ----------------------------------------------------------------- */
 
 static const void *pointer_at(const void *from, size_t offset)
 {
@@ -48,7 +48,7 @@ bool qk__find_row(const qk__table *table, const qk_study_report *report,
     return true;
 }
 
-/* ---- values ------------------------------------------------------------------------------ */
+/* ---- values ----------------------------------------------------------------------------- */
 
 static const void *place(const qk__column *column, const qk__row *row)
 {
@@ -107,9 +107,9 @@ const char *qk__text_of(const qk__column *column, const qk__row *row)
     }
 }
 
-/* ---- as CSV ------------------------------------------------------------------------------ */
+/* ---- as CSV ----------------------------------------------------------------------------- */
 
-qk_status qk__csv_header(const qk__table *table, unsigned contents, qk_buffer *text,
+qk_status qk__csv_header(const qk__table *table, unsigned contents, qk__buffer *text,
                          qk_error *err)
 {
     for (size_t i = 0; i < table->num_columns; i++)
@@ -119,7 +119,7 @@ qk_status qk__csv_header(const qk__table *table, unsigned contents, qk_buffer *t
     return qk__buffer_append(text, "\n", 1, err);
 }
 
-static qk_status add_value(const qk__column *column, const qk__row *row, qk_buffer *text,
+static qk_status add_value(const qk__column *column, const qk__row *row, qk__buffer *text,
                            char end, qk_error *err)
 {
     switch (column->info.type) {
@@ -135,7 +135,7 @@ static qk_status add_value(const qk__column *column, const qk__row *row, qk_buff
 }
 
 qk_status qk__csv_row(const qk__table *table, unsigned contents, const qk__row *row,
-                      qk_buffer *text, qk_error *err)
+                      qk__buffer *text, qk_error *err)
 {
     for (size_t i = 0; i < table->num_columns; i++)
         if (qk__has_column(&table->columns[i], contents))
@@ -145,7 +145,7 @@ qk_status qk__csv_row(const qk__table *table, unsigned contents, const qk__row *
 }
 
 qk_status qk__csv_rows(const qk__table *table, const qk_study_report *report,
-                       const qk_head_report *head, qk_buffer *text, qk_error *err)
+                       const qk_head_report *head, qk__buffer *text, qk_error *err)
 {
     qk__row row;
     for (size_t i = 0; qk__find_row(table, report, head, i, &row); i++)

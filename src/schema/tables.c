@@ -101,7 +101,7 @@ const qk__field qk__fields[] = {
 };
 const size_t qk__num_fields = sizeof qk__fields / sizeof *qk__fields;
 
-/* ---- finding ----------------------------------------------------------------------------- */
+/* ---- finding ---------------------------------------------------------------------------- */
 
 const qk__table *qk__find_table(const char *name)
 {
@@ -138,7 +138,7 @@ double qk__field_value(const qk__field *field, const qk__head_numbers *numbers)
     return value;
 }
 
-/* ---- which run makes what ---------------------------------------------------------------- */
+/* ---- which run makes what --------------------------------------------------------------- */
 
 /* A run makes either our tables of queries and keys together, or other ones instead. */
 static const unsigned VARIANTS = QK__SINGLE | QK__PUBLISHED | QK__STUDY;
@@ -174,7 +174,7 @@ bool qk__has_column(const qk__column *column, unsigned contents)
     return (column->needs & ~contents) == 0;
 }
 
-/* ---- for callers of the library ---------------------------------------------------------- */
+/* ---- for callers of the library --------------------------------------------------------- */
 
 const qk_table_info *qk_schema_table(size_t i)
 {
@@ -221,7 +221,7 @@ const char *qk_schema_suggest(const char *name)
     return nearest;
 }
 
-/* ---- as JSON ----------------------------------------------------------------------------- */
+/* ---- as JSON ---------------------------------------------------------------------------- */
 
 /* Members without a value are left out. */
 static int put(json_t *object, const char *key, const char *text)

@@ -25,7 +25,7 @@ enum { RECENT_TEXTS = 128 };
 static const size_t MAX_GRAMS = (size_t)5 << 20;
 
 struct qk_accumulator {
-    const qk_gram_kernel *kernel;
+    const qk__gram_kernel *kernel;
     size_t dim, panels;
     int64_t count; /* rows in the sums; `filled` more wait */
     bool started, has_texts, wide, has_pilot;
@@ -42,9 +42,9 @@ struct qk_accumulator {
     uint8_t *group;  /* of each row; all 0 without texts */
     uint32_t *order; /* rows by group */
 
-    qk_text_groups groups;
-    qk_known_text recent[RECENT_TEXTS]; /* by the last bits of their ids */
-    qk_sums sums[QK_TEXT_GROUPS];       /* [groups.limit], in one piece of memory */
+    qk__text_groups groups;
+    qk__known_text recent[RECENT_TEXTS]; /* by the last bits of their ids */
+    qk__sums sums[QK_TEXT_GROUPS];       /* [groups.limit], in one piece of memory */
     double *memory;
 };
 
@@ -56,10 +56,10 @@ static size_t sums_size(size_t panels)
 }
 
 /* Empty sums in memory of sums_size; the matrix is set by the first tile. */
-static qk_sums sums_at(double *memory, size_t panels)
+static qk__sums sums_at(double *memory, size_t panels)
 {
     double *sum = memory + qk__gram_size(panels);
-    return (qk_sums){.gram = memory, .sum = sum, .sum_xt = sum + panels * PANEL};
+    return (qk__sums){.gram = memory, .sum = sum, .sum_xt = sum + panels * PANEL};
 }
 
 /* Memory for the sums of `count` groups, in one piece. */
@@ -68,7 +68,7 @@ static double *sums_memory(size_t count, size_t panels)
     return qk__alloc_aligned(count * sums_size(panels), sizeof(double));
 }
 
-static void sums_add(const qk_gram_kernel *kernel, qk_sums *to, const qk_sums *more,
+static void sums_add(const qk__gram_kernel *kernel, qk__sums *to, const qk__sums *more,
                      size_t panels)
 {
     size_t size = sums_size(panels);
@@ -93,7 +93,7 @@ qk_status qk_accumulator_create(qk_accumulator **acc, size_t dim, qk_error *err)
     qk_accumulator *a = calloc(1, sizeof *a);
     if (!a)
         return qk__nomem(err);
-    a->kernel = qk__gram_kernel();
+    a->kernel = qk__best_gram_kernel();
     a->dim = dim;
     a->panels = (dim + PANEL - 1) / PANEL;
     size_t columns = a->panels * PANEL;
@@ -139,7 +139,7 @@ static uint32_t most_groups(size_t panels)
     return groups;
 }
 
-void qk__accumulator_reuse(qk_accumulator *acc, qk_spare_sums spare)
+void qk__accumulator_reuse(qk_accumulator *acc, qk__spare_sums spare)
 {
     if (!acc->started && !acc->memory && spare.panels == acc->panels)
         acc->memory = spare.memory;
@@ -265,7 +265,7 @@ static qk_status set_pilot(qk_accumulator *acc, const void *x, const int64_t *t,
 }
 
 static qk_status add_tile(qk_accumulator *acc, const void *x, const int64_t *t,
-                          const uint32_t *index, size_t rows, qk_sums *to)
+                          const uint32_t *index, size_t rows, qk__sums *to)
 {
     pack(acc, x, t, index, rows);
     if (!is_finite(acc))
@@ -332,7 +332,7 @@ static void follow(qk_accumulator *acc, const uint32_t move[QK_TEXT_GROUPS], siz
     for (size_t r = 0; r < waiting; r++)
         acc->group[r] = (uint8_t)move[acc->group[r]];
     for (size_t g = 0; g < acc->groups.limit; g++) {
-        qk_sums *from = &acc->sums[g], *to = &acc->sums[move[g]];
+        qk__sums *from = &acc->sums[g], *to = &acc->sums[move[g]];
         if (from == to || from->count == 0)
             continue;
         sums_add(acc->kernel, to, from, acc->panels);
@@ -348,7 +348,7 @@ static qk_status note_texts(qk_accumulator *acc, const int64_t *text, size_t row
     uint8_t *group = acc->group + acc->filled;
     for (size_t r = 0; r < rows; r++) {
         uint64_t id = (uint64_t)text[r];
-        qk_known_text *recent = &acc->recent[id % RECENT_TEXTS];
+        qk__known_text *recent = &acc->recent[id % RECENT_TEXTS];
         if (!recent->used || recent->id != id) {
             uint32_t move[QK_TEXT_GROUPS];
             bool joined;
@@ -357,7 +357,7 @@ static qk_status note_texts(qk_accumulator *acc, const int64_t *text, size_t row
             recent->id = id;
             recent->used = true;
             if (joined) {
-                qk_known_text found = *recent;
+                qk__known_text found = *recent;
                 follow(acc, move, acc->filled + r);
                 *recent = found;
             }
@@ -470,7 +470,7 @@ size_t qk__accumulator_batch(size_t dim)
 /* ---- the end ---------------------------------------------------------------------------- */
 
 /* Moves sums from the pilot to the means. */
-static void centre(const qk_accumulator *acc, const qk_sums *sums, qk_moments *m)
+static void centre(const qk_accumulator *acc, const qk__sums *sums, qk_moments *m)
 {
     double n = (double)sums->count;
     m->count = sums->count;
@@ -503,7 +503,7 @@ static qk_status conclude(const qk_accumulator *acc, qk_moments *m, qk_error *er
         double *memory = sums_memory(1, acc->panels);
         if (!memory)
             return qk__nomem(err);
-        qk_sums total = sums_at(memory, acc->panels);
+        qk__sums total = sums_at(memory, acc->panels);
         for (uint32_t g = acc->groups.count; g-- > 0;) /* the last is still in the cache */
             sums_add(acc->kernel, &total, &acc->sums[g], acc->panels);
         centre(acc, &total, m);
@@ -530,7 +530,7 @@ static qk_status keep_groups(qk_accumulator *acc, const qk_moments *m, qk_text_m
     memcpy(kept->sums, acc->sums, sizeof kept->sums);
     kept->memory = acc->memory;
     acc->pilot = acc->memory = NULL;
-    acc->groups = (qk_text_groups){0};
+    acc->groups = (qk__text_groups){0};
     *texts = kept;
     return QK_OK;
 }
@@ -581,5 +581,5 @@ qk_status qk_accumulator_finish(qk_accumulator **acc, qk_moments **moments, qk_e
 
 const char *qk_moments_kernel(void)
 {
-    return qk__gram_kernel()->name;
+    return qk__best_gram_kernel()->name;
 }

@@ -11,8 +11,8 @@
 
 static const double TURN = 6.283185307179586476925;
 
-struct qk_angle_line {
-    const qk_positions *positions;
+struct qk__angle_line {
+    const qk__positions *positions;
     size_t n_q;
     double tt;      /* sum of squares of t */
     double *t;      /* [rows] positions less their mean, in their order */
@@ -20,7 +20,7 @@ struct qk_angle_line {
     double *change; /* [rows] from the row before, unwrapped */
 };
 
-void qk__angle_line_free(qk_angle_line **line)
+void qk__angle_line_free(qk__angle_line **line)
 {
     if (!*line)
         return;
@@ -37,10 +37,10 @@ static double centre(double *v, size_t n, double sum)
     return qk__dot(v, v, n);
 }
 
-qk_status qk__angle_line_create(qk_angle_line **line, const qk_positions *positions, size_t n_q,
-                                qk_error *err)
+qk_status qk__angle_line_create(qk__angle_line **line, const qk__positions *positions,
+                                size_t n_q, qk_error *err)
 {
-    qk_angle_line *made = calloc(1, sizeof *made);
+    qk__angle_line *made = calloc(1, sizeof *made);
     size_t rows = positions->rows;
     double sum = 0;
     *line = NULL;
@@ -65,7 +65,7 @@ qk_status qk__angle_line_create(qk_angle_line **line, const qk_positions *positi
 
 /* Angles and phases lie within half a turn of zero, so that a change is at most two turns.
  * Half a turn forwards stays, half a turn backwards becomes it. */
-static void set_changes(qk_angle_line *line)
+static void set_changes(qk__angle_line *line)
 {
     const double *restrict y = line->y;
     double *restrict change = line->change;
@@ -77,8 +77,8 @@ static void set_changes(qk_angle_line *line)
     }
 }
 
-double qk__angle_line_r(qk_angle_line *line, const double *angle, double sign,
-                        const qk_turning *turning)
+double qk__angle_line_r(qk__angle_line *line, const double *angle, double sign,
+                        const qk__turning *turning)
 {
     const uint32_t *order = line->positions->order;
     const double phase[2] = {turning->phase_q, turning->phase_k};

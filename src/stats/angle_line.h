@@ -6,19 +6,19 @@
 #include "stats/positions.h"
 #include "stats/turning.h"
 
-typedef struct qk_angle_line qk_angle_line;
+typedef struct qk__angle_line qk__angle_line;
 
 /* Of the rows behind `positions` (which must outlive the line) the first n_q are queries, the
  * others keys. */
-QK_MUST_CHECK qk_status qk__angle_line_create(qk_angle_line **line,
-                                              const qk_positions *positions, size_t n_q,
+QK_MUST_CHECK qk_status qk__angle_line_create(qk__angle_line **line,
+                                              const qk__positions *positions, size_t n_q,
                                               qk_error *err);
-void qk__angle_line_free(qk_angle_line **line);
+void qk__angle_line_free(qk__angle_line **line);
 
 /* Pearson r of position and the angles less their kind's phase, unwrapped from row to row in
  * the order of positions; 0 where the angles do not vary. Angles are in the order of the rows,
  * and taken with the given sign. */
-double qk__angle_line_r(qk_angle_line *line, const double *angle, double sign,
-                        const qk_turning *turning);
+double qk__angle_line_r(qk__angle_line *line, const double *angle, double sign,
+                        const qk__turning *turning);
 
 #endif

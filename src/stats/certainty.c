@@ -31,7 +31,7 @@ static uint32_t find(const labels *l, uint64_t label)
     return g;
 }
 
-static void add_labels(labels *l, const qk_text_groups *groups)
+static void add_labels(labels *l, const qk__text_groups *groups)
 {
     for (uint32_t g = 0; g < groups->count; g++)
         if (find(l, groups->label[g]) == l->count)
@@ -39,7 +39,7 @@ static void add_labels(labels *l, const qk_text_groups *groups)
 }
 
 /* With one label left there may be many texts, but nothing to leave out. */
-static void unite(labels *l, const qk_text_groups *q, const qk_text_groups *k)
+static void unite(labels *l, const qk__text_groups *q, const qk__text_groups *k)
 {
     uint32_t limit = q->limit < k->limit ? q->limit : k->limit;
     *l = (labels){.mask = q->mask & k->mask};
@@ -55,7 +55,7 @@ static void unite(labels *l, const qk_text_groups *q, const qk_text_groups *k)
 
 /* ---- along an axis ---------------------------------------------------------------------- */
 
-static void add(qk_line_sums *to, const qk_line_sums *more)
+static void add(qk__line_sums *to, const qk__line_sums *more)
 {
     to->n += more->n;
     to->t += more->t;
@@ -67,9 +67,9 @@ static void add(qk_line_sums *to, const qk_line_sums *more)
 
 /* Sums of each of the united groups; axis has whole panels. */
 static void project(const qk_text_moments *texts, const labels *l, const double *axis,
-                    qk_line_sums lines[QK_TEXT_GROUPS])
+                    qk__line_sums lines[QK_TEXT_GROUPS])
 {
-    qk_line_sums own[QK_TEXT_GROUPS];
+    qk__line_sums own[QK_TEXT_GROUPS];
     qk__text_moments_along(texts, axis, own);
     memset(lines, 0, QK_TEXT_GROUPS * sizeof *lines);
     for (uint32_t g = 0; g < texts->groups.count; g++)
@@ -77,10 +77,10 @@ static void project(const qk_text_moments *texts, const labels *l, const double 
 }
 
 /* Correlation of the rows that are not in group `out`; NaN where there are none. */
-static double r_without(const qk_line_sums *lines, uint32_t count, uint32_t out,
+static double r_without(const qk__line_sums *lines, uint32_t count, uint32_t out,
                         const qk_text_moments *texts)
 {
-    qk_line_sums rest = {0};
+    qk__line_sums rest = {0};
     for (uint32_t g = 0; g < count; g++)
         if (g != out)
             add(&rest, &lines[g]);
@@ -100,7 +100,7 @@ static double r_without(const qk_line_sums *lines, uint32_t count, uint32_t out,
 /* ---- the answer ------------------------------------------------------------------------- */
 
 /* Of the groups that have queries: the others say nothing about r_q. */
-static void find_interval(double r_q, const qk_line_sums *lines, const double *without,
+static void find_interval(double r_q, const qk__line_sums *lines, const double *without,
                           uint32_t count, qk_certainty *certainty)
 {
     double values[QK_TEXT_GROUPS];
@@ -137,7 +137,7 @@ qk_status qk_pca_certainty(const qk_pca *pca, const qk_pca_settings *settings,
     if (!axis)
         return qk__nomem(err);
     memcpy(axis, pca->axes, pca->dim * sizeof *axis);
-    qk_line_sums q[QK_TEXT_GROUPS], k[QK_TEXT_GROUPS];
+    qk__line_sums q[QK_TEXT_GROUPS], k[QK_TEXT_GROUPS];
     project(q_texts, &l, axis, q);
     project(k_texts, &l, axis, k);
     free(axis);

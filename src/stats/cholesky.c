@@ -8,7 +8,7 @@
 
 void qk__cholesky(double *matrix, size_t n, size_t ld, double least)
 {
-    const qk_pair_kernel *kernel = qk__pair_kernel();
+    const qk__pair_kernel *kernel = qk__best_pair_kernel();
     for (size_t i = 0; i < n; i++) {
         double *row = matrix + i * ld;
         for (size_t j = 0; j < i; j++) {

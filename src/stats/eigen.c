@@ -25,14 +25,14 @@
 #include "stats/tridiagonal.h"
 
 typedef struct reduction {
-    const qk_matrix_kernel *kernel;
+    const qk__matrix_kernel *kernel;
     size_t n, ld;   /* ld: n in whole lanes */
     double *matrix; /* [n][ld]; in the end row k holds u of step k from column k + 1 */
     double *h;      /* [ld]; 0: step k needed no reflection */
     double *v, *w, *next, *product; /* [ld] */
     double *vectors;                /* [count][ld] */
     double *scratch;                /* of the tridiagonal solver */
-    qk_tridiagonal t;
+    qk__tridiagonal t;
 } reduction;
 
 /* All arrays lie in one block, each in whole lanes. */
@@ -82,7 +82,7 @@ static qk_status load(reduction *r, const double *matrix, int *scale, qk_error *
 
 /* The reflection that takes x[n] to (off, 0, ...): x becomes u. Returns h, 0 where the tail is
  * zero or cannot be seen beside entries of order 1. */
-static double reflect(const qk_matrix_kernel *kernel, double *x, size_t n, double *off)
+static double reflect(const qk__matrix_kernel *kernel, double *x, size_t n, double *off)
 {
     double first = x[0], tail = kernel->dot(x + 1, x + 1, n - 1);
     const double invisible = DBL_EPSILON / 1024;
@@ -143,7 +143,7 @@ static void turn_back(const reduction *r, size_t count)
 qk_status qk__eigen_largest(const double *matrix, size_t d, size_t count, double *values,
                             double *vectors, qk_error *err)
 {
-    reduction r = {.kernel = qk__matrix_kernel(),
+    reduction r = {.kernel = qk__best_matrix_kernel(),
                    .n = d,
                    .ld = (d + MATRIX_LANES - 1) / MATRIX_LANES * MATRIX_LANES,
                    .t.n = d};

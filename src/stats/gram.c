@@ -23,13 +23,13 @@ static void gram_portable(const double *tile, size_t rows, size_t panels, bool f
     }
 }
 
-const qk_gram_kernel qk__gram_portable = {
+const qk__gram_kernel qk__gram_portable = {
     "portable", gram_portable, pack_f32, pack_f64, add, form,
 };
 
-const qk_gram_kernel *qk__gram_kernel_at(size_t i)
+const qk__gram_kernel *qk__gram_kernel_at(size_t i)
 {
-    static const qk_gram_kernel *const kernels[QK_NUM_SIMD] = {
+    static const qk__gram_kernel *const kernels[QK_NUM_SIMD] = {
         [QK_PORTABLE] = &qk__gram_portable,
 #ifdef QK_HAVE_X86_KERNELS
         [QK_AVX2] = &qk__gram_avx2,
@@ -39,7 +39,7 @@ const qk_gram_kernel *qk__gram_kernel_at(size_t i)
     return kernels[i];
 }
 
-const qk_gram_kernel *qk__gram_kernel(void)
+const qk__gram_kernel *qk__best_gram_kernel(void)
 {
     return qk__gram_kernel_at(qk__simd_count() - 1);
 }

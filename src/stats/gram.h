@@ -44,7 +44,7 @@ static inline size_t qk__gram_row(size_t panels, size_t i)
     return qk__gram_size(panels) - qk__gram_size(panels - p) + i % PANEL * width - p * PANEL;
 }
 
-typedef struct qk_gram_kernel {
+typedef struct qk__gram_kernel {
     const char *name;
 
     /* gram += tile^T tile or, where fresh, gram = tile^T tile. The tile is aligned to 64 bytes.
@@ -64,16 +64,16 @@ typedef struct qk_gram_kernel {
 
     /* v^T gram v; v has whole panels, padded with zeros. */
     double (*form)(const double *gram, size_t panels, const double *v);
-} qk_gram_kernel;
+} qk__gram_kernel;
 
 /* Fastest kernel for this processor. */
-const qk_gram_kernel *qk__gram_kernel(void);
+const qk__gram_kernel *qk__best_gram_kernel(void);
 
 /* The i-th of qk__simd_count(): 0 is the portable reference. */
-const qk_gram_kernel *qk__gram_kernel_at(size_t i);
+const qk__gram_kernel *qk__gram_kernel_at(size_t i);
 
-extern const qk_gram_kernel qk__gram_portable;
-extern const qk_gram_kernel qk__gram_avx2;
-extern const qk_gram_kernel qk__gram_avx512;
+extern const qk__gram_kernel qk__gram_portable;
+extern const qk__gram_kernel qk__gram_avx2;
+extern const qk__gram_kernel qk__gram_avx512;
 
 #endif

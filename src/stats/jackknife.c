@@ -29,10 +29,10 @@ static size_t make_set(int64_t *ids, size_t count)
     return kept;
 }
 
-qk_status qk__example_groups_create(qk_example_groups **groups, const qk_sample *sample,
+qk_status qk__example_groups_create(qk__example_groups **groups, const qk_sample *sample,
                                     qk_error *err)
 {
-    qk_example_groups *g = malloc(sizeof *g + sample->rows * sizeof(int64_t));
+    qk__example_groups *g = malloc(sizeof *g + sample->rows * sizeof(int64_t));
     *groups = g;
     if (!g)
         return qk__nomem(err);
@@ -47,14 +47,14 @@ qk_status qk__example_groups_create(qk_example_groups **groups, const qk_sample 
     return QK_OK;
 }
 
-void qk__example_groups_free(qk_example_groups **groups)
+void qk__example_groups_free(qk__example_groups **groups)
 {
     free(*groups);
     *groups = NULL;
 }
 
 /* How many known ids are smaller. */
-static size_t rank_of(const qk_example_groups *groups, int64_t id)
+static size_t rank_of(const qk__example_groups *groups, int64_t id)
 {
     size_t low = 0, high = groups->num_ids;
     while (low < high) {
@@ -67,7 +67,7 @@ static size_t rank_of(const qk_example_groups *groups, int64_t id)
     return low;
 }
 
-qk_status qk__example_groups_assign(const qk_example_groups *groups, const qk_sample *sample,
+qk_status qk__example_groups_assign(const qk__example_groups *groups, const qk_sample *sample,
                                     uint32_t **group, qk_error *err)
 {
     *group = qk__calloc(sample->rows, sizeof **group);

@@ -12,20 +12,20 @@
 enum { QK_MAX_GROUPS = 32 };
 
 /* Examples dealt in turn, in order of their ids, into groups. */
-typedef struct qk_example_groups {
+typedef struct qk__example_groups {
     uint32_t count;     /* of groups, at most QK_MAX_GROUPS */
     size_t num_ids;     /* examples */
     const int64_t *ids; /* ascending */
-} qk_example_groups;
+} qk__example_groups;
 
 /* Groups of the examples found in the sample. */
-QK_MUST_CHECK qk_status qk__example_groups_create(qk_example_groups **groups,
+QK_MUST_CHECK qk_status qk__example_groups_create(qk__example_groups **groups,
                                                   const qk_sample *sample, qk_error *err);
-void qk__example_groups_free(qk_example_groups **groups);
+void qk__example_groups_free(qk__example_groups **groups);
 
 /* The group of each row: that of its example, or where the groups do not know it, of the next
  * id that they know. */
-QK_MUST_CHECK qk_status qk__example_groups_assign(const qk_example_groups *groups,
+QK_MUST_CHECK qk_status qk__example_groups_assign(const qk__example_groups *groups,
                                                   const qk_sample *sample, uint32_t **group,
                                                   qk_error *err);
 

@@ -8,10 +8,10 @@
 #include "base/error.h"
 #include "stats/row_order.h"
 
-static qk_status allocate(qk_key_index **index, size_t rows, size_t examples, qk_error *err)
+static qk_status allocate(qk__key_index **index, size_t rows, size_t examples, qk_error *err)
 {
     *index = NULL;
-    qk_key_index *x = calloc(1, sizeof *x);
+    qk__key_index *x = calloc(1, sizeof *x);
     if (!x)
         return qk__nomem(err);
     /* One more than needed, so that no rows are no failure. */
@@ -27,7 +27,7 @@ static qk_status allocate(qk_key_index **index, size_t rows, size_t examples, qk
     return QK_OK;
 }
 
-void qk__key_index_free(qk_key_index **index)
+void qk__key_index_free(qk__key_index **index)
 {
     if (!*index)
         return;
@@ -39,12 +39,12 @@ void qk__key_index_free(qk_key_index **index)
     *index = NULL;
 }
 
-qk_status qk__key_index_create(qk_key_index **index, const qk_sample *keys, qk_error *err)
+qk_status qk__key_index_create(qk__key_index **index, const qk_sample *keys, qk_error *err)
 {
     *index = NULL;
     if (keys->rows >= UINT32_MAX)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "%zu keys in one head", keys->rows);
-    qk_key_index *x;
+    qk__key_index *x;
     QK_TRY(allocate(&x, keys->rows, keys->rows, err));
     x->rows = keys->rows;
     for (size_t i = 0; i < x->rows; i++)
@@ -90,10 +90,10 @@ qk_status qk__key_sign(const qk_sample *keys, int *sign, qk_error *err)
     return status;
 }
 
-qk_status qk__key_index_select(qk_key_index **selected, const qk_key_index *index,
+qk_status qk__key_index_select(qk__key_index **selected, const qk__key_index *index,
                                const qk_sample *keys, qk_error *err)
 {
-    qk_key_index *x;
+    qk__key_index *x;
     QK_TRY(allocate(&x, index->rows, index->num_examples, err));
     for (size_t e = 0; e < index->num_examples; e++) {
         size_t before = x->rows;

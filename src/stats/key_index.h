@@ -10,16 +10,16 @@
 
 /* Depends on the rows alone, not on which group is left out: one index serves all query heads
  * of a group and all repetitions, from several threads at once. */
-typedef struct qk_key_index {
+typedef struct qk__key_index {
     size_t rows, num_examples;
     uint32_t *row;    /* [rows] row of the sample */
     int64_t *bucket;  /* [rows] of that row */
     double *position; /* [rows] */
     size_t *start;    /* [num_examples + 1] an example's first place */
-} qk_key_index;
+} qk__key_index;
 
 /* Of all rows of `keys`, its left_out ignored. */
-QK_MUST_CHECK qk_status qk__key_index_create(qk_key_index **index, const qk_sample *keys,
+QK_MUST_CHECK qk_status qk__key_index_create(qk__key_index **index, const qk_sample *keys,
                                              qk_error *err);
 
 /* The sign, 1 or -1, that the original tool gives the first coordinate: that of the mean over
@@ -29,8 +29,9 @@ QK_MUST_CHECK qk_status qk__key_index_create(qk_key_index **index, const qk_samp
 QK_MUST_CHECK qk_status qk__key_sign(const qk_sample *keys, int *sign, qk_error *err);
 
 /* The same without the rows that `keys` leaves out. */
-QK_MUST_CHECK qk_status qk__key_index_select(qk_key_index **selected, const qk_key_index *index,
-                                             const qk_sample *keys, qk_error *err);
-void qk__key_index_free(qk_key_index **index);
+QK_MUST_CHECK qk_status qk__key_index_select(qk__key_index **selected,
+                                             const qk__key_index *index, const qk_sample *keys,
+                                             qk_error *err);
+void qk__key_index_free(qk__key_index **index);
 
 #endif

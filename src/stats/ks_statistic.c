@@ -26,7 +26,7 @@ enum {
 static const double RANGE = 4;     /* bins are equally wide from -4 to 4, the outer two open */
 static const double SLACK = 1e-13; /* more than the rounding of a bound */
 
-struct qk_ks {
+struct qk__ks {
     size_t rows, bins;
     double width;
     double *phi;        /* [bins + 1] at the lower edges; 0 and 1 at the ends */
@@ -60,7 +60,7 @@ static double normal_cdf(double z)
     return erfc(-z * 0.70710678118654752440) / 2;
 }
 
-qk_status qk__ks_create(qk_ks **out, size_t rows, qk_error *err)
+qk_status qk__ks_create(qk__ks **out, size_t rows, qk_error *err)
 {
     *out = NULL;
     if (rows > INT32_MAX)
@@ -68,9 +68,9 @@ qk_status qk__ks_create(qk_ks **out, size_t rows, qk_error *err)
     size_t bins = MIN_BINS;
     while (bins < MAX_BINS && bins * VALUES_PER_BIN < rows)
         bins *= 2;
-    size_t bytes = sizeof(qk_ks) + (4 * bins + 2 + rows) * sizeof(double) +
+    size_t bytes = sizeof(qk__ks) + (4 * bins + 2 + rows) * sizeof(double) +
                    (2 * bins + 1 + rows) * sizeof(int32_t) + (bins + rows) * sizeof(uint16_t);
-    qk_ks *ks = malloc(bytes);
+    qk__ks *ks = malloc(bytes);
     if (!ks)
         return qk__nomem(err);
     ks->rows = rows;
@@ -99,7 +99,7 @@ qk_status qk__ks_create(qk_ks **out, size_t rows, qk_error *err)
     return QK_OK;
 }
 
-void qk__ks_free(qk_ks **ks)
+void qk__ks_free(qk__ks **ks)
 {
     free(*ks);
     *ks = NULL;
@@ -211,7 +211,7 @@ static inline void find_bins(const binning *to, const double *x, uint64_t *bins)
 }
 
 /* Which bin each value is in, and how many values lie below each bin. */
-static void count_values(qk_ks *ks, const double *x, double centre, double scale)
+static void count_values(qk__ks *ks, const double *x, double centre, double scale)
 {
     const binning to = {centre, scale / ks->width, (double)ks->bins / 2 - 0.5,
                         (double)ks->bins - 1};
@@ -240,7 +240,7 @@ static void count_values(qk_ks *ks, const double *x, double centre, double scale
 }
 
 /* The largest difference at an edge between bins. */
-static double measure_edges(qk_ks *ks, double inverse)
+static double measure_edges(qk__ks *ks, double inverse)
 {
     double lane[LANES] = {0};
     for (size_t b = 0; b < ks->bins; b += LANES) {
@@ -255,7 +255,7 @@ static double measure_edges(qk_ks *ks, double inverse)
 }
 
 /* Chooses the bins to look at and gathers their values. */
-static void gather(qk_ks *ks, const double *x, double least)
+static void gather(qk__ks *ks, const double *x, double least)
 {
     for (size_t b = 0; b < ks->bins; b++) {
         double over = ks->difference[b + 1] + ks->mass[b];
@@ -278,7 +278,7 @@ static void gather(qk_ks *ks, const double *x, double least)
     }
 }
 
-double qk__ks_normal(qk_ks *ks, const double *x, double centre, double scale)
+double qk__ks_normal(qk__ks *ks, const double *x, double centre, double scale)
 {
     if (ks->rows == 0)
         return 0;

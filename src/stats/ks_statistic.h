@@ -9,14 +9,14 @@
 #include <qkscope/status.h>
 
 /* Tables and room for columns of up to `rows` numbers; one caller at a time. */
-typedef struct qk_ks qk_ks;
+typedef struct qk__ks qk__ks;
 
-QK_MUST_CHECK qk_status qk__ks_create(qk_ks **ks, size_t rows, qk_error *err);
-void qk__ks_free(qk_ks **ks);
+QK_MUST_CHECK qk_status qk__ks_create(qk__ks **ks, size_t rows, qk_error *err);
+void qk__ks_free(qk__ks **ks);
 
 /* max over the sorted z_i = (x_i - centre) * scale, i = 1 .. rows, of i / rows - Phi(z_i) and
  * Phi(z_i) - (i - 1) / rows, Phi(z) = erfc(-z / sqrt(2)) / 2; scale > 0. rows as at creation; 0
  * without rows. */
-double qk__ks_normal(qk_ks *ks, const double *x, double centre, double scale);
+double qk__ks_normal(qk__ks *ks, const double *x, double centre, double scale);
 
 #endif

@@ -65,8 +65,7 @@ qk_status qk_pca_lda(const qk_pca *pca, const qk_moments *q, const qk_moments *k
                   within(q, k, second, second), u, c[1].mu_q - c[1].mu_k, x);
     else
         x[0] = u; /* on one axis only the sign matters */
-    /* Only the direction counts: scale it to unit length so that nothing over- or underflows.
-     */
+    /* Only the direction counts: scale it to unit length so that nothing over- or underflows. */
     double length = hypot(x[0], x[1]);
     if (length > 0) {
         x[0] /= length;

@@ -4,11 +4,11 @@
 
 #include "stats/matrix_kernel_body.h"
 
-const qk_matrix_kernel qk__matrix_portable = MATRIX_KERNEL("portable");
+const qk__matrix_kernel qk__matrix_portable = MATRIX_KERNEL("portable");
 
-const qk_matrix_kernel *qk__matrix_kernel_at(size_t i)
+const qk__matrix_kernel *qk__matrix_kernel_at(size_t i)
 {
-    static const qk_matrix_kernel *const kernels[QK_NUM_SIMD] = {
+    static const qk__matrix_kernel *const kernels[QK_NUM_SIMD] = {
         [QK_PORTABLE] = &qk__matrix_portable,
 #ifdef QK_HAVE_X86_KERNELS
         [QK_AVX2] = &qk__matrix_avx2,
@@ -18,7 +18,7 @@ const qk_matrix_kernel *qk__matrix_kernel_at(size_t i)
     return kernels[i];
 }
 
-const qk_matrix_kernel *qk__matrix_kernel(void)
+const qk__matrix_kernel *qk__best_matrix_kernel(void)
 {
     return qk__matrix_kernel_at(qk__simd_count() - 1);
 }

@@ -13,7 +13,7 @@
 
 enum { MATRIX_LANES = 8, STURM_POINTS = 16 };
 
-typedef struct qk_matrix_kernel {
+typedef struct qk__matrix_kernel {
     const char *name;
 
     /* Sum of a[i] b[i]. */
@@ -34,16 +34,16 @@ typedef struct qk_matrix_kernel {
      * of the entry beside diagonal i and i+1, and more than 0. */
     void (*sturm)(const double *diagonal, const double *off_squared, size_t n,
                   const double x[STURM_POINTS], double below[STURM_POINTS]);
-} qk_matrix_kernel;
+} qk__matrix_kernel;
 
 /* Fastest kernel for this processor. */
-const qk_matrix_kernel *qk__matrix_kernel(void);
+const qk__matrix_kernel *qk__best_matrix_kernel(void);
 
 /* The i-th of qk__simd_count(): 0 is the portable reference. */
-const qk_matrix_kernel *qk__matrix_kernel_at(size_t i);
+const qk__matrix_kernel *qk__matrix_kernel_at(size_t i);
 
-extern const qk_matrix_kernel qk__matrix_portable;
-extern const qk_matrix_kernel qk__matrix_avx2;
-extern const qk_matrix_kernel qk__matrix_avx512;
+extern const qk__matrix_kernel qk__matrix_portable;
+extern const qk__matrix_kernel qk__matrix_avx2;
+extern const qk__matrix_kernel qk__matrix_avx512;
 
 #endif

@@ -10,32 +10,32 @@
 
 /* Sums over some rows x_i at positions t_i, both about a pilot, so that those of two sets about
  * the same pilot add up. The arrays have whole panels. */
-typedef struct qk_sums {
+typedef struct qk__sums {
     int64_t count;
     double sum_t, sum_tt;
     double *gram; /* set while count > 0; as in gram.h; the others lie behind it */
     double *sum, *sum_xt;
-} qk_sums;
+} qk__sums;
 
 /* Groups of texts: see text_groups.h. */
 struct qk_text_moments {
-    const qk_gram_kernel *kernel;
+    const qk__gram_kernel *kernel;
     size_t dim, panels;
     double pilot_t, trace; /* trace: sum of all squared distances from the mean */
     double *pilot;         /* whole panels */
-    qk_text_groups groups;
-    qk_sums sums[QK_TEXT_GROUPS]; /* [groups.count] */
-    double *memory;               /* theirs */
+    qk__text_groups groups;
+    qk__sums sums[QK_TEXT_GROUPS]; /* [groups.count] */
+    double *memory;                /* theirs */
 };
 
 /* Sums over the positions and projections of some rows, both about a pilot. */
-typedef struct qk_line_sums {
+typedef struct qk__line_sums {
     double n, t, tt, x, xt, xx;
-} qk_line_sums;
+} qk__line_sums;
 
 /* What each group does along an axis; axis has whole panels, padded with zeros. */
 void qk__text_moments_along(const qk_text_moments *texts, const double *axis,
-                            qk_line_sums lines[QK_TEXT_GROUPS]);
+                            qk__line_sums lines[QK_TEXT_GROUPS]);
 
 /* Any of the functions that add rows: x is float, or double where wide, text may be NULL. Where
  * no more rows come (last), these need not wait to make up a batch, and are not copied. */
@@ -45,15 +45,15 @@ QK_MUST_CHECK qk_status qk__accumulator_add_block(qk_accumulator *acc, const voi
 
 /* The memory of sums that are no longer needed, for those of the next head: having so much from
  * the system anew takes longer than the sums. */
-typedef struct qk_spare_sums {
+typedef struct qk__spare_sums {
     double *memory; /* NULL: there is none */
     size_t panels;
-} qk_spare_sums;
+} qk__spare_sums;
 
 /* Frees texts, but for what is returned; and gives it to an accumulator without rows, or frees
  * it where it does not fit. */
-qk_spare_sums qk__text_moments_end(qk_text_moments **texts);
-void qk__accumulator_reuse(qk_accumulator *acc, qk_spare_sums spare);
+qk__spare_sums qk__text_moments_end(qk_text_moments **texts);
+void qk__accumulator_reuse(qk_accumulator *acc, qk__spare_sums spare);
 
 /* Rows with texts are looked at in batches of so many: what comes in blocks of that size is not
  * copied either. */

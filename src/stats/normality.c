@@ -24,10 +24,10 @@ enum {
 
 /* Room for one head. */
 typedef struct workspace {
-    const qk_query_model *model;
+    const qk__query_model *model;
     const qk_sample *queries;
     size_t dim, rows, width; /* width: columns in a panel */
-    qk_ks *ks;
+    qk__ks *ks;
     double *block;           /* the allocation; the others lie in it */
     double *along;           /* [rows] 2 m.(q - mean), m the mirror */
     double *log_position;    /* [rows] */
@@ -42,7 +42,7 @@ typedef struct shape {
     double skew, kurt, d; /* d: Kolmogorov-Smirnov statistic */
 } shape;
 
-static qk_status start(workspace *w, const qk_query_model *model, const qk_sample *queries,
+static qk_status start(workspace *w, const qk__query_model *model, const qk_sample *queries,
                        qk_error *err)
 {
     size_t dim = model->dim, rows = queries->rows;
@@ -124,8 +124,7 @@ static void measure_along(workspace *w)
     }
 }
 
-/* Columns first .. first + count - 1, one after the other, of rows begin .. begin + size - 1.
- */
+/* Columns first .. first + count - 1, one after the other, of rows begin .. begin + size - 1. */
 static inline void turn(workspace *w, size_t first, size_t count, size_t begin, size_t size)
 {
     const double *mean = w->model->mean + first, *mirror = w->model->mirror + first;
@@ -180,7 +179,7 @@ static void power_sums(const double *x, size_t n, double sum[4])
 }
 
 /* Bias-corrected skewness and excess kurtosis. The column is centred but for rounding. */
-static shape describe(qk_ks *ks, const double *x, size_t rows)
+static shape describe(qk__ks *ks, const double *x, size_t rows)
 {
     shape s = {NAN, NAN, NAN};
     double n = (double)rows, sum[4];
@@ -319,7 +318,7 @@ static void summarise(workspace *w, double ks_alpha, qk_plasticity *out)
         summarise_ks(w, ks_alpha, out);
 }
 
-qk_status qk__describe_queries(const qk_query_model *model, const qk_sample *queries,
+qk_status qk__describe_queries(const qk__query_model *model, const qk_sample *queries,
                                const qk_plasticity_settings *settings, qk_plasticity *out,
                                qk_error *err)
 {

@@ -13,13 +13,13 @@ enum {
     AHEAD = 8,          /* keys asked for before they are needed */
 };
 
-/* ---- filling a block ---- */
+/* ---- filling a block -------------------------------------------------------------------- */
 
-void qk__block_load(qk_pair_walk *w, size_t at, const qk_seen_key *keys, size_t count,
+void qk__block_load(qk__pair_walk *w, size_t at, const qk__seen_key *keys, size_t count,
                     size_t centre)
 {
-    qk_pair_block *b = &w->block;
-    const qk_whitening *p = w->model->whitening;
+    qk__pair_block *b = &w->block;
+    const qk__whitening *p = w->model->whitening;
     double *out = (p->factor ? b->mirrored : b->coordinates) + at * p->ld;
     for (size_t i = 0; i < count; i++) {
         double dots[2];
@@ -36,10 +36,10 @@ void qk__block_load(qk_pair_walk *w, size_t at, const qk_seen_key *keys, size_t 
 }
 
 /* Where there is a factor, it is applied to many keys at a time. */
-static void finish_keys(qk_pair_walk *w)
+static void finish_keys(qk__pair_walk *w)
 {
-    qk_pair_block *b = &w->block;
-    const qk_whitening *p = w->model->whitening;
+    qk__pair_block *b = &w->block;
+    const qk__whitening *p = w->model->whitening;
     size_t at = b->num_done * p->ld;
     if (p->factor)
         w->kernel->multiply(p->factor, p->ld, b->mirrored + at, b->num_keys - b->num_done,
@@ -47,7 +47,7 @@ static void finish_keys(qk_pair_walk *w)
     b->num_done = b->num_keys;
 }
 
-void qk__block_add_row(qk_pair_block *b, size_t left, size_t from, size_t end, size_t start)
+void qk__block_add_row(qk__pair_block *b, size_t left, size_t from, size_t end, size_t start)
 {
     size_t first = b->key[left]->first;
     while (from < end && b->key[from]->last < first)
@@ -56,21 +56,21 @@ void qk__block_add_row(qk_pair_block *b, size_t left, size_t from, size_t end, s
         return;
     uint64_t before = b->key[left]->place - start;
     b->row[b->num_rows++] =
-        (qk_block_row){.left = (uint32_t)left,
-                       .from = (uint32_t)from,
-                       .end = (uint32_t)end,
-                       .first = first,
-                       .number = before * (before - 1) / 2 + (b->key[from]->place - start)};
+        (qk__block_row){.left = (uint32_t)left,
+                        .from = (uint32_t)from,
+                        .end = (uint32_t)end,
+                        .first = first,
+                        .number = before * (before - 1) / 2 + (b->key[from]->place - start)};
     b->num_pairs += end - from;
     b->last = b->key[left]->last > b->last ? b->key[left]->last : b->last;
 }
 
-/* ---- from keys to pairs ---- */
+/* ---- from keys to pairs ----------------------------------------------------------------- */
 
 /* Counting sort of the rows by the first bucket that sees them, and their places. */
-static void sort_rows(qk_pair_walk *w)
+static void sort_rows(qk__pair_walk *w)
 {
-    qk_pair_block *b = &w->block;
+    qk__pair_block *b = &w->block;
     size_t *reach = w->reach;
     memset(reach, 0, (w->num_active + 1) * sizeof *reach);
     for (size_t i = 0; i < b->num_rows; i++)
@@ -88,21 +88,21 @@ static void sort_rows(qk_pair_walk *w)
 }
 
 /* What the kernel that looks for drawn pairs takes, in the order in which rows came. */
-static void set_runs(qk_pair_block *b)
+static void set_runs(qk__pair_block *b)
 {
     for (size_t i = 0; i < b->num_rows; i++) {
-        const qk_block_row *r = &b->row[i];
-        b->run[i] = (qk_pair_run){.number = r->number, .at = r->at, .count = r->end - r->from};
+        const qk__block_row *r = &b->row[i];
+        b->run[i] = (qk__pair_run){.number = r->number, .at = r->at, .count = r->end - r->from};
     }
 }
 
-static uint32_t rank_of(const qk_pair_walk *w, size_t key)
+static uint32_t rank_of(const qk__pair_walk *w, size_t key)
 {
     return w->tally->cells->rank[w->block.key[key]->place];
 }
 
 /* Pairs of a row within one key bucket are its last ones. */
-static size_t count_tail(const qk_pair_walk *w, const qk_block_row *r)
+static size_t count_tail(const qk__pair_walk *w, const qk__block_row *r)
 {
     size_t from = r->end;
     uint32_t rank = rank_of(w, r->left);
@@ -111,9 +111,9 @@ static size_t count_tail(const qk_pair_walk *w, const qk_block_row *r)
     return r->end - from;
 }
 
-static void add_segment(qk_pair_block *b, qk_block_segment s)
+static void add_segment(qk__pair_block *b, qk__block_segment s)
 {
-    qk_block_segment *last = b->num_segments ? &b->segment[b->num_segments - 1] : NULL;
+    qk__block_segment *last = b->num_segments ? &b->segment[b->num_segments - 1] : NULL;
     if (s.count == 0)
         return;
     if (last && last->at + last->count == s.at && last->rank == s.rank &&
@@ -123,24 +123,24 @@ static void add_segment(qk_pair_block *b, qk_block_segment s)
         b->segment[b->num_segments++] = s;
 }
 
-static void find_segments(qk_pair_walk *w)
+static void find_segments(qk__pair_walk *w)
 {
-    qk_pair_block *b = &w->block;
+    qk__pair_block *b = &w->block;
     b->num_segments = 0;
     for (size_t i = 0; i < b->num_rows; i++) {
-        const qk_block_row *r = b->sorted[i];
+        const qk__block_row *r = b->sorted[i];
         uint32_t count = (uint32_t)count_tail(w, r);
-        add_segment(b, (qk_block_segment){.at = r->at + (r->end - r->from) - count,
-                                          .count = count,
-                                          .rank = rank_of(w, r->left),
-                                          .first = r->first});
+        add_segment(b, (qk__block_segment){.at = r->at + (r->end - r->from) - count,
+                                           .count = count,
+                                           .rank = rank_of(w, r->left),
+                                           .first = r->first});
     }
 }
 
 /* The list without what only bins need, where there are none. */
-static qk_pair_list wanted(const qk_pair_walk *w, const qk_pair_list *list)
+static qk__pair_list wanted(const qk__pair_walk *w, const qk__pair_list *list)
 {
-    qk_pair_list all = *list;
+    qk__pair_list all = *list;
     if (!w->tally->bins)
         all.mid = NULL;
     return all;
@@ -148,16 +148,16 @@ static qk_pair_list wanted(const qk_pair_walk *w, const qk_pair_list *list)
 
 /* u, w and the rest of all rows. Distances go through the keys a few at a time; the other
  * kernel writes whole lanes, so its rows come in the order in which they lie. */
-static void form_pairs(qk_pair_walk *w)
+static void form_pairs(qk__pair_walk *w)
 {
-    qk_pair_block *b = &w->block;
+    qk__pair_block *b = &w->block;
     size_t ld = w->model->whitening->ld;
     uint32_t step = (uint32_t)(ld * LANES < NEAR_VALUES ? NEAR_VALUES / ld : LANES);
-    const qk_bin_table *bins = w->tally->bins;
-    const qk_pair_list list = wanted(w, &b->all.list);
+    const qk__bin_table *bins = w->tally->bins;
+    const qk__pair_list list = wanted(w, &b->all.list);
     for (uint32_t near = 0; near < b->num_keys; near += step)
         for (size_t i = 0; i < b->num_rows; i++) {
-            const qk_block_row *r = &b->row[i];
+            const qk__block_row *r = &b->row[i];
             uint32_t from = r->from > near ? r->from : near;
             uint32_t end = r->end < near + step ? r->end : near + step;
             if (from < end)
@@ -165,7 +165,7 @@ static void form_pairs(qk_pair_walk *w)
                                      end - from, ld, b->all.v + r->at + (from - r->from));
         }
     for (size_t i = 0; i < b->num_rows; i++) {
-        const qk_block_row *r = b->sorted[i];
+        const qk__block_row *r = b->sorted[i];
         w->kernel->differences(&b->scores, r->left, r->from, r->end - r->from,
                                bins ? bins->width : 1, bins ? (double)bins->lags : 0, &list,
                                r->at);
@@ -173,9 +173,9 @@ static void form_pairs(qk_pair_walk *w)
     w->kernel->normalise(b->all.v, b->all.list.u, b->all.list.w, b->num_pairs);
 }
 
-/* ---- with a window: the pairs that a bucket still sees ---- */
+/* ---- with a window: the pairs that a bucket still sees ---------------------------------- */
 
-static void copy_pairs(const qk_pair_list *to, size_t at, const qk_pair_list *from, size_t i,
+static void copy_pairs(const qk__pair_list *to, size_t at, const qk__pair_list *from, size_t i,
                        size_t n)
 {
     memcpy(to->u + at, from->u + i, n * sizeof *to->u);
@@ -185,12 +185,12 @@ static void copy_pairs(const qk_pair_list *to, size_t at, const qk_pair_list *fr
 }
 
 /* end[i] - i: how many keys from i on are seen without a gap; next[i]: the first one seen. */
-static void find_runs(const qk_pair_walk *w, size_t active, uint32_t *next, uint32_t *end)
+static void find_runs(const qk__pair_walk *w, size_t active, uint32_t *next, uint32_t *end)
 {
     uint32_t n = (uint32_t)w->block.num_keys;
     next[n] = end[n] = n;
     for (uint32_t i = n; i-- > 0;) {
-        const qk_seen_key *key = w->block.key[i];
+        const qk__seen_key *key = w->block.key[i];
         bool seen =
             key->first <= active && active <= key->last && qk__walk_sees(w, key->place, active);
         next[i] = seen ? i : next[i + 1];
@@ -199,15 +199,15 @@ static void find_runs(const qk_pair_walk *w, size_t active, uint32_t *next, uint
 }
 
 /* Returns the number of pairs; the segments are made anew, with places among the copies. */
-static size_t copy_seen(qk_pair_walk *w, size_t active)
+static size_t copy_seen(qk__pair_walk *w, size_t active)
 {
-    qk_pair_block *b = &w->block;
+    qk__pair_block *b = &w->block;
     uint32_t next[TILE_KEYS + 1], end[TILE_KEYS + 1];
     size_t n = 0;
     find_runs(w, active, next, end);
     b->num_segments = 0;
     for (size_t i = 0; i < w->reach[active]; i++) {
-        const qk_block_row *r = b->sorted[i];
+        const qk__block_row *r = b->sorted[i];
         if (next[r->left] != r->left)
             continue;
         uint32_t tail = w->tally->cells ? (uint32_t)count_tail(w, r) : 0, copied = 0;
@@ -221,20 +221,20 @@ static size_t copy_seen(qk_pair_walk *w, size_t active)
                 break;
         }
         if (tail)
-            add_segment(b, (qk_block_segment){.at = (uint32_t)n - copied,
-                                              .count = copied,
-                                              .rank = rank_of(w, r->left)});
+            add_segment(b, (qk__block_segment){.at = (uint32_t)n - copied,
+                                               .count = copied,
+                                               .rank = rank_of(w, r->left)});
     }
     return n;
 }
 
-/* ---- pairs that were drawn ---- */
+/* ---- pairs that were drawn -------------------------------------------------------------- */
 
 /* Pairs of the block in the set. Rows of an example come into sight one after the other, and
  * its seen keys are one more than its seen rows. */
-static size_t find_members(qk_pair_walk *w, size_t active)
+static size_t find_members(qk__pair_walk *w, size_t active)
 {
-    qk_pair_block *b = &w->block;
+    qk__pair_block *b = &w->block;
     size_t n = 0;
     uint64_t base = w->base[active];
     for (size_t i = 0, end; i < b->num_rows; i = end) {
@@ -252,7 +252,7 @@ static size_t find_members(qk_pair_walk *w, size_t active)
     return n;
 }
 
-void qk__block_count_example(qk_pair_walk *w, const qk_seen_key *keys, size_t count)
+void qk__block_count_example(qk__pair_walk *w, const qk__seen_key *keys, size_t count)
 {
     for (size_t r = 0, seen = 0; r < w->num_active; r++) {
         while (seen < count && keys[seen].first <= r)
@@ -261,22 +261,22 @@ void qk__block_count_example(qk_pair_walk *w, const qk_seen_key *keys, size_t co
     }
 }
 
-/* ---- from pairs to sums ---- */
+/* ---- from pairs to sums ----------------------------------------------------------------- */
 
-static void tally_drawn(qk_pair_walk *w, size_t active)
+static void tally_drawn(qk__pair_walk *w, size_t active)
 {
-    qk_pair_block *b = &w->block;
-    const qk_pair_list list = wanted(w, &b->some.list);
+    qk__pair_block *b = &w->block;
+    const qk__pair_list list = wanted(w, &b->some.list);
     size_t n = find_members(w, active);
     w->kernel->pick(&b->all.list, w->members, n, &list);
     qk__tally_pairs(w->space, w->model, w->active[active], &list, n, false, &b->all, w->tally);
 }
 
-static void tally_block(qk_pair_walk *w, size_t active)
+static void tally_block(qk__pair_walk *w, size_t active)
 {
-    qk_pair_block *b = &w->block;
+    qk__pair_block *b = &w->block;
     size_t j = w->active[active], n;
-    const qk_pair_list *list = &b->all.list;
+    const qk__pair_list *list = &b->all.list;
     if (w->reach[active] == 0)
         return;
     if (w->sets && w->sets[active]) {
@@ -287,7 +287,7 @@ static void tally_block(qk_pair_walk *w, size_t active)
         n = copy_seen(w, active);
         list = &b->some.list;
     } else {
-        const qk_block_row *last = b->sorted[w->reach[active] - 1];
+        const qk__block_row *last = b->sorted[w->reach[active] - 1];
         n = last->at + (last->end - last->from);
     }
     qk__tally_pairs(w->space, w->model, j, list, n, w->only_cells, &b->all, w->tally);
@@ -299,9 +299,9 @@ static void tally_block(qk_pair_walk *w, size_t active)
             w->kernel->sum(b->all.pp + b->segment[s].at, b->segment[s].count);
 }
 
-void qk__block_finish(qk_pair_walk *w)
+void qk__block_finish(qk__pair_walk *w)
 {
-    qk_pair_block *b = &w->block;
+    qk__pair_block *b = &w->block;
     if (b->num_rows > 0) {
         sort_rows(w);
         finish_keys(w);

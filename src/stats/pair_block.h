@@ -15,83 +15,83 @@ enum {
 
 /* A key that some active query bucket sees: its place in the index, the first and the last of
  * those buckets (indices into active). */
-typedef struct qk_seen_key {
+typedef struct qk__seen_key {
     size_t place;
     size_t first, last;
-} qk_seen_key;
+} qk__seen_key;
 
 /* Pairs of key `left` with the keys from..end-1 of the block, at `at` in its lists. */
-typedef struct qk_block_row {
+typedef struct qk__block_row {
     uint32_t left, from, end, at;
     size_t first;    /* of the left key */
     uint64_t number; /* of its first pair among those of the example, all keys counted */
-} qk_block_row;
+} qk__block_row;
 
 /* Pairs at..at+count-1 of a list belong to one key bucket. */
-typedef struct qk_block_segment {
+typedef struct qk__block_segment {
     uint32_t at, count, rank;
     size_t first;
-} qk_block_segment;
+} qk__block_segment;
 
-typedef struct qk_pair_block {
+typedef struct qk__pair_block {
     size_t num_keys, num_rows, num_pairs, num_segments;
     size_t num_done; /* keys whose coordinates are there; the others are mirrored only */
     size_t last;     /* active bucket that sees a row */
-    const qk_seen_key *key[TILE_KEYS];
-    double *coordinates;            /* [TILE_KEYS][ld] */
-    double *mirrored;               /* the same before the factor, where there is one */
-    qk_key_scores scores;           /* [TILE_KEYS + LANES] */
-    qk_block_row row[MAX_ROWS];     /* as they come */
-    qk_block_row *sorted[MAX_ROWS]; /* by first */
-    qk_block_segment segment[MAX_ROWS];
+    const qk__seen_key *key[TILE_KEYS];
+    double *coordinates;             /* [TILE_KEYS][ld] */
+    double *mirrored;                /* the same before the factor, where there is one */
+    qk__key_scores scores;           /* [TILE_KEYS + LANES] */
+    qk__block_row row[MAX_ROWS];     /* as they come */
+    qk__block_row *sorted[MAX_ROWS]; /* by first */
+    qk__block_segment segment[MAX_ROWS];
     bool long_example; /* a part of one; else a number of whole ones */
-    qk_pair_run run[MAX_ROWS];
-    qk_pair_room all, some; /* some: what a bucket with a window sees, or has drawn */
-} qk_pair_block;
+    qk__pair_run run[MAX_ROWS];
+    qk__pair_room all, some; /* some: what a bucket with a window sees, or has drawn */
+} qk__pair_block;
 
-typedef struct qk_pair_walk {
-    const qk_pair_kernel *kernel;
-    const qk_pair_space *space;
-    const qk_pair_model *model;
+typedef struct qk__pair_walk {
+    const qk__pair_kernel *kernel;
+    const qk__pair_space *space;
+    const qk__pair_model *model;
     const size_t *active;
     const uint64_t *const *sets; /* or NULL */
     size_t num_active;
     bool only_cells;
-    qk_tally *tally;
+    qk__tally *tally;
     uint64_t *base;    /* [num_active] pairs that a bucket sees in earlier examples */
     uint32_t *members; /* [MAX_PAIRS + 15] of the block that a bucket has drawn */
-    qk_seen_key *keys;
+    qk__seen_key *keys;
     size_t *reach; /* [num_active + 1] rows of the block that begin below an active bucket */
     double *memory;
-    qk_pair_block block;
-} qk_pair_walk;
+    qk__pair_block block;
+} qk__pair_walk;
 
 /* Whether an active bucket sees a key (and, for cells, wants it). */
-static inline bool qk__walk_sees(const qk_pair_walk *w, size_t place, size_t active)
+static inline bool qk__walk_sees(const qk__pair_walk *w, size_t place, size_t active)
 {
-    const qk_key_index *index = w->space->index;
+    const qk__key_index *index = w->space->index;
     size_t j = w->active[active];
     if (!qk__sees(w->space->grid, &w->space->grid->bucket[j], index->bucket[place],
                   index->position[place]))
         return false;
-    const qk_cell_table *cells = w->tally->cells;
+    const qk__cell_table *cells = w->tally->cells;
     return !w->only_cells ||
            cells->cell[cells->at[j] + cells->rank[place]].pairs <= w->tally->limit;
 }
 
 /* Puts keys of one example at `at` of the block, about its first key: differences of near keys
  * keep their digits however far the keys are from zero. */
-void qk__block_load(qk_pair_walk *w, size_t at, const qk_seen_key *keys, size_t count,
+void qk__block_load(qk__pair_walk *w, size_t at, const qk__seen_key *keys, size_t count,
                     size_t centre);
 
 /* Pairs of key `left` with from..end-1, less those at the beginning that have gone out of sight
  * before it comes into sight. `start` is the place of their example's first key. */
-void qk__block_add_row(qk_pair_block *b, size_t left, size_t from, size_t end, size_t start);
+void qk__block_add_row(qk__pair_block *b, size_t left, size_t from, size_t end, size_t start);
 
 /* Adds the rows to the sums of the buckets that see them; the block is empty then. */
-void qk__block_finish(qk_pair_walk *w);
+void qk__block_finish(qk__pair_walk *w);
 
 /* Where pairs were drawn: the seen keys of a long example whose blocks are all finished. */
-void qk__block_count_example(qk_pair_walk *w, const qk_seen_key *keys, size_t count);
+void qk__block_count_example(qk__pair_walk *w, const qk__seen_key *keys, size_t count);
 
 #endif

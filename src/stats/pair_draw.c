@@ -18,10 +18,10 @@ enum {
 };
 
 typedef struct draw {
-    const qk_pair_space *space;
-    const qk_pair_model *model;
+    const qk__pair_space *space;
+    const qk__pair_model *model;
     size_t j, cell;
-    qk_tally *tally;
+    qk__tally *tally;
     uint64_t *numbers;
     size_t *seen;        /* places of one example's eligible keys */
     double *coordinates; /* [BATCH][ld] of differences */
@@ -34,13 +34,13 @@ typedef struct draw {
     bool prepared;
     size_t filled, late[BATCH], early[BATCH]; /* places of the keys */
     size_t late_key[BATCH], early_key[BATCH]; /* which of the prepared ones */
-    qk_pair_room room;
+    qk__pair_room room;
 } draw;
 
 /* Coordinates of the n seen keys about the first of them. */
 static void prepare_keys(draw *d, size_t n)
 {
-    const qk_whitening *p = d->model->whitening;
+    const qk__whitening *p = d->model->whitening;
     for (size_t from = 0; from < n; from += BATCH) {
         size_t count = n - from < BATCH ? n - from : BATCH;
         double *done = d->keys + from * p->ld, *out = p->factor ? d->mirrored : done;
@@ -48,16 +48,16 @@ static void prepare_keys(draw *d, size_t n)
             qk__whiten_key(d->space, p, d->seen[from + i], d->seen[0], out + i * p->ld,
                            d->scores[from + i]);
         if (p->factor)
-            qk__pair_kernel()->multiply(p->factor, p->ld, out, count, done);
+            qk__best_pair_kernel()->multiply(p->factor, p->ld, out, count, done);
     }
 }
 
 /* Differences and distances of the pairs in the batch. */
 static void measure_prepared(draw *d)
 {
-    const qk_pair_kernel *kernel = qk__pair_kernel();
+    const qk__pair_kernel *kernel = qk__best_pair_kernel();
     size_t ld = d->model->whitening->ld;
-    qk_pair_room *room = &d->room;
+    qk__pair_room *room = &d->room;
     for (size_t i = 0; i < d->filled; i++) {
         size_t late = d->late_key[i], early = d->early_key[i];
         kernel->distances(d->keys + late * ld, d->keys + early * ld, 1, ld, &room->v[i]);
@@ -68,8 +68,8 @@ static void measure_prepared(draw *d)
 
 static void measure_pairs(draw *d)
 {
-    const qk_pair_kernel *kernel = qk__pair_kernel();
-    const qk_whitening *p = d->model->whitening;
+    const qk__pair_kernel *kernel = qk__best_pair_kernel();
+    const qk__whitening *p = d->model->whitening;
     for (size_t i = 0; i < d->filled; i++) {
         double *out = (p->factor ? d->mirrored : d->coordinates) + i * p->ld, scores[2];
         qk__whiten_key(d->space, p, d->late[i], d->early[i], out, scores);
@@ -83,7 +83,7 @@ static void measure_pairs(draw *d)
 
 static void place_pairs(draw *d)
 {
-    const qk_bin_table *bins = d->tally->bins;
+    const qk__bin_table *bins = d->tally->bins;
     const double *position = d->space->index->position;
     for (size_t i = 0; i < d->filled && bins; i++) {
         double s1 = position[d->late[i]], s2 = position[d->early[i]];
@@ -95,8 +95,8 @@ static void place_pairs(draw *d)
 
 static void finish_batch(draw *d)
 {
-    const qk_pair_kernel *kernel = qk__pair_kernel();
-    qk_pair_room *room = &d->room;
+    const qk__pair_kernel *kernel = qk__best_pair_kernel();
+    qk__pair_room *room = &d->room;
     bool whole = d->cell == SIZE_MAX;
     if (d->prepared)
         measure_prepared(d);
@@ -157,9 +157,9 @@ static void add_pairs(draw *d, const uint64_t *numbers, size_t count, uint64_t b
 
 static size_t list_seen(draw *d, size_t example)
 {
-    const qk_key_index *index = d->space->index;
-    const qk_query_grid *grid = d->space->grid;
-    const qk_cell_table *cells = d->tally->cells;
+    const qk__key_index *index = d->space->index;
+    const qk__query_grid *grid = d->space->grid;
+    const qk__cell_table *cells = d->tally->cells;
     size_t n = 0;
     for (size_t i = index->start[example]; i < index->start[example + 1]; i++)
         if ((d->cell == SIZE_MAX || cells->at[d->j] + cells->rank[i] == d->cell) &&
@@ -185,7 +185,7 @@ static void walk_numbers(draw *d, size_t limit)
         finish_batch(d);
 }
 
-static size_t longest_example(const qk_key_index *index)
+static size_t longest_example(const qk__key_index *index)
 {
     size_t longest = 0;
     for (size_t e = 0; e < index->num_examples; e++) {
@@ -214,9 +214,9 @@ static qk_status allocate(draw *d, size_t limit, qk_error *err)
     return qk__pair_room_create(&d->room, BATCH, err);
 }
 
-qk_status qk__add_drawn_pairs(const qk_pair_space *space, const qk_pair_model *model, size_t j,
-                              size_t cell, int64_t count, uint64_t seed,
-                              const uint64_t stream[2], qk_tally *tally, qk_error *err)
+qk_status qk__add_drawn_pairs(const qk__pair_space *space, const qk__pair_model *model,
+                              size_t j, size_t cell, int64_t count, uint64_t seed,
+                              const uint64_t stream[2], qk__tally *tally, qk_error *err)
 {
     size_t limit = (size_t)tally->limit;
     bool whole = cell == SIZE_MAX;

@@ -40,11 +40,11 @@ static inline double add_pair(vec x)
 
 #include "stats/pair_kernel_body.h"
 
-const qk_pair_kernel qk__pair_portable = PAIR_KERNEL("portable");
+const qk__pair_kernel qk__pair_portable = PAIR_KERNEL("portable");
 
-const qk_pair_kernel *qk__pair_kernel_at(size_t i)
+const qk__pair_kernel *qk__pair_kernel_at(size_t i)
 {
-    static const qk_pair_kernel *const kernels[QK_NUM_SIMD] = {
+    static const qk__pair_kernel *const kernels[QK_NUM_SIMD] = {
         [QK_PORTABLE] = &qk__pair_portable,
 #ifdef QK_HAVE_X86_KERNELS
         [QK_AVX2] = &qk__pair_avx2,
@@ -54,12 +54,12 @@ const qk_pair_kernel *qk__pair_kernel_at(size_t i)
     return kernels[i];
 }
 
-const qk_pair_kernel *qk__pair_kernel(void)
+const qk__pair_kernel *qk__best_pair_kernel(void)
 {
     return qk__pair_kernel_at(qk__simd_count() - 1);
 }
 
 const char *qk_plasticity_kernel(void)
 {
-    return qk__pair_kernel()->name;
+    return qk__best_pair_kernel()->name;
 }

@@ -21,39 +21,39 @@ enum { LANES = 8 };
 /* How a difference x of two keys meets the queries. `ld` is dim in whole lanes, padding is
  * zero. y = H x is the mirrored difference; the variance of the score difference is
  * |scale y|^2, or |factor^T y|^2 where there is a (lower triangular) factor. */
-typedef struct qk_whitening {
+typedef struct qk__whitening {
     size_t dim, ld;
     double *mean, *slope; /* [ld] of the queries */
     double *mirror;       /* [ld] */
     double *scale;        /* [ld]; ones where there is a factor */
     double *factor;       /* [ld][ld] or NULL */
-} qk_whitening;
+} qk__whitening;
 
 /* Keys of one example side by side: x . mean, x . slope and position of each. */
-typedef struct qk_key_scores {
+typedef struct qk__key_scores {
     double *mean, *slope, *position;
-} qk_key_scores;
+} qk__key_scores;
 
 /* Pairs side by side. u + w (tau - mean of t) is z; mid is the mean position; bin is
  * the first cell of the pair's row in the table of distances. */
-typedef struct qk_pair_list {
+typedef struct qk__pair_list {
     double *u, *w, *mid;
     int32_t *bin;
-} qk_pair_list;
+} qk__pair_list;
 
 /* Up to 64 neighbours of a list, at `at`: pairs number, number + 1, ... */
-typedef struct qk_pair_run {
+typedef struct qk__pair_run {
     uint64_t number;
     uint32_t at, count;
-} qk_pair_run;
+} qk__pair_run;
 
-typedef struct qk_pair_kernel {
+typedef struct qk__pair_kernel {
     const char *name;
 
     /* x = row - centre; out[ld] = scale H x; dots = {x . mean, x . slope}. */
-    void (*whiten_f32)(const qk_whitening *p, const float *row, const float *centre,
+    void (*whiten_f32)(const qk__whitening *p, const float *row, const float *centre,
                        double *out, double dots[2]);
-    void (*whiten_f64)(const qk_whitening *p, const double *row, const double *centre,
+    void (*whiten_f64)(const qk__whitening *p, const double *row, const double *centre,
                        double *out, double dots[2]);
 
     /* out = rows factor: [rows][ld] each. */
@@ -66,8 +66,8 @@ typedef struct qk_pair_kernel {
     /* Differences of key `left` and keys at ..+n-1: u and w still without their scale,
      * bin = floor(|difference of positions| / width) * stride. Where pairs->mid is NULL,
      * neither it nor bin is wanted. */
-    void (*differences)(const qk_key_scores *scores, size_t left, size_t at, size_t n,
-                        double width, double stride, const qk_pair_list *pairs, size_t out);
+    void (*differences)(const qk__key_scores *scores, size_t left, size_t at, size_t n,
+                        double width, double stride, const qk__pair_list *pairs, size_t out);
 
     /* u, w times 1 / sqrt(v); v <= 0 counts as tiny. */
     void (*normalise)(const double *v, double *u, double *w, size_t n);
@@ -88,25 +88,25 @@ typedef struct qk_pair_kernel {
     /* Where in their list those pairs of the runs are whose number, plus base, is in the set
      * (one bit each; a word more than that is readable). Returns how many; out has room for
      * all of them and 15 more. */
-    size_t (*members)(const uint64_t *set, uint64_t base, const qk_pair_run *runs,
+    size_t (*members)(const uint64_t *set, uint64_t base, const qk__pair_run *runs,
                       size_t num_runs, uint32_t *out);
 
     /* to[i] = from[which[i]]; mid and bin only where to->mid is not NULL. */
-    void (*pick)(const qk_pair_list *from, const uint32_t *which, size_t n,
-                 const qk_pair_list *to);
+    void (*pick)(const qk__pair_list *from, const uint32_t *which, size_t n,
+                 const qk__pair_list *to);
 
     double (*sum)(const double *x, size_t n);
     double (*dot)(const double *x, const double *y, size_t n);
-} qk_pair_kernel;
+} qk__pair_kernel;
 
 /* Fastest kernel for this processor. */
-const qk_pair_kernel *qk__pair_kernel(void);
+const qk__pair_kernel *qk__best_pair_kernel(void);
 
 /* The i-th of qk__simd_count(): 0 is the portable reference. */
-const qk_pair_kernel *qk__pair_kernel_at(size_t i);
+const qk__pair_kernel *qk__pair_kernel_at(size_t i);
 
-extern const qk_pair_kernel qk__pair_portable;
-extern const qk_pair_kernel qk__pair_avx2;
-extern const qk_pair_kernel qk__pair_avx512;
+extern const qk__pair_kernel qk__pair_portable;
+extern const qk__pair_kernel qk__pair_avx2;
+extern const qk__pair_kernel qk__pair_avx512;
 
 #endif

@@ -30,7 +30,7 @@ enum { PARTS = LANES / WIDTH }; /* vectors that make 8 lanes */
 
 #define DEFINE_WHITEN(name, type, load)                                                        \
     /* Lanes c.. of row - centre to out, and their products with mean, slope and mirror. */    \
-    INLINE void name##_lanes(const qk_whitening *p, size_t c, const type *row,                 \
+    INLINE void name##_lanes(const qk__whitening *p, size_t c, const type *row,                \
                              const type *centre, double *out, vec *mean, vec *slope,           \
                              vec *mirror)                                                      \
     {                                                                                          \
@@ -49,7 +49,7 @@ enum { PARTS = LANES / WIDTH }; /* vectors that make 8 lanes */
         }                                                                                      \
     }                                                                                          \
                                                                                                \
-    static void name(const qk_whitening *p, const type *row, const type *centre, double *out,  \
+    static void name(const qk__whitening *p, const type *row, const type *centre, double *out, \
                      double dots[2])                                                           \
     {                                                                                          \
         vec mean[PARTS] = {0}, slope[PARTS] = {0}, mirror[PARTS] = {0};                        \
@@ -68,7 +68,7 @@ enum { PARTS = LANES / WIDTH }; /* vectors that make 8 lanes */
     }
 
 /* The difference x in `out`, whose product with the mirror is known, becomes scale H x. */
-INLINE void mirror_and_scale(const qk_whitening *p, double product, double *out)
+INLINE void mirror_and_scale(const qk__whitening *p, double product, double *out)
 {
     vec back = ALL(-2 * product);
     for (size_t c = 0; c < p->ld; c += WIDTH) {
@@ -179,8 +179,8 @@ static void distances(const double *left, const double *right, size_t n, size_t 
     }
 }
 
-static void differences(const qk_key_scores *scores, size_t left, size_t at, size_t n,
-                        double width, double stride, const qk_pair_list *pairs, size_t out)
+static void differences(const qk__key_scores *scores, size_t left, size_t at, size_t n,
+                        double width, double stride, const qk__pair_list *pairs, size_t out)
 {
     vec mean = ALL(scores->mean[left]), slope = ALL(scores->slope[left]);
     vec position = ALL(scores->position[left]), half = ALL(0.5);
@@ -369,7 +369,7 @@ INLINE size_t list_bits(uint64_t in, uint32_t at, uint32_t count, uint32_t *out)
 #define LIST_BITS list_bits
 #endif
 
-static size_t members(const uint64_t *set, uint64_t base, const qk_pair_run *runs,
+static size_t members(const uint64_t *set, uint64_t base, const qk__pair_run *runs,
                       size_t num_runs, uint32_t *out)
 {
     size_t n = 0;
@@ -383,8 +383,8 @@ static size_t members(const uint64_t *set, uint64_t base, const qk_pair_run *run
     return n;
 }
 
-static void pick(const qk_pair_list *from, const uint32_t *which, size_t n,
-                 const qk_pair_list *to)
+static void pick(const qk__pair_list *from, const uint32_t *which, size_t n,
+                 const qk__pair_list *to)
 {
     for (size_t i = 0; i < n; i++) {
         to->u[i] = from->u[which[i]];

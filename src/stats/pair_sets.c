@@ -19,7 +19,7 @@ enum {
     LEAST_BOUND = 1024, /* what the kernel takes */
 };
 
-/* ---- few of many numbers: a table -------------------------------------------------------- */
+/* ---- few of many numbers: a table ------------------------------------------------------- */
 
 /* Puts value + 1 into the table of a power of two places unless it is there. */
 static bool insert(uint64_t *table, uint64_t mask, uint64_t value)
@@ -32,7 +32,7 @@ static bool insert(uint64_t *table, uint64_t mask, uint64_t value)
     return true;
 }
 
-static qk_status draw_sparse(uint64_t *numbers, size_t limit, uint64_t count, qk_rng *rng,
+static qk_status draw_sparse(uint64_t *numbers, size_t limit, uint64_t count, qk__rng *rng,
                              qk_error *err)
 {
     size_t size = 16;
@@ -54,7 +54,7 @@ static qk_status draw_sparse(uint64_t *numbers, size_t limit, uint64_t count, qk
     return QK_OK;
 }
 
-/* ---- bits -------------------------------------------------------------------------------- */
+/* ---- bits ------------------------------------------------------------------------------- */
 
 /* LANES sets and their generators. */
 typedef struct drawing {
@@ -65,12 +65,12 @@ typedef struct drawing {
     uint32_t drawn[BLOCK * LANES];
 } drawing;
 
-static qk_rng generator(const drawing *d, size_t l)
+static qk__rng generator(const drawing *d, size_t l)
 {
-    return (qk_rng){.state = {d->state[0][l], d->state[1][l], d->state[2][l], d->state[3][l]}};
+    return (qk__rng){.state = {d->state[0][l], d->state[1][l], d->state[2][l], d->state[3][l]}};
 }
 
-static void set_generator(drawing *d, size_t l, const qk_rng *rng)
+static void set_generator(drawing *d, size_t l, const qk__rng *rng)
 {
     for (size_t i = 0; i < 4; i++)
         d->state[i][l] = rng->state[i];
@@ -88,11 +88,11 @@ static void draw_block(drawing *d, size_t from, size_t size)
         bound[l] = (uint32_t)(d->first[l] + from + 1);
         plain &= bound[l] >= LEAST_BOUND;
     }
-    if (plain && qk__pair_kernel()->draw(d->state, bound, size, d->drawn))
+    if (plain && qk__best_pair_kernel()->draw(d->state, bound, size, d->drawn))
         return;
     memcpy(d->state, before, sizeof before);
     for (size_t l = 0; l < LANES; l++) {
-        qk_rng rng = generator(d, l);
+        qk__rng rng = generator(d, l);
         for (size_t i = 0; i < size; i++)
             d->drawn[i * LANES + l] = (uint32_t)qk__rng_below(&rng, bound[l] + i);
         set_generator(d, l, &rng);
@@ -122,14 +122,14 @@ static void take_block(drawing *d, size_t l, size_t from, size_t size)
 }
 
 /* At most LANES sets. */
-static void draw_together(const qk_pair_set *sets, size_t num_sets, size_t num_words,
+static void draw_together(const qk__pair_set *sets, size_t num_sets, size_t num_words,
                           size_t limit, uint64_t seed)
 {
     drawing d;
     for (size_t l = 0; l < LANES; l++) {
-        const qk_pair_set *set =
+        const qk__pair_set *set =
             &sets[l < num_sets ? l : 0]; /* lanes too many: drawn in vain */
-        qk_rng rng;
+        qk__rng rng;
         qk__rng_init(&rng, seed, set->words, num_words);
         set_generator(&d, l, &rng);
         d.first[l] = (uint64_t)set->count - limit;
@@ -147,7 +147,7 @@ static void draw_together(const qk_pair_set *sets, size_t num_sets, size_t num_w
         d.bits[l][d.word[l]] |= d.pending[l];
 }
 
-void qk__draw_sets(qk_pair_set *sets, size_t num_sets, size_t num_words, size_t limit,
+void qk__draw_sets(qk__pair_set *sets, size_t num_sets, size_t num_words, size_t limit,
                    uint64_t seed)
 {
     for (size_t i = 0; i < num_sets; i += LANES)
@@ -165,9 +165,9 @@ size_t qk__set_words(int64_t count)
     return (size_t)(count / 64) + 2;
 }
 
-/* ---- numbers in order -------------------------------------------------------------------- */
+/* ---- numbers in order ------------------------------------------------------------------- */
 
-static void list_set(const qk_pair_set *set, uint64_t *numbers)
+static void list_set(const qk__pair_set *set, uint64_t *numbers)
 {
     for (size_t w = 0; w < qk__set_words(set->count); w++)
         for (uint64_t in = set->bits[w]; in != 0; in &= in - 1)
@@ -178,11 +178,11 @@ qk_status qk__draw(uint64_t *numbers, size_t limit, uint64_t count, uint64_t see
                    const uint64_t *words, size_t num_words, qk_error *err)
 {
     if (count > INT64_MAX || !qk__set_fits((int64_t)count, (int64_t)limit)) {
-        qk_rng rng;
+        qk__rng rng;
         qk__rng_init(&rng, seed, words, num_words);
         return draw_sparse(numbers, limit, count, &rng, err);
     }
-    qk_pair_set set = {.count = (int64_t)count};
+    qk__pair_set set = {.count = (int64_t)count};
     memcpy(set.words, words, num_words * sizeof *words);
     set.bits = qk__calloc(qk__set_words(set.count), sizeof *set.bits);
     if (!set.bits)

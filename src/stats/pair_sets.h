@@ -20,15 +20,15 @@ bool qk__set_fits(int64_t count, int64_t limit);
 size_t qk__set_words(int64_t count);
 
 /* What is drawn from `count` numbers by the generator of `num_words` words. */
-typedef struct qk_pair_set {
+typedef struct qk__pair_set {
     int64_t count;
     uint64_t words[4];
     uint64_t *bits; /* [qk__set_words(count)], zero before */
-} qk_pair_set;
+} qk__pair_set;
 
 /* The same numbers that qk__draw finds, for each set. Several at a time take half as long as
  * one after the other. */
-void qk__draw_sets(qk_pair_set *sets, size_t num_sets, size_t num_words, size_t limit,
+void qk__draw_sets(qk__pair_set *sets, size_t num_sets, size_t num_words, size_t limit,
                    uint64_t seed);
 
 #endif

@@ -19,10 +19,10 @@ static int64_t pairs_of(size_t n)
 
 /* Without a window a key and those before it are seen by all buckets from one on: what it adds
  * is noted there, and summed up at the end. */
-static void count_without_window(const qk_pair_space *space, int64_t *pairs)
+static void count_without_window(const qk__pair_space *space, int64_t *pairs)
 {
-    const qk_key_index *index = space->index;
-    const qk_query_grid *grid = space->grid;
+    const qk__key_index *index = space->index;
+    const qk__query_grid *grid = space->grid;
     for (size_t e = 0; e < index->num_examples; e++) {
         size_t first = index->start[e], end = index->start[e + 1];
         if (end - first < 2)
@@ -39,9 +39,9 @@ static void count_without_window(const qk_pair_space *space, int64_t *pairs)
         pairs[j] += pairs[j - 1];
 }
 
-static size_t count_seen(const qk_pair_space *space, size_t j, size_t first, size_t end)
+static size_t count_seen(const qk__pair_space *space, size_t j, size_t first, size_t end)
 {
-    const qk_key_index *index = space->index;
+    const qk__key_index *index = space->index;
     size_t seen = 0;
     for (size_t i = first; i < end; i++)
         seen += qk__sees(space->grid, &space->grid->bucket[j], index->bucket[i],
@@ -49,9 +49,9 @@ static size_t count_seen(const qk_pair_space *space, size_t j, size_t first, siz
     return seen;
 }
 
-void qk__count_pairs(const qk_pair_space *space, int64_t *pairs)
+void qk__count_pairs(const qk__pair_space *space, int64_t *pairs)
 {
-    const qk_key_index *index = space->index;
+    const qk__key_index *index = space->index;
     for (size_t j = 0; j < space->grid->num; j++)
         pairs[j] = 0;
     if (space->grid->window == 0) {
@@ -65,7 +65,7 @@ void qk__count_pairs(const qk_pair_space *space, int64_t *pairs)
 }
 
 /* Ranks of the key buckets, and their ids in ascending order in `ids`. */
-static qk_status rank_buckets(qk_cell_table *table, const qk_key_index *index, int64_t *ids,
+static qk_status rank_buckets(qk__cell_table *table, const qk__key_index *index, int64_t *ids,
                               size_t *num_ids, qk_error *err)
 {
     uint32_t *order = qk__calloc(index->rows + 1, sizeof *order);
@@ -86,7 +86,7 @@ static qk_status rank_buckets(qk_cell_table *table, const qk_key_index *index, i
     return status;
 }
 
-static qk_status allocate_cells(qk_cell_table *table, const qk_query_grid *grid,
+static qk_status allocate_cells(qk__cell_table *table, const qk__query_grid *grid,
                                 const int64_t *ids, size_t num_ids, qk_error *err)
 {
     size_t below = 0;
@@ -108,10 +108,10 @@ static qk_status allocate_cells(qk_cell_table *table, const qk_query_grid *grid,
 
 /* Adds the keys first .. end-1, of one bucket of one example, to the cells that see them.
  * Without a window all query buckets see the same: only the last is counted here. */
-static void count_cells(qk_cell_table *table, const qk_pair_space *space, size_t first,
+static void count_cells(qk__cell_table *table, const qk__pair_space *space, size_t first,
                         size_t end)
 {
-    const qk_query_grid *grid = space->grid;
+    const qk__query_grid *grid = space->grid;
     for (size_t j = grid->num; j-- > 0;) {
         if (grid->bucket[j].id <= space->index->bucket[first])
             return;
@@ -124,7 +124,7 @@ static void count_cells(qk_cell_table *table, const qk_pair_space *space, size_t
     }
 }
 
-static void copy_last_counts(qk_cell_table *table, const qk_query_grid *grid)
+static void copy_last_counts(qk__cell_table *table, const qk__query_grid *grid)
 {
     const qk_ap_cell *last = table->cell + table->at[grid->num - 1];
     for (size_t j = 0; j + 1 < grid->num; j++)
@@ -132,12 +132,12 @@ static void copy_last_counts(qk_cell_table *table, const qk_query_grid *grid)
             table->cell[c].pairs = last[c - table->at[j]].pairs;
 }
 
-qk_status qk__cell_table_create(qk_cell_table **table, const qk_pair_space *space,
+qk_status qk__cell_table_create(qk__cell_table **table, const qk__pair_space *space,
                                 qk_error *err)
 {
-    const qk_key_index *index = space->index;
+    const qk__key_index *index = space->index;
     *table = NULL;
-    qk_cell_table *t = calloc(1, sizeof *t);
+    qk__cell_table *t = calloc(1, sizeof *t);
     if (!t)
         return qk__nomem(err);
     size_t num_ids;
@@ -168,7 +168,7 @@ qk_status qk__cell_table_create(qk_cell_table **table, const qk_pair_space *spac
     return QK_OK;
 }
 
-void qk__cell_table_free(qk_cell_table **table)
+void qk__cell_table_free(qk__cell_table **table)
 {
     if (!*table)
         return;
@@ -181,11 +181,11 @@ void qk__cell_table_free(qk_cell_table **table)
 
 /* Bins for all distances and lags that the positions allow. Rounding keeps order, so no pair
  * falls outside. */
-qk_status qk__bin_table_create(qk_bin_table **table, const qk_pair_space *space, double width,
+qk_status qk__bin_table_create(qk__bin_table **table, const qk__pair_space *space, double width,
                                qk_error *err)
 {
-    const qk_key_index *index = space->index;
-    const qk_query_grid *grid = space->grid;
+    const qk__key_index *index = space->index;
+    const qk__query_grid *grid = space->grid;
     double least = INFINITY, most = -INFINITY, soonest = INFINITY, latest = -INFINITY;
     for (size_t i = 0; i < index->rows; i++) {
         least = fmin(least, index->position[i]);
@@ -196,7 +196,7 @@ qk_status qk__bin_table_create(qk_bin_table **table, const qk_pair_space *space,
         latest = fmax(latest, grid->bucket[j].tau);
     }
     *table = NULL;
-    qk_bin_table *t = calloc(1, sizeof *t);
+    qk__bin_table *t = calloc(1, sizeof *t);
     if (!t)
         return qk__nomem(err);
     if (grid->num > 0 && index->rows > 0) {
@@ -219,7 +219,7 @@ qk_status qk__bin_table_create(qk_bin_table **table, const qk_pair_space *space,
     return QK_OK;
 }
 
-void qk__bin_table_free(qk_bin_table **table)
+void qk__bin_table_free(qk__bin_table **table)
 {
     if (!*table)
         return;

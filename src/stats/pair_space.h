@@ -14,56 +14,56 @@
 #include "stats/query_grid.h"
 
 /* Keys (at their places in the index) and the query buckets that see them. */
-typedef struct qk_pair_space {
+typedef struct qk__pair_space {
     const qk_sample *keys;
-    const qk_key_index *index;
-    const qk_query_grid *grid;
-} qk_pair_space;
+    const qk__key_index *index;
+    const qk__query_grid *grid;
+} qk__pair_space;
 
 /* Pairs of eligible keys of one example, for every query bucket: pairs[grid->num]. */
-void qk__count_pairs(const qk_pair_space *space, int64_t *pairs);
+void qk__count_pairs(const qk__pair_space *space, int64_t *pairs);
 
 /* Query bucket by key bucket: cell[at[j] + rank] with rank that of the key bucket among all in
  * ascending order, for those below the query bucket. Their `pairs` are those there are, or
  * -1 without an eligible key; their `ap` are sums. */
-typedef struct qk_cell_table {
+typedef struct qk__cell_table {
     uint32_t *rank; /* [keys] of each key's bucket */
     size_t num_cells;
     size_t *at; /* [grid->num + 1] */
     qk_ap_cell *cell;
-} qk_cell_table;
+} qk__cell_table;
 
-QK_MUST_CHECK qk_status qk__cell_table_create(qk_cell_table **table, const qk_pair_space *space,
-                                              qk_error *err);
-void qk__cell_table_free(qk_cell_table **table);
+QK_MUST_CHECK qk_status qk__cell_table_create(qk__cell_table **table,
+                                              const qk__pair_space *space, qk_error *err);
+void qk__cell_table_free(qk__cell_table **table);
 
 /* The plane of distances and lags, in bins of `width` tokens. */
-typedef struct qk_bin {
+typedef struct qk__bin {
     double ap; /* sum */
     int64_t pairs;
-} qk_bin;
+} qk__bin;
 
-typedef struct qk_bin_table {
+typedef struct qk__bin_table {
     double width;
     int64_t first_lag; /* bins of lags first_lag .. first_lag + lags - 1 */
     size_t distances, lags;
-    qk_bin *bin; /* [distances][lags] */
-} qk_bin_table;
+    qk__bin *bin; /* [distances][lags] */
+} qk__bin_table;
 
-QK_MUST_CHECK qk_status qk__bin_table_create(qk_bin_table **table, const qk_pair_space *space,
+QK_MUST_CHECK qk_status qk__bin_table_create(qk__bin_table **table, const qk__pair_space *space,
                                              double width, qk_error *err);
-void qk__bin_table_free(qk_bin_table **table);
+void qk__bin_table_free(qk__bin_table **table);
 
 /* Where the values of pairs are summed. cells and bins are NULL where only the profile is
  * wanted. */
-typedef struct qk_tally {
+typedef struct qk__tally {
     double *ap;        /* [grid->num] sums over the pairs of a query bucket */
     int64_t *pairs;    /* [grid->num] there are; more than `limit` are drawn from */
     int64_t limit;     /* pairs a cell, INT64_MAX without */
     int64_t evaluated; /* values of PP */
     int64_t sampled;   /* query buckets and cells that were drawn from */
-    qk_cell_table *cells;
-    qk_bin_table *bins;
-} qk_tally;
+    qk__cell_table *cells;
+    qk__bin_table *bins;
+} qk__tally;
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
-qk_status qk__pair_room_create(qk_pair_room *room, size_t capacity, qk_error *err)
+qk_status qk__pair_room_create(qk__pair_room *room, size_t capacity, qk_error *err)
 {
     size_t size = capacity + LANES; /* kernels write whole lanes */
     double *x = qk__alloc_aligned(6 * size, sizeof *x);
@@ -16,7 +16,7 @@ qk_status qk__pair_room_create(qk_pair_room *room, size_t capacity, qk_error *er
         return qk__nomem(err);
     memset(x, 0, 6 * size * sizeof *x);
     room->memory = x;
-    room->list = (qk_pair_list){x, x + size, x + 2 * size, NULL};
+    room->list = (qk__pair_list){x, x + size, x + 2 * size, NULL};
     room->v = x + 3 * size;
     room->pp = x + 4 * size;
     room->list.bin = (int32_t *)(void *)(x + 5 * size);
@@ -24,16 +24,16 @@ qk_status qk__pair_room_create(qk_pair_room *room, size_t capacity, qk_error *er
     return QK_OK;
 }
 
-void qk__pair_room_free(qk_pair_room *room)
+void qk__pair_room_free(qk__pair_room *room)
 {
     free(room->memory);
     room->memory = NULL;
 }
 
-void qk__whiten_key(const qk_pair_space *space, const qk_whitening *whitening, size_t place,
+void qk__whiten_key(const qk__pair_space *space, const qk__whitening *whitening, size_t place,
                     size_t centre, double *out, double scores[2])
 {
-    const qk_pair_kernel *kernel = qk__pair_kernel();
+    const qk__pair_kernel *kernel = qk__best_pair_kernel();
     const qk_sample *keys = space->keys;
     size_t d = whitening->dim, row = space->index->row[place];
     size_t zero = space->index->row[centre];
@@ -43,7 +43,7 @@ void qk__whiten_key(const qk_pair_space *space, const qk_whitening *whitening, s
         kernel->whiten_f64(whitening, keys->f64 + row * d, keys->f64 + zero * d, out, scores);
 }
 
-void qk__prefetch_key(const qk_pair_space *space, size_t place)
+void qk__prefetch_key(const qk__pair_space *space, size_t place)
 {
     const qk_sample *keys = space->keys;
     size_t size = keys->dim * (keys->f32 ? sizeof(float) : sizeof(double));
@@ -53,20 +53,20 @@ void qk__prefetch_key(const qk_pair_space *space, size_t place)
         __builtin_prefetch(row + at);
 }
 
-static void add_to_bins(qk_bin_table *bins, const int32_t *cell, const double *pp, size_t n)
+static void add_to_bins(qk__bin_table *bins, const int32_t *cell, const double *pp, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        qk_bin *bin = &bins->bin[cell[i]];
+        qk__bin *bin = &bins->bin[cell[i]];
         bin->ap += pp[i];
         bin->pairs++;
     }
 }
 
-void qk__tally_pairs(const qk_pair_space *space, const qk_pair_model *model, size_t j,
-                     const qk_pair_list *list, size_t n, bool only_cells, qk_pair_room *room,
-                     qk_tally *tally)
+void qk__tally_pairs(const qk__pair_space *space, const qk__pair_model *model, size_t j,
+                     const qk__pair_list *list, size_t n, bool only_cells, qk__pair_room *room,
+                     qk__tally *tally)
 {
-    const qk_pair_kernel *kernel = qk__pair_kernel();
+    const qk__pair_kernel *kernel = qk__best_pair_kernel();
     double tau = space->grid->bucket[j].tau;
     kernel->undecided(list->u, list->w, tau - model->mean_t, n, room->pp);
     tally->evaluated += (int64_t)n;

@@ -11,24 +11,24 @@
 
 /* Fills in *key and says whether any active bucket sees it. `from` is an active bucket below
  * which none does. Without a window, what one bucket sees the later ones see. */
-static bool find_viewers(const qk_pair_walk *w, size_t place, size_t from, qk_seen_key *key)
+static bool find_viewers(const qk__pair_walk *w, size_t place, size_t from, qk__seen_key *key)
 {
     while (from < w->num_active && !qk__walk_sees(w, place, from))
         from++;
     if (from == w->num_active)
         return false;
-    *key = (qk_seen_key){.place = place, .first = from, .last = w->num_active - 1};
+    *key = (qk__seen_key){.place = place, .first = from, .last = w->num_active - 1};
     while (w->space->grid->window && !qk__walk_sees(w, place, key->last))
         key->last--;
     return true;
 }
 
-/* ---- walking over the examples ---- */
+/* ---- walking over the examples ---------------------------------------------------------- */
 
 /* An example with few keys, beside others in the block. */
-static void add_short(qk_pair_walk *w, const qk_seen_key *keys, size_t count, size_t centre)
+static void add_short(qk__pair_walk *w, const qk__seen_key *keys, size_t count, size_t centre)
 {
-    qk_pair_block *b = &w->block;
+    qk__pair_block *b = &w->block;
     if (b->num_keys + count > TILE_KEYS || b->num_pairs + count * (count - 1) / 2 > MAX_PAIRS)
         qk__block_finish(w);
     size_t at = b->num_keys;
@@ -37,7 +37,7 @@ static void add_short(qk_pair_walk *w, const qk_seen_key *keys, size_t count, si
         qk__block_add_row(b, at + i, at, at + i, centre);
 }
 
-static bool never_together(const qk_seen_key *late, size_t num_late, const qk_seen_key *early,
+static bool never_together(const qk__seen_key *late, size_t num_late, const qk__seen_key *early,
                            size_t num_early)
 {
     size_t first = SIZE_MAX, last = 0;
@@ -49,9 +49,9 @@ static bool never_together(const qk_seen_key *late, size_t num_late, const qk_se
 }
 
 /* A long example: each stretch of it with itself and with those before it. */
-static void add_long(qk_pair_walk *w, const qk_seen_key *keys, size_t count, size_t centre)
+static void add_long(qk__pair_walk *w, const qk__seen_key *keys, size_t count, size_t centre)
 {
-    qk_pair_block *b = &w->block;
+    qk__pair_block *b = &w->block;
     qk__block_finish(w);
     for (size_t late = 0; late < count; late += STRETCH) {
         size_t num_late = count - late < STRETCH ? count - late : STRETCH;
@@ -75,9 +75,9 @@ static void add_long(qk_pair_walk *w, const qk_seen_key *keys, size_t count, siz
 }
 
 /* The keys first..end-1 of the index form pairs with one another. */
-static void add_group(qk_pair_walk *w, size_t first, size_t end)
+static void add_group(qk__pair_walk *w, size_t first, size_t end)
 {
-    const qk_key_index *index = w->space->index;
+    const qk__key_index *index = w->space->index;
     size_t count = 0, from = 0;
     for (size_t i = first; i < end; i++) {
         while (from < w->num_active &&
@@ -96,9 +96,9 @@ static void add_group(qk_pair_walk *w, size_t first, size_t end)
     }
 }
 
-static void walk_groups(qk_pair_walk *w)
+static void walk_groups(qk__pair_walk *w)
 {
-    const qk_key_index *index = w->space->index;
+    const qk__key_index *index = w->space->index;
     for (size_t e = 0; e < index->num_examples; e++)
         for (size_t i = index->start[e], end; i < index->start[e + 1]; i = end) {
             end = index->start[e + 1];
@@ -112,11 +112,11 @@ static void walk_groups(qk_pair_walk *w)
     qk__block_finish(w);
 }
 
-static qk_status allocate(qk_pair_walk *w, qk_error *err)
+static qk_status allocate(qk__pair_walk *w, qk_error *err)
 {
     size_t ld = w->model->whitening->ld, tile = TILE_KEYS * ld, line = TILE_KEYS + LANES;
     size_t tiles = w->model->whitening->factor ? 2 : 1;
-    qk_pair_block *b = &w->block;
+    qk__pair_block *b = &w->block;
     w->memory = qk__alloc_aligned(tiles * tile + 3 * line, sizeof(double));
     w->keys = qk__calloc(w->space->index->rows + 1, sizeof *w->keys);
     w->reach = qk__calloc(w->num_active + 1, sizeof *w->reach);
@@ -139,25 +139,25 @@ static qk_status allocate(qk_pair_walk *w, qk_error *err)
     return copies ? qk__pair_room_create(&b->some, MAX_PAIRS, err) : QK_OK;
 }
 
-qk_status qk__add_all_pairs(const qk_pair_space *space, const qk_pair_model *model,
+qk_status qk__add_all_pairs(const qk__pair_space *space, const qk__pair_model *model,
                             const size_t *active, const uint64_t *const *sets,
-                            size_t num_active, bool only_cells, qk_tally *tally, qk_error *err)
+                            size_t num_active, bool only_cells, qk__tally *tally, qk_error *err)
 {
     if (num_active == 0)
         return QK_OK;
-    qk_pair_walk *w = calloc(1, sizeof *w);
+    qk__pair_walk *w = calloc(1, sizeof *w);
     if (!w)
         return qk__nomem(err);
-    *w = (qk_pair_walk){.kernel = qk__pair_kernel(),
-                        .space = space,
-                        .model = model,
-                        .active = active,
-                        .sets = sets,
-                        .num_active = num_active,
-                        .only_cells = only_cells,
-                        .tally = tally};
+    *w = (qk__pair_walk){.kernel = qk__best_pair_kernel(),
+                         .space = space,
+                         .model = model,
+                         .active = active,
+                         .sets = sets,
+                         .num_active = num_active,
+                         .only_cells = only_cells,
+                         .tally = tally};
     qk_status status = allocate(w, err);
-    qk_seen_key *keys = w->keys;
+    qk__seen_key *keys = w->keys;
     if (status == QK_OK)
         walk_groups(w);
     qk__pair_room_free(&w->block.all);

@@ -82,7 +82,7 @@ done:
     return status;
 }
 
-static void flip(qk_axis_view *on)
+static void flip(qk__axis_view *on)
 {
     on->mu = -on->mu;
     on->slope = -on->slope;
@@ -92,8 +92,8 @@ static void flip(qk_axis_view *on)
 static void describe_component(const qk_moments *q, const qk_moments *k, double trace_q,
                                double trace_k, double *axis, double *scratch, qk_component *out)
 {
-    qk_axis_view on_q = qk__project(q, trace_q, axis, scratch);
-    qk_axis_view on_k = qk__project(k, trace_k, axis, scratch);
+    qk__axis_view on_q = qk__project(q, trace_q, axis, scratch);
+    qk__axis_view on_k = qk__project(k, trace_k, axis, scratch);
     if (should_flip(on_q.r, on_k.r, axis, q->dim)) {
         qk__negate(axis, q->dim);
         flip(&on_q);
@@ -212,7 +212,7 @@ qk_status qk_pca_single(const qk_moments *moments, const qk_pca_settings *settin
         double *axis = p->axes + i * p->dim;
         if (qk__largest_entry_is_negative(axis, p->dim))
             qk__negate(axis, p->dim);
-        qk_axis_view on = qk__project(moments, total, axis, scratch);
+        qk__axis_view on = qk__project(moments, total, axis, scratch);
         qk_component *c = &p->components[i];
         c->r_q = on.r;
         c->p_q = on.p;

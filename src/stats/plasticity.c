@@ -61,8 +61,8 @@ static void clear_description(qk_plasticity *out)
     out->noise_med_ks_p = out->noise_frac_ks_p_lt_alpha = NAN;
 }
 
-static qk_status set_profile(qk_plasticity *out, const qk_query_grid *grid,
-                             const qk_tally *tally, qk_error *err)
+static qk_status set_profile(qk_plasticity *out, const qk__query_grid *grid,
+                             const qk__tally *tally, qk_error *err)
 {
     out->profile = qk__calloc(grid->num + 1, sizeof *out->profile);
     if (!out->profile)
@@ -82,7 +82,7 @@ static qk_status set_profile(qk_plasticity *out, const qk_query_grid *grid,
 }
 
 /* Takes the cells that have an eligible key out of the table; the mean of those with pairs. */
-static void take_cells(qk_plasticity *out, qk_cell_table *table)
+static void take_cells(qk_plasticity *out, qk__cell_table *table)
 {
     for (size_t c = 0; c < table->num_cells; c++)
         if (table->cell[c].pairs >= 0)
@@ -99,7 +99,7 @@ static void take_cells(qk_plasticity *out, qk_cell_table *table)
     out->ap_mean = counted > 0 ? sum / (double)counted : NAN;
 }
 
-static qk_status set_distances(qk_plasticity *out, const qk_bin_table *table, qk_error *err)
+static qk_status set_distances(qk_plasticity *out, const qk__bin_table *table, qk_error *err)
 {
     size_t size = table->distances * table->lags, used = 0;
     for (size_t i = 0; i < size; i++)
@@ -109,7 +109,7 @@ static qk_status set_distances(qk_plasticity *out, const qk_bin_table *table, qk
         return qk__nomem(err);
     out->bucket_width = table->width;
     for (size_t i = 0; i < size; i++) {
-        const qk_bin *bin = &table->bin[i];
+        const qk__bin *bin = &table->bin[i];
         if (bin->pairs > 0)
             out->distances[out->num_distances++] =
                 (qk_ap_distance){.distance_bin = (int64_t)(i / table->lags),
@@ -133,12 +133,12 @@ static qk_status check(const qk_moments *q, const qk_sample *queries, const qk_s
 }
 
 /* Everything once the index of present keys and the query buckets are there. */
-static qk_status fit(qk_plasticity *out, const qk_query_model *model,
-                     const qk_pair_space *space, const qk_sample *queries,
+static qk_status fit(qk_plasticity *out, const qk__query_model *model,
+                     const qk__pair_space *space, const qk_sample *queries,
                      const qk_plasticity_settings *settings, const uint64_t stream[2],
                      qk_error *err)
 {
-    const qk_query_grid *grid = space->grid;
+    const qk__query_grid *grid = space->grid;
     double width = settings->bucket_width > 0 ? settings->bucket_width
                                               : qk__bucket_width(queries, space->keys);
     if (grid->rows == 0 || space->index->rows == 0)
@@ -146,8 +146,8 @@ static qk_status fit(qk_plasticity *out, const qk_query_model *model,
     out->n_q = (int64_t)grid->rows;
     out->n_k = (int64_t)space->index->rows;
     out->window = grid->window;
-    qk_tally tally = {.ap = qk__calloc(grid->num + 1, sizeof(double)),
-                      .pairs = qk__calloc(grid->num + 1, sizeof(int64_t))};
+    qk__tally tally = {.ap = qk__calloc(grid->num + 1, sizeof(double)),
+                       .pairs = qk__calloc(grid->num + 1, sizeof(int64_t))};
     qk_status status = tally.ap && tally.pairs ? QK_OK : qk__nomem(err);
     if (status == QK_OK)
         status = qk__cell_table_create(&tally.cells, space, err);
@@ -169,14 +169,14 @@ static qk_status fit(qk_plasticity *out, const qk_query_model *model,
 }
 
 qk_status qk__plasticity_fit(const qk_moments *q, const qk_sample *queries,
-                             const qk_sample *keys, const qk_key_index *index, int sign,
+                             const qk_sample *keys, const qk__key_index *index, int sign,
                              const qk_plasticity_settings *settings, const uint64_t stream[2],
                              qk_plasticity **plasticity, qk_error *err)
 {
     *plasticity = NULL;
     QK_TRY(check(q, queries, keys, err));
-    qk_query_model *model = NULL;
-    qk_pair_source source = {0};
+    qk__query_model *model = NULL;
+    qk__pair_source source = {0};
     qk_plasticity *out = calloc(1, sizeof *out);
     qk_status status =
         out ? qk__query_model_create(&model, q, NULL, sign, err) : qk__nomem(err);

@@ -11,11 +11,11 @@
 #include "stats/pairs.h"
 #include "stats/whitening.h"
 
-qk_status qk__pair_source_open(qk_pair_source *source, const qk_sample *queries,
-                               const qk_sample *keys, const qk_key_index *index,
+qk_status qk__pair_source_open(qk__pair_source *source, const qk_sample *queries,
+                               const qk_sample *keys, const qk__key_index *index,
                                qk_plasticity_convention convention, qk_error *err)
 {
-    *source = (qk_pair_source){0};
+    *source = (qk__pair_source){0};
     if (!index) {
         QK_TRY(qk__key_index_create(&source->own_index, keys, err));
         index = source->own_index;
@@ -26,11 +26,11 @@ qk_status qk__pair_source_open(qk_pair_source *source, const qk_sample *queries,
     }
     QK_TRY(qk__query_grid_create(&source->grid, queries, convention == QK_CONVENTION_PUBLISHED,
                                  err));
-    source->space = (qk_pair_space){keys, index, source->grid};
+    source->space = (qk__pair_space){keys, index, source->grid};
     return QK_OK;
 }
 
-void qk__pair_source_close(qk_pair_source *source)
+void qk__pair_source_close(qk__pair_source *source)
 {
     qk__query_grid_free(&source->grid);
     qk__key_index_free(&source->present);
@@ -38,12 +38,12 @@ void qk__pair_source_close(qk_pair_source *source)
 }
 
 typedef struct run {
-    const qk_pair_space *space;
-    const qk_query_model *model;
+    const qk__pair_space *space;
+    const qk__query_model *model;
     const qk_plasticity_settings *settings;
     const uint64_t *stream;
-    qk_tally *tally;
-    qk_whitening *whitening;
+    qk__tally *tally;
+    qk__whitening *whitening;
 } run;
 
 enum {
@@ -51,9 +51,9 @@ enum {
     LOOK_UP_COST = 8,    /* of a pair, beside one that is met in order */
 };
 
-static qk_status draw_cells(const run *r, const qk_pair_model *model, size_t j, qk_error *err)
+static qk_status draw_cells(const run *r, const qk__pair_model *model, size_t j, qk_error *err)
 {
-    const qk_cell_table *cells = r->tally->cells;
+    const qk__cell_table *cells = r->tally->cells;
     for (size_t c = cells->at[j]; c < cells->at[j + 1]; c++)
         if (cells->cell[c].pairs > r->tally->limit)
             QK_TRY(qk__add_drawn_pairs(r->space, model, j, c, cells->cell[c].pairs,
@@ -81,11 +81,11 @@ static size_t count_together(const run *r, const size_t *buckets, size_t count)
 }
 
 /* Meets all pairs once for buckets that draw; of[count] are their sets. */
-static qk_status add_together(const run *r, const qk_pair_model *model, const size_t *buckets,
-                              size_t count, qk_pair_set *sets, const uint64_t **of,
+static qk_status add_together(const run *r, const qk__pair_model *model, const size_t *buckets,
+                              size_t count, qk__pair_set *sets, const uint64_t **of,
                               qk_error *err)
 {
-    qk_tally *tally = r->tally;
+    qk__tally *tally = r->tally;
     size_t words = 0;
     for (size_t i = 0; i < count; i++)
         words += qk__set_words(tally->pairs[buckets[i]]);
@@ -95,7 +95,7 @@ static qk_status add_together(const run *r, const qk_pair_model *model, const si
     for (size_t i = 0; i < count; i++) {
         size_t j = buckets[i];
         uint64_t id = (uint64_t)r->space->grid->bucket[j].id;
-        sets[i] = (qk_pair_set){tally->pairs[j], {r->stream[0], r->stream[1], id}, next};
+        sets[i] = (qk__pair_set){tally->pairs[j], {r->stream[0], r->stream[1], id}, next};
         of[i] = next;
         next += qk__set_words(tally->pairs[j]);
     }
@@ -107,10 +107,10 @@ static qk_status add_together(const run *r, const qk_pair_model *model, const si
     return status;
 }
 
-static qk_status add_some(const run *r, const qk_pair_model *model, const size_t *buckets,
+static qk_status add_some(const run *r, const qk__pair_model *model, const size_t *buckets,
                           size_t count, qk_error *err)
 {
-    qk_pair_set *sets = qk__calloc(count, sizeof *sets);
+    qk__pair_set *sets = qk__calloc(count, sizeof *sets);
     const uint64_t **of = qk__calloc(count, sizeof *of);
     qk_status status =
         sets && of ? add_together(r, model, buckets, count, sets, of, err) : qk__nomem(err);
@@ -120,10 +120,10 @@ static qk_status add_some(const run *r, const qk_pair_model *model, const size_t
 }
 
 /* The buckets that draw. Their cells are met by themselves. */
-static qk_status add_drawn(const run *r, const qk_pair_model *model, const size_t *buckets,
+static qk_status add_drawn(const run *r, const qk__pair_model *model, const size_t *buckets,
                            size_t count, qk_error *err)
 {
-    qk_tally *tally = r->tally;
+    qk__tally *tally = r->tally;
     for (size_t i = 0, n; i < count; i += n) {
         n = count_together(r, buckets + i, count - i);
         if (n > 0) {
@@ -149,8 +149,8 @@ static qk_status add_drawn(const run *r, const qk_pair_model *model, const size_
 static qk_status add_buckets(const run *r, const size_t *buckets, size_t count, size_t *scratch,
                              qk_error *err)
 {
-    const qk_pair_model model = {r->whitening, r->model->mean_t};
-    const qk_tally *tally = r->tally;
+    const qk__pair_model model = {r->whitening, r->model->mean_t};
+    const qk__tally *tally = r->tally;
     size_t whole = 0, n = 0;
     for (int drawn = 0; drawn < 2; drawn++) {
         for (size_t i = 0; i < count; i++)
@@ -165,7 +165,7 @@ static qk_status add_buckets(const run *r, const size_t *buckets, size_t count, 
 }
 
 /* A bucket of one query has no covariance: no pair of it has a value. */
-static void drop_bucket(qk_tally *tally, size_t j)
+static void drop_bucket(qk__tally *tally, size_t j)
 {
     tally->pairs[j] = 0;
     for (size_t c = 0; tally->cells && c < tally->cells->at[j + 1] - tally->cells->at[j]; c++) {
@@ -177,7 +177,7 @@ static void drop_bucket(qk_tally *tally, size_t j)
 static qk_status add_all_buckets(const run *r, const qk_sample *queries, size_t *scratch,
                                  qk_error *err)
 {
-    const qk_query_grid *grid = r->space->grid;
+    const qk__query_grid *grid = r->space->grid;
     size_t *all = scratch + grid->num;
     for (size_t j = 0; j < grid->num; j++)
         all[j] = j;
@@ -202,9 +202,9 @@ static void to_mean(double *ap, int64_t *pairs, int64_t limit)
     *ap = *pairs > 0 ? *ap / (double)*pairs : NAN;
 }
 
-qk_status qk__sum_pairs(const qk_pair_space *space, const qk_query_model *model,
+qk_status qk__sum_pairs(const qk__pair_space *space, const qk__query_model *model,
                         const qk_sample *queries, const qk_plasticity_settings *settings,
-                        const uint64_t stream[2], qk_tally *tally, qk_error *err)
+                        const uint64_t stream[2], qk__tally *tally, qk_error *err)
 {
     run r = {space, model, settings, stream, tally, NULL};
     tally->limit = settings->max_pairs > 0 ? settings->max_pairs : INT64_MAX;
@@ -225,7 +225,7 @@ qk_status qk__sum_pairs(const qk_pair_space *space, const qk_query_model *model,
     return status;
 }
 
-void qk__summarise_profile(const qk_query_grid *grid, const double *ap, double *overall,
+void qk__summarise_profile(const qk__query_grid *grid, const double *ap, double *overall,
                            double fifths[QK_FIFTHS], double *tenths)
 {
     double sum[1 + QK_TENTHS + QK_FIFTHS] = {0}, weight[1 + QK_TENTHS + QK_FIFTHS] = {0};
@@ -253,14 +253,14 @@ void qk__summarise_profile(const qk_query_grid *grid, const double *ap, double *
         fifths[i] = sum[1 + QK_TENTHS + i];
 }
 
-qk_status qk__plasticity_profile(const qk_query_model *model, const qk_sample *queries,
-                                 const qk_sample *keys, const qk_key_index *index,
+qk_status qk__plasticity_profile(const qk__query_model *model, const qk_sample *queries,
+                                 const qk_sample *keys, const qk__key_index *index,
                                  const qk_plasticity_settings *settings,
                                  const uint64_t stream[2], double *ap_overall,
                                  double fifths[QK_FIFTHS], qk_error *err)
 {
-    qk_pair_source source;
-    qk_tally tally = {0};
+    qk__pair_source source;
+    qk__tally tally = {0};
     qk_status status =
         qk__pair_source_open(&source, queries, keys, index, settings->convention, err);
     if (status == QK_OK) {

@@ -10,38 +10,39 @@
 #include "stats/query_model.h"
 
 /* The present keys and the query buckets that see them, and what of it is owned. */
-typedef struct qk_pair_source {
-    qk_pair_space space;
-    qk_key_index *own_index, *present;
-    qk_query_grid *grid;
-} qk_pair_source;
+typedef struct qk__pair_source {
+    qk__pair_space space;
+    qk__key_index *own_index, *present;
+    qk__query_grid *grid;
+} qk__pair_source;
 
 /* `index` is that of all keys (qk__key_index_create), or NULL to make one. Close the source
  * after a failure, too. */
-QK_MUST_CHECK qk_status qk__pair_source_open(qk_pair_source *source, const qk_sample *queries,
-                                             const qk_sample *keys, const qk_key_index *index,
+QK_MUST_CHECK qk_status qk__pair_source_open(qk__pair_source *source, const qk_sample *queries,
+                                             const qk_sample *keys, const qk__key_index *index,
                                              qk_plasticity_convention convention,
                                              qk_error *err);
-void qk__pair_source_close(qk_pair_source *source);
+void qk__pair_source_close(qk__pair_source *source);
 
 /* Sums over all pairs, or over as many as the settings allow. On return tally->ap are means
  * (NaN without pairs) and tally->pairs the pairs in them; so are the numbers of the cells. */
-QK_MUST_CHECK qk_status qk__sum_pairs(const qk_pair_space *space, const qk_query_model *model,
+QK_MUST_CHECK qk_status qk__sum_pairs(const qk__pair_space *space, const qk__query_model *model,
                                       const qk_sample *queries,
                                       const qk_plasticity_settings *settings,
-                                      const uint64_t stream[2], qk_tally *tally, qk_error *err);
+                                      const uint64_t stream[2], qk__tally *tally,
+                                      qk_error *err);
 
 /* Means over queries of the AP of their buckets: all, and each fifth and tenth of the
  * context. tenths may be NULL. */
-void qk__summarise_profile(const qk_query_grid *grid, const double *ap, double *overall,
+void qk__summarise_profile(const qk__query_grid *grid, const double *ap, double *overall,
                            double fifths[QK_FIFTHS], double *tenths);
 
 /* The profile alone, without the rows that the samples leave out: what qk_plasticity_fit finds
  * in ap_overall and fifths. `index` of the keys (qk__key_index_create) or NULL. NaN where
  * nothing is left. */
-QK_MUST_CHECK qk_status qk__plasticity_profile(const qk_query_model *model,
+QK_MUST_CHECK qk_status qk__plasticity_profile(const qk__query_model *model,
                                                const qk_sample *queries, const qk_sample *keys,
-                                               const qk_key_index *index,
+                                               const qk__key_index *index,
                                                const qk_plasticity_settings *settings,
                                                const uint64_t stream[2], double *ap_overall,
                                                double fifths[QK_FIFTHS], qk_error *err);
@@ -49,7 +50,7 @@ QK_MUST_CHECK qk_status qk__plasticity_profile(const qk_query_model *model,
 /* qk_plasticity_fit with an index of the keys (or NULL), which query heads may share, and the
  * sign of the mirror (qk__query_model_create). */
 QK_MUST_CHECK qk_status qk__plasticity_fit(const qk_moments *q, const qk_sample *queries,
-                                           const qk_sample *keys, const qk_key_index *index,
+                                           const qk_sample *keys, const qk__key_index *index,
                                            int sign, const qk_plasticity_settings *settings,
                                            const uint64_t stream[2], qk_plasticity **plasticity,
                                            qk_error *err);

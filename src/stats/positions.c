@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "stats/row_order.h"
 
-void qk__positions_free(qk_positions **positions)
+void qk__positions_free(qk__positions **positions)
 {
     if (!*positions)
         return;
@@ -41,7 +41,7 @@ static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-static qk_status find_places(qk_positions *p, const int64_t *t, qk_error *err)
+static qk_status find_places(qk__positions *p, const int64_t *t, qk_error *err)
 {
     size_t rows = p->rows;
     p->count = 1;
@@ -78,7 +78,7 @@ static qk_status find_places(qk_positions *p, const int64_t *t, qk_error *err)
 
 /* Two tables of about the square root of the lattice's length, unless computing them would
  * take longer than the positions one by one. */
-static qk_status create_tables(qk_positions *p, qk_error *err)
+static qk_status create_tables(qk__positions *p, qk_error *err)
 {
     int bits = 0;
     while (bits < 31 && p->last_place >> (2 * bits) > 0)
@@ -94,13 +94,13 @@ static qk_status create_tables(qk_positions *p, qk_error *err)
     return p->coarse && p->fine ? QK_OK : qk__nomem(err);
 }
 
-qk_status qk__positions_create(qk_positions **positions, const int64_t *t, size_t rows,
+qk_status qk__positions_create(qk__positions **positions, const int64_t *t, size_t rows,
                                qk_error *err)
 {
     *positions = NULL;
     if (rows >= UINT32_MAX)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "%zu rows in one head", rows);
-    qk_positions *p = calloc(1, sizeof *p);
+    qk__positions *p = calloc(1, sizeof *p);
     if (!p)
         return qk__nomem(err);
     p->rows = rows;
@@ -118,9 +118,9 @@ qk_status qk__positions_create(qk_positions **positions, const int64_t *t, size_
     return status;
 }
 
-/* ---- waves ---------------------------------------------------------------------------- */
+/* ---- waves ------------------------------------------------------------------------------ */
 
-void qk__wave(qk_positions *p, double omega, double *cosine, double *sine)
+void qk__wave(qk__positions *p, double omega, double *cosine, double *sine)
 {
     if (p->fine_bits < 0) {
         for (size_t i = 0; i < p->count; i++) {

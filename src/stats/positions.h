@@ -2,8 +2,7 @@
 /* The different positions of a set of rows, and waves over them.
  *
  * All positions lie on a lattice smallest + place * step. Waves count from the middle between
- * the smallest and the largest: nothing depends on where a text begins, and phases stay small.
- */
+ * the smallest and the largest: nothing depends on where a text begins, and phases stay small. */
 #ifndef QK_STATS_POSITIONS_H
 #define QK_STATS_POSITIONS_H
 
@@ -12,7 +11,7 @@
 
 #include <qkscope/status.h>
 
-typedef struct qk_positions {
+typedef struct qk__positions {
     size_t rows, count;  /* count: different positions */
     double range;        /* largest - smallest, tokens */
     double step;         /* greatest common divisor of all differences; 1 if there is none */
@@ -25,15 +24,15 @@ typedef struct qk_positions {
     int fine_bits; /* -1: no tables, the lattice is too sparse to gain from them */
     size_t num_coarse;
     double *coarse, *fine; /* cosine, sine; cosine, sine; ... */
-} qk_positions;
+} qk__positions;
 
 /* At least one row. */
-QK_MUST_CHECK qk_status qk__positions_create(qk_positions **positions, const int64_t *t,
+QK_MUST_CHECK qk_status qk__positions_create(qk__positions **positions, const int64_t *t,
                                              size_t rows, qk_error *err);
-void qk__positions_free(qk_positions **positions);
+void qk__positions_free(qk__positions **positions);
 
 /* cos(omega tau) and sin(omega tau) of every position, right to a few units of rounding. Uses
  * the tables: one caller at a time. */
-void qk__wave(qk_positions *positions, double omega, double *cosine, double *sine);
+void qk__wave(qk__positions *positions, double omega, double *cosine, double *sine);
 
 #endif

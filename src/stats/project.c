@@ -11,7 +11,7 @@
 
 double qk__dot(const double *a, const double *b, size_t d)
 {
-    return qk__matrix_kernel()->dot(a, b, d);
+    return qk__best_matrix_kernel()->dot(a, b, d);
 }
 
 double qk__trace(const qk_moments *m)
@@ -29,14 +29,16 @@ double qk__quadratic_form(const double *v, const double *matrix, size_t d, doubl
     return qk__dot(v, scratch, d);
 }
 
-qk_axis_view qk__project(const qk_moments *m, double total, const double *axis, double *scratch)
+qk__axis_view qk__project(const qk_moments *m, double total, const double *axis,
+                          double *scratch)
 {
     double spread = qk__quadratic_form(axis, m->sum_xx, m->dim, scratch);
     double drift = qk__dot(axis, m->sum_xt, m->dim);
     /* Less than the rounding of the quadratic form is no variance at all. */
     if (spread <= (double)m->dim * DBL_EPSILON * total)
         spread = 0;
-    qk_axis_view out = {.mu = qk__dot(axis, m->mean, m->dim), .spread = spread, .r = 0, .p = 1};
+    qk__axis_view out = {
+        .mu = qk__dot(axis, m->mean, m->dim), .spread = spread, .r = 0, .p = 1};
     out.sd = m->count > 1 ? sqrt(spread / (double)(m->count - 1)) : NAN;
     out.slope = m->sum_tt > 0 ? drift / m->sum_tt : NAN;
     if (spread > 0 && m->sum_tt > 0) {

@@ -17,14 +17,14 @@ double qk__trace(const qk_moments *m);
 double qk__quadratic_form(const double *v, const double *matrix, size_t d, double *scratch);
 
 /* One set of rows seen along one axis; not centred. */
-typedef struct qk_axis_view {
+typedef struct qk__axis_view {
     double mu, spread, sd; /* spread: sum of squares about mu */
     double slope, r, p;    /* on position; p is that of r */
-} qk_axis_view;
+} qk__axis_view;
 
 /* total is qk__trace(m); a spread that is only rounding of it counts as 0. */
-qk_axis_view qk__project(const qk_moments *m, double total, const double *axis,
-                         double *scratch);
+qk__axis_view qk__project(const qk_moments *m, double total, const double *axis,
+                          double *scratch);
 
 bool qk__largest_entry_is_negative(const double *axis, size_t d);
 void qk__negate(double *axis, size_t d);

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "stats/row_order.h"
 
-void qk__query_grid_free(qk_query_grid **grid)
+void qk__query_grid_free(qk__query_grid **grid)
 {
     if (!*grid)
         return;
@@ -19,7 +19,7 @@ void qk__query_grid_free(qk_query_grid **grid)
     *grid = NULL;
 }
 
-static qk_status set_window(qk_query_grid *grid, const qk_sample *queries, qk_error *err)
+static qk_status set_window(qk__query_grid *grid, const qk_sample *queries, qk_error *err)
 {
     for (size_t i = 0; i < grid->rows && queries->window; i++) {
         int64_t window = queries->window[grid->order[i]];
@@ -35,7 +35,7 @@ static qk_status set_window(qk_query_grid *grid, const qk_sample *queries, qk_er
 }
 
 /* Puts the queries in order of their buckets, those that see no key (bucket <= 0) first. */
-static qk_status order_queries(qk_query_grid *grid, const qk_sample *queries, qk_error *err)
+static qk_status order_queries(qk__query_grid *grid, const qk_sample *queries, qk_error *err)
 {
     for (size_t i = 0; i < queries->rows; i++)
         if (!queries->group || queries->group[i] != queries->left_out)
@@ -44,7 +44,7 @@ static qk_status order_queries(qk_query_grid *grid, const qk_sample *queries, qk
     return qk__order_rows(grid->order, grid->rows, &queries->bucket, 1, err);
 }
 
-static qk_status find_buckets(qk_query_grid *grid, const qk_sample *queries, qk_error *err)
+static qk_status find_buckets(qk__query_grid *grid, const qk_sample *queries, qk_error *err)
 {
     size_t first = 0, count = 0;
     while (first < grid->rows && queries->bucket[grid->order[first]] <= 0)
@@ -58,13 +58,13 @@ static qk_status find_buckets(qk_query_grid *grid, const qk_sample *queries, qk_
     for (size_t i = first; i < grid->rows; i++) {
         int64_t id = queries->bucket[grid->order[i]];
         if (grid->num == 0 || id != grid->bucket[grid->num - 1].id)
-            grid->bucket[grid->num++] = (qk_query_bucket){.id = id, .first = i};
+            grid->bucket[grid->num++] = (qk__query_bucket){.id = id, .first = i};
         grid->bucket[grid->num - 1].queries++;
     }
     return QK_OK;
 }
 
-static void set_positions(qk_query_grid *grid, const qk_sample *queries)
+static void set_positions(qk__query_grid *grid, const qk_sample *queries)
 {
     double length = 0;
     for (size_t i = 0; i < grid->rows; i++) {
@@ -72,7 +72,7 @@ static void set_positions(qk_query_grid *grid, const qk_sample *queries)
         length = next > length ? next : length;
     }
     for (size_t j = 0; j < grid->num; j++) {
-        qk_query_bucket *bucket = &grid->bucket[j];
+        qk__query_bucket *bucket = &grid->bucket[j];
         double sum = 0;
         for (size_t i = 0; i < bucket->queries; i++) {
             double t = (double)queries->position[grid->order[bucket->first + i]];
@@ -86,13 +86,13 @@ static void set_positions(qk_query_grid *grid, const qk_sample *queries)
     }
 }
 
-qk_status qk__query_grid_create(qk_query_grid **grid, const qk_sample *queries, bool in_buckets,
-                                qk_error *err)
+qk_status qk__query_grid_create(qk__query_grid **grid, const qk_sample *queries,
+                                bool in_buckets, qk_error *err)
 {
     *grid = NULL;
     if (queries->rows >= UINT32_MAX)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "%zu queries in one head", queries->rows);
-    qk_query_grid *g = calloc(1, sizeof *g);
+    qk__query_grid *g = calloc(1, sizeof *g);
     if (!g)
         return qk__nomem(err);
     g->in_buckets = in_buckets;

@@ -9,30 +9,30 @@
 
 #include <qkscope/plasticity.h>
 
-typedef struct qk_query_bucket {
+typedef struct qk__query_bucket {
     int64_t id;                /* > 0 */
     double tau;                /* mean position of its queries */
     size_t first, queries;     /* its rows are order[first .. first + queries - 1] */
     int64_t tenths[QK_TENTHS]; /* its queries in each tenth of the context */
-} qk_query_bucket;
+} qk__query_bucket;
 
-typedef struct qk_query_grid {
+typedef struct qk__query_grid {
     size_t rows; /* queries in all, those of bucket <= 0 too */
     size_t num;
-    qk_query_bucket *bucket; /* [num] in ascending order of id */
+    qk__query_bucket *bucket; /* [num] in ascending order of id */
     uint32_t *order;
     int64_t window;  /* 0 = full attention */
     bool in_buckets; /* the window, else in tokens */
-} qk_query_grid;
+} qk__query_grid;
 
 /* Of the queries that are not left out. QK_ERR_INCONSISTENT where windows differ. */
-QK_MUST_CHECK qk_status qk__query_grid_create(qk_query_grid **grid, const qk_sample *queries,
+QK_MUST_CHECK qk_status qk__query_grid_create(qk__query_grid **grid, const qk_sample *queries,
                                               bool in_buckets, qk_error *err);
-void qk__query_grid_free(qk_query_grid **grid);
+void qk__query_grid_free(qk__query_grid **grid);
 
 /* Whether queries of bucket j may see a key. */
-static inline bool qk__sees(const qk_query_grid *grid, const qk_query_bucket *j, int64_t bucket,
-                            double position)
+static inline bool qk__sees(const qk__query_grid *grid, const qk__query_bucket *j,
+                            int64_t bucket, double position)
 {
     if (grid->in_buckets)
         return bucket < j->id && (grid->window == 0 || bucket >= j->id - grid->window);

@@ -11,7 +11,7 @@
 #include "stats/project.h"
 
 /* beta, and its length; zero when the covariance with position is what rounding leaves of 0. */
-static void set_slope(qk_query_model *model, const qk_moments *q, double total)
+static void set_slope(qk__query_model *model, const qk_moments *q, double total)
 {
     size_t d = q->dim;
     double drift = sqrt(qk__dot(q->sum_xt, q->sum_xt, d));
@@ -23,7 +23,7 @@ static void set_slope(qk_query_model *model, const qk_moments *q, double total)
 }
 
 /* The mirror lies between u = beta / |beta| and sign e1: the one that takes -u to e1, too. */
-static void set_mirror(qk_query_model *model)
+static void set_mirror(qk__query_model *model)
 {
     if (model->beta_norm == 0)
         return;
@@ -34,7 +34,7 @@ static void set_mirror(qk_query_model *model)
 
 /* Diagonal of H R H with R the residual sums of squares, R = sum_xx - beta beta^T sum_tt. With
  * m the mirror: R_ii - 4 m_i (Rm)_i + 4 m_i^2 m^T R m. */
-static void set_variances(qk_query_model *model, const qk_moments *q, double total)
+static void set_variances(qk__query_model *model, const qk_moments *q, double total)
 {
     size_t d = q->dim;
     double *rm = model->variance; /* R m first, overwritten entry by entry */
@@ -51,11 +51,11 @@ static void set_variances(qk_query_model *model, const qk_moments *q, double tot
     }
 }
 
-qk_status qk__query_model_create(qk_query_model **model, const qk_moments *q,
-                                 const qk_query_model *mirror_from, int sign, qk_error *err)
+qk_status qk__query_model_create(qk__query_model **model, const qk_moments *q,
+                                 const qk__query_model *mirror_from, int sign, qk_error *err)
 {
     size_t d = q->dim;
-    qk_query_model *m = calloc(1, sizeof *m + 4 * d * sizeof(double));
+    qk__query_model *m = calloc(1, sizeof *m + 4 * d * sizeof(double));
     *model = m;
     if (!m)
         return qk__nomem(err);
@@ -80,7 +80,7 @@ qk_status qk__query_model_create(qk_query_model **model, const qk_moments *q,
     return QK_OK;
 }
 
-void qk__query_model_free(qk_query_model **model)
+void qk__query_model_free(qk__query_model **model)
 {
     free(*model);
     *model = NULL;

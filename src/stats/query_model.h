@@ -11,7 +11,7 @@
 
 /* mu(t) = mean + beta (t - mean_t). The reflection H = I - 2 m m^T with m = mirror takes
  * beta / |beta| to sign e1; m = 0 (H = I) without drift or where beta already points there. */
-typedef struct qk_query_model {
+typedef struct qk__query_model {
     size_t dim;
     int64_t count;
     double mean_t;
@@ -21,15 +21,15 @@ typedef struct qk_query_model {
     double *beta;     /* [dim]; 0 where the drift is no more than rounding */
     double *mirror;   /* [dim] unit vector or zero */
     double *variance; /* [dim] of the residuals of H q, 1/(n-1); rounding counts as 0 */
-} qk_query_model;
+} qk__query_model;
 
 /* `sign` 1 or -1, or `mirror_from` (else NULL) a model whose reflection is to be kept. With -1,
  * coordinates 2..d are, but for their signs, those of vectors whose first coordinate was turned
  * before a reflection that takes beta to e1. One row or constant positions
  * give beta = 0; one row gives variance 0. */
-QK_MUST_CHECK qk_status qk__query_model_create(qk_query_model **model, const qk_moments *q,
-                                               const qk_query_model *mirror_from, int sign,
+QK_MUST_CHECK qk_status qk__query_model_create(qk__query_model **model, const qk_moments *q,
+                                               const qk__query_model *mirror_from, int sign,
                                                qk_error *err);
-void qk__query_model_free(qk_query_model **model);
+void qk__query_model_free(qk__query_model **model);
 
 #endif

@@ -23,7 +23,7 @@ static double next_share(point a, point b, point c)
            (c.x - a.x) / (b.x - a.x) * (a.y / (c.y - a.y)) * (b.y / (c.y - b.y));
 }
 
-double qk__root(qk_function *f, void *context, double a, double at_a, double b, double at_b)
+double qk__root(qk__function *f, void *context, double a, double at_a, double b, double at_b)
 {
     point p = {a, at_a}, q = {b, at_b}; /* p is the newest, q of the other sign */
     double share = 0.5;

@@ -18,7 +18,7 @@ void qk__sample_row(const qk_sample *sample, size_t r, double *row)
                              : sample->f64[r * sample->dim + i];
 }
 
-/* ---- angles ------------------------------------------------------------------------------ */
+/* ---- angles ----------------------------------------------------------------------------- */
 
 static void angles_at(const qk__pairing *pairing, int64_t position, double *out)
 {
@@ -71,7 +71,7 @@ void qk__phasors_at(const qk__phasors *phasors, int64_t position, double *out)
     }
 }
 
-/* ---- means ------------------------------------------------------------------------------- */
+/* ---- means ------------------------------------------------------------------------------ */
 
 static void add_row(const double *row, size_t dim, const qk__pairing *pairing,
                     qk__pair_means *means)
@@ -116,7 +116,7 @@ void qk__pair_means_free(qk__pair_means *means)
     *means = (qk__pair_means){0};
 }
 
-/* ---- rotation ---------------------------------------------------------------------------- */
+/* ---- rotation --------------------------------------------------------------------------- */
 
 /* Turns a row in place. */
 static void turn(double *row, const qk__pairing *pairing, const double *angles, bool back)

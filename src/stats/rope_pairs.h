@@ -30,7 +30,7 @@ static inline size_t qk__pair_second(const qk__pairing *p, size_t pair)
 /* Row r of a sample in double precision. */
 void qk__sample_row(const qk_sample *sample, size_t r, double *row);
 
-/* ---- angles ------------------------------------------------------------------------------ */
+/* ---- angles ----------------------------------------------------------------------------- */
 
 /* cos and sin of frequency * position. Positions up to that of the tables cost a
  * multiplication, others a call of the library. */
@@ -49,7 +49,7 @@ void qk__phasors_free(qk__phasors *phasors);
 /* [2 pairs] cosines, then sines. */
 void qk__phasors_at(const qk__phasors *phasors, int64_t position, double *out);
 
-/* ---- means ------------------------------------------------------------------------------- */
+/* ---- means ------------------------------------------------------------------------------ */
 
 /* Over the rows of one kind before RoPE. */
 typedef struct qk__pair_means {
@@ -62,7 +62,7 @@ QK_MUST_CHECK qk_status qk__pair_means_of(const qk_sample *rows, const qk__pairi
                                           qk__pair_means *means, qk_error *err);
 void qk__pair_means_free(qk__pair_means *means);
 
-/* ---- rotation ---------------------------------------------------------------------------- */
+/* ---- rotation --------------------------------------------------------------------------- */
 
 /* How far rows after RoPE are from rows before it that were turned. Each row may have a factor
  * on what is turned, and one on the rest: YaRN scales the first, some models scale queries. */

@@ -82,7 +82,7 @@ static qk_rotation *rotation_create(const qk_moments *q, const qk_moments *k)
     return r;
 }
 
-/* ---- axes ----------------------------------------------------------------------------- */
+/* ---- axes ------------------------------------------------------------------------------- */
 
 /* Euclidean length, also where squares would over- or underflow. */
 static double length(const double *v, size_t d)
@@ -202,14 +202,14 @@ static qk_status set_b(fitting *f, qk_b_axis kind, qk_error *err)
     return QK_OK;
 }
 
-/* ---- numbers -------------------------------------------------------------------------- */
+/* ---- numbers ---------------------------------------------------------------------------- */
 
 static void describe_a(fitting *f, double trace_q, double trace_k)
 {
     qk_rotation *r = f->r;
-    qk_axis_view on_q = qk__project(f->q, trace_q, r->a, f->vector);
-    qk_axis_view on_k = qk__project(f->k, trace_k, r->a, f->vector);
-    qk_axis_view on = qk__project(f->pooled, f->total, r->a, f->vector);
+    qk__axis_view on_q = qk__project(f->q, trace_q, r->a, f->vector);
+    qk__axis_view on_k = qk__project(f->k, trace_k, r->a, f->vector);
+    qk__axis_view on = qk__project(f->pooled, f->total, r->a, f->vector);
     r->position_r = fabs(on.r);
     r->r_q_a = on_q.r;
     r->r_k_a = on_k.r;
@@ -262,7 +262,7 @@ static void set_residual(fitting *f)
     f->r->residual_pos_r = largest;
 }
 
-/* ---- the complement ------------------------------------------------------------------- */
+/* ---- the complement --------------------------------------------------------------------- */
 
 /* The pooled moments off a and b. These two get a negative eigenvalue: where the others are
  * zero, too, none of the largest can then mix with them. */
@@ -335,7 +335,7 @@ static qk_status set_planes(fitting *f, int wanted, qk_error *err)
     return status;
 }
 
-/* ---- all of it ------------------------------------------------------------------------ */
+/* ---- all of it -------------------------------------------------------------------------- */
 
 static qk_status fit(fitting *f, const qk_rotation_settings *settings, qk_error *err)
 {

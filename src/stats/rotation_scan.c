@@ -71,7 +71,7 @@ void qk_rotation_scan_free(qk_rotation_scan **scan)
     *scan = NULL;
 }
 
-/* ---- setting up ----------------------------------------------------------------------- */
+/* ---- setting up ------------------------------------------------------------------------- */
 
 static qk_status allocate(qk_rotation_scan *s, qk_error *err)
 {
@@ -145,7 +145,7 @@ qk_status qk_rotation_scan_create(qk_rotation_scan **scan, const qk_rotation *ro
     return status;
 }
 
-/* ---- rows ----------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------- */
 
 /* Always in the same lanes: no sum depends on how rows come in blocks. */
 static double along(const double *x, const double *axis, size_t padded)
@@ -165,7 +165,7 @@ static double along(const double *x, const double *axis, size_t padded)
 /* Angles of the rows in hand. */
 static void set_angles(qk_rotation_scan *s)
 {
-    const qk_turn_kernel *kernel = qk__turn_kernel();
+    const qk__turn_kernel *kernel = qk__best_turn_kernel();
     for (size_t first = 0; first < ROW_UNIT; first += TURN_ROWS) {
         kernel->project(s->x + first * s->padded, s->padded, s->axes, s->dim, 2 * s->half,
                         s->projected);
@@ -234,11 +234,11 @@ qk_status qk_rotation_scan_add_f64(qk_rotation_scan *scan, bool queries, const d
     ADD_ROWS
 }
 
-/* ---- results -------------------------------------------------------------------------- */
+/* ---- results ---------------------------------------------------------------------------- */
 
 /* An eigenvector's sign is arbitrary: v2 gets the one that makes omega positive. Returns
  * the sign of the angles. */
-static double turn_forwards(qk_rotation *r, size_t plane, qk_turning *turning)
+static double turn_forwards(qk_rotation *r, size_t plane, qk__turning *turning)
 {
     if (!(turning->omega < 0))
         return 1;
@@ -249,11 +249,11 @@ static double turn_forwards(qk_rotation *r, size_t plane, qk_turning *turning)
     return -1;
 }
 
-static qk_status fill_planes(qk_rotation_scan *s, qk_positions *positions, qk_rotation *r,
+static qk_status fill_planes(qk_rotation_scan *s, qk__positions *positions, qk_rotation *r,
                              qk_error *err)
 {
-    qk_turn_finder *finder;
-    qk_angle_line *line = NULL;
+    qk__turn_finder *finder;
+    qk__angle_line *line = NULL;
     QK_TRY(qk__turn_finder_create(&finder, positions, s->expected[true], err));
     qk_status status = qk__angle_line_create(&line, positions, s->expected[true], err);
     for (size_t i = 0; status == QK_OK && i < s->planes; i++) {
@@ -261,7 +261,7 @@ static qk_status fill_planes(qk_rotation_scan *s, qk_positions *positions, qk_ro
         const double *angle = s->angle + i * all_rows(s);
         if (isnan(plane->variance_share))
             continue;
-        qk_turning turning = qk__turning(finder, angle);
+        qk__turning turning = qk__find_turning(finder, angle);
         double sign = turn_forwards(r, s->first_plane + i, &turning);
         plane->omega = turning.omega;
         plane->resultant = turning.resultant;
@@ -281,7 +281,7 @@ static qk_status finish(qk_rotation_scan *s, qk_rotation *r, qk_error *err)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "%zu queries and %zu keys are scanned, the fit has %zu and %zu",
                         s->added[true], s->added[false], s->expected[true], s->expected[false]);
-    qk_positions *positions;
+    qk__positions *positions;
     QK_TRY(qk__positions_create(&positions, s->t, all_rows(s), err));
     qk_status status = QK_OK;
     if (s->along_a)

@@ -20,7 +20,7 @@ int64_t qk__score_bin_first(size_t bin)
     return (int64_t)(2 + (bin & 1)) << (bin / 2 - 1);
 }
 
-/* ---- rows by text and position ----------------------------------------------------------- */
+/* ---- rows by text and position ---------------------------------------------------------- */
 
 typedef struct place {
     int64_t text, position;
@@ -48,7 +48,7 @@ static place *order_rows(const qk_sample *sample)
     return order;
 }
 
-/* ---- keys -------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------- */
 
 static void add_before(double *sums, size_t width)
 {
@@ -109,7 +109,7 @@ void qk__key_sums_free(qk__key_sums *sums)
     *sums = (qk__key_sums){0};
 }
 
-/* ---- pairs ------------------------------------------------------------------------------- */
+/* ---- pairs ------------------------------------------------------------------------------ */
 
 /* Sums over the pairs of one text in a bin. */
 typedef struct text_bin {
@@ -120,7 +120,7 @@ typedef struct text_bin {
 typedef struct measuring {
     const qk__key_sums *keys;
     const qk__phasors *phasors;
-    const qk_matrix_kernel *kernel;
+    const qk__matrix_kernel *kernel;
     size_t num_bins; /* that the positions allow */
     double *turns;   /* [num_bins][2 pairs] sums over all pairs */
     text_bin *texts; /* [texts with pairs][num_bins] */
@@ -228,7 +228,7 @@ static void add_queries(measuring *m, const qk_sample *queries, const place *ord
     }
 }
 
-/* ---- the curve --------------------------------------------------------------------------- */
+/* ---- the curve -------------------------------------------------------------------------- */
 
 /* Of a mean over pairs of several texts, which differ: that of a ratio of sums. */
 static double standard_error(const text_bin *texts, size_t stride, size_t count, double mean,
@@ -325,7 +325,7 @@ qk_status qk__score_curve_measure(const qk_sample *queries, const qk__key_sums *
     size_t width = 2 * keys->pairs;
     measuring m = {.keys = keys,
                    .phasors = phasors,
-                   .kernel = qk__matrix_kernel(),
+                   .kernel = qk__best_matrix_kernel(),
                    .num_bins = count_bins(queries)};
     place *order = order_rows(queries);
     m.turns = qk__calloc(m.num_bins, width * sizeof *m.turns);

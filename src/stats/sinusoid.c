@@ -34,7 +34,7 @@ typedef double lanes __attribute__((vector_size(8 * LANES)));
 
 /* Points gathered by position; arrays are padded to whole lanes with zeros. */
 typedef struct points {
-    qk_positions *positions;
+    qk__positions *positions;
     size_t padded;
     double n, yy;   /* rows; sum of squares of y about its mean */
     double *weight; /* rows at the position */
@@ -73,7 +73,7 @@ static size_t padded_to_lanes(size_t count)
     return (count + LANES - 1) / LANES * LANES;
 }
 
-/* ---- one frequency, exactly ----------------------------------------------------------- */
+/* ---- one frequency, exactly ------------------------------------------------------------- */
 
 /* Normal equations, centred: u and s have sums of squares uu, ss and of products us with each
  * other, yu, ys with y. Where they are one and the same direction, the longer one counts. */
@@ -175,11 +175,11 @@ static double slope(void *context, double omega)
     return total(sum);
 }
 
-/* ---- the grid ------------------------------------------------------------------------- */
+/* ---- the grid --------------------------------------------------------------------------- */
 
 static void fill_cells(const points *p, cells *c)
 {
-    const qk_positions *at = p->positions;
+    const qk__positions *at = p->positions;
     if (at->count <= CELLS) {
         memcpy(c->weight, p->weight, at->count * sizeof(double));
         memcpy(c->sum, p->sum, at->count * sizeof(double));
@@ -262,7 +262,7 @@ static void scan_grid(search *at)
     }
 }
 
-/* ---- the search ----------------------------------------------------------------------- */
+/* ---- the search ------------------------------------------------------------------------- */
 
 /* Where the derivative is asked. R^2 is symmetric about half a turn a step and its derivative
  * zero there: whether it grows towards that end shows a little before it. */
@@ -338,11 +338,11 @@ static void set_end(search *at)
     at->last = at->alternates ? (int)places * TURN_PARTS / 2 : LAST_PART;
 }
 
-/* ---- gathering ------------------------------------------------------------------------ */
+/* ---- gathering -------------------------------------------------------------------------- */
 
 static void gather(points *p, const double *y)
 {
-    const qk_positions *at = p->positions;
+    const qk__positions *at = p->positions;
     double mean = 0;
     for (size_t i = 0; i < at->rows; i++)
         mean += y[at->order[i]];
@@ -367,7 +367,7 @@ static double *take(double **block, size_t count)
     return taken;
 }
 
-qk_status qk__sinusoid_fit(qk_positions *positions, const double *y, double *omega,
+qk_status qk__sinusoid_fit(qk__positions *positions, const double *y, double *omega,
                            double *r_squared, qk_error *err)
 {
     enum { POINT_ARRAYS = 5, CELL_ARRAYS = 8 };

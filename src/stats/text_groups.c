@@ -9,21 +9,21 @@
 
 enum { FIRST_ROOM = 64 };
 
-void qk__text_groups_start(qk_text_groups *groups, uint32_t limit)
+void qk__text_groups_start(qk__text_groups *groups, uint32_t limit)
 {
-    *groups = (qk_text_groups){.limit = limit, .mask = UINT64_MAX};
+    *groups = (qk__text_groups){.limit = limit, .mask = UINT64_MAX};
 }
 
-void qk__text_groups_free(qk_text_groups *groups)
+void qk__text_groups_free(qk__text_groups *groups)
 {
     free(groups->known);
-    *groups = (qk_text_groups){0};
+    *groups = (qk__text_groups){0};
 }
 
 /* ---- texts seen before ------------------------------------------------------------------ */
 
 /* The place of an id in the table, or the free one where it would go. */
-static qk_known_text *place_of(const qk_text_groups *groups, uint64_t id)
+static qk__known_text *place_of(const qk__text_groups *groups, uint64_t id)
 {
     size_t at = (size_t)((id * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (groups->room - 1);
     while (groups->known[at].used && groups->known[at].id != id)
@@ -31,11 +31,11 @@ static qk_known_text *place_of(const qk_text_groups *groups, uint64_t id)
     return &groups->known[at];
 }
 
-static qk_status make_room(qk_text_groups *groups, qk_error *err)
+static qk_status make_room(qk__text_groups *groups, qk_error *err)
 {
     if (groups->room > 2 * groups->num_texts)
         return QK_OK;
-    qk_text_groups old = *groups;
+    qk__text_groups old = *groups;
     groups->room = old.room ? 2 * old.room : FIRST_ROOM;
     groups->known = qk__calloc(groups->room, sizeof *groups->known);
     if (!groups->known) {
@@ -92,7 +92,7 @@ uint64_t qk__text_groups_mask(const uint64_t *labels, size_t count, uint32_t lim
 }
 
 /* Joins groups until the last one, over the limit, has found a place. */
-static void join(qk_text_groups *groups, uint32_t move[QK_TEXT_GROUPS + 1])
+static void join(qk__text_groups *groups, uint32_t move[QK_TEXT_GROUPS + 1])
 {
     uint32_t before = groups->count, kept = 0;
     groups->mask = qk__text_groups_mask(groups->label, before, groups->limit, groups->mask);
@@ -112,7 +112,7 @@ static void join(qk_text_groups *groups, uint32_t move[QK_TEXT_GROUPS + 1])
 }
 
 /* The group of an id that is not in the table. */
-static uint32_t group_of_label(qk_text_groups *groups, uint64_t id, bool *joined,
+static uint32_t group_of_label(qk__text_groups *groups, uint64_t id, bool *joined,
                                uint32_t move[QK_TEXT_GROUPS])
 {
     uint64_t label = id & groups->mask;
@@ -131,20 +131,20 @@ static uint32_t group_of_label(qk_text_groups *groups, uint64_t id, bool *joined
     return all[own];
 }
 
-qk_status qk__text_groups_find(qk_text_groups *groups, int64_t id, uint32_t *group,
+qk_status qk__text_groups_find(qk__text_groups *groups, int64_t id, uint32_t *group,
                                bool *joined, uint32_t move[QK_TEXT_GROUPS], qk_error *err)
 {
     uint64_t bits = (uint64_t)id;
     *joined = false;
     QK_TRY(make_room(groups, err));
-    qk_known_text *place = place_of(groups, bits);
+    qk__known_text *place = place_of(groups, bits);
     if (place->used) {
         *group = place->group;
         return QK_OK;
     }
     *group = group_of_label(groups, bits, joined, move);
     if (groups->num_texts < QK_COUNTED_TEXTS) {
-        *place = (qk_known_text){bits, *group, true};
+        *place = (qk__known_text){bits, *group, true};
         groups->num_texts++;
     }
     return QK_OK;

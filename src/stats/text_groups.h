@@ -17,28 +17,28 @@
 
 enum { QK_TEXT_GROUPS = 16, QK_COUNTED_TEXTS = (1 << 16) - 1 };
 
-typedef struct qk_known_text {
+typedef struct qk__known_text {
     uint64_t id;
     uint32_t group;
     bool used;
-} qk_known_text;
+} qk__known_text;
 
-typedef struct qk_text_groups {
+typedef struct qk__text_groups {
     uint32_t limit, count; /* groups: at most, and so far */
     uint64_t mask;         /* the bits of an id that tell its group */
     uint64_t label[QK_TEXT_GROUPS + 1];
     size_t num_texts; /* found so far; no more than QK_COUNTED_TEXTS are counted */
     size_t room;      /* of the table, a power of two */
-    qk_known_text *known;
-} qk_text_groups;
+    qk__known_text *known;
+} qk__text_groups;
 
 /* limit: 1 .. QK_TEXT_GROUPS. An object of zeros may be freed. */
-void qk__text_groups_start(qk_text_groups *groups, uint32_t limit);
-void qk__text_groups_free(qk_text_groups *groups);
+void qk__text_groups_start(qk__text_groups *groups, uint32_t limit);
+void qk__text_groups_free(qk__text_groups *groups);
 
 /* The group of a text. Where a new text makes groups join, *joined is set and move[g] tells
  * where what lay in group g now belongs; the others are left as they are. */
-QK_MUST_CHECK qk_status qk__text_groups_find(qk_text_groups *groups, int64_t id,
+QK_MUST_CHECK qk_status qk__text_groups_find(qk__text_groups *groups, int64_t id,
                                              uint32_t *group, bool *joined,
                                              uint32_t move[QK_TEXT_GROUPS], qk_error *err);
 

@@ -19,11 +19,11 @@ void qk_text_moments_free(qk_text_moments **texts)
     *texts = NULL;
 }
 
-qk_spare_sums qk__text_moments_end(qk_text_moments **texts)
+qk__spare_sums qk__text_moments_end(qk_text_moments **texts)
 {
-    qk_spare_sums spare = {0};
+    qk__spare_sums spare = {0};
     if (*texts) {
-        spare = (qk_spare_sums){(*texts)->memory, (*texts)->panels};
+        spare = (qk__spare_sums){(*texts)->memory, (*texts)->panels};
         (*texts)->memory = NULL;
     }
     qk_text_moments_free(texts);
@@ -36,16 +36,16 @@ size_t qk_text_moments_count(const qk_text_moments *texts)
 }
 
 void qk__text_moments_along(const qk_text_moments *texts, const double *axis,
-                            qk_line_sums lines[QK_TEXT_GROUPS])
+                            qk__line_sums lines[QK_TEXT_GROUPS])
 {
     memset(lines, 0, QK_TEXT_GROUPS * sizeof *lines);
     for (uint32_t g = 0; g < texts->groups.count; g++) {
-        const qk_sums *s = &texts->sums[g];
-        lines[g] = (qk_line_sums){.n = (double)s->count,
-                                  .t = s->sum_t,
-                                  .tt = s->sum_tt,
-                                  .x = qk__dot(axis, s->sum, texts->dim),
-                                  .xt = qk__dot(axis, s->sum_xt, texts->dim),
-                                  .xx = texts->kernel->form(s->gram, texts->panels, axis)};
+        const qk__sums *s = &texts->sums[g];
+        lines[g] = (qk__line_sums){.n = (double)s->count,
+                                   .t = s->sum_t,
+                                   .tt = s->sum_tt,
+                                   .x = qk__dot(axis, s->sum, texts->dim),
+                                   .xt = qk__dot(axis, s->sum_xt, texts->dim),
+                                   .xx = texts->kernel->form(s->gram, texts->panels, axis)};
     }
 }

@@ -19,7 +19,7 @@ typedef struct interval {
 } interval;
 
 /* Where all eigenvalues lie (Gershgorin), and a little more. */
-static interval all_values(const qk_tridiagonal *t)
+static interval all_values(const qk__tridiagonal *t)
 {
     interval all = {INFINITY, -INFINITY};
     for (size_t i = 0; i < t->n; i++) {
@@ -52,7 +52,7 @@ static bool is_narrow(const interval *at)
 }
 
 /* Up to STURM_POINTS eigenvalues side by side, each with its share of the points. */
-static void find_values(const qk_tridiagonal *t, const qk_matrix_kernel *kernel,
+static void find_values(const qk__tridiagonal *t, const qk__matrix_kernel *kernel,
                         const double *off_squared, interval all, size_t first, size_t count,
                         double *values)
 {
@@ -78,7 +78,7 @@ static void find_values(const qk_tridiagonal *t, const qk_matrix_kernel *kernel,
         values[i] = at[i].lo + (at[i].hi - at[i].lo) / 2;
 }
 
-void qk__tridiagonal_values(const qk_tridiagonal *t, const qk_matrix_kernel *kernel,
+void qk__tridiagonal_values(const qk__tridiagonal *t, const qk__matrix_kernel *kernel,
                             size_t count, double *values, double *scratch)
 {
     for (size_t i = 0; i < t->n; i++)
@@ -110,7 +110,7 @@ static double no_zero(double pivot)
     return fabs(pivot) < TINY ? copysign(TINY, pivot) : pivot;
 }
 
-static void factorise(const qk_tridiagonal *t, double shift, factors *f)
+static void factorise(const qk__tridiagonal *t, double shift, factors *f)
 {
     double pivot = t->diagonal[0] - shift, above = t->off[0];
     for (size_t i = 0; i < t->n; i++) {
@@ -151,7 +151,7 @@ static void solve(const factors *f, size_t n, double *x)
     }
 }
 
-static void normalise(const qk_matrix_kernel *kernel, double *x, size_t n)
+static void normalise(const qk__matrix_kernel *kernel, double *x, size_t n)
 {
     double length = sqrt(kernel->dot(x, x, n));
     for (size_t i = 0; i < n; i++)
@@ -159,7 +159,7 @@ static void normalise(const qk_matrix_kernel *kernel, double *x, size_t n)
 }
 
 /* Twice, since what rounding leaves of a large part is not small. */
-static void orthogonalise(const qk_matrix_kernel *kernel, double *x, size_t n,
+static void orthogonalise(const qk__matrix_kernel *kernel, double *x, size_t n,
                           const double *others, size_t count, size_t ld)
 {
     for (int twice = 0; twice < 2; twice++) {
@@ -169,14 +169,14 @@ static void orthogonalise(const qk_matrix_kernel *kernel, double *x, size_t n,
     }
 }
 
-void qk__tridiagonal_vectors(const qk_tridiagonal *t, const qk_matrix_kernel *kernel,
+void qk__tridiagonal_vectors(const qk__tridiagonal *t, const qk__matrix_kernel *kernel,
                              size_t count, const double *values, double *vectors, size_t ld,
                              double *scratch)
 {
     enum { ROUNDS = 2 }; /* one finds the vector, the other its last digits */
     const size_t n = t->n;
     factors f = {scratch, scratch + n, scratch + 2 * n, scratch + 3 * n, scratch + 4 * n};
-    qk_rng random;
+    qk__rng random;
     qk__rng_init(&random, n, NULL, 0);
     double shift = INFINITY;
     for (size_t i = 0; i < count; i++) {

@@ -16,7 +16,7 @@ enum { OVERSAMPLING = 4, MAX_POINTS = 2048, SECTION_POINTS = 64 };
 
 static const double TURN = 6.283185307179586476925;
 
-void qk__turn_bins_free(qk_turn_bins **bins)
+void qk__turn_bins_free(qk__turn_bins **bins)
 {
     if (!*bins)
         return;
@@ -42,19 +42,19 @@ static uint32_t left_at(uint32_t m, uint32_t n)
 }
 
 /* exp(-i 2 pi lane place / bins) */
-static void set_turns(qk_turn_point *turn, size_t place, size_t bins)
+static void set_turns(qk__turn_point *turn, size_t place, size_t bins)
 {
     double at[TURN_BINS], c[TURN_BINS], s[TURN_BINS];
     for (size_t lane = 0; lane < TURN_BINS; lane++)
         at[lane] = (double)(lane * place % bins);
-    qk__turn_kernel()->wave(at, TURN_BINS, -1 / (double)bins, c, s);
+    qk__best_turn_kernel()->wave(at, TURN_BINS, -1 / (double)bins, c, s);
     for (size_t lane = 0; lane < TURN_BINS; lane++) {
         turn->re[lane] = (float)c[lane];
         turn->im[lane] = (float)s[lane];
     }
 }
 
-static void set_tables(qk_turn_bins *b, const qk_positions *at, const qk_turn_cells *cells)
+static void set_tables(qk__turn_bins *b, const qk__positions *at, const qk__turn_cells *cells)
 {
     size_t points = b->signal.points, parts = at->last_place / points + 1;
     for (size_t p = 0; p < points; p++) {
@@ -76,8 +76,8 @@ static void set_tables(qk_turn_bins *b, const qk_positions *at, const qk_turn_ce
     }
 }
 
-static qk_status allocate(qk_turn_bins *b, const qk_positions *at, const qk_turn_cells *cells,
-                          qk_error *err)
+static qk_status allocate(qk__turn_bins *b, const qk__positions *at,
+                          const qk__turn_cells *cells, qk_error *err)
 {
     size_t wanted = OVERSAMPLING * ((size_t)at->last_place + 1), points = 1;
     while (points < MAX_POINTS && points * TURN_BINS < wanted)
@@ -103,15 +103,15 @@ static qk_status allocate(qk_turn_bins *b, const qk_positions *at, const qk_turn
     b->turn = b->y + cells->slots;
     b->turn_s = b->turn + cells->slots;
     b->part = b->point + cells->slots;
-    b->signal = (qk_turn_signal){cells->slots, b->x,        b->y,       b->point, b->part,
-                                 points,       b->by_point, b->by_part, b->root,  b->order};
+    b->signal = (qk__turn_signal){cells->slots, b->x,        b->y,       b->point, b->part,
+                                  points,       b->by_point, b->by_part, b->root,  b->order};
     return QK_OK;
 }
 
-qk_status qk__turn_bins_create(qk_turn_bins **bins, const qk_positions *positions,
-                               const qk_turn_cells *cells, qk_error *err)
+qk_status qk__turn_bins_create(qk__turn_bins **bins, const qk__positions *positions,
+                               const qk__turn_cells *cells, qk_error *err)
 {
-    qk_turn_bins *b = calloc(1, sizeof *b);
+    qk__turn_bins *b = calloc(1, sizeof *b);
     *bins = NULL;
     if (!b)
         return qk__nomem(err);
@@ -125,7 +125,7 @@ qk_status qk__turn_bins_create(qk_turn_bins **bins, const qk_positions *position
 }
 
 /* Moves the turned sums on to the next TURN_BINS bins. */
-static void turn_on(qk_turn_bins *b)
+static void turn_on(qk__turn_bins *b)
 {
     for (size_t i = 0; i < b->signal.count; i++) {
         double x = b->x[i], y = b->y[i], c = b->turn[i], s = b->turn_s[i];
@@ -134,9 +134,9 @@ static void turn_on(qk_turn_bins *b)
     }
 }
 
-void qk__turn_bins_fill(qk_turn_bins *b, const qk_turn_cells *cells)
+void qk__turn_bins_fill(qk__turn_bins *b, const qk__turn_cells *cells)
 {
-    const qk_turn_kernel *kernel = qk__turn_kernel();
+    const qk__turn_kernel *kernel = qk__best_turn_kernel();
     for (int kind = 0; kind < 2; kind++) {
         memcpy(b->x, cells->x[kind], cells->slots * sizeof(double));
         memcpy(b->y, cells->y[kind], cells->slots * sizeof(double));
@@ -150,9 +150,9 @@ void qk__turn_bins_fill(qk_turn_bins *b, const qk_turn_cells *cells)
     }
 }
 
-double qk__turn_bins_confine(qk_turn_bins *b, int first)
+double qk__turn_bins_confine(qk__turn_bins *b, int first)
 {
-    const qk_turn_kernel *kernel = qk__turn_kernel();
+    const qk__turn_kernel *kernel = qk__best_turn_kernel();
     float highest = 0;
     b->length[0] = 0;
     for (size_t i = 1; i < (size_t)first; i++)
@@ -165,7 +165,7 @@ double qk__turn_bins_confine(qk_turn_bins *b, int first)
 }
 
 /* Whether a section of bins forwards, and the same backwards, are all shorter. */
-static bool is_low(const qk_turn_bins *b, size_t section, double least)
+static bool is_low(const qk__turn_bins *b, size_t section, double least)
 {
     size_t mirrored = b->bins / b->section - 1 - section;
     size_t edge = (b->bins - section * b->section) % b->bins;
@@ -173,7 +173,7 @@ static bool is_low(const qk_turn_bins *b, size_t section, double least)
            (double)b->length[edge] < least;
 }
 
-size_t qk__turn_bins_high(qk_turn_bins *b, double least)
+size_t qk__turn_bins_high(qk__turn_bins *b, double least)
 {
     size_t found = 0, last = b->bins / 2;
     for (size_t from = 0; from <= last; from += b->section) {

@@ -12,9 +12,9 @@
 
 static const double TURN = 6.283185307179586476925;
 
-/* ---- layout --------------------------------------------------------------------------- */
+/* ---- layout ----------------------------------------------------------------------------- */
 
-void qk__turn_cells_free(qk_turn_cells **cells)
+void qk__turn_cells_free(qk__turn_cells **cells)
 {
     if (!*cells)
         return;
@@ -26,7 +26,7 @@ void qk__turn_cells_free(qk_turn_cells **cells)
 }
 
 /* Gives every position its slot, and cells their first ones. */
-static void place_positions(qk_turn_cells *cells, const qk_positions *at, uint64_t width)
+static void place_positions(qk__turn_cells *cells, const qk__positions *at, uint64_t width)
 {
     size_t next = 0, k = 0;
     for (size_t cell = 0; cell < QK_TURN_CELLS; cell++) {
@@ -41,7 +41,7 @@ static void place_positions(qk_turn_cells *cells, const qk_positions *at, uint64
     cells->first[QK_TURN_CELLS] = cells->slots = next;
 }
 
-static void measure(qk_turn_cells *cells, const qk_positions *at, uint64_t width)
+static void measure(qk__turn_cells *cells, const qk__positions *at, uint64_t width)
 {
     double half = (double)at->last_place / 2;
     for (size_t cell = 0; cell < QK_TURN_CELLS; cell++) {
@@ -59,7 +59,7 @@ static void measure(qk_turn_cells *cells, const qk_positions *at, uint64_t width
     }
 }
 
-static qk_status allocate(qk_turn_cells *cells, const qk_positions *at, qk_error *err)
+static qk_status allocate(qk__turn_cells *cells, const qk__positions *at, qk_error *err)
 {
     enum { ARRAYS = 8 };
     uint64_t width = at->last_place / QK_TURN_CELLS + 1;
@@ -81,7 +81,7 @@ static qk_status allocate(qk_turn_cells *cells, const qk_positions *at, qk_error
     return QK_OK;
 }
 
-qk_status qk__turn_cells_create(qk_turn_cells **cells, const qk_positions *positions,
+qk_status qk__turn_cells_create(qk__turn_cells **cells, const qk__positions *positions,
                                 qk_error *err)
 {
     *cells = calloc(1, sizeof **cells);
@@ -93,10 +93,10 @@ qk_status qk__turn_cells_create(qk_turn_cells **cells, const qk_positions *posit
     return status;
 }
 
-void qk__turn_cells_add_up(qk_turn_cells *cells, const double *angle, size_t n_q, size_t rows)
+void qk__turn_cells_add_up(qk__turn_cells *cells, const double *angle, size_t n_q, size_t rows)
 {
     enum { BLOCK = 512 };
-    const qk_turn_kernel *kernel = qk__turn_kernel();
+    const qk__turn_kernel *kernel = qk__best_turn_kernel();
     double block[BLOCK], c[BLOCK], s[BLOCK];
     memset(cells->x[0], 0, 4 * cells->slots * sizeof(double));
     for (size_t first = 0; first < rows; first += BLOCK) {
@@ -112,17 +112,17 @@ void qk__turn_cells_add_up(qk_turn_cells *cells, const double *angle, size_t n_q
     }
 }
 
-/* ---- series --------------------------------------------------------------------------- */
+/* ---- series ----------------------------------------------------------------------------- */
 
 /* Moments m of all cells about their middles, over m!, turned back by omega from there. */
 typedef struct cell_moments {
     double re[TURN_TERMS][QK_TURN_CELLS], im[TURN_TERMS][QK_TURN_CELLS];
 } cell_moments;
 
-static void set_moments(cell_moments *out, const qk_turn_cells *cells, int kind,
+static void set_moments(cell_moments *out, const qk__turn_cells *cells, int kind,
                         const double *c, const double *s)
 {
-    const qk_turn_kernel *kernel = qk__turn_kernel();
+    const qk__turn_kernel *kernel = qk__best_turn_kernel();
     for (size_t cell = 0; cell < QK_TURN_CELLS; cell++) {
         double re[TURN_TERMS], im[TURN_TERMS], over = 1;
         size_t first = cells->first[cell], count = cells->first[cell + 1] - first;
@@ -136,7 +136,7 @@ static void set_moments(cell_moments *out, const qk_turn_cells *cells, int kind,
 }
 
 /* (T + v)^k / k! = sum over m of T^(k - m) / (k - m)! v^m / m! */
-static void move_to_middle(const qk_turn_cells *cells, const cell_moments *from, double *re,
+static void move_to_middle(const qk__turn_cells *cells, const cell_moments *from, double *re,
                            double *im)
 {
     for (int k = 0; k < QK_TURN_POWERS; k++) {
@@ -148,9 +148,9 @@ static void move_to_middle(const qk_turn_cells *cells, const cell_moments *from,
     }
 }
 
-void qk__turn_series_set(qk_turn_series *series, qk_turn_cells *cells, double omega)
+void qk__turn_series_set(qk__turn_series *series, qk__turn_cells *cells, double omega)
 {
-    const qk_turn_kernel *kernel = qk__turn_kernel();
+    const qk__turn_kernel *kernel = qk__best_turn_kernel();
     double c[QK_TURN_CELLS], s[QK_TURN_CELLS], turns = omega * cells->step / TURN;
     cell_moments moments;
     series->omega = omega;
@@ -164,9 +164,9 @@ void qk__turn_series_set(qk_turn_series *series, qk_turn_cells *cells, double om
 }
 
 /* F and its derivative by Horner's rule in -i distance; |F|' = Re(conj(F) F') / |F|. */
-qk_resultant qk__turn_series_at(const qk_turn_series *series, double omega)
+qk__resultant qk__turn_series_at(const qk__turn_series *series, double omega)
 {
-    qk_resultant out = {0};
+    qk__resultant out = {0};
     double distance = (omega - series->omega) * series->half_range;
     for (int kind = 0; kind < 2; kind++) {
         double re = 0, im = 0, slope_re = 0, slope_im = 0, last;

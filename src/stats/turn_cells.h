@@ -20,7 +20,7 @@
 enum { QK_TURN_CELLS = 128, QK_TURN_POWERS = 18 };
 
 /* Positions lie in slots: cell by cell, each filled up with zeros to whole lanes. */
-typedef struct qk_turn_cells {
+typedef struct qk__turn_cells {
     size_t slots;
     size_t first[QK_TURN_CELLS + 1]; /* slot where a cell begins */
     uint32_t *slot;                  /* [positions] */
@@ -31,31 +31,31 @@ typedef struct qk_turn_cells {
     double middle[QK_TURN_CELLS]; /* of cells: places from the middle of the range */
     double power[QK_TURN_POWERS][QK_TURN_CELLS]; /* (middle / half a range)^i / i! */
     double step, half_range;                     /* tokens */
-} qk_turn_cells;
+} qk__turn_cells;
 
-typedef struct qk_turn_series {
+typedef struct qk__turn_series {
     double omega, half_range;
     double re[2][QK_TURN_POWERS], im[2][QK_TURN_POWERS]; /* of queries, of keys */
-} qk_turn_series;
+} qk__turn_series;
 
 /* The sums turned back by omega tau, and how their lengths together change with omega (times a
  * constant). */
-typedef struct qk_resultant {
+typedef struct qk__resultant {
     double re[2], im[2];
     double length, slope;
-} qk_resultant;
+} qk__resultant;
 
 /* Of positions with some range. */
-QK_MUST_CHECK qk_status qk__turn_cells_create(qk_turn_cells **cells,
-                                              const qk_positions *positions, qk_error *err);
-void qk__turn_cells_free(qk_turn_cells **cells);
+QK_MUST_CHECK qk_status qk__turn_cells_create(qk__turn_cells **cells,
+                                              const qk__positions *positions, qk_error *err);
+void qk__turn_cells_free(qk__turn_cells **cells);
 
 /* Adds up exp(i angle) by position; the first n_q rows are queries. */
-void qk__turn_cells_add_up(qk_turn_cells *cells, const double *angle, size_t n_q, size_t rows);
+void qk__turn_cells_add_up(qk__turn_cells *cells, const double *angle, size_t n_q, size_t rows);
 
-void qk__turn_series_set(qk_turn_series *series, qk_turn_cells *cells, double omega);
+void qk__turn_series_set(qk__turn_series *series, qk__turn_cells *cells, double omega);
 
 /* At most an eighth of a turn over the range away from the series' omega. */
-qk_resultant qk__turn_series_at(const qk_turn_series *series, double omega);
+qk__resultant qk__turn_series_at(const qk__turn_series *series, double omega);
 
 #endif

@@ -5,11 +5,11 @@
 #define VECTOR_BYTES 16
 #include "stats/turn_kernel_body.h"
 
-const qk_turn_kernel qk__turn_portable = TURN_KERNEL("portable");
+const qk__turn_kernel qk__turn_portable = TURN_KERNEL("portable");
 
-const qk_turn_kernel *qk__turn_kernel_at(size_t i)
+const qk__turn_kernel *qk__turn_kernel_at(size_t i)
 {
-    static const qk_turn_kernel *const kernels[QK_NUM_SIMD] = {
+    static const qk__turn_kernel *const kernels[QK_NUM_SIMD] = {
         [QK_PORTABLE] = &qk__turn_portable,
 #ifdef QK_HAVE_X86_KERNELS
         [QK_AVX2] = &qk__turn_avx2,
@@ -19,7 +19,7 @@ const qk_turn_kernel *qk__turn_kernel_at(size_t i)
     return kernels[i];
 }
 
-const qk_turn_kernel *qk__turn_kernel(void)
+const qk__turn_kernel *qk__best_turn_kernel(void)
 {
     return qk__turn_kernel_at(qk__simd_count() - 1);
 }

@@ -16,23 +16,23 @@
 enum { TURN_ROWS = 4, TURN_LANES = 8, TURN_BINS = 16, TURN_TERMS = 6 };
 
 /* Complex numbers for all bins of a transform. */
-typedef struct qk_turn_point {
+typedef struct qk__turn_point {
     float re[TURN_BINS], im[TURN_BINS];
-} qk_turn_point;
+} qk__turn_point;
 
 /* Numbers at places of the lattice, to be transformed. */
-typedef struct qk_turn_signal {
+typedef struct qk__turn_signal {
     size_t count;
-    const double *x, *y;           /* [count] */
-    const uint32_t *point, *part;  /* [count] place = part * points + point */
-    size_t points;                 /* a power of two */
-    const qk_turn_point *by_point; /* [points] turns a number by lane * point bins */
-    const qk_turn_point *by_part;  /* the same for part * points */
-    const float *root;             /* [points][2] exp(-2 pi i k / points) */
-    const uint32_t *order;         /* [points] where a transform leaves its numbers */
-} qk_turn_signal;
+    const double *x, *y;            /* [count] */
+    const uint32_t *point, *part;   /* [count] place = part * points + point */
+    size_t points;                  /* a power of two */
+    const qk__turn_point *by_point; /* [points] turns a number by lane * point bins */
+    const qk__turn_point *by_part;  /* the same for part * points */
+    const float *root;              /* [points][2] exp(-2 pi i k / points) */
+    const uint32_t *order;          /* [points] where a transform leaves its numbers */
+} qk__turn_signal;
 
-typedef struct qk_turn_kernel {
+typedef struct qk__turn_kernel {
     const char *name;
 
     /* out [TURN_ROWS][columns] = x [TURN_ROWS][ld] axes [dim][columns]; columns are in whole
@@ -53,24 +53,24 @@ typedef struct qk_turn_kernel {
                     const double *at, size_t n, double re[TURN_TERMS], double im[TURN_TERMS]);
 
     /* spectrum[order[m]] = bins m * strides + lane of the signal, of strides * points. */
-    void (*transform)(const qk_turn_signal *signal, qk_turn_point *spectrum);
+    void (*transform)(const qk__turn_signal *signal, qk__turn_point *spectrum);
 
     /* length[m * strides + lane] gets |spectrum[order[m]]|, added to what is there if `add`. */
-    void (*lengths)(const qk_turn_point *spectrum, const uint32_t *order, size_t points,
+    void (*lengths)(const qk__turn_point *spectrum, const uint32_t *order, size_t points,
                     size_t strides, int add, float *length);
 
     /* The largest, or 0; n is in whole TURN_BINS. */
     float (*highest)(const float *length, size_t n);
-} qk_turn_kernel;
+} qk__turn_kernel;
 
 /* Fastest kernel for this processor. */
-const qk_turn_kernel *qk__turn_kernel(void);
+const qk__turn_kernel *qk__best_turn_kernel(void);
 
 /* The i-th of qk__simd_count(): 0 is the portable reference. */
-const qk_turn_kernel *qk__turn_kernel_at(size_t i);
+const qk__turn_kernel *qk__turn_kernel_at(size_t i);
 
-extern const qk_turn_kernel qk__turn_portable;
-extern const qk_turn_kernel qk__turn_avx2;
-extern const qk_turn_kernel qk__turn_avx512;
+extern const qk__turn_kernel qk__turn_portable;
+extern const qk__turn_kernel qk__turn_avx2;
+extern const qk__turn_kernel qk__turn_avx512;
 
 #endif

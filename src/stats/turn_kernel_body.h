@@ -30,7 +30,7 @@ typedef bins bins_at __attribute__((aligned(4), may_alias));
 #define FLIP(mask, x)      ((lanes)((bits)(x) ^ ((mask)&SIGN)))
 #define NEAREST_WHOLE(x)   (((x) + 0x1.8p52) - 0x1.8p52)
 
-/* ---- projections ---------------------------------------------------------------------- */
+/* ---- projections ------------------------------------------------------------------------ */
 
 static void project(const double *x, size_t ld, const double *axes, size_t dim, size_t columns,
                     double *out)
@@ -47,7 +47,7 @@ static void project(const double *x, size_t ld, const double *axes, size_t dim, 
     }
 }
 
-/* ---- angles and waves ----------------------------------------------------------------- */
+/* ---- angles and waves ------------------------------------------------------------------- */
 
 /* (1 + z P(z)) of Chebyshev interpolation, highest power first. */
 static const double ATAN[] = {0.016285756855221028, -0.034570561981427744, 0.04551593220626549,
@@ -119,7 +119,7 @@ static void wave(const double *at, size_t n, double turns, double *cosine, doubl
     }
 }
 
-/* ---- moments -------------------------------------------------------------------------- */
+/* ---- moments ---------------------------------------------------------------------------- */
 
 /* Sums stay apart in TURN_LANES lanes until the end. */
 static void moments(const double *x, const double *y, const double *cosine, const double *sine,
@@ -155,7 +155,7 @@ static void moments(const double *x, const double *y, const double *cosine, cons
     }
 }
 
-/* ---- transforms ----------------------------------------------------------------------- */
+/* ---- transforms ------------------------------------------------------------------------- */
 
 /* (re, im) times (c, s) */
 #define TURN(re, im, c, s)                                                                     \
@@ -166,14 +166,14 @@ static void moments(const double *x, const double *y, const double *cosine, cons
     } while (0)
 
 /* Adds up what falls on the same point, turned for every lane's bin. */
-static void fold(const qk_turn_signal *signal, qk_turn_point *to)
+static void fold(const qk__turn_signal *signal, qk__turn_point *to)
 {
     bins re, im, c, s;
     memset(to, 0, signal->points * sizeof *to);
     for (size_t i = 0; i < signal->count; i++) {
         float x = (float)signal->x[i], y = (float)signal->y[i];
-        qk_turn_point *sum = to + signal->point[i];
-        const qk_turn_point *turn = signal->by_part + signal->part[i];
+        qk__turn_point *sum = to + signal->point[i];
+        const qk__turn_point *turn = signal->by_part + signal->part[i];
         for (size_t h = 0; h < TURN_BINS; h += BINS) {
             LOAD_BINS(c, turn->re + h);
             LOAD_BINS(s, turn->im + h);
@@ -197,7 +197,7 @@ static void fold(const qk_turn_signal *signal, qk_turn_point *to)
         }
 }
 
-static void split_by_two(qk_turn_point *z)
+static void split_by_two(qk__turn_point *z)
 {
     for (size_t i = 0; i < TURN_BINS; i++) {
         float re = z[0].re[i], im = z[0].im[i];
@@ -209,7 +209,7 @@ static void split_by_two(qk_turn_point *z)
 }
 
 /* Four points, n apart, of the bins from h on; root[j] turns the result j. */
-static inline void butterfly(qk_turn_point *z, size_t n, const float *const root[4], size_t h)
+static inline void butterfly(qk__turn_point *z, size_t n, const float *const root[4], size_t h)
 {
     bins re[4], im[4];
     for (size_t j = 0; j < 4; j++) {
@@ -233,7 +233,7 @@ static inline void butterfly(qk_turn_point *z, size_t n, const float *const root
 /* Decimation in frequency by four, in place. The quarters follow one after another, each to
  * its end: from some size on they stay in the first-level cache. root holds the roots of unity
  * of order n * stride. */
-static void split_by_four(qk_turn_point *z, size_t n, const float *root, size_t stride)
+static void split_by_four(qk__turn_point *z, size_t n, const float *root, size_t stride)
 {
     size_t quarter = n / 4;
     if (n == 2)
@@ -248,14 +248,14 @@ static void split_by_four(qk_turn_point *z, size_t n, const float *root, size_t 
         split_by_four(z + j * quarter, quarter, root, 4 * stride);
 }
 
-static void transform(const qk_turn_signal *signal, qk_turn_point *spectrum)
+static void transform(const qk__turn_signal *signal, qk__turn_point *spectrum)
 {
     fold(signal, spectrum);
     split_by_four(spectrum, signal->points, signal->root, 1);
 }
 
 /* Square roots in loops of their own, which vectors then do. */
-static void lengths(const qk_turn_point *spectrum, const uint32_t *order, size_t points,
+static void lengths(const qk__turn_point *spectrum, const uint32_t *order, size_t points,
                     size_t strides, int add, float *length)
 {
     enum { BLOCK = 64 };

@@ -33,20 +33,20 @@ static const double TIE = 1e-10;
 
 static const double TURN = 6.283185307179586476925;
 
-struct qk_turn_finder {
-    const qk_positions *positions;
+struct qk__turn_finder {
+    const qk__positions *positions;
     size_t n_q;
-    qk_turn_cells *cells; /* NULL where nothing is searched */
-    qk_turn_bins *bins;
-    qk_turn_series series; /* around the frequency in hand */
+    qk__turn_cells *cells; /* NULL where nothing is searched */
+    qk__turn_bins *bins;
+    qk__turn_series series; /* around the frequency in hand */
 };
 
 typedef struct best_turn {
     double omega;
-    qk_resultant at;
+    qk__resultant at;
 } best_turn;
 
-void qk__turn_finder_free(qk_turn_finder **finder)
+void qk__turn_finder_free(qk__turn_finder **finder)
 {
     if (!*finder)
         return;
@@ -56,15 +56,15 @@ void qk__turn_finder_free(qk_turn_finder **finder)
     *finder = NULL;
 }
 
-static bool is_searched(const qk_positions *positions)
+static bool is_searched(const qk__positions *positions)
 {
     return positions->count >= MIN_POSITIONS && positions->last_place < QK_MAX_TURNING_PLACES;
 }
 
-qk_status qk__turn_finder_create(qk_turn_finder **finder, const qk_positions *positions,
+qk_status qk__turn_finder_create(qk__turn_finder **finder, const qk__positions *positions,
                                  size_t n_q, qk_error *err)
 {
-    qk_turn_finder *f = calloc(1, sizeof *f);
+    qk__turn_finder *f = calloc(1, sizeof *f);
     qk_status status = QK_OK;
     *finder = NULL;
     if (!f)
@@ -87,33 +87,33 @@ static double slope(void *context, double omega)
     return qk__turn_series_at(context, omega).slope;
 }
 
-/* ---- peaks ---------------------------------------------------------------------------- */
+/* ---- peaks ------------------------------------------------------------------------------ */
 
-static double bin_omega(const qk_turn_finder *f, int bin)
+static double bin_omega(const qk__turn_finder *f, int bin)
 {
     return TURN * bin / ((double)f->bins->bins * f->positions->step);
 }
 
-static double slowest(const qk_turn_finder *f)
+static double slowest(const qk__turn_finder *f)
 {
     return TURN / (8 * f->positions->range);
 }
 
 /* Of a bin from -bins to bins. */
-static double length_at(const qk_turn_finder *f, int bin)
+static double length_at(const qk__turn_finder *f, int bin)
 {
     int bins = (int)f->bins->bins;
     return (double)f->bins->length[bin < 0 ? bin + bins : bin];
 }
 
 /* The slowest bin of either direction has no neighbour towards zero. */
-static bool is_slowest(const qk_turn_finder *f, int bin)
+static bool is_slowest(const qk__turn_finder *f, int bin)
 {
     return fabs(bin_omega(f, bin > 0 ? bin - 1 : bin + 1)) <= slowest(f);
 }
 
 /* About the height of the top at a peak of the bins; 0 where there is none. */
-static double peak_height(const qk_turn_finder *f, int bin)
+static double peak_height(const qk__turn_finder *f, int bin)
 {
     int outwards = bin > 0 ? 1 : -1;
     double here = length_at(f, bin), out = length_at(f, bin + outwards);
@@ -128,7 +128,7 @@ static double peak_height(const qk_turn_finder *f, int bin)
 }
 
 /* The longest bin about zero, up to the first that is searched. */
-static double highest_about_zero(const qk_turn_finder *f, int first)
+static double highest_about_zero(const qk__turn_finder *f, int first)
 {
     double highest = 0;
     for (int i = -first; i <= first; i++)
@@ -136,9 +136,9 @@ static double highest_about_zero(const qk_turn_finder *f, int first)
     return highest;
 }
 
-static void consider(qk_turn_finder *f, double omega, best_turn *best)
+static void consider(qk__turn_finder *f, double omega, best_turn *best)
 {
-    qk_resultant at = qk__turn_series_at(&f->series, omega);
+    qk__resultant at = qk__turn_series_at(&f->series, omega);
     double step = f->positions->step, half_turn = TURN / 2 / step;
     if (omega > half_turn)
         omega -= TURN / step;
@@ -152,7 +152,7 @@ static void consider(qk_turn_finder *f, double omega, best_turn *best)
 }
 
 /* The top lies within a bin of the peak. */
-static void refine(qk_turn_finder *f, int bin, best_turn *best)
+static void refine(qk__turn_finder *f, int bin, best_turn *best)
 {
     double a = bin_omega(f, bin - 1), middle = bin_omega(f, bin), b = bin_omega(f, bin + 1);
     qk__turn_series_set(&f->series, f->cells, middle);
@@ -178,7 +178,7 @@ static void refine(qk_turn_finder *f, int bin, best_turn *best)
 }
 
 /* Tops among the bins, slow ones first. */
-static void refine_peaks(qk_turn_finder *f, double highest, best_turn *best)
+static void refine_peaks(qk__turn_finder *f, double highest, best_turn *best)
 {
     const int *high = f->bins->high;
     size_t count = qk__turn_bins_high(f->bins, LOWEST * highest);
@@ -192,9 +192,9 @@ static void refine_peaks(qk_turn_finder *f, double highest, best_turn *best)
     }
 }
 
-qk_turning qk__turning(qk_turn_finder *f, const double *angle)
+qk__turning qk__find_turning(qk__turn_finder *f, const double *angle)
 {
-    qk_turning out = {NAN, NAN, NAN, NAN};
+    qk__turning out = {NAN, NAN, NAN, NAN};
     if (!f->cells)
         return out;
     qk__turn_cells_add_up(f->cells, angle, f->n_q, f->positions->rows);

@@ -9,25 +9,25 @@
  * bytes a place). */
 enum { QK_MAX_TURNING_PLACES = 1 << 20 };
 
-typedef struct qk_turning {
+typedef struct qk__turning {
     double omega;            /* radians per token, of either sign */
     double resultant;        /* 0..1 */
     double phase_q, phase_k; /* radians, at the middle of the positions */
-} qk_turning;
+} qk__turning;
 
-typedef struct qk_turn_finder qk_turn_finder;
+typedef struct qk__turn_finder qk__turn_finder;
 
 /* Of the rows behind `positions` (which must outlive the finder) the first n_q are queries,
  * the others keys. */
-QK_MUST_CHECK qk_status qk__turn_finder_create(qk_turn_finder **finder,
-                                               const qk_positions *positions, size_t n_q,
+QK_MUST_CHECK qk_status qk__turn_finder_create(qk__turn_finder **finder,
+                                               const qk__positions *positions, size_t n_q,
                                                qk_error *err);
-void qk__turn_finder_free(qk_turn_finder **finder);
+void qk__turn_finder_free(qk__turn_finder **finder);
 
 /* Maximises R(omega) = (|sum over queries of exp(i(angle - omega t))| + the same of keys) /
  * rows over 1/8 turn over the range of positions <= |omega| <= half a turn over their step. All
  * numbers are NaN with fewer than four positions, or more places than
  * QK_MAX_TURNING_PLACES. Angles are in the order of the rows. */
-qk_turning qk__turning(qk_turn_finder *finder, const double *angle);
+qk__turning qk__find_turning(qk__turn_finder *finder, const double *angle);
 
 #endif

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "stats/cholesky.h"
 
-void qk__whitening_free(qk_whitening **whitening)
+void qk__whitening_free(qk__whitening **whitening)
 {
     if (!*whitening)
         return;
@@ -24,7 +24,7 @@ void qk__whitening_free(qk_whitening **whitening)
 /* z does not change when mean, slope and standard deviations are all multiplied by one number.
  * A power of two brings the largest deviation near 1, without rounding: products with keys
  * then overflow or vanish only where the keys' own squares do. */
-static void normalise(qk_whitening *p, double *deviations, size_t count, double largest)
+static void normalise(qk__whitening *p, double *deviations, size_t count, double largest)
 {
     int exponent;
     frexp(largest, &exponent);
@@ -36,15 +36,15 @@ static void normalise(qk_whitening *p, double *deviations, size_t count, double 
         deviations[i] = ldexp(deviations[i], -exponent);
 }
 
-qk_status qk__whitening_create(qk_whitening **whitening, const qk_query_model *model,
+qk_status qk__whitening_create(qk__whitening **whitening, const qk__query_model *model,
                                bool with_factor, qk_error *err)
 {
     size_t d = model->dim, ld = (d + LANES - 1) / LANES * LANES;
     *whitening = NULL;
-    qk_whitening *p = calloc(1, sizeof *p);
+    qk__whitening *p = calloc(1, sizeof *p);
     if (!p)
         return qk__nomem(err);
-    *p = (qk_whitening){.dim = d, .ld = ld, .mean = qk__alloc_aligned(4 * ld, sizeof(double))};
+    *p = (qk__whitening){.dim = d, .ld = ld, .mean = qk__alloc_aligned(4 * ld, sizeof(double))};
     if (with_factor)
         p->factor = qk__alloc_aligned(ld * ld, sizeof(double));
     if (!p->mean || (with_factor && !p->factor)) {
@@ -68,8 +68,8 @@ qk_status qk__whitening_create(qk_whitening **whitening, const qk_query_model *m
     return QK_OK;
 }
 
-static qk_status gather(qk_moments **m, const qk_sample *queries, const qk_query_grid *grid,
-                        const qk_query_bucket *bucket, qk_error *err)
+static qk_status gather(qk_moments **m, const qk_sample *queries, const qk__query_grid *grid,
+                        const qk__query_bucket *bucket, qk_error *err)
 {
     size_t d = queries->dim;
     qk_accumulator *acc;
@@ -89,10 +89,10 @@ static qk_status gather(qk_moments **m, const qk_sample *queries, const qk_query
 
 /* factor = H C H with C the covariance of the bucket, m the mirror:
  * C - 2 m (Cm)^T - 2 (Cm) m^T + 4 (m^T C m) m m^T; in coordinate 1 the model's own variance. */
-static void set_covariance(qk_whitening *p, const qk_query_model *model, const qk_moments *m,
+static void set_covariance(qk__whitening *p, const qk__query_model *model, const qk_moments *m,
                            double *cm)
 {
-    const qk_pair_kernel *kernel = qk__pair_kernel();
+    const qk__pair_kernel *kernel = qk__best_pair_kernel();
     size_t d = p->dim;
     const double *mirror = p->mirror;
     for (size_t i = 0; i < d; i++)
@@ -110,7 +110,7 @@ static void set_covariance(qk_whitening *p, const qk_query_model *model, const q
 
 /* mean = the bucket's own, but mu(tau) along the drift, h = H e1. There is no slope left: mu is
  * the same for all queries of the bucket. */
-static void set_mean(qk_whitening *p, const qk_query_model *model, const qk_moments *m,
+static void set_mean(qk__whitening *p, const qk__query_model *model, const qk_moments *m,
                      double tau)
 {
     size_t d = p->dim;
@@ -127,9 +127,9 @@ static void set_mean(qk_whitening *p, const qk_query_model *model, const qk_mome
     memset(p->slope, 0, d * sizeof(double));
 }
 
-qk_status qk__whitening_set_bucket(qk_whitening *p, const qk_query_model *model,
-                                   const qk_sample *queries, const qk_query_grid *grid,
-                                   const qk_query_bucket *bucket, qk_error *err)
+qk_status qk__whitening_set_bucket(qk__whitening *p, const qk__query_model *model,
+                                   const qk_sample *queries, const qk__query_grid *grid,
+                                   const qk__query_bucket *bucket, qk_error *err)
 {
     qk_moments *m;
     QK_TRY(gather(&m, queries, grid, bucket, err));

@@ -10,16 +10,16 @@
 #include "stats/query_model.h"
 
 /* With the residual variances of all queries; room for a factor if asked for. */
-QK_MUST_CHECK qk_status qk__whitening_create(qk_whitening **whitening,
-                                             const qk_query_model *model, bool with_factor,
+QK_MUST_CHECK qk_status qk__whitening_create(qk__whitening **whitening,
+                                             const qk__query_model *model, bool with_factor,
                                              qk_error *err);
-void qk__whitening_free(qk_whitening **whitening);
+void qk__whitening_free(qk__whitening **whitening);
 
 /* Means and covariance of one query bucket (two queries at least) instead. */
-QK_MUST_CHECK qk_status qk__whitening_set_bucket(qk_whitening *whitening,
-                                                 const qk_query_model *model,
+QK_MUST_CHECK qk_status qk__whitening_set_bucket(qk__whitening *whitening,
+                                                 const qk__query_model *model,
                                                  const qk_sample *queries,
-                                                 const qk_query_grid *grid,
-                                                 const qk_query_bucket *bucket, qk_error *err);
+                                                 const qk__query_grid *grid,
+                                                 const qk__query_bucket *bucket, qk_error *err);
 
 #endif

@@ -19,17 +19,18 @@ enum { FEW = QK_FEW_BUCKETS, SCAN_ROWS = 4096 };
 
 /* ---- cutting ---------------------------------------------------------------------------- */
 
-static wide span_of(const qk_buckets *b)
+static wide span_of(const qk__buckets *b)
 {
     return (wide)((uint64_t)b->last - (uint64_t)b->first) + 1;
 }
 
-double qk__buckets_width(const qk_buckets *b)
+double qk__buckets_width(const qk__buckets *b)
 {
     return b->count > 0 ? (double)span_of(b) / b->count : 0;
 }
 
-void qk__buckets_cut(const qk_buckets *b, const int64_t *position, size_t rows, int64_t *bucket)
+void qk__buckets_cut(const qk__buckets *b, const int64_t *position, size_t rows,
+                     int64_t *bucket)
 {
     wide span = span_of(b);
     for (size_t i = 0; i < rows; i++) {
@@ -108,7 +109,7 @@ static qk_status read_footers(content *c, const qk_head *head, qk_error *err)
     return QK_OK;
 }
 
-static qk_status read_rows(qk_run *run, int worker, content *c, const qk_head *head,
+static qk_status read_rows(qk__run *run, int worker, content *c, const qk_head *head,
                            qk_error *err)
 {
     qk_block block;
@@ -124,7 +125,7 @@ static qk_status read_rows(qk_run *run, int worker, content *c, const qk_head *h
 }
 
 typedef struct scan {
-    qk_run *run;
+    qk__run *run;
     content *heads;
     bool rows; /* not the footers alone */
 } scan;
@@ -179,9 +180,9 @@ static bool are_surely_few(const content *all)
            (uint64_t)all->last - (uint64_t)all->first < FEW;
 }
 
-static void tell(qk_run *run, bool has_column)
+static void tell(qk__run *run, bool has_column)
 {
-    const qk_buckets *b = &run->buckets;
+    const qk__buckets *b = &run->buckets;
     if (run->settings->buckets == QK_BUCKETS_AUTO)
         qk__run_notice(run, QK_NOTICE_INFO,
                        "%s: plasticity uses %d of equal width, %.6g positions each; --buckets "
@@ -190,7 +191,7 @@ static void tell(qk_run *run, bool has_column)
                        qk__buckets_width(b));
 }
 
-static qk_status find_count(qk_run *run, scan *s, qk_error *err)
+static qk_status find_count(qk__run *run, scan *s, qk_error *err)
 {
     content all;
     int wanted = run->settings->buckets;
@@ -200,14 +201,14 @@ static qk_status find_count(qk_run *run, scan *s, qk_error *err)
     QK_TRY(look(s, true, &all, err));
     if (all.rows == 0 || (wanted == QK_BUCKETS_AUTO && all.has_column && all.count <= FEW))
         return QK_OK;
-    run->buckets = (qk_buckets){.count = wanted == QK_BUCKETS_AUTO ? FEW : wanted,
-                                .first = all.least < 0 ? all.least : 0,
-                                .last = all.most};
+    run->buckets = (qk__buckets){.count = wanted == QK_BUCKETS_AUTO ? FEW : wanted,
+                                 .first = all.least < 0 ? all.least : 0,
+                                 .last = all.most};
     tell(run, all.has_column);
     return QK_OK;
 }
 
-qk_status qk__run_set_buckets(qk_run *run, qk_error *err)
+qk_status qk__run_set_buckets(qk__run *run, qk_error *err)
 {
     if (!qk__run_does(run, QK_ANALYSE_PLASTICITY) ||
         run->settings->buckets == QK_BUCKETS_CAPTURE)

@@ -24,7 +24,7 @@ typedef struct group {
     bool ready;
     qk_status status;
     qk_error error;
-    qk_key_data keys;
+    qk__key_data keys;
     /* Jobs that still need the keys: the one that reads them, and every query head's. A query
      * head may give up while they are being read. */
     size_t users;
@@ -38,7 +38,7 @@ typedef struct job {
 static const size_t KEY_JOB = (size_t)-1;
 
 typedef struct combined {
-    qk_run *run;
+    qk__run *run;
     job *jobs;
     size_t num_jobs;
     group *groups;
@@ -59,7 +59,7 @@ static void release_keys(combined *c, group *g)
 
 static void read_keys(combined *c, int worker, group *g)
 {
-    qk_run *run = c->run;
+    qk__run *run = c->run;
     qk_status status = QK_ERR_CANCELLED;
     if (!atomic_load(&run->cancelled))
         status = qk__key_data_read(run, worker, g->head, &g->keys, &g->error);
@@ -88,9 +88,9 @@ static void wait_for_keys(combined *c, group *g)
 
 static void read_queries(combined *c, int worker, group *g, size_t i)
 {
-    qk_run *run = c->run;
+    qk__run *run = c->run;
     qk_error err = {0};
-    qk_head_data queries;
+    qk__head_data queries;
     const qk_head *head = qk_capture_find(run->capture, run->report->heads[i].id);
     qk_status status = qk__head_data_read(run, worker, head, &queries, &err);
     int64_t rows = queries.moments ? queries.moments->count : 0;
@@ -127,7 +127,7 @@ static void run_job(void *context, size_t i, int worker)
         release_keys(c, g);
 }
 
-static void report_missing(qk_run *run, size_t i, qk_head_id key)
+static void report_missing(qk__run *run, size_t i, qk_head_id key)
 {
     char name[QK_HEAD_NAME_SIZE], message[256];
     qk_head_name(key, name);
@@ -145,9 +145,9 @@ static void report_missing(qk_run *run, size_t i, qk_head_id key)
 }
 
 /* Query heads come ordered by layer and head, so those of one group are neighbours. */
-static void plan(combined *c, const qk_targets *targets)
+static void plan(combined *c, const qk__targets *targets)
 {
-    qk_run *run = c->run;
+    qk__run *run = c->run;
     qk_head_id last = {-1, -1, QK_KEY};
     for (size_t i = 0; i < targets->count; i++) {
         qk_head_id q = targets->ids[i];
@@ -169,9 +169,9 @@ static void plan(combined *c, const qk_targets *targets)
     run->total_jobs = c->num_jobs;
 }
 
-qk_status qk__run_combined(qk_run *run, qk_error *err)
+qk_status qk__run_combined(qk__run *run, qk_error *err)
 {
-    qk_targets targets;
+    qk__targets targets;
     combined c = {.run = run};
     QK_TRY(qk__select_heads(run, QK_KINDS_Q, &targets, err));
     qk_status status = qk__run_set_heads(run, targets.ids, targets.count, err);

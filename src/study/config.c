@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "settings/setting_files.h"
 
-/* ---- keys of their own kind ---- */
+/* ---- keys of their own kind ------------------------------------------------------------- */
 
 static qk_status set_backend(void *target, const qk__node *value, const qk__key *key,
                              qk_error *err)
@@ -33,7 +33,7 @@ static qk_status set_device(void *target, const qk__node *value, const qk__key *
                          config->settings.device);
 }
 
-/* ---- the table ---- */
+/* ---- the table -------------------------------------------------------------------------- */
 
 #define AT(field) .at = offsetof(qk_config, field)
 
@@ -59,7 +59,7 @@ qk_status qk__config_read(qk_config *config, const qk_settings_table *table, siz
                              (qk__keys){rows, OWN_ROWS + more.count, more.hidden}, config, err);
 }
 
-/* ---- loading ---- */
+/* ---- loading ---------------------------------------------------------------------------- */
 
 static qk_status finish(qk_config *config, qk_error *err)
 {

@@ -11,7 +11,7 @@
 
 /* ---- keys ------------------------------------------------------------------------------- */
 
-static qk_status prepare_keys(const qk_run *run, qk_key_data *keys, qk_error *err)
+static qk_status prepare_keys(const qk__run *run, qk__key_data *keys, qk_error *err)
 {
     if (qk__run_does(run, QK_ANALYSE_PLASTICITY))
         QK_TRY(qk__key_index_create(&keys->index, &keys->data.rows, err));
@@ -26,10 +26,10 @@ static qk_status prepare_keys(const qk_run *run, qk_key_data *keys, qk_error *er
     return QK_OK;
 }
 
-qk_status qk__key_data_read(qk_run *run, int worker, const qk_head *head, qk_key_data *keys,
+qk_status qk__key_data_read(qk__run *run, int worker, const qk_head *head, qk__key_data *keys,
                             qk_error *err)
 {
-    *keys = (qk_key_data){0};
+    *keys = (qk__key_data){0};
     QK_TRY(qk__head_data_read(run, worker, head, &keys->data, err));
     qk_status status = prepare_keys(run, keys, err);
     if (status != QK_OK)
@@ -37,7 +37,7 @@ qk_status qk__key_data_read(qk_run *run, int worker, const qk_head *head, qk_key
     return status;
 }
 
-void qk__key_data_free(qk_run *run, qk_key_data *keys)
+void qk__key_data_free(qk__run *run, qk__key_data *keys)
 {
     qk__key_index_free(&keys->index);
     for (int g = 0; g < QK_MAX_GROUPS; g++)
@@ -66,8 +66,8 @@ static qk_status count_sides(void *context, const qk_block *block, qk_error *err
 }
 
 /* The fraction of rows on their own side of the line. */
-static qk_status measure_lda(qk_run *run, int worker, const qk_head_data *q,
-                             const qk_head_data *k, qk_pca *pca, qk_error *err)
+static qk_status measure_lda(qk__run *run, int worker, const qk__head_data *q,
+                             const qk__head_data *k, qk_pca *pca, qk_error *err)
 {
     qk_lda *lda;
     QK_TRY(qk_pca_lda(pca, q->moments, k->moments, &lda, err));
@@ -82,8 +82,8 @@ static qk_status measure_lda(qk_run *run, int worker, const qk_head_data *q,
     return status;
 }
 
-static qk_status run_pca(qk_run *run, int worker, qk_head_report *report, const qk_head_data *q,
-                         const qk_head_data *k, qk_error *err)
+static qk_status run_pca(qk__run *run, int worker, qk_head_report *report,
+                         const qk__head_data *q, const qk__head_data *k, qk_error *err)
 {
     qk_pca *pca;
     qk_status status = qk_pca_combined(q->moments, k->moments, &run->settings->pca, &pca, err);
@@ -118,8 +118,8 @@ static qk_status see_rotation(void *context, const qk_block *block, qk_error *er
                                                  block->position, block->rows, err);
 }
 
-qk_status qk__scan_rotation(qk_run *run, int worker, const qk_head_data *q,
-                            const qk_head_data *k, qk_rotation *rotation, size_t first,
+qk_status qk__scan_rotation(qk__run *run, int worker, const qk__head_data *q,
+                            const qk__head_data *k, qk_rotation *rotation, size_t first,
                             size_t count, qk_error *err)
 {
     rotation_pass pass = {.queries = true};
@@ -134,8 +134,7 @@ qk_status qk__scan_rotation(qk_run *run, int worker, const qk_head_data *q,
     return status;
 }
 
-/* The model's frequency nearest to that of the plane as a ratio, and how far off the plane is.
- */
+/* The model's frequency nearest to that of the plane as a ratio, and how far off the plane is. */
 static void find_nearest(const double *frequencies, size_t count, qk_plane *plane)
 {
     double omega = plane->omega;
@@ -146,8 +145,8 @@ static void find_nearest(const double *frequencies, size_t count, qk_plane *plan
         }
 }
 
-static qk_status run_rotation(qk_run *run, int worker, qk_head_report *report,
-                              const qk_head_data *q, const qk_head_data *k, qk_error *err)
+static qk_status run_rotation(qk__run *run, int worker, qk_head_report *report,
+                              const qk__head_data *q, const qk__head_data *k, qk_error *err)
 {
     qk_rotation *rotation;
     qk_status status =
@@ -177,7 +176,7 @@ static qk_status run_rotation(qk_run *run, int worker, qk_head_report *report,
 
 /* ---- plasticity ------------------------------------------------------------------------- */
 
-qk_plasticity_settings qk__plasticity_settings_of(const qk_run *run)
+qk_plasticity_settings qk__plasticity_settings_of(const qk__run *run)
 {
     qk_plasticity_settings settings = run->settings->plasticity;
     settings.seed = (uint64_t)run->settings->seed;
@@ -186,8 +185,8 @@ qk_plasticity_settings qk__plasticity_settings_of(const qk_run *run)
     return settings;
 }
 
-static qk_status run_plasticity(const qk_run *run, qk_head_report *report,
-                                const qk_head_data *q, const qk_key_data *k, qk_error *err)
+static qk_status run_plasticity(const qk__run *run, qk_head_report *report,
+                                const qk__head_data *q, const qk__key_data *k, qk_error *err)
 {
     qk_plasticity_settings settings = qk__plasticity_settings_of(run);
     const uint64_t stream[2] = {(uint64_t)report->id.layer, (uint64_t)report->id.head};
@@ -197,8 +196,8 @@ static qk_status run_plasticity(const qk_run *run, qk_head_report *report,
 
 /* ---- intervals -------------------------------------------------------------------------- */
 
-static qk_status run_intervals(const qk_run *run, qk_head_report *report, const qk_head_data *q,
-                               const qk_key_data *k, qk_error *err)
+static qk_status run_intervals(const qk__run *run, qk_head_report *report,
+                               const qk__head_data *q, const qk__key_data *k, qk_error *err)
 {
     report->intervals = malloc(sizeof *report->intervals);
     if (!report->intervals)
@@ -213,18 +212,18 @@ static qk_status run_intervals(const qk_run *run, qk_head_report *report, const 
 
 /* ---- all of them ------------------------------------------------------------------------ */
 
-static void fail(qk_run *run, size_t i, qk_status status, const qk_head_data *q,
-                 const qk_head_data *k, qk_error *err)
+static void fail(qk__run *run, size_t i, qk_status status, const qk__head_data *q,
+                 const qk__head_data *k, qk_error *err)
 {
     qk__context(err, status, "%s with %s", q->head->files[0], k->head->files[0]);
     qk__run_fail_head(run, i, status, err->message);
 }
 
-void qk__analyse_head(qk_run *run, int worker, size_t i, const qk_head_data *queries,
-                      const qk_key_data *keys)
+void qk__analyse_head(qk__run *run, int worker, size_t i, const qk__head_data *queries,
+                      const qk__key_data *keys)
 {
     qk_head_report *report = &run->report->heads[i];
-    const qk_head_data *k = &keys->data;
+    const qk__head_data *k = &keys->data;
     qk_error err = {0};
     qk_status status;
     report->rows_q = queries->moments->count;

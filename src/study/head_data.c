@@ -24,7 +24,7 @@ static qk_status name_file(qk_status status, const qk_head *head, qk_error *err)
 
 /* Pairs of keys, shapes of queries, stages and intervals look at rows over and over; a draw
  * needs them all. */
-static bool keeps_rows(const qk_run *run)
+static bool keeps_rows(const qk__run *run)
 {
     return qk__run_does(run, QK_ANALYSE_PLASTICITY) || qk__run_does(run, QK__ANALYSE_STAGES) ||
            run->settings->ci > 0 || run->settings->random_rows > 0;
@@ -32,7 +32,7 @@ static bool keeps_rows(const qk_run *run)
 
 /* How sure a category is needs moments by groups of texts. Other analyses sum in the same
  * order, so that each by itself gives the same bytes as all together. */
-static bool groups_texts(const qk_run *run)
+static bool groups_texts(const qk__run *run)
 {
     return run->settings->combined;
 }
@@ -95,7 +95,7 @@ static qk_status grow(keeper *k, const qk_block *block, qk_error *err)
     return QK_OK;
 }
 
-static qk_status keep(keeper *k, const qk_buckets *buckets, const qk_block *block,
+static qk_status keep(keeper *k, const qk__buckets *buckets, const qk_block *block,
                       qk_error *err)
 {
     QK_TRY(grow(k, block, err));
@@ -161,11 +161,11 @@ static void forget(qk_sample *rows)
 typedef struct reading {
     size_t block_rows;
     bool keeping, by_text;
-    bool constant;          /* all positions are equal */
-    qk_text_groups counted; /* texts, where the moments do not know them */
+    bool constant;           /* all positions are equal */
+    qk__text_groups counted; /* texts, where the moments do not know them */
 } reading;
 
-static reading plan_reading(const qk_run *run, const qk_rows *reader)
+static reading plan_reading(const qk__run *run, const qk_rows *reader)
 {
     reading how = {.block_rows = run->block_rows,
                    .keeping = keeps_rows(run),
@@ -194,7 +194,7 @@ static qk_status accumulate(reading *how, const qk_block *b, bool last, qk_accum
 }
 
 /* Once all rows are there: what is asked of all, then those that are drawn. */
-static qk_status finish_rows(const qk_run *run, keeper *k, qk_head_data *data, reading *how,
+static qk_status finish_rows(const qk__run *run, keeper *k, qk__head_data *data, reading *how,
                              qk_accumulator *acc, qk_error *err)
 {
     const qk_study_settings *s = run->settings;
@@ -216,8 +216,8 @@ static qk_status finish_rows(const qk_run *run, keeper *k, qk_head_data *data, r
                                          data->head->files[0]);
 }
 
-static qk_status add_rows(qk_run *run, qk_rows *reader, qk_head_data *data, qk_accumulator *acc,
-                          reading *how, qk_error *err)
+static qk_status add_rows(qk__run *run, qk_rows *reader, qk__head_data *data,
+                          qk_accumulator *acc, reading *how, qk_error *err)
 {
     keeper k = {.rows = &data->rows, .total = (size_t)qk_rows_total(reader)};
     qk_block block;
@@ -242,9 +242,9 @@ static qk_status add_rows(qk_run *run, qk_rows *reader, qk_head_data *data, qk_a
 }
 
 /* Gives an accumulator the memory of an earlier head. */
-static void reuse_sums(qk_run *run, qk_accumulator *acc)
+static void reuse_sums(qk__run *run, qk_accumulator *acc)
 {
-    qk_spare_sums spare = {0};
+    qk__spare_sums spare = {0};
     pthread_mutex_lock(&run->lock);
     if (run->num_spare > 0)
         spare = run->spare[--run->num_spare];
@@ -252,9 +252,9 @@ static void reuse_sums(qk_run *run, qk_accumulator *acc)
     qk__accumulator_reuse(acc, spare);
 }
 
-static void release_texts(qk_run *run, qk_text_moments **texts)
+static void release_texts(qk__run *run, qk_text_moments **texts)
 {
-    qk_spare_sums spare = qk__text_moments_end(texts);
+    qk__spare_sums spare = qk__text_moments_end(texts);
     pthread_mutex_lock(&run->lock);
     if (spare.memory && run->num_spare < (size_t)run->threads * SPARE_SUMS) {
         run->spare[run->num_spare++] = spare;
@@ -265,15 +265,15 @@ static void release_texts(qk_run *run, qk_text_moments **texts)
 }
 
 /* The slots of a head's files, if the run lists its inputs. */
-static qk_input *inputs_of(const qk_run *run, const qk_head *head)
+static qk__input *inputs_of(const qk__run *run, const qk_head *head)
 {
     return run->inputs ? &run->inputs[run->first_input[head->index]] : NULL;
 }
 
-static void note_files(const qk_run *run, const qk_head *head, const qk_rows *reader,
+static void note_files(const qk__run *run, const qk_head *head, const qk_rows *reader,
                        int64_t *bytes)
 {
-    qk_input *inputs = inputs_of(run, head);
+    qk__input *inputs = inputs_of(run, head);
     for (size_t i = 0; i < head->num_files; i++) {
         const qk_file_print *print = qk_rows_file_print(reader, i);
         if (inputs)
@@ -283,7 +283,7 @@ static void note_files(const qk_run *run, const qk_head *head, const qk_rows *re
 }
 
 /* Told of the first ones; the run counts them all. */
-static void note_constant(qk_run *run, const qk_head_data *data)
+static void note_constant(qk__run *run, const qk__head_data *data)
 {
     enum { TOLD = 3 };
     pthread_mutex_lock(&run->lock);
@@ -296,7 +296,7 @@ static void note_constant(qk_run *run, const qk_head_data *data)
                        data->head->files[0], (long long)data->moments->count);
 }
 
-static qk_status read_all(qk_run *run, int worker, const qk_head *head, qk_head_data *data,
+static qk_status read_all(qk__run *run, int worker, const qk_head *head, qk__head_data *data,
                           qk_error *err)
 {
     unsigned columns = QK_COLUMN_VECTOR | QK_COLUMN_POSITION;
@@ -335,11 +335,11 @@ static qk_status read_all(qk_run *run, int worker, const qk_head *head, qk_head_
     return status;
 }
 
-qk_status qk__head_data_read(qk_run *run, int worker, const qk_head *head, qk_head_data *data,
+qk_status qk__head_data_read(qk__run *run, int worker, const qk_head *head, qk__head_data *data,
                              qk_error *err)
 {
-    *data = (qk_head_data){.head = head, .sign = 1};
-    qk_input *inputs = inputs_of(run, head);
+    *data = (qk__head_data){.head = head, .sign = 1};
+    qk__input *inputs = inputs_of(run, head);
     for (size_t i = 0; inputs && i < head->num_files; i++)
         inputs[i].path = head->files[i];
     qk_status status = read_all(run, worker, head, data, err);
@@ -348,7 +348,7 @@ qk_status qk__head_data_read(qk_run *run, int worker, const qk_head *head, qk_he
     return status;
 }
 
-void qk__head_data_free(qk_run *run, qk_head_data *data)
+void qk__head_data_free(qk__run *run, qk__head_data *data)
 {
     qk_moments_free(&data->moments);
     release_texts(run, &data->texts);
@@ -357,8 +357,8 @@ void qk__head_data_free(qk_run *run, qk_head_data *data)
 
 /* ---- looking again ---------------------------------------------------------------------- */
 
-qk_status qk__head_data_scan(qk_run *run, int worker, const qk_head_data *data,
-                             qk_see_rows_fn *see, void *context, qk_error *err)
+qk_status qk__head_data_scan(qk__run *run, int worker, const qk__head_data *data,
+                             qk__see_rows_fn *see, void *context, qk_error *err)
 {
     qk_block block;
     if (data->rows.rows > 0) {

@@ -9,7 +9,7 @@
 
 #include "study/run.h"
 
-typedef struct qk_head_data {
+typedef struct qk__head_data {
     const qk_head *head;
     qk_moments *moments;
     qk_text_moments *texts; /* not of a kind by itself; where the files tell texts */
@@ -17,19 +17,19 @@ typedef struct qk_head_data {
     qk_sample rows;         /* owned; rows is 0 unless the run keeps rows */
     int sign;               /* of its rows as keys (qk__key_sign), 1 where nobody asks */
     int64_t bytes;          /* of the head's files */
-} qk_head_data;
+} qk__head_data;
 
 /* Reads a head, its files once: moments, rows if the settings call for them, fingerprints. A
  * message names file and column. Warns when all positions are equal. On failure data holds
  * nothing but bytes. */
-QK_MUST_CHECK qk_status qk__head_data_read(qk_run *run, int worker, const qk_head *head,
-                                           qk_head_data *data, qk_error *err);
-void qk__head_data_free(qk_run *run, qk_head_data *data);
+QK_MUST_CHECK qk_status qk__head_data_read(qk__run *run, int worker, const qk_head *head,
+                                           qk__head_data *data, qk_error *err);
+void qk__head_data_free(qk__run *run, qk__head_data *data);
 
 /* Hands the head's rows (vector and position) to `see`, in order, in one block or many: from
  * memory if they were kept, else from the files once more. */
-typedef qk_status qk_see_rows_fn(void *context, const qk_block *block, qk_error *err);
-QK_MUST_CHECK qk_status qk__head_data_scan(qk_run *run, int worker, const qk_head_data *data,
-                                           qk_see_rows_fn *see, void *context, qk_error *err);
+typedef qk_status qk__see_rows_fn(void *context, const qk_block *block, qk_error *err);
+QK_MUST_CHECK qk_status qk__head_data_scan(qk__run *run, int worker, const qk__head_data *data,
+                                           qk__see_rows_fn *see, void *context, qk_error *err);
 
 #endif

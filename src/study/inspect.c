@@ -76,7 +76,7 @@ static qk_status check_vectors(qk_head_inspection *head, const qk_head *on_disk,
 }
 
 typedef struct head_sets {
-    qk_value_set buckets, examples, windows;
+    qk__value_set buckets, examples, windows;
 } head_sets;
 
 static qk_status add_block(qk_head_inspection *head, head_sets *sets, const qk_block *block,
@@ -152,9 +152,9 @@ static void inspect_job(void *context, size_t i, int worker)
         head->message = qk__strdup(err.message);
 }
 
-/* ---- the capture ------------------------------------------------------------------------- */
+/* ---- the capture ------------------------------------------------------------------------ */
 
-static qk_status add_values(qk_value_set *set, const qk_values *values, qk_error *err)
+static qk_status add_values(qk__value_set *set, const qk_values *values, qk_error *err)
 {
     return qk__value_set_add(set, values->items, values->count, err);
 }

@@ -13,10 +13,10 @@ enum { R_Q, R_K, R_Q_A, R_K_A, ALPHA_K, BIAS, AP, AP_DROP, NUM_NUMBERS };
 
 /* One head with its full analyses, and the group being left out. */
 typedef struct repetition {
-    const qk_run *run;
+    const qk__run *run;
     const qk_head_report *full;
-    const qk_query_model *model; /* of all queries: whose reflection is kept */
-    const qk_key_index *index;
+    const qk__query_model *model; /* of all queries: whose reflection is kept */
+    const qk__key_index *index;
     uint64_t stream[2];
     qk_sample queries, keys;           /* with groups, left_out set */
     const qk_moments *q_rest, *k_rest; /* of the rows not left out */
@@ -24,7 +24,7 @@ typedef struct repetition {
     double values[NUM_NUMBERS][QK_MAX_GROUPS];
 } repetition;
 
-static qk_axis_view project(const repetition *r, const qk_moments *m, const double *axis)
+static qk__axis_view project(const repetition *r, const qk_moments *m, const double *axis)
 {
     return qk__project(m, qk__trace(m), axis, r->scratch);
 }
@@ -72,8 +72,8 @@ static qk_status repeat_rotation(repetition *r, qk_error *err)
         axis = own->a;
     }
     if (axis) {
-        qk_axis_view on_q = project(r, r->q_rest, axis);
-        qk_axis_view on_k = project(r, r->k_rest, axis);
+        qk__axis_view on_q = project(r, r->q_rest, axis);
+        qk__axis_view on_k = project(r, r->k_rest, axis);
         set(r, R_Q_A, sign * on_q.r);
         set(r, R_K_A, sign * on_k.r);
         set(r, ALPHA_K, sign * on_k.slope);
@@ -87,7 +87,7 @@ static qk_status repeat_plasticity(repetition *r, qk_error *err)
 {
     const qk_study_settings *s = r->run->settings;
     qk_plasticity_settings settings = qk__plasticity_settings_of(r->run);
-    qk_query_model *model;
+    qk__query_model *model;
     double overall, fifths[QK_FIFTHS];
     QK_TRY(qk__query_model_create(&model, r->q_rest, s->ci_refit ? NULL : r->model,
                                   (int)r->model->sign, err));
@@ -160,14 +160,14 @@ static void conclude(const repetition *r, uint32_t groups, qk_head_intervals *ou
     out->ap_overall.hi = out->ap_overall.hi > 1 ? 1 : out->ap_overall.hi;
 }
 
-qk_status qk__head_intervals(const qk_run *run, const qk_head_report *report,
-                             const qk_head_data *queries, const qk_key_data *keys,
+qk_status qk__head_intervals(const qk__run *run, const qk_head_report *report,
+                             const qk__head_data *queries, const qk__key_data *keys,
                              qk_head_intervals *intervals, qk_error *err)
 {
     size_t dim = queries->moments->dim;
     repetition *r = malloc(sizeof *r + dim * sizeof(double));
     uint32_t *group_of_query = NULL, groups = keys->groups->count;
-    qk_query_model *model = NULL;
+    qk__query_model *model = NULL;
     qk_moments *parts[QK_MAX_GROUPS] = {NULL};
     if (!r)
         return qk__nomem(err);

@@ -53,7 +53,7 @@ json_t *qk__json_number(double value)
 
 json_t *qk__json_read(const char *path)
 {
-    qk_buffer text;
+    qk__buffer text;
     if (qk__read_file(path, MAX_JSON_BYTES, &text, NULL) != QK_OK)
         return NULL;
     json_t *root;
@@ -62,7 +62,7 @@ json_t *qk__json_read(const char *path)
     return status == QK_OK ? root : NULL;
 }
 
-qk_status qk__json_write(json_t *root, const char *folder, const char *name, qk_outfile **file,
+qk_status qk__json_write(json_t *root, const char *folder, const char *name, qk__outfile **file,
                          qk_error *err)
 {
     *file = NULL;

@@ -30,6 +30,6 @@ json_t *qk__json_read(const char *path);
  * finished, not committed; NULL on failure. root NULL means that building it ran out of
  * memory. */
 QK_MUST_CHECK qk_status qk__json_write(json_t *root, const char *folder, const char *name,
-                                       qk_outfile **file, qk_error *err);
+                                       qk__outfile **file, qk_error *err);
 
 #endif

@@ -72,7 +72,7 @@ void qk_plan_outcome_free(qk_plan_outcome **outcome)
     *outcome = NULL;
 }
 
-/* ---- telling the user ------------------------------------------------------------------ */
+/* ---- telling the user ------------------------------------------------------------------- */
 
 static void pass_on(const qk__plan_work *work, qk_notice_level level, const char *message)
 {
@@ -104,7 +104,7 @@ static bool on_progress(void *user, size_t done, size_t total, int64_t bytes)
     return !work->run->progress || work->run->progress(work->run->user, done, total, bytes);
 }
 
-/* ---- one model ------------------------------------------------------------------------- */
+/* ---- one model -------------------------------------------------------------------------- */
 
 qk_study_settings qk__plan_settings(const qk__plan_work *work, size_t i)
 {
@@ -216,7 +216,7 @@ static qk_status do_model(qk__plan_work *work, size_t i, qk_error *err)
     return status;
 }
 
-/* ---- means for the table at the end ---------------------------------------------------- */
+/* ---- means for the table at the end ----------------------------------------------------- */
 
 /* Rows and texts of the heads, and how many categories are certain. */
 static qk_status find_sizes(const qk__result_model *model, qk_plan_result *result,
@@ -279,14 +279,14 @@ static qk_status find_means(qk__plan_work *work, qk_error *err)
     return status;
 }
 
-/* ---- preparing ------------------------------------------------------------------------- */
+/* ---- preparing -------------------------------------------------------------------------- */
 
 /* Revisions of a dataset that lie side by side below a folder: local_root/org/name/REVISION. */
 static qk_status find_local(qk__plan_work *work, size_t i, qk_error *err)
 {
     const qk_study_settings *own = &work->plan->models[i].settings;
     const char *root = work->run->local_root ? work->run->local_root : own->local_root;
-    qk_buffer path = {0};
+    qk__buffer path = {0};
     if (work->plan->folders[i] || !root || !own->revision)
         return QK_OK;
     QK_TRY(qk__buffer_printf(&path, err, "%s/%s/%s", root, own->capture, own->revision));
@@ -377,7 +377,7 @@ static void release(qk__plan_work *work)
     qk__folder_release(&work->folder);
 }
 
-/* ---- the whole ------------------------------------------------------------------------- */
+/* ---- the whole -------------------------------------------------------------------------- */
 
 /* The verdict: of models first, then of figures. */
 static qk_status conclude(const qk__plan_work *work, qk_error *err)

@@ -15,7 +15,7 @@
 #include "study/config.h"
 #include "study/run.h"
 
-/* ---- the study file (plan_load.c) --------------------------------------------------- */
+/* ---- the study file (plan_load.c) ------------------------------------------------------- */
 
 /* Scatter collages, one a model. */
 typedef struct qk__plan_collage {
@@ -53,7 +53,7 @@ QK_MUST_CHECK qk_status qk__plan_resolve(const qk_plan *plan, const char *path, 
 QK_MUST_CHECK qk_status qk__plan_set_models(void *plan, const qk__node *models,
                                             const qk__key *key, qk_error *err);
 
-/* ---- a run of it -------------------------------------------------------------------- */
+/* ---- a run of it ------------------------------------------------------------------------ */
 
 typedef struct qk__plan_work {
     const qk_plan *plan;
@@ -62,17 +62,17 @@ typedef struct qk__plan_work {
     unsigned formats;
     qk_figure_theme theme;
     int threads;
-    char **slugs;     /* [num_models] */
-    char **folders;   /* [num_models] output/models/SLUG */
-    char **local;     /* [num_models] local_root/DATASET/REVISION where that is a folder */
-    char **captures;  /* [num_models] folders of the heads, of the models looked at so far */
-    int *layers;      /* [num_models] of the models; 0: not known */
-    char *figures;    /* output/figures */
-    qk_buffer scores; /* contents of the score file */
-    qk_folder folder; /* the output, held */
-    size_t model;     /* at work */
-    qk__results *results; /* what the combined tables say */
-    qk_outfile *outputs[QK_MAX_OUTPUTS]; /* combined tables, not yet in their places */
+    char **slugs;      /* [num_models] */
+    char **folders;    /* [num_models] output/models/SLUG */
+    char **local;      /* [num_models] local_root/DATASET/REVISION where that is a folder */
+    char **captures;   /* [num_models] folders of the heads, of the models looked at so far */
+    int *layers;       /* [num_models] of the models; 0: not known */
+    char *figures;     /* output/figures */
+    qk__buffer scores; /* contents of the score file */
+    qk__folder folder; /* the output, held */
+    size_t model;      /* at work */
+    qk__results *results;                 /* what the combined tables say */
+    qk__outfile *outputs[QK_MAX_OUTPUTS]; /* combined tables, not yet in their places */
     size_t num_outputs;
 } qk__plan_work;
 
@@ -84,13 +84,13 @@ qk_study_settings qk__plan_settings(const qk__plan_work *work, size_t i);
 void qk__plan_notice(const qk__plan_work *work, qk_notice_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* ---- the folder (plan_folder.c) ----------------------------------------------------- */
+/* ---- the folder (plan_folder.c) --------------------------------------------------------- */
 
 /* Makes the folder and locks it. It must be empty or an earlier study's, unless force. Removes
  * what a run that was killed left half-written. */
 QK_MUST_CHECK qk_status qk__plan_claim_folder(qk__plan_work *work, qk_error *err);
 
-/* ---- tables (plan_tables.c) --------------------------------------------------------- */
+/* ---- tables (plan_tables.c) ------------------------------------------------------------- */
 
 /* What a run of a model has, for qk__has_table. */
 unsigned qk__plan_contents(const qk__plan_work *work);
@@ -103,7 +103,7 @@ static inline bool qk__plan_has_results(const qk_plan_result *result)
     return result->state != QK_PLAN_FAILED;
 }
 
-/* ---- what stands (plan_check.c) ----------------------------------------------------- */
+/* ---- what stands (plan_check.c) --------------------------------------------------------- */
 
 /* Whether a model's results are those of its settings and inputs, read now. reason says why
  * not. A capture that cannot be found or listed is an error. */
@@ -118,7 +118,7 @@ typedef struct qk__plan_check {
 QK_MUST_CHECK qk_status qk__plan_check_model(const qk__plan_work *work, size_t i,
                                              qk__plan_check *check, qk_error *err);
 
-/* ---- manifest and figures (plan_manifest.c, plan_figures.c) ------------------------- */
+/* ---- manifest and figures (plan_manifest.c, plan_figures.c) ----------------------------- */
 
 /* output/manifest.json. It says that the folder is complete only in the end, when figures and
  * page are there, too. */

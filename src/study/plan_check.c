@@ -27,7 +27,7 @@ typedef struct input {
 typedef struct checker {
     const qk__plan_work *work;
     qk__plan_check *check;
-    qk_run run;             /* opened, nothing read */
+    qk__run run;            /* opened, nothing read */
     const json_t *manifest; /* entry of the run; NULL: none that is complete and alone */
     input *inputs;
     size_t num_inputs, done;
@@ -51,7 +51,7 @@ static void reject(qk__plan_check *check, const char *fmt, ...)
     va_end(args);
 }
 
-/* ---- settings -------------------------------------------------------------------------- */
+/* ---- settings --------------------------------------------------------------------------- */
 
 static bool same(const json_t *object, const char *key, json_t *expected)
 {
@@ -121,12 +121,12 @@ static qk_status check_tables(checker *c, qk_error *err)
     return QK_OK;
 }
 
-/* ---- inputs ---------------------------------------------------------------------------- */
+/* ---- inputs ----------------------------------------------------------------------------- */
 
 /* Marks the heads that a run would read: the query heads selected, and their key heads. */
-static qk_status mark_heads(const qk_run *run, bool *wanted, qk_error *err)
+static qk_status mark_heads(const qk__run *run, bool *wanted, qk_error *err)
 {
-    qk_targets targets;
+    qk__targets targets;
     QK_TRY(qk__select_heads(run, QK_KINDS_Q, &targets, err));
     for (size_t i = 0; i < targets.count; i++) {
         qk_head_id q = targets.ids[i];
@@ -222,7 +222,7 @@ static qk_status check_inputs(checker *c, qk_error *err)
     return status;
 }
 
-/* ---- all together ---------------------------------------------------------------------- */
+/* ---- all together ----------------------------------------------------------------------- */
 
 /* Warnings of opening a capture concern kept results, too. */
 static void collect_warning(void *user, qk_notice_level level, const char *message)

@@ -44,7 +44,7 @@ static bool is_asked(const qk__plan_work *work, const collage *one)
     return (work->plan->config.settings.analyses & (unsigned)one->analysis) != 0;
 }
 
-/* ---- whether they stand ---------------------------------------------------------------- */
+/* ---- whether they stand ----------------------------------------------------------------- */
 
 static json_t *describe(const qk__plan_work *work, size_t i)
 {
@@ -86,7 +86,7 @@ static bool stand(const qk__plan_work *work, size_t i)
     return equal;
 }
 
-/* ---- drawing --------------------------------------------------------------------------- */
+/* ---- drawing ---------------------------------------------------------------------------- */
 
 /* What failed joins the failures of the report. */
 static qk_status add_failure(qk_report_outcome *report, const char *figure, const char *message,
@@ -97,7 +97,7 @@ static qk_status add_failure(qk_report_outcome *report, const char *figure, cons
     if (!failures)
         return qk__nomem(err);
     report->failures = failures;
-    qk_buffer text = {0};
+    qk__buffer text = {0};
     bool named = !figure || strncmp(message, "figure ", strlen("figure ")) == 0;
     QK_TRY(qk__buffer_printf(&text, err, "%s%s%s%s", named ? "" : "figure ",
                              named ? "" : figure, named ? "" : ": ", message));
@@ -201,7 +201,7 @@ static void draw_task(void *context, size_t i, int worker)
     pthread_mutex_unlock(&d->lock);
 }
 
-/* ---- all collages ---------------------------------------------------------------------- */
+/* ---- all collages ----------------------------------------------------------------------- */
 
 static void list_tasks(drawing *d)
 {
@@ -222,7 +222,7 @@ static void list_tasks(drawing *d)
 
 static qk_status write_mark(const qk__plan_work *work, size_t i, qk_error *err)
 {
-    qk_outfile *file;
+    qk__outfile *file;
     QK_TRY(qk__json_write(describe(work, i), work->folders[i], QK__FIGURES_JSON, &file, err));
     return qk__outfile_commit(&file, err);
 }
@@ -264,7 +264,7 @@ static qk_status draw_collages(qk__plan_work *work, qk_error *err)
     return status;
 }
 
-/* ---- figures from tables, and the page ------------------------------------------------- */
+/* ---- figures from tables, and the page -------------------------------------------------- */
 
 static bool on_figure(void *user, size_t done, size_t total)
 {

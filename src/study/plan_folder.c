@@ -15,7 +15,7 @@ static qk_status clean(const qk__plan_work *work, qk_error *err)
 static qk_status check_owner(const qk__plan_work *work, bool is_study, qk_error *err)
 {
     const char *folder = work->run->output;
-    qk_names names;
+    qk__names names;
     if (work->run->force || is_study)
         return QK_OK;
     QK_TRY(qk__list_dir(folder, &names, err));

@@ -13,7 +13,7 @@
 
 enum { MAX_PANELS = 16, MAX_RANDOM_HEADS = 1024 };
 
-/* ---- paths ----------------------------------------------------------------------------- */
+/* ---- paths ------------------------------------------------------------------------------ */
 
 qk_status qk__plan_resolve(const qk_plan *plan, const char *path, char **resolved,
                            qk_error *err)
@@ -26,7 +26,7 @@ qk_status qk__plan_resolve(const qk_plan *plan, const char *path, char **resolve
 static qk_status find_folder(qk_plan *plan, qk_error *err)
 {
     const char *slash = strrchr(plan->path, '/');
-    qk_buffer folder = {0};
+    qk__buffer folder = {0};
     qk_status status =
         !slash ? qk__buffer_printf(&folder, err, ".")
                : qk__buffer_printf(&folder, err, "%s%.*s", *plan->path == '/' ? "" : "./",
@@ -36,7 +36,7 @@ static qk_status find_folder(qk_plan *plan, qk_error *err)
     return status;
 }
 
-/* ---- what stands in the file ---- */
+/* ---- what stands in the file ------------------------------------------------------------ */
 
 static qk_status set_scores(void *target, const qk__node *value, const qk__key *key,
                             qk_error *err)
@@ -107,7 +107,7 @@ static const qk_setting ROWS[] = {
 
 static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(qk_plan, ROWS)};
 
-/* ---- loading --------------------------------------------------------------------------- */
+/* ---- loading ---------------------------------------------------------------------------- */
 
 /* What a study file is silent about. */
 static void set_defaults(qk_plan *plan)

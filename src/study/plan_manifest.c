@@ -31,7 +31,7 @@ static json_t *describe_model(const qk__plan_work *work, size_t i)
     const qk_plan_result *result = &work->outcome->models[i];
     bool has_results = qk__plan_has_results(result);
     bool tell = result->state == QK_PLAN_FAILED || result->state == QK_PLAN_PARTIAL;
-    qk_buffer folder = {0};
+    qk__buffer folder = {0};
     if (qk__buffer_printf(&folder, NULL, "models/%s", work->slugs[i]) != QK_OK)
         return NULL;
     json_t *entry = json_pack(
@@ -119,7 +119,7 @@ qk_status qk__plan_write_manifest(const qk__plan_work *work, qk__plan_stage stag
                                   qk_error *err)
 {
     const qk_plan_run *run = work->run;
-    qk_outfile *file;
+    qk__outfile *file;
     json_t *root = json_pack(
         "{s:s, s:s, s:o, s:o, s:b, s:o, s:o, s:i}", "qkscope", QK_VERSION, "kind", "study",
         "title", qk__json_text(work->plan->title), "command_line",

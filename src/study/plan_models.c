@@ -8,7 +8,7 @@
 #include "settings/index_list.h"
 #include "study/plan.h"
 
-/* ---- one model ------------------------------------------------------------------------- */
+/* ---- one model -------------------------------------------------------------------------- */
 
 /* The model being read. */
 typedef struct model_entry {
@@ -58,7 +58,7 @@ static qk_status describe_source(qk_plan *plan, const model_entry *entry, qk_err
     size_t i = plan->num_models - 1;
     qk_plan_model *model = &plan->models[i];
     const char *revision = model->settings.revision, *prefix = model->settings.prefix;
-    qk_buffer text = {0};
+    qk__buffer text = {0};
     qk_status status = qk__buffer_printf(
         &text, err, "%s%s%s%s%s", entry->dataset ? entry->dataset : entry->folder,
         revision ? "@" : "", revision ? revision : "", prefix ? "/" : "", prefix ? prefix : "");
@@ -73,7 +73,7 @@ static qk_status describe_source(qk_plan *plan, const model_entry *entry, qk_err
     return QK_OK;
 }
 
-/* ---- all models ------------------------------------------------------------------------ */
+/* ---- all models ------------------------------------------------------------------------- */
 
 static qk_status add_model(qk_plan *plan, const qk__node *node, qk_error *err)
 {

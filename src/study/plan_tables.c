@@ -16,15 +16,15 @@ unsigned qk__plan_contents(const qk__plan_work *work)
     return qk__contents_of(&work->plan->config.settings);
 }
 
-/* ---- one combined table ---------------------------------------------------------------- */
+/* ---- one combined table ----------------------------------------------------------------- */
 
 typedef struct combined {
     const char *name;
-    qk_buffer header; /* with its line end; of the first model */
-    qk_outfile *file;
+    qk__buffer header; /* with its line end; of the first model */
+    qk__outfile *file;
 } combined;
 
-static qk_status add_rows(combined *c, const qk_buffer *text, qk_error *err)
+static qk_status add_rows(combined *c, const qk__buffer *text, qk_error *err)
 {
     const uint8_t *end = memchr(text->data, '\n', text->size);
     size_t header = end ? (size_t)(end - text->data) + 1 : 0;
@@ -43,7 +43,7 @@ static qk_status add_rows(combined *c, const qk_buffer *text, qk_error *err)
 
 static qk_status add_model(const qk__plan_work *work, combined *c, size_t i, qk_error *err)
 {
-    qk_buffer text;
+    qk__buffer text;
     char *path = qk__path_join(work->folders[i], c->name);
     if (!path)
         return qk__nomem(err);
@@ -66,7 +66,7 @@ static qk_status add_models(const qk__plan_work *work, combined *c, qk_error *er
     return qk__outfile_finish(c->file, err);
 }
 
-static qk_status open_output(const qk__plan_work *work, const char *name, qk_outfile **file,
+static qk_status open_output(const qk__plan_work *work, const char *name, qk__outfile **file,
                              qk_error *err)
 {
     char *path = qk__path_join(work->run->output, name);
@@ -76,7 +76,7 @@ static qk_status open_output(const qk__plan_work *work, const char *name, qk_out
 }
 
 /* Takes the file among the outputs, or drops it. */
-static qk_status keep_output(qk__plan_work *work, qk_outfile *file, qk_status status)
+static qk_status keep_output(qk__plan_work *work, qk__outfile *file, qk_status status)
 {
     if (status == QK_OK)
         work->outputs[work->num_outputs++] = file;
@@ -94,18 +94,17 @@ static qk_status combine(qk__plan_work *work, const char *name, qk_error *err)
     return status;
 }
 
-/* ---- the other files ------------------------------------------------------------------- */
+/* ---- the other files -------------------------------------------------------------------- */
 
-/* Every model of the study has its row: that of one without results shows that it is missing.
- */
-static qk_status list_models(const qk__plan_work *work, qk_buffer *text, qk_error *err)
+/* Every model of the study has its row: that of one without results shows that it is missing. */
+static qk_status list_models(const qk__plan_work *work, qk__buffer *text, qk_error *err)
 {
     const qk__table *table = qk__find_table("models.csv");
     QK_TRY(qk__csv_header(table, QK__STUDY, text, err));
     for (size_t i = 0; i < work->plan->num_models; i++) {
         const qk_plan_model *model = &work->plan->models[i];
         const qk_plan_result *result = &work->outcome->models[i];
-        qk_buffer folder = {0};
+        qk__buffer folder = {0};
         QK_TRY(qk__buffer_printf(&folder, err, "models/%s", work->slugs[i]));
         const qk__listed_model listed = {
             .name = model->name,
@@ -130,7 +129,7 @@ static qk_status write_schema(qk__plan_work *work, qk_error *err)
 {
     unsigned contents = qk__plan_contents(work);
     json_t *tables = json_object();
-    qk_outfile *file;
+    qk__outfile *file;
     for (size_t i = 0; i < qk__num_tables; i++)
         if (qk__has_table(&qk__tables[i], contents) || qk__has_table(&qk__tables[i], QK__STUDY))
             tables = qk__json_set(tables, qk__tables[i].info.name,
@@ -139,10 +138,10 @@ static qk_status write_schema(qk__plan_work *work, qk_error *err)
     return keep_output(work, file, QK_OK);
 }
 
-static qk_status write_output(qk__plan_work *work, const char *name, const qk_buffer *text,
+static qk_status write_output(qk__plan_work *work, const char *name, const qk__buffer *text,
                               qk_error *err)
 {
-    qk_outfile *file;
+    qk__outfile *file;
     QK_TRY(open_output(work, name, &file, err));
     qk_status status = qk__outfile_write(file, text->data, text->size, err);
     if (status == QK_OK)
@@ -163,7 +162,7 @@ static qk_status remove_others(const qk__plan_work *work, qk_error *err)
 qk_status qk__plan_write_tables(qk__plan_work *work, qk_error *err)
 {
     unsigned contents = qk__plan_contents(work);
-    qk_buffer models = {0};
+    qk__buffer models = {0};
     for (size_t i = 0; i < qk__num_tables; i++)
         if (qk__has_table(&qk__tables[i], contents))
             QK_TRY(combine(work, qk__tables[i].info.name, err));

@@ -72,7 +72,7 @@ qk_status qk_published_load_plot(qk_published **file, const char *path,
 /* ---- the table -------------------------------------------------------------------------- */
 
 typedef struct points {
-    qk_buffer memory; /* of qk__bucket_point */
+    qk__buffer memory; /* of qk__bucket_point */
     size_t count;
 } points;
 

@@ -27,18 +27,18 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-/* ---- what stays -------------------------------------------------------------------------- */
+/* ---- what stays ------------------------------------------------------------------------- */
 
 /* The tables of one analysis go together: those that this run leaves out go, too. What
  * describes all tables is written anew. */
-static bool stays(const qk_run *run, const char *name)
+static bool stays(const qk__run *run, const char *name)
 {
     const qk__table *table = qk__find_table(name);
     return table && qk__is_result(table) && !qk__is_table_of(table, run->report->contents);
 }
 
 /* Appends the entry of an earlier run with the tables it keeps; one that keeps none is gone. */
-static qk_status keep_run(qk_run *run, json_t *old, qk_error *err)
+static qk_status keep_run(qk__run *run, json_t *old, qk_error *err)
 {
     size_t i;
     const json_t *name;
@@ -73,7 +73,7 @@ static bool is_owned(json_t *runs, const char *table)
     return qk__manifest_owner(&manifest, table) != NULL;
 }
 
-static bool is_output(const qk_run *run, const char *name)
+static bool is_output(const qk__run *run, const char *name)
 {
     for (size_t i = 0; i < run->report->num_outputs; i++)
         if (strcmp(run->report->outputs[i], name) == 0)
@@ -81,9 +81,9 @@ static bool is_output(const qk_run *run, const char *name)
     return false;
 }
 
-/* ---- whose folder it is ------------------------------------------------------------------ */
+/* ---- whose folder it is ----------------------------------------------------------------- */
 
-static qk_status refuse(const qk_run *run, qk_error *err, const char *why)
+static qk_status refuse(const qk__run *run, qk_error *err, const char *why)
 {
     return qk__fail(err, QK_ERR_EXISTS,
                     "%s: %s; choose another folder, or --force to replace the results there",
@@ -92,7 +92,7 @@ static qk_status refuse(const qk_run *run, qk_error *err, const char *why)
 
 /* Whether a file that an earlier run read is not that of this capture, by its size, or for the
  * first one by its contents: the others are compared when they are read anyway. */
-static bool differs(const qk_run *run, const json_t *input, bool read)
+static bool differs(const qk__run *run, const json_t *input, bool read)
 {
     int64_t bytes;
     char hash[QK__FINGERPRINT_SIZE];
@@ -108,10 +108,10 @@ static bool differs(const qk_run *run, const json_t *input, bool read)
     return other && *was;
 }
 
-static qk_status refuse_capture(const qk_run *run, const json_t *old, const char *file,
+static qk_status refuse_capture(const qk__run *run, const json_t *old, const char *file,
                                 qk_error *err)
 {
-    qk_buffer why = {0};
+    qk__buffer why = {0};
     QK_TRY(
         qk__buffer_printf(&why, err,
                           "holds results of another capture, or of this one before it changed "
@@ -122,7 +122,7 @@ static qk_status refuse_capture(const qk_run *run, const json_t *old, const char
     return status;
 }
 
-static qk_status check_inputs(const qk_run *run, const json_t *old, qk_error *err)
+static qk_status check_inputs(const qk__run *run, const json_t *old, qk_error *err)
 {
     size_t i;
     const json_t *input;
@@ -136,7 +136,7 @@ static qk_status check_inputs(const qk_run *run, const json_t *old, qk_error *er
 
 /* What the tables that stay and the new ones must have in common, so that they can be read
  * together. */
-static qk_status check_staying(qk_run *run, const json_t *old, qk_error *err)
+static qk_status check_staying(qk__run *run, const json_t *old, qk_error *err)
 {
     static const char *const SELECTION[] = {"layers", "heads", "sample_heads", "max_samples"};
     json_t *group = json_object_get(old, "group");
@@ -168,7 +168,7 @@ static qk_status check_staying(qk_run *run, const json_t *old, qk_error *err)
 }
 
 /* Tables of which no manifest tells the origin must not be mixed with new ones. */
-static qk_status check_unknown(const qk_run *run, qk_error *err)
+static qk_status check_unknown(const qk__run *run, qk_error *err)
 {
     const char *found = NULL;
     for (size_t i = 0; i <= qk__num_tables && !found; i++) {
@@ -189,7 +189,7 @@ static qk_status check_unknown(const qk_run *run, qk_error *err)
     return refuse(run, err, why);
 }
 
-static qk_status check_owner(qk_run *run, qk_error *err)
+static qk_status check_owner(qk__run *run, qk_error *err)
 {
     const qk__manifest *before = &run->before;
     if (before->is_study)
@@ -209,7 +209,7 @@ static qk_status check_owner(qk_run *run, qk_error *err)
     return QK_OK;
 }
 
-qk_status qk__results_claim(qk_run *run, qk_error *err)
+qk_status qk__results_claim(qk__run *run, qk_error *err)
 {
     const char *output = run->settings->output;
     QK_TRY(qk__folder_claim(&run->folder, output, err));
@@ -228,14 +228,14 @@ qk_status qk__results_claim(qk_run *run, qk_error *err)
     return qk__folder_sweep(output, err);
 }
 
-void qk__results_release(qk_run *run)
+void qk__results_release(qk__run *run)
 {
     json_decref(run->staying);
     qk__manifest_free(&run->before);
     qk__folder_release(&run->folder);
 }
 
-/* ---- new tables in the place of old ones ------------------------------------------------- */
+/* ---- new tables in the place of old ones ------------------------------------------------ */
 
 static json_t *text_or_null(const char *text)
 {
@@ -243,7 +243,7 @@ static json_t *text_or_null(const char *text)
 }
 
 /* The entry of this run, with its tables, which are not yet in their places. */
-static qk_status describe(const qk_run *run, json_t **entry, qk_error *err)
+static qk_status describe(const qk__run *run, json_t **entry, qk_error *err)
 {
     json_t *tables = json_array(), *contents = json_object();
     qk_status status = QK_OK;
@@ -266,7 +266,7 @@ static qk_status describe(const qk_run *run, json_t **entry, qk_error *err)
 }
 
 /* Takes over `entry`; without one, the manifest says that the folder is not complete. */
-static qk_status write_manifest(const qk_run *run, json_t *entry, qk_outfile **file,
+static qk_status write_manifest(const qk__run *run, json_t *entry, qk__outfile **file,
                                 qk_error *err)
 {
     bool complete = entry != NULL;
@@ -286,7 +286,7 @@ static qk_status write_manifest(const qk_run *run, json_t *entry, qk_outfile **f
 }
 
 /* Since the first look at the folder the files have been read, every byte. */
-static qk_status check_hashes(const qk_run *run, const json_t *entry, qk_error *err)
+static qk_status check_hashes(const qk__run *run, const json_t *entry, qk_error *err)
 {
     const char *file;
     for (size_t i = 0; !run->settings->force && i < json_array_size(run->before.runs); i++) {
@@ -297,14 +297,14 @@ static qk_status check_hashes(const qk_run *run, const json_t *entry, qk_error *
     return QK_OK;
 }
 
-static qk_status mark_incomplete(const qk_run *run, qk_error *err)
+static qk_status mark_incomplete(const qk__run *run, qk_error *err)
 {
-    qk_outfile *file;
+    qk__outfile *file;
     QK_TRY(write_manifest(run, NULL, &file, err));
     return qk__outfile_commit(&file, err);
 }
 
-static qk_status remove_stale(const qk_run *run, qk_error *err)
+static qk_status remove_stale(const qk__run *run, qk_error *err)
 {
     for (size_t i = 0; i < qk__num_tables; i++) {
         const char *name = qk__tables[i].info.name;
@@ -315,7 +315,7 @@ static qk_status remove_stale(const qk_run *run, qk_error *err)
     return QK_OK;
 }
 
-static qk_status commit_outputs(qk_run *run, qk_error *err)
+static qk_status commit_outputs(qk__run *run, qk_error *err)
 {
     for (size_t i = 0; i < run->num_outputs; i++)
         QK_TRY(qk__outfile_commit(&run->outputs[i], err));
@@ -323,9 +323,9 @@ static qk_status commit_outputs(qk_run *run, qk_error *err)
 }
 
 /* Nothing takes its place before everything is written: a full disk leaves the old results. */
-qk_status qk__results_commit(qk_run *run, qk_error *err)
+qk_status qk__results_commit(qk__run *run, qk_error *err)
 {
-    qk_outfile *file;
+    qk__outfile *file;
     bool published = run->settings->published_tables != NULL;
     /* several models may lie side by side; a manifest of results is not for them */
     if (published && (run->before.runs || run->before.is_study))

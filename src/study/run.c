@@ -17,7 +17,7 @@
 #include "capture/capture.h"
 #include "schema/schema.h"
 
-void qk__run_notice(qk_run *run, qk_notice_level level, const char *fmt, ...)
+void qk__run_notice(qk__run *run, qk_notice_level level, const char *fmt, ...)
 {
     if (!run->settings->notice)
         return;
@@ -31,7 +31,7 @@ void qk__run_notice(qk_run *run, qk_notice_level level, const char *fmt, ...)
     pthread_mutex_unlock(&run->lock);
 }
 
-void qk__run_progress(qk_run *run, int64_t bytes, int64_t rows)
+void qk__run_progress(qk__run *run, int64_t bytes, int64_t rows)
 {
     pthread_mutex_lock(&run->lock);
     run->done_jobs++;
@@ -43,7 +43,7 @@ void qk__run_progress(qk_run *run, int64_t bytes, int64_t rows)
     pthread_mutex_unlock(&run->lock);
 }
 
-void qk__run_fail_head(qk_run *run, size_t i, qk_status status, const char *message)
+void qk__run_fail_head(qk__run *run, size_t i, qk_status status, const char *message)
 {
     qk_head_report *head = &run->report->heads[i];
     char name[QK_HEAD_NAME_SIZE];
@@ -55,13 +55,13 @@ void qk__run_fail_head(qk_run *run, size_t i, qk_status status, const char *mess
     qk__run_notice(run, QK_NOTICE_ERROR, "%s: %s", name, message);
 }
 
-void qk__run_add_output(qk_run *run, const char *name, qk_outfile *file)
+void qk__run_add_output(qk__run *run, const char *name, qk__outfile *file)
 {
     run->outputs[run->num_outputs++] = file;
     run->report->outputs[run->report->num_outputs++] = name;
 }
 
-qk_status qk__run_list_inputs(qk_run *run, qk_error *err)
+qk_status qk__run_list_inputs(qk__run *run, qk_error *err)
 {
     size_t heads = qk_capture_num_heads(run->capture), files = 0;
     run->first_input = qk__calloc(heads + 1, sizeof *run->first_input);
@@ -78,7 +78,7 @@ qk_status qk__run_list_inputs(qk_run *run, qk_error *err)
 
 /* A given size that contradicts what the capture says of itself pairs queries with keys of
  * others, even where it fits the heads that are there. */
-static qk_status check_given_group(qk_run *run, int given, qk_error *err)
+static qk_status check_given_group(qk__run *run, int given, qk_error *err)
 {
     int own = qk_capture_get_info(run->capture)->q_per_kv_group;
     if (given <= 0 || own <= 0 || given == own)
@@ -93,7 +93,7 @@ static qk_status check_given_group(qk_run *run, int given, qk_error *err)
     return QK_OK;
 }
 
-static qk_status settle_group(qk_run *run, qk_error *err)
+static qk_status settle_group(qk__run *run, qk_error *err)
 {
     qk_group *group = &run->report->group;
     int given = run->settings->q_per_kv_group;
@@ -126,7 +126,7 @@ static qk_status settle_group(qk_run *run, qk_error *err)
 
 /* The name in the tables' model column: given, or the capture's own, or the Hub's. A folder
  * name says nothing about the model, and would make equal captures give unequal tables. */
-static const char *model_name(const qk_run *run, bool is_folder)
+static const char *model_name(const qk__run *run, bool is_folder)
 {
     const char *own = qk_capture_get_info(run->capture)->model;
     if (run->settings->model_name)
@@ -136,9 +136,9 @@ static const char *model_name(const qk_run *run, bool is_folder)
     return is_folder ? "" : run->settings->capture;
 }
 
-qk_status qk__run_open(qk_run *run, const qk_study_settings *settings, qk_error *err)
+qk_status qk__run_open(qk__run *run, const qk_study_settings *settings, qk_error *err)
 {
-    *run = (qk_run){.settings = settings, .folder.lock = -1};
+    *run = (qk__run){.settings = settings, .folder.lock = -1};
     pthread_mutex_init(&run->lock, NULL);
     atomic_init(&run->cancelled, false);
     double start = qk__now();
@@ -189,13 +189,13 @@ qk_status qk__run_open(qk_run *run, const qk_study_settings *settings, qk_error 
     return QK_OK;
 }
 
-size_t qk__run_count_texts(const qk_run *run, size_t examples)
+size_t qk__run_count_texts(const qk__run *run, size_t examples)
 {
     int64_t texts = qk_capture_get_info(run->capture)->num_texts;
     return texts > 0 && (size_t)texts < examples ? (size_t)texts : examples;
 }
 
-void qk__run_close(qk_run *run)
+void qk__run_close(qk__run *run)
 {
     for (size_t i = 0; i < run->num_outputs; i++)
         qk__outfile_discard(&run->outputs[i]);
@@ -212,7 +212,7 @@ void qk__run_close(qk_run *run)
     pthread_mutex_destroy(&run->lock);
 }
 
-qk_status qk__run_set_heads(qk_run *run, const qk_head_id *ids, size_t count, qk_error *err)
+qk_status qk__run_set_heads(qk__run *run, const qk_head_id *ids, size_t count, qk_error *err)
 {
     qk_study_report *report = run->report;
     report->heads = qk__calloc(count, sizeof *report->heads);

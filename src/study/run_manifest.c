@@ -36,19 +36,19 @@ json_t *qk__describe_settings(const qk_study_settings *s)
     return root;
 }
 
-const char *qk__input_name(const qk_run *run, const char *path)
+const char *qk__input_name(const qk__run *run, const char *path)
 {
     size_t root = strlen(qk_capture_path(run->capture));
     bool inside = strncmp(path, qk_capture_path(run->capture), root) == 0;
     return inside ? path + root + strspn(path + root, "/") : path;
 }
 
-static json_t *list_inputs(const qk_run *run)
+static json_t *list_inputs(const qk__run *run)
 {
     json_t *array = json_array();
     size_t files = run->first_input[qk_capture_num_heads(run->capture)];
     for (size_t i = 0; i < files; i++) {
-        const qk_input *input = &run->inputs[i];
+        const qk__input *input = &run->inputs[i];
         if (!input->path) /* belongs to a head that was not asked for */
             continue;
         const char *name = qk__input_name(run, input->path);
@@ -62,7 +62,7 @@ static json_t *list_inputs(const qk_run *run)
 }
 
 /* capture.json is an input, too: the group size and the model's frequencies come from it. */
-json_t *qk__describe_capture_json(const qk_run *run)
+json_t *qk__describe_capture_json(const qk__run *run)
 {
     size_t length = strlen(qk_capture_path(run->capture));
     size_t prefix = strlen(qk_capture_prefix(run->capture));
@@ -73,7 +73,7 @@ json_t *qk__describe_capture_json(const qk_run *run)
         return json_null();
     /* beside the heads, else in the folder that was given */
     for (int i = 0; i < 2 && status != QK_OK; i++) {
-        qk_buffer path = {0};
+        qk__buffer path = {0};
         status = qk__buffer_printf(&path, NULL, "%.*s/capture.json",
                                    (int)(i == 0 ? length : length - prefix),
                                    qk_capture_path(run->capture));
@@ -114,9 +114,9 @@ json_t *qk__describe_group(const qk_group *group)
 }
 
 /* Those that plasticity used, where it was asked for. */
-static json_t *describe_buckets(const qk_run *run)
+static json_t *describe_buckets(const qk__run *run)
 {
-    const qk_buckets *b = &run->buckets;
+    const qk__buckets *b = &run->buckets;
     if (!qk__run_does(run, QK_ANALYSE_PLASTICITY))
         return json_null();
     if (b->count == 0)
@@ -137,7 +137,7 @@ qk_status qk__describe_table(json_t **contents, const char *name, const char *pa
     return *contents ? QK_OK : qk__nomem(err);
 }
 
-json_t *qk__describe_run(const qk_run *run)
+json_t *qk__describe_run(const qk__run *run)
 {
     const qk_study_settings *s = run->settings;
     const qk_study_report *report = run->report;
@@ -156,7 +156,7 @@ json_t *qk__describe_run(const qk_run *run)
         (json_int_t)report->num_failed + (json_int_t)report->num_missing, "rows",
         (json_int_t)report->num_rows, "failures", list_failures(report), "seconds", timings,
         "capture_json", qk__describe_capture_json(run), "inputs", list_inputs(run));
-    const qk_run *before = run->before_rope;
+    const qk__run *before = run->before_rope;
     if (!before)
         return root;
     return qk__json_set(root, "before_rope",

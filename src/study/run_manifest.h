@@ -16,10 +16,10 @@ json_t *qk__describe_settings(const qk_study_settings *settings);
 /* "group" */
 json_t *qk__describe_group(const qk_group *group);
 /* "capture_json": null where there is none */
-json_t *qk__describe_capture_json(const qk_run *run);
+json_t *qk__describe_capture_json(const qk__run *run);
 /* "file" of an entry of "inputs": path relative to the capture, so that the list does not
  * depend on where it lies */
-const char *qk__input_name(const qk_run *run, const char *path);
+const char *qk__input_name(const qk__run *run, const char *path);
 
 /* Adds size and hash of the table at path to {"qk.csv": {"bytes": 1, "xxh3_128": "..."}}, which
  * becomes NULL where memory runs out. */

@@ -23,7 +23,7 @@ enum {
 
 typedef struct scatter {
     const qk_scatter_settings *settings;
-    qk_run run;
+    qk__run run;
     size_t num_views;
     qk__head_view *views;
     size_t num_figures, per_figure; /* figures, and views in each */
@@ -177,8 +177,7 @@ static void make_name(const scatter *c, size_t first, size_t count, char name[NA
     }
 }
 
-/* A given name is that of the only figure; of several, the head or a number tells them apart.
- */
+/* A given name is that of the only figure; of several, the head or a number tells them apart. */
 static void set_name(const scatter *c, size_t figure)
 {
     const qk_scatter_settings *s = c->settings;
@@ -405,7 +404,7 @@ static qk_status make_outcome(const scatter *c, qk_scatter_outcome **outcome, qk
 }
 
 /* Figures of a run that was killed lie in hidden folders beside their places. */
-static qk_status sweep(const scatter *c, qk_folder *folder, qk_error *err)
+static qk_status sweep(const scatter *c, qk__folder *folder, qk_error *err)
 {
     const char **names = qk__calloc(c->num_figures, sizeof *names);
     if (!names)
@@ -420,7 +419,7 @@ static qk_status sweep(const scatter *c, qk_folder *folder, qk_error *err)
 /* Holds the folder, so that no other run takes what is being drawn for a killed run's. */
 static qk_status draw_in_folder(scatter *c, qk_error *err)
 {
-    qk_folder folder;
+    qk__folder folder;
     QK_TRY(qk__make_dirs(c->settings->output, err));
     QK_TRY(qk__folder_watch(&folder, c->settings->output, NULL, err));
     qk_status status = sweep(c, &folder, err);

@@ -34,14 +34,14 @@ typedef struct qk__head_view {
 } qk__head_view;
 
 /* The heads to draw, in panel order (scatter_heads.c). Release with free(). */
-QK_MUST_CHECK qk_status qk__scatter_select(qk_run *run, const qk_scatter_settings *settings,
+QK_MUST_CHECK qk_status qk__scatter_select(qk__run *run, const qk_scatter_settings *settings,
                                            qk_scatter_head **heads, size_t *count,
                                            qk_error *err);
 /* Panels of one figure. */
 size_t qk__scatter_places(const qk_scatter_settings *settings);
 
 /* Fits the axes of view->head, and reads its rows onto them (scatter_view.c). */
-QK_MUST_CHECK qk_status qk__head_view_make(qk_run *run, int worker,
+QK_MUST_CHECK qk_status qk__head_view_make(qk__run *run, int worker,
                                            const qk_scatter_settings *settings,
                                            qk__head_view *view, int64_t *bytes, int64_t *rows,
                                            qk_error *err);
@@ -50,15 +50,15 @@ void qk__head_view_free(qk__head_view *view);
 /* The rows of one kind that become points, on all axes of a view (scatter_rows.c). */
 typedef struct qk__picked_rows {
     size_t count;
-    qk_buffer values;       /* double [count][2 * num_panels] */
-    qk_buffer points;       /* qk__point [count], all but x and y */
+    qk__buffer values;      /* double [count][2 * num_panels] */
+    qk__buffer points;      /* qk__point [count], all but x and y */
     int64_t in_text;        /* rows of settings->example_id */
     qk__position_span span; /* of all rows */
 } qk__picked_rows;
 
 /* Reads a head once more. `total` is the number of its rows. Where the text that is to stand
  * out is not among them, some_texts (may be NULL) gets a few that are: "0, 1, 2". */
-QK_MUST_CHECK qk_status qk__pick_rows(qk_run *run, int worker,
+QK_MUST_CHECK qk_status qk__pick_rows(qk__run *run, int worker,
                                       const qk_scatter_settings *settings,
                                       const qk__head_view *view, const qk_head *head,
                                       int64_t total, qk__picked_rows *picked,

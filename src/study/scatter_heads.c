@@ -76,7 +76,7 @@ static qk_kind kind_of(const qk_scatter_settings *settings)
 }
 
 /* What there is instead of a head that is not there. */
-static qk_status fail_unknown(const qk_run *run, const qk_scatter_settings *settings,
+static qk_status fail_unknown(const qk__run *run, const qk_scatter_settings *settings,
                               qk_scatter_head head, qk_error *err)
 {
     const char *what = kind_of(settings) == QK_QUERY ? "query" : "key";
@@ -104,7 +104,7 @@ static qk_status fail_unknown(const qk_run *run, const qk_scatter_settings *sett
         qk_capture_path(run->capture), what, head.layer, layers, last_layer);
 }
 
-static qk_status take_named(const qk_run *run, const qk_scatter_settings *settings,
+static qk_status take_named(const qk__run *run, const qk_scatter_settings *settings,
                             qk_scatter_head *list, qk_error *err)
 {
     for (size_t i = 0; i < settings->num_heads; i++) {
@@ -117,7 +117,7 @@ static qk_status take_named(const qk_run *run, const qk_scatter_settings *settin
 }
 
 /* As random.Random(seed).sample draws, and in its order. */
-static qk_status take_random(const qk_scatter_settings *settings, const qk_targets *targets,
+static qk_status take_random(const qk_scatter_settings *settings, const qk__targets *targets,
                              size_t count, qk_scatter_head *list, qk_error *err)
 {
     size_t *drawn = qk__calloc(count, sizeof *drawn);
@@ -132,8 +132,8 @@ static qk_status take_random(const qk_scatter_settings *settings, const qk_targe
     return status;
 }
 
-static qk_status take_any(qk_run *run, const qk_scatter_settings *settings,
-                          const qk_targets *targets, qk_scatter_head **heads, size_t *count,
+static qk_status take_any(qk__run *run, const qk_scatter_settings *settings,
+                          const qk__targets *targets, qk_scatter_head **heads, size_t *count,
                           qk_error *err)
 {
     bool complement = settings->basis == QK_BASIS_COMPLEMENT;
@@ -163,13 +163,13 @@ static qk_status take_any(qk_run *run, const qk_scatter_settings *settings,
     return QK_OK;
 }
 
-qk_status qk__scatter_select(qk_run *run, const qk_scatter_settings *settings,
+qk_status qk__scatter_select(qk__run *run, const qk_scatter_settings *settings,
                              qk_scatter_head **heads, size_t *count, qk_error *err)
 {
     *heads = NULL;
     *count = 0;
     if (settings->num_heads == 0) {
-        qk_targets targets;
+        qk__targets targets;
         QK_TRY(qk__select_heads(run, settings->kinds == QK_KINDS_K ? QK_KINDS_K : QK_KINDS_Q,
                                 &targets, err));
         qk_status status = take_any(run, settings, &targets, heads, count, err);

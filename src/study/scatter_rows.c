@@ -13,12 +13,11 @@
 /* Streams of random numbers, told apart by their last word. */
 enum { STREAM_PICK_Q, STREAM_PICK_K, STREAM_MIX };
 
-/* Points of all panels of a head; a capture of billions of rows with --max-points 0 has more.
- */
+/* Points of all panels of a head; a capture of billions of rows with --max-points 0 has more. */
 static const int64_t MAX_POINTS = (int64_t)1 << 28;
 
-static void start_stream(qk_rng *rng, const qk_scatter_settings *settings, qk_scatter_head head,
-                         uint64_t stream)
+static void start_stream(qk__rng *rng, const qk_scatter_settings *settings,
+                         qk_scatter_head head, uint64_t stream)
 {
     const uint64_t words[] = {(uint64_t)head.layer, (uint64_t)head.head, stream};
     qk__rng_init(rng, (uint64_t)settings->input.seed, words, 3);
@@ -43,7 +42,7 @@ void qk__picked_rows_free(qk__picked_rows *picked)
 /* One row out of each of `parts` stretches of about equal length: even over the file, but free
  * of the rhythm that a fixed stride would share with its buckets. */
 typedef struct thinner {
-    qk_rng rng;
+    qk__rng rng;
     int64_t parts, short_length, long_parts; /* the first long_parts have one row more */
     int64_t part, end, chosen;               /* the stretch we are in, its end, its row */
 } thinner;
@@ -100,7 +99,7 @@ typedef struct pass {
     bool is_key;
     thinner thin;
     qk__picked_rows *picked;
-    qk_value_set texts; /* those there are, while the wanted one was not seen */
+    qk__value_set texts; /* those there are, while the wanted one was not seen */
 } pass;
 
 static qk_status add_point(pass *p, const qk_block *block, size_t row, bool in_text,
@@ -142,7 +141,7 @@ static qk_status see_block(pass *p, const qk_block *block, qk_error *err)
 }
 
 /* "0, 1, 2, ... 59 (60 texts)" */
-static void list_texts(qk_value_set *set, char text[QK__SCATTER_TEXT])
+static void list_texts(qk__value_set *set, char text[QK__SCATTER_TEXT])
 {
     enum { SHOWN = 6 };
     qk_values values;
@@ -158,7 +157,7 @@ static void list_texts(qk_value_set *set, char text[QK__SCATTER_TEXT])
     free(values.items);
 }
 
-static qk_status read_points(qk_run *run, int worker, pass *p, const qk_head *head,
+static qk_status read_points(qk__run *run, int worker, pass *p, const qk_head *head,
                              qk_error *err)
 {
     unsigned columns = QK_COLUMN_VECTOR | QK_COLUMN_POSITION;
@@ -177,7 +176,7 @@ static qk_status read_points(qk_run *run, int worker, pass *p, const qk_head *he
     }
 }
 
-qk_status qk__pick_rows(qk_run *run, int worker, const qk_scatter_settings *settings,
+qk_status qk__pick_rows(qk__run *run, int worker, const qk_scatter_settings *settings,
                         const qk__head_view *view, const qk_head *head, int64_t total,
                         qk__picked_rows *picked, char some_texts[QK__SCATTER_TEXT],
                         qk_error *err)
@@ -230,7 +229,7 @@ qk_status qk__mix_points(const qk_scatter_settings *settings, const qk__picked_r
         free(order);
         return qk__nomem(err);
     }
-    qk_rng rng;
+    qk__rng rng;
     start_stream(&rng, settings, view->head, STREAM_MIX);
     for (size_t i = 0; i < count; i++) {
         size_t j = (size_t)qk__rng_below(&rng, i + 1);

@@ -185,9 +185,9 @@ static qk_status set_complement(const qk_rotation *r, qk__head_view *view, qk_er
     return QK_OK;
 }
 
-static qk_status fit_rotation(qk_run *run, int worker, const qk_scatter_settings *settings,
-                              const qk_head_data *q, const qk_head_data *k, qk__head_view *view,
-                              qk_error *err)
+static qk_status fit_rotation(qk__run *run, int worker, const qk_scatter_settings *settings,
+                              const qk__head_data *q, const qk__head_data *k,
+                              qk__head_view *view, qk_error *err)
 {
     qk_rotation_settings rotation_settings = settings->input.rotation;
     bool complement = settings->basis == QK_BASIS_COMPLEMENT;
@@ -221,8 +221,8 @@ static void set_text_subtitle(const qk_scatter_settings *settings, qk__head_view
              used > 0 ? "; text" : "Text", (long long)settings->example_id, what);
 }
 
-static qk_status place_rows(qk_run *run, int worker, const qk_scatter_settings *settings,
-                            const qk_head_data *q, const qk_head_data *k, qk__head_view *view,
+static qk_status place_rows(qk__run *run, int worker, const qk_scatter_settings *settings,
+                            const qk__head_data *q, const qk__head_data *k, qk__head_view *view,
                             qk_error *err)
 {
     char texts[QK__SCATTER_TEXT];
@@ -249,8 +249,8 @@ static qk_status place_rows(qk_run *run, int worker, const qk_scatter_settings *
     return status;
 }
 
-static qk_status make_view(qk_run *run, int worker, const qk_scatter_settings *settings,
-                           const qk_head_data *q, const qk_head_data *k, qk__head_view *view,
+static qk_status make_view(qk__run *run, int worker, const qk_scatter_settings *settings,
+                           const qk__head_data *q, const qk__head_data *k, qk__head_view *view,
                            qk_error *err)
 {
     if (settings->basis == QK_BASIS_PCA || !k)
@@ -263,7 +263,7 @@ static qk_status make_view(qk_run *run, int worker, const qk_scatter_settings *s
 }
 
 /* The keys of a query head. */
-static qk_status find_key_head(const qk_run *run, qk_scatter_head head, const qk_head **key,
+static qk_status find_key_head(const qk__run *run, qk_scatter_head head, const qk_head **key,
                                qk_error *err)
 {
     int size = run->report->group.size;
@@ -277,11 +277,11 @@ static qk_status find_key_head(const qk_run *run, qk_scatter_head head, const qk
                     "its key head %s is not in the capture (group size %d)", name, size);
 }
 
-static qk_status read_and_make(qk_run *run, int worker, const qk_scatter_settings *settings,
+static qk_status read_and_make(qk__run *run, int worker, const qk_scatter_settings *settings,
                                const qk_head *first, const qk_head *key, qk__head_view *view,
                                int64_t *bytes, int64_t *rows, qk_error *err)
 {
-    qk_head_data q = {0}, k = {0};
+    qk__head_data q = {0}, k = {0};
     qk_status status = qk__head_data_read(run, worker, first, &q, err);
     if (status == QK_OK && key)
         status = qk__head_data_read(run, worker, key, &k, err);
@@ -294,7 +294,7 @@ static qk_status read_and_make(qk_run *run, int worker, const qk_scatter_setting
     return status;
 }
 
-qk_status qk__head_view_make(qk_run *run, int worker, const qk_scatter_settings *settings,
+qk_status qk__head_view_make(qk__run *run, int worker, const qk_scatter_settings *settings,
                              qk__head_view *view, int64_t *bytes, int64_t *rows, qk_error *err)
 {
     *bytes = *rows = 0;

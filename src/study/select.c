@@ -15,8 +15,7 @@ static bool is_wanted(const qk_study_settings *settings, qk_kinds kinds, qk_head
            (!settings->heads.count || qk_index_list_has(&settings->heads, id.head));
 }
 
-/* By layer, head and the letter of the kind: keys before queries, as the original tool has it.
- */
+/* By layer, head and the letter of the kind: keys before queries, as the original tool has it. */
 static int compare_ids(const void *a, const void *b)
 {
     const qk_head_id *x = a, *y = b;
@@ -27,7 +26,7 @@ static int compare_ids(const void *a, const void *b)
 
 /* Draws as the original tool does: random.Random(seed).sample of the ordered list, put back
  * in order. */
-static qk_status sample(const qk_study_settings *settings, qk_targets *targets, qk_error *err)
+static qk_status sample(const qk_study_settings *settings, qk__targets *targets, qk_error *err)
 {
     size_t wanted = (size_t)settings->sample_heads;
     if (settings->sample_heads <= 0 || wanted >= targets->count)
@@ -42,7 +41,7 @@ static qk_status sample(const qk_study_settings *settings, qk_targets *targets, 
             ids[i] = targets->ids[drawn[i]];
         qsort(ids, wanted, sizeof *ids, compare_ids);
         free(targets->ids);
-        *targets = (qk_targets){ids, wanted};
+        *targets = (qk__targets){ids, wanted};
         ids = NULL;
     }
     free(drawn);
@@ -50,7 +49,7 @@ static qk_status sample(const qk_study_settings *settings, qk_targets *targets, 
     return status;
 }
 
-static qk_status no_match(const qk_run *run, qk_kinds kinds, qk_error *err)
+static qk_status no_match(const qk__run *run, qk_kinds kinds, qk_error *err)
 {
     int max_layer = 0, max_head = 0;
     for (size_t i = 0; i < qk_capture_num_heads(run->capture); i++) {
@@ -68,11 +67,11 @@ static qk_status no_match(const qk_run *run, qk_kinds kinds, qk_error *err)
                     max_layer, max_head);
 }
 
-qk_status qk__select_heads(const qk_run *run, qk_kinds kinds, qk_targets *targets,
+qk_status qk__select_heads(const qk__run *run, qk_kinds kinds, qk__targets *targets,
                            qk_error *err)
 {
     size_t heads = qk_capture_num_heads(run->capture);
-    *targets = (qk_targets){.ids = qk__calloc(heads, sizeof *targets->ids)};
+    *targets = (qk__targets){.ids = qk__calloc(heads, sizeof *targets->ids)};
     if (!targets->ids)
         return qk__nomem(err);
     for (size_t i = 0; i < heads; i++) {
@@ -89,7 +88,7 @@ qk_status qk__select_heads(const qk_run *run, qk_kinds kinds, qk_targets *target
         targets->count > 0 ? sample(run->settings, targets, err) : no_match(run, kinds, err);
     if (status != QK_OK) {
         free(targets->ids);
-        *targets = (qk_targets){0};
+        *targets = (qk__targets){0};
     }
     return status;
 }

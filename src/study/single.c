@@ -8,13 +8,13 @@
 
 static void analyse_head(void *context, size_t i, int worker)
 {
-    qk_run *run = context;
+    qk__run *run = context;
     if (atomic_load(&run->cancelled))
         return;
     qk_head_report *report = &run->report->heads[i];
     const qk_head *head = qk_capture_find(run->capture, report->id);
     qk_error err = {0};
-    qk_head_data data;
+    qk__head_data data;
     qk_pca *pca = NULL;
     int64_t rows = 0;
     qk_status status = qk__head_data_read(run, worker, head, &data, &err);
@@ -34,9 +34,9 @@ static void analyse_head(void *context, size_t i, int worker)
     qk__run_progress(run, data.bytes, rows);
 }
 
-qk_status qk__run_single(qk_run *run, qk_error *err)
+qk_status qk__run_single(qk__run *run, qk_error *err)
 {
-    qk_targets targets;
+    qk__targets targets;
     QK_TRY(qk__select_heads(run, run->settings->kinds, &targets, err));
     qk_status status = qk__run_set_heads(run, targets.ids, targets.count, err);
     free(targets.ids);

@@ -24,7 +24,7 @@ typedef struct stage_group {
 } stage_group;
 
 typedef struct stages {
-    qk_run run, before;
+    qk__run run, before;
     qk_stages_report *report;
     stage_group *groups;
     size_t num_groups;
@@ -60,12 +60,12 @@ void qk_stages_report_free(qk_stages_report **report)
     *report = NULL;
 }
 
-/* ---- the two captures -------------------------------------------------------------------- */
+/* ---- the two captures ------------------------------------------------------------------- */
 
 /* The same model, each the stage that it is given for. */
 static qk_status check_captures(const stages *c, qk_error *err)
 {
-    const qk_run *run = &c->run, *before = &c->before;
+    const qk__run *run = &c->run, *before = &c->before;
     const char *after_path = qk_capture_path(run->capture);
     const char *before_path = qk_capture_path(before->capture);
     qk_stage first = qk_capture_get_info(before->capture)->stage;
@@ -99,7 +99,7 @@ static void pass_notice(void *user, qk_notice_level level, const char *message)
     qk__run_notice(user, level, "%s", message);
 }
 
-static qk_status open_side(qk_run *run, qk_study_settings *settings, const char *path,
+static qk_status open_side(qk__run *run, qk_study_settings *settings, const char *path,
                            const char *prefix, qk_error *err)
 {
     settings->capture = path;
@@ -128,12 +128,12 @@ static qk_status open_captures(stages *c, const qk_stages_settings *settings,
     return qk__run_list_inputs(&c->before, err);
 }
 
-/* ---- heads ------------------------------------------------------------------------------- */
+/* ---- heads ------------------------------------------------------------------------------ */
 
 /* Heads of either capture, in order. */
 static qk_status choose_heads(stages *c, qk_error *err)
 {
-    qk_targets a = {0}, b = {0};
+    qk__targets a = {0}, b = {0};
     qk_status status = qk__select_heads(&c->run, QK_KINDS_Q, &a, err);
     if (status == QK_OK)
         status = qk__select_heads(&c->before, QK_KINDS_Q, &b, err);
@@ -159,21 +159,21 @@ static qk_status choose_heads(stages *c, qk_error *err)
     return c->report->heads && c->groups ? QK_OK : qk__nomem(err);
 }
 
-static bool is_there(const qk_run *run, qk_head_id id)
+static bool is_there(const qk__run *run, qk_head_id id)
 {
     const qk_head *head = qk_capture_find(run->capture, id);
     return head && !head->missing;
 }
 
 /* Where a head is not: NULL if both have it. */
-static const qk_run *lacks(const stages *c, qk_head_id id)
+static const qk__run *lacks(const stages *c, qk_head_id id)
 {
     if (!is_there(&c->run, id))
         return &c->run;
     return is_there(&c->before, id) ? NULL : &c->before;
 }
 
-static void fail_missing(stages *c, size_t i, qk_head_id id, const qk_run *where)
+static void fail_missing(stages *c, size_t i, qk_head_id id, const qk__run *where)
 {
     char message[1024], name[QK_HEAD_NAME_SIZE];
     qk_head_name(id, name);
@@ -192,7 +192,7 @@ static bool is_ready(stages *c, size_t i)
     qk_head_id key = {head->id.layer, head->id.head / c->run.report->group.size, QK_KEY};
     size_t pairs;
     head->k_head = key.head;
-    const qk_run *where = lacks(c, head->id);
+    const qk__run *where = lacks(c, head->id);
     if (where || (where = lacks(c, key))) {
         fail_missing(c, i, is_there(where, head->id) ? key : head->id, where);
         return false;
@@ -220,7 +220,7 @@ static void plan(stages *c)
     }
 }
 
-/* ---- analysing --------------------------------------------------------------------------- */
+/* ---- analysing -------------------------------------------------------------------------- */
 
 static bool is_planned(const stages *c, size_t i)
 {
@@ -310,7 +310,7 @@ static qk_status check_first(stages *c, qk_error *err)
     return QK_OK;
 }
 
-/* ---- the run ----------------------------------------------------------------------------- */
+/* ---- the run ---------------------------------------------------------------------------- */
 
 static qk_status check_settings(const qk_stages_settings *s, qk_error *err)
 {
@@ -337,7 +337,7 @@ static void note_unrotated(stages *c)
 
 static qk_status run_all(stages *c, qk_error *err)
 {
-    qk_run *run = &c->run;
+    qk__run *run = &c->run;
     double start = qk__now();
     QK_TRY(choose_heads(c, err));
     plan(c);

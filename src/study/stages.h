@@ -10,13 +10,13 @@
 
 /* One head on both sides, with its rows. */
 typedef struct qk__stage_data {
-    qk_head_data before, after;
+    qk__head_data before, after;
 } qk__stage_data;
 
 /* Reads both and compares them: the same texts and positions in the same order. */
-QK_MUST_CHECK qk_status qk__stage_data_read(qk_run *before, qk_run *after, int worker,
+QK_MUST_CHECK qk_status qk__stage_data_read(qk__run *before, qk__run *after, int worker,
                                             qk_head_id id, qk__stage_data *data, qk_error *err);
-void qk__stage_data_free(qk_run *before, qk_run *after, qk__stage_data *data);
+void qk__stage_data_free(qk__run *before, qk__run *after, qk__stage_data *data);
 
 /* Keys of a group and what its query heads need of them. */
 typedef struct qk__stage_keys {
@@ -31,13 +31,13 @@ typedef struct qk__stage_keys {
 } qk__stage_keys;
 
 /* frequencies: of the layer, [pairs]. */
-QK_MUST_CHECK qk_status qk__stage_keys_read(qk_run *before, qk_run *after, int worker,
+QK_MUST_CHECK qk_status qk__stage_keys_read(qk__run *before, qk__run *after, int worker,
                                             qk_head_id id, const double *frequencies,
                                             size_t pairs, qk__stage_keys *keys, qk_error *err);
-void qk__stage_keys_free(qk_run *before, qk_run *after, qk__stage_keys *keys);
+void qk__stage_keys_free(qk__run *before, qk__run *after, qk__stage_keys *keys);
 
 /* All numbers of a query head; *stages is allocated. */
-QK_MUST_CHECK qk_status qk__stage_head_analyse(const qk_run *after,
+QK_MUST_CHECK qk_status qk__stage_head_analyse(const qk__run *after,
                                                const qk__stage_data *queries,
                                                const qk__stage_keys *keys,
                                                qk_head_stages **stages, qk_error *err);

@@ -12,9 +12,9 @@
 /* Rows rounded to bfloat16 at each step stay within this, other angles do not. */
 #define MAX_DEVIATION 0.02
 
-/* ---- both sides -------------------------------------------------------------------------- */
+/* ---- both sides ------------------------------------------------------------------------- */
 
-static const char *file_of(const qk_head_data *data)
+static const char *file_of(const qk__head_data *data)
 {
     return data->head->files[0];
 }
@@ -52,7 +52,7 @@ static qk_status compare_rows(const qk__stage_data *data, qk_error *err)
     return QK_OK;
 }
 
-qk_status qk__stage_data_read(qk_run *before, qk_run *after, int worker, qk_head_id id,
+qk_status qk__stage_data_read(qk__run *before, qk__run *after, int worker, qk_head_id id,
                               qk__stage_data *data, qk_error *err)
 {
     *data = (qk__stage_data){0};
@@ -67,13 +67,13 @@ qk_status qk__stage_data_read(qk_run *before, qk_run *after, int worker, qk_head
     return status;
 }
 
-void qk__stage_data_free(qk_run *before, qk_run *after, qk__stage_data *data)
+void qk__stage_data_free(qk__run *before, qk__run *after, qk__stage_data *data)
 {
     qk__head_data_free(before, &data->before);
     qk__head_data_free(after, &data->after);
 }
 
-/* ---- rotation ---------------------------------------------------------------------------- */
+/* ---- rotation --------------------------------------------------------------------------- */
 
 /* What else would explain the rows: the other pairing, or the two stages swapped; "" = neither
  * does. */
@@ -116,7 +116,7 @@ static qk_status check_rotation(const qk__stage_data *data, const qk__phasors *p
                     file_of(&data->after), turned->row, turned->deviation, why);
 }
 
-/* ---- keys -------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------- */
 
 /* Means of the dimensions from `first` on. */
 static double *mean_from(const qk_moments *moments, size_t first)
@@ -149,7 +149,7 @@ static qk_status prepare_keys(qk__stage_keys *keys, qk_error *err)
     return keys->rest ? QK_OK : qk__nomem(err);
 }
 
-qk_status qk__stage_keys_read(qk_run *before, qk_run *after, int worker, qk_head_id id,
+qk_status qk__stage_keys_read(qk__run *before, qk__run *after, int worker, qk_head_id id,
                               const double *frequencies, size_t pairs, qk__stage_keys *keys,
                               qk_error *err)
 {
@@ -163,7 +163,7 @@ qk_status qk__stage_keys_read(qk_run *before, qk_run *after, int worker, qk_head
     return status;
 }
 
-void qk__stage_keys_free(qk_run *before, qk_run *after, qk__stage_keys *keys)
+void qk__stage_keys_free(qk__run *before, qk__run *after, qk__stage_keys *keys)
 {
     qk__key_sums_free(&keys->sums);
     qk__pair_means_free(&keys->means);
@@ -173,9 +173,9 @@ void qk__stage_keys_free(qk_run *before, qk_run *after, qk__stage_keys *keys)
     qk__stage_data_free(before, after, &keys->data);
 }
 
-/* ---- one query head ---------------------------------------------------------------------- */
+/* ---- one query head --------------------------------------------------------------------- */
 
-static qk_status fit_side(const qk_run *run, const qk_head_data *q, const qk_head_data *k,
+static qk_status fit_side(const qk__run *run, const qk__head_data *q, const qk__head_data *k,
                           const char *when, qk_stage_numbers *numbers, qk_error *err)
 {
     qk_pca *pca;
@@ -227,7 +227,7 @@ static qk_status predict(const qk__stage_data *queries, const qk__stage_keys *ke
     return status;
 }
 
-static qk_status analyse(const qk_run *after, const qk__stage_data *queries,
+static qk_status analyse(const qk__run *after, const qk__stage_data *queries,
                          const qk__stage_keys *keys, qk_head_stages *s, qk_error *err)
 {
     const qk__stage_data *k = &keys->data;
@@ -260,7 +260,7 @@ static qk_status analyse(const qk_run *after, const qk__stage_data *queries,
     return status;
 }
 
-qk_status qk__stage_head_analyse(const qk_run *after, const qk__stage_data *queries,
+qk_status qk__stage_head_analyse(const qk__run *after, const qk__stage_data *queries,
                                  const qk__stage_keys *keys, qk_head_stages **stages,
                                  qk_error *err)
 {

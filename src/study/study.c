@@ -62,7 +62,7 @@ static qk_status check_settings(const qk_study_settings *s, qk_error *err)
     return qk__settings_check(&qk_study_settings_table, s, err);
 }
 
-qk_status qk__run_conclude(const qk_run *run, qk_error *err)
+qk_status qk__run_conclude(const qk__run *run, qk_error *err)
 {
     qk_study_report *report = run->report;
     count_failures(report);
@@ -84,7 +84,7 @@ qk_status qk__run_conclude(const qk_run *run, qk_error *err)
                     first->message ? first->message : qk_status_text(first->status));
 }
 
-static qk_status write_results(qk_run *run, qk_error *err)
+static qk_status write_results(qk__run *run, qk_error *err)
 {
     double start = qk__now();
     QK_TRY(qk__write_tables(run, err));
@@ -97,7 +97,7 @@ static qk_status write_results(qk_run *run, qk_error *err)
 }
 
 /* Numbers from few rows look like any others. */
-void qk__run_warn_of_few(qk_run *run)
+void qk__run_warn_of_few(qk__run *run)
 {
     const qk_study_report *report = run->report;
     qk_study_totals totals;
@@ -142,7 +142,7 @@ void qk__run_warn_of_few(qk_run *run)
     }
 }
 
-static qk_status run_all(qk_run *run, qk_error *err)
+static qk_status run_all(qk__run *run, qk_error *err)
 {
     double start = qk__now();
     QK_TRY(qk__run_set_buckets(run, err));
@@ -172,7 +172,7 @@ qk_status qk_study_run(const qk_study_settings *settings, qk_study_report **repo
     double start = qk__now();
     *report = NULL;
     QK_NEED(err, settings);
-    qk_run run;
+    qk__run run;
     QK_TRY(check_settings(settings, err));
     qk_status status = qk__run_open(&run, settings, err);
     if (status == QK_OK && settings->output)

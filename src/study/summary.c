@@ -42,7 +42,7 @@ static json_t *describe(const hit *h)
 }
 
 /* What reaches the threshold, in table order. */
-static json_t *list_hits(const qk_run *run)
+static json_t *list_hits(const qk__run *run)
 {
     json_t *records = json_array();
     for (size_t i = 0; i < run->report->num_heads; i++) {
@@ -56,7 +56,7 @@ static json_t *list_hits(const qk_run *run)
     return records;
 }
 
-static json_t *top_correlations(const qk_run *run, size_t components)
+static json_t *top_correlations(const qk__run *run, size_t components)
 {
     hit *hits = qk__calloc(components, sizeof *hits);
     json_t *top = hits || components == 0 ? json_array() : NULL;
@@ -87,7 +87,7 @@ static const char *now_utc(char text[40])
     return text;
 }
 
-qk_status qk__write_summary(qk_run *run, qk_error *err)
+qk_status qk__write_summary(qk__run *run, qk_error *err)
 {
     const qk_study_settings *s = run->settings;
     qk_high_correlations n = run->report->high;
@@ -108,7 +108,7 @@ qk_status qk__write_summary(qk_run *run, qk_error *err)
         (json_int_t)n.heads, "total_samples", (json_int_t)run->report->num_rows,
         "high_correlation_summary", high, "top_correlations",
         top_correlations(run, n.components));
-    qk_outfile *file;
+    qk__outfile *file;
     QK_TRY(qk__json_write(root, s->output, "summary.json", &file, err));
     qk__run_add_output(run, "summary.json", file);
     return QK_OK;

@@ -10,13 +10,12 @@
 #include "base/parallel.h"
 #include "study/json.h"
 
-/* ---- one table ----------------------------------------------------------------------------
- */
+/* ---- one table -------------------------------------------------------------------------- */
 
 typedef struct job {
-    const qk_run *run;
+    const qk__run *run;
     const qk__table *table;
-    qk_buffer *texts; /* one a head, so that heads can be formatted in parallel */
+    qk__buffer *texts; /* one a head, so that heads can be formatted in parallel */
     qk_status *statuses;
 } job;
 
@@ -28,10 +27,10 @@ static void format_one(void *context, size_t i, int worker)
     j->statuses[i] = qk__csv_rows(j->table, report, &report->heads[i], &j->texts[i], NULL);
 }
 
-static qk_status write_texts(const job *j, qk_outfile *file, qk_error *err)
+static qk_status write_texts(const job *j, qk__outfile *file, qk_error *err)
 {
     const qk_study_report *report = j->run->report;
-    qk_buffer header = {0};
+    qk__buffer header = {0};
     qk_status status = qk__csv_header(j->table, report->contents, &header, err);
     if (status == QK_OK)
         status = qk__outfile_write(file, header.data, header.size, err);
@@ -46,12 +45,12 @@ static qk_status write_texts(const job *j, qk_outfile *file, qk_error *err)
 }
 
 /* `name`: among the outputs. */
-static qk_status write_table(qk_run *run, const qk__table *table, const char *path,
+static qk_status write_table(qk__run *run, const qk__table *table, const char *path,
                              const char *name, qk_error *err)
 {
     size_t heads = run->report->num_heads;
     job j = {.run = run, .table = table};
-    qk_outfile *file = NULL;
+    qk__outfile *file = NULL;
     j.texts = qk__calloc(heads, sizeof *j.texts);
     j.statuses = qk__calloc(heads, sizeof *j.statuses);
     qk_status status;
@@ -74,10 +73,9 @@ static qk_status write_table(qk_run *run, const qk__table *table, const char *pa
     return status;
 }
 
-/* ---- all of them --------------------------------------------------------------------------
- */
+/* ---- all of them ------------------------------------------------------------------------ */
 
-static qk_status write_result(qk_run *run, const qk__table *table, qk_error *err)
+static qk_status write_result(qk__run *run, const qk__table *table, qk_error *err)
 {
     char *path = qk__path_join(run->settings->output, table->info.name);
     qk_status status =
@@ -87,7 +85,7 @@ static qk_status write_result(qk_run *run, const qk__table *table, qk_error *err
 }
 
 /* The original tool's tables lie where its settings say. */
-static qk_status write_published(qk_run *run, const qk__table *table, qk_error *err)
+static qk_status write_published(qk__run *run, const qk__table *table, qk_error *err)
 {
     const qk_published_tables *paths = run->settings->published_tables;
     const char *path = table == qk__find_table("output_csv")   ? paths->metrics
@@ -100,7 +98,7 @@ static qk_status write_published(qk_run *run, const qk__table *table, qk_error *
     return status == QK_OK ? write_table(run, table, path, path, err) : status;
 }
 
-qk_status qk__write_tables(qk_run *run, qk_error *err)
+qk_status qk__write_tables(qk__run *run, qk_error *err)
 {
     for (size_t i = 0; i < qk__num_tables; i++) {
         const qk__table *table = &qk__tables[i];
@@ -111,11 +109,10 @@ qk_status qk__write_tables(qk_run *run, qk_error *err)
     return QK_OK;
 }
 
-/* ---- schema.json --------------------------------------------------------------------------
- */
+/* ---- schema.json ------------------------------------------------------------------------ */
 
 /* What the run that wrote a table had; 0: no run that stays. */
-static unsigned contents_of_staying(const qk_run *run, const qk__table *table)
+static unsigned contents_of_staying(const qk__run *run, const qk__table *table)
 {
     const qk__manifest staying = {.runs = run->staying};
     const json_t *owner = qk__manifest_owner(&staying, table->info.name);
@@ -124,7 +121,7 @@ static unsigned contents_of_staying(const qk_run *run, const qk__table *table)
     return owner ? table->needs | (intervals ? QK__INTERVALS : 0) : 0;
 }
 
-static json_t *describe(const qk_run *run)
+static json_t *describe(const qk__run *run)
 {
     json_t *tables = json_object();
     for (size_t i = 0; i < qk__num_tables; i++) {
@@ -139,9 +136,9 @@ static json_t *describe(const qk_run *run)
     return tables;
 }
 
-qk_status qk__write_schema(qk_run *run, qk_error *err)
+qk_status qk__write_schema(qk__run *run, qk_error *err)
 {
-    qk_outfile *file;
+    qk__outfile *file;
     QK_TRY(qk__json_write(describe(run), run->settings->output, QK__SCHEMA_NAME, &file, err));
     qk__run_add_output(run, QK__SCHEMA_NAME, file);
     return QK_OK;

@@ -30,7 +30,7 @@ static void add_rotation(qk_study_totals *totals, sums *s, const qk_rotation *ro
     qk__mean_add(&s->plane, rotation->plane_var_fraction);
 }
 
-/* ---- how much the numbers rest on ------------------------------------------------------ */
+/* ---- how much the numbers rest on ------------------------------------------------------- */
 
 /* Fewest and median of what is not 0, of both kinds of all heads. */
 static void sizes_of(const qk_study_report *report, bool texts, double *least, double *median)
@@ -83,7 +83,7 @@ static void add_certainty(qk_study_totals *totals, const qk_head_report *head)
     }
 }
 
-/* ---- all of it ------------------------------------------------------------------------- */
+/* ---- all of it -------------------------------------------------------------------------- */
 
 void qk_study_totals_of(const qk_study_report *report, qk_study_totals *totals)
 {
@@ -174,7 +174,7 @@ static qk_high_correlations count_high(const qk_study_report *report, double thr
     return n;
 }
 
-void qk__find_totals(qk_run *run)
+void qk__find_totals(qk__run *run)
 {
     if (qk__run_does(run, QK_ANALYSE_PLASTICITY))
         find_plasticity(run->report);

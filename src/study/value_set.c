@@ -16,7 +16,7 @@ static int compare_values(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void settle(qk_value_set *set)
+static void settle(qk__value_set *set)
 {
     if (set->count > 1)
         qsort(set->items, set->count, sizeof *set->items, compare_values);
@@ -27,7 +27,7 @@ static void settle(qk_value_set *set)
     set->count = set->settled = kept;
 }
 
-static qk_status make_room(qk_value_set *set, qk_error *err)
+static qk_status make_room(qk__value_set *set, qk_error *err)
 {
     settle(set);
     if (set->capacity > 0 && set->count <= set->capacity / 2)
@@ -41,7 +41,7 @@ static qk_status make_room(qk_value_set *set, qk_error *err)
     return QK_OK;
 }
 
-qk_status qk__value_set_add(qk_value_set *set, const int64_t *values, size_t count,
+qk_status qk__value_set_add(qk__value_set *set, const int64_t *values, size_t count,
                             qk_error *err)
 {
     for (size_t i = 0; i < count; i++) {
@@ -55,15 +55,15 @@ qk_status qk__value_set_add(qk_value_set *set, const int64_t *values, size_t cou
     return QK_OK;
 }
 
-void qk__value_set_take(qk_value_set *set, qk_values *values)
+void qk__value_set_take(qk__value_set *set, qk_values *values)
 {
     settle(set);
     *values = (qk_values){set->items, set->count};
-    *set = (qk_value_set){0};
+    *set = (qk__value_set){0};
 }
 
-void qk__value_set_free(qk_value_set *set)
+void qk__value_set_free(qk__value_set *set)
 {
     free(set->items);
-    *set = (qk_value_set){0};
+    *set = (qk__value_set){0};
 }

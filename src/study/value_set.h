@@ -5,18 +5,18 @@
 
 #include <qkscope/inspect.h>
 
-typedef struct qk_value_set {
+typedef struct qk__value_set {
     int64_t *items;
     size_t count;   /* repeats included, until settled */
     size_t settled; /* different values when it was last settled */
     size_t capacity;
-} qk_value_set;
+} qk__value_set;
 
-QK_MUST_CHECK qk_status qk__value_set_add(qk_value_set *set, const int64_t *values,
+QK_MUST_CHECK qk_status qk__value_set_add(qk__value_set *set, const int64_t *values,
                                           size_t count, qk_error *err);
 
 /* Moves the different values, ascending, into values and empties the set. */
-void qk__value_set_take(qk_value_set *set, qk_values *values);
-void qk__value_set_free(qk_value_set *set);
+void qk__value_set_take(qk__value_set *set, qk_values *values);
+void qk__value_set_free(qk__value_set *set);
 
 #endif

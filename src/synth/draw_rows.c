@@ -24,7 +24,7 @@ typedef float lanes __attribute__((vector_size(4 * LANES)));
 struct qk__synth_rows {
     const qk_synth_settings *settings;
     const qk__synth_head *head;
-    qk_rng position_rng, content_rng;
+    qk__rng position_rng, content_rng;
     int example;       /* in progress */
     size_t next;       /* of its rows */
     int64_t *in_order; /* [rows_per_example] positions of the example, ascending */
@@ -113,7 +113,7 @@ void qk__synth_rows_close(qk__synth_rows **rows)
     *rows = NULL;
 }
 
-/* ---- positions ------------------------------------------------------------------------ */
+/* ---- positions -------------------------------------------------------------------------- */
 
 static bool is_marked(const qk__synth_rows *rows, size_t i)
 {
@@ -185,14 +185,14 @@ static void make_strings(qk__synth_rows *rows, size_t n)
     for (size_t i = 0; i < n; i++) {
         const uint64_t place[2] = {(uint64_t)rows->columns[2 * TILE_ROWS + i],
                                    (uint64_t)rows->columns[i]};
-        qk_rng rng;
+        qk__rng rng;
         qk__rng_init(&rng, rows->settings->seed, place, 2);
         snprintf(rows->text + i * TOKEN_SIZE, TOKEN_SIZE, " w%u",
                  (unsigned)qk__rng_below(&rng, VOCABULARY));
     }
 }
 
-/* ---- vectors -------------------------------------------------------------------------- */
+/* ---- vectors ---------------------------------------------------------------------------- */
 
 /* Rows r .. r+3, columns c .. c+7 of content = z basis. Written with vectors because
  * compilers turn the plain loops into shuffles, at a third of the speed; every sum still

@@ -17,7 +17,7 @@ typedef struct draws {
     double r, separation, mean_offset, scale, exponent;
 } draws;
 
-void qk__synth_stream(qk_rng *rng, const qk_synth_settings *settings, qk_head_id id,
+void qk__synth_stream(qk__rng *rng, const qk_synth_settings *settings, qk_head_id id,
                       uint64_t purpose)
 {
     const uint64_t words[4] = {(uint64_t)id.layer, (uint64_t)id.head, (uint64_t)id.kind,
@@ -40,7 +40,7 @@ double qk__synth_position_variance(const qk_synth_settings *settings)
     return (span(settings) * span(settings) - 1) / 12;
 }
 
-static double between(qk_rng *rng, double low, double high)
+static double between(qk__rng *rng, double low, double high)
 {
     return low + (high - low) * qk__rng_uniform(rng);
 }
@@ -50,7 +50,7 @@ static double given_or(double given, double drawn)
     return isnan(given) ? drawn : given;
 }
 
-static draws draw_numbers(const qk_synth_settings *s, qk_head_id id, qk_rng *rng)
+static draws draw_numbers(const qk_synth_settings *s, qk_head_id id, qk__rng *rng)
 {
     draws d;
     double sign = qk__rng_uniform(rng) < 0.5 ? -1 : 1;
@@ -78,14 +78,14 @@ static void normalise(double *x, size_t n)
         x[i] /= length;
 }
 
-static void draw_gaussians(qk_rng *rng, double *x, size_t n)
+static void draw_gaussians(qk__rng *rng, double *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         x[i] = qk__rng_gaussian(rng);
 }
 
 /* base + length * (a random unit vector). */
-static void draw_away(qk_rng *rng, const double *base, double length, double *x, size_t n)
+static void draw_away(qk__rng *rng, const double *base, double length, double *x, size_t n)
 {
     draw_gaussians(rng, x, n);
     normalise(x, n);
@@ -95,7 +95,7 @@ static void draw_away(qk_rng *rng, const double *base, double length, double *x,
 
 /* Gram-Schmidt on Gaussian vectors gives a uniformly random basis. Each vector is
  * projected twice: once leaves errors that grow with dim. */
-static void draw_basis(qk_rng *rng, double *basis, size_t n)
+static void draw_basis(qk__rng *rng, double *basis, size_t n)
 {
     draw_gaussians(rng, basis, n * n);
     for (size_t j = 0; j < n; j++) {
@@ -135,7 +135,7 @@ double qk__synth_frequency(const qk_synth_settings *settings, size_t p)
 
 /* Planes at evenly spread RoPE coordinates, so that with the default frequencies fast and
  * slow ones are both there. */
-static void draw_planes(const qk_synth_settings *s, qk__synth_head *head, qk_rng *rng)
+static void draw_planes(const qk_synth_settings *s, qk__synth_head *head, qk__rng *rng)
 {
     for (size_t p = 0; p < head->num_planes; p++) {
         qk__synth_plane *plane = &head->planes[p];
@@ -148,7 +148,7 @@ static void draw_planes(const qk_synth_settings *s, qk__synth_head *head, qk_rng
 }
 
 /* The drift leaves the turning planes alone: each of the two can be told by itself. */
-static void draw_drift(qk__synth_head *head, qk_rng *rng)
+static void draw_drift(qk__synth_head *head, qk__rng *rng)
 {
     draw_gaussians(rng, head->a, head->dim);
     for (size_t p = 0; p < head->num_planes; p++)
@@ -200,7 +200,7 @@ static qk_status allocate(const qk_synth_settings *s, qk_head_id id, qk__synth_h
 }
 
 /* Fills a head by itself; a query head still lacks what it has from its key head. */
-static qk_status draw_alone(const qk_synth_settings *s, qk_head_id id, qk_rng *rng,
+static qk_status draw_alone(const qk_synth_settings *s, qk_head_id id, qk__rng *rng,
                             qk__synth_head **head, draws *numbers, qk_error *err)
 {
     QK_TRY(allocate(s, id, head, err));
@@ -219,7 +219,7 @@ static qk_status draw_alone(const qk_synth_settings *s, qk_head_id id, qk_rng *r
 static qk_status draw_key(const qk_synth_settings *s, qk_head_id id, qk__synth_head **head,
                           qk_error *err)
 {
-    qk_rng rng;
+    qk__rng rng;
     draws numbers;
     QK_TRY(draw_alone(s, id, &rng, head, &numbers, err));
     qk__synth_head *h = *head;
@@ -236,7 +236,7 @@ qk_status qk__synth_head_draw(const qk_synth_settings *settings, qk_head_id id,
 {
     if (id.kind == QK_KEY)
         return draw_key(settings, id, head, err);
-    qk_rng rng;
+    qk__rng rng;
     draws numbers;
     QK_TRY(draw_alone(settings, id, &rng, head, &numbers, err));
     qk__synth_head *h = *head;

@@ -44,7 +44,7 @@ typedef struct qk__synth_head {
 
 /* Purposes of random streams. */
 enum { SYNTH_PARAMETERS, SYNTH_BASIS, SYNTH_POSITIONS, SYNTH_CONTENT };
-void qk__synth_stream(qk_rng *rng, const qk_synth_settings *settings, qk_head_id id,
+void qk__synth_stream(qk__rng *rng, const qk_synth_settings *settings, qk_head_id id,
                       uint64_t purpose);
 
 /* Middle and variance of the positions, which are uniform over the buckets. */

@@ -31,7 +31,7 @@ typedef struct synth_run {
     qk_error failure;
 } synth_run;
 
-/* ---- checks --------------------------------------------------------------------------- */
+/* ---- checks ----------------------------------------------------------------------------- */
 
 static qk_status check_range(const char *name, double value, double low, double high,
                              qk_error *err)
@@ -60,7 +60,7 @@ static qk_status check(const qk_synth_settings *s, qk_error *err)
     return QK_OK;
 }
 
-/* ---- heads ----------------------------------------------------------------------------- */
+/* ---- heads ------------------------------------------------------------------------------ */
 
 /* Keys and queries of a layer, in the order of every table. */
 static size_t list_heads(const qk_synth_settings *s, qk_head_id *ids)
@@ -205,7 +205,7 @@ static char *describe_extra(const qk_synth_settings *s)
     return text;
 }
 
-/* ---- the run ----------------------------------------------------------------------------- */
+/* ---- the run ---------------------------------------------------------------------------- */
 
 static qk_status write_capture(synth_run *run, const char *dir, qk_error *err)
 {

@@ -72,9 +72,9 @@ static qk_status load_token(qk_tokenizer *t, const json_t *item, int32_t *next, 
 /* ---- what is looked for ----------------------------------------------------------------- */
 
 static qk_status normalize_token(const qk_tokenizer *t, const qk__added_token *token,
-                                 qk__regex_run *run, qk_buffer *out, qk_error *err)
+                                 qk__regex_run *run, qk__buffer *out, qk_error *err)
 {
-    qk_buffer text = {0}, other = {0};
+    qk__buffer text = {0}, other = {0};
     bool at_start = true;
     qk_status status = qk__buffer_append(&text, token->content, token->length, err);
     if (status == QK_OK)

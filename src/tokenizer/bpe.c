@@ -31,7 +31,7 @@ struct qk__bpe_run {
     qk__merger merger;
     known_word *known;
     size_t num_known, known_mask;
-    qk_buffer texts;
+    qk__buffer texts;
 };
 
 qk_status qk__bpe_run_new(qk__bpe_run **run, const qk__bpe *bpe, qk_error *err)
@@ -164,7 +164,7 @@ static qk_status recall(qk__bpe_run *run, uint32_t hash, const uint8_t *word, si
     return QK_OK;
 }
 
-/* ---- symbols ----------------------------------------------------------------------------- */
+/* ---- symbols ---------------------------------------------------------------------------- */
 
 static qk_status add_symbol(qk__merger *m, int32_t id, qk_error *err)
 {

@@ -11,7 +11,7 @@
 
 enum { MAX_MERGES = 1 << 25, NUM_CHARACTERS = 1 << 16 };
 
-/* ---- merges ------------------------------------------------------------------------------ */
+/* ---- merges ----------------------------------------------------------------------------- */
 
 /* The two halves of a merge, written "a b" or ["a", "b"]. */
 typedef struct halves {
@@ -60,7 +60,7 @@ static void insert(qk__bpe *bpe, qk__merge merge)
 }
 
 static qk_status add_merge(qk__bpe *bpe, const json_t *item, uint32_t rank,
-                           const qk__json_place *at, qk_buffer *joined, qk_error *err)
+                           const qk__json_place *at, qk__buffer *joined, qk_error *err)
 {
     halves h;
     qk__merge merge = {.rank = rank};
@@ -82,7 +82,7 @@ static qk_status load_merges(qk__bpe *bpe, const json_t *model, const qk__json_p
     const json_t *list;
     const qk__json_place place = {at, "merges", 0};
     qk_status status = QK_OK;
-    qk_buffer joined = {0};
+    qk__buffer joined = {0};
     size_t slots = 16, count;
     QK_TRY(qk__need_list(model, "merges", at, &list, err));
     count = json_array_size(list);
@@ -108,7 +108,7 @@ static qk_status load_merges(qk__bpe *bpe, const json_t *model, const qk__json_p
     return status;
 }
 
-/* ---- the rest ---------------------------------------------------------------------------- */
+/* ---- the rest --------------------------------------------------------------------------- */
 
 static qk_status load_characters(qk__bpe *bpe, qk_error *err)
 {

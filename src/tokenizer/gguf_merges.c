@@ -10,8 +10,7 @@
 #include "base/utf8.h"
 #include "tokenizer/gguf_tokenizer.h"
 
-/* No piece that was trained is longer: those that are were added by hand, and are found whole.
- */
+/* No piece that was trained is longer: those that are were added by hand, and are found whole. */
 enum { MAX_PIECE_BYTES = 256 };
 
 typedef struct pair {

@@ -16,8 +16,8 @@ static qk_status too_long(size_t limit, qk_error *err)
                     limit, QK__MAX_GROWTH);
 }
 
-static qk_status replace(const qk__normalizer *n, qk__regex_run *run, const qk_buffer *text,
-                         size_t limit, qk_buffer *out, bool *at_start, qk_error *err)
+static qk_status replace(const qk__normalizer *n, qk__regex_run *run, const qk__buffer *text,
+                         size_t limit, qk__buffer *out, bool *at_start, qk_error *err)
 {
     qk__matches matches = qk__matches_of(n->regex, run, text->data, text->size);
     size_t start, end, done = 0;
@@ -38,7 +38,7 @@ static qk_status replace(const qk__normalizer *n, qk__regex_run *run, const qk_b
     return qk__buffer_append(out, text->data + done, text->size - done, err);
 }
 
-static qk_status prepend(const qk__normalizer *n, const qk_buffer *text, qk_buffer *out,
+static qk_status prepend(const qk__normalizer *n, const qk__buffer *text, qk__buffer *out,
                          qk_error *err)
 {
     QK_TRY(qk__buffer_reserve(out, n->length + text->size, err));
@@ -46,7 +46,7 @@ static qk_status prepend(const qk__normalizer *n, const qk_buffer *text, qk_buff
     return qk__buffer_append(out, text->data, text->size, err);
 }
 
-static qk_status lowercase(const qk_buffer *text, qk_buffer *out, qk_error *err)
+static qk_status lowercase(const qk__buffer *text, qk__buffer *out, qk_error *err)
 {
     size_t length;
     for (size_t i = 0; i < text->size; i += length) {
@@ -62,7 +62,7 @@ static qk_status lowercase(const qk_buffer *text, qk_buffer *out, qk_error *err)
     return QK_OK;
 }
 
-static qk_status strip(const qk__normalizer *n, const qk_buffer *text, qk_buffer *out,
+static qk_status strip(const qk__normalizer *n, const qk__buffer *text, qk__buffer *out,
                        bool *at_start, qk_error *err)
 {
     size_t length, start = 0, end = text->size;
@@ -79,8 +79,8 @@ static qk_status strip(const qk__normalizer *n, const qk_buffer *text, qk_buffer
     return qk__buffer_append(out, text->data + start, end - start, err);
 }
 
-static qk_status apply(const qk__normalizer *n, qk__regex_run *run, const qk_buffer *text,
-                       size_t limit, qk_buffer *out, bool *at_start, qk_error *err)
+static qk_status apply(const qk__normalizer *n, qk__regex_run *run, const qk__buffer *text,
+                       size_t limit, qk__buffer *out, bool *at_start, qk_error *err)
 {
     switch (n->kind) {
     case QK__NORMALIZE_FORM:
@@ -97,8 +97,8 @@ static qk_status apply(const qk__normalizer *n, qk__regex_run *run, const qk_buf
     return QK_OK;
 }
 
-qk_status qk__normalize(const qk__normalizers *normalizers, qk__regex_run *run, qk_buffer *text,
-                        qk_buffer *other, bool *at_start, qk_error *err)
+qk_status qk__normalize(const qk__normalizers *normalizers, qk__regex_run *run,
+                        qk__buffer *text, qk__buffer *other, bool *at_start, qk_error *err)
 {
     size_t limit = qk__growth_limit(text->size);
     for (size_t i = 0; i < normalizers->count && text->size > 0; i++) {
@@ -106,7 +106,7 @@ qk_status qk__normalize(const qk__normalizers *normalizers, qk__regex_run *run, 
         QK_TRY(apply(&normalizers->items[i], run, text, limit, other, at_start, err));
         if (other->size > limit)
             return too_long(limit, err);
-        qk_buffer swap = *text;
+        qk__buffer swap = *text;
         *text = *other;
         *other = swap;
         if (text->size > UINT32_MAX / 8)

@@ -53,11 +53,11 @@ void qk__normalizers_free(qk__normalizers *normalizers);
  * text begins where the whole text does, becomes false when its beginning is cut off:
  * Metaspace's "first" asks. */
 QK_MUST_CHECK qk_status qk__normalize(const qk__normalizers *normalizers, qk__regex_run *run,
-                                      qk_buffer *text, qk_buffer *other, bool *at_start,
+                                      qk__buffer *text, qk__buffer *other, bool *at_start,
                                       qk_error *err);
 
 /* One form of text, appended to out. */
 QK_MUST_CHECK qk_status qk__normal_form(qk__unicode_form form, const uint8_t *text, size_t size,
-                                        qk_buffer *out, qk_error *err);
+                                        qk__buffer *out, qk_error *err);
 
 #endif

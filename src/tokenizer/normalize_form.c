@@ -131,7 +131,7 @@ static qk_status decompose(const uint8_t *text, size_t size, bool compatible, ch
 
 /* A stretch that nothing around it combines with. */
 static qk_status normalize_stretch(qk__unicode_form form, const uint8_t *text, size_t size,
-                                   characters *list, qk_buffer *out, qk_error *err)
+                                   characters *list, qk__buffer *out, qk_error *err)
 {
     bool compatible = form == QK__NFKC || form == QK__NFKD;
     QK_TRY(decompose(text, size, compatible, list, err));
@@ -159,7 +159,7 @@ static size_t stretch_end(const uint8_t *text, size_t size, size_t at)
 }
 
 qk_status qk__normal_form(qk__unicode_form form, const uint8_t *text, size_t size,
-                          qk_buffer *out, qk_error *err)
+                          qk__buffer *out, qk_error *err)
 {
     characters list = {0};
     qk_status status = QK_OK;

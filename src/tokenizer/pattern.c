@@ -24,7 +24,7 @@ enum { MAX_DEPTH = 100, NO_ATOM = -1 };
 
 typedef struct translator {
     const uint8_t *text, *p, *end;
-    qk_buffer *out;
+    qk__buffer *out;
     ptrdiff_t atom; /* where in out the last repeatable thing begins, or NO_ATOM */
     bool repeated;  /* it has its quantifier */
     size_t groups[MAX_DEPTH];
@@ -64,7 +64,7 @@ static int hex_value(uint8_t c)
                                   : -1;
 }
 
-/* ---- escapes -------------------------------------------------------------------------- */
+/* ---- escapes ---------------------------------------------------------------------------- */
 
 /* \xHH, \x{H...}, \uHHHH, t->p behind the letter. */
 static qk_status code_point(translator *t, char letter, qk_error *err)
@@ -195,7 +195,7 @@ static qk_status escape(translator *t, qk_error *err)
     return refuse(t, err, "an unknown escape");
 }
 
-/* ---- classes -------------------------------------------------------------------------- */
+/* ---- classes ---------------------------------------------------------------------------- */
 
 static qk_status class_escape(translator *t, bool *set, qk_error *err)
 {
@@ -278,7 +278,7 @@ static qk_status character_class(translator *t, qk_error *err)
     return depth > 0 ? refuse(t, err, "a class without end") : emit(t, "]", err);
 }
 
-/* ---- groups and quantifiers ------------------------------------------------------------ */
+/* ---- groups and quantifiers ------------------------------------------------------------- */
 
 /* (?i) (?i-m: ...: the letters; m, "dot matches newline", is s in PCRE2. */
 static qk_status options(translator *t, bool *opens, qk_error *err)
@@ -428,7 +428,8 @@ static qk_status next(translator *t, qk_error *err)
     return copy_character(t, err);
 }
 
-qk_status qk__pattern_translate(const char *pattern, size_t size, qk_buffer *out, qk_error *err)
+qk_status qk__pattern_translate(const char *pattern, size_t size, qk__buffer *out,
+                                qk_error *err)
 {
     const uint8_t *text = (const uint8_t *)pattern;
     translator t = {.text = text, .p = text, .end = text + size, .out = out, .atom = NO_ATOM};

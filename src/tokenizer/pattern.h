@@ -12,7 +12,7 @@
 /* Appends to out the PCRE2 pattern (for UTF, UCP, MULTILINE, newline LF) that matches what
  * Oniguruma's default syntax makes of pattern. What has no counterpart is
  * QK_ERR_UNSUPPORTED, named. */
-QK_MUST_CHECK qk_status qk__pattern_translate(const char *pattern, size_t size, qk_buffer *out,
+QK_MUST_CHECK qk_status qk__pattern_translate(const char *pattern, size_t size, qk__buffer *out,
                                               qk_error *err);
 
 #endif

@@ -36,7 +36,7 @@ static qk_status add_piece(qk__pieces *pieces, size_t start, size_t end, qk_erro
     return QK_OK;
 }
 
-/* ---- cutting --------------------------------------------------------------------------- */
+/* ---- cutting ---------------------------------------------------------------------------- */
 
 /* Takes the spans of a piece, matches and what lies between, in order, and makes pieces of
  * them. The last one is kept back, as the next may join it. */
@@ -182,7 +182,7 @@ static qk_status cut_pieces(const qk__cutter *cutter, qk__regex_run *run, qk__cu
     return QK_OK;
 }
 
-/* ---- rewriting ------------------------------------------------------------------------- */
+/* ---- rewriting -------------------------------------------------------------------------- */
 
 void qk__byte_characters(qk__byte_character table[256])
 {
@@ -197,7 +197,8 @@ void qk__byte_characters(qk__byte_character table[256])
 }
 
 static qk_status write_bytes(const uint8_t *text, size_t size,
-                             const qk__byte_character table[256], qk_buffer *out, qk_error *err)
+                             const qk__byte_character table[256], qk__buffer *out,
+                             qk_error *err)
 {
     QK_TRY(qk__buffer_reserve(out, out->size + 2 * size, err));
     uint8_t *p = out->data + out->size;
@@ -212,7 +213,7 @@ static qk_status write_bytes(const uint8_t *text, size_t size,
     return QK_OK;
 }
 
-static qk_status write_spaced(const uint8_t *text, size_t size, qk_buffer *out, qk_error *err)
+static qk_status write_spaced(const uint8_t *text, size_t size, qk__buffer *out, qk_error *err)
 {
     if (text[0] != ' ')
         QK_TRY(qk__buffer_append(out, " ", 1, err));
@@ -220,7 +221,7 @@ static qk_status write_spaced(const uint8_t *text, size_t size, qk_buffer *out, 
 }
 
 static qk_status write_marked(const qk__cutter *cutter, const uint8_t *text, size_t size,
-                              bool at_start, qk_buffer *out, qk_error *err)
+                              bool at_start, qk__buffer *out, qk_error *err)
 {
     size_t length = cutter->mark_length;
     bool marked = text[0] == ' ' || (size >= length && memcmp(text, cutter->mark, length) == 0);
@@ -243,7 +244,7 @@ static qk_status rewrite_pieces(const qk__cutter *cutter, qk__cutting *cutting, 
                                 qk_error *err)
 {
     qk__byte_character table[256];
-    qk_buffer *out = &cutting->other_text;
+    qk__buffer *out = &cutting->other_text;
     if (cutter->kind == QK__CUTTER_BYTES)
         qk__byte_characters(table);
     out->size = 0;
@@ -263,7 +264,7 @@ static qk_status rewrite_pieces(const qk__cutter *cutter, qk__cutting *cutting, 
                             "pre_tokenizer: it makes more than %zu bytes of a text", limit);
         piece->end = (uint32_t)out->size;
     }
-    qk_buffer swap = cutting->text;
+    qk__buffer swap = cutting->text;
     cutting->text = *out;
     *out = swap;
     return QK_OK;

@@ -75,7 +75,7 @@ typedef struct qk__pieces {
 
 /* A text on its way: zero-initialise, release with qk__cutting_free, use again and again. */
 typedef struct qk__cutting {
-    qk_buffer text, other_text;
+    qk__buffer text, other_text;
     qk__pieces pieces, other_pieces;
     bool at_start; /* the first piece begins where the whole text does */
 } qk__cutting;

@@ -46,7 +46,7 @@ struct qk__regex_run {
     int calls;
 };
 
-/* ---- compiling ------------------------------------------------------------------------- */
+/* ---- compiling -------------------------------------------------------------------------- */
 
 static qk_status compile(const char *pattern, size_t size, uint32_t options, pcre2_code **code,
                          bool *jit, qk_error *err)
@@ -76,7 +76,7 @@ static qk_status compile(const char *pattern, size_t size, uint32_t options, pcr
 qk_status qk__regex_compile(qk__regex **regex, const char *pattern, size_t size, bool literal,
                             qk_error *err)
 {
-    qk_buffer text = {0};
+    qk__buffer text = {0};
     bool jit = false, jit_here = false;
     *regex = NULL;
     if (size > MAX_PATTERN_BYTES)
@@ -116,7 +116,7 @@ void qk__regex_free(qk__regex *regex)
     free(regex);
 }
 
-/* ---- matching -------------------------------------------------------------------------- */
+/* ---- matching --------------------------------------------------------------------------- */
 
 qk_status qk__regex_run_new(qk__regex_run **run, size_t size, qk_error *err)
 {

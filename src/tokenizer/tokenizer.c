@@ -16,8 +16,8 @@ typedef struct encoder {
     qk__regex_run *regex;
     qk__bpe_run *bpe;
     qk__cutting cutting;
-    qk_buffer text, other; /* a stretch being normalized */
-    size_t enough;         /* ids after which the rest does not matter */
+    qk__buffer text, other; /* a stretch being normalized */
+    size_t enough;          /* ids after which the rest does not matter */
 } encoder;
 
 static bool has_enough(const encoder *e)
@@ -103,7 +103,7 @@ static qk_status surround(const encoder *e, bool special, size_t room, qk_tokens
 static qk_status encode(encoder *e, const uint8_t *text, size_t size, bool special, size_t room,
                         qk_tokens *tokens, qk_error *err)
 {
-    qk_buffer clean = {0};
+    qk__buffer clean = {0};
     QK_TRY(qk__regex_run_new(&e->regex, size, err));
     QK_TRY(qk__bpe_run_new(&e->bpe, &e->t->bpe, err));
     qk_status status = QK_OK;
@@ -159,7 +159,7 @@ qk_status qk_tokenizer_encode_file(const qk_tokenizer *tokenizer, const char *pa
     QK_NEED(err, tokens);
     *tokens = (qk_tokens){0};
     QK_NEED(err, tokenizer, path);
-    qk_buffer text;
+    qk__buffer text;
     QK_TRY(qk__read_file(path, QK_MAX_TEXT_BYTES, &text, err));
     qk_status status = qk_tokenizer_encode(tokenizer, (const char *)text.data, text.size,
                                            special, max_length, tokens, err);

@@ -27,7 +27,7 @@ struct qk_tokenizer {
     qk__added_token *added;
     size_t num_added;
     qk__added_set before, after; /* found before and after normalization */
-    qk_buffer added_text;        /* what the tokens of `after` look like then */
+    qk__buffer added_text;       /* what the tokens of `after` look like then */
     int32_t *prefix, *suffix;    /* special tokens around a text */
     size_t num_prefix, num_suffix;
     bool cut_left;      /* a text that is too long loses its beginning */

@@ -141,7 +141,7 @@ void qk_tokenizer_close(qk_tokenizer **tokenizer)
 /* tokenizer_config.json, if there is one, may say which end of a text is cut. */
 static qk_status read_config(qk_tokenizer *t, const char *folder, qk_error *err)
 {
-    qk_buffer text = {0};
+    qk__buffer text = {0};
     char *path = qk__path_join(folder, "tokenizer_config.json");
     if (!path)
         return qk__nomem(err);
@@ -183,7 +183,7 @@ static qk_status open_gguf(qk_tokenizer **tokenizer, const char *path, qk_error 
 
 static qk_status open_file(qk_tokenizer **tokenizer, const char *path, qk_error *err)
 {
-    qk_buffer text = {0};
+    qk__buffer text = {0};
     QK_TRY(qk__read_file(path, MAX_FILE_BYTES, &text, err));
     qk_status status = qk__tokenizer_parse(tokenizer, text.data, text.size, err);
     qk__buffer_free(&text);

@@ -13,7 +13,7 @@
 
 static void expect(const char *text, const char *wanted)
 {
-    qk_buffer out = {0};
+    qk__buffer out = {0};
     assert_int_equal(qk__expand_variables(text, strlen(text), 1000, &out, NULL), QK_OK);
     assert_string_equal((char *)out.data, wanted);
     assert_int_equal(out.size, strlen(wanted));
@@ -43,7 +43,7 @@ static void test_limit(void **state)
 {
     (void)state;
     setenv("QK_T", "0123456789", 1);
-    qk_buffer out = {0};
+    qk__buffer out = {0};
     qk_error err;
     assert_int_equal(qk__expand_variables("$QK_T$QK_T", 10, 20, &out, &err), QK_OK);
     qk__buffer_free(&out);

@@ -89,7 +89,7 @@ static void what_is_not_a_number(void **state)
 static void fields(void **state)
 {
     (void)state;
-    qk_buffer row = {0};
+    qk__buffer row = {0};
     assert_int_equal(qk__csv_integer(&row, INT64_MIN, ',', NULL), QK_OK);
     assert_int_equal(qk__csv_integer(&row, INT64_MAX, ',', NULL), QK_OK);
     assert_int_equal(qk__csv_integer(&row, 0, ',', NULL), QK_OK);

@@ -21,7 +21,7 @@ enum { MESSAGE_LIMIT = 64 << 10 };
 typedef struct outcome {
     qk_status status;
     int exit_code;
-    qk_buffer messages;
+    qk__buffer messages;
     qk_error err;
 } outcome;
 
@@ -56,7 +56,7 @@ static void expect_message(outcome got, const void *message, size_t size)
     qk__buffer_free(&got.messages);
 }
 
-/* ---- how it ends ------------------------------------------------------------------------- */
+/* ---- how it ends ------------------------------------------------------------------------ */
 
 static void test_exit_codes(void **state)
 {
@@ -69,8 +69,7 @@ static void test_exit_codes(void **state)
     expect_code("kill -PIPE $$", 128 + SIGPIPE);
 }
 
-/* It was not started. Under valgrind the system does not say so in time: 127 is all there is.
- */
+/* It was not started. Under valgrind the system does not say so in time: 127 is all there is. */
 static void expect_failure(outcome got, qk_status status, const char *name)
 {
     if (getenv("QKSCOPE_QUICK_TESTS") && got.status == QK_OK) {
@@ -144,7 +143,7 @@ static void test_interrupted(void **state)
     expect_message(got, "ab", 2);
 }
 
-/* ---- what comes back --------------------------------------------------------------------- */
+/* ---- what comes back -------------------------------------------------------------------- */
 
 static void test_messages(void **state)
 {
@@ -179,7 +178,7 @@ static void test_messages_are_bounded(void **state)
     qk__buffer_free(&got.messages);
 }
 
-/* ---- what reaches it --------------------------------------------------------------------- */
+/* ---- what reaches it -------------------------------------------------------------------- */
 
 static void test_arguments(void **state)
 {
@@ -265,7 +264,7 @@ static void test_nothing_to_read(void **state)
     expect_message(run_shell("cat >&2; read x || printf end >&2", "", ""), "end", 3);
 }
 
-/* ---- descriptors ------------------------------------------------------------------------- */
+/* ---- descriptors ------------------------------------------------------------------------ */
 
 static int count_open(void)
 {
@@ -297,8 +296,7 @@ static void test_no_leaks(void **state)
     assert_int_equal(count_open(), before);
 }
 
-/* The program gets its three descriptors and what the host program means its children to have.
- */
+/* The program gets its three descriptors and what the host program means its children to have. */
 static void test_nothing_extra_inherited(void **state)
 {
     (void)state;
@@ -338,7 +336,7 @@ static void test_closed_descriptors(void **state)
         assert_int_equal(run_with_closed(closed), 0);
 }
 
-/* ---- many at once ------------------------------------------------------------------------ */
+/* ---- many at once ----------------------------------------------------------------------- */
 
 enum { THREADS = 12, RUNS = 15 };
 

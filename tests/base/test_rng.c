@@ -23,7 +23,7 @@ static void test_known_sequence(void **state)
                                      UINT64_C(1216172134540287360),
                                      UINT64_C(607988272756665600)};
     (void)state;
-    qk_rng rng = {.state = {1, 2, 3, 4}};
+    qk__rng rng = {.state = {1, 2, 3, 4}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         assert_true(qk__rng_next(&rng) == known[i]);
 }
@@ -32,7 +32,7 @@ static void test_known_sequence(void **state)
 static void test_seeding(void **state)
 {
     (void)state;
-    qk_rng rng;
+    qk__rng rng;
     qk__rng_init(&rng, 0, NULL, 0);
     assert_true(rng.state[0] == UINT64_C(0xe220a8397b1dcdaf));
     assert_true(rng.state[1] == UINT64_C(0x6e789e6aa1b965f4));
@@ -44,7 +44,7 @@ static void test_streams_differ_in_every_word(void **state)
     const uint64_t names[][3] = {{0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {1, 1, 0}};
     uint64_t first[5];
     for (size_t i = 0; i < 5; i++) {
-        qk_rng rng;
+        qk__rng rng;
         qk__rng_init(&rng, names[i][0], names[i] + 1, 2);
         first[i] = qk__rng_next(&rng);
         for (size_t j = 0; j < i; j++)
@@ -55,7 +55,7 @@ static void test_streams_differ_in_every_word(void **state)
 static void test_below_is_even(void **state)
 {
     (void)state;
-    qk_rng rng;
+    qk__rng rng;
     double counts[7] = {0}, chi = 0;
     qk__rng_init(&rng, 1, NULL, 0);
     for (int i = 0; i < DRAWS; i++)
@@ -69,7 +69,7 @@ static void test_below_is_even(void **state)
 static void test_gaussian_moments(void **state)
 {
     (void)state;
-    qk_rng rng;
+    qk__rng rng;
     double sums[5] = {0};
     qk__rng_init(&rng, 2, NULL, 0);
     for (int i = 0; i < DRAWS; i++) {

@@ -182,7 +182,7 @@ static void test_wrong_json(void **state)
     json_decref(json);
 }
 
-/* ---- tables ---- */
+/* ---- tables ----------------------------------------------------------------------------- */
 
 typedef struct target {
     const char *name;
@@ -257,7 +257,7 @@ static void test_keys(void **state)
          "line 1: the file: expected keys and values, found a list");
 }
 
-/* ---- what aliases may do, and memory ---- */
+/* ---- what aliases may do, and memory ---------------------------------------------------- */
 
 static void test_aliases(void **state)
 {

@@ -209,14 +209,14 @@ static void test_threads(void **state)
 {
     (void)state;
     enum { HEADS = 64 };
-    qk_buffer texts[2][2];
+    qk__buffer texts[2][2];
     for (int threads = 1; threads <= 2; threads++) {
         qk_capture_writer *writer;
         qk_error err;
         assert_int_equal(qk_capture_writer_open(&writer, tree_path("c"), NULL, &err), QK_OK);
         qk__parallel_for(HEADS, threads == 1 ? 1 : 4, head_job, writer);
         assert_int_equal(qk_capture_writer_finish(&writer, &err), QK_OK);
-        qk_buffer *pair = texts[threads - 1];
+        qk__buffer *pair = texts[threads - 1];
         assert_int_equal(qk__read_file(tree_path("c/README.md"), 1 << 20, &pair[0], &err),
                          QK_OK);
         assert_int_equal(qk__read_file(tree_path("c/capture.json"), 1 << 20, &pair[1], &err),

@@ -18,14 +18,14 @@ enum { MAX_TEXTS = 20000 };
 
 typedef struct sample {
     const char *role, *name, *folder;
-    qk_buffer bytes;
+    qk__buffer bytes;
     const char *texts[MAX_TEXTS];
     size_t count, times;
     qk_figure_settings settings;
     qk_error *errors; /* [times] */
 } sample;
 
-/* ---- roles ------------------------------------------------------------------------------- */
+/* ---- roles ------------------------------------------------------------------------------ */
 
 static const char EMPTY[] = "set xrange [0:1]\nset yrange [0:1]\nunset border\nunset xtics\n"
                             "unset ytics\n";
@@ -112,7 +112,7 @@ static const struct {
              {"legend", add_legend},
              {"all", add_all}};
 
-/* ---- drawing ----------------------------------------------------------------------------- */
+/* ---- drawing ---------------------------------------------------------------------------- */
 
 static void draw_one(void *context, size_t i, int worker)
 {

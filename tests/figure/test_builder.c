@@ -57,7 +57,7 @@ static const char *literal_of(const char *quoted)
 {
     static char literal[1000];
     char start[100];
-    qk_buffer script = {0};
+    qk__buffer script = {0};
     if (quoted[0] == '\'')
         return quoted;
     assert_int_equal(qk__figure_define_texts(&figure, &script, NULL), QK_OK);
@@ -76,7 +76,7 @@ static void expect_quote(const char *text, const char *expected)
     assert_string_equal(literal_of(qk__figure_quote(&figure, text)), expected);
 }
 
-/* ---- text -------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------- */
 
 static void test_every_ascii_character(void **state)
 {
@@ -224,7 +224,7 @@ static void test_random_bytes(void **state)
     }
 }
 
-/* ---- numbers and lines ------------------------------------------------------------------- */
+/* ---- numbers and lines ------------------------------------------------------------------ */
 
 static void expect_data(const char *expected)
 {
@@ -303,7 +303,7 @@ static void test_locale(void **state)
     assert_memory_equal(figure.script.data, "0.25 1.5", 8);
 }
 
-/* ---- failures ---------------------------------------------------------------------------- */
+/* ---- failures --------------------------------------------------------------------------- */
 
 static void test_failures_are_kept(void **state)
 {
@@ -344,7 +344,7 @@ static void test_names(void **state)
     }
 }
 
-/* ---- heatmaps ---------------------------------------------------------------------------- */
+/* ---- heatmaps --------------------------------------------------------------------------- */
 
 static void expect_range(const double *values, size_t count, double low, double high,
                          const char *expected)
@@ -395,7 +395,7 @@ static void test_a_cell_that_rounds_to_zero_has_no_sign(void **state)
     qk__figure_free(&sample);
 }
 
-/* ---- settings ---------------------------------------------------------------------------- */
+/* ---- settings --------------------------------------------------------------------------- */
 
 static void test_formats(void **state)
 {

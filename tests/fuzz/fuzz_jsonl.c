@@ -12,10 +12,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const qk_text_columns COLUMNS = {"text", "id"};
+    static const qk__text_columns COLUMNS = {"text", "id"};
     json_t *value = NULL;
-    qk_buffer name = {0};
-    qk_text text = {.name = ""};
+    qk__buffer name = {0};
+    qk__input_text text = {.name = ""};
     qk_error err;
     if (qk__jsonl_parse((const char *)data, size, &COLUMNS, &value, &name, &text, &err) ==
         QK_OK) {

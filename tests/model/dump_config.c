@@ -77,7 +77,7 @@ int main(int argc, char **argv)
     if (argc < 2)
         return QK_ERR_ARGUMENT;
     qk_error err;
-    qk_buffer text;
+    qk__buffer text;
     qk__model_config config;
     const char *overrides = argc > 2 && *argv[2] ? argv[2] : NULL;
     qk_status status = qk__read_file(argv[1], 1 << 24, &text, &err);

@@ -54,7 +54,7 @@ static void test_round_trips(void **context)
     static const size_t sizes[] = {0, 1, 2, 100, 65537, 1 << 20};
     (void)context;
     qk__codec_state state = {0};
-    qk_buffer packed = {0};
+    qk__buffer packed = {0};
     uint8_t *data = malloc(1 << 20);
     fill(data, 1 << 20);
     for (size_t c = 0; c < NUM_CODECS; c++)
@@ -76,7 +76,7 @@ static void test_other_lengths_and_cut_pages(void **context)
     enum { SIZE = 5000 };
     (void)context;
     qk__codec_state state = {0};
-    qk_buffer packed = {0};
+    qk__buffer packed = {0};
     uint8_t data[SIZE];
     fill(data, SIZE);
     for (size_t c = 0; c < NUM_CODECS; c++) {
@@ -97,7 +97,7 @@ static void test_damaged_pages(void **context)
     enum { SIZE = 3000 };
     (void)context;
     qk__codec_state state = {0};
-    qk_buffer packed = {0};
+    qk__buffer packed = {0};
     uint8_t data[SIZE];
     fill(data, SIZE);
     for (size_t c = 0; c < NUM_CODECS; c++) {
@@ -120,7 +120,7 @@ static void test_gzip_members_and_zlib(void **context)
     enum { SIZE = 4000 };
     (void)context;
     qk__codec_state state = {0};
-    qk_buffer first = {0}, second = {0};
+    qk__buffer first = {0}, second = {0};
     uint8_t data[SIZE], wrapped[2 * SIZE];
     fill(data, SIZE);
     assert_int_equal(qk__codec_compress(&state, COMP_GZIP, 0, data, 1500, &first, NULL), QK_OK);
@@ -188,7 +188,7 @@ static void test_codecs_outside_the_subset(void **context)
     (void)context;
     static const int codecs[] = {COMP_LZO, -1, 8, 1000};
     qk__codec_state state = {0};
-    qk_buffer out = {0};
+    qk__buffer out = {0};
     qk_error err;
     uint8_t byte = 0;
     for (size_t i = 0; i < 4; i++) {

@@ -223,7 +223,7 @@ static void test_truncation(void **unused)
     (void)unused;
     static const char *const files[] = {"capture", "v2", "split", "pages", "ragged"};
     for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
-        qk_buffer whole;
+        qk__buffer whole;
         CHECK_OK(qk__read_file(data_path(files[f]), 1 << 20, &whole, NULL));
         assert_true(exercise_bytes(whole.data, whole.size) > 0);
         for (size_t size = 0; size < whole.size; size++) {
@@ -243,11 +243,11 @@ static void test_truncation(void **unused)
 static void test_corpus(void **unused)
 {
     (void)unused;
-    qk_names names;
+    qk__names names;
     CHECK_OK(qk__list_dir(QK_TEST_CORPUS, &names, NULL));
     assert_true(names.count > 0);
     for (size_t i = 0; i < names.count; i++) {
-        qk_buffer bytes;
+        qk__buffer bytes;
         char *path = qk__path_join(QK_TEST_CORPUS, names.items[i]);
         assert_non_null(path);
         CHECK_OK(qk__read_file(path, 1 << 20, &bytes, NULL));

@@ -53,18 +53,18 @@ static qk_status add(qk_parquet_writer *writer, const sample *s, size_t first, s
 
 static size_t count_files(void)
 {
-    qk_names names;
+    qk__names names;
     assert_int_equal(qk__list_dir(tree_root, &names, NULL), QK_OK);
     size_t count = names.count;
     qk__names_free(&names);
     return count;
 }
 
-static qk_buffer write_in_cuts(const sample *s, const char *name, size_t cut)
+static qk__buffer write_in_cuts(const sample *s, const char *name, size_t cut)
 {
     qk_parquet_writer *writer;
     qk_parquet_writer_settings settings;
-    qk_buffer contents;
+    qk__buffer contents;
     qk_error err;
     qk_parquet_writer_settings_default(&settings);
     settings.row_group_rows = 300;
@@ -85,9 +85,9 @@ static void test_bytes_do_not_depend_on_the_cut(void **state)
     (void)state;
     sample s;
     fill(&s);
-    qk_buffer whole = write_in_cuts(&s, "whole", ROWS);
+    qk__buffer whole = write_in_cuts(&s, "whole", ROWS);
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
-        qk_buffer parts = write_in_cuts(&s, "parts", cuts[i]);
+        qk__buffer parts = write_in_cuts(&s, "parts", cuts[i]);
         assert_int_equal(parts.size, whole.size);
         assert_memory_equal(parts.data, whole.data, whole.size);
         qk__buffer_free(&parts);
@@ -191,7 +191,7 @@ static void test_an_old_file_stays_until_the_new_one_is_whole(void **state)
 {
     (void)state;
     qk_parquet_writer *writer;
-    qk_buffer contents;
+    qk__buffer contents;
     qk_error err;
     tree_add("f", "old");
     assert_int_equal(qk_parquet_writer_open(&writer, tree_path("f"), FIELDS, 3, NULL, &err),

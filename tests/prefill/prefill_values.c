@@ -55,7 +55,7 @@ static bool go_on(void *user, int layers_done, int num_layers, int64_t tokens)
 }
 
 /* Lines of numbers; sequences point into *tokens. */
-static size_t read_tokens(const char *name, qk_buffer *tokens, qk_sequence *sequences)
+static size_t read_tokens(const char *name, qk__buffer *tokens, qk_sequence *sequences)
 {
     qk_error err;
     FILE *file = fopen(name, "r");
@@ -95,7 +95,7 @@ int main(int argc, char **argv)
     static qk_sequence sequences[MAX_SEQUENCES];
     qk_model *model = NULL;
     qk_error err = {0};
-    qk_buffer tokens = {0};
+    qk__buffer tokens = {0};
     qk_prefill_settings settings;
     output out = {.lock = PTHREAD_MUTEX_INITIALIZER, .cancel = -1};
     bool *q_heads = NULL, *k_heads = NULL;

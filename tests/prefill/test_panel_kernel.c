@@ -13,8 +13,7 @@
 
 enum { LENGTH = 77, PARTS = 3, STEP = 128, PANEL = QK_TILE * QK_LANES };
 
-/* Ordinary values with a few enormous, tiny, zero and (if asked for) infinite ones among them.
- */
+/* Ordinary values with a few enormous, tiny, zero and (if asked for) infinite ones among them. */
 static float sample(uint64_t *seed, bool wild)
 {
     float u = (float)random_unit(seed);

@@ -15,7 +15,7 @@ static const char *model_path;
 
 typedef struct fixture {
     qk_record_settings settings;
-    qk_recording r;
+    qk__recording r;
     const char *texts[1];
     int layers[3];
     char partial[512], spool[512], text[512];
@@ -44,8 +44,8 @@ static void make(fixture *f)
     f->settings.layers = (qk_index_list){f->layers, 3};
     f->settings.overrides = "{\"note\": \"\u00e9t\u00e9\"}";
     f->settings.sample_heads = 3;
-    qk_recording *r = &f->r;
-    *r = (qk_recording){.settings = &f->settings, .lock = -1, .max_length = 2000};
+    qk__recording *r = &f->r;
+    *r = (qk__recording){.settings = &f->settings, .lock = -1, .max_length = 2000};
     r->stages[QK__POST] = true;
     assert_int_equal(qk_model_open(&r->model, model_path, NULL, &err), QK_OK);
     r->facts = qk_model_get_facts(r->model);

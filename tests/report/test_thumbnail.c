@@ -17,7 +17,7 @@ static void put_number(uint8_t *p, uint32_t value)
         p[i] = (uint8_t)(value >> (24 - 8 * i));
 }
 
-static void put_chunk(qk_buffer *out, const char *kind, const uint8_t *data, size_t size)
+static void put_chunk(qk__buffer *out, const char *kind, const uint8_t *data, size_t size)
 {
     uint8_t head[8], tail[4];
     put_number(head, (uint32_t)size);
@@ -29,13 +29,13 @@ static void put_chunk(qk_buffer *out, const char *kind, const uint8_t *data, siz
 }
 
 /* A picture of noise with every filter in turn. */
-static qk_buffer make_png(uint32_t width, uint32_t height, size_t rows)
+static qk__buffer make_png(uint32_t width, uint32_t height, size_t rows)
 {
     static const uint8_t signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
     uint8_t header[13] = {0}, raw[ROW * SIDE], packed[2 * ROW * SIDE];
     uint64_t seed = 1;
     uLongf size = sizeof packed;
-    qk_buffer out = {0};
+    qk__buffer out = {0};
     for (size_t i = 0; i < sizeof raw; i++)
         raw[i] = i % ROW == 0 ? (uint8_t)(i / ROW % 5) : (uint8_t)(127 * random_unit(&seed));
     assert_int_equal(compress(packed, &size, raw, (uLong)(rows * ROW)), Z_OK);
@@ -56,7 +56,7 @@ static bool halves(const uint8_t *data, size_t size)
     uint8_t *copy = malloc(size + 1); /* its own size, for the sanitizers */
     assert_non_null(copy);
     memcpy(copy, data, size);
-    qk_buffer png = {copy, size, size}, out = {0};
+    qk__buffer png = {copy, size, size}, out = {0};
     bool ok = qk__halve_png(&png, &out);
     unsigned width = 0, height = 0;
     assert_true(ok == qk__png_size(&out, &width, &height) || !ok);
@@ -69,7 +69,7 @@ static bool halves(const uint8_t *data, size_t size)
 static void sound(void **state)
 {
     (void)state;
-    qk_buffer png = make_png(SIDE, SIDE, SIDE), out = {0};
+    qk__buffer png = make_png(SIDE, SIDE, SIDE), out = {0};
     unsigned width, height;
     assert_true(qk__halve_png(&png, &out));
     assert_true(qk__png_size(&out, &width, &height));
@@ -82,7 +82,7 @@ static void sound(void **state)
 static void cut_and_altered(void **state)
 {
     (void)state;
-    qk_buffer png = make_png(SIDE, SIDE, SIDE);
+    qk__buffer png = make_png(SIDE, SIDE, SIDE);
     for (size_t size = 0; size < png.size / 2; size++)
         assert_false(halves(png.data, size));
     uint64_t seed = 7;
@@ -103,11 +103,11 @@ static void sizes_that_lie(void **state)
                                         {SIDE, 4000}, {4000, SIDE},       {UINT32_MAX, 2},
                                         {1 << 15, 4}, {1 << 14, 1 << 14}, {2, UINT32_MAX}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        qk_buffer png = make_png(sizes[i][0], sizes[i][1], SIDE);
+        qk__buffer png = make_png(sizes[i][0], sizes[i][1], SIDE);
         assert_false(halves(png.data, png.size));
         qk__buffer_free(&png);
     }
-    qk_buffer png = make_png(SIDE, SIDE, SIDE / 2); /* half of its rows */
+    qk__buffer png = make_png(SIDE, SIDE, SIDE / 2); /* half of its rows */
     assert_false(halves(png.data, png.size));
     qk__buffer_free(&png);
 }

@@ -130,8 +130,7 @@ static void test_paths(void **state)
     qk_settings_free(&s);
 }
 
-/* Every table: each row has what help needs, its default is allowed, and reads back as itself.
- */
+/* Every table: each row has what help needs, its default is allowed, and reads back as itself. */
 static void check_table(const qk_settings_table *table)
 {
     qk_settings *s = make(table, NULL), *again = make(table, NULL);

@@ -241,7 +241,7 @@ static void sturm_counts(void **state)
     }
     for (size_t i = 0; i < STURM_POINTS; i++)
         x[i] = i == 5 ? 2 : 4.2 * (double)i / STURM_POINTS; /* 2: the first pivot is 0 */
-    qk__matrix_kernel()->sturm(diagonal, off_squared, D, x, below);
+    qk__best_matrix_kernel()->sturm(diagonal, off_squared, D, x, below);
     for (size_t i = 0; i < STURM_POINTS; i++) {
         double expected = 0;
         for (size_t j = 1; j <= D; j++)
@@ -254,7 +254,7 @@ typedef struct outcome {
     double dot[40], matrix[40 * 40], product[40], below[STURM_POINTS];
 } outcome;
 
-static void run(const qk_matrix_kernel *kernel, outcome *out)
+static void run(const qk__matrix_kernel *kernel, outcome *out)
 {
     enum { N = 37, LD = 40, FIRST = 11 };
     double v[LD] = {0}, w[LD] = {0}, next[LD] = {0}, x[STURM_POINTS];
@@ -308,7 +308,7 @@ static void sweep_is_its_definition(void **state)
     for (size_t i = FIRST; i < N; i++)
         for (size_t j = 0; j < N; j++)
             expected[i * LD + j] -= v[i] * w[j] + w[i] * v[j];
-    qk__matrix_kernel()->sweep(a, LD, FIRST, N, v, w, next, product);
+    qk__best_matrix_kernel()->sweep(a, LD, FIRST, N, v, w, next, product);
     for (size_t i = 0; i < N; i++) {
         double sum = 0;
         for (size_t j = 0; j < N; j++) {

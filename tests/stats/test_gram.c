@@ -100,7 +100,7 @@ static void kernels_agree_on_packing(void **state)
             memset(f->sum, 0, sizeof f->sum);
             memset(f->sum_t, 0, sizeof f->sum_t);
             for (int i = 0; i < 2; i++) {
-                const qk_gram_kernel *kernel = qk__gram_kernel_at(i ? k : 0);
+                const qk__gram_kernel *kernel = qk__gram_kernel_at(i ? k : 0);
                 memset(f->tile, 0, TILE_ROWS * COLUMNS * sizeof(double));
                 kernel->pack_f32(f->x32, f->index, dim, f->pilot, f->t, 50, f->tile, f->sum[i],
                                  f->sum_t[i]);
@@ -166,7 +166,7 @@ static void forms_are_sums_of_squares(void **state)
             expected += y * y;
         }
         for (size_t k = 0; k < qk__simd_count(); k++) {
-            const qk_gram_kernel *kernel = qk__gram_kernel_at(k);
+            const qk__gram_kernel *kernel = qk__gram_kernel_at(k);
             kernel->gram(f->tile, rows, panels, true, f->gram[0]);
             assert_true(kernel->form(f->gram[0], panels, v) == expected);
         }

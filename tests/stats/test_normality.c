@@ -35,7 +35,7 @@ static double naive_ks(const double *x, size_t n, double centre, double scale)
 
 enum { KINDS = 9 };
 
-static double draw(qk_rng *rng, int kind)
+static double draw(qk__rng *rng, int kind)
 {
     double z = qk__rng_gaussian(rng);
     switch (kind) {
@@ -66,12 +66,12 @@ static void statistic_as_by_sorting(void **state)
     static const size_t sizes[] = {0,  1,   2,   3,   5,    16,   31,   32,
                                    33, 255, 256, 300, 1999, 8000, 20000};
     static const double scales[] = {1, 0.1, 5};
-    qk_rng rng;
+    qk__rng rng;
     qk__rng_init(&rng, 1, NULL, 0);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         size_t n = sizes[i];
         double *x = malloc((n + 1) * sizeof *x);
-        qk_ks *ks;
+        qk__ks *ks;
         qk_error err;
         assert_non_null(x);
         assert_int_equal(qk__ks_create(&ks, n, &err), QK_OK);
@@ -94,7 +94,7 @@ static void statistic_of_extreme_values(void **state)
     (void)state;
     double x[] = {-DBL_MAX, -1e300, -4, -4, 0, 0, DBL_MIN, 3.9999, 4, 4.0001, 1e300, DBL_MAX};
     size_t n = sizeof x / sizeof *x;
-    qk_ks *ks;
+    qk__ks *ks;
     qk_error err;
     assert_int_equal(qk__ks_create(&ks, n, &err), QK_OK);
     assert_true(fabs(qk__ks_normal(ks, x, 0, 1) - naive_ks(x, n, 0, 1)) < 1e-15);
@@ -105,7 +105,7 @@ static void statistic_of_extreme_values(void **state)
 typedef struct head {
     qk_sample sample;
     qk_moments *moments;
-    qk_query_model *model;
+    qk__query_model *model;
     double *rows;
     float *floats;
     int64_t *position;
@@ -118,7 +118,7 @@ static void make_head(head *h, size_t rows, size_t dim, double drift, bool float
                 .floats = malloc((rows * dim + 1) * sizeof *h->floats),
                 .position = malloc((rows + 1) * sizeof *h->position)};
     assert_true(h->rows && h->floats && h->position);
-    qk_rng rng;
+    qk__rng rng;
     qk__rng_init(&rng, rows * 1000 + dim, NULL, 0);
     for (size_t r = 0; r < rows; r++) {
         int64_t t = (int64_t)qk__rng_below(&rng, 4096);
@@ -170,7 +170,7 @@ static qk_plasticity describe(const head *h, double ks_alpha)
 /* Coordinate c of the reflected rows, long double; of the first the residual. */
 static void naive_coordinate(const head *h, size_t c, long double *y)
 {
-    const qk_query_model *m = h->model;
+    const qk__query_model *m = h->model;
     for (size_t r = 0; r < h->sample.rows; r++) {
         const double *x = h->rows + r * m->dim;
         long double along = 0;

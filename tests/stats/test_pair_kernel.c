@@ -80,7 +80,7 @@ static void nothing_is_divided_by_zero(void **state)
 {
     (void)state;
     for (size_t k = 0; k < qk__simd_count(); k++) {
-        const qk_pair_kernel *kernel = qk__pair_kernel_at(k);
+        const qk__pair_kernel *kernel = qk__pair_kernel_at(k);
         const double v[LANES] = {0, 0, 0, 0, -1, 5e-324, 1, 4};
         const double expected[LANES] = {1, 0, 0, 0, 0, 0, 1, 1};
         double u[LANES] = {0, 1e-9, -1e9, 0, 1, 1, 0, 1};
@@ -108,11 +108,11 @@ static void kernels_agree_on_whitening(void **state)
         for (size_t i = 0; i < 2; i++)
             for (size_t c = 0; c < d; c++)
                 wide[i][c] = narrow[i][c] = (float)sample(&seed);
-        qk_whitening p = {d, ld, vectors[0], vectors[1], vectors[2], vectors[3], NULL};
+        qk__whitening p = {d, ld, vectors[0], vectors[1], vectors[2], vectors[3], NULL};
         double first[ROOM] = {0}, first_dots[2];
         qk__pair_portable.whiten_f32(&p, narrow[0], narrow[1], first, first_dots);
         for (size_t k = 0; k < 2 * qk__simd_count(); k++) {
-            const qk_pair_kernel *kernel = qk__pair_kernel_at(k / 2);
+            const qk__pair_kernel *kernel = qk__pair_kernel_at(k / 2);
             double out[ROOM] = {0}, dots[2];
             if (k % 2)
                 kernel->whiten_f64(&p, wide[0], wide[1], out, dots);
@@ -138,7 +138,7 @@ static void kernels_agree_on_matrices(void **state)
                     fill(factor + r * ld, r + 1, &seed);
                 fill(y, rows * ld, &seed);
                 for (int i = 0; i < 2; i++) {
-                    const qk_pair_kernel *kernel = qk__pair_kernel_at(i ? k : 0);
+                    const qk__pair_kernel *kernel = qk__pair_kernel_at(i ? k : 0);
                     memset(out[i], 0, sizeof out[i]);
                     kernel->multiply(factor, ld, y, rows, out[i]);
                     v[i][rows] = 17; /* not written */
@@ -164,9 +164,9 @@ static void kernels_agree_on_lists(void **state)
                 in[2][i] = floor(1e4 * random_unit(&seed));
             double results[2][2];
             for (int i = 0; i < 2; i++) {
-                const qk_pair_kernel *kernel = qk__pair_kernel_at(i ? k : 0);
-                const qk_key_scores scores = {in[0], in[1], in[2]};
-                const qk_pair_list list = {out[i][0], out[i][1], out[i][2], bins[i][0]};
+                const qk__pair_kernel *kernel = qk__pair_kernel_at(i ? k : 0);
+                const qk__key_scores scores = {in[0], in[1], in[2]};
+                const qk__pair_list list = {out[i][0], out[i][1], out[i][2], bins[i][0]};
                 kernel->differences(&scores, 3, 0, n, 512, 40, &list, 0);
                 kernel->normalise(in[3], out[i][0], out[i][1], n);
                 kernel->undecided(out[i][0], out[i][1], 123.25, n, out[i][3]);
@@ -182,8 +182,7 @@ static void kernels_agree_on_lists(void **state)
         }
 }
 
-/* Against the generator itself, at bounds of both widths, and with numbers that are too small.
- */
+/* Against the generator itself, at bounds of both widths, and with numbers that are too small. */
 static void draws_are_the_generators(void **state)
 {
     (void)state;
@@ -192,7 +191,7 @@ static void draws_are_the_generators(void **state)
     static uint32_t out[STEPS * LANES];
     for (size_t k = 0; k < qk__simd_count(); k++)
         for (size_t b = 0; b < sizeof bounds / sizeof *bounds; b++) {
-            qk_rng rng[LANES];
+            qk__rng rng[LANES];
             uint64_t sides[4][LANES];
             uint32_t n[LANES];
             for (uint64_t l = 0; l < LANES; l++) {
@@ -228,7 +227,7 @@ static void members_are_found(void **state)
     static int32_t bins[RUNS * 64], picked_bins[RUNS * 64];
     for (size_t k = 0; k < qk__simd_count(); k++)
         for (int density = 0; density < 5; density++) {
-            qk_pair_run runs[RUNS];
+            qk__pair_run runs[RUNS];
             uint32_t at = 0;
             size_t found = 0;
             for (size_t i = 0; i < WORDS * 64; i++) {
@@ -255,8 +254,8 @@ static void members_are_found(void **state)
                         assert_int_equal(out[found++], runs[r].at + i);
                 }
             assert_int_equal(found, n);
-            const qk_pair_list from = {values[0], values[1], values[2], bins};
-            const qk_pair_list to = {picked[0], picked[1], picked[2], picked_bins};
+            const qk__pair_list from = {values[0], values[1], values[2], bins};
+            const qk__pair_list to = {picked[0], picked[1], picked[2], picked_bins};
             qk__pair_kernel_at(k)->pick(&from, out, n, &to);
             for (size_t i = 0; i < n; i++)
                 assert_true(picked[0][i] == out[i] + 0.25 && picked[1][i] == out[i] + 0.5 &&
@@ -270,13 +269,13 @@ static void lists_are_what_they_say(void **state)
     (void)state;
     const double mean[ROOM] = {5, 1, 2}, slope[ROOM] = {1, 1, 0.5};
     const double position[ROOM] = {1000, 488, 489};
-    const qk_key_scores scores = {(double *)(uintptr_t)mean, (double *)(uintptr_t)slope,
-                                  (double *)(uintptr_t)position};
+    const qk__key_scores scores = {(double *)(uintptr_t)mean, (double *)(uintptr_t)slope,
+                                   (double *)(uintptr_t)position};
     double u[ROOM] = {0}, w[ROOM] = {0}, mid[ROOM] = {0};
     int32_t bin[ROOM] = {0}, cell[ROOM] = {0};
     for (size_t k = 0; k < qk__simd_count(); k++) {
-        const qk_pair_kernel *kernel = qk__pair_kernel_at(k);
-        const qk_pair_list list = {u, w, mid, bin};
+        const qk__pair_kernel *kernel = qk__pair_kernel_at(k);
+        const qk__pair_list list = {u, w, mid, bin};
         kernel->differences(&scores, 0, 1, 2, 512, 10, &list, 0);
         assert_true(u[0] == 4 && u[1] == 3 && w[0] == 0 && w[1] == 0.5);
         assert_true(mid[0] == 744 && mid[1] == 744.5);

@@ -17,7 +17,7 @@
 static void floyd(uint8_t *in, size_t limit, size_t count, uint64_t seed, const uint64_t *words,
                   size_t num_words)
 {
-    qk_rng rng;
+    qk__rng rng;
     qk__rng_init(&rng, seed, words, num_words);
     memset(in, 0, count);
     for (size_t last = count - limit; last < count; last++) {
@@ -53,18 +53,17 @@ static void numbers_are_floyds(void **state)
     }
 }
 
-/* Sets of different counts side by side, also more and fewer of them than a kernel has lanes.
- */
+/* Sets of different counts side by side, also more and fewer of them than a kernel has lanes. */
 static void sets_are_floyds(void **state)
 {
     (void)state;
     for (size_t num = 1; num <= 2 * LANES + 1; num += 4) {
-        qk_pair_set sets[2 * LANES + 1];
+        qk__pair_set sets[2 * LANES + 1];
         size_t limit = num % 3 ? 2000 : 700, most = 300000;
         uint8_t *in = test_calloc(most, 1);
         for (size_t i = 0; i < num; i++) {
             int64_t count = (int64_t)(i % 5 == 4 ? limit + i : limit + 1024 + i * i * 999);
-            sets[i] = (qk_pair_set){count, {1, 2, i}, NULL};
+            sets[i] = (qk__pair_set){count, {1, 2, i}, NULL};
             sets[i].bits = test_calloc(qk__set_words(count), sizeof(uint64_t));
         }
         qk__draw_sets(sets, num, 3, limit, 77);
@@ -79,14 +78,13 @@ static void sets_are_floyds(void **state)
     }
 }
 
-/* Every bucket by itself: what it draws is looked up pair by pair, or it counts all its pairs.
- */
-static void look_up(const qk_pair_space *space, const qk_query_model *model,
-                    const qk_plasticity_settings *settings, qk_tally *tally)
+/* Every bucket by itself: what it draws is looked up pair by pair, or it counts all its pairs. */
+static void look_up(const qk__pair_space *space, const qk__query_model *model,
+                    const qk_plasticity_settings *settings, qk__tally *tally)
 {
-    qk_whitening *whitening;
+    qk__whitening *whitening;
     assert_int_equal(qk__whitening_create(&whitening, model, false, NULL), QK_OK);
-    const qk_pair_model pairs = {whitening, model->mean_t};
+    const qk__pair_model pairs = {whitening, model->mean_t};
     qk__count_pairs(space, tally->pairs);
     for (size_t j = 0; j < space->grid->num; j++) {
         tally->limit = settings->max_pairs;
@@ -101,7 +99,7 @@ static void look_up(const qk_pair_space *space, const qk_query_model *model,
     qk__whitening_free(&whitening);
 }
 
-static void same_tables(const qk_plasticity *p, const qk_tally *tally, int64_t limit)
+static void same_tables(const qk_plasticity *p, const qk__tally *tally, int64_t limit)
 {
     size_t next = 0;
     for (size_t j = 0; j < p->num_profile; j++) {
@@ -111,7 +109,7 @@ static void same_tables(const qk_plasticity *p, const qk_tally *tally, int64_t l
             assert_near(p->profile[j].ap, tally->ap[j] / (double)pairs, 1e-13);
     }
     for (size_t i = 0; i < tally->bins->distances * tally->bins->lags; i++) {
-        const qk_bin *bin = &tally->bins->bin[i];
+        const qk__bin *bin = &tally->bins->bin[i];
         if (bin->pairs == 0)
             continue;
         assert_int_equal(p->distances[next].pairs, bin->pairs);
@@ -142,13 +140,13 @@ static void both_ways_meet_the_same_pairs(void **state)
         settings.max_pairs = 2000;
         qk_plasticity *p = fit(&q, &k, &settings);
         assert_true(p->cells_sampled >= 4);
-        qk_pair_source source;
-        qk_query_model *model;
+        qk__pair_source source;
+        qk__query_model *model;
         qk_moments *m = moments_of(&q);
         assert_int_equal(qk__pair_source_open(&source, &q, &k, NULL, 0, NULL), QK_OK);
         assert_int_equal(qk__query_model_create(&model, m, NULL, 1, NULL), QK_OK);
-        qk_tally tally = {.ap = test_calloc(source.grid->num, sizeof(double)),
-                          .pairs = test_calloc(source.grid->num, sizeof(int64_t))};
+        qk__tally tally = {.ap = test_calloc(source.grid->num, sizeof(double)),
+                           .pairs = test_calloc(source.grid->num, sizeof(int64_t))};
         assert_int_equal(
             qk__bin_table_create(&tally.bins, &source.space, p->bucket_width, NULL), QK_OK);
         look_up(&source.space, model, &settings, &tally);

@@ -15,7 +15,7 @@
 #include "stats/pairs.h"
 #include "stats/plasticity_core.h"
 
-/* ---- against the loops ---- */
+/* ---- against the loops ------------------------------------------------------------------ */
 
 static void assert_same_tables(const qk_plasticity *p, const loops *l, double tolerance)
 {
@@ -157,7 +157,7 @@ static void order_of_keys_does_not_matter(void **state)
     free_sample(&k);
 }
 
-/* ---- invariances ---- */
+/* ---- invariances ------------------------------------------------------------------------ */
 
 static void keys_may_be_moved(void **state)
 {
@@ -228,7 +228,7 @@ static void space_may_be_turned(void **state)
     free_sample(&k);
 }
 
-/* ---- sampling ---- */
+/* ---- sampling --------------------------------------------------------------------------- */
 
 static void draws_are_distinct(void **state)
 {
@@ -323,7 +323,7 @@ static void drawn_pairs_are_pairs(void **state)
     free_sample(&k);
 }
 
-/* ---- repetitions ---- */
+/* ---- repetitions ------------------------------------------------------------------------ */
 
 static void profile_equals_fit(void **state)
 {
@@ -345,8 +345,8 @@ static void profile_equals_fit(void **state)
         qk_plasticity *p = fit(&q, &k, &settings);
         assert_int_equal(p->n_q, q.rows * 4 / 5);
         qk_moments *m = moments_of(&q);
-        qk_query_model *model;
-        qk_key_index *index;
+        qk__query_model *model;
+        qk__key_index *index;
         assert_int_equal(qk__query_model_create(&model, m, NULL, 1, NULL), QK_OK);
         assert_int_equal(qk__key_index_create(&index, &k, NULL), QK_OK);
         for (int shared = 0; shared < 2; shared++) {
@@ -372,7 +372,7 @@ static void profile_equals_fit(void **state)
     }
 }
 
-/* ---- components ---- */
+/* ---- components ------------------------------------------------------------------------- */
 
 static void components_are_shares_of_drift(void **state)
 {

@@ -2,7 +2,7 @@
 /* The rotation model by algebraic identities, planted waves and planes, and invariances. */
 #include "rotation_rows.h"
 
-/* ---- the axes ------------------------------------------------------------------------- */
+/* ---- the axes --------------------------------------------------------------------------- */
 
 static void identities_hold(void **state)
 {
@@ -99,7 +99,7 @@ static void centroid_follows_the_means(void **state)
     free_head(&h);
 }
 
-/* ---- invariance ----------------------------------------------------------------------- */
+/* ---- invariance ------------------------------------------------------------------------- */
 
 static void assert_same(const qk_rotation *a, const qk_rotation *b, double tolerance)
 {
@@ -232,7 +232,7 @@ static void float_rows_are_the_same_rows(void **state)
     free_head(&h);
 }
 
-/* ---- planted waves and planes --------------------------------------------------------- */
+/* ---- planted waves and planes ----------------------------------------------------------- */
 
 /* Adds a wave with `turns` turns over range to the first dimension. */
 static void plant_wave(rows *r, double turns, double range, double amplitude)

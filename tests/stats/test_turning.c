@@ -15,13 +15,13 @@
 
 static const double TURN = 6.283185307179586476925;
 
-/* ---- rows that turn ------------------------------------------------------------------- */
+/* ---- rows that turn --------------------------------------------------------------------- */
 
 typedef struct turning_rows {
     size_t n_q, rows;
     int64_t *t;
     double *angle;
-    qk_positions *positions;
+    qk__positions *positions;
 } turning_rows;
 
 static double unit_share(uint64_t *seed)
@@ -126,12 +126,12 @@ static double search_all(const turning_rows *r, double *top)
     return found;
 }
 
-static qk_turning find(const turning_rows *r)
+static qk__turning find(const turning_rows *r)
 {
-    qk_turn_finder *finder;
+    qk__turn_finder *finder;
     qk_error err;
     assert_int_equal(qk__turn_finder_create(&finder, r->positions, r->n_q, &err), QK_OK);
-    qk_turning turning = qk__turning(finder, r->angle);
+    qk__turning turning = qk__find_turning(finder, r->angle);
     qk__turn_finder_free(&finder);
     return turning;
 }
@@ -139,7 +139,7 @@ static qk_turning find(const turning_rows *r)
 static void assert_highest(const turning_rows *r)
 {
     double top, omega = search_all(r, &top);
-    qk_turning found = find(r);
+    qk__turning found = find(r);
     assert_true(fabs(found.resultant - top) < 1e-12);
     assert_true(fabs(found.resultant - resultant(r, found.omega)) < 1e-12);
     double apart = (found.omega - omega) * r->positions->step / TURN;
@@ -148,7 +148,7 @@ static void assert_highest(const turning_rows *r)
     assert_true(fabs(found.omega) <= TURN / 2 / r->positions->step);
 }
 
-/* ---- the highest top ------------------------------------------------------------------ */
+/* ---- the highest top -------------------------------------------------------------------- */
 
 /* Another frequency is high, too: 1 in 7 rows more makes the difference. */
 static void a_high_top_is_not_the_highest(void **state)
@@ -228,7 +228,7 @@ static void long_lattices_keep_their_tops(void **state)
         plant(&r, 0, 1, 0.4567, 0.4, 1);
         for (size_t k = 0; k < 2; k++)
             plant(&r, k, 5, -1.234, 0.4, 2);
-        qk_turning found = find(&r);
+        qk__turning found = find(&r);
         double top, omega = climb(&r, 0.4567 - 1.0 / (double)lasts[i],
                                   0.4567 + 1.0 / (double)lasts[i], &top);
         assert_true(fabs(found.resultant - top) < 1e-11);
@@ -237,7 +237,7 @@ static void long_lattices_keep_their_tops(void **state)
     }
 }
 
-/* ---- parts by definition -------------------------------------------------------------- */
+/* ---- parts by definition ---------------------------------------------------------------- */
 
 static void bins_are_resultants(void **state)
 {
@@ -245,8 +245,8 @@ static void bins_are_resultants(void **state)
     static const int64_t lasts[] = {3, 9, 600, 8191, 9000, 40000};
     for (size_t i = 0; i < 6; i++) {
         turning_rows r = make_rows(i + 200, 40, 30, lasts[i], 3);
-        qk_turn_cells *cells;
-        qk_turn_bins *bins;
+        qk__turn_cells *cells;
+        qk__turn_bins *bins;
         qk_error err;
         uint64_t seed = i + 1;
         assert_int_equal(qk__turn_cells_create(&cells, r.positions, &err), QK_OK);
@@ -272,8 +272,8 @@ static void series_hold_an_eighth_of_a_turn_away(void **state)
     static const int64_t lasts[] = {3, 90, 2000, 131071};
     for (size_t i = 0; i < 4; i++) {
         turning_rows r = make_rows(i + 300, 60, 50, lasts[i], 2);
-        qk_turn_cells *cells;
-        qk_turn_series series;
+        qk__turn_cells *cells;
+        qk__turn_series series;
         qk_error err;
         assert_int_equal(qk__turn_cells_create(&cells, r.positions, &err), QK_OK);
         qk__turn_cells_add_up(cells, r.angle, r.n_q, r.rows);
@@ -283,7 +283,7 @@ static void series_hold_an_eighth_of_a_turn_away(void **state)
             for (int k = -4; k <= 4; k++) {
                 double away = TURN / 8 / (r.positions->range / 2) * k / 4;
                 double omega = middles[m] + away, small = 1e-4 / r.positions->range;
-                qk_resultant at = qk__turn_series_at(&series, omega);
+                qk__resultant at = qk__turn_series_at(&series, omega);
                 double rounding = 1e-16 * (1000 + r.positions->range * fabs(omega));
                 assert_true(fabs(at.length / (double)r.rows - resultant(&r, omega)) < rounding);
                 double change = (resultant(&r, omega + small) - resultant(&r, omega - small)) /
@@ -300,7 +300,7 @@ static void series_hold_an_eighth_of_a_turn_away(void **state)
 static void angles_and_waves_are_right(void **state)
 {
     (void)state;
-    const qk_turn_kernel *kernel = qk__turn_kernel_at(0);
+    const qk__turn_kernel *kernel = qk__turn_kernel_at(0);
     double x[8], y[8], angle[8], at[8], c[8], s[8];
     uint64_t seed = 4;
     for (int round = 0; round < 4000; round++) {
@@ -331,21 +331,21 @@ static void angles_and_waves_are_right(void **state)
         assert_true(angle[i] == 0);
 }
 
-/* ---- kernels -------------------------------------------------------------------------- */
+/* ---- kernels ---------------------------------------------------------------------------- */
 
 enum { POINTS = 32, SLOTS = 40, DIM = 13, COLUMNS = 24 };
 
 typedef struct outcome {
     double projected[TURN_ROWS * COLUMNS], angle[SLOTS], c[SLOTS], s[SLOTS];
     double re[TURN_TERMS], im[TURN_TERMS];
-    qk_turn_point spectrum[POINTS];
+    qk__turn_point spectrum[POINTS];
     float length[POINTS * TURN_BINS], highest;
 } outcome;
 
-static void run(const qk_turn_kernel *kernel, outcome *out)
+static void run(const qk__turn_kernel *kernel, outcome *out)
 {
     static double x[DIM * COLUMNS], y[DIM * COLUMNS], at[SLOTS];
-    static qk_turn_point turn[POINTS];
+    static qk__turn_point turn[POINTS];
     uint32_t point[SLOTS], part[SLOTS], order[POINTS];
     float root[2 * POINTS];
     uint64_t seed = 3;
@@ -372,7 +372,7 @@ static void run(const qk_turn_kernel *kernel, outcome *out)
     kernel->angles(x, y, SLOTS, out->angle);
     kernel->wave(at, SLOTS, 0.3777, out->c, out->s);
     kernel->moments(x, y, out->c, out->s, at, SLOTS, out->re, out->im);
-    qk_turn_signal signal = {SLOTS, x, y, point, part, POINTS, turn, turn, root, order};
+    qk__turn_signal signal = {SLOTS, x, y, point, part, POINTS, turn, turn, root, order};
     kernel->transform(&signal, out->spectrum);
     kernel->lengths(out->spectrum, order, POINTS, TURN_BINS, 0, out->length);
     kernel->lengths(out->spectrum, order, POINTS, TURN_BINS, 1, out->length);

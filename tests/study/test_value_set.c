@@ -12,7 +12,7 @@
 
 static void check_range(int range, int count)
 {
-    qk_value_set set = {0};
+    qk__value_set set = {0};
     unsigned char seen[5000] = {0};
     unsigned random = 1;
     for (int i = 0; i < count; i++) {
@@ -44,7 +44,7 @@ static void test_ranges(void **state)
 static void test_extremes(void **state)
 {
     (void)state;
-    qk_value_set set = {0};
+    qk__value_set set = {0};
     const int64_t values[] = {INT64_MAX, INT64_MIN, 0, INT64_MIN};
     qk_values taken;
     assert_int_equal(qk__value_set_add(&set, values, 4, NULL), QK_OK);

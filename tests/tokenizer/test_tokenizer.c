@@ -36,7 +36,7 @@ static void expect_n(const char *json, const char *text, size_t size, bool speci
     qk_tokenizer *tokenizer = parse(json);
     qk_tokens tokens;
     qk_error err;
-    qk_buffer got = {0};
+    qk__buffer got = {0};
     assert_int_equal(
         qk_tokenizer_encode(tokenizer, text, size, special, max_length, &tokens, &err), QK_OK);
     assert_int_equal(qk__buffer_append(&got, "", 1, NULL), QK_OK);
@@ -146,7 +146,7 @@ static void test_long_words(void **state)
 
 static void expect_clean(const char *text, size_t size, const char *wanted)
 {
-    qk_buffer out = {0};
+    qk__buffer out = {0};
     assert_int_equal(qk__utf8_clean((const uint8_t *)text, size, &out, NULL), QK_OK);
     assert_int_equal(out.size, strlen(wanted));
     if (out.size > 0)
@@ -222,7 +222,7 @@ static void test_many_marks(void **state)
 {
     (void)state;
     enum { MARKS = 200000 };
-    qk_buffer in = {0}, out = {0};
+    qk__buffer in = {0}, out = {0};
     for (int i = 0; i < MARKS; i++)
         assert_int_equal(qk__buffer_append(&in, i % 2 ? "\u0323" : "\u0301", 2, NULL), QK_OK);
     assert_int_equal(qk__normal_form(QK__NFD, in.data, in.size, &out, NULL), QK_OK);
@@ -287,7 +287,7 @@ static void test_special_and_length(void **state)
 
 static void expect_pattern(const char *pattern, const char *wanted)
 {
-    qk_buffer out = {0};
+    qk__buffer out = {0};
     qk_error err;
     qk_status status = qk__pattern_translate(pattern, strlen(pattern), &out, &err);
     assert_int_equal(status, wanted ? QK_OK : QK_ERR_UNSUPPORTED);
@@ -318,8 +318,7 @@ static void test_patterns(void **state)
         expect_pattern(BAD[i], NULL);
 }
 
-/* A pattern that backtracks without end is an error, not a hang; so is one that PCRE2 refuses.
- */
+/* A pattern that backtracks without end is an error, not a hang; so is one that PCRE2 refuses. */
 static void test_hostile_patterns(void **state)
 {
     (void)state;

@@ -11,12 +11,12 @@
 
 enum { ADDED = 100000, SPACES = 1000000, PARTS = 60 };
 
-static void add(qk_buffer *text, const char *part)
+static void add(qk__buffer *text, const char *part)
 {
     assert_int_equal(qk__buffer_append(text, part, strlen(part), NULL), QK_OK);
 }
 
-static qk_status parse(const qk_buffer *json, qk_tokenizer **tokenizer, qk_error *err)
+static qk_status parse(const qk__buffer *json, qk_tokenizer **tokenizer, qk_error *err)
 {
     qk_status status = qk__tokenizer_parse(tokenizer, json->data, json->size, err);
     assert_int_equal(status == QK_OK, *tokenizer != NULL);
@@ -40,7 +40,7 @@ static size_t count(qk_tokenizer *tokenizer, const void *text, size_t size, cons
 
 #define MODEL "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"\\u0120\":1},\"merges\":[]}}"
 
-static void many_added(qk_buffer *json, bool normalized, int last)
+static void many_added(qk__buffer *json, bool normalized, int last)
 {
     add(json, "{\"normalizer\":{\"type\":\"Lowercase\"},\"added_tokens\":[");
     for (int i = 0; i < ADDED; i++)
@@ -56,7 +56,7 @@ static void test_many_added_tokens(void **state)
 {
     (void)state;
     for (int normalized = 0; normalized < 2; normalized++) {
-        qk_buffer json = {0}, text = {0};
+        qk__buffer json = {0}, text = {0};
         qk_tokenizer *tokenizer;
         many_added(&json, normalized, ADDED - 1);
         assert_int_equal(parse(&json, &tokenizer, NULL), QK_OK);
@@ -71,7 +71,7 @@ static void test_many_added_tokens(void **state)
 static void test_listed_twice(void **state)
 {
     (void)state;
-    qk_buffer json = {0};
+    qk__buffer json = {0};
     qk_tokenizer *tokenizer;
     qk_error err;
     many_added(&json, false, 7);
@@ -84,7 +84,7 @@ static void test_listed_twice(void **state)
 static void test_blanks_around_blanks(void **state)
 {
     (void)state;
-    qk_buffer json = {0};
+    qk__buffer json = {0};
     qk_tokenizer *tokenizer;
     add(&json, "{\"added_tokens\":[{\"id\":2,\"content\":\" \",\"normalized\":false,"
                "\"lstrip\":true,\"rstrip\":true}]," MODEL);
@@ -110,7 +110,7 @@ static void test_parts_that_grow(void **state)
          "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}"},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        qk_buffer json = {0};
+        qk__buffer json = {0};
         qk_tokenizer *tokenizer;
         assert_int_equal(qk__buffer_printf(&json, NULL,
                                            "{\"%s\":{\"type\":\"Sequence\",\"%s\":[",
@@ -131,7 +131,7 @@ static void test_parts_that_grow(void **state)
 static void test_tokens_that_grow(void **state)
 {
     (void)state;
-    qk_buffer json = {0};
+    qk__buffer json = {0};
     qk_tokenizer *tokenizer;
     qk_error err;
     add(&json,
@@ -150,7 +150,7 @@ static void test_long_unknown_token(void **state)
 {
     (void)state;
     enum { LONG = 4 << 20, LETTERS = 200 };
-    qk_buffer json = {0}, merges = {0};
+    qk__buffer json = {0}, merges = {0};
     qk_tokenizer *tokenizer;
     add(&json, "{\"model\":{\"type\":\"BPE\",\"unk_token\":\"");
     assert_int_equal(qk__buffer_reserve(&json, json.size + LONG, NULL), QK_OK);
@@ -198,7 +198,7 @@ static void test_time_of_pieces(void **state)
 {
     (void)state;
     for (step = 10; step <= 1000; step *= 100) {
-        qk_buffer json = {0}, text = {0};
+        qk__buffer json = {0}, text = {0};
         qk_tokenizer *tokenizer;
         add(&json, "{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":"
                    "\"WhitespaceSplit\"},{\"type\":\"Split\",\"pattern\":{\"Regex\":\"b+\"},"
@@ -222,7 +222,7 @@ static void test_zero_bytes(void **state)
     static const char *const merges[] = {"[\"\\u0000 a\",\"\\u0000a \\uffff\"]",
                                          "[[\"\\u0000\",\"a\"],[\"\\u0000a\",\"\\uffff\"]]"};
     for (int i = 0; i < 2; i++) {
-        qk_buffer json = {0};
+        qk__buffer json = {0};
         qk_tokenizer *tokenizer;
         qk_tokens tokens;
         assert_int_equal(
