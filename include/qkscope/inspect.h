@@ -64,7 +64,7 @@ typedef struct qk_inspection {
 } qk_inspection;
 
 typedef struct qk_inspect_settings {
-    const char *capture;  /* as in qk_study_settings */
+    const char *capture;  /* as in qk_analysis_settings */
     const char *revision; /* NULL = main */
     const char *prefix;   /* NULL = find it */
     int q_per_kv_group;   /* 0 = capture.json, else inferred */

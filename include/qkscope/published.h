@@ -16,7 +16,7 @@
 
 #include <qkscope/figure.h>
 #include <qkscope/status.h>
-#include <qkscope/study.h>
+#include <qkscope/analysis.h>
 
 QK_BEGIN_DECLS
 
@@ -40,7 +40,7 @@ typedef struct qk_heads_settings {
     const char *output_csv, *bucket_csv, *component_csv;
     int64_t seed;
     int max_workers; /* 0 = all processors */
-    /* of the run: as in qk_study_settings */
+    /* of the run: as in qk_analysis_settings */
     const char *command_line;
     qk_notice_fn *notice;
     qk_progress_fn *progress;
@@ -57,11 +57,11 @@ QK_API QK_MUST_CHECK qk_status qk_published_load_heads(qk_published **file, cons
                                                        qk_error *err);
 
 /* Writes the three tables with the original's columns, and manifest.json beside the first, by
- * the published convention with the capture's own buckets. Returns as qk_study_run does;
+ * the published convention with the capture's own buckets. Returns as qk_analysis_run does;
  * QK_ERR_ARGUMENT too where a required setting is missing. *report has no more heads than the
  * capture, so perhaps less than num_layers * num_q_heads. */
 QK_API QK_MUST_CHECK qk_status qk_heads_run(const qk_heads_settings *settings,
-                                            qk_study_report **report, qk_error *err);
+                                            qk_analysis_results **report, qk_error *err);
 
 /* ---- plot-plasticity -------------------------------------------------------------------- */
 

@@ -12,10 +12,10 @@
 #include <qkscope/moments.h>
 #include <qkscope/parquet.h>
 #include <qkscope/pca.h>
-#include <qkscope/plan.h>
+#include <qkscope/study.h>
 #include <qkscope/plasticity.h>
 #include <qkscope/published.h>
-#include <qkscope/record.h>
+#include <qkscope/recorder.h>
 #include <qkscope/report.h>
 #include <qkscope/results.h>
 #include <qkscope/rotation.h>
@@ -24,7 +24,7 @@
 #include <qkscope/settings.h>
 #include <qkscope/stages.h>
 #include <qkscope/status.h>
-#include <qkscope/study.h>
+#include <qkscope/analysis.h>
 #include <qkscope/synth.h>
 #include <qkscope/tokenizer.h>
 #include <qkscope/version.h>

@@ -44,7 +44,7 @@ typedef struct qk_plane {
     double omega, resultant; /* radians per token, > 0; 0..1. NaN until a scan has them */
     double angle_r;          /* -1..1; NaN likewise */
     /* the nearest of the model's own frequencies, in ratio, and |omega / it - 1|; NaN until
-     * qk_study_run, which reads them from the capture, has set them */
+     * qk_analysis_run, which reads them from the capture, has set them */
     double rope_frequency, rope_relative_error;
 } qk_plane;
 

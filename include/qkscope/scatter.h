@@ -10,7 +10,7 @@
 
 #include <qkscope/capture.h>
 #include <qkscope/figure.h>
-#include <qkscope/study.h>
+#include <qkscope/analysis.h>
 
 QK_BEGIN_DECLS
 
@@ -27,7 +27,7 @@ typedef struct qk_scatter_head {
 } qk_scatter_head;
 
 typedef struct qk_scatter_settings {
-    qk_study_settings input; /* capture, revision, prefix, group size, max_samples, seed,
+    qk_analysis_settings input; /* capture, revision, prefix, group size, max_samples, seed,
                                 threads, notice, rotation settings as in an analysis; its output
                                 and analyses are not used */
     qk_scatter_basis basis;

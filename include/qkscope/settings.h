@@ -4,9 +4,9 @@
  * setting is told once.
  *
  *     qk_settings *settings;
- *     qk_settings_new(&settings, &qk_study_settings_table, "pca", &err);
+ *     qk_settings_new(&settings, &qk_analysis_settings_table, "pca", &err);
  *     qk_settings_set(settings, "components", "20", &err);
- *     qk_study_settings *values = qk_settings_values(settings);
+ *     qk_analysis_settings *values = qk_settings_values(settings);
  *     values->capture = "kjv-tiny";
  *     ...
  *     qk_settings_free(&settings);

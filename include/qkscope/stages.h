@@ -21,14 +21,14 @@
 
 #include <qkscope/pca.h>
 #include <qkscope/status.h>
-#include <qkscope/study.h>
+#include <qkscope/analysis.h>
 
 QK_BEGIN_DECLS
 
 typedef struct qk_stages_settings {
     const char *before, *after; /* captures before and after RoPE; after NULL: `before` holds
                                    both, in folders pre and post */
-    qk_study_settings input;    /* revision, layers, heads, group size, max_samples, pca
+    qk_analysis_settings input; /* revision, layers, heads, group size, max_samples, pca
                                    thresholds, output, threads, notice, ... as in an analysis;
                                    its capture, prefix and analyses are not used */
 } qk_stages_settings;
@@ -93,13 +93,14 @@ typedef struct qk_head_stages {
 } qk_head_stages;
 
 typedef struct qk_stages_report {
-    qk_study_report *run; /* heads, failures, files, times; its capture is the one after RoPE */
+    qk_analysis_results
+        *run;             /* heads, failures, files, times; its capture is the one after RoPE */
     char *before;         /* folder read */
     size_t num_unrotated; /* heads in layers without frequencies: no numbers, no failure */
     qk_head_stages **heads; /* [run->num_heads]; NULL where there are no numbers */
 } qk_stages_report;
 
-/* Returns as qk_study_run does. QK_ERR_INCONSISTENT: captures of two models, or swapped; of a
+/* Returns as qk_analysis_run does. QK_ERR_INCONSISTENT: captures of two models, or swapped; of a
  * head alone, rows that are not the same on both sides, and rows that the frequencies and the
  * pairing of capture.json do not turn into those after RoPE, to 2 % of their length (where the
  * first key head is so, of the whole run). QK_ERR_NOT_FOUND: no rope_frequencies. */

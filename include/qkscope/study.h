@@ -1,247 +1,95 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a capture to tables: which heads, which analyses, on how many threads, written where.
- *
- *     qk_study_settings settings;
- *     qk_study_report *report;
- *     qk_study_settings_default(&settings);
- *     settings.capture = "kjv-tiny";
- *     settings.output = "results";
- *     settings.analyses = QK_ANALYSE_PCA | QK_ANALYSE_ROTATION;
- *     qk_status status = qk_study_run(&settings, &report, &err);
- *
- * writes results/qk.csv, results/heads.csv, results/rotated.csv and results/manifest.json. */
+/* A study file (YAML) of many models or checkpoints, and running it: the analyses of each,
+ * combined tables, figures and the report in one folder. docs/study.md */
 #ifndef QKSCOPE_STUDY_H
 #define QKSCOPE_STUDY_H
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
-#include <qkscope/capture.h>
-#include <qkscope/pca.h>
-#include <qkscope/plasticity.h>
-#include <qkscope/rotation.h>
-#include <qkscope/settings.h>
-#include <qkscope/status.h>
+#include <qkscope/report.h>
+#include <qkscope/scatter.h>
+#include <qkscope/analysis.h>
 
 QK_BEGIN_DECLS
 
-typedef enum qk_kinds {
-    QK_KINDS_Q = 1,
-    QK_KINDS_K = 2,
-    QK_KINDS_BOTH = 3,
-} qk_kinds;
+typedef struct qk_study qk_study;
 
-/* What a run computes; its settings have a sum of these. */
-typedef enum qk_analysis {
-    QK_ANALYSE_PCA = 1 << 0,        /* qk.csv, heads.csv; single-kind: see `combined` */
-    QK_ANALYSE_ROTATION = 1 << 1,   /* rotated.csv, and complement.csv with planes > 0 */
-    QK_ANALYSE_PLASTICITY = 1 << 2, /* head_*.csv, model_report.csv */
-} qk_analysis;
+/* One model or checkpoint of a plan. */
+typedef struct qk_study_model {
+    const char *name;              /* the `model` column */
+    const char *label;             /* of figures; the name where none is given */
+    const char *family;            /* "" = none */
+    const char *phase;             /* "" = not a checkpoint */
+    const char *source;            /* of its capture, as text: a folder, or org/name@revision */
+    qk_analysis_settings settings; /* source, group size and analyses of this model */
+} qk_study_model;
 
-/* Something the user should know, and progress. Called from any worker thread, one call
- * at a time. */
-typedef enum qk_notice_level {
-    QK_NOTICE_INFO,
-    QK_NOTICE_WARNING,
-    QK_NOTICE_ERROR, /* a head failed; the others go on */
-} qk_notice_level;
-typedef void qk_notice_fn(void *user, qk_notice_level level, const char *message);
-/* done of total heads, bytes of Parquet behind them; return false to stop the run
- * (QK_ERR_CANCELLED, nothing written). */
-typedef bool qk_progress_fn(void *user, size_t done, size_t total, int64_t bytes);
-
-/* Paths of the original tool's tables of plasticity, with its columns. */
-typedef struct qk_published_tables {
-    const char *metrics, *buckets, *components;
-} qk_published_tables;
-
-/* Which position buckets plasticity uses; a number above 1 is so many of equal width.
- * docs/plasticity.md */
-enum {
-    QK_BUCKETS_AUTO = 0,     /* the capture's if it has at most QK_FEW_BUCKETS, else so many */
-    QK_BUCKETS_CAPTURE = -1, /* the capture's, however many */
-    QK_FEW_BUCKETS = 32,
-    QK_MAX_BUCKETS = 1024,
-};
+/* Unknown keys, wrong types, values out of range and two models of one name are QK_ERR_ARGUMENT
+ * and name file, key and line. Relative paths in the file count from the file's folder. */
+QK_API QK_MUST_CHECK qk_status qk_study_load(qk_study **plan, const char *path, qk_error *err);
+QK_API void qk_study_free(qk_study **plan);
+QK_API const char *qk_study_title(const qk_study *plan);
+QK_API size_t qk_study_num_models(const qk_study *plan);
+QK_API const qk_study_model *qk_study_get(const qk_study *plan, size_t i);
 
 typedef struct qk_study_settings {
-    /* input */
-    const char *capture;    /* folder or "org/name" in the Hugging Face cache */
-    const char *revision;   /* of the dataset; NULL = main */
+    const char *output; /* folder */
+    bool force;         /* compute everything again, also in a folder that holds other things */
+    bool dry_run;       /* write nothing: states say what would be, messages why */
+    bool figures;       /* false: tables alone */
+    bool html;
+    int threads;            /* 0 = all processors */
     const char *local_root; /* see qk_hub_find_dataset; NULL = none */
-    const char *prefix;     /* sub-folder of the capture ("split"); NULL = find it */
-    const char *model_name; /* NULL: from capture.json, else the Hub's name, else empty */
-    /* selection */
-    qk_index_list layers;
-    qk_index_list heads; /* combined: query heads; single-kind: head index of either kind */
-    int64_t max_samples; /* rows per head and kind, the first ones; 0 = all */
-    int64_t random_rows; /* of these so many, as NumPy's default_rng(seed).choice draws them
-                            without replacement; 0 = all */
-    int sample_heads;    /* as CPython's random.Random(seed).sample; 0 = all */
-    int64_t seed;        /* of that, and of the pairs drawn where there are too many */
-    int q_per_kv_group;  /* 0 = capture.json, else inferred */
-    bool strict;         /* a group size that does not fit, or contradicts capture.json, is an
-                            error */
-    bool allow_missing;  /* heads that are not there do not fail the run */
-    /* analysis */
-    unsigned analyses; /* sum of qk_analysis */
-    bool combined;     /* false: the PCA fits each kind by itself and writes correlations.csv
-                          and summary.json; no other analysis then */
-    qk_kinds kinds;    /* of the single-kind PCA */
-    qk_pca_settings pca;
-    qk_rotation_settings rotation;
-    qk_plasticity_settings plasticity; /* its seed is not used, the one above is */
-    int buckets;   /* of plasticity: QK_BUCKETS_..., or how many, 2 to QK_MAX_BUCKETS */
-    double ci;     /* confidence level of the intervals in percent, 1 <= ci < 100; 0 = none */
-    bool ci_refit; /* axes are fitted again in every repetition */
-    double correlation_threshold; /* single-kind: |r| counted as high */
-    /* Recorded in summary.json as the original tool does, and of no effect; NULL = "auto" and
-     * "sklearn", what that takes for them. */
-    const char *device, *pca_backend;
-    bool lda; /* fill heads.csv lda_accuracy: reads the rows twice, unless they are kept */
-    /* output and running */
-    const char *output; /* folder; NULL: nothing is written (qkscope/results.h) */
-    bool force;         /* replace whatever results the folder holds */
-    const qk_published_tables
-        *published_tables; /* instead of those of plasticity; NULL = none */
-    int threads;           /* 0 = all processors */
-    size_t block_rows;     /* rows read at a time; results do not depend on it; 0 = default */
-    const char *command_line; /* recorded in manifest.json; NULL = none */
+    const char *formats;    /* of figures, in place of the plan's; NULL = the plan's */
+    const char *theme;      /* likewise */
+    const char *command_line;
     qk_notice_fn *notice;
-    qk_progress_fn *progress;
+    qk_progress_fn
+        *progress; /* files compared, then heads of the model at work; then figures */
+    /* a model begins: computed is false when its results stand; NULL and the number of models
+     * when the figures begin */
+    void (*model_begins)(void *user, size_t i, const qk_study_model *model, bool computed);
     void *user;
 } qk_study_settings;
 
-extern QK_API const qk_settings_table qk_study_settings_table;
-QK_API void qk_study_settings_default(qk_study_settings *settings);
+typedef enum qk_study_state {
+    QK_STUDY_COMPUTED,
+    QK_STUDY_KEPT,    /* inputs and settings are those of its manifest */
+    QK_STUDY_PARTIAL, /* computed, some heads failed */
+    QK_STUDY_FAILED,
+} qk_study_state;
 
-/* A configuration file of pca-analyze (YAML). The strings of `settings` point into the
- * config. Keys that have no effect here are listed in notes. Unknown keys, wrong types and
- * values out of range are QK_ERR_ARGUMENT and name file, key and line. */
-typedef struct qk_config qk_config;
-QK_API QK_MUST_CHECK qk_status qk_config_load(qk_config **config, const char *path,
-                                              qk_error *err);
-QK_API void qk_config_free(qk_config **config);
-QK_API const qk_study_settings *qk_config_settings(const qk_config *config);
-QK_API size_t qk_config_num_notes(const qk_config *config);
-QK_API const char *qk_config_note(const qk_config *config, size_t i);
-
-/* Confidence intervals over examples; NaN where there is none. docs/intervals.md */
-typedef struct qk_interval {
-    double lo, hi;
-} qk_interval;
-
-typedef struct qk_head_intervals {
-    qk_interval r_q, r_k; /* of the first component */
-    qk_interval r_q_a, r_k_a, alpha_k, bias_strength;
-    qk_interval ap_overall, ap_drop;
-} qk_head_intervals;
-
-/* One head's outcome in a report. An analysis that failed or was not asked for is NULL. */
-typedef struct qk_head_report {
-    qk_head_id id;
-    int k_head;              /* combined only, else -1 */
-    int64_t rows_q, rows_k;  /* read; 0: none, or of the other kind by itself */
-    size_t texts_q, texts_k; /* among them, counted up to 65,535; 0: the files do not tell */
-    bool key_missing;        /* that key head is not in the capture: skipped */
-    qk_status status;        /* QK_OK, or why the first analysis that failed did */
-    char *message;           /* NULL when QK_OK */
-    qk_pca *pca;
-    qk_certainty certainty; /* of pca */
-    qk_rotation *rotation;
-    qk_plasticity *plasticity;
-    qk_head_intervals *intervals; /* NULL unless asked for */
-    const struct qk_head_stages
-        *stages; /* of qk_stages_run, whose report has them; else NULL */
-} qk_head_report;
-
-/* Means over the heads of a run; NaN where no head has the number. */
-typedef struct qk_model_plasticity {
-    size_t heads;
-    double fifths[QK_FIFTHS], tenths[QK_TENTHS];
-    double ap_overall, ap_drop, ap_mean;
-} qk_model_plasticity;
-
-/* How many components, and heads with such a component, have |r| at or above the threshold of
- * the settings; negative: those with r below 0. */
-typedef struct qk_high_correlations {
-    size_t components, heads; /* all that were fitted */
-    size_t high, high_negative;
-    size_t heads_high, heads_high_negative;
-} qk_high_correlations;
-
-/* Files a run writes, at most. */
-enum { QK_MAX_OUTPUTS = 14 };
-
-typedef struct qk_study_report {
-    char *capture; /* folder read */
-    char *model;
-    qk_group group;
-    int num_layers; /* of the model (qk_capture_num_layers) */
+typedef struct qk_study_result {
+    qk_study_state state;
+    qk_status status; /* of FAILED: why */
+    char *message;    /* why computed, partial or failed; NULL when its results stand */
     size_t num_heads;
-    qk_head_report *heads; /* by layer and head; single-kind: keys before queries of a number */
-    size_t num_failed;
-    size_t num_missing; /* query heads skipped because their key head is not there */
-    size_t num_rows;    /* rows read, every head counted once */
-    int64_t bytes_read; /* size of the files read */
-    int threads;
     double seconds;
-    qk_model_plasticity plasticity;      /* heads is 0 without that analysis */
-    qk_high_correlations high;           /* single-kind PCA, else zeros */
-    unsigned contents;                   /* which tables it has, for qk_results_table */
-    size_t num_outputs;                  /* 0 without an output folder */
-    const char *outputs[QK_MAX_OUTPUTS]; /* names of the files written into the folder */
-} qk_study_report;
+    /* means over heads of PC0's correlations; share of heads with bias_strength > 0; mean of
+     * ap_drop; NaN where there is none */
+    double r_q, r_k, recency, ap_drop;
+    /* of its query and key heads: fewest rows, median, fewest texts; heads with a certain and
+     * those with an uncertain category; NaN where no table tells */
+    double rows_least, rows_median, texts_least, certain, uncertain;
+} qk_study_result;
 
-/* Runs the analyses, reading each file once (with --lda or --complement alone, twice), and
- * writes their tables, schema.json and manifest.json into settings->output, unless that is
- * NULL. Tables of other analyses of the same capture stay there; a folder of another capture,
- * or that another run is writing into, is QK_ERR_EXISTS. docs/results.md Returns QK_OK;
- * QK_ERR_PARTIAL when some heads failed or miss their key head (*report is set and the other
- * heads' tables are written); any other status when nothing could be done (*report is NULL).
- * err then holds the first failure in table order. */
-QK_API QK_MUST_CHECK qk_status qk_study_run(const qk_study_settings *settings,
-                                            qk_study_report **report, qk_error *err);
-QK_API void qk_study_report_free(qk_study_report **report);
+typedef struct qk_study_outcome {
+    size_t num_models;
+    qk_study_result *models;   /* in plan order */
+    qk_report_outcome *report; /* NULL without figures */
+    double seconds;
+} qk_study_outcome;
 
-/* What a run found over all its heads; counts are 0 and means NaN where no head has the number.
- * By depth: in tenths of the way from layer 0 to the last layer of the model, or of the
- * report's heads where that is larger. */
-enum { QK_DEPTHS = 10 };
+extern QK_API const qk_settings_table qk_study_settings_table;
+QK_API void qk_study_settings_default(qk_study_settings *run);
 
-/* A head with a smaller category_share is uncertain, an interval of r_q that is wider or fewer
- * texts are warned of. */
-#define QK_CERTAIN_SHARE 0.9
-#define QK_WIDE_INTERVAL 0.2
-enum { QK_FEW_TEXTS = 8, QK_FEW_ROWS = 100 };
-
-typedef struct qk_study_totals {
-    /* rows of a head and kind, and texts of those that tell them: the fewest and the median,
-     * NaN where there are none */
-    double rows_least, rows_median, texts_least, texts_median;
-    size_t few_rows;          /* heads with fewer than QK_FEW_ROWS rows of a kind */
-    size_t few_texts;         /* heads with fewer than QK_FEW_TEXTS texts of a kind */
-    size_t no_texts;          /* heads whose files do not tell texts */
-    size_t judged, uncertain; /* heads with a category_share; those below QK_CERTAIN_SHARE */
-    size_t not_judged;        /* heads with a category but no category_share */
-    size_t wide_r_q;          /* heads with an interval of r_q above QK_WIDE_INTERVAL */
-    double widest_r_q;
-    const qk_head_report *widest; /* NULL: there is no interval */
-    /* combined PCA: heads of each qk_category, means of the first component's r */
-    size_t categories[QK_NUM_CATEGORIES];
-    double r_q[QK_DEPTHS], r_k[QK_DEPTHS];
-    /* rotation: heads with a drift axis, those of them with bias_strength > 0, those without
-     * an axis; means along it */
-    size_t rotated, bias_positive, degenerate;
-    double abs_r_q_a, abs_r_k_a, plane_var_fraction;
-    double abs_r_q_a_by_depth[QK_DEPTHS], abs_r_k_a_by_depth[QK_DEPTHS];
-    /* plasticity */
-    double ap[QK_DEPTHS];
-} qk_study_totals;
-
-/* The totals point into the report. */
-QK_API void qk_study_totals_of(const qk_study_report *report, qk_study_totals *totals);
+/* The study's manifest says that it is complete when this has returned one of the first two.
+ * QK_OK; QK_ERR_PARTIAL when some models, heads or figures failed (*outcome is set and what
+ * could be done is there); any other status when nothing could be done. */
+QK_API QK_MUST_CHECK qk_status qk_study_run(const qk_study *plan, const qk_study_settings *run,
+                                            qk_study_outcome **outcome, qk_error *err);
+QK_API void qk_study_outcome_free(qk_study_outcome **outcome);
 
 QK_END_DECLS
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an analysis command says when it is done: a short summary, or JSON. */
-#include "analysis.h"
+#include "run_analysis.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 static const char *const SOURCES[] = {"given", "from capture.json", "inferred"};
 
-static size_t count_done(const qk_study_report *report)
+static size_t count_done(const qk_analysis_results *report)
 {
     return report->num_heads - report->num_failed - report->num_missing;
 }
@@ -22,7 +22,7 @@ static const char *count_text(double value, bool texts, char text[32])
     return isfinite(value) ? text : "-";
 }
 
-static void print_sizes(const qk_study_totals *totals)
+static void print_sizes(const qk_analysis_totals *totals)
 {
     char least[32], median[32], texts[32];
     cli_print("rows per head: least %s, median %s; texts: least %s\n",
@@ -41,7 +41,7 @@ static void print_number(const char *format, double value)
 
 /* ---- PCA -------------------------------------------------------------------------------- */
 
-static void print_categories(const qk_study_totals *totals)
+static void print_categories(const qk_analysis_totals *totals)
 {
     size_t heads = 0;
     for (int c = 0; c < QK_NUM_CATEGORIES; c++)
@@ -78,7 +78,7 @@ static json_t *numbers(const double *values, int count)
     return array;
 }
 
-static void add_pca_json(json_t *root, const qk_study_totals *totals)
+static void add_pca_json(json_t *root, const qk_analysis_totals *totals)
 {
     json_t *categories = json_object();
     for (int c = 0; c < QK_NUM_CATEGORIES; c++)
@@ -97,7 +97,7 @@ static void add_pca_json(json_t *root, const qk_study_totals *totals)
 
 /* ---- rotation --------------------------------------------------------------------------- */
 
-static void print_rotation(const qk_study_totals *totals, bool by_depth)
+static void print_rotation(const qk_analysis_totals *totals, bool by_depth)
 {
     if (totals->rotated > 0) {
         cli_print("\n  bias towards recent keys      %5zu of %zu head%s\n"
@@ -119,7 +119,7 @@ static void print_rotation(const qk_study_totals *totals, bool by_depth)
     }
 }
 
-static json_t *rotation_json(const qk_study_totals *totals)
+static json_t *rotation_json(const qk_analysis_totals *totals)
 {
     return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o}", "heads", (json_int_t)totals->rotated,
                      "degenerate", (json_int_t)totals->degenerate, "bias_positive",
@@ -130,7 +130,7 @@ static json_t *rotation_json(const qk_study_totals *totals)
 
 /* ---- plasticity ------------------------------------------------------------------------- */
 
-static void print_plasticity(const qk_model_plasticity *model, const qk_study_totals *totals,
+static void print_plasticity(const qk_model_plasticity *model, const qk_analysis_totals *totals,
                              bool published, bool alone)
 {
     cli_print("\n  plasticity                    ");
@@ -171,7 +171,7 @@ static void print_high(double threshold, const qk_high_correlations *n)
               n->heads_high_negative);
 }
 
-void cli_print_summary(const qk_study_settings *settings, const qk_study_report *report)
+void cli_print_summary(const qk_analysis_settings *settings, const qk_analysis_results *report)
 {
     size_t done = count_done(report);
     cli_print("%zu head%s, %zu row%s in %.2f s (%d thread%s, %.0f MB/s)\n", done,
@@ -180,8 +180,8 @@ void cli_print_summary(const qk_study_settings *settings, const qk_study_report 
               (double)report->bytes_read / 1e6 / report->seconds);
     if (settings->combined)
         cli_print("group size %d (%s)\n", report->group.size, SOURCES[report->group.source]);
-    qk_study_totals totals;
-    qk_study_totals_of(report, &totals);
+    qk_analysis_totals totals;
+    qk_analysis_totals_of(report, &totals);
     print_sizes(&totals);
     if (settings->combined && (settings->analyses & QK_ANALYSE_PCA))
         print_categories(&totals);
@@ -196,14 +196,14 @@ void cli_print_summary(const qk_study_settings *settings, const qk_study_report 
     putchar('\n');
 }
 
-void cli_print_outcome(const qk_study_settings *settings, const qk_study_report *report)
+void cli_print_outcome(const qk_analysis_settings *settings, const qk_analysis_results *report)
 {
     cli_print_summary(settings, report);
     for (size_t i = 0; i < report->num_outputs; i++)
         cli_print("%s/%s\n", settings->output, report->outputs[i]);
 }
 
-static json_t *list_failures(const qk_study_report *report)
+static json_t *list_failures(const qk_analysis_results *report)
 {
     json_t *failures = json_array();
     for (size_t i = 0; i < report->num_heads; i++) {
@@ -220,7 +220,7 @@ static json_t *list_failures(const qk_study_report *report)
     return failures;
 }
 
-static json_t *list_outputs(const qk_study_report *report)
+static json_t *list_outputs(const qk_analysis_results *report)
 {
     json_t *outputs = json_array();
     for (size_t i = 0; i < report->num_outputs; i++)
@@ -237,7 +237,8 @@ static json_t *high_json(double threshold, const qk_high_correlations *n)
                      (json_int_t)n->heads_high_negative);
 }
 
-void cli_print_outcome_json(const qk_study_settings *settings, const qk_study_report *report)
+void cli_print_outcome_json(const qk_analysis_settings *settings,
+                            const qk_analysis_results *report)
 {
     json_t *root = json_pack(
         "{s:o, s:o, s:o, s:o, s:b, s:I, s:I, s:i, s:f, s:o}", "output",
@@ -246,8 +247,8 @@ void cli_print_outcome_json(const qk_study_settings *settings, const qk_study_re
         cli_json_text(report->model), "combined", settings->combined, "heads",
         (json_int_t)report->num_heads, "rows", (json_int_t)report->num_rows, "threads",
         report->threads, "seconds", report->seconds, "failures", list_failures(report));
-    qk_study_totals totals;
-    qk_study_totals_of(report, &totals);
+    qk_analysis_totals totals;
+    qk_analysis_totals_of(report, &totals);
     json_object_set_new(root, "rows_per_head",
                         json_pack("{s:o, s:o}", "least", number(totals.rows_least), "median",
                                   number(totals.rows_median)));

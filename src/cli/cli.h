@@ -12,7 +12,7 @@
 #include <jansson.h>
 
 #include <qkscope/settings.h>
-#include <qkscope/study.h>
+#include <qkscope/analysis.h>
 
 enum cli_exit {
     EXIT_CODE_OK = 0,

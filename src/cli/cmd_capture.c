@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-#include <qkscope/record.h>
+#include <qkscope/recorder.h>
 
 static const char COMMAND[] = "qkscope capture";
 
@@ -28,12 +28,12 @@ static const char DESCRIPTION[] =
 
 typedef struct request {
     cli_common common;
-    qk_record_settings settings;
-    qk_record_config *config;
+    qk_recorder_settings settings;
+    qk_recorder_config *config;
 } request;
 
 static const qk_setting ROWS[] = {
-    QK_SETTING_PART(request, settings, qk_record_settings_table),
+    QK_SETTING_PART(request, settings, qk_recorder_settings_table),
     CLI_CONFIG(request, "settings in YAML, as the original tool has them"),
     QK_SETTING_PART(request, common, cli_common_table),
 };
@@ -125,7 +125,7 @@ static int settle_sampler(const cli_call *call)
 static int settle(const cli_call *call)
 {
     request *r = call->request;
-    qk_record_settings *s = &r->settings;
+    qk_recorder_settings *s = &r->settings;
     qk_error err;
     int code = settle_sampler(call);
     if (code >= 0)
@@ -148,27 +148,27 @@ static int load(cli_call *call)
 {
     request *r = call->request;
     qk_error err;
-    qk_status status = qk_record_config_load(&r->config, r->common.config, &err);
+    qk_status status = qk_recorder_config_load(&r->config, r->common.config, &err);
     if (status == QK_OK)
-        r->settings = *qk_record_config_settings(r->config);
+        r->settings = *qk_recorder_config_settings(r->config);
     return cli_loaded(call, status, &err);
 }
 
 static void release(void *of)
 {
-    qk_record_config_free(&((request *)of)->config);
+    qk_recorder_config_free(&((request *)of)->config);
 }
 
 static void print_notes(const request *r)
 {
-    for (size_t i = 0; r->config && i < qk_record_config_num_notes(r->config); i++)
+    for (size_t i = 0; r->config && i < qk_recorder_config_num_notes(r->config); i++)
         if (!r->common.quiet)
-            cli_error(COMMAND, "note: %s", qk_record_config_note(r->config, i));
+            cli_error(COMMAND, "note: %s", qk_recorder_config_note(r->config, i));
 }
 
 /* ---- the outcome ------------------------------------------------------------------------ */
 
-static json_t *sampler_json(const qk_record_outcome *o)
+static json_t *sampler_json(const qk_recorder_outcome *o)
 {
     return json_pack("{s:s, s:f, s:I, s:o}", "type", qk_sampler_type_name(o->sampler.type),
                      "base_rate", o->sampler.base_rate, "bucket_size",
@@ -176,7 +176,7 @@ static json_t *sampler_json(const qk_record_outcome *o)
                      o->expected_rows > 0 ? json_real(o->expected_rows) : json_null());
 }
 
-static void print_json(const request *r, const qk_record_outcome *o)
+static void print_json(const request *r, const qk_recorder_outcome *o)
 {
     double run = (double)(o->tokens - o->tokens_before);
     cli_json_print(json_pack(
@@ -210,7 +210,7 @@ static void print_next(const request *r)
     free(folder);
 }
 
-static void print_outcome(const request *r, const qk_record_outcome *o)
+static void print_outcome(const request *r, const qk_recorder_outcome *o)
 {
     if (o->complete_already) {
         cli_print("%s is complete already: nothing to do\n", r->settings.output);
@@ -254,14 +254,14 @@ static void show_notice(void *user, qk_notice_level level, const char *message)
 static int capture(request *r)
 {
     progress p = {.first = -1};
-    qk_record_outcome outcome;
+    qk_recorder_outcome outcome;
     qk_error err;
     print_notes(r);
     cli_messages_init(&p.messages, COMMAND, &r->common, "tokens");
     r->settings.notice = show_notice;
     r->settings.progress = show_progress;
     r->settings.user = &p;
-    qk_status status = qk_record_run(&r->settings, &outcome, &err);
+    qk_status status = qk_recorder_run(&r->settings, &outcome, &err);
     cli_clear(&p.messages);
     if (status != QK_OK)
         cli_error(COMMAND, "%s", err.message);

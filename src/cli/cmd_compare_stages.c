@@ -87,7 +87,7 @@ static totals sum_up(const qk_stages_report *report)
 
 static void print_outcome(const request *r, const qk_stages_report *report)
 {
-    const qk_study_report *run = report->run;
+    const qk_analysis_results *run = report->run;
     totals t = sum_up(report);
     cli_print("%zu head%s, %zu row%s in %.2f s (%d thread%s)\n", t.heads,
               cli_s((int64_t)t.heads), run->num_rows, cli_s((int64_t)run->num_rows),
@@ -117,7 +117,7 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *list_failures(const qk_study_report *run)
+static json_t *list_failures(const qk_analysis_results *run)
 {
     json_t *failures = json_array();
     for (size_t i = 0; i < run->num_heads; i++) {
@@ -145,7 +145,7 @@ static json_t *categories_json(const size_t counts[QK_NUM_CATEGORIES])
 
 static void print_json(const request *r, const qk_stages_report *report)
 {
-    const qk_study_report *run = report->run;
+    const qk_analysis_results *run = report->run;
     totals t = sum_up(report);
     json_t *outputs = json_array();
     for (size_t i = 0; i < run->num_outputs; i++)
@@ -172,7 +172,7 @@ static int compare(request *r)
     cli_messages messages;
     qk_stages_report *report;
     qk_error err;
-    qk_study_settings *in = &r->settings.input;
+    qk_analysis_settings *in = &r->settings.input;
     cli_messages_init(&messages, COMMAND, &r->common, "heads");
     in->notice = cli_notice;
     in->progress = cli_progress;
@@ -192,7 +192,7 @@ static int compare(request *r)
 static int run(cli_call *call)
 {
     request *r = call->request;
-    qk_study_settings *in = &r->settings.input;
+    qk_analysis_settings *in = &r->settings.input;
     if (call->count == 0)
         return cli_usage(call,
                          "which captures? Give PRE and POST, or a folder that holds both");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* analyze-heads of the original tool of attention plasticity. */
-#include "analysis.h"
+#include "run_analysis.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,12 +43,12 @@ static void release(void *of)
     qk_published_free(&((request *)of)->file);
 }
 
-static void print(const request *r, const qk_study_report *report)
+static void print(const request *r, const qk_analysis_results *report)
 {
     const qk_heads_settings *s = &r->settings;
-    const qk_study_settings shown = {.analyses = QK_ANALYSE_PLASTICITY,
-                                     .combined = true,
-                                     .plasticity.convention = QK_CONVENTION_PUBLISHED};
+    const qk_analysis_settings shown = {.analyses = QK_ANALYSE_PLASTICITY,
+                                        .combined = true,
+                                        .plasticity.convention = QK_CONVENTION_PUBLISHED};
     size_t wanted = (size_t)s->num_layers * (size_t)s->num_q_heads;
     if (!r->common.quiet && report->num_heads < wanted)
         cli_error(COMMAND, "note: %zu of %zu query heads are in the capture", report->num_heads,
@@ -64,7 +64,7 @@ static void print(const request *r, const qk_study_report *report)
 static int analyse(request *r)
 {
     cli_messages messages;
-    qk_study_report *report;
+    qk_analysis_results *report;
     qk_error err;
     cli_messages_init(&messages, COMMAND, &r->common, "heads");
     r->settings.notice = cli_notice;
@@ -76,7 +76,7 @@ static int analyse(request *r)
         cli_error(COMMAND, "%s", err.message);
     if (report)
         print(r, report);
-    qk_study_report_free(&report);
+    qk_analysis_results_free(&report);
     return cli_finish(COMMAND,
                       status == QK_ERR_ARGUMENT ? EXIT_CODE_USAGE : cli_exit_code(status));
 }

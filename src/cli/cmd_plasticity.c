@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qkscope plasticity. */
-#include "analysis.h"
+#include "run_analysis.h"
 
 static int run(cli_call *call)
 {

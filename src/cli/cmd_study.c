@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include <qkscope/plan.h>
+#include <qkscope/study.h>
 
 static const char COMMAND[] = "qkscope study";
 static const char DESCRIPTION[] =
@@ -22,11 +22,11 @@ static const char DESCRIPTION[] =
 
 typedef struct request {
     cli_common common;
-    qk_plan_run run;
+    qk_study_settings run;
 } request;
 
 static const qk_setting ROWS[] = {
-    QK_SETTING_PART(request, run, qk_plan_run_table),
+    QK_SETTING_PART(request, run, qk_study_settings_table),
     QK_SETTING_PART(request, common, cli_common_table),
 };
 
@@ -37,7 +37,7 @@ static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 /* What the callbacks of a run share; messages come first, since notices take it for theirs. */
 typedef struct watcher {
     cli_messages messages;
-    const qk_plan *plan;
+    const qk_study *plan;
     char what[80];
     size_t done; /* of the bar on the screen */
 } watcher;
@@ -60,7 +60,7 @@ static bool on_progress(void *user, size_t done, size_t total, int64_t bytes)
     return cli_progress(&w->messages, done, total, bytes);
 }
 
-static void on_model(void *user, size_t i, const qk_plan_model *model, bool computed)
+static void on_model(void *user, size_t i, const qk_study_model *model, bool computed)
 {
     watcher *w = user;
     cli_clear(&w->messages);
@@ -69,7 +69,7 @@ static void on_model(void *user, size_t i, const qk_plan_model *model, bool comp
         snprintf(w->what, sizeof w->what, "figures");
     } else {
         snprintf(w->what, sizeof w->what, "heads of model %zu of %zu", i + 1,
-                 qk_plan_num_models(w->plan));
+                 qk_study_num_models(w->plan));
         if (w->messages.common->verbose)
             cli_error(COMMAND, "%.30s: %s", model->name,
                       computed ? "computing" : "results stand");
@@ -79,14 +79,14 @@ static void on_model(void *user, size_t i, const qk_plan_model *model, bool comp
 
 /* ---- the outcome as text ---------------------------------------------------------------- */
 
-static const char *state_name(qk_plan_state state, bool dry)
+static const char *state_name(qk_study_state state, bool dry)
 {
     switch (state) {
-    case QK_PLAN_COMPUTED:
+    case QK_STUDY_COMPUTED:
         return dry ? "to do" : "computed";
-    case QK_PLAN_KEPT:
+    case QK_STUDY_KEPT:
         return dry ? "stands" : "kept";
-    case QK_PLAN_PARTIAL:
+    case QK_STUDY_PARTIAL:
         return "partial";
     default:
         return "failed";
@@ -102,25 +102,25 @@ static void print_number(double value, const char *fmt, int width)
 
 enum { MIN_NAME = 5, MAX_NAME = 32 };
 
-static int name_width(const qk_plan *plan)
+static int name_width(const qk_study *plan)
 {
     size_t widest = MIN_NAME;
-    for (size_t i = 0; i < qk_plan_num_models(plan); i++) {
-        size_t width = cli_text_columns(qk_plan_get(plan, i)->name, MAX_NAME);
+    for (size_t i = 0; i < qk_study_num_models(plan); i++) {
+        size_t width = cli_text_columns(qk_study_get(plan, i)->name, MAX_NAME);
         widest = width > widest ? width : widest;
     }
     return (int)widest;
 }
 
-static void print_models(const qk_plan *plan, const qk_plan_outcome *outcome)
+static void print_models(const qk_study *plan, const qk_study_outcome *outcome)
 {
     int width = name_width(plan);
     cli_print("%-*s  heads  state     seconds     r_q     r_k  bias>0  ap_drop"
               "  rows: least   median  texts  uncertain\n",
               width, "model");
     for (size_t i = 0; i < outcome->num_models; i++) {
-        const qk_plan_result *result = &outcome->models[i];
-        cli_print("%-*.*s  %5zu  %-8s  %7.2f", width, MAX_NAME, qk_plan_get(plan, i)->name,
+        const qk_study_result *result = &outcome->models[i];
+        cli_print("%-*.*s  %5zu  %-8s  %7.2f", width, MAX_NAME, qk_study_get(plan, i)->name,
                   result->num_heads, state_name(result->state, false), result->seconds);
         print_number(result->r_q, "%.3f", 7);
         print_number(result->r_k, "%.3f", 7);
@@ -134,17 +134,18 @@ static void print_models(const qk_plan *plan, const qk_plan_outcome *outcome)
     }
 }
 
-static void print_plan(const qk_plan *plan, const qk_plan_outcome *outcome)
+static void print_plan(const qk_study *plan, const qk_study_outcome *outcome)
 {
     int width = name_width(plan);
     for (size_t i = 0; i < outcome->num_models; i++) {
-        const qk_plan_result *result = &outcome->models[i];
-        cli_print("%-*.*s  %-8s  %s\n", width, MAX_NAME, qk_plan_get(plan, i)->name,
+        const qk_study_result *result = &outcome->models[i];
+        cli_print("%-*.*s  %-8s  %s\n", width, MAX_NAME, qk_study_get(plan, i)->name,
                   state_name(result->state, true), result->message ? result->message : "");
     }
 }
 
-static void print_outcome(const request *r, const qk_plan *plan, const qk_plan_outcome *outcome)
+static void print_outcome(const request *r, const qk_study *plan,
+                          const qk_study_outcome *outcome)
 {
     const qk_report_outcome *report = outcome->report;
     if (r->run.dry_run) {
@@ -169,13 +170,13 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *list_models(const request *r, const qk_plan *plan,
-                           const qk_plan_outcome *outcome)
+static json_t *list_models(const request *r, const qk_study *plan,
+                           const qk_study_outcome *outcome)
 {
     json_t *models = json_array();
     for (size_t i = 0; i < outcome->num_models; i++) {
-        const qk_plan_result *result = &outcome->models[i];
-        const qk_plan_model *model = qk_plan_get(plan, i);
+        const qk_study_result *result = &outcome->models[i];
+        const qk_study_model *model = qk_study_get(plan, i);
         json_array_append_new(
             models,
             json_pack("{s:o, s:o, s:s, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
@@ -206,11 +207,11 @@ static json_t *describe_report(const qk_report_outcome *report)
                      (json_int_t)report->html_bytes);
 }
 
-static void print_json(const request *r, const qk_plan *plan, const qk_plan_outcome *outcome)
+static void print_json(const request *r, const qk_study *plan, const qk_study_outcome *outcome)
 {
     cli_json_print(
         json_pack("{s:o, s:o, s:b, s:o, s:o, s:o}", "output", cli_json_text(r->run.output),
-                  "title", cli_json_text(qk_plan_title(plan)), "dry_run", r->run.dry_run,
+                  "title", cli_json_text(qk_study_title(plan)), "dry_run", r->run.dry_run,
                   "models", list_models(r, plan, outcome), "report",
                   describe_report(outcome->report), "seconds", number(outcome->seconds)));
 }
@@ -223,17 +224,17 @@ static int fail(qk_status status, const char *message)
     return status == QK_ERR_ARGUMENT ? EXIT_CODE_USAGE : cli_exit_code(status);
 }
 
-static int run_plan(request *r, const qk_plan *plan)
+static int run_plan(request *r, const qk_study *plan)
 {
     watcher w = {.plan = plan, .what = "files compared"};
-    qk_plan_outcome *outcome;
+    qk_study_outcome *outcome;
     qk_error err;
     cli_messages_init(&w.messages, COMMAND, &r->common, w.what);
     r->run.notice = cli_notice;
     r->run.progress = on_progress;
     r->run.model_begins = on_model;
     r->run.user = &w;
-    qk_status status = qk_plan_execute(plan, &r->run, &outcome, &err);
+    qk_status status = qk_study_run(plan, &r->run, &outcome, &err);
     cli_clear(&w.messages);
     int code = status == QK_OK ? EXIT_CODE_OK : fail(status, err.message);
     if (outcome && outcome->report && outcome->report->num_failed > 1)
@@ -242,25 +243,25 @@ static int run_plan(request *r, const qk_plan *plan)
         print_json(r, plan, outcome);
     else if (outcome && (!r->common.quiet || r->run.dry_run))
         print_outcome(r, plan, outcome);
-    qk_plan_outcome_free(&outcome);
+    qk_study_outcome_free(&outcome);
     return cli_finish(COMMAND, code);
 }
 
 static int run(cli_call *call)
 {
     request *r = call->request;
-    qk_plan *plan;
+    qk_study *plan;
     qk_error err;
     if (call->count == 0)
         return cli_usage(call, "which study? Give a YAML file (docs/study.md)");
     if (!r->run.output)
         return cli_usage(call, "where to? Give -o DIR");
-    qk_status status = qk_plan_load(&plan, call->arguments[0], &err);
+    qk_status status = qk_study_load(&plan, call->arguments[0], &err);
     if (status != QK_OK)
         return fail(status, err.message);
     r->run.command_line = call->line;
     int code = run_plan(r, plan);
-    qk_plan_free(&plan);
+    qk_study_free(&plan);
     return code;
 }
 

@@ -12,13 +12,13 @@
 #include <jansson.h>
 
 #include <qkscope/hub.h>
-#include <qkscope/record.h>
+#include <qkscope/recorder.h>
 
 /* A model and the costs of one text, with the settings that qkscope capture has by itself. */
 typedef struct view {
     const char *name;
     const qk_model_facts *facts;
-    const qk_record_selection *selection;
+    const qk_recorder_selection *selection;
     int64_t length; /* tokens of the text */
     int64_t window; /* it is run in pieces of so many */
     int64_t bytes;
@@ -205,13 +205,13 @@ static void print_view_json(const view *v)
 
 static qk_status look(view *v, const qk_model *model, const cli_common *common, qk_error *err)
 {
-    qk_record_settings settings;
+    qk_recorder_settings settings;
     qk_prefill_settings run;
-    qk_record_selection *selection;
-    qk_record_settings_default(&settings);
+    qk_recorder_selection *selection;
+    qk_recorder_settings_default(&settings);
     qk_prefill_settings_default(&run);
     v->facts = qk_model_get_facts(model);
-    qk_status status = qk_record_select(&settings, v->facts, &selection, err);
+    qk_status status = qk_recorder_select(&settings, v->facts, &selection, err);
     if (status != QK_OK)
         return status;
     v->selection = selection;
@@ -232,7 +232,7 @@ static qk_status look(view *v, const qk_model *model, const cli_common *common, 
         print_view_json(v);
     else if (!common->quiet)
         print_view(v);
-    qk_record_selection_free(&selection);
+    qk_recorder_selection_free(&selection);
     return QK_OK;
 }
 

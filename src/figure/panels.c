@@ -84,8 +84,8 @@ void qk__end_panels(qk__figure *figure)
 
 /* ---- axes ------------------------------------------------------------------------------- */
 
-qk__model_axis qk__plan_model_axis(const qk__figure *figure, const qk__results *results,
-                                   double width)
+qk__model_axis qk__study_model_axis(const qk__figure *figure, const qk__results *results,
+                                    double width)
 {
     size_t longest = 0;
     for (size_t m = 0; m < results->num_models; m++) {
@@ -117,8 +117,8 @@ void qk__set_model_axis(qk__figure *figure, const qk__model_axis *axis)
 
 /* ---- legends ---------------------------------------------------------------------------- */
 
-qk__legend qk__plan_legend(const qk__figure *figure, const qk__entry *entries, size_t count,
-                           double width)
+qk__legend qk__study_legend(const qk__figure *figure, const qk__entry *entries, size_t count,
+                            double width)
 {
     const double em = qk__em(figure), beside = 34 * em; /* the sample, and to the next entry */
     qk__legend legend = {.count = count, .columns = 1, .characters = 4, .entries = entries};

@@ -43,8 +43,8 @@ typedef struct qk__model_axis {
     double height; /* of the labels */
     double reach;  /* of a turned label to the left of its place */
 } qk__model_axis;
-qk__model_axis qk__plan_model_axis(const qk__figure *figure, const qk__results *results,
-                                   double width);
+qk__model_axis qk__study_model_axis(const qk__figure *figure, const qk__results *results,
+                                    double width);
 void qk__set_model_axis(qk__figure *figure, const qk__model_axis *axis);
 
 /* A legend in as many columns as fit a width. Its entries are labels of the figure, so that
@@ -61,8 +61,8 @@ typedef struct qk__legend {
     double column_width, height;
     const qk__entry *entries;
 } qk__legend;
-qk__legend qk__plan_legend(const qk__figure *figure, const qk__entry *entries, size_t count,
-                           double width);
+qk__legend qk__study_legend(const qk__figure *figure, const qk__entry *entries, size_t count,
+                            double width);
 /* Centred about x, top at y. */
 void qk__put_legend(qk__figure *figure, const qk__legend *legend, double x, double y);
 

@@ -198,7 +198,8 @@ void qk__build_bias_histograms(qk__figure *figure, const qk__subject *subject)
 {
     qk__family_panels panels;
     bins *all = NULL;
-    bool ok = qk__plan_families(figure, subject->results, pick_bias, HISTOGRAM_HEIGHT, &panels);
+    bool ok =
+        qk__study_families(figure, subject->results, pick_bias, HISTOGRAM_HEIGHT, &panels);
     if (ok) {
         all = qk__calloc(panels.count, sizeof *all);
         ok = all != NULL;
@@ -353,7 +354,7 @@ void qk__build_bias_scatter(qk__figure *figure, const qk__subject *subject)
 {
     qk__family_panels panels;
     points all = {0, NULL, NULL};
-    if (qk__plan_families(figure, subject->results, pick_pair, SCATTER_HEIGHT, &panels) &&
+    if (qk__study_families(figure, subject->results, pick_pair, SCATTER_HEIGHT, &panels) &&
         gather_points(figure, panels.families, panels.count, &all)) {
         double largest = 0;
         for (size_t i = 0; i < all.count; i++)

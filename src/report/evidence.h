@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include <qkscope/study.h>
+#include <qkscope/analysis.h>
 
 #include "report/estimate.h"
 #include "report/findings.h"

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include <qkscope/study.h>
+#include <qkscope/analysis.h>
 
 #include "report/evidence.h"
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include <qkscope/study.h>
+#include <qkscope/analysis.h>
 
 #include "report/assets.h"
 #include "report/evidence.h"

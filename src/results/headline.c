@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <qkscope/study.h>
+#include <qkscope/analysis.h>
 
 #include "base/buffer.h"
 #include "base/error.h"

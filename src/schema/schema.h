@@ -13,9 +13,9 @@
 #include "base/buffer.h"
 
 /* An analysis that only compare-stages does. */
-#define QK__ANALYSE_STAGES ((qk_analysis)(1 << 3))
+#define QK__ANALYSE_STAGES ((qk_analyses)(1 << 3))
 
-/* What a run has besides its analyses (a sum of qk_analysis and these), and what a table needs.
+/* What a run has besides its analyses (a sum of qk_analyses and these), and what a table needs.
  */
 enum {
     QK__SINGLE = 1 << 8,     /* the PCA of each kind by itself */
@@ -24,7 +24,7 @@ enum {
     QK__INTERVALS = 1 << 11, /* confidence intervals */
     QK__STUDY = 1 << 12,     /* of many models */
 };
-unsigned qk__contents_of(const qk_study_settings *settings);
+unsigned qk__contents_of(const qk_analysis_settings *settings);
 
 /* Every number of a head that figures and the report have, by the name of its column. NaN: no
  * table has it. Those of qk.csv are of component 0. */
@@ -53,7 +53,7 @@ typedef struct qk__listed_model {
 
 /* The structs that a column may take its value from. */
 typedef enum qk__origin {
-    QK__OF_REPORT,    /* qk_study_report */
+    QK__OF_REPORT,    /* qk_analysis_results */
     QK__OF_HEAD,      /* qk_head_report */
     QK__OF_ANALYSIS,  /* qk_pca, qk_rotation or qk_plasticity */
     QK__OF_ITEM,      /* of the row itself: a component, a plane, a bucket, ... */
@@ -77,7 +77,7 @@ typedef struct qk__rows {
     } each;
     size_t analysis; /* offset of the pointer to it in qk_head_report */
     size_t items;    /* of the pointer to items in the analysis; of a model: of the item in
-                        qk_study_report */
+                        qk_analysis_results */
     size_t count;    /* of their number in the analysis */
     size_t size;     /* of an item; 0: there are none */
 } qk__rows;
@@ -141,7 +141,7 @@ const qk__field *qk__find_field(const char *name); /* NULL: no such number */
 double qk__field_value(const qk__field *field, const qk__head_numbers *numbers);
 
 /* Row i of a head; false: there is none. */
-bool qk__find_row(const qk__table *table, const qk_study_report *report,
+bool qk__find_row(const qk__table *table, const qk_analysis_results *report,
                   const qk_head_report *head, size_t i, qk__row *row);
 
 /* ---- values and texts ------------------------------------------------------------------- */
@@ -153,7 +153,7 @@ const char *qk__text_of(const qk__column *column, const qk__row *row);
 /* The table as CSV: its header with the line end; all rows of a head; one row. */
 QK_MUST_CHECK qk_status qk__csv_header(const qk__table *table, unsigned contents,
                                        qk__buffer *text, qk_error *err);
-QK_MUST_CHECK qk_status qk__csv_rows(const qk__table *table, const qk_study_report *report,
+QK_MUST_CHECK qk_status qk__csv_rows(const qk__table *table, const qk_analysis_results *report,
                                      const qk_head_report *head, qk__buffer *text,
                                      qk_error *err);
 QK_MUST_CHECK qk_status qk__csv_row(const qk__table *table, unsigned contents,

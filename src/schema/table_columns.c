@@ -33,7 +33,7 @@ static value value_of(const qk__column *column, const qk__row *row)
 }
 
 /* Visits all rows: without room for values, to count them. */
-static size_t visit(const qk__table *table, const qk_study_report *report, qk_columns *c)
+static size_t visit(const qk__table *table, const qk_analysis_results *report, qk_columns *c)
 {
     size_t at = 0;
     qk__row row;
@@ -44,7 +44,7 @@ static size_t visit(const qk__table *table, const qk_study_report *report, qk_co
     return at;
 }
 
-static qk_status fill(const qk__table *table, const qk_study_report *report, qk_columns *c,
+static qk_status fill(const qk__table *table, const qk_analysis_results *report, qk_columns *c,
                       qk_error *err)
 {
     c->num_rows = visit(table, report, c);
@@ -64,7 +64,7 @@ static qk_status fill(const qk__table *table, const qk_study_report *report, qk_
     return QK_OK;
 }
 
-qk_status qk_results_table(const qk_study_report *report, const char *table,
+qk_status qk_results_table(const qk_analysis_results *report, const char *table,
                            qk_columns **columns, qk_error *err)
 {
     QK_NEED(err, columns);

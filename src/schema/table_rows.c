@@ -19,7 +19,7 @@ static const void *analysis_of(const qk__table *table, const qk_head_report *hea
     return pointer_at(head, table->rows.analysis);
 }
 
-bool qk__find_row(const qk__table *table, const qk_study_report *report,
+bool qk__find_row(const qk__table *table, const qk_analysis_results *report,
                   const qk_head_report *head, size_t i, qk__row *row)
 {
     const qk__rows *rows = &table->rows;
@@ -144,7 +144,7 @@ qk_status qk__csv_row(const qk__table *table, unsigned contents, const qk__row *
     return QK_OK;
 }
 
-qk_status qk__csv_rows(const qk__table *table, const qk_study_report *report,
+qk_status qk__csv_rows(const qk__table *table, const qk_analysis_results *report,
                        const qk_head_report *head, qk__buffer *text, qk_error *err)
 {
     qk__row row;

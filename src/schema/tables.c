@@ -143,7 +143,7 @@ double qk__field_value(const qk__field *field, const qk__head_numbers *numbers)
 /* A run makes either our tables of queries and keys together, or other ones instead. */
 static const unsigned VARIANTS = QK__SINGLE | QK__PUBLISHED | QK__STUDY;
 
-unsigned qk__contents_of(const qk_study_settings *settings)
+unsigned qk__contents_of(const qk_analysis_settings *settings)
 {
     unsigned contents = settings->analyses;
     contents |= settings->combined ? 0 : QK__SINGLE;

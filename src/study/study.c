@@ -1,190 +1,479 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run from a capture to tables: the order of things, and the verdict. */
+/* Running a study: every model, then the combined tables, then figures and report.
+ *
+ * A run may be killed at any time. The study's manifest says that it is not complete from the
+ * first change until figures and page are there; each model's own manifest (result_folder.c)
+ * says whether its tables are. So the next run begins where this one ended. */
 #include <assert.h>
-#include <float.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/parallel.h"
+#include "base/slug.h"
+#include "figure/figure_settings.h"
+#include "results/headline.h"
+#include "settings/common_rows.h"
 #include "settings/settings.h"
-#include "study/run.h"
-#include "study/table.h"
+#include "study/study.h"
+#include "analysis/run.h"
 
-void qk_study_report_free(qk_study_report **report)
+enum { MAX_SCORE_BYTES = 16 << 20 };
+
+#define AT(member) QK_SETTING_AT(qk_study_settings, member)
+
+static const qk_setting ROWS[] = {
+    {"output", QK_SETTING_PATH, AT(output), .letter = 'o', .value = "DIR",
+     .help = "folder of the study", .section = "Output"},
+    {"force", QK_SETTING_FLAG, AT(force),
+     .help = "compute every model again; write into a folder that holds other things",
+     .section = "Output"},
+    {"dry-run", QK_SETTING_FLAG, AT(dry_run),
+     .help = "tell which models would be computed, and why; write nothing",
+     .section = "Output"},
+    {"figures", QK_SETTING_FLAG, AT(figures), .number = true, .off = "no-figures",
+     .off_help = "tables alone: neither figures nor report", .section = "Figures"},
+    {"html", QK_SETTING_FLAG, AT(html), .number = true, .off = "no-html",
+     .off_help = "figures without report.html", .section = "Figures"},
+    {"format", QK_SETTING_TEXT, AT(formats), .words = qk__figure_formats, .value = "LIST",
+     .help = "of figures: png, svg, pdf or several of them",
+     .unset = "the study's, else png,svg", .section = "Figures"},
+    {"theme", QK_SETTING_TEXT, AT(theme), .value = "NAME",
+     .help = "colours and type: paper, screen or dark", .unset = "the study's, else paper",
+     .section = "Figures"},
+    {"local-root", QK_SETTING_PATH, AT(local_root), .value = "DIR",
+     .help = "where datasets are looked for before the cache", .section = "Input"},
+    QK__THREADS_ROW(qk_study_settings, threads, NULL, .yaml = NULL),
+};
+
+const qk_settings_table qk_study_settings_table = {QK_SETTINGS_ROWS(qk_study_settings, ROWS)};
+
+void qk_study_settings_default(qk_study_settings *run)
 {
-    assert(report);
-    qk_study_report *r = *report;
-    if (!r)
+    qk__settings_default(&qk_study_settings_table, run);
+}
+
+void qk_study_outcome_free(qk_study_outcome **outcome)
+{
+    assert(outcome);
+    qk_study_outcome *o = *outcome;
+    if (!o)
         return;
-    for (size_t i = 0; i < r->num_heads; i++) {
-        qk_pca_free(&r->heads[i].pca);
-        qk_rotation_free(&r->heads[i].rotation);
-        qk_plasticity_free(&r->heads[i].plasticity);
-        free(r->heads[i].intervals);
-        free(r->heads[i].message);
+    for (size_t i = 0; o->models && i < o->num_models; i++)
+        free(o->models[i].message);
+    free(o->models);
+    qk_report_outcome_free(&o->report);
+    free(o);
+    *outcome = NULL;
+}
+
+/* ---- telling the user ------------------------------------------------------------------- */
+
+static void pass_on(const qk__study_work *work, qk_notice_level level, const char *message)
+{
+    char text[2200];
+    if (!work->run->notice)
+        return;
+    snprintf(text, sizeof text, "%s: %s", work->plan->models[work->model].name, message);
+    work->run->notice(work->run->user, level, text);
+}
+
+void qk__study_notice(const qk__study_work *work, qk_notice_level level, const char *fmt, ...)
+{
+    char message[2048];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(message, sizeof message, fmt, args);
+    va_end(args);
+    pass_on(work, level, message);
+}
+
+static void on_notice(void *user, qk_notice_level level, const char *message)
+{
+    pass_on(user, level, message);
+}
+
+static bool on_progress(void *user, size_t done, size_t total, int64_t bytes)
+{
+    const qk__study_work *work = user;
+    return !work->run->progress || work->run->progress(work->run->user, done, total, bytes);
+}
+
+/* ---- one model -------------------------------------------------------------------------- */
+
+qk_analysis_settings qk__study_settings(const qk__study_work *work, size_t i)
+{
+    const qk_study_settings *run = work->run;
+    qk_analysis_settings settings = work->plan->models[i].settings;
+    settings.output = work->folders[i];
+    settings.threads = work->threads;
+    settings.command_line = run->command_line;
+    if (!work->plan->folders[i] && run->local_root)
+        settings.local_root = run->local_root;
+    if (work->local[i]) {
+        settings.capture = work->local[i];
+        settings.local_root = NULL;
+        settings.revision = NULL;
     }
-    free(r->heads);
-    free(r->capture);
-    free(r->model);
-    free(r);
-    *report = NULL;
+    return settings;
 }
 
-static void count_failures(qk_study_report *report)
+static qk_status set_message(qk_study_result *result, const char *message, qk_error *err)
 {
-    for (size_t i = 0; i < report->num_heads; i++) {
-        if (report->heads[i].key_missing)
-            report->num_missing++;
-        else if (report->heads[i].status != QK_OK)
-            report->num_failed++;
+    result->message = qk__strdup(message);
+    return result->message ? QK_OK : qk__nomem(err);
+}
+
+/* A model's failure is its own, unless the user stops the run. */
+static qk_status fail_model(qk__study_work *work, size_t i, const qk_error *why, qk_error *err)
+{
+    qk_study_result *result = &work->outcome->models[i];
+    if (why->status == QK_ERR_CANCELLED) {
+        if (err)
+            *err = *why;
+        return QK_ERR_CANCELLED;
     }
+    result->state = QK_STUDY_FAILED;
+    result->status = why->status;
+    qk__study_notice(work, QK_NOTICE_ERROR, "%s", why->message);
+    return set_message(result, why->message, err);
 }
 
-static bool is_complete_failure(const qk_study_report *report)
+static qk_status compute(qk__study_work *work, size_t i, const char *reason, qk_error *err)
 {
-    return report->num_failed + report->num_missing == report->num_heads;
+    qk_study_result *result = &work->outcome->models[i];
+    qk_analysis_settings settings = qk__study_settings(work, i);
+    qk_analysis_results *report;
+    qk_error why = {0};
+    settings.notice = on_notice;
+    settings.progress = on_progress;
+    settings.user = work;
+    settings.force = true; /* the folder is the study's */
+    QK_TRY(qk__remove_file(work->folders[i], QK__FIGURES_JSON, err));
+    qk_status status = qk_analysis_run(&settings, &report, &why);
+    if (!report)
+        return fail_model(work, i, &why, err);
+    result->state = status == QK_OK ? QK_STUDY_COMPUTED : QK_STUDY_PARTIAL;
+    result->num_heads = report->num_heads - report->num_failed - report->num_missing;
+    qk_analysis_results_free(&report);
+    return set_message(result, status == QK_OK ? reason : why.message, err);
 }
 
-static qk_status check_settings(const qk_study_settings *s, qk_error *err)
+/* Two models that read the same files are a slip of the pen. */
+static void compare_captures(const qk__study_work *work, size_t i)
 {
-    const unsigned all = QK_ANALYSE_PCA | QK_ANALYSE_ROTATION | QK_ANALYSE_PLASTICITY;
-    if (s->analyses == 0 || (s->analyses & ~all) != 0)
-        return qk__fail(err, QK_ERR_ARGUMENT, "no known analysis asked for (%#x)", s->analyses);
-    if (!s->combined && s->analyses != QK_ANALYSE_PCA)
-        return qk__fail(err, QK_ERR_ARGUMENT, "fitting each kind by itself is a PCA only");
-    if (s->pca.low > s->pca.high)
-        return qk__fail(err, QK_ERR_ARGUMENT, "taxonomy thresholds: %g is above %g", s->pca.low,
-                        s->pca.high);
-    if (s->ci > 0 && !s->combined)
-        return qk__fail(err, QK_ERR_ARGUMENT,
-                        "there are no intervals for kinds fitted by themselves");
-    return qk__settings_check(&qk_study_settings_table, s, err);
+    for (size_t j = 0; j < i; j++)
+        if (work->captures[j] && work->captures[i] &&
+            strcmp(work->captures[i], work->captures[j]) == 0) {
+            qk__study_notice(work, QK_NOTICE_WARNING, "reads the capture of %s, too: %s",
+                             work->plan->models[j].name, work->captures[i]);
+            return;
+        }
 }
 
-qk_status qk__run_conclude(const qk__run *run, qk_error *err)
+static qk_status settle(qk__study_work *work, size_t i, const qk__study_check *check,
+                        qk_error *err)
 {
-    qk_study_report *report = run->report;
-    count_failures(report);
-    const qk_head_report *first = NULL;
-    for (size_t i = 0; i < report->num_heads && !first; i++)
-        if (report->heads[i].status != QK_OK &&
-            !(run->settings->allow_missing && report->heads[i].key_missing))
-            first = &report->heads[i];
-    if (!first && is_complete_failure(report))
-        return qk__fail(err, QK_ERR_NOT_FOUND,
-                        "no query head has its key head in this capture");
-    if (!first)
+    const qk_study_settings *run = work->run;
+    qk_study_result *result = &work->outcome->models[i];
+    if (run->model_begins)
+        run->model_begins(run->user, i, &work->plan->models[i], !check->stands);
+    if (check->stands) {
+        if (check->warning)
+            qk__study_notice(work, QK_NOTICE_WARNING, "%s", check->warning);
+        result->state = QK_STUDY_KEPT;
+        result->num_heads = check->num_heads;
         return QK_OK;
-    char name[QK_HEAD_NAME_SIZE];
-    qk_head_name(first->id, name);
-    return qk__fail(err, is_complete_failure(report) ? first->status : QK_ERR_PARTIAL,
-                    "%zu of %zu heads have no numbers; the first is %s: %s",
-                    report->num_failed + report->num_missing, report->num_heads, name,
-                    first->message ? first->message : qk_status_text(first->status));
-}
-
-static qk_status write_results(qk__run *run, qk_error *err)
-{
-    double start = qk__now();
-    QK_TRY(qk__write_tables(run, err));
-    if (!run->settings->combined)
-        QK_TRY(qk__write_summary(run, err));
-    if (!run->settings->published_tables)
-        QK_TRY(qk__write_schema(run, err));
-    run->seconds_tables = qk__now() - start;
-    return qk__results_commit(run, err);
-}
-
-/* Numbers from few rows look like any others. */
-void qk__run_warn_of_few(qk__run *run)
-{
-    const qk_study_report *report = run->report;
-    qk_study_totals totals;
-    qk_study_totals_of(report, &totals);
-    bool judging = run->settings->combined && qk__run_does(run, QK_ANALYSE_PCA);
-    if (totals.no_texts > 0 && judging)
-        qk__run_notice(run, QK_NOTICE_WARNING,
-                       "%zu of %zu heads have no integers in a column 'example_id': how sure "
-                       "their categories are cannot be told; number the texts ('qkscope "
-                       "capture' hashes their ids)",
-                       totals.no_texts, report->num_heads);
-    if (totals.few_rows > 0)
-        qk__run_notice(run, QK_NOTICE_WARNING,
-                       "%zu of %zu heads have fewer than %d rows of a kind (the fewest %.0f): "
-                       "their numbers are mostly chance; capture more rows",
-                       totals.few_rows, report->num_heads, QK_FEW_ROWS, totals.rows_least);
-    if (run->num_constant > 0)
-        qk__run_notice(run, QK_NOTICE_WARNING,
-                       "all positions are equal in %zu heads of queries or keys: their "
-                       "correlations are 0 and say nothing",
-                       run->num_constant);
-    if (totals.degenerate > 0)
-        qk__run_notice(
-            run, QK_NOTICE_WARNING,
-            "%zu of %zu heads have no drift with position, or fewer than 3 rows of a "
-            "kind: their rows in rotated.csv have no numbers",
-            totals.degenerate, report->num_heads);
-    if (totals.few_texts > 0)
-        qk__run_notice(
-            run, QK_NOTICE_WARNING,
-            "%zu of %zu heads have fewer than %d texts (the fewest %.0f): other texts "
-            "may give other numbers; capture more texts",
-            totals.few_texts, report->num_heads, QK_FEW_TEXTS, totals.texts_least);
-    if (totals.wide_r_q > 0) {
-        char name[QK_HEAD_NAME_SIZE];
-        qk_head_name(totals.widest->id, name);
-        qk__run_notice(
-            run, QK_NOTICE_WARNING,
-            "%zu of %zu heads have a 95 %% interval of r_q on PC0 wider than %.1f (the "
-            "widest is %.2f, of %s): capture more texts, or more rows of each",
-            totals.wide_r_q, report->num_heads, QK_WIDE_INTERVAL, totals.widest_r_q, name);
     }
+    if (!run->dry_run)
+        return compute(work, i, check->reason, err);
+    result->state = QK_STUDY_COMPUTED;
+    return set_message(result, check->reason, err);
 }
 
-static qk_status run_all(qk__run *run, qk_error *err)
+static qk_status do_model(qk__study_work *work, size_t i, qk_error *err)
 {
     double start = qk__now();
-    QK_TRY(qk__run_set_buckets(run, err));
-    if (run->settings->output)
-        QK_TRY(qk__run_list_inputs(run, err));
-    QK_TRY(run->settings->combined ? qk__run_combined(run, err) : qk__run_single(run, err));
-    run->seconds_heads = qk__now() - start;
-    if (atomic_load(&run->cancelled))
-        return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end; nothing was written");
-    qk_study_report *report = run->report;
-    report->bytes_read = run->done_bytes;
-    report->num_rows = (size_t)run->done_rows;
-    qk_status verdict = qk__run_conclude(run, err);
-    if (is_complete_failure(report))
-        return verdict;
-    qk__find_totals(run);
-    if (run->settings->output)
-        QK_TRY(write_results(run, err));
-    qk__run_warn_of_few(run);
-    return verdict;
+    qk__study_check check;
+    qk_error why = {0};
+    work->model = i;
+    qk_status status = qk__study_check_model(work, i, &check, &why);
+    work->captures[i] = check.capture;
+    work->layers[i] = check.num_layers;
+    if (status == QK_OK) {
+        compare_captures(work, i);
+        status = settle(work, i, &check, err);
+    } else {
+        status = fail_model(work, i, &why, err);
+    }
+    free(check.warning);
+    work->outcome->models[i].seconds = qk__now() - start;
+    return status;
 }
 
-qk_status qk_study_run(const qk_study_settings *settings, qk_study_report **report,
-                       qk_error *err)
+/* ---- means for the table at the end ----------------------------------------------------- */
+
+/* Rows and texts of the heads, and how many categories are certain. */
+static qk_status find_sizes(const qk__result_model *model, qk_study_result *result,
+                            qk_error *err)
 {
-    QK_NEED(err, report);
-    double start = qk__now();
-    *report = NULL;
-    QK_NEED(err, settings);
-    qk__run run;
-    QK_TRY(check_settings(settings, err));
-    qk_status status = qk__run_open(&run, settings, err);
-    if (status == QK_OK && settings->output)
-        status = qk__results_claim(&run, err);
+    double *rows = qk__calloc(2 * model->num_heads, sizeof *rows);
+    size_t count = 0, judged = 0, uncertain = 0;
+    if (!rows && model->num_heads > 0)
+        return qk__nomem(err);
+    for (size_t i = 0; i < model->num_heads; i++) {
+        const qk__result_head *head = &model->heads[i];
+        const qk__head_numbers *v = &head->v;
+        if (isfinite(head->n_q))
+            rows[count++] = head->n_q;
+        if (isfinite(head->n_k))
+            rows[count++] = head->n_k;
+        if (isfinite(v->texts))
+            result->texts_least = fmin(v->texts, result->texts_least);
+        judged += isfinite(v->category_share);
+        uncertain += v->category_share < QK_CERTAIN_SHARE;
+    }
+    if (count > 0) {
+        result->rows_median = qk__median(rows, count);
+        result->rows_least = rows[0];
+    }
+    if (judged > 0) {
+        result->uncertain = (double)uncertain;
+        result->certain = (double)(judged - uncertain);
+    }
+    free(rows);
+    return QK_OK;
+}
+
+static qk_status copy_means(const qk__study_work *work, const qk__headlines *headlines,
+                            qk_error *err)
+{
+    for (size_t i = 0; i < work->plan->num_models; i++)
+        for (size_t j = 0; j < headlines->count && headlines->rows[j].model; j++) {
+            const qk__headline *row = &headlines->rows[j];
+            qk_study_result *result = &work->outcome->models[i];
+            if (strcmp(row->model->name, work->plan->models[i].name) != 0)
+                continue;
+            result->r_q = qk__headline_value(row, "mean_r_q");
+            result->r_k = qk__headline_value(row, "mean_r_k");
+            result->recency = qk__headline_value(row, "bias_positive");
+            result->ap_drop = qk__headline_value(row, "ap_drop");
+            QK_TRY(find_sizes(row->model, result, err));
+        }
+    return QK_OK;
+}
+
+static qk_status find_means(qk__study_work *work, qk_error *err)
+{
+    qk__headlines headlines = {0};
+    QK_TRY(qk__results_read(&work->results, work->run->output, NULL, err));
+    qk_status status = qk__headlines_compute(work->results, &headlines, err);
     if (status == QK_OK)
-        status = run_all(&run, err);
-    if (run.report)
-        run.report->seconds = qk__now() - start;
-    if (status == QK_OK || status == QK_ERR_PARTIAL)
-        *report = run.report;
+        status = copy_means(work, &headlines, err);
+    qk__headlines_free(&headlines);
+    return status;
+}
+
+/* ---- preparing -------------------------------------------------------------------------- */
+
+/* Revisions of a dataset that lie side by side below a folder: local_root/org/name/REVISION. */
+static qk_status find_local(qk__study_work *work, size_t i, qk_error *err)
+{
+    const qk_analysis_settings *own = &work->plan->models[i].settings;
+    const char *root = work->run->local_root ? work->run->local_root : own->local_root;
+    qk__buffer path = {0};
+    if (work->plan->folders[i] || !root || !own->revision)
+        return QK_OK;
+    QK_TRY(qk__buffer_printf(&path, err, "%s/%s/%s", root, own->capture, own->revision));
+    if (qk__is_dir((char *)path.data))
+        work->local[i] = (char *)path.data;
     else
-        qk_study_report_free(&run.report);
-    qk__run_close(&run);
+        qk__buffer_free(&path);
+    return QK_OK;
+}
+
+static qk_status name_folders(qk__study_work *work, qk_error *err)
+{
+    const qk_study *plan = work->plan;
+    const char **names = qk__calloc(plan->num_models, sizeof *names);
+    for (size_t i = 0; names && i < plan->num_models; i++)
+        names[i] = plan->models[i].name;
+    if (names)
+        work->slugs = qk__slugs(names, plan->num_models);
+    free(names);
+    char *models = qk__path_join(work->run->output, "models");
+    work->figures = qk__path_join(work->run->output, "figures");
+    work->folders = qk__calloc(plan->num_models, sizeof *work->folders);
+    work->local = qk__calloc(plan->num_models, sizeof *work->local);
+    work->captures = qk__calloc(plan->num_models, sizeof *work->captures);
+    work->layers = qk__calloc(plan->num_models, sizeof *work->layers);
+    qk_status status = work->slugs && models && work->figures && work->folders && work->local &&
+                               work->captures && work->layers
+                           ? QK_OK
+                           : qk__nomem(err);
+    for (size_t i = 0; i < plan->num_models && status == QK_OK; i++) {
+        work->folders[i] = qk__path_join(models, work->slugs[i]);
+        status = work->folders[i] ? find_local(work, i, err) : qk__nomem(err);
+    }
+    free(models);
+    return status;
+}
+
+/* What may be wrong is found before the first model is computed. */
+static qk_status prepare(qk__study_work *work, qk_error *err)
+{
+    const qk_study *plan = work->plan;
+    const qk_study_settings *run = work->run;
+    if (!run->output)
+        return qk__fail(err, QK_ERR_ARGUMENT, "no output folder given");
+    if (run->formats)
+        QK_TRY(qk_figure_formats_parse(run->formats, &work->formats, err));
+    if (run->theme)
+        QK_TRY(qk_figure_theme_parse(run->theme, &work->theme, err));
+    if (plan->scores)
+        QK_TRY(qk__read_file(plan->scores, MAX_SCORE_BYTES, &work->scores, err));
+    int threads = run->threads > 0 ? run->threads : plan->config.settings.threads;
+    work->threads = threads > 0 ? threads : qk__available_threads();
+    work->outcome = calloc(1, sizeof *work->outcome);
+    if (!work->outcome)
+        return qk__nomem(err);
+    work->outcome->models = qk__calloc(plan->num_models, sizeof *work->outcome->models);
+    if (!work->outcome->models)
+        return qk__nomem(err);
+    work->outcome->num_models = plan->num_models;
+    for (size_t i = 0; i < plan->num_models; i++)
+        work->outcome->models[i] = (qk_study_result){.state = QK_STUDY_FAILED,
+                                                     .r_q = NAN,
+                                                     .r_k = NAN,
+                                                     .recency = NAN,
+                                                     .ap_drop = NAN,
+                                                     .rows_least = NAN,
+                                                     .rows_median = NAN,
+                                                     .texts_least = NAN,
+                                                     .certain = NAN,
+                                                     .uncertain = NAN};
+    for (size_t i = 0; run->notice && i < qk__tree_num_notes(plan->config.tree); i++)
+        run->notice(run->user, QK_NOTICE_WARNING, qk__tree_get_note(plan->config.tree, i));
+    return name_folders(work, err);
+}
+
+static void release(qk__study_work *work)
+{
+    for (size_t i = 0; i < work->num_outputs; i++)
+        qk__outfile_discard(&work->outputs[i]);
+    qk__strings_free(work->slugs, work->plan->num_models);
+    qk__strings_free(work->folders, work->plan->num_models);
+    qk__strings_free(work->local, work->plan->num_models);
+    qk__strings_free(work->captures, work->plan->num_models);
+    free(work->layers);
+    free(work->figures);
+    qk__buffer_free(&work->scores);
+    qk__results_free(&work->results);
+    qk__folder_release(&work->folder);
+}
+
+/* ---- the whole -------------------------------------------------------------------------- */
+
+/* The verdict: of models first, then of figures. */
+static qk_status conclude(const qk__study_work *work, qk_error *err)
+{
+    const qk_study_outcome *outcome = work->outcome;
+    const qk_study_result *first = NULL;
+    size_t failed = 0, partial = 0;
+    for (size_t i = 0; i < outcome->num_models; i++) {
+        const qk_study_result *result = &outcome->models[i];
+        failed += result->state == QK_STUDY_FAILED;
+        partial += result->state == QK_STUDY_PARTIAL;
+        if (!first && (failed || partial))
+            first = result;
+    }
+    const char *name = first ? work->plan->models[first - outcome->models].name : "";
+    if (first && failed == outcome->num_models)
+        return qk__fail(err, first->status, "no model has results; the first is %.100s: %s",
+                        name, first->message);
+    if (first)
+        return qk__fail(err, QK_ERR_PARTIAL,
+                        "of %zu models, %zu have no results and %zu miss heads; the first is "
+                        "%.100s: %s",
+                        outcome->num_models, failed, partial, name, first->message);
+    if (outcome->report && outcome->report->num_failed > 0)
+        return qk__fail(err, QK_ERR_PARTIAL, "%zu figures failed; the first: %s",
+                        outcome->report->num_failed, outcome->report->failures[0]);
+    return QK_OK;
+}
+
+static qk_status do_models(qk__study_work *work, qk_error *err)
+{
+    for (size_t i = 0; i < work->plan->num_models; i++)
+        QK_TRY(do_model(work, i, err));
+    return QK_OK;
+}
+
+static void tell_of_old_page(const qk__study_work *work)
+{
+    const qk_study_settings *run = work->run;
+    char *page = qk__path_join(run->output, "report.html");
+    bool kept = true;
+    for (size_t i = 0; i < work->plan->num_models; i++)
+        kept &= work->outcome->models[i].state == QK_STUDY_KEPT;
+    if (page && !run->figures && run->notice && !kept && qk__is_file(page))
+        run->notice(run->user, QK_NOTICE_WARNING,
+                    "report.html and figures show the tables from before this run");
+    free(page);
+}
+
+static qk_status execute(qk__study_work *work, double start, qk_error *err)
+{
+    QK_TRY(prepare(work, err));
+    if (work->run->dry_run) {
+        QK_TRY(do_models(work, err));
+        return conclude(work, err);
+    }
+    QK_TRY(qk__study_claim_folder(work, err));
+    QK_TRY(qk__study_write_manifest(work, QK__STUDY_BEGUN, err));
+    QK_TRY(do_models(work, err));
+    qk_status verdict = conclude(work, err);
+    if (verdict != QK_OK && verdict != QK_ERR_PARTIAL)
+        return verdict;
+    QK_TRY(qk__study_write_tables(work, err));
+    QK_TRY(find_means(work, err));
+    if (work->run->figures) {
+        work->outcome->seconds = qk__now() - start;
+        QK_TRY(qk__study_write_manifest(work, QK__STUDY_TABLES, err));
+        QK_TRY(qk__study_draw(work, err));
+    }
+    work->outcome->seconds = qk__now() - start;
+    QK_TRY(qk__study_write_manifest(work, QK__STUDY_DONE, err));
+    tell_of_old_page(work);
+    return conclude(work, err);
+}
+
+qk_status qk_study_run(const qk_study *plan, const qk_study_settings *run,
+                       qk_study_outcome **outcome, qk_error *err)
+{
+    QK_NEED(err, outcome);
+    *outcome = NULL;
+    QK_NEED(err, plan, run);
+    qk__study_work work = {.plan = plan,
+                           .run = run,
+                           .formats = plan->figures.formats,
+                           .theme = plan->figures.theme,
+                           .folder.lock = -1};
+    double start = qk__now();
+    if (!run->output)
+        return qk__fail(err, QK_ERR_ARGUMENT, "no output folder given");
+    qk_status status = execute(&work, start, err);
+    if (status == QK_OK || status == QK_ERR_PARTIAL) {
+        work.outcome->seconds = qk__now() - start;
+        *outcome = work.outcome;
+    } else {
+        qk_study_outcome_free(&work.outcome);
+    }
+    release(&work);
     return status;
 }

@@ -10,9 +10,9 @@ import pytest
 from conftest import ROOT
 from source_tree import declarations, names, object_files, private_headers, rooms
 
-UNFINISHED = {"study": 4}  # circles that are left
+UNFINISHED = {"analysis": 2, "study": 2}  # circles that are left
 # Rooms whose headers do not yet say which files are behind them.
-UNNAMED = {"cli", "figure", "results", "stats", "study"}
+UNNAMED = {"analysis", "cli", "figure", "results", "scatter", "stats", "study"}
 
 
 def uses(objects):

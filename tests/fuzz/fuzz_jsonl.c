@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "record/texts.h"
+#include "recorder/texts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -128,7 +128,7 @@ def test_large_number_in_a_key_that_nobody_reads(qkscope, tmp_path):
 
 
 def test_defaults_on_the_bundled_texts(qkscope, tmp_path):
-    """Enough rows for the numbers to be those of all rows (tests/record/test_row_counts.py)."""
+    """Enough rows for the numbers to be those of all rows (tests/recorder/test_row_counts.py)."""
     step = EXAMPLES / "kjv-tiny" / "step-2004"
     qkscope("capture", "--model", step, "--text", TEXTS, "-o", tmp_path / "c", expect=0)
     out = qkscope("analyze", tmp_path / "c", "-o", tmp_path / "r", expect=0)

@@ -12,12 +12,12 @@
 #include "results/frame.h"
 #include "tests/base/tree.h"
 
-static qk_study_settings settings_of(const char *output)
+static qk_analysis_settings settings_of(const char *output)
 {
     static char capture[512], folder[512];
-    qk_study_settings s;
+    qk_analysis_settings s;
     snprintf(capture, sizeof capture, "%s", tree_path("capture"));
-    qk_study_settings_default(&s);
+    qk_analysis_settings_default(&s);
     s.capture = capture;
     s.threads = 2;
     s.analyses = QK_ANALYSE_PCA | QK_ANALYSE_ROTATION | QK_ANALYSE_PLASTICITY;
@@ -46,11 +46,11 @@ static int make(void **state)
     return qk_synth_write(&s, tree_path("capture"), NULL) == QK_OK ? 0 : 1;
 }
 
-static qk_study_report *run(const qk_study_settings *settings)
+static qk_analysis_results *run(const qk_analysis_settings *settings)
 {
-    qk_study_report *report;
+    qk_analysis_results *report;
     qk_error err;
-    if (qk_study_run(settings, &report, &err) != QK_OK)
+    if (qk_analysis_run(settings, &report, &err) != QK_OK)
         fail_msg("%s", err.message);
     return report;
 }
@@ -77,7 +77,8 @@ static void compare_column(const qk__frame *frame, const qk_columns *columns, si
     }
 }
 
-static size_t compare_table(const qk_study_report *report, const char *folder, const char *name)
+static size_t compare_table(const qk_analysis_results *report, const char *folder,
+                            const char *name)
 {
     qk_columns *columns;
     qk__frame *frame;
@@ -103,11 +104,11 @@ static void the_numbers_of_the_files(void **state)
     (void)state;
     for (int ci = 0; ci < 2; ci++) {
         const char *folder = ci ? "with" : "without";
-        qk_study_settings settings = settings_of(folder);
+        qk_analysis_settings settings = settings_of(folder);
         settings.ci = ci ? 95 : 0;
-        qk_study_report *written = run(&settings);
+        qk_analysis_results *written = run(&settings);
         settings.output = NULL;
-        qk_study_report *report = run(&settings);
+        qk_analysis_results *report = run(&settings);
         assert_int_equal(report->num_outputs, 0);
         size_t tables = 0;
         for (size_t i = 0; i < written->num_outputs; i++) {
@@ -118,36 +119,36 @@ static void the_numbers_of_the_files(void **state)
             assert_true(compare_table(report, folder, name) > 0);
         }
         assert_int_equal(tables, 10);
-        qk_study_report_free(&written);
-        qk_study_report_free(&report);
+        qk_analysis_results_free(&written);
+        qk_analysis_results_free(&report);
     }
 }
 
 static void kinds_by_themselves(void **state)
 {
     (void)state;
-    qk_study_settings settings = settings_of("kinds");
+    qk_analysis_settings settings = settings_of("kinds");
     settings.analyses = QK_ANALYSE_PCA;
     settings.combined = false;
-    qk_study_report *written = run(&settings);
+    qk_analysis_results *written = run(&settings);
     settings.output = NULL;
-    qk_study_report *report = run(&settings);
+    qk_analysis_results *report = run(&settings);
     assert_true(compare_table(report, "kinds", "correlations.csv") > 0);
     assert_memory_equal(&report->high, &written->high, sizeof report->high);
     assert_true(report->high.heads > 0);
-    qk_study_report_free(&written);
-    qk_study_report_free(&report);
+    qk_analysis_results_free(&written);
+    qk_analysis_results_free(&report);
 }
 
 static void what_is_not_there(void **state)
 {
     (void)state;
-    qk_study_settings settings = settings_of(NULL);
+    qk_analysis_settings settings = settings_of(NULL);
     qk_columns *columns;
     qk_error err;
     settings.analyses = QK_ANALYSE_ROTATION;
     settings.rotation.planes = 0;
-    qk_study_report *report = run(&settings);
+    qk_analysis_results *report = run(&settings);
     static const char *const none[] = {"qk.csv",
                                        "complement.csv",
                                        "correlations.csv",
@@ -171,7 +172,7 @@ static void what_is_not_there(void **state)
     assert_null(qk_columns_integers(columns, "bias_strength"));
     assert_null(qk_columns_texts(columns, "no such"));
     qk_columns_free(&columns);
-    qk_study_report_free(&report);
+    qk_analysis_results_free(&report);
 }
 
 static void the_schema(void **state)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include <qkscope/study.h>
+#include <qkscope/analysis.h>
 
 static void expect(const char *text, size_t count, const int *wanted)
 {

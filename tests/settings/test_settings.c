@@ -40,8 +40,8 @@ static void refuse(qk_settings *s, const char *name, const char *text, const cha
 static void test_set_and_get(void **state)
 {
     (void)state;
-    qk_settings *s = make(&qk_study_settings_table, "analyze");
-    qk_study_settings *v = qk_settings_values(s);
+    qk_settings *s = make(&qk_analysis_settings_table, "analyze");
+    qk_analysis_settings *v = qk_settings_values(s);
     set(s, "components", "20");
     set(s, "max-pairs", "1e6");
     set(s, "taxonomy-low", "0.25");
@@ -78,7 +78,7 @@ static void test_set_and_get(void **state)
 static void test_refused(void **state)
 {
     (void)state;
-    qk_settings *s = make(&qk_study_settings_table, "analyze");
+    qk_settings *s = make(&qk_analysis_settings_table, "analyze");
     refuse(s, "components", "0", "from 1 to 4096");
     refuse(s, "components", "ten", "from 1 to 4096");
     refuse(s, "b-axis", "both", "pairs or centroid");
@@ -116,8 +116,8 @@ static void test_rows_of_a_command(void **state)
 static void test_paths(void **state)
 {
     (void)state;
-    qk_settings *s = make(&qk_record_settings_table, "capture");
-    const qk_record_settings *v = qk_settings_values(s);
+    qk_settings *s = make(&qk_recorder_settings_table, "capture");
+    const qk_recorder_settings *v = qk_settings_values(s);
     char name[8];
     for (int i = 0; i < 10; i++) {
         snprintf(name, sizeof name, "%d.txt", i);
@@ -156,9 +156,9 @@ static void test_all_tables(void **state)
 {
     (void)state;
     const qk_settings_table *const tables[] = {
-        &qk_study_settings_table,   &qk_record_settings_table, &qk_scatter_settings_table,
-        &qk_synth_settings_table,   &qk_report_settings_table, &qk_plan_run_table,
-        &qk_inspect_settings_table, &qk_heads_settings_table,  &qk_plot_settings_table,
+        &qk_analysis_settings_table, &qk_recorder_settings_table, &qk_scatter_settings_table,
+        &qk_synth_settings_table,    &qk_report_settings_table,   &qk_study_settings_table,
+        &qk_inspect_settings_table,  &qk_heads_settings_table,    &qk_plot_settings_table,
     };
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         check_table(tables[i]);
@@ -167,7 +167,7 @@ static void test_all_tables(void **state)
 static void test_text_is_cut_off(void **state)
 {
     (void)state;
-    qk_settings *s = make(&qk_study_settings_table, NULL);
+    qk_settings *s = make(&qk_analysis_settings_table, NULL);
     char text[4];
     set(s, "layers", "10-12");
     assert_int_equal(qk_settings_get(s, "layers", text, sizeof text), strlen("10,11,12"));

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running a model over texts and keeping the queries and keys of chosen heads: a capture,
+ * written group of texts by group of texts, resumable. docs/capture.md
+ *
+ *     qk_recorder_settings settings;
+ *     qk_recorder_outcome outcome;
+ *     qk_recorder_settings_default(&settings);
+ *     settings.model = "kjv-tiny";
+ *     settings.texts = (const char *const[]){"genesis.txt"};
+ *     settings.num_texts = 1;
+ *     settings.output = "capture";
+ *     qk_status status = qk_recorder_run(&settings, &outcome, &err);
+ *
+ * While it runs, everything lies in OUTPUT/.partial, where no reader of captures looks. A run
+ * that was stopped, by whatever means, is resumed by the same call, and ends in the same
+ * bytes. They depend neither on the number of threads nor on when it was stopped. */
+#ifndef QKSCOPE_RECORDER_H
+#define QKSCOPE_RECORDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/capture.h>
+#include <qkscope/model.h>
+#include <qkscope/sampler.h>
+#include <qkscope/analysis.h>
+
+QK_BEGIN_DECLS
+
+typedef enum qk_rope_stage {
+    QK_ROPE_AFTER, /* as they meet in the attention score */
+    QK_ROPE_BEFORE,
+    QK_ROPE_BOTH, /* two captures in one run: OUTPUT/post and OUTPUT/pre */
+} qk_rope_stage;
+
+/* What becomes of a text of more than max_length tokens. */
+typedef enum qk_long_texts {
+    QK_LONG_SPLIT, /* into windows, each run as a text of its own */
+    QK_LONG_CUT,   /* its first max_length tokens are run */
+    QK_LONG_SKIP,  /* it is passed over */
+} qk_long_texts;
+
+typedef struct qk_recorder_settings {
+    /* The model: a folder with config.json, weights and tokenizer.json, a GGUF file, or
+     * "org/name" in the Hugging Face cache. tokenizer (NULL = the model's) may be a
+     * tokenizer.json, too. */
+    const char *model;
+    const char *revision; /* of a cached model; NULL = main */
+    const char *tokenizer;
+    const char *model_name; /* for manifest and card; NULL = org/name, or the folder's name */
+    const char *overrides;  /* JSON object over the model's config; NULL = none */
+    qk_arithmetic arithmetic;
+    /* The texts, in this order: a file is one text; a folder all files below it by name, hidden
+     * ones left out; .jsonl and .ndjson one text a line, .parquet one a row. What is neither a
+     * file nor a folder is looked for as a dataset "org/name" in the Hugging Face cache. */
+    const char *const *texts;
+    size_t num_texts;
+    /* Of folders take Parquet and JSONL files alone, and of these those that have the words in
+     * their paths, if any has; both NULL = all files. */
+    const char *dataset_name, *dataset_split;
+    const char *text_column; /* of .jsonl and .parquet; NULL = "text" */
+    const char *id_column;   /* NULL = the number of the text, from 0 */
+    int64_t max_examples;    /* the first ones; 0 = all */
+    int64_t max_length;      /* tokens, special ones included; 0 = the model's max_positions */
+    qk_long_texts long_texts;
+    /* What is kept. A base_rate of 0 is chosen from the tokens of all texts so that of each
+     * head and kind about `rows` rows are expected, all where there are fewer; beside it, a
+     * min_bucket_size of 0 is a sixteenth of the longest text for QK_SAMPLER_UNIFORM, else 128.
+     * docs/sampling.md */
+    qk_sampler sampler;
+    int64_t rows; /* without effect where base_rate is given */
+    qk_rope_stage stage;
+    qk_kinds kinds;
+    qk_index_list layers, heads; /* heads are query heads; keys are those of their groups */
+    int sample_heads;            /* query heads drawn; 0 = all */
+    int64_t head_seed;
+    bool full_attention_only;
+    bool compat; /* choose heads as the original does: docs/capture.md */
+    bool token_strings;
+    /* output and running */
+    const char *output;
+    bool force;             /* replace a capture or an unfinished run that is there; the old
+                               one stays until the new one is complete */
+    int threads;            /* 0 = all processors */
+    int64_t tokens_at_once; /* texts are run together up to about so many; 0 = 8192 */
+    qk_notice_fn *notice;
+    /* Tokens run so far, out of about `total`, and texts done; false stops the run with
+     * QK_ERR_CANCELLED; it can be resumed. tokens -1: the texts are read through before
+     * anything is run, and so many have been. */
+    bool (*progress)(void *user, int64_t tokens, int64_t total, int64_t texts);
+    void *user;
+} qk_recorder_settings;
+
+/* What happened. */
+typedef struct qk_recorder_outcome {
+    bool complete_already; /* nothing was to be done; the numbers below are 0 */
+    int64_t texts_before;  /* of them by earlier, unfinished runs */
+    int64_t tokens_before;
+    int64_t texts, tokens;       /* in all */
+    int64_t windows;             /* that were run: texts, or parts of them */
+    int64_t empty;               /* texts without tokens */
+    int64_t split, cut, skipped; /* texts longer than max_length */
+    qk_sampler sampler;          /* with what was chosen */
+    double expected_rows;        /* of each head and kind, where the rate was chosen; else 0 */
+    size_t heads;                /* files of heads, both kinds, of one stage */
+    int64_t rows, bytes;         /* in all files */
+    double seconds_running, seconds_writing; /* of this run */
+} qk_recorder_outcome;
+
+/* About 8,000 rows a head and kind, uniform over all positions; long texts are split; after
+ * RoPE, both kinds, all heads. */
+extern QK_API const qk_settings_table qk_recorder_settings_table;
+QK_API void qk_recorder_settings_default(qk_recorder_settings *settings);
+
+/* Makes the capture. Errors: QK_ERR_ARGUMENT (a setting, named), those of opening model and
+ * tokenizer, QK_ERR_EXISTS (output holds something else: see force), QK_ERR_DEGENERATE (no
+ * head, no text or no position is left), QK_ERR_MALFORMED (a text file; names file and line),
+ * QK_ERR_CANCELLED. After any of them there is no capture in output but what was there before. */
+QK_API QK_MUST_CHECK qk_status qk_recorder_run(const qk_recorder_settings *settings,
+                                               qk_recorder_outcome *outcome, qk_error *err);
+
+/* ---- before running --------------------------------------------------------------------- */
+
+/* Which heads a run would keep. */
+typedef struct qk_recorder_selection {
+    int num_layers, num_q_heads, num_k_heads;
+    bool *q_heads; /* [num_layers][num_q_heads] */
+    bool *k_heads; /* [num_layers][num_k_heads] */
+    size_t num_q, num_k;
+    size_t candidates;       /* query heads that were to choose from */
+    size_t drawn_q, drawn_k; /* chosen of them; more than num_q, num_k where compat chose heads
+                                that are never captured */
+    int sliding_layers;      /* left out by full_attention_only */
+    int silent_layers;       /* that have no self-attention */
+} qk_recorder_selection;
+
+/* Errors: QK_ERR_ARGUMENT (layers or heads that the model does not have), QK_ERR_DEGENERATE
+ * (nothing is left, and why). */
+QK_API QK_MUST_CHECK qk_status qk_recorder_select(const qk_recorder_settings *settings,
+                                                  const qk_model_facts *facts,
+                                                  qk_recorder_selection **selection,
+                                                  qk_error *err);
+QK_API void qk_recorder_selection_free(qk_recorder_selection **selection);
+
+/* ---- configuration files ---------------------------------------------------------------- */
+
+/* A YAML file of the original capture tool. The strings of the settings point into the config;
+ * keys without effect here are listed in notes. Unknown keys, wrong types and values out of
+ * range are QK_ERR_ARGUMENT and name file, line and key. */
+typedef struct qk_recorder_config qk_recorder_config;
+QK_API QK_MUST_CHECK qk_status qk_recorder_config_load(qk_recorder_config **config,
+                                                       const char *path, qk_error *err);
+QK_API void qk_recorder_config_free(qk_recorder_config **config);
+QK_API const qk_recorder_settings *
+qk_recorder_config_settings(const qk_recorder_config *config);
+QK_API size_t qk_recorder_config_num_notes(const qk_recorder_config *config);
+QK_API const char *qk_recorder_config_note(const qk_recorder_config *config, size_t i);
+
+QK_END_DECLS
+
+#endif

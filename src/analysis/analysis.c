@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One run from a capture to tables: the order of things, and the verdict. */
+#include <assert.h>
+#include <float.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "settings/settings.h"
+#include "analysis/run.h"
+#include "analysis/table.h"
+
+void qk_analysis_results_free(qk_analysis_results **report)
+{
+    assert(report);
+    qk_analysis_results *r = *report;
+    if (!r)
+        return;
+    for (size_t i = 0; i < r->num_heads; i++) {
+        qk_pca_free(&r->heads[i].pca);
+        qk_rotation_free(&r->heads[i].rotation);
+        qk_plasticity_free(&r->heads[i].plasticity);
+        free(r->heads[i].intervals);
+        free(r->heads[i].message);
+    }
+    free(r->heads);
+    free(r->capture);
+    free(r->model);
+    free(r);
+    *report = NULL;
+}
+
+static void count_failures(qk_analysis_results *report)
+{
+    for (size_t i = 0; i < report->num_heads; i++) {
+        if (report->heads[i].key_missing)
+            report->num_missing++;
+        else if (report->heads[i].status != QK_OK)
+            report->num_failed++;
+    }
+}
+
+static bool is_complete_failure(const qk_analysis_results *report)
+{
+    return report->num_failed + report->num_missing == report->num_heads;
+}
+
+static qk_status check_settings(const qk_analysis_settings *s, qk_error *err)
+{
+    const unsigned all = QK_ANALYSE_PCA | QK_ANALYSE_ROTATION | QK_ANALYSE_PLASTICITY;
+    if (s->analyses == 0 || (s->analyses & ~all) != 0)
+        return qk__fail(err, QK_ERR_ARGUMENT, "no known analysis asked for (%#x)", s->analyses);
+    if (!s->combined && s->analyses != QK_ANALYSE_PCA)
+        return qk__fail(err, QK_ERR_ARGUMENT, "fitting each kind by itself is a PCA only");
+    if (s->pca.low > s->pca.high)
+        return qk__fail(err, QK_ERR_ARGUMENT, "taxonomy thresholds: %g is above %g", s->pca.low,
+                        s->pca.high);
+    if (s->ci > 0 && !s->combined)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "there are no intervals for kinds fitted by themselves");
+    return qk__settings_check(&qk_analysis_settings_table, s, err);
+}
+
+qk_status qk__run_conclude(const qk__run *run, qk_error *err)
+{
+    qk_analysis_results *report = run->report;
+    count_failures(report);
+    const qk_head_report *first = NULL;
+    for (size_t i = 0; i < report->num_heads && !first; i++)
+        if (report->heads[i].status != QK_OK &&
+            !(run->settings->allow_missing && report->heads[i].key_missing))
+            first = &report->heads[i];
+    if (!first && is_complete_failure(report))
+        return qk__fail(err, QK_ERR_NOT_FOUND,
+                        "no query head has its key head in this capture");
+    if (!first)
+        return QK_OK;
+    char name[QK_HEAD_NAME_SIZE];
+    qk_head_name(first->id, name);
+    return qk__fail(err, is_complete_failure(report) ? first->status : QK_ERR_PARTIAL,
+                    "%zu of %zu heads have no numbers; the first is %s: %s",
+                    report->num_failed + report->num_missing, report->num_heads, name,
+                    first->message ? first->message : qk_status_text(first->status));
+}
+
+static qk_status write_results(qk__run *run, qk_error *err)
+{
+    double start = qk__now();
+    QK_TRY(qk__write_tables(run, err));
+    if (!run->settings->combined)
+        QK_TRY(qk__write_summary(run, err));
+    if (!run->settings->published_tables)
+        QK_TRY(qk__write_schema(run, err));
+    run->seconds_tables = qk__now() - start;
+    return qk__results_commit(run, err);
+}
+
+/* Numbers from few rows look like any others. */
+void qk__run_warn_of_few(qk__run *run)
+{
+    const qk_analysis_results *report = run->report;
+    qk_analysis_totals totals;
+    qk_analysis_totals_of(report, &totals);
+    bool judging = run->settings->combined && qk__run_does(run, QK_ANALYSE_PCA);
+    if (totals.no_texts > 0 && judging)
+        qk__run_notice(run, QK_NOTICE_WARNING,
+                       "%zu of %zu heads have no integers in a column 'example_id': how sure "
+                       "their categories are cannot be told; number the texts ('qkscope "
+                       "capture' hashes their ids)",
+                       totals.no_texts, report->num_heads);
+    if (totals.few_rows > 0)
+        qk__run_notice(run, QK_NOTICE_WARNING,
+                       "%zu of %zu heads have fewer than %d rows of a kind (the fewest %.0f): "
+                       "their numbers are mostly chance; capture more rows",
+                       totals.few_rows, report->num_heads, QK_FEW_ROWS, totals.rows_least);
+    if (run->num_constant > 0)
+        qk__run_notice(run, QK_NOTICE_WARNING,
+                       "all positions are equal in %zu heads of queries or keys: their "
+                       "correlations are 0 and say nothing",
+                       run->num_constant);
+    if (totals.degenerate > 0)
+        qk__run_notice(
+            run, QK_NOTICE_WARNING,
+            "%zu of %zu heads have no drift with position, or fewer than 3 rows of a "
+            "kind: their rows in rotated.csv have no numbers",
+            totals.degenerate, report->num_heads);
+    if (totals.few_texts > 0)
+        qk__run_notice(
+            run, QK_NOTICE_WARNING,
+            "%zu of %zu heads have fewer than %d texts (the fewest %.0f): other texts "
+            "may give other numbers; capture more texts",
+            totals.few_texts, report->num_heads, QK_FEW_TEXTS, totals.texts_least);
+    if (totals.wide_r_q > 0) {
+        char name[QK_HEAD_NAME_SIZE];
+        qk_head_name(totals.widest->id, name);
+        qk__run_notice(
+            run, QK_NOTICE_WARNING,
+            "%zu of %zu heads have a 95 %% interval of r_q on PC0 wider than %.1f (the "
+            "widest is %.2f, of %s): capture more texts, or more rows of each",
+            totals.wide_r_q, report->num_heads, QK_WIDE_INTERVAL, totals.widest_r_q, name);
+    }
+}
+
+static qk_status run_all(qk__run *run, qk_error *err)
+{
+    double start = qk__now();
+    QK_TRY(qk__run_set_buckets(run, err));
+    if (run->settings->output)
+        QK_TRY(qk__run_list_inputs(run, err));
+    QK_TRY(run->settings->combined ? qk__run_combined(run, err) : qk__run_single(run, err));
+    run->seconds_heads = qk__now() - start;
+    if (atomic_load(&run->cancelled))
+        return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end; nothing was written");
+    qk_analysis_results *report = run->report;
+    report->bytes_read = run->done_bytes;
+    report->num_rows = (size_t)run->done_rows;
+    qk_status verdict = qk__run_conclude(run, err);
+    if (is_complete_failure(report))
+        return verdict;
+    qk__find_totals(run);
+    if (run->settings->output)
+        QK_TRY(write_results(run, err));
+    qk__run_warn_of_few(run);
+    return verdict;
+}
+
+qk_status qk_analysis_run(const qk_analysis_settings *settings, qk_analysis_results **report,
+                          qk_error *err)
+{
+    QK_NEED(err, report);
+    double start = qk__now();
+    *report = NULL;
+    QK_NEED(err, settings);
+    qk__run run;
+    QK_TRY(check_settings(settings, err));
+    qk_status status = qk__run_open(&run, settings, err);
+    if (status == QK_OK && settings->output)
+        status = qk__results_claim(&run, err);
+    if (status == QK_OK)
+        status = run_all(&run, err);
+    if (run.report)
+        run.report->seconds = qk__now() - start;
+    if (status == QK_OK || status == QK_ERR_PARTIAL)
+        *report = run.report;
+    else
+        qk_analysis_results_free(&run.report);
+    qk__run_close(&run);
+    return status;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The order of the combined analyses: each query head with the key head of its group.
+ *
+ * Jobs are ordered group by group, the key head first, so that it is read once and lies ready
+ * (or soon will) when the group's query heads need it, and only the groups in flight are in
+ * memory:
+ *
+ *     K(l0,k0)  Q(l0,q0)  Q(l0,q1)  K(l0,k1)  Q(l0,q2)  ...
+ *
+ * A query head that is done before its key head waits; the key head's job was started
+ * earlier, so the wait ends. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/parallel.h"
+#include "analysis/head_analyses.h"
+#include "analysis/run.h"
+
+/* One key head and the query heads that use it. */
+typedef struct group {
+    const qk_head *head; /* NULL: not in the capture */
+    bool ready;
+    qk_status status;
+    qk_error error;
+    qk__key_data keys;
+    /* Jobs that still need the keys: the one that reads them, and every query head's. A query
+     * head may give up while they are being read. */
+    size_t users;
+} group;
+
+typedef struct job {
+    size_t group;
+    size_t query; /* index in the report, or KEY_JOB */
+} job;
+
+static const size_t KEY_JOB = (size_t)-1;
+
+typedef struct combined {
+    qk__run *run;
+    job *jobs;
+    size_t num_jobs;
+    group *groups;
+    size_t num_groups;
+    pthread_mutex_t lock; /* guards ready and users of every group */
+    pthread_cond_t became_ready;
+} combined;
+
+/* The last user frees the keys. */
+static void release_keys(combined *c, group *g)
+{
+    pthread_mutex_lock(&c->lock);
+    bool last = --g->users == 0;
+    pthread_mutex_unlock(&c->lock);
+    if (last)
+        qk__key_data_free(c->run, &g->keys);
+}
+
+static void read_keys(combined *c, int worker, group *g)
+{
+    qk__run *run = c->run;
+    qk_status status = QK_ERR_CANCELLED;
+    if (!atomic_load(&run->cancelled))
+        status = qk__key_data_read(run, worker, g->head, &g->keys, &g->error);
+    pthread_mutex_lock(&c->lock);
+    g->status = status;
+    g->ready = true;
+    pthread_cond_broadcast(&c->became_ready);
+    pthread_mutex_unlock(&c->lock);
+    if (status != QK_OK && status != QK_ERR_CANCELLED) {
+        char name[QK_HEAD_NAME_SIZE];
+        qk_head_name(g->head->id, name);
+        qk__run_notice(run, QK_NOTICE_ERROR, "%s: %s", name, g->error.message);
+    }
+    qk__run_progress(run, g->keys.data.bytes,
+                     g->keys.data.moments ? g->keys.data.moments->count : 0);
+    release_keys(c, g);
+}
+
+static void wait_for_keys(combined *c, group *g)
+{
+    pthread_mutex_lock(&c->lock);
+    while (!g->ready)
+        pthread_cond_wait(&c->became_ready, &c->lock);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void read_queries(combined *c, int worker, group *g, size_t i)
+{
+    qk__run *run = c->run;
+    qk_error err = {0};
+    qk__head_data queries;
+    const qk_head *head = qk_capture_find(run->capture, run->report->heads[i].id);
+    qk_status status = qk__head_data_read(run, worker, head, &queries, &err);
+    int64_t rows = queries.moments ? queries.moments->count : 0;
+    if (status == QK_OK) {
+        wait_for_keys(c, g);
+        status = g->status;
+        if (status == QK_OK) {
+            qk__analyse_head(run, worker, i, &queries, &g->keys);
+        } else {
+            char name[QK_HEAD_NAME_SIZE];
+            qk_head_name(g->head->id, name);
+            qk__set_error(&err, status, "its key head %s has no numbers: %s", name,
+                          g->error.message);
+        }
+    }
+    if (status != QK_OK && status != QK_ERR_CANCELLED)
+        qk__run_fail_head(run, i, status, err.message);
+    int64_t bytes = queries.bytes;
+    qk__head_data_free(run, &queries);
+    release_keys(c, g);
+    qk__run_progress(run, bytes, rows);
+}
+
+static void run_job(void *context, size_t i, int worker)
+{
+    combined *c = context;
+    const job *j = &c->jobs[i];
+    group *g = &c->groups[j->group];
+    if (j->query == KEY_JOB)
+        read_keys(c, worker, g); /* also when cancelled: a query job may be waiting for it */
+    else if (!atomic_load(&c->run->cancelled))
+        read_queries(c, worker, g, j->query);
+    else
+        release_keys(c, g);
+}
+
+static void report_missing(qk__run *run, size_t i, qk_head_id key)
+{
+    char name[QK_HEAD_NAME_SIZE], message[256];
+    qk_head_name(key, name);
+    snprintf(message, sizeof message,
+             "its key head %s is not in the capture (group size %d): skipped", name,
+             run->report->group.size);
+    run->report->heads[i].k_head = key.head;
+    run->report->heads[i].key_missing = true;
+    if (run->settings->allow_missing) {
+        run->report->heads[i].status = QK_ERR_NOT_FOUND;
+        run->report->heads[i].message = qk__strdup(message);
+    } else {
+        qk__run_fail_head(run, i, QK_ERR_NOT_FOUND, message);
+    }
+}
+
+/* Query heads come ordered by layer and head, so those of one group are neighbours. */
+static void plan(combined *c, const qk__targets *targets)
+{
+    qk__run *run = c->run;
+    qk_head_id last = {-1, -1, QK_KEY};
+    for (size_t i = 0; i < targets->count; i++) {
+        qk_head_id q = targets->ids[i];
+        qk_head_id key = {q.layer, q.head / run->report->group.size, QK_KEY};
+        const qk_head *head = qk_capture_find(run->capture, key);
+        if (!head || head->missing) {
+            report_missing(run, i, key);
+            continue;
+        }
+        if (qk_head_compare(key, last) != 0) {
+            c->groups[c->num_groups++] = (group){.head = head, .users = 1};
+            c->jobs[c->num_jobs++] = (job){c->num_groups - 1, KEY_JOB};
+            last = key;
+        }
+        run->report->heads[i].k_head = key.head;
+        c->groups[c->num_groups - 1].users++;
+        c->jobs[c->num_jobs++] = (job){c->num_groups - 1, i};
+    }
+    run->total_jobs = c->num_jobs;
+}
+
+qk_status qk__run_combined(qk__run *run, qk_error *err)
+{
+    qk__targets targets;
+    combined c = {.run = run};
+    QK_TRY(qk__select_heads(run, QK_KINDS_Q, &targets, err));
+    qk_status status = qk__run_set_heads(run, targets.ids, targets.count, err);
+    c.groups = qk__calloc(targets.count, sizeof *c.groups);
+    c.jobs = qk__calloc(2 * targets.count, sizeof *c.jobs);
+    if (status == QK_OK && (!c.groups || !c.jobs))
+        status = qk__nomem(err);
+    if (status == QK_OK) {
+        pthread_mutex_init(&c.lock, NULL);
+        pthread_cond_init(&c.became_ready, NULL);
+        plan(&c, &targets);
+        qk__parallel_for(c.num_jobs, run->threads, run_job, &c);
+        pthread_cond_destroy(&c.became_ready);
+        pthread_mutex_destroy(&c.lock);
+    }
+    free(c.groups);
+    free(c.jobs);
+    free(targets.ids);
+    return status;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The analyses of one query head with the key head of its group. */
+#include "analysis/head_analyses.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "stats/jackknife.h"
+
+/* ---- keys ------------------------------------------------------------------------------- */
+
+static qk_status prepare_keys(const qk__run *run, qk__key_data *keys, qk_error *err)
+{
+    if (qk__run_does(run, QK_ANALYSE_PLASTICITY))
+        QK_TRY(qk__key_index_create(&keys->index, &keys->data.rows, err));
+    if (run->settings->ci > 0) {
+        QK_TRY(qk__example_groups_create(&keys->groups, &keys->data.rows, err));
+        QK_TRY(qk__example_groups_assign(keys->groups, &keys->data.rows, &keys->group_of_row,
+                                         err));
+        keys->data.rows.group = keys->group_of_row;
+        QK_TRY(qk__group_moments(&keys->data.rows, keys->groups->count, keys->parts, err));
+        keys->data.rows.group = NULL;
+    }
+    return QK_OK;
+}
+
+qk_status qk__key_data_read(qk__run *run, int worker, const qk_head *head, qk__key_data *keys,
+                            qk_error *err)
+{
+    *keys = (qk__key_data){0};
+    QK_TRY(qk__head_data_read(run, worker, head, &keys->data, err));
+    qk_status status = prepare_keys(run, keys, err);
+    if (status != QK_OK)
+        qk__key_data_free(run, keys);
+    return status;
+}
+
+void qk__key_data_free(qk__run *run, qk__key_data *keys)
+{
+    qk__key_index_free(&keys->index);
+    for (int g = 0; g < QK_MAX_GROUPS; g++)
+        qk_moments_free(&keys->parts[g]);
+    qk__example_groups_free(&keys->groups);
+    free(keys->group_of_row);
+    keys->group_of_row = NULL;
+    qk__head_data_free(run, &keys->data);
+}
+
+/* ---- PCA -------------------------------------------------------------------------------- */
+
+typedef struct lda_count {
+    const qk_lda *lda;
+    int64_t on_q_side, rows;
+} lda_count;
+
+static qk_status count_sides(void *context, const qk_block *block, qk_error *err)
+{
+    (void)err;
+    lda_count *count = context;
+    count->rows += (int64_t)block->rows;
+    count->on_q_side += block->f32 ? qk_lda_count_q_f32(count->lda, block->f32, block->rows)
+                                   : qk_lda_count_q_f64(count->lda, block->f64, block->rows);
+    return QK_OK;
+}
+
+/* The fraction of rows on their own side of the line. */
+static qk_status measure_lda(qk__run *run, int worker, const qk__head_data *q,
+                             const qk__head_data *k, qk_pca *pca, qk_error *err)
+{
+    qk_lda *lda;
+    QK_TRY(qk_pca_lda(pca, q->moments, k->moments, &lda, err));
+    lda_count in_q = {.lda = lda}, in_k = {.lda = lda};
+    qk_status status = qk__head_data_scan(run, worker, q, count_sides, &in_q, err);
+    if (status == QK_OK)
+        status = qk__head_data_scan(run, worker, k, count_sides, &in_k, err);
+    if (status == QK_OK)
+        pca->lda_accuracy = (double)(in_q.on_q_side + in_k.rows - in_k.on_q_side) /
+                            (double)(in_q.rows + in_k.rows);
+    qk_lda_free(&lda);
+    return status;
+}
+
+static qk_status run_pca(qk__run *run, int worker, qk_head_report *report,
+                         const qk__head_data *q, const qk__head_data *k, qk_error *err)
+{
+    qk_pca *pca;
+    qk_status status = qk_pca_combined(q->moments, k->moments, &run->settings->pca, &pca, err);
+    if (status != QK_OK)
+        return qk__context(err, status, "column 'vector'");
+    status =
+        qk_pca_certainty(pca, &run->settings->pca, q->texts, k->texts, &report->certainty, err);
+    if (status == QK_OK && run->settings->lda)
+        status = measure_lda(run, worker, q, k, pca, err);
+    if (status != QK_OK)
+        qk_pca_free(&pca);
+    report->pca = pca;
+    return status;
+}
+
+/* ---- rotation --------------------------------------------------------------------------- */
+
+/* The angles of a scan stay below this, unless a single plane needs more. */
+static const int64_t MAX_SCAN_BYTES = (int64_t)64 << 20;
+
+typedef struct rotation_pass {
+    qk_rotation_scan *scan;
+    bool queries;
+} rotation_pass;
+
+static qk_status see_rotation(void *context, const qk_block *block, qk_error *err)
+{
+    const rotation_pass *pass = context;
+    return block->f32 ? qk_rotation_scan_add_f32(pass->scan, pass->queries, block->f32,
+                                                 block->position, block->rows, err)
+                      : qk_rotation_scan_add_f64(pass->scan, pass->queries, block->f64,
+                                                 block->position, block->rows, err);
+}
+
+qk_status qk__scan_rotation(qk__run *run, int worker, const qk__head_data *q,
+                            const qk__head_data *k, qk_rotation *rotation, size_t first,
+                            size_t count, qk_error *err)
+{
+    rotation_pass pass = {.queries = true};
+    QK_TRY(qk_rotation_scan_create(&pass.scan, rotation, first, count, err));
+    qk_status status = qk__head_data_scan(run, worker, q, see_rotation, &pass, err);
+    pass.queries = false;
+    if (status == QK_OK)
+        status = qk__head_data_scan(run, worker, k, see_rotation, &pass, err);
+    if (status == QK_OK)
+        return qk_rotation_scan_finish(&pass.scan, rotation, err);
+    qk_rotation_scan_free(&pass.scan);
+    return status;
+}
+
+/* The model's frequency nearest to that of the plane as a ratio, and how far off the plane is. */
+static void find_nearest(const double *frequencies, size_t count, qk_plane *plane)
+{
+    double omega = plane->omega;
+    for (size_t i = 0; i < count && omega > 0; i++)
+        if (!(fabs(log(omega / frequencies[i])) >= fabs(log(omega / plane->rope_frequency)))) {
+            plane->rope_frequency = frequencies[i];
+            plane->rope_relative_error = fabs(omega / frequencies[i] - 1);
+        }
+}
+
+static qk_status run_rotation(qk__run *run, int worker, qk_head_report *report,
+                              const qk__head_data *q, const qk__head_data *k, qk_error *err)
+{
+    qk_rotation *rotation;
+    qk_status status =
+        qk_rotation_fit(q->moments, k->moments, &run->settings->rotation, &rotation, err);
+    if (status != QK_OK)
+        return qk__context(err, status, "column 'vector'");
+    if (!rotation->degenerate) {
+        int64_t rows = rotation->n_q + rotation->n_k;
+        int64_t fit = MAX_SCAN_BYTES / (rows * (int64_t)sizeof(double));
+        size_t step = fit > 1 ? (size_t)fit : 1, first = 0;
+        do {
+            size_t left = rotation->num_planes - first, count = left < step ? left : step;
+            status = qk__scan_rotation(run, worker, q, k, rotation, first, count, err);
+            first += count;
+        } while (status == QK_OK && first < rotation->num_planes);
+    }
+    if (status != QK_OK)
+        qk_rotation_free(&rotation);
+    size_t count;
+    const double *frequencies =
+        qk_capture_rope_frequencies(run->capture, report->id.layer, &count);
+    for (size_t i = 0; rotation && i < rotation->num_planes; i++)
+        find_nearest(frequencies, count, &rotation->planes[i]);
+    report->rotation = rotation;
+    return status;
+}
+
+/* ---- plasticity ------------------------------------------------------------------------- */
+
+qk_plasticity_settings qk__plasticity_settings_of(const qk__run *run)
+{
+    qk_plasticity_settings settings = run->settings->plasticity;
+    settings.seed = (uint64_t)run->settings->seed;
+    if (!(settings.bucket_width > 0))
+        settings.bucket_width = qk__buckets_width(&run->buckets);
+    return settings;
+}
+
+static qk_status run_plasticity(const qk__run *run, qk_head_report *report,
+                                const qk__head_data *q, const qk__key_data *k, qk_error *err)
+{
+    qk_plasticity_settings settings = qk__plasticity_settings_of(run);
+    const uint64_t stream[2] = {(uint64_t)report->id.layer, (uint64_t)report->id.head};
+    return qk__plasticity_fit(q->moments, &q->rows, &k->data.rows, k->index, k->data.sign,
+                              &settings, stream, &report->plasticity, err);
+}
+
+/* ---- intervals -------------------------------------------------------------------------- */
+
+static qk_status run_intervals(const qk__run *run, qk_head_report *report,
+                               const qk__head_data *q, const qk__key_data *k, qk_error *err)
+{
+    report->intervals = malloc(sizeof *report->intervals);
+    if (!report->intervals)
+        return qk__nomem(err);
+    qk_status status = qk__head_intervals(run, report, q, k, report->intervals, err);
+    if (status != QK_OK) {
+        free(report->intervals);
+        report->intervals = NULL;
+    }
+    return status;
+}
+
+/* ---- all of them ------------------------------------------------------------------------ */
+
+static void fail(qk__run *run, size_t i, qk_status status, const qk__head_data *q,
+                 const qk__head_data *k, qk_error *err)
+{
+    qk__context(err, status, "%s with %s", q->head->files[0], k->head->files[0]);
+    qk__run_fail_head(run, i, status, err->message);
+}
+
+void qk__analyse_head(qk__run *run, int worker, size_t i, const qk__head_data *queries,
+                      const qk__key_data *keys)
+{
+    qk_head_report *report = &run->report->heads[i];
+    const qk__head_data *k = &keys->data;
+    qk_error err = {0};
+    qk_status status;
+    report->rows_q = queries->moments->count;
+    report->rows_k = k->moments->count;
+    report->texts_q = qk__run_count_texts(run, queries->num_texts);
+    report->texts_k = qk__run_count_texts(run, k->num_texts);
+    if (qk__run_does(run, QK_ANALYSE_PCA) &&
+        (status = run_pca(run, worker, report, queries, k, &err)) != QK_OK)
+        fail(run, i, status, queries, k, &err);
+    if (qk__run_does(run, QK_ANALYSE_ROTATION) &&
+        (status = run_rotation(run, worker, report, queries, k, &err)) != QK_OK)
+        fail(run, i, status, queries, k, &err);
+    if (qk__run_does(run, QK_ANALYSE_PLASTICITY) &&
+        (status = run_plasticity(run, report, queries, keys, &err)) != QK_OK)
+        fail(run, i, status, queries, k, &err);
+    if (run->settings->ci > 0 &&
+        (status = run_intervals(run, report, queries, keys, &err)) != QK_OK)
+        fail(run, i, status, queries, k, &err);
+}

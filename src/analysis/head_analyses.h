@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The analyses of one query head with the key head of its group. */
+#ifndef QK_ANALYSIS_HEAD_ANALYSES_H
+#define QK_ANALYSIS_HEAD_ANALYSES_H
+
+#include "stats/jackknife.h"
+#include "stats/plasticity_core.h"
+#include "analysis/head_data.h"
+
+/* Everything that is read off the keys of a group once, for all its query heads. */
+typedef struct qk__key_data {
+    qk__head_data data;
+    qk__key_index *index; /* the keys by example; NULL without plasticity */
+    /* with intervals only */
+    qk__example_groups *groups;
+    uint32_t *group_of_row;
+    qk_moments *parts[QK_MAX_GROUPS]; /* moments of the keys of each group */
+} qk__key_data;
+
+QK_MUST_CHECK qk_status qk__key_data_read(qk__run *run, int worker, const qk_head *head,
+                                          qk__key_data *keys, qk_error *err);
+void qk__key_data_free(qk__run *run, qk__key_data *keys);
+
+/* The settings of the run with what belongs to all its heads. */
+qk_plasticity_settings qk__plasticity_settings_of(const qk__run *run);
+
+/* Runs all analyses asked for and puts their results, and failures, into entry i of the
+ * report. One that fails does not stop the others. */
+void qk__analyse_head(qk__run *run, int worker, size_t i, const qk__head_data *queries,
+                      const qk__key_data *keys);
+
+/* A second look at the rows for omega (first is 0) and for planes first .. first + count - 1 of
+ * a fitted rotation. */
+QK_MUST_CHECK qk_status qk__scan_rotation(qk__run *run, int worker, const qk__head_data *q,
+                                          const qk__head_data *k, qk_rotation *rotation,
+                                          size_t first, size_t count, qk_error *err);
+
+/* The intervals of a head whose analyses are done (intervals.c). */
+QK_MUST_CHECK qk_status qk__head_intervals(const qk__run *run, const qk_head_report *report,
+                                           const qk__head_data *queries,
+                                           const qk__key_data *keys,
+                                           qk_head_intervals *intervals, qk_error *err);
+
+#endif

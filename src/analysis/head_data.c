@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading one head into moments and, where they are needed again, rows. */
+#include "analysis/head_data.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "schema/schema.h"
+#include "base/numpy_random.h"
+#include "stats/key_index.h"
+#include "stats/moments.h"
+
+/* Where a row number in a message is to be looked up. */
+static qk_status name_file(qk_status status, const qk_head *head, qk_error *err)
+{
+    if (head->num_files == 1)
+        return qk__context(err, status, "%s: column 'vector'", head->files[0]);
+    return qk__context(err, status,
+                       "%s and %zu more files, rows counted through: column 'vector'",
+                       head->files[0], head->num_files - 1);
+}
+
+/* Pairs of keys, shapes of queries, stages and intervals look at rows over and over; a draw
+ * needs them all. */
+static bool keeps_rows(const qk__run *run)
+{
+    return qk__run_does(run, QK_ANALYSE_PLASTICITY) || qk__run_does(run, QK__ANALYSE_STAGES) ||
+           run->settings->ci > 0 || run->settings->random_rows > 0;
+}
+
+/* How sure a category is needs moments by groups of texts. Other analyses sum in the same
+ * order, so that each by itself gives the same bytes as all together. */
+static bool groups_texts(const qk__run *run)
+{
+    return run->settings->combined;
+}
+
+/* ---- keeping rows ----------------------------------------------------------------------- */
+
+/* Rows being collected. Room grows with the rows that arrive, since the number that a footer
+ * promises is not to be trusted with memory. */
+typedef struct keeper {
+    qk_sample *rows;
+    size_t total, capacity; /* rows promised, rows there is room for */
+    size_t row_bytes;
+    void *vectors;
+    int64_t *integers; /* 4 a row: position, bucket, example, window, each `capacity` long */
+} keeper;
+
+enum { FIRST_ROWS = 1 << 16, NUM_INTEGERS = 4 };
+
+/* Lets the sample, which is read-only to those who use it, point to the keeper's arrays. */
+static void publish(keeper *k, const qk_block *block)
+{
+    *k->rows = (qk_sample){.rows = k->rows->rows,
+                           .dim = block->dim,
+                           .f32 = block->f32 ? k->vectors : NULL,
+                           .f64 = block->f32 ? NULL : k->vectors,
+                           .position = k->integers,
+                           .bucket = k->integers + k->capacity,
+                           .example = k->integers + 2 * k->capacity,
+                           .window = k->integers + 3 * k->capacity};
+}
+
+static qk_status grow(keeper *k, const qk_block *block, qk_error *err)
+{
+    size_t needed = k->rows->rows + block->rows;
+    if (k->vectors && needed <= k->capacity)
+        return QK_OK;
+    size_t capacity = 2 * k->capacity > FIRST_ROWS ? 2 * k->capacity : FIRST_ROWS;
+    capacity = capacity > k->total ? k->total : capacity;
+    capacity = capacity < needed ? needed : capacity;
+    k->row_bytes = block->dim * (block->f32 ? sizeof(float) : sizeof(double));
+    void *vectors = qk__alloc_aligned(capacity, k->row_bytes);
+    int64_t *integers = qk__calloc(capacity, NUM_INTEGERS * sizeof *integers);
+    if (!vectors || !integers) {
+        free(vectors);
+        free(integers);
+        return qk__nomem(err);
+    }
+    if (k->capacity > 0) {
+        memcpy(vectors, k->vectors, k->rows->rows * k->row_bytes);
+        for (size_t i = 0; i < NUM_INTEGERS; i++)
+            memcpy(integers + i * capacity, k->integers + i * k->capacity,
+                   k->rows->rows * sizeof *integers);
+    }
+    free(k->vectors);
+    free(k->integers);
+    k->vectors = vectors;
+    k->integers = integers;
+    k->capacity = capacity;
+    publish(k, block);
+    return QK_OK;
+}
+
+static qk_status keep(keeper *k, const qk__buckets *buckets, const qk_block *block,
+                      qk_error *err)
+{
+    QK_TRY(grow(k, block, err));
+    const int64_t *const from[NUM_INTEGERS] = {block->position, block->bucket, block->example,
+                                               block->window};
+    size_t at = k->rows->rows;
+    const void *vectors = block->f32 ? (const void *)block->f32 : (const void *)block->f64;
+    memcpy((char *)k->vectors + at * k->row_bytes, vectors, block->rows * k->row_bytes);
+    for (size_t i = 0; i < NUM_INTEGERS; i++)
+        if (from[i]) /* else they are 0 */
+            memcpy(k->integers + i * k->capacity + at, from[i], block->rows * sizeof(int64_t));
+    if (buckets->count > 0)
+        qk__buckets_cut(buckets, block->position, block->rows, k->integers + k->capacity + at);
+    k->rows->rows += block->rows;
+    return QK_OK;
+}
+
+/* Keeps the rows that are drawn, in their order. */
+static qk_status draw(keeper *k, size_t wanted, int64_t seed, qk_error *err)
+{
+    size_t rows = k->rows->rows, kept = 0;
+    if (!k->vectors || rows <= wanted)
+        return QK_OK;
+    bool *chosen = qk__calloc(rows, sizeof *chosen);
+    if (!chosen)
+        return qk__nomem(err);
+    qk_status status = qk__numpy_choice(seed, rows, wanted, chosen, err);
+    char *vectors = k->vectors;
+    for (size_t r = 0; r < rows && status == QK_OK; r++) {
+        if (!chosen[r])
+            continue;
+        memmove(vectors + kept * k->row_bytes, vectors + r * k->row_bytes, k->row_bytes);
+        for (size_t i = 0; i < NUM_INTEGERS; i++)
+            k->integers[i * k->capacity + kept] = k->integers[i * k->capacity + r];
+        kept++;
+    }
+    free(chosen);
+    k->rows->rows = status == QK_OK ? kept : rows;
+    return status;
+}
+
+/* free() takes no pointer to const, and the cast that -Wcast-qual forbids is right here. */
+static void free_const(const void *memory)
+{
+    union {
+        const void *in;
+        void *out;
+    } both = {.in = memory};
+    free(both.out);
+}
+
+static void forget(qk_sample *rows)
+{
+    free_const(rows->f32);
+    free_const(rows->f64);
+    free_const(rows->position);
+    *rows = (qk_sample){0};
+}
+
+/* ---- reading ---------------------------------------------------------------------------- */
+
+/* How a head's rows are read. */
+typedef struct reading {
+    size_t block_rows;
+    bool keeping, by_text;
+    bool constant;           /* all positions are equal */
+    qk__text_groups counted; /* texts, where the moments do not know them */
+} reading;
+
+static reading plan_reading(const qk__run *run, const qk_rows *reader)
+{
+    reading how = {.block_rows = run->block_rows,
+                   .keeping = keeps_rows(run),
+                   .by_text = groups_texts(run),
+                   .constant = true};
+    size_t batch = qk__accumulator_batch(qk_rows_dim(reader));
+    if (how.by_text && how.block_rows < batch)
+        how.block_rows = batch;
+    qk__text_groups_start(&how.counted, QK_TEXT_GROUPS);
+    return how;
+}
+
+/* last: no more rows come. */
+static qk_status accumulate(reading *how, const qk_block *b, bool last, qk_accumulator *acc,
+                            qk_error *err)
+{
+    uint32_t group, move[QK_TEXT_GROUPS];
+    bool joined;
+    for (size_t i = 0; b->example && !how->by_text && i < b->rows; i++)
+        if (i == 0 || b->example[i] != b->example[i - 1])
+            QK_TRY(
+                qk__text_groups_find(&how->counted, b->example[i], &group, &joined, move, err));
+    const void *x = b->f32 ? (const void *)b->f32 : (const void *)b->f64;
+    return qk__accumulator_add_block(acc, x, !b->f32, b->position,
+                                     how->by_text ? b->example : NULL, b->rows, last, err);
+}
+
+/* Once all rows are there: what is asked of all, then those that are drawn. */
+static qk_status finish_rows(const qk__run *run, keeper *k, qk__head_data *data, reading *how,
+                             qk_accumulator *acc, qk_error *err)
+{
+    const qk_analysis_settings *s = run->settings;
+    if (data->head->id.kind == QK_KEY && qk__run_does(run, QK_ANALYSE_PLASTICITY) &&
+        s->plasticity.convention == QK_CONVENTION_PUBLISHED)
+        QK_TRY(qk__key_sign(&data->rows, &data->sign, err));
+    if (s->random_rows == 0)
+        return QK_OK;
+    QK_TRY(draw(k, (size_t)s->random_rows, s->seed, err));
+    qk_block drawn = {.rows = data->rows.rows,
+                      .dim = data->rows.dim,
+                      .f32 = data->rows.f32,
+                      .f64 = data->rows.f64,
+                      .position = data->rows.position,
+                      .example = data->rows.example};
+    qk_status status = accumulate(how, &drawn, true, acc, err);
+    return status == QK_OK ? status
+                           : qk__context(err, status, "%s: column 'vector', of the rows drawn",
+                                         data->head->files[0]);
+}
+
+static qk_status add_rows(qk__run *run, qk_rows *reader, qk__head_data *data,
+                          qk_accumulator *acc, reading *how, qk_error *err)
+{
+    keeper k = {.rows = &data->rows, .total = (size_t)qk_rows_total(reader)};
+    qk_block block;
+    int64_t first_position = 0;
+    for (;;) {
+        QK_TRY(qk_rows_next(reader, how->block_rows, &block, err));
+        if (block.rows == 0)
+            return finish_rows(run, &k, data, how, acc, err);
+        if (block.first_row == 0)
+            first_position = block.position[0];
+        for (size_t i = 0; i < block.rows && how->constant; i++)
+            how->constant = block.position[i] == first_position;
+        if (how->keeping)
+            QK_TRY(keep(&k, &run->buckets, &block, err));
+        if (run->settings->random_rows > 0)
+            continue;
+        bool last = block.first_row + (int64_t)block.rows == qk_rows_total(reader);
+        qk_status status = accumulate(how, &block, last, acc, err);
+        if (status != QK_OK)
+            return name_file(status, data->head, err);
+    }
+}
+
+/* Gives an accumulator the memory of an earlier head. */
+static void reuse_sums(qk__run *run, qk_accumulator *acc)
+{
+    qk__spare_sums spare = {0};
+    pthread_mutex_lock(&run->lock);
+    if (run->num_spare > 0)
+        spare = run->spare[--run->num_spare];
+    pthread_mutex_unlock(&run->lock);
+    qk__accumulator_reuse(acc, spare);
+}
+
+static void release_texts(qk__run *run, qk_text_moments **texts)
+{
+    qk__spare_sums spare = qk__text_moments_end(texts);
+    pthread_mutex_lock(&run->lock);
+    if (spare.memory && run->num_spare < (size_t)run->threads * SPARE_SUMS) {
+        run->spare[run->num_spare++] = spare;
+        spare.memory = NULL;
+    }
+    pthread_mutex_unlock(&run->lock);
+    free(spare.memory);
+}
+
+/* The slots of a head's files, if the run lists its inputs. */
+static qk__input *inputs_of(const qk__run *run, const qk_head *head)
+{
+    return run->inputs ? &run->inputs[run->first_input[head->index]] : NULL;
+}
+
+static void note_files(const qk__run *run, const qk_head *head, const qk_rows *reader,
+                       int64_t *bytes)
+{
+    qk__input *inputs = inputs_of(run, head);
+    for (size_t i = 0; i < head->num_files; i++) {
+        const qk_file_print *print = qk_rows_file_print(reader, i);
+        if (inputs)
+            inputs[i].print = *print;
+        *bytes += print->bytes;
+    }
+}
+
+/* Told of the first ones; the run counts them all. */
+static void note_constant(qk__run *run, const qk__head_data *data)
+{
+    enum { TOLD = 3 };
+    pthread_mutex_lock(&run->lock);
+    bool told = run->num_constant++ < TOLD;
+    pthread_mutex_unlock(&run->lock);
+    if (told)
+        qk__run_notice(run, QK_NOTICE_WARNING,
+                       "%s: column 'position': all %lld positions are equal; correlations "
+                       "are 0 and slopes empty",
+                       data->head->files[0], (long long)data->moments->count);
+}
+
+static qk_status read_all(qk__run *run, int worker, const qk_head *head, qk__head_data *data,
+                          qk_error *err)
+{
+    unsigned columns = QK_COLUMN_VECTOR | QK_COLUMN_POSITION;
+    if (run->inputs)
+        columns |= QK_FINGERPRINT;
+    if (keeps_rows(run))
+        columns |= QK_COLUMN_EXAMPLE | QK_COLUMN_WINDOW;
+    else
+        columns |= QK_OPTIONAL_EXAMPLE;
+    if (qk__run_does(run, QK_ANALYSE_PLASTICITY) && run->buckets.count == 0)
+        columns |= QK_COLUMN_BUCKET;
+    QK_TRY(
+        qk_rows_reopen(&run->readers[worker], head, columns, run->settings->max_samples, err));
+    qk_rows *reader = run->readers[worker];
+    note_files(run, head, reader, &data->bytes);
+    if (qk_rows_dim(reader) == 0)
+        return qk__fail(err, QK_ERR_DEGENERATE, "%s: no rows", head->files[0]);
+    qk_accumulator *acc;
+    reading how = plan_reading(run, reader);
+    QK_TRY(qk_accumulator_create(&acc, qk_rows_dim(reader), err));
+    reuse_sums(run, acc);
+    qk_status status = add_rows(run, reader, data, acc, &how, err);
+    if (status == QK_OK) {
+        status = qk_accumulator_finish_texts(&acc, &data->moments, &data->texts, err);
+        data->num_texts =
+            how.by_text ? qk_text_moments_count(data->texts) : how.counted.num_texts;
+        if (status != QK_OK)
+            name_file(status, head, err);
+    }
+    if (status == QK_OK && how.constant && data->moments->count > 1)
+        note_constant(run, data);
+    if (!qk__run_does(run, QK_ANALYSE_PCA)) /* only the PCA asks for them */
+        release_texts(run, &data->texts);
+    qk__text_groups_free(&how.counted);
+    qk_accumulator_free(&acc);
+    return status;
+}
+
+qk_status qk__head_data_read(qk__run *run, int worker, const qk_head *head, qk__head_data *data,
+                             qk_error *err)
+{
+    *data = (qk__head_data){.head = head, .sign = 1};
+    qk__input *inputs = inputs_of(run, head);
+    for (size_t i = 0; inputs && i < head->num_files; i++)
+        inputs[i].path = head->files[i];
+    qk_status status = read_all(run, worker, head, data, err);
+    if (status != QK_OK)
+        qk__head_data_free(run, data);
+    return status;
+}
+
+void qk__head_data_free(qk__run *run, qk__head_data *data)
+{
+    qk_moments_free(&data->moments);
+    release_texts(run, &data->texts);
+    forget(&data->rows);
+}
+
+/* ---- looking again ---------------------------------------------------------------------- */
+
+qk_status qk__head_data_scan(qk__run *run, int worker, const qk__head_data *data,
+                             qk__see_rows_fn *see, void *context, qk_error *err)
+{
+    qk_block block;
+    if (data->rows.rows > 0) {
+        block = (qk_block){.rows = data->rows.rows,
+                           .dim = data->rows.dim,
+                           .f32 = data->rows.f32,
+                           .f64 = data->rows.f64,
+                           .position = data->rows.position};
+        return see(context, &block, err);
+    }
+    QK_TRY(qk_rows_reopen(&run->readers[worker], data->head,
+                          QK_COLUMN_VECTOR | QK_COLUMN_POSITION, run->settings->max_samples,
+                          err));
+    for (;;) {
+        QK_TRY(qk_rows_next(run->readers[worker], run->block_rows, &block, err));
+        if (block.rows == 0)
+            return QK_OK;
+        QK_TRY(see(context, &block, err));
+    }
+}

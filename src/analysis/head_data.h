@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run holds of one head while it analyses it: its moments, and its rows where an
+ * analysis needs them again. */
+#ifndef QK_ANALYSIS_HEAD_DATA_H
+#define QK_ANALYSIS_HEAD_DATA_H
+
+#include <qkscope/moments.h>
+#include <qkscope/plasticity.h>
+
+#include "analysis/run.h"
+
+typedef struct qk__head_data {
+    const qk_head *head;
+    qk_moments *moments;
+    qk_text_moments *texts; /* not of a kind by itself; where the files tell texts */
+    size_t num_texts;       /* 0: the files do not tell */
+    qk_sample rows;         /* owned; rows is 0 unless the run keeps rows */
+    int sign;               /* of its rows as keys (qk__key_sign), 1 where nobody asks */
+    int64_t bytes;          /* of the head's files */
+} qk__head_data;
+
+/* Reads a head, its files once: moments, rows if the settings call for them, fingerprints. A
+ * message names file and column. Warns when all positions are equal. On failure data holds
+ * nothing but bytes. */
+QK_MUST_CHECK qk_status qk__head_data_read(qk__run *run, int worker, const qk_head *head,
+                                           qk__head_data *data, qk_error *err);
+void qk__head_data_free(qk__run *run, qk__head_data *data);
+
+/* Hands the head's rows (vector and position) to `see`, in order, in one block or many: from
+ * memory if they were kept, else from the files once more. */
+typedef qk_status qk__see_rows_fn(void *context, const qk_block *block, qk_error *err);
+QK_MUST_CHECK qk_status qk__head_data_scan(qk__run *run, int worker, const qk__head_data *data,
+                                           qk__see_rows_fn *see, void *context, qk_error *err);
+
+#endif

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looking through a capture, heads in parallel. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <qkscope/hub.h>
+#include <qkscope/inspect.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/parallel.h"
+#include "capture/capture.h"
+#include "settings/common_rows.h"
+#include "analysis/value_set.h"
+
+enum { BLOCK_ROWS = 8192 };
+
+static const qk_setting ROWS[] = {
+    QK__REVISION_ROW(qk_inspect_settings, NULL, .yaml = NULL),
+    QK__SPLIT_ROW(qk_inspect_settings, NULL, .yaml = NULL),
+    QK__GROUP_ROW(qk_inspect_settings, NULL, .yaml = NULL),
+    QK__THREADS_ROW(qk_inspect_settings, threads, NULL, .yaml = NULL),
+};
+
+const qk_settings_table qk_inspect_settings_table = {
+    QK_SETTINGS_ROWS(qk_inspect_settings, ROWS)};
+
+typedef struct job_list {
+    const qk_capture *capture;
+    qk_inspection *inspection;
+} job_list;
+
+/* ---- one head --------------------------------------------------------------------------- */
+
+/* What the footer of one file says; *columns loses those it does not have, where a capture
+ * can be used without them. */
+static qk_status look_at_file(qk_head_inspection *head, const char *path, unsigned *columns,
+                              qk_error *err)
+{
+    qk_parquet *file;
+    QK_TRY(qk_parquet_open(&file, path, err));
+    qk_status status = QK_OK;
+    int vector = qk_parquet_find(file, "vector");
+    if (vector >= 0) {
+        const qk_parquet_column *column = qk_parquet_column_at(file, vector);
+        bool mixed = *head->codec && strcmp(head->codec, column->codec) != 0;
+        snprintf(head->codec, sizeof head->codec, "%s", mixed ? "mixed" : column->codec);
+        head->encodings |= column->encodings;
+        head->wide |= column->type == QK_PARQUET_DOUBLE;
+    }
+    head->row_groups += qk_parquet_num_row_groups(file);
+    head->has_window |= qk_parquet_find(file, "sliding_window") >= 0;
+    if (qk_parquet_find(file, "bucket") < 0)
+        *columns &= ~(unsigned)QK_COLUMN_BUCKET;
+    if (qk_parquet_find(file, "example_id") < 0)
+        *columns &= ~(unsigned)QK_COLUMN_EXAMPLE;
+    if (!head->created_by && !(head->created_by = qk__strdup(qk_parquet_created_by(file))))
+        status = qk__nomem(err);
+    qk_parquet_close(&file);
+    return status;
+}
+
+/* Opening with vectors checks their column and dimension; reading is left to the next step,
+ * without them. */
+static qk_status check_vectors(qk_head_inspection *head, const qk_head *on_disk,
+                               unsigned columns, qk_error *err)
+{
+    qk_rows *rows;
+    QK_TRY(qk_rows_open(&rows, on_disk, columns | QK_COLUMN_VECTOR, 0, err));
+    head->dim = qk_rows_dim(rows);
+    qk_rows_close(&rows);
+    return QK_OK;
+}
+
+typedef struct head_sets {
+    qk__value_set buckets, examples, windows;
+} head_sets;
+
+static qk_status add_block(qk_head_inspection *head, head_sets *sets, const qk_block *block,
+                           qk_error *err)
+{
+    for (size_t i = 0; i < block->rows; i++) {
+        int64_t position = block->position[i];
+        bool first = head->rows == 0 && i == 0;
+        if (first || position < head->position_min)
+            head->position_min = position;
+        if (first || position > head->position_max)
+            head->position_max = position;
+    }
+    head->rows += (int64_t)block->rows;
+    if (block->bucket)
+        QK_TRY(qk__value_set_add(&sets->buckets, block->bucket, block->rows, err));
+    if (block->example)
+        QK_TRY(qk__value_set_add(&sets->examples, block->example, block->rows, err));
+    return qk__value_set_add(&sets->windows, block->window, block->rows, err);
+}
+
+static qk_status read_integers(qk_head_inspection *head, const qk_head *on_disk,
+                               unsigned columns, head_sets *sets, qk_error *err)
+{
+    qk_rows *rows;
+    QK_TRY(qk_rows_open(&rows, on_disk, columns, 0, err));
+    qk_status status;
+    qk_block block;
+    do {
+        status = qk_rows_next(rows, BLOCK_ROWS, &block, err);
+        if (status == QK_OK)
+            status = add_block(head, sets, &block, err);
+    } while (status == QK_OK && block.rows > 0);
+    qk_rows_close(&rows);
+    return status;
+}
+
+static qk_status inspect_head(qk_head_inspection *head, const qk_head *on_disk, qk_error *err)
+{
+    unsigned columns =
+        QK_COLUMN_POSITION | QK_COLUMN_BUCKET | QK_COLUMN_EXAMPLE | QK_COLUMN_WINDOW;
+    if (on_disk->missing)
+        return check_vectors(head, on_disk, columns, err); /* says what is wrong */
+    for (size_t i = 0; i < on_disk->num_files; i++)
+        QK_TRY(look_at_file(head, on_disk->files[i], &columns, err));
+    head->has_bucket = (columns & QK_COLUMN_BUCKET) != 0;
+    head->has_example = (columns & QK_COLUMN_EXAMPLE) != 0;
+    QK_TRY(check_vectors(head, on_disk, columns, err));
+    head_sets sets = {0};
+    qk_status status = read_integers(head, on_disk, columns, &sets, err);
+    qk__value_set_take(&sets.buckets, &head->buckets);
+    qk__value_set_take(&sets.examples, &head->examples);
+    qk__value_set_take(&sets.windows, &head->windows);
+    return status;
+}
+
+static void inspect_job(void *context, size_t i, int worker)
+{
+    job_list *jobs = context;
+    qk_head_inspection *head = &jobs->inspection->heads[i];
+    const qk_head *on_disk = qk_capture_head(jobs->capture, i);
+    qk_error err = {0};
+    (void)worker;
+    head->id = on_disk->id;
+    head->files = on_disk->missing ? 0 : on_disk->num_files;
+    for (size_t f = 0; f < head->files; f++) {
+        struct stat st;
+        if (stat(on_disk->files[f], &st) == 0)
+            head->bytes += st.st_size;
+    }
+    head->status = inspect_head(head, on_disk, &err);
+    if (head->status != QK_OK)
+        head->message = qk__strdup(err.message);
+}
+
+/* ---- the capture ------------------------------------------------------------------------ */
+
+static qk_status add_values(qk__value_set *set, const qk_values *values, qk_error *err)
+{
+    return qk__value_set_add(set, values->items, values->count, err);
+}
+
+static qk_status sum_up(qk_inspection *in, head_sets *sets, qk_error *err)
+{
+    bool same_dim = true;
+    for (size_t i = 0; i < in->num_heads; i++) {
+        const qk_head_inspection *head = &in->heads[i];
+        in->bytes += head->bytes;
+        in->num_failed += head->status != QK_OK;
+        if (head->status != QK_OK || head->rows == 0)
+            continue;
+        bool first = in->rows == 0;
+        if (first || head->position_min < in->position_min)
+            in->position_min = head->position_min;
+        if (first || head->position_max > in->position_max)
+            in->position_max = head->position_max;
+        same_dim &= first || head->dim == in->dim;
+        in->dim = head->dim;
+        in->rows += head->rows;
+        QK_TRY(add_values(&sets->buckets, &head->buckets, err));
+        QK_TRY(add_values(&sets->examples, &head->examples, err));
+        QK_TRY(add_values(&sets->windows, &head->windows, err));
+    }
+    if (!same_dim)
+        in->dim = 0;
+    qk_values examples;
+    qk__value_set_take(&sets->buckets, &in->buckets);
+    qk__value_set_take(&sets->windows, &in->windows);
+    qk__value_set_take(&sets->examples, &examples);
+    in->num_examples = examples.count;
+    free(examples.items);
+    return QK_OK;
+}
+
+static qk_status describe(qk_inspection *in, const qk_capture *capture, int given,
+                          qk_error *err)
+{
+    const qk_capture_info *info = qk_capture_get_info(capture);
+    in->path = qk__strdup(qk_capture_path(capture));
+    in->prefix = qk__strdup(qk_capture_prefix(capture));
+    in->model = qk__strdup(info->model);
+    in->has_manifest = info->has_manifest;
+    in->complete = info->complete;
+    in->num_texts = info->num_texts;
+    in->num_windows = info->num_windows;
+    in->num_heads = qk_capture_num_heads(capture);
+    char names[QK_HEAD_NAME_SIZE * 10];
+    in->num_missing = qk__capture_missing(capture, names, sizeof names);
+    if (in->num_missing > 0 && !(in->missing = qk__strdup(names)))
+        return qk__nomem(err);
+    in->heads = qk__calloc(in->num_heads, sizeof *in->heads);
+    if (!in->path || !in->prefix || !in->model || !in->heads)
+        return qk__nomem(err);
+    qk_error why = {0};
+    qk_status status = qk_capture_group(capture, given, &in->group, &why);
+    in->has_group = status == QK_OK;
+    if (status == QK_ERR_ARGUMENT)
+        return qk__fail(err, status, "%s", why.message);
+    if (!in->has_group && !(in->group_message = qk__strdup(why.message)))
+        return qk__nomem(err);
+    return QK_OK;
+}
+
+static qk_status inspect(const qk_inspect_settings *settings, const qk_capture *capture,
+                         qk_inspection *in, qk_error *err)
+{
+    QK_TRY(describe(in, capture, settings->q_per_kv_group, err));
+    job_list jobs = {capture, in};
+    int threads = settings->threads > 0 ? settings->threads : qk__available_threads();
+    qk__parallel_for(in->num_heads, threads, inspect_job, &jobs);
+    head_sets sets = {0};
+    qk_status status = sum_up(in, &sets, err);
+    qk__value_set_free(&sets.buckets);
+    qk__value_set_free(&sets.examples);
+    qk__value_set_free(&sets.windows);
+    return status;
+}
+
+qk_status qk_inspect_capture(const qk_inspect_settings *settings, qk_inspection **inspection,
+                             qk_error *err)
+{
+    QK_NEED(err, inspection);
+    *inspection = NULL;
+    QK_NEED(err, settings);
+    char *path;
+    qk_capture *capture = NULL;
+    QK_TRY(qk_hub_find_dataset(settings->capture, settings->revision, NULL, &path, err));
+    qk_status status = qk_capture_open(&capture, path, settings->prefix, err);
+    free(path);
+    if (status != QK_OK)
+        return status;
+    qk_inspection *in = calloc(1, sizeof *in);
+    status = in ? inspect(settings, capture, in, err) : qk__nomem(err);
+    qk_capture_close(&capture);
+    if (status != QK_OK)
+        qk_inspection_free(&in);
+    *inspection = in;
+    return status;
+}
+
+void qk_inspection_free(qk_inspection **inspection)
+{
+    assert(inspection);
+    qk_inspection *in = *inspection;
+    if (!in)
+        return;
+    for (size_t i = 0; in->heads && i < in->num_heads; i++) {
+        qk_head_inspection *head = &in->heads[i];
+        free(head->message);
+        free(head->created_by);
+        free(head->buckets.items);
+        free(head->examples.items);
+        free(head->windows.items);
+    }
+    free(in->heads);
+    free(in->buckets.items);
+    free(in->windows.items);
+    free(in->path);
+    free(in->prefix);
+    free(in->model);
+    free(in->group_message);
+    free(in->missing);
+    free(in);
+    *inspection = NULL;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Confidence intervals of one head: its numbers again without each group of examples. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "stats/project.h"
+#include "stats/query_model.h"
+#include "analysis/head_analyses.h"
+
+/* The numbers that get an interval, as they are counted below. */
+enum { R_Q, R_K, R_Q_A, R_K_A, ALPHA_K, BIAS, AP, AP_DROP, NUM_NUMBERS };
+
+/* One head with its full analyses, and the group being left out. */
+typedef struct repetition {
+    const qk__run *run;
+    const qk_head_report *full;
+    const qk__query_model *model; /* of all queries: whose reflection is kept */
+    const qk__key_index *index;
+    uint64_t stream[2];
+    qk_sample queries, keys;           /* with groups, left_out set */
+    const qk_moments *q_rest, *k_rest; /* of the rows not left out */
+    double *scratch;                   /* [dim] */
+    double values[NUM_NUMBERS][QK_MAX_GROUPS];
+} repetition;
+
+static qk__axis_view project(const repetition *r, const qk_moments *m, const double *axis)
+{
+    return qk__project(m, qk__trace(m), axis, r->scratch);
+}
+
+static void set(repetition *r, int number, double value)
+{
+    r->values[number][r->queries.left_out] = value;
+}
+
+/* PC0 of all rows, or of the rest, turned to the same side. */
+static qk_status repeat_pca(repetition *r, qk_error *err)
+{
+    const qk_pca *full = r->full->pca;
+    const double *axis = full->axes;
+    qk_pca *own = NULL;
+    double sign = 1;
+    if (r->run->settings->ci_refit) {
+        qk_pca_settings settings = r->run->settings->pca;
+        settings.components = 1;
+        qk_status status = qk_pca_combined(r->q_rest, r->k_rest, &settings, &own, err);
+        if (status == QK_ERR_DEGENERATE)
+            return QK_OK; /* the numbers stay NaN */
+        QK_TRY(status);
+        sign = qk__dot(axis, own->axes, full->dim) < 0 ? -1 : 1;
+        axis = own->axes;
+    }
+    set(r, R_Q, sign * project(r, r->q_rest, axis).r);
+    set(r, R_K, sign * project(r, r->k_rest, axis).r);
+    qk_pca_free(&own);
+    return QK_OK;
+}
+
+static qk_status repeat_rotation(repetition *r, qk_error *err)
+{
+    const qk_rotation *full = r->full->rotation;
+    const double *axis = full->a;
+    qk_rotation *own = NULL;
+    double sign = 1;
+    if (r->run->settings->ci_refit) {
+        qk_rotation_settings settings = r->run->settings->rotation;
+        settings.planes = 0;
+        QK_TRY(qk_rotation_fit(r->q_rest, r->k_rest, &settings, &own, err));
+        if (!own->degenerate)
+            sign = qk__dot(axis, own->a, full->dim) < 0 ? -1 : 1;
+        axis = own->a;
+    }
+    if (axis) {
+        qk__axis_view on_q = project(r, r->q_rest, axis);
+        qk__axis_view on_k = project(r, r->k_rest, axis);
+        set(r, R_Q_A, sign * on_q.r);
+        set(r, R_K_A, sign * on_k.r);
+        set(r, ALPHA_K, sign * on_k.slope);
+        set(r, BIAS, on_q.mu * on_k.slope); /* both change sign with the axis */
+    }
+    qk_rotation_free(&own);
+    return QK_OK;
+}
+
+static qk_status repeat_plasticity(repetition *r, qk_error *err)
+{
+    const qk_analysis_settings *s = r->run->settings;
+    qk_plasticity_settings settings = qk__plasticity_settings_of(r->run);
+    qk__query_model *model;
+    double overall, fifths[QK_FIFTHS];
+    QK_TRY(qk__query_model_create(&model, r->q_rest, s->ci_refit ? NULL : r->model,
+                                  (int)r->model->sign, err));
+    qk_status status = qk__plasticity_profile(model, &r->queries, &r->keys, r->index, &settings,
+                                              r->stream, &overall, fifths, err);
+    if (status == QK_OK) {
+        set(r, AP, overall);
+        set(r, AP_DROP, fifths[0] - fifths[QK_FIFTHS - 1]);
+    }
+    qk__query_model_free(&model);
+    return status;
+}
+
+static qk_status repeat(repetition *r, qk_error *err)
+{
+    if (r->q_rest->count == 0 || r->k_rest->count == 0)
+        return QK_OK;
+    if (r->full->pca)
+        QK_TRY(repeat_pca(r, err));
+    if (r->full->rotation && !r->full->rotation->degenerate)
+        QK_TRY(repeat_rotation(r, err));
+    if (r->full->plasticity)
+        QK_TRY(repeat_plasticity(r, err));
+    return QK_OK;
+}
+
+static qk_status leave_out(repetition *r, uint32_t g, const qk_moments *q, qk_moments *q_part,
+                           const qk_moments *k, qk_moments *k_part, qk_error *err)
+{
+    qk_moments *q_rest, *k_rest;
+    QK_TRY(qk_moments_without(q, q_part, &q_rest, err));
+    qk_status status = qk_moments_without(k, k_part, &k_rest, err);
+    if (status == QK_OK) {
+        r->queries.left_out = r->keys.left_out = g;
+        r->q_rest = q_rest;
+        r->k_rest = k_rest;
+        for (int i = 0; i < NUM_NUMBERS; i++)
+            set(r, i, NAN);
+        status = repeat(r, err);
+        qk_moments_free(&k_rest);
+    }
+    qk_moments_free(&q_rest);
+    return status;
+}
+
+static void conclude(const repetition *r, uint32_t groups, qk_head_intervals *out)
+{
+    const qk_pca *pca = r->full->pca;
+    const qk_rotation *rotation = r->full->rotation;
+    const qk_plasticity *plasticity = r->full->plasticity;
+    const struct {
+        double estimate;
+        bool is_correlation;
+        qk_interval *interval;
+    } numbers[NUM_NUMBERS] = {
+        [R_Q] = {pca ? pca->components[0].r_q : NAN, true, &out->r_q},
+        [R_K] = {pca ? pca->components[0].r_k : NAN, true, &out->r_k},
+        [R_Q_A] = {rotation ? rotation->r_q_a : NAN, true, &out->r_q_a},
+        [R_K_A] = {rotation ? rotation->r_k_a : NAN, true, &out->r_k_a},
+        [ALPHA_K] = {rotation ? rotation->alpha_k : NAN, false, &out->alpha_k},
+        [BIAS] = {rotation ? rotation->bias_strength : NAN, false, &out->bias_strength},
+        [AP] = {plasticity ? plasticity->ap_overall : NAN, false, &out->ap_overall},
+        [AP_DROP] = {plasticity ? plasticity->ap_drop : NAN, false, &out->ap_drop},
+    };
+    for (int i = 0; i < NUM_NUMBERS; i++)
+        qk__jackknife_interval(numbers[i].estimate, r->values[i], groups,
+                               r->run->settings->ci / 100, numbers[i].is_correlation,
+                               &numbers[i].interval->lo, &numbers[i].interval->hi);
+    out->ap_overall.lo = out->ap_overall.lo < 0 ? 0 : out->ap_overall.lo;
+    out->ap_overall.hi = out->ap_overall.hi > 1 ? 1 : out->ap_overall.hi;
+}
+
+qk_status qk__head_intervals(const qk__run *run, const qk_head_report *report,
+                             const qk__head_data *queries, const qk__key_data *keys,
+                             qk_head_intervals *intervals, qk_error *err)
+{
+    size_t dim = queries->moments->dim;
+    repetition *r = malloc(sizeof *r + dim * sizeof(double));
+    uint32_t *group_of_query = NULL, groups = keys->groups->count;
+    qk__query_model *model = NULL;
+    qk_moments *parts[QK_MAX_GROUPS] = {NULL};
+    if (!r)
+        return qk__nomem(err);
+    *r = (repetition){.run = run,
+                      .full = report,
+                      .index = keys->index,
+                      .stream = {(uint64_t)report->id.layer, (uint64_t)report->id.head},
+                      .queries = queries->rows,
+                      .keys = keys->data.rows,
+                      .scratch = (double *)(r + 1)};
+    qk_status status =
+        qk__example_groups_assign(keys->groups, &queries->rows, &group_of_query, err);
+    r->queries.group = group_of_query;
+    r->keys.group = keys->group_of_row;
+    if (status == QK_OK)
+        status = qk__group_moments(&r->queries, groups, parts, err);
+    if (status == QK_OK)
+        status = qk__query_model_create(&model, queries->moments, NULL, keys->data.sign, err);
+    r->model = model;
+    for (uint32_t g = 0; g < groups && status == QK_OK; g++)
+        status = leave_out(r, g, queries->moments, parts[g], keys->data.moments, keys->parts[g],
+                           err);
+    if (status == QK_OK)
+        conclude(r, groups, intervals);
+    for (uint32_t g = 0; g < groups; g++)
+        qk_moments_free(&parts[g]);
+    qk__query_model_free(&model);
+    free(group_of_query);
+    free(r);
+    return status;
+}

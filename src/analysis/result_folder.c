@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The results folder of a run: whose it is, which tables in it stay, and how new ones take the
+ * place of old ones.
+ *
+ * A run may be killed at any time. Before the first table moves, manifest.json says "complete":
+ * false and lists the runs whose tables stay; when the last one has moved, the new manifest
+ * takes its place. A table that no run in the manifest wrote is what a killed run left: the
+ * next one removes it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <qkscope/version.h>
+
+#include "base/error.h"
+#include "base/fingerprint.h"
+#include "base/json.h"
+#include "base/json_build.h"
+#include "analysis/run.h"
+#include "analysis/run_manifest.h"
+#include "analysis/table.h"
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+/* ---- what stays ------------------------------------------------------------------------- */
+
+/* The tables of one analysis go together: those that this run leaves out go, too. What
+ * describes all tables is written anew. */
+static bool stays(const qk__run *run, const char *name)
+{
+    const qk__table *table = qk__find_table(name);
+    return table && qk__is_result(table) && !qk__is_table_of(table, run->report->contents);
+}
+
+/* Appends the entry of an earlier run with the tables it keeps; one that keeps none is gone. */
+static qk_status keep_run(qk__run *run, json_t *old, qk_error *err)
+{
+    size_t i;
+    const json_t *name;
+    json_t *tables = json_array(), *entry = qk__json_copy(old);
+    int failed = tables && entry ? 0 : -1;
+    json_array_foreach(json_object_get(old, "tables"), i, name)
+    {
+        const char *table = json_string_value(name);
+        if (table && stays(run, table) && failed == 0)
+            failed = json_array_append_new(tables, json_string(table));
+    }
+    if (failed == 0 && json_array_size(tables) > 0)
+        failed = json_object_set(entry, "tables", tables) != 0
+                     ? -1
+                     : json_array_append(run->staying, entry);
+    void *next;
+    const char *key;
+    json_t *value, *contents = json_object_get(entry, "contents");
+    json_object_foreach_safe(contents, next, key, value)
+    {
+        if (!stays(run, key))
+            json_object_del(contents, key);
+    }
+    json_decref(tables);
+    json_decref(entry);
+    return failed == 0 ? QK_OK : qk__nomem(err);
+}
+
+static bool is_owned(json_t *runs, const char *table)
+{
+    const qk__manifest manifest = {.runs = runs};
+    return qk__manifest_owner(&manifest, table) != NULL;
+}
+
+static bool is_output(const qk__run *run, const char *name)
+{
+    for (size_t i = 0; i < run->report->num_outputs; i++)
+        if (strcmp(run->report->outputs[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* ---- whose folder it is ----------------------------------------------------------------- */
+
+static qk_status refuse(const qk__run *run, qk_error *err, const char *why)
+{
+    return qk__fail(err, QK_ERR_EXISTS,
+                    "%s: %s; choose another folder, or --force to replace the results there",
+                    run->settings->output, why);
+}
+
+/* Whether a file that an earlier run read is not that of this capture, by its size, or for the
+ * first one by its contents: the others are compared when they are read anyway. */
+static bool differs(const qk__run *run, const json_t *input, bool read)
+{
+    int64_t bytes;
+    char hash[QK__FINGERPRINT_SIZE];
+    const char *was = text_of(input, "xxh3_128");
+    char *path = qk__path_join(qk_capture_path(run->capture), text_of(input, "file"));
+    struct stat st;
+    bool other = !path || stat(path, &st) != 0 ||
+                 st.st_size != json_integer_value(json_object_get(input, "bytes"));
+    if (!other && read)
+        other =
+            qk__fingerprint_file(path, &bytes, hash, NULL) != QK_OK || strcmp(hash, was) != 0;
+    free(path);
+    return other && *was;
+}
+
+static qk_status refuse_capture(const qk__run *run, const json_t *old, const char *file,
+                                qk_error *err)
+{
+    qk__buffer why = {0};
+    QK_TRY(
+        qk__buffer_printf(&why, err,
+                          "holds results of another capture, or of this one before it changed "
+                          "(%.300s was read from %.300s)",
+                          file, text_of(old, "capture")));
+    qk_status status = refuse(run, err, (const char *)why.data);
+    qk__buffer_free(&why);
+    return status;
+}
+
+static qk_status check_inputs(const qk__run *run, const json_t *old, qk_error *err)
+{
+    size_t i;
+    const json_t *input;
+    json_array_foreach(json_object_get(old, "inputs"), i, input)
+    {
+        if (differs(run, input, i == 0))
+            return refuse_capture(run, old, text_of(input, "file"), err);
+    }
+    return QK_OK;
+}
+
+/* What the tables that stay and the new ones must have in common, so that they can be read
+ * together. */
+static qk_status check_staying(qk__run *run, const json_t *old, qk_error *err)
+{
+    static const char *const SELECTION[] = {"layers", "heads", "sample_heads", "max_samples"};
+    json_t *group = json_object_get(old, "group");
+    const json_t *was = json_object_get(old, "settings");
+    json_int_t size = json_integer_value(json_object_get(group, "q_per_kv_group"));
+    const char *table = json_string_value(json_array_get(json_object_get(old, "tables"), 0));
+    char why[400];
+    if (strcmp(text_of(old, "model"), run->report->model) != 0) {
+        snprintf(why, sizeof why, "%s there has the model name '%.100s', and this run '%.100s'",
+                 table, text_of(old, "model"), run->report->model);
+        return refuse(run, err, why);
+    }
+    if (size > 0 && run->report->group.size > 0 && size != run->report->group.size) {
+        snprintf(why, sizeof why, "%s there has group size %d, and this run %d", table,
+                 (int)size, run->report->group.size);
+        return refuse(run, err, why);
+    }
+    json_t *settings = qk__describe_settings(run->settings);
+    for (size_t i = 0; settings && i < sizeof SELECTION / sizeof *SELECTION; i++)
+        if (!json_equal(json_object_get(was, SELECTION[i]),
+                        json_object_get(settings, SELECTION[i]))) {
+            qk__run_notice(run, QK_NOTICE_WARNING,
+                           "%s: %s there, which stays, was made with other %s",
+                           run->settings->output, table, SELECTION[i]);
+            break;
+        }
+    json_decref(settings);
+    return QK_OK;
+}
+
+/* Tables of which no manifest tells the origin must not be mixed with new ones. */
+static qk_status check_unknown(const qk__run *run, qk_error *err)
+{
+    const char *found = NULL;
+    for (size_t i = 0; i <= qk__num_tables && !found; i++) {
+        const char *name = i < qk__num_tables ? qk__tables[i].info.name : QK__MANIFEST_NAME;
+        if (i < qk__num_tables && !qk__is_result(&qk__tables[i]))
+            continue;
+        char *path = qk__path_join(run->settings->output, name);
+        if (!path)
+            return qk__nomem(err);
+        found = qk__is_file(path) ? name : NULL;
+        free(path);
+    }
+    if (!found)
+        return QK_OK;
+    char why[200];
+    snprintf(why, sizeof why, "holds %s, and no manifest.json says of which capture it is",
+             found);
+    return refuse(run, err, why);
+}
+
+static qk_status check_owner(qk__run *run, qk_error *err)
+{
+    const qk__manifest *before = &run->before;
+    if (before->is_study)
+        return qk__fail(err, QK_ERR_EXISTS,
+                        "%s: is the folder of a study; choose another folder",
+                        run->settings->output);
+    if (run->settings->force)
+        return QK_OK;
+    if (!before->runs)
+        return check_unknown(run, err);
+    for (size_t i = 0; i < json_array_size(before->runs); i++)
+        QK_TRY(keep_run(run, json_array_get(before->runs, i), err));
+    for (size_t i = 0; i < json_array_size(before->runs); i++)
+        QK_TRY(check_inputs(run, json_array_get(before->runs, i), err));
+    for (size_t i = 0; i < json_array_size(run->staying); i++)
+        QK_TRY(check_staying(run, json_array_get(run->staying, i), err));
+    return QK_OK;
+}
+
+qk_status qk__results_claim(qk__run *run, qk_error *err)
+{
+    const char *output = run->settings->output;
+    QK_TRY(qk__folder_claim(&run->folder, output, err));
+    QK_TRY(qk__manifest_read(&run->before, output, err));
+    run->staying = json_array();
+    if (!run->staying)
+        return qk__nomem(err);
+    if (run->settings->published_tables)
+        return QK_OK;
+    QK_TRY(check_owner(run, err));
+    if (!run->before.complete)
+        qk__run_notice(run, QK_NOTICE_WARNING,
+                       "%s: not complete: a run was stopped while its tables took their places "
+                       "(%.300s); this one replaces them",
+                       output, text_of(run->before.root, "command_line"));
+    return qk__folder_sweep(output, err);
+}
+
+void qk__results_release(qk__run *run)
+{
+    json_decref(run->staying);
+    qk__manifest_free(&run->before);
+    qk__folder_release(&run->folder);
+}
+
+/* ---- new tables in the place of old ones ------------------------------------------------ */
+
+static json_t *text_or_null(const char *text)
+{
+    return text ? qk__json_text(text) : json_null();
+}
+
+/* The entry of this run, with its tables, which are not yet in their places. */
+static qk_status describe(const qk__run *run, json_t **entry, qk_error *err)
+{
+    json_t *tables = json_array(), *contents = json_object();
+    qk_status status = QK_OK;
+    for (size_t i = 0; i < run->num_outputs && status == QK_OK; i++) {
+        const char *name = run->report->outputs[i];
+        if (strcmp(name, QK__SCHEMA_NAME) != 0)
+            tables = qk__json_append(tables, json_string(name));
+        status =
+            qk__describe_table(&contents, name, qk__outfile_temporary(run->outputs[i]), err);
+    }
+    *entry = qk__json_set(qk__describe_run(run), "tables", tables);
+    *entry = qk__json_set(*entry, "contents", contents);
+    if (status == QK_OK && !*entry)
+        status = qk__nomem(err);
+    if (status != QK_OK) {
+        json_decref(*entry);
+        *entry = NULL;
+    }
+    return status;
+}
+
+/* Takes over `entry`; without one, the manifest says that the folder is not complete. */
+static qk_status write_manifest(const qk__run *run, json_t *entry, qk__outfile **file,
+                                qk_error *err)
+{
+    bool complete = entry != NULL;
+    json_t *runs = qk__json_copy(run->staying);
+    int failed = runs ? 0 : -1;
+    if (failed == 0 && complete)
+        failed = json_array_append(runs, entry);
+    json_decref(entry);
+    json_t *root = failed == 0
+                       ? json_pack("{s:s, s:s, s:b, s:o, s:O}", "qkscope", QK_VERSION, "kind",
+                                   run->settings->published_tables ? "published" : "results",
+                                   "complete", complete, "command_line",
+                                   text_or_null(run->settings->command_line), "runs", runs)
+                       : NULL;
+    json_decref(runs);
+    return qk__json_write(root, run->settings->output, QK__MANIFEST_NAME, file, err);
+}
+
+/* Since the first look at the folder the files have been read, every byte. */
+static qk_status check_hashes(const qk__run *run, const json_t *entry, qk_error *err)
+{
+    const char *file;
+    for (size_t i = 0; !run->settings->force && i < json_array_size(run->before.runs); i++) {
+        const json_t *old = json_array_get(run->before.runs, i);
+        if (!qk__same_capture(entry, old, &file))
+            return refuse_capture(run, old, file, err);
+    }
+    return QK_OK;
+}
+
+static qk_status mark_incomplete(const qk__run *run, qk_error *err)
+{
+    qk__outfile *file;
+    QK_TRY(write_manifest(run, NULL, &file, err));
+    return qk__outfile_commit(&file, err);
+}
+
+static qk_status remove_stale(const qk__run *run, qk_error *err)
+{
+    for (size_t i = 0; i < qk__num_tables; i++) {
+        const char *name = qk__tables[i].info.name;
+        if (qk__is_result(&qk__tables[i]) && !is_output(run, name) &&
+            !is_owned(run->staying, name))
+            QK_TRY(qk__remove_file(run->settings->output, name, err));
+    }
+    return QK_OK;
+}
+
+static qk_status commit_outputs(qk__run *run, qk_error *err)
+{
+    for (size_t i = 0; i < run->num_outputs; i++)
+        QK_TRY(qk__outfile_commit(&run->outputs[i], err));
+    return QK_OK;
+}
+
+/* Nothing takes its place before everything is written: a full disk leaves the old results. */
+qk_status qk__results_commit(qk__run *run, qk_error *err)
+{
+    qk__outfile *file;
+    bool published = run->settings->published_tables != NULL;
+    /* several models may lie side by side; a manifest of results is not for them */
+    if (published && (run->before.runs || run->before.is_study))
+        return commit_outputs(run, err);
+    json_t *entry;
+    QK_TRY(describe(run, &entry, err));
+    qk_status status = check_hashes(run, entry, err);
+    if (status != QK_OK) {
+        json_decref(entry);
+        return status;
+    }
+    QK_TRY(write_manifest(run, entry, &file, err));
+    qk__run_add_output(run, QK__MANIFEST_NAME, file);
+    if (published)
+        return commit_outputs(run, err);
+    QK_TRY(mark_incomplete(run, err));
+    QK_TRY(remove_stale(run, err));
+    QK_TRY(commit_outputs(run, err));
+    char *page = qk__path_join(run->settings->output, "report.html");
+    if (page && qk__is_file(page))
+        qk__run_notice(run, QK_NOTICE_WARNING,
+                       "%s shows the tables from before this run; qkscope report makes it anew",
+                       page);
+    free(page);
+    return QK_OK;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of one run share: opening, telling the user, closing. */
+#include "analysis/run.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <qkscope/hub.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/parallel.h"
+#include "capture/capture.h"
+#include "schema/schema.h"
+
+void qk__run_notice(qk__run *run, qk_notice_level level, const char *fmt, ...)
+{
+    if (!run->settings->notice)
+        return;
+    char message[2048];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(message, sizeof message, fmt, args);
+    va_end(args);
+    pthread_mutex_lock(&run->lock);
+    run->settings->notice(run->settings->user, level, message);
+    pthread_mutex_unlock(&run->lock);
+}
+
+void qk__run_progress(qk__run *run, int64_t bytes, int64_t rows)
+{
+    pthread_mutex_lock(&run->lock);
+    run->done_jobs++;
+    run->done_bytes += bytes;
+    run->done_rows += rows;
+    if (run->settings->progress && !run->settings->progress(run->settings->user, run->done_jobs,
+                                                            run->total_jobs, run->done_bytes))
+        atomic_store(&run->cancelled, true);
+    pthread_mutex_unlock(&run->lock);
+}
+
+void qk__run_fail_head(qk__run *run, size_t i, qk_status status, const char *message)
+{
+    qk_head_report *head = &run->report->heads[i];
+    char name[QK_HEAD_NAME_SIZE];
+    if (head->status == QK_OK) {
+        head->status = status;
+        head->message = qk__strdup(message);
+    }
+    qk_head_name(head->id, name);
+    qk__run_notice(run, QK_NOTICE_ERROR, "%s: %s", name, message);
+}
+
+void qk__run_add_output(qk__run *run, const char *name, qk__outfile *file)
+{
+    run->outputs[run->num_outputs++] = file;
+    run->report->outputs[run->report->num_outputs++] = name;
+}
+
+qk_status qk__run_list_inputs(qk__run *run, qk_error *err)
+{
+    size_t heads = qk_capture_num_heads(run->capture), files = 0;
+    run->first_input = qk__calloc(heads + 1, sizeof *run->first_input);
+    if (!run->first_input)
+        return qk__nomem(err);
+    for (size_t i = 0; i < heads; i++) {
+        run->first_input[i] = files;
+        files += qk_capture_head(run->capture, i)->num_files;
+    }
+    run->first_input[heads] = files;
+    run->inputs = qk__calloc(files, sizeof *run->inputs);
+    return run->inputs ? QK_OK : qk__nomem(err);
+}
+
+/* A given size that contradicts what the capture says of itself pairs queries with keys of
+ * others, even where it fits the heads that are there. */
+static qk_status check_given_group(qk__run *run, int given, qk_error *err)
+{
+    int own = qk_capture_get_info(run->capture)->q_per_kv_group;
+    if (given <= 0 || own <= 0 || given == own)
+        return QK_OK;
+    char message[128];
+    snprintf(message, sizeof message,
+             "group size %d contradicts capture.json, which says %d: give that one, or none",
+             given, own);
+    if (run->settings->strict)
+        return qk__fail(err, QK_ERR_INCONSISTENT, "%s", message);
+    qk__run_notice(run, QK_NOTICE_WARNING, "%s", message);
+    return QK_OK;
+}
+
+static qk_status settle_group(qk__run *run, qk_error *err)
+{
+    qk_group *group = &run->report->group;
+    int given = run->settings->q_per_kv_group;
+    QK_TRY(qk_capture_group(run->capture, given, group, err));
+    if (group->consistent)
+        QK_TRY(check_given_group(run, given, err));
+    if (!group->consistent) {
+        char hint[128] = "no other size fits either";
+        if (group->alternative)
+            snprintf(hint, sizeof hint, "%d fits: use --q-per-kv-group %d", group->alternative,
+                     group->alternative);
+        if (run->settings->strict)
+            return qk__fail(err, QK_ERR_INCONSISTENT,
+                            "group size %d does not fit the heads of this capture; %s",
+                            group->size, hint);
+        qk__run_notice(run, QK_NOTICE_WARNING,
+                       "group size %d does not fit the heads of this capture; %s", group->size,
+                       hint);
+    } else if (group->source == QK_GROUP_INFERRED) {
+        qk__run_notice(run, QK_NOTICE_INFO,
+                       "group size %d (query heads per key head) inferred from the heads "
+                       "present%s",
+                       group->size,
+                       group->num_consistent > 1 ? "; larger sizes fit too: give "
+                                                   "--q-per-kv-group to choose"
+                                                 : "");
+    }
+    return QK_OK;
+}
+
+/* The name in the tables' model column: given, or the capture's own, or the Hub's. A folder
+ * name says nothing about the model, and would make equal captures give unequal tables. */
+static const char *model_name(const qk__run *run, bool is_folder)
+{
+    const char *own = qk_capture_get_info(run->capture)->model;
+    if (run->settings->model_name)
+        return run->settings->model_name;
+    if (own[0])
+        return own;
+    return is_folder ? "" : run->settings->capture;
+}
+
+qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_error *err)
+{
+    *run = (qk__run){.settings = settings, .folder.lock = -1};
+    pthread_mutex_init(&run->lock, NULL);
+    atomic_init(&run->cancelled, false);
+    double start = qk__now();
+    char *path = NULL;
+    qk_status status = QK_ERR_ARGUMENT;
+    if (!settings->capture)
+        return qk__fail(err, status, "no capture given");
+    run->report = calloc(1, sizeof *run->report);
+    if (!run->report)
+        return qk__nomem(err);
+    status = qk_hub_find_dataset(settings->capture, settings->revision, settings->local_root,
+                                 &path, err);
+    if (status != QK_OK)
+        return status;
+    status = qk_capture_open(&run->capture, path, settings->prefix, err);
+    bool is_folder = qk__is_dir(settings->capture);
+    free(path);
+    if (status != QK_OK)
+        return status;
+    const qk_capture_info *info = qk_capture_get_info(run->capture);
+    if (info->has_manifest && !info->complete)
+        qk__run_notice(run, QK_NOTICE_WARNING,
+                       "%s: capture.json says that this capture was not finished",
+                       qk_capture_path(run->capture));
+    char names[QK_HEAD_NAME_SIZE * 10];
+    size_t missing = qk__capture_missing(run->capture, names, sizeof names);
+    if (missing > 0)
+        qk__run_notice(run, QK_NOTICE_WARNING,
+                       "%s: %zu of the %zu heads that capture.json lists are not there: %s",
+                       qk_capture_path(run->capture), missing,
+                       qk_capture_num_heads(run->capture), names);
+    run->threads = settings->threads > 0 ? settings->threads : qk__available_threads();
+    run->report->threads = run->threads;
+    run->report->contents = qk__contents_of(settings);
+    run->report->num_layers = qk_capture_num_layers(run->capture);
+    run->block_rows = settings->block_rows > 0 ? settings->block_rows : QK__BLOCK_ROWS;
+    run->report->capture = qk__strdup(qk_capture_path(run->capture));
+    run->report->model = qk__strdup(model_name(run, is_folder));
+    if (!run->report->capture || !run->report->model)
+        return qk__nomem(err);
+    run->readers = qk__calloc((size_t)run->threads, sizeof *run->readers);
+    run->spare = qk__calloc((size_t)run->threads * SPARE_SUMS, sizeof *run->spare);
+    if (!run->readers || !run->spare)
+        return qk__nomem(err);
+    if (settings->combined)
+        QK_TRY(settle_group(run, err));
+    run->seconds_open = qk__now() - start;
+    return QK_OK;
+}
+
+size_t qk__run_count_texts(const qk__run *run, size_t examples)
+{
+    int64_t texts = qk_capture_get_info(run->capture)->num_texts;
+    return texts > 0 && (size_t)texts < examples ? (size_t)texts : examples;
+}
+
+void qk__run_close(qk__run *run)
+{
+    for (size_t i = 0; i < run->num_outputs; i++)
+        qk__outfile_discard(&run->outputs[i]);
+    for (int i = 0; run->readers && i < run->threads; i++)
+        qk_rows_close(&run->readers[i]);
+    free(run->readers);
+    for (size_t i = 0; i < run->num_spare; i++)
+        free(run->spare[i].memory);
+    free(run->spare);
+    qk_capture_close(&run->capture);
+    free(run->inputs);
+    free(run->first_input);
+    qk__results_release(run);
+    pthread_mutex_destroy(&run->lock);
+}
+
+qk_status qk__run_set_heads(qk__run *run, const qk_head_id *ids, size_t count, qk_error *err)
+{
+    qk_analysis_results *report = run->report;
+    report->heads = qk__calloc(count, sizeof *report->heads);
+    if (!report->heads)
+        return qk__nomem(err);
+    report->num_heads = count;
+    for (size_t i = 0; i < count; i++)
+        report->heads[i] = (qk_head_report){.id = ids[i], .k_head = -1};
+    return QK_OK;
+}

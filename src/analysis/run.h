@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of one run share: settings, capture, report, progress, fingerprints. */
+#ifndef QK_ANALYSIS_RUN_H
+#define QK_ANALYSIS_RUN_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <qkscope/capture.h>
+#include <qkscope/moments.h>
+#include <qkscope/analysis.h>
+
+#include "base/file.h"
+#include "stats/moments.h"
+#include "base/folder.h"
+#include "results/manifest.h"
+#include "analysis/buckets.h"
+
+/* One input file as manifest.json lists it; no hash if it could not be read. path is NULL for
+ * files of heads that were not asked for. */
+typedef struct qk__input {
+    const char *path;
+    qk_file_print print;
+} qk__input;
+
+/* What qk_stages_run computes, beside the analyses of a study. */
+
+/* Rows read at a time, unless the settings say otherwise. */
+enum { QK__BLOCK_ROWS = 256 };
+/* A worker has one head of queries and some keys that wait. */
+enum { SPARE_SUMS = 3 };
+
+typedef struct qk__run {
+    const qk_analysis_settings *settings;
+    qk_capture *capture;
+    qk_analysis_results *report;
+    int threads;
+    size_t block_rows;   /* rows read at a time */
+    qk__input *inputs;   /* files of the heads read, in capture order, set by the workers; NULL:
+                            nobody lists them */
+    size_t *first_input; /* [capture heads + 1] where each head's files start in inputs */
+    qk_rows **readers;   /* [threads] one a worker, kept from head to head */
+    size_t total_jobs;
+    qk__buckets buckets;               /* of plasticity */
+    const struct qk__run *before_rope; /* of compare-stages: the other capture */
+    double seconds_open, seconds_heads, seconds_tables;
+    qk__folder folder;   /* the output, held from before the first head is read */
+    qk__manifest before; /* what was there */
+    json_t *staying;     /* its runs whose tables stay, less the tables that do not */
+    qk__outfile *outputs[QK_MAX_OUTPUTS]; /* written in full, not yet in their places */
+    size_t num_outputs;
+    atomic_bool cancelled;
+    pthread_mutex_t lock;  /* guards what follows, and calls to notice and progress */
+    qk__spare_sums *spare; /* [threads * SPARE_SUMS] of earlier heads */
+    size_t num_spare;
+    size_t num_constant; /* heads, of either kind, with equal positions */
+    size_t done_jobs;
+    int64_t done_bytes;
+    int64_t done_rows;
+} qk__run;
+
+/* Opens the capture and settles group (combined only), model name and threads. */
+QK_MUST_CHECK qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings,
+                                     qk_error *err);
+void qk__run_close(qk__run *run);
+
+/* Makes run->inputs: a slot for every file of every head, so that workers need no lock. Only
+ * where no head is read by two jobs. */
+QK_MUST_CHECK qk_status qk__run_list_inputs(qk__run *run, qk_error *err);
+
+/* Gives the report one entry per id; the ids are copied. */
+QK_MUST_CHECK qk_status qk__run_set_heads(qk__run *run, const qk_head_id *ids, size_t count,
+                                          qk_error *err);
+
+static inline bool qk__run_does(const qk__run *run, qk_analyses analysis)
+{
+    return (run->settings->analyses & (unsigned)analysis) != 0;
+}
+
+/* Settles run->buckets before any head is read (buckets.c). */
+QK_MUST_CHECK qk_status qk__run_set_buckets(qk__run *run, qk_error *err);
+
+/* How many texts stand behind so many examples: windows of one text are one text, where
+ * capture.json tells how many texts there were. */
+size_t qk__run_count_texts(const qk__run *run, size_t examples);
+
+/* Tells the user; printf style. Any thread. */
+void qk__run_notice(qk__run *run, qk_notice_level level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Counts one job as done and reports progress; may set run->cancelled. */
+void qk__run_progress(qk__run *run, int64_t bytes, int64_t rows);
+
+/* Records that an analysis of head i of the report failed, and tells the user. The first
+ * failure of a head stays. */
+void qk__run_fail_head(qk__run *run, size_t i, qk_status status, const char *message);
+
+/* Takes a finished file among the run's outputs. `name` is a constant. */
+void qk__run_add_output(qk__run *run, const char *name, qk__outfile *file);
+
+/* The verdict on the run as a whole, once every head has its own: counts failures, and says
+ * what qk_analysis_run returns. */
+QK_MUST_CHECK qk_status qk__run_conclude(const qk__run *run, qk_error *err);
+
+/* Tells the user of numbers that few rows or texts stand behind. */
+void qk__run_warn_of_few(qk__run *run);
+
+/* ---- which heads (select.c) ------------------------------------------------------------- */
+
+typedef struct qk__targets {
+    qk_head_id *ids; /* by layer, head, and k before q */
+    size_t count;
+} qk__targets;
+
+/* Heads of the wanted kinds that pass the layer, head and sampling settings. With kinds =
+ * QK_KINDS_Q these are the query heads of the combined analysis. Release ids with free(). */
+QK_MUST_CHECK qk_status qk__select_heads(const qk__run *run, qk_kinds kinds,
+                                         qk__targets *targets, qk_error *err);
+
+/* ---- analysing (combined.c, single.c) --------------------------------------------------- */
+
+QK_MUST_CHECK qk_status qk__run_combined(qk__run *run, qk_error *err);
+QK_MUST_CHECK qk_status qk__run_single(qk__run *run, qk_error *err);
+
+/* ---- writing (table.c, summary.c, run_manifest.c) --------------------------------------- */
+
+/* The numbers of the report that are of all its heads together (totals.c, summary.c). */
+void qk__find_totals(qk__run *run);
+/* summary.json of the PCA of each kind by itself. */
+QK_MUST_CHECK qk_status qk__write_summary(qk__run *run, qk_error *err);
+/* The entry of this run in manifest.json, without the tables; NULL when out of memory. */
+json_t *qk__describe_run(const qk__run *run);
+
+/* ---- the folder of the results (result_folder.c) ---------------------------------------- */
+
+/* Takes the output folder: nobody else writes there now, it is no study's, and what it holds is
+ * of the same capture, as far as names and sizes of files tell, or to be replaced. */
+QK_MUST_CHECK qk_status qk__results_claim(qk__run *run, qk_error *err);
+
+/* Puts the outputs in the place of the tables of the same analyses, and manifest.json last. */
+QK_MUST_CHECK qk_status qk__results_commit(qk__run *run, qk_error *err);
+
+void qk__results_release(qk__run *run);
+
+#endif

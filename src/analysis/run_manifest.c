@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of manifest.json: what was run on what, so that a result can be traced and
+ * repeated. */
+#include <string.h>
+
+#include <qkscope/version.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/fingerprint.h"
+#include "base/json_build.h"
+#include "analysis/run.h"
+#include "schema/schema.h"
+#include "analysis/run_manifest.h"
+#include "settings/settings_json.h"
+
+static json_t *list_analyses(unsigned analyses)
+{
+    json_t *array = json_array();
+    for (const qk_word *w = qk__analyses; w->text; w++)
+        if (analyses & (unsigned)w->value)
+            array = qk__json_append(array, json_string(w->text));
+    if (analyses & QK__ANALYSE_STAGES)
+        array = qk__json_append(array, json_string("stages"));
+    return array;
+}
+
+/* Settings of analyses that were not asked for are left out. */
+json_t *qk__describe_settings(const qk_analysis_settings *s)
+{
+    json_t *root = qk__json_set(json_object(), "analyses", list_analyses(s->analyses));
+    root = qk__json_settings(root, &qk_analysis_settings_table, s);
+    for (const qk_word *w = qk__analyses; root && w->text; w++)
+        if (!(s->analyses & (unsigned)w->value))
+            json_object_del(root, w->text);
+    return root;
+}
+
+const char *qk__input_name(const qk__run *run, const char *path)
+{
+    size_t root = strlen(qk_capture_path(run->capture));
+    bool inside = strncmp(path, qk_capture_path(run->capture), root) == 0;
+    return inside ? path + root + strspn(path + root, "/") : path;
+}
+
+static json_t *list_inputs(const qk__run *run)
+{
+    json_t *array = json_array();
+    size_t files = run->first_input[qk_capture_num_heads(run->capture)];
+    for (size_t i = 0; i < files; i++) {
+        const qk__input *input = &run->inputs[i];
+        if (!input->path) /* belongs to a head that was not asked for */
+            continue;
+        const char *name = qk__input_name(run, input->path);
+        array = qk__json_append(
+            array,
+            json_pack("{s:o, s:I, s:o}", "file", qk__json_text(name), "bytes",
+                      (json_int_t)input->print.bytes, "xxh3_128",
+                      input->print.hash[0] ? json_string(input->print.hash) : json_null()));
+    }
+    return array;
+}
+
+/* capture.json is an input, too: the group size and the model's frequencies come from it. */
+json_t *qk__describe_capture_json(const qk__run *run)
+{
+    size_t length = strlen(qk_capture_path(run->capture));
+    size_t prefix = strlen(qk_capture_prefix(run->capture));
+    int64_t bytes;
+    char hash[QK__FINGERPRINT_SIZE];
+    qk_status status = QK_ERR_NOT_FOUND;
+    if (!qk_capture_get_info(run->capture)->has_manifest)
+        return json_null();
+    /* beside the heads, else in the folder that was given */
+    for (int i = 0; i < 2 && status != QK_OK; i++) {
+        qk__buffer path = {0};
+        status = qk__buffer_printf(&path, NULL, "%.*s/capture.json",
+                                   (int)(i == 0 ? length : length - prefix),
+                                   qk_capture_path(run->capture));
+        if (status == QK_OK)
+            status = qk__fingerprint_file((char *)path.data, &bytes, hash, NULL);
+        qk__buffer_free(&path);
+    }
+    if (status == QK_ERR_NOMEM)
+        return NULL;
+    return status == QK_OK
+               ? json_pack("{s:I, s:s}", "bytes", (json_int_t)bytes, "xxh3_128", hash)
+               : json_null();
+}
+
+static json_t *list_failures(const qk_analysis_results *report)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < report->num_heads; i++) {
+        const qk_head_report *head = &report->heads[i];
+        char name[QK_HEAD_NAME_SIZE];
+        if (head->status == QK_OK)
+            continue;
+        qk_head_name(head->id, name);
+        array = qk__json_append(array, json_pack("{s:s, s:s, s:o}", "head", name, "reason",
+                                                 qk_status_text(head->status), "message",
+                                                 qk__json_text(head->message)));
+    }
+    return array;
+}
+
+json_t *qk__describe_group(const qk_group *group)
+{
+    static const char *const sources[] = {"given", "capture.json", "inferred"};
+    if (group->size == 0)
+        return json_null();
+    return json_pack("{s:i, s:s, s:b}", "q_per_kv_group", group->size, "source",
+                     sources[group->source], "consistent", group->consistent);
+}
+
+/* Those that plasticity used, where it was asked for. */
+static json_t *describe_buckets(const qk__run *run)
+{
+    const qk__buckets *b = &run->buckets;
+    if (!qk__run_does(run, QK_ANALYSE_PLASTICITY))
+        return json_null();
+    if (b->count == 0)
+        return json_pack("{s:s}", "from", "capture");
+    return json_pack("{s:s, s:i, s:I, s:I, s:o}", "from", "positions", "count", b->count,
+                     "first_position", (json_int_t)b->first, "last_position",
+                     (json_int_t)b->last, "width", qk__json_number(qk__buckets_width(b)));
+}
+
+qk_status qk__describe_table(json_t **contents, const char *name, const char *path,
+                             qk_error *err)
+{
+    int64_t bytes;
+    char hash[QK__FINGERPRINT_SIZE];
+    QK_TRY(qk__fingerprint_file(path, &bytes, hash, err));
+    *contents = qk__json_set(
+        *contents, name, json_pack("{s:I, s:s}", "bytes", (json_int_t)bytes, "xxh3_128", hash));
+    return *contents ? QK_OK : qk__nomem(err);
+}
+
+json_t *qk__describe_run(const qk__run *run)
+{
+    const qk_analysis_settings *s = run->settings;
+    const qk_analysis_results *report = run->report;
+    json_t *timings = json_pack("{s:o, s:o, s:o}", "open", qk__json_number(run->seconds_open),
+                                "heads", qk__json_number(run->seconds_heads), "tables",
+                                qk__json_number(run->seconds_tables));
+    json_t *root = json_pack(
+        "{s:s, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o}",
+        "qkscope", QK_VERSION, "command_line",
+        s->command_line ? qk__json_text(s->command_line) : json_null(), "capture",
+        qk__json_text(report->capture), "model", qk__json_text(report->model), "num_layers",
+        report->num_layers, "group", qk__describe_group(&report->group), "settings",
+        qk__describe_settings(s), "buckets", describe_buckets(run), "threads", report->threads,
+        "kernel", qk_moments_kernel(), "heads", (json_int_t)report->num_heads,
+        "heads_without_numbers",
+        (json_int_t)report->num_failed + (json_int_t)report->num_missing, "rows",
+        (json_int_t)report->num_rows, "failures", list_failures(report), "seconds", timings,
+        "capture_json", qk__describe_capture_json(run), "inputs", list_inputs(run));
+    const qk__run *before = run->before_rope;
+    if (!before)
+        return root;
+    return qk__json_set(root, "before_rope",
+                        json_pack("{s:o, s:o, s:o}", "capture",
+                                  qk__json_text(qk_capture_path(before->capture)),
+                                  "capture_json", qk__describe_capture_json(before), "inputs",
+                                  list_inputs(before)));
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parts of manifest.json, for those who compare a run with an earlier one. NULL when out of
+ * memory. */
+#ifndef QK_ANALYSIS_RUN_MANIFEST_H
+#define QK_ANALYSIS_RUN_MANIFEST_H
+
+#include <jansson.h>
+
+#include "analysis/run.h"
+
+/* What study files, manifests and the settings in these call the analyses (settings.c). */
+extern const qk_word qk__analyses[];
+
+/* "settings" */
+json_t *qk__describe_settings(const qk_analysis_settings *settings);
+/* "group" */
+json_t *qk__describe_group(const qk_group *group);
+/* "capture_json": null where there is none */
+json_t *qk__describe_capture_json(const qk__run *run);
+/* "file" of an entry of "inputs": path relative to the capture, so that the list does not
+ * depend on where it lies */
+const char *qk__input_name(const qk__run *run, const char *path);
+
+/* Adds size and hash of the table at path to {"qk.csv": {"bytes": 1, "xxh3_128": "..."}}, which
+ * becomes NULL where memory runs out. */
+QK_MUST_CHECK qk_status qk__describe_table(json_t **contents, const char *name,
+                                           const char *path, qk_error *err);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which heads of a capture a run looks at. */
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/py_random.h"
+#include "analysis/run.h"
+
+static bool is_wanted(const qk_analysis_settings *settings, qk_kinds kinds, qk_head_id id)
+{
+    unsigned bit = id.kind == QK_QUERY ? QK_KINDS_Q : QK_KINDS_K;
+    return (kinds & bit) &&
+           (!settings->layers.count || qk_index_list_has(&settings->layers, id.layer)) &&
+           (!settings->heads.count || qk_index_list_has(&settings->heads, id.head));
+}
+
+/* By layer, head and the letter of the kind: keys before queries, as the original tool has it. */
+static int compare_ids(const void *a, const void *b)
+{
+    const qk_head_id *x = a, *y = b;
+    if (x->layer != y->layer || x->head != y->head)
+        return qk_head_compare(*x, *y);
+    return (x->kind == QK_QUERY) - (y->kind == QK_QUERY);
+}
+
+/* Draws as the original tool does: random.Random(seed).sample of the ordered list, put back
+ * in order. */
+static qk_status sample(const qk_analysis_settings *settings, qk__targets *targets,
+                        qk_error *err)
+{
+    size_t wanted = (size_t)settings->sample_heads;
+    if (settings->sample_heads <= 0 || wanted >= targets->count)
+        return QK_OK;
+    size_t *drawn = qk__calloc(wanted, sizeof *drawn);
+    qk_head_id *ids = qk__calloc(wanted, sizeof *ids);
+    qk_status status = drawn && ids
+                           ? qk__py_sample(settings->seed, targets->count, wanted, drawn, err)
+                           : qk__nomem(err);
+    if (status == QK_OK) {
+        for (size_t i = 0; i < wanted; i++)
+            ids[i] = targets->ids[drawn[i]];
+        qsort(ids, wanted, sizeof *ids, compare_ids);
+        free(targets->ids);
+        *targets = (qk__targets){ids, wanted};
+        ids = NULL;
+    }
+    free(drawn);
+    free(ids);
+    return status;
+}
+
+static qk_status no_match(const qk__run *run, qk_kinds kinds, qk_error *err)
+{
+    int max_layer = 0, max_head = 0;
+    for (size_t i = 0; i < qk_capture_num_heads(run->capture); i++) {
+        qk_head_id id = qk_capture_head(run->capture, i)->id;
+        max_layer = id.layer > max_layer ? id.layer : max_layer;
+        max_head = id.head > max_head ? id.head : max_head;
+    }
+    return qk__fail(err, QK_ERR_NOT_FOUND,
+                    "%s: no %s head passes the layer and head filters; the capture has layers "
+                    "up to %d and heads up to %d",
+                    qk_capture_path(run->capture),
+                    kinds == QK_KINDS_Q   ? "query"
+                    : kinds == QK_KINDS_K ? "key"
+                                          : "query or key",
+                    max_layer, max_head);
+}
+
+qk_status qk__select_heads(const qk__run *run, qk_kinds kinds, qk__targets *targets,
+                           qk_error *err)
+{
+    size_t heads = qk_capture_num_heads(run->capture);
+    *targets = (qk__targets){.ids = qk__calloc(heads, sizeof *targets->ids)};
+    if (!targets->ids)
+        return qk__nomem(err);
+    for (size_t i = 0; i < heads; i++) {
+        const qk_head *head = qk_capture_head(run->capture, i);
+        qk_head_id id = head->id;
+        if (head->missing && run->settings->allow_missing)
+            continue;
+        if (is_wanted(run->settings, kinds, id))
+            targets->ids[targets->count++] = id;
+    }
+    if (targets->count > 0)
+        qsort(targets->ids, targets->count, sizeof *targets->ids, compare_ids);
+    qk_status status =
+        targets->count > 0 ? sample(run->settings, targets, err) : no_match(run, kinds, err);
+    if (status != QK_OK) {
+        free(targets->ids);
+        *targets = (qk__targets){0};
+    }
+    return status;
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A capture before RoPE beside the one after it: opening the two, head by head, the verdict.
+ * The run is that of the capture after RoPE; the other one only lends its files. */
+#include "settings/settings.h"
+#include "analysis/stages.h"
+#include "analysis/table.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/parallel.h"
+#include "capture/capture.h"
+
+/* Query heads that share a key head; neighbours in the report. */
+typedef struct stage_group {
+    qk_head_id key;
+    size_t first, end;
+} stage_group;
+
+typedef struct stages {
+    qk__run run, before;
+    qk_stages_report *report;
+    stage_group *groups;
+    size_t num_groups;
+} stages;
+
+static const qk_setting ROWS[] = {
+    {"before", QK_SETTING_TEXT, QK_SETTING_AT(qk_stages_settings, before), .value = "PRE",
+     .help = "capture before RoPE, or a folder with both", .section = "Input", .commands = ""},
+    {"after", QK_SETTING_TEXT, QK_SETTING_AT(qk_stages_settings, after), .value = "POST",
+     .help = "capture after RoPE", .section = "Input", .commands = ""},
+    QK_SETTING_PART(qk_stages_settings, input, qk_analysis_settings_table),
+};
+
+const qk_settings_table qk_stages_settings_table = {QK_SETTINGS_ROWS(qk_stages_settings, ROWS)};
+
+void qk_stages_settings_default(qk_stages_settings *settings)
+{
+    qk__settings_default(&qk_stages_settings_table, settings);
+}
+
+void qk_stages_report_free(qk_stages_report **report)
+{
+    assert(report);
+    qk_stages_report *r = *report;
+    if (!r)
+        return;
+    for (size_t i = 0; r->heads && i < r->run->num_heads; i++)
+        qk__head_stages_free(&r->heads[i]);
+    free(r->heads);
+    free(r->before);
+    qk_analysis_results_free(&r->run);
+    free(r);
+    *report = NULL;
+}
+
+/* ---- the two captures ------------------------------------------------------------------- */
+
+/* The same model, each the stage that it is given for. */
+static qk_status check_captures(const stages *c, qk_error *err)
+{
+    const qk__run *run = &c->run, *before = &c->before;
+    const char *after_path = qk_capture_path(run->capture);
+    const char *before_path = qk_capture_path(before->capture);
+    qk_stage first = qk_capture_get_info(before->capture)->stage;
+    qk_stage second = qk_capture_get_info(run->capture)->stage;
+    if (first == QK_STAGE_POST_ROPE && second == QK_STAGE_PRE_ROPE)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s is after RoPE and %s before it: swap the two", before_path,
+                        after_path);
+    if (first == QK_STAGE_POST_ROPE || second == QK_STAGE_PRE_ROPE)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s: capture.json says that it is %s RoPE; give the capture before it "
+                        "first, then the one after it",
+                        first == QK_STAGE_POST_ROPE ? before_path : after_path,
+                        first == QK_STAGE_POST_ROPE ? "after" : "before");
+    if (strcmp(run->report->model, before->report->model) != 0)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s is of the model '%s', and %s of '%s': give both stages of one",
+                        before_path, before->report->model, after_path, run->report->model);
+    if (run->capture->num_rope == 0)
+        return qk__fail(err, QK_ERR_NOT_FOUND,
+                        "%s: capture.json has no rope_frequencies, by which rows before RoPE "
+                        "are turned: capture both stages with qkscope capture --stage both, or "
+                        "add them (docs/capture-format.md)",
+                        after_path);
+    return QK_OK;
+}
+
+/* What the other run has to say goes out with what this one says. */
+static void pass_notice(void *user, qk_notice_level level, const char *message)
+{
+    qk__run_notice(user, level, "%s", message);
+}
+
+static qk_status open_side(qk__run *run, qk_analysis_settings *settings, const char *path,
+                           const char *prefix, qk_error *err)
+{
+    settings->capture = path;
+    settings->prefix = prefix;
+    qk_status status = qk__run_open(run, settings, err);
+    if (status == QK_ERR_NOT_FOUND && prefix)
+        return qk__context(err, status,
+                           "%s holds no captures pre and post (those of qkscope capture "
+                           "--stage both): give the two folders",
+                           path);
+    return status;
+}
+
+static qk_status open_captures(stages *c, const qk_stages_settings *settings,
+                               qk_analysis_settings input[2], qk_error *err)
+{
+    bool one = !settings->after;
+    QK_TRY(open_side(&c->run, &input[0], one ? settings->before : settings->after,
+                     one ? "post" : NULL, err));
+    input[1].notice = pass_notice;
+    input[1].user = &c->run;
+    QK_TRY(open_side(&c->before, &input[1], settings->before, one ? "pre" : NULL, err));
+    c->run.before_rope = &c->before;
+    QK_TRY(check_captures(c, err));
+    QK_TRY(qk__run_list_inputs(&c->run, err));
+    return qk__run_list_inputs(&c->before, err);
+}
+
+/* ---- heads ------------------------------------------------------------------------------ */
+
+/* Heads of either capture, in order. */
+static qk_status choose_heads(stages *c, qk_error *err)
+{
+    qk__targets a = {0}, b = {0};
+    qk_status status = qk__select_heads(&c->run, QK_KINDS_Q, &a, err);
+    if (status == QK_OK)
+        status = qk__select_heads(&c->before, QK_KINDS_Q, &b, err);
+    qk_head_id *ids = status == QK_OK ? qk__calloc(a.count + b.count, sizeof *ids) : NULL;
+    if (status == QK_OK && !ids)
+        status = qk__nomem(err);
+    size_t count = 0;
+    for (size_t i = 0, j = 0; ids && (i < a.count || j < b.count);) {
+        int order = i == a.count ? 1 : j == b.count ? -1 : qk_head_compare(a.ids[i], b.ids[j]);
+        ids[count++] = order <= 0 ? a.ids[i] : b.ids[j];
+        i += order <= 0;
+        j += order >= 0;
+    }
+    free(a.ids);
+    free(b.ids);
+    if (status == QK_OK)
+        status = qk__run_set_heads(&c->run, ids, count, err);
+    free(ids);
+    if (status != QK_OK)
+        return status;
+    c->report->heads = qk__calloc(count, sizeof *c->report->heads);
+    c->groups = qk__calloc(count, sizeof *c->groups);
+    return c->report->heads && c->groups ? QK_OK : qk__nomem(err);
+}
+
+static bool is_there(const qk__run *run, qk_head_id id)
+{
+    const qk_head *head = qk_capture_find(run->capture, id);
+    return head && !head->missing;
+}
+
+/* Where a head is not: NULL if both have it. */
+static const qk__run *lacks(const stages *c, qk_head_id id)
+{
+    if (!is_there(&c->run, id))
+        return &c->run;
+    return is_there(&c->before, id) ? NULL : &c->before;
+}
+
+static void fail_missing(stages *c, size_t i, qk_head_id id, const qk__run *where)
+{
+    char message[1024], name[QK_HEAD_NAME_SIZE];
+    qk_head_name(id, name);
+    snprintf(message, sizeof message, "%s%s is not in the capture %s RoPE (%s): skipped",
+             id.kind == QK_KEY ? "its key head " : "", name,
+             where == &c->run ? "after" : "before", qk_capture_path(where->capture));
+    c->run.report->heads[i].key_missing = id.kind == QK_KEY;
+    qk__run_fail_head(&c->run, i, QK_ERR_NOT_FOUND, message);
+}
+
+/* Whether a head can be analysed; one that is not in both captures is told of, one of a layer
+ * without RoPE is counted. */
+static bool is_ready(stages *c, size_t i)
+{
+    qk_head_report *head = &c->run.report->heads[i];
+    qk_head_id key = {head->id.layer, head->id.head / c->run.report->group.size, QK_KEY};
+    size_t pairs;
+    head->k_head = key.head;
+    const qk__run *where = lacks(c, head->id);
+    if (where || (where = lacks(c, key))) {
+        fail_missing(c, i, is_there(where, head->id) ? key : head->id, where);
+        return false;
+    }
+    if (qk_capture_rope_frequencies(c->run.capture, head->id.layer, &pairs) && pairs > 0)
+        return true;
+    c->report->num_unrotated++;
+    return false;
+}
+
+static void plan(stages *c)
+{
+    const qk_analysis_results *report = c->run.report;
+    for (size_t i = 0; i < report->num_heads; i++) {
+        if (!is_ready(c, i))
+            continue;
+        qk_head_id key = {report->heads[i].id.layer, report->heads[i].k_head, QK_KEY};
+        stage_group *last = c->num_groups > 0 ? &c->groups[c->num_groups - 1] : NULL;
+        if (!last || qk_head_compare(last->key, key) != 0) {
+            c->groups[c->num_groups++] = (stage_group){key, i, i + 1};
+            c->run.total_jobs++;
+        }
+        c->groups[c->num_groups - 1].end = i + 1;
+        c->run.total_jobs++;
+    }
+}
+
+/* ---- analysing -------------------------------------------------------------------------- */
+
+static bool is_planned(const stages *c, size_t i)
+{
+    size_t pairs;
+    return c->run.report->heads[i].status == QK_OK &&
+           qk_capture_rope_frequencies(c->run.capture, c->run.report->heads[i].id.layer,
+                                       &pairs);
+}
+
+static void analyse_head(stages *c, int worker, size_t i, const qk__stage_keys *keys)
+{
+    qk_error err = {0};
+    qk__stage_data queries;
+    qk_head_report *head = &c->run.report->heads[i];
+    qk_status status =
+        qk__stage_data_read(&c->before, &c->run, worker, head->id, &queries, &err);
+    int64_t bytes = queries.after.bytes + queries.before.bytes;
+    if (status == QK_OK) {
+        head->rows_q = (int64_t)queries.after.rows.rows;
+        head->rows_k = (int64_t)keys->data.after.rows.rows;
+        head->texts_q = qk__run_count_texts(&c->run, queries.after.num_texts);
+        head->texts_k = qk__run_count_texts(&c->run, keys->data.after.num_texts);
+        status = qk__stage_head_analyse(&c->run, &queries, keys, &c->report->heads[i], &err);
+        head->stages = c->report->heads[i];
+    }
+    if (status != QK_OK)
+        qk__run_fail_head(&c->run, i, status, err.message);
+    qk__stage_data_free(&c->before, &c->run, &queries);
+    qk__run_progress(&c->run, bytes, head->rows_q);
+}
+
+static void fail_group(stages *c, const stage_group *g, qk_status status, const char *message)
+{
+    char name[QK_HEAD_NAME_SIZE];
+    qk_error err;
+    qk_head_name(g->key, name);
+    qk__set_error(&err, status, "its key head %s has no numbers: %s", name, message);
+    for (size_t i = g->first; i < g->end; i++)
+        if (is_planned(c, i)) {
+            qk__run_fail_head(&c->run, i, status, err.message);
+            qk__run_progress(&c->run, 0, 0);
+        }
+}
+
+static void run_group(void *context, size_t g, int worker)
+{
+    stages *c = context;
+    const stage_group *group = &c->groups[g];
+    qk_error err = {0};
+    qk__stage_keys keys;
+    size_t pairs;
+    if (atomic_load(&c->run.cancelled))
+        return;
+    const double *frequencies =
+        qk_capture_rope_frequencies(c->run.capture, group->key.layer, &pairs);
+    qk_status status = qk__stage_keys_read(&c->before, &c->run, worker, group->key, frequencies,
+                                           pairs, &keys, &err);
+    qk__run_progress(&c->run, keys.data.after.bytes + keys.data.before.bytes,
+                     (int64_t)keys.data.after.rows.rows);
+    if (status != QK_OK) {
+        fail_group(c, group, status, err.message);
+        return;
+    }
+    for (size_t i = group->first; i < group->end; i++)
+        if (is_planned(c, i) && !atomic_load(&c->run.cancelled))
+            analyse_head(c, worker, i, &keys);
+    qk__stage_keys_free(&c->before, &c->run, &keys);
+}
+
+/* Rows that do not turn as capture.json says are so in every head: the first one is asked
+ * before all are named. */
+static qk_status check_first(stages *c, qk_error *err)
+{
+    qk__stage_keys keys;
+    qk_error own = {0};
+    size_t pairs;
+    if (c->num_groups == 0)
+        return QK_OK;
+    qk_head_id key = c->groups[0].key;
+    const double *frequencies = qk_capture_rope_frequencies(c->run.capture, key.layer, &pairs);
+    qk_status status =
+        qk__stage_keys_read(&c->before, &c->run, 0, key, frequencies, pairs, &keys, &own);
+    if (status == QK_OK)
+        qk__stage_keys_free(&c->before, &c->run, &keys);
+    else if (keys.not_turned)
+        return qk__fail(err, status, "%s", own.message);
+    return QK_OK;
+}
+
+/* ---- the run ---------------------------------------------------------------------------- */
+
+static qk_status check_settings(const qk_stages_settings *s, qk_error *err)
+{
+    const qk_analysis_settings *in = &s->input;
+    if (!s->before)
+        return qk__fail(err, QK_ERR_ARGUMENT, "no capture given");
+    if (in->max_samples < 0 || in->threads < 0)
+        return qk__fail(err, QK_ERR_ARGUMENT, "a negative number of rows or threads");
+    if (!(in->pca.low >= 0 && in->pca.low <= in->pca.high && in->pca.high <= 1))
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "taxonomy thresholds %g and %g: expected 0 <= low <= high <= 1",
+                        in->pca.low, in->pca.high);
+    return QK_OK;
+}
+
+static void note_unrotated(stages *c)
+{
+    if (c->report->num_unrotated > 0)
+        qk__run_notice(&c->run, QK_NOTICE_INFO,
+                       "%zu of %zu heads are in layers for which capture.json has no "
+                       "frequencies (NoPE): there is nothing to compare",
+                       c->report->num_unrotated, c->run.report->num_heads);
+}
+
+static qk_status run_all(stages *c, qk_error *err)
+{
+    qk__run *run = &c->run;
+    double start = qk__now();
+    QK_TRY(choose_heads(c, err));
+    plan(c);
+    if (c->report->num_unrotated == run->report->num_heads)
+        return qk__fail(err, QK_ERR_NOT_FOUND,
+                        "%s: capture.json has no rope_frequencies for the layers asked for",
+                        qk_capture_path(run->capture));
+    note_unrotated(c);
+    QK_TRY(check_first(c, err));
+    qk__parallel_for(c->num_groups, run->threads, run_group, c);
+    run->seconds_heads = qk__now() - start;
+    if (atomic_load(&run->cancelled))
+        return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end; nothing was written");
+    run->report->bytes_read = run->done_bytes;
+    run->report->num_rows = (size_t)run->done_rows;
+    bool any = false;
+    for (size_t i = 0; i < run->report->num_heads; i++)
+        any = any || c->report->heads[i];
+    qk_status verdict = qk__run_conclude(run, err);
+    if (!any)
+        return verdict == QK_ERR_PARTIAL ? QK_ERR_INCONSISTENT : verdict;
+    start = qk__now();
+    QK_TRY(qk__write_tables(run, err));
+    QK_TRY(qk__write_schema(run, err));
+    run->seconds_tables = qk__now() - start;
+    QK_TRY(qk__results_commit(run, err));
+    qk__run_warn_of_few(run);
+    return verdict;
+}
+
+/* The run's inputs are of one analysis, with rows kept, and nothing else. */
+static qk_analysis_settings side_of(const qk_stages_settings *settings)
+{
+    qk_analysis_settings input = settings->input;
+    input.analyses = QK__ANALYSE_STAGES;
+    input.combined = true;
+    input.sample_heads = 0;
+    input.random_rows = 0;
+    input.allow_missing = false;
+    input.ci = 0;
+    input.published_tables = NULL;
+    return input;
+}
+
+static qk_status open_and_run(stages *c, const qk_stages_settings *settings,
+                              qk_analysis_settings input[2], qk_error *err)
+{
+    QK_TRY(open_captures(c, settings, input, err));
+    c->report->before = qk__strdup(qk_capture_path(c->before.capture));
+    if (!c->report->before)
+        return qk__nomem(err);
+    QK_TRY(qk__results_claim(&c->run, err));
+    return run_all(c, err);
+}
+
+qk_status qk_stages_run(const qk_stages_settings *settings, qk_stages_report **report,
+                        qk_error *err)
+{
+    QK_NEED(err, report);
+    double start = qk__now();
+    qk_error own = {0};
+    err = err ? err : &own;
+    *report = NULL;
+    QK_NEED(err, settings);
+    QK_TRY(check_settings(settings, err));
+    qk_analysis_settings input[2] = {side_of(settings), side_of(settings)};
+    stages c = {.run = {.folder.lock = -1}, .before = {.folder.lock = -1}};
+    c.report = qk__calloc(1, sizeof *c.report);
+    if (!c.report)
+        return qk__nomem(err);
+    qk_status status = open_and_run(&c, settings, input, err);
+    c.report->run = c.run.report;
+    if (c.run.report)
+        c.run.report->seconds = qk__now() - start;
+    if (status == QK_OK || status == QK_ERR_PARTIAL)
+        *report = c.report;
+    else
+        qk_stages_report_free(&c.report);
+    qk_analysis_results_free(&c.before.report);
+    if (c.before.settings) /* it was opened, or tried to */
+        qk__run_close(&c.before);
+    qk__run_close(&c.run);
+    free(c.groups);
+    return status;
+}

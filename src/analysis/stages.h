@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of compare-stages share: stages.c, the run; stages_head.c, one head. */
+#ifndef QK_ANALYSIS_STAGES_H
+#define QK_ANALYSIS_STAGES_H
+
+#include <qkscope/stages.h>
+
+#include "stats/score_curve.h"
+#include "analysis/head_data.h"
+
+/* One head on both sides, with its rows. */
+typedef struct qk__stage_data {
+    qk__head_data before, after;
+} qk__stage_data;
+
+/* Reads both and compares them: the same texts and positions in the same order. */
+QK_MUST_CHECK qk_status qk__stage_data_read(qk__run *before, qk__run *after, int worker,
+                                            qk_head_id id, qk__stage_data *data, qk_error *err);
+void qk__stage_data_free(qk__run *before, qk__run *after, qk__stage_data *data);
+
+/* Keys of a group and what its query heads need of them. */
+typedef struct qk__stage_keys {
+    qk__stage_data data;
+    qk__pairing pairing;
+    qk__phasors phasors;
+    qk__pair_means means;
+    qk__turned turned;
+    qk__key_sums sums;
+    bool not_turned; /* reading failed since rows after RoPE are not those before it, turned */
+    double *rest;    /* [dim - 2 pairs] means after RoPE of what is not turned */
+} qk__stage_keys;
+
+/* frequencies: of the layer, [pairs]. */
+QK_MUST_CHECK qk_status qk__stage_keys_read(qk__run *before, qk__run *after, int worker,
+                                            qk_head_id id, const double *frequencies,
+                                            size_t pairs, qk__stage_keys *keys, qk_error *err);
+void qk__stage_keys_free(qk__run *before, qk__run *after, qk__stage_keys *keys);
+
+/* All numbers of a query head; *stages is allocated. */
+QK_MUST_CHECK qk_status qk__stage_head_analyse(const qk__run *after,
+                                               const qk__stage_data *queries,
+                                               const qk__stage_keys *keys,
+                                               qk_head_stages **stages, qk_error *err);
+void qk__head_stages_free(qk_head_stages **stages);
+
+#endif

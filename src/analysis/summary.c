@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* summary.json of the single-kind analysis: the strongest correlations and how many pass the
+ * threshold, under the names the original tool gives them. */
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/expand.h"
+#include "base/parse_number.h"
+#include "base/json_build.h"
+#include "analysis/run.h"
+
+enum { TOP_CORRELATIONS = 20 };
+
+typedef struct hit {
+    const qk_head_report *head;
+    size_t pc;
+    double r;
+} hit;
+
+/* Descending |r|; equal ones in table order, which the addresses of the heads follow. */
+static int compare_hits(const void *a, const void *b)
+{
+    const hit *x = a, *y = b;
+    if (fabs(x->r) != fabs(y->r))
+        return fabs(x->r) > fabs(y->r) ? -1 : 1;
+    if (x->head != y->head)
+        return x->head < y->head ? -1 : 1;
+    return x->pc < y->pc ? -1 : x->pc > y->pc;
+}
+
+static json_t *describe(const hit *h)
+{
+    const qk_component *c = &h->head->pca->components[h->pc];
+    return json_pack("{s:i, s:i, s:s, s:I, s:o, s:o, s:o}", "layer", h->head->id.layer, "head",
+                     h->head->id.head, "kind", h->head->id.kind == QK_QUERY ? "q" : "k",
+                     "pca_dim", (json_int_t)h->pc, "correlation", qk__json_number(c->r_q),
+                     "p_value", qk__json_number(c->p_q), "explained_variance_ratio",
+                     qk__json_number(c->explained_variance));
+}
+
+/* What reaches the threshold, in table order. */
+static json_t *list_hits(const qk__run *run)
+{
+    json_t *records = json_array();
+    for (size_t i = 0; i < run->report->num_heads; i++) {
+        const qk_head_report *head = &run->report->heads[i];
+        for (size_t pc = 0; head->pca && pc < head->pca->num_components; pc++) {
+            double r = head->pca->components[pc].r_q;
+            if (fabs(r) >= run->settings->correlation_threshold)
+                records = qk__json_append(records, describe(&(hit){head, pc, r}));
+        }
+    }
+    return records;
+}
+
+static json_t *top_correlations(const qk__run *run, size_t components)
+{
+    hit *hits = qk__calloc(components, sizeof *hits);
+    json_t *top = hits || components == 0 ? json_array() : NULL;
+    size_t count = 0;
+    if (hits) {
+        for (size_t i = 0; i < run->report->num_heads; i++) {
+            const qk_head_report *head = &run->report->heads[i];
+            for (size_t pc = 0; head->pca && pc < head->pca->num_components; pc++)
+                hits[count++] = (hit){head, pc, head->pca->components[pc].r_q};
+        }
+        qsort(hits, count, sizeof *hits, compare_hits);
+        for (size_t i = 0; i < count && i < TOP_CORRELATIONS; i++)
+            top = qk__json_append(top, describe(&hits[i]));
+    }
+    free(hits);
+    return top;
+}
+
+/* As datetime.isoformat writes it; SOURCE_DATE_EPOCH for who wants the same bytes again. */
+static const char *now_utc(char text[40])
+{
+    struct tm parts;
+    int64_t epoch;
+    const char *given = qk__environment("SOURCE_DATE_EPOCH");
+    time_t now = given && qk__parse_integer(given, &epoch) ? (time_t)epoch : time(NULL);
+    if (!gmtime_r(&now, &parts) || strftime(text, 40, "%Y-%m-%dT%H:%M:%S+00:00", &parts) == 0)
+        text[0] = 0;
+    return text;
+}
+
+qk_status qk__write_summary(qk__run *run, qk_error *err)
+{
+    const qk_analysis_settings *s = run->settings;
+    qk_high_correlations n = run->report->high;
+    json_t *high = json_pack(
+        "{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "threshold",
+        qk__json_number(s->correlation_threshold), "total_components", (json_int_t)n.components,
+        "high_abs_components", (json_int_t)n.high, "high_neg_components",
+        (json_int_t)n.high_negative, "heads_total", (json_int_t)n.heads, "heads_with_high_abs",
+        (json_int_t)n.heads_high, "heads_with_high_neg", (json_int_t)n.heads_high_negative,
+        "high_abs_hits", list_hits(run));
+    char timestamp[40];
+    json_t *root = json_pack(
+        "{s:o, s:o, s:s, s:o, s:i, s:s, s:I, s:I, s:o, s:o}", "dataset",
+        qk__json_text(s->capture), "split", s->prefix ? qk__json_text(s->prefix) : json_null(),
+        "timestamp", now_utc(timestamp), "device",
+        qk__json_text(s->device ? s->device : "auto"), "n_components", s->pca.components,
+        "pca_backend", s->pca_backend ? s->pca_backend : "sklearn", "heads_analyzed",
+        (json_int_t)n.heads, "total_samples", (json_int_t)run->report->num_rows,
+        "high_correlation_summary", high, "top_correlations",
+        top_correlations(run, n.components));
+    qk__outfile *file;
+    QK_TRY(qk__json_write(root, s->output, "summary.json", &file, err));
+    qk__run_add_output(run, "summary.json", file);
+    return QK_OK;
+}

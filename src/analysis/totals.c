@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run found over all its heads: counts, and means by depth. */
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include <qkscope/analysis.h>
+
+#include "results/means.h"
+#include "analysis/run.h"
+
+typedef struct sums {
+    qk__depth_means r_q, r_k, r_q_a, r_k_a, ap;
+    qk__mean all_r_q_a, all_r_k_a, plane;
+} sums;
+
+static void add_rotation(qk_analysis_totals *totals, sums *s, const qk_rotation *rotation,
+                         double depth)
+{
+    if (rotation->degenerate) {
+        totals->degenerate++;
+        return;
+    }
+    totals->rotated++;
+    totals->bias_positive += rotation->bias_strength > 0;
+    qk__mean_add(&s->all_r_q_a, fabs(rotation->r_q_a));
+    qk__mean_add(&s->all_r_k_a, fabs(rotation->r_k_a));
+    qk__depth_add(&s->r_q_a, depth, fabs(rotation->r_q_a));
+    qk__depth_add(&s->r_k_a, depth, fabs(rotation->r_k_a));
+    qk__mean_add(&s->plane, rotation->plane_var_fraction);
+}
+
+/* ---- how much the numbers rest on ------------------------------------------------------- */
+
+/* Fewest and median of what is not 0, of both kinds of all heads. */
+static void sizes_of(const qk_analysis_results *report, bool texts, double *least,
+                     double *median)
+{
+    size_t count = 0;
+    *least = *median = NAN;
+    double *values = malloc((2 * report->num_heads + 1) * sizeof *values);
+    for (size_t i = 0; values && i < report->num_heads; i++) {
+        const qk_head_report *h = &report->heads[i];
+        double q = texts ? (double)h->texts_q : (double)h->rows_q;
+        double k = texts ? (double)h->texts_k : (double)h->rows_k;
+        if (q > 0)
+            values[count++] = q;
+        if (k > 0)
+            values[count++] = k;
+    }
+    if (count > 0) {
+        *median = qk__median(values, count);
+        *least = values[0];
+    }
+    free(values);
+}
+
+static void add_sizes(qk_analysis_totals *totals, const qk_head_report *head)
+{
+    bool q = head->rows_q > 0, k = head->rows_k > 0;
+    totals->few_rows += (q && head->rows_q < QK_FEW_ROWS) || (k && head->rows_k < QK_FEW_ROWS);
+    if ((q && head->texts_q == 0) || (k && head->texts_k == 0))
+        totals->no_texts++;
+    else if ((q && head->texts_q < QK_FEW_TEXTS) || (k && head->texts_k < QK_FEW_TEXTS))
+        totals->few_texts++;
+}
+
+static void add_certainty(qk_analysis_totals *totals, const qk_head_report *head)
+{
+    const qk_certainty *c = &head->certainty;
+    double width = c->r_q_hi - c->r_q_lo;
+    if (isfinite(c->category_share)) {
+        totals->judged++;
+        totals->uncertain += c->category_share < QK_CERTAIN_SHARE;
+    } else {
+        totals->not_judged++;
+    }
+    if (!isfinite(width))
+        return;
+    totals->wide_r_q += width > QK_WIDE_INTERVAL;
+    if (!totals->widest || width > totals->widest_r_q) {
+        totals->widest_r_q = width;
+        totals->widest = head;
+    }
+}
+
+/* ---- all of it -------------------------------------------------------------------------- */
+
+void qk_analysis_totals_of(const qk_analysis_results *report, qk_analysis_totals *totals)
+{
+    assert(report && totals);
+    sums s = {0};
+    int last = report->num_layers > 0 ? report->num_layers - 1 : 0;
+    *totals = (qk_analysis_totals){.widest_r_q = NAN};
+    sizes_of(report, false, &totals->rows_least, &totals->rows_median);
+    sizes_of(report, true, &totals->texts_least, &totals->texts_median);
+    for (size_t i = 0; i < report->num_heads; i++)
+        if (report->heads[i].id.layer > last)
+            last = report->heads[i].id.layer;
+    for (size_t i = 0; i < report->num_heads; i++) {
+        const qk_head_report *head = &report->heads[i];
+        double depth = last > 0 ? (double)head->id.layer / last : 0;
+        add_sizes(totals, head);
+        if (head->pca && head->k_head >= 0)
+            add_certainty(totals, head);
+        if (head->pca && head->pca->num_components > 0) {
+            totals->categories[head->pca->category]++;
+            qk__depth_add(&s.r_q, depth, head->pca->components[0].r_q);
+            qk__depth_add(&s.r_k, depth, head->pca->components[0].r_k);
+        }
+        if (head->rotation)
+            add_rotation(totals, &s, head->rotation, depth);
+        if (head->plasticity)
+            qk__depth_add(&s.ap, depth, head->plasticity->ap_overall);
+    }
+    qk__depth_values(&s.r_q, totals->r_q);
+    qk__depth_values(&s.r_k, totals->r_k);
+    qk__depth_values(&s.r_q_a, totals->abs_r_q_a_by_depth);
+    qk__depth_values(&s.r_k_a, totals->abs_r_k_a_by_depth);
+    qk__depth_values(&s.ap, totals->ap);
+    totals->abs_r_q_a = qk__mean_of(&s.all_r_q_a);
+    totals->abs_r_k_a = qk__mean_of(&s.all_r_k_a);
+    totals->plane_var_fraction = qk__mean_of(&s.plane);
+}
+
+/* ---- of the report ---------------------------------------------------------------------- */
+
+/* Mean over heads of a member of qk_plasticity. */
+static double mean_plasticity(const qk_analysis_results *report, size_t offset)
+{
+    qk__mean mean = {0};
+    for (size_t i = 0; i < report->num_heads; i++) {
+        const char *p = (const char *)report->heads[i].plasticity;
+        if (p)
+            qk__mean_add(&mean, *(const double *)(const void *)(p + offset));
+    }
+    return qk__mean_plain(&mean);
+}
+
+static void find_plasticity(qk_analysis_results *report)
+{
+    qk_model_plasticity *model = &report->plasticity;
+    for (size_t i = 0; i < report->num_heads; i++)
+        model->heads += report->heads[i].plasticity != NULL;
+    for (size_t i = 0; i < QK_FIFTHS; i++)
+        model->fifths[i] =
+            mean_plasticity(report, offsetof(qk_plasticity, fifths) + i * sizeof(double));
+    for (size_t i = 0; i < QK_TENTHS; i++)
+        model->tenths[i] =
+            mean_plasticity(report, offsetof(qk_plasticity, tenths) + i * sizeof(double));
+    model->ap_overall = mean_plasticity(report, offsetof(qk_plasticity, ap_overall));
+    model->ap_drop = mean_plasticity(report, offsetof(qk_plasticity, ap_drop));
+    model->ap_mean = mean_plasticity(report, offsetof(qk_plasticity, ap_mean));
+}
+
+/* What reaches the threshold. */
+static qk_high_correlations count_high(const qk_analysis_results *report, double threshold)
+{
+    qk_high_correlations n = {0};
+    for (size_t i = 0; i < report->num_heads; i++) {
+        const qk_pca *pca = report->heads[i].pca;
+        size_t high = 0, negative = 0;
+        for (size_t pc = 0; pca && pc < pca->num_components; pc++) {
+            double r = pca->components[pc].r_q;
+            high += fabs(r) >= threshold;
+            negative += fabs(r) >= threshold && r < 0;
+        }
+        n.heads += pca != NULL;
+        n.components += pca ? pca->num_components : 0;
+        n.high += high;
+        n.high_negative += negative;
+        n.heads_high += high > 0;
+        n.heads_high_negative += negative > 0;
+    }
+    return n;
+}
+
+void qk__find_totals(qk__run *run)
+{
+    if (qk__run_does(run, QK_ANALYSE_PLASTICITY))
+        find_plasticity(run->report);
+    if (!run->settings->combined)
+        run->report->high = count_high(run->report, run->settings->correlation_threshold);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Helpers for the JSON files of a run. */
+#include "base/json_build.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/utf8.h"
+
+enum { MAX_JSON_BYTES = 256 << 20 };
+
+json_t *qk__json_append(json_t *array, json_t *value)
+{
+    if (json_array_append_new(array, value) == 0)
+        return array;
+    json_decref(array);
+    return NULL;
+}
+
+json_t *qk__json_set(json_t *object, const char *key, json_t *value)
+{
+    if (json_object_set_new(object, key, value) == 0)
+        return object;
+    json_decref(object);
+    return NULL;
+}
+
+/* json_string fails for want of memory and for bytes that are not UTF-8 alike; question marks
+ * are for the latter only. */
+json_t *qk__json_text(const char *text)
+{
+    json_t *value = text ? json_string(text) : NULL;
+    if (value || !text || qk__utf8_valid((const uint8_t *)text, strlen(text)) == strlen(text))
+        return value;
+    char *ascii = qk__strdup(text);
+    for (char *p = ascii; p && *p; p++)
+        if ((unsigned char)*p >= 0x80)
+            *p = '?';
+    value = ascii ? json_string(ascii) : NULL;
+    free(ascii);
+    return value;
+}
+
+json_t *qk__json_number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *qk__json_read(const char *path)
+{
+    qk__buffer text;
+    if (qk__read_file(path, MAX_JSON_BYTES, &text, NULL) != QK_OK)
+        return NULL;
+    json_t *root;
+    qk_status status = qk__json_parse(&root, text.data, text.size, QK__JSON_NO_ZEROS, NULL);
+    qk__buffer_free(&text);
+    return status == QK_OK ? root : NULL;
+}
+
+qk_status qk__json_write(json_t *root, const char *folder, const char *name, qk__outfile **file,
+                         qk_error *err)
+{
+    *file = NULL;
+    char *path = qk__path_join(folder, name);
+    char *text = root ? qk__json_dumps(root, JSON_INDENT(2)) : NULL;
+    qk_status status = QK_OK;
+    if (!path || !text) {
+        status = qk__nomem(err);
+    } else {
+        size_t length = strlen(text);
+        text[length] = '\n'; /* in place of the terminating zero, which is not written */
+        status = qk__outfile_open(file, path, err);
+        if (status == QK_OK)
+            status = qk__outfile_write(*file, text, length + 1, err);
+        if (status == QK_OK)
+            status = qk__outfile_finish(*file, err);
+        if (status != QK_OK)
+            qk__outfile_discard(file);
+    }
+    free(text);
+    free(path);
+    json_decref(root);
+    return status;
+}

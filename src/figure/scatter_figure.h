@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Panels of points coloured by token position: queries blue, keys red, or one text among grey. */
+#ifndef QK_FIGURE_SCATTER_FIGURE_H
+#define QK_FIGURE_SCATTER_FIGURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "figure/position_scale.h"
+
+/* One row of a capture on two axes. */
+typedef struct qk__point {
+    double x, y;
+    int64_t position;
+    bool is_key;
+    bool is_background; /* drawn grey, below the others */
+} qk__point;
+
+typedef struct qk__scatter_panel {
+    const char *title;    /* markup */
+    const char *notes[2]; /* markup, lines between title and points; NULL = none */
+    const char *box;      /* markup, lines in a box over the points, each with '\n' behind it;
+                             NULL = none */
+    const qk__point *points;
+    size_t count;
+} qk__scatter_panel;
+
+typedef struct qk__scatter {
+    const char *title;             /* from outside; NULL = none */
+    const char *subtitle;          /* markup; NULL = none */
+    const char *x_label, *y_label; /* markup; of all panels */
+    int rows, columns; /* num_panels of rows * columns places are filled, row by row */
+    size_t num_panels;
+    const qk__scatter_panel *panels;
+    qk__position_span q, k; /* shared by all panels */
+    bool zero_lines;        /* through 0 each way, which is always on the axes then */
+    bool one_text; /* all but the background in viridis, one bar for queries and keys */
+} qk__scatter;
+
+/* Describes the whole figure and sets its size. Points are drawn in their order, later ones
+ * over earlier ones. A block of data is one panel's points of one kind or the background
+ * (columns x, y, position, key), or a colour bar. */
+void qk__figure_scatter(qk__figure *figure, const qk__scatter *scatter);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What decides the bytes of a capture: model, tokenizer, texts and settings, as JSON that can
+ * be compared key by key, and its fingerprint. Threads and the like have no place here. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <qkscope/version.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "tokenizer/characters.h"
+#include "recorder/recording.h"
+#include "base/json_build.h"
+#include "settings/settings_json.h"
+
+static json_t *hex64(uint64_t value)
+{
+    return json_sprintf("%016" PRIx64, value);
+}
+
+/* ---- settings --------------------------------------------------------------------------- */
+
+/* qk__json_text takes a text for which memory has run out for one that is not UTF-8. */
+static json_t *describe_name(const char *name)
+{
+    json_t *text = qk__json_text(name);
+    size_t size = strlen(name);
+    if (!text || strcmp(json_string_value(text), name) == 0 ||
+        qk__utf8_valid((const uint8_t *)name, size) < size)
+        return text;
+    json_decref(text);
+    return NULL;
+}
+
+static json_t *describe_model(const qk__recording *r)
+{
+    return json_pack("{s:o, s:s, s:o, s:s, s:o}", "name", describe_name(r->model_name),
+                     "architecture", r->facts->architecture, "fingerprint",
+                     hex64(r->facts->fingerprint), "dtype", r->facts->dtype, "overrides",
+                     r->settings->overrides ? describe_name(r->settings->overrides)
+                                            : json_null());
+}
+
+/* The settings with what was chosen in place of what was left open. */
+static json_t *describe_settings(const qk__recording *r, json_t *root)
+{
+    qk_recorder_settings s = *r->settings;
+    s.max_length = r->max_length;
+    s.sampler = r->sampler;
+    s.sampler.min_bucket_size = qk_sampler_bucket_size(&r->sampler);
+    if (s.sampler.max_rows < 0)
+        s.sampler.max_rows = 0;
+    root = qk__json_settings(root, &qk_recorder_settings_table, &s);
+    if (s.sample_heads == 0)
+        root = qk__json_at(root, "selection.sampling", json_null());
+    if (!r->chosen)
+        return root;
+    root = qk__json_at(root, "sampler.rows", json_integer(s.rows));
+    return qk__json_at(root, "sampler.expected_rows", json_real(r->expected_rows));
+}
+
+static qk_status describe(qk__recording *r, qk_error *err)
+{
+    json_t *root =
+        json_pack("{s:s, s:o, s:o, s:{s:I, s:s}}", "tool", "qkscope " QK_VERSION, "model",
+                  describe_model(r), "tokenizer", hex64(qk_tokenizer_fingerprint(r->tokenizer)),
+                  "texts", "count", (json_int_t)r->num_texts, "xxh3_128", r->texts_hash);
+    r->identity = describe_settings(r, root);
+    return r->identity ? QK_OK : qk__nomem(err);
+}
+
+qk_status qk__identify(qk__recording *r, qk_error *err)
+{
+    QK_TRY(describe(r, err));
+    char *text = qk__json_dumps(r->identity, JSON_SORT_KEYS | JSON_COMPACT);
+    if (!text)
+        return qk__nomem(err);
+    qk__fingerprint_bytes(text, strlen(text), r->fingerprint);
+    free(text);
+    return QK_OK;
+}
+
+const char *qk__identity_difference(const json_t *a, json_t *b)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(b, key, value)
+    {
+        if (!json_equal(value, json_object_get(a, key)))
+            return key;
+    }
+    return NULL;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Captures as they lie in a folder: which files are theirs, and removing them. */
+#include "recorder/place.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/folder.h"
+#include "capture/capture.h"
+#include "recorder/recording.h"
+#include "base/json_build.h"
+
+enum { MAX_DEPTH = 8 };
+
+char *qk__place(const char *output, int place)
+{
+    return place == 0 ? qk__strdup(output)
+                      : qk__path_join(output, qk__stage_name(place == 1 ? QK__POST : QK__PRE));
+}
+
+/* ---- whose a file is -------------------------------------------------------------------- */
+
+bool qk__is_part_of_capture(const char *name)
+{
+    qk_head_id id;
+    return qk_head_parse(name, &id) || strcmp(name, "README.md") == 0 ||
+           strcmp(name, "examples.csv") == 0;
+}
+
+static bool is_temporary_of(const char *file, const char *name)
+{
+    size_t length = strlen(name);
+    return strncmp(file, name, length) == 0 && qk__temporary_stem(file) == length;
+}
+
+static bool is_temporary(const char *file)
+{
+    static const char *const OURS[] = {QK_MANIFEST_NAME, "README.md", "examples.csv",
+                                       "journal.json", "data.parquet"};
+    for (size_t i = 0; i < sizeof OURS / sizeof *OURS; i++)
+        if (is_temporary_of(file, OURS[i]))
+            return true;
+    return false;
+}
+
+static bool has_manifest(const char *folder)
+{
+    char *path = qk__path_join(folder, QK_MANIFEST_NAME);
+    bool yes = path && qk__is_file(path);
+    free(path);
+    return yes;
+}
+
+static bool has_head(const char *folder)
+{
+    qk__names names;
+    qk_head_id id;
+    bool yes = false;
+    if (qk__list_dir(folder, &names, NULL) != QK_OK)
+        return false;
+    for (size_t i = 0; i < names.count; i++)
+        yes |= qk_head_parse(names.items[i], &id);
+    qk__names_free(&names);
+    return yes;
+}
+
+bool qk__holds_capture(const char *folder)
+{
+    return has_manifest(folder) || has_head(folder);
+}
+
+bool qk__is_capture_of(const char *folder, const char *fingerprint)
+{
+    char *path = qk__path_join(folder, QK_MANIFEST_NAME);
+    json_t *root = path && qk__is_file(path) ? qk__json_read(path) : NULL;
+    const char *found = json_string_value(json_object_get(root, "fingerprint"));
+    bool yes = found && strcmp(found, fingerprint) == 0 &&
+               json_is_true(json_object_get(root, "complete"));
+    json_decref(root);
+    free(path);
+    return yes;
+}
+
+json_t *qk__captured_identity(const char *output)
+{
+    json_t *identity = NULL;
+    for (int i = 0; !identity && i < QK__PLACES; i++) {
+        char *folder = qk__place(output, i);
+        char *path = folder ? qk__path_join(folder, QK_MANIFEST_NAME) : NULL;
+        json_t *root = path && qk__is_file(path) ? qk__json_read(path) : NULL;
+        identity = json_incref(json_object_get(root, "run"));
+        json_decref(root);
+        free(path);
+        free(folder);
+    }
+    return identity;
+}
+
+/* The names of an output folder itself may also be those of its places. */
+static bool holds_one_alone(const char *folder, bool outer)
+{
+    qk__names names;
+    if (qk__list_dir(folder, &names, NULL) != QK_OK)
+        return false;
+    bool capture = qk__holds_capture(folder);
+    bool alone = capture || outer;
+    for (size_t i = 0; i < names.count; i++) {
+        const char *name = names.items[i];
+        bool ours = capture && (qk__is_part_of_capture(name) || is_temporary(name) ||
+                                strcmp(name, QK_MANIFEST_NAME) == 0);
+        if (outer)
+            ours |= strcmp(name, "." QK__PARTIAL) == 0 || strcmp(name, "post") == 0 ||
+                    strcmp(name, "pre") == 0;
+        alone &= ours;
+    }
+    qk__names_free(&names);
+    return alone;
+}
+
+bool qk__holds_captures_alone(const char *output)
+{
+    bool alone = true;
+    struct stat st;
+    for (int i = 0; alone && i < QK__PLACES; i++) {
+        char *folder = qk__place(output, i);
+        if (!folder)
+            return false;
+        alone = (i > 0 && lstat(folder, &st) != 0) || holds_one_alone(folder, i == 0);
+        free(folder);
+    }
+    return alone;
+}
+
+/* ---- removing --------------------------------------------------------------------------- */
+
+static void remove_tree(const char *path, int depth)
+{
+    struct stat st;
+    if (lstat(path, &st) != 0)
+        return;
+    qk__names names = {0};
+    if (!S_ISDIR(st.st_mode)) {
+        unlink(path);
+        return;
+    }
+    if (depth < MAX_DEPTH && qk__list_dir(path, &names, NULL) == QK_OK)
+        for (size_t i = 0; i < names.count; i++) {
+            char *child = qk__path_join(path, names.items[i]);
+            if (child)
+                remove_tree(child, depth + 1);
+            free(child);
+        }
+    qk__names_free(&names);
+    rmdir(path);
+}
+
+void qk__remove_below(const char *folder, const char *name)
+{
+    char *path = qk__path_join(folder, name);
+    if (path)
+        remove_tree(path, 0);
+    free(path);
+}
+
+typedef bool name_fn(const char *name);
+
+static void remove_those(const char *folder, name_fn *those)
+{
+    qk__names names;
+    if (qk__list_dir(folder, &names, NULL) != QK_OK)
+        return;
+    for (size_t i = 0; i < names.count; i++)
+        if (those(names.items[i]))
+            qk__remove_below(folder, names.items[i]);
+    qk__names_free(&names);
+}
+
+void qk__output_sweep(const char *folder)
+{
+    remove_those(folder, is_temporary);
+}
+
+qk_status qk__capture_mark(const char *folder, qk_error *err)
+{
+    static const char TEXT[] =
+        "{\"format\": \"" QK_MANIFEST_FORMAT "\", \"format_version\": 1, \"complete\": false, "
+        "\"changing\": true}\n";
+    char *path = qk__path_join(folder, QK_MANIFEST_NAME);
+    qk_status status = path ? qk__write_file(path, TEXT, sizeof TEXT - 1, err) : qk__nomem(err);
+    free(path);
+    return status;
+}
+
+void qk__capture_remove(const char *folder)
+{
+    qk__output_sweep(folder);
+    remove_those(folder, qk__is_part_of_capture);
+    qk__remove_below(folder, QK_MANIFEST_NAME);
+}
+
+static bool is_no_lock(const char *name)
+{
+    return strcmp(name, "lock") != 0;
+}
+
+void qk__output_remove(const char *output)
+{
+    for (int i = 0; i < QK__PLACES; i++) {
+        char *folder = qk__place(output, i);
+        if (folder && qk__holds_capture(folder))
+            qk__capture_remove(folder);
+        if (folder && i > 0)
+            rmdir(folder);
+        free(folder);
+    }
+    char *partial = qk__path_join(output, "." QK__PARTIAL);
+    if (partial) {
+        remove_those(partial, is_no_lock); /* the lock last: others respect it */
+        remove_tree(partial, 0);
+    }
+    free(partial);
+    rmdir(output);
+}

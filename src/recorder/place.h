@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Captures as they lie in a folder: which files are theirs, and removing them. */
+#ifndef QK_RECORDER_PLACE_H
+#define QK_RECORDER_PLACE_H
+
+#include <stdbool.h>
+
+#include <qkscope/status.h>
+
+/* An output folder holds captures in itself (0), in post/ (1), in pre/ (2). */
+enum { QK__PLACES = 3 };
+
+/* NULL when out of memory. */
+char *qk__place(const char *output, int place);
+
+/* Links are removed, not followed. What cannot be removed stays. */
+void qk__remove_below(const char *folder, const char *name);
+
+/* Whether a name is that of a part of a capture. capture.json is none: it goes last, or is
+ * replaced. */
+bool qk__is_part_of_capture(const char *name);
+
+/* By its manifest, or by its heads: those of the original tool have no manifest. */
+bool qk__holds_capture(const char *folder);
+
+/* Whether the finished capture of a run is there. */
+bool qk__is_capture_of(const char *folder, const char *fingerprint);
+
+/* What decided the contents of the captures in an output folder, NULL if none tells. To be
+ * released with json_decref. */
+struct json_t;
+struct json_t *qk__captured_identity(const char *output);
+
+/* Whether the output folder holds captures, .partial, and nothing else. */
+bool qk__holds_captures_alone(const char *output);
+
+/* Lets all readers refuse what is in the folder. */
+QK_MUST_CHECK qk_status qk__capture_mark(const char *folder, qk_error *err);
+
+/* Removes a capture from a folder, and nothing else. */
+void qk__capture_remove(const char *folder);
+
+/* Removes captures, .partial and the folder itself if that is all there was in it. */
+void qk__output_remove(const char *output);
+
+#endif

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finished captures take their place. What is to be replaced stays until then: the new captures
+ * are moved beside the output folder, PARENT/.NAME.partial, and then the two folders change
+ * names in one step, so that a reader finds the old or the new, whatever happens to this
+ * process. Where that cannot be (a file system that has no such step, a mount point, files of
+ * others in the folder) they are moved piece by piece, and all readers refuse the folder until
+ * the last piece is there. */
+#define _GNU_SOURCE /* renameat2 */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "capture/capture.h"
+#include "recorder/place.h"
+#include "recorder/recording.h"
+
+/* ---- beside the output folder ----------------------------------------------------------- */
+
+/* "/path/.name.partial" of "/path/name"; NULL where there is nothing of the kind. */
+static char *name_beside(const char *output)
+{
+    char *place = realpath(output, NULL);
+    char *name = place ? strrchr(place, '/') : NULL;
+    size_t size = place ? strlen(place) + sizeof "." QK__PARTIAL + 1 : 0;
+    char *beside = name && name[1] ? malloc(size) : NULL;
+    if (beside) {
+        *name = 0;
+        snprintf(beside, size, "%s/.%s." QK__PARTIAL, place, name + 1);
+    }
+    free(place);
+    return beside;
+}
+
+static bool is_locked(const char *output)
+{
+    char *path = qk__path_join(output, "." QK__PARTIAL "/lock");
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    bool locked = fd < 0 ? !path || (errno != ENOENT && errno != ENOTDIR)
+                         : fcntl(fd, F_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+    if (fd >= 0)
+        close(fd);
+    free(path);
+    return locked;
+}
+
+void qk__publish_sweep(const char *output)
+{
+    char *beside = name_beside(output);
+    if (beside && qk__is_dir(beside) && !is_locked(beside))
+        qk__output_remove(beside);
+    free(beside);
+}
+
+/* The new captures, not what was in the output folder before: that has a .partial. */
+static bool is_new(const char *beside)
+{
+    char *partial = qk__path_join(beside, "." QK__PARTIAL);
+    bool yes = partial && qk__is_dir(beside) && !qk__is_dir(partial);
+    free(partial);
+    return yes;
+}
+
+bool qk__publish_ready(const qk__recording *r)
+{
+    char *beside = name_beside(r->settings->output);
+    bool ready = qk__is_dir(r->fresh) || (beside && is_new(beside));
+    free(beside);
+    return ready;
+}
+
+/* ---- in one step ------------------------------------------------------------------------ */
+
+static bool is_within(const char *path, const char *folder)
+{
+    size_t length = strlen(folder);
+    return strncmp(path, folder, length) == 0 && (path[length] == '/' || path[length] == 0);
+}
+
+/* Whoever works in the folder would find himself in the one that goes, and rights that were
+ * given to it would be lost. */
+static bool may_exchange(const char *output, const char *fresh)
+{
+    char *place = realpath(output, NULL);
+    char *here = realpath(".", NULL);
+    struct stat old;
+    struct stat new;
+    bool yes =
+        place && here && !is_within(here, place) && stat(place, &old) == 0 &&
+        stat(fresh, &new) == 0 &&
+        old.st_uid == new.st_uid &&old.st_gid == new.st_gid &&qk__holds_captures_alone(place) &&
+        (old.st_mode == new.st_mode || chmod(fresh, old.st_mode & 07777) == 0);
+    free(place);
+    free(here);
+    return yes;
+}
+
+static bool exchange(const char *a, const char *b)
+{
+#ifdef RENAME_EXCHANGE
+    return renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) == 0;
+#else
+    (void)a;
+    (void)b;
+    return false;
+#endif
+}
+
+/* *done is false where it cannot be; the new captures are in .partial then. */
+static qk_status publish_at_once(const qk__recording *r, bool *done, qk_error *err)
+{
+    char *output = realpath(r->settings->output, NULL);
+    char *beside = name_beside(r->settings->output);
+    qk_status status = QK_OK;
+    *done = false;
+    if (output && beside) {
+        if (qk__is_dir(r->fresh)) {
+            qk__publish_sweep(output);
+            if (may_exchange(output, r->fresh) && rename(r->fresh, beside) == 0)
+                *done = exchange(beside, output);
+        } else if (may_exchange(output, beside)) {
+            *done = exchange(beside, output);
+        }
+        if (*done)
+            qk__output_remove(beside);
+        else if (!qk__is_dir(r->fresh) && rename(beside, r->fresh) != 0)
+            status = qk__fail(err, QK_ERR_IO, "%s: cannot move to %s: %s", beside, r->fresh,
+                              strerror(errno));
+    }
+    free(beside);
+    free(output);
+    return status;
+}
+
+/* ---- piece by piece --------------------------------------------------------------------- */
+
+typedef qk_status place_fn(const char *folder, qk_error *err);
+
+static qk_status remove_old(const char *folder, qk_error *err)
+{
+    (void)err;
+    qk__capture_remove(folder);
+    return QK_OK;
+}
+
+static qk_status each_capture(const char *output, place_fn *function, qk_error *err)
+{
+    qk_status status = QK_OK;
+    for (int i = 0; status == QK_OK && i < QK__PLACES; i++) {
+        char *folder = qk__place(output, i);
+        if (!folder)
+            status = qk__nomem(err);
+        else if (qk__holds_capture(folder))
+            status = function(folder, err);
+        if (folder && i > 0)
+            rmdir(folder); /* stays if anything is in it */
+        free(folder);
+    }
+    return status;
+}
+
+/* Makes way: old captures, of either form. Once, because what lies there later is ours. */
+static qk_status clear_output(const qk__recording *r, qk_error *err)
+{
+    const char *output = r->settings->output;
+    char *mark = qk__path_join(r->partial, "cleared");
+    if (!mark)
+        return qk__nomem(err);
+    qk_status status = QK_OK;
+    if (!qk__is_file(mark)) {
+        status = each_capture(output, qk__capture_mark, err);
+        if (status == QK_OK)
+            status = each_capture(output, remove_old, err);
+        if (status == QK_OK)
+            status = qk__write_file(mark, "", 0, err);
+    }
+    free(mark);
+    return status;
+}
+
+static qk_status move_below(const char *from, const char *to, const char *name, qk_error *err)
+{
+    char *source = qk__path_join(from, name);
+    char *target = qk__path_join(to, name);
+    qk_status status = QK_OK;
+    if (!source || !target)
+        status = qk__nomem(err);
+    else if (rename(source, target) != 0)
+        status = qk__fail(err, QK_ERR_IO, "%s: cannot move to %s: %s", source, target,
+                          strerror(errno));
+    free(source);
+    free(target);
+    return status;
+}
+
+static qk_status move_parts(const char *from, const char *to, qk_error *err)
+{
+    qk__names names;
+    QK_TRY(qk__make_dirs(to, err));
+    qk__output_sweep(to);
+    QK_TRY(qk__capture_mark(to, err));
+    QK_TRY(qk__list_dir(from, &names, err));
+    qk_status status = QK_OK;
+    for (size_t i = 0; status == QK_OK && i < names.count; i++)
+        if (qk__is_part_of_capture(names.items[i]))
+            status = move_below(from, to, names.items[i], err);
+    qk__names_free(&names);
+    return status;
+}
+
+/* What says that a capture is complete goes last, after the parts of both stages. */
+static qk_status publish_pieces(const qk__recording *r, bool manifests, qk_error *err)
+{
+    qk_status status = QK_OK;
+    for (int stage = 0; status == QK_OK && stage < QK__STAGES; stage++) {
+        if (!r->stages[stage])
+            continue;
+        char *from = qk__stage_folder(r, r->fresh, stage);
+        char *to = qk__stage_folder(r, r->settings->output, stage);
+        char *manifest = from ? qk__path_join(from, QK_MANIFEST_NAME) : NULL;
+        if (!manifest || !to)
+            status = qk__nomem(err);
+        else if (qk__is_file(manifest)) /* else it has moved before */
+            status = manifests ? move_below(from, to, QK_MANIFEST_NAME, err)
+                               : move_parts(from, to, err);
+        free(manifest);
+        free(from);
+        free(to);
+    }
+    return status;
+}
+
+/* Whether there are captures that have not been made way for. */
+static bool holds_old(const qk__recording *r)
+{
+    char *mark = qk__path_join(r->partial, "cleared");
+    bool yes = false;
+    for (int i = 0; mark && !qk__is_file(mark) && i < QK__PLACES; i++) {
+        char *folder = qk__place(r->settings->output, i);
+        yes |= folder && qk__holds_capture(folder);
+        free(folder);
+    }
+    free(mark);
+    return yes;
+}
+
+qk_status qk__output_publish(qk__recording *r, qk_error *err)
+{
+    bool done = false;
+    if (r->journal.replaces && holds_old(r))
+        QK_TRY(publish_at_once(r, &done, err));
+    if (done)
+        return QK_OK;
+    if (!qk__is_dir(r->fresh))
+        return qk__fail(err, QK_ERR_NOT_FOUND, "%s: the finished capture is gone: begin anew",
+                        r->fresh);
+    if (r->journal.replaces)
+        QK_TRY(clear_output(r, err));
+    QK_TRY(publish_pieces(r, false, err));
+    QK_TRY(publish_pieces(r, true, err));
+    qk__partial_drop(r);
+    return QK_OK;
+}

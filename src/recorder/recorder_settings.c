@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What making a capture may be asked for. The rows with a place in the manifest decide its
+ * bytes: a run is resumed only where they are the same. */
+#include <qkscope/recorder.h>
+
+#include "settings/common_rows.h"
+#include "settings/settings.h"
+
+#define AT(member) QK_SETTING_AT(qk_recorder_settings, member)
+
+static const qk_word LONG[] = {
+    {"split", QK_LONG_SPLIT}, {"cut", QK_LONG_CUT}, {"skip", QK_LONG_SKIP}, {0}};
+static const qk_word SAMPLERS[] = {{"uniform", QK_SAMPLER_UNIFORM},
+                                   {"log_uniform", QK_SAMPLER_LOG_UNIFORM},
+                                   {"all", QK_SAMPLER_ALL},
+                                   {0}};
+static const qk_word KINDS[] = {{"q", QK_KINDS_Q}, {"k", QK_KINDS_K}, {0}};
+static const qk_word STAGES[] = {
+    {"post", QK_ROPE_AFTER}, {"pre", QK_ROPE_BEFORE}, {"both", QK_ROPE_BOTH}, {0}};
+static const qk_word DTYPES[] = {{"float32", QK_ARITHMETIC_F32},
+                                 {"f32", QK_ARITHMETIC_F32},
+                                 {"bf16-sim", QK_ARITHMETIC_BF16_SIM},
+                                 {"f16-sim", QK_ARITHMETIC_F16_SIM},
+                                 {0}};
+
+static const qk_setting ROWS[] = {
+    {"output", QK_SETTING_PATH, AT(output), .letter = 'o', .value = "DIR",
+     .help = "folder for the capture", .section = "Output", .yaml = "output.data_root"},
+    {"force", QK_SETTING_FLAG, AT(force),
+     .help = "replace a capture or an unfinished run in DIR; the old one stays until the new "
+             "one is complete",
+     .section = "Output"},
+    {"model-name", QK_SETTING_TEXT, AT(model_name), .value = "NAME",
+     .help = "name in capture.json and tables", .unset = "org/name, or the folder's name",
+     .section = "Output"},
+    {"token-strings", QK_SETTING_FLAG, AT(token_strings), .help = "add the column token_str",
+     .section = "Output", .yaml = "capture.capture_token_strings", .manifest = "token_strings"},
+    {"model", QK_SETTING_PATH, AT(model), .letter = 'm', .value = "MODEL",
+     .help = "the model: a folder, a GGUF file, or org/name in the Hugging Face cache",
+     .section = "Model", .yaml = "model.name"},
+    {"revision", QK_SETTING_TEXT, AT(revision), .value = "REV",
+     .help = "branch, tag or commit of a cached model", .unset = "main", .section = "Model",
+     .yaml = "model.revision"},
+    {"tokenizer", QK_SETTING_PATH, AT(tokenizer), .value = "FILE",
+     .help = "tokenizer.json or its folder, or a GGUF file", .unset = "the model's",
+     .section = "Model", .yaml = "tokenizer.name"},
+    {"dtype", QK_SETTING_CHOICE, AT(arithmetic), .number = QK_ARITHMETIC_F32, .words = DTYPES,
+     .help = "bf16-sim, f16-sim: rounded as in a bfloat16 or float16 run", .section = "Model",
+     .manifest = "arithmetic"},
+    {"text", QK_SETTING_PATHS, AT(texts), .letter = 't', .value = "TEXT",
+     .help = "file or folder of texts; several may follow", .section = "Texts"},
+    {"text-column", QK_SETTING_TEXT, AT(text_column), .value = "NAME",
+     .help = "column of .jsonl and .parquet", .unset = "text", .section = "Texts",
+     .yaml = "dataset.text_column"},
+    {"id-column", QK_SETTING_TEXT, AT(id_column), .value = "NAME",
+     .help = "column with ids of texts", .unset = "their numbers", .section = "Texts",
+     .yaml = "dataset.id_column"},
+    {"dataset-name", QK_SETTING_TEXT, AT(dataset_name), .value = "WORD",
+     .help = "of a folder, take files with this word in their path", .section = "Texts",
+     .commands = "", .yaml = "dataset.name"},
+    {"dataset-split", QK_SETTING_TEXT, AT(dataset_split), .value = "WORD",
+     .help = "of a folder, take files with this word in their path", .section = "Texts",
+     .commands = "", .yaml = "dataset.split"},
+    {"max-texts", QK_SETTING_INTEGER, AT(max_examples), .min = 1, .max = 1e15, .value = "N",
+     .help = "only the first N texts", .unset = "all", .section = "Texts",
+     .yaml = "dataset.max_samples"},
+    {"max-length", QK_SETTING_INTEGER, AT(max_length), .min = 1, .max = 1 << 30, .value = "N",
+     .unit = "tokens", .help = "tokens of a text at most",
+     .unset = "what the model was made for", .section = "Texts", .yaml = "tokenizer.max_length",
+     .manifest = "texts.max_length"},
+    {"long", QK_SETTING_CHOICE, AT(long_texts), .number = QK_LONG_SPLIT, .words = LONG,
+     .help = "longer texts: split (into windows, each an example), cut or skip",
+     .section = "Texts", .manifest = "texts.long"},
+    {"rows", QK_SETTING_INTEGER, AT(rows), .number = 8000, .min = 1, .max = 1e15, .value = "N",
+     .unit = "rows",
+     .help = "about so many rows of each head and kind: the rate of the sampler is chosen "
+             "before the run",
+     .unset = "8000, where no sampler is given", .section = "Rows"},
+    {"sampler", QK_SETTING_CHOICE, AT(sampler.type), .number = QK_SAMPLER_UNIFORM,
+     .words = SAMPLERS,
+     .help = "which positions are kept; its rate is 1 unless --rows or --base-rate is given",
+     .section = "Rows", .yaml = "capture.sampler.type", .manifest = "sampler.type",
+     .traits = QK_SETTING_ANY_CASE},
+    {"base-rate", QK_SETTING_REAL, AT(sampler.base_rate), .min = 1e-9, .max = 1e9, .value = "R",
+     .help = "in place of --rows: positions kept in a bucket (without --sampler: of "
+             "log_uniform)",
+     .unset = "chosen by --rows", .section = "Rows", .yaml = "capture.sampler.base_rate",
+     .manifest = "sampler.base_rate"},
+    {"bucket", QK_SETTING_INTEGER, AT(sampler.min_bucket_size), .min = 1,
+     .max = 1099511627776.0 /* 2^40 */, .value = "N", .unit = "tokens",
+     .help = "tokens in a bucket, or in the smallest",
+     .unset = "128; where --rows chooses for uniform, 1/16 of the longest text",
+     .section = "Rows", .yaml = "capture.min_bucket_size", .manifest = "sampler.bucket_size"},
+    {"max-rows", QK_SETTING_INTEGER, AT(sampler.max_rows), .min = 1, .max = 1e15, .value = "N",
+     .unit = "rows", .help = "rows per text, layer and kind at most", .unset = "no limit",
+     .section = "Rows", .yaml = "capture.max_rows_per_batch", .manifest = "sampler.max_rows"},
+    {"layers", QK_SETTING_LIST, AT(layers), .value = "LIST", .help = "layers to keep",
+     .unset = "all", .section = "Heads", .yaml = "capture.layers",
+     .manifest = "selection.layers"},
+    {"heads", QK_SETTING_LIST, AT(heads), .value = "LIST",
+     .help = "query heads to keep, and their key heads", .unset = "all", .section = "Heads",
+     .yaml = "capture.heads", .manifest = "selection.heads"},
+    {"kinds", QK_SETTING_SET, AT(kinds), .number = QK_KINDS_BOTH, .words = KINDS,
+     .value = "q,k", .help = "queries, keys or both", .section = "Heads",
+     .manifest = "selection.kinds"},
+    {"sample-heads", QK_SETTING_INTEGER, AT(sample_heads), .min = 1, .max = 1e9, .value = "N",
+     .help = "draw N query heads", .unset = "all", .section = "Heads",
+     .yaml = "capture.head_sampling.count", .manifest = "selection.sampling.count"},
+    {"seed", QK_SETTING_INTEGER, AT(head_seed), .value = "S", .help = "seed of that draw",
+     .unset = "0", .section = "Heads", .yaml = "capture.head_sampling.seed",
+     .manifest = "selection.sampling.seed"},
+    {"stage", QK_SETTING_CHOICE, AT(stage), .number = QK_ROPE_AFTER, .words = STAGES,
+     .help = "vectors after RoPE (post), before it (pre) or both", .section = "Heads",
+     .manifest = "stage"},
+    {"full-attention-only", QK_SETTING_FLAG, AT(full_attention_only),
+     .help = "leave out layers with sliding windows", .section = "Heads",
+     .yaml = "capture.full_attention_only", .manifest = "selection.full_attention_only"},
+    {"compat", QK_SETTING_FLAG, AT(compat),
+     .help = "choose heads as the original tool does (the default with --config)",
+     .off = "no-compat",
+     .off_help = "choose heads as without --config: draw only among heads that can be kept, "
+                 "and let --heads mean query heads alone",
+     .section = "Heads", .manifest = "selection.compat"},
+    QK__THREADS_ROW(qk_recorder_settings, threads, NULL, .yaml = NULL),
+    {"tokens-at-once", QK_SETTING_INTEGER, AT(tokens_at_once), .min = 1, .max = 1e9,
+     .value = "N", .unit = "tokens", .help = "texts are run together up to so many tokens",
+     .unset = "8192", .section = "Running"},
+};
+
+const qk_settings_table qk_recorder_settings_table = {
+    QK_SETTINGS_ROWS(qk_recorder_settings, ROWS)};
+
+void qk_recorder_settings_default(qk_recorder_settings *settings)
+{
+    qk__settings_default(&qk_recorder_settings_table, settings);
+}
+
+_Static_assert(offsetof(qk_recorder_settings, num_texts) ==
+                   offsetof(qk_recorder_settings, texts) + sizeof(char **),
+               "as QK_SETTING_PATHS has it");

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All texts, read through before anything is run: is every one of them good, which are they (by
+ * a hash), how long are they, and which rate of the sampler follows from that. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "recorder/recording.h"
+
+int64_t qk__text_weight(const qk__recording *r, const qk__input_text *text)
+{
+    enum { BYTES_PER_TOKEN = 8, PER_TEXT = 16 };
+    uint64_t most = r->settings->long_texts == QK_LONG_SPLIT
+                        ? INT64_MAX / 2
+                        : (uint64_t)r->max_length * BYTES_PER_TOKEN;
+    return (int64_t)((text->size < most ? text->size : most) + PER_TEXT);
+}
+
+qk_status qk__name_source(const qk__input_text *text, qk__buffer *name, qk_error *err)
+{
+    name->size = 0;
+    if (text->line > 0)
+        return qk__buffer_printf(name, err, "%s:%" PRId64, text->path, text->line);
+    return qk__buffer_printf(name, err, "%s", text->path);
+}
+
+static qk_status count_tokens(const qk__recording *r, const qk__input_text *text,
+                              qk__token_counts *counts, qk_error *err)
+{
+    qk__encoded encoded;
+    qk_status status = qk__encode(r, text, &encoded, err);
+    if (status != QK_OK) {
+        qk__buffer source = {0};
+        if (qk__name_source(text, &source, NULL) == QK_OK)
+            qk__context(err, status, "%s", (const char *)source.data);
+        qk__buffer_free(&source);
+        return status;
+    }
+    for (size_t i = 0; i < encoded.windows; i++)
+        qk__count_window(counts, (int64_t)qk__window_tokens(r, &encoded, i));
+    qk_tokens_free(&encoded.tokens);
+    return QK_OK;
+}
+
+static void hash_text(XXH3_state_t *state, const qk__input_text *text)
+{
+    uint64_t words[3] = {(uint64_t)text->id, text->size, (uint64_t)text->line};
+    XXH3_128bits_update(state, words, sizeof words);
+    XXH3_128bits_update(state, text->path, strlen(text->path) + 1);
+    XXH3_128bits_update(state, text->name, strlen(text->name) + 1);
+    XXH3_128bits_update(state, text->data, text->size);
+}
+
+/* ---- ids -------------------------------------------------------------------------------- */
+
+static int compare_numbers(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Leaves the ids that several texts have, each once, and says how many texts these are. */
+static size_t keep_shared(int64_t *ids, size_t *count)
+{
+    size_t kept = 0;
+    size_t texts = 0;
+    qsort(ids, *count, sizeof *ids, compare_numbers);
+    for (size_t i = 0; i < *count;) {
+        size_t end = i + 1;
+        while (end < *count && ids[end] == ids[i])
+            end++;
+        if (end - i > 1) {
+            texts += end - i;
+            ids[kept++] = ids[i];
+        }
+        i = end;
+    }
+    *count = kept;
+    return texts;
+}
+
+/* What the tables say of several texts with one id, they say of one text. */
+static qk_status warn_of_shared(qk__recording *r, qk__buffer *list, qk_error *err)
+{
+    int64_t *ids = (int64_t *)(void *)list->data;
+    size_t count = list->size / sizeof *ids;
+    size_t texts = count > 1 ? keep_shared(ids, &count) : 0;
+    bool more = true;
+    qk__input_text text = {.name = ""};
+    if (texts == 0)
+        return QK_OK;
+    qk__texts_rewind(r->texts);
+    do
+        QK_TRY(qk__texts_next(r->texts, &text, &more, err));
+    while (more && !bsearch(&text.id, ids, count, sizeof *ids, compare_numbers));
+    qk__recorder_notice(r, QK_NOTICE_WARNING,
+                        "%s: %zu of %lld texts have an id that other texts have, too (%zu such "
+                        "ids; the first is \"%.80s\"): all texts of an id count as one; choose "
+                        "another --id-column, or none",
+                        more ? text.path : "", texts, (long long)r->num_texts, count,
+                        more ? text.name : "");
+    return QK_OK;
+}
+
+/* Whatever is wrong with a text's place is found before hours of work, not after. counts NULL:
+ * tokens do not matter. */
+static qk_status read_texts(qk__recording *r, XXH3_state_t *state, qk__token_counts *counts,
+                            qk__buffer *ids, qk_error *err)
+{
+    const qk_recorder_settings *s = r->settings;
+    bool more = true;
+    qk__texts_rewind(r->texts);
+    while (more) {
+        qk__input_text text;
+        QK_TRY(qk__texts_next(r->texts, &text, &more, err));
+        if (!more)
+            break;
+        hash_text(state, &text);
+        if (text.has_id)
+            QK_TRY(qk__buffer_append(ids, &text.id, sizeof text.id, err));
+        if (counts)
+            QK_TRY(count_tokens(r, &text, counts, err));
+        r->num_texts++;
+        r->total_weight += qk__text_weight(r, &text);
+        if (s->progress && !s->progress(s->user, -1, 0, r->num_texts))
+            return qk__fail(err, QK_ERR_CANCELLED,
+                            "stopped while the texts were read, before any was run");
+    }
+    return r->num_texts > 0 ? QK_OK : qk__fail(err, QK_ERR_DEGENERATE, "there are no texts");
+}
+
+static void tell_choice(const qk__recording *r)
+{
+    const qk_sampler *s = &r->sampler;
+    qk__recorder_notice(
+        r, QK_NOTICE_INFO,
+        "keeping %s%.0f of %lld positions of each head and kind: %s, rate %g, %sbuckets of "
+        "%lld tokens",
+        r->expected_rows < (double)r->total_tokens ? "about " : "all ", r->expected_rows,
+        (long long)r->total_tokens, qk_sampler_type_name(s->type), s->base_rate,
+        s->type == QK_SAMPLER_LOG_UNIFORM ? "smallest " : "",
+        (long long)qk_sampler_bucket_size(s));
+}
+
+/* Of a sampler that keeps everything the rate says nothing. */
+static void fill_in(qk_sampler *sampler)
+{
+    qk_sampler usual;
+    qk_sampler_default(&usual);
+    if (sampler->base_rate == 0)
+        sampler->base_rate = usual.base_rate;
+    if (sampler->min_bucket_size == 0)
+        sampler->min_bucket_size = usual.min_bucket_size;
+}
+
+qk_status qk__survey(qk__recording *r, qk_error *err)
+{
+    qk__token_counts counts = {0};
+    r->sampler = r->settings->sampler;
+    r->chosen = r->sampler.base_rate == 0 && r->sampler.type != QK_SAMPLER_ALL;
+    if (r->sampler.type == QK_SAMPLER_ALL)
+        fill_in(&r->sampler);
+    XXH3_state_t *state = XXH3_createState();
+    if (!state)
+        return qk__nomem(err);
+    XXH3_128bits_reset(state);
+    qk__buffer ids = {0}; /* int64_t of every text, where a column has them */
+    qk_status status = read_texts(r, state, r->chosen ? &counts : NULL, &ids, err);
+    if (status == QK_OK)
+        status = warn_of_shared(r, &ids, err);
+    qk__buffer_free(&ids);
+    XXH128_hash_t hash = XXH3_128bits_digest(state);
+    XXH3_freeState(state);
+    snprintf(r->texts_hash, sizeof r->texts_hash, "%016" PRIx64 "%016" PRIx64, hash.high64,
+             hash.low64);
+    if (status == QK_OK && r->chosen) {
+        r->total_tokens = counts.tokens;
+        r->expected_rows = qk__choose_rate(&r->sampler, &counts, r->settings->rows);
+        tell_choice(r);
+    }
+    return status;
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which files hold the texts of a run, and going through them. */
+#include "recorder/texts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include <qkscope/hub.h>
+
+#include "base/error.h"
+#include "base/file.h"
+
+enum { MAX_DEPTH = 32 };
+
+typedef struct file_list {
+    char **paths;
+    size_t count, capacity;
+} file_list;
+
+struct qk__texts {
+    qk__text_columns columns;
+    int64_t max_examples;
+    file_list files;
+    size_t file; /* the next one to open */
+    const qk__text_format *format;
+    void *reader;
+    int64_t number; /* of the next text */
+};
+
+/* ---- formats ---------------------------------------------------------------------------- */
+
+static bool has_suffix(const char *path, const char *suffix)
+{
+    size_t length = strlen(path);
+    size_t tail = strlen(suffix);
+    return length > tail && strcasecmp(path + length - tail, suffix) == 0;
+}
+
+static bool is_table(const char *path)
+{
+    return has_suffix(path, ".jsonl") || has_suffix(path, ".ndjson") ||
+           has_suffix(path, ".parquet");
+}
+
+static const qk__text_format *format_of(const char *path)
+{
+    if (has_suffix(path, ".ndjson"))
+        return &qk__text_jsonl;
+    static const qk__text_format *const FORMATS[] = {&qk__text_jsonl, &qk__text_parquet};
+    for (size_t i = 0; i < sizeof FORMATS / sizeof *FORMATS; i++)
+        if (has_suffix(path, FORMATS[i]->suffix))
+            return FORMATS[i];
+    return &qk__text_file;
+}
+
+/* ---- which files ------------------------------------------------------------------------ */
+
+static void free_list(file_list *list)
+{
+    qk__strings_free(list->paths, list->count);
+    *list = (file_list){0};
+}
+
+/* Takes over path. */
+static qk_status add_path(file_list *list, char *path, qk_error *err)
+{
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 16;
+        char **paths = realloc(list->paths, capacity * sizeof *paths);
+        if (!paths) {
+            free(path);
+            return qk__nomem(err);
+        }
+        list->paths = paths;
+        list->capacity = capacity;
+    }
+    list->paths[list->count++] = path;
+    return QK_OK;
+}
+
+/* Links to files are followed (the Hugging Face cache consists of them), links to folders are
+ * not: they may lead round in circles. */
+static qk_status add_folder(file_list *list, const char *folder, int depth, qk_error *err);
+
+/* Takes over path. Pipes and the like are passed over, a link that leads nowhere is not: it is
+ * a text that is missing. */
+static qk_status add_entry(file_list *list, char *path, int depth, qk_error *err)
+{
+    struct stat entry;
+    struct stat target;
+    qk_status status = QK_OK;
+    if (lstat(path, &entry) != 0 || stat(path, &target) != 0)
+        status =
+            qk__fail(err, QK_ERR_NOT_FOUND, "%s: cannot be read: %s", path, strerror(errno));
+    else if (S_ISDIR(entry.st_mode))
+        status = add_folder(list, path, depth + 1, err);
+    else if (S_ISREG(target.st_mode))
+        return add_path(list, path, err);
+    free(path);
+    return status;
+}
+
+static qk_status add_folder(file_list *list, const char *folder, int depth, qk_error *err)
+{
+    if (depth > MAX_DEPTH)
+        return qk__fail(err, QK_ERR_UNSUPPORTED, "%s: folders more than %d deep", folder,
+                        MAX_DEPTH);
+    qk__names names;
+    QK_TRY(qk__list_dir(folder, &names, err));
+    qk_status status = QK_OK;
+    for (size_t i = 0; status == QK_OK && i < names.count; i++) {
+        if (names.items[i][0] == '.')
+            continue;
+        char *path = qk__path_join(folder, names.items[i]);
+        status = path ? add_entry(list, path, depth, err) : qk__nomem(err);
+    }
+    qk__names_free(&names);
+    return status;
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/* Whether a path has the word in it, other letters neither before nor behind it. */
+static bool has_word(const char *path, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *p = path; length > 0 && (p = strstr(p, word)) != NULL; p++)
+        if ((p == path || !is_letter(p[-1])) && !is_letter(p[length]))
+            return true;
+    return false;
+}
+
+/* Keeps the files from `first` on that `keep` says, unless that would be none and `some` is
+ * set. */
+typedef bool keep_fn(const char *path, const char *word);
+
+static void filter(file_list *list, size_t first, size_t skip, keep_fn *keep, const char *word,
+                   bool some)
+{
+    size_t wanted = 0;
+    for (size_t i = first; i < list->count; i++)
+        wanted += keep(list->paths[i] + skip, word);
+    if (wanted == 0 && some)
+        return;
+    size_t kept = first;
+    for (size_t i = first; i < list->count; i++) {
+        if (keep(list->paths[i] + skip, word))
+            list->paths[kept++] = list->paths[i];
+        else
+            free(list->paths[i]);
+    }
+    list->count = kept;
+}
+
+static bool keep_tables(const char *path, const char *word)
+{
+    (void)word;
+    return is_table(path);
+}
+
+static qk_status add_place(file_list *list, const char *path,
+                           const qk_recorder_settings *settings, qk_error *err)
+{
+    size_t first = list->count;
+    size_t skip = strlen(path);
+    bool dataset = settings->dataset_name || settings->dataset_split;
+    QK_TRY(add_folder(list, path, 0, err));
+    if (dataset)
+        filter(list, first, skip, keep_tables, NULL, false);
+    if (settings->dataset_name)
+        filter(list, first, skip, has_word, settings->dataset_name, true);
+    if (settings->dataset_split)
+        filter(list, first, skip, has_word, settings->dataset_split, true);
+    if (list->count == first)
+        return qk__fail(err, QK_ERR_DEGENERATE, "%s: no %s in this folder", path,
+                        dataset ? "Parquet or JSONL files" : "files");
+    return QK_OK;
+}
+
+static qk_status add_source(file_list *list, const char *path,
+                            const qk_recorder_settings *settings, qk_error *err)
+{
+    struct stat st;
+    if (qk__is_dir(path))
+        return add_place(list, path, settings, err);
+    if (stat(path, &st) == 0) {
+        if (!S_ISREG(st.st_mode))
+            return qk__fail(err, QK_ERR_ARGUMENT, "%s: neither a file nor a folder", path);
+        char *copy = qk__strdup(path);
+        return copy ? add_path(list, copy, err) : qk__nomem(err);
+    }
+    char *found;
+    if (qk_hub_find_dataset(path, NULL, NULL, &found, err) != QK_OK)
+        return qk__fail(err, QK_ERR_NOT_FOUND,
+                        "%s: no such file or folder, nor a dataset in the Hugging Face cache",
+                        path);
+    qk_recorder_settings with_split = *settings;
+    if (!with_split.dataset_split)
+        with_split.dataset_split = "train";
+    qk_status status = add_place(list, found, &with_split, err);
+    free(found);
+    return status;
+}
+
+qk_status qk__texts_open(qk__texts **texts, const qk_recorder_settings *settings, qk_error *err)
+{
+    *texts = NULL;
+    qk__texts *t = calloc(1, sizeof *t);
+    if (!t)
+        return qk__nomem(err);
+    t->columns = (qk__text_columns){settings->text_column ? settings->text_column : "text",
+                                    settings->id_column};
+    t->max_examples = settings->max_examples;
+    qk_status status = QK_OK;
+    for (size_t i = 0; status == QK_OK && i < settings->num_texts; i++)
+        status = add_source(&t->files, settings->texts[i], settings, err);
+    if (status != QK_OK)
+        qk__texts_close(&t);
+    *texts = t;
+    return status;
+}
+
+/* ---- going through them ----------------------------------------------------------------- */
+
+static void close_file(qk__texts *texts)
+{
+    if (texts->reader)
+        texts->format->close(texts->reader);
+    texts->reader = NULL;
+}
+
+void qk__texts_rewind(qk__texts *texts)
+{
+    close_file(texts);
+    texts->file = 0;
+    texts->number = 0;
+}
+
+void qk__texts_close(qk__texts **texts)
+{
+    if (!*texts)
+        return;
+    close_file(*texts);
+    free_list(&(*texts)->files);
+    free(*texts);
+    *texts = NULL;
+}
+
+/* The next text of the files from the open one on. */
+static qk_status next_of_files(qk__texts *texts, qk__input_text *text, bool *more,
+                               qk_error *err)
+{
+    *more = false;
+    while (!*more) {
+        if (!texts->reader) {
+            if (texts->file == texts->files.count)
+                return QK_OK;
+            const char *path = texts->files.paths[texts->file++];
+            texts->format = format_of(path);
+            QK_TRY(texts->format->open(&texts->reader, path, &texts->columns, err));
+        }
+        const char *path = texts->files.paths[texts->file - 1];
+        *text = (qk__input_text){.name = ""};
+        qk_status status = texts->format->next(texts->reader, text, more, err);
+        if (status != QK_OK)
+            return qk__context(err, status, "%s", path);
+        text->path = path;
+        if (!*more)
+            close_file(texts);
+    }
+    return QK_OK;
+}
+
+qk_status qk__texts_next(qk__texts *texts, qk__input_text *text, bool *more, qk_error *err)
+{
+    *more = false;
+    if (texts->max_examples > 0 && texts->number == texts->max_examples)
+        return QK_OK;
+    QK_TRY(next_of_files(texts, text, more, err));
+    if (*more && !text->has_id)
+        text->id = texts->number;
+    texts->number += *more;
+    return QK_OK;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The texts of a run, one after another, from files of several formats.
+ *
+ *     texts.c         which files; texts numbered through all of them
+ *     text_file.c     one format each: a file that is a text
+ *     text_jsonl.c      one a line
+ *     text_parquet.c    one a row */
+#ifndef QK_RECORDER_TEXTS_H
+#define QK_RECORDER_TEXTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/recorder.h>
+#include <qkscope/status.h>
+
+#include "base/buffer.h"
+
+/* One text, as a format hands it out. What the pointers point to lasts until the next call. */
+typedef struct qk__input_text {
+    const char *data;
+    size_t size;
+    bool has_id; /* id_column was given */
+    int64_t id;
+    const char *name; /* what id_column holds, as text; "" without */
+    int64_t line;     /* or row, from 1; 0: the file is the text */
+    const char *path; /* set by qk__texts_next */
+} qk__input_text;
+
+typedef struct qk__text_columns {
+    const char *text;
+    const char *id; /* NULL = none */
+} qk__text_columns;
+
+/* A format: opens a file, hands out its texts (*more is false behind the last), closes.
+ * Messages name line or row, not the file. */
+typedef struct qk__text_format {
+    const char *suffix; /* of file names; NULL: all others */
+    qk_status (*open)(void **reader, const char *path, const qk__text_columns *columns,
+                      qk_error *err);
+    qk_status (*next)(void *reader, qk__input_text *text, bool *more, qk_error *err);
+    void (*close)(void *reader);
+} qk__text_format;
+
+extern const qk__text_format qk__text_file, qk__text_jsonl, qk__text_parquet;
+
+/* Text and id of one line of JSON. `value` and `name` hold what text points to: a json_t to be
+ * released with json_decref, and a buffer to be freed. */
+struct json_t;
+QK_MUST_CHECK qk_status qk__jsonl_parse(const char *line, size_t size,
+                                        const qk__text_columns *columns, struct json_t **value,
+                                        qk__buffer *name, qk__input_text *text, qk_error *err);
+
+typedef struct qk__texts qk__texts;
+
+/* Settles which files there are. Errors: QK_ERR_NOT_FOUND, QK_ERR_DEGENERATE (no files). */
+QK_MUST_CHECK qk_status qk__texts_open(qk__texts **texts, const qk_recorder_settings *settings,
+                                       qk_error *err);
+/* *more is false behind the last text. A text without an id gets its number. */
+QK_MUST_CHECK qk_status qk__texts_next(qk__texts *texts, qk__input_text *text, bool *more,
+                                       qk_error *err);
+/* Back to the first text. */
+void qk__texts_rewind(qk__texts *texts);
+void qk__texts_close(qk__texts **texts);
+
+#endif

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scatter collages: choosing heads, looking at each, and laying them out in figures. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/parallel.h"
+#include "figure/figure_settings.h"
+#include "settings/common_rows.h"
+#include "settings/settings.h"
+#include "scatter/scatter.h"
+
+enum {
+    MAX_SIDE = 12,
+    MAX_NAME = 80, /* of a figure, without what tells several of one run apart */
+    NAME_SIZE = 120,
+    NAMED_HEADS = 4, /* heads that a name made from them lists */
+};
+
+typedef struct scatter {
+    const qk_scatter_settings *settings;
+    qk__run run;
+    size_t num_views;
+    qk__head_view *views;
+    size_t num_figures, per_figure; /* figures, and views in each */
+    char (*names)[NAME_SIZE];
+    qk_status *drawn; /* [num_figures] */
+    qk_error *errors;
+} scatter;
+
+#define AT(member) QK_SETTING_AT(qk_scatter_settings, member)
+
+static const qk_word BASIS_WORDS[] = {
+    {"pca", QK_BASIS_PCA}, {"ab", QK_BASIS_AB}, {"complement", QK_BASIS_COMPLEMENT}, {0}};
+static const qk_word KINDS[] = {{"q", QK_KINDS_Q}, {"k", QK_KINDS_K}, {0}};
+
+static const qk_setting ROWS[] = {
+    {"output", QK_SETTING_PATH, AT(output), .letter = 'o', .value = "DIR",
+     .help = "folder for the figures, or one picture: FILE.png, .svg or .pdf",
+     .section = "Output"},
+    {"name", QK_SETTING_TEXT, AT(name), .value = "NAME", .help = "name of the files",
+     .unset = "made from basis and heads", .section = "Output"},
+    {"title", QK_SETTING_TEXT, AT(title), .value = "TEXT", .help = "line above the figure",
+     .section = "Output"},
+    {"format", QK_SETTING_SET, AT(figures.formats), .number = QK_FIGURE_PNG,
+     .words = qk__figure_formats, .value = "LIST", .help = "png, svg, pdf or several of them",
+     .section = "Output"},
+    {"basis", QK_SETTING_CHOICE, AT(basis), .number = QK_BASIS_PCA, .words = BASIS_WORDS,
+     .help = "components of the PCA, axes a and b of the rotation model, or the pairs of "
+             "axes of what is left",
+     .section = "Axes"},
+    {"pc-x", QK_SETTING_INTEGER, AT(pc_x), .min = 0, .max = 4095, .value = "N",
+     .help = "component on the x axis, from 0", .unset = "0", .section = "Axes"},
+    {"pc-y", QK_SETTING_INTEGER, AT(pc_y), .number = 1, .min = 0, .max = 4095, .value = "N",
+     .help = "component on the y axis", .section = "Axes"},
+    {"kind", QK_SETTING_CHOICE, AT(kinds), .number = QK_KINDS_BOTH, .words = KINDS,
+     .value = "q|k", .help = "queries or keys alone, on their own components",
+     .unset = "together", .section = "Axes"},
+    {"centred", QK_SETTING_FLAG, AT(centred),
+     .help = "with pca: zero is the mean of all rows, lines run through it, and a box has r of "
+             "the components (as pca-visualize draws)",
+     .section = "Axes"},
+    {"example-id", QK_SETTING_INTEGER, AT(example_id), .number = -1, .min = 0, .max = 9e15,
+     .value = "N", .help = "this text in colour, all others grey", .unset = "none",
+     .section = "Points"},
+    {"max-points", QK_SETTING_INTEGER, AT(max_points), .number = QK_SCATTER_FEW_POINTS,
+     .min = 0, .max = 1e15, .value = "N", .help = "points per kind and panel; 0: all",
+     .unset = "8000, complement 2000", .section = "Points"},
+    QK_SETTING_PART(qk_scatter_settings, figures, qk__figure_settings_table),
+    QK_SETTING_PART(qk_scatter_settings, input, qk_analysis_settings_table),
+};
+
+const qk_settings_table qk_scatter_settings_table = {
+    QK_SETTINGS_ROWS(qk_scatter_settings, ROWS)};
+
+void qk_scatter_settings_default(qk_scatter_settings *settings)
+{
+    qk__settings_default(&qk_scatter_settings_table, settings);
+}
+
+void qk_scatter_outcome_free(qk_scatter_outcome **outcome)
+{
+    assert(outcome);
+    qk_scatter_outcome *o = *outcome;
+    if (!o)
+        return;
+    qk__strings_free(o->figures, o->num_figures);
+    free(o->heads);
+    free(o);
+    *outcome = NULL;
+}
+
+/* ---- settings --------------------------------------------------------------------------- */
+
+/* What qk__figure_draw takes, asked before any row is read. */
+static bool is_name(const char *name)
+{
+    static const char PLAIN[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    return *name && *name != '.' && *name != '-' && strlen(name) <= MAX_NAME &&
+           name[strspn(name, PLAIN)] == 0;
+}
+
+static qk_status check(const qk_scatter_settings *s, qk_error *err)
+{
+    const qk_status status = QK_ERR_ARGUMENT;
+    if (!s->output)
+        return qk__fail(err, status, "no output folder given");
+    if (s->figures.formats == 0)
+        return qk__fail(err, status, "no picture format given");
+    if (s->name && !is_name(s->name))
+        return qk__fail(
+            err, status,
+            "'%.80s' is not a name for a figure: at most %d letters, digits, '.', '_' and "
+            "'-', of which only '_' may be the first",
+            s->name, MAX_NAME);
+    if (s->kinds != QK_KINDS_BOTH && s->basis != QK_BASIS_PCA)
+        return qk__fail(err, status,
+                        "one kind alone has a PCA only: the axes a and b are of "
+                        "queries and keys together");
+    if (s->rows < 0 || s->columns < 0 || s->rows > MAX_SIDE || s->columns > MAX_SIDE ||
+        (s->rows == 0) != (s->columns == 0))
+        return qk__fail(err, status, "a collage of %d x %d: expected 1x1 to %dx%d", s->rows,
+                        s->columns, MAX_SIDE, MAX_SIDE);
+    if (s->basis == QK_BASIS_PCA && (s->pc_x < 0 || s->pc_y < 0 || s->pc_x == s->pc_y ||
+                                     s->pc_x >= QK_MAX_DIM || s->pc_y >= QK_MAX_DIM))
+        return qk__fail(err, status,
+                        "components %d and %d: expected two different ones, counted from 0",
+                        s->pc_x, s->pc_y);
+    if (s->random < 0 || (s->random > 0 && s->num_heads > 0))
+        return qk__fail(err, status, "heads are either named or random");
+    return QK_OK;
+}
+
+/* ---- names ------------------------------------------------------------------------------ */
+
+static size_t add_text(char name[NAME_SIZE], size_t used, const char *text)
+{
+    return used + (size_t)snprintf(name + used, NAME_SIZE - used, "%s", text);
+}
+
+static const char *head_text(const qk_scatter_settings *s, qk_scatter_head head,
+                             char text[QK_HEAD_NAME_SIZE + 1])
+{
+    qk_head_id id = {head.layer, head.head, s->kinds == QK_KINDS_K ? QK_KEY : QK_QUERY};
+    text[0] = '-';
+    qk_head_name(id, text + 1);
+    if (s->kinds == QK_KINDS_BOTH)
+        text[strlen(text) - 1] = 0;
+    return text;
+}
+
+/* "scatter-pca-l05h13" and the like, from what is shown. */
+static void make_name(const scatter *c, size_t first, size_t count, char name[NAME_SIZE])
+{
+    static const char *const BASES[] = {"scatter-pca", "scatter-ab", "scatter-complement"};
+    const qk_scatter_settings *s = c->settings;
+    char text[64];
+    size_t used = add_text(name, 0, BASES[s->basis]);
+    if (s->basis == QK_BASIS_PCA && (s->pc_x != 0 || s->pc_y != 1)) {
+        snprintf(text, sizeof text, "-pc%d-pc%d", s->pc_x, s->pc_y);
+        used = add_text(name, used, text);
+    }
+    for (size_t i = 0; i < count && i < NAMED_HEADS; i++)
+        used = add_text(name, used, head_text(s, c->views[first + i].head, text));
+    if (count > NAMED_HEADS) {
+        snprintf(text, sizeof text, "-and-%zu-more", count - NAMED_HEADS);
+        used = add_text(name, used, text);
+    }
+    if (s->example_id >= 0) {
+        snprintf(text, sizeof text, "-text-%lld", (long long)s->example_id);
+        add_text(name, used, text);
+    }
+}
+
+/* A given name is that of the only figure; of several, the head or a number tells them apart. */
+static void set_name(const scatter *c, size_t figure)
+{
+    const qk_scatter_settings *s = c->settings;
+    size_t first = figure * c->per_figure, left = c->num_views - first;
+    char *name = c->names[figure], text[64];
+    if (!s->name) {
+        make_name(c, first, left < c->per_figure ? left : c->per_figure, name);
+        return;
+    }
+    size_t used = add_text(name, 0, s->name);
+    if (c->num_figures == 1)
+        return;
+    if (c->per_figure == 1) {
+        add_text(name, used, head_text(s, c->views[figure].head, text));
+    } else {
+        snprintf(text, sizeof text, "-%zu", figure + 1);
+        add_text(name, used, text);
+    }
+}
+
+/* A head asked for twice would draw over itself. */
+static qk_status set_names(scatter *c, qk_error *err)
+{
+    bool alone = c->settings->rows == 0 || c->settings->basis == QK_BASIS_COMPLEMENT;
+    c->per_figure = alone ? 1 : qk__scatter_places(c->settings);
+    c->num_figures = (c->num_views + c->per_figure - 1) / c->per_figure;
+    c->names = qk__calloc(c->num_figures, sizeof *c->names);
+    c->drawn = qk__calloc(c->num_figures, sizeof *c->drawn);
+    c->errors = qk__calloc(c->num_figures, sizeof *c->errors);
+    if (!c->names || !c->drawn || !c->errors)
+        return qk__nomem(err);
+    for (size_t i = 0; i < c->num_figures; i++) {
+        set_name(c, i);
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(c->names[i], c->names[j]) == 0)
+                return qk__fail(err, QK_ERR_ARGUMENT,
+                                "two figures would be called %s: give each head once",
+                                c->names[i]);
+    }
+    return QK_OK;
+}
+
+/* ---- looking and drawing ---------------------------------------------------------------- */
+
+static void look_at_head(void *context, size_t i, int worker)
+{
+    scatter *c = context;
+    qk__head_view *view = &c->views[i];
+    int64_t bytes, rows;
+    if (atomic_load(&c->run.cancelled))
+        return;
+    view->status =
+        qk__head_view_make(&c->run, worker, c->settings, view, &bytes, &rows, &view->err);
+    qk__run_progress(&c->run, bytes, rows);
+}
+
+static void widen(qk__position_span *span, qk__position_span by)
+{
+    if (by.low > by.high)
+        return;
+    bool none = span->low > span->high;
+    span->low = none || by.low < span->low ? by.low : span->low;
+    span->high = none || by.high > span->high ? by.high : span->high;
+}
+
+static void add_panels(const qk__head_view *view, qk__scatter_panel *panels)
+{
+    for (size_t i = 0; i < view->num_panels; i++) {
+        const qk__view_text *text = &view->texts[i];
+        panels[i] = (qk__scatter_panel){
+            .title = text->title,
+            .notes = {text->notes[0][0] ? text->notes[0] : NULL,
+                      text->notes[1][0] ? text->notes[1] : NULL},
+            .box = text->box[0] ? text->box : NULL,
+            .points = view->points + i * view->num_points,
+            .count = view->num_points,
+        };
+    }
+}
+
+static void name_axes(const qk_scatter_settings *s, qk__scatter *out, char pcs[2][16])
+{
+    switch (s->basis) {
+    case QK_BASIS_PCA:
+        snprintf(pcs[0], 16, "PC%d", s->pc_x);
+        snprintf(pcs[1], 16, "PC%d", s->pc_y);
+        out->x_label = pcs[0];
+        out->y_label = pcs[1];
+        break;
+    case QK_BASIS_AB:
+        out->x_label = "{/:Italic a} (position axis)";
+        out->y_label = "{/:Italic b} (separation axis)";
+        break;
+    case QK_BASIS_COMPLEMENT:
+        out->x_label = "first axis of the pair";
+        out->y_label = "second axis of the pair";
+        break;
+    }
+}
+
+/* The smallest grid of the wanted width that holds the panels there are. */
+static void set_grid(const qk_scatter_settings *s, qk__scatter *out)
+{
+    int columns = s->columns > 0 ? s->columns : s->basis == QK_BASIS_COMPLEMENT ? 6 : 1;
+    int panels = out->num_panels > 0 ? (int)out->num_panels : 1;
+    out->columns = columns < panels ? columns : panels;
+    out->rows = (panels + out->columns - 1) / out->columns;
+}
+
+static qk_status draw(const scatter *c, size_t i, qk__scatter_panel *panels, qk_error *err)
+{
+    const qk_scatter_settings *s = c->settings;
+    const qk__head_view *views = c->views + i * c->per_figure;
+    size_t left = c->num_views - i * c->per_figure;
+    size_t count = left < c->per_figure ? left : c->per_figure;
+    char pcs[2][16];
+    qk__scatter plot = {.title = s->title && *s->title ? s->title : NULL,
+                        .zero_lines = s->centred && s->basis == QK_BASIS_PCA,
+                        .subtitle = views[0].subtitle[0] ? views[0].subtitle : NULL,
+                        .panels = panels,
+                        .q = {0, -1},
+                        .k = {0, -1},
+                        .one_text = s->example_id >= 0};
+    for (size_t v = 0; v < count; v++) {
+        add_panels(&views[v], panels + plot.num_panels);
+        plot.num_panels += views[v].num_panels;
+        widen(&plot.q, views[v].q);
+        widen(plot.one_text ? &plot.q : &plot.k, views[v].k);
+    }
+    name_axes(s, &plot, pcs);
+    set_grid(s, &plot);
+    qk__figure figure;
+    qk__figure_init(&figure, c->names[i], qk__theme_of(s->figures.theme), 0, 0);
+    qk__figure_scatter(&figure, &plot);
+    qk_status status = qk__figure_draw(&figure, s->output, &s->figures, err);
+    qk__figure_free(&figure);
+    return status;
+}
+
+static void draw_figure(void *context, size_t i, int worker)
+{
+    (void)worker;
+    scatter *c = context;
+    if (atomic_load(&c->run.cancelled))
+        return;
+    qk__scatter_panel *panels = qk__calloc((size_t)MAX_SIDE * MAX_SIDE, sizeof *panels);
+    c->drawn[i] = panels ? draw(c, i, panels, &c->errors[i]) : qk__nomem(&c->errors[i]);
+    free(panels);
+    qk__run_progress(&c->run, 0, 0);
+}
+
+static qk_status cancelled(const scatter *c, qk_error *err)
+{
+    if (!atomic_load(&c->run.cancelled))
+        return QK_OK;
+    return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end");
+}
+
+/* The first failure in panel order, whichever was first in time. */
+static qk_status look_at_heads(scatter *c, qk_error *err)
+{
+    c->run.total_jobs = c->num_views + c->num_figures;
+    qk__parallel_for(c->num_views, c->run.threads, look_at_head, c);
+    QK_TRY(cancelled(c, err));
+    for (size_t i = 0; i < c->num_views; i++) {
+        if (c->views[i].status == QK_OK)
+            continue;
+        *err = c->views[i].err;
+        return c->views[i].status;
+    }
+    return QK_OK;
+}
+
+static qk_status draw_figures(scatter *c, qk_error *err)
+{
+    int threads = c->settings->figures.threads;
+    qk__parallel_for(c->num_figures, threads > 0 ? threads : c->run.threads, draw_figure, c);
+    QK_TRY(cancelled(c, err));
+    for (size_t i = 0; i < c->num_figures; i++) {
+        if (c->drawn[i] == QK_OK)
+            continue;
+        *err = c->errors[i];
+        return c->drawn[i];
+    }
+    return QK_OK;
+}
+
+/* ---- the run ---------------------------------------------------------------------------- */
+
+static qk_status choose_heads(scatter *c, qk_error *err)
+{
+    qk_scatter_head *heads;
+    QK_TRY(qk__scatter_select(&c->run, c->settings, &heads, &c->num_views, err));
+    c->views = qk__calloc(c->num_views, sizeof *c->views);
+    for (size_t i = 0; c->views && i < c->num_views; i++)
+        c->views[i].head = heads[i];
+    free(heads);
+    return c->views ? set_names(c, err) : qk__nomem(err);
+}
+
+static qk_status make_outcome(const scatter *c, qk_scatter_outcome **outcome, qk_error *err)
+{
+    qk_scatter_outcome *o = calloc(1, sizeof *o);
+    if (!o)
+        return qk__nomem(err);
+    o->heads = qk__calloc(c->num_views, sizeof *o->heads);
+    o->figures = qk__calloc(c->num_figures, sizeof *o->figures);
+    bool complete = o->heads && o->figures;
+    for (size_t i = 0; complete && i < c->num_views; i++) {
+        o->heads[o->num_heads++] = c->views[i].head;
+        o->num_points += c->views[i].num_points * c->views[i].num_panels;
+    }
+    for (size_t i = 0; complete && i < c->num_figures; i++) {
+        o->figures[i] = qk__strdup(c->names[i]);
+        complete = o->figures[i] != NULL;
+        o->num_figures++;
+    }
+    if (!complete) {
+        qk_scatter_outcome_free(&o);
+        return qk__nomem(err);
+    }
+    *outcome = o;
+    return QK_OK;
+}
+
+/* Figures of a run that was killed lie in hidden folders beside their places. */
+static qk_status sweep(const scatter *c, qk__folder *folder, qk_error *err)
+{
+    const char **names = qk__calloc(c->num_figures, sizeof *names);
+    if (!names)
+        return qk__nomem(err);
+    for (size_t i = 0; i < c->num_figures; i++)
+        names[i] = c->names[i];
+    qk_status status = qk__folder_sweep_figures(folder, names, c->num_figures, err);
+    free(names);
+    return status;
+}
+
+/* Holds the folder, so that no other run takes what is being drawn for a killed run's. */
+static qk_status draw_in_folder(scatter *c, qk_error *err)
+{
+    qk__folder folder;
+    QK_TRY(qk__make_dirs(c->settings->output, err));
+    QK_TRY(qk__folder_watch(&folder, c->settings->output, NULL, err));
+    qk_status status = sweep(c, &folder, err);
+    if (status == QK_OK)
+        status = draw_figures(c, err);
+    qk__folder_release(&folder);
+    return status;
+}
+
+static qk_status run_all(scatter *c, qk_scatter_outcome **outcome, qk_error *err)
+{
+    QK_TRY(choose_heads(c, err));
+    QK_TRY(look_at_heads(c, err));
+    QK_TRY(draw_in_folder(c, err));
+    return make_outcome(c, outcome, err);
+}
+
+qk_status qk_scatter_run(const qk_scatter_settings *settings, qk_scatter_outcome **outcome,
+                         qk_error *err)
+{
+    QK_NEED(err, outcome);
+    double start = qk__now();
+    qk_error own = {0};
+    err = err ? err : &own;
+    *outcome = NULL;
+    QK_NEED(err, settings);
+    QK_TRY(check(settings, err));
+    /* Only moments are kept of a head, and its rows are read again, whatever the input's
+     * settings ask for. */
+    qk_analysis_settings input = settings->input;
+    input.output = settings->output;
+    input.analyses = QK_ANALYSE_PCA;
+    input.combined = settings->kinds == QK_KINDS_BOTH;
+    input.sample_heads = 0;
+    input.ci = 0;
+    scatter c = {.settings = settings};
+    qk_status status = qk__run_open(&c.run, &input, err);
+    if (status == QK_OK)
+        status = run_all(&c, outcome, err);
+    for (size_t i = 0; c.views && i < c.num_views; i++)
+        qk__head_view_free(&c.views[i]);
+    free(c.views);
+    free(c.names);
+    free(c.drawn);
+    free(c.errors);
+    qk_analysis_results_free(&c.run.report);
+    qk__run_close(&c.run);
+    if (*outcome)
+        (*outcome)->seconds = qk__now() - start;
+    return status;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of a scatter share: the heads chosen, and each head's rows on its axes. */
+#ifndef QK_SCATTER_SCATTER_H
+#define QK_SCATTER_SCATTER_H
+
+#include <qkscope/scatter.h>
+
+#include "figure/scatter_figure.h"
+#include "analysis/run.h"
+
+enum { QK__SCATTER_TEXT = 200, QK__SCATTER_BOX = 3000 };
+
+/* Titles of one panel, in the figure's markup: numbers and our own words, nothing from outside.
+ */
+typedef struct qk__view_text {
+    char title[QK__SCATTER_TEXT];
+    char notes[2][QK__SCATTER_TEXT]; /* "" = none */
+    char box[QK__SCATTER_BOX];       /* lines; "" = none */
+} qk__view_text;
+
+/* One head on its axes: a panel for each pair of them. */
+typedef struct qk__head_view {
+    qk_scatter_head head;
+    size_t dim, num_panels;
+    double *axes;                    /* [2 * num_panels][dim] */
+    double origin[2];                /* of the first two axes: what is 0 there */
+    qk__view_text *texts;            /* [num_panels] */
+    char subtitle[QK__SCATTER_TEXT]; /* of a figure of this head alone; "" = none */
+    size_t num_points;
+    qk__point *points; /* [num_panels][num_points] in drawing order */
+    qk__position_span q, k;
+    qk_status status;
+    qk_error err;
+} qk__head_view;
+
+/* The heads to draw, in panel order (scatter_heads.c). Release with free(). */
+QK_MUST_CHECK qk_status qk__scatter_select(qk__run *run, const qk_scatter_settings *settings,
+                                           qk_scatter_head **heads, size_t *count,
+                                           qk_error *err);
+/* Panels of one figure. */
+size_t qk__scatter_places(const qk_scatter_settings *settings);
+
+/* Fits the axes of view->head, and reads its rows onto them (scatter_view.c). */
+QK_MUST_CHECK qk_status qk__head_view_make(qk__run *run, int worker,
+                                           const qk_scatter_settings *settings,
+                                           qk__head_view *view, int64_t *bytes, int64_t *rows,
+                                           qk_error *err);
+void qk__head_view_free(qk__head_view *view);
+
+/* The rows of one kind that become points, on all axes of a view (scatter_rows.c). */
+typedef struct qk__picked_rows {
+    size_t count;
+    qk__buffer values;      /* double [count][2 * num_panels] */
+    qk__buffer points;      /* qk__point [count], all but x and y */
+    int64_t in_text;        /* rows of settings->example_id */
+    qk__position_span span; /* of all rows */
+} qk__picked_rows;
+
+/* Reads a head once more. `total` is the number of its rows. Where the text that is to stand
+ * out is not among them, some_texts (may be NULL) gets a few that are: "0, 1, 2". */
+QK_MUST_CHECK qk_status qk__pick_rows(qk__run *run, int worker,
+                                      const qk_scatter_settings *settings,
+                                      const qk__head_view *view, const qk_head *head,
+                                      int64_t total, qk__picked_rows *picked,
+                                      char some_texts[QK__SCATTER_TEXT], qk_error *err);
+void qk__picked_rows_free(qk__picked_rows *picked);
+
+/* Fills the view's points from the rows of its kinds (or one of them, and none), mixed so that
+ * neither kind and no end of the context hides the other. */
+QK_MUST_CHECK qk_status qk__mix_points(const qk_scatter_settings *settings,
+                                       const qk__picked_rows *q, const qk__picked_rows *k,
+                                       qk__head_view *view, qk_error *err);
+
+/* Rows per kind and panel that are drawn at most; 0 = all. */
+int64_t qk__scatter_max_points(const qk_scatter_settings *settings);
+
+#endif

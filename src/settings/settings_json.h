@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Settings as manifests have them. */
+#ifndef QK_SETTINGS_SETTINGS_JSON_H
+#define QK_SETTINGS_SETTINGS_JSON_H
+
+#include <jansson.h>
+
+#include <qkscope/settings.h>
+
+/* Sets "a.b" in root: its member a gets the key b. As qk__json_set. */
+QK_MUST_CHECK json_t *qk__json_at(json_t *root, const char *path, json_t *value);
+
+/* Adds every setting that decides results to root, where its row says. As qk__json_set. */
+QK_MUST_CHECK json_t *qk__json_settings(json_t *root, const qk_settings_table *table,
+                                        const void *values);
+
+#endif

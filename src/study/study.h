@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of a study of many models share. */
+#ifndef QK_STUDY_STUDY_H
+#define QK_STUDY_STUDY_H
+
+#include <jansson.h>
+
+#include <qkscope/study.h>
+
+#include "base/file.h"
+#include "base/fingerprint.h"
+#include "base/folder.h"
+#include "results/manifest.h"
+#include "results/results.h"
+#include "analysis/config.h"
+#include "analysis/run.h"
+
+/* ---- the study file (plan_load.c) ------------------------------------------------------- */
+
+/* Scatter collages, one a model. */
+typedef struct qk__study_collage {
+    int rows, columns;
+    int64_t seed;
+    int random;        /* heads drawn; 0 = as many as there are panels */
+    const char *heads; /* "5:13,1:8"; NULL = random ones */
+    int64_t max_points;
+} qk__study_collage;
+
+struct qk_study {
+    qk_config config; /* first: the file, and what all models share */
+    char *path;       /* of the study file */
+    char *folder;     /* it lies in */
+    int64_t file_bytes;
+    char file_hash[QK__FINGERPRINT_SIZE];
+    const char *title; /* "" = none */
+    qk_study_model *models;
+    char **sources; /* [num_models] what source and a folder's path point to */
+    char **folders;
+    size_t num_models;
+    char *local_root;
+    char *scores; /* NULL = none */
+    const char *score_metric, *score_column;
+    qk_figure_settings figures; /* formats and theme */
+    qk__study_collage collage;
+};
+
+/* A path in the study file counts from the folder that holds it. *resolved is never of the form
+ * "a/b": that could be the name of a dataset. */
+QK_MUST_CHECK qk_status qk__study_resolve(const qk_study *plan, const char *path,
+                                          char **resolved, qk_error *err);
+
+/* Reads `models` (plan_models.c) into a qk_study. */
+QK_MUST_CHECK qk_status qk__study_set_models(void *plan, const qk__node *models,
+                                             const qk__key *key, qk_error *err);
+
+/* ---- a run of it ------------------------------------------------------------------------ */
+
+typedef struct qk__study_work {
+    const qk_study *plan;
+    const qk_study_settings *run;
+    qk_study_outcome *outcome;
+    unsigned formats;
+    qk_figure_theme theme;
+    int threads;
+    char **slugs;      /* [num_models] */
+    char **folders;    /* [num_models] output/models/SLUG */
+    char **local;      /* [num_models] local_root/DATASET/REVISION where that is a folder */
+    char **captures;   /* [num_models] folders of the heads, of the models looked at so far */
+    int *layers;       /* [num_models] of the models; 0: not known */
+    char *figures;     /* output/figures */
+    qk__buffer scores; /* contents of the score file */
+    qk__folder folder; /* the output, held */
+    size_t model;      /* at work */
+    qk__results *results;                 /* what the combined tables say */
+    qk__outfile *outputs[QK_MAX_OUTPUTS]; /* combined tables, not yet in their places */
+    size_t num_outputs;
+} qk__study_work;
+
+/* Settings of model i as this run has them: output folder, threads, where captures are looked
+ * for. Without notice and progress. */
+qk_analysis_settings qk__study_settings(const qk__study_work *work, size_t i);
+
+/* One line to the user about the model at work ("NAME: message"); printf style. */
+void qk__study_notice(const qk__study_work *work, qk_notice_level level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- the folder (plan_folder.c) --------------------------------------------------------- */
+
+/* Makes the folder and locks it. It must be empty or an earlier study's, unless force. Removes
+ * what a run that was killed left half-written. */
+QK_MUST_CHECK qk_status qk__study_claim_folder(qk__study_work *work, qk_error *err);
+
+/* ---- tables (plan_tables.c) ------------------------------------------------------------- */
+
+/* What a run of a model has, for qk__has_table. */
+unsigned qk__study_contents(const qk__study_work *work);
+
+/* Combined tables, models.csv, scores.csv and schema.json of all models with results. */
+QK_MUST_CHECK qk_status qk__study_write_tables(qk__study_work *work, qk_error *err);
+
+static inline bool qk__study_has_results(const qk_study_result *result)
+{
+    return result->state != QK_STUDY_FAILED;
+}
+
+/* ---- what stands (plan_check.c) --------------------------------------------------------- */
+
+/* Whether a model's results are those of its settings and inputs, read now. reason says why
+ * not. A capture that cannot be found or listed is an error. */
+typedef struct qk__study_check {
+    bool stands;
+    char reason[256];
+    size_t num_heads; /* of the results that stand */
+    int num_layers;   /* of the model */
+    char *warning;    /* what opening the capture warns of; NULL = nothing */
+    char *capture;    /* folder of the heads */
+} qk__study_check;
+QK_MUST_CHECK qk_status qk__study_check_model(const qk__study_work *work, size_t i,
+                                              qk__study_check *check, qk_error *err);
+
+/* ---- manifest and figures (plan_manifest.c, plan_figures.c) ----------------------------- */
+
+/* output/manifest.json. It says that the folder is complete only in the end, when figures and
+ * page are there, too. */
+typedef enum qk__study_stage {
+    QK__STUDY_BEGUN,
+    QK__STUDY_TABLES, /* tables are there: the page shows this manifest */
+    QK__STUDY_DONE,
+} qk__study_stage;
+QK_MUST_CHECK qk_status qk__study_write_manifest(const qk__study_work *work,
+                                                 qk__study_stage stage, qk_error *err);
+
+/* In a model's folder: how its collages were drawn. */
+#define QK__FIGURES_JSON "figures.json"
+
+/* The collages of model i, unless they stand; then of all models figures and report. Figures
+ * that fail are counted in the outcome's report. */
+QK_MUST_CHECK qk_status qk__study_draw(qk__study_work *work, qk_error *err);
+
+#endif

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether the results of a model stand: made by this version, with these settings, from the
+ * files that a run would read now. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <qkscope/version.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/parallel.h"
+#include "schema/schema.h"
+#include "base/json_build.h"
+#include "study/study.h"
+#include "analysis/run.h"
+#include "analysis/run_manifest.h"
+
+/* A file that a run would read, and what the manifest says of it. */
+typedef struct input {
+    const char *path;
+    json_int_t bytes;
+    const char *hash; /* belongs to the manifest */
+} input;
+
+typedef struct checker {
+    const qk__study_work *work;
+    qk__study_check *check;
+    qk__run run;            /* opened, nothing read */
+    const json_t *manifest; /* entry of the run; NULL: none that is complete and alone */
+    input *inputs;
+    size_t num_inputs, done;
+    int64_t done_bytes;
+    pthread_mutex_t lock; /* guards what follows, done and done_bytes */
+    bool cancelled;
+    const char *changed; /* path of the first file found to differ */
+} checker;
+
+/* Puts down why the results do not stand; the first reason stays. */
+static void reject(qk__study_check *check, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static void reject(qk__study_check *check, const char *fmt, ...)
+{
+    va_list args;
+    if (!check->stands)
+        return;
+    check->stands = false;
+    va_start(args, fmt);
+    vsnprintf(check->reason, sizeof check->reason, fmt, args);
+    va_end(args);
+}
+
+/* ---- settings --------------------------------------------------------------------------- */
+
+static bool same(const json_t *object, const char *key, json_t *expected)
+{
+    bool equal = expected && json_equal(json_object_get(object, key), expected);
+    json_decref(expected);
+    return equal;
+}
+
+/* Name of the first key whose value differs, for the user. */
+static const char *find_difference(json_t *was, json_t *is)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(is, key, value)
+    {
+        json_t *other = json_object_get(was, key);
+        if (json_equal(value, other))
+            continue;
+        if (json_is_object(value) && json_is_object(other))
+            return find_difference(other, value);
+        return key;
+    }
+    return "analyses";
+}
+
+static void check_settings(checker *c)
+{
+    const qk_analysis_settings *s = c->run.settings;
+    const char *version = json_string_value(json_object_get(c->manifest, "qkscope"));
+    json_t *settings = qk__describe_settings(s);
+    json_t *was = json_object_get(c->manifest, "settings");
+    if (!version || strcmp(version, QK_VERSION) != 0)
+        reject(c->check, "made by qkscope %.40s, this is %s", version ? version : "?",
+               QK_VERSION);
+    else if (!json_equal(was, settings))
+        reject(c->check, "other settings: %.60s", find_difference(was, settings));
+    else if (!same(c->manifest, "model", qk__json_text(s->model_name)))
+        reject(c->check, "another name in the model column");
+    else if (!same(c->manifest, "group", qk__describe_group(&c->run.report->group)))
+        reject(c->check, "another group size");
+    else if (!same(c->manifest, "capture_json", qk__describe_capture_json(&c->run)))
+        reject(c->check, "capture.json has changed");
+    else if (json_integer_value(json_object_get(c->manifest, "heads_without_numbers")) != 0)
+        reject(c->check, "some heads had no numbers");
+    json_decref(settings);
+}
+
+/* They must be there, as the run wrote them. */
+static qk_status check_tables(checker *c, qk_error *err)
+{
+    json_t *changes;
+    for (size_t i = 0; i < qk__num_tables; i++) {
+        const char *name = qk__tables[i].info.name;
+        if (!qk__has_table(&qk__tables[i], c->run.report->contents))
+            continue;
+        char *path = qk__path_join(c->run.settings->output, name);
+        if (!path || !qk__is_file(path))
+            reject(c->check, "%s is missing", name);
+        free(path);
+    }
+    if (!c->check->stands)
+        return QK_OK;
+    QK_TRY(qk__manifest_changes(&c->run.before, c->run.settings->output, &changes, err));
+    if (json_array_size(changes) > 0)
+        reject(c->check, "%s", json_string_value(json_array_get(changes, 0)));
+    json_decref(changes);
+    return QK_OK;
+}
+
+/* ---- inputs ----------------------------------------------------------------------------- */
+
+/* Marks the heads that a run would read: the query heads selected, and their key heads. */
+static qk_status mark_heads(const qk__run *run, bool *wanted, qk_error *err)
+{
+    qk__targets targets;
+    QK_TRY(qk__select_heads(run, QK_KINDS_Q, &targets, err));
+    for (size_t i = 0; i < targets.count; i++) {
+        qk_head_id q = targets.ids[i];
+        qk_head_id k = {q.layer, q.head / run->report->group.size, QK_KEY};
+        const qk_head *key = qk_capture_find(run->capture, k);
+        wanted[qk_capture_find(run->capture, q)->index] = key && !key->missing;
+        if (key && !key->missing)
+            wanted[key->index] = true;
+    }
+    free(targets.ids);
+    return QK_OK;
+}
+
+/* Pairs a file with its entry in the manifest: both lists are in capture order. */
+static void add_input(checker *c, const char *path)
+{
+    const json_t *entry = json_array_get(json_object_get(c->manifest, "inputs"), c->num_inputs);
+    const char *hash = json_string_value(json_object_get(entry, "xxh3_128"));
+    const char *name = qk__input_name(&c->run, path);
+    if (!same(entry, "file", qk__json_text(name)))
+        reject(c->check, "%.200s is not the file read then", name);
+    c->inputs[c->num_inputs++] =
+        (input){path, json_integer_value(json_object_get(entry, "bytes")), hash ? hash : ""};
+}
+
+static void list_inputs(checker *c, const bool *wanted)
+{
+    for (size_t i = 0; i < qk_capture_num_heads(c->run.capture); i++) {
+        const qk_head *head = qk_capture_head(c->run.capture, i);
+        for (size_t f = 0; wanted[i] && f < head->num_files; f++)
+            add_input(c, head->files[f]);
+    }
+    size_t were = json_array_size(json_object_get(c->manifest, "inputs"));
+    if (were != c->num_inputs)
+        reject(c->check, "%zu files to read, %zu were read then", c->num_inputs, were);
+}
+
+static void compare_file(void *context, size_t i, int worker)
+{
+    (void)worker;
+    checker *c = context;
+    const input *in = &c->inputs[i];
+    int64_t bytes = 0;
+    char hash[QK__FINGERPRINT_SIZE] = "";
+    pthread_mutex_lock(&c->lock);
+    bool stop = c->cancelled || c->changed;
+    pthread_mutex_unlock(&c->lock);
+    if (stop)
+        return;
+    bool equal = qk__fingerprint_file(in->path, &bytes, hash, NULL) == QK_OK &&
+                 bytes == in->bytes && strcmp(hash, in->hash) == 0;
+    pthread_mutex_lock(&c->lock);
+    if (!equal && !c->changed)
+        c->changed = in->path;
+    c->done_bytes += bytes;
+    c->done++;
+    const qk_study_settings *run = c->work->run;
+    if (run->progress && !run->progress(run->user, c->done, c->num_inputs, c->done_bytes))
+        c->cancelled = true;
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* Reads every file, and so comes last. */
+static qk_status compare_files(checker *c, qk_error *err)
+{
+    pthread_mutex_init(&c->lock, NULL);
+    qk__parallel_for(c->num_inputs, c->work->threads, compare_file, c);
+    pthread_mutex_destroy(&c->lock);
+    if (c->cancelled)
+        return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end");
+    if (c->changed)
+        reject(c->check, "%.200s has changed", qk__input_name(&c->run, c->changed));
+    return QK_OK;
+}
+
+static qk_status check_inputs(checker *c, qk_error *err)
+{
+    size_t heads = qk_capture_num_heads(c->run.capture);
+    QK_TRY(qk__run_list_inputs(&c->run, err));
+    size_t files = c->run.first_input[heads];
+    bool *wanted = qk__calloc(heads, sizeof *wanted);
+    c->inputs = qk__calloc(files, sizeof *c->inputs);
+    qk_status status = wanted && c->inputs ? QK_OK : qk__nomem(err);
+    if (status == QK_OK)
+        status = mark_heads(&c->run, wanted, err);
+    if (status == QK_OK) {
+        list_inputs(c, wanted);
+        if (c->check->stands)
+            status = compare_files(c, err);
+    }
+    free(wanted);
+    free(c->inputs);
+    return status;
+}
+
+/* ---- all together ----------------------------------------------------------------------- */
+
+/* Warnings of opening a capture concern kept results, too. */
+static void collect_warning(void *user, qk_notice_level level, const char *message)
+{
+    qk__study_check *check = user;
+    if (level == QK_NOTICE_WARNING && !check->warning)
+        check->warning = qk__strdup(message);
+}
+
+static qk_status check_manifest(checker *c, qk_error *err)
+{
+    c->check->stands = true;
+    c->check->num_heads = (size_t)json_integer_value(json_object_get(c->manifest, "heads"));
+    if (!c->manifest)
+        reject(c->check, "%s",
+               !c->run.before.complete ? "a run was stopped before its end"
+               : c->run.before.runs    ? "another command wrote into its folder"
+                                       : "no results yet");
+    else
+        check_settings(c);
+    QK_TRY(check_tables(c, err));
+    if (c->check->stands && c->work->run->force)
+        reject(c->check, "forced");
+    return c->check->stands ? check_inputs(c, err) : QK_OK;
+}
+
+/* A folder with runs of others beside the study's is made anew. */
+static const json_t *only_run(const qk__manifest *manifest)
+{
+    bool alone = manifest->complete && json_array_size(manifest->runs) == 1;
+    return alone ? json_array_get(manifest->runs, 0) : NULL;
+}
+
+qk_status qk__study_check_model(const qk__study_work *work, size_t i, qk__study_check *check,
+                                qk_error *err)
+{
+    checker c = {.work = work, .check = check};
+    qk_analysis_settings settings = qk__study_settings(work, i);
+    *check = (qk__study_check){0};
+    settings.notice = collect_warning;
+    settings.progress = NULL;
+    settings.user = check;
+    if (work->plan->folders[i] && !qk__is_dir(settings.capture)) /* say what was written */
+        return qk__fail(err, QK_ERR_NOT_FOUND,
+                        "%s: no such folder (a dataset would be written {dataset: org/name})",
+                        settings.capture);
+    qk_status status = qk__run_open(&c.run, &settings, err);
+    if (status == QK_OK) {
+        status = qk__manifest_read(&c.run.before, settings.output, err);
+        c.manifest = only_run(&c.run.before);
+        if (status == QK_OK)
+            status = check_manifest(&c, err);
+        check->num_layers = c.run.report->num_layers;
+        check->capture = qk__strdup(qk_capture_path(c.run.capture));
+    }
+    qk_analysis_results_free(&c.run.report);
+    qk__run_close(&c.run);
+    return status;
+}

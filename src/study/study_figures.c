@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The figures of a study: scatter collages of each model, from its capture; everything else
+ * from the combined tables.
+ *
+ * A model's folder holds figures.json once its collages are drawn: how, and by which version.
+ * It goes when the model is computed again, so collages stand as long as it says what is asked
+ * for. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <qkscope/version.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/parallel.h"
+#include "report/report.h"
+#include "base/json_build.h"
+#include "study/study.h"
+
+/* One collage of a model. */
+typedef struct collage {
+    qk_analyses analysis;
+    const char *name;
+    qk_scatter_basis basis;
+} collage;
+
+static const collage COLLAGES[] = {
+    {QK_ANALYSE_PCA, "pca-06-collage", QK_BASIS_PCA},
+    {QK_ANALYSE_ROTATION, "rotation-01-plane", QK_BASIS_AB},
+    {QK_ANALYSE_ROTATION, "rotation-08-complement", QK_BASIS_COMPLEMENT},
+};
+enum { NUM_COLLAGES = sizeof COLLAGES / sizeof *COLLAGES };
+
+/* Too many points for an SVG that anything opens. */
+static unsigned collage_formats(const qk__study_work *work)
+{
+    return QK_FIGURE_PNG | (work->formats & QK_FIGURE_PDF);
+}
+
+static bool is_asked(const qk__study_work *work, const collage *one)
+{
+    return (work->plan->config.settings.analyses & (unsigned)one->analysis) != 0;
+}
+
+/* ---- whether they stand ----------------------------------------------------------------- */
+
+static json_t *describe(const qk__study_work *work, size_t i)
+{
+    const qk__study_collage *c = &work->plan->collage;
+    return json_pack(
+        "{s:s, s:i, s:i, s:i, s:i, s:I, s:i, s:o, s:I, s:o}", "qkscope", QK_VERSION, "formats",
+        (int)collage_formats(work), "theme", (int)work->theme, "rows", c->rows, "columns",
+        c->columns, "seed", (json_int_t)c->seed, "random", c->random, "heads",
+        c->heads ? qk__json_text(c->heads) : json_null(), "max_points",
+        (json_int_t)c->max_points, "label", qk__json_text(work->plan->models[i].label));
+}
+
+static bool has_files(const qk__study_work *work, size_t i)
+{
+    static const char *const ENDINGS[] = {"dat", "gp", "png"};
+    for (size_t k = 0; k < NUM_COLLAGES; k++)
+        for (size_t e = 0; e < 3 && is_asked(work, &COLLAGES[k]); e++) {
+            char name[160];
+            snprintf(name, sizeof name, "%s-%s.%s", COLLAGES[k].name, work->slugs[i],
+                     ENDINGS[e]);
+            char *path = qk__path_join(work->figures, name);
+            bool is = path && qk__is_file(path);
+            free(path);
+            if (!is)
+                return false;
+        }
+    return true;
+}
+
+static bool stand(const qk__study_work *work, size_t i)
+{
+    char *path = qk__path_join(work->folders[i], QK__FIGURES_JSON);
+    json_t *were = path ? qk__json_read(path) : NULL;
+    json_t *are = describe(work, i);
+    bool equal = were && are && json_equal(were, are) && has_files(work, i);
+    json_decref(were);
+    json_decref(are);
+    free(path);
+    return equal;
+}
+
+/* ---- drawing ---------------------------------------------------------------------------- */
+
+/* What failed joins the failures of the report. */
+static qk_status add_failure(qk_report_outcome *report, const char *figure, const char *message,
+                             qk_error *err)
+{
+    char **failures =
+        realloc(report->failures, (report->num_failed + 1) * sizeof *report->failures);
+    if (!failures)
+        return qk__nomem(err);
+    report->failures = failures;
+    qk__buffer text = {0};
+    bool named = !figure || strncmp(message, "figure ", strlen("figure ")) == 0;
+    QK_TRY(qk__buffer_printf(&text, err, "%s%s%s%s", named ? "" : "figure ",
+                             named ? "" : figure, named ? "" : ": ", message));
+    failures[report->num_failed++] = (char *)text.data;
+    return QK_OK;
+}
+
+/* One collage of one model, to be drawn. */
+typedef struct task {
+    struct drawing *drawing;
+    size_t model;
+    const collage *collage;
+    char name[120];
+    qk_status status;
+    qk_error why;
+} task;
+
+typedef struct drawing {
+    qk__study_work *work;
+    task *tasks; /* by model */
+    size_t count, done, num_figures;
+    pthread_mutex_t lock; /* guards done, num_figures, cancelled and what the user is told */
+    bool cancelled;
+} drawing;
+
+static void on_notice(void *user, qk_notice_level level, const char *message)
+{
+    const task *t = user;
+    pthread_mutex_lock(&t->drawing->lock);
+    t->drawing->work->model = t->model;
+    qk__study_notice(t->drawing->work, level, "%s", message);
+    pthread_mutex_unlock(&t->drawing->lock);
+}
+
+static qk_scatter_settings settings_of(task *t)
+{
+    const qk__study_work *work = t->drawing->work;
+    const qk__study_collage *c = &work->plan->collage;
+    qk_scatter_settings s;
+    qk_scatter_settings_default(&s);
+    s.input = qk__study_settings(work, t->model);
+    s.input.seed = c->seed;
+    s.input.threads = 1; /* collages are what runs in parallel */
+    s.input.notice = on_notice;
+    s.input.user = t;
+    s.basis = t->collage->basis;
+    s.max_points = c->max_points;
+    s.figures.formats = collage_formats(work);
+    s.figures.theme = work->theme;
+    s.figures.threads = 1;
+    s.output = work->figures;
+    s.name = t->name;
+    s.title = work->plan->models[t->model].label;
+    bool whole = s.basis == QK_BASIS_COMPLEMENT; /* a figure of one head */
+    s.rows = whole ? 0 : c->rows;
+    s.columns = whole ? 0 : c->columns;
+    if (!c->heads && whole)
+        s.random = 1;
+    else if (!c->heads)
+        s.random = c->random ? c->random : c->rows * c->columns;
+    return s;
+}
+
+static qk_status draw_collage(task *t, size_t *figures, qk_error *err)
+{
+    const char *list = t->drawing->work->plan->collage.heads;
+    qk_scatter_settings s = settings_of(t);
+    qk_scatter_head *heads = NULL;
+    qk_scatter_outcome *outcome;
+    if (list)
+        QK_TRY(qk_scatter_heads_parse(list, &heads, &s.num_heads, err));
+    s.heads = heads;
+    if (heads && s.basis == QK_BASIS_COMPLEMENT)
+        s.num_heads = 1;
+    qk_status status = qk_scatter_run(&s, &outcome, err);
+    *figures = status == QK_OK ? outcome->num_figures : 0;
+    qk_scatter_outcome_free(&outcome);
+    free(heads);
+    return status;
+}
+
+static void draw_task(void *context, size_t i, int worker)
+{
+    (void)worker;
+    drawing *d = context;
+    task *t = &d->tasks[i];
+    const qk_study_settings *run = d->work->run;
+    size_t figures = 0;
+    t->status = QK_ERR_CANCELLED;
+    pthread_mutex_lock(&d->lock);
+    bool stop = d->cancelled;
+    pthread_mutex_unlock(&d->lock);
+    if (stop)
+        return;
+    t->status = draw_collage(t, &figures, &t->why);
+    pthread_mutex_lock(&d->lock);
+    d->num_figures += figures;
+    d->done++;
+    if (run->progress && !run->progress(run->user, d->done, d->count, 0))
+        d->cancelled = true;
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* ---- all collages ----------------------------------------------------------------------- */
+
+static void list_tasks(drawing *d)
+{
+    const qk__study_work *work = d->work;
+    for (size_t i = 0; i < work->plan->num_models; i++) {
+        if (!qk__study_has_results(&work->outcome->models[i]) || stand(work, i))
+            continue;
+        for (size_t k = 0; k < NUM_COLLAGES; k++) {
+            task *t = &d->tasks[d->count];
+            if (!is_asked(work, &COLLAGES[k]))
+                continue;
+            *t = (task){.drawing = d, .model = i, .collage = &COLLAGES[k]};
+            snprintf(t->name, sizeof t->name, "%s-%s", COLLAGES[k].name, work->slugs[i]);
+            d->count++;
+        }
+    }
+}
+
+static qk_status write_mark(const qk__study_work *work, size_t i, qk_error *err)
+{
+    qk__outfile *file;
+    QK_TRY(qk__json_write(describe(work, i), work->folders[i], QK__FIGURES_JSON, &file, err));
+    return qk__outfile_commit(&file, err);
+}
+
+/* Marks the models whose collages are all there, and lists what failed. */
+static qk_status conclude(const drawing *d, qk_error *err)
+{
+    qk_report_outcome *report = d->work->outcome->report;
+    report->num_figures = d->num_figures;
+    if (d->cancelled)
+        return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end");
+    for (size_t i = 0; i < d->count;) {
+        size_t model = d->tasks[i].model;
+        bool all = true;
+        for (; i < d->count && d->tasks[i].model == model; i++) {
+            const task *t = &d->tasks[i];
+            all = all && t->status == QK_OK;
+            if (t->status != QK_OK)
+                QK_TRY(add_failure(report, t->name, t->why.message, err));
+        }
+        if (all)
+            QK_TRY(write_mark(d->work, model, err));
+    }
+    return QK_OK;
+}
+
+static qk_status draw_collages(qk__study_work *work, qk_error *err)
+{
+    drawing d = {.work = work};
+    d.tasks = qk__calloc(NUM_COLLAGES * work->plan->num_models, sizeof *d.tasks);
+    if (!d.tasks)
+        return qk__nomem(err);
+    list_tasks(&d);
+    pthread_mutex_init(&d.lock, NULL);
+    qk__parallel_for(d.count, work->threads, draw_task, &d);
+    pthread_mutex_destroy(&d.lock);
+    qk_status status = conclude(&d, err);
+    free(d.tasks);
+    return status;
+}
+
+/* ---- figures from tables, and the page -------------------------------------------------- */
+
+static bool on_figure(void *user, size_t done, size_t total)
+{
+    const qk_study_settings *run = user;
+    return !run->progress || run->progress(run->user, done, total, 0);
+}
+
+static qk_status write_report(const qk__study_work *work, qk_report_outcome **report,
+                              qk_error *err)
+{
+    qk_report_settings s;
+    qk_study_settings run = *work->run;
+    qk_report_settings_default(&s);
+    s.results = run.output;
+    s.score_metric = work->plan->score_metric;
+    s.score_column = work->plan->score_column;
+    s.figures.formats = work->formats;
+    s.figures.theme = work->theme;
+    s.figures.threads = work->threads;
+    s.html = run.html;
+    s.progress = on_figure;
+    s.user = &run;
+    return qk__report_make(&s, work->results, report, err);
+}
+
+/* Moves the failures of `from` behind those of `to`, adds up the rest. */
+static qk_status join(qk_report_outcome *to, qk_report_outcome *from, qk_error *err)
+{
+    for (size_t i = 0; i < to->num_failed; i++)
+        QK_TRY(add_failure(from, NULL, to->failures[i], err));
+    from->num_figures += to->num_figures;
+    return QK_OK;
+}
+
+qk_status qk__study_draw(qk__study_work *work, qk_error *err)
+{
+    const qk_study_settings *run = work->run;
+    qk_error why = {0};
+    qk_report_outcome *collages = calloc(1, sizeof *collages), *report = NULL;
+    if (!collages)
+        return qk__nomem(err);
+    work->outcome->report = collages;
+    if (run->model_begins)
+        run->model_begins(run->user, work->plan->num_models, NULL, false);
+    QK_TRY(draw_collages(work, err));
+    qk_status status = write_report(work, &report, &why);
+    if (status == QK_ERR_CANCELLED || status == QK_ERR_NOMEM) {
+        if (err)
+            *err = why;
+        return status;
+    }
+    if (!report) /* the tables are there all the same */
+        return add_failure(collages, NULL, why.message, err);
+    work->outcome->report = report;
+    status = join(collages, report, err);
+    qk_report_outcome_free(&collages);
+    return status;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The combined tables of a study: those of its models one after the other. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/json_build.h"
+#include "study/study.h"
+#include "analysis/table.h"
+
+enum { MAX_TABLE_BYTES = 1 << 30 };
+
+unsigned qk__study_contents(const qk__study_work *work)
+{
+    return qk__contents_of(&work->plan->config.settings);
+}
+
+/* ---- one combined table ----------------------------------------------------------------- */
+
+typedef struct combined {
+    const char *name;
+    qk__buffer header; /* with its line end; of the first model */
+    qk__outfile *file;
+} combined;
+
+static qk_status add_rows(combined *c, const qk__buffer *text, qk_error *err)
+{
+    const uint8_t *end = memchr(text->data, '\n', text->size);
+    size_t header = end ? (size_t)(end - text->data) + 1 : 0;
+    if (header == 0)
+        return qk__fail(err, QK_ERR_MALFORMED, "has no header");
+    if (c->header.size == 0) {
+        QK_TRY(qk__buffer_append(&c->header, text->data, header, err));
+        QK_TRY(qk__outfile_write(c->file, text->data, header, err));
+    } else if (header != c->header.size || memcmp(text->data, c->header.data, header) != 0) {
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "has other columns than the models before it: it was changed; --force "
+                        "computes it again");
+    }
+    return qk__outfile_write(c->file, text->data + header, text->size - header, err);
+}
+
+static qk_status add_model(const qk__study_work *work, combined *c, size_t i, qk_error *err)
+{
+    qk__buffer text;
+    char *path = qk__path_join(work->folders[i], c->name);
+    if (!path)
+        return qk__nomem(err);
+    qk_status status = qk__read_file(path, MAX_TABLE_BYTES, &text, err);
+    if (status == QK_OK) {
+        status = add_rows(c, &text, err);
+        if (status != QK_OK)
+            qk__context(err, status, "%s", path);
+        qk__buffer_free(&text);
+    }
+    free(path);
+    return status;
+}
+
+static qk_status add_models(const qk__study_work *work, combined *c, qk_error *err)
+{
+    for (size_t i = 0; i < work->plan->num_models; i++)
+        if (qk__study_has_results(&work->outcome->models[i]))
+            QK_TRY(add_model(work, c, i, err));
+    return qk__outfile_finish(c->file, err);
+}
+
+static qk_status open_output(const qk__study_work *work, const char *name, qk__outfile **file,
+                             qk_error *err)
+{
+    char *path = qk__path_join(work->run->output, name);
+    qk_status status = path ? qk__outfile_open(file, path, err) : qk__nomem(err);
+    free(path);
+    return status;
+}
+
+/* Takes the file among the outputs, or drops it. */
+static qk_status keep_output(qk__study_work *work, qk__outfile *file, qk_status status)
+{
+    if (status == QK_OK)
+        work->outputs[work->num_outputs++] = file;
+    else
+        qk__outfile_discard(&file);
+    return status;
+}
+
+static qk_status combine(qk__study_work *work, const char *name, qk_error *err)
+{
+    combined c = {.name = name};
+    QK_TRY(open_output(work, name, &c.file, err));
+    qk_status status = keep_output(work, c.file, add_models(work, &c, err));
+    qk__buffer_free(&c.header);
+    return status;
+}
+
+/* ---- the other files -------------------------------------------------------------------- */
+
+/* Every model of the study has its row: that of one without results shows that it is missing. */
+static qk_status list_models(const qk__study_work *work, qk__buffer *text, qk_error *err)
+{
+    const qk__table *table = qk__find_table("models.csv");
+    QK_TRY(qk__csv_header(table, QK__STUDY, text, err));
+    for (size_t i = 0; i < work->plan->num_models; i++) {
+        const qk_study_model *model = &work->plan->models[i];
+        const qk_study_result *result = &work->outcome->models[i];
+        qk__buffer folder = {0};
+        QK_TRY(qk__buffer_printf(&folder, err, "models/%s", work->slugs[i]));
+        const qk__listed_model listed = {
+            .name = model->name,
+            .label = model->label,
+            .family = model->family,
+            .phase = model->phase,
+            .source = model->source,
+            .folder = (const char *)folder.data,
+            .layers = work->layers[i],
+            .heads = qk__study_has_results(result) ? result->num_heads : 0,
+        };
+        const qk__row row = {.from = {[QK__OF_ITEM] = &listed}};
+        qk_status status = qk__csv_row(table, QK__STUDY, &row, text, err);
+        qk__buffer_free(&folder);
+        QK_TRY(status);
+    }
+    return QK_OK;
+}
+
+/* What the tables hold: those of the models, and the list of models. */
+static qk_status write_schema(qk__study_work *work, qk_error *err)
+{
+    unsigned contents = qk__study_contents(work);
+    json_t *tables = json_object();
+    qk__outfile *file;
+    for (size_t i = 0; i < qk__num_tables; i++)
+        if (qk__has_table(&qk__tables[i], contents) || qk__has_table(&qk__tables[i], QK__STUDY))
+            tables = qk__json_set(tables, qk__tables[i].info.name,
+                                  qk__describe_columns(&qk__tables[i], contents));
+    QK_TRY(qk__json_write(tables, work->run->output, QK__SCHEMA_NAME, &file, err));
+    return keep_output(work, file, QK_OK);
+}
+
+static qk_status write_output(qk__study_work *work, const char *name, const qk__buffer *text,
+                              qk_error *err)
+{
+    qk__outfile *file;
+    QK_TRY(open_output(work, name, &file, err));
+    qk_status status = qk__outfile_write(file, text->data, text->size, err);
+    if (status == QK_OK)
+        status = qk__outfile_finish(file, err);
+    return keep_output(work, file, status);
+}
+
+/* What an earlier run wrote and this one does not must not be taken for its results. */
+static qk_status remove_others(const qk__study_work *work, qk_error *err)
+{
+    unsigned contents = qk__study_contents(work);
+    for (size_t i = 0; i < qk__num_tables; i++)
+        if (qk__is_result(&qk__tables[i]) && !qk__has_table(&qk__tables[i], contents))
+            QK_TRY(qk__remove_file(work->run->output, qk__tables[i].info.name, err));
+    return work->plan->scores ? QK_OK : qk__remove_file(work->run->output, "scores.csv", err);
+}
+
+qk_status qk__study_write_tables(qk__study_work *work, qk_error *err)
+{
+    unsigned contents = qk__study_contents(work);
+    qk__buffer models = {0};
+    for (size_t i = 0; i < qk__num_tables; i++)
+        if (qk__has_table(&qk__tables[i], contents))
+            QK_TRY(combine(work, qk__tables[i].info.name, err));
+    qk_status status = list_models(work, &models, err);
+    if (status == QK_OK)
+        status = write_output(work, "models.csv", &models, err);
+    qk__buffer_free(&models);
+    QK_TRY(status);
+    if (work->plan->scores)
+        QK_TRY(write_output(work, "scores.csv", &work->scores, err));
+    QK_TRY(write_schema(work, err));
+    QK_TRY(remove_others(work, err));
+    for (size_t i = 0; i < work->num_outputs; i++)
+        QK_TRY(qk__outfile_commit(&work->outputs[i], err));
+    return QK_OK;
+}

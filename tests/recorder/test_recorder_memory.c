@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that runs out at any moment: what a capture says about itself is right or not said. */
+#define _XOPEN_SOURCE 700 /* mkdtemp */
+#include "tests/unit.h"
+
+#include <jansson.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "recorder/recording.h"
+#include "tests/base/tree.h"
+#include "tests/failing_memory.h"
+
+static const char *model_path;
+
+typedef struct fixture {
+    qk_recorder_settings settings;
+    qk__recording r;
+    const char *texts[1];
+    int layers[3];
+    char partial[512], spool[512], text[512];
+} fixture;
+
+static const char EXAMPLES[] = "{\"example_id\":7,\"source\":\"t.txt\",\"source_id\":\"\","
+                               "\"tokens\":9,\"truncated\":true}\n"
+                               "{\"example_id\":8,\"source\":\"u.txt\",\"source_id\":\"\","
+                               "\"tokens\":3,\"truncated\":false}\n";
+
+static void make(fixture *f)
+{
+    qk_error err;
+    *f = (fixture){.layers = {0, 1, 3}};
+    tree_add("text.txt", "some words of a text");
+    tree_add(".partial/spool/examples", EXAMPLES);
+    snprintf(f->partial, sizeof f->partial, "%s", tree_path(".partial"));
+    snprintf(f->spool, sizeof f->spool, "%s", tree_path(".partial/spool"));
+    snprintf(f->text, sizeof f->text, "%s", tree_path("text.txt"));
+    f->texts[0] = f->text;
+    qk_recorder_settings_default(&f->settings);
+    f->settings.model = model_path;
+    f->settings.texts = f->texts;
+    f->settings.num_texts = 1;
+    f->settings.output = tree_path("");
+    f->settings.layers = (qk_index_list){f->layers, 3};
+    f->settings.overrides = "{\"note\": \"\u00e9t\u00e9\"}";
+    f->settings.sample_heads = 3;
+    qk__recording *r = &f->r;
+    *r = (qk__recording){.settings = &f->settings, .lock = -1, .max_length = 2000};
+    r->stages[QK__POST] = true;
+    assert_int_equal(qk_model_open(&r->model, model_path, NULL, &err), QK_OK);
+    r->facts = qk_model_get_facts(r->model);
+    assert_int_equal(qk_tokenizer_open(&r->tokenizer, model_path, &err), QK_OK);
+    assert_int_equal(qk_recorder_select(&f->settings, r->facts, &r->selection, &err), QK_OK);
+    assert_int_equal(qk__texts_open(&r->texts, &f->settings, &err), QK_OK);
+    r->journal.rows = qk__calloc(2 * (size_t)r->facts->num_layers, sizeof *r->journal.rows);
+    r->journal.example_bytes = sizeof EXAMPLES - 1;
+    r->journal.cut = 1;
+    r->journal.empty = 2;
+    r->model_name = qk__strdup("mod\u00e8le");
+    r->partial = f->partial;
+    r->spool = f->spool;
+}
+
+static void drop(fixture *f)
+{
+    qk__texts_close(&f->r.texts);
+    json_decref(f->r.identity);
+    qk_recorder_selection_free(&f->r.selection);
+    qk_tokenizer_close(&f->r.tokenizer);
+    qk_model_close(&f->r.model);
+    free(f->r.journal.rows);
+    free(f->r.model_name);
+}
+
+/* Runs `function` with the first, the second, ... allocation failing until none does; it is
+ * right whenever it says so. Returns how many failed. */
+typedef qk_status check_fn(fixture *f, bool first, qk_error *err);
+
+static long each_allocation(fixture *f, check_fn *function)
+{
+    qk_error err;
+    assert_int_equal(function(f, true, &err), QK_OK);
+    for (long i = 0;; i++) {
+        remaining = i;
+        (void)function(f, false, &err);
+        bool all = remaining >= 0;
+        remaining = -1;
+        if (all)
+            return i;
+    }
+}
+
+static void say(const char *what, long failures)
+{
+    print_message("%s: %ld allocations\n", what, failures);
+    assert_true(failures > 10);
+}
+
+/* The checks themselves need no memory. */
+static qk_status identify(fixture *f, bool first, qk_error *err)
+{
+    static char right[QK__FINGERPRINT_SIZE];
+    json_decref(f->r.identity);
+    f->r.identity = NULL;
+    f->r.num_texts = f->r.total_weight = 0;
+    memset(f->r.fingerprint, 0, sizeof f->r.fingerprint);
+    qk_status status = qk__survey(&f->r, err);
+    if (status == QK_OK)
+        status = qk__identify(&f->r, err);
+    if (first)
+        memcpy(right, f->r.fingerprint, sizeof right);
+    else if (status == QK_OK)
+        assert_string_equal(f->r.fingerprint, right);
+    return status;
+}
+
+static qk_status describe(fixture *f, bool first, qk_error *err)
+{
+    static char right[1 << 17];
+    char *json = NULL, *card = NULL;
+    qk_status status = qk__describe(&f->r, QK__POST, &json, &card, err);
+    if (status != QK_OK)
+        return status;
+    assert_true(strlen(json) < sizeof right);
+    if (first)
+        memcpy(right, json, strlen(json) + 1);
+    assert_string_equal(json, right);
+    free(json);
+    free(card);
+    return QK_OK;
+}
+
+static void right_or_not_said(void **state)
+{
+    (void)state;
+    fixture f;
+    qk_error err;
+    make(&f);
+    say("identity", each_allocation(&f, identify));
+    assert_int_equal(identify(&f, false, &err), QK_OK);
+    assert_int_equal(qk__count_buckets(&f.r, &err), QK_OK);
+    say("manifest", each_allocation(&f, describe));
+    drop(&f);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2)
+        return 1;
+    model_path = argv[1];
+    json_set_alloc_funcs(__wrap_malloc, free);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(right_or_not_said, tree_setup, tree_teardown)};
+    return cmocka_run_group_tests_name("record_memory", tests, NULL, NULL);
+}
