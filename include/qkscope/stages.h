@@ -11,8 +11,9 @@
  *     settings.input.output = "results";
  *     qk_status status = qk_stages_run(&settings, &report, &err);
  *
- * writes results/stages.csv, results/rope_pairs.csv, results/score_by_distance.csv and
- * results/manifest.json. */
+ * writes results/stages.csv, results/rope_pairs.csv, results/score_by_distance.csv,
+ * results/schema.json and results/manifest.json. With output = NULL nothing is written; the tables
+ * of report->run are there by name all the same (qkscope/results.h). */
 #ifndef QKSCOPE_STAGES_H
 #define QKSCOPE_STAGES_H
 

@@ -84,7 +84,7 @@ qk_status qk__run_conclude(const qk__run *run, qk_error *err)
                     first->message ? first->message : qk_status_text(first->status));
 }
 
-static qk_status write_results(qk__run *run, qk_error *err)
+qk_status qk__write_results(qk__run *run, qk_error *err)
 {
     double start = qk__now();
     QK_TRY(qk__write_tables(run, err));
@@ -160,7 +160,7 @@ static qk_status run_all(qk__run *run, qk_error *err)
         return verdict;
     qk__find_totals(run);
     if (run->settings->output)
-        QK_TRY(write_results(run, err));
+        QK_TRY(qk__write_results(run, err));
     qk__run_warn_of_few(run);
     return verdict;
 }

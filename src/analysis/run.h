@@ -128,6 +128,8 @@ QK_MUST_CHECK qk_status qk__run_single(qk__run *run, qk_error *err);
 
 /* The numbers of the report that are of all its heads together (totals.c, summary.c). */
 void qk__find_totals(qk__run *run);
+/* The files of the run, written and put into their places. */
+QK_MUST_CHECK qk_status qk__write_results(qk__run *run, qk_error *err);
 /* summary.json of the PCA of each kind by itself. */
 QK_MUST_CHECK qk_status qk__write_summary(qk__run *run, qk_error *err);
 /* The entry of this run in manifest.json, without the tables; NULL when out of memory. */

@@ -3,7 +3,7 @@
  * The run is that of the capture after RoPE; the other one only lends its files. */
 #include "settings/settings.h"
 #include "analysis/stages.h"
-#include "analysis/table.h"
+#include "schema/schema.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -359,11 +359,8 @@ static qk_status run_all(stages *c, qk_error *err)
     qk_status verdict = qk__run_conclude(run, err);
     if (!any)
         return verdict == QK_ERR_PARTIAL ? QK_ERR_INCONSISTENT : verdict;
-    start = qk__now();
-    QK_TRY(qk__write_tables(run, err));
-    QK_TRY(qk__write_schema(run, err));
-    run->seconds_tables = qk__now() - start;
-    QK_TRY(qk__results_commit(run, err));
+    if (run->settings->output)
+        QK_TRY(qk__write_results(run, err));
     qk__run_warn_of_few(run);
     return verdict;
 }
@@ -389,7 +386,8 @@ static qk_status open_and_run(stages *c, const qk_stages_settings *settings,
     c->report->before = qk__strdup(qk_capture_path(c->before.capture));
     if (!c->report->before)
         return qk__nomem(err);
-    QK_TRY(qk__results_claim(&c->run, err));
+    if (settings->input.output)
+        QK_TRY(qk__results_claim(&c->run, err));
     return run_all(c, err);
 }
 

@@ -16,7 +16,7 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
-from conftest import (Agreement, ROOT, environment, head_name, head_names, last_run, read_bytes, read_csv,
+from conftest import (Agreement, BUILD, ROOT, environment, head_name, head_names, last_run, read_bytes, read_csv,
                       read_json, read_rows, write_rows)
 from stages_oracle import head_numbers, made_heads, made_rows, rotate, write_stages
 
@@ -282,6 +282,24 @@ def test_smollm(qkscope, smollm, tmp_path):
 def stages(tmp_path):
     heads = made_heads(np.random.default_rng(6), 16, layers=2)
     return write_stages(tmp_path / "c", heads, list(OMEGA))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_in_memory(qkscope, stages, tmp_path, name):
+    """Without an output folder: the same numbers by name, and nothing is written."""
+    compare(qkscope, stages, tmp_path / "out")
+    before = sorted(tmp_path.rglob("*"))
+    done = subprocess.run([BUILD / "tests" / "stages" / "stages_in_memory", stages, name],
+                          capture_output=True, text=True, cwd=tmp_path, env=environment())
+    assert done.returncode == 0, done.stderr
+    assert sorted(tmp_path.rglob("*")) == before
+    rows, written = list(csv.DictReader(done.stdout.splitlines())), table(tmp_path / "out" / name)
+    assert len(rows) == len(written) > 0 and rows[0].keys() == written[0].keys()
+    for row, other in zip(rows, written):
+        for column, text in other.items():
+            value = row[column]
+            assert value == text or (math.isnan(float(value)) if text == "" else
+                                     float(value) == float(text)), column
 
 
 def change_manifest(folder, **keys):
