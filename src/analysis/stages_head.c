@@ -112,8 +112,8 @@ static qk_status check_rotation(const qk__stage_data *data, const qk__phasors *p
     QK_TRY(explain(data, phasors, &why, err));
     return qk__fail(err, QK_ERR_INCONSISTENT,
                     "%s: not the rows before RoPE, turned by the frequencies of capture.json: "
-                    "row %zu is off by %.3g of its length%s",
-                    file_of(&data->after), turned->row, turned->deviation, why);
+                    "row %zu is off by %.3g %% of its length%s",
+                    file_of(&data->after), turned->row, 100 * turned->deviation, why);
 }
 
 /* ---- keys ------------------------------------------------------------------------------- */
