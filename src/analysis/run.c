@@ -107,6 +107,9 @@ static size_t count_alike(const qk_analysis_results *report, size_t i, size_t fr
 void qk__run_tell_failures(qk__run *run)
 {
     const qk_analysis_results *report = run->report;
+    size_t failed = 0;
+    for (size_t i = 0; i < report->num_heads; i++)
+        failed += report->heads[i].status != QK_OK;
     for (size_t i = 0; i < report->num_heads; i++) {
         char name[QK_HEAD_NAME_SIZE], others[QK_HEAD_NAME_SIZE * 10];
         const qk_head_report *head = &report->heads[i];
@@ -114,7 +117,7 @@ void qk__run_tell_failures(qk__run *run)
             continue;
         size_t count =
             1 + count_alike(report, i, i + 1, report->num_heads, others, sizeof others);
-        if (count == report->num_heads)
+        if (count == failed && (count == 1 || count == report->num_heads))
             return; /* the verdict says it */
         qk_head_name(head->id, name);
         if (count > 1)

@@ -201,9 +201,10 @@ static void fail_missing(stages *c, size_t i, qk_head_id id, const qk__run *wher
 {
     char message[1024], name[QK_HEAD_NAME_SIZE];
     qk_head_name(id, name);
-    snprintf(message, sizeof message, "%s%s is not in the capture %s RoPE (%s): skipped",
-             id.kind == QK_KEY ? "its key head " : "", name,
-             where == &c->run ? "after" : "before", qk_capture_path(where->capture));
+    snprintf(message, sizeof message, "%s%s%snot in the capture %s RoPE (%s): skipped",
+             id.kind == QK_KEY ? "its key head " : "", id.kind == QK_KEY ? name : "",
+             id.kind == QK_KEY ? " is " : "", where == &c->run ? "after" : "before",
+             qk_capture_path(where->capture));
     c->run.report->heads[i].key_missing = id.kind == QK_KEY;
     qk__run_note_failure(&c->run, i, QK_ERR_NOT_FOUND, message);
 }

@@ -85,8 +85,8 @@ static qk_status explain(const qk__stage_data *data, const qk__phasors *phasors,
     qk__phasors as = *phasors;
     other.interleaved = !other.interleaved;
     as.pairing = &other;
-    *why = "; the frequencies may be of another model, or depend on the length of a text "
-           "(dynamic, longrope)";
+    *why = "; the two captures may be of other texts, or the frequencies of another model, or "
+           "depend on the length of a text (dynamic, longrope)";
     QK_TRY(qk__compare_turned(&data->before.rows, &data->after.rows, &as, false, &turned, err));
     if (turned.deviation <= MAX_DEVIATION)
         *why = other.interleaved
