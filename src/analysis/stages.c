@@ -315,8 +315,8 @@ static void run_group(void *context, size_t g, int worker)
     qk__stage_keys_free(&c->before, &c->run, &keys);
 }
 
-/* *turned: the rows of a group's keys could be read, and turn as capture.json says, or could not
- * be read, which says nothing of capture.json. `err` says how they do not. */
+/* Whether the keys of a group turn as capture.json says; `err` says how they do not. Those that
+ * cannot be read say nothing against it. */
 static bool is_turned(stages *c, size_t group, qk_error *err)
 {
     qk__stage_keys keys;

@@ -161,8 +161,8 @@ void qk__put_legend(qk__figure *figure, const qk__legend *legend, double x, doub
             qk__figure_print(figure,
                              "set arrow from screen %.5f,%.5f to screen %.5f,%.5f nohead lw 2 "
                              "lc rgb '%s'\n",
-                             (at - 11 * em) / figure->width, down,
-                             (at + 11 * em) / figure->width, down, entry->color);
+                             (at - 16 * em) / figure->width, down,
+                             (at + 6 * em) / figure->width, down, entry->color);
     }
 }
 
