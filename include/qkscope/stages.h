@@ -104,7 +104,9 @@ typedef struct qk_stages_report {
 /* Returns as qk_analysis_run does. QK_ERR_INCONSISTENT: captures of two models, or swapped; of a
  * head alone, rows that are not the same on both sides, and rows that the frequencies and the
  * pairing of capture.json do not turn into those after RoPE, to 2 % of their length (where the
- * first key head is so, of the whole run). QK_ERR_NOT_FOUND: no rope_frequencies. */
+ * up to three key heads that are tried first are all so, of the whole run). QK_ERR_NOT_FOUND: no
+ * capture.json, or no rope_frequencies in it. Failures of heads are told at the end, each reason
+ * once. */
 QK_API QK_MUST_CHECK qk_status qk_stages_run(const qk_stages_settings *settings,
                                              qk_stages_report **report, qk_error *err);
 QK_API void qk_stages_report_free(qk_stages_report **report);

@@ -6,6 +6,7 @@
  * false and lists the runs whose tables stay; when the last one has moved, the new manifest
  * takes its place. A table that no run in the manifest wrote is what a killed run left: the
  * next one removes it. */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,9 +210,35 @@ static qk_status check_owner(qk__run *run, qk_error *err)
     return QK_OK;
 }
 
+/* A head folder of a capture would become one with results in it. */
+static qk_status check_no_head(const char *output, qk_error *err)
+{
+    qk_head_id id;
+    qk__names names;
+    bool rows = false;
+    char *path = realpath(output, NULL);
+    if (!path) /* not there yet */
+        return QK_OK;
+    qk_status status = QK_OK;
+    if (qk_head_parse(strrchr(path, '/') + 1, &id) && qk__is_dir(path) &&
+        (status = qk__list_dir(path, &names, err)) == QK_OK) {
+        for (size_t i = 0; i < names.count; i++) {
+            size_t length = strlen(names.items[i]);
+            rows = rows || (length > 8 && strcmp(names.items[i] + length - 8, ".parquet") == 0);
+        }
+        qk__names_free(&names);
+    }
+    free(path);
+    if (rows)
+        return qk__fail(err, QK_ERR_EXISTS, "%s: is a head of a capture; choose another folder",
+                        output);
+    return status;
+}
+
 qk_status qk__results_claim(qk__run *run, qk_error *err)
 {
     const char *output = run->settings->output;
+    QK_TRY(check_no_head(output, err));
     QK_TRY(qk__folder_claim(&run->folder, output, err));
     QK_TRY(qk__manifest_read(&run->before, output, err));
     run->staying = json_array();

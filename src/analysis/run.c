@@ -43,17 +43,92 @@ void qk__run_progress(qk__run *run, int64_t bytes, int64_t rows)
     pthread_mutex_unlock(&run->lock);
 }
 
-void qk__run_fail_head(qk__run *run, size_t i, qk_status status, const char *message)
+void qk__run_note_failure(qk__run *run, size_t i, qk_status status, const char *message)
 {
     qk_head_report *head = &run->report->heads[i];
-    char name[QK_HEAD_NAME_SIZE];
     if (head->status == QK_OK) {
         head->status = status;
         head->message = qk__strdup(message);
     }
-    qk_head_name(head->id, name);
+}
+
+void qk__run_fail_head(qk__run *run, size_t i, qk_status status, const char *message)
+{
+    char name[QK_HEAD_NAME_SIZE];
+    qk__run_note_failure(run, i, status, message);
+    qk_head_name(run->report->heads[i].id, name);
     qk__run_notice(run, QK_NOTICE_ERROR, "%s: %s", name, message);
 }
+
+/* ---- failures for the same reason ------------------------------------------------------- */
+
+static const char *reason_of(const qk_head_report *head)
+{
+    return head->message ? head->message : qk_status_text(head->status);
+}
+
+/* Equal but for numbers, those of heads, rows and texts. */
+static bool is_alike(const char *a, const char *b)
+{
+    static const char NUMBER[] = "+-.0123456789";
+    while (*a && *b) {
+        a += strspn(a, NUMBER);
+        b += strspn(b, NUMBER);
+        if (*a != *b)
+            return false;
+        a += *a != 0;
+        b += *b != 0;
+    }
+    return a[strspn(a, NUMBER)] == 0 && b[strspn(b, NUMBER)] == 0;
+}
+
+/* How many heads from `from` up to `end` failed as head i did; their names, the first few, go
+ * into text. */
+static size_t count_alike(const qk_analysis_results *report, size_t i, size_t from, size_t end,
+                          char *text, size_t size)
+{
+    enum { LISTED = 8 };
+    size_t count = 0, used = 0;
+    text[0] = 0;
+    for (size_t k = from; k < end; k++) {
+        char name[QK_HEAD_NAME_SIZE];
+        if (k == i || report->heads[k].status == QK_OK ||
+            !is_alike(reason_of(&report->heads[i]), reason_of(&report->heads[k])))
+            continue;
+        qk_head_name(report->heads[k].id, name);
+        if (count++ < LISTED && used < size)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", name);
+    }
+    if (count > LISTED && used < size)
+        snprintf(text + used, size - used, " and %zu more", count - LISTED);
+    return count;
+}
+
+void qk__run_tell_failures(qk__run *run)
+{
+    const qk_analysis_results *report = run->report;
+    size_t failed = 0;
+    for (size_t i = 0; i < report->num_heads; i++)
+        failed += report->heads[i].status != QK_OK;
+    for (size_t i = 0; i < report->num_heads; i++) {
+        char name[QK_HEAD_NAME_SIZE], others[QK_HEAD_NAME_SIZE * 10];
+        const qk_head_report *head = &report->heads[i];
+        if (head->status == QK_OK || count_alike(report, i, 0, i, others, sizeof others) > 0)
+            continue;
+        size_t count =
+            1 + count_alike(report, i, i + 1, report->num_heads, others, sizeof others);
+        if (count == failed && (count == 1 || count == report->num_heads))
+            return; /* the verdict says it */
+        qk_head_name(head->id, name);
+        if (count > 1)
+            qk__run_notice(run, QK_NOTICE_ERROR, "%s: %s (likewise %s)", name, reason_of(head),
+                           others);
+        else
+            qk__run_notice(run, QK_NOTICE_ERROR, "%s: %s", name, reason_of(head));
+    }
+}
+
+/* ---- what was read ---------------------------------------------------------------------- */
 
 void qk__run_add_output(qk__run *run, const char *name, qk__outfile *file)
 {
@@ -165,7 +240,7 @@ qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_er
                        qk_capture_path(run->capture));
     char names[QK_HEAD_NAME_SIZE * 10];
     size_t missing = qk__capture_missing(run->capture, names, sizeof names);
-    if (missing > 0)
+    if (missing > 0 && !qk__run_does(run, QK__ANALYSE_STAGES)) /* which names them all */
         qk__run_notice(run, QK_NOTICE_WARNING,
                        "%s: %zu of the %zu heads that capture.json lists are not there: %s",
                        qk_capture_path(run->capture), missing,

@@ -97,6 +97,12 @@ void qk__run_progress(qk__run *run, int64_t bytes, int64_t rows);
  * failure of a head stays. */
 void qk__run_fail_head(qk__run *run, size_t i, qk_status status, const char *message);
 
+/* The same in two steps, where many heads may fail for one reason: records, any thread; then
+ * tells each reason once, with the heads of which it is, at the end. Nothing is told where one
+ * head failed, or all for one reason, since qk__run_conclude says it. */
+void qk__run_note_failure(qk__run *run, size_t i, qk_status status, const char *message);
+void qk__run_tell_failures(qk__run *run);
+
 /* Takes a finished file among the run's outputs. `name` is a constant. */
 void qk__run_add_output(qk__run *run, const char *name, qk__outfile *file);
 

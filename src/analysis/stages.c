@@ -62,6 +62,27 @@ void qk_stages_report_free(qk_stages_report **report)
 
 /* ---- the two captures ------------------------------------------------------------------- */
 
+/* What a capture without its capture.json lacks: the frequencies after RoPE, and a name that
+ * shows that the two belong together. */
+static qk_status check_manifests(const stages *c, qk_error *err)
+{
+    const char *after_path = qk_capture_path(c->run.capture);
+    const char *before_path = qk_capture_path(c->before.capture);
+    if (!qk_capture_get_info(c->run.capture)->has_manifest)
+        return qk__fail(
+            err, QK_ERR_NOT_FOUND,
+            "%s has no capture.json, of which rope_frequencies and the model's name "
+            "are needed: put the file back, or copy that of another capture of this "
+            "model after RoPE",
+            after_path);
+    if (!qk_capture_get_info(c->before.capture)->has_manifest && !c->run.settings->model_name)
+        return qk__fail(err, QK_ERR_NOT_FOUND,
+                        "%s has no capture.json, so nothing says that it is of the model '%s', "
+                        "as %s is: put the file back, or say so with --model-name '%s'",
+                        before_path, c->run.report->model, after_path, c->run.report->model);
+    return QK_OK;
+}
+
 /* The same model, each the stage that it is given for. */
 static qk_status check_captures(const stages *c, qk_error *err)
 {
@@ -70,6 +91,7 @@ static qk_status check_captures(const stages *c, qk_error *err)
     const char *before_path = qk_capture_path(before->capture);
     qk_stage first = qk_capture_get_info(before->capture)->stage;
     qk_stage second = qk_capture_get_info(run->capture)->stage;
+    QK_TRY(check_manifests(c, err));
     if (first == QK_STAGE_POST_ROPE && second == QK_STAGE_PRE_ROPE)
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "%s is after RoPE and %s before it: swap the two", before_path,
@@ -105,10 +127,10 @@ static qk_status open_side(qk__run *run, qk_analysis_settings *settings, const c
     settings->capture = path;
     settings->prefix = prefix;
     qk_status status = qk__run_open(run, settings, err);
-    if (status == QK_ERR_NOT_FOUND && prefix)
+    if (status == QK_ERR_NOT_FOUND && prefix && !run->capture && qk__is_dir(path))
         return qk__context(err, status,
-                           "%s holds no captures pre and post (those of qkscope capture "
-                           "--stage both): give the two folders",
+                           "%s does not hold both captures, pre and post (those of qkscope "
+                           "capture --stage both): give two folders, PRE and POST",
                            path);
     return status;
 }
@@ -121,7 +143,9 @@ static qk_status open_captures(stages *c, const qk_stages_settings *settings,
                      one ? "post" : NULL, err));
     input[1].notice = pass_notice;
     input[1].user = &c->run;
+    input[1].combined = false; /* the group size is that of the other side, which told of it */
     QK_TRY(open_side(&c->before, &input[1], settings->before, one ? "pre" : NULL, err));
+    input[1].combined = true;
     c->run.before_rope = &c->before;
     QK_TRY(check_captures(c, err));
     QK_TRY(qk__run_list_inputs(&c->run, err));
@@ -177,11 +201,12 @@ static void fail_missing(stages *c, size_t i, qk_head_id id, const qk__run *wher
 {
     char message[1024], name[QK_HEAD_NAME_SIZE];
     qk_head_name(id, name);
-    snprintf(message, sizeof message, "%s%s is not in the capture %s RoPE (%s): skipped",
-             id.kind == QK_KEY ? "its key head " : "", name,
-             where == &c->run ? "after" : "before", qk_capture_path(where->capture));
+    snprintf(message, sizeof message, "%s%s%snot in the capture %s RoPE (%s): skipped",
+             id.kind == QK_KEY ? "its key head " : "", id.kind == QK_KEY ? name : "",
+             id.kind == QK_KEY ? " is " : "", where == &c->run ? "after" : "before",
+             qk_capture_path(where->capture));
     c->run.report->heads[i].key_missing = id.kind == QK_KEY;
-    qk__run_fail_head(&c->run, i, QK_ERR_NOT_FOUND, message);
+    qk__run_note_failure(&c->run, i, QK_ERR_NOT_FOUND, message);
 }
 
 /* Whether a head can be analysed; one that is not in both captures is told of, one of a layer
@@ -247,7 +272,7 @@ static void analyse_head(stages *c, int worker, size_t i, const qk__stage_keys *
         head->stages = c->report->heads[i];
     }
     if (status != QK_OK)
-        qk__run_fail_head(&c->run, i, status, err.message);
+        qk__run_note_failure(&c->run, i, status, err.message);
     qk__stage_data_free(&c->before, &c->run, &queries);
     qk__run_progress(&c->run, bytes, head->rows_q);
 }
@@ -260,7 +285,7 @@ static void fail_group(stages *c, const stage_group *g, qk_status status, const 
     qk__set_error(&err, status, "its key head %s has no numbers: %s", name, message);
     for (size_t i = g->first; i < g->end; i++)
         if (is_planned(c, i)) {
-            qk__run_fail_head(&c->run, i, status, err.message);
+            qk__run_note_failure(&c->run, i, status, err.message);
             qk__run_progress(&c->run, 0, 0);
         }
 }
@@ -290,24 +315,39 @@ static void run_group(void *context, size_t g, int worker)
     qk__stage_keys_free(&c->before, &c->run, &keys);
 }
 
-/* Rows that do not turn as capture.json says are so in every head: the first one is asked
- * before all are named. */
-static qk_status check_first(stages *c, qk_error *err)
+/* Whether the keys of a group turn as capture.json says; `err` says how they do not. Those that
+ * cannot be read say nothing against it. */
+static bool is_turned(stages *c, size_t group, qk_error *err)
 {
     qk__stage_keys keys;
-    qk_error own = {0};
     size_t pairs;
-    if (c->num_groups == 0)
-        return QK_OK;
-    qk_head_id key = c->groups[0].key;
+    qk_head_id key = c->groups[group].key;
     const double *frequencies = qk_capture_rope_frequencies(c->run.capture, key.layer, &pairs);
     qk_status status =
-        qk__stage_keys_read(&c->before, &c->run, 0, key, frequencies, pairs, &keys, &own);
+        qk__stage_keys_read(&c->before, &c->run, 0, key, frequencies, pairs, &keys, err);
     if (status == QK_OK)
         qk__stage_keys_free(&c->before, &c->run, &keys);
-    else if (keys.not_turned)
-        return qk__fail(err, status, "%s", own.message);
-    return QK_OK;
+    return status == QK_OK || !keys.not_turned;
+}
+
+/* Where capture.json does not say how rows turn, they do so in no head: some are asked before
+ * all are read. One that is well is enough to go on, as the others may be damaged. */
+static qk_status check_some(stages *c, qk_error *err)
+{
+    enum { MOST = 3 };
+    qk_error first = {0}, other = {0};
+    size_t tried = c->num_groups < MOST ? c->num_groups : MOST;
+    for (size_t i = 0; i < tried; i++) {
+        size_t group = tried > 1 ? i * (c->num_groups - 1) / (tried - 1) : 0;
+        if (is_turned(c, group, i == 0 ? &first : &other))
+            return QK_OK;
+    }
+    if (tried == 0)
+        return QK_OK;
+    return qk__fail(err, QK_ERR_INCONSISTENT,
+                    "stopped, since none of the %zu key heads tried is as it should be after "
+                    "RoPE: %s",
+                    tried, first.message);
 }
 
 /* ---- the run ---------------------------------------------------------------------------- */
@@ -346,13 +386,14 @@ static qk_status run_all(stages *c, qk_error *err)
                         "%s: capture.json has no rope_frequencies for the layers asked for",
                         qk_capture_path(run->capture));
     note_unrotated(c);
-    QK_TRY(check_first(c, err));
+    QK_TRY(check_some(c, err));
     qk__parallel_for(c->num_groups, run->threads, run_group, c);
     run->seconds_heads = qk__now() - start;
     if (atomic_load(&run->cancelled))
         return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end; nothing was written");
     run->report->bytes_read = run->done_bytes;
     run->report->num_rows = (size_t)run->done_rows;
+    qk__run_tell_failures(run);
     bool any = false;
     for (size_t i = 0; i < run->report->num_heads; i++)
         any = any || c->report->heads[i];

@@ -85,8 +85,8 @@ static qk_status explain(const qk__stage_data *data, const qk__phasors *phasors,
     qk__phasors as = *phasors;
     other.interleaved = !other.interleaved;
     as.pairing = &other;
-    *why = "; the frequencies may be of another model, or depend on the length of a text "
-           "(dynamic, longrope)";
+    *why = "; the two captures may be of other texts, or the frequencies of another model, or "
+           "depend on the length of a text (dynamic, longrope)";
     QK_TRY(qk__compare_turned(&data->before.rows, &data->after.rows, &as, false, &turned, err));
     if (turned.deviation <= MAX_DEVIATION)
         *why = other.interleaved
@@ -112,8 +112,8 @@ static qk_status check_rotation(const qk__stage_data *data, const qk__phasors *p
     QK_TRY(explain(data, phasors, &why, err));
     return qk__fail(err, QK_ERR_INCONSISTENT,
                     "%s: not the rows before RoPE, turned by the frequencies of capture.json: "
-                    "row %zu is off by %.3g of its length%s",
-                    file_of(&data->after), turned->row, turned->deviation, why);
+                    "row %zu is off by %.3g %% of its length%s",
+                    file_of(&data->after), turned->row, 100 * turned->deviation, why);
 }
 
 /* ---- keys ------------------------------------------------------------------------------- */

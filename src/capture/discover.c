@@ -190,6 +190,7 @@ static qk_status walk(search *s, const char *dir, const char *rel, int depth, qk
 static qk_status fail_several(const search *s, const char *root, qk_error *err)
 {
     char list[700] = "";
+    const char *first = s->prefixes.items[*s->prefixes.items[0] ? 0 : 1];
     size_t used = 0;
     size_t shown = 0;
     for (; shown < s->prefixes.count && shown < MAX_LISTED; shown++) {
@@ -206,9 +207,8 @@ static qk_status fail_several(const search *s, const char *root, qk_error *err)
     if (more > 0)
         snprintf(rest, sizeof rest, " and %zu more", more);
     return qk__fail(err, QK_ERR_INCONSISTENT,
-                    "%s holds several captures: %s%s; choose one "
-                    "with --split",
-                    root, list, rest);
+                    "%s holds several captures: %s%s; give the folder of one, such as %s%s%s",
+                    root, list, rest, root, *first ? "/" : "", first);
 }
 
 /* The root itself may be one head folder: the capture is then that head alone, lying in
@@ -366,7 +366,7 @@ static qk_status open_capture(qk_capture *capture, const char *root, const char 
                      ? qk__fail(err, QK_ERR_NOT_FOUND, "%s: a file, not a capture folder", root)
                      : qk__fail(err, QK_ERR_NOT_FOUND, "%s: no such folder", root);
     else if (status == QK_OK && !qk__is_dir(start))
-        status = qk__fail(err, QK_ERR_NOT_FOUND, "%s: no folder %s in it (--split)", root, rel);
+        status = qk__fail(err, QK_ERR_NOT_FOUND, "%s: no folder %s in it", root, rel);
     if (status == QK_OK)
         status = find_under(&s, root, start, rel, err);
     if (status == QK_OK)

@@ -192,22 +192,30 @@ static void print_json(const request *r, const qk_recorder_outcome *o)
         o->complete_already ? json_null() : sampler_json(o)));
 }
 
-/* For a shell. */
-static void print_next(const request *r)
+/* "PREFIX COMMAND FOLDER -o results", for a shell. */
+static void print_command(const char *prefix, const char *command, const char *output,
+                          const char *stage)
 {
-    const char *stage = r->settings.stage == QK_ROPE_BOTH ? "/post" : "";
-    size_t size = strlen(r->settings.output) + strlen(stage) + 1;
+    size_t size = strlen(output) + strlen(stage) + 1;
     char *folder = malloc(size);
     char *line = NULL;
     char option[] = "-o", results[] = "results";
     if (folder) {
-        snprintf(folder, size, "%s%s", r->settings.output, stage);
-        line = cli_words("qkscope analyze", 3, (char *[]){folder, option, results});
+        snprintf(folder, size, "%s%s", output, stage);
+        line = cli_words(command, 3, (char *[]){folder, option, results});
     }
     if (line)
-        cli_print("Next: %s\n", line);
+        cli_print("%s%s\n", prefix, line);
     free(line);
     free(folder);
+}
+
+static void print_next(const request *r)
+{
+    bool both = r->settings.stage == QK_ROPE_BOTH;
+    print_command("Next: ", "qkscope analyze", r->settings.output, both ? "/post" : "");
+    if (both)
+        print_command("and:  ", "qkscope compare-stages", r->settings.output, "");
 }
 
 static void print_outcome(const request *r, const qk_recorder_outcome *o)

@@ -33,7 +33,8 @@ static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 /* ---- what was found --------------------------------------------------------------------- */
 
 typedef struct totals {
-    size_t heads, explained; /* with numbers; those with r_squared_predicted >= 0 */
+    size_t heads;                /* with numbers */
+    size_t predicted, explained; /* those with r_squared_predicted, with one >= 0 */
     size_t before[QK_NUM_CATEGORIES], after[QK_NUM_CATEGORIES];
     double median, slow_energy_q, slow_energy_k, slow_share, deviation;
 } totals;
@@ -68,6 +69,7 @@ static totals sum_up(const qk_stages_report *report)
         if (!s)
             continue;
         t.heads++;
+        t.predicted += !isnan(s->r_squared_predicted);
         t.explained += s->r_squared_predicted >= 0;
         t.before[s->before.category]++;
         t.after[s->after.category]++;
@@ -85,6 +87,28 @@ static totals sum_up(const qk_stages_report *report)
     return t;
 }
 
+/* "-" where there is none. */
+static const char *percent(double value, char text[32])
+{
+    snprintf(text, 32, "%.1f %%", 100 * value);
+    return isfinite(value) ? text : "-";
+}
+
+static void print_prediction(const totals *t)
+{
+    cli_print("\nmean score by distance, predicted from mean vectors and frequencies:\n");
+    if (isnan(t->median)) {
+        cli_print("  R2 -: no head has 3 bins of distance with %d pairs of rows or more\n",
+                  QK_SCORE_BIN_PAIRS);
+        return;
+    }
+    cli_print("  explains as much as a constant or more in %zu of %zu heads, median R2 %.3f\n",
+              t->explained, t->predicted, t->median);
+    if (t->predicted < t->heads)
+        cli_print("  (%zu head%s more have too few bins of distance)\n",
+                  t->heads - t->predicted, cli_s((int64_t)(t->heads - t->predicted)));
+}
+
 static void print_outcome(const request *r, const qk_stages_report *report)
 {
     const qk_analysis_results *run = report->run;
@@ -95,19 +119,19 @@ static void print_outcome(const request *r, const qk_stages_report *report)
     if (report->num_unrotated > 0)
         cli_print("%zu head%s in layers without frequencies left out\n", report->num_unrotated,
                   cli_s((int64_t)report->num_unrotated));
-    cli_print("rows after RoPE are those before it, turned, to %.1e of their length\n\n"
+    cli_print("rows after RoPE are those before it, turned by the frequencies of capture.json\n"
+              "(largest difference: %.2g %% of the length of a row)\n\n"
               "  %-20s %6s %6s\n",
-              t.deviation, "heads", "before", "after");
+              100 * t.deviation, "heads", "before", "after");
     for (int c = 0; c < QK_NUM_CATEGORIES; c++)
         cli_print("  %-20s %6zu %6zu\n", qk_category_name((qk_category)c), t.before[c],
                   t.after[c]);
-    cli_print("\nmean score by distance, predicted from mean vectors and frequencies:\n"
-              "  explains as much as a constant or more in %zu of %zu heads, median R2 %.3f\n"
-              "pairs that turn less than once in the context:\n"
-              "  energy of queries %.1f %%, of keys %.1f %%; score variance over distance "
-              "%.1f %%\n\n",
-              t.explained, t.heads, t.median, 100 * t.slow_energy_q, 100 * t.slow_energy_k,
-              100 * t.slow_share);
+    char energy_q[32], energy_k[32], share[32];
+    print_prediction(&t);
+    cli_print("pairs that turn less than once in the context:\n"
+              "  energy of queries %s, of keys %s; score variance over distance %s\n\n",
+              percent(t.slow_energy_q, energy_q), percent(t.slow_energy_k, energy_k),
+              percent(t.slow_share, share));
     for (size_t i = 0; i < run->num_outputs; i++)
         cli_print("%s/%s\n", r->settings.input.output, run->outputs[i]);
 }

@@ -150,13 +150,19 @@ void qk__put_legend(qk__figure *figure, const qk__legend *legend, double x, doub
         const qk__entry *entry = &legend->entries[i];
         size_t row = i / legend->columns, column = i % legend->columns;
         double at = left + (double)column * legend->column_width;
-        double down = y + ((double)row + 0.5) * LEGEND_ROW * em;
+        double down = 1 - (y + ((double)row + 0.5) * LEGEND_ROW * em) / figure->height;
         qk__figure_print(figure,
                          "set label %s at screen %.5f,%.5f left offset 1,0 tc rgb '%s' "
                          "font small point pt %d ps %g lc rgb '%s'\n",
                          qk__brief(figure, entry->name, (int)legend->characters),
-                         at / figure->width, 1 - down / figure->height, figure->theme->ink,
-                         entry->point, entry->point == QK__AREA ? 1.2 : 0.9, entry->color);
+                         at / figure->width, down, figure->theme->ink, entry->point,
+                         entry->point == QK__AREA ? 1.2 : 0.9, entry->color);
+        if (entry->point == QK__LINE)
+            qk__figure_print(figure,
+                             "set arrow from screen %.5f,%.5f to screen %.5f,%.5f nohead lw 2 "
+                             "lc rgb '%s'\n",
+                             (at - 16 * em) / figure->width, down,
+                             (at + 6 * em) / figure->width, down, entry->color);
     }
 }
 

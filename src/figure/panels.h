@@ -48,13 +48,14 @@ qk__model_axis qk__study_model_axis(const qk__figure *figure, const qk__results 
 void qk__set_model_axis(qk__figure *figure, const qk__model_axis *axis);
 
 /* A legend in as many columns as fit a width. Its entries are labels of the figure, so that
- * they go where they are put: `unset label` takes them away again. */
+ * they go where they are put: `unset label` takes them away again, and `unset arrow` the
+ * samples of lines. */
 typedef struct qk__entry {
     const char *name;
     const char *color;
-    int point; /* type; of areas QK__AREA */
+    int point; /* type; of areas QK__AREA, of lines QK__LINE */
 } qk__entry;
-enum { QK__AREA = 5, QK__MAX_ENTRIES = 16 };
+enum { QK__AREA = 5, QK__LINE = -1, QK__MAX_ENTRIES = 16 };
 
 typedef struct qk__legend {
     size_t count, columns, characters; /* of a name at the most */

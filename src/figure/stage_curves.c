@@ -105,7 +105,7 @@ static void draw_panel(qk__figure *figure, const qk__result_head *head, const qk
                      "lc rgb '%s', "
                      "data index %zu using 1:4 with lines lw 2 lc rgb '%s', "
                      "data index %zu using 1:2 with points pt 7 ps 0.5 lc rgb '%s'\n"
-                     "unset label\n",
+                     "unset label\nunset arrow\n",
                      1.3 * fmax(last, 2), block, figure->theme->ink, block,
                      figure->theme->highlight, block, figure->theme->ink);
 }
@@ -126,7 +126,7 @@ void qk__build_score_curves(qk__figure *figure, const qk__subject *subject)
     figure->height = (int)(top + (double)rows * down + 14 * em);
     qk__start_panels(figure, subject->results, "Mean score by distance");
     const qk__entry entries[] = {{"measured", figure->theme->ink, 7},
-                                 {"predicted", figure->theme->highlight, QK__AREA}};
+                                 {"predicted", figure->theme->highlight, QK__LINE}};
     qk__legend legend = qk__study_legend(figure, entries, 2, 300 * em);
     qk__put_legend(figure, &legend, figure->width / 2.0, qk__heading_height(figure));
     for (size_t i = 0; i < count; i++) {

@@ -67,6 +67,10 @@ static void position_gained(qk__findings *findings, const qk__scope *scope)
             qk__show_count(n.after[QK_POSITION_DOMINATED]).text,
             qk__show_count(units.heads).text, qk__show_count(n.before[QK_CONTENT_FOCUSED]).text,
             qk__show_count(n.after[QK_CONTENT_FOCUSED]).text, number.text);
+        qk__evidence(findings,
+                     "Tested: is the change in the share of position-dominated heads above 0; "
+                     "mean change %s points, %s.",
+                     qk__show(100 * mean.value, 3).text, qk__interval_percent(&mean).text);
     }
     qk__units_free(&units);
 }
@@ -120,6 +124,7 @@ static void score_predicted(qk__findings *findings, const qk__scope *scope)
                      qk__show_count(units.positive).text, qk__show_count(units.heads).text,
                      qk__show_count(least.positive).text, qk__interval_percent(&share).text,
                      number.text);
+        qk__evidence(findings, "Tested: is R² above 0.5 in more than half of the heads.");
     }
     qk__units_free(&units);
     qk__units_free(&least);
@@ -183,6 +188,7 @@ static void slow_score(qk__findings *findings, const qk__scope *scope)
                      "of the predicted score: mean %s, %s, %s.",
                      qk__show_percent(e.value).text, qk__interval_percent(&e).text,
                      qk__how_many(&units).text);
+        qk__evidence(findings, "Tested: is the mean share above 50 %%.");
     }
     qk__units_free(&units);
 }

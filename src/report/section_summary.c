@@ -146,6 +146,26 @@ static void sentence_rotation(qk__page *page, const qk__headline *all)
         qk__page_raw(page, ".");
 }
 
+static void sentence_stages(qk__page *page, const qk__headline *all)
+{
+    double before = qk__headline_value(all, "mean_r_q_before");
+    double after = qk__headline_value(all, "mean_r_q_after");
+    double r_squared = qk__headline_value(all, "r_squared_predicted");
+    if (isfinite(before) && isfinite(after))
+        qk__page_print(
+            page,
+            " Rotary position embedding (RoPE) changes the mean correlation of queries "
+            "with position from <strong>%s</strong> to <strong>%s</strong>, each on "
+            "the first component of its side.",
+            qk__show(before, 2).text, qk__show(after, 2).text);
+    if (isfinite(r_squared))
+        qk__page_print(page,
+                       " How the mean score depends on distance is predicted from mean vectors "
+                       "and rotary frequencies with a median R² of <strong>%s</strong> (1: all "
+                       "of it, 0: no better than a constant).",
+                       qk__show(r_squared, 2).text);
+}
+
 /* ---- summary tables --------------------------------------------------------------------- */
 
 static void cell(qk__page *page, const qk__headline_column *column, double value)
@@ -159,7 +179,18 @@ static void cell(qk__page *page, const qk__headline_column *column, double value
         qk__page_print(page, "<td>%s</td>", qk__show(value, 3).text);
 }
 
-static void row_head(qk__page *page, const qk__report *report, const qk__headline *row)
+/* Heads that have numbers of the table: with other analyses, or layers, there may be more. */
+static size_t count_group(const qk__headline *row, const char *group)
+{
+    size_t most = 0;
+    for (size_t c = 0; c < QK__NUM_HEADLINES; c++)
+        if (strcmp(qk__headline_columns[c].group, group) == 0 && row->counts[c] > most)
+            most = row->counts[c];
+    return most;
+}
+
+static void row_head(qk__page *page, const qk__report *report, const qk__headline *row,
+                     const char *group)
 {
     const char *kind = row->model ? "model" : row->family ? "family" : "all";
     qk__page_print(page, "<tr class=\"%s\"><th scope=\"row\">", kind);
@@ -177,7 +208,7 @@ static void row_head(qk__page *page, const qk__report *report, const qk__headlin
     } else {
         qk__page_print(page, "All <small>%zu models</small>", row->num_models);
     }
-    qk__page_print(page, "</th><td>%s</td>", qk__show_count(row->num_heads).text);
+    qk__page_print(page, "</th><td>%s</td>", qk__show_count(count_group(row, group)).text);
 }
 
 static bool row_has(const qk__report *report, const qk__headline *row, const char *group)
@@ -208,7 +239,7 @@ static void table(qk__page *page, const qk__report *report, const char *group)
         const qk__headline *row = &headlines->rows[i];
         if (!row_has(report, row, group))
             continue;
-        row_head(page, report, row);
+        row_head(page, report, row, group);
         for (size_t c = 0; c < QK__NUM_HEADLINES; c++)
             if (headlines->present[c] && strcmp(qk__headline_columns[c].group, group) == 0)
                 cell(page, &qk__headline_columns[c], row->values[c]);
@@ -289,6 +320,7 @@ void qk__section_summary(qk__page *page, const qk__report *report)
     sentence_start(page, report);
     sentence_pca(page, all);
     sentence_rotation(page, all);
+    sentence_stages(page, all);
     qk__page_raw(page, "</p>\n</header>\n<section id=\"summary\" tabindex=\"-1\">\n"
                        "<h2>Summary</h2>\n");
     warnings(page, report);

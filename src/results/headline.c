@@ -111,7 +111,7 @@ static bool in_row(const qk__headline *row, const qk__result_model *model)
 
 /* scratch holds as many numbers as there are heads. */
 static double compute(const qk__results *results, const qk__headline *row,
-                      const qk__headline_column *column, double *scratch)
+                      const qk__headline_column *column, double *scratch, size_t *count)
 {
     qk__mean mean = {0};
     for (size_t m = 0; m < results->num_models; m++) {
@@ -124,6 +124,7 @@ static double compute(const qk__results *results, const qk__headline *row,
             qk__mean_add(&mean, value);
         }
     }
+    *count = mean.count;
     if (column->kind == QK__MEDIAN || column->kind == QK__MEDIAN_RATIO)
         return qk__median(scratch, mean.count);
     return qk__mean_of(&mean);
@@ -166,7 +167,8 @@ qk_status qk__headlines_compute(const qk__results *results, qk__headlines *headl
                 row->num_heads += results->models[m].num_heads;
             }
         for (size_t c = 0; c < QK__NUM_HEADLINES; c++) {
-            row->values[c] = compute(results, row, &qk__headline_columns[c], scratch);
+            row->values[c] =
+                compute(results, row, &qk__headline_columns[c], scratch, &row->counts[c]);
             headlines->present[c] |= isfinite(row->values[c]);
         }
     }

@@ -36,6 +36,7 @@ typedef struct qk__headline {
     const char *family;            /* NULL: of all models */
     size_t num_models, num_heads;
     double values[QK__NUM_HEADLINES]; /* NaN: no table has it */
+    size_t counts[QK__NUM_HEADLINES]; /* heads that have what it is of */
 } qk__headline;
 
 typedef struct qk__headlines {

@@ -130,7 +130,8 @@ static void test_prefix(void **state)
 
     add_head("z/l00h00q");
     add_head("l01h00q");
-    expect_failure("", NULL, QK_ERR_INCONSISTENT, WORDS("., a/b/train, z", "--split"));
+    expect_failure("", NULL, QK_ERR_INCONSISTENT,
+                   WORDS("., a/b/train, z", "such as", "/a/b/train"));
     capture = open_root("z");
     assert_string_equal(qk_capture_prefix(capture), "z");
     assert_int_equal(qk_capture_num_heads(capture), 1);
@@ -139,7 +140,7 @@ static void test_prefix(void **state)
     assert_string_equal(qk_capture_prefix(capture), "");
     assert_int_equal(qk_capture_head(capture, 0)->id.layer, 1);
     qk_capture_close(&capture);
-    expect_failure("", "nowhere", QK_ERR_NOT_FOUND, WORDS("nowhere", "--split"));
+    expect_failure("", "nowhere", QK_ERR_NOT_FOUND, WORDS("no folder nowhere"));
     for (int i = 0; i < 20; i++) {
         char name[32];
         snprintf(name, sizeof name, "step-%02d/l00h00q", i);
