@@ -37,7 +37,7 @@ typedef struct qk__bpe {
 } qk__bpe;
 
 /* model: "model" of the file. On failure, too, released by qk__bpe_free. */
-QK_MUST_CHECK qk_status qk__bpe_load(qk__bpe *bpe, const json_t *model, qk_error *err);
+QK_MUST_CHECK qk_status qk__bpe_load(qk__bpe *bpe, const qk__node *root, qk_error *err);
 void qk__bpe_free(qk__bpe *bpe);
 
 static inline size_t qk__merge_hash(int32_t left, int32_t right)
