@@ -43,14 +43,9 @@ static const qk__yaml *yaml_of(const qk__node *node)
     return node->tree ? node->value : NULL;
 }
 
-static const json_t *json_of(const qk__node *node)
-{
-    return node->tree ? NULL : node->value;
-}
-
 json_t *qk__node_json(const qk__node *node)
 {
-    return (json_t *)(uintptr_t)json_of(node); /* jansson's getters take no const one */
+    return node->tree ? NULL : (json_t *)(uintptr_t)node->value;
 }
 
 qk__node qk__tree_of_json(const json_t *root)
@@ -61,7 +56,7 @@ qk__node qk__tree_of_json(const json_t *root)
 qk__node_kind qk__node_kind_of(const qk__node *node)
 {
     const qk__yaml *yaml = yaml_of(node);
-    const json_t *json = json_of(node);
+    const json_t *json = qk__node_json(node);
     if (!node->value)
         return QK__NOTHING;
     if (yaml)
@@ -128,7 +123,7 @@ size_t qk__node_count(const qk__node *list)
 {
     if (qk__node_kind_of(list) != QK__LIST)
         return qk__node_is_given(list);
-    return list->tree ? qk__yaml_count(yaml_of(list)) : json_array_size(json_of(list));
+    return list->tree ? qk__yaml_count(yaml_of(list)) : json_array_size(qk__node_json(list));
 }
 
 qk__node qk__node_item(const qk__node *list, size_t i)
@@ -136,7 +131,7 @@ qk__node qk__node_item(const qk__node *list, size_t i)
     if (qk__node_kind_of(list) != QK__LIST)
         return *list;
     const void *value = list->tree ? (const void *)qk__yaml_part(yaml_of(list), i)
-                                   : json_array_get(json_of(list), i);
+                                   : json_array_get(qk__node_json(list), i);
     return (qk__node){list->tree, value, list, NULL, i};
 }
 
@@ -195,7 +190,7 @@ qk_status qk__context_at(const qk__node *node, qk_error *err, qk_status status)
 /* NULL: it is none, or it has U+0000 in it. */
 static const char *text_of(const qk__node *node)
 {
-    const json_t *json = json_of(node);
+    const json_t *json = qk__node_json(node);
     const char *text = node->tree ? qk__yaml_text(yaml_of(node)) : json_string_value(json);
     return text && json && strlen(text) != json_string_length(json) ? NULL : text;
 }
@@ -203,7 +198,7 @@ static const char *text_of(const qk__node *node)
 /* What stands there, in words. */
 static void describe(const qk__node *node, char found[80])
 {
-    const json_t *json = json_of(node);
+    const json_t *json = qk__node_json(node);
     const qk__yaml *yaml = yaml_of(node);
     const char *text = text_of(node);
     qk__node_kind kind = qk__node_kind_of(node);
@@ -232,9 +227,10 @@ static void describe(const qk__node *node, char found[80])
 qk_status qk__fail_expected(const qk__node *node, const char *what, qk_error *err)
 {
     char found[80];
-    qk_status status = node->tree                                        ? QK_ERR_ARGUMENT
-                       : json_is_string(json_of(node)) && !text_of(node) ? QK_ERR_UNSUPPORTED
-                                                                         : QK_ERR_MALFORMED;
+    qk_status status = node->tree ? QK_ERR_ARGUMENT
+                       : json_is_string(qk__node_json(node)) && !text_of(node)
+                           ? QK_ERR_UNSUPPORTED
+                           : QK_ERR_MALFORMED;
     if (!node->value)
         return qk__fail_at(node, err, status, "missing");
     describe(node, found);
@@ -278,10 +274,10 @@ qk_status qk__read_bool(const qk__node *at, const char *name, bool *value, qk_er
     qk__node node;
     if (!find(at, name, &node))
         return QK_OK;
-    bool yes =
-        node.tree ? qk__yaml_is_one_of(yaml_of(&node), YES) : json_is_true(json_of(&node));
-    bool no =
-        node.tree ? qk__yaml_is_one_of(yaml_of(&node), NO) : json_is_false(json_of(&node));
+    bool yes = node.tree ? qk__yaml_is_one_of(yaml_of(&node), YES)
+                         : json_is_true(qk__node_json(&node));
+    bool no = node.tree ? qk__yaml_is_one_of(yaml_of(&node), NO)
+                        : json_is_false(qk__node_json(&node));
     if (!yes && !no)
         return qk__fail_expected(&node, "true or false", err);
     *value = yes;
@@ -304,9 +300,9 @@ qk_status qk__read_int64(const qk__node *at, const char *name, int64_t least, in
     const char *text = plain_text(&node);
     int64_t found = 0;
     bool good = text && parse_whole(text, &found);
-    if (json_is_integer(json_of(&node))) {
+    if (json_is_integer(qk__node_json(&node))) {
         good = true;
-        found = json_integer_value(json_of(&node));
+        found = json_integer_value(qk__node_json(&node));
     }
     if (good && found >= least && found <= most) {
         *value = found;
@@ -337,8 +333,8 @@ static qk_status read_number(const qk__node *at, const char *name, double least,
     if (!find(at, name, &node))
         return QK_OK;
     const char *text = plain_text(&node);
-    double found = json_number_value(json_of(&node));
-    bool good = text ? qk__parse_number(text, &found) : json_is_number(json_of(&node));
+    double found = json_number_value(qk__node_json(&node));
+    bool good = text ? qk__parse_number(text, &found) : json_is_number(qk__node_json(&node));
     if (good && found >= least && found <= most) {
         *value = found;
         return QK_OK;
@@ -387,14 +383,14 @@ qk_status qk__read_word(const qk__node *at, const char *name, const char *const 
 qk_status qk__read_list(const qk__node *at, const char *name, size_t least, qk__node *list,
                         qk_error *err)
 {
-    char expected[64] = "a list";
     if (!find(at, name, list))
         return QK_OK;
-    if (least > 0)
-        snprintf(expected, sizeof expected, "a list of at least %zu", least);
-    return qk__node_kind_of(list) == QK__LIST && qk__node_count(list) >= least
+    QK_TRY(qk__need_kind(list, NULL, QK__LIST, list, err));
+    return qk__node_count(list) >= least
                ? QK_OK
-               : qk__fail_expected(list, expected, err);
+               : qk__fail_at(list, err, list->tree ? QK_ERR_ARGUMENT : QK_ERR_MALFORMED,
+                             "expected a list of at least %zu, found %zu", least,
+                             qk__node_count(list));
 }
 
 /* ---- what has to be there ---- */
@@ -421,10 +417,6 @@ qk_status qk__need_kind(const qk__node *at, const char *name, qk__node_kind kind
                         qk__node *found, qk_error *err)
 {
     find(at, name, found);
-    return qk__node_kind_of(found) == kind ? QK_OK
-                                           : qk__fail_expected(found,
-                                                               kind == QK__LIST ? "a list"
-                                                               : found->tree ? "keys and values"
-                                                                             : "an object",
-                                                               err);
+    const char *what = kind == QK__LIST ? "a list" : at->tree ? "keys and values" : "an object";
+    return qk__node_kind_of(found) == kind ? QK_OK : qk__fail_expected(found, what, err);
 }

@@ -76,7 +76,7 @@ qk__node_kind qk__node_kind_in(const qk__node *object, const char *name);
 /* Neither absent nor null. */
 bool qk__node_is_given(const qk__node *node);
 
-/* What jansson has there, for whoever goes on with that or changes it; NULL: nothing, or YAML.
+/* What jansson has there, for whoever reads on in that or changes it. NULL: nothing, or YAML.
  */
 json_t *qk__node_json(const qk__node *node);
 

@@ -23,6 +23,7 @@ enum {
     MAX_HEAD_DIM = 1 << 14,
     MAX_WIDTH = 1 << 24,
     MAX_VOCAB = 1 << 28,
+    MAX_PARTS = 4, /* one in the other */
 };
 #define MAX_POSITIONS (INT64_C(1) << 40)
 
@@ -204,11 +205,12 @@ static qk_status read_layer_types(qk__model_config *c, const qk__node *text, boo
     QK_TRY(qk__read_list(text, "layer_types", (size_t)c->num_layers, &types, err));
     *found = qk__node_is_given(&types);
     for (int i = 0; *found && i < c->num_layers; i++) {
-        const char *type;
+        const char *type = "";
         qk__node item = qk__node_item(&types, (size_t)i);
-        QK_TRY(qk__need_text(&item, NULL, &type, err));
+        bool known = qk__read_text(&item, NULL, &type, NULL) == QK_OK;
         c->layers[i].sliding = strcmp(type, "sliding_attention") == 0;
-        if (!c->layers[i].sliding && strcmp(type, "full_attention") != 0)
+        known &= c->layers[i].sliding || strcmp(type, "full_attention") == 0;
+        if (!known)
             return qk__fail_at(&item, err, QK_ERR_UNSUPPORTED,
                                "\"%s\" is not known; full_attention and sliding_attention are",
                                type);
@@ -250,40 +252,44 @@ static qk_status read_text(qk__model_config *c, const qk__node *text, const char
     return qk__rope_read(c, text, err);
 }
 
-/* Goes into a part where the type is one whose text model is a part of it; `usual` is the type
- * of a part that does not say. */
-static qk_status read_object(qk__model_config *c, const qk__node *object, const char *usual,
-                             const char *overrides, qk_error *err)
+static qk_status find_part(const qk__node *object, qk__node *part, qk_error *err)
 {
-    const char *type = usual, *known;
-    QK_TRY(qk__read_text(object, "model_type", &type, err));
-    if (!type)
-        return qk__need(object, "model_type", err);
-    c->architecture = qk__architecture_find(type);
-    if (c->architecture)
-        return read_text(c, object, overrides, err);
-    known = qk__architecture_part(type);
-    if (!known)
-        return unknown_type(object, type, err);
-    qk__node part;
-    for (int i = 0; i < NUM_PART_NAMES; i++) {
-        part = qk__node_member(object, part_names[i]);
-        if (qk__node_kind_of(&part) == QK__OBJECT)
-            return read_object(c, &part, known, overrides, err);
+    int i = 0;
+    while (i < NUM_PART_NAMES && qk__node_kind_in(object, part_names[i]) != QK__OBJECT)
+        i++;
+    return qk__need_kind(object, part_names[i % NUM_PART_NAMES], QK__OBJECT, part, err);
+}
+
+/* Goes into a part as often as the type is one whose text model is a part of it. */
+static qk_status read_root(qk__model_config *c, const qk__node *root, const char *overrides,
+                           qk_error *err)
+{
+    const char *type = NULL, *usual;
+    qk__node parts[MAX_PARTS + 1] = {*root};
+    QK_TRY(qk__need_kind(root, NULL, QK__OBJECT, &parts[0], err));
+    QK_TRY(refuse_quantized(root, err));
+    for (int i = 0; i < MAX_PARTS; i++) {
+        QK_TRY(qk__read_text(&parts[i], "model_type", &type, err));
+        if (!type)
+            return qk__need(&parts[i], "model_type", err);
+        c->architecture = qk__architecture_find(type);
+        if (c->architecture)
+            return read_text(c, &parts[i], overrides, err);
+        usual = qk__architecture_part(type);
+        if (!usual)
+            return unknown_type(&parts[i], type, err);
+        QK_TRY(find_part(&parts[i], &parts[i + 1], err));
+        type = usual;
     }
-    return qk__need_kind(object, part_names[0], QK__OBJECT, &part, err); /* there is none */
+    return qk__fail_at(&parts[MAX_PARTS], err, QK_ERR_MALFORMED, "nested too deep");
 }
 
 qk_status qk__model_config_build(qk__model_config *config, json_t *root, const char *overrides,
                                  qk_error *err)
 {
     *config = (qk__model_config){0};
-    qk__node node = qk__tree_of_json(root);
-    qk_status status = qk__need_kind(&node, NULL, QK__OBJECT, &node, err);
-    if (status == QK_OK)
-        status = refuse_quantized(&node, err);
-    if (status == QK_OK)
-        status = read_object(config, &node, NULL, overrides, err);
+    const qk__node node = qk__tree_of_json(root);
+    qk_status status = read_root(config, &node, overrides, err);
     if (status != QK_OK)
         qk__model_config_free(config);
     return status;

@@ -168,9 +168,8 @@ static qk_status read_lists(making *m, bool scores, qk_error *err)
     QK_TRY(read_list(m, PREFIX "token_type", count, &m->types, err));
     if (!scores)
         return QK_OK;
+    QK_TRY(qk__need(&m->metadata, PREFIX "scores", err));
     QK_TRY(read_list(m, PREFIX "scores", count, &m->scores, err));
-    if (!m->scores)
-        return qk__fail(err, QK_ERR_MALFORMED, PREFIX "scores: missing");
     for (size_t i = 0; i < count; i++)
         if (!json_is_number(json_array_get(m->scores, i)))
             return bad("scores", "expected a finite number", i, err);
@@ -274,9 +273,8 @@ static qk_status make_gpt2(making *m, json_t **root, qk_error *err)
     QK_TRY(find_way(name, &w, err));
     QK_TRY(read_lists(m, false, err));
     QK_TRY(add_tokens(m, err));
+    QK_TRY(qk__need(&m->metadata, PREFIX "merges", err));
     QK_TRY(read_list(m, PREFIX "merges", 0, &merges, err));
-    if (!merges)
-        return qk__fail(err, QK_ERR_MALFORMED, PREFIX "merges: missing");
     QK_TRY(qk__json_parse(&cut, w->cut, strlen(w->cut), QK__JSON_NO_ZEROS, err));
     json_t *model = json_pack("{s:s, s:b, s:O, s:O}", "type", "BPE", "ignore_merges",
                               w->ignore_merges, "vocab", m->vocabulary, "merges", merges);
