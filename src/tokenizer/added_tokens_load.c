@@ -96,8 +96,8 @@ static qk_status normalize_tokens(qk_tokenizer *t, qk__added_pattern *patterns, 
         size_t length = t->added_text.size - before;
         if (status == QK_OK && (length == 0 || length > QK__MAX_ADDED_BYTES))
             status = qk__fail(err, QK_ERR_UNSUPPORTED,
-                              "added_tokens: the normalizer makes %zu bytes of \"%.60s\"",
-                              length, token->content);
+                              "added_tokens[%zu]: the normalizer makes %zu bytes of \"%.60s\"",
+                              i, length, token->content);
         patterns[(*count)++] = (qk__added_pattern){NULL, length, token};
     }
     qk__regex_run_free(run);
