@@ -13,7 +13,7 @@
 #include "base/parse_number.h"
 #include "base/tree_yaml.h"
 
-/* ---- scalars of YAML ---- */
+/* ---- scalars of YAML -------------------------------------------------------------------- */
 
 const char *qk__yaml_text(const qk__yaml *value)
 {
@@ -36,7 +36,7 @@ bool qk__yaml_is_null(const qk__yaml *value)
     return qk__yaml_is_one_of(value, WORDS);
 }
 
-/* ---- ways ---- */
+/* ---- ways ------------------------------------------------------------------------------- */
 
 static const qk__yaml *yaml_of(const qk__node *node)
 {
@@ -393,7 +393,7 @@ qk_status qk__read_list(const qk__node *at, const char *name, size_t least, qk__
                              qk__node_count(list));
 }
 
-/* ---- what has to be there ---- */
+/* ---- what has to be there --------------------------------------------------------------- */
 
 qk_status qk__need(const qk__node *at, const char *name, qk_error *err)
 {

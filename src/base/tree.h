@@ -76,8 +76,7 @@ qk__node_kind qk__node_kind_in(const qk__node *object, const char *name);
 /* Neither absent nor null. */
 bool qk__node_is_given(const qk__node *node);
 
-/* What jansson has there, for whoever reads on in that or changes it. NULL: nothing, or YAML.
- */
+/* What jansson has there, to read on in that or to change it. NULL: nothing, or YAML. */
 json_t *qk__node_json(const qk__node *node);
 
 /* The names on the way to it, without the file's lists where the line tells enough:
@@ -122,7 +121,6 @@ QK_MUST_CHECK qk_status qk__read_int64(const qk__node *at, const char *name, int
                                        int64_t most, int64_t *value, qk_error *err);
 QK_MUST_CHECK qk_status qk__read_real(const qk__node *at, const char *name, double least,
                                       double most, double *value, qk_error *err);
-
 QK_MUST_CHECK qk_status qk__read_above_0(const qk__node *at, const char *name, double *value,
                                          qk_error *err);
 
