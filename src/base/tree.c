@@ -2,6 +2,7 @@
 /* Nodes of YAML and JSON trees: ways, messages, typed values. */
 #include "base/tree.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,17 +13,40 @@
 #include "base/parse_number.h"
 #include "base/tree_yaml.h"
 
+/* ---- scalars of YAML -------------------------------------------------------------------- */
+
+const char *qk__yaml_text(const qk__yaml *value)
+{
+    return value->kind == QK__SCALAR && strlen(value->text) == value->length ? value->text
+                                                                             : NULL;
+}
+
+bool qk__yaml_is_one_of(const qk__yaml *value, const char *const *words)
+{
+    const char *text = value->plain ? qk__yaml_text(value) : NULL;
+    for (; text && *words; words++)
+        if (strcmp(text, *words) == 0)
+            return true;
+    return false;
+}
+
+bool qk__yaml_is_null(const qk__yaml *value)
+{
+    static const char *const WORDS[] = {"", "~", "null", "Null", "NULL", NULL};
+    return qk__yaml_is_one_of(value, WORDS);
+}
+
+/* ---- ways ------------------------------------------------------------------------------- */
+
 static const qk__yaml *yaml_of(const qk__node *node)
 {
     return node->tree ? node->value : NULL;
 }
 
-static const json_t *json_of(const qk__node *node)
+json_t *qk__node_json(const qk__node *node)
 {
-    return node->tree ? NULL : node->value;
+    return node->tree ? NULL : (json_t *)(uintptr_t)node->value;
 }
-
-/* ---- ways ------------------------------------------------------------------------------- */
 
 qk__node qk__tree_of_json(const json_t *root)
 {
@@ -32,7 +56,7 @@ qk__node qk__tree_of_json(const json_t *root)
 qk__node_kind qk__node_kind_of(const qk__node *node)
 {
     const qk__yaml *yaml = yaml_of(node);
-    const json_t *json = json_of(node);
+    const json_t *json = qk__node_json(node);
     if (!node->value)
         return QK__NOTHING;
     if (yaml)
@@ -61,9 +85,15 @@ qk__node qk__node_member(const qk__node *object, const char *name)
     return (qk__node){object->tree, NULL, object, name, 0};
 }
 
+qk__node_kind qk__node_kind_in(const qk__node *object, const char *name)
+{
+    qk__node member = qk__node_member(object, name);
+    return qk__node_kind_of(&member);
+}
+
 static bool next_json(const qk__node *object, qk__node *member)
 {
-    json_t *json = (json_t *)(uintptr_t)object->value; /* jansson's iterators are not const */
+    json_t *json = qk__node_json(object);
     void *at = member->value
                    ? json_object_iter_next(json, json_object_key_to_iter(member->name))
                    : json_object_iter(json);
@@ -93,7 +123,7 @@ size_t qk__node_count(const qk__node *list)
 {
     if (qk__node_kind_of(list) != QK__LIST)
         return qk__node_is_given(list);
-    return list->tree ? qk__yaml_count(yaml_of(list)) : json_array_size(json_of(list));
+    return list->tree ? qk__yaml_count(yaml_of(list)) : json_array_size(qk__node_json(list));
 }
 
 qk__node qk__node_item(const qk__node *list, size_t i)
@@ -101,7 +131,7 @@ qk__node qk__node_item(const qk__node *list, size_t i)
     if (qk__node_kind_of(list) != QK__LIST)
         return *list;
     const void *value = list->tree ? (const void *)qk__yaml_part(yaml_of(list), i)
-                                   : json_array_get(json_of(list), i);
+                                   : json_array_get(qk__node_json(list), i);
     return (qk__node){list->tree, value, list, NULL, i};
 }
 
@@ -157,14 +187,20 @@ qk_status qk__context_at(const qk__node *node, qk_error *err, qk_status status)
     return qk__context(err, status, "%.*s", length > 2 ? (int)(length - 2) : 0, place);
 }
 
+/* NULL: it is none, or it has U+0000 in it. */
+static const char *text_of(const qk__node *node)
+{
+    const json_t *json = qk__node_json(node);
+    const char *text = node->tree ? qk__yaml_text(yaml_of(node)) : json_string_value(json);
+    return text && json && strlen(text) != json_string_length(json) ? NULL : text;
+}
+
 /* What stands there, in words. */
 static void describe(const qk__node *node, char found[80])
 {
-    const json_t *json = json_of(node);
+    const json_t *json = qk__node_json(node);
     const qk__yaml *yaml = yaml_of(node);
-    const char *text = yaml                   ? qk__yaml_text(yaml)
-                       : json_is_string(json) ? json_string_value(json)
-                                              : NULL;
+    const char *text = text_of(node);
     qk__node_kind kind = qk__node_kind_of(node);
     if (kind == QK__OBJECT || kind == QK__LIST)
         snprintf(found, 80,
@@ -173,8 +209,8 @@ static void describe(const qk__node *node, char found[80])
                                   : "an object");
     else if (text)
         snprintf(found, 80, "\"%.60s\"", text);
-    else if (yaml || !json)
-        snprintf(found, 80, yaml ? "binary data" : "nothing");
+    else if (yaml || !json || json_is_string(json))
+        snprintf(found, 80, yaml ? "binary data" : json ? "a text with U+0000" : "nothing");
     else if (json_is_integer(json))
         snprintf(found, 80, "%" JSON_INTEGER_FORMAT, json_integer_value(json));
     else if (json_is_real(json))
@@ -191,7 +227,10 @@ static void describe(const qk__node *node, char found[80])
 qk_status qk__fail_expected(const qk__node *node, const char *what, qk_error *err)
 {
     char found[80];
-    qk_status status = node->tree ? QK_ERR_ARGUMENT : QK_ERR_MALFORMED;
+    qk_status status = node->tree ? QK_ERR_ARGUMENT
+                       : json_is_string(qk__node_json(node)) && !text_of(node)
+                           ? QK_ERR_UNSUPPORTED
+                           : QK_ERR_MALFORMED;
     if (!node->value)
         return qk__fail_at(node, err, status, "missing");
     describe(node, found);
@@ -214,21 +253,13 @@ static const char *plain_text(const qk__node *node)
     return yaml && yaml->plain ? qk__yaml_text(yaml) : NULL;
 }
 
-/* NULL: it is none. */
-static const char *text_of(const qk__node *node)
-{
-    const char *text =
-        node->tree ? qk__yaml_text(yaml_of(node)) : json_string_value(json_of(node));
-    return text && node->tree && !*text ? NULL : text;
-}
-
 qk_status qk__read_text(const qk__node *at, const char *name, const char **value, qk_error *err)
 {
     qk__node node;
     if (!find(at, name, &node))
         return QK_OK;
     const char *text = text_of(&node);
-    if (!text)
+    if (!text || (node.tree && !*text))
         return qk__fail_expected(&node, "a text", err);
     *value = text;
     return QK_OK;
@@ -243,10 +274,10 @@ qk_status qk__read_bool(const qk__node *at, const char *name, bool *value, qk_er
     qk__node node;
     if (!find(at, name, &node))
         return QK_OK;
-    bool yes =
-        node.tree ? qk__yaml_is_one_of(yaml_of(&node), YES) : json_is_true(json_of(&node));
-    bool no =
-        node.tree ? qk__yaml_is_one_of(yaml_of(&node), NO) : json_is_false(json_of(&node));
+    bool yes = node.tree ? qk__yaml_is_one_of(yaml_of(&node), YES)
+                         : json_is_true(qk__node_json(&node));
+    bool no = node.tree ? qk__yaml_is_one_of(yaml_of(&node), NO)
+                        : json_is_false(qk__node_json(&node));
     if (!yes && !no)
         return qk__fail_expected(&node, "true or false", err);
     *value = yes;
@@ -269,9 +300,9 @@ qk_status qk__read_int64(const qk__node *at, const char *name, int64_t least, in
     const char *text = plain_text(&node);
     int64_t found = 0;
     bool good = text && parse_whole(text, &found);
-    if (json_is_integer(json_of(&node))) {
+    if (json_is_integer(qk__node_json(&node))) {
         good = true;
-        found = json_integer_value(json_of(&node));
+        found = json_integer_value(qk__node_json(&node));
     }
     if (good && found >= least && found <= most) {
         *value = found;
@@ -295,22 +326,35 @@ qk_status qk__read_int(const qk__node *at, const char *name, int least, int most
     return status;
 }
 
-qk_status qk__read_real(const qk__node *at, const char *name, double least, double most,
-                        double *value, qk_error *err)
+static qk_status read_number(const qk__node *at, const char *name, double least, double most,
+                             const char *expected, double *value, qk_error *err)
 {
     qk__node node;
     if (!find(at, name, &node))
         return QK_OK;
     const char *text = plain_text(&node);
-    double found = json_number_value(json_of(&node));
-    bool good = text ? qk__parse_number(text, &found) : json_is_number(json_of(&node));
+    double found = json_number_value(qk__node_json(&node));
+    bool good = text ? qk__parse_number(text, &found) : json_is_number(qk__node_json(&node));
     if (good && found >= least && found <= most) {
         *value = found;
         return QK_OK;
     }
-    char expected[96];
-    snprintf(expected, sizeof expected, "a number from %.15g to %.15g", least, most);
     return qk__fail_expected(&node, expected, err);
+}
+
+qk_status qk__read_real(const qk__node *at, const char *name, double least, double most,
+                        double *value, qk_error *err)
+{
+    char expected[96];
+    snprintf(expected, sizeof expected,
+             most < DBL_MAX ? "a number from %.15g to %.15g" : "a number, at least %.15g",
+             least, most);
+    return read_number(at, name, least, most, expected, value, err);
+}
+
+qk_status qk__read_above_0(const qk__node *at, const char *name, double *value, qk_error *err)
+{
+    return read_number(at, name, DBL_TRUE_MIN, DBL_MAX, "a number above 0", value, err);
 }
 
 qk_status qk__read_word(const qk__node *at, const char *name, const char *const *words,
@@ -334,4 +378,45 @@ qk_status qk__read_word(const qk__node *at, const char *name, const char *const 
                  words[i]);
     }
     return qk__fail_expected(&node, expected, err);
+}
+
+qk_status qk__read_list(const qk__node *at, const char *name, size_t least, qk__node *list,
+                        qk_error *err)
+{
+    if (!find(at, name, list))
+        return QK_OK;
+    QK_TRY(qk__need_kind(list, NULL, QK__LIST, list, err));
+    return qk__node_count(list) >= least
+               ? QK_OK
+               : qk__fail_at(list, err, list->tree ? QK_ERR_ARGUMENT : QK_ERR_MALFORMED,
+                             "expected a list of at least %zu, found %zu", least,
+                             qk__node_count(list));
+}
+
+/* ---- what has to be there --------------------------------------------------------------- */
+
+qk_status qk__need(const qk__node *at, const char *name, qk_error *err)
+{
+    qk__node node;
+    return find(at, name, &node) ? QK_OK : qk__fail_expected(&node, "a value", err);
+}
+
+qk_status qk__need_text(const qk__node *at, const char *name, const char **value, qk_error *err)
+{
+    QK_TRY(qk__need(at, name, err));
+    return qk__read_text(at, name, value, err);
+}
+
+qk_status qk__need_bool(const qk__node *at, const char *name, bool *value, qk_error *err)
+{
+    QK_TRY(qk__need(at, name, err));
+    return qk__read_bool(at, name, value, err);
+}
+
+qk_status qk__need_kind(const qk__node *at, const char *name, qk__node_kind kind,
+                        qk__node *found, qk_error *err)
+{
+    find(at, name, found);
+    const char *what = kind == QK__LIST ? "a list" : at->tree ? "keys and values" : "an object";
+    return qk__node_kind_of(found) == kind ? QK_OK : qk__fail_expected(found, what, err);
 }

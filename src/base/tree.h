@@ -6,7 +6,7 @@
  * A node is a value and the way to it. It is small, lies on the stack of whoever reads, and
  * points to the node it was taken from, which must stay where it is.
  *
- *     tree.c        reads values; it leads
+ *     tree.c        reads values; it leads, and does without libyaml
  *     tree_yaml.c   YAML documents
  *     tree_json.c   a part of one as JSON */
 #ifndef QK_BASE_TREE_H
@@ -71,9 +71,13 @@ qk__node qk__node_item(const qk__node *list, size_t i);
 bool qk__node_next(const qk__node *object, qk__node *member);
 
 qk__node_kind qk__node_kind_of(const qk__node *node);
+qk__node_kind qk__node_kind_in(const qk__node *object, const char *name);
 
 /* Neither absent nor null. */
 bool qk__node_is_given(const qk__node *node);
+
+/* What jansson has there, to read on in that or to change it. NULL: nothing, or YAML. */
+json_t *qk__node_json(const qk__node *node);
 
 /* The names on the way to it, without the file's lists where the line tells enough:
  * "models.name", of JSON "model.merges[3]". What does not fit is left out. */
@@ -88,11 +92,17 @@ const char *qk__node_path(const qk__node *node, char path[QK__PATH_SIZE]);
 void qk__error_at(const qk__node *node, qk_error *err, qk_status status, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* The same of a member, be it there or not. */
+#define qk__fail_in(object, name, err, status, ...)                                            \
+    qk__fail_at((&(const qk__node){(object)->tree, NULL, (object), (name), 0}), (err),         \
+                (status), __VA_ARGS__)
+
 /* The place in front of the message of a failure; QK_OK is left alone. */
 qk_status qk__context_at(const qk__node *node, qk_error *err, qk_status status);
 
-/* "expected WHAT, found ...". QK_ERR_ARGUMENT of YAML, which holds settings, QK_ERR_MALFORMED
- * of JSON, which holds data. */
+/* "expected WHAT, found ..." or "missing". QK_ERR_ARGUMENT of YAML, which holds settings,
+ * QK_ERR_MALFORMED of JSON, which holds data, and QK_ERR_UNSUPPORTED where that is a text with
+ * U+0000. */
 qk_status qk__fail_expected(const qk__node *node, const char *what, qk_error *err);
 
 /* ---- values ----------------------------------------------------------------------------- */
@@ -100,7 +110,7 @@ qk_status qk__fail_expected(const qk__node *node, const char *what, qk_error *er
 /* Each reads the member `name` of the node `at`, or `at` itself where name is NULL. What is
  * absent or null leaves *value alone, so that it may hold the default. In YAML a number, true
  * or false in quotation marks is a text, and anything without them is one if a text is asked
- * for. Texts belong to the tree. */
+ * for. Texts belong to the tree and have no U+0000 in them. */
 QK_MUST_CHECK qk_status qk__read_text(const qk__node *at, const char *name, const char **value,
                                       qk_error *err);
 QK_MUST_CHECK qk_status qk__read_bool(const qk__node *at, const char *name, bool *value,
@@ -111,10 +121,26 @@ QK_MUST_CHECK qk_status qk__read_int64(const qk__node *at, const char *name, int
                                        int64_t most, int64_t *value, qk_error *err);
 QK_MUST_CHECK qk_status qk__read_real(const qk__node *at, const char *name, double least,
                                       double most, double *value, qk_error *err);
+QK_MUST_CHECK qk_status qk__read_above_0(const qk__node *at, const char *name, double *value,
+                                         qk_error *err);
 
 /* One of these words, NULL behind the last: which one. */
 QK_MUST_CHECK qk_status qk__read_word(const qk__node *at, const char *name,
                                       const char *const *words, int *value, qk_error *err);
+
+/* A list of at least so many, or a node of another kind where it is absent or null. */
+QK_MUST_CHECK qk_status qk__read_list(const qk__node *at, const char *name, size_t least,
+                                      qk__node *list, qk_error *err);
+
+/* For what has no default: fails where it is absent or null. */
+QK_MUST_CHECK qk_status qk__need(const qk__node *at, const char *name, qk_error *err);
+QK_MUST_CHECK qk_status qk__need_text(const qk__node *at, const char *name, const char **value,
+                                      qk_error *err);
+QK_MUST_CHECK qk_status qk__need_bool(const qk__node *at, const char *name, bool *value,
+                                      qk_error *err);
+/* A QK__LIST or QK__OBJECT. */
+QK_MUST_CHECK qk_status qk__need_kind(const qk__node *at, const char *name, qk__node_kind kind,
+                                      qk__node *found, qk_error *err);
 
 /* A part of a YAML file as JSON text, to be freed, for what is handed on as it is.
  * QK_ERR_ARGUMENT for what JSON cannot hold and for a part that its aliases make huge. */

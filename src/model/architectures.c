@@ -13,11 +13,13 @@
 /* ---- what layers do --------------------------------------------------------------------- */
 
 /* The window in tokens; absent: the architecture's, null: none (0). */
-static qk_status read_window(const qk__model_config *config, const qk__json_fields *text,
+static qk_status read_window(const qk__model_config *config, const qk__node *text,
                              int64_t *window, qk_error *err)
 {
-    *window = qk__json_field_present(text, "sliding_window") ? 0 : config->architecture->window;
-    return qk__json_field_int(text, "sliding_window", 1, MAX_WINDOW, window, err);
+    *window = qk__node_kind_in(text, "sliding_window") != QK__NOTHING
+                  ? 0
+                  : config->architecture->window;
+    return qk__read_int64(text, "sliding_window", 1, MAX_WINDOW, window, err);
 }
 
 /* layer_types say which layers have the window. */
@@ -29,7 +31,7 @@ static qk_status set_windows(qk__model_config *config, int64_t window)
 }
 
 /* One window for all layers; layer_types, if there, only mark layers for the choice of heads. */
-static qk_status one_window(qk__model_config *config, const qk__json_fields *text, bool types,
+static qk_status one_window(qk__model_config *config, const qk__node *text, bool types,
                             qk_error *err)
 {
     (void)types;
@@ -40,8 +42,8 @@ static qk_status one_window(qk__model_config *config, const qk__json_fields *tex
     return QK_OK;
 }
 
-static qk_status ministral_layers(qk__model_config *config, const qk__json_fields *text,
-                                  bool types, qk_error *err)
+static qk_status ministral_layers(qk__model_config *config, const qk__node *text, bool types,
+                                  qk_error *err)
 {
     int64_t window;
     QK_TRY(read_window(config, text, &window, err));
@@ -50,13 +52,13 @@ static qk_status ministral_layers(qk__model_config *config, const qk__json_field
     return set_windows(config, window);
 }
 
-static qk_status qwen_layers(qk__model_config *config, const qk__json_fields *text, bool types,
+static qk_status qwen_layers(qk__model_config *config, const qk__node *text, bool types,
                              qk_error *err)
 {
     bool used = false;
     int64_t window, full_layers = 28;
-    QK_TRY(qk__json_field_bool(text, "use_sliding_window", &used, err));
-    QK_TRY(qk__json_field_int(text, "max_window_layers", 0, INT32_MAX, &full_layers, err));
+    QK_TRY(qk__read_bool(text, "use_sliding_window", &used, err));
+    QK_TRY(qk__read_int64(text, "max_window_layers", 0, INT32_MAX, &full_layers, err));
     QK_TRY(read_window(config, text, &window, err));
     if (!used)
         window = 0;
@@ -66,27 +68,27 @@ static qk_status qwen_layers(qk__model_config *config, const qk__json_fields *te
 }
 
 /* Every fourth layer or so has no position embedding. no_rope_layers is 1 where there is one. */
-static qk_status smollm_layers(qk__model_config *config, const qk__json_fields *text,
-                               bool types, qk_error *err)
+static qk_status smollm_layers(qk__model_config *config, const qk__node *text, bool types,
+                               qk_error *err)
 {
     bool used = false;
     int64_t window, interval = 4;
-    const json_t *rotated;
-    QK_TRY(qk__json_field_bool(text, "use_sliding_window", &used, err));
+    qk__node rotated;
+    QK_TRY(qk__read_bool(text, "use_sliding_window", &used, err));
     QK_TRY(read_window(config, text, &window, err));
-    QK_TRY(qk__json_field_int(text, "no_rope_layer_interval", 1, INT32_MAX, &interval, err));
-    QK_TRY(qk__json_field_array(text, "no_rope_layers", (size_t)config->num_layers, &rotated,
-                                err));
+    QK_TRY(qk__read_int64(text, "no_rope_layer_interval", 1, INT32_MAX, &interval, err));
+    QK_TRY(qk__read_list(text, "no_rope_layers", (size_t)config->num_layers, &rotated, err));
+    bool listed = qk__node_is_given(&rotated);
     if (!used)
         window = 0;
     for (int i = 0; i < config->num_layers; i++) {
         qk__layer_config *layer = &config->layers[i];
-        const json_t *flag = json_array_get(rotated, (size_t)i);
-        if (rotated && !json_is_integer(flag) && !json_is_boolean(flag))
-            return qk__fail(err, QK_ERR_MALFORMED, "%sno_rope_layers: expected 0 or 1",
-                            text->path);
-        bool rope = rotated ? json_is_true(flag) || json_integer_value(flag) != 0
-                            : (i + 1) % interval != 0;
+        qk__node item = qk__node_item(&rotated, (size_t)i);
+        const json_t *flag = listed ? qk__node_json(&item) : NULL;
+        if (listed && !json_is_integer(flag) && !json_is_boolean(flag))
+            return qk__fail_expected(&item, "0 or 1", err);
+        bool rope = listed ? json_is_true(flag) || json_integer_value(flag) != 0
+                           : (i + 1) % interval != 0;
         layer->rope = rope ? QK_ROPE_FULL : -1;
         if (!types)
             layer->sliding = window > 0 && !rope;
@@ -94,12 +96,12 @@ static qk_status smollm_layers(qk__model_config *config, const qk__json_fields *
     return set_windows(config, window);
 }
 
-static qk_status gemma_layers(qk__model_config *config, const qk__json_fields *text, bool types,
+static qk_status gemma_layers(qk__model_config *config, const qk__node *text, bool types,
                               qk_error *err)
 {
     int64_t window, pattern = 6;
     QK_TRY(read_window(config, text, &window, err));
-    QK_TRY(qk__json_field_int(text, "sliding_window_pattern", 1, INT32_MAX, &pattern, err));
+    QK_TRY(qk__read_int64(text, "sliding_window_pattern", 1, INT32_MAX, &pattern, err));
     for (int i = 0; i < config->num_layers; i++) {
         qk__layer_config *layer = &config->layers[i];
         if (!types)
@@ -110,20 +112,22 @@ static qk_status gemma_layers(qk__model_config *config, const qk__json_fields *t
 }
 
 /* Cross-attention layers look at an image; without one they are passed by. */
-static qk_status mllama_layers(qk__model_config *config, const qk__json_fields *text,
-                               bool types, qk_error *err)
+static qk_status mllama_layers(qk__model_config *config, const qk__node *text, bool types,
+                               qk_error *err)
 {
     (void)types;
     static const int usual[] = {3, 8, 13, 18, 23, 28, 33, 38};
-    const json_t *crossed;
-    QK_TRY(qk__json_field_array(text, "cross_attention_layers", 0, &crossed, err));
-    size_t count = crossed ? json_array_size(crossed) : sizeof usual / sizeof *usual;
+    qk__node crossed;
+    QK_TRY(qk__read_list(text, "cross_attention_layers", 0, &crossed, err));
+    bool listed = qk__node_is_given(&crossed);
+    size_t count = listed ? qk__node_count(&crossed) : sizeof usual / sizeof *usual;
     for (size_t i = 0; i < count; i++) {
-        const json_t *number = json_array_get(crossed, i);
-        int64_t layer = crossed ? json_integer_value(number) : usual[i];
-        if (crossed && (!json_is_integer(number) || layer < 0))
-            return qk__fail(err, QK_ERR_MALFORMED, "%scross_attention_layers: expected numbers",
-                            text->path);
+        int64_t layer = listed ? 0 : usual[i];
+        qk__node item = qk__node_item(&crossed, i);
+        if (listed) {
+            QK_TRY(qk__need(&item, NULL, err));
+            QK_TRY(qk__read_int64(&item, NULL, 0, INT64_MAX, &layer, err));
+        }
         if (layer < config->num_layers)
             config->layers[layer].attends = false;
     }
@@ -132,13 +136,12 @@ static qk_status mllama_layers(qk__model_config *config, const qk__json_fields *
 
 /* ---- what is refused -------------------------------------------------------------------- */
 
-static qk_status gemma_check(const qk__json_fields *text, qk_error *err)
+static qk_status gemma_check(const qk__node *text, qk_error *err)
 {
     bool both = false;
-    QK_TRY(qk__json_field_bool(text, "use_bidirectional_attention", &both, err));
-    return both ? qk__fail(err, QK_ERR_UNSUPPORTED,
-                           "%suse_bidirectional_attention: only causal attention is known",
-                           text->path)
+    QK_TRY(qk__read_bool(text, "use_bidirectional_attention", &both, err));
+    return both ? qk__fail_in(text, "use_bidirectional_attention", err, QK_ERR_UNSUPPORTED,
+                              "only causal attention is known")
                 : QK_OK;
 }
 

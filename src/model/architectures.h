@@ -8,7 +8,7 @@
 
 #include <qkscope/status.h>
 
-#include "model/json_fields.h"
+#include "base/tree.h"
 #include "model/model_config.h"
 
 typedef enum qk__bias_rule {
@@ -48,10 +48,10 @@ typedef struct qk__architecture {
 
     /* Sets config->layers, which come as layers of full attention with rotation; sliding is set
      * already where layer_types is there, which *types tells. NULL: they stay so. */
-    qk_status (*set_layers)(qk__model_config *config, const qk__json_fields *text, bool types,
+    qk_status (*set_layers)(qk__model_config *config, const qk__node *text, bool types,
                             qk_error *err);
     /* What else must be refused. */
-    qk_status (*check)(const qk__json_fields *text, qk_error *err);
+    qk_status (*check)(const qk__node *text, qk_error *err);
 } qk__architecture;
 
 /* NULL: not known. */

@@ -4,12 +4,13 @@
  * in a way that is not known here are refused. */
 #include "model/gguf_config.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "model/json_fields.h"
+#include "base/tree.h"
 
 enum { KEY_SIZE = 100 };
 #define MOST (INT64_C(1) << 40)
@@ -52,7 +53,7 @@ static qk_status unknown_architecture(const char *name, qk_error *err)
 /* ---- keys of an architecture ------------------------------------------------------------ */
 
 typedef struct source {
-    qk__json_fields fields;
+    qk__node metadata;
     const qk__checkpoint *checkpoint;
     const architecture *architecture;
     json_t *config;
@@ -84,28 +85,27 @@ static qk_status missing(const source *s, qk_error *err)
 /* A whole number from 1 on. */
 static qk_status need_int(source *s, const char *key, int64_t *value, qk_error *err)
 {
-    if (!qk__json_field(&s->fields, full(s, key)))
-        return missing(s, err);
-    return qk__json_field_int(&s->fields, s->key, 1, MOST, value, err);
+    QK_TRY(qk__need(&s->metadata, full(s, key), err));
+    return qk__read_int64(&s->metadata, s->key, 1, MOST, value, err);
 }
 
 /* The same; *value stays what it is where the key is absent. 0 stands for that, too. */
 static qk_status get_int(source *s, const char *key, int64_t *value, qk_error *err)
 {
     int64_t found = 0;
-    QK_TRY(qk__json_field_int(&s->fields, full(s, key), 0, MOST, &found, err));
+    QK_TRY(qk__read_int64(&s->metadata, full(s, key), 0, MOST, &found, err));
     *value = found > 0 ? found : *value;
     return QK_OK;
 }
 
 static qk_status get_real(source *s, const char *key, double *value, qk_error *err)
 {
-    const json_t *found = qk__json_field(&s->fields, full(s, key));
-    if (qk__json_field_present(&s->fields, s->key) && !found)
+    double found = 0;
+    if (qk__node_kind_in(&s->metadata, full(s, key)) == QK__NULL)
         return qk__fail(err, QK_ERR_MALFORMED, "%s: not a finite number", s->key);
-    return json_is_number(found) && json_number_value(found) == 0
-               ? QK_OK
-               : qk__json_field_positive(&s->fields, s->key, value, err);
+    QK_TRY(qk__read_real(&s->metadata, s->key, 0, DBL_MAX, &found, err));
+    *value = found > 0 ? found : *value;
+    return QK_OK;
 }
 
 /* ---- what is refused -------------------------------------------------------------------- */
@@ -129,17 +129,19 @@ static const char *const REFUSED[][2] = {
 
 static bool is_nothing(const json_t *value)
 {
-    return !value || json_is_false(value) ||
+    return !value || json_is_null(value) || json_is_false(value) ||
            (json_is_number(value) && json_number_value(value) == 0);
 }
 
 static qk_status refuse_keys(source *s, qk_error *err)
 {
     bool causal = true;
-    for (size_t i = 0; i < sizeof REFUSED / sizeof *REFUSED; i++)
-        if (!is_nothing(qk__json_field(&s->fields, full(s, REFUSED[i][0]))))
-            return qk__fail(err, QK_ERR_UNSUPPORTED, "%s: %s", s->key, REFUSED[i][1]);
-    QK_TRY(qk__json_field_bool(&s->fields, full(s, "attention.causal"), &causal, err));
+    for (size_t i = 0; i < sizeof REFUSED / sizeof *REFUSED; i++) {
+        qk__node found = qk__node_member(&s->metadata, full(s, REFUSED[i][0]));
+        if (!is_nothing(qk__node_json(&found)))
+            return qk__fail_at(&found, err, QK_ERR_UNSUPPORTED, "%s", REFUSED[i][1]);
+    }
+    QK_TRY(qk__read_bool(&s->metadata, full(s, "attention.causal"), &causal, err));
     return causal ? QK_OK
                   : qk__fail(err, QK_ERR_UNSUPPORTED, "%s: only causal attention is known",
                              s->key);
@@ -268,7 +270,7 @@ static qk_status read_scaling_type(source *s, const char **type, double *factor,
     QK_TRY(get_real(s, "rope.scale_linear", factor, err)); /* its name in old files */
     QK_TRY(get_real(s, "rope.scaling.factor", factor, err));
     *type = *factor > 0 && *factor != 1 ? "linear" : "none";
-    return qk__json_field_text(&s->fields, full(s, "rope.scaling.type"), type, err);
+    return qk__read_text(&s->metadata, full(s, "rope.scaling.type"), type, err);
 }
 
 /* Llama 3's scaling comes as numbers by which frequencies are divided. */
@@ -426,12 +428,10 @@ static qk_status fill(source *s, qk_error *err)
 qk_status qk__gguf_config(qk__gguf_model *model, const json_t *metadata,
                           const qk__checkpoint *checkpoint, qk_error *err)
 {
-    const char *name = NULL, *type = "model";
-    source s = {.fields = {metadata, ""}, .checkpoint = checkpoint};
-    QK_TRY(qk__json_field_text(&s.fields, "general.architecture", &name, err));
-    QK_TRY(qk__json_field_text(&s.fields, "general.type", &type, err));
-    if (!name)
-        return qk__fail(err, QK_ERR_MALFORMED, "general.architecture: missing");
+    const char *name, *type = "model";
+    source s = {.metadata = qk__tree_of_json(metadata), .checkpoint = checkpoint};
+    QK_TRY(qk__need_text(&s.metadata, "general.architecture", &name, err));
+    QK_TRY(qk__read_text(&s.metadata, "general.type", &type, err));
     if (strcmp(type, "model") != 0)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "general.type: \"%.60s\" is no model", type);
     s.architecture = find_architecture(name);

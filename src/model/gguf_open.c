@@ -7,7 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "model/json_fields.h"
+#include "base/tree.h"
 #include "model/gguf.h"
 #include "model/shards.h"
 
@@ -23,10 +23,10 @@ typedef struct reading {
 
 static qk_status check_split(reading *r, const json_t *metadata, qk_error *err)
 {
-    const qk__json_fields fields = {metadata, ""};
+    const qk__node root = qk__tree_of_json(metadata);
     int64_t number = r->next, count = r->count;
-    QK_TRY(qk__json_field_int(&fields, "split.no", 0, MAX_FILES, &number, err));
-    QK_TRY(qk__json_field_int(&fields, "split.count", 0, MAX_FILES, &count, err));
+    QK_TRY(qk__read_int64(&root, "split.no", 0, MAX_FILES, &number, err));
+    QK_TRY(qk__read_int64(&root, "split.count", 0, MAX_FILES, &count, err));
     if (count == 0) /* of one file some writers say so */
         count = 1;
     if (number != r->next || count != r->count)
@@ -36,9 +36,9 @@ static qk_status check_split(reading *r, const json_t *metadata, qk_error *err)
             "has to be given, under its name NAME" TAIL_FORMAT,
             (long long)number + 1, (long long)count, 1U, (unsigned)count);
     r->next++;
-    return r->next == 1 ? qk__json_field_int(&fields, "split.tensors.count", 0, INT32_MAX,
-                                             &r->tensors, err)
-                        : QK_OK;
+    return r->next == 1
+               ? qk__read_int64(&root, "split.tensors.count", 0, INT32_MAX, &r->tensors, err)
+               : QK_OK;
 }
 
 static qk_status parse(void *context, qk__shard *file, qk_error *err)

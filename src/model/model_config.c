@@ -23,9 +23,9 @@ enum {
     MAX_HEAD_DIM = 1 << 14,
     MAX_WIDTH = 1 << 24,
     MAX_VOCAB = 1 << 28,
+    MAX_PARTS = 4, /* one in the other */
 };
 #define MAX_POSITIONS (INT64_C(1) << 40)
-enum { PATH_SIZE = 100 };
 
 /* Where a model of several parts may keep its text model, in the order of the search. */
 static const char *const part_names[] = {"text_config", "language_config", "llm_config",
@@ -34,7 +34,7 @@ enum { NUM_PART_NAMES = sizeof part_names / sizeof *part_names };
 
 /* ---- the text model --------------------------------------------------------------------- */
 
-static qk_status unknown_type(const char *path, const char *type, qk_error *err)
+static qk_status unknown_type(const qk__node *object, const char *type, qk_error *err)
 {
     char known[300] = "";
     size_t used = 0;
@@ -42,54 +42,19 @@ static qk_status unknown_type(const char *path, const char *type, qk_error *err)
         if (used < sizeof known)
             used += (size_t)snprintf(known + used, sizeof known - used, "%s%s",
                                      used > 0 ? ", " : "", *name);
-    return qk__fail(err, QK_ERR_UNSUPPORTED,
-                    "%smodel_type: \"%s\" is not among the known architectures: %s", path, type,
-                    known);
+    return qk__fail_in(object, "model_type", err, QK_ERR_UNSUPPORTED,
+                       "\"%s\" is not among the known architectures: %s", type, known);
 }
 
-/* Goes into a part as often as the type is one whose text model is a part of it. The file has
- * an end, so this does. */
-static qk_status find_text(json_t *root, json_t **text, char path[PATH_SIZE],
-                           const qk__architecture **architecture, qk_error *err)
+static qk_status refuse_quantized(const qk__node *object, qk_error *err)
 {
-    const char *type = NULL;
-    size_t used = 0;
-    path[0] = 0;
-    for (json_t *object = root;;) {
-        qk__json_fields fields = {object, path};
-        QK_TRY(qk__json_field_text(&fields, "model_type", &type, err));
-        if (!type)
-            return qk__fail(err, QK_ERR_MALFORMED, "%smodel_type: missing", path);
-        *architecture = qk__architecture_find(type);
-        *text = object;
-        if (*architecture)
-            return QK_OK;
-        type = qk__architecture_part(type);
-        if (!type)
-            return unknown_type(path, json_string_value(qk__json_field(&fields, "model_type")),
-                                err);
-        const char *name = NULL;
-        for (int i = 0; i < NUM_PART_NAMES && !name; i++)
-            if (json_is_object(json_object_get(object, part_names[i])))
-                name = part_names[i];
-        if (!name)
-            return qk__fail(err, QK_ERR_MALFORMED, "%stext_config: missing", path);
-        object = json_object_get(object, name);
-        if (used + strlen(name) + 2 > PATH_SIZE)
-            return qk__fail(err, QK_ERR_MALFORMED, "text_config: nested too deep");
-        used += (size_t)snprintf(path + used, PATH_SIZE - used, "%s.", name);
-    }
-}
-
-static qk_status refuse_quantized(const json_t *object, const char *path, qk_error *err)
-{
-    const json_t *quantized = json_object_get(object, "quantization_config");
-    if (!json_is_object(quantized))
+    const char *method = "of no name";
+    qk__node quantized = qk__node_member(object, "quantization_config");
+    if (qk__node_kind_of(&quantized) != QK__OBJECT)
         return QK_OK;
-    const char *method = json_string_value(json_object_get(quantized, "quant_method"));
-    return qk__fail(err, QK_ERR_UNSUPPORTED,
-                    "%squantization_config: quantized weights (%s) are not read", path,
-                    method ? method : "of no name");
+    QK_TRY(qk__read_text(&quantized, "quant_method", &method, err));
+    return qk__fail_at(&quantized, err, QK_ERR_UNSUPPORTED,
+                       "quantized weights (%s) are not read", method);
 }
 
 /* ---- overrides -------------------------------------------------------------------------- */
@@ -135,43 +100,40 @@ static qk_status apply_overrides(json_t *text, const char *overrides,
 
 /* ---- numbers and rules ------------------------------------------------------------------ */
 
-static qk_status read_size(const qk__json_fields *text, const char *key, int most, int usual,
+static qk_status read_size(const qk__node *text, const char *key, int most, int usual,
                            int *value, qk_error *err)
 {
-    int64_t number = usual;
-    if (qk__json_field_present(text, key) && !qk__json_field(text, key))
-        return qk__fail(err, QK_ERR_MALFORMED, "%s%s: expected a whole number", text->path,
-                        key);
-    QK_TRY(qk__json_field_int(text, key, 1, most, &number, err));
-    *value = (int)number;
-    return QK_OK;
+    *value = usual;
+    if (qk__node_kind_in(text, key) == QK__NULL) /* no default */
+        return qk__need(text, key, err);
+    return qk__read_int(text, key, 1, most, value, err);
 }
 
-static qk_status read_heads(qk__model_config *c, const qk__json_fields *text, qk_error *err)
+static qk_status read_heads(qk__model_config *c, const qk__node *text, qk_error *err)
 {
     const qk__architecture *a = c->architecture;
     QK_TRY(read_size(text, "num_attention_heads", MAX_HEADS, a->q_heads, &c->num_q_heads, err));
-    bool said = qk__json_field_present(text, "num_key_value_heads");
-    int64_t heads = said || a->k_heads == 0 ? c->num_q_heads : a->k_heads;
-    QK_TRY(qk__json_field_int(text, "num_key_value_heads", 1, MAX_HEADS, &heads, err));
-    c->num_k_heads = (int)heads;
+    bool said = qk__node_kind_in(text, "num_key_value_heads") != QK__NOTHING;
+    c->num_k_heads = said || a->k_heads == 0 ? c->num_q_heads : a->k_heads;
+    QK_TRY(qk__read_int(text, "num_key_value_heads", 1, MAX_HEADS, &c->num_k_heads, err));
     if (c->num_q_heads % c->num_k_heads != 0)
-        return qk__fail(err, QK_ERR_INCONSISTENT,
-                        "%snum_attention_heads: %d do not divide among %d key heads",
-                        text->path, c->num_q_heads, c->num_k_heads);
+        return qk__fail_in(text, "num_attention_heads", err, QK_ERR_INCONSISTENT,
+                           "%d do not divide among %d key heads", c->num_q_heads,
+                           c->num_k_heads);
 
-    int64_t dim = qk__json_field_present(text, "head_dim") ? 0 : a->head_dim;
+    c->head_dim = qk__node_kind_in(text, "head_dim") != QK__NOTHING ? 0 : a->head_dim;
     if (!a->head_dim_derived)
-        QK_TRY(qk__json_field_int(text, "head_dim", 1, MAX_HEAD_DIM, &dim, err));
-    c->head_dim = dim > 0 ? (int)dim : c->hidden_size / c->num_q_heads;
+        QK_TRY(qk__read_int(text, "head_dim", 1, MAX_HEAD_DIM, &c->head_dim, err));
+    if (c->head_dim == 0)
+        c->head_dim = c->hidden_size / c->num_q_heads;
     if (c->head_dim < 1 || c->head_dim > MAX_HEAD_DIM)
-        return qk__fail(err, QK_ERR_INCONSISTENT,
-                        "%shead_dim: a hidden size of %d with %d heads makes no sense",
-                        text->path, c->hidden_size, c->num_q_heads);
+        return qk__fail_in(text, "head_dim", err, QK_ERR_INCONSISTENT,
+                           "a hidden size of %d with %d heads makes no sense", c->hidden_size,
+                           c->num_q_heads);
     return QK_OK;
 }
 
-static qk_status read_sizes(qk__model_config *c, const qk__json_fields *text, qk_error *err)
+static qk_status read_sizes(qk__model_config *c, const qk__node *text, qk_error *err)
 {
     const qk__architecture *a = c->architecture;
     QK_TRY(read_size(text, "num_hidden_layers", MAX_LAYERS, a->layers, &c->num_layers, err));
@@ -180,43 +142,41 @@ static qk_status read_sizes(qk__model_config *c, const qk__json_fields *text, qk
                      &c->intermediate_size, err));
     QK_TRY(read_size(text, "vocab_size", MAX_VOCAB, a->vocab, &c->vocab_size, err));
     c->max_positions = a->positions;
-    QK_TRY(qk__json_field_int(text, "max_position_embeddings", 1, MAX_POSITIONS,
-                              &c->max_positions, err));
+    QK_TRY(qk__read_int64(text, "max_position_embeddings", 1, MAX_POSITIONS, &c->max_positions,
+                          err));
     return read_heads(c, text, err);
 }
 
-static qk_status read_bias(const qk__json_fields *text, qk__bias_rule rule, const char *key,
+static qk_status read_bias(const qk__node *text, qk__bias_rule rule, const char *key,
                            bool usual, bool *bias, qk_error *err)
 {
     *bias = rule == QK_BIAS_ALWAYS;
     if (rule != QK_BIAS_IF_SAID)
         return QK_OK;
-    *bias = usual && !qk__json_field_present(text, key); /* null is no */
-    return qk__json_field_bool(text, key, bias, err);
+    *bias = usual && qk__node_kind_in(text, key) == QK__NOTHING; /* null is no */
+    return qk__read_bool(text, key, bias, err);
 }
 
-static qk_status read_activation(qk__model_config *c, const qk__json_fields *text,
-                                 qk_error *err)
+static qk_status read_activation(qk__model_config *c, const qk__node *text, qk_error *err)
 {
     const qk__architecture *a = c->architecture;
     const char *name = a->activation;
-    QK_TRY(qk__json_field_text(text, a->activation_key, &name, err));
+    QK_TRY(qk__read_text(text, a->activation_key, &name, err));
     if (strcmp(name, "silu") == 0 || strcmp(name, "swish") == 0)
         c->activation = QK_SILU;
     else if (strcmp(name, "gelu_pytorch_tanh") == 0)
         c->activation = QK_GELU_TANH;
     else
-        return qk__fail(err, QK_ERR_UNSUPPORTED,
-                        "%s%s: \"%s\" is not known; silu and gelu_pytorch_tanh are", text->path,
-                        a->activation_key, name);
+        return qk__fail_in(text, a->activation_key, err, QK_ERR_UNSUPPORTED,
+                           "\"%s\" is not known; silu and gelu_pytorch_tanh are", name);
     return QK_OK;
 }
 
-static qk_status read_rules(qk__model_config *c, const qk__json_fields *text, qk_error *err)
+static qk_status read_rules(qk__model_config *c, const qk__node *text, qk_error *err)
 {
     const qk__architecture *a = c->architecture;
     double eps = a->norm_eps, scale = c->head_dim;
-    QK_TRY(qk__json_field_positive(text, "rms_norm_eps", &eps, err));
+    QK_TRY(qk__read_above_0(text, "rms_norm_eps", &eps, err));
     c->norm = a->norm;
     c->norm_eps = (float)eps;
     c->qk_norm = a->qk_norm;
@@ -228,7 +188,7 @@ static qk_status read_rules(qk__model_config *c, const qk__json_fields *text, qk
     QK_TRY(read_bias(text, a->mlp_bias, "mlp_bias", false, &c->mlp_bias, err));
     if (a->score_scale_key) {
         scale = (double)a->score_scale;
-        QK_TRY(qk__json_field_positive(text, a->score_scale_key, &scale, err));
+        QK_TRY(qk__read_above_0(text, a->score_scale_key, &scale, err));
     }
     c->attention_scale = (float)pow(scale, -0.5);
     c->embedding_scale = a->scaled_embedding ? (float)sqrt(c->hidden_size) : 1;
@@ -238,25 +198,27 @@ static qk_status read_rules(qk__model_config *c, const qk__json_fields *text, qk
 /* ---- layers ----------------------------------------------------------------------------- */
 
 /* Marks sliding layers; *found is false where the file does not say. */
-static qk_status read_layer_types(qk__model_config *c, const qk__json_fields *text, bool *found,
+static qk_status read_layer_types(qk__model_config *c, const qk__node *text, bool *found,
                                   qk_error *err)
 {
-    const json_t *types;
-    QK_TRY(qk__json_field_array(text, "layer_types", (size_t)c->num_layers, &types, err));
-    *found = types != NULL;
-    for (int i = 0; types && i < c->num_layers; i++) {
-        const char *type = json_string_value(json_array_get(types, (size_t)i));
-        c->layers[i].sliding = type && strcmp(type, "sliding_attention") == 0;
-        if (!type || (!c->layers[i].sliding && strcmp(type, "full_attention") != 0))
-            return qk__fail(err, QK_ERR_UNSUPPORTED,
-                            "%slayer_types: layer %d is \"%s\"; full_attention and "
-                            "sliding_attention are known",
-                            text->path, i, type ? type : "");
+    qk__node types;
+    QK_TRY(qk__read_list(text, "layer_types", (size_t)c->num_layers, &types, err));
+    *found = qk__node_is_given(&types);
+    for (int i = 0; *found && i < c->num_layers; i++) {
+        const char *type = "";
+        qk__node item = qk__node_item(&types, (size_t)i);
+        bool known = qk__read_text(&item, NULL, &type, NULL) == QK_OK;
+        c->layers[i].sliding = strcmp(type, "sliding_attention") == 0;
+        known &= c->layers[i].sliding || strcmp(type, "full_attention") == 0;
+        if (!known)
+            return qk__fail_at(&item, err, QK_ERR_UNSUPPORTED,
+                               "\"%s\" is not known; full_attention and sliding_attention are",
+                               type);
     }
     return QK_OK;
 }
 
-static qk_status read_layers(qk__model_config *c, const qk__json_fields *text, qk_error *err)
+static qk_status read_layers(qk__model_config *c, const qk__node *text, qk_error *err)
 {
     c->layers = qk__calloc((size_t)c->num_layers, sizeof *c->layers);
     if (!c->layers)
@@ -271,8 +233,17 @@ static qk_status read_layers(qk__model_config *c, const qk__json_fields *text, q
 
 /* ---- all of it -------------------------------------------------------------------------- */
 
-static qk_status read_text(qk__model_config *c, const qk__json_fields *text, qk_error *err)
+static qk_status read_text(qk__model_config *c, const qk__node *text, const char *overrides,
+                           qk_error *err)
 {
+    QK_TRY(refuse_quantized(text, err));
+    QK_TRY(qk__rope_normalize(text, c->architecture, err));
+    if (overrides) {
+        qk_status status =
+            apply_overrides(qk__node_json(text), overrides, c->architecture, err);
+        if (status != QK_OK)
+            return qk__context(err, status, "overrides");
+    }
     if (c->architecture->check)
         QK_TRY(c->architecture->check(text, err));
     QK_TRY(read_sizes(c, text, err));
@@ -281,31 +252,44 @@ static qk_status read_text(qk__model_config *c, const qk__json_fields *text, qk_
     return qk__rope_read(c, text, err);
 }
 
-static qk_status read_root(qk__model_config *c, json_t *root, const char *overrides,
+static qk_status find_part(const qk__node *object, qk__node *part, qk_error *err)
+{
+    int i = 0;
+    while (i < NUM_PART_NAMES && qk__node_kind_in(object, part_names[i]) != QK__OBJECT)
+        i++;
+    return qk__need_kind(object, part_names[i % NUM_PART_NAMES], QK__OBJECT, part, err);
+}
+
+/* Goes into a part as often as the type is one whose text model is a part of it. */
+static qk_status read_root(qk__model_config *c, const qk__node *root, const char *overrides,
                            qk_error *err)
 {
-    if (!json_is_object(root))
-        return qk__fail(err, QK_ERR_MALFORMED, "expected a JSON object");
-    json_t *text;
-    char path[PATH_SIZE];
-    QK_TRY(refuse_quantized(root, "", err));
-    QK_TRY(find_text(root, &text, path, &c->architecture, err));
-    QK_TRY(refuse_quantized(text, path, err));
-    QK_TRY(qk__rope_normalize(text, path, c->architecture, err));
-    if (overrides) {
-        qk_status status = apply_overrides(text, overrides, c->architecture, err);
-        if (status != QK_OK)
-            return qk__context(err, status, "overrides");
+    const char *type = NULL, *usual;
+    qk__node parts[MAX_PARTS + 1] = {*root};
+    QK_TRY(qk__need_kind(root, NULL, QK__OBJECT, &parts[0], err));
+    QK_TRY(refuse_quantized(root, err));
+    for (int i = 0; i < MAX_PARTS; i++) {
+        QK_TRY(qk__read_text(&parts[i], "model_type", &type, err));
+        if (!type)
+            return qk__need(&parts[i], "model_type", err);
+        c->architecture = qk__architecture_find(type);
+        if (c->architecture)
+            return read_text(c, &parts[i], overrides, err);
+        usual = qk__architecture_part(type);
+        if (!usual)
+            return unknown_type(&parts[i], type, err);
+        QK_TRY(find_part(&parts[i], &parts[i + 1], err));
+        type = usual;
     }
-    qk__json_fields fields = {text, path};
-    return read_text(c, &fields, err);
+    return qk__fail_at(&parts[MAX_PARTS], err, QK_ERR_MALFORMED, "nested too deep");
 }
 
 qk_status qk__model_config_build(qk__model_config *config, json_t *root, const char *overrides,
                                  qk_error *err)
 {
     *config = (qk__model_config){0};
-    qk_status status = read_root(config, root, overrides, err);
+    const qk__node node = qk__tree_of_json(root);
+    qk_status status = read_root(config, &node, overrides, err);
     if (status != QK_OK)
         qk__model_config_free(config);
     return status;

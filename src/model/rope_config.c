@@ -2,6 +2,7 @@
 /* From config.json to qk__rope_settings. */
 #include "model/rope_config.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,14 +18,13 @@ static const char *const set_names[QK_NUM_ROPES] = {
 
 /* ---- one form out of many --------------------------------------------------------------- */
 
-static qk_status get_object(const json_t *text, const char *path, const char *key,
-                            json_t **object, qk_error *err)
+/* NULL: absent or null. */
+static qk_status get_object(const qk__node *at, const char *key, json_t **object, qk_error *err)
 {
-    *object = json_object_get(text, key);
-    if (json_is_null(*object))
-        *object = NULL;
-    if (*object && !json_is_object(*object))
-        return qk__fail(err, QK_ERR_MALFORMED, "%s%s: expected an object", path, key);
+    qk__node found = qk__node_member(at, key);
+    if (qk__node_is_given(&found))
+        QK_TRY(qk__need_kind(&found, NULL, QK__OBJECT, &found, err));
+    *object = qk__node_is_given(&found) ? qk__node_json(&found) : NULL;
     return QK_OK;
 }
 
@@ -56,18 +56,17 @@ static json_t *copy_of(json_t *source)
     return NULL;
 }
 
-static qk_status normalize_one(json_t *text, const char *path, const qk__architecture *a,
-                               qk_error *err)
+static qk_status normalize_one(const qk__node *node, const qk__architecture *a, qk_error *err)
 {
+    json_t *text = qk__node_json(node);
     json_t *scaling, *parameters;
-    QK_TRY(get_object(text, path, "rope_scaling", &scaling, err));
-    QK_TRY(get_object(text, path, "rope_parameters", &parameters, err));
+    QK_TRY(get_object(node, "rope_scaling", &scaling, err));
+    QK_TRY(get_object(node, "rope_parameters", &parameters, err));
     json_t *source = json_object_size(scaling) > 0 ? scaling : parameters;
     for (int i = 0; i < QK_NUM_ROPES; i++)
         if (json_object_get(source, set_names[i]))
-            return qk__fail(err, QK_ERR_UNSUPPORTED,
-                            "%srope_parameters: %s has one set of them, not one by layer type",
-                            path, a->name);
+            return qk__fail_in(node, "rope_parameters", err, QK_ERR_UNSUPPORTED,
+                               "%s has one set of them, not one by layer type", a->name);
     json_t *one = NULL;
     if (!source && a->rope)
         QK_TRY(qk__json_parse(&one, a->rope, strlen(a->rope), QK__JSON_NO_ZEROS, err));
@@ -79,18 +78,18 @@ static qk_status normalize_one(json_t *text, const char *path, const qk__archite
 }
 
 /* Global and local sets: rope_scaling is for the global one. */
-static qk_status normalize_two(json_t *text, const char *path, const qk__architecture *a,
-                               qk_error *err)
+static qk_status normalize_two(const qk__node *node, const qk__architecture *a, qk_error *err)
 {
+    json_t *text = qk__node_json(node);
+    qk__node sets = qk__node_member(node, "rope_parameters");
     json_t *scaling, *parameters, *source[QK_NUM_ROPES];
-    QK_TRY(get_object(text, path, "rope_scaling", &scaling, err));
-    QK_TRY(get_object(text, path, "rope_parameters", &parameters, err));
+    QK_TRY(get_object(node, "rope_scaling", &scaling, err));
+    QK_TRY(get_object(node, "rope_parameters", &parameters, err));
     for (int i = 0; i < QK_NUM_ROPES; i++)
-        QK_TRY(get_object(parameters, path, set_names[i], &source[i], err));
+        QK_TRY(get_object(&sets, set_names[i], &source[i], err));
     if (json_object_size(parameters) > 0 && !source[QK_ROPE_FULL] && !source[QK_ROPE_SLIDING])
-        return qk__fail(err, QK_ERR_UNSUPPORTED,
-                        "%srope_parameters: expected full_attention and sliding_attention",
-                        path);
+        return qk__fail_at(&sets, err, QK_ERR_UNSUPPORTED,
+                           "expected full_attention and sliding_attention");
     json_t *both = json_object();
     int failed = !both;
     for (int i = 0; i < QK_NUM_ROPES && !failed; i++) {
@@ -108,13 +107,11 @@ static qk_status normalize_two(json_t *text, const char *path, const qk__archite
                                                                              : QK_OK;
 }
 
-qk_status qk__rope_normalize(json_t *text, const char *path, const qk__architecture *a,
-                             qk_error *err)
+qk_status qk__rope_normalize(const qk__node *text, const qk__architecture *a, qk_error *err)
 {
-    QK_TRY(a->local_rope ? normalize_two(text, path, a, err)
-                         : normalize_one(text, path, a, err));
-    json_object_del(text, "rope_scaling");
-    json_object_del(text, "rope_theta");
+    QK_TRY((a->local_rope ? normalize_two : normalize_one)(text, a, err));
+    json_object_del(qk__node_json(text), "rope_scaling");
+    json_object_del(qk__node_json(text), "rope_theta");
     return QK_OK;
 }
 
@@ -163,27 +160,21 @@ qk_status qk__rope_override(json_t *text, const char *key, json_t *value,
 
 /* ---- settings --------------------------------------------------------------------------- */
 
-static qk_status missing(const qk__json_fields *fields, const char *key, qk_error *err)
-{
-    return qk__fail(err, QK_ERR_MALFORMED, "%s%s: missing", fields->path, key);
-}
-
-static qk_status need_positive(const qk__json_fields *fields, const char *key, double *value,
+static qk_status need_positive(const qk__node *fields, const char *key, double *value,
                                qk_error *err)
 {
-    return qk__json_field(fields, key) ? qk__json_field_positive(fields, key, value, err)
-                                       : missing(fields, key, err);
+    QK_TRY(qk__need(fields, key, err));
+    return qk__read_above_0(fields, key, value, err);
 }
 
 /* 0 and null both stand for what is usual. */
-static qk_status get_or_usual(const qk__json_fields *fields, const char *key, double usual,
+static qk_status get_or_usual(const qk__node *fields, const char *key, double usual,
                               double *value, qk_error *err)
 {
-    *value = usual;
-    const json_t *found = qk__json_field(fields, key);
-    return json_is_number(found) && json_number_value(found) == 0
-               ? QK_OK
-               : qk__json_field_positive(fields, key, value, err);
+    *value = 0;
+    QK_TRY(qk__read_real(fields, key, 0, DBL_MAX, value, err));
+    *value = *value > 0 ? *value : usual;
+    return QK_OK;
 }
 
 static double mscale(double factor, double weight)
@@ -191,78 +182,75 @@ static double mscale(double factor, double weight)
     return factor <= 1 ? 1 : 0.1 * weight * log(factor) + 1;
 }
 
-static qk_status read_yarn(qk__rope_settings *s, const qk__json_fields *fields, qk_error *err)
+static qk_status read_yarn(qk__rope_settings *s, const qk__node *fields, qk_error *err)
 {
     double one, all;
     s->factor = (double)s->max_positions / (double)s->original;
     s->truncate = true;
-    QK_TRY(qk__json_field_positive(fields, "factor", &s->factor, err));
+    QK_TRY(qk__read_above_0(fields, "factor", &s->factor, err));
     QK_TRY(get_or_usual(fields, "beta_fast", 32, &s->beta_fast, err));
     QK_TRY(get_or_usual(fields, "beta_slow", 1, &s->beta_slow, err));
-    QK_TRY(qk__json_field_bool(fields, "truncate", &s->truncate, err));
+    QK_TRY(qk__read_bool(fields, "truncate", &s->truncate, err));
     QK_TRY(get_or_usual(fields, "mscale", 0, &one, err));
     QK_TRY(get_or_usual(fields, "mscale_all_dim", 0, &all, err));
     s->attention_factor = one > 0 && all > 0 ? mscale(s->factor, one) / mscale(s->factor, all)
                                              : mscale(s->factor, 1);
-    return qk__json_field_positive(fields, "attention_factor", &s->attention_factor, err);
+    return qk__read_above_0(fields, "attention_factor", &s->attention_factor, err);
 }
 
-static qk_status read_stretches(const qk__rope_settings *s, const qk__json_fields *fields,
+static qk_status read_stretches(const qk__rope_settings *s, const qk__node *fields,
                                 const char *key, float **stretches, qk_error *err)
 {
-    const json_t *list;
+    qk__node list;
     size_t count = (size_t)s->width / 2;
-    QK_TRY(qk__json_field_array(fields, key, count, &list, err));
-    if (!list || json_array_size(list) != count)
-        return qk__fail(err, QK_ERR_MALFORMED, "%s%s: expected %zu numbers", fields->path, key,
-                        count);
+    QK_TRY(qk__need_kind(fields, key, QK__LIST, &list, err));
+    if (qk__node_count(&list) != count)
+        return qk__fail_at(&list, err, QK_ERR_MALFORMED, "expected %zu numbers, found %zu",
+                           count, qk__node_count(&list));
     *stretches = qk__calloc(count, sizeof **stretches);
     if (!*stretches)
         return qk__nomem(err);
     for (size_t i = 0; i < count; i++) {
-        double value = json_number_value(json_array_get(list, i));
-        if (!(value > 0) || !isfinite(value))
-            return qk__fail(err, QK_ERR_MALFORMED, "%s%s: expected numbers above 0",
-                            fields->path, key);
+        double value;
+        qk__node item = qk__node_item(&list, i);
+        QK_TRY(need_positive(&item, NULL, &value, err));
         (*stretches)[i] = (float)value;
     }
     return QK_OK;
 }
 
-static qk_status read_llama3(qk__rope_settings *s, const qk__json_fields *fields, qk_error *err)
+static qk_status read_llama3(qk__rope_settings *s, const qk__node *fields, qk_error *err)
 {
-    if (qk__json_field(fields,
-                       "frequency_divisors")) /* of a GGUF file, which has nothing else */
+    /* A GGUF file has nothing else. */
+    if (qk__node_kind_in(fields, "frequency_divisors") > QK__NULL)
         return read_stretches(s, fields, "frequency_divisors", &s->short_factor, err);
     QK_TRY(need_positive(fields, "factor", &s->factor, err));
     QK_TRY(need_positive(fields, "low_freq_factor", &s->low_freq_factor, err));
     QK_TRY(need_positive(fields, "high_freq_factor", &s->high_freq_factor, err));
     return s->high_freq_factor > s->low_freq_factor
                ? QK_OK
-               : qk__fail(err, QK_ERR_INCONSISTENT,
-                          "%shigh_freq_factor: must be above low_freq_factor", fields->path);
+               : qk__fail_in(fields, "high_freq_factor", err, QK_ERR_INCONSISTENT,
+                             "must be above low_freq_factor");
 }
 
-static qk_status read_longrope(qk__rope_settings *s, const qk__json_fields *fields,
-                               qk_error *err)
+static qk_status read_longrope(qk__rope_settings *s, const qk__node *fields, qk_error *err)
 {
     s->factor = (double)s->max_positions / (double)s->original;
-    QK_TRY(qk__json_field_positive(fields, "factor", &s->factor, err));
+    QK_TRY(qk__read_above_0(fields, "factor", &s->factor, err));
     s->attention_factor =
         s->factor <= 1 ? 1 : sqrt(1 + log(s->factor) / log((double)s->original));
-    QK_TRY(qk__json_field_positive(fields, "attention_factor", &s->attention_factor, err));
+    QK_TRY(qk__read_above_0(fields, "attention_factor", &s->attention_factor, err));
     QK_TRY(read_stretches(s, fields, "short_factor", &s->short_factor, err));
     return read_stretches(s, fields, "long_factor", &s->long_factor, err);
 }
 
 /* How many dimensions of a head are rotated. */
 static qk_status read_width(qk__rope_settings *s, const qk__model_config *config,
-                            const qk__json_fields *text, const qk__json_fields *fields,
-                            qk_error *err)
+                            const qk__node *text, const qk__node *fields, qk_error *err)
 {
     double usual = config->architecture->rotated_part, part = usual;
-    QK_TRY(qk__json_field_positive(text, "partial_rotary_factor", &part, err));
-    QK_TRY(qk__json_field_positive(fields, "partial_rotary_factor", &part, err));
+    QK_TRY(qk__read_above_0(text, "partial_rotary_factor", &part, err));
+    QK_TRY(qk__read_above_0(fields, "partial_rotary_factor", &part, err));
     s->width = part <= 1 ? (int)(config->head_dim * part) : 0;
     if ((usual == 1 && part != 1) || s->width < 2 || s->width % 2 != 0)
         return qk__fail(err, QK_ERR_UNSUPPORTED,
@@ -271,26 +259,25 @@ static qk_status read_width(qk__rope_settings *s, const qk__model_config *config
     return QK_OK;
 }
 
-static qk_status read_type(qk__rope_settings *s, const qk__json_fields *text,
-                           const qk__json_fields *fields, qk_error *err)
+static qk_status read_type(qk__rope_settings *s, const qk__node *text, const qk__node *fields,
+                           qk_error *err)
 {
     const char *type = "default";
-    QK_TRY(qk__json_field_text(fields, "rope_type", &type, err));
+    QK_TRY(qk__read_text(fields, "rope_type", &type, err));
     if (!qk__rope_type_parse(type, &s->type))
-        return qk__fail(err, QK_ERR_UNSUPPORTED,
-                        "%srope_type: \"%s\" is not known; default, linear, dynamic, llama3, "
-                        "yarn and longrope are",
-                        fields->path, type);
+        return qk__fail_in(fields, "rope_type", err, QK_ERR_UNSUPPORTED,
+                           "\"%s\" is not known; default, linear, dynamic, llama3, yarn and "
+                           "longrope are",
+                           type);
     s->original = s->max_positions;
-    QK_TRY(qk__json_field_int(fields, "original_max_position_embeddings", 1, MAX_POSITIONS,
-                              &s->original, err));
-    return qk__json_field_int(text, "original_max_position_embeddings", 1, MAX_POSITIONS,
-                              &s->original, err);
+    QK_TRY(qk__read_int64(fields, "original_max_position_embeddings", 1, MAX_POSITIONS,
+                          &s->original, err));
+    return qk__read_int64(text, "original_max_position_embeddings", 1, MAX_POSITIONS,
+                          &s->original, err);
 }
 
 static qk_status read_one(qk__rope_settings *s, const qk__model_config *config,
-                          const qk__json_fields *text, const qk__json_fields *fields,
-                          qk_error *err)
+                          const qk__node *text, const qk__node *fields, qk_error *err)
 {
     *s = (qk__rope_settings){.max_positions = config->max_positions, .attention_factor = 1};
     QK_TRY(read_type(s, text, fields, err));
@@ -315,26 +302,21 @@ static qk_status read_one(qk__rope_settings *s, const qk__model_config *config,
     return QK_OK;
 }
 
-static qk_status read_query_scale(qk__model_config *config, const qk__json_fields *fields,
+static qk_status read_query_scale(qk__model_config *config, const qk__node *fields,
                                   qk_error *err)
 {
     QK_TRY(need_positive(fields, "llama_4_scaling_beta", &config->query_scale_beta, err));
-    if (!qk__json_field(fields, "original_max_position_embeddings"))
-        return missing(fields, "original_max_position_embeddings", err);
-    return qk__json_field_int(fields, "original_max_position_embeddings", 1, MAX_POSITIONS,
-                              &config->query_scale_original, err);
+    QK_TRY(qk__need(fields, "original_max_position_embeddings", err));
+    return qk__read_int64(fields, "original_max_position_embeddings", 1, MAX_POSITIONS,
+                          &config->query_scale_original, err);
 }
 
-qk_status qk__rope_read(qk__model_config *config, const qk__json_fields *text, qk_error *err)
+qk_status qk__rope_read(qk__model_config *config, const qk__node *text, qk_error *err)
 {
-    const json_t *parameters = qk__json_field(text, "rope_parameters");
-    int count = config->architecture->local_rope ? QK_NUM_ROPES : 1;
-    for (int i = 0; i < count; i++) {
-        char path[120];
-        snprintf(path, sizeof path, "%srope_parameters.%s%s", text->path,
-                 count > 1 ? set_names[i] : "", count > 1 ? "." : "");
-        qk__json_fields fields = {
-            count > 1 ? json_object_get(parameters, set_names[i]) : parameters, path};
+    qk__node parameters = qk__node_member(text, "rope_parameters");
+    bool by_type = config->architecture->local_rope;
+    for (int i = 0; i < (by_type ? QK_NUM_ROPES : 1); i++) {
+        qk__node fields = by_type ? qk__node_member(&parameters, set_names[i]) : parameters;
         QK_TRY(read_one(&config->rope[i], config, text, &fields, err));
         if (config->architecture->scaled_queries)
             QK_TRY(read_query_scale(config, &fields, err));

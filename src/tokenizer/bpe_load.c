@@ -19,9 +19,9 @@ typedef struct halves {
     size_t left_length, right_length;
 } halves;
 
-static qk_status split_merge(const json_t *item, const qk__json_place *at, halves *h,
-                             qk_error *err)
+static qk_status split_merge(const qk__node *at, halves *h, qk_error *err)
 {
+    const json_t *item = qk__node_json(at);
     if (json_is_array(item)) {
         const json_t *left = json_array_get(item, 0), *right = json_array_get(item, 1);
         if (json_array_size(item) != 2 || !json_is_string(left) || !json_is_string(right))
@@ -40,7 +40,7 @@ static qk_status split_merge(const json_t *item, const qk__json_place *at, halve
 
 /* The id of text[0 .. length), which is zero-terminated. */
 static qk_status find_half(const qk__bpe *bpe, const char *text, size_t length,
-                           const qk__json_place *at, int32_t *id, qk_error *err)
+                           const qk__node *at, int32_t *id, qk_error *err)
 {
     *id = qk__vocab_find(&bpe->vocab, text, length);
     return *id >= 0 ? QK_OK
@@ -59,12 +59,12 @@ static void insert(qk__bpe *bpe, qk__merge merge)
     bpe->merges[i] = merge;
 }
 
-static qk_status add_merge(qk__bpe *bpe, const json_t *item, uint32_t rank,
-                           const qk__json_place *at, qk__buffer *joined, qk_error *err)
+static qk_status add_merge(qk__bpe *bpe, const qk__node *at, uint32_t rank, qk__buffer *joined,
+                           qk_error *err)
 {
     halves h;
     qk__merge merge = {.rank = rank};
-    QK_TRY(split_merge(item, at, &h, err));
+    QK_TRY(split_merge(at, &h, err));
     QK_TRY(find_half(bpe, h.left, h.left_length, at, &merge.left, err));
     QK_TRY(find_half(bpe, h.right, h.right_length, at, &merge.right, err));
     joined->size = 0;
@@ -76,18 +76,16 @@ static qk_status add_merge(qk__bpe *bpe, const json_t *item, uint32_t rank,
     return QK_OK;
 }
 
-static qk_status load_merges(qk__bpe *bpe, const json_t *model, const qk__json_place *at,
-                             qk_error *err)
+static qk_status load_merges(qk__bpe *bpe, const qk__node *model, qk_error *err)
 {
-    const json_t *list;
-    const qk__json_place place = {at, "merges", 0};
+    qk__node list;
     qk_status status = QK_OK;
     qk__buffer joined = {0};
     size_t slots = 16, count;
-    QK_TRY(qk__need_list(model, "merges", at, &list, err));
-    count = json_array_size(list);
+    QK_TRY(qk__need_kind(model, "merges", QK__LIST, &list, err));
+    count = qk__node_count(&list);
     if (count > MAX_MERGES)
-        return qk__fail_at(&place, err, QK_ERR_UNSUPPORTED, "more than %d", MAX_MERGES);
+        return qk__fail_at(&list, err, QK_ERR_UNSUPPORTED, "more than %d", MAX_MERGES);
     while (slots < 2 * count)
         slots *= 2;
     bpe->merges = qk__calloc(slots, sizeof *bpe->merges);
@@ -97,12 +95,11 @@ static qk_status load_merges(qk__bpe *bpe, const json_t *model, const qk__json_p
     for (size_t i = 0; i < slots; i++)
         bpe->merges[i].left = -1;
     for (size_t i = 0; i < count && status == QK_OK; i++) {
-        const qk__json_place item = {&place, NULL, i};
-        const json_t *merge = json_array_get(list, i);
-        const char *text = json_string_value(merge);
+        qk__node item = qk__node_item(&list, i);
+        const char *text = json_string_value(qk__node_json(&item));
         if (text && strncmp(text, "#version", strlen("#version")) == 0)
             continue; /* the first line of merges.txt */
-        status = add_merge(bpe, merge, (uint32_t)i, &item, &joined, err);
+        status = add_merge(bpe, &item, (uint32_t)i, &joined, err);
     }
     qk__buffer_free(&joined);
     return status;
@@ -142,77 +139,69 @@ static void load_bytes(qk__bpe *bpe, bool fallback)
     }
 }
 
-static qk_status refuse_affixes(const json_t *model, const qk__json_place *at, qk_error *err)
+static qk_status refuse_affixes(const qk__node *model, qk_error *err)
 {
     static const char *const KEYS[] = {"continuing_subword_prefix", "end_of_word_suffix"};
     for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
-        const char *text;
-        size_t length;
-        const qk__json_place place = {at, KEYS[i], 0};
-        QK_TRY(qk__get_string(model, KEYS[i], at, &text, &length, err));
-        if (length > 0)
-            return qk__fail_at(&place, err, QK_ERR_UNSUPPORTED, "there is no support for it");
+        const char *text = "";
+        QK_TRY(qk__read_text(model, KEYS[i], &text, err));
+        if (*text)
+            return qk__fail_in(model, KEYS[i], err, QK_ERR_UNSUPPORTED,
+                               "there is no support for it");
     }
-    const qk__json_place place = {at, "dropout", 0};
-    const json_t *dropout = json_object_get(model, "dropout");
-    if (dropout && !json_is_null(dropout) &&
-        (!json_is_number(dropout) || json_number_value(dropout) != 0))
-        return qk__fail_at(&place, err, QK_ERR_UNSUPPORTED,
-                           "merges left out at random would make every run another");
-    return QK_OK;
+    double dropout = 0;
+    QK_TRY(qk__read_real(model, "dropout", 0, 1, &dropout, err));
+    return dropout == 0 ? QK_OK
+                        : qk__fail_in(model, "dropout", err, QK_ERR_UNSUPPORTED,
+                                      "merges left out at random would make every run another");
 }
 
-static qk_status load_unknown(qk__bpe *bpe, const json_t *model, const qk__json_place *at,
-                              qk_error *err)
+static qk_status load_unknown(qk__bpe *bpe, const qk__node *model, qk_error *err)
 {
-    const char *text;
-    size_t length;
+    const char *text = NULL;
     bpe->unknown = -1;
-    QK_TRY(qk__get_string(model, "unk_token", at, &text, &length, err));
-    QK_TRY(qk__get_bool(model, "fuse_unk", false, at, &bpe->fuse_unknown, err));
+    QK_TRY(qk__read_text(model, "unk_token", &text, err));
+    QK_TRY(qk__read_bool(model, "fuse_unk", &bpe->fuse_unknown, err));
     if (!text)
         return QK_OK;
     bpe->unknown_text = qk__strdup(text);
     if (!bpe->unknown_text)
         return qk__nomem(err);
-    bpe->unknown_length = length;
-    bpe->unknown = qk__vocab_find(&bpe->vocab, text, length);
+    bpe->unknown_length = strlen(text);
+    bpe->unknown = qk__vocab_find(&bpe->vocab, text, bpe->unknown_length);
     return QK_OK;
 }
 
 /* "BPE"; files of old have no type, but merges. */
-static qk_status check_type(const json_t *model, const qk__json_place *at, qk_error *err)
+static qk_status check_type(const qk__node *model, qk_error *err)
 {
     const char *type;
-    size_t length;
-    const qk__json_place place = {at, "type", 0};
-    if (!json_is_object(model))
-        return qk__fail_at(at, err, QK_ERR_MALFORMED, model ? "expected an object" : "missing");
-    if (!json_object_get(model, "type") && json_object_get(model, "merges"))
+    if (qk__node_kind_in(model, "type") == QK__NOTHING &&
+        qk__node_kind_in(model, "merges") != QK__NOTHING)
         return QK_OK;
-    QK_TRY(qk__need_string(model, "type", at, &type, &length, err));
+    QK_TRY(qk__need_text(model, "type", &type, err));
     if (strcmp(type, "BPE") != 0)
-        return qk__fail_at(&place, err, QK_ERR_UNSUPPORTED,
+        return qk__fail_in(model, "type", err, QK_ERR_UNSUPPORTED,
                            "there is support for \"BPE\", not for \"%.60s\"", type);
     return QK_OK;
 }
 
-qk_status qk__bpe_load(qk__bpe *bpe, const json_t *model, qk_error *err)
+qk_status qk__bpe_load(qk__bpe *bpe, const qk__node *root, qk_error *err)
 {
-    const qk__json_place place = {NULL, "model", 0}, vocab_place = {&place, "vocab", 0};
-    const json_t *vocab;
-    bool fallback;
+    qk__node model, vocab;
+    bool fallback = false;
     *bpe = (qk__bpe){.unknown = -1};
-    QK_TRY(check_type(model, &place, err));
-    QK_TRY(refuse_affixes(model, &place, err));
-    QK_TRY(qk__need_object(model, "vocab", &place, &vocab, err));
-    QK_TRY(qk__vocab_load(&bpe->vocab, json_object_get(model, "vocab"), &vocab_place, err));
-    QK_TRY(qk__get_bool(model, "byte_fallback", false, &place, &fallback, err));
-    QK_TRY(qk__get_bool(model, "ignore_merges", false, &place, &bpe->ignore_merges, err));
-    QK_TRY(load_unknown(bpe, model, &place, err));
+    QK_TRY(qk__need_kind(root, "model", QK__OBJECT, &model, err));
+    QK_TRY(check_type(&model, err));
+    QK_TRY(refuse_affixes(&model, err));
+    QK_TRY(qk__need_kind(&model, "vocab", QK__OBJECT, &vocab, err));
+    QK_TRY(qk__vocab_load(&bpe->vocab, &vocab, err));
+    QK_TRY(qk__read_bool(&model, "byte_fallback", &fallback, err));
+    QK_TRY(qk__read_bool(&model, "ignore_merges", &bpe->ignore_merges, err));
+    QK_TRY(load_unknown(bpe, &model, err));
     load_bytes(bpe, fallback);
     QK_TRY(load_characters(bpe, err));
-    QK_TRY(load_merges(bpe, model, &place, err));
+    QK_TRY(load_merges(bpe, &model, err));
     return qk__bpe_note_seams(bpe, err);
 }
 

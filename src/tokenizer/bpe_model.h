@@ -36,8 +36,8 @@ typedef struct qk__bpe {
     size_t seam_mask;
 } qk__bpe;
 
-/* model: "model" of the file. On failure, too, released by qk__bpe_free. */
-QK_MUST_CHECK qk_status qk__bpe_load(qk__bpe *bpe, const json_t *model, qk_error *err);
+/* From "model" of the file. On failure, too, released by qk__bpe_free. */
+QK_MUST_CHECK qk_status qk__bpe_load(qk__bpe *bpe, const qk__node *root, qk_error *err);
 void qk__bpe_free(qk__bpe *bpe);
 
 static inline size_t qk__merge_hash(int32_t left, int32_t right)

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "model/json_fields.h"
+#include "base/tree.h"
 
 enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE }; /* kinds of tokens */
 #define PREFIX "tokenizer.ggml."
@@ -74,7 +74,7 @@ static qk_status find_way(const char *name, const way **found, qk_error *err)
 /* ---- what is being made ----------------------------------------------------------------- */
 
 typedef struct making {
-    qk__json_fields fields;
+    qk__node metadata;
     const json_t *tokens, *types, *scores;
     json_t *spelled;    /* tokens as tokenizer.json has them */
     json_t *vocabulary; /* {"text": id} */
@@ -147,20 +147,29 @@ static qk_status add_tokens(making *m, qk_error *err)
     return QK_OK;
 }
 
+/* NULL: absent. */
+static qk_status read_list(const making *m, const char *key, size_t least, const json_t **list,
+                           qk_error *err)
+{
+    qk__node found;
+    QK_TRY(qk__read_list(&m->metadata, key, least, &found, err));
+    *list = qk__node_is_given(&found) ? qk__node_json(&found) : NULL;
+    return QK_OK;
+}
+
 static qk_status read_lists(making *m, bool scores, qk_error *err)
 {
-    QK_TRY(qk__json_field_array(&m->fields, PREFIX "tokens", 1, &m->tokens, err));
+    QK_TRY(read_list(m, PREFIX "tokens", 1, &m->tokens, err));
     if (!m->tokens)
         return qk__fail(err, QK_ERR_NOT_FOUND,
                         PREFIX "tokens: missing: the file has no "
                                "tokenizer; " REMEDY);
     size_t count = json_array_size(m->tokens);
-    QK_TRY(qk__json_field_array(&m->fields, PREFIX "token_type", count, &m->types, err));
+    QK_TRY(read_list(m, PREFIX "token_type", count, &m->types, err));
     if (!scores)
         return QK_OK;
-    QK_TRY(qk__json_field_array(&m->fields, PREFIX "scores", count, &m->scores, err));
-    if (!m->scores)
-        return qk__fail(err, QK_ERR_MALFORMED, PREFIX "scores: missing");
+    QK_TRY(qk__need(&m->metadata, PREFIX "scores", err));
+    QK_TRY(read_list(m, PREFIX "scores", count, &m->scores, err));
     for (size_t i = 0; i < count; i++)
         if (!json_is_number(json_array_get(m->scores, i)))
             return bad("scores", "expected a finite number", i, err);
@@ -173,7 +182,7 @@ static qk_status read_flag(const making *m, const char *key, bool usual, bool *v
                            qk_error *err)
 {
     *value = usual;
-    return qk__json_field_bool(&m->fields, key, value, err);
+    return qk__read_bool(&m->metadata, key, value, err);
 }
 
 /* A token's text by the key with its id; usual -1: the key has to be there. */
@@ -182,7 +191,7 @@ static qk_status read_token(const making *m, const char *key, int64_t usual, int
 {
     int64_t last = (int64_t)json_array_size(m->tokens) - 1;
     *id = usual;
-    QK_TRY(qk__json_field_int(&m->fields, key, 0, last, id, err));
+    QK_TRY(qk__read_int64(&m->metadata, key, 0, last, id, err));
     if (*id < 0 || *id > last)
         return qk__fail(err, QK_ERR_MALFORMED, "%s: missing", key);
     *text = json_string_value(json_array_get(m->spelled, (size_t)*id));
@@ -260,13 +269,12 @@ static qk_status make_gpt2(making *m, json_t **root, qk_error *err)
     const way *w;
     const json_t *merges;
     json_t *cut;
-    QK_TRY(qk__json_field_text(&m->fields, PREFIX "pre", &name, err));
+    QK_TRY(qk__read_text(&m->metadata, PREFIX "pre", &name, err));
     QK_TRY(find_way(name, &w, err));
     QK_TRY(read_lists(m, false, err));
     QK_TRY(add_tokens(m, err));
-    QK_TRY(qk__json_field_array(&m->fields, PREFIX "merges", 0, &merges, err));
-    if (!merges)
-        return qk__fail(err, QK_ERR_MALFORMED, PREFIX "merges: missing");
+    QK_TRY(qk__need(&m->metadata, PREFIX "merges", err));
+    QK_TRY(read_list(m, PREFIX "merges", 0, &merges, err));
     QK_TRY(qk__json_parse(&cut, w->cut, strlen(w->cut), QK__JSON_NO_ZEROS, err));
     json_t *model = json_pack("{s:s, s:b, s:O, s:O}", "type", "BPE", "ignore_merges",
                               w->ignore_merges, "vocab", m->vocabulary, "merges", merges);
@@ -293,7 +301,7 @@ static qk_status refuse_changes(const making *m, qk_error *err)
     if (changed)
         return qk__fail(err, QK_ERR_UNSUPPORTED,
                         PREFIX "remove_extra_whitespaces: not known; " REMEDY);
-    return qk__json_field(&m->fields, PREFIX "precompiled_charsmap")
+    return qk__node_kind_in(&m->metadata, PREFIX "precompiled_charsmap") > QK__NULL
                ? qk__fail(err, QK_ERR_UNSUPPORTED,
                           PREFIX "precompiled_charsmap: not known; " REMEDY)
                : QK_OK;
@@ -307,7 +315,7 @@ static qk_status make_llama(making *m, json_t **root, qk_error *err)
     int64_t id;
     bool prefix;
     json_t *merges;
-    QK_TRY(qk__json_field_text(&m->fields, "general.architecture", &name, err));
+    QK_TRY(qk__read_text(&m->metadata, "general.architecture", &name, err));
     m->gemma = strncmp(name, "gemma", strlen("gemma")) == 0;
     QK_TRY(refuse_changes(m, err));
     QK_TRY(read_flag(m, PREFIX "add_space_prefix", true, &prefix, err));
@@ -327,7 +335,7 @@ static qk_status make_llama(making *m, json_t **root, qk_error *err)
 static qk_status make(making *m, json_t **root, qk_error *err)
 {
     const char *model = NULL;
-    QK_TRY(qk__json_field_text(&m->fields, PREFIX "model", &model, err));
+    QK_TRY(qk__read_text(&m->metadata, PREFIX "model", &model, err));
     if (!model)
         return qk__fail(err, QK_ERR_NOT_FOUND,
                         PREFIX "model: missing: the file has no tokenizer; " REMEDY);
@@ -341,7 +349,7 @@ static qk_status make(making *m, json_t **root, qk_error *err)
 
 qk_status qk__gguf_tokenizer(const json_t *metadata, char **text, qk_error *err)
 {
-    making m = {.fields = {metadata, ""},
+    making m = {.metadata = qk__tree_of_json(metadata),
                 .spelled = json_array(),
                 .vocabulary = json_object(),
                 .added = json_array()};

@@ -15,7 +15,7 @@
 #include <qkscope/status.h>
 
 #include "base/buffer.h"
-#include "tokenizer/checked_json.h"
+#include "base/tree.h"
 #include "tokenizer/regex.h"
 
 typedef enum qk__unicode_form { QK__NFC, QK__NFD, QK__NFKC, QK__NFKD } qk__unicode_form;
@@ -45,7 +45,7 @@ typedef struct qk__normalizers {
 
 /* part: "normalizer" of the file, NULL and null are none. On failure, too, released by
  * qk__normalizers_free. */
-QK_MUST_CHECK qk_status qk__normalizers_load(qk__normalizers *normalizers, const json_t *part,
+QK_MUST_CHECK qk_status qk__normalizers_load(qk__normalizers *normalizers, const qk__node *part,
                                              qk_error *err);
 void qk__normalizers_free(qk__normalizers *normalizers);
 

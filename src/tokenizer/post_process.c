@@ -18,11 +18,10 @@ typedef struct surround {
     bool text; /* the text's place has come */
 } surround;
 
-static qk_status add_id(const qk_tokenizer *t, surround *s, const json_t *value,
-                        const qk__json_place *at, qk_error *err)
+static qk_status add_id(const qk_tokenizer *t, surround *s, const qk__node *at, qk_error *err)
 {
     int32_t id;
-    QK_TRY(qk__token_id(value, at, &id, err));
+    QK_TRY(qk__token_id(at, NULL, &id, err));
     if ((size_t)id >= t->num_names || !t->names[id])
         return qk__fail_at(at, err, QK_ERR_INCONSISTENT, "there is no token %d", id);
     if (s->count == MAX_SPECIAL)
@@ -68,101 +67,90 @@ static qk_status enclose(qk_tokenizer *t, const surround *s, qk_error *err)
 
 /* ---- TemplateProcessing ----------------------------------------------------------------- */
 
-static qk_status add_special(const qk_tokenizer *t, surround *s, const json_t *special,
-                             const char *name, const qk__json_place *at, qk_error *err)
+static qk_status add_special(const qk_tokenizer *t, surround *s, const qk__node *special,
+                             const char *name, qk_error *err)
 {
-    const json_t *token, *ids;
-    const qk__json_place tokens = {at, "special_tokens", 0}, token_place = {&tokens, name, 0};
-    QK_TRY(qk__need_object(special, name, &tokens, &token, err));
-    QK_TRY(qk__need_list(token, "ids", &token_place, &ids, err));
-    const qk__json_place list = {&token_place, "ids", 0};
-    for (size_t i = 0; i < json_array_size(ids); i++) {
-        const qk__json_place item = {&list, NULL, i};
-        QK_TRY(add_id(t, s, json_array_get(ids, i), &item, err));
+    qk__node token, ids;
+    QK_TRY(qk__need_kind(special, name, QK__OBJECT, &token, err));
+    QK_TRY(qk__need_kind(&token, "ids", QK__LIST, &ids, err));
+    for (size_t i = 0; i < qk__node_count(&ids); i++) {
+        qk__node item = qk__node_item(&ids, i);
+        QK_TRY(add_id(t, s, &item, err));
     }
     return QK_OK;
 }
 
-static qk_status add_step(const qk_tokenizer *t, surround *s, const json_t *step,
-                          const json_t *special, const qk__json_place *at,
-                          const qk__json_place *item, qk_error *err)
+static qk_status add_step(const qk_tokenizer *t, surround *s, const qk__node *step,
+                          const qk__node *special, qk_error *err)
 {
-    const json_t *token = json_object_get(step, "SpecialToken"), *sequence;
     const char *id;
-    size_t length;
-    if (token) {
-        const qk__json_place place = {item, "SpecialToken", 0};
-        QK_TRY(qk__need_string(token, "id", &place, &id, &length, err));
-        return add_special(t, s, special, id, at, err);
+    qk__node part = qk__node_member(step, "SpecialToken");
+    if (qk__node_kind_of(&part) != QK__NOTHING) {
+        QK_TRY(qk__need_text(&part, "id", &id, err));
+        return add_special(t, s, special, id, err);
     }
-    QK_TRY(qk__need_object(step, "Sequence", item, &sequence, err));
-    const qk__json_place place = {item, "Sequence", 0};
-    QK_TRY(qk__need_string(sequence, "id", &place, &id, &length, err));
+    QK_TRY(qk__need_kind(step, "Sequence", QK__OBJECT, &part, err));
+    QK_TRY(qk__need_text(&part, "id", &id, err));
     if (strcmp(id, "A") != 0 || s->text)
-        return qk__fail_at(&place, err, QK_ERR_UNSUPPORTED, "expected the text (A), once");
+        return qk__fail_at(&part, err, QK_ERR_UNSUPPORTED, "expected the text (A), once");
     s->text = true;
     s->before = s->count;
     return QK_OK;
 }
 
-static qk_status load_template(const qk_tokenizer *t, surround *s, const json_t *part,
-                               const qk__json_place *at, qk_error *err)
+static qk_status load_template(const qk_tokenizer *t, surround *s, const qk__node *part,
+                               qk_error *err)
 {
-    const json_t *single, *special;
-    QK_TRY(qk__need_list(part, "single", at, &single, err));
-    QK_TRY(qk__need_object(part, "special_tokens", at, &special, err));
-    const qk__json_place place = {at, "single", 0};
-    for (size_t i = 0; i < json_array_size(single); i++) {
-        const qk__json_place item = {&place, NULL, i};
-        QK_TRY(add_step(t, s, json_array_get(single, i), special, at, &item, err));
+    qk__node single, special;
+    QK_TRY(qk__need_kind(part, "single", QK__LIST, &single, err));
+    QK_TRY(qk__need_kind(part, "special_tokens", QK__OBJECT, &special, err));
+    for (size_t i = 0; i < qk__node_count(&single); i++) {
+        qk__node step = qk__node_item(&single, i);
+        QK_TRY(add_step(t, s, &step, &special, err));
     }
     return s->text ? QK_OK
-                   : qk__fail_at(&place, err, QK_ERR_UNSUPPORTED, "the text has no place");
+                   : qk__fail_at(&single, err, QK_ERR_UNSUPPORTED, "the text has no place");
 }
 
 /* ---- BertProcessing, RobertaProcessing -------------------------------------------------- */
 
 /* ["[CLS]", 101] */
-static qk_status add_pair(const qk_tokenizer *t, surround *s, const json_t *part,
-                          const char *key, const qk__json_place *at, qk_error *err)
+static qk_status add_pair(const qk_tokenizer *t, surround *s, const qk__node *part,
+                          const char *key, qk_error *err)
 {
-    const json_t *pair;
-    QK_TRY(qk__need_list(part, key, at, &pair, err));
-    const qk__json_place place = {at, key, 0}, item = {&place, NULL, 1};
-    return add_id(t, s, json_array_get(pair, 1), &item, err);
+    qk__node pair;
+    QK_TRY(qk__need_kind(part, key, QK__LIST, &pair, err));
+    qk__node id = qk__node_item(&pair, 1);
+    return add_id(t, s, &id, err);
 }
 
 static qk_status load_one(const qk_tokenizer *t, surround *s, const char *type,
-                          const json_t *part, const qk__json_place *at, qk_error *err)
+                          const qk__node *part, qk_error *err)
 {
     if (strcmp(type, "TemplateProcessing") == 0)
-        return load_template(t, s, part, at, err);
+        return load_template(t, s, part, err);
     if (strcmp(type, "ByteLevel") == 0)
         return QK_OK; /* offsets only */
     if (strcmp(type, "BertProcessing") != 0 && strcmp(type, "RobertaProcessing") != 0)
-        return qk__fail_at(at, err, QK_ERR_UNSUPPORTED, "there is no support for \"%.60s\"",
+        return qk__fail_at(part, err, QK_ERR_UNSUPPORTED, "there is no support for \"%.60s\"",
                            type);
-    QK_TRY(add_pair(t, s, part, "cls", at, err));
+    QK_TRY(add_pair(t, s, part, "cls", err));
     s->before = s->count;
-    return add_pair(t, s, part, "sep", at, err);
+    return add_pair(t, s, part, "sep", err);
 }
 
-static qk_status add(void *target, const char *type, const json_t *part,
-                     const qk__json_place *at, qk_error *err)
+static qk_status add(void *target, const char *type, const qk__node *part, qk_error *err)
 {
     qk_tokenizer *t = target;
     surround s = {0};
-    qk_status status = load_one(t, &s, type, part, at, err);
+    qk_status status = load_one(t, &s, type, part, err);
     if (status == QK_OK)
         status = enclose(t, &s, err);
     free(s.ids);
     return status;
 }
 
-qk_status qk__post_load(qk_tokenizer *t, const json_t *part, qk_error *err)
+qk_status qk__post_load(qk_tokenizer *t, const qk__node *part, qk_error *err)
 {
-    const qk__json_place place = {NULL, "post_processor", 0};
-    if (!part || json_is_null(part))
-        return QK_OK;
-    return qk__part_each(part, &place, "processors", add, t, err);
+    return qk__part_each(part, "processors", add, t, err);
 }

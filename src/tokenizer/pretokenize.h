@@ -13,7 +13,7 @@
 #include <qkscope/status.h>
 
 #include "base/buffer.h"
-#include "tokenizer/checked_json.h"
+#include "base/tree.h"
 #include "tokenizer/regex.h"
 
 /* What becomes of the matches that a text is cut at. */
@@ -60,7 +60,7 @@ typedef struct qk__cutters {
 
 /* part: "pre_tokenizer" of the file, NULL and null are none. On failure, too, released by
  * qk__cutters_free. */
-QK_MUST_CHECK qk_status qk__cutters_load(qk__cutters *cutters, const json_t *part,
+QK_MUST_CHECK qk_status qk__cutters_load(qk__cutters *cutters, const qk__node *part,
                                          qk_error *err);
 void qk__cutters_free(qk__cutters *cutters);
 

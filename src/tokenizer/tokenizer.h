@@ -41,9 +41,9 @@ QK_MUST_CHECK qk_status qk__tokenizer_parse(qk_tokenizer **tokenizer, const void
                                             size_t size, qk_error *err);
 
 /* The vocabulary and the normalizers are there. */
-QK_MUST_CHECK qk_status qk__added_load(qk_tokenizer *t, const json_t *list, qk_error *err);
+QK_MUST_CHECK qk_status qk__added_load(qk_tokenizer *t, const qk__node *root, qk_error *err);
 void qk__added_free(qk_tokenizer *t);
 /* The names are there. */
-QK_MUST_CHECK qk_status qk__post_load(qk_tokenizer *t, const json_t *part, qk_error *err);
+QK_MUST_CHECK qk_status qk__post_load(qk_tokenizer *t, const qk__node *part, qk_error *err);
 
 #endif

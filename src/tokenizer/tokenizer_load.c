@@ -15,42 +15,33 @@
 
 static const size_t MAX_FILE_BYTES = (size_t)512 << 20;
 
-static qk_status check_version(const json_t *root, qk_error *err)
+static qk_status check_version(const qk__node *root, qk_error *err)
 {
-    const char *version;
-    size_t length;
-    if (!json_is_object(root))
-        return qk__fail(err, QK_ERR_MALFORMED, "expected an object");
-    QK_TRY(qk__get_string(root, "version", NULL, &version, &length, err));
-    if (version && strcmp(version, "1.0") != 0)
+    const char *version = "1.0";
+    QK_TRY(qk__read_text(root, "version", &version, err));
+    if (strcmp(version, "1.0") != 0)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "version: \"%.60s\", not \"1.0\"", version);
     return QK_OK;
 }
 
 /* {"direction": "Right"} in the file, "right" beside it in tokenizer_config.json. */
-static qk_status load_direction(const json_t *object, const char *key, const qk__json_place *at,
-                                bool *left, qk_error *err)
+static qk_status load_direction(const qk__node *object, const char *key, bool *left,
+                                qk_error *err)
 {
-    const char *name;
-    size_t length;
-    const qk__json_place place = {at, key, 0};
-    QK_TRY(qk__get_string(object, key, at, &name, &length, err));
-    if (!name)
-        return QK_OK;
-    *left = strcmp(name, "Left") == 0 || strcmp(name, "left") == 0;
-    if (!*left && strcmp(name, "Right") != 0 && strcmp(name, "right") != 0)
-        return qk__fail_at(&place, err, QK_ERR_MALFORMED, "there is no \"%.60s\"", name);
+    static const char *const NAMES[] = {"Right", "Left", "right", "left", NULL};
+    int found = *left;
+    QK_TRY(qk__read_word(object, key, NAMES, &found, err));
+    *left = found % 2 != 0;
     return QK_OK;
 }
 
-static qk_status load_truncation(qk_tokenizer *t, const json_t *root, qk_error *err)
+static qk_status load_truncation(qk_tokenizer *t, const qk__node *root, qk_error *err)
 {
-    const json_t *truncation = json_object_get(root, "truncation");
-    const qk__json_place place = {NULL, "truncation", 0};
-    if (!truncation || json_is_null(truncation))
+    qk__node truncation;
+    if (qk__node_kind_in(root, "truncation") <= QK__NULL)
         return QK_OK;
-    QK_TRY(qk__need_object(root, "truncation", NULL, &truncation, err));
-    return load_direction(truncation, "direction", &place, &t->cut_left, err);
+    QK_TRY(qk__need_kind(root, "truncation", QK__OBJECT, &truncation, err));
+    return load_direction(&truncation, "direction", &t->cut_left, err);
 }
 
 /* Pieces by id: of the vocabulary, then of the added tokens. What ids leave out is not touched:
@@ -79,16 +70,21 @@ static qk_status make_names(qk_tokenizer *t, qk_error *err)
     return QK_OK;
 }
 
-static qk_status load_parts(qk_tokenizer *t, const json_t *root, qk_error *err)
+static qk_status load_parts(qk_tokenizer *t, const json_t *json, qk_error *err)
 {
-    QK_TRY(check_version(root, err));
-    QK_TRY(load_truncation(t, root, err));
-    QK_TRY(qk__bpe_load(&t->bpe, json_object_get(root, "model"), err));
-    QK_TRY(qk__normalizers_load(&t->normalizers, json_object_get(root, "normalizer"), err));
-    QK_TRY(qk__cutters_load(&t->cutters, json_object_get(root, "pre_tokenizer"), err));
-    QK_TRY(qk__added_load(t, json_object_get(root, "added_tokens"), err));
+    qk__node root = qk__tree_of_json(json);
+    QK_TRY(qk__need_kind(&root, NULL, QK__OBJECT, &root, err));
+    qk__node normalizer = qk__node_member(&root, "normalizer");
+    qk__node cutter = qk__node_member(&root, "pre_tokenizer");
+    qk__node post = qk__node_member(&root, "post_processor");
+    QK_TRY(check_version(&root, err));
+    QK_TRY(load_truncation(t, &root, err));
+    QK_TRY(qk__bpe_load(&t->bpe, &root, err));
+    QK_TRY(qk__normalizers_load(&t->normalizers, &normalizer, err));
+    QK_TRY(qk__cutters_load(&t->cutters, &cutter, err));
+    QK_TRY(qk__added_load(t, &root, err));
     QK_TRY(make_names(t, err));
-    return qk__post_load(t, json_object_get(root, "post_processor"), err);
+    return qk__post_load(t, &post, err);
 }
 
 static uint64_t fingerprint(const void *data, size_t size)
@@ -147,15 +143,16 @@ static qk_status read_config(qk_tokenizer *t, const char *folder, qk_error *err)
         return qk__nomem(err);
     qk_status status = QK_OK;
     if (qk__is_there(path)) {
-        json_t *root = NULL;
+        json_t *json = NULL;
         status = qk__read_file(path, MAX_FILE_BYTES, &text, err);
         if (status == QK_OK)
-            status = qk__json_parse(&root, text.data, text.size, QK__JSON_ZEROS, err);
+            status = qk__json_parse(&json, text.data, text.size, QK__JSON_ZEROS, err);
+        qk__node root = qk__tree_of_json(json);
         if (status == QK_OK)
-            status = load_direction(root, "truncation_side", NULL, &t->cut_left, err);
+            status = load_direction(&root, "truncation_side", &t->cut_left, err);
         if (status != QK_OK && text.data)
             qk__context(err, status, "%s", path);
-        json_decref(root);
+        json_decref(json);
     }
     qk__buffer_free(&text);
     free(path);

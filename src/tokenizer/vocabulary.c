@@ -9,14 +9,14 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "tokenizer/json_parts.h"
 
 /* Room for all entries, at most half full. */
-static qk_status reserve(qk__vocab *vocab, json_t *object, const qk__json_place *at,
-                         qk_error *err)
+static qk_status reserve(qk__vocab *vocab, const qk__node *at, qk_error *err)
 {
+    json_t *object = qk__node_json(at), *value;
     size_t count = json_object_size(object), bytes = 0, slots = 16, length;
     const char *key;
-    json_t *value;
     json_object_keylen_foreach(object, key, length, value) bytes += length + 1;
     if (bytes > UINT32_MAX || count > UINT32_MAX / 4)
         return qk__fail_at(at, err, QK_ERR_UNSUPPORTED, "more than 4 GB");
@@ -42,7 +42,7 @@ static uint32_t *find_slot(const qk__vocab *vocab, const void *text, size_t leng
     }
 }
 
-static qk_status index_ids(qk__vocab *vocab, const qk__json_place *at, qk_error *err)
+static qk_status index_ids(qk__vocab *vocab, const qk__node *at, qk_error *err)
 {
     vocab->by_id = qk__calloc(vocab->num_ids + 1, sizeof *vocab->by_id);
     if (!vocab->by_id)
@@ -59,20 +59,19 @@ static qk_status index_ids(qk__vocab *vocab, const qk__json_place *at, qk_error 
     return QK_OK;
 }
 
-qk_status qk__vocab_load(qk__vocab *vocab, json_t *object, const qk__json_place *at,
-                         qk_error *err)
+qk_status qk__vocab_load(qk__vocab *vocab, const qk__node *at, qk_error *err)
 {
+    json_t *object = qk__node_json(at), *value; /* its keys may hold U+0000 */
     uint32_t used = 0;
     size_t length;
     const char *key;
-    json_t *value;
     *vocab = (qk__vocab){0};
-    QK_TRY(reserve(vocab, object, at, err));
+    QK_TRY(reserve(vocab, at, err));
     json_object_keylen_foreach(object, key, length, value)
     {
-        const qk__json_place place = {at, key, 0};
+        const qk__node id = {.value = value, .parent = at, .name = key};
         qk__vocab_entry *entry = &vocab->entries[vocab->count];
-        QK_TRY(qk__token_id(value, &place, &entry->id, err));
+        QK_TRY(qk__token_id(&id, NULL, &entry->id, err));
         memcpy(vocab->text + used, key, length + 1);
         entry->offset = used;
         entry->length = (uint32_t)length;

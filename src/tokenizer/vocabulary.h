@@ -7,11 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <jansson.h>
-
 #include <qkscope/status.h>
 
-#include "tokenizer/checked_json.h"
+#include "base/tree.h"
 
 typedef struct qk__vocab_entry {
     uint32_t offset, length; /* in text; a zero byte follows */
@@ -28,10 +26,8 @@ typedef struct qk__vocab {
     uint32_t *by_id; /* entry + 1, 0 = none */
 } qk__vocab;
 
-/* object: {"text": id, ...}, read alone (jansson walks no const one). On failure, too, released
- * by qk__vocab_free. */
-QK_MUST_CHECK qk_status qk__vocab_load(qk__vocab *vocab, json_t *object,
-                                       const qk__json_place *at, qk_error *err);
+/* object: {"text": id, ...}. On failure, too, released by qk__vocab_free. */
+QK_MUST_CHECK qk_status qk__vocab_load(qk__vocab *vocab, const qk__node *object, qk_error *err);
 void qk__vocab_free(qk__vocab *vocab);
 
 /* The id of a text, -1 if it has none. */

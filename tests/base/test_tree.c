@@ -3,6 +3,7 @@
  * runs out at any moment. */
 #include "tests/unit.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -179,6 +180,64 @@ static void test_wrong_json(void **state)
          "expected a list, found an object");
     qk__node absent = qk__node_member(&a, "d");
     SAYS(qk__fail_expected(&absent, "a text", err), QK_ERR_MALFORMED, "a.d: missing");
+    SAYS(qk__fail_in(&items[1], "c", err, QK_ERR_IO, "no %d", 7), QK_ERR_IO, "a.b[1].c: no 7");
+    json_decref(json);
+}
+
+/* Numbers without an end, lists, texts with U+0000, and what has to be there. */
+static void test_needs(void **state)
+{
+    (void)state;
+    static const char JSON[] =
+        "{\"zero\": 0, \"tiny\": 5e-324, \"below\": -1, \"text\": \"ab\","
+        " \"cut\": \"a\\u0000b\", \"list\": [1, 2], \"null\": null,"
+        " \"no\": false, \"object\": {}}";
+    static const char *const WORDS[] = {"a", "b", NULL};
+    json_t *json;
+    assert_int_equal(qk__json_parse(&json, JSON, sizeof JSON - 1, QK__JSON_ZEROS, NULL), QK_OK);
+    const qk__node root = qk__tree_of_json(json);
+    qk__node found;
+    const char *text = NULL;
+    double real = 7;
+    bool yes = true;
+    int word = 0;
+    assert_int_equal(qk__read_above_0(&root, "null", &real, NULL), QK_OK);
+    assert_true(real == 7);
+    assert_int_equal(qk__read_above_0(&root, "tiny", &real, NULL), QK_OK);
+    assert_true(real == 5e-324);
+    assert_int_equal(qk__read_real(&root, "zero", 0, DBL_MAX, &real, NULL), QK_OK);
+    assert_true(real == 0);
+    SAYS(qk__read_above_0(&root, "zero", &real, err), QK_ERR_MALFORMED,
+         "zero: expected a number above 0, found 0");
+    SAYS(qk__read_real(&root, "below", 0, DBL_MAX, &real, err), QK_ERR_MALFORMED,
+         "below: expected a number, at least 0, found -1");
+    assert_int_equal(qk__read_list(&root, "list", 2, &found, NULL), QK_OK);
+    assert_int_equal(qk__node_count(&found), 2);
+    assert_ptr_equal(qk__node_json(&found), json_object_get(json, "list"));
+    assert_int_equal(qk__read_list(&root, "null", 2, &found, NULL), QK_OK);
+    assert_false(qk__node_is_given(&found));
+    SAYS(qk__read_list(&root, "list", 3, &found, err), QK_ERR_MALFORMED,
+         "list: expected a list of at least 3, found 2");
+    SAYS(qk__read_list(&root, "tiny", 1, &found, err), QK_ERR_MALFORMED,
+         "tiny: expected a list, found 4.9406564584124654e-324");
+    SAYS(qk__read_text(&root, "cut", &text, err), QK_ERR_UNSUPPORTED,
+         "cut: expected a text, found a text with U+0000");
+    SAYS(qk__read_word(&root, "cut", WORDS, &word, err), QK_ERR_UNSUPPORTED,
+         "cut: expected a or b, found a text with U+0000");
+    assert_null(text);
+    assert_int_equal(qk__need_text(&root, "text", &text, NULL), QK_OK);
+    assert_string_equal(text, "ab");
+    assert_int_equal(qk__need_bool(&root, "no", &yes, NULL), QK_OK);
+    assert_false(yes);
+    SAYS(qk__need_bool(&root, "null", &yes, err), QK_ERR_MALFORMED,
+         "null: expected a value, found null");
+    SAYS(qk__need_text(&root, "absent", &text, err), QK_ERR_MALFORMED, "absent: missing");
+    SAYS(qk__need_kind(&root, "list", QK__OBJECT, &found, err), QK_ERR_MALFORMED,
+         "list: expected an object, found a list");
+    SAYS(qk__need_kind(&root, "object", QK__LIST, &found, err), QK_ERR_MALFORMED,
+         "object: expected a list, found an object");
+    assert_int_equal(qk__node_kind_in(&root, "null"), QK__NULL);
+    assert_int_equal(qk__node_kind_in(&root, "absent"), QK__NOTHING);
     json_decref(json);
 }
 
@@ -329,9 +388,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),     cmocka_unit_test(test_wrong_yaml),
-        cmocka_unit_test(test_wrong_json), cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_aliases),    cmocka_unit_test(test_as_json),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_wrong_json), cmocka_unit_test(test_needs),
+        cmocka_unit_test(test_keys),       cmocka_unit_test(test_aliases),
+        cmocka_unit_test(test_as_json),    cmocka_unit_test(test_memory),
     };
     json_set_alloc_funcs(__wrap_malloc, free); /* jansson is not linked with --wrap */
     return cmocka_run_group_tests_name("tree", tests, NULL, NULL);

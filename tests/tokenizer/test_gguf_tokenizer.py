@@ -135,10 +135,10 @@ def test_special_tokens(bos, eos, tmp_path):
 @pytest.mark.parametrize("key,change,words", [
     ("tokenizer.ggml.model", None, ["missing", "--tokenizer"]),
     ("tokenizer.ggml.model", ("add_string", "t5"), ['"t5"', "gpt2 and llama", "--tokenizer"]),
-    ("tokenizer.ggml.model", ("add_uint32", 1), ["string"]),
+    ("tokenizer.ggml.model", ("add_uint32", 1), ["expected a text, found 1"]),
     ("tokenizer.ggml.pre", None, ["--tokenizer"]),
     ("tokenizer.ggml.pre", ("add_string", "default"), ['"default"', "--tokenizer"]),
-    ("tokenizer.ggml.pre", ("add_uint32", 1), ["string"]),
+    ("tokenizer.ggml.pre", ("add_uint32", 1), ["expected a text, found 1"]),
     ("tokenizer.ggml.tokens", None, ["missing", "--tokenizer"]),
     ("tokenizer.ggml.tokens", ("add_string", "a"), ["list"]),
     ("tokenizer.ggml.tokens", ("add_array", ["a", "a"]), ["item 1", "twice"]),

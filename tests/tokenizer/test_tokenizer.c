@@ -376,6 +376,12 @@ static void test_malformed(void **state)
            "end_of_word_suffix");
     refuse(QK_ERR_MALFORMED, BPE("\"fuse_unk\":1,\"vocab\":{},\"merges\":[]"),
            "model.fuse_unk");
+    refuse(QK_ERR_UNSUPPORTED, BPE("\"unk_token\":\"a\\u0000\",\"vocab\":{},\"merges\":[]"),
+           "model.unk_token: expected a text, found a text with U+0000");
+    refuse(QK_ERR_UNSUPPORTED, "{\"added_tokens\":[" ADDED("3", "a\\u0000", "") "]," MODEL "}",
+           "added_tokens[0].content: expected a text, found a text with U+0000");
+    refuse(QK_ERR_MALFORMED, BPE("\"vocab\":{\"a\":null},\"merges\":[]"),
+           "model.vocab.a: expected a value, found null");
     refuse(QK_ERR_UNSUPPORTED, CUT("{\"type\":\"UnicodeScripts\"}"), "UnicodeScripts");
     refuse(QK_ERR_MALFORMED,
            CUT("{\"type\":\"Split\",\"behavior\":\"Isolated\",\"invert\":false}"),
