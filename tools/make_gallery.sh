@@ -49,7 +49,7 @@ mkdir -p "$out" "$pictures"
 tools/real_model.sh
 take "$real/post/figures" pca-01-pc-roles pca-05-explained-variance \
     plasticity-01-distance-heatmap-smollm2-135m-instruct plasticity-02-profiles-smollm2-135m-instruct \
-    plasticity-03-component-weights-smollm2-135m-instruct stages-01-rotary-pairs-smollm2-135m-instruct \
+    plasticity-03-component-weights-smollm2-135m-instruct \
     stages-02-score-by-distance-smollm2-135m-instruct stages-03-categories-smollm2-135m-instruct
 run scatter "$real/capture/post" -o "$out/scatter" --random --collage --seed 42 --name scatter-pca
 run scatter "$real/capture/post" -o "$out/scatter" --basis ab --random --collage --seed 42 --name scatter-ab
@@ -61,6 +61,9 @@ run capture --model examples/kjv-tiny/step-2004 --text examples/kjv-tiny/passage
     --stage both -o "$out/kjv-tiny"
 run analyze "$out/kjv-tiny/post" -o "$out/post" --model-name kjv-tiny --ci 95 --lda
 run analyze "$out/kjv-tiny/pre" -o "$out/pre" --model-name 'kjv-tiny before RoPE' --ci 95 --lda
+run compare-stages "$out/kjv-tiny" -o "$out/post"
+run report "$out/post"
+cp "$out"/post/figures/stages-01-rotary-pairs-*.svg "$pictures/stages-01-rotary-pairs.svg" # SmolLM2's has 0.9 MB
 mkdir "$out/models"
 cp tools/gallery/models.csv "$out/models"
 for table in qk heads rotated head_metrics head_profile head_distance head_component_weights; do

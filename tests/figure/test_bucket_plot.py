@@ -134,7 +134,7 @@ def test_our_own_tables(qkscope, tmp_path):
     (["--output", "p.jpg"], 2, ".png, .svg or .pdf"),
     (["--output", "a b.png"], 2, "letters"),
     (["--output", ".png"], 2, "letters"),
-    (["--bucket_type", "square"], 2, "log or uniform"),
+    (["--bucket_type", "square"], 2, "uniform or log"),
     (["--color_by_layer", "--cmap", "plasma"], 2, "viridis, magma"),
     (["--alpha", "1.5"], 2, "alpha"),
     (["--bucket_min_size", "0"], 2, "bucket_min_size"),
@@ -162,7 +162,7 @@ def test_bad_tables(qkscope, tmp_path, text, said):
 
 
 @pytest.mark.parametrize("line,said", [("alpha: 2", "alpha"), ("colour: red", "unknown key colour"),
-                                       ("bucket_type: square", "log or uniform"),
+                                       ("bucket_type: square", "uniform or log"),
                                        ("alpha: 0.1\nalpha: 0.2", "given twice")])
 def test_wrong_files(qkscope, tmp_path, line, said):
     (tmp_path / "c.yaml").write_text(f"bucket_csv: b.csv\n{line}\n")
