@@ -158,7 +158,7 @@ makes() {
     analyze-*) for table in qk heads rotated complement head_metrics head_profile head_distance \
         head_bucket_plasticity head_component_weights model_report; do
         echo "$stage/$table.csv"
-    done && echo "$stage/manifest.json" ;;
+    done && printf '%s\n' "$stage/manifest.json" "$stage/schema.json" ;;
     stages) printf '%s\n' post/stages.csv post/rope_pairs.csv post/score_by_distance.csv ;;
     scatter-*) for figure in pca-06-collage rotation-01-plane rotation-08-complement; do
         printf '%s\n' "$stage/figures/$figure-$name".*
@@ -324,7 +324,7 @@ take_steps() {
         begin=$(date +%s)
         perform "$step"
         record "$step" $(($(date +%s) - begin))
-        # It has added to the manifest.
+        # It has added to the manifest of the analysis.
         [ "$step" != stages ] || record analyze-post "$(head -n 1 steps/analyze-post)"
         printf 'took %s\n' "$(in_words "$(head -n 1 "steps/$step")")"
     done 3<steps/list
