@@ -190,19 +190,21 @@ def test_whatever_is_damaged_or_missing_is_made_again(demo):
     assert demo.run().returncode == 0
     whole = contents(demo)
     (demo.out / "capture" / "post" / "capture.json").unlink()
-    assert demo.run(stop_at="capture --model").returncode == -9
-    shorten(demo.out / "capture" / "post" / "l03h01q" / "data.parquet", 5000)
-    shutil.rmtree(demo.out / "capture" / "pre" / "l00h00q")
+    stopped = demo.run(stop_at="capture --model")
+    assert stopped.returncode == -9 and "capture is not as it was made: it is made again" in stopped.stdout
     (demo.out / "post" / "manifest.json").unlink()
     shorten(demo.out / "post" / "figures" / "pca-01-pc-roles.svg", 1000)
     (demo.out / "pre" / "figures" / "pca-05-explained-variance.png").unlink()
     shorten(demo.out / "pre" / "figures" / "rotation-01-plane-step-2004.png", 1000)
     done = demo.run()
     assert done.returncode == 0, done.stderr
-    assert "capture is not as it was made: it is made again" in done.stdout
     repaired = contents(demo)
     assert repaired.keys() == whole.keys()
-    assert [p for p in whole if p.split("/")[-1] != "report.html" and repaired[p] != whole[p]] == []
+    assert [p for p in whole if not p.endswith(("report.html", "manifest.json")) and repaired[p] != whole[p]] == []
+    for manifest in "post/manifest.json", "pre/manifest.json":
+        before, after = (json.loads(made[manifest]) for made in (whole, repaired))
+        assert after["complete"] and after["command_line"] == before["command_line"]
+        assert len(after["runs"]) == len(before["runs"])
     assert demo.commands()[0] == "capture --model" and demo.commands()[-1] == "report pre"
     assert demo.run().returncode == 0 and demo.commands() == []
 
@@ -210,10 +212,13 @@ def test_whatever_is_damaged_or_missing_is_made_again(demo):
 def test_only_what_is_damaged_is_made_again(demo):
     """The capture and what the page shows are the same again."""
     assert demo.run().returncode == 0
-    shorten(demo.out / "capture" / "pre" / "l03h01q" / "data.parquet", 5000)
+    whole = contents(demo)
+    shorten(demo.out / "capture" / "post" / "l03h01q" / "data.parquet", 5000)
+    shutil.rmtree(demo.out / "capture" / "pre" / "l00h00q")
     shorten(demo.out / "pre" / "figures" / "rotation-01-plane-step-2004.png", 1000)
     assert demo.run().returncode == 0
     assert demo.commands() == ["capture --model", *["scatter capture/pre"] * 3, "report pre"]
+    assert [path for path, content in contents(demo).items() if content != whole[path]] in ([], ["pre/report.html"])
 
 
 def test_the_page_is_drawn_again_after_its_tables(demo):
