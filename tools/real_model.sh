@@ -288,7 +288,8 @@ find_left() {
     done
 }
 
-# Nothing is fetched or made where the disk is too small for it, with something to spare. How much another model needs is not known.
+# Nothing is fetched or made where the disk is too small, with something to spare. What another model needs is
+# not known.
 check_disk() {
     [ "$name" = SmolLM2-135M-Instruct ] || return 0
     needed=100
