@@ -123,6 +123,7 @@ def main():
     parser.add_argument("pytest", nargs="*", help="more arguments for pytest")
     args = parser.parse_args()
     with scratch() as folder:
+        os.chmod(folder, 0o755)  # some tests run the program as nobody
         os.environ["TMPDIR"] = tempfile.tempdir = folder
         if args.check or args.valgrind:
             wrapper = VALGRIND if args.valgrind else []
