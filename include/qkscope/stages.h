@@ -20,9 +20,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <qkscope/analysis.h>
 #include <qkscope/pca.h>
 #include <qkscope/status.h>
-#include <qkscope/analysis.h>
 
 QK_BEGIN_DECLS
 
@@ -110,6 +110,18 @@ typedef struct qk_stages_report {
 QK_API QK_MUST_CHECK qk_status qk_stages_run(const qk_stages_settings *settings,
                                              qk_stages_report **report, qk_error *err);
 QK_API void qk_stages_report_free(qk_stages_report **report);
+
+/* What the heads with numbers have in common. NaN where no head has the number. */
+typedef struct qk_stages_totals {
+    size_t heads;                /* with numbers */
+    size_t predicted, explained; /* those with r_squared_predicted, with one >= 0 */
+    size_t before[QK_NUM_CATEGORIES], after[QK_NUM_CATEGORIES]; /* heads of each category */
+    double r_squared_median;
+    double slow_energy_q, slow_energy_k, slow_score_share; /* means */
+    double rotation_deviation;                             /* largest */
+} qk_stages_totals;
+
+QK_API void qk_stages_totals_of(const qk_stages_report *report, qk_stages_totals *totals);
 
 QK_END_DECLS
 

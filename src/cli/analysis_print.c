@@ -65,16 +65,11 @@ static void print_categories(const qk_analysis_totals *totals)
     cli_print_strip("mean r_k", QK_RAMP_REDS, totals->r_k);
 }
 
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *numbers(const double *values, int count)
 {
     json_t *array = json_array();
     for (int i = 0; i < count; i++)
-        json_array_append_new(array, number(values[i]));
+        json_array_append_new(array, cli_json_number(values[i]));
     return array;
 }
 
@@ -90,7 +85,7 @@ static void add_pca_json(json_t *root, const qk_analysis_totals *totals)
         json_pack("{s:I, s:I, s:I, s:I, s:o}", "heads", (json_int_t)totals->judged,
                   "not_judged", (json_int_t)totals->not_judged, "uncertain",
                   (json_int_t)totals->uncertain, "wide_r_q", (json_int_t)totals->wide_r_q,
-                  "widest_r_q", number(totals->widest_r_q)));
+                  "widest_r_q", cli_json_number(totals->widest_r_q)));
     json_object_set_new(root, "mean_r_q_by_depth", numbers(totals->r_q, QK_DEPTHS));
     json_object_set_new(root, "mean_r_k_by_depth", numbers(totals->r_k, QK_DEPTHS));
 }
@@ -124,8 +119,9 @@ static json_t *rotation_json(const qk_analysis_totals *totals)
     return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o}", "heads", (json_int_t)totals->rotated,
                      "degenerate", (json_int_t)totals->degenerate, "bias_positive",
                      (json_int_t)totals->bias_positive, "mean_abs_r_q_a",
-                     number(totals->abs_r_q_a), "mean_abs_r_k_a", number(totals->abs_r_k_a),
-                     "mean_plane_var_fraction", number(totals->plane_var_fraction));
+                     cli_json_number(totals->abs_r_q_a), "mean_abs_r_k_a",
+                     cli_json_number(totals->abs_r_k_a), "mean_plane_var_fraction",
+                     cli_json_number(totals->plane_var_fraction));
 }
 
 /* ---- plasticity ------------------------------------------------------------------------- */
@@ -154,8 +150,9 @@ static void print_plasticity(const qk_model_plasticity *model, const qk_analysis
 static json_t *plasticity_json(const qk_model_plasticity *model)
 {
     return json_pack("{s:I, s:o, s:o, s:o, s:o}", "heads", (json_int_t)model->heads,
-                     "ap_overall", number(model->ap_overall), "ap_mean", number(model->ap_mean),
-                     "ap_drop", number(model->ap_drop), "fifths",
+                     "ap_overall", cli_json_number(model->ap_overall), "ap_mean",
+                     cli_json_number(model->ap_mean), "ap_drop",
+                     cli_json_number(model->ap_drop), "fifths",
                      numbers(model->fifths, QK_FIFTHS));
 }
 
@@ -203,7 +200,7 @@ void cli_print_outcome(const qk_analysis_settings *settings, const qk_analysis_r
         cli_print("%s/%s\n", settings->output, report->outputs[i]);
 }
 
-static json_t *list_failures(const qk_analysis_results *report)
+json_t *cli_list_failures(const qk_analysis_results *report)
 {
     json_t *failures = json_array();
     for (size_t i = 0; i < report->num_heads; i++) {
@@ -220,7 +217,7 @@ static json_t *list_failures(const qk_analysis_results *report)
     return failures;
 }
 
-static json_t *list_outputs(const qk_analysis_results *report)
+json_t *cli_list_outputs(const qk_analysis_results *report)
 {
     json_t *outputs = json_array();
     for (size_t i = 0; i < report->num_outputs; i++)
@@ -243,18 +240,18 @@ void cli_print_outcome_json(const qk_analysis_settings *settings,
     json_t *root = json_pack(
         "{s:o, s:o, s:o, s:o, s:b, s:I, s:I, s:i, s:f, s:o}", "output",
         settings->output ? cli_json_text(settings->output) : json_null(), "files",
-        list_outputs(report), "capture", cli_json_text(report->capture), "model",
+        cli_list_outputs(report), "capture", cli_json_text(report->capture), "model",
         cli_json_text(report->model), "combined", settings->combined, "heads",
         (json_int_t)report->num_heads, "rows", (json_int_t)report->num_rows, "threads",
-        report->threads, "seconds", report->seconds, "failures", list_failures(report));
+        report->threads, "seconds", report->seconds, "failures", cli_list_failures(report));
     qk_analysis_totals totals;
     qk_analysis_totals_of(report, &totals);
     json_object_set_new(root, "rows_per_head",
-                        json_pack("{s:o, s:o}", "least", number(totals.rows_least), "median",
-                                  number(totals.rows_median)));
+                        json_pack("{s:o, s:o}", "least", cli_json_number(totals.rows_least),
+                                  "median", cli_json_number(totals.rows_median)));
     json_object_set_new(root, "texts",
-                        json_pack("{s:o, s:o}", "least", number(totals.texts_least), "median",
-                                  number(totals.texts_median)));
+                        json_pack("{s:o, s:o}", "least", cli_json_number(totals.texts_least),
+                                  "median", cli_json_number(totals.texts_median)));
     if (settings->combined) {
         json_object_set_new(root, "q_per_kv_group", json_integer(report->group.size));
         json_object_set_new(root, "q_per_kv_group_source",

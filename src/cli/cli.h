@@ -11,8 +11,8 @@
 
 #include <jansson.h>
 
-#include <qkscope/settings.h>
 #include <qkscope/analysis.h>
+#include <qkscope/settings.h>
 
 enum cli_exit {
     EXIT_CODE_OK = 0,
@@ -158,6 +158,9 @@ void cli_clear(cli_messages *messages);
 
 /* A text as JSON; file names need not be UTF-8, JSON must: "(not UTF-8)" then. */
 json_t *cli_json_text(const char *text);
+
+/* A number, or null where it is none. */
+json_t *cli_json_number(double value);
 
 /* Prints root on standard output and releases it. Letters beyond ASCII are written as \u, since
  * among them are some that a terminal obeys; the values are exact. */

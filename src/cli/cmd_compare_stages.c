@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qkscope compare-stages: a capture before RoPE beside the one after it. */
-#include "cli.h"
+#include "run_analysis.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -32,61 +32,6 @@ static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
 /* ---- what was found --------------------------------------------------------------------- */
 
-typedef struct totals {
-    size_t heads;                /* with numbers */
-    size_t predicted, explained; /* those with r_squared_predicted, with one >= 0 */
-    size_t before[QK_NUM_CATEGORIES], after[QK_NUM_CATEGORIES];
-    double median, slow_energy_q, slow_energy_k, slow_share, deviation;
-} totals;
-
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* NaN where no head has the number, or memory for them. */
-static double median_explained(const qk_stages_report *report)
-{
-    double *values = calloc(report->run->num_heads + 1, sizeof *values);
-    size_t count = 0;
-    for (size_t i = 0; values && i < report->run->num_heads; i++)
-        if (report->heads[i] && !isnan(report->heads[i]->r_squared_predicted))
-            values[count++] = report->heads[i]->r_squared_predicted;
-    if (values)
-        qsort(values, count, sizeof *values, compare_doubles);
-    double median = count ? (values[(count - 1) / 2] + values[count / 2]) / 2 : NAN;
-    free(values);
-    return median;
-}
-
-static totals sum_up(const qk_stages_report *report)
-{
-    totals t = {.median = median_explained(report)};
-    size_t shares = 0;
-    for (size_t i = 0; i < report->run->num_heads; i++) {
-        const qk_head_stages *s = report->heads[i];
-        if (!s)
-            continue;
-        t.heads++;
-        t.predicted += !isnan(s->r_squared_predicted);
-        t.explained += s->r_squared_predicted >= 0;
-        t.before[s->before.category]++;
-        t.after[s->after.category]++;
-        t.slow_energy_q += s->slow_energy_q;
-        t.slow_energy_k += s->slow_energy_k;
-        t.deviation = fmax(t.deviation, s->rotation_deviation);
-        if (!isnan(s->slow_score_share)) {
-            t.slow_share += s->slow_score_share;
-            shares++;
-        }
-    }
-    t.slow_energy_q /= (double)t.heads;
-    t.slow_energy_k /= (double)t.heads;
-    t.slow_share = shares ? t.slow_share / (double)shares : NAN;
-    return t;
-}
-
 /* "-" where there is none. */
 static const char *percent(double value, char text[32])
 {
@@ -94,16 +39,16 @@ static const char *percent(double value, char text[32])
     return isfinite(value) ? text : "-";
 }
 
-static void print_prediction(const totals *t)
+static void print_prediction(const qk_stages_totals *t)
 {
     cli_print("\nmean score by distance, predicted from mean vectors and frequencies:\n");
-    if (isnan(t->median)) {
+    if (isnan(t->r_squared_median)) {
         cli_print("  R2 -: no head has 3 bins of distance with %d pairs of rows or more\n",
                   QK_SCORE_BIN_PAIRS);
         return;
     }
     cli_print("  explains as much as a constant or more in %zu of %zu heads, median R2 %.3f\n",
-              t->explained, t->predicted, t->median);
+              t->explained, t->predicted, t->r_squared_median);
     if (t->predicted < t->heads)
         cli_print("  (%zu head%s more have too few bins of distance)\n",
                   t->heads - t->predicted, cli_s((int64_t)(t->heads - t->predicted)));
@@ -112,7 +57,8 @@ static void print_prediction(const totals *t)
 static void print_outcome(const request *r, const qk_stages_report *report)
 {
     const qk_analysis_results *run = report->run;
-    totals t = sum_up(report);
+    qk_stages_totals t;
+    qk_stages_totals_of(report, &t);
     cli_print("%zu head%s, %zu row%s in %.2f s (%d thread%s)\n", t.heads,
               cli_s((int64_t)t.heads), run->num_rows, cli_s((int64_t)run->num_rows),
               run->seconds, run->threads, cli_s(run->threads));
@@ -122,7 +68,7 @@ static void print_outcome(const request *r, const qk_stages_report *report)
     cli_print("rows after RoPE are those before it, turned by the frequencies of capture.json\n"
               "(largest difference: %.2g %% of the length of a row)\n\n"
               "  %-20s %6s %6s\n",
-              100 * t.deviation, "heads", "before", "after");
+              100 * t.rotation_deviation, "heads", "before", "after");
     for (int c = 0; c < QK_NUM_CATEGORIES; c++)
         cli_print("  %-20s %6zu %6zu\n", qk_category_name((qk_category)c), t.before[c],
                   t.after[c]);
@@ -131,31 +77,9 @@ static void print_outcome(const request *r, const qk_stages_report *report)
     cli_print("pairs that turn less than once in the context:\n"
               "  energy of queries %s, of keys %s; score variance over distance %s\n\n",
               percent(t.slow_energy_q, energy_q), percent(t.slow_energy_k, energy_k),
-              percent(t.slow_share, share));
+              percent(t.slow_score_share, share));
     for (size_t i = 0; i < run->num_outputs; i++)
         cli_print("%s/%s\n", r->settings.input.output, run->outputs[i]);
-}
-
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-static json_t *list_failures(const qk_analysis_results *run)
-{
-    json_t *failures = json_array();
-    for (size_t i = 0; i < run->num_heads; i++) {
-        char name[QK_HEAD_NAME_SIZE];
-        if (run->heads[i].status == QK_OK)
-            continue;
-        qk_head_name(run->heads[i].id, name);
-        json_array_append_new(
-            failures,
-            json_pack("{s:s, s:s, s:o}", "head", name, "reason",
-                      qk_status_text(run->heads[i].status), "message",
-                      cli_json_text(run->heads[i].message ? run->heads[i].message : "")));
-    }
-    return failures;
 }
 
 static json_t *categories_json(const size_t counts[QK_NUM_CATEGORIES])
@@ -170,23 +94,22 @@ static json_t *categories_json(const size_t counts[QK_NUM_CATEGORIES])
 static void print_json(const request *r, const qk_stages_report *report)
 {
     const qk_analysis_results *run = report->run;
-    totals t = sum_up(report);
-    json_t *outputs = json_array();
-    for (size_t i = 0; i < run->num_outputs; i++)
-        json_array_append_new(outputs, cli_json_text(run->outputs[i]));
+    qk_stages_totals t;
+    qk_stages_totals_of(report, &t);
     cli_json_print(json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:i, s:f, s:o, s:o, s:I, s:o, s:o, s:o, s:o, "
         "s:o, s:o}",
-        "output", cli_json_text(r->settings.input.output), "files", outputs, "before",
-        cli_json_text(report->before), "after", cli_json_text(run->capture), "model",
+        "output", cli_json_text(r->settings.input.output), "files", cli_list_outputs(run),
+        "before", cli_json_text(report->before), "after", cli_json_text(run->capture), "model",
         cli_json_text(run->model), "heads", (json_int_t)t.heads, "heads_without_rope",
         (json_int_t)report->num_unrotated, "rows", (json_int_t)run->num_rows, "threads",
         run->threads, "seconds", run->seconds, "categories_before", categories_json(t.before),
         "categories_after", categories_json(t.after), "predicted_as_a_constant_or_better",
-        (json_int_t)t.explained, "median_r_squared_predicted", number(t.median),
-        "slow_energy_q", number(t.slow_energy_q), "slow_energy_k", number(t.slow_energy_k),
-        "slow_score_share", number(t.slow_share), "rotation_deviation", number(t.deviation),
-        "failures", list_failures(run)));
+        (json_int_t)t.explained, "median_r_squared_predicted",
+        cli_json_number(t.r_squared_median), "slow_energy_q", cli_json_number(t.slow_energy_q),
+        "slow_energy_k", cli_json_number(t.slow_energy_k), "slow_score_share",
+        cli_json_number(t.slow_score_share), "rotation_deviation",
+        cli_json_number(t.rotation_deviation), "failures", cli_list_failures(run)));
 }
 
 /* ---- running ---------------------------------------------------------------------------- */

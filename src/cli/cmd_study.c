@@ -165,11 +165,6 @@ static void print_outcome(const request *r, const qk_study *plan,
 
 /* ---- the outcome as JSON ---------------------------------------------------------------- */
 
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *list_models(const request *r, const qk_study *plan,
                            const qk_study_outcome *outcome)
 {
@@ -184,12 +179,15 @@ static json_t *list_models(const request *r, const qk_study *plan,
                       cli_json_text(model->source), "state",
                       state_name(result->state, r->run.dry_run), "message",
                       result->message ? cli_json_text(result->message) : json_null(), "heads",
-                      (json_int_t)result->num_heads, "seconds", number(result->seconds),
-                      "mean_r_q", number(result->r_q), "mean_r_k", number(result->r_k),
-                      "bias_positive_share", number(result->recency), "mean_ap_drop",
-                      number(result->ap_drop), "rows_least", number(result->rows_least),
-                      "rows_median", number(result->rows_median), "texts_least",
-                      number(result->texts_least), "uncertain", number(result->uncertain)));
+                      (json_int_t)result->num_heads, "seconds",
+                      cli_json_number(result->seconds), "mean_r_q",
+                      cli_json_number(result->r_q), "mean_r_k", cli_json_number(result->r_k),
+                      "bias_positive_share", cli_json_number(result->recency), "mean_ap_drop",
+                      cli_json_number(result->ap_drop), "rows_least",
+                      cli_json_number(result->rows_least), "rows_median",
+                      cli_json_number(result->rows_median), "texts_least",
+                      cli_json_number(result->texts_least), "uncertain",
+                      cli_json_number(result->uncertain)));
     }
     return models;
 }
@@ -209,11 +207,11 @@ static json_t *describe_report(const qk_report_outcome *report)
 
 static void print_json(const request *r, const qk_study *plan, const qk_study_outcome *outcome)
 {
-    cli_json_print(
-        json_pack("{s:o, s:o, s:b, s:o, s:o, s:o}", "output", cli_json_text(r->run.output),
-                  "title", cli_json_text(qk_study_title(plan)), "dry_run", r->run.dry_run,
-                  "models", list_models(r, plan, outcome), "report",
-                  describe_report(outcome->report), "seconds", number(outcome->seconds)));
+    cli_json_print(json_pack(
+        "{s:o, s:o, s:b, s:o, s:o, s:o}", "output", cli_json_text(r->run.output), "title",
+        cli_json_text(qk_study_title(plan)), "dry_run", r->run.dry_run, "models",
+        list_models(r, plan, outcome), "report", describe_report(outcome->report), "seconds",
+        cli_json_number(outcome->seconds)));
 }
 
 /* ---- running ---------------------------------------------------------------------------- */

@@ -3,8 +3,8 @@
 #ifndef QK_CLI_HEAT_STRIP_H
 #define QK_CLI_HEAT_STRIP_H
 
-#include <qkscope/figure.h>
 #include <qkscope/analysis.h>
+#include <qkscope/figure.h>
 
 /* The heading of the rows: where each tenth of the depth begins. */
 void cli_print_depths(void);

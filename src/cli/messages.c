@@ -2,6 +2,7 @@
 /* What goes to the user: errors, notices and progress on stderr, JSON on stdout. */
 #include "cli.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -104,6 +105,11 @@ bool cli_progress(void *user, size_t done, size_t total, int64_t bytes)
         messages->last = time;
     }
     return !atomic_load(&interrupted);
+}
+
+json_t *cli_json_number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
 }
 
 json_t *cli_json_text(const char *text)

@@ -24,4 +24,8 @@ void cli_print_outcome(const qk_analysis_settings *settings, const qk_analysis_r
 void cli_print_outcome_json(const qk_analysis_settings *settings,
                             const qk_analysis_results *report);
 
+/* Of that JSON: heads without numbers and why, and the files written. */
+json_t *cli_list_failures(const qk_analysis_results *report);
+json_t *cli_list_outputs(const qk_analysis_results *report);
+
 #endif
