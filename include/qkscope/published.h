@@ -14,9 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <qkscope/analysis.h>
 #include <qkscope/figure.h>
 #include <qkscope/status.h>
-#include <qkscope/analysis.h>
 
 QK_BEGIN_DECLS
 

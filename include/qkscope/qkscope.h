@@ -4,6 +4,7 @@
 #ifndef QKSCOPE_QKSCOPE_H
 #define QKSCOPE_QKSCOPE_H
 
+#include <qkscope/analysis.h>
 #include <qkscope/capture.h>
 #include <qkscope/figure.h>
 #include <qkscope/hub.h>
@@ -12,7 +13,6 @@
 #include <qkscope/moments.h>
 #include <qkscope/parquet.h>
 #include <qkscope/pca.h>
-#include <qkscope/study.h>
 #include <qkscope/plasticity.h>
 #include <qkscope/published.h>
 #include <qkscope/recorder.h>
@@ -24,7 +24,7 @@
 #include <qkscope/settings.h>
 #include <qkscope/stages.h>
 #include <qkscope/status.h>
-#include <qkscope/analysis.h>
+#include <qkscope/study.h>
 #include <qkscope/synth.h>
 #include <qkscope/tokenizer.h>
 #include <qkscope/version.h>

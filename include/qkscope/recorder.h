@@ -21,10 +21,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <qkscope/analysis.h>
 #include <qkscope/capture.h>
 #include <qkscope/model.h>
 #include <qkscope/sampler.h>
-#include <qkscope/analysis.h>
 
 QK_BEGIN_DECLS
 

@@ -18,8 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <qkscope/status.h>
 #include <qkscope/analysis.h>
+#include <qkscope/status.h>
 
 QK_BEGIN_DECLS
 

@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <qkscope/analysis.h>
 #include <qkscope/capture.h>
 #include <qkscope/figure.h>
-#include <qkscope/analysis.h>
 
 QK_BEGIN_DECLS
 

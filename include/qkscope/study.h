@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <qkscope/analysis.h>
 #include <qkscope/report.h>
 #include <qkscope/scatter.h>
-#include <qkscope/analysis.h>
 
 QK_BEGIN_DECLS
 
@@ -41,7 +41,7 @@ typedef struct qk_study_settings {
     bool html;
     int threads;            /* 0 = all processors */
     const char *local_root; /* see qk_hub_find_dataset; NULL = none */
-    const char *formats;    /* of figures, in place of the plan's; NULL = the plan's */
+    const char *formats;    /* of figures, in place of the study's; NULL = the study's */
     const char *theme;      /* likewise */
     const char *command_line;
     qk_notice_fn *notice;

@@ -4,12 +4,12 @@
 #include <float.h>
 #include <stdlib.h>
 
+#include "analysis/run.h"
+#include "analysis/table.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "settings/settings.h"
-#include "analysis/run.h"
-#include "analysis/table.h"
 
 void qk_analysis_results_free(qk_analysis_results **report)
 {

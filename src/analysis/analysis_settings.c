@@ -3,10 +3,10 @@
  * study files, manifests, and whether results of a study stand all read this table. */
 #include <qkscope/analysis.h>
 
+#include "analysis/run_manifest.h"
 #include "settings/common_rows.h"
 #include "settings/settings.h"
 #include "stats/stats_settings.h"
-#include "analysis/run_manifest.h"
 
 #define ALL      "pca rotate plasticity analyze"
 #define TABLES   ALL " compare-stages"

@@ -8,10 +8,10 @@
 
 #include <stdlib.h>
 
+#include "analysis/run.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/parallel.h"
-#include "analysis/run.h"
 
 __extension__ typedef unsigned __int128 wide; /* positions may be any int64_t */
 

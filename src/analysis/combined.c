@@ -12,11 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "analysis/head_analyses.h"
+#include "analysis/run.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/parallel.h"
-#include "analysis/head_analyses.h"
-#include "analysis/run.h"
 
 /* One key head and the query heads that use it. */
 typedef struct group {

@@ -3,9 +3,9 @@
 #ifndef QK_ANALYSIS_HEAD_ANALYSES_H
 #define QK_ANALYSIS_HEAD_ANALYSES_H
 
+#include "analysis/head_data.h"
 #include "stats/jackknife.h"
 #include "stats/plasticity_core.h"
-#include "analysis/head_data.h"
 
 /* Everything that is read off the keys of a group once, for all its query heads. */
 typedef struct qk__key_data {

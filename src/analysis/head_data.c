@@ -7,8 +7,8 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "schema/schema.h"
 #include "base/numpy_random.h"
+#include "schema/schema.h"
 #include "stats/key_index.h"
 #include "stats/moments.h"
 

@@ -9,12 +9,12 @@
 #include <qkscope/hub.h>
 #include <qkscope/inspect.h>
 
+#include "analysis/value_set.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "capture/capture.h"
 #include "settings/common_rows.h"
-#include "analysis/value_set.h"
 
 enum { BLOCK_ROWS = 8192 };
 

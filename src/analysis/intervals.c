@@ -3,10 +3,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "analysis/head_analyses.h"
 #include "base/error.h"
 #include "stats/project.h"
 #include "stats/query_model.h"
-#include "analysis/head_analyses.h"
 
 /* The numbers that get an interval, as they are counted below. */
 enum { R_Q, R_K, R_Q_A, R_K_A, ALPHA_K, BIAS, AP, AP_DROP, NUM_NUMBERS };

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/published.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/expand.h"
 #include "base/file.h"
 #include "settings/index_list.h"
 #include "settings/settings.h"
-#include "analysis/published.h"
 
 enum { MAX_THREADS = 4096, MAX_DIMS = 4096 };
 

@@ -6,13 +6,13 @@
 #include <string.h>
 #include <strings.h>
 
+#include "analysis/published.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "figure/bucket_plot.h"
 #include "results/csv_reader.h"
 #include "settings/settings.h"
-#include "analysis/published.h"
 
 #define AT(member) QK_SETTING_AT(qk_plot_settings, member)
 

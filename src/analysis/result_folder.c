@@ -14,13 +14,13 @@
 
 #include <qkscope/version.h>
 
+#include "analysis/run.h"
+#include "analysis/run_manifest.h"
+#include "analysis/table.h"
 #include "base/error.h"
 #include "base/fingerprint.h"
 #include "base/json.h"
 #include "base/json_build.h"
-#include "analysis/run.h"
-#include "analysis/run_manifest.h"
-#include "analysis/table.h"
 
 static const char *text_of(const json_t *object, const char *key)
 {

@@ -8,15 +8,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <qkscope/analysis.h>
 #include <qkscope/capture.h>
 #include <qkscope/moments.h>
-#include <qkscope/analysis.h>
 
+#include "analysis/buckets.h"
 #include "base/file.h"
-#include "stats/moments.h"
 #include "base/folder.h"
 #include "results/manifest.h"
-#include "analysis/buckets.h"
+#include "stats/moments.h"
 
 /* One input file as manifest.json lists it; no hash if it could not be read. path is NULL for
  * files of heads that were not asked for. */
@@ -24,8 +24,6 @@ typedef struct qk__input {
     const char *path;
     qk_file_print print;
 } qk__input;
-
-/* What qk_stages_run computes, beside the analyses of a study. */
 
 /* Rows read at a time, unless the settings say otherwise. */
 enum { QK__BLOCK_ROWS = 256 };

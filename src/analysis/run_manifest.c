@@ -5,13 +5,13 @@
 
 #include <qkscope/version.h>
 
+#include "analysis/run.h"
+#include "analysis/run_manifest.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/fingerprint.h"
 #include "base/json_build.h"
-#include "analysis/run.h"
 #include "schema/schema.h"
-#include "analysis/run_manifest.h"
 #include "settings/settings_json.h"
 
 static json_t *list_analyses(unsigned analyses)

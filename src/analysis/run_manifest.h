@@ -8,7 +8,7 @@
 
 #include "analysis/run.h"
 
-/* What study files, manifests and the settings in these call the analyses (settings.c). */
+/* What study files, manifests and the settings in these call the analyses (analysis_settings.c). */
 extern const qk_word qk__analyses[];
 
 /* "settings" */

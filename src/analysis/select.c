@@ -2,10 +2,10 @@
 /* Which heads of a capture a run looks at. */
 #include <stdlib.h>
 
+#include "analysis/run.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/py_random.h"
-#include "analysis/run.h"
 
 static bool is_wanted(const qk_analysis_settings *settings, qk_kinds kinds, qk_head_id id)
 {

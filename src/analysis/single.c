@@ -2,9 +2,9 @@
 /* The single-kind analysis: every head by itself, queries and keys alike. */
 #include <stdlib.h>
 
+#include "analysis/head_data.h"
 #include "base/error.h"
 #include "base/parallel.h"
-#include "analysis/head_data.h"
 
 static void analyse_head(void *context, size_t i, int worker)
 {

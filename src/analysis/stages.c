@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A capture before RoPE beside the one after it: opening the two, head by head, the verdict.
  * The run is that of the capture after RoPE; the other one only lends its files. */
-#include "settings/settings.h"
 #include "analysis/stages.h"
-#include "schema/schema.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -16,6 +14,8 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "capture/capture.h"
+#include "schema/schema.h"
+#include "settings/settings.h"
 
 /* Query heads that share a key head; neighbours in the report. */
 typedef struct stage_group {

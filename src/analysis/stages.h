@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of compare-stages share: stages.c, the run; stages_head.c, one head. */
+/* What the files of compare-stages share: stages.c, the run; stages_head.c, one head. stages_totals.c adds up. */
 #ifndef QK_ANALYSIS_STAGES_H
 #define QK_ANALYSIS_STAGES_H
 
 #include <qkscope/stages.h>
 
-#include "stats/score_curve.h"
 #include "analysis/head_data.h"
+#include "stats/score_curve.h"
 
 /* One head on both sides, with its rows. */
 typedef struct qk__stage_data {

@@ -5,9 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "analysis/stages.h"
 #include "base/buffer.h"
 #include "base/error.h"
-#include "analysis/stages.h"
 
 /* Rows rounded to bfloat16 at each step stay within this, other angles do not. */
 #define MAX_DEVIATION 0.02
@@ -127,19 +127,24 @@ static double *mean_from(const qk_moments *moments, size_t first)
     return mean;
 }
 
+static int64_t last_position(const qk_sample *rows)
+{
+    int64_t last = 0;
+    for (size_t r = 0; r < rows->rows; r++)
+        last = rows->position[r] > last ? rows->position[r] : last;
+    return last;
+}
+
 static qk_status prepare_keys(qk__stage_keys *keys, qk_error *err)
 {
     const qk_sample *rows = &keys->data.after.rows;
-    int64_t last = 0;
     if (2 * keys->pairing.pairs > rows->dim)
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "%s: vectors of %zu values have room for %zu rotary pairs, and "
                         "rope_frequencies of capture.json has %zu for this layer",
                         file_of(&keys->data.after), rows->dim, rows->dim / 2,
                         keys->pairing.pairs);
-    for (size_t r = 0; r < rows->rows; r++)
-        last = rows->position[r] > last ? rows->position[r] : last;
-    QK_TRY(qk__phasors_init(&keys->phasors, &keys->pairing, last, err));
+    QK_TRY(qk__phasors_init(&keys->phasors, &keys->pairing, last_position(rows), err));
     qk_status status = check_rotation(&keys->data, &keys->phasors, &keys->turned, err);
     keys->not_turned = keys->turned.deviation > MAX_DEVIATION;
     QK_TRY(status);
@@ -198,14 +203,6 @@ static double product_of_rests(const qk__stage_data *queries, const qk__stage_ke
     for (size_t i = first; i < q->dim; i++)
         sum += q->mean[i] * keys->rest[i - first];
     return sum;
-}
-
-static int64_t last_position(const qk_sample *rows)
-{
-    int64_t last = 0;
-    for (size_t r = 0; r < rows->rows; r++)
-        last = rows->position[r] > last ? rows->position[r] : last;
-    return last;
 }
 
 static qk_status predict(const qk__stage_data *queries, const qk__stage_keys *keys,

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "analysis/run.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/expand.h"
-#include "base/parse_number.h"
 #include "base/json_build.h"
-#include "analysis/run.h"
+#include "base/parse_number.h"
 
 enum { TOP_CORRELATIONS = 20 };
 

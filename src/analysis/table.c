@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/parallel.h"
 #include "base/json_build.h"
+#include "base/parallel.h"
 
 /* ---- one table -------------------------------------------------------------------------- */
 

@@ -3,8 +3,8 @@
 #ifndef QK_ANALYSIS_TABLE_H
 #define QK_ANALYSIS_TABLE_H
 
-#include "schema/schema.h"
 #include "analysis/run.h"
+#include "schema/schema.h"
 
 #define QK__SCHEMA_NAME "schema.json"
 

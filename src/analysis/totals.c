@@ -6,8 +6,8 @@
 
 #include <qkscope/analysis.h>
 
-#include "results/means.h"
 #include "analysis/run.h"
+#include "results/means.h"
 
 typedef struct sums {
     qk__depth_means r_q, r_k, r_q_a, r_k_a, ap;

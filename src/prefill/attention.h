@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "prefill/rounding.h"
 #include "prefill/linear.h"
 #include "prefill/panel_kernel.h"
+#include "prefill/rounding.h"
 
 typedef struct qk__attention {
     const qk__panel_kernel *kernel;

@@ -9,9 +9,9 @@
 
 #include <qkscope/status.h>
 
-#include "prefill/rounding.h"
 #include "model/model.h"
 #include "prefill/panel_kernel.h"
+#include "prefill/rounding.h"
 
 /* Rows are padded to whole tiles with zeros, and lie `step` values apart: an odd number of
  * cache lines, so that the rows of a tile do not compete for the same places in the cache. */

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "prefill/rounding.h"
 #include "prefill/panel_kernel.h"
+#include "prefill/rounding.h"
 
 /* Squares are summed in stretches, so that the error grows with the root of their number. */
 enum { STRETCH = 64 };

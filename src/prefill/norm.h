@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "prefill/rounding.h"
 #include "model/model.h"
+#include "prefill/rounding.h"
 
 typedef struct qk__norm {
     qk__norm_kind kind;

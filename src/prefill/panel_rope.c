@@ -8,8 +8,8 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/parallel.h"
-#include "prefill/rounding.h"
 #include "prefill/panel_kernel.h"
+#include "prefill/rounding.h"
 
 /* One panel; steps is [2][lanes][pairs] of scratch. */
 static void fill_panel(const qk__rope *rope, const float *frequencies, qk__rounding rounding,

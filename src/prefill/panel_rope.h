@@ -9,8 +9,8 @@
 
 #include <qkscope/status.h>
 
-#include "prefill/rounding.h"
 #include "model/rope.h"
+#include "prefill/rounding.h"
 
 /* Cosines and sines of every position of the longest sequence, for the frequencies of a short
  * one. */

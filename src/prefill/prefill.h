@@ -21,13 +21,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "prefill/rounding.h"
+#include "model/model.h"
 #include "prefill/attention.h"
 #include "prefill/linear.h"
-#include "model/model.h"
 #include "prefill/norm.h"
 #include "prefill/panel_kernel.h"
 #include "prefill/panel_rope.h"
+#include "prefill/rounding.h"
 
 enum { QK_MAX_PANELS = 6 /* in a block */ };
 

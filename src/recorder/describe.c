@@ -8,11 +8,11 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "base/file.h"
+#include "base/json.h"
+#include "base/json_build.h"
 #include "base/number.h"
 #include "recorder/recording.h"
-#include "base/json_build.h"
 
 /* The manifest is read whole by those who open a capture; the table holds all of them. */
 enum { MAX_LISTED = 1000 };

@@ -10,9 +10,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_build.h"
 #include "recorder/layer_rows.h"
 #include "recorder/recording.h"
-#include "base/json_build.h"
 
 /* Small groups cost another conversion of the weights, large ones memory. */
 enum { DEFAULT_TOKENS = 8192, MAX_GROUP_TEXTS = 4096 };

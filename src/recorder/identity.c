@@ -9,10 +9,10 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "tokenizer/characters.h"
-#include "recorder/recording.h"
 #include "base/json_build.h"
+#include "recorder/recording.h"
 #include "settings/settings_json.h"
+#include "tokenizer/characters.h"
 
 static json_t *hex64(uint64_t value)
 {

@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "recorder/recording.h"
 #include "base/json_build.h"
+#include "recorder/recording.h"
 
 #define JOURNAL_NAME "journal.json"
 enum { MAX_JOURNAL_BYTES = 16 << 20 };

@@ -8,10 +8,10 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_build.h"
 #include "capture/capture.h"
 #include "recorder/place.h"
 #include "recorder/recording.h"
-#include "base/json_build.h"
 
 /* ---- what is there ---------------------------------------------------------------------- */
 

@@ -11,9 +11,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/folder.h"
+#include "base/json_build.h"
 #include "capture/capture.h"
 #include "recorder/recording.h"
-#include "base/json_build.h"
 
 enum { MAX_DEPTH = 8 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A run, as its parts see it.
  *
- *     record.c          the order of events; it leads the others
+ *     recorder.c        the order of events; it leads the others
  *     select_heads.c    which heads
  *     encode.c          texts as tokens, in windows where they are too long
  *     survey.c          all texts, read through before anything is run

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sections of the page, in order, each in its file: section_summary.c, section_figures.c,
- * section_data.c, section_manifest.c. report.c calls them; columns.c says what columns mean. */
+ * section_data.c, section_manifest.c. report.c calls them. */
 #ifndef QK_REPORT_SECTIONS_H
 #define QK_REPORT_SECTIONS_H
 
@@ -8,8 +8,8 @@
 
 #include "figure/catalog.h"
 #include "report/findings.h"
-#include "results/headline.h"
 #include "report/page.h"
+#include "results/headline.h"
 
 /* Everything a page is made of. */
 typedef struct qk__report {

@@ -13,8 +13,8 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "results/grow.h"
 #include "base/parse_number.h"
+#include "results/grow.h"
 
 enum {
     BLOCK_BYTES = 1 << 16,

@@ -8,9 +8,9 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/parse_number.h"
 #include "results/csv_reader.h"
 #include "results/grow.h"
-#include "base/parse_number.h"
 
 static const size_t MAX_BYTES = (size_t)1 << 28;
 

@@ -10,9 +10,9 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "figure/figure_settings.h"
+#include "scatter/scatter.h"
 #include "settings/common_rows.h"
 #include "settings/settings.h"
-#include "scatter/scatter.h"
 
 enum {
     MAX_SIDE = 12,

@@ -5,8 +5,8 @@
 
 #include <qkscope/scatter.h>
 
-#include "figure/scatter_figure.h"
 #include "analysis/run.h"
+#include "figure/scatter_figure.h"
 
 enum { QK__SCATTER_TEXT = 200, QK__SCATTER_BOX = 3000 };
 

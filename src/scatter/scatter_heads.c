@@ -7,8 +7,8 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/py_random.h"
-#include "settings/index_list.h"
 #include "scatter/scatter.h"
+#include "settings/index_list.h"
 
 enum { MAX_HEADS = 4096 };
 

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "analysis/value_set.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/rng.h"
 #include "scatter/scatter.h"
-#include "analysis/value_set.h"
 
 /* Streams of random numbers, told apart by their last word. */
 enum { STREAM_PICK_Q, STREAM_PICK_K, STREAM_MIX };

@@ -9,9 +9,9 @@
 #include <qkscope/pca.h>
 #include <qkscope/rotation.h>
 
+#include "analysis/head_analyses.h"
 #include "base/buffer.h"
 #include "base/error.h"
-#include "analysis/head_analyses.h"
 #include "scatter/scatter.h"
 
 void qk__head_view_free(qk__head_view *view)

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "settings/settings.h"
 #include "base/json_build.h"
+#include "settings/settings.h"
 
 enum { MAX_WORD = 100 };
 

@@ -177,10 +177,10 @@ qk_status qk__setting_parse(const qk_setting *row, void *member, const char *tex
     const qk_word *word;
     switch (row->type) {
     case QK_SETTING_FLAG:
-        *(bool *)member = strcmp(text, "true") == 0;
-        if (*(bool *)member || strcmp(text, "false") == 0)
-            return QK_OK;
-        return qk__fail(err, QK_ERR_ARGUMENT, "expected true or false");
+        if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
+            return qk__fail(err, QK_ERR_ARGUMENT, "expected true or false");
+        *(bool *)member = *text == 't';
+        return QK_OK;
     case QK_SETTING_INTEGER:
         return parse_integer(row, member, text, err);
     case QK_SETTING_REAL:

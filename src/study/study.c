@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/run.h"
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -21,7 +22,6 @@
 #include "settings/common_rows.h"
 #include "settings/settings.h"
 #include "study/study.h"
-#include "analysis/run.h"
 
 enum { MAX_SCORE_BYTES = 16 << 20 };
 

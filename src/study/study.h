@@ -7,15 +7,15 @@
 
 #include <qkscope/study.h>
 
+#include "analysis/config.h"
+#include "analysis/run.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
 #include "base/folder.h"
 #include "results/manifest.h"
 #include "results/results.h"
-#include "analysis/config.h"
-#include "analysis/run.h"
 
-/* ---- the study file (plan_load.c) ------------------------------------------------------- */
+/* ---- the study file (study_load.c) ------------------------------------------------------ */
 
 /* Scatter collages, one a model. */
 typedef struct qk__study_collage {
@@ -49,7 +49,7 @@ struct qk_study {
 QK_MUST_CHECK qk_status qk__study_resolve(const qk_study *plan, const char *path,
                                           char **resolved, qk_error *err);
 
-/* Reads `models` (plan_models.c) into a qk_study. */
+/* Reads `models` (study_models.c) into a qk_study. */
 QK_MUST_CHECK qk_status qk__study_set_models(void *plan, const qk__node *models,
                                              const qk__key *key, qk_error *err);
 
@@ -84,13 +84,13 @@ qk_analysis_settings qk__study_settings(const qk__study_work *work, size_t i);
 void qk__study_notice(const qk__study_work *work, qk_notice_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* ---- the folder (plan_folder.c) --------------------------------------------------------- */
+/* ---- the folder (study_folder.c) -------------------------------------------------------- */
 
 /* Makes the folder and locks it. It must be empty or an earlier study's, unless force. Removes
  * what a run that was killed left half-written. */
 QK_MUST_CHECK qk_status qk__study_claim_folder(qk__study_work *work, qk_error *err);
 
-/* ---- tables (plan_tables.c) ------------------------------------------------------------- */
+/* ---- tables (study_tables.c) ------------------------------------------------------------ */
 
 /* What a run of a model has, for qk__has_table. */
 unsigned qk__study_contents(const qk__study_work *work);
@@ -103,7 +103,7 @@ static inline bool qk__study_has_results(const qk_study_result *result)
     return result->state != QK_STUDY_FAILED;
 }
 
-/* ---- what stands (plan_check.c) --------------------------------------------------------- */
+/* ---- what stands (study_check.c) -------------------------------------------------------- */
 
 /* Whether a model's results are those of its settings and inputs, read now. reason says why
  * not. A capture that cannot be found or listed is an error. */
@@ -118,7 +118,7 @@ typedef struct qk__study_check {
 QK_MUST_CHECK qk_status qk__study_check_model(const qk__study_work *work, size_t i,
                                               qk__study_check *check, qk_error *err);
 
-/* ---- manifest and figures (plan_manifest.c, plan_figures.c) ----------------------------- */
+/* ---- manifest and figures (study_manifest.c, study_figures.c) --------------------------- */
 
 /* output/manifest.json. It says that the folder is complete only in the end, when figures and
  * page are there, too. */

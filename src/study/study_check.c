@@ -8,14 +8,14 @@
 
 #include <qkscope/version.h>
 
-#include "base/buffer.h"
-#include "base/error.h"
-#include "base/parallel.h"
-#include "schema/schema.h"
-#include "base/json_build.h"
-#include "study/study.h"
 #include "analysis/run.h"
 #include "analysis/run_manifest.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/json_build.h"
+#include "base/parallel.h"
+#include "schema/schema.h"
+#include "study/study.h"
 
 /* A file that a run would read, and what the manifest says of it. */
 typedef struct input {

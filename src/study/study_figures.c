@@ -14,9 +14,9 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/json_build.h"
 #include "base/parallel.h"
 #include "report/report.h"
-#include "base/json_build.h"
 #include "study/study.h"
 
 /* One collage of a model. */

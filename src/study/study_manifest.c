@@ -6,11 +6,11 @@
 
 #include <qkscope/version.h>
 
+#include "analysis/run_manifest.h"
+#include "analysis/table.h"
 #include "base/error.h"
 #include "base/json_build.h"
 #include "study/study.h"
-#include "analysis/run_manifest.h"
-#include "analysis/table.h"
 
 static const char *state_name(qk_study_state state)
 {

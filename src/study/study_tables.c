@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/table.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/json_build.h"
 #include "study/study.h"
-#include "analysis/table.h"
 
 enum { MAX_TABLE_BYTES = 1 << 30 };
 

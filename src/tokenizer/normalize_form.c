@@ -8,8 +8,8 @@
 #include <utf8proc.h>
 
 #include "base/error.h"
-#include "tokenizer/normalize.h"
 #include "tokenizer/characters.h"
+#include "tokenizer/normalize.h"
 
 /* Characters that came with Unicode 10 and later, or in places free in Unicode 9, and have a
  * decomposition or a combining class. The tables of Hugging Face's tokenizers are of Unicode 9:

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "tokenizer/normalize.h"
 #include "tokenizer/json_parts.h"
+#include "tokenizer/normalize.h"
 
 enum { MAX_NORMALIZERS = 64 };
 

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "tokenizer/unicode_properties.h"
 #include "tokenizer/characters.h"
+#include "tokenizer/unicode_properties.h"
 
 enum { MAX_DEPTH = 100, NO_ATOM = -1 };
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "tokenizer/tokenizer.h"
 #include "tokenizer/json_parts.h"
+#include "tokenizer/tokenizer.h"
 
 enum { MAX_SPECIAL = 1 << 12 };
 

@@ -6,9 +6,9 @@
 #include <utf8proc.h>
 
 #include "base/error.h"
-#include "tokenizer/pretokenize.h"
-#include "tokenizer/json_parts.h"
 #include "tokenizer/characters.h"
+#include "tokenizer/json_parts.h"
+#include "tokenizer/pretokenize.h"
 
 enum { MAX_CUTTERS = 64 };
 

@@ -13,8 +13,8 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "tokenizer/pattern.h"
 #include "tokenizer/characters.h"
+#include "tokenizer/pattern.h"
 
 enum {
     MAX_PATTERN_BYTES = 1 << 16,

@@ -7,8 +7,8 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "tokenizer/tokenizer.h"
 #include "tokenizer/characters.h"
+#include "tokenizer/tokenizer.h"
 
 /* One call's state: nothing of it is shared between threads. */
 typedef struct encoder {

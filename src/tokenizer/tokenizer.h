@@ -15,10 +15,10 @@
 
 #include <qkscope/tokenizer.h>
 
+#include "tokenizer/added_tokens.h"
 #include "tokenizer/bpe.h"
 #include "tokenizer/normalize.h"
 #include "tokenizer/pretokenize.h"
-#include "tokenizer/added_tokens.h"
 
 struct qk_tokenizer {
     qk__normalizers normalizers;

@@ -77,3 +77,15 @@ def test_a_header_names_the_files_behind_it(room):
                   if declared & set(re.findall(r"^(?!static )[a-z].*?\b(\w+)\((?![^)]*\);)", body, re.M))}
         if len(behind) > 1:
             assert not [file for file in behind if file not in text], header
+
+
+def test_comments_name_files_that_are_there():
+    """A name that a comment gives a file is one that it still has."""
+    there = {path.name for path in ROOT.glob("*/**/*.[ch]")}
+    gone = []
+    for path in [*(ROOT / "src").glob("*/*.[ch]"), *(ROOT / "include").glob("*/*.h")]:
+        for comment in re.findall(r"/\*.*?\*/", path.read_text(), re.S):
+            for name in re.findall(r"(?<![\w.*<{-])(?:[\w-]+/)*([\w-]+\.[ch])\b(?!\()", comment):
+                if name not in there:
+                    gone.append(f"{path.relative_to(ROOT)}: {name}")
+    assert not gone, "\n".join(gone)

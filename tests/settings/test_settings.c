@@ -66,6 +66,8 @@ static void test_set_and_get(void **state)
     has_text(s, "ci-refit", "true");
     has_text(s, "buckets", "capture");
     has_text(s, "ci", "95");
+    assert_int_equal(qk_settings_set(s, "ci-refit", "maybe", NULL), QK_ERR_ARGUMENT);
+    has_text(s, "ci-refit", "true"); /* what is refused changes nothing */
     has_text(s, "bucket-width", "");
     has_text(s, "heads", "");
     assert_true(qk_settings_given(s, "ci"));
