@@ -13,7 +13,7 @@
 #include <lapacke.h>
 
 #include <qkscope/capture.h>
-#include <qkscope/moments.h>
+#include <qkscope/stats.h>
 
 #include "base/buffer.h"
 #include "parquet/reader.h"

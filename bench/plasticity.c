@@ -7,8 +7,7 @@
 #include <time.h>
 
 #include <qkscope/capture.h>
-#include <qkscope/moments.h>
-#include <qkscope/plasticity.h>
+#include <qkscope/stats.h>
 
 enum { RUNS = 7 };
 

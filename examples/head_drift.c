@@ -7,8 +7,7 @@
 #include <stdio.h>
 
 #include <qkscope/capture.h>
-#include <qkscope/moments.h>
-#include <qkscope/pca.h>
+#include <qkscope/stats.h>
 
 /* All rows of one head, in blocks, to moments. */
 static qk_status gather(const qk_head *head, qk_moments **moments, qk_error *err)

@@ -1,4 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Captures: the folder of Parquet files that holds the queries and keys of a model's heads. To open
+ * one, read its rows and write one; to find one in the Hub's cache; to see what is in it; to make one up
+ * whose answers are known. */
+#ifndef QKSCOPE_CAPTURE_H
+#define QKSCOPE_CAPTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/common.h>
+#include <qkscope/parquet.h>
+#include <qkscope/settings.h>
+
+QK_BEGIN_DECLS
+
+/* ==== captures ============================================================================ */
+
 /* A capture: the query and key vectors of one model on one workload, one folder
  * per head, `l{LL}h{HH}{q|k}/data.parquet`, under any prefix of a root folder.
  *
@@ -10,22 +28,18 @@
  *     qk_rows_open(&rows, head, QK_COLUMN_VECTOR | QK_COLUMN_POSITION, 0, &err);
  *     while (qk_rows_next(rows, 1024, &block, &err) == QK_OK && block.rows > 0)
  *         ... */
-#ifndef QKSCOPE_CAPTURE_H
-#define QKSCOPE_CAPTURE_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <qkscope/parquet.h>
-#include <qkscope/status.h>
-
-QK_BEGIN_DECLS
 
 typedef enum qk_kind {
     QK_QUERY = 0,
     QK_KEY = 1,
 } qk_kind;
+
+/* Queries, keys or both. */
+typedef enum qk_kinds {
+    QK_KINDS_Q = 1,
+    QK_KINDS_K = 2,
+    QK_KINDS_BOTH = 3,
+} qk_kinds;
 
 /* For QK_KEY `head` counts key heads, for QK_QUERY query heads. */
 typedef struct qk_head_id {
@@ -243,6 +257,170 @@ QK_API void qk_head_writer_abort(qk_head_writer **head);
 QK_API QK_MUST_CHECK qk_status qk_capture_writer_finish(qk_capture_writer **writer,
                                                         qk_error *err);
 QK_API void qk_capture_writer_abort(qk_capture_writer **writer);
+
+/* ==== the Hub's cache ===================================================================== */
+
+/* The Hugging Face cache on disk: where a dataset or a model that was downloaded before lies. */
+
+/* Settles where a dataset lies. `name` is a folder, or a Hub dataset "org/name" that is
+ * looked up in the cache: HF_HUB_CACHE, else HF_HOME/hub, else XDG_CACHE_HOME/huggingface/hub,
+ * else ~/.cache/huggingface/hub; then datasets--org--name/refs/<revision> ->
+ * snapshots/<commit>. revision NULL or "" means "main"; a commit hash, or an unambiguous
+ * prefix of at least 7 digits of one, is taken too. local_root, when not NULL, is a folder
+ * searched first, as local_root/name, then local_root itself when it holds the dataset.
+ * *path is allocated; release it with free().
+ * Errors: QK_ERR_NOT_FOUND, with what was looked for and the command that downloads it. */
+QK_API QK_MUST_CHECK qk_status qk_hub_find_dataset(const char *name, const char *revision,
+                                                   const char *local_root, char **path,
+                                                   qk_error *err);
+
+/* The same for a model: a folder, a file *.gguf, or "org/name" in models--org--name. */
+QK_API QK_MUST_CHECK qk_status qk_hub_find_model(const char *name, const char *revision,
+                                                 char **path, qk_error *err);
+
+/* ==== what is in a capture ================================================================ */
+
+/* What is in a capture: heads, rows, positions, buckets, examples, windows and how the
+ * files store them. Integer columns are read in full; vectors are not. */
+
+/* Different values of an integer column, ascending. */
+typedef struct qk_values {
+    int64_t *items;
+    size_t count;
+} qk_values;
+
+/* One head. Where status is not QK_OK only id, files and bytes hold. */
+typedef struct qk_head_inspection {
+    qk_head_id id;
+    qk_status status;
+    char *message; /* NULL when QK_OK */
+    size_t files;
+    int64_t bytes; /* on disk */
+    int row_groups;
+    size_t dim;
+    int64_t rows;
+    int64_t position_min, position_max; /* 0 without rows */
+    char codec[16];     /* of the vectors: "ZSTD", ...; "mixed" if files differ */
+    uint32_t encodings; /* of the vectors, as in qk_parquet_column */
+    char *created_by;   /* of the first file */
+    bool wide;          /* float64 vectors */
+    qk_values buckets, examples, windows;     /* windows: 0 = full attention */
+    bool has_bucket, has_example, has_window; /* false: no such column */
+} qk_head_inspection;
+
+typedef struct qk_inspection {
+    char *path;   /* folder that holds the head folders */
+    char *prefix; /* of it below the root */
+    char *model;  /* from capture.json, else "" */
+    bool has_manifest;
+    bool complete;                  /* as qk_capture_info has it */
+    int64_t num_texts, num_windows; /* likewise */
+    bool has_group;                 /* false: no group size fits, or no heads of one kind */
+    qk_group group;
+    char *group_message; /* why there is none; NULL with has_group */
+    size_t num_heads;
+    qk_head_inspection *heads; /* in the order of qk_head_compare */
+    size_t num_failed;
+    size_t num_missing; /* of those: heads that capture.json lists and that are not there */
+    char *missing;      /* the first few of them by name; NULL if there are none */
+
+    /* over the heads that could be read */
+    size_t dim; /* 0: the heads differ, or there are no rows */
+    int64_t rows, bytes;
+    int64_t position_min, position_max;
+    size_t num_examples; /* different ids over all heads */
+    qk_values buckets, windows;
+} qk_inspection;
+
+typedef struct qk_inspect_settings {
+    const char *capture;  /* as in qk_analysis_settings */
+    const char *revision; /* NULL = main */
+    const char *prefix;   /* NULL = find it */
+    int q_per_kv_group;   /* 0 = capture.json, else inferred */
+    int threads;          /* 0 = all processors */
+} qk_inspect_settings;
+
+extern QK_API const qk_settings_table qk_inspect_settings_table;
+
+/* Inspects a capture. Heads that cannot be read do not fail it: see num_failed.
+ * Errors: those of qk_hub_find_dataset and qk_capture_open, QK_ERR_NOMEM. */
+QK_API QK_MUST_CHECK qk_status qk_inspect_capture(const qk_inspect_settings *settings,
+                                                  qk_inspection **inspection, qk_error *err);
+QK_API void qk_inspection_free(qk_inspection **inspection);
+
+/* ==== made-up captures ==================================================================== */
+
+/* Captures whose answers are known: vectors drawn from a model whose means, drifts,
+ * covariances and frequencies are chosen, and written down beside them.
+ *
+ *     qk_synth_settings settings;
+ *     qk_synth_settings_default(&settings);
+ *     settings.layers = 2;
+ *     settings.r_k = 0.9;
+ *     if (qk_synth_write(&settings, "made-up", &err) != QK_OK)
+ *         ...
+ *
+ * A row of kind s (query or key) at token position t is
+ *
+ *     x(t) = mean_s + alpha_s (t - t0) a + sum_j sqrt(lambda_j) z_j b_j
+ *            + sum_p A_p (cos(omega_p t + phi_p) e_x(p) + sin(omega_p t + phi_p) e_y(p))
+ *
+ * with z_j independent standard normal; t0 the middle of the positions; a a unit vector,
+ * common to a key head and the query heads that attend to it; b_j a random orthonormal
+ * basis; lambda_j proportional to j^-exponent with mean scale^2; e_x, e_y the coordinates
+ * that RoPE turns together, i and i + dim/2; a orthogonal to all of them. docs/synth.md
+ * derives what an analysis should find. */
+
+typedef struct qk_synth_settings {
+    /* shape */
+    int layers;
+    int query_heads; /* per layer; a multiple of group */
+    int group;       /* query heads per key head */
+    size_t dim;      /* 2 to 4096 */
+    /* rows; of every head */
+    int examples;
+    size_t rows_per_example; /* spread evenly over the buckets, positions without repeats */
+    int buckets;
+    int bucket_width;        /* tokens */
+    int64_t position_offset; /* of the first token of bucket 0 */
+    int sliding_window;      /* column sliding_window; 0 = null */
+    uint64_t seed;
+    bool bfloat16; /* round to the nearest bfloat16 */
+    bool strings;  /* add token_str */
+    /* The model. NAN: drawn for every head from the range given. */
+    double r_q, r_k;         /* correlation of a.x, drift and content alone, with t;
+                                drawn as tanh of 0 .. 3, r_k of either sign */
+    double slope_q, slope_k; /* alpha_s; NAN: as r_q and r_k demand */
+    double separation;       /* |mean_q - mean_k| / scale_q; drawn from 1 .. 16 */
+    double mean_offset;      /* |mean_k| / scale_k; drawn from 0 .. 2 */
+    double scale;            /* content, root mean square a dimension; drawn from 0.5 .. 2 */
+    double exponent;         /* decay of the eigenvalues; drawn from 0.5 .. 1.5 */
+    int rope_planes;         /* how many planes turn; 2 rope_planes < dim */
+    double rope_theta;
+    double rope_amplitude;          /* A_p / scale; drawn from 0.5 .. 2 */
+    const double *rope_frequencies; /* [rope_planes] radians a token; NULL:
+                                       theta^(-2i/dim) of each plane's coordinate i */
+    /* output */
+    const char *model;   /* name in capture.json; NULL = "synth" */
+    int shards;          /* files per head */
+    bool truth_matrices; /* add the basis b_j (dim x dim a head) to truth.json */
+    int threads;         /* 0 = all processors; the bytes written do not depend on it */
+    qk_parquet_writer_settings writer;
+    qk_progress_fn *progress; /* heads, and bytes of their vectors */
+    void *user;
+} qk_synth_settings;
+
+/* 2 layers of 4 query and 2 key heads, 64 dimensions, 4 examples of 1,000 rows in 16
+ * buckets of 128 tokens, 2 turning planes, bfloat16; everything that can be drawn is. */
+extern QK_API const qk_settings_table qk_synth_settings_table;
+QK_API void qk_synth_settings_default(qk_synth_settings *settings);
+
+/* Writes the capture and its truth.json into `dir`, which is created.
+ * Errors: QK_ERR_ARGUMENT (a setting out of range, named), QK_ERR_EXISTS (dir is there
+ * and not empty), QK_ERR_IO, QK_ERR_CANCELLED. After a failure capture.json says that the
+ * capture is not complete. */
+QK_API QK_MUST_CHECK qk_status qk_synth_write(const qk_synth_settings *settings,
+                                              const char *dir, qk_error *err);
 
 QK_END_DECLS
 

@@ -31,7 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 QK_BEGIN_DECLS
 

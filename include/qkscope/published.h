@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 #include <qkscope/analysis.h>
-#include <qkscope/figure.h>
-#include <qkscope/status.h>
+#include <qkscope/common.h>
+#include <qkscope/report.h>
 
 QK_BEGIN_DECLS
 

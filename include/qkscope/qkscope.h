@@ -1,32 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything in one include, from bytes on disk to tables:
- * parquet -> capture -> moments -> pca -> study. */
+/* The whole library in one include. What a program does with it:
+ *
+ *     qk_analysis_settings settings;
+ *     qk_analysis_results *results = NULL;
+ *     qk_columns *heads = NULL;
+ *     qk_error err;
+ *     qk_analysis_settings_default(&settings);
+ *     settings.capture = "examples/kjv-tiny-capture";
+ *     if (qk_analysis_run(&settings, &results, &err) != QK_OK ||
+ *         qk_results_table(results, "heads.csv", &heads, &err) != QK_OK)
+ *         fprintf(stderr, "%s\n", err.message);
+ *     for (size_t i = 0; heads && i < qk_columns_num_rows(heads); i++)
+ *         printf("%s\n", qk_columns_texts(heads, "category")[i]);
+ *     qk_columns_free(&heads);
+ *     qk_analysis_results_free(&results);
+ *
+ * The headers, in the order of the work. Each may be included alone.
+ *
+ *     common.h     status codes and errors, notices and progress, the version
+ *     settings.h   settings by name, with types, ranges, defaults and help
+ *     model.h      weights, forward pass, tokenizer of a language model
+ *     recorder.h   from a model and texts to a capture: which heads and positions, the run
+ *     parquet.h    the files of captures
+ *     capture.h    captures: finding, reading, writing, inspecting, making up
+ *     stats.h      of one head in memory: moments, PCA, rotation model, plasticity
+ *     analysis.h   from a capture to tables; from two, what RoPE does
+ *     results.h    tables as columns, and what they mean
+ *     report.h     figures, the report, scatter collages
+ *     study.h      many models: tables, figures and one report
+ *     published.h  the front ends of the original tool
+ *
+ * What holds everywhere:
+ * - A function that can fail returns a qk_status and fills a qk_error with one line that says what is
+ *   wrong, where, and the remedy.
+ * - What a function makes, the caller releases with the function that is named for it (..._free,
+ *   ..._close), which takes the address of the handle, sets it to NULL and accepts NULL.
+ *   Texts and arrays inside belong to the handle.
+ * - Settings are a struct and a function that fills in the defaults; then members are set.
+ * - Nothing is printed, no state is shared: two threads may work on different handles at once.
+ * - Results are the same bytes for any number of threads.
+ * - Memory is the C library's: a program that wants another allocator links it, as for any C
+ *   program. What it hands in (rows, positions, texts) stays its own and is not copied. */
 #ifndef QKSCOPE_QKSCOPE_H
 #define QKSCOPE_QKSCOPE_H
 
 #include <qkscope/analysis.h>
 #include <qkscope/capture.h>
-#include <qkscope/figure.h>
-#include <qkscope/hub.h>
-#include <qkscope/inspect.h>
+#include <qkscope/common.h>
 #include <qkscope/model.h>
-#include <qkscope/moments.h>
 #include <qkscope/parquet.h>
-#include <qkscope/pca.h>
-#include <qkscope/plasticity.h>
 #include <qkscope/published.h>
 #include <qkscope/recorder.h>
 #include <qkscope/report.h>
 #include <qkscope/results.h>
-#include <qkscope/rotation.h>
-#include <qkscope/sampler.h>
-#include <qkscope/scatter.h>
 #include <qkscope/settings.h>
-#include <qkscope/stages.h>
-#include <qkscope/status.h>
+#include <qkscope/stats.h>
 #include <qkscope/study.h>
-#include <qkscope/synth.h>
-#include <qkscope/tokenizer.h>
-#include <qkscope/version.h>
 
 #endif

@@ -1,4 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Pictures: how they are drawn, the report of a results folder, scatter collages of rows. */
+#ifndef QKSCOPE_REPORT_H
+#define QKSCOPE_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/analysis.h>
+#include <qkscope/capture.h>
+#include <qkscope/common.h>
+#include <qkscope/settings.h>
+
+QK_BEGIN_DECLS
+
+/* ==== how figures are drawn =============================================================== */
+
+/* How figures are drawn: formats, theme, which gnuplot.
+ *
+ * Every figure NAME leaves NAME.gp and NAME.dat beside its pictures: `gnuplot NAME.gp` in that
+ * folder draws it again, so that a figure can be restyled for a paper. docs/gallery.md */
+
+typedef enum qk_figure_format {
+    QK_FIGURE_PNG = 1 << 0, /* at twice the nominal size */
+    QK_FIGURE_SVG = 1 << 1,
+    QK_FIGURE_PDF = 1 << 2,
+} qk_figure_format;
+
+typedef enum qk_figure_theme {
+    QK_THEME_PAPER,  /* white, thin lines, small type */
+    QK_THEME_SCREEN, /* white, larger type: slides */
+    QK_THEME_DARK,   /* dark background */
+} qk_figure_theme;
+
+typedef struct qk_figure_settings {
+    unsigned formats; /* sum of qk_figure_format */
+    qk_figure_theme theme;
+    const char *gnuplot; /* program, looked for in PATH; NULL = "gnuplot" */
+    int threads;         /* figures drawn at once; 0 = all processors */
+} qk_figure_settings;
+
+/* PNG and SVG, paper. */
+QK_API void qk_figure_settings_default(qk_figure_settings *settings);
+
+/* "png,svg,pdf": any of them, each once; QK_ERR_ARGUMENT names what is not one. */
+QK_API QK_MUST_CHECK qk_status qk_figure_formats_parse(const char *text, unsigned *formats,
+                                                       qk_error *err);
+/* "paper", "screen" or "dark". */
+QK_API QK_MUST_CHECK qk_status qk_figure_theme_parse(const char *text, qk_figure_theme *theme,
+                                                     qk_error *err);
+
+/* The ramps of the figures, matplotlib's. */
+typedef enum qk_ramp { QK_RAMP_BLUES, QK_RAMP_REDS, QK_RAMP_MAGMA } qk_ramp;
+
+/* The ramp's colour at x (0..1, clamped); returns whether white text is easier to read on it
+ * than black. */
+QK_API bool qk_ramp_color(qk_ramp ramp, double x, unsigned char rgb[3]);
+
+/* ==== reports ============================================================================= */
+
 /* Figures and one self-contained page from a results folder. docs/report.md
  *
  *     qk_report_settings settings;
@@ -8,17 +68,6 @@
  *     qk_status status = qk_report_write(&settings, &outcome, &err);
  *
  * draws results/figures/ and writes results/report.html. */
-#ifndef QKSCOPE_REPORT_H
-#define QKSCOPE_REPORT_H
-
-#include <stdbool.h>
-#include <stddef.h>
-
-#include <qkscope/figure.h>
-#include <qkscope/settings.h>
-#include <qkscope/status.h>
-
-QK_BEGIN_DECLS
 
 typedef struct qk_report_settings {
     const char *results; /* folder with tables (docs/report.md lists which) */
@@ -30,8 +79,7 @@ typedef struct qk_report_settings {
     qk_figure_settings figures; /* formats beside the PNG and SVG that the page needs */
     bool html;                  /* false: figures alone */
     bool force; /* draw tables that are not as manifest.json says, too, with a warning */
-    /* figures done of total; any thread, one call at a time; false stops (QK_ERR_CANCELLED) */
-    bool (*progress)(void *user, size_t done, size_t total);
+    qk_progress_fn *progress; /* figures */
     void *user;
 } qk_report_settings;
 
@@ -58,6 +106,76 @@ typedef struct qk_report_outcome {
 QK_API QK_MUST_CHECK qk_status qk_report_write(const qk_report_settings *settings,
                                                qk_report_outcome **outcome, qk_error *err);
 QK_API void qk_report_outcome_free(qk_report_outcome **outcome);
+
+/* ==== scatter collages ==================================================================== */
+
+/* Scatter collages: the rows of some heads, projected on two axes, coloured by position.
+ * docs/scatter.md */
+
+typedef enum qk_scatter_basis {
+    QK_BASIS_PCA,        /* two components of the combined PCA, or of one kind's own */
+    QK_BASIS_AB,         /* axes a and b of the rotation model */
+    QK_BASIS_COMPLEMENT, /* pairs of the complement of a and b, a grid of panels for each head
+                          */
+} qk_scatter_basis;
+
+/* A head to draw: a query head, or with kinds QK_KINDS_K a key head. */
+typedef struct qk_scatter_head {
+    int layer, head;
+} qk_scatter_head;
+
+typedef struct qk_scatter_settings {
+    qk_analysis_settings input; /* capture, revision, prefix, group size, max_samples, seed,
+                                threads, notice, rotation settings as in an analysis; its output
+                                and analyses are not used */
+    qk_scatter_basis basis;
+    qk_kinds kinds;   /* BOTH: combined; Q or K alone: that kind's own PCA (basis PCA only) */
+    size_t num_heads; /* heads to draw; 0 = random ones, or the first of the capture */
+    const qk_scatter_head *heads;
+    int random;        /* that many (or all, where there are fewer), as CPython's
+                          random.Random(input.seed).sample over the query heads sorted by layer and
+                          head         that pass input.layers and input.heads; 0 = not random */
+    int rows, columns; /* panels of a collage; 0 = one figure a head, or 5x6 with COMPLEMENT */
+    int pc_x, pc_y;    /* basis PCA: components on the axes, from 0 */
+    bool centred; /* basis PCA: as the original draws it, zero is the mean of all rows of the
+                     panel, a line runs through it each way, and a box has r of components:
+                     those on the axes; of one kind in a figure of one column, the first of
+                     input.pca, too (20 at most) */
+    int64_t example_id; /* this text over the grey corpus, coloured by position; -1 = none */
+    int64_t max_points; /* per kind and panel, evenly over the rows; 0 = all. Of the text of
+                           example_id, all are drawn */
+    qk_figure_settings figures;
+    const char *output; /* folder */
+    const char *name;   /* of the figure, without ending; NULL = made from basis and heads */
+    const char *title;  /* above the collage; NULL = none */
+} qk_scatter_settings;
+
+/* A value of max_points: 8,000, and 2,000 in the small panels of the complement. */
+enum { QK_SCATTER_FEW_POINTS = -1 };
+
+/* The first two components of both kinds, QK_SCATTER_FEW_POINTS, PNG alone: an SVG of so many
+ * points takes several megabytes. */
+extern QK_API const qk_settings_table qk_scatter_settings_table;
+QK_API void qk_scatter_settings_default(qk_scatter_settings *settings);
+
+/* "5:13,1:8" into a list to free(); QK_ERR_ARGUMENT for anything else. */
+QK_API QK_MUST_CHECK qk_status qk_scatter_heads_parse(const char *text, qk_scatter_head **heads,
+                                                      size_t *count, qk_error *err);
+
+typedef struct qk_scatter_outcome {
+    size_t num_heads;
+    qk_scatter_head *heads; /* drawn, in panel order */
+    size_t num_figures;
+    char **figures; /* [num_figures] names, without ending */
+    size_t num_points;
+    double seconds;
+} qk_scatter_outcome;
+
+/* A head that cannot be read or has no such axes fails the run and is named: a collage with a
+ * panel left out would show something else than was asked for. */
+QK_API QK_MUST_CHECK qk_status qk_scatter_run(const qk_scatter_settings *settings,
+                                              qk_scatter_outcome **outcome, qk_error *err);
+QK_API void qk_scatter_outcome_free(qk_scatter_outcome **outcome);
 
 QK_END_DECLS
 

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include <qkscope/analysis.h>
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 QK_BEGIN_DECLS
 

@@ -9,7 +9,6 @@
 
 #include <qkscope/analysis.h>
 #include <qkscope/report.h>
-#include <qkscope/scatter.h>
 
 QK_BEGIN_DECLS
 
@@ -45,8 +44,7 @@ typedef struct qk_study_settings {
     const char *theme;      /* likewise */
     const char *command_line;
     qk_notice_fn *notice;
-    qk_progress_fn
-        *progress; /* files compared, then heads of the model at work; then figures */
+    qk_progress_fn *progress; /* "files" compared, "heads" of the model at work, "figures" */
     /* a model begins: computed is false when its results stand; NULL and the number of models
      * when the figures begin */
     void (*model_begins)(void *user, size_t i, const qk_study_model *model, bool computed);

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 /* All zero: the column `bucket` as it is. */
 typedef struct qk__buckets {

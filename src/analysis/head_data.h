@@ -4,8 +4,7 @@
 #ifndef QK_ANALYSIS_HEAD_DATA_H
 #define QK_ANALYSIS_HEAD_DATA_H
 
-#include <qkscope/moments.h>
-#include <qkscope/plasticity.h>
+#include <qkscope/stats.h>
 
 #include "analysis/run.h"
 

@@ -6,8 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include <qkscope/hub.h>
-#include <qkscope/inspect.h>
+#include <qkscope/capture.h>
 
 #include "analysis/value_set.h"
 #include "base/buffer.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include <qkscope/version.h>
+#include <qkscope/common.h>
 
 #include "analysis/run.h"
 #include "analysis/run_manifest.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <qkscope/hub.h>
+#include <qkscope/capture.h>
 
 #include "base/buffer.h"
 #include "base/clock.h"
@@ -37,8 +37,12 @@ void qk__run_progress(qk__run *run, int64_t bytes, int64_t rows)
     run->done_jobs++;
     run->done_bytes += bytes;
     run->done_rows += rows;
-    if (run->settings->progress && !run->settings->progress(run->settings->user, run->done_jobs,
-                                                            run->total_jobs, run->done_bytes))
+    const qk_analysis_settings *settings = run->settings;
+    if (settings->progress &&
+        !settings->progress(settings->user, &(qk_progress){.what = "heads",
+                                                           .done = (int64_t)run->done_jobs,
+                                                           .total = (int64_t)run->total_jobs,
+                                                           .bytes = run->done_bytes}))
         atomic_store(&run->cancelled, true);
     pthread_mutex_unlock(&run->lock);
 }

@@ -10,7 +10,7 @@
 
 #include <qkscope/analysis.h>
 #include <qkscope/capture.h>
-#include <qkscope/moments.h>
+#include <qkscope/stats.h>
 
 #include "analysis/buckets.h"
 #include "base/file.h"

@@ -3,7 +3,7 @@
  * repeated. */
 #include <string.h>
 
-#include <qkscope/version.h>
+#include <qkscope/common.h>
 
 #include "analysis/run.h"
 #include "analysis/run_manifest.h"

@@ -3,7 +3,7 @@
 #ifndef QK_ANALYSIS_STAGES_H
 #define QK_ANALYSIS_STAGES_H
 
-#include <qkscope/stages.h>
+#include <qkscope/analysis.h>
 
 #include "analysis/head_data.h"
 #include "stats/score_curve.h"

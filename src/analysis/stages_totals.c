@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include <qkscope/stages.h>
+#include <qkscope/analysis.h>
 
 #include "results/means.h"
 

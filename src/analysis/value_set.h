@@ -3,7 +3,7 @@
 #ifndef QK_ANALYSIS_VALUE_SET_H
 #define QK_ANALYSIS_VALUE_SET_H
 
-#include <qkscope/inspect.h>
+#include <qkscope/capture.h>
 
 typedef struct qk__value_set {
     int64_t *items;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <qkscope/version.h>
+#include <qkscope/common.h>
 
 const char *qk_status_text(qk_status status)
 {

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 /* Sets status and message (printf style); its value is the status, so that a failing function
  * can `return qk__fail(err, ...)`. err may be NULL. Control characters that came in through

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 /* The kernel drops the lock when the process ends, however it ends. */
 typedef struct qk__folder {

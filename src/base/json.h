@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 typedef enum qk__json_zeros {
     QK__JSON_NO_ZEROS, /* \u0000 is an error: who reads takes strings for C strings */

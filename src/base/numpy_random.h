@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 /* Which numbers numpy.random.default_rng(seed).choice(n, k, replace=False) draws, whatever
  * their order: chosen[n] is set. 1 <= n < 2^32; k >= n draws all. NumPy takes no seed below 0:

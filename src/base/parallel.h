@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 /* Runs job(context, i, worker) for i = 0 .. count-1. Jobs start in order of i, each once;
  * worker (0 .. threads-1) names the thread, for per-thread scratch. threads <= 1, or a

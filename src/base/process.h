@@ -3,7 +3,7 @@
 #ifndef QK_BASE_PROCESS_H
 #define QK_BASE_PROCESS_H
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 #include "base/buffer.h"
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 /* random.Random(seed).sample(range(n), k): k different numbers below n, in the order
  * drawn. QK_ERR_ARGUMENT when k > n. */

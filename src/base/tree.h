@@ -18,7 +18,7 @@
 
 #include <jansson.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 typedef struct qk__tree qk__tree; /* a YAML document */
 

@@ -9,7 +9,7 @@
 #include "capture/capture.h"
 #include "capture/capture_writer.h"
 
-#include <qkscope/version.h>
+#include <qkscope/common.h>
 
 /* The heads as a JSON array, NULL when out of memory. */
 static json_t *list_heads(const qk_capture_writer *writer)

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "capture/capture_writer.h"
 
-#include <qkscope/version.h>
+#include <qkscope/common.h>
 
 static qk_status put_front_matter(const qk_capture_writer *writer, qk__buffer *out,
                                   qk_error *err)

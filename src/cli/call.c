@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <qkscope/version.h>
+#include <qkscope/common.h>
 
 enum { FIRST_LONG = 1000 };
 

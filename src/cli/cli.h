@@ -151,7 +151,8 @@ typedef struct cli_messages {
 void cli_messages_init(cli_messages *messages, const char *command, const cli_common *common,
                        const char *what);
 void cli_notice(void *user, qk_notice_level level, const char *message);
-bool cli_progress(void *user, size_t done, size_t total, int64_t bytes);
+bool cli_progress(void *user, const qk_progress *progress);
+bool cli_is_interrupted(void);
 
 /* Removes the progress line. */
 void cli_clear(cli_messages *messages);

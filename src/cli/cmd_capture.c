@@ -68,29 +68,30 @@ static void show_reading(progress *p, double time, int64_t texts)
     p->last = time;
 }
 
-static bool show_progress(void *user, int64_t tokens, int64_t total, int64_t texts)
+static bool show_progress(void *user, const qk_progress *at)
 {
     progress *p = user;
     double time = now();
-    if (p->first < 0 && tokens >= 0) {
+    int64_t tokens = at->done, total = at->total;
+    if (strcmp(at->what, "texts") == 0) {
+        show_reading(p, time, at->done);
+        return !cli_is_interrupted();
+    }
+    if (p->first < 0) {
         p->first = tokens;
         p->start = time;
     }
-    if (tokens < 0) {
-        show_reading(p, time, texts);
-        return cli_progress(&p->messages, 0, 0, 0);
-    }
     double rate = (double)(tokens - p->first) / (time - p->start + 1e-9);
     if (tokens > p->first && is_drawn(p, time)) {
-        cli_draw("\r\033[K%" PRId64 " texts, %" PRId64 " tokens, %.0f tokens/s", texts, tokens,
-                 rate);
+        cli_draw("\r\033[K%" PRId64 " texts, %" PRId64 " tokens, %.0f tokens/s", at->texts,
+                 tokens, rate);
         if (total > tokens)
             cli_draw(", %.0f %%, %.0f s left", 100 * (double)tokens / (double)total,
                      (double)(total - tokens) / rate);
         p->messages.drawn = true;
         p->last = time;
     }
-    return cli_progress(&p->messages, 0, 0, 0); /* draws nothing: was there an interrupt? */
+    return !cli_is_interrupted();
 }
 
 /* ---- options ---------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <qkscope/stages.h>
+#include <qkscope/analysis.h>
 
 static const char COMMAND[] = "qkscope compare-stages";
 static const char DESCRIPTION[] =

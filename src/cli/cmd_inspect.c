@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-#include <qkscope/inspect.h>
+#include <qkscope/capture.h>
 
 #include "inspect_model.h"
 

@@ -29,11 +29,6 @@ static const qk_setting ROWS[] = {
 
 static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
-static bool on_progress(void *user, size_t done, size_t total)
-{
-    return cli_progress(user, done, total, 0);
-}
-
 static void print_json(const qk_report_outcome *outcome)
 {
     json_t *failures = json_array(), *changed = json_array();
@@ -80,7 +75,7 @@ static int run(cli_call *call)
         return cli_usage(call, "which results? Give the folder with the tables");
     cli_messages_init(&messages, COMMAND, &r->common, "figures");
     r->settings.results = call->arguments[0];
-    r->settings.progress = on_progress;
+    r->settings.progress = cli_progress;
     r->settings.user = &messages;
     qk_status status = qk_report_write(&r->settings, &outcome, &err);
     cli_clear(&messages);

@@ -9,7 +9,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include <qkscope/scatter.h>
+#include <qkscope/report.h>
 
 static const char COMMAND[] = "qkscope scatter";
 static const char DESCRIPTION[] =

@@ -39,7 +39,7 @@ typedef struct watcher {
     cli_messages messages;
     const qk_study *plan;
     char what[80];
-    size_t done; /* of the bar on the screen */
+    int64_t done; /* of the bar on the screen */
 } watcher;
 
 /* The next bar begins now. */
@@ -51,13 +51,13 @@ static void restart(watcher *w)
     w->done = 0;
 }
 
-static bool on_progress(void *user, size_t done, size_t total, int64_t bytes)
+static bool on_progress(void *user, const qk_progress *progress)
 {
     watcher *w = user;
-    if (done < w->done) /* collages are done, other figures begin */
+    if (progress->done < w->done) /* collages are done, other figures begin */
         restart(w);
-    w->done = done;
-    return cli_progress(&w->messages, done, total, bytes);
+    w->done = progress->done;
+    return cli_progress(&w->messages, progress);
 }
 
 static void on_model(void *user, size_t i, const qk_study_model *model, bool computed)

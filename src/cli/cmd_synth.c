@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-#include <qkscope/synth.h>
+#include <qkscope/capture.h>
 
 static const char COMMAND[] = "qkscope synth";
 

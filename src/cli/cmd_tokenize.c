@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-#include <qkscope/tokenizer.h>
+#include <qkscope/model.h>
 
 static const char COMMAND[] = "qkscope tokenize";
 

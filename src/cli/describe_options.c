@@ -2,7 +2,7 @@
 /* All commands and options as JSON, for what is generated from them. */
 #include "cli.h"
 
-#include <qkscope/version.h>
+#include <qkscope/common.h>
 
 static json_t *text_or_null(const char *text)
 {

@@ -4,7 +4,7 @@
 #define QK_CLI_HEAT_STRIP_H
 
 #include <qkscope/analysis.h>
-#include <qkscope/figure.h>
+#include <qkscope/report.h>
 
 /* The heading of the rows: where each tenth of the depth begins. */
 void cli_print_depths(void);

@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-#include <qkscope/hub.h>
+#include <qkscope/capture.h>
 #include <qkscope/recorder.h>
 
 /* A model and the costs of one text, with the settings that qkscope capture has by itself. */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <qkscope/version.h>
+#include <qkscope/common.h>
 
 static const cli_command *const COMMANDS[] = {
     &cmd_pca,    &cmd_rotate,  &cmd_plasticity, &cmd_analyze, &cmd_compare_stages, &cmd_study,

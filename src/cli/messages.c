@@ -2,6 +2,7 @@
 /* What goes to the user: errors, notices and progress on stderr, JSON on stdout. */
 #include "cli.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -83,28 +84,35 @@ void cli_notice(void *user, qk_notice_level level, const char *message)
               message);
 }
 
-bool cli_progress(void *user, size_t done, size_t total, int64_t bytes)
+bool cli_is_interrupted(void)
+{
+    return atomic_load(&interrupted);
+}
+
+bool cli_progress(void *user, const qk_progress *progress)
 {
     enum { WIDTH = 30 };
     cli_messages *messages = user;
+    int64_t done = progress->done, total = progress->total, bytes = progress->bytes;
     double time = now(), spent = time - messages->start;
     bool due = time - messages->last > 0.1 && done > 0;
     if (due && !messages->common->quiet && isatty(STDERR_FILENO)) {
         char bar[WIDTH + 1];
-        size_t full = total ? done * WIDTH / total : WIDTH;
+        size_t full = (size_t)(total ? done * WIDTH / total : WIDTH);
         memset(bar, '.', WIDTH);
         memset(bar, '#', full);
         bar[WIDTH] = 0;
         char rate[32] = ""; /* figures have no bytes */
         if (bytes > 0)
             snprintf(rate, sizeof rate, ", %.0f MB/s", (double)bytes / 1e6 / spent);
-        cli_draw("\r\033[K[%s] %zu/%zu %s%s%.30s%s, %.0f s left", bar, done, total,
-                 messages->what, messages->of ? ", " : "", messages->of ? messages->of : "",
-                 rate, spent / (double)done * (double)(total - done));
+        cli_draw("\r\033[K[%s] %" PRId64 "/%" PRId64 " %s%s%.30s%s, %.0f s left", bar, done,
+                 total, messages->what, messages->of ? ", " : "",
+                 messages->of ? messages->of : "", rate,
+                 spent / (double)done * (double)(total - done));
         messages->drawn = true;
         messages->last = time;
     }
-    return !atomic_load(&interrupted);
+    return !cli_is_interrupted();
 }
 
 json_t *cli_json_number(double value)

@@ -62,7 +62,7 @@ typedef struct drawing {
     const qk__subject *subject;
     const char *folder;
     const qk_figure_settings *settings;
-    bool (*progress)(void *user, size_t done, size_t total);
+    qk_progress_fn *progress;
     void *user;
     qk__drawn_list *list;
     pthread_mutex_t lock; /* of what follows, and around progress */
@@ -75,7 +75,10 @@ static void count_one(drawing *all, bool *go_on)
     pthread_mutex_lock(&all->lock);
     all->done++;
     if (all->progress && !all->cancelled)
-        all->cancelled = !all->progress(all->user, all->done, all->list->count);
+        all->cancelled =
+            !all->progress(all->user, &(qk_progress){.what = "figures",
+                                                     .done = (int64_t)all->done,
+                                                     .total = (int64_t)all->list->count});
     *go_on = !all->cancelled;
     pthread_mutex_unlock(&all->lock);
 }
@@ -120,9 +123,8 @@ static qk_status first_failure(const drawing *all, qk_error *err)
 }
 
 qk_status qk__draw_figures(const qk__subject *subject, const char *folder,
-                           const qk_figure_settings *settings,
-                           bool (*progress)(void *user, size_t done, size_t total), void *user,
-                           qk__drawn_list *list, qk_error *err)
+                           const qk_figure_settings *settings, qk_progress_fn *progress,
+                           void *user, qk__drawn_list *list, qk_error *err)
 {
     *list = (qk__drawn_list){0};
     size_t count = list_figures(subject, NULL);

@@ -67,9 +67,8 @@ typedef struct qk__drawn_list {
  * a time. */
 QK_MUST_CHECK qk_status qk__draw_figures(const qk__subject *subject, const char *folder,
                                          const qk_figure_settings *settings,
-                                         bool (*progress)(void *user, size_t done,
-                                                          size_t total),
-                                         void *user, qk__drawn_list *list, qk_error *err);
+                                         qk_progress_fn *progress, void *user,
+                                         qk__drawn_list *list, qk_error *err);
 
 /* Moves what was drawn into staging to folder. Figures of the catalog that were not drawn, or
  * failed, are removed there: they are of other results. */

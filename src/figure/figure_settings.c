@@ -2,7 +2,7 @@
 /* What a user may ask of figures: formats and themes by name. */
 #include "figure/figure_settings.h"
 
-#include <qkscope/figure.h>
+#include <qkscope/report.h>
 
 #include "base/error.h"
 #include "settings/common_rows.h"

@@ -2,7 +2,7 @@
 /* The three themes and the colours of series and categories. */
 #include "figure/theme.h"
 
-#include <qkscope/pca.h>
+#include <qkscope/stats.h>
 
 /* Queries and keys keep the blue and red of the ramps they are drawn in (Blues, Reds). */
 static const qk__theme THEMES[] = {

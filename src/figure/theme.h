@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include <qkscope/figure.h>
+#include <qkscope/report.h>
 
 typedef struct qk__theme {
     const char *name;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <qkscope/hub.h>
+#include <qkscope/capture.h>
 
 #include "base/buffer.h"
 #include "base/error.h"

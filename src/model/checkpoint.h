@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 #include "model/quants.h"
 

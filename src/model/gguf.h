@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 #include "model/tensor_list.h"
 

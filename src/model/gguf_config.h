@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 #include "model/checkpoint.h"
 

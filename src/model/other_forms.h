@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 /* Whether there is nothing at all at path, though there is the folder. */
 bool qk__folder_lacks(const char *folder, const char *path);

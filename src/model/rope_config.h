@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 #include "model/architectures.h"
 #include "model/rope.h"

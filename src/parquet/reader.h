@@ -44,7 +44,7 @@ struct qk_parquet_cursor {
     qk__parquet_page page;
     size_t slots; /* left in the current page */
     qk__rle definition, repetition;
-    qk_values values;
+    qk__values values;
     qk__value_dictionary dictionary;
     qk__buffer scratch; /* FIXED_LEN_BYTE_ARRAY values given out */
 };

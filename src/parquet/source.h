@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 typedef struct qk__source {
     int fd;

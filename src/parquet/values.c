@@ -29,7 +29,7 @@ qk__value_type qk__value_type_of(const qk_parquet_column *column)
     return type;
 }
 
-static qk_status too_short(const qk_values *values, qk_error *err)
+static qk_status too_short(const qk__values *values, qk_error *err)
 {
     return qk__fail(err, QK_ERR_MALFORMED, "%s values end too soon or are damaged",
                     qk_parquet_encoding_name(values->encoding));
@@ -103,7 +103,7 @@ void qk__value_dictionary_free(qk__value_dictionary *dictionary)
 /* ---- dictionary indices ----------------------------------------------------------------- */
 
 /* Copies dictionary entries; all indices are in range. */
-static void gather(const qk_values *v, const uint32_t *index, uint8_t *out, size_t n)
+static void gather(const qk__values *v, const uint32_t *index, uint8_t *out, size_t n)
 {
     const uint8_t *elements = v->dictionary->elements;
     size_t element = v->type.element;
@@ -126,7 +126,7 @@ static void gather(const qk_values *v, const uint32_t *index, uint8_t *out, size
             memcpy(out + element * i, elements + element * (size_t)index[i], element);
 }
 
-static bool lookup_repeated(const qk_values *v, uint8_t *out, size_t n)
+static bool lookup_repeated(const qk__values *v, uint8_t *out, size_t n)
 {
     uint32_t index[BATCH];
     if (v->rle.value >= v->dictionary->count)
@@ -140,7 +140,7 @@ static bool lookup_repeated(const qk_values *v, uint8_t *out, size_t n)
 
 /* Looks up the next `n` values of a packed run. The kernels start at a byte border, which is
  * where every eighth value starts: a batch that begins elsewhere takes the odd values first. */
-static bool lookup_packed(const qk_values *v, uint8_t *out, size_t n)
+static bool lookup_packed(const qk__values *v, uint8_t *out, size_t n)
 {
     uint32_t index[BATCH];
     for (size_t done = 0, take; done < n; done += take) {
@@ -164,7 +164,7 @@ static bool lookup_packed(const qk_values *v, uint8_t *out, size_t n)
     return true;
 }
 
-static qk_status read_dictionary(qk_values *v, uint8_t *out, size_t n, qk_error *err)
+static qk_status read_dictionary(qk__values *v, uint8_t *out, size_t n, qk_error *err)
 {
     if (n > 0 && v->dictionary->count == 0)
         return qk__fail(err, QK_ERR_MALFORMED, "values refer to an empty dictionary");
@@ -185,7 +185,7 @@ static qk_status read_dictionary(qk_values *v, uint8_t *out, size_t n, qk_error 
 
 /* ---- the other encodings ---------------------------------------------------------------- */
 
-static qk_status read_plain(qk_values *v, uint8_t *out, size_t n, qk_error *err)
+static qk_status read_plain(qk__values *v, uint8_t *out, size_t n, qk_error *err)
 {
     if (n > (size_t)(v->end - v->next) / v->type.element)
         return too_short(v, err);
@@ -195,7 +195,7 @@ static qk_status read_plain(qk_values *v, uint8_t *out, size_t n, qk_error *err)
     return QK_OK;
 }
 
-static qk_status read_plain_bytes(qk_values *v, qk_parquet_bytes *out, size_t n, qk_error *err)
+static qk_status read_plain_bytes(qk__values *v, qk_parquet_bytes *out, size_t n, qk_error *err)
 {
     for (size_t i = 0; i < n; i++)
         if (!take_bytes(&v->next, v->end, &out[i]))
@@ -203,7 +203,7 @@ static qk_status read_plain_bytes(qk_values *v, qk_parquet_bytes *out, size_t n,
     return QK_OK;
 }
 
-static qk_status read_plain_bits(qk_values *v, uint8_t *out, size_t n, qk_error *err)
+static qk_status read_plain_bits(qk__values *v, uint8_t *out, size_t n, qk_error *err)
 {
     if (n > (size_t)(v->end - v->next) * 8 - v->index)
         return too_short(v, err);
@@ -212,7 +212,7 @@ static qk_status read_plain_bits(qk_values *v, uint8_t *out, size_t n, qk_error 
     return QK_OK;
 }
 
-static qk_status read_delta(qk_values *v, uint8_t *out, size_t n, qk_error *err)
+static qk_status read_delta(qk__values *v, uint8_t *out, size_t n, qk_error *err)
 {
     uint64_t batch[BATCH];
     for (size_t done = 0; done < n;) {
@@ -229,7 +229,7 @@ static qk_status read_delta(qk_values *v, uint8_t *out, size_t n, qk_error *err)
     return QK_OK;
 }
 
-static qk_status read_delta_bytes(qk_values *v, qk_parquet_bytes *out, size_t n, qk_error *err)
+static qk_status read_delta_bytes(qk__values *v, qk_parquet_bytes *out, size_t n, qk_error *err)
 {
     for (size_t i = 0; i < n; i++) {
         uint64_t size;
@@ -241,7 +241,7 @@ static qk_status read_delta_bytes(qk_values *v, qk_parquet_bytes *out, size_t n,
     return QK_OK;
 }
 
-static qk_status read_split(qk_values *v, uint8_t *out, size_t n, qk_error *err)
+static qk_status read_split(qk__values *v, uint8_t *out, size_t n, qk_error *err)
 {
     if (n > v->stride - v->index)
         return too_short(v, err);
@@ -259,7 +259,7 @@ static qk_status read_split(qk_values *v, uint8_t *out, size_t n, qk_error *err)
     return QK_OK;
 }
 
-qk_status qk__values_read(qk_values *values, void *out, size_t n, qk_error *err)
+qk_status qk__values_read(qk__values *values, void *out, size_t n, qk_error *err)
 {
     switch (values->encoding) {
     case ENC_PLAIN:
@@ -317,7 +317,8 @@ static bool encoding_fits(int encoding, qk_parquet_type type)
     return types >> type & 1;
 }
 
-static qk_status begin_dictionary(qk_values *v, const uint8_t *data, size_t size, qk_error *err)
+static qk_status begin_dictionary(qk__values *v, const uint8_t *data, size_t size,
+                                  qk_error *err)
 {
     if (!v->dictionary->loaded)
         return qk__fail(err, QK_ERR_MALFORMED, "dictionary-encoded page without a dictionary");
@@ -328,7 +329,7 @@ static qk_status begin_dictionary(qk_values *v, const uint8_t *data, size_t size
     return QK_OK;
 }
 
-static qk_status begin_delta(qk_values *v, const uint8_t *data, size_t size, qk_error *err)
+static qk_status begin_delta(qk__values *v, const uint8_t *data, size_t size, qk_error *err)
 {
     if (size > 0 && !qk__delta_init(&v->delta, data, size))
         return too_short(v, err);
@@ -336,7 +337,7 @@ static qk_status begin_delta(qk_values *v, const uint8_t *data, size_t size, qk_
 }
 
 /* The lengths come first, the bytes follow them. */
-static qk_status begin_delta_bytes(qk_values *v, const uint8_t *data, size_t size,
+static qk_status begin_delta_bytes(qk__values *v, const uint8_t *data, size_t size,
                                    qk_error *err)
 {
     QK_TRY(begin_delta(v, data, size, err));
@@ -344,7 +345,7 @@ static qk_status begin_delta_bytes(qk_values *v, const uint8_t *data, size_t siz
     return v->next ? QK_OK : too_short(v, err);
 }
 
-static qk_status begin_split(qk_values *v, size_t size, qk_error *err)
+static qk_status begin_split(qk__values *v, size_t size, qk_error *err)
 {
     if (size % v->type.element != 0)
         return qk__fail(err, QK_ERR_MALFORMED,
@@ -353,7 +354,7 @@ static qk_status begin_split(qk_values *v, size_t size, qk_error *err)
     return QK_OK;
 }
 
-static qk_status begin_runs(qk_values *v, const uint8_t *data, size_t size, qk_error *err)
+static qk_status begin_runs(qk__values *v, const uint8_t *data, size_t size, qk_error *err)
 {
     uint32_t length = 0;
     if (size >= sizeof length)
@@ -364,7 +365,7 @@ static qk_status begin_runs(qk_values *v, const uint8_t *data, size_t size, qk_e
     return QK_OK;
 }
 
-qk_status qk__values_begin(qk_values *values, qk__value_type type, int encoding,
+qk_status qk__values_begin(qk__values *values, qk__value_type type, int encoding,
                            const qk__parquet_kernels *kernels,
                            const qk__value_dictionary *dictionary, const uint8_t *data,
                            size_t size, qk_error *err)

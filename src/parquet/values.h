@@ -36,7 +36,7 @@ QK_MUST_CHECK qk_status qk__value_dictionary_load(qk__value_dictionary *dictiona
 void qk__value_dictionary_free(qk__value_dictionary *dictionary);
 
 /* The values of one page; reads straight from the page's bytes, which must stay. */
-typedef struct qk_values {
+typedef struct qk__values {
     qk__value_type type;
     int encoding;
     const qk__parquet_kernels *kernels;
@@ -46,15 +46,15 @@ typedef struct qk_values {
     size_t stride;             /* elements of a byte-split stream */
     qk__rle rle;
     qk__delta delta;
-} qk_values;
+} qk__values;
 
 /* Encodings outside the subset are QK_ERR_UNSUPPORTED. */
-QK_MUST_CHECK qk_status qk__values_begin(qk_values *values, qk__value_type type, int encoding,
+QK_MUST_CHECK qk_status qk__values_begin(qk__values *values, qk__value_type type, int encoding,
                                          const qk__parquet_kernels *kernels,
                                          const qk__value_dictionary *dictionary,
                                          const uint8_t *data, size_t size, qk_error *err);
 
 /* Decodes exactly n values. */
-QK_MUST_CHECK qk_status qk__values_read(qk_values *values, void *out, size_t n, qk_error *err);
+QK_MUST_CHECK qk_status qk__values_read(qk__values *values, void *out, size_t n, qk_error *err);
 
 #endif

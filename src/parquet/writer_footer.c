@@ -2,7 +2,7 @@
 /* The footer of a Parquet file. Field ids are those of parquet.thrift. */
 #include "parquet/writer.h"
 
-#include <qkscope/version.h>
+#include <qkscope/common.h>
 
 #include "parquet/format.h"
 #include "parquet/thrift_write.h"

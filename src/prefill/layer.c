@@ -123,7 +123,7 @@ static void rotate_heads(const qk__prefill_run *run, const qk__prefill_block *bl
     const qk__rope *rope = run->model->layers[run->layer].rope;
     if (!rope)
         return;
-    qk_rotation rotation = qk__rotation_at(
+    qk__panel_rotation rotation = qk__rotation_at(
         &run->tables[rope - run->model->ropes], run->sequences[block->sequence].count,
         block->first_panel, block->panels, scratch->rotation);
     rotation.interleaved = run->model->config.interleaved_rope;

@@ -72,12 +72,12 @@ size_t qk__rope_scratch(size_t pairs, size_t panels)
     return (2 * panels + 2) * pairs * QK_LANES + pairs;
 }
 
-qk_rotation qk__rotation_at(const qk__rope_table *table, int64_t length, size_t first_panel,
-                            size_t count, float *scratch)
+qk__panel_rotation qk__rotation_at(const qk__rope_table *table, int64_t length,
+                                   size_t first_panel, size_t count, float *scratch)
 {
     const qk__rope *rope = table->rope;
     size_t pairs = (size_t)rope->pairs, n = pairs * QK_LANES;
-    qk_rotation rotation = {.pairs = pairs, .rounding = table->rounding};
+    qk__panel_rotation rotation = {.pairs = pairs, .rounding = table->rounding};
     float *frequencies = scratch, *cosines = scratch + pairs, *sines = cosines + count * n;
     if (rope->needs_length)
         qk__rope_frequencies(rope, length, frequencies);
@@ -126,7 +126,7 @@ static void turn_f16(float *a, float *b, const float *cosines, const float *sine
     turn_rounded(QK__F16, a, b, cosines, sines);
 }
 
-void qk__rotate(const qk_rotation *rotation, size_t i, float *head)
+void qk__rotate(const qk__panel_rotation *rotation, size_t i, float *head)
 {
     static void (*const TURNS[])(float *, float *, const float *, const float *) = {
         [QK__UNROUNDED] = turn, [QK__BF16] = turn_bf16, [QK__F16] = turn_f16};

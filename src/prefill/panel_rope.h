@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 #include "model/rope.h"
 #include "prefill/rounding.h"
@@ -27,18 +27,18 @@ void qk__rope_table_free(qk__rope_table *table);
 
 /* Panels of a sequence as their rotation needs them: the table's where its frequencies are
  * those of the sequence, else made in scratch, of qk__rope_scratch() floats. */
-typedef struct qk_rotation {
+typedef struct qk__panel_rotation {
     const float *cosines, *sines; /* [count][pairs][lanes] */
     size_t pairs;
     bool interleaved;
     qk__rounding rounding;
-} qk_rotation;
+} qk__panel_rotation;
 
 size_t qk__rope_scratch(size_t pairs, size_t panels);
-qk_rotation qk__rotation_at(const qk__rope_table *table, int64_t length, size_t first_panel,
-                            size_t count, float *scratch);
+qk__panel_rotation qk__rotation_at(const qk__rope_table *table, int64_t length,
+                                   size_t first_panel, size_t count, float *scratch);
 
 /* Rotates the features of one head in the i-th panel of the rotation. */
-void qk__rotate(const qk_rotation *rotation, size_t i, float *head);
+void qk__rotate(const qk__panel_rotation *rotation, size_t i, float *head);
 
 #endif

@@ -152,14 +152,6 @@ static void embed_job(void *context, size_t number, int worker)
     }
 }
 
-static int64_t all_tokens(const qk__prefill_run *run)
-{
-    int64_t tokens = 0;
-    for (size_t s = 0; s < run->num_sequences; s++)
-        tokens += run->sequences[s].count;
-    return tokens;
-}
-
 static qk_status run_layers(qk__prefill_run *run, qk_error *err)
 {
     const qk_prefill_settings *settings = run->settings;
@@ -169,7 +161,9 @@ static qk_status run_layers(qk__prefill_run *run, qk_error *err)
         if (!run->model->layers[run->layer].attends)
             continue;
         if (settings->progress &&
-            !settings->progress(settings->user, done++, run->num_run, all_tokens(run)))
+            !settings->progress(
+                settings->user,
+                &(qk_progress){.what = "layers", .done = done++, .total = run->num_run}))
             return qk__fail(err, QK_ERR_CANCELLED, "cancelled");
         QK_TRY(qk__prefill_layer(run, err));
     }

@@ -49,6 +49,7 @@ typedef struct group {
 
 /* ---- progress --------------------------------------------------------------------------- */
 
+/* `more`: tokens beyond those that the journal has. */
 static bool tell_progress(const qk__recording *r, int64_t more)
 {
     const qk__journal *j = &r->journal;
@@ -58,13 +59,10 @@ static bool tell_progress(const qk__recording *r, int64_t more)
                    : j->done_weight > 0
                        ? (double)j->tokens / (double)j->done_weight * (double)r->total_weight
                        : 0;
-    return r->settings->progress(r->settings->user, j->tokens + more, (int64_t)total, j->texts);
-}
-
-static bool pass_progress(void *user, int layer, int num_layers, int64_t tokens)
-{
-    const qk__layer_rows *rows = user;
-    return tell_progress(rows->r, num_layers > 0 ? tokens * layer / num_layers : 0);
+    return r->settings->progress(r->settings->user, &(qk_progress){.what = "tokens",
+                                                                   .done = j->tokens + more,
+                                                                   .total = (int64_t)total,
+                                                                   .texts = j->texts});
 }
 
 /* ---- one group -------------------------------------------------------------------------- */
@@ -94,6 +92,15 @@ static void free_group(group *g)
     free(g->ids);
     free(g->tokens);
     qk__buffer_free(&g->examples);
+}
+
+static bool pass_progress(void *user, const qk_progress *layers)
+{
+    const qk__layer_rows *rows = user;
+    int64_t tokens = 0;
+    for (size_t i = 0; i < rows->count; i++)
+        tokens += rows->sequences[i].count;
+    return tell_progress(rows->r, tokens * layers->done / layers->total);
 }
 
 static qk_status run_model(group *g, int64_t *kept, qk_error *err)

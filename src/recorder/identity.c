@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <qkscope/version.h>
+#include <qkscope/common.h>
 
 #include "base/error.h"
 #include "base/json.h"

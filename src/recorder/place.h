@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 /* An output folder holds captures in itself (0), in post/ (1), in pre/ (2). */
 enum { QK__PLACES = 3 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which rate of a sampler keeps a given number of rows of texts whose lengths are known. */
-#include <qkscope/sampler.h>
+#include <qkscope/recorder.h>
 
 #include "recorder/recording.h"
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <qkscope/hub.h>
+#include <qkscope/capture.h>
 
 #include "base/buffer.h"
 #include "base/clock.h"

@@ -38,8 +38,8 @@
 
 #include <jansson.h>
 
+#include <qkscope/model.h>
 #include <qkscope/recorder.h>
-#include <qkscope/tokenizer.h>
 
 #include "base/fingerprint.h"
 #include "capture/capture.h"

@@ -128,7 +128,8 @@ static qk_status read_texts(qk__recording *r, XXH3_state_t *state, qk__token_cou
             QK_TRY(count_tokens(r, &text, counts, err));
         r->num_texts++;
         r->total_weight += qk__text_weight(r, &text);
-        if (s->progress && !s->progress(s->user, -1, 0, r->num_texts))
+        if (s->progress &&
+            !s->progress(s->user, &(qk_progress){.what = "texts", .done = r->num_texts}))
             return qk__fail(err, QK_ERR_CANCELLED,
                             "stopped while the texts were read, before any was run");
     }

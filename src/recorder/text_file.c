@@ -2,7 +2,7 @@
 /* A file that is one text. */
 #include <stdlib.h>
 
-#include <qkscope/tokenizer.h>
+#include <qkscope/model.h>
 
 #include "base/error.h"
 #include "base/file.h"

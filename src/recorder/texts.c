@@ -8,7 +8,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include <qkscope/hub.h>
+#include <qkscope/capture.h>
 
 #include "base/error.h"
 #include "base/file.h"

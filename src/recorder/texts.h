@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <qkscope/common.h>
 #include <qkscope/recorder.h>
-#include <qkscope/status.h>
 
 #include "base/buffer.h"
 

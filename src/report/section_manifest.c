@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include <jansson.h>
-#include <qkscope/version.h>
+#include <qkscope/common.h>
 
 #include "base/error.h"
 #include "base/file.h"

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 typedef struct qk__frame qk__frame;
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 /* A full array with room for more, at least twice as much; *capacity is set. NULL: out of
  * memory, the old array and *capacity are as they were. */

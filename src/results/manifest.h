@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include <jansson.h>
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 #define QK__MANIFEST_NAME "manifest.json"
 

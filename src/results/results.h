@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <qkscope/pca.h>
-#include <qkscope/status.h>
+#include <qkscope/common.h>
+#include <qkscope/stats.h>
 
 #include "results/means.h"
 #include "schema/schema.h"
@@ -24,7 +24,7 @@
 typedef struct qk__result_head {
     int layer, q_head, k_head;
     double depth;                        /* layer / last layer of the model; 0 with one layer */
-    int category;                        /* a qk_category (pca.h), or -1: none */
+    int category;                        /* a qk_category (qkscope/stats.h), or -1: none */
     int category_before, category_after; /* likewise, before and after RoPE */
     double n_q, n_k;                     /* rows, from whichever table tells; else NaN */
     qk__head_numbers v;

@@ -6,7 +6,7 @@
 
 #include <blake2.h>
 
-#include <qkscope/sampler.h>
+#include <qkscope/recorder.h>
 
 #include "base/number.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <qkscope/sampler.h>
+#include <qkscope/recorder.h>
 
 #include "base/buffer.h"
 #include "base/error.h"

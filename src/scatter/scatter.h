@@ -3,7 +3,7 @@
 #ifndef QK_SCATTER_SCATTER_H
 #define QK_SCATTER_SCATTER_H
 
-#include <qkscope/scatter.h>
+#include <qkscope/report.h>
 
 #include "analysis/run.h"
 #include "figure/scatter_figure.h"

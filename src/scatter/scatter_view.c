@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <qkscope/pca.h>
-#include <qkscope/rotation.h>
+#include <qkscope/stats.h>
 
 #include "analysis/head_analyses.h"
 #include "base/buffer.h"

@@ -7,8 +7,8 @@
 
 #include <jansson.h>
 
+#include <qkscope/analysis.h>
 #include <qkscope/results.h>
-#include <qkscope/stages.h>
 
 #include "base/buffer.h"
 

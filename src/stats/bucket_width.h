@@ -3,7 +3,7 @@
 #ifndef QK_STATS_BUCKET_WIDTH_H
 #define QK_STATS_BUCKET_WIDTH_H
 
-#include <qkscope/plasticity.h>
+#include <qkscope/stats.h>
 
 /* Tokens, > 0; docs/plasticity.md has the rule. Rows that are left out do not count. */
 double qk__bucket_width(const qk_sample *queries, const qk_sample *keys);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <qkscope/pca.h>
+#include <qkscope/stats.h>
 
 #include "base/buffer.h"
 #include "base/error.h"

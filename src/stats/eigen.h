@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 /* The `count` <= d largest eigenvalues of the symmetric matrix [d][d], descending, and
  * orthonormal eigenvectors as rows of vectors[count][d]. Errors of values are a few roundings

@@ -6,8 +6,7 @@
 
 #include <stdbool.h>
 
-#include <qkscope/moments.h>
-#include <qkscope/plasticity.h>
+#include <qkscope/stats.h>
 
 enum { QK_MAX_GROUPS = 32 };
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <qkscope/plasticity.h>
+#include <qkscope/stats.h>
 
 /* Depends on the rows alone, not on which group is left out: one index serves all query heads
  * of a group and all repetitions, from several threads at once. */

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 /* Tables and room for columns of up to `rows` numbers; one caller at a time. */
 typedef struct qk__ks qk__ks;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How well a line in the plane of the first two components tells Q from K. */
-#include <qkscope/pca.h>
+#include <qkscope/stats.h>
 
 #include <assert.h>
 #include <math.h>

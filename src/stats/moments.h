@@ -3,7 +3,7 @@
 #ifndef QK_STATS_MOMENTS_H
 #define QK_STATS_MOMENTS_H
 
-#include <qkscope/moments.h>
+#include <qkscope/stats.h>
 
 #include "stats/gram.h"
 #include "stats/text_groups.h"

@@ -3,7 +3,7 @@
 #ifndef QK_STATS_NORMALITY_H
 #define QK_STATS_NORMALITY_H
 
-#include <qkscope/plasticity.h>
+#include <qkscope/stats.h>
 
 #include "stats/query_model.h"
 

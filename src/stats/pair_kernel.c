@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include <qkscope/plasticity.h>
+#include <qkscope/stats.h>
 
 enum { WIDTH = 2 };
 #define BLOCK       4

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <qkscope/plasticity.h>
+#include <qkscope/stats.h>
 
 #include "stats/key_index.h"
 #include "stats/pair_kernel.h"

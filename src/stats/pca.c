@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Principal components from moments, and what Q and K do along them. */
-#include <qkscope/pca.h>
+#include <qkscope/stats.h>
 
 #include <assert.h>
 #include <math.h>

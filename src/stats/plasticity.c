@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention plasticity of one head: everything that its tables say. */
-#include <qkscope/plasticity.h>
+#include <qkscope/stats.h>
 
 #include <assert.h>
 #include <float.h>

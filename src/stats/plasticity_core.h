@@ -3,7 +3,7 @@
 #ifndef QK_STATS_PLASTICITY_CORE_H
 #define QK_STATS_PLASTICITY_CORE_H
 
-#include <qkscope/plasticity.h>
+#include <qkscope/stats.h>
 
 #include "stats/key_index.h"
 #include "stats/pair_space.h"

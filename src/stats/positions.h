@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 typedef struct qk__positions {
     size_t rows, count;  /* count: different positions */

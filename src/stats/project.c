@@ -5,7 +5,7 @@
 #include <float.h>
 #include <math.h>
 
-#include <qkscope/pca.h>
+#include <qkscope/stats.h>
 
 #include "stats/matrix_kernel.h"
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include <qkscope/moments.h>
+#include <qkscope/stats.h>
 
 double qk__dot(const double *a, const double *b, size_t d);
 

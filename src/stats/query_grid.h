@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <qkscope/plasticity.h>
+#include <qkscope/stats.h>
 
 typedef struct qk__query_bucket {
     int64_t id;                /* > 0 */

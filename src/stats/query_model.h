@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <qkscope/moments.h>
+#include <qkscope/stats.h>
 
 /* mu(t) = mean + beta (t - mean_t). The reflection H = I - 2 m m^T with m = mirror takes
  * beta / |beta| to sign e1; m = 0 (H = I) without drift or where beta already points there. */

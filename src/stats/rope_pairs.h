@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <qkscope/plasticity.h>
+#include <qkscope/stats.h>
 
 /* Which coordinates of a vector turn together, and how fast; those from 2 pairs on do not. */
 typedef struct qk__pairing {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The axes of the planar rotation model and all its numbers that follow from moments. */
-#include <qkscope/rotation.h>
+#include <qkscope/stats.h>
 
 #include <assert.h>
 #include <float.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The second look at the rows: where each lies along a, and its angle in every plane. */
-#include <qkscope/rotation.h>
+#include <qkscope/stats.h>
 
 #include <assert.h>
 #include <math.h>

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 /* Sorts the `count` row numbers in order by keys[0][row], those alike by keys[1][row], and so
  * on; rows alike in all keep their order. */

@@ -7,7 +7,7 @@
 #ifndef QK_STATS_SCORE_CURVE_H
 #define QK_STATS_SCORE_CURVE_H
 
-#include <qkscope/stages.h>
+#include <qkscope/analysis.h>
 
 #include "stats/rope_pairs.h"
 

@@ -2,9 +2,7 @@
 /* What PCA, rotation and plasticity may be asked for. */
 #include "stats/stats_settings.h"
 
-#include <qkscope/pca.h>
-#include <qkscope/plasticity.h>
-#include <qkscope/rotation.h>
+#include <qkscope/stats.h>
 
 #include "settings/settings.h"
 

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include <qkscope/pca.h>
+#include <qkscope/stats.h>
 
 static const double PI = 3.14159265358979323846;
 

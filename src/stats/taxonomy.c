@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The five kinds of heads. */
-#include <qkscope/pca.h>
+#include <qkscope/stats.h>
 
 #include <math.h>
 

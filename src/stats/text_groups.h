@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 enum { QK_TEXT_GROUPS = 16, QK_COUNTED_TEXTS = (1 << 16) - 1 };
 

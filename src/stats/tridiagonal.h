@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 #include "stats/matrix_kernel.h"
 

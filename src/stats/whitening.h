@@ -3,7 +3,7 @@
 #ifndef QK_STATS_WHITENING_H
 #define QK_STATS_WHITENING_H
 
-#include <qkscope/plasticity.h>
+#include <qkscope/stats.h>
 
 #include "stats/pair_kernel.h"
 #include "stats/query_grid.h"

@@ -98,10 +98,10 @@ static void on_notice(void *user, qk_notice_level level, const char *message)
     pass_on(user, level, message);
 }
 
-static bool on_progress(void *user, size_t done, size_t total, int64_t bytes)
+static bool on_progress(void *user, const qk_progress *progress)
 {
     const qk__study_work *work = user;
-    return !work->run->progress || work->run->progress(work->run->user, done, total, bytes);
+    return !work->run->progress || work->run->progress(work->run->user, progress);
 }
 
 /* ---- one model -------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <qkscope/version.h>
+#include <qkscope/common.h>
 
 #include "analysis/run.h"
 #include "analysis/run_manifest.h"
@@ -184,7 +184,11 @@ static void compare_file(void *context, size_t i, int worker)
     c->done_bytes += bytes;
     c->done++;
     const qk_study_settings *run = c->work->run;
-    if (run->progress && !run->progress(run->user, c->done, c->num_inputs, c->done_bytes))
+    if (run->progress &&
+        !run->progress(run->user, &(qk_progress){.what = "files",
+                                                 .done = (int64_t)c->done,
+                                                 .total = (int64_t)c->num_inputs,
+                                                 .bytes = c->done_bytes}))
         c->cancelled = true;
     pthread_mutex_unlock(&c->lock);
 }

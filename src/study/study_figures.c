@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <qkscope/version.h>
+#include <qkscope/common.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -196,7 +196,9 @@ static void draw_task(void *context, size_t i, int worker)
     pthread_mutex_lock(&d->lock);
     d->num_figures += figures;
     d->done++;
-    if (run->progress && !run->progress(run->user, d->done, d->count, 0))
+    if (run->progress && !run->progress(run->user, &(qk_progress){.what = "figures",
+                                                                  .done = (int64_t)d->done,
+                                                                  .total = (int64_t)d->count}))
         d->cancelled = true;
     pthread_mutex_unlock(&d->lock);
 }
@@ -266,12 +268,6 @@ static qk_status draw_collages(qk__study_work *work, qk_error *err)
 
 /* ---- figures from tables, and the page -------------------------------------------------- */
 
-static bool on_figure(void *user, size_t done, size_t total)
-{
-    const qk_study_settings *run = user;
-    return !run->progress || run->progress(run->user, done, total, 0);
-}
-
 static qk_status write_report(const qk__study_work *work, qk_report_outcome **report,
                               qk_error *err)
 {
@@ -285,8 +281,8 @@ static qk_status write_report(const qk__study_work *work, qk_report_outcome **re
     s.figures.theme = work->theme;
     s.figures.threads = work->threads;
     s.html = run.html;
-    s.progress = on_figure;
-    s.user = &run;
+    s.progress = run.progress;
+    s.user = run.user;
     return qk__report_make(&s, work->results, report, err);
 }
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <qkscope/version.h>
+#include <qkscope/common.h>
 
 #include "analysis/run_manifest.h"
 #include "analysis/table.h"

@@ -14,7 +14,6 @@
 #include <jansson.h>
 
 #include <qkscope/capture.h>
-#include <qkscope/synth.h>
 
 #include "base/rng.h"
 

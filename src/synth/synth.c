@@ -131,7 +131,10 @@ static void head_done(synth_run *run, size_t i, qk_status status, const qk_error
     run->bytes +=
         (int64_t)s->examples * (int64_t)(s->rows_per_example * s->dim * sizeof(float));
     if (!run->stop && s->progress &&
-        !s->progress(s->user, run->done, run->num_heads, run->bytes)) {
+        !s->progress(s->user, &(qk_progress){.what = "heads",
+                                             .done = (int64_t)run->done,
+                                             .total = (int64_t)run->num_heads,
+                                             .bytes = run->bytes})) {
         run->stop = true;
         run->failed_head = i;
         qk__set_error(&run->failure, QK_ERR_CANCELLED, "stopped after %zu of %zu heads",

@@ -2,7 +2,7 @@
 /* What made-up captures may be asked for. */
 #include <math.h>
 
-#include <qkscope/synth.h>
+#include <qkscope/capture.h>
 
 #include "parquet/writer_settings.h"
 #include "settings/common_rows.h"

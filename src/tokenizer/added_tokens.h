@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 typedef struct qk__added_token {
     char *content; /* owned; zero-terminated */

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 #include "tokenizer/bpe_model.h"
 

@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 #include "tokenizer/vocabulary.h"
 

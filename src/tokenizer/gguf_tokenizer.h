@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 /* Whether a file begins as a GGUF file does. */
 bool qk__is_gguf(const char *path);

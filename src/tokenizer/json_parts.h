@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 #include "base/tree.h"
 #include "tokenizer/regex.h"

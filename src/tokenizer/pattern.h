@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 #include "base/buffer.h"
 

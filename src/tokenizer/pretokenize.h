@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 #include "base/buffer.h"
 #include "base/tree.h"

@@ -13,7 +13,7 @@
 
 #include <jansson.h>
 
-#include <qkscope/tokenizer.h>
+#include <qkscope/model.h>
 
 #include "tokenizer/added_tokens.h"
 #include "tokenizer/bpe.h"

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include <qkscope/study.h>
 #include <qkscope/analysis.h>
+#include <qkscope/study.h>
 
 static void refuses(const qk_analysis_settings *settings, const char *words)
 {

@@ -7,9 +7,8 @@
 #include <fcntl.h>
 #include <jansson.h>
 
-#include <qkscope/stages.h>
 #include <qkscope/analysis.h>
-#include <qkscope/synth.h>
+#include <qkscope/capture.h>
 
 #include "base/json_build.h"
 #include "tests/base/tree.h"

@@ -14,6 +14,7 @@ from source_tree import HEADERS, rooms
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build")).resolve()
+CATEGORIES = {"position-dominated", "Q-positional", "K-positional", "content-focused", "mixed"}
 
 
 def shared_library():
@@ -92,6 +93,32 @@ def test_example_builds_against_an_installed_copy(installed, tmp_path):
     assert len(lines) == 1 + 20
     layer, head, r_q, r_k = lines[1].split()
     assert (layer, head) == ("0", "0") and 0 <= float(r_q) <= 1 and -1 <= float(r_k) <= 1
+
+
+def test_the_umbrella_header_teaches_with_a_program_that_runs(installed, tmp_path):
+    """The example at its top, word by word."""
+    text = (ROOT / "include/qkscope/qkscope.h").read_text()
+    example = re.findall(r"^ \*     (.*)$", text.split("The headers, in the order")[0], re.M)
+    assert 10 <= len(example) <= 15
+    source = tmp_path / "example.c"
+    source.write_text("#include <stdio.h>\n#include <qkscope/qkscope.h>\nint main(void)\n{\n"
+                      + "\n".join(example) + "\nreturn 0;\n}\n")
+    library = next(installed.rglob("libqkscope.so")).parent
+    flags = [flag if not flag.startswith("-L/usr/local") else f"-L{library}"
+             for flag in pkg_config(installed, "--cflags", "--libs")]
+    subprocess.run(["cc", "-std=c11", "-Wall", "-Werror", source, "-o", tmp_path / "example", *flags,
+                    f"-Wl,-rpath,{library}"], check=True)
+    run = subprocess.run([tmp_path / "example"], check=True, capture_output=True, text=True, cwd=ROOT)
+    lines = run.stdout.splitlines()
+    assert len(lines) == 20 and set(lines) <= CATEGORIES
+
+
+def test_every_header_is_in_the_umbrella():
+    text = (ROOT / "include/qkscope/qkscope.h").read_text()
+    for header in HEADERS:
+        if header.name != "qkscope.h":
+            assert f"#include <qkscope/{header.name}>" in text
+            assert re.search(rf"^ \*     {re.escape(header.name)} +\S", text, re.M)
 
 
 def test_installed_aliases_point_to_the_program(installed):

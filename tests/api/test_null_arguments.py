@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rule about NULL in status.h, for every pointer of every public function that can return a
+"""The rule about NULL in common.h, for every pointer of every public function that can return a
 status: an error that names the argument, and no handle left undefined. The calls are made from the
 headers, so a new function is checked as soon as it is declared."""
 import os

@@ -70,10 +70,9 @@ def test_symbols_between_files_are_private(room):
 
 def test_a_type_has_one_meaning():
     places = collections.defaultdict(set)
-    for room in rooms():
-        for path in (ROOT / "src" / room).glob("*.h"):
-            for name in re.findall(r"\} (\w+)(?:\[\w*\])?;", code(path)):
-                places[name].add(f"{room}/{path.name}")
+    for path in [*HEADERS, *(header for room in rooms() for header in (ROOT / "src" / room).glob("*.h"))]:
+        for name in re.findall(r"\} (\w+)(?:\[\w*\])?;", code(path)):
+            places[name].add(f"{path.parent.name}/{path.name}")
     types = {name: where for name, where in places.items() if name.startswith(("qk_", "cli_"))}
     assert len(types) > 100
     assert not {name: where for name, where in types.items() if len(where) > 1}

@@ -3,7 +3,7 @@
  * "theme THEME ROLE #rrggbb", "series THEME #rrggbb POINT", "category THEME #rrggbb". */
 #include <stdio.h>
 
-#include <qkscope/pca.h>
+#include <qkscope/stats.h>
 
 #include "figure/theme.h"
 

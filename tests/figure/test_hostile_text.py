@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names from outside may hold anything. Whatever they hold, gnuplot shows it as text, after what
-figure.h documents: control characters become spaces, what is not UTF-8 U+FFFD, what is too long
+figure/figure.h documents: control characters become spaces, what is not UTF-8 U+FFFD, what is too long
 ends in an ellipsis, and "]]>" and "\\U+" are kept apart."""
 import random
 

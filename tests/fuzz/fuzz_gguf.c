@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <qkscope/tokenizer.h>
+#include <qkscope/model.h>
 
 #include "model/model.h"
 

@@ -9,7 +9,6 @@
 #include <jansson.h>
 
 #include <qkscope/model.h>
-#include <qkscope/tokenizer.h>
 
 #include "tests/base/tree.h"
 #include "tests/failing_memory.h"

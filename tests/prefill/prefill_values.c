@@ -48,10 +48,10 @@ static qk_status write_block(void *user, const qk_prefill_block *b, qk_error *er
     return ok ? QK_OK : qk__fail(err, QK_ERR_IO, "cannot write block");
 }
 
-static bool go_on(void *user, int layers_done, int num_layers, int64_t tokens)
+static bool go_on(void *user, const qk_progress *at)
 {
     const output *out = user;
-    return layers_done < num_layers && tokens > 0 && layers_done != out->cancel;
+    return at->done < at->total && at->done != out->cancel;
 }
 
 /* Lines of numbers; sequences point into *tokens. */

@@ -6,10 +6,10 @@
 
 #include <jansson.h>
 
-#include <qkscope/study.h>
+#include <qkscope/analysis.h>
 #include <qkscope/published.h>
 #include <qkscope/recorder.h>
-#include <qkscope/analysis.h>
+#include <qkscope/study.h>
 
 #include "tests/base/tree.h"
 #include "tests/failing_memory.h"

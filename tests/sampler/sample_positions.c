@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <qkscope/sampler.h>
+#include <qkscope/recorder.h>
 
 int main(void)
 {

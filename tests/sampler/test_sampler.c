@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <qkscope/sampler.h>
+#include <qkscope/recorder.h>
 
 #include "base/torch_random.h"
 

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include <qkscope/capture.h>
 #include <qkscope/results.h>
-#include <qkscope/synth.h>
 
 #include "results/frame.h"
 #include "tests/base/tree.h"

@@ -2,8 +2,8 @@
 /* stages_in_memory CAPTURE TABLE: a table of compare-stages as text, with nothing written. */
 #include <stdio.h>
 
+#include <qkscope/analysis.h>
 #include <qkscope/results.h>
-#include <qkscope/stages.h>
 
 static void print_value(const qk_columns *columns, const qk_column_info *info, size_t row)
 {

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include <qkscope/plasticity.h>
+#include <qkscope/stats.h>
 
 enum { LOOP_DIM = 24, LOOP_BUCKETS = 24, LOOP_BINS = 64 };
 

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include <qkscope/plasticity.h>
+#include <qkscope/stats.h>
 
 static const uint64_t STREAM[2] = {3, 7};
 

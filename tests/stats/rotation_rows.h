@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <qkscope/rotation.h>
+#include <qkscope/stats.h>
 
 static const double TURN = 6.283185307179586476925;
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <qkscope/moments.h>
+#include <qkscope/stats.h>
 
 enum { DIM = 20, ROWS = 1000 };
 

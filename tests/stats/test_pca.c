@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <qkscope/pca.h>
+#include <qkscope/stats.h>
 
 enum { DIM = 64, ROWS = 400 };
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <qkscope/plasticity.h>
+#include <qkscope/stats.h>
 
 #include "plasticity_loops.h"
 #include "plasticity_rows.h"

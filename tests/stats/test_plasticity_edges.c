@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include <qkscope/plasticity.h>
+#include <qkscope/stats.h>
 
 #include "plasticity_rows.h"
 #include "stats/bucket_width.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include <qkscope/tokenizer.h>
+#include <qkscope/model.h>
 
 static double now(void)
 {

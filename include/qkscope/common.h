@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What every other header uses: status codes and errors, notices and progress, the version. */
+#ifndef QKSCOPE_COMMON_H
+#define QKSCOPE_COMMON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* ==== status ============================================================================== */
+
 /* Status codes and error messages, shared by every qkscope header.
  *
  * Functions that can fail return a qk_status and take a `qk_error *` last. On
@@ -13,8 +22,6 @@
  * From the others it is a mistake of the program, like an index beyond the last: they assert,
  * unless the library was built with NDEBUG, as a release is. Functions that free or close take
  * the address of a handle; the handle may be NULL. */
-#ifndef QKSCOPE_STATUS_H
-#define QKSCOPE_STATUS_H
 
 #ifdef __cplusplus
 #define QK_BEGIN_DECLS extern "C" {
@@ -65,6 +72,46 @@ typedef struct qk_error {
 
 /* A short static text for a code, e.g. "malformed input". Never NULL. */
 QK_API const char *qk_status_text(qk_status status);
+
+/* ==== notices and progress ================================================================ */
+
+/* Long calls have in their settings three members: `notice`, `progress`, either of which may be
+ * NULL, and `user`, which both are given. They are called from any thread, one call at a time. */
+
+/* Something the user should know. */
+typedef enum qk_notice_level {
+    QK_NOTICE_INFO,
+    QK_NOTICE_WARNING,
+    QK_NOTICE_ERROR, /* a head failed; the others go on */
+} qk_notice_level;
+typedef void qk_notice_fn(void *user, qk_notice_level level, const char *message);
+
+/* How far a call is. */
+typedef struct qk_progress {
+    const char *what;    /* is counted: "heads", "tokens", "layers", "figures", ... */
+    int64_t done, total; /* total 0: not known */
+    int64_t bytes;       /* of data behind them; 0: none, or not counted */
+    int64_t texts;       /* that a recorder is done with, else 0 */
+} qk_progress;
+
+/* Return false to stop the call, which then fails with QK_ERR_CANCELLED. */
+typedef bool qk_progress_fn(void *user, const qk_progress *progress);
+
+/* ==== version ============================================================================= */
+
+/* Release and API version. The API version changes only when a declaration in
+ * these headers changes in a way that old callers would notice. */
+
+#define QK_VERSION     "0.1.0"
+#define QK_RELEASED    "2026-11-21" /* day of the release, as in CITATION.cff */
+#define QK_API_VERSION 1
+
+
+/* Version of the library at run time, a static string such as "0.1.0". */
+QK_API const char *qk_version(void);
+
+/* QK_API_VERSION the library was built with. */
+QK_API int qk_api_version(void);
 
 QK_END_DECLS
 

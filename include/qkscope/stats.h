@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is computed of a head in memory: moments of its rows, and from them principal components,
+ * the rotation model and, with the rows again, attention plasticity. */
+#ifndef QKSCOPE_STATS_H
+#define QKSCOPE_STATS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/common.h>
+
+QK_BEGIN_DECLS
+
+/* ==== moments ============================================================================= */
+
+/* First and second moments of a set of vectors and their token positions: all
+ * that PCA, correlations, drift slopes and the rotation model need. One pass.
+ *
+ * Rows are gathered about a pilot (the mean of the first rows), in float64, in tiles of a fixed
+ * number of rows that ignores how the caller cuts its blocks: the same rows in the
+ * same order give the same bits, whatever the block size, and means a thousand
+ * standard deviations from zero or positions near 10^6 cost no digits. */
+
+/* Moments about the means: n rows x_i of d values with positions t_i.
+ * Divide the sums by n - 1 (or n) for (co)variances. */
+typedef struct qk_moments {
+    size_t dim;
+    int64_t count;
+    double mean_t;
+    double sum_tt;  /* sum of (t - mean_t)^2 */
+    double *mean;   /* [d] mean of x */
+    double *sum_xt; /* [d] sum of (x - mean)(t - mean_t) */
+    double *sum_xx; /* [d][d] sum of (x - mean)(x - mean)^T, both triangles */
+} qk_moments;
+
+enum { QK_MAX_DIM = 4096 };
+
+typedef struct qk_accumulator qk_accumulator;
+
+/* Starts with no rows. dim from 1 to QK_MAX_DIM. */
+QK_API QK_MUST_CHECK qk_status qk_accumulator_create(qk_accumulator **acc, size_t dim,
+                                                     qk_error *err);
+QK_API void qk_accumulator_free(qk_accumulator **acc);
+
+/* Adds `rows` rows: x row-major rows x dim, t their positions. A NaN or infinity in
+ * x is QK_ERR_INCONSISTENT and names the row (counted from the first one added) and
+ * dimension; the accumulator is then of no further use. */
+QK_API QK_MUST_CHECK qk_status qk_accumulator_add_f32(qk_accumulator *acc, const float *x,
+                                                      const int64_t *t, size_t rows,
+                                                      qk_error *err);
+QK_API QK_MUST_CHECK qk_status qk_accumulator_add_f64(qk_accumulator *acc, const double *x,
+                                                      const int64_t *t, size_t rows,
+                                                      qk_error *err);
+
+/* Moments of all rows added. Frees the accumulator and sets *acc to NULL, on failure too;
+ * *moments is allocated, release it with qk_moments_free. With no rows, count is 0 and so
+ * is every number. Vectors so large that squares overflow (by themselves, or times those of the
+ * positions: from 1e140 on), or that differ in every dimension by so little that squares lose
+ * digits (below 1e-146), are QK_ERR_INCONSISTENT: scale them. */
+QK_API QK_MUST_CHECK qk_status qk_accumulator_finish(qk_accumulator **acc, qk_moments **moments,
+                                                     qk_error *err);
+
+/* ---- by groups of texts ----------------------------------------------------------------- */
+
+/* What a jackknife over texts needs of one set of rows: their sums, kept apart by groups of
+ * texts. Up to 16 texts each have a group of their own; of more texts, those share one whose
+ * ids agree in their last bits, in as many as leave no more than 16 groups (fewer above 800
+ * dimensions, for the memory). The groups depend on the ids alone, not on their order. */
+typedef struct qk_text_moments qk_text_moments;
+
+/* The same with the id of each row's text; rows may come in any order. Either all rows of an
+ * accumulator come with texts or none, else QK_ERR_ARGUMENT. */
+QK_API QK_MUST_CHECK qk_status qk_accumulator_add_texts_f32(qk_accumulator *acc, const float *x,
+                                                            const int64_t *t,
+                                                            const int64_t *text, size_t rows,
+                                                            qk_error *err);
+QK_API QK_MUST_CHECK qk_status qk_accumulator_add_texts_f64(qk_accumulator *acc,
+                                                            const double *x, const int64_t *t,
+                                                            const int64_t *text, size_t rows,
+                                                            qk_error *err);
+
+/* As qk_accumulator_finish; *texts is allocated, release it with qk_text_moments_free, or NULL
+ * where no rows or no texts were added. */
+QK_API QK_MUST_CHECK qk_status qk_accumulator_finish_texts(qk_accumulator **acc,
+                                                           qk_moments **moments,
+                                                           qk_text_moments **texts,
+                                                           qk_error *err);
+QK_API void qk_text_moments_free(qk_text_moments **texts);
+
+/* How many texts there are, 0 for NULL. They are counted up to 65,535: it may be more. */
+QK_API size_t qk_text_moments_count(const qk_text_moments *texts);
+
+/* ---- together and apart ----------------------------------------------------------------- */
+
+/* Moments of the union of two sets of rows of the same dimension. */
+QK_API QK_MUST_CHECK qk_status qk_moments_merge(const qk_moments *a, const qk_moments *b,
+                                                qk_moments **merged, qk_error *err);
+
+/* The reverse: moments of the rows of `all` that are not in `part`, a subset of them. A few
+ * digits are lost when `part` holds nearly all of the variance.
+ * Errors: QK_ERR_INCONSISTENT (dimensions differ, or part has more rows than all). */
+QK_API QK_MUST_CHECK qk_status qk_moments_without(const qk_moments *all, const qk_moments *part,
+                                                  qk_moments **rest, qk_error *err);
+QK_API void qk_moments_free(qk_moments **moments);
+
+/* Name of the Gram kernel this processor runs: "avx512", "avx2" or "portable".
+ * All give the same bits. */
+QK_API const char *qk_moments_kernel(void);
+
+/* ==== principal components ================================================================ */
+
+/* Principal components of queries and keys, their correlations with token position, and
+ * the taxonomy of heads. Everything follows from qk_moments: no rows are needed.
+ *
+ * Combined analysis: one PCA of the pooled rows of a query head and its key head; for each
+ * component, how far Q and K move along it with position. Numbers that the data leave
+ * undefined (the slope over constant positions, a standard deviation of one row) are NaN
+ * here and empty fields in the tables. */
+
+/* Kind of head, from r_q and |r_k| of the first component against the two thresholds;
+ * strict inequalities. */
+typedef enum qk_category {
+    QK_POSITION_DOMINATED, /* both above the upper threshold */
+    QK_Q_POSITIONAL,       /* r_q above it, |r_k| below the lower one */
+    QK_K_POSITIONAL,       /* the reverse */
+    QK_CONTENT_FOCUSED,    /* both below the lower one */
+    QK_MIXED,              /* anything else */
+    QK_NUM_CATEGORIES,
+} qk_category;
+
+/* "position-dominated", "Q-positional", "K-positional", "content-focused", "mixed". */
+QK_API const char *qk_category_name(qk_category category);
+QK_API qk_category qk_classify(double r_q, double r_k, double low, double high);
+
+typedef struct qk_pca_settings {
+    int components; /* at most; fewer when d or the number of rows is smaller */
+    double low;     /* taxonomy thresholds on |r| */
+    double high;
+} qk_pca_settings;
+
+/* 10 components, 0.3 and 0.7. */
+QK_API void qk_pca_settings_default(qk_pca_settings *settings);
+
+/* One component v. Projections are v.x, not centred. */
+typedef struct qk_component {
+    double explained_variance; /* share of the pooled variance, 0..1 */
+    double r_q, r_k;           /* Pearson correlation of the projection with position */
+    double p_q, p_k;           /* two-sided, Student t with n - 2 degrees of freedom */
+    double mu_q, mu_k;         /* mean of the projection */
+    double alpha, beta;        /* slope on position of the Q and of the K projection */
+    double sd_q, sd_k;         /* standard deviation, 1/(n-1) */
+} qk_component;
+
+typedef struct qk_pca {
+    size_t dim;
+    int64_t n_q, n_k; /* single-kind: n_k is 0 and the *_k numbers are NaN */
+    size_t num_components;
+    qk_component *components;
+    double *axes; /* [num_components][dim] unit vectors */
+    double *mean; /* [dim] pooled mean */
+
+    /* The head as a whole (combined analysis only). */
+    qk_category category;
+    double pos_var_q, pos_var_k; /* sum of explained_variance * r^2 over components */
+    double pos_var_q_pc0_share;  /* of pos_var_q in the first component */
+    double lin_var_q, lin_var_k; /* exact share of variance linear in position, all d */
+    double positional_overhead;  /* the same of the within-kind-centred pooled rows */
+    double separation;           /* |mu_q - mu_k| on the first component */
+    double fisher;               /* (mu_q - mu_k)^2 / (sd_q^2 + sd_k^2) there */
+    double lda_accuracy;         /* NaN until qk_pca_lda_count has seen the rows */
+    double mu_q_beta;            /* mu_q * beta: key-position bias on the first component */
+    double alpha_beta;
+} qk_pca;
+
+/* Combined analysis of a query head and its key head. Signs: each axis is flipped so that
+ * r_q >= 0, or r_k >= 0 where |r_q| < 0.05; if both are 0, the largest entry is positive.
+ * Errors: QK_ERR_INCONSISTENT (different dimensions), QK_ERR_DEGENERATE (a kind with fewer
+ * than 2 rows, or no variance at all), QK_ERR_NOMEM. */
+QK_API QK_MUST_CHECK qk_status qk_pca_combined(const qk_moments *q, const qk_moments *k,
+                                               const qk_pca_settings *settings, qk_pca **pca,
+                                               qk_error *err);
+
+/* PCA of one set of rows; its numbers are in the *_q fields. The largest entry of each axis
+ * is positive, as scikit-learn has it. */
+QK_API QK_MUST_CHECK qk_status qk_pca_single(const qk_moments *moments,
+                                             const qk_pca_settings *settings, qk_pca **pca,
+                                             qk_error *err);
+QK_API void qk_pca_free(qk_pca **pca);
+
+/* How sure the category and r_q of the first component are: a jackknife over groups of texts
+ * along the axis of all rows. docs/intervals.md */
+typedef struct qk_certainty {
+    uint32_t groups;       /* repetitions, each without one group */
+    double category_share; /* of them, those with the category of all rows */
+    double r_q_lo, r_q_hi; /* 95 % interval of r_q */
+} qk_certainty;
+
+/* q_texts and k_texts: of the rows behind `pca`, NULL where their texts are not known. A number
+ * that the texts leave undefined is NaN: both with fewer than two texts, the share where a
+ * repetition has no queries or no keys, the interval where some r_q is 1. */
+QK_API QK_MUST_CHECK qk_status qk_pca_certainty(const qk_pca *pca,
+                                                const qk_pca_settings *settings,
+                                                const qk_text_moments *q_texts,
+                                                const qk_text_moments *k_texts,
+                                                qk_certainty *certainty, qk_error *err);
+
+/* Two-sided p-value of a Pearson correlation r over n rows (Student t with n - 2 degrees of
+ * freedom); 1 for n < 3. Underflow gives 0. */
+QK_API double qk_correlation_p_value(double r, int64_t n);
+
+/* ---- linear discriminant ---------------------------------------------------------------- */
+
+/* The line in (PC0, PC1) that separates Q from K: pooled within-class covariance, equal
+ * priors. A row is called Q when weight . x + bias > 0. */
+typedef struct qk_lda {
+    size_t dim;
+    double bias;
+    double *weight; /* [dim] */
+} qk_lda;
+QK_API QK_MUST_CHECK qk_status qk_pca_lda(const qk_pca *pca, const qk_moments *q,
+                                          const qk_moments *k, qk_lda **lda, qk_error *err);
+QK_API void qk_lda_free(qk_lda **lda);
+
+/* How many of the rows fall on the Q side. */
+QK_API int64_t qk_lda_count_q_f32(const qk_lda *lda, const float *x, size_t rows);
+QK_API int64_t qk_lda_count_q_f64(const qk_lda *lda, const double *x, size_t rows);
+
+/* ==== rotation model ====================================================================== */
+
+/* The planar rotation model: the axis a along which queries and keys drift with position, the
+ * axis b off it that tells queries from keys best, and the planes of what is left.
+ *
+ * The axes and nearly every number follow from qk_moments. What needs the rows again (the
+ * sinusoid along a, the angles in the complement's planes) is added by a qk_rotation_scan:
+ *
+ *     qk_rotation_fit(q, k, &settings, &rotation, &err);
+ *     qk_rotation_scan_create(&scan, rotation, 0, rotation->num_planes, &err);
+ *     qk_rotation_scan_add_f32(scan, true, queries, positions, rows, &err);   (all queries)
+ *     qk_rotation_scan_add_f32(scan, false, keys, positions, rows, &err);     (all keys)
+ *     qk_rotation_scan_finish(&scan, rotation, &err);
+ *
+ * docs/rotation.md has the formulas. Numbers that the data leave undefined are NaN here and
+ * empty fields in the tables. */
+
+typedef enum qk_b_axis {
+    QK_B_PAIRS,    /* largest mean squared difference of query-key pairs, off a */
+    QK_B_CENTROID, /* difference of the means, off a */
+} qk_b_axis;
+
+typedef struct qk_rotation_settings {
+    qk_b_axis b_axis;
+    int planes; /* of the complement, at most; 0 = none */
+} qk_rotation_settings;
+
+/* QK_B_PAIRS, no planes. */
+QK_API void qk_rotation_settings_default(qk_rotation_settings *settings);
+
+/* One plane of the complement. */
+typedef struct qk_plane {
+    double variance_share;   /* of the pooled variance, 0..1 */
+    double omega, resultant; /* radians per token, > 0; 0..1. NaN until a scan has them */
+    double angle_r;          /* -1..1; NaN likewise */
+    /* the nearest of the model's own frequencies, in ratio, and |omega / it - 1|; NaN until
+     * qk_analysis_run, which reads them from the capture, has set them */
+    double rope_frequency, rope_relative_error;
+} qk_plane;
+
+typedef struct qk_rotation {
+    size_t dim;
+    int64_t n_q, n_k;
+    bool degenerate;   /* no drift, or fewer than 3 rows of a kind: every number is NaN */
+    double position_r; /* |corr(a.x, position)| of the pooled rows */
+    double r_q_a, r_k_a;
+    double alpha_q, alpha_k;               /* slopes of a.q and a.k on position, per token */
+    double mu_q_a, mu_k_a, mu_q_b, mu_k_b; /* means of the projections, not centred */
+    double bias_strength;                  /* mu_q_a * alpha_k */
+    double separation_strength;            /* 0..1 */
+    double var_frac_a, var_frac_b, plane_var_fraction; /* of the pooled variance */
+    double content_var_b;
+    double residual_pos_r;
+    double omega, omega_r_squared; /* NaN until a scan has them */
+    size_t num_planes;
+    qk_plane *planes;
+    double *a;    /* [dim] unit vector; NULL if degenerate */
+    double *b;    /* [dim] unit vector orthogonal to a; NULL where there is none */
+    double *axes; /* [2 * num_planes][dim] of the planes, orthonormal, orthogonal to a, b */
+    double *mean_q, *mean_k; /* [dim] */
+} qk_rotation;
+
+/* Fits the model. A degenerate head is QK_OK with `degenerate` set.
+ * Errors: QK_ERR_INCONSISTENT (different dimensions), QK_ERR_NOMEM. */
+QK_API QK_MUST_CHECK qk_status qk_rotation_fit(const qk_moments *q, const qk_moments *k,
+                                               const qk_rotation_settings *settings,
+                                               qk_rotation **rotation, qk_error *err);
+QK_API void qk_rotation_free(qk_rotation **rotation);
+
+/* ---- what needs the rows again ---------------------------------------------------------- */
+
+typedef struct qk_rotation_scan qk_rotation_scan;
+
+/* Starts a scan for omega (when first_plane is 0) and for planes first_plane ..
+ * first_plane + planes - 1. It keeps 16 bytes a row and 8 a row and plane: with very many
+ * rows scan the planes in several goes. Of a degenerate rotation nothing is kept. */
+QK_API QK_MUST_CHECK qk_status qk_rotation_scan_create(qk_rotation_scan **scan,
+                                                       const qk_rotation *rotation,
+                                                       size_t first_plane, size_t planes,
+                                                       qk_error *err);
+QK_API void qk_rotation_scan_free(qk_rotation_scan **scan);
+
+/* Adds rows x (row-major, rows x dim) at positions t, all queries before all keys, each kind in
+ * the order of its moments. Another order or more rows than the fit had: QK_ERR_ARGUMENT. */
+QK_API QK_MUST_CHECK qk_status qk_rotation_scan_add_f32(qk_rotation_scan *scan, bool queries,
+                                                        const float *x, const int64_t *t,
+                                                        size_t rows, qk_error *err);
+QK_API QK_MUST_CHECK qk_status qk_rotation_scan_add_f64(qk_rotation_scan *scan, bool queries,
+                                                        const double *x, const int64_t *t,
+                                                        size_t rows, qk_error *err);
+
+/* Fills omega, omega_r_squared and the scanned planes of `rotation`, the one the scan was made
+ * for (axes may change sign). Frees the scan and sets *scan to NULL in any case. */
+QK_API QK_MUST_CHECK qk_status qk_rotation_scan_finish(qk_rotation_scan **scan,
+                                                       qk_rotation *rotation, qk_error *err);
+
+/* ==== attention plasticity ================================================================ */
+
+/* Attention plasticity: how often the choice between two keys of one text depends on the
+ * query. 0: one of them always wins; 1: a coin toss. docs/plasticity.md has the formulas.
+ *
+ * Numbers that the data leave undefined are NaN here and empty fields in the tables. */
+
+typedef enum qk_query_variance {
+    QK_VARIANCE_DIAG, /* residual variances of all queries, in reflected coordinates */
+    QK_VARIANCE_FULL, /* every query bucket's own covariance */
+} qk_query_variance;
+
+/* Where our definition and that of the original tool part; docs/plasticity.md */
+typedef enum qk_plasticity_convention {
+    QK_CONVENTION_EXACT,
+    QK_CONVENTION_PUBLISHED, /* vectors oriented by the signs of the mean keys before they are
+                                reflected; a sliding window counts buckets, not tokens */
+} qk_plasticity_convention;
+
+typedef struct qk_plasticity_settings {
+    qk_query_variance variance;
+    int64_t max_pairs;   /* pairs per cell, more are sampled; 0 = no limit */
+    uint64_t seed;       /* of that sampling */
+    double ks_alpha;     /* 0..1 */
+    double bucket_width; /* tokens; 0 = from the rows */
+    qk_plasticity_convention convention;
+    int ks_dims; /* of coordinates 2..d so many are tested, drawn by the seed; 0 = all */
+} qk_plasticity_settings;
+
+/* Diagonal variance, 65,536 pairs, seed 0, ks_alpha 0.01, width from the rows, exact, all
+ * coordinates tested. */
+QK_API void qk_plasticity_settings_default(qk_plasticity_settings *settings);
+
+/* Rows of one kind in memory: exactly one of f32 and f64 is set, row-major, rows x dim; the
+ * other arrays have one entry a row. window may be NULL (full attention). With `group` set,
+ * rows of group `left_out` are treated as absent. The sample owns nothing. */
+typedef struct qk_sample {
+    size_t rows, dim;
+    const float *f32;
+    const double *f64;
+    const int64_t *position;
+    const int64_t *bucket;
+    const int64_t *example;
+    const int64_t *window; /* tokens; <= 0 = full attention */
+    const uint32_t *group;
+    uint32_t left_out;
+} qk_sample;
+
+/* Rows of head_profile.csv, head_bucket_plasticity.csv, head_distance.csv. */
+typedef struct qk_ap_profile {
+    int64_t q_bucket;
+    double position; /* mean of the bucket's queries */
+    int64_t queries, pairs;
+    double ap; /* 0..1; NaN without pairs */
+} qk_ap_profile;
+
+typedef struct qk_ap_cell {
+    int64_t q_bucket, k_bucket;
+    int64_t pairs;
+    double ap;
+} qk_ap_cell;
+
+typedef struct qk_ap_distance {
+    int64_t distance_bin, lag_bin;
+    int64_t pairs; /* > 0; the same two keys count once for every query bucket */
+    double ap;
+} qk_ap_distance;
+
+enum { QK_FIFTHS = 5, QK_TENTHS = 10 };
+
+typedef struct qk_plasticity {
+    size_t dim;
+    int64_t n_q, n_k;
+    int64_t window;      /* tokens, or buckets as published; 0 = full attention */
+    double bucket_width; /* W, tokens */
+
+    /* the query model and how well it fits */
+    double q_r2_pos, beta_norm;
+    double q_r2_scalar, q_mae_baseline, q_mae_proj, q_mae_ratio;
+    double resid0_skew, resid0_kurt, resid0_ks_p;
+    double noise_med_abs_skew, noise_med_abs_kurt, noise_med_ks_p, noise_frac_ks_p_lt_alpha;
+    double *component_r2, *component_weight; /* [dim] */
+
+    /* plasticity */
+    double ap_overall, ap_drop;
+    double ap_mean;           /* of the cells, all alike: the original tool's ap_overall */
+    double fifths[QK_FIFTHS]; /* ap_first_20pct is the first, ap_last_20pct the last */
+    double tenths[QK_TENTHS];
+    size_t num_profile, num_cells, num_distances; /* each in ascending order of its keys */
+    qk_ap_profile *profile;
+    qk_ap_cell *cells;
+    qk_ap_distance *distances;
+    int64_t pairs_evaluated; /* values of PP formed */
+    int64_t cells_sampled;   /* cells with more than max_pairs pairs */
+} qk_plasticity;
+
+/* Analyses the queries of one head against the keys of its group. `q` are the moments of
+ * `queries`. `stream` names the head for the sampling of pairs: {layer, query head}.
+ * Errors: QK_ERR_INCONSISTENT (different dimensions, more than one sliding window in the
+ * queries), QK_ERR_DEGENERATE (no queries or no keys), QK_ERR_NOMEM. */
+QK_API QK_MUST_CHECK qk_status qk_plasticity_fit(const qk_moments *q, const qk_sample *queries,
+                                                 const qk_sample *keys,
+                                                 const qk_plasticity_settings *settings,
+                                                 const uint64_t stream[2],
+                                                 qk_plasticity **plasticity, qk_error *err);
+QK_API void qk_plasticity_free(qk_plasticity **plasticity);
+
+/* Name of the pair kernel this processor runs: "avx512", "avx2" or "portable".
+ * All give the same bits. */
+QK_API const char *qk_plasticity_kernel(void);
+
+QK_END_DECLS
+
+#endif
