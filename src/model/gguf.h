@@ -10,7 +10,7 @@
 
 #include <qkscope/common.h>
 
-#include "model/tensor_list.h"
+#include "tensors/tensor_list.h"
 
 typedef struct qk__gguf {
     json_t *metadata; /* an object: numbers, strings, booleans, arrays of them; null where a

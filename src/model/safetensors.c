@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "model/other_forms.h"
+#include "model/quants.h"
 #include "model/shards.h"
 
 #define SINGLE_NAME "model.safetensors"
@@ -76,6 +77,8 @@ static qk_status parse_shard(void *context, qk__shard *file, qk_error *err)
 {
     (void)context;
     QK_TRY(qk__tensor_list_parse(&file->list, file->bytes, file->size, err));
+    for (size_t i = 0; i < file->list.count; i++)
+        file->list.items[i].type = qk__quant_plain(file->list.items[i].dtype);
     return file->list.count > 0 ? QK_OK : qk__fail(err, QK_ERR_MALFORMED, "no tensors in it");
 }
 

@@ -4,7 +4,7 @@
 #define QK_MODEL_SHARDS_H
 
 #include "model/checkpoint.h"
-#include "model/tensor_list.h"
+#include "tensors/tensor_list.h"
 
 typedef struct qk__shard {
     char *name;

@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "model/convert.h"
-#include "model/tensor_list.h"
+#include "tensors/tensor_list.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

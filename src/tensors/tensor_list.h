@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tensors of one file, and the header of a safetensors file. */
-#ifndef QK_MODEL_TENSOR_LIST_H
-#define QK_MODEL_TENSOR_LIST_H
+/* What is in one file of arrays, and the header of a safetensors file. */
+#ifndef QK_TENSORS_TENSOR_LIST_H
+#define QK_TENSORS_TENSOR_LIST_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include <qkscope/common.h>
 
-#include "model/quants.h"
-
 enum { QK__MAX_RANK = 8 };
 
 typedef struct qk__tensor_entry {
     char *name;
-    char dtype[16];        /* as the header spells it, known or not */
-    const qk__quant *type; /* NULL: not one that is read */
+    char dtype[16]; /* as the header spells it, known or not */
+    const struct qk__quant
+        *type; /* of weights; NULL: not one that is read. The model sets it */
     int rank;
     int64_t shape[QK__MAX_RANK];
     const uint8_t *data;
@@ -29,6 +28,9 @@ typedef struct qk__tensor_list {
     size_t count;
     size_t header_size; /* bytes of the file before the first tensor's */
 } qk__tensor_list;
+
+/* Bytes of a number of that type; 0: not known. */
+int64_t qk__tensor_element_size(const char *dtype);
 
 /* bytes is a whole file, which must outlive the list. After success every tensor lies within
  * it, none overlaps another, and shape and size agree where the type is known. Messages name

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checking a safetensors header: eight bytes of length, a JSON object, then the tensors' bytes.
  */
-#include "model/tensor_list.h"
+#include "tensors/tensor_list.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +25,7 @@ static const struct {
     {"I64", 8},     {"U64", 8},         {"F64", 8},         {"C64", 8},
 };
 
-/* 0: not known. */
-static int64_t element_size(const char *dtype)
+int64_t qk__tensor_element_size(const char *dtype)
 {
     for (size_t i = 0; i < sizeof element_sizes / sizeof *element_sizes; i++)
         if (strcmp(element_sizes[i].name, dtype) == 0)
@@ -42,7 +41,6 @@ static qk_status parse_dtype(qk__tensor_entry *entry, const json_t *object, qk_e
     if (!dtype || *dtype == 0 || strlen(dtype) >= sizeof entry->dtype)
         return qk__fail(err, QK_ERR_MALFORMED, "dtype: expected the name of a number format");
     snprintf(entry->dtype, sizeof entry->dtype, "%s", dtype);
-    entry->type = qk__quant_plain(dtype);
     return QK_OK;
 }
 
@@ -85,7 +83,7 @@ static qk_status parse_offsets(qk__tensor_entry *entry, const json_t *object,
                         (long long)end, size);
     entry->data = data + begin;
     entry->size = end - begin;
-    int64_t width = element_size(entry->dtype), wanted;
+    int64_t width = qk__tensor_element_size(entry->dtype), wanted;
     if (width > 0 &&
         (__builtin_mul_overflow(entry->parameters, width, &wanted) || wanted != entry->size))
         return qk__fail(err, QK_ERR_MALFORMED,

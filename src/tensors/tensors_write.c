@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing safetensors: eight bytes of length, a JSON object, then the arrays' bytes. */
+#include "tensors/tensors_write.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/json_build.h"
+
+enum { LENGTH_BYTES = 8 };
+
+static size_t bytes_of(const qk__tensor_out *tensor)
+{
+    size_t bytes = (size_t)qk__tensor_element_size(tensor->dtype);
+    for (int i = 0; i < tensor->rank; i++)
+        bytes *= (size_t)tensor->shape[i];
+    return bytes;
+}
+
+static json_t *describe(const qk__tensor_out *tensor, size_t begin)
+{
+    json_t *shape = json_array();
+    for (int i = 0; i < tensor->rank; i++)
+        shape = qk__json_append(shape, json_integer(tensor->shape[i]));
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", tensor->dtype, "shape", shape,
+                     "data_offsets", (json_int_t)begin, (json_int_t)(begin + bytes_of(tensor)));
+}
+
+/* The text of the header, NULL when out of memory. */
+static char *make_header(const qk__tensor_out *tensors, size_t count, const json_t *metadata)
+{
+    json_t *header = json_object();
+    size_t begin = 0;
+    header = qk__json_set(header, "__metadata__", json_deep_copy(metadata));
+    for (size_t i = 0; i < count; i++) {
+        header = qk__json_set(header, tensors[i].name, describe(&tensors[i], begin));
+        begin += bytes_of(&tensors[i]);
+    }
+    char *text = qk__json_dumps(header, JSON_COMPACT);
+    json_decref(header);
+    return text;
+}
+
+/* The header is filled up with spaces, so that the arrays begin at a multiple of 8. */
+static qk_status write_header(qk__outfile *file, const char *text, qk_error *err)
+{
+    static const char spaces[LENGTH_BYTES] = "        ";
+    size_t length = strlen(text), fill = -length % LENGTH_BYTES;
+    uint64_t total = length + fill;
+    uint8_t bytes[LENGTH_BYTES];
+    for (int i = 0; i < LENGTH_BYTES; i++)
+        bytes[i] = (uint8_t)(total >> (8 * i));
+    QK_TRY(qk__outfile_write(file, bytes, sizeof bytes, err));
+    QK_TRY(qk__outfile_write(file, text, length, err));
+    return qk__outfile_write(file, spaces, fill, err);
+}
+
+static qk_status write_all(qk__outfile *file, const char *header, const qk__tensor_out *tensors,
+                           size_t count, qk_error *err)
+{
+    QK_TRY(write_header(file, header, err));
+    for (size_t i = 0; i < count; i++)
+        if (bytes_of(&tensors[i]) > 0)
+            QK_TRY(qk__outfile_write(file, tensors[i].data, bytes_of(&tensors[i]), err));
+    return QK_OK;
+}
+
+qk_status qk__tensors_write(const char *path, const qk__tensor_out *tensors, size_t count,
+                            const json_t *metadata, qk_error *err)
+{
+    qk__outfile *file = NULL;
+    char *header = make_header(tensors, count, metadata);
+    qk_status status = header ? qk__outfile_open(&file, path, err) : qk__nomem(err);
+    if (status == QK_OK)
+        status = write_all(file, header, tensors, count, err);
+    if (status == QK_OK)
+        status = qk__outfile_commit(&file, err);
+    qk__outfile_discard(&file);
+    free(header);
+    return status;
+}

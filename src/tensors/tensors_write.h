@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing named arrays as a safetensors file, which NumPy and PyTorch read. */
+#ifndef QK_TENSORS_TENSORS_WRITE_H
+#define QK_TENSORS_TENSORS_WRITE_H
+
+#include <jansson.h>
+
+#include <qkscope/common.h>
+
+#include "tensors/tensor_list.h"
+
+typedef struct qk__tensor_out {
+    const char *name;
+    const char *dtype; /* "F64", as the format spells it */
+    int rank;
+    int64_t shape[QK__MAX_RANK];
+    const void *data; /* little-endian; not needed where the shape has a 0 */
+} qk__tensor_out;
+
+/* Writes the arrays in this order; those whose numbers are widest come first, so that all are
+ * aligned. metadata: an object of texts. The file appears whole or not at all. */
+QK_MUST_CHECK qk_status qk__tensors_write(const char *path, const qk__tensor_out *tensors,
+                                          size_t count, const json_t *metadata, qk_error *err);
+
+#endif
