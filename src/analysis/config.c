@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "settings/setting_files.h"
+#include "yaml/setting_files.h"
 
 /* ---- keys of their own kind ------------------------------------------------------------- */
 

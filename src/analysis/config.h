@@ -5,7 +5,7 @@
 
 #include <qkscope/analysis.h>
 
-#include "base/tree_keys.h"
+#include "yaml/tree_keys.h"
 
 /* Strings of the settings point into the tree, which lives as long as the config. */
 struct qk_config {

@@ -5,7 +5,7 @@
 
 #include <qkscope/published.h>
 
-#include "settings/setting_files.h"
+#include "yaml/setting_files.h"
 
 struct qk_published {
     qk__tree *tree;

@@ -4,11 +4,8 @@
  * not name the file: the caller adds that.
  *
  * A node is a value and the way to it. It is small, lies on the stack of whoever reads, and
- * points to the node it was taken from, which must stay where it is.
- *
- *     tree.c        reads values; it leads, and does without libyaml
- *     tree_yaml.c   YAML documents
- *     tree_json.c   a part of one as JSON */
+ * points to the node it was taken from, which must stay where it is. YAML documents come from
+ * yaml/document.h, so that whoever reads JSON alone needs no libyaml. */
 #ifndef QK_BASE_TREE_H
 #define QK_BASE_TREE_H
 
@@ -20,7 +17,7 @@
 
 #include <qkscope/common.h>
 
-typedef struct qk__tree qk__tree; /* a YAML document */
+typedef struct qk__tree qk__tree; /* a YAML document: yaml/document.h */
 
 typedef struct qk__node {
     qk__tree *tree;    /* NULL: JSON */
@@ -38,24 +35,7 @@ typedef enum qk__node_kind {
     QK__OBJECT,
 } qk__node_kind;
 
-/* ---- documents -------------------------------------------------------------------------- */
-
-/* The only document in a YAML text. Aliases are links, never copies, so that a small file
- * remains a small tree. QK_ERR_ARGUMENT names the line: no YAML, nested too deep, too many
- * anchors, more than one document, or none. */
-QK_MUST_CHECK qk_status qk__tree_parse(qk__tree **tree, const void *text, size_t size,
-                                       qk_error *err);
-void qk__tree_free(qk__tree **tree);
-
-qk__node qk__tree_root(qk__tree *tree);
 qk__node qk__tree_of_json(const json_t *root);
-
-/* What a reader has to say about a file that it takes: "device: cuda has no effect". Printf
- * style; notes beyond 32 are dropped. */
-QK_MUST_CHECK qk_status qk__tree_note(qk__tree *tree, qk_error *err, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-size_t qk__tree_num_notes(const qk__tree *tree);
-const char *qk__tree_get_note(const qk__tree *tree, size_t i);
 
 /* ---- ways ------------------------------------------------------------------------------- */
 
@@ -141,9 +121,5 @@ QK_MUST_CHECK qk_status qk__need_bool(const qk__node *at, const char *name, bool
 /* A QK__LIST or QK__OBJECT. */
 QK_MUST_CHECK qk_status qk__need_kind(const qk__node *at, const char *name, qk__node_kind kind,
                                       qk__node *found, qk_error *err);
-
-/* A part of a YAML file as JSON text, to be freed, for what is handed on as it is.
- * QK_ERR_ARGUMENT for what JSON cannot hold and for a part that its aliases make huge. */
-QK_MUST_CHECK qk_status qk__node_to_json(const qk__node *node, char **text, qk_error *err);
 
 #endif

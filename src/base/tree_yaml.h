@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* YAML documents in memory: what tree_yaml.c makes and tree.c reads. */
+/* YAML documents in memory: what yaml/document.c makes and tree.c reads. */
 #ifndef QK_BASE_TREE_YAML_H
 #define QK_BASE_TREE_YAML_H
 

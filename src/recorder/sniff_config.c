@@ -9,7 +9,7 @@
 #include <qkscope/recorder.h>
 
 #include "base/error.h"
-#include "settings/setting_files.h"
+#include "yaml/setting_files.h"
 
 struct qk_recorder_config {
     qk__tree *tree;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/tree_keys.h"
+#include "yaml/tree_keys.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

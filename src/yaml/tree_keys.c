@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading files of settings by tables of keys. */
-#include "base/tree_keys.h"
+#include "yaml/tree_keys.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of settings, read by tables of keys: one row says where a key stands, what it may be
  * and where its value goes. */
-#ifndef QK_BASE_TREE_KEYS_H
-#define QK_BASE_TREE_KEYS_H
+#ifndef QK_YAML_TREE_KEYS_H
+#define QK_YAML_TREE_KEYS_H
 
-#include "base/tree.h"
+#include "yaml/document.h"
 
 typedef struct qk__key qk__key;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Settings from files: keys as the tables have them. */
-#ifndef QK_SETTINGS_SETTING_FILES_H
-#define QK_SETTINGS_SETTING_FILES_H
+#ifndef QK_YAML_SETTING_FILES_H
+#define QK_YAML_SETTING_FILES_H
 
 #include <qkscope/settings.h>
 
-#include "base/tree_keys.h"
+#include "yaml/tree_keys.h"
 
 /* Reads the members of an object into a struct at target + at, and by `own` rows into target;
  * these count where both have a key. Keys of settings that belong to one capture are unknown

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of a YAML document as JSON. */
+#include "yaml/document.h"
+
 #include <jansson.h>
 
 #include "base/error.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Settings from files: a table of settings as a table of keys. */
-#include "settings/setting_files.h"
+#include "yaml/setting_files.h"
 
 #include <stdlib.h>
 #include <string.h>

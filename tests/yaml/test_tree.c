@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "base/tree_keys.h"
+#include "yaml/tree_keys.h"
 #include "tests/failing_memory.h"
 
 static qk__tree *parse(const char *text)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* YAML documents from libyaml's events. Not by its own loader, whose time is quadratic in depth
  * and in the number of anchors, and which leaves a second document unread. */
-#include "base/tree_yaml.h"
+#include "yaml/document.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #include <yaml.h>
 
 #include "base/error.h"
+#include "base/tree_yaml.h"
 
 /* Far beyond what a file of settings needs. */
 enum { MAX_DEPTH = 32, MAX_ANCHORS = 1000 };
