@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How far the first principal component of each head follows token position, in about sixty
- * lines on top of libqkscope:
+ * lines on top of libqkscope-core:
  *
- *     cc head_drift.c -o head_drift $(pkg-config --cflags --libs qkscope)
+ *     cc head_drift.c -o head_drift $(pkg-config --cflags --libs qkscope-core)
  *     ./head_drift examples/kjv-tiny-capture */
 #include <stdio.h>
 

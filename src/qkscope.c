@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library is made of the rooms; this file only gives the linker something of its own,
+/* The libraries are made of the rooms; this file only gives the linker something of its own,
  * and compiles every public header once. */
 #include <qkscope/qkscope.h>

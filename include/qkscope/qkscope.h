@@ -39,6 +39,8 @@
  * - Settings are a struct and a function that fills in the defaults; then members are set.
  * - Nothing is printed, no state is shared: two threads may work on different handles at once.
  * - Results are the same bytes for any number of threads.
+ * - libqkscope has all of it. libqkscope-core has what reads and computes (settings.h, model.h, parquet.h,
+ *   stats.h, nearly all of capture.h) and needs no library for figures, pages and files of settings.
  * - Memory is the C library's: a program that wants another allocator links it, as for any C
  *   program. What it hands in (rows, positions, texts) stays its own and is not copied. */
 #ifndef QKSCOPE_QKSCOPE_H

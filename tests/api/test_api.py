@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The library as its users get it: exported symbols and headers agree, and a program builds
-against an installed copy through pkg-config alone."""
+"""The libraries as their users get them: exported symbols, lists and headers agree, and a program
+builds against an installed copy through pkg-config alone."""
 import collections
 import os
 import re
@@ -10,30 +10,55 @@ from pathlib import Path
 
 import pytest
 
-from source_tree import HEADERS, rooms
+from source_tree import HEADERS, code, declarations, names, rooms
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build")).resolve()
 CATEGORIES = {"position-dominated", "Q-positional", "K-positional", "content-focused", "mixed"}
 
 
-def shared_library():
-    libraries = sorted(BUILD.rglob("libqkscope.so"))
-    assert libraries, f"no libqkscope.so under {BUILD}"
+# What each exports: the core's names are in the whole library, too.
+LISTS = {"libqkscope-core": ["qkscope-core"], "libqkscope": ["qkscope-core", "qkscope"]}
+NOT_IN_CORE = re.compile(r"\blib(yaml|fontconfig|png|csv|gfortran|lapack|blas|openblas|qkscope\.)")
+
+
+def output(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
+
+
+def shared_library(name="libqkscope"):
+    libraries = sorted(BUILD.rglob(f"{name}.so"))
+    assert libraries, f"no {name}.so under {BUILD}"
     return libraries[0]
 
 
-def declared_functions():
-    text = "\n".join(header.read_text() for header in HEADERS)
-    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
-    return set(re.findall(r"QK_API\b[^;]*?\b(qk_\w+)\(", text))
+def listed(name):
+    """(version, names) of a list of exported names."""
+    text = (ROOT / "src" / f"{name}.map").read_text()
+    return re.search(r"^(\w+) \{$", text, re.M)[1], re.findall(r"^    (\w+);$", text, re.M)
 
 
-def test_exported_symbols_are_the_declared_ones():
-    out = subprocess.run(["nm", "-D", "--defined-only", shared_library()], check=True,
-                         capture_output=True, text=True).stdout
-    exported = {line.split()[-1].split("@")[0] for line in out.splitlines() if " T " in line}
-    assert exported == declared_functions()
+def test_the_lists_of_exported_names_are_what_the_headers_declare():
+    declared = [name for header in HEADERS for declaration in declarations(header)
+                if "QK_API" in declaration.split() for name in names(declaration)]
+    lists = [listed(name)[1] for name in LISTS["libqkscope"]]
+    assert all(found == sorted(set(found)) for found in lists)
+    assert sorted(lists[0] + lists[1]) == sorted(declared)
+    assert len(declared) == sum(len(re.findall(r"^(?:extern )?QK_API\b", code(header), re.M))
+                                for header in HEADERS) > 200
+
+
+@pytest.mark.parametrize("library", LISTS)
+def test_a_library_exports_its_list(library):
+    symbols = map(str.split, output("nm", "-D", "--defined-only", shared_library(library)).splitlines())
+    exported = sorted(name.replace("@@", "@") for _, kind, name in symbols if kind != "A")
+    lists = map(listed, LISTS[library])
+    assert exported == sorted(f"{name}@{version}" for version, found in lists for name in found)
+
+
+def test_the_core_needs_no_library_for_figures_and_files_of_settings():
+    assert not NOT_IN_CORE.search(output("ldd", shared_library("libqkscope-core")))
+    assert set(NOT_IN_CORE.findall(output("ldd", shared_library()))) == {"csv", "fontconfig", "png", "yaml"}
 
 
 def test_every_header_says_what_it_is():
@@ -57,8 +82,8 @@ def test_every_room_keeps_to_its_place():
 
 def test_base_names_are_unique():
     """So that a name in a listing, a profile or a message of the compiler is one file."""
-    names = collections.Counter(path.name for path in (ROOT / "src").glob("*/*.[ch]"))
-    shared = {name for name, count in names.items() if count > 1}
+    found = collections.Counter(path.name for path in (ROOT / "src").glob("*/*.[ch]"))
+    shared = {name for name, count in found.items() if count > 1}
     assert not shared
 
 
@@ -72,24 +97,22 @@ def installed(tmp_path_factory):
     return destination
 
 
-def pkg_config(destination, *arguments):
-    directory = next(destination.rglob("qkscope.pc")).parent
+def compiled(destination, package, source, program):
+    """A program that pkg-config tells where headers and library are."""
+    library = next(destination.rglob(f"lib{package}.so")).parent
     env = {**os.environ, "PKG_CONFIG_SYSROOT_DIR": str(destination),
-           "PKG_CONFIG_PATH": str(directory)}
-    return subprocess.run(["pkg-config", *arguments, "qkscope"], check=True, env=env,
-                          capture_output=True, text=True).stdout.split()
+           "PKG_CONFIG_PATH": str(library / "pkgconfig")}
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", package], check=True, env=env,
+                           capture_output=True, text=True).stdout.split()
+    flags = [flag if not flag.startswith("-L/usr/local") else f"-L{library}" for flag in flags]
+    subprocess.run(["cc", "-std=c11", "-Wall", "-Werror", source, "-o", program, *flags,
+                    f"-Wl,-rpath,{library}"], check=True)
+    return program
 
 
 def test_example_builds_against_an_installed_copy(installed, tmp_path):
-    program = tmp_path / "head_drift"
-    library = next(installed.rglob("libqkscope.so")).parent
-    flags = [flag if not flag.startswith("-L/usr/local") else f"-L{library}"
-             for flag in pkg_config(installed, "--cflags", "--libs")]
-    subprocess.run(["cc", "-std=c11", "-Wall", "-Werror", ROOT / "examples" / "head_drift.c",
-                    "-o", program, *flags, f"-Wl,-rpath,{library}"], check=True)
-    run = subprocess.run([program, ROOT / "examples" / "kjv-tiny-capture"], check=True,
-                         capture_output=True, text=True)
-    lines = run.stdout.splitlines()
+    program = compiled(installed, "qkscope-core", ROOT / "examples" / "head_drift.c", tmp_path / "head_drift")
+    lines = output(program, ROOT / "examples" / "kjv-tiny-capture").splitlines()
     assert len(lines) == 1 + 20
     layer, head, r_q, r_k = lines[1].split()
     assert (layer, head) == ("0", "0") and 0 <= float(r_q) <= 1 and -1 <= float(r_k) <= 1
@@ -103,14 +126,15 @@ def test_the_umbrella_header_teaches_with_a_program_that_runs(installed, tmp_pat
     source = tmp_path / "example.c"
     source.write_text("#include <stdio.h>\n#include <qkscope/qkscope.h>\nint main(void)\n{\n"
                       + "\n".join(example) + "\nreturn 0;\n}\n")
-    library = next(installed.rglob("libqkscope.so")).parent
-    flags = [flag if not flag.startswith("-L/usr/local") else f"-L{library}"
-             for flag in pkg_config(installed, "--cflags", "--libs")]
-    subprocess.run(["cc", "-std=c11", "-Wall", "-Werror", source, "-o", tmp_path / "example", *flags,
-                    f"-Wl,-rpath,{library}"], check=True)
-    run = subprocess.run([tmp_path / "example"], check=True, capture_output=True, text=True, cwd=ROOT)
-    lines = run.stdout.splitlines()
+    lines = output(compiled(installed, "qkscope", source, tmp_path / "example")).splitlines()
     assert len(lines) == 20 and set(lines) <= CATEGORIES
+
+
+def test_moments_and_pca_load_the_core_alone(installed, tmp_path):
+    program = compiled(installed, "qkscope-core", ROOT / "tests" / "api" / "axis.c", tmp_path / "axis")
+    assert [float(number) for number in output(program).split()] == pytest.approx([1, 1], abs=1e-12)
+    loaded = output("ldd", program)
+    assert "libqkscope-core.so" in loaded and not NOT_IN_CORE.search(loaded)
 
 
 def test_every_header_is_in_the_umbrella():
