@@ -10,7 +10,7 @@ quietly = { $(1) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }; rm -f $(BU
 
 C_FILES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: build reference demo demo-real programs test-build test check bench asan valgrind fuzz lint format install clean
+.PHONY: build reference demo demo-real programs test-build test check bench asan valgrind fuzz lint format install dist clean
 
 build: tools/.packages
 	@test -f $(BUILD)/build.ninja || $(call quietly,meson setup $(BUILD) -Dtests=false $(MESON_FLAGS))
@@ -84,6 +84,14 @@ reference: build
 
 install: build
 	@meson install -C $(BUILD) --no-rebuild
+
+# What git has of the last commit, as one file, which builds without git.
+VERSION = $(shell sed -n "s/^  version: '\(.*\)',/\1/p" meson.build)
+ARCHIVE = $(BUILD)/qkscope-$(VERSION).tar.gz
+dist:
+	@mkdir -p $(BUILD)
+	@git archive --prefix=qkscope-$(VERSION)/ --output=$(ARCHIVE) HEAD
+	@echo $(ARCHIVE)
 
 clean:
 	rm -rf $(BUILD) build-asan results
