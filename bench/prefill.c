@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Times a prefill and the products inside it; prints JSON.
  *
- *     prefill run MODEL TOKENS THREADS      one text, all heads, rows copied out
+ *     prefill run MODEL TOKENS THREADS [ARITHMETIC]
+ *                                           one text, all heads, rows copied out; float32,
+ *                                           bf16 or bf16-sim
  *     prefill products OUTPUTS INPUTS TOKENS  our kernels and OpenBLAS's sgemm on one thread,
  *                                           interleaved, best of RUNS, in GFLOP/s */
 #include <stdio.h>
@@ -54,13 +56,16 @@ static double peak_mib(void)
     return kib / 1024;
 }
 
-static int run(const char *folder, int64_t tokens, int threads)
+static int run(const char *folder, int64_t tokens, int threads, const char *arithmetic)
 {
     qk_model *model;
     qk_error err;
     qk_prefill_settings settings;
     qk_prefill_settings_default(&settings);
     settings.threads = threads;
+    if (strcmp(arithmetic, "float32") != 0)
+        settings.arithmetic =
+            strcmp(arithmetic, "bf16") == 0 ? QK_ARITHMETIC_BF16 : QK_ARITHMETIC_BF16_SIM;
     settings.sink = copy_rows;
     if (qk_model_open(&model, folder, NULL, &err) != QK_OK) {
         fprintf(stderr, "%s\n", err.message);
@@ -132,8 +137,8 @@ static int products(size_t outputs, size_t inputs, size_t tokens)
 
 int main(int argc, char **argv)
 {
-    if (argc == 5 && strcmp(argv[1], "run") == 0)
-        return run(argv[2], atoll(argv[3]), atoi(argv[4]));
+    if ((argc == 5 || argc == 6) && strcmp(argv[1], "run") == 0)
+        return run(argv[2], atoll(argv[3]), atoi(argv[4]), argc == 6 ? argv[5] : "float32");
     if (argc == 5 && strcmp(argv[1], "products") == 0)
         return products((size_t)atoll(argv[2]), (size_t)atoll(argv[3]), (size_t)atoll(argv[4]));
     return 2;

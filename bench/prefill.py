@@ -81,16 +81,17 @@ def compare(build, python, model, tokens, threads, runs):
     versions = worker.stdout.readline().split()
     if not versions:
         print("(torch and transformers are absent: no comparison)")
-    mine, theirs = [], []
+    mine, bf16, theirs = [], [], []
     for _ in range(runs + 1):
         mine.append(ours(build, "run", model, tokens, threads))
+        bf16.append(ours(build, "run", model, tokens, threads, "bf16"))
         if versions:
             worker.stdin.write("run\n")
             worker.stdin.flush()
             theirs.append([float(x) for x in worker.stdout.readline().split()])
     worker.stdin.close()
     worker.wait()
-    mine, theirs = mine[1:], theirs[1:]  # the first of each warms up
+    mine, bf16, theirs = mine[1:], bf16[1:], theirs[1:]  # the first of each warms up
     flops = mine[0]["flops"]
 
     def row(name, wall, cpu):
@@ -101,6 +102,9 @@ def compare(build, python, model, tokens, threads, runs):
           "| | seconds | tokens/s | best | processor seconds | GFLOP per processor second |\n"
           "|---|---|---|---|---|---|")
     row("qkscope", [r["seconds"] for r in mine], [r["cpu"] for r in mine])
+    row("qkscope, bf16", [r["seconds"] for r in bf16], [r["cpu"] for r in bf16])
+    print(f"\nfloat32 / bf16, median: {statistics.median(a['seconds'] / b['seconds'] for a, b in zip(mine, bf16)):.2f} "
+          f"(processor time: {statistics.median(a['cpu'] / b['cpu'] for a, b in zip(mine, bf16)):.2f}).")
     if theirs:
         row(f"transformers {versions[1]}, torch {versions[0].split('+')[0]}",
             [r[0] for r in theirs], [r[1] for r in theirs])

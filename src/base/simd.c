@@ -12,3 +12,12 @@ size_t qk__simd_count(void)
 #endif
     return QK_PORTABLE + 1;
 }
+
+bool qk__simd_has_bf16(void)
+{
+#ifdef QK_HAVE_X86_KERNELS
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bf16");
+#else
+    return false;
+#endif
+}

@@ -18,7 +18,7 @@ enum { BLOCK = 4 };
 
 /* One panel of queries of one head on its way through the keys. */
 typedef struct walk {
-    float *query;       /* [head_dim][lanes], times scale / ln 2 */
+    float *query;       /* [head_dim][lanes], times scale / ln 2, or paired */
     float *sums;        /* [head_dim in whole tiles][lanes] */
     float *top, *total; /* [lanes] */
 } walk;
@@ -43,11 +43,19 @@ static walk walk_at(const qk__attention *a, float *scratch, size_t i)
     return w;
 }
 
+/* What makes a score of a product, in units of ln 2. */
+static float in_ln2(const qk__attention *a)
+{
+    return a->scale * 0x1.715476p+0f;
+}
+
 static void start(const qk__attention *a, const walk *w, const float *query)
 {
-    float scale = a->scale * 0x1.715476p+0f;
+    float scale = a->bf16 ? 1 : in_ln2(a);
     for (size_t i = 0; i < a->head_dim * QK_LANES; i++)
         w->query[i] = query[i] * scale;
+    if (a->bf16)
+        a->bf16->pair_features(w->query, a->head_dim);
     memset(w->sums, 0, qk__whole_tiles(a->head_dim) * QK_LANES * sizeof(float));
     for (size_t lane = 0; lane < QK_LANES; lane++) {
         w->top[lane] = -FLT_MAX;
@@ -84,25 +92,51 @@ static void mask(const qk__attention *a, size_t query_panel, size_t key_panel, f
         }
 }
 
+/* Products of a panel of keys with a panel of queries. */
+static void score(const qk__attention *a, const float *keys, size_t at, const float *query,
+                  float *scores)
+{
+    for (size_t key = 0; key < QK_LANES; key += QK_TILE)
+        if (a->bf16)
+            a->bf16->columns(keys + at / 2 * QK_LANES + key, a->head_dim / 2, query, in_ln2(a),
+                             scores + key * QK_LANES);
+        else
+            a->kernel->columns(keys + at * QK_LANES + key, a->head_dim, query,
+                               scores + key * QK_LANES);
+}
+
+/* Adds values, weighted; `at` is the first feature of their head. */
+static void weigh(const qk__attention *a, const float *values, size_t at, size_t panels,
+                  float *weights, float *sums)
+{
+    size_t width = qk__whole_tiles(a->head_dim);
+    size_t length = a->bf16 ? QK_LANES / 2 : QK_LANES; /* of a feature's tokens */
+    void (*rows)(const float *, size_t, size_t, size_t, size_t, const float *, bool, float *) =
+        a->kernel->rows;
+    if (a->bf16) {
+        a->bf16->pair_features(weights, panels * QK_LANES);
+        rows = a->bf16->rows;
+    } else {
+        qk__round_values(a->rounding, weights, panels * QK_LANES * QK_LANES);
+    }
+    for (size_t i = 0; i < width; i += QK_TILE)
+        rows(values + (at + i) * length, length, length, panels, a->step, weights, true,
+             sums + i * QK_LANES);
+}
+
 /* One panel of queries meets the panels from .. to-1 of keys; `at` is the first feature of
  * their head. */
 static void meet(const qk__attention *a, const walk *w, size_t query_panel, size_t from,
                  size_t to, size_t at, float *scores)
 {
     for (size_t panel = from; panel < to; panel++) {
-        const float *keys = a->keys + panel * a->step + at * QK_LANES;
         float *part = scores + (panel - from) * QK_LANES * QK_LANES;
-        for (size_t key = 0; key < QK_LANES; key += QK_TILE)
-            a->kernel->columns(keys + key, a->head_dim, w->query, part + key * QK_LANES);
+        score(a, a->keys + panel * a->step, at, w->query, part);
         mask(a, query_panel, panel, part);
     }
     size_t width = qk__whole_tiles(a->head_dim);
     a->kernel->softmax(scores, (to - from) * QK_LANES, w->top, w->total, w->sums, width);
-    qk__round_values(a->rounding, scores, (to - from) * QK_LANES * QK_LANES);
-    const float *values = a->values + from * a->step + at * QK_LANES;
-    for (size_t i = 0; i < width; i += QK_TILE)
-        a->kernel->rows(values + i * QK_LANES, QK_LANES, QK_LANES, to - from, a->step, scores,
-                        true, w->sums + i * QK_LANES);
+    weigh(a, a->values + from * a->step, at, to - from, scores, w->sums);
 }
 
 static void attend_head(const qk__attention *a, size_t head, size_t first_panel,

@@ -8,12 +8,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "prefill/bf16_kernel.h"
 #include "prefill/linear.h"
 #include "prefill/panel_kernel.h"
 #include "prefill/rounding.h"
 
 typedef struct qk__attention {
     const qk__panel_kernel *kernel;
+    const qk__bf16_kernel
+        *bf16; /* keys are paired by features, values by lanes; NULL: float32 */
     size_t num_k_heads, group, head_dim; /* query head h looks at key head h / group */
     int64_t window;                      /* keys that a query sees, its own included; 0 = all */
     float scale;                         /* on scores */

@@ -34,7 +34,7 @@ static void load_weights(qk__prefill_run *run)
         {&run->up, &layer->up, {0}},
         {&run->down, &layer->down, {0}},
     };
-    qk__matrices_fill(sources, last ? 2 : 7, run->rounding, run->threads);
+    qk__matrices_fill(sources, last ? 2 : 7, run->rounding, run->bf16, run->threads);
     load_norm(&run->attention_norm, &layer->attention_norm);
     load_norm(&run->q_norm, &layer->q_norm);
     load_norm(&run->k_norm, &layer->k_norm);
@@ -47,10 +47,25 @@ static void load_weights(qk__prefill_run *run)
 
 /* ---- parts of a layer ------------------------------------------------------------------- */
 
+static void round_values(const qk__prefill_run *run, float *x, size_t n)
+{
+    if (run->bf16)
+        run->bf16->round(x, n);
+    else
+        qk__round_values(run->rounding, x, n);
+}
+
 static void round_panels(const qk__prefill_run *run, const qk__panels *panels, size_t features)
 {
     for (size_t p = 0; run->rounding && p < panels->count; p++)
-        qk__round_values(run->rounding, panels->values + p * panels->step, features * QK_LANES);
+        round_values(run, panels->values + p * panels->step, features * QK_LANES);
+}
+
+/* Before a matrix, or queries, multiply them. */
+static void pair_features(const qk__prefill_run *run, const qk__panels *panels, size_t features)
+{
+    for (size_t p = 0; run->bf16 && p < panels->count; p++)
+        run->bf16->pair_features(panels->values + p * panels->step, features);
 }
 
 static void apply(const qk__prefill_run *run, const qk__matrix *matrix, const qk__panels *x,
@@ -91,7 +106,7 @@ static void add_to_residual(const qk__prefill_run *run, const qk__panels *y,
         const float *from = y->values + p * y->step;
         for (size_t i = 0; i < n; i++)
             to[i] += from[i];
-        qk__round_values(run->rounding, to, n);
+        round_values(run, to, n);
     }
 }
 
@@ -185,6 +200,7 @@ static qk__panels normed(const qk__prefill_run *run, const qk__prefill_block *bl
     qk__panels x = residual(run, block);
     qk__panels hidden = scratch_panels(scratch->hidden, run->sizes.features, block);
     norm_panels(&run->attention_norm, &x, &hidden);
+    pair_features(run, &hidden, (size_t)run->model->config.hidden_size);
     return hidden;
 }
 
@@ -198,7 +214,11 @@ static void keys_job(void *context, size_t number, int worker)
     qk__panels hidden = normed(run, block, &scratch);
     qk__panels keys = stored(run, run->keys, block), values = stored(run, run->values, block);
     apply(run, &run->v, &hidden, &values);
-    project(run, number, QK_KEY, &hidden, &keys, &scratch);
+    if (!project(run, number, QK_KEY, &hidden, &keys, &scratch) || !run->bf16)
+        return;
+    pair_features(run, &keys, run->k.rows);
+    for (size_t p = 0; p < values.count; p++)
+        run->bf16->pair_lanes(values.values + p * values.step, run->v.rows * QK_LANES);
 }
 
 /* In the last layer nothing is needed but what the sink wants. */
@@ -227,6 +247,7 @@ static void attend(const qk__prefill_run *run, const qk__prefill_block *block,
     size_t first = run->first_panel[block->sequence];
     qk__attention attention = {
         .kernel = run->kernel,
+        .bf16 = run->bf16,
         .num_k_heads = (size_t)c->num_k_heads,
         .group = (size_t)(c->num_q_heads / c->num_k_heads),
         .head_dim = (size_t)c->head_dim,
@@ -263,6 +284,7 @@ static void mlp(const qk__prefill_run *run, const qk__panels *x, const qk__panel
             for (size_t i = 0; i < n * QK_LANES; i++)
                 gate.values[p * step + i] *= up.values[p * step + i];
         round_panels(run, &gate, n);
+        pair_features(run, &gate, n);
         qk__matrix_multiply(run->kernel, &run->down, 0, qk__whole_tiles(run->down.rows), at, n,
                             &gate, at > 0, out);
     }
@@ -284,11 +306,13 @@ static void rest_job(void *context, size_t number, int worker)
     if (!project(run, number, QK_QUERY, &hidden, &q, &scratch))
         return;
     attend(run, block, &q, &attended, &scratch);
+    pair_features(run, &attended, run->o.columns);
     apply(run, &run->o, &attended, &out);
     if (run->attention_out_norm.weight)
         norm_panels(&run->attention_out_norm, &out, &out);
     add_to_residual(run, &out, &x);
     norm_panels(&run->mlp_norm, &x, &hidden);
+    pair_features(run, &hidden, run->gate.columns);
     mlp(run, &hidden, &out, &scratch);
     if (run->mlp_out_norm.weight)
         norm_panels(&run->mlp_out_norm, &out, &out);

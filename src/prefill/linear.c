@@ -101,22 +101,39 @@ static void fill_tile(void *context, size_t i, int worker)
             convert(&source->linear->weight, source_row(&source->which, row), f->rounding, out);
         else
             memset(out, 0, m->columns * sizeof *out);
+        if (m->bf16) {
+            out[m->columns] = 0; /* a row's place is longer where they are odd */
+            m->bf16->pair_lanes(out, (m->columns + 1) / 2 * 2);
+        }
     }
 }
 
 void qk__matrices_fill(const qk__matrix_source *sources, size_t count, qk__rounding rounding,
-                       int threads)
+                       const qk__bf16_kernel *bf16, int threads)
 {
     size_t tiles = 0;
     for (size_t i = 0; i < count; i++) {
         const qk__matrix_source *s = &sources[i];
         s->matrix->rows = s->which.heads ? s->which.count * s->which.head_dim
                                          : (size_t)s->linear->weight.rows;
+        s->matrix->bf16 = bf16;
         tiles += qk__whole_tiles(s->matrix->rows) / QK_TILE;
         fill_bias(s, rounding);
     }
     filling f = {sources, rounding};
     qk__parallel_for(tiles, threads, fill_tile, &f);
+}
+
+/* One tile: rows from `row` on, columns [column, +depth); x is the first of their features. */
+static void multiply_tile(const qk__panel_kernel *kernel, const qk__matrix *matrix, size_t row,
+                          size_t column, size_t depth, const float *x, bool add, float *y)
+{
+    const float *weights = matrix->values + row * matrix->step;
+    if (matrix->bf16)
+        matrix->bf16->rows(weights + column / 2, matrix->step, (depth + 1) / 2, 1, 0, x, add,
+                           y);
+    else
+        kernel->rows(weights + column, matrix->step, depth, 1, 0, x, add, y);
 }
 
 void qk__matrix_multiply(const qk__panel_kernel *kernel, const qk__matrix *matrix,
@@ -125,14 +142,14 @@ void qk__matrix_multiply(const qk__panel_kernel *kernel, const qk__matrix *matri
 {
     for (size_t k = 0; k < num_columns; k += QK_DEPTH) {
         size_t depth = num_columns - k < QK_DEPTH ? num_columns - k : QK_DEPTH;
-        const float *weights = matrix->values + first_row * matrix->step + first_column + k;
+        size_t feature = matrix->bf16 ? k / 2 : k; /* of x: where k's is */
         for (size_t chunk = 0; chunk < num_rows; chunk += CHUNK) {
             size_t end = num_rows - chunk < CHUNK ? num_rows : chunk + CHUNK;
             for (size_t p = 0; p < x->count; p++)
                 for (size_t row = chunk; row < end; row += QK_TILE)
-                    kernel->rows(weights + row * matrix->step, matrix->step, depth, 1, 0,
-                                 x->values + p * x->step + k * QK_LANES, add || k > 0,
-                                 y->values + p * y->step + row * QK_LANES);
+                    multiply_tile(kernel, matrix, first_row + row, first_column + k, depth,
+                                  x->values + p * x->step + feature * QK_LANES, add || k > 0,
+                                  y->values + p * y->step + row * QK_LANES);
         }
     }
 }

@@ -10,6 +10,7 @@
 #include <qkscope/common.h>
 
 #include "model/model.h"
+#include "prefill/bf16_kernel.h"
 #include "prefill/panel_kernel.h"
 #include "prefill/rounding.h"
 
@@ -19,6 +20,7 @@ typedef struct qk__matrix {
     float *values;
     float *bias;
     bool has_bias;
+    const qk__bf16_kernel *bf16; /* a row's numbers are paired by lanes; NULL: float32 */
     size_t rows, columns, step;
 } qk__matrix;
 
@@ -48,9 +50,9 @@ typedef struct qk__matrix_source {
     qk__head_rows which;
 } qk__matrix_source;
 
-/* Converts `count` of them, on `threads`, and rounds them. */
+/* Converts `count` of them, on `threads`, and rounds them; bf16 may be NULL. */
 void qk__matrices_fill(const qk__matrix_source *sources, size_t count, qk__rounding rounding,
-                       int threads);
+                       const qk__bf16_kernel *bf16, int threads);
 
 /* Some panels of tokens: panel p is at values + p * step, a feature's tokens side by side. */
 typedef struct qk__panels {
@@ -61,7 +63,7 @@ typedef struct qk__panels {
 /* y = rows [first_row, +num_rows) and columns [first_column, +num_columns) of the matrix times
  * x, which holds num_columns features; num_rows is in whole tiles, and y has room for them.
  * first_row and first_column are multiples of QK_TILE and QK_DEPTH. add: y grows by the
- * product. Bias is not added. */
+ * product. Bias is not added. x is paired by features if the matrix is of bfloat16 numbers. */
 void qk__matrix_multiply(const qk__panel_kernel *kernel, const qk__matrix *matrix,
                          size_t first_row, size_t num_rows, size_t first_column,
                          size_t num_columns, const qk__panels *x, bool add,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/simd.h"
+#include "prefill/bf16_kernel.h"
 
 typedef float vec;
 
@@ -42,6 +43,15 @@ const qk__panel_kernel *qk__panel_kernel_at(size_t i)
 #endif
     };
     return kernels[i];
+}
+
+const qk__bf16_kernel *qk__find_bf16_kernel(void)
+{
+#ifdef QK_HAVE_X86_KERNELS
+    if (qk__simd_has_bf16())
+        return &qk__bf16_avx512;
+#endif
+    return NULL;
 }
 
 const qk__panel_kernel *qk__best_panel_kernel(void)

@@ -23,6 +23,7 @@
 
 #include "model/model.h"
 #include "prefill/attention.h"
+#include "prefill/bf16_kernel.h"
 #include "prefill/linear.h"
 #include "prefill/norm.h"
 #include "prefill/panel_kernel.h"
@@ -62,6 +63,7 @@ typedef struct qk__prefill_run {
     const qk_sequence *sequences;
     size_t num_sequences;
     const qk__panel_kernel *kernel;
+    const qk__bf16_kernel *bf16; /* NULL: everything is float32 */
     int threads;
     qk__rounding rounding;
     qk__prefill_sizes sizes;

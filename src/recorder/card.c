@@ -207,9 +207,12 @@ static qk_status put_sampling(const qk__recording *r, qk__buffer *out, qk_error 
 
 qk_status qk__write_card(const qk__recording *r, int stage, qk__buffer *out, qk_error *err)
 {
-    static const char *const ARITHMETICS[] = {"float32",
-                                              "float32, rounded where a bfloat16 run rounds",
-                                              "float32, rounded where a float16 run rounds"};
+    static const char *const ARITHMETICS[] = {
+        [QK_ARITHMETIC_F32] = "float32",
+        [QK_ARITHMETIC_BF16_SIM] = "float32, rounded where a bfloat16 run rounds",
+        [QK_ARITHMETIC_F16_SIM] = "float32, rounded where a float16 run rounds",
+        [QK_ARITHMETIC_BF16] = "bfloat16 products, rounded where a bfloat16 run rounds",
+    };
     const qk__journal *j = &r->journal;
     char theta[QK_NUMBER_SIZE];
     qk__format_number(r->facts->rope_theta, theta);
@@ -219,7 +222,8 @@ qk_status qk__write_card(const qk__recording *r, int stage, qk__buffer *out, qk_
         "%016" PRIx64 "\n- arithmetic: %s\n",
         stage == QK__POST ? "after" : "before",
         r->facts->rope_type ? r->facts->rope_type : "none", theta, r->facts->architecture,
-        r->facts->dtype, r->facts->fingerprint, ARITHMETICS[r->settings->arithmetic]));
+        r->facts->dtype, r->facts->fingerprint,
+        ARITHMETICS[qk_prefill_arithmetic(r->settings->arithmetic)]));
     QK_TRY(put_sources(r->settings, out, err));
     QK_TRY(qk__buffer_printf(out, err,
                              "- texts: %" PRId64 " in %" PRId64 " windows, %" PRId64

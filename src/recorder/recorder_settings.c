@@ -17,11 +17,10 @@ static const qk_word SAMPLERS[] = {{"uniform", QK_SAMPLER_UNIFORM},
 static const qk_word KINDS[] = {{"q", QK_KINDS_Q}, {"k", QK_KINDS_K}, {0}};
 static const qk_word STAGES[] = {
     {"post", QK_ROPE_AFTER}, {"pre", QK_ROPE_BEFORE}, {"both", QK_ROPE_BOTH}, {0}};
-static const qk_word DTYPES[] = {{"float32", QK_ARITHMETIC_F32},
-                                 {"f32", QK_ARITHMETIC_F32},
-                                 {"bf16-sim", QK_ARITHMETIC_BF16_SIM},
-                                 {"f16-sim", QK_ARITHMETIC_F16_SIM},
-                                 {0}};
+static const qk_word DTYPES[] = {
+    {"float32", QK_ARITHMETIC_F32},       {"f32", QK_ARITHMETIC_F32},
+    {"bf16-sim", QK_ARITHMETIC_BF16_SIM}, {"bf16", QK_ARITHMETIC_BF16},
+    {"f16-sim", QK_ARITHMETIC_F16_SIM},   {0}};
 
 static const qk_setting ROWS[] = {
     {"output", QK_SETTING_PATH, AT(output), .letter = 'o', .value = "DIR",
@@ -45,8 +44,9 @@ static const qk_setting ROWS[] = {
      .help = "tokenizer.json or its folder, or a GGUF file", .unset = "the model's",
      .section = "Model", .yaml = "tokenizer.name"},
     {"dtype", QK_SETTING_CHOICE, AT(arithmetic), .number = QK_ARITHMETIC_F32, .words = DTYPES,
-     .help = "bf16-sim, f16-sim: rounded as in a bfloat16 or float16 run", .section = "Model",
-     .manifest = "arithmetic"},
+     .help = "bf16: bfloat16 products, faster where the processor has AVX512_BF16, else "
+             "bf16-sim; bf16-sim, f16-sim: float32, rounded as in a bfloat16 or float16 run",
+     .section = "Model", .manifest = "arithmetic"},
     {"text", QK_SETTING_PATHS, AT(texts), .letter = 't', .value = "TEXT",
      .help = "file or folder of texts; several may follow", .section = "Texts"},
     {"text-column", QK_SETTING_TEXT, AT(text_column), .value = "NAME",

@@ -115,6 +115,8 @@ int main(int argc, char **argv)
                 settings.threads = atoi(argv[i] + 8);
             else if (strcmp(argv[i], "f16") == 0)
                 settings.arithmetic = QK_ARITHMETIC_F16_SIM;
+            else if (strcmp(argv[i], "bf16-products") == 0)
+                settings.arithmetic = QK_ARITHMETIC_BF16;
             else if (strcmp(argv[i], "bf16") == 0)
                 settings.arithmetic = QK_ARITHMETIC_BF16_SIM;
             else if (strcmp(argv[i], "before") == 0)

@@ -72,6 +72,32 @@ def test_bf16_simulation(case, tmp_path):
                 0.6 * np.linalg.norm(other - expected)
 
 
+HAS_BF16 = "avx512_bf16" in pathlib.Path("/proc/cpuinfo").read_text()
+
+
+@pytest.mark.parametrize("case", ["llama-yarn", "ministral3", "qwen3", "glm4", "gemma3"])
+def test_bf16_products(case, tmp_path):
+    """As close to the original's bfloat16 run as the simulation, and far closer than float32 is; without the
+    instruction, the simulation itself."""
+    golden = read_tensors(GOLDEN / case / "golden.safetensors")
+    products, simulated, exact = (prefill(GOLDEN / case, [golden["input_ids"]], tmp_path, *options)
+                                  for options in (["bf16-products"], ["bf16"], []))
+    rows, compared = golden["rows"], 0
+    for key, (_, values) in products.items():
+        layer, kind, rotated, _ = key
+        expected = golden[f"bf16.{layer}.{kind}_{'post' if rotated else 'pre'}"]
+        ours, sims, floats = (np.linalg.norm(found[rows] - expected)
+                              for found in (values, simulated[key][1], exact[key][1]))
+        if not HAS_BF16:
+            assert np.array_equal(values, simulated[key][1])
+        assert (values == (values.view(np.uint32) & 0xffff0000).view(np.float32)).all()
+        if layer == 0:
+            assert (values[rows] == expected).mean() > 0.99
+        assert ours < 1.25 * sims + 1e-3 * np.linalg.norm(expected), key
+        compared += ours < floats
+    assert compared > 0.8 * len(products)
+
+
 def half_llama(folder, tokens):
     """{"layer.q_pre": [tokens][heads][d]} of a Llama whose every step ends in NumPy's float16."""
     config = json.loads((folder / "config.json").read_text())
@@ -308,7 +334,7 @@ def test_weights_that_are_no_numbers(value, name, tmp_path):
     def spoil(tensors):
         tensors[f"model.layers.1.{name}.weight"].flat[::3] = value
     model = copy_with("llama", tmp_path, weights=spoil)
-    for options in ([], ["bf16"], ["f16"]):
+    for options in ([], ["bf16"], ["bf16-products"], ["f16"]):
         values = prefill(model, [text(300)], tmp_path, *options)
         assert np.isfinite(values[0, "q", 1, 0][1]).all()
         assert len(values) == 12
