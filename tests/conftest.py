@@ -16,6 +16,7 @@ import pytest
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+VERSION = re.search(r'QK_VERSION +"(.*)"', (ROOT / "include/qkscope/common.h").read_text())[1]
 BUILD = pathlib.Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build")).resolve()
 SHARED = pathlib.Path(os.environ.get("QKSCOPE_SHARED", ROOT.parent / "shared"))
 EXAMPLE = ROOT / "examples" / "kjv-tiny-capture"

@@ -102,12 +102,11 @@ typedef bool qk_progress_fn(void *user, const qk_progress *progress);
 /* Release and API version. The API version changes only when a declaration in
  * these headers changes in a way that old callers would notice. */
 
-#define QK_VERSION     "0.1.0"
-#define QK_RELEASED    "2026-11-21" /* day of the release, as in CITATION.cff */
-#define QK_API_VERSION 1
+#define QK_VERSION     "0.2.0"
+#define QK_RELEASED    "2026-11-22" /* day of the release, as in CITATION.cff */
+#define QK_API_VERSION 2            /* also of the shared libraries: libqkscope.so.2 */
 
-
-/* Version of the library at run time, a static string such as "0.1.0". */
+/* Version of the library at run time, a static string such as "0.2.0". */
 QK_API const char *qk_version(void);
 
 /* QK_API_VERSION the library was built with. */

@@ -61,6 +61,18 @@ def test_the_core_needs_no_library_for_figures_and_files_of_settings():
     assert set(NOT_IN_CORE.findall(output("ldd", shared_library()))) == {"csv", "fontconfig", "png", "yaml"}
 
 
+def test_versions_agree():
+    header = (ROOT / "include/qkscope/common.h").read_text()
+    version, released, api = (re.search(rf'#define {name} +"?([^" ]+)', header)[1]
+                              for name in ("QK_VERSION", "QK_RELEASED", "QK_API_VERSION"))
+    assert f"version: '{version}'" in (ROOT / "meson.build").read_text()
+    assert f"api_version = '{api}'" in (ROOT / "src/meson.build").read_text()
+    assert f"version: {version}\ndate-released: {released}\n" in (ROOT / "CITATION.cff").read_text()
+    assert re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)[1] == version
+    for name, node in (("qkscope", "QKSCOPE"), ("qkscope-core", "QKSCOPE_CORE")):
+        assert f"\n{node}_{api} {{" in (ROOT / f"src/{name}.map").read_text()
+
+
 def test_every_header_says_what_it_is():
     for header in HEADERS:
         first, second = header.read_text().splitlines()[:2]

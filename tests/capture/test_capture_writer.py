@@ -7,6 +7,8 @@ import subprocess
 
 import pytest
 
+from conftest import VERSION
+
 pq = pytest.importorskip("pyarrow.parquet")
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -41,7 +43,7 @@ def test_layout_and_manifest(capture):
     assert list(manifest) == ["format", "format_version", "tool", "model", "q_per_kv_group",
                               "source", "complete", "heads", "truth", "rope_frequencies"]
     assert manifest["format"] == "qkscope-capture" and manifest["format_version"] == 1
-    assert manifest["tool"] == "qkscope 0.1.0" and manifest["model"] == "made up"
+    assert manifest["tool"] == f"qkscope {VERSION}" and manifest["model"] == "made up"
     assert manifest["q_per_kv_group"] == 2 and manifest["complete"] is True
     assert manifest["heads"] == [{"name": n, "rows": 600, "dim": 16} for n in names]
     assert sorted(p.name for p in capture.iterdir()) == sorted(

@@ -7,6 +7,8 @@ import subprocess
 import numpy as np
 import pytest
 
+from conftest import VERSION
+
 pq = pytest.importorskip("pyarrow.parquet")
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -194,7 +196,7 @@ def test_differences_that_overflow(tmp_path):
 
 def test_schema_and_creator(tmp_path):
     metadata = check(tmp_path / "f", rows=3)
-    assert metadata.created_by == "qkscope version 0.1.0"
+    assert metadata.created_by == f"qkscope version {VERSION}"
     schema = metadata.schema
     assert [schema.column(i).path for i in range(len(schema))] == [
         "bucket", "example_id", "position", "vector.list.element", "sliding_window", "token_str"]
