@@ -92,6 +92,15 @@ def test_every_room_keeps_to_its_place():
                 assert included in [room, *allowed], f"{source} includes {included}/"
 
 
+def test_the_twenty_questions_reach_every_room():
+    """The reader's test of CONTRIBUTING.md: its answers are files, and every room is asked about."""
+    text = (ROOT / "CONTRIBUTING.md").read_text().split("### Twenty questions")[1].split("\n## ")[0]
+    answers = re.findall(r"^\| [^|`]*(?:`[^|]*`[^|]*)*\| `(src/(\w+)/\S+)` \|$", text, re.M)
+    assert len(answers) >= 20
+    assert not [path for path, _ in answers if not (ROOT / path).is_file()]
+    assert {room for _, room in answers} == set(rooms())
+
+
 def test_base_names_are_unique():
     """So that a name in a listing, a profile or a message of the compiler is one file."""
     found = collections.Counter(path.name for path in (ROOT / "src").glob("*/*.[ch]"))
