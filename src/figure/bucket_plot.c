@@ -80,8 +80,7 @@ static size_t add_heads(qk__figure *figure, const qk__bucket_plot *p)
             end++;
         unsigned color = color_of(figure, p, first, end, last_layer);
         for (size_t i = first; i < end; i++) {
-            qk__figure_value(figure, place_of(p, p->points[i].bucket));
-            qk__figure_value(figure, p->points[i].ap);
+            qk__figure_values(figure, place_of(p, p->points[i].bucket), p->points[i].ap);
             qk__figure_words(figure, "%u", clear << 24 | color);
             qk__figure_end_row(figure);
         }
@@ -102,22 +101,17 @@ static int by_bucket(const void *a, const void *b)
 /* place, mean over the heads that have it, heads */
 static void add_mean(qk__figure *figure, const qk__bucket_plot *p)
 {
-    qk__bucket_point *sorted = qk__calloc(p->count + 1, sizeof *sorted);
-    if (!sorted) {
-        if (figure->status == QK_OK)
-            figure->status = qk__nomem(&figure->err);
+    qk__bucket_point *sorted = qk__figure_alloc(figure, p->count + 1, sizeof *sorted);
+    if (!sorted)
         return;
-    }
     memcpy(sorted, p->points, p->count * sizeof *sorted);
     qsort(sorted, p->count, sizeof *sorted, by_bucket);
     for (size_t first = 0, end; first < p->count; first = end) {
         double sum = 0;
         for (end = first; end < p->count && sorted[end].bucket == sorted[first].bucket; end++)
             sum += sorted[end].ap;
-        qk__figure_value(figure, place_of(p, sorted[first].bucket));
-        qk__figure_value(figure, sum / (double)(end - first));
-        qk__figure_words(figure, "%zu", end - first);
-        qk__figure_end_row(figure);
+        qk__figure_row(figure, place_of(p, sorted[first].bucket), sum / (double)(end - first),
+                       (double)(end - first));
     }
     qk__figure_end_block(figure);
     free(sorted);

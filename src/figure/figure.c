@@ -32,7 +32,7 @@ void qk__figure_init(qk__figure *figure, const char *name, const qk__theme *them
     *figure = (qk__figure){.theme = theme, .width = width, .height = height, .status = QK_OK};
     figure->plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
     if (!figure->plain)
-        figure->status = qk__nomem(&figure->err);
+        qk__figure_nomem(figure);
     snprintf(figure->name, sizeof figure->name, "%s", name);
 }
 
@@ -49,6 +49,20 @@ void qk__figure_free(qk__figure *figure)
         free(figure->texts);
         figure->texts = next;
     }
+}
+
+void qk__figure_nomem(qk__figure *figure)
+{
+    if (figure->status == QK_OK)
+        figure->status = qk__nomem(&figure->err);
+}
+
+void *qk__figure_alloc(qk__figure *figure, size_t count, size_t size)
+{
+    void *memory = qk__calloc(count, size);
+    if (!memory)
+        qk__figure_nomem(figure);
+    return memory;
 }
 
 static void add_formatted(qk__figure *figure, qk__buffer *to, const char *fmt, va_list args)
@@ -191,12 +205,9 @@ static void write_literal(char *out, const unsigned char *text, int limit, bool 
 static const char *quote(qk__figure *figure, const char *source, int limit, bool percent)
 {
     const unsigned char *text = (const unsigned char *)source;
-    struct qk__text *kept = calloc(1, sizeof *kept);
-    if (!kept) {
-        if (figure->status == QK_OK)
-            figure->status = qk__nomem(&figure->err);
+    struct qk__text *kept = qk__figure_alloc(figure, 1, sizeof *kept);
+    if (!kept)
         return "''";
-    }
     kept->next = figure->texts;
     figure->texts = kept;
     bool all_drawable = true;
@@ -243,6 +254,12 @@ void qk__figure_value(qk__figure *figure, double value)
         qk__figure_words(figure, "NaN ");
 }
 
+void qk__figure_add_values(qk__figure *figure, const double *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        qk__figure_value(figure, values[i]);
+}
+
 void qk__figure_end_row(qk__figure *figure)
 {
     if (figure->data.size > 0 && figure->data.data[figure->data.size - 1] == ' ')
@@ -264,4 +281,35 @@ size_t qk__figure_end_block(qk__figure *figure)
     fill_block(figure);
     qk__figure_words(figure, "\n\n");
     return figure->num_blocks++;
+}
+
+/* ---- what several figures draw ---------------------------------------------------------- */
+
+void qk__figure_vertical(qk__figure *figure, double x)
+{
+    qk__figure_print(
+        figure, "set arrow from first %g, graph 0 to first %g, graph 1 nohead back ls 103\n", x,
+        x);
+}
+
+void qk__figure_horizontal(qk__figure *figure, double y)
+{
+    qk__figure_print(
+        figure, "set arrow from graph 0, first %g to graph 1, first %g nohead back ls 103\n", y,
+        y);
+}
+
+void qk__figure_palette(qk__figure *figure, const qk__colormap *map, bool turned)
+{
+    qk__figure_print(figure, "set palette defined (");
+    for (size_t i = 0; i < map->count; i++) {
+        const unsigned char *c = map->rgb[turned ? map->count - 1 - i : i];
+        qk__figure_print(figure, "%s%zu '#%02x%02x%02x'", i ? ", " : "", i, c[0], c[1], c[2]);
+    }
+    qk__figure_print(figure, ")\n");
+}
+
+void qk__figure_legend(qk__figure *figure, const char *style, const char *title)
+{
+    qk__figure_print(figure, ", NaN with %s title %s", style, title);
 }

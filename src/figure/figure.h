@@ -43,6 +43,11 @@ void qk__figure_init(qk__figure *figure, const char *name, const qk__theme *them
                      int height);
 void qk__figure_free(qk__figure *figure);
 
+/* Keeps that memory ran out while something for the figure was made. */
+void qk__figure_nomem(qk__figure *figure);
+/* As qk__calloc; where there is no memory, the figure knows it. */
+void *qk__figure_alloc(qk__figure *figure, size_t count, size_t size);
+
 /* Adds to the script, printf style. */
 void qk__figure_print(qk__figure *figure, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
@@ -70,6 +75,13 @@ void qk__figure_value(qk__figure *figure, double value);
 void qk__figure_words(qk__figure *figure, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void qk__figure_end_row(qk__figure *figure);
+/* Several numbers; a row of them. */
+#define qk__figure_values(figure, ...)                                                         \
+    qk__figure_add_values((figure), (const double[]){__VA_ARGS__},                             \
+                          sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
+#define qk__figure_row(figure, ...)                                                            \
+    (qk__figure_values((figure), __VA_ARGS__), qk__figure_end_row(figure))
+void qk__figure_add_values(qk__figure *figure, const double *values, size_t count);
 /* Closes the block and returns its index. One without rows gets a row of NaN: it plots as
  * nothing. */
 size_t qk__figure_end_block(qk__figure *figure);
@@ -84,7 +96,7 @@ QK_MUST_CHECK qk_status qk__figure_draw(qk__figure *figure, const char *folder,
 QK_MUST_CHECK qk_status qk__figure_settle(const char *figure, const char *staging,
                                           const char *folder, qk_error *err);
 
-/* ---- parts that several families use (parts.c) ------------------------------------------ */
+/* ---- what several figures draw ---------------------------------------------------------- */
 
 /* A dashed muted line down the plot at x (first axis), behind the data; or across it at y. */
 void qk__figure_vertical(qk__figure *figure, double x);

@@ -72,8 +72,7 @@ static size_t add_cells(qk__figure *figure, const qk__heatmap *map, double low, 
                 continue;
             unsigned char rgb[3];
             qk__colormap_at(map->map, (value - low) / (high - low), rgb);
-            qk__figure_words(figure, "%zu %zu ", column, row);
-            qk__figure_value(figure, value);
+            qk__figure_values(figure, (double)column, (double)row, value);
             if (map->cell_format) {
                 qk__figure_words(figure, qk__is_dark(rgb) ? "0xfefefe " : "0x101010 ");
                 add_cell_text(figure, map->cell_format, value);

@@ -4,12 +4,12 @@
 
 #include <math.h>
 #include <stdio.h>
-
-#include "figure/parts.h"
+#include <stdlib.h>
 
 #define TEXT_SIZE       0.8  /* of labels and legends beside the theme's size */
 #define CHARACTER_WIDTH 0.58 /* of a character beside its size */
-enum { MAX_LABEL = 32, LEGEND_ROW = 17 };
+/* Characters of a model's label; below which a shortened name says nothing; pixels of a row. */
+enum { MAX_LABEL = 32, LEAST_NAME = 4, LEGEND_ROW = 17 };
 
 double qk__em(const qk__figure *figure)
 {
@@ -19,6 +19,46 @@ double qk__em(const qk__figure *figure)
 double qk__text_width(const qk__figure *figure, size_t characters)
 {
     return (double)characters * CHARACTER_WIDTH * TEXT_SIZE * figure->theme->font_size;
+}
+
+/* ---- text ------------------------------------------------------------------------------- */
+
+/* Places that the character beginning with this byte takes in a line: Chinese, Japanese and
+ * Korean take two. */
+static size_t columns_of(unsigned char lead)
+{
+    return (lead & 0xc0) == 0x80 ? 0 : (lead >= 0xe3 && lead <= 0xed) || lead >= 0xf0 ? 2 : 1;
+}
+
+size_t qk__count_columns(const char *text)
+{
+    size_t count = 0;
+    for (; *text; text++)
+        count += columns_of((unsigned char)*text);
+    return count;
+}
+
+void qk__shorten(const char *text, size_t limit, char *out, size_t size)
+{
+    bool cut = qk__count_columns(text) > limit;
+    size_t keep = cut ? limit - 1 : limit, length = 0, count = 0;
+    for (; text[length] && length + 4 < size; length++) {
+        count += columns_of((unsigned char)text[length]);
+        if (count > keep)
+            break;
+        out[length] = text[length];
+    }
+    snprintf(out + length, size - length, "%s", cut ? "\xe2\x80\xa6" : "");
+}
+
+size_t qk__longest_label(const qk__results *results)
+{
+    size_t longest = 0;
+    for (size_t m = 0; m < results->num_models; m++) {
+        size_t count = qk__count_columns(results->models[m].label);
+        longest = count > longest ? count : longest;
+    }
+    return longest < MAX_LABEL ? longest : MAX_LABEL;
 }
 
 const char *qk__brief(qk__figure *figure, const char *text, int limit)
@@ -87,12 +127,7 @@ void qk__end_panels(qk__figure *figure)
 qk__model_axis qk__study_model_axis(const qk__figure *figure, const qk__results *results,
                                     double width)
 {
-    size_t longest = 0;
-    for (size_t m = 0; m < results->num_models; m++) {
-        size_t count = qk__count_columns(results->models[m].label);
-        longest = count > longest ? count : longest;
-    }
-    double text = qk__text_width(figure, longest < MAX_LABEL ? longest : MAX_LABEL);
+    double text = qk__text_width(figure, qk__longest_label(results));
     double step = width / ((double)results->num_models + 0.2), em = qk__em(figure);
     qk__model_axis axis = {results, width, text + 8 * em > step, 1, 20 * em, 0};
     if (axis.turned) {
@@ -113,6 +148,42 @@ void qk__set_model_axis(qk__figure *figure, const qk__model_axis *axis)
         qk__figure_print(figure, "%s%s %zu", m ? ", " : "",
                          qk__figure_tic(figure, results->models[m].label), m);
     qk__figure_print(figure, ") font small\n");
+}
+
+/* ---- phases of training ----------------------------------------------------------------- */
+
+void qk__part_phases(qk__figure *figure, const qk__results *results)
+{
+    for (size_t m = 1; m < results->num_models; m++)
+        if (results->models[m].phase_index != results->models[m - 1].phase_index)
+            qk__figure_vertical(figure, (double)m - 0.5);
+}
+
+void qk__figure_panel_phases(qk__figure *figure, const qk__results *results, double width)
+{
+    if (!results->checkpoints || results->num_phases == 0)
+        return;
+    double step = fmax(0, width) / ((double)results->num_models + 0.2);
+    double character = qk__text_width(figure, 1);
+    for (size_t first = 0, end; first < results->num_models; first = end) {
+        const qk__result_model *models = results->models;
+        for (end = first + 1; end < results->num_models; end++)
+            if (models[end].phase_index != models[first].phase_index)
+                break;
+        if (first > 0)
+            qk__figure_vertical(figure, (double)first - 0.5);
+        double room = floor((double)(end - first) * step / character - 0.5);
+        if (room < LEAST_NAME)
+            continue;
+        char name[256];
+        qk__shorten(models[first].phase, room < 60 ? (size_t)room : 60, name, sizeof name);
+        qk__figure_print(figure,
+                         "set label %s at first %g, graph 1 offset 0,0.6 center tc rgb '%s' "
+                         "font sprintf(',%%g', 0.8*size)\n",
+                         qk__figure_quote(figure, name), (double)(first + end - 1) / 2,
+                         figure->theme->muted);
+    }
+    qk__figure_print(figure, "set title offset 0,0.9\n");
 }
 
 /* ---- legends ---------------------------------------------------------------------------- */
@@ -218,4 +289,38 @@ bool qk__has_field(const qk__results *results, const char *name)
             if (isfinite(qk__field_value(field, &results->models[m].heads[h].v)))
                 return true;
     return false;
+}
+
+/* ---- depth ------------------------------------------------------------------------------ */
+
+bool qk__start_depth_map(qk__figure *figure, const qk__results *results, qk__depth_map *map)
+{
+    static const char *const DEPTHS[QK__DEPTH_BINS] = {"0.0", "0.1", "0.2", "0.3", "0.4",
+                                                       "0.5", "0.6", "0.7", "0.8", "0.9"};
+    size_t rows = results->num_models;
+    *map = (qk__depth_map){
+        .results = results,
+        .values = qk__figure_alloc(figure, rows, QK__DEPTH_BINS * sizeof *map->values),
+        .labels = qk__figure_alloc(figure, rows, sizeof *map->labels)};
+    map->heatmap = (qk__heatmap){.rows = rows,
+                                 .columns = QK__DEPTH_BINS,
+                                 .values = map->values,
+                                 .row_labels = map->labels,
+                                 .column_labels = DEPTHS};
+    for (size_t m = 0; map->labels && m < rows; m++)
+        map->labels[m] = results->models[m].label;
+    return map->values && map->labels;
+}
+
+void qk__fill_depth_map(qk__depth_map *map, const char *field, bool magnitude)
+{
+    for (size_t m = 0; m < map->heatmap.rows; m++)
+        qk__by_depth(&map->results->models[m], qk__find_field(field), magnitude,
+                     map->values + m * QK__DEPTH_BINS);
+}
+
+void qk__free_depth_map(qk__depth_map *map)
+{
+    free(map->values);
+    free(map->labels);
 }

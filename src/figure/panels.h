@@ -17,6 +17,13 @@ typedef struct qk__place {
 double qk__em(const qk__figure *figure);
 /* Width of text of 0.8 times the theme's size, about. */
 double qk__text_width(const qk__figure *figure, size_t characters);
+/* Width of a text in characters; those of Chinese, Japanese and Korean count twice. */
+size_t qk__count_columns(const char *text);
+/* At most limit (> 0) such characters of text, the last an ellipsis where there are more, cut
+ * to size bytes. The result is still text from outside: quote it. */
+void qk__shorten(const char *text, size_t limit, char *out, size_t size);
+/* Width of the longest label of a model, at most 32: longer ones are cut. */
+size_t qk__longest_label(const qk__results *results);
 /* A literal (qk__figure_quote) of at most limit characters. */
 const char *qk__brief(qk__figure *figure, const char *text, int limit);
 
@@ -46,6 +53,15 @@ typedef struct qk__model_axis {
 qk__model_axis qk__study_model_axis(const qk__figure *figure, const qk__results *results,
                                     double width);
 void qk__set_model_axis(qk__figure *figure, const qk__model_axis *axis);
+
+/* Over an axis of checkpoints (all models in order at 0, 1, ...) of a plot that is that many
+ * nominal pixels wide, without what lies beside it: dashed lines between phases, and their
+ * names along the top, between plot and title; shortened or left out where they have no room.
+ * Nothing where the models are no checkpoints. Once per panel: `unset arrow` and `unset label`
+ * before the next. */
+void qk__figure_panel_phases(qk__figure *figure, const qk__results *results, double width);
+/* The dashed lines alone. */
+void qk__part_phases(qk__figure *figure, const qk__results *results);
 
 /* A legend in as many columns as fit a width. Its entries are labels of the figure, so that
  * they go where they are put: `unset label` takes them away again, and `unset arrow` the
@@ -83,6 +99,19 @@ qk__power qk__power_of(double largest);
 /* `set xrange` or `set yrange` (axis 'x' or 'y') and about count tics of round numbers. An
  * empty range is widened. */
 void qk__set_range(qk__figure *figure, char axis, double low, double high, int count);
+
+/* A heatmap with a row for each model and a column for each tenth of the depth. */
+typedef struct qk__depth_map {
+    qk__heatmap heatmap; /* its colours and texts are the caller's */
+    const qk__results *results;
+    double *values;
+    const char **labels;
+} qk__depth_map;
+/* False without memory: the figure has failed. To be freed in any case. */
+bool qk__start_depth_map(qk__figure *figure, const qk__results *results, qk__depth_map *map);
+/* Means of a field, or of its magnitude. */
+void qk__fill_depth_map(qk__depth_map *map, const char *field, bool magnitude);
+void qk__free_depth_map(qk__depth_map *map);
 
 /* Any finite value of a field in the study. */
 bool qk__has_field(const qk__results *results, const char *field);

@@ -5,7 +5,6 @@
 
 #include "figure/catalog.h"
 #include "figure/panels.h"
-#include "figure/parts.h"
 #include "figure/pca_parts.h"
 
 /* Entries that a legend beside the plot has room for, and characters of a name in it. */
@@ -45,10 +44,7 @@ static void build_roles(qk__figure *figure, const qk__subject *subject)
     for (size_t pc = 0; pc < count; pc++) {
         qk__pc_means means = qk__mean_of_pc(subject->results, pc);
         low = fmin(low, fmin(means.r_q, means.r_k));
-        qk__figure_words(figure, "%zu ", pc);
-        qk__figure_value(figure, means.r_q);
-        qk__figure_value(figure, means.r_k);
-        qk__figure_end_row(figure);
+        qk__figure_row(figure, (double)pc, means.r_q, means.r_k);
     }
     qk__figure_end_block(figure);
     qk__start_one(figure, subject->results,
@@ -75,9 +71,7 @@ static void build_variance(qk__figure *figure, const qk__subject *subject)
     for (size_t pc = 0; pc < count; pc++) {
         double share = qk__mean_of_pc(subject->results, pc).ev;
         high = fmax(high, share);
-        qk__figure_words(figure, "%zu ", pc);
-        qk__figure_value(figure, share);
-        qk__figure_end_row(figure);
+        qk__figure_row(figure, (double)pc, share);
     }
     qk__figure_end_block(figure);
     qk__start_one(figure, subject->results,
@@ -124,8 +118,7 @@ static void add_heads(qk__figure *figure, const qk__results *results)
             if (!qk__has_signal(&model->heads[h]))
                 continue;
             int group = group_of(results, model);
-            qk__figure_value(figure, model->heads[h].v.r_q);
-            qk__figure_value(figure, model->heads[h].v.r_k);
+            qk__figure_values(figure, model->heads[h].v.r_q, model->heads[h].v.r_k);
             /* half transparent */
             qk__figure_words(figure, "0x80%s %d", qk__series_color(figure->theme, group) + 1,
                              qk__series_point(group));

@@ -3,13 +3,9 @@
 #include "figure/pca_parts.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
-#include "base/error.h"
 #include "figure/panels.h"
-#include "figure/parts.h"
 
 bool qk__has_signal(const qk__result_head *head)
 {
@@ -102,39 +98,21 @@ static void part_phases(qk__figure *figure, const qk__results *results)
 void qk__build_depth_map(qk__figure *figure, const qk__results *results, const char *field,
                          const char *title)
 {
-    static const char *const DEPTHS[QK__DEPTH_BINS] = {"0.0", "0.1", "0.2", "0.3", "0.4",
-                                                       "0.5", "0.6", "0.7", "0.8", "0.9"};
     bool queries = strcmp(field, "r_q") == 0;
-    size_t rows = results->num_models;
-    double *values = qk__calloc(rows, QK__DEPTH_BINS * sizeof *values);
-    const char **labels = qk__calloc(rows, sizeof *labels);
-    if (values && labels) {
-        for (size_t m = 0; m < rows; m++) {
-            qk__by_depth(&results->models[m], qk__find_field(field), false,
-                         values + m * QK__DEPTH_BINS);
-            labels[m] = results->models[m].label;
-        }
-        figure->height = map_height(rows);
+    qk__depth_map map;
+    if (qk__start_depth_map(figure, results, &map)) {
+        qk__fill_depth_map(&map, field, false);
+        map.heatmap.x_label = "'Depth (layer / last layer)'";
+        map.heatmap.scale_label = queries ? "'{/:Italic r}_q'" : "'{/:Italic r}_k'";
+        map.heatmap.map = queries ? &qk__blues : &qk__reds;
+        map.heatmap.low = 0;
+        map.heatmap.high = 1;
+        map.heatmap.cell_format = "%.2f";
+        figure->height = map_height(results->num_models);
         qk__start_one(figure, results, title);
         part_phases(figure, results);
-        qk__figure_heatmap(figure,
-                           &(qk__heatmap){
-                               .rows = rows,
-                               .columns = QK__DEPTH_BINS,
-                               .values = values,
-                               .row_labels = labels,
-                               .column_labels = DEPTHS,
-                               .x_label = "'Depth (layer / last layer)'",
-                               .scale_label = queries ? "'{/:Italic r}_q'" : "'{/:Italic r}_k'",
-                               .map = queries ? &qk__blues : &qk__reds,
-                               .low = 0,
-                               .high = 1,
-                               .cell_format = "%.2f",
-                           });
+        qk__figure_heatmap(figure, &map.heatmap);
         qk__end_panels(figure);
-    } else if (figure->status == QK_OK) {
-        figure->status = qk__nomem(&figure->err);
     }
-    free(values);
-    free(labels);
+    qk__free_depth_map(&map);
 }

@@ -5,7 +5,6 @@
 
 #include "figure/catalog.h"
 #include "figure/panels.h"
-#include "figure/parts.h"
 #include "figure/pca_parts.h"
 
 static bool is_training(const qk__results *results)
@@ -68,9 +67,7 @@ static void add_band(qk__figure *figure, const qk__result_model *model, const ch
     double ends[2] = {fmax(low, spread.mean - spread.sd), fmin(high, spread.mean + spread.sd)};
     if (!isfinite(spread.sd)) /* one head: a band without width */
         ends[0] = ends[1] = isfinite(spread.mean) ? fmax(low, fmin(high, spread.mean)) : NAN;
-    qk__figure_value(figure, spread.mean);
-    qk__figure_value(figure, ends[0]);
-    qk__figure_value(figure, ends[1]);
+    qk__figure_values(figure, spread.mean, ends[0], ends[1]);
     range[0] = fmin(range[0], ends[0]);
     range[1] = fmax(range[1], ends[1]);
 }
@@ -312,9 +309,7 @@ static size_t add_heads(qk__figure *figure, const qk__result_model *model)
     for (size_t h = 0; h < model->num_heads; h++) {
         if (!qk__has_signal(&model->heads[h]))
             continue;
-        qk__figure_value(figure, model->heads[h].v.r_q);
-        qk__figure_value(figure, model->heads[h].v.r_k);
-        qk__figure_end_row(figure);
+        qk__figure_row(figure, model->heads[h].v.r_q, model->heads[h].v.r_k);
     }
     return qk__figure_end_block(figure);
 }

@@ -84,9 +84,7 @@ static void add_distances(qk__figure *figure, const qk__distance_map *map, size_
                 range[0] = fmin(range[0], ap);
                 range[1] = fmax(range[1], ap);
             }
-            qk__figure_words(figure, "%zu %zu ", column, row);
-            qk__figure_value(figure, ap);
-            qk__figure_end_row(figure);
+            qk__figure_row(figure, (double)column, (double)row, ap);
         }
     qk__figure_end_block(figure);
     double size = fmax(1, fmax(fabs(range[0]), fabs(range[1])));
@@ -174,9 +172,7 @@ static size_t add_curves(qk__figure *figure, const qk__result_model *model, size
         if (!has_plasticity(head) || wanted == 0 || seen++ < drawn * count / wanted)
             continue;
         for (size_t i = 0; i < head->num_profile; i++) {
-            qk__figure_value(figure, head->profile_position[i]);
-            qk__figure_value(figure, head->profile_ap[i]);
-            qk__figure_end_row(figure);
+            qk__figure_row(figure, head->profile_position[i], head->profile_ap[i]);
         }
         if (++drawn < wanted)
             qk__figure_end_row(figure);
@@ -242,18 +238,12 @@ static size_t add_mean_curve(qk__figure *figure, const qk__result_model *model)
     size_t rows = 0;
     for (size_t h = 0; h < model->num_heads; h++)
         rows += model->heads[h].num_profile;
-    bucket *buckets = qk__calloc(rows, sizeof *buckets);
-    if (!buckets) {
-        if (figure->status == QK_OK)
-            figure->status = qk__nomem(&figure->err);
+    bucket *buckets = qk__figure_alloc(figure, rows, sizeof *buckets);
+    if (!buckets)
         return 0;
-    }
     size_t means = mean_of_buckets(model, buckets);
     for (size_t i = 0; i < means; i++) {
-        qk__figure_value(figure, buckets[i].position);
-        qk__figure_value(figure, buckets[i].ap);
-        qk__figure_words(figure, "%zu", buckets[i].heads);
-        qk__figure_end_row(figure);
+        qk__figure_row(figure, buckets[i].position, buckets[i].ap, (double)buckets[i].heads);
     }
     qk__figure_end_block(figure);
     free(buckets);
@@ -322,9 +312,7 @@ static void build_weights(qk__figure *figure, const qk__subject *subject)
     for (size_t i = 0; i < model->num_components; i++) {
         range[0] = fmin(range[0], model->component_weights[i]);
         range[1] = fmax(range[1], 1.05 * model->component_weights[i]);
-        qk__figure_words(figure, "%zu ", i);
-        qk__figure_value(figure, model->component_weights[i]);
-        qk__figure_end_row(figure);
+        qk__figure_row(figure, (double)i, model->component_weights[i]);
     }
     qk__figure_end_block(figure);
     start_plot(figure, model, "positional information in the query dimensions", 24, 220, 54);

@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "figure/panels.h"
-#include "figure/parts.h"
 #include "figure/plasticity_parts.h"
 
 /* NaN without any head, or where memory ran out, which the figure then knows. */
@@ -55,10 +54,7 @@ static void add_ends(qk__figure *figure, const qk__results *results, double rang
         double last = model_mean(figure, model, "ap_last_20pct");
         range[0] = fmin(range[0], fmin(first, last));
         range[1] = fmax(range[1], fmax(first, last));
-        qk__figure_words(figure, "%zu ", m);
-        qk__figure_value(figure, first);
-        qk__figure_value(figure, last);
-        qk__figure_end_row(figure);
+        qk__figure_row(figure, (double)m, first, last);
     }
     qk__figure_end_block(figure);
     double margin = fmax(0.08 * (range[1] - range[0]), 0.01);
@@ -75,19 +71,10 @@ static qk__power add_biases(qk__figure *figure, const qk__results *results, doub
         double bias = model_mean(figure, &results->models[m], "bias_strength");
         range[0] = fmin(range[0], 1.05 * bias);
         range[1] = fmax(range[1], 1.05 * bias);
-        qk__figure_words(figure, "%zu ", m);
-        qk__figure_value(figure, bias);
-        qk__figure_end_row(figure);
+        qk__figure_row(figure, (double)m, bias);
     }
     qk__figure_end_block(figure);
     return qk__power_of(fmax(range[1], -range[0]));
-}
-
-static void add_phase_lines(qk__figure *figure, const qk__results *results)
-{
-    for (size_t m = 1; m < results->num_models; m++)
-        if (results->models[m].phase_index != results->models[m - 1].phase_index)
-            qk__figure_vertical(figure, (double)m - 0.5);
 }
 
 static void plot_ends(qk__figure *figure, const qk__place *place, const qk__results *results,
@@ -110,7 +97,7 @@ static void plot_biases(qk__figure *figure, const qk__place *place, const qk__re
                         const double range[2], const qk__power *power)
 {
     qk__put_panel(figure, place);
-    add_phase_lines(figure, results);
+    qk__part_phases(figure, results);
     qk__set_range(figure, 'y', power->factor * range[0], power->factor * range[1], 3);
     qk__figure_print(figure,
                      "set ylabel \"Bias strength%s%s\"\nset xzeroaxis lt 1 lc rgb '%s'\n"
@@ -162,7 +149,7 @@ void qk__build_trajectory(qk__figure *figure, const qk__subject *subject)
 
 /* ---- 06: by model ----------------------------------------------------------------------- */
 
-enum { MAX_MODELS = 100, MAX_LABEL = 32 };
+enum { MAX_MODELS = 100 };
 
 bool qk__has_ap_by_model(const qk__subject *subject)
 {
@@ -178,10 +165,8 @@ static void add_models(qk__figure *figure, const qk__results *results)
         const qk__result_model *model = &results->models[m];
         if (!has_ends(model))
             continue;
-        qk__figure_words(figure, "%zu ", row++);
-        qk__figure_value(figure, model_mean(figure, model, "ap_first_20pct"));
-        qk__figure_value(figure, model_mean(figure, model, "ap_last_20pct"));
-        qk__figure_end_row(figure);
+        qk__figure_row(figure, (double)(row++), model_mean(figure, model, "ap_first_20pct"),
+                       model_mean(figure, model, "ap_last_20pct"));
     }
     qk__figure_end_block(figure);
 }
@@ -214,12 +199,8 @@ void qk__build_ap_by_model(qk__figure *figure, const qk__subject *subject)
     const double em = qk__em(figure);
     const qk__entry entries[] = {{"first 20 % of the context", theme->q, 7},
                                  {"last 20 %", theme->k, 5}};
-    size_t count = count_models(results), longest = 0;
-    for (size_t m = 0; m < results->num_models; m++) {
-        size_t length = qk__count_columns(results->models[m].label);
-        longest = length > longest ? length : longest;
-    }
-    double left = qk__text_width(figure, longest < MAX_LABEL ? longest : MAX_LABEL) + 36 * em;
+    size_t count = count_models(results);
+    double left = qk__text_width(figure, qk__longest_label(results)) + 36 * em;
     qk__place place = {left, qk__heading_height(figure) + 22 * em,
                        figure->width - left - 84 * em, (double)count * 24 * em};
     qk__legend legend = qk__study_legend(figure, entries, 2, place.width);

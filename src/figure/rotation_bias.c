@@ -11,6 +11,42 @@
 #include "base/error.h"
 #include "figure/rotation_families.h"
 
+/* ---- heads ------------------------------------------------------------------------------ */
+
+/* Coordinates of all heads of some models, in order. */
+typedef struct points {
+    size_t count;
+    double *x, *y;
+} points;
+
+static bool gather_points(qk__figure *figure, const qk__family *families, size_t count,
+                          qk__pick_fn *pick, points *all)
+{
+    size_t num_heads = 0;
+    for (size_t f = 0; f < count; f++)
+        num_heads += families[f].num_heads;
+    *all = (points){0, qk__figure_alloc(figure, num_heads, sizeof *all->x),
+                    qk__figure_alloc(figure, num_heads, sizeof *all->y)};
+    if (!all->x || !all->y)
+        return false;
+    for (size_t f = 0; f < count; f++)
+        for (size_t m = 0; m < families[f].num_models; m++)
+            for (size_t h = 0; h < families[f].models[m]->num_heads; h++) {
+                qk__pair pair = pick(&families[f].models[m]->heads[h]);
+                if (isnan(pair.y))
+                    continue;
+                all->x[all->count] = pair.x;
+                all->y[all->count++] = pair.y;
+            }
+    return true;
+}
+
+static void free_points(points *all)
+{
+    free(all->x);
+    free(all->y);
+}
+
 /* ---- histograms ------------------------------------------------------------------------- */
 
 /* Beyond so many interquartile ranges from the quartiles a head is counted in words: one of
@@ -42,12 +78,6 @@ static qk__pair pick_bias(const qk__result_head *head)
 bool qk__has_bias(const qk__subject *subject)
 {
     return qk__has_pairs(subject->results, pick_bias);
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 static void find_range(const double *sorted, size_t count, bins *of)
@@ -87,23 +117,14 @@ static void find_bins(const double *sorted, size_t count, size_t num_models, bin
 
 static bool plan_bins(qk__figure *figure, const qk__family *family, bins *of)
 {
-    double *values = qk__calloc(family->num_heads, sizeof *values);
-    if (!values) {
-        if (figure->status == QK_OK)
-            figure->status = qk__nomem(&figure->err);
-        return false;
+    points all;
+    bool ok = gather_points(figure, family, 1, pick_bias, &all);
+    if (ok) {
+        qk__sort(all.x, all.count);
+        find_bins(all.x, all.count, family->num_models, of);
     }
-    size_t count = 0;
-    for (size_t m = 0; m < family->num_models; m++)
-        for (size_t h = 0; h < family->models[m]->num_heads; h++) {
-            double bias = family->models[m]->heads[h].v.bias_strength;
-            if (isfinite(bias))
-                values[count++] = bias;
-        }
-    qsort(values, count, sizeof *values, compare_doubles);
-    find_bins(values, count, family->num_models, of);
-    free(values);
-    return true;
+    free_points(&all);
+    return ok;
 }
 
 /* The outline of a model's histogram: left edge and density of each bin, from 0 to 0. Heads
@@ -125,12 +146,8 @@ static void add_outline(qk__figure *figure, const qk__result_model *model, bins 
         double edge = (of->first + (double)i) * of->width * power->factor;
         double density =
             i < of->count ? (double)counts[i] / ((double)total * of->width * power->factor) : 0;
-        qk__figure_value(figure, edge);
-        qk__figure_value(figure, before);
-        qk__figure_end_row(figure);
-        qk__figure_value(figure, edge);
-        qk__figure_value(figure, density);
-        qk__figure_end_row(figure);
+        qk__figure_row(figure, edge, before);
+        qk__figure_row(figure, edge, density);
         of->highest = fmax(of->highest, density);
         before = density;
     }
@@ -198,19 +215,13 @@ void qk__build_bias_histograms(qk__figure *figure, const qk__subject *subject)
 {
     qk__family_panels panels;
     bins *all = NULL;
-    bool ok =
-        qk__study_families(figure, subject->results, pick_bias, HISTOGRAM_HEIGHT, &panels);
-    if (ok) {
-        all = qk__calloc(panels.count, sizeof *all);
-        ok = all != NULL;
-        if (!ok && figure->status == QK_OK)
-            figure->status = qk__nomem(&figure->err);
-    }
     double largest = 0;
+    bool ok =
+        qk__study_families(figure, subject->results, pick_bias, HISTOGRAM_HEIGHT, &panels) &&
+        (all = qk__figure_alloc(figure, panels.count, sizeof *all));
     for (size_t f = 0; ok && f < panels.count; f++) {
         ok = plan_bins(figure, &panels.families[f], &all[f]);
-        if (ok)
-            largest = fmax(largest, fmax(fabs(all[f].low), fabs(all[f].high)));
+        largest = fmax(largest, fmax(fabs(all[f].low), fabs(all[f].high)));
     }
     if (ok) {
         qk__power power = qk__power_of(largest);
@@ -234,43 +245,6 @@ static qk__pair pick_pair(const qk__result_head *head)
 bool qk__has_bias_pairs(const qk__subject *subject)
 {
     return qk__has_pairs(subject->results, pick_pair);
-}
-
-/* Coordinates of all heads of some models, in order. */
-typedef struct points {
-    size_t count;
-    double *x, *y;
-} points;
-
-static bool gather_points(qk__figure *figure, const qk__family *families, size_t count,
-                          points *all)
-{
-    size_t num_heads = 0;
-    for (size_t f = 0; f < count; f++)
-        num_heads += families[f].num_heads;
-    *all = (points){0, qk__calloc(num_heads, sizeof *all->x),
-                    qk__calloc(num_heads, sizeof *all->y)};
-    if (!all->x || !all->y) {
-        if (figure->status == QK_OK)
-            figure->status = qk__nomem(&figure->err);
-        return false;
-    }
-    for (size_t f = 0; f < count; f++)
-        for (size_t m = 0; m < families[f].num_models; m++)
-            for (size_t h = 0; h < families[f].models[m]->num_heads; h++) {
-                qk__pair pair = pick_pair(&families[f].models[m]->heads[h]);
-                if (isnan(pair.y))
-                    continue;
-                all->x[all->count] = pair.x;
-                all->y[all->count++] = pair.y;
-            }
-    return true;
-}
-
-static void free_points(points *all)
-{
-    free(all->x);
-    free(all->y);
 }
 
 /* Range of an axis, with a margin. */
@@ -313,8 +287,7 @@ static size_t add_points(qk__figure *figure, const qk__family *family, const qk_
                 continue;
             char color[8];
             qk__model_color(figure, family, m, color);
-            qk__figure_value(figure, pair.x);
-            qk__figure_value(figure, pair.y * power->factor);
+            qk__figure_values(figure, pair.x, pair.y * power->factor);
             qk__figure_words(figure, "0x80%s %d", color + 1, qk__model_point(family, m));
             qk__figure_end_row(figure);
         }
@@ -326,7 +299,7 @@ static void draw_scatter(qk__figure *figure, const qk__family_panels *panels, si
 {
     const qk__family *family = &panels->families[panel];
     points all;
-    if (gather_points(figure, family, 1, &all)) {
+    if (gather_points(figure, family, 1, pick_pair, &all)) {
         char r[32];
         describe_r(&all, r);
         int room = (int)(panels->first.width / qk__text_width(figure, 1) * 0.8) - 14;
@@ -355,7 +328,7 @@ void qk__build_bias_scatter(qk__figure *figure, const qk__subject *subject)
     qk__family_panels panels;
     points all = {0, NULL, NULL};
     if (qk__study_families(figure, subject->results, pick_pair, SCATTER_HEIGHT, &panels) &&
-        gather_points(figure, panels.families, panels.count, &all)) {
+        gather_points(figure, panels.families, panels.count, pick_pair, &all)) {
         double largest = 0;
         for (size_t i = 0; i < all.count; i++)
             largest = fmax(largest, fabs(all.y[i]));

@@ -180,8 +180,7 @@ bool qk__study_families(qk__figure *figure, const qk__results *results, qk__pick
 {
     *panels = (qk__family_panels){0};
     if (!gather(results, pick, panels)) {
-        if (figure->status == QK_OK)
-            figure->status = qk__nomem(&figure->err);
+        qk__figure_nomem(figure);
         return false;
     }
     arrange(figure, panel_height, panels);

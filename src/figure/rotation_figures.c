@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "figure/catalog.h"
 #include "figure/panels.h"
-#include "figure/parts.h"
 #include "figure/rotation_bias.h"
 
 /* ---- bars by model ---------------------------------------------------------------------- */
@@ -65,10 +64,8 @@ static void build_correlations(qk__figure *figure, const qk__subject *subject)
 {
     const qk__results *results = subject->results;
     for (size_t m = 0; m < results->num_models; m++) {
-        qk__figure_words(figure, "%zu ", m);
-        qk__figure_value(figure, mean_of(figure, &results->models[m], "r_q_a", true));
-        qk__figure_value(figure, mean_of(figure, &results->models[m], "r_k_a", true));
-        qk__figure_end_row(figure);
+        qk__figure_row(figure, (double)m, mean_of(figure, &results->models[m], "r_q_a", true),
+                       mean_of(figure, &results->models[m], "r_k_a", true));
     }
     qk__figure_end_block(figure);
     const qk__entry entries[] = {{"queries", figure->theme->q, QK__AREA},
@@ -114,11 +111,7 @@ static void build_shares(qk__figure *figure, const qk__subject *subject)
     const qk__results *results = subject->results;
     for (size_t m = 0; m < results->num_models; m++) {
         shares mean = mean_shares(&results->models[m]);
-        qk__figure_words(figure, "%zu ", m);
-        qk__figure_value(figure, mean.a);
-        qk__figure_value(figure, mean.b);
-        qk__figure_value(figure, 1 - mean.a - mean.b);
-        qk__figure_end_row(figure);
+        qk__figure_row(figure, (double)m, mean.a, mean.b, 1 - mean.a - mean.b);
     }
     qk__figure_end_block(figure);
     const qk__entry entries[] = {
@@ -152,26 +145,16 @@ static bool has_ratios(const qk__subject *subject)
     return false;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median_ratio(qk__figure *figure, const qk__result_model *model)
 {
-    double *ratios = qk__calloc(model->num_heads + 1, sizeof *ratios);
-    if (!ratios) {
-        if (figure->status == QK_OK)
-            figure->status = qk__nomem(&figure->err);
+    double *ratios = qk__figure_alloc(figure, model->num_heads + 1, sizeof *ratios);
+    if (!ratios)
         return NAN;
-    }
     size_t count = 0;
     for (size_t h = 0; h < model->num_heads; h++)
         if (isfinite(slope_ratio(&model->heads[h])))
             ratios[count++] = slope_ratio(&model->heads[h]);
-    qsort(ratios, count, sizeof *ratios, compare_doubles);
-    double median = count ? (ratios[(count - 1) / 2] + ratios[count / 2]) / 2 : NAN;
+    double median = qk__median(ratios, count);
     free(ratios);
     return median;
 }
@@ -193,8 +176,7 @@ static void build_ratios(qk__figure *figure, const qk__subject *subject)
         const qk__result_model *model = &results->models[m];
         double ratio = median_ratio(figure, model);
         highest = fmax(highest, ratio);
-        qk__figure_words(figure, "%zu ", m);
-        qk__figure_value(figure, ratio);
+        qk__figure_values(figure, (double)m, ratio);
         int group = results->checkpoints ? model->phase_index : model->family_index;
         qk__figure_words(figure, "0x%s", qk__series_color(figure->theme, group) + 1);
         qk__figure_end_row(figure);
@@ -292,12 +274,7 @@ static void draw_bias_map(qk__figure *figure, qk__heatmap map, double *values,
 static qk__place place_maps(qk__figure *figure, const qk__results *results, double *down)
 {
     const double em = qk__em(figure), above = 30 * em, below = 56 * em;
-    size_t longest = 0;
-    for (size_t m = 0; m < results->num_models; m++) {
-        size_t characters = qk__count_columns(results->models[m].label);
-        longest = characters > longest ? characters : longest;
-    }
-    double left = 16 * em + qk__text_width(figure, longest < 32 ? longest : 32) / 0.75;
+    double left = 16 * em + qk__text_width(figure, qk__longest_label(results)) / 0.75;
     double rows = (double)results->num_models;
     double cells = rows > FEW_ROWS ? fmax(rows * LOW_ROW, FEW_ROWS * ROW) : rows * ROW;
     /* gnuplot's colour scale and the gap before it are 0.075 of the plot's width. */
@@ -309,24 +286,6 @@ static qk__place place_maps(qk__figure *figure, const qk__results *results, doub
     return place;
 }
 
-static void draw_maps(qk__figure *figure, const qk__results *results, const qk__heatmap *map,
-                      double *values)
-{
-    double down;
-    qk__place place = place_maps(figure, results, &down);
-    qk__start_panels(figure, results, "Key drift and bias by depth");
-    for (size_t m = 0; m < results->num_models; m++)
-        qk__by_depth(&results->models[m], qk__find_field("r_k_a"), true,
-                     values + m * QK__DEPTH_BINS);
-    draw_correlation_map(figure, *map, &place);
-    for (size_t m = 0; m < results->num_models; m++)
-        qk__by_depth(&results->models[m], qk__find_field("bias_strength"), false,
-                     values + m * QK__DEPTH_BINS);
-    place.top += down;
-    draw_bias_map(figure, *map, values, &place);
-    qk__end_panels(figure);
-}
-
 /* 06 */
 static bool has_depths(const qk__subject *subject)
 {
@@ -336,25 +295,20 @@ static bool has_depths(const qk__subject *subject)
 
 static void build_depth_maps(qk__figure *figure, const qk__subject *subject)
 {
-    static const char *const DEPTHS[QK__DEPTH_BINS] = {"0.0", "0.1", "0.2", "0.3", "0.4",
-                                                       "0.5", "0.6", "0.7", "0.8", "0.9"};
     const qk__results *results = subject->results;
-    double *values = qk__calloc(results->num_models, QK__DEPTH_BINS * sizeof *values);
-    const char **labels = qk__calloc(results->num_models, sizeof *labels);
-    if (values && labels) {
-        for (size_t m = 0; m < results->num_models; m++)
-            labels[m] = results->models[m].label;
-        qk__heatmap map = {.rows = results->num_models,
-                           .columns = QK__DEPTH_BINS,
-                           .values = values,
-                           .row_labels = labels,
-                           .column_labels = DEPTHS};
-        draw_maps(figure, results, &map, values);
-    } else if (figure->status == QK_OK) {
-        figure->status = qk__nomem(&figure->err);
+    qk__depth_map map;
+    if (qk__start_depth_map(figure, results, &map)) {
+        double down;
+        qk__place place = place_maps(figure, results, &down);
+        qk__start_panels(figure, results, "Key drift and bias by depth");
+        qk__fill_depth_map(&map, "r_k_a", true);
+        draw_correlation_map(figure, map.heatmap, &place);
+        qk__fill_depth_map(&map, "bias_strength", false);
+        place.top += down;
+        draw_bias_map(figure, map.heatmap, map.values, &place);
+        qk__end_panels(figure);
     }
-    free(values);
-    free(labels);
+    qk__free_depth_map(&map);
 }
 
 /* ---- the table -------------------------------------------------------------------------- */

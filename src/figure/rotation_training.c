@@ -77,11 +77,8 @@ static size_t add_bars(qk__figure *figure, const metric *of, const qk__results *
         qk__spread spread = spread_of(figure, model, of);
         if (spread.count == 0)
             continue;
-        qk__figure_words(figure, "%zu ", m);
-        qk__figure_value(figure, factor * spread.mean);
-        qk__figure_value(figure, factor * spread.quartile1);
-        qk__figure_value(figure, factor * spread.quartile3);
-        qk__figure_value(figure, factor * spread.median);
+        qk__figure_values(figure, (double)m, factor * spread.mean, factor * spread.quartile1,
+                          factor * spread.quartile3, factor * spread.median);
         qk__figure_words(figure, "0x%s",
                          qk__series_color(figure->theme, model->phase_index) + 1);
         qk__figure_end_row(figure);
@@ -90,13 +87,6 @@ static size_t add_bars(qk__figure *figure, const metric *of, const qk__results *
 }
 
 /* ---- panels ----------------------------------------------------------------------------- */
-
-static void part_phases(qk__figure *figure, const qk__results *results)
-{
-    for (size_t m = 1; m < results->num_models; m++)
-        if (results->models[m].phase_index != results->models[m - 1].phase_index)
-            qk__figure_vertical(figure, (double)m - 0.5);
-}
 
 static void draw_bars(qk__figure *figure, const sheet *of, size_t index,
                       const qk__results *results, const qk__place *place)
@@ -122,7 +112,7 @@ static void draw_bars(qk__figure *figure, const sheet *of, size_t index,
     qk__put_panel(figure, place);
     qk__put_text(figure, title, place->left + place->width / 2,
                  place->top - 15 * qk__em(figure), false);
-    part_phases(figure, results);
+    qk__part_phases(figure, results);
     if (all.count == 0) {
         qk__figure_print(figure,
                          "set label 'no numbers' at graph 0.5,0.5 center tc rgb '%s'\nplot NaN",

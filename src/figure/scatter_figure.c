@@ -170,11 +170,7 @@ static bool add_points(qk__figure *figure, const qk__scatter_panel *panel, choic
         if (!is_chosen(p, which))
             continue;
         any = true;
-        qk__figure_value(figure, p->x);
-        qk__figure_value(figure, p->y);
-        qk__figure_value(figure, (double)p->position);
-        qk__figure_value(figure, p->is_key);
-        qk__figure_end_row(figure);
+        qk__figure_row(figure, p->x, p->y, (double)p->position, p->is_key);
     }
     if (any)
         *block = qk__figure_end_block(figure);
@@ -315,10 +311,8 @@ static void draw_bar(qk__figure *figure, const layout *l, qk__position_span span
     double range = point ? 1 : (double)span.high - (double)span.low;
     for (int i = 0; i < BAR_STEPS; i++) {
         /* every box reaches to the top, under those that follow: no seams between them */
-        qk__figure_value(figure, low + range * i / BAR_STEPS);
-        qk__figure_value(figure, low + range);
-        qk__figure_value(figure, colors + (point ? 0.5 : (i + 0.5) / BAR_STEPS));
-        qk__figure_end_row(figure);
+        qk__figure_row(figure, low + range * i / BAR_STEPS, low + range,
+                       colors + (point ? 0.5 : (i + 0.5) / BAR_STEPS));
     }
     size_t block = qk__figure_end_block(figure);
     qk__figure_print(figure, "\n# %s\n", label);

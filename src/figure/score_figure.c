@@ -9,18 +9,16 @@
 #include "base/error.h"
 #include "figure/label_places.h"
 #include "figure/panels.h"
-#include "figure/parts.h"
 #include "figure/plasticity_parts.h"
 
 static const char DEFAULT_METRIC[] = "ap_drop";
-static const size_t NO_COLUMN = (size_t)-1;
 enum { MIN_POINTS = 3, MAX_NAME = 28 };
 
 /* Where the numbers of both axes come from. */
 typedef struct pairing {
     const qk__results *results;
     const char *metric;
-    size_t x_column;        /* of the score file, or NO_COLUMN: */
+    size_t x_column;        /* of the score file, or num_score_columns: */
     const qk__field *field; /* then the study's */
     size_t y_column;
 } pairing;
@@ -33,40 +31,25 @@ typedef struct point {
 
 /* ---- what is drawn ---------------------------------------------------------------------- */
 
-static size_t find_column(const qk__results *results, const char *name)
+static bool in_file(const pairing *pair)
 {
-    for (size_t i = 0; i < results->num_score_columns; i++)
-        if (strcmp(results->score_columns[i], name) == 0)
-            return i;
-    return NO_COLUMN;
+    return pair->x_column < pair->results->num_score_columns;
 }
 
 /* A column of the score file goes before the study's own number of that name. */
 static bool find_pairing(const qk__subject *subject, pairing *pair)
 {
     const qk__results *results = subject->results;
+    size_t none = results->num_score_columns;
     *pair = (pairing){.results = results,
-                      .metric = subject->score_metric ? subject->score_metric : DEFAULT_METRIC,
-                      .y_column = NO_COLUMN};
-    pair->x_column = find_column(results, pair->metric);
+                      .metric = subject->score_metric ? subject->score_metric : DEFAULT_METRIC};
+    pair->x_column = qk__score_column(results, pair->metric);
     pair->field = qk__find_field(pair->metric);
     if (subject->score_column)
-        pair->y_column = find_column(results, subject->score_column);
-    for (size_t i = 0; !subject->score_column && i < results->num_score_columns; i++)
-        if (i != pair->x_column && pair->y_column == NO_COLUMN)
-            pair->y_column = i;
-    return pair->y_column != NO_COLUMN && (pair->x_column != NO_COLUMN || pair->field);
-}
-
-static const qk__result_model *find_model(const qk__results *results, const char *name)
-{
-    for (size_t m = 0; m < results->num_models; m++)
-        if (strcmp(results->models[m].name, name) == 0)
-            return &results->models[m];
-    for (size_t m = 0; m < results->num_models; m++)
-        if (strcmp(results->models[m].label, name) == 0)
-            return &results->models[m];
-    return NULL;
+        pair->y_column = qk__score_column(results, subject->score_column);
+    else /* the first but the metric itself */
+        pair->y_column = pair->x_column == 0 && none > 0 ? 1 : 0;
+    return pair->y_column < none && (in_file(pair) || pair->field);
 }
 
 /* The study's families keep their colours, others get the next ones. */
@@ -99,11 +82,11 @@ static size_t find_points(const pairing *pair, point *points)
     size_t count = 0;
     for (size_t i = 0; i < results->num_scores; i++) {
         const qk__score *score = &results->scores[i];
-        const qk__result_model *model = find_model(results, score->model);
+        const qk__result_model *model = qk__find_model(results, score->model);
         double y = score->values[pair->y_column];
-        double x = pair->x_column != NO_COLUMN ? score->values[pair->x_column]
-                   : model                     ? qk__mean_over_heads(model, pair->field)
-                                               : NAN;
+        double x = in_file(pair) ? score->values[pair->x_column]
+                   : model       ? qk__mean_over_heads(model, pair->field)
+                                 : NAN;
         if (!is_usable(x) || !is_usable(y))
             continue;
         if (points) {
@@ -148,21 +131,15 @@ static void add_margin(double range[2])
 /* Ranges that hold points and line; the points and the ends of the line as data. */
 static void add_points(qk__figure *figure, const point *points, size_t count, plot *p)
 {
-    double *xy = qk__calloc(2 * count, sizeof *xy);
-    if (!xy) {
-        if (figure->status == QK_OK)
-            figure->status = qk__nomem(&figure->err);
+    double *xy = qk__figure_alloc(figure, 2 * count, sizeof *xy);
+    if (!xy)
         return;
-    }
     p->x[0] = p->y[0] = INFINITY;
     p->x[1] = p->y[1] = -INFINITY;
     for (size_t i = 0; i < count; i++) {
         widen(p->x, xy[i] = points[i].x);
         widen(p->y, xy[count + i] = points[i].y);
-        qk__figure_value(figure, points[i].x);
-        qk__figure_value(figure, points[i].y);
-        qk__figure_words(figure, "%d", points[i].family_index);
-        qk__figure_end_row(figure);
+        qk__figure_row(figure, points[i].x, points[i].y, (double)points[i].family_index);
     }
     qk__figure_end_block(figure);
     p->line = qk__fit_line(xy, xy + count, count);
@@ -170,9 +147,7 @@ static void add_points(qk__figure *figure, const point *points, size_t count, pl
     for (int end = 0; end < 2 && isfinite(p->line.slope); end++) {
         double y = p->line.start + p->line.slope * p->x[end];
         widen(p->y, y);
-        qk__figure_value(figure, p->x[end]);
-        qk__figure_value(figure, y);
-        qk__figure_end_row(figure);
+        qk__figure_row(figure, p->x[end], y);
     }
     qk__figure_end_block(figure);
     add_margin(p->x);
@@ -217,12 +192,9 @@ static void print_name(qk__figure *figure, const qk__name_place *name, const poi
 static void add_names(qk__figure *figure, const point *points, size_t count, const plot *p)
 {
     const double em = qk__em(figure);
-    qk__name_place *names = qk__calloc(count, sizeof *names);
-    if (!names) {
-        if (figure->status == QK_OK)
-            figure->status = qk__nomem(&figure->err);
+    qk__name_place *names = qk__figure_alloc(figure, count, sizeof *names);
+    if (!names)
         return;
-    }
     for (size_t i = 0; i < count; i++) {
         size_t length = qk__count_columns(points[i].label);
         names[i] = (qk__name_place){
@@ -276,7 +248,7 @@ static void set_labels(qk__figure *figure, const pairing *pair, const plot *p, s
     if (isfinite(p->line.r))
         snprintf(r, sizeof r, "{/:Italic r} = %s%.2f", p->line.r < 0 ? "−" : "",
                  fabs(p->line.r));
-    if (pair->x_column != NO_COLUMN)
+    if (in_file(pair))
         qk__figure_print(figure, "set xlabel %s.' (from the score file)'\n",
                          qk__figure_quote(figure, pair->metric));
     else
@@ -342,12 +314,9 @@ void qk__build_scores(qk__figure *figure, const qk__subject *subject)
     if (!find_pairing(subject, &pair))
         return;
     size_t count = find_points(&pair, NULL);
-    point *points = qk__calloc(count, sizeof *points);
-    if (!points) {
-        if (figure->status == QK_OK)
-            figure->status = qk__nomem(&figure->err);
+    point *points = qk__figure_alloc(figure, count, sizeof *points);
+    if (!points)
         return;
-    }
     find_points(&pair, points);
     draw(figure, &pair, points, count);
     free(points);

@@ -68,11 +68,8 @@ static size_t add_curve(qk__figure *figure, const qk__result_head *head, double 
     *high = -INFINITY;
     for (size_t b = 0; b < head->num_curve; b++) {
         double measured = head->curve_measured[b], predicted = head->curve_predicted[b] - shift;
-        qk__figure_value(figure, head->curve_distance[b] + 1);
-        qk__figure_value(figure, measured);
-        qk__figure_value(figure, isfinite(head->curve_error[b]) ? head->curve_error[b] : 0);
-        qk__figure_value(figure, predicted);
-        qk__figure_end_row(figure);
+        qk__figure_row(figure, head->curve_distance[b] + 1, measured,
+                       isfinite(head->curve_error[b]) ? head->curve_error[b] : 0, predicted);
         *low = fmin(*low, fmin(measured, predicted));
         *high = fmax(*high, fmax(measured, predicted));
     }

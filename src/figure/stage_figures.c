@@ -10,12 +10,6 @@
 #include "figure/panels.h"
 #include "figure/stage_parts.h"
 
-static void out_of_memory(qk__figure *figure)
-{
-    if (figure->status == QK_OK)
-        figure->status = qk__nomem(&figure->err);
-}
-
 /* ---- by layer and pair ------------------------------------------------------------------ */
 
 static size_t count_pairs(const qk__result_model *model)
@@ -218,7 +212,7 @@ static void build_pair_maps(qk__figure *figure, const qk__subject *subject)
     if (fill_axis(subject->model, pairs, &axis) && values)
         draw_pair_maps(figure, subject, &axis, values);
     else
-        out_of_memory(figure);
+        qk__figure_nomem(figure);
     free_axis(&axis);
     free(values);
 }

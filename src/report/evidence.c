@@ -149,26 +149,24 @@ qk__phrase qk__how_many(const qk__units *units)
     return out;
 }
 
-qk__phrase qk__interval(const qk__estimate *estimate, int digits)
+static qk__phrase interval_of(const qk__estimate *estimate, qk__shown low, qk__shown high)
 {
     qk__phrase out = {"no interval"};
-    if (isfinite(estimate->low)) {
-        qk__shown low = qk__show(estimate->low, digits),
-                  high = qk__show(estimate->high, digits);
+    if (isfinite(estimate->low))
         snprintf(out.text, sizeof out.text, "95 %% interval %s to %s", low.text, high.text);
-    }
     return out;
+}
+
+qk__phrase qk__interval(const qk__estimate *estimate, int digits)
+{
+    return interval_of(estimate, qk__show(estimate->low, digits),
+                       qk__show(estimate->high, digits));
 }
 
 qk__phrase qk__interval_percent(const qk__estimate *estimate)
 {
-    qk__phrase out = {"no interval"};
-    if (isfinite(estimate->low)) {
-        qk__shown low = qk__show_percent(estimate->low);
-        qk__shown high = qk__show_percent(estimate->high);
-        snprintf(out.text, sizeof out.text, "95 %% interval %s to %s", low.text, high.text);
-    }
-    return out;
+    return interval_of(estimate, qk__show_percent(estimate->low),
+                       qk__show_percent(estimate->high));
 }
 
 qk__verdict qk__judge(const qk__estimate *estimate, double against)
@@ -201,6 +199,12 @@ void qk__finding_begin(qk__findings *findings, const char *id, const char *topic
     }
     findings->items[findings->count++] =
         (qk__finding){.id = id, .topic = topic, .verdict = verdict};
+}
+
+void qk__finding_verdict(qk__findings *findings, qk__verdict verdict)
+{
+    if (findings->status == QK_OK)
+        findings->items[findings->count - 1].verdict = verdict;
 }
 
 /* Adds a line to a text that may be NULL. */
@@ -242,4 +246,59 @@ void qk__evidence(qk__findings *findings, const char *fmt, ...)
     va_start(args, fmt);
     add_formatted(findings, false, fmt, args);
     va_end(args);
+}
+
+/* ---- questions -------------------------------------------------------------------------- */
+
+typedef struct limit {
+    const qk__field *field;
+    double above;
+} limit;
+
+static double is_above(const qk__result_head *head, const void *argument)
+{
+    const limit *l = argument;
+    double value = qk__field_number(head, l->field);
+    return isfinite(value) ? value > l->above : NAN;
+}
+
+static qk__units units_asked(qk__findings *findings, const qk__scope *scope,
+                             const qk__question *question)
+{
+    if (!question->field)
+        return qk__units_of(findings, scope, question->number, &question->component);
+    const limit l = {qk__find_field(question->field), question->above};
+    return question->share ? qk__units_of(findings, scope, is_above, &l)
+                           : qk__units_of(findings, scope, qk__field_number, l.field);
+}
+
+static void claim_there(qk__findings *findings, const char *claim, const char *where)
+{
+    size_t length = strcspn(claim, "@");
+    bool placed = claim[length] != 0;
+    qk__claim(findings, "%.*s%s%s", (int)length, claim, placed ? where : "",
+              placed ? claim + length + 1 : "");
+}
+
+bool qk__ask(qk__findings *findings, const qk__scope *scope, const qk__question *question,
+             qk__answer *answer)
+{
+    qk__units units = units_asked(findings, scope, question);
+    bool known = units.count > 0;
+    if (known) {
+        qk__estimate estimate = question->share ? qk__estimate_share(units.values, units.count)
+                                                : qk__estimate_mean(units.values, units.count);
+        *answer = (qk__answer){units.heads, units.positive, estimate, qk__where(scope, &units),
+                               qk__how_many(&units)};
+        qk__verdict verdict = qk__judge(&estimate, question->against);
+        qk__finding_begin(findings, question->id, question->topic, verdict);
+        claim_there(findings,
+                    verdict == QK__SUPPORTED     ? question->higher
+                    : verdict == QK__OPPOSITE    ? question->lower
+                    : verdict == QK__UNSUPPORTED ? question->either
+                                                 : question->too_few,
+                    answer->where.text);
+    }
+    qk__units_free(&units);
+    return known;
 }

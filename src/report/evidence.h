@@ -70,13 +70,40 @@ qk__phrase qk__interval_percent(const qk__estimate *estimate);
 /* What an estimate says of "more than against". */
 qk__verdict qk__judge(const qk__estimate *estimate, double against);
 
-/* Adds a finding; sentences follow with qk__claim and qk__evidence (one line each call). */
+/* Adds a finding; sentences follow with qk__claim and qk__evidence (one line each call).
+ * qk__finding_verdict is for one whose evidence comes first. */
 void qk__finding_begin(qk__findings *findings, const char *id, const char *topic,
                        qk__verdict verdict);
+void qk__finding_verdict(qk__findings *findings, qk__verdict verdict);
 void qk__claim(qk__findings *findings, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void qk__evidence(qk__findings *findings, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* ---- questions -------------------------------------------------------------------------- */
+
+/* Whether a mean over units lies above or below a number, and what is said then. */
+typedef struct qk__question {
+    const char *id, *topic;
+    const char *field;       /* the mean is of this column; NULL: of `number` */
+    qk__head_number *number; /* takes no argument but `component` */
+    size_t component;
+    bool share; /* of the share of heads whose column is above `above` */
+    double above, against;
+    /* Claims by what the interval says; '@' becomes the place that qk__where names. */
+    const char *higher, *lower, *either, *too_few;
+} qk__question;
+
+typedef struct qk__answer {
+    size_t heads, positive;     /* as of qk__units */
+    qk__estimate estimate;      /* of the mean */
+    qk__phrase where, how_many; /* qk__where, qk__how_many */
+} qk__answer;
+
+/* Begins the finding and makes its claim; evidence follows. False: no head has the number, and
+ * nothing is said. */
+bool qk__ask(qk__findings *findings, const qk__scope *scope, const qk__question *question,
+             qk__answer *answer);
 
 /* ---- families of findings --------------------------------------------------------------- */
 

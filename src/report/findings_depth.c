@@ -49,10 +49,12 @@ static qk__line layer_line(const qk__result_model *model, const qk__field *field
     return line;
 }
 
-static void claim_trend(qk__findings *findings, const char *noun, qk__verdict verdict, int side,
+/* Begins the finding about trend t. side: 1 rises, -1 falls. */
+static void claim_trend(qk__findings *findings, size_t t, qk__verdict verdict, int side,
                         const char *where)
 {
-    findings->items[findings->count - 1].verdict = verdict;
+    const char *noun = TRENDS[t].noun;
+    qk__finding_begin(findings, TRENDS[t].id, "Depth", verdict);
     if (verdict == QK__DIVIDED)
         qk__claim(findings, "With depth, %s rises in one model and falls in the other.", noun);
     else if (verdict == QK__TOO_FEW)
@@ -81,10 +83,7 @@ static void trend_of_few(qk__findings *findings, size_t t, const qk__scope *scop
                                                      : QK__UNSUPPORTED;
     qk__units units = {.models = count};
     qk__scope own = {.results = scope->results, .model = count == 1 ? trends[0].model : NULL};
-    qk__finding_begin(findings, TRENDS[t].id, "Depth", verdict);
-    if (findings->status != QK_OK)
-        return;
-    claim_trend(findings, TRENDS[t].noun, verdict, sides, qk__where(&own, &units).text);
+    claim_trend(findings, t, verdict, sides, qk__where(&own, &units).text);
     for (size_t i = 0; i < count; i++)
         qk__evidence(
             findings, "%s%sr of layer means with depth = %s, %s, p = %s, n = %zu layers.",
@@ -105,10 +104,7 @@ static void trend_of_models(qk__findings *findings, size_t t, const double *r, s
     int side = qk__estimate_side(&mean, 0);
     qk__phrase where;
     snprintf(where.text, sizeof where.text, "across %zu models", count);
-    qk__finding_begin(findings, TRENDS[t].id, "Depth", QK__MEASURED);
-    if (findings->status != QK_OK)
-        return;
-    claim_trend(findings, TRENDS[t].noun,
+    claim_trend(findings, t,
                 !isfinite(mean.low) ? QK__TOO_FEW
                 : side != 0         ? QK__SUPPORTED
                                     : QK__UNSUPPORTED,

@@ -54,40 +54,29 @@ static void pc0_is_positional(qk__findings *findings, const qk__scope *scope)
     const size_t first = 0;
     size_t best = runner_up(findings, scope, &other);
     double own = mean_over_heads(findings, scope, component_r_q, &first);
-    qk__units units = qk__units_of(findings, scope, lead_of_pc0, &best);
-    if (best == 0 || units.count == 0) {
-        qk__units_free(&units);
-        return;
-    }
-    qk__estimate lead = qk__estimate_mean(units.values, units.count);
-    qk__phrase where = qk__where(scope, &units), n = qk__how_many(&units);
-    qk__phrase interval = qk__interval(&lead, 3);
-    qk__verdict verdict = qk__judge(&lead, 0);
-    qk__finding_begin(findings, "pc0-positional", TOPIC, verdict);
-    if (verdict == QK__SUPPORTED)
-        qk__claim(findings,
-                  "The first component is the one that follows query position most %s.",
-                  where.text);
-    else if (verdict == QK__OPPOSITE)
-        qk__claim(
+    char opposite[120];
+    snprintf(opposite, sizeof opposite,
+             "It is not the first component that follows query position most @, but PC%zu.",
+             best);
+    const qk__question question = {
+        .id = "pc0-positional",
+        .topic = TOPIC,
+        .number = lead_of_pc0,
+        .component = best,
+        .higher = "The first component is the one that follows query position most @.",
+        .lower = opposite,
+        .either = "The data do not show that the first component follows query position more "
+                  "than every other @.",
+        .too_few = "Too few heads to tell whether the first component is the positional one.",
+    };
+    qk__answer lead;
+    if (best > 0 && qk__ask(findings, scope, &question, &lead))
+        qk__evidence(
             findings,
-            "It is not the first component that follows query position most %s, but PC%zu.",
-            where.text, best);
-    else if (verdict == QK__UNSUPPORTED)
-        qk__claim(
-            findings,
-            "The data do not show that the first component follows query position more than "
-            "every other %s.",
-            where.text);
-    else
-        qk__claim(findings,
-                  "Too few heads to tell whether the first component is the positional one.");
-    qk__evidence(
-        findings,
-        "Mean |r_q| is %s on PC0 and %s on PC%zu, the next best; difference %s, %s, %s.",
-        qk__show(own, 3).text, qk__show(other, 3).text, best, qk__show(lead.value, 3).text,
-        interval.text, n.text);
-    qk__units_free(&units);
+            "Mean |r_q| is %s on PC0 and %s on PC%zu, the next best; difference %s, %s, %s.",
+            qk__show(own, 3).text, qk__show(other, 3).text, best,
+            qk__show(lead.estimate.value, 3).text, qk__interval(&lead.estimate, 3).text,
+            lead.how_many.text);
 }
 
 static double r_q_over_r_k(const qk__result_head *head, const void *unused)
@@ -96,37 +85,27 @@ static double r_q_over_r_k(const qk__result_head *head, const void *unused)
     return fabs(head->v.r_q) - fabs(head->v.r_k);
 }
 
+static const qk__question QUERIES_OVER_KEYS = {
+    .id = "queries-over-keys",
+    .topic = TOPIC,
+    .number = r_q_over_r_k,
+    .higher = "Queries follow position more closely than keys on PC0 @.",
+    .lower = "Keys follow position more closely than queries on PC0 @.",
+    .either = "The data do not show whether queries or keys follow position more closely on "
+              "PC0 @.",
+    .too_few = "Too few heads to compare queries and keys on PC0.",
+};
+
 static void queries_more_than_keys(qk__findings *findings, const qk__scope *scope)
 {
-    qk__units units = qk__units_of(findings, scope, r_q_over_r_k, NULL);
-    if (units.count > 0) {
-        qk__estimate lead = qk__estimate_mean(units.values, units.count);
-        qk__phrase where = qk__where(scope, &units), n = qk__how_many(&units);
-        qk__phrase interval = qk__interval(&lead, 3);
-        qk__verdict verdict = qk__judge(&lead, 0);
-        qk__finding_begin(findings, "queries-over-keys", TOPIC, verdict);
-        if (verdict == QK__SUPPORTED)
-            qk__claim(findings, "Queries follow position more closely than keys on PC0 %s.",
-                      where.text);
-        else if (verdict == QK__OPPOSITE)
-            qk__claim(findings, "Keys follow position more closely than queries on PC0 %s.",
-                      where.text);
-        else if (verdict == QK__UNSUPPORTED)
-            qk__claim(
-                findings,
-                "The data do not show whether queries or keys follow position more closely "
-                "on PC0 %s.",
-                where.text);
-        else
-            qk__claim(findings, "Too few heads to compare queries and keys on PC0.");
-        qk__evidence(
-            findings,
-            "Mean |r_q| − |r_k| on PC0 is %s, %s, %s; |r_q| is the larger one in %s of "
-            "heads.",
-            qk__show(lead.value, 2).text, interval.text, n.text,
-            qk__show_percent((double)units.positive / (double)units.heads).text);
-    }
-    qk__units_free(&units);
+    qk__answer lead;
+    if (qk__ask(findings, scope, &QUERIES_OVER_KEYS, &lead))
+        qk__evidence(findings,
+                     "Mean |r_q| − |r_k| on PC0 is %s, %s, %s; |r_q| is the larger one in %s "
+                     "of heads.",
+                     qk__show(lead.estimate.value, 2).text,
+                     qk__interval(&lead.estimate, 3).text, lead.how_many.text,
+                     qk__show_percent((double)lead.positive / (double)lead.heads).text);
 }
 
 static double is_category(const qk__result_head *head, const void *category)

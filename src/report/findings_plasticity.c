@@ -10,88 +10,49 @@
 #include "base/error.h"
 #include "report/evidence.h"
 
-static const char TOPIC[] = "Attention plasticity";
+static const qk__question FALLS = {
+    .id = "plasticity-falls",
+    .topic = "Attention plasticity",
+    .field = "ap_drop",
+    .higher = "Plasticity falls over the context @: the longer it is, the more position "
+              "decides which key wins.",
+    .lower = "Plasticity rises over the context @: the longer it is, the less position "
+             "decides which key wins.",
+    .either = "The data do not show that plasticity falls or rises over the context @.",
+    .too_few = "Too few heads to tell whether plasticity falls over the context.",
+};
 
 static void plasticity_falls(qk__findings *findings, const qk__scope *scope)
 {
-    qk__units units =
-        qk__units_of(findings, scope, qk__field_number, qk__find_field("ap_drop"));
-    if (units.count > 0) {
-        qk__estimate drop = qk__estimate_mean(units.values, units.count);
-        qk__phrase where = qk__where(scope, &units), n = qk__how_many(&units);
-        qk__verdict verdict = qk__judge(&drop, 0);
-        qk__finding_begin(findings, "plasticity-falls", TOPIC, verdict);
-        if (verdict == QK__SUPPORTED)
-            qk__claim(
-                findings,
-                "Plasticity falls over the context %s: the longer it is, the more position "
-                "decides which key wins.",
-                where.text);
-        else if (verdict == QK__OPPOSITE)
-            qk__claim(
-                findings,
-                "Plasticity rises over the context %s: the longer it is, the less position "
-                "decides which key wins.",
-                where.text);
-        else if (verdict == QK__UNSUPPORTED)
-            qk__claim(
-                findings,
-                "The data do not show that plasticity falls or rises over the context %s.",
-                where.text);
-        else
-            qk__claim(findings,
-                      "Too few heads to tell whether plasticity falls over the context.");
+    qk__answer drop;
+    if (qk__ask(findings, scope, &FALLS, &drop))
         qk__evidence(findings,
                      "Mean drop from the first to the last fifth %s, %s, %s; it drops in %s of "
                      "heads.",
-                     qk__show(drop.value, 3).text, qk__interval(&drop, 3).text, n.text,
-                     qk__show_percent((double)units.positive / (double)units.heads).text);
-    }
-    qk__units_free(&units);
+                     qk__show(drop.estimate.value, 3).text,
+                     qk__interval(&drop.estimate, 3).text, drop.how_many.text,
+                     qk__show_percent((double)drop.positive / (double)drop.heads).text);
 }
 
 /* ---- scores ----------------------------------------------------------------------------- */
 
 static double mean_of(const qk__result_model *model, const qk__field *field)
 {
-    double sum = 0;
-    size_t count = 0;
-    for (size_t h = 0; h < model->num_heads; h++) {
-        double value = qk__field_number(&model->heads[h], field);
-        if (isfinite(value)) {
-            sum += value;
-            count++;
-        }
-    }
-    return count ? sum / (double)count : NAN;
-}
-
-static const qk__result_model *model_of(const qk__results *results, const char *name)
-{
-    for (size_t m = 0; m < results->num_models; m++)
-        if (strcmp(results->models[m].name, name) == 0 ||
-            strcmp(results->models[m].label, name) == 0)
-            return &results->models[m];
-    return NULL;
-}
-
-static size_t column_of(const qk__results *results, const char *name)
-{
-    for (size_t c = 0; c < results->num_score_columns; c++)
-        if (strcmp(results->score_columns[c], name) == 0)
-            return c;
-    return results->num_score_columns;
+    qk__mean mean = {0};
+    for (size_t h = 0; h < model->num_heads; h++)
+        qk__mean_add(&mean, qk__field_number(&model->heads[h], field));
+    return qk__mean_of(&mean);
 }
 
 /* The metric of a scored model: as the score file has it, else measured here (as in the
  * figure). */
 static double metric_of(const qk__results *results, const qk__score *score, const char *metric)
 {
-    size_t column = column_of(results, metric);
+    size_t column = qk__score_column(results, metric);
     if (column < results->num_score_columns)
         return score->values[column];
     const qk__field *field = qk__find_field(metric);
-    const qk__result_model *model = model_of(results, score->model);
+    const qk__result_model *model = qk__find_model(results, score->model);
     return field && model ? mean_of(model, field) : NAN;
 }
 
@@ -149,7 +110,7 @@ static void metric_and_scores(qk__findings *findings, const qk__results *results
     const char *column = score_column(results, choice, metric);
     if (results->num_scores == 0 || !column)
         return;
-    size_t index = column_of(results, column), count = 0;
+    size_t index = qk__score_column(results, column), count = 0;
     double *x = qk__calloc(results->num_scores, sizeof *x);
     double *y = qk__calloc(results->num_scores, sizeof *y);
     if (!x || !y)

@@ -12,40 +12,26 @@
 
 static const char TOPIC[] = "Rotation model";
 
-static double bias_is_positive(const qk__result_head *head, const void *unused)
-{
-    (void)unused;
-    return isfinite(head->v.bias_strength) ? head->v.bias_strength > 0 : NAN;
-}
+static const qk__question RECENT = {
+    .id = "bias-recent",
+    .topic = TOPIC,
+    .field = "bias_strength",
+    .share = true,
+    .against = 0.5,
+    .higher = "Most heads favour recent keys, whatever these say, @.",
+    .lower = "Most heads favour early keys, whatever these say, @.",
+    .either = "The data do not show that most heads favour recent keys, nor early ones, @.",
+    .too_few = "Too few heads to tell whether recent keys are favoured.",
+};
 
 static void bias_favours_recent(qk__findings *findings, const qk__scope *scope)
 {
-    qk__units units = qk__units_of(findings, scope, bias_is_positive, NULL);
-    if (units.count > 0) {
-        qk__estimate share = qk__estimate_share(units.values, units.count);
-        qk__phrase where = qk__where(scope, &units), n = qk__how_many(&units);
-        qk__phrase interval = qk__interval_percent(&share);
-        qk__verdict verdict = qk__judge(&share, 0.5);
-        qk__finding_begin(findings, "bias-recent", TOPIC, verdict);
-        if (verdict == QK__SUPPORTED)
-            qk__claim(findings, "Most heads favour recent keys, whatever these say, %s.",
-                      where.text);
-        else if (verdict == QK__OPPOSITE)
-            qk__claim(findings, "Most heads favour early keys, whatever these say, %s.",
-                      where.text);
-        else if (verdict == QK__UNSUPPORTED)
-            qk__claim(
-                findings,
-                "The data do not show that most heads favour recent keys, nor early ones, %s.",
-                where.text);
-        else
-            qk__claim(findings, "Too few heads to tell whether recent keys are favoured.");
+    qk__answer above;
+    if (qk__ask(findings, scope, &RECENT, &above))
         qk__evidence(findings, "Bias (μ_q,a · α_k) is above 0 in %s of %s heads (%s), %s, %s.",
-                     qk__show_count(units.positive).text, qk__show_count(units.heads).text,
-                     qk__show_percent((double)units.positive / (double)units.heads).text,
-                     interval.text, n.text);
-    }
-    qk__units_free(&units);
+                     qk__show_count(above.positive).text, qk__show_count(above.heads).text,
+                     qk__show_percent((double)above.positive / (double)above.heads).text,
+                     qk__interval_percent(&above.estimate).text, above.how_many.text);
 }
 
 /* ---- slopes ----------------------------------------------------------------------------- */
@@ -95,14 +81,12 @@ static void keys_drift_faster(qk__findings *findings, const qk__scope *whole)
         families++;
     }
     families -= seen[QK__NUM_VERDICTS]; /* those without slopes */
-    if (findings->status != QK_OK)
-        return;
     qk__verdict verdict = seen[QK__TOO_FEW] == families                   ? QK__TOO_FEW
                           : seen[QK__SUPPORTED] == families               ? QK__SUPPORTED
                           : seen[QK__OPPOSITE] == families                ? QK__OPPOSITE
                           : seen[QK__SUPPORTED] + seen[QK__OPPOSITE] == 0 ? QK__UNSUPPORTED
                                                                           : QK__DIVIDED;
-    findings->items[findings->count - 1].verdict = verdict;
+    qk__finding_verdict(findings, verdict);
     const char *each = families > 1 ? " in every family" : "";
     if (verdict == QK__SUPPORTED)
         qk__claim(findings, "Keys drift faster with position than queries%s.", each);
@@ -194,30 +178,27 @@ static void cite_relation(qk__findings *findings, const char *name, const relati
 static void claim_simpson(qk__findings *findings, const relation *all, size_t rising,
                           size_t falling, size_t families)
 {
-    qk__finding *last = &findings->items[findings->count - 1];
     int side = qk__estimate_side(&all->r, 0);
     bool reversed =
         (side > 0 && rising == 0 && falling > 0) || (side < 0 && falling == 0 && rising > 0);
     if (reversed) {
-        last->verdict = QK__SUPPORTED;
+        qk__finding_verdict(findings, QK__SUPPORTED);
         qk__claim(
             findings,
             "Simpson's paradox: bias and separation go %s over all heads together, but the "
             "other way within %zu of %zu families.",
             side > 0 ? "together" : "against each other", rising + falling, families);
     } else if (rising > 0 && falling > 0) {
-        last->verdict = QK__DIVIDED;
+        qk__finding_verdict(findings, QK__DIVIDED);
         qk__claim(
             findings,
             "Bias and separation go together in %zu of %zu families and against each other in "
             "%zu: the correlation over all heads hides it.",
             rising, families, falling);
     } else if (rising + falling == 0) {
-        last->verdict = QK__UNSUPPORTED;
         qk__claim(findings, "No family shows a relation of bias and separation that stands out "
                             "from chance.");
     } else {
-        last->verdict = QK__UNSUPPORTED;
         qk__claim(findings,
                   "No Simpson's paradox: where bias and separation are related (%zu of %zu "
                   "families) they go %s everywhere.",
@@ -249,8 +230,7 @@ static void bias_and_separation(qk__findings *findings, const qk__results *resul
                 families += own.line.count > 0;
                 cite_relation(findings, qk__short_name_of(scope.family).text, &own);
             }
-            if (findings->status == QK_OK)
-                claim_simpson(findings, &all, rising, falling, families);
+            claim_simpson(findings, &all, rising, falling, families);
         }
     }
     free(x);

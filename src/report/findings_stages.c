@@ -39,50 +39,38 @@ static counts count_categories(const qk__scope *scope)
     return out;
 }
 
+static const qk__question GAINED = {
+    .id = "rope-position",
+    .topic = TOPIC,
+    .number = gains_position,
+    .higher = "RoPE makes heads position-dominated @.",
+    .lower = "Fewer heads are position-dominated after RoPE than before @.",
+    .either = "The data do not show that RoPE makes heads position-dominated @.",
+    .too_few = "Too few heads to tell what RoPE makes of their categories.",
+};
+
 static void position_gained(qk__findings *findings, const qk__scope *scope)
 {
-    qk__units units = qk__units_of(findings, scope, gains_position, NULL);
-    if (units.count > 0) {
-        counts n = count_categories(scope);
-        qk__estimate mean = qk__estimate_mean(units.values, units.count);
-        qk__phrase where = qk__where(scope, &units), number = qk__how_many(&units);
-        qk__verdict verdict = qk__judge(&mean, 0);
-        qk__finding_begin(findings, "rope-position", TOPIC, verdict);
-        if (verdict == QK__SUPPORTED)
-            qk__claim(findings, "RoPE makes heads position-dominated %s.", where.text);
-        else if (verdict == QK__OPPOSITE)
-            qk__claim(findings, "Fewer heads are position-dominated after RoPE than before %s.",
-                      where.text);
-        else if (verdict == QK__UNSUPPORTED)
-            qk__claim(findings,
-                      "The data do not show that RoPE makes heads position-dominated %s.",
-                      where.text);
-        else
-            qk__claim(findings, "Too few heads to tell what RoPE makes of their categories.");
-        qk__evidence(
-            findings,
-            "Position-dominated: %s heads before RoPE, %s after it, of %s; content-focused: %s "
-            "before, %s after; %s.",
-            qk__show_count(n.before[QK_POSITION_DOMINATED]).text,
-            qk__show_count(n.after[QK_POSITION_DOMINATED]).text,
-            qk__show_count(units.heads).text, qk__show_count(n.before[QK_CONTENT_FOCUSED]).text,
-            qk__show_count(n.after[QK_CONTENT_FOCUSED]).text, number.text);
-        qk__evidence(findings,
-                     "Tested: is the change in the share of position-dominated heads above 0; "
-                     "mean change %s points, %s.",
-                     qk__show(100 * mean.value, 3).text, qk__interval_percent(&mean).text);
-    }
-    qk__units_free(&units);
+    qk__answer answer;
+    if (!qk__ask(findings, scope, &GAINED, &answer))
+        return;
+    counts n = count_categories(scope);
+    qk__evidence(findings,
+                 "Position-dominated: %s heads before RoPE, %s after it, of %s; "
+                 "content-focused: %s before, %s after; %s.",
+                 qk__show_count(n.before[QK_POSITION_DOMINATED]).text,
+                 qk__show_count(n.after[QK_POSITION_DOMINATED]).text,
+                 qk__show_count(answer.heads).text,
+                 qk__show_count(n.before[QK_CONTENT_FOCUSED]).text,
+                 qk__show_count(n.after[QK_CONTENT_FOCUSED]).text, answer.how_many.text);
+    qk__evidence(findings,
+                 "Tested: is the change in the share of position-dominated heads above 0; mean "
+                 "change %s points, %s.",
+                 qk__show(100 * answer.estimate.value, 3).text,
+                 qk__interval_percent(&answer.estimate).text);
 }
 
 /* ---- prediction ------------------------------------------------------------------------- */
-
-static double is_predicted(const qk__result_head *head, const void *unused)
-{
-    (void)unused;
-    double r_squared = head->v.r_squared_predicted;
-    return isfinite(r_squared) ? r_squared > 0.5 : NAN;
-}
 
 static double beats_constant(const qk__result_head *head, const void *unused)
 {
@@ -91,42 +79,35 @@ static double beats_constant(const qk__result_head *head, const void *unused)
     return isfinite(r_squared) ? r_squared >= 0 : NAN;
 }
 
+static const qk__question PREDICTED = {
+    .id = "rope-predicts-score",
+    .topic = TOPIC,
+    .field = "r_squared_predicted",
+    .share = true,
+    .above = 0.5,
+    .against = 0.5,
+    .higher = "How the mean score depends on distance follows from the mean query, the mean "
+              "key and the frequencies in most heads @.",
+    .lower = "How the mean score depends on distance does not follow from mean vectors and "
+             "frequencies in most heads @.",
+    .either = "Whether mean vectors and frequencies predict how the mean score depends on "
+              "distance differs between heads @.",
+    .too_few = "Too few heads to tell whether mean vectors predict the score.",
+};
+
 static void score_predicted(qk__findings *findings, const qk__scope *scope)
 {
-    qk__units units = qk__units_of(findings, scope, is_predicted, NULL);
+    qk__answer answer;
+    if (!qk__ask(findings, scope, &PREDICTED, &answer))
+        return;
     qk__units least = qk__units_of(findings, scope, beats_constant, NULL);
-    if (units.count > 0 && least.count > 0) {
-        qk__estimate share = qk__estimate_share(units.values, units.count);
-        qk__phrase where = qk__where(scope, &units), number = qk__how_many(&units);
-        qk__verdict verdict = qk__judge(&share, 0.5);
-        qk__finding_begin(findings, "rope-predicts-score", TOPIC, verdict);
-        if (verdict == QK__SUPPORTED)
-            qk__claim(findings,
-                      "How the mean score depends on distance follows from the mean query, the "
-                      "mean key and the frequencies in most heads %s.",
-                      where.text);
-        else if (verdict == QK__OPPOSITE)
-            qk__claim(findings,
-                      "How the mean score depends on distance does not follow from mean "
-                      "vectors and frequencies in most heads %s.",
-                      where.text);
-        else if (verdict == QK__UNSUPPORTED)
-            qk__claim(findings,
-                      "Whether mean vectors and frequencies predict how the mean score depends "
-                      "on distance differs between heads %s.",
-                      where.text);
-        else
-            qk__claim(findings,
-                      "Too few heads to tell whether mean vectors predict the score.");
-        qk__evidence(findings,
-                     "R² of the predicted curve is above 0.5 in %s of %s heads, and at least 0 "
-                     "(as a constant) in %s; %s, %s.",
-                     qk__show_count(units.positive).text, qk__show_count(units.heads).text,
-                     qk__show_count(least.positive).text, qk__interval_percent(&share).text,
-                     number.text);
-        qk__evidence(findings, "Tested: is R² above 0.5 in more than half of the heads.");
-    }
-    qk__units_free(&units);
+    qk__evidence(findings,
+                 "R² of the predicted curve is above 0.5 in %s of %s heads, and at least 0 (as "
+                 "a constant) in %s; %s, %s.",
+                 qk__show_count(answer.positive).text, qk__show_count(answer.heads).text,
+                 qk__show_count(least.positive).text,
+                 qk__interval_percent(&answer.estimate).text, answer.how_many.text);
+    qk__evidence(findings, "Tested: is R² above 0.5 in more than half of the heads.");
     qk__units_free(&least);
 }
 
@@ -156,41 +137,30 @@ static void slow_energy(qk__findings *findings, const qk__scope *scope)
     qk__units_free(&k);
 }
 
+static const qk__question SLOW_SCORE = {
+    .id = "rope-slow-score",
+    .topic = TOPIC,
+    .field = "slow_score_share",
+    .against = 0.5,
+    .higher = "Slow rotary pairs carry most of how the mean score depends on distance @.",
+    .lower = "Fast rotary pairs, which turn more than once in the context, carry most of how "
+             "the mean score depends on distance @.",
+    .either = "Neither slow nor fast rotary pairs carry most of how the mean score depends on "
+              "distance @.",
+    .too_few = "Too few heads to tell which rotary pairs the score by distance is of.",
+};
+
 static void slow_score(qk__findings *findings, const qk__scope *scope)
 {
-    qk__units units =
-        qk__units_of(findings, scope, qk__field_number, qk__find_field("slow_score_share"));
-    if (units.count > 0) {
-        qk__estimate e = qk__estimate_mean(units.values, units.count);
-        qk__phrase where = qk__where(scope, &units);
-        qk__verdict verdict = qk__judge(&e, 0.5);
-        qk__finding_begin(findings, "rope-slow-score", TOPIC, verdict);
-        if (verdict == QK__SUPPORTED)
-            qk__claim(findings,
-                      "Slow rotary pairs carry most of how the mean score depends on distance "
-                      "%s.",
-                      where.text);
-        else if (verdict == QK__OPPOSITE)
-            qk__claim(findings,
-                      "Fast rotary pairs, which turn more than once in the context, carry most "
-                      "of how the mean score depends on distance %s.",
-                      where.text);
-        else if (verdict == QK__UNSUPPORTED)
-            qk__claim(findings,
-                      "Neither slow nor fast rotary pairs carry most of how the mean score "
-                      "depends on distance %s.",
-                      where.text);
-        else
-            qk__claim(findings,
-                      "Too few heads to tell which rotary pairs the score by distance is of.");
-        qk__evidence(findings,
-                     "Share of pairs that turn less than once in the context in the variance "
-                     "of the predicted score: mean %s, %s, %s.",
-                     qk__show_percent(e.value).text, qk__interval_percent(&e).text,
-                     qk__how_many(&units).text);
-        qk__evidence(findings, "Tested: is the mean share above 50 %%.");
-    }
-    qk__units_free(&units);
+    qk__answer answer;
+    if (!qk__ask(findings, scope, &SLOW_SCORE, &answer))
+        return;
+    qk__evidence(findings,
+                 "Share of pairs that turn less than once in the context in the variance of "
+                 "the predicted score: mean %s, %s, %s.",
+                 qk__show_percent(answer.estimate.value).text,
+                 qk__interval_percent(&answer.estimate).text, answer.how_many.text);
+    qk__evidence(findings, "Tested: is the mean share above 50 %%.");
 }
 
 void qk__findings_stages(qk__findings *findings, const qk__results *results)

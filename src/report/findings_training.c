@@ -68,6 +68,13 @@ static paired compare_checkpoints(const qk__result_model *a, const qk__result_mo
     return out;
 }
 
+/* A finding of which nothing was said. */
+static void forget_last(qk__findings *findings)
+{
+    if (findings->status == QK_OK)
+        findings->count--;
+}
+
 static void first_to_last(qk__findings *findings, const qk__results *results, double *groups)
 {
     const qk__result_model *first = &results->models[0];
@@ -76,9 +83,7 @@ static void first_to_last(qk__findings *findings, const qk__results *results, do
     qk__finding_begin(findings, "training-change", TOPIC, QK__UNSUPPORTED);
     for (size_t i = 0; i < NUM_WATCHED; i++) {
         const qk__field *field = qk__find_field(WATCHED[i]);
-        paired p = {.heads = 0};
-        if (field)
-            p = compare_checkpoints(first, last, field, groups);
+        paired p = compare_checkpoints(first, last, field, groups);
         if (p.heads == 0)
             continue;
         int side = qk__estimate_side(&p.change, 0);
@@ -95,15 +100,13 @@ static void first_to_last(qk__findings *findings, const qk__results *results, do
                      : side < 0 ? ": down"
                                 : ": no change that stands out from the spread of heads");
     }
-    if (findings->status != QK_OK)
-        return;
     if (known == 0) {
-        findings->count--; /* nothing was said yet */
+        forget_last(findings);
         return;
     }
     qk__short_name a = qk__short_name_of(first->label), b = qk__short_name_of(last->label);
     if (up + down > 0) {
-        findings->items[findings->count - 1].verdict = QK__SUPPORTED;
+        qk__finding_verdict(findings, QK__SUPPORTED);
         qk__claim(
             findings,
             "From %s to %s, of %zu numbers watched %zu rose and %zu fell by more than chance "
@@ -176,9 +179,7 @@ static void largest_steps(qk__findings *findings, const qk__results *results, do
     qk__finding_begin(findings, "training-steps", TOPIC, QK__TOO_FEW);
     for (size_t i = 0; i < NUM_WATCHED; i++) {
         const qk__field *field = qk__find_field(WATCHED[i]);
-        steps s = {.count = 0};
-        if (field)
-            s = find_steps(results, field, groups, others);
+        steps s = find_steps(results, field, groups, others);
         if (s.count < 2 || s.size == 0)
             continue;
         const qk__result_model *from = &results->models[s.largest], *to = from + 1;
@@ -198,17 +199,15 @@ static void largest_steps(qk__findings *findings, const qk__results *results, do
             qk__short_name_of(from->label).text, qk__short_name_of(to->label).text, phases,
             qk__show(s.ratio, 2).text, clearly ? "" : ": does not stand out");
     }
-    if (findings->status != QK_OK)
-        return;
     if (known == 0) {
-        findings->count--;
+        forget_last(findings);
         return;
     }
     qk__verdict verdict = most_steps < ENOUGH_STEPS || inner == 0   ? QK__TOO_FEW
                           : at_boundary > 0 && at_boundary == clear ? QK__SUPPORTED
                           : at_boundary > 0                         ? QK__DIVIDED
                                                                     : QK__UNSUPPORTED;
-    findings->items[findings->count - 1].verdict = verdict;
+    qk__finding_verdict(findings, verdict);
     if (verdict == QK__TOO_FEW)
         qk__claim(findings,
                   "Too few checkpoints (within phases) to tell whether the large steps "

@@ -98,6 +98,11 @@ QK_MUST_CHECK qk_status qk__results_read(qk__results **results, const char *fold
                                          const char *scores, qk_error *err);
 void qk__results_free(qk__results **results);
 
+/* The model of that name, else of that label; NULL: none. */
+const qk__result_model *qk__find_model(const qk__results *results, const char *name);
+/* Index of the column of that name; num_score_columns: none. */
+size_t qk__score_column(const qk__results *results, const char *name);
+
 /* ---- summaries of one number over heads; NaN and infinite values are left out ----------- */
 
 typedef struct qk__spread {

@@ -104,3 +104,24 @@ qk_status qk__read_scores(qk__builder *builder, const char *path, qk_error *err)
     free(own);
     return status;
 }
+
+/* ---- finding ---------------------------------------------------------------------------- */
+
+const qk__result_model *qk__find_model(const qk__results *results, const char *name)
+{
+    for (size_t m = 0; m < results->num_models; m++)
+        if (strcmp(results->models[m].name, name) == 0)
+            return &results->models[m];
+    for (size_t m = 0; m < results->num_models; m++)
+        if (strcmp(results->models[m].label, name) == 0)
+            return &results->models[m];
+    return NULL;
+}
+
+size_t qk__score_column(const qk__results *results, const char *name)
+{
+    size_t i = 0;
+    while (i < results->num_score_columns && strcmp(results->score_columns[i], name) != 0)
+        i++;
+    return i;
+}
