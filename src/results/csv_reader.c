@@ -21,6 +21,7 @@ enum {
     MAX_FIELD = 1 << 20,
     MAX_ROW = 1 << 22,
     MAX_COLUMNS = 4096,
+    MAX_LOADED = 1 << 28,
     MAX_SHOWN = 60 /* bytes of a field in a message */
 };
 
@@ -186,43 +187,41 @@ static void compact(qk__csv_reader *r)
     r->row_first = r->num_rows = r->next_row = 0;
 }
 
+/* The next block; its rows join those that wait. */
+static qk_status parse_block(qk__csv_reader *r, qk_error *err)
+{
+    size_t size;
+    QK_TRY(read_block(r, &size, err));
+    bool marked = !r->begun && size >= 3 && memcmp(r->block, "\xef\xbb\xbf", 3) == 0;
+    r->begun = true;
+    const char *begin = r->block + (marked ? 3 : 0), *end = r->block + size;
+    const char *zero = memchr(begin, 0, (size_t)(end - begin));
+    size_t length = (size_t)((zero ? zero : end) - begin);
+    if (csv_parse(&r->parser, begin, length, on_field, on_line_end, r) < length ||
+        r->status != QK_OK)
+        return parser_failure(r, false, err);
+    if (zero)
+        return qk__fail(err, QK_ERR_MALFORMED, "%s: row %zu: a zero byte; this is not text",
+                        r->path, r->row_number);
+    if (r->parser.entry_pos > MAX_FIELD)
+        return qk__fail(err, QK_ERR_MALFORMED, "%s: row %zu: a field of more than %d bytes",
+                        r->path, r->row_number, MAX_FIELD);
+    r->ended = size < BLOCK_BYTES;
+    if (r->ended && (csv_fini(&r->parser, on_field, on_line_end, r) != 0 || r->status != QK_OK))
+        return parser_failure(r, true, err);
+    return QK_OK;
+}
+
 /* Parses blocks until a row is complete or the file ends. */
 static qk_status fill(qk__csv_reader *r, qk_error *err)
 {
     compact(r);
-    while (r->num_rows == 0 && !r->ended) {
-        size_t size;
-        QK_TRY(read_block(r, &size, err));
-        bool marked = !r->begun && size >= 3 && memcmp(r->block, "\xef\xbb\xbf", 3) == 0;
-        r->begun = true;
-        const char *begin = r->block + (marked ? 3 : 0), *end = r->block + size;
-        const char *zero = memchr(begin, 0, (size_t)(end - begin));
-        size_t length = (size_t)((zero ? zero : end) - begin);
-        if (csv_parse(&r->parser, begin, length, on_field, on_line_end, r) < length ||
-            r->status != QK_OK)
-            return parser_failure(r, false, err);
-        if (zero)
-            return qk__fail(err, QK_ERR_MALFORMED, "%s: row %zu: a zero byte; this is not text",
-                            r->path, r->row_number);
-        if (r->parser.entry_pos > MAX_FIELD)
-            return qk__fail(err, QK_ERR_MALFORMED, "%s: row %zu: a field of more than %d bytes",
-                            r->path, r->row_number, MAX_FIELD);
-        if (size < BLOCK_BYTES) {
-            r->ended = true;
-            if (csv_fini(&r->parser, on_field, on_line_end, r) != 0 || r->status != QK_OK)
-                return parser_failure(r, true, err);
-        }
-    }
+    while (r->num_rows == 0 && !r->ended)
+        QK_TRY(parse_block(r, err));
     return QK_OK;
 }
 
 /* ---- opening ---------------------------------------------------------------------------- */
-
-static qk_status open_file(qk__csv_reader *r, qk_error *err)
-{
-    int64_t size;
-    return qk__open_file(r->path, &r->fd, &size, err);
-}
 
 /* The first row becomes the header. */
 static qk_status take_header(qk__csv_reader *r, qk_error *err)
@@ -251,7 +250,8 @@ qk_status qk__reader_open(qk__csv_reader **reader, const char *path, qk_error *e
     csv_set_space_func(&r->parser, never_space);
     csv_set_blk_size(&r->parser, 4096);
     r->path = qk__strdup(path);
-    qk_status status = r->path ? open_file(r, err) : qk__nomem(err);
+    int64_t bytes;
+    qk_status status = r->path ? qk__open_file(path, &r->fd, &bytes, err) : qk__nomem(err);
     if (status == QK_OK)
         status = take_header(r, err);
     if (status == QK_OK)
@@ -325,6 +325,24 @@ qk_status qk__reader_next(qk__csv_reader *reader, bool *more, qk_error *err)
         *more = true;
     }
     return QK_OK;
+}
+
+qk_status qk__reader_load(qk__csv_reader *reader, size_t *rows, qk_error *err)
+{
+    *rows = 0;
+    while (!reader->ended) {
+        QK_TRY(parse_block(reader, err));
+        if (reader->text.size > MAX_LOADED)
+            return qk__fail(err, QK_ERR_MALFORMED, "%s: more than %d bytes", reader->path,
+                            MAX_LOADED);
+    }
+    *rows = reader->num_rows - reader->next_row;
+    return QK_OK;
+}
+
+void qk__reader_go(qk__csv_reader *reader, size_t row)
+{
+    reader->row = &reader->rows[reader->next_row + row];
 }
 
 size_t qk__reader_row(const qk__csv_reader *reader)

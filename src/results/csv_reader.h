@@ -35,6 +35,12 @@ QK_MUST_CHECK qk_status qk__reader_find(const qk__csv_reader *reader, const char
 /* Goes to the next row; *more is false behind the last. */
 QK_MUST_CHECK qk_status qk__reader_next(qk__csv_reader *reader, bool *more, qk_error *err);
 
+/* Reads the rest of a small file into memory; instead of qk__reader_next, qk__reader_go then
+ * makes any of these rows the one at hand, counted from 0. QK_ERR_MALFORMED also above 256 MiB
+ * of text. */
+QK_MUST_CHECK qk_status qk__reader_load(qk__csv_reader *reader, size_t *rows, qk_error *err);
+void qk__reader_go(qk__csv_reader *reader, size_t row);
+
 /* Of the row at hand. Text stays until the next row; QK__NO_COLUMN has the text "". A number is
  * NaN where the field is empty; anything that is neither a number nor empty is QK_ERR_MALFORMED
  * with row and column. An integer must be there and lie within least .. most. */

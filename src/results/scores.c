@@ -6,34 +6,49 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/parse_number.h"
 #include "results/builder.h"
-#include "results/frame.h"
 
 typedef struct score_table {
-    const qk__frame *frame;
-    const char *path;
-    size_t model, family;
-    size_t *columns; /* [num_score_columns] in the frame */
+    qk__builder *builder;
+    qk__csv_reader *reader;
+    size_t model, family, num_rows;
+    size_t *columns; /* [num_score_columns] of the file */
 } score_table;
 
-/* Columns that are not text. Two of the same name would be told apart by nothing. */
-static qk_status choose_columns(qk__builder *builder, score_table *t, qk_error *err)
+/* Whether all fields that are not empty are numbers, and there is one. */
+static bool is_numeric(const score_table *t, size_t column)
 {
-    qk__results *results = builder->results;
-    size_t count = qk__frame_num_columns(t->frame), unused;
-    QK_TRY(qk__frame_find(t->frame, "model", true, &t->model, err));
-    QK_TRY(qk__frame_find(t->frame, "family", false, &t->family, err));
+    bool any = false;
+    for (size_t i = 0; i < t->num_rows; i++) {
+        double value;
+        qk__reader_go(t->reader, i);
+        const char *text = qk__reader_text(t->reader, column);
+        if (*text != 0 && !qk__parse_number(text, &value))
+            return false;
+        any |= *text != 0;
+    }
+    return any;
+}
+
+/* Columns that are not text. Two of the same name would be told apart by nothing. */
+static qk_status choose_columns(score_table *t, qk_error *err)
+{
+    qk__results *results = t->builder->results;
+    size_t count = qk__reader_num_columns(t->reader), unused;
+    QK_TRY(qk__reader_find(t->reader, "model", true, &t->model, err));
+    QK_TRY(qk__reader_find(t->reader, "family", false, &t->family, err));
     results->score_columns =
-        qk__arena_alloc(builder->arena, count, sizeof *results->score_columns);
+        qk__arena_alloc(t->builder->arena, count, sizeof *results->score_columns);
     t->columns = qk__calloc(count, sizeof *t->columns);
     if (!results->score_columns || !t->columns)
         return qk__nomem(err);
     for (size_t i = 0; i < count; i++) {
-        const char *name = qk__frame_column_name(t->frame, i);
-        if (i == t->model || i == t->family || *name == 0 || !qk__frame_is_numeric(t->frame, i))
+        const char *name = qk__reader_column_name(t->reader, i);
+        if (i == t->model || i == t->family || *name == 0 || !is_numeric(t, i))
             continue;
-        QK_TRY(qk__frame_find(t->frame, name, true, &unused, err));
-        const char *copy = qk__arena_strdup(builder->arena, name);
+        QK_TRY(qk__reader_find(t->reader, name, true, &unused, err));
+        const char *copy = qk__arena_strdup(t->builder->arena, name);
         if (!copy)
             return qk__nomem(err);
         t->columns[results->num_score_columns] = i;
@@ -42,53 +57,54 @@ static qk_status choose_columns(qk__builder *builder, score_table *t, qk_error *
     return QK_OK;
 }
 
-static qk_status take_row(qk__builder *builder, const score_table *t, size_t row,
-                          qk__text_set *models, qk_error *err)
+static qk_status take_row(const score_table *t, size_t row, qk__text_set *models, qk_error *err)
 {
-    const qk__results *results = builder->results;
+    const qk__results *results = t->builder->results;
+    qk__arena *arena = t->builder->arena;
     qk__score *score = &results->scores[row];
-    const char *model = qk__frame_text(t->frame, row, t->model);
     size_t index;
-    QK_TRY(qk__text_set_add(models, builder->arena, model, &index, err));
-    if (index < row)
+    qk__reader_go(t->reader, row);
+    const char *model = qk__reader_text(t->reader, t->model);
+    QK_TRY(qk__text_set_add(models, arena, model, &index, err));
+    if (index < row) {
+        size_t second = qk__reader_row(t->reader);
+        qk__reader_go(t->reader, index);
         return qk__fail(err, QK_ERR_INCONSISTENT, "%s: rows %zu and %zu are both of model '%s'",
-                        t->path, qk__frame_row_number(t->frame, index),
-                        qk__frame_row_number(t->frame, row), model);
+                        qk__reader_path(t->reader), qk__reader_row(t->reader), second, model);
+    }
     score->model = models->items[index];
-    score->family = qk__arena_strdup(builder->arena, qk__frame_text(t->frame, row, t->family));
-    score->values =
-        qk__arena_alloc(builder->arena, results->num_score_columns, sizeof *score->values);
+    score->family = qk__arena_strdup(arena, qk__reader_text(t->reader, t->family));
+    score->values = qk__arena_alloc(arena, results->num_score_columns, sizeof *score->values);
     if (!score->family || !score->values)
         return qk__nomem(err);
     for (size_t i = 0; i < results->num_score_columns; i++)
-        score->values[i] = qk__frame_number(t->frame, row, t->columns[i]);
+        QK_TRY(qk__reader_number(t->reader, t->columns[i], &score->values[i], err));
     return QK_OK;
 }
 
-static qk_status take_table(qk__builder *builder, score_table *t, qk_error *err)
+static qk_status take_table(score_table *t, qk_error *err)
 {
-    qk__results *results = builder->results;
+    qk__results *results = t->builder->results;
     qk__text_set models = {0};
-    size_t count = qk__frame_num_rows(t->frame);
-    QK_TRY(choose_columns(builder, t, err));
-    results->scores = qk__arena_alloc(builder->arena, count, sizeof *results->scores);
+    QK_TRY(qk__reader_load(t->reader, &t->num_rows, err));
+    QK_TRY(choose_columns(t, err));
+    results->scores = qk__arena_alloc(t->builder->arena, t->num_rows, sizeof *results->scores);
     qk_status status = results->scores ? QK_OK : qk__nomem(err);
-    for (size_t i = 0; i < count && status == QK_OK; i++)
-        status = take_row(builder, t, i, &models, err);
+    for (size_t i = 0; i < t->num_rows && status == QK_OK; i++)
+        status = take_row(t, i, &models, err);
     if (status == QK_OK)
-        results->num_scores = count;
+        results->num_scores = t->num_rows;
     qk__text_set_free(&models);
     return status;
 }
 
 static qk_status read_file(qk__builder *builder, const char *path, qk_error *err)
 {
-    qk__frame *frame;
-    QK_TRY(qk__frame_read(&frame, path, err));
-    score_table t = {.frame = frame, .path = path};
-    qk_status status = take_table(builder, &t, err);
+    score_table t = {.builder = builder};
+    QK_TRY(qk__reader_open(&t.reader, path, err));
+    qk_status status = take_table(&t, err);
     free(t.columns);
-    qk__frame_free(&frame);
+    qk__reader_close(&t.reader);
     builder->any_table |= status == QK_OK;
     return status;
 }

@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "results/csv_reader.h"
-#include "results/frame.h"
 #include "tests/unit.h"
 
 #include "tests/base/tree.h"
@@ -18,36 +17,57 @@ static const char *write_bytes(const char *text, size_t size)
     return path;
 }
 
-static qk__frame *read_text(const char *text)
+/* A file with its rows in memory. */
+static qk_status read_file(qk__csv_reader **reader, const char *path, size_t *rows,
+                           qk_error *err)
 {
-    qk__frame *frame;
+    qk_status status = qk__reader_open(reader, path, err);
+    if (status == QK_OK)
+        status = qk__reader_load(*reader, rows, err);
+    if (status != QK_OK)
+        qk__reader_close(reader);
+    return status;
+}
+
+static qk__csv_reader *read_text(const char *text, size_t *rows)
+{
+    qk__csv_reader *reader;
     qk_error err = {0};
-    if (qk__frame_read(&frame, write_bytes(text, strlen(text)), &err) != QK_OK)
+    if (read_file(&reader, write_bytes(text, strlen(text)), rows, &err) != QK_OK)
         fail_msg("%s", err.message);
-    return frame;
+    return reader;
+}
+
+static const char *text_at(qk__csv_reader *reader, size_t row, size_t column)
+{
+    qk__reader_go(reader, row);
+    return qk__reader_text(reader, column);
 }
 
 /* Header and rows are those of cells, columns in a row, NULL at the end. */
 static void check_cells(const char *text, size_t columns, const char *const *cells)
 {
-    qk__frame *frame = read_text(text);
-    assert_int_equal(qk__frame_num_columns(frame), columns);
+    size_t rows = 0, count;
+    qk__csv_reader *reader = read_text(text, &count);
+    assert_int_equal(qk__reader_num_columns(reader), columns);
     for (size_t i = 0; i < columns; i++)
-        assert_string_equal(qk__frame_column_name(frame, i), cells[i]);
-    size_t rows = 0;
-    for (cells += columns; *cells; cells += columns, rows++)
+        assert_string_equal(qk__reader_column_name(reader, i), cells[i]);
+    for (cells += columns; *cells && rows < count; cells += columns, rows++)
         for (size_t i = 0; i < columns; i++)
-            assert_string_equal(qk__frame_text(frame, rows, i), cells[i]);
-    assert_int_equal(qk__frame_num_rows(frame), rows);
-    qk__frame_free(&frame);
+            assert_string_equal(text_at(reader, rows, i), cells[i]);
+    assert_null(*cells);
+    assert_int_equal(count, rows);
+    qk__reader_close(&reader);
 }
 
 static void refuse_bytes(const char *text, size_t size, const char *words)
 {
-    qk__frame *frame;
+    qk__csv_reader *reader;
+    size_t rows;
     qk_error err = {0};
-    assert_int_equal(qk__frame_read(&frame, write_bytes(text, size), &err), QK_ERR_MALFORMED);
-    assert_null(frame);
+    assert_int_equal(read_file(&reader, write_bytes(text, size), &rows, &err),
+                     QK_ERR_MALFORMED);
+    assert_null(reader);
     if (!strstr(err.message, words) || !strstr(err.message, "t.csv: "))
         fail_msg("'%s' does not say '%s'", err.message, words);
 }
@@ -102,34 +122,30 @@ static void places(void **state)
 {
     (void)state;
     qk_error err = {0};
-    qk__frame *frame;
-    assert_int_equal(qk__frame_read(&frame, tree_path("none.csv"), &err), QK_ERR_NOT_FOUND);
-    assert_int_equal(qk__frame_read(&frame, tree_path(""), &err), QK_ERR_IO);
+    qk__csv_reader *reader;
+    assert_int_equal(qk__reader_open(&reader, tree_path("none.csv"), &err), QK_ERR_NOT_FOUND);
+    assert_int_equal(qk__reader_open(&reader, tree_path(""), &err), QK_ERR_IO);
     assert_int_equal(mkfifo(tree_path("pipe.csv"), 0600), 0);
-    assert_int_equal(qk__frame_read(&frame, tree_path("pipe.csv"), &err), QK_ERR_IO);
-    assert_null(frame);
+    assert_int_equal(qk__reader_open(&reader, tree_path("pipe.csv"), &err), QK_ERR_IO);
+    assert_null(reader);
 }
 
 static void columns(void **state)
 {
     (void)state;
-    size_t column;
+    size_t column, rows;
     qk_error err = {0};
-    qk__frame *frame = read_text("a,b,b,n,m,e,t\n1,2,3,1,,,1\n1,2,3,-2e3,.5,,x\n");
-    assert_int_equal(qk__frame_find(frame, "a", true, &column, &err), QK_OK);
+    qk__csv_reader *reader = read_text("a,b,b\n1,2,3\n", &rows);
+    assert_int_equal(qk__reader_find(reader, "a", true, &column, &err), QK_OK);
     assert_int_equal(column, 0);
-    assert_int_equal(qk__frame_find(frame, "A", false, &column, &err), QK_OK);
+    assert_int_equal(qk__reader_find(reader, "A", false, &column, &err), QK_OK);
     assert_true(column == QK__NO_COLUMN);
-    assert_string_equal(qk__frame_text(frame, 0, column), "");
-    assert_int_equal(qk__frame_find(frame, "A", true, &column, &err), QK_ERR_MALFORMED);
+    assert_string_equal(text_at(reader, 0, column), "");
+    assert_int_equal(qk__reader_find(reader, "A", true, &column, &err), QK_ERR_MALFORMED);
     assert_non_null(strstr(err.message, "no column 'A'"));
-    assert_int_equal(qk__frame_find(frame, "b", false, &column, &err), QK_ERR_MALFORMED);
+    assert_int_equal(qk__reader_find(reader, "b", false, &column, &err), QK_ERR_MALFORMED);
     assert_non_null(strstr(err.message, "columns 2 and 3 are both 'b'"));
-    assert_true(qk__frame_is_numeric(frame, 3) && qk__frame_is_numeric(frame, 4));
-    assert_false(qk__frame_is_numeric(frame, 5) || qk__frame_is_numeric(frame, 6));
-    assert_true(qk__frame_number(frame, 1, 3) == -2000 && isnan(qk__frame_number(frame, 0, 4)));
-    assert_int_equal(qk__frame_row_number(frame, 1), 3);
-    qk__frame_free(&frame);
+    qk__reader_close(&reader);
 }
 
 static void fields(void **state)
@@ -181,15 +197,16 @@ static void blocks(void **state)
         memset(text + 4, 'f', place - 4);
         memcpy(text + place - 3, ",g\n", 3);
         memcpy(text + place, tail, sizeof tail);
-        qk__frame *frame = read_text(text);
-        assert_int_equal(qk__frame_num_rows(frame), 3);
-        assert_int_equal(strlen(qk__frame_text(frame, 0, 0)), place - 7);
-        assert_string_equal(qk__frame_text(frame, 0, 1), "g");
-        assert_string_equal(qk__frame_text(frame, 1, 0), "x");
-        assert_string_equal(qk__frame_text(frame, 1, 1), "y\"\r\n,");
-        assert_string_equal(qk__frame_text(frame, 2, 0), "last");
-        assert_int_equal(qk__frame_row_number(frame, 2), 4);
-        qk__frame_free(&frame);
+        size_t rows;
+        qk__csv_reader *reader = read_text(text, &rows);
+        assert_int_equal(rows, 3);
+        assert_int_equal(strlen(text_at(reader, 0, 0)), place - 7);
+        assert_string_equal(text_at(reader, 0, 1), "g");
+        assert_string_equal(text_at(reader, 1, 0), "x");
+        assert_string_equal(text_at(reader, 1, 1), "y\"\r\n,");
+        assert_string_equal(text_at(reader, 2, 0), "last");
+        assert_int_equal(qk__reader_row(reader), 4);
+        qk__reader_close(&reader);
     }
 }
 
@@ -259,13 +276,14 @@ static void truncation(void **state)
                                "\r\n\xc3\xa9,2,\n,3,\"4\"";
     size_t good = 0;
     for (size_t size = 0; size < sizeof text; size++) {
-        qk__frame *frame;
+        qk__csv_reader *reader;
+        size_t rows;
         qk_error err = {0};
-        qk_status status = qk__frame_read(&frame, write_bytes(text, size), &err);
+        qk_status status = read_file(&reader, write_bytes(text, size), &rows, &err);
         assert_true(status == QK_OK || (status == QK_ERR_MALFORMED && *err.message));
-        assert_true((status == QK_OK) == (frame != NULL));
+        assert_true((status == QK_OK) == (reader != NULL));
         good += status == QK_OK;
-        qk__frame_free(&frame);
+        qk__reader_close(&reader);
     }
     assert_in_range(good, 20, 50);
 }
