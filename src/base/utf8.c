@@ -58,6 +58,12 @@ static size_t character(const uint8_t *p, size_t left, size_t *part)
     return length;
 }
 
+size_t qk__utf8_first(const char *text)
+{
+    size_t part; /* the zero byte is in no character, so nothing behind it is read */
+    return character((const uint8_t *)text, 4, &part);
+}
+
 size_t qk__utf8_valid(const uint8_t *text, size_t size)
 {
     size_t at = 0, part;

@@ -45,6 +45,9 @@ static inline const uint8_t *qk__utf8_previous(const uint8_t *start, const uint8
     return p;
 }
 
+/* Bytes of the character at the start of a text that a zero byte ends; 0: it is not valid. */
+size_t qk__utf8_first(const char *text);
+
 /* Length of the longest prefix that is valid UTF-8. */
 size_t qk__utf8_valid(const uint8_t *text, size_t size);
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/number.h"
+#include "base/utf8.h"
 
 /* Characters shown of a text from outside: in a line of its own, as a label on an axis. */
 enum { MAX_SHOWN = 60, MAX_LABEL = 32 };
@@ -97,24 +97,6 @@ void qk__figure_print(qk__figure *figure, const char *fmt, ...)
     va_end(args);
 }
 
-/* Bytes of the UTF-8 character at text (1 to 4), 0 where there is none. */
-static size_t utf8_length(const unsigned char *text)
-{
-    size_t length = text[0] < 0x80   ? 1
-                    : text[0] < 0xc2 ? 0
-                    : text[0] < 0xe0 ? 2
-                    : text[0] < 0xf0 ? 3
-                    : text[0] < 0xf5 ? 4
-                                     : 0;
-    for (size_t i = 1; i < length; i++)
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-    if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f) ||
-        (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] > 0x8f))
-        return 0;
-    return length;
-}
-
 /* What a terminal would obey or a line be broken by: control characters, U+2028 and U+2029. */
 static bool is_control(const unsigned char *text, size_t length)
 {
@@ -171,15 +153,6 @@ static size_t put_character(char *out, const unsigned char *text, size_t length,
     return length;
 }
 
-/* Of a whole UTF-8 character of length bytes. */
-static uint32_t code_point(const unsigned char *text, size_t length)
-{
-    uint32_t code = length == 1 ? text[0] : text[0] & (0x7fu >> length);
-    for (size_t i = 1; i < length; i++)
-        code = code << 6 | (text[i] & 0x3f);
-    return code;
-}
-
 /* The literal of at most limit characters; with glyphs, those that cannot be drawn become '?'
  * and *all_drawable false. */
 static void write_literal(char *out, const unsigned char *text, int limit, bool percent,
@@ -187,8 +160,8 @@ static void write_literal(char *out, const unsigned char *text, int limit, bool 
 {
     *out++ = '\'';
     for (int shown = 0; *text && shown < limit; shown++) {
-        size_t length = utf8_length(text);
-        if (glyphs && length && !qk__glyphs_have(glyphs, code_point(text, length))) {
+        size_t length = qk__utf8_first((const char *)text), read;
+        if (glyphs && length && !qk__glyphs_have(glyphs, qk__utf8_read(text, &read))) {
             *out++ = '?';
             *all_drawable = false;
         } else {

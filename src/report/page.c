@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/number.h"
+#include "base/utf8.h"
 
 static const char REPLACEMENT[] = "\xEF\xBF\xBD";
 
@@ -52,37 +53,11 @@ void qk__page_print(qk__page *page, const char *fmt, ...)
 
 /* ---- UTF-8 ------------------------------------------------------------------------------ */
 
-/* Bytes of the well-formed character at p (RFC 3629: no surrogates, shortest form); 0: none. */
-static size_t character_size(const unsigned char *p)
-{
-    unsigned char low = 0x80, high = 0xBF;
-    size_t size = p[0] < 0x80                    ? 1
-                  : p[0] >= 0xC2 && p[0] <= 0xDF ? 2
-                  : p[0] >= 0xE0 && p[0] <= 0xEF ? 3
-                  : p[0] >= 0xF0 && p[0] <= 0xF4 ? 4
-                                                 : 0;
-    if (p[0] == 0xE0)
-        low = 0xA0;
-    else if (p[0] == 0xED)
-        high = 0x9F;
-    else if (p[0] == 0xF0)
-        low = 0x90;
-    else if (p[0] == 0xF4)
-        high = 0x8F;
-    for (size_t i = 1; i < size; i++) {
-        if (p[i] < low || p[i] > high)
-            return 0;
-        low = 0x80;
-        high = 0xBF;
-    }
-    return size;
-}
-
 /* The next character of *text as valid UTF-8 without controls; returns its bytes and size. */
 static const char *next_character(const char **text, size_t *size)
 {
     const unsigned char *p = (const unsigned char *)*text;
-    *size = character_size(p);
+    *size = qk__utf8_first(*text);
     if (*size == 0) {
         *text += 1;
         *size = sizeof REPLACEMENT - 1;
@@ -136,6 +111,13 @@ static void append_html(qk__page *page, const char *text, size_t max_characters)
 void qk__page_text(qk__page *page, const char *text)
 {
     append_html(page, text, SIZE_MAX);
+}
+
+void qk__page_text_in(qk__page *page, const char *before, const char *text, const char *after)
+{
+    qk__page_raw(page, before);
+    qk__page_text(page, text);
+    qk__page_raw(page, after);
 }
 
 void qk__page_text_part(qk__page *page, const char *text, size_t size)

@@ -30,6 +30,8 @@ void qk__page_bytes(qk__page *page, const void *data, size_t size);
 /* Any text, shown as it is in an element or a quoted attribute: what is not UTF-8 becomes
  * U+FFFD, control characters spaces. */
 void qk__page_text(qk__page *page, const char *text);
+/* The same, between markup. */
+void qk__page_text_in(qk__page *page, const char *before, const char *text, const char *after);
 /* The same of size bytes. */
 void qk__page_text_part(qk__page *page, const char *text, size_t size);
 /* A name: as text, isolated from the writing direction around it, cut at QK__NAME_POINTS. */

@@ -137,9 +137,7 @@ static void links(const gallery *g, const char *folder, const char *name)
 
 static void put_png(qk__page *page, const qk__buffer *png, const char *title)
 {
-    qk__page_raw(page, "<img alt=\"");
-    qk__page_text(page, title);
-    qk__page_raw(page, "\" src=\"data:image/png;base64,");
+    qk__page_text_in(page, "<img alt=\"", title, "\" src=\"data:image/png;base64,");
     qk__page_base64(page, png->data, png->size);
     qk__page_raw(page, "\"></div>");
 }
@@ -178,20 +176,33 @@ static void single(gallery *g, const qk__drawn *drawn)
     qk__page_link(g->page, drawn->name);
     qk__page_raw(g->page, "\">\n");
     picture(g, drawn->name, kind->title);
-    qk__page_raw(g->page, "\n<figcaption><b>");
-    qk__page_text(g->page, kind->title);
-    qk__page_raw(g->page, ".</b> ");
+    qk__page_text_in(g->page, "\n<figcaption><b>", kind->title, ".</b> ");
     qk__page_text(g->page, kind->caption);
     links(g, g->report->staging, drawn->name);
+    qk__page_raw(g->page, "</figcaption>\n</figure>\n");
+}
+
+/* One of several figures in a grid, up to its picture, and from there. */
+static void small_begin(const gallery *g, const char *name)
+{
+    qk__page_raw(g->page, "<figure id=\"fig-");
+    qk__page_link(g->page, name);
+    qk__page_raw(g->page, "\">\n");
+}
+
+static void small_end(const gallery *g, const char *label, const char *folder, const char *name)
+{
+    qk__page_raw(g->page, "\n<figcaption>");
+    qk__page_name(g->page, label);
+    links(g, folder, name);
     qk__page_raw(g->page, "</figcaption>\n</figure>\n");
 }
 
 static void group_begin(qk__page *page, const char *title, const char *caption,
                         const char *grid)
 {
-    qk__page_raw(page, "<div class=\"group\">\n<p class=\"groupcaption\"><b>");
-    qk__page_text(page, title);
-    qk__page_raw(page, ".</b> ");
+    qk__page_text_in(page, "<div class=\"group\">\n<p class=\"groupcaption\"><b>", title,
+                     ".</b> ");
     qk__page_text(page, caption);
     qk__page_print(page, "</p>\n<div class=\"%s\">\n", grid);
 }
@@ -211,15 +222,11 @@ static void collages(gallery *g, int kind)
             others++;
             continue;
         }
-        qk__page_raw(g->page, "<figure id=\"fig-");
-        qk__page_link(g->page, collage->name);
-        qk__page_raw(g->page, "\">\n");
+        small_begin(g, collage->name);
         qk__page_plate(g->page, width, height);
         put_png(g->page, &collage->picture, k->title);
-        qk__page_raw(g->page, "\n<figcaption>");
-        qk__page_name(g->page, collage->model ? collage->model->label : collage->name);
-        links(g, g->report->figures, collage->name);
-        qk__page_raw(g->page, "</figcaption>\n</figure>\n");
+        small_end(g, collage->model ? collage->model->label : collage->name, g->report->figures,
+                  collage->name);
     }
     qk__page_raw(g->page, "</div>\n");
     if (others > 0)
@@ -249,15 +256,9 @@ static size_t several(gallery *g, size_t first)
         count++;
     group_begin(g->page, kind->title, kind->caption, count > 1 ? "grid" : "one");
     for (size_t i = first; i < first + count; i++) {
-        const qk__result_model *model = g->items[i].drawn->model;
-        qk__page_raw(g->page, "<figure id=\"fig-");
-        qk__page_link(g->page, g->items[i].name);
-        qk__page_raw(g->page, "\">\n");
+        small_begin(g, g->items[i].name);
         picture(g, g->items[i].name, kind->title);
-        qk__page_raw(g->page, "\n<figcaption>");
-        qk__page_name(g->page, model->label);
-        links(g, g->report->staging, g->items[i].name);
-        qk__page_raw(g->page, "</figcaption>\n</figure>\n");
+        small_end(g, g->items[i].drawn->model->label, g->report->staging, g->items[i].name);
     }
     qk__page_raw(g->page, "</div>\n</div>\n");
     return count;
@@ -267,9 +268,7 @@ static void family_figures(gallery *g, const qk__figure_family *family)
 {
     collect(g, family);
     if (g->count > 0) {
-        qk__page_raw(g->page, "<h3>");
-        qk__page_text(g->page, family ? family->title : "Collages");
-        qk__page_raw(g->page, "</h3>\n");
+        qk__page_text_in(g->page, "<h3>", family ? family->title : "Collages", "</h3>\n");
     }
     for (size_t i = 0; i < g->count;) {
         const item *it = &g->items[i];

@@ -56,9 +56,7 @@ void qk__section_top(qk__page *page, const qk__report *report)
     qk__page_raw(page, "</style>\n</head>\n<body>\n"
                        "<a class=\"skip\" href=\"#summary\">Skip to the content</a>\n");
     contents(page, report);
-    qk__page_raw(page, "<main>\n<header>\n<h1>");
-    qk__page_text(page, report->title);
-    qk__page_raw(page, "</h1>\n");
+    qk__page_text_in(page, "<main>\n<header>\n<h1>", report->title, "</h1>\n");
 }
 
 /* ---- key numbers ------------------------------------------------------------------------ */
@@ -286,10 +284,10 @@ static void warnings(qk__page *page, const qk__report *report)
     size_t heads, few_rows = count_few_rows(report->results, &heads);
     const qk_report_outcome *outcome = report->outcome;
     for (size_t i = 0; i < outcome->num_changed; i++) {
-        qk__page_raw(page, "<p class=\"warning\" data-warning=\"changed\"><strong>Not the "
-                           "tables that the analysis wrote.</strong> ");
-        qk__page_text(page, outcome->changed[i]);
-        qk__page_raw(page, ".</p>\n");
+        qk__page_text_in(page,
+                         "<p class=\"warning\" data-warning=\"changed\"><strong>Not the "
+                         "tables that the analysis wrote.</strong> ",
+                         outcome->changed[i], ".</p>\n");
     }
     if (few_rows > 0)
         qk__page_print(page,

@@ -7,67 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const ELEMENTS[] = {
-    "circle", "clipPath", "defs",           "ellipse", "feComposite", "feFlood", "filter",
-    "g",      "image",    "line",           "path",    "pattern",     "polygon", "polyline",
-    "rect",   "stop",     "linearGradient", "text",    "tspan",       "use",
-};
-
-static const char *const ATTRIBUTES[] = {
-    "baseline-shift",
-    "clip-path",
-    "color",
-    "cx",
-    "cy",
-    "d",
-    "dx",
-    "dy",
-    "fill",
-    "fill-opacity",
-    "fill-rule",
-    "filter",
-    "filterUnits",
-    "flood-color",
-    "flood-opacity",
-    "font-family",
-    "font-size",
-    "font-style",
-    "font-weight",
-    "height",
-    "href",
-    "id",
-    "in",
-    "in2",
-    "offset",
-    "opacity",
-    "operator",
-    "patternUnits",
-    "points",
-    "preserveAspectRatio",
-    "r",
-    "result",
-    "rx",
-    "ry",
-    "stop-color",
-    "stroke",
-    "stroke-dasharray",
-    "stroke-linecap",
-    "stroke-linejoin",
-    "stroke-opacity",
-    "stroke-width",
-    "style",
-    "text-anchor",
-    "transform",
-    "width",
-    "x",
-    "x1",
-    "x2",
-    "xlink:href",
-    "xml:space",
-    "y",
-    "y1",
-    "y2",
-};
+/* Words between spaces. */
+static const char ELEMENTS[] =
+    " circle clipPath defs ellipse feComposite feFlood filter g image line path pattern "
+    "polygon polyline rect stop linearGradient text tspan use ";
+static const char ATTRIBUTES[] =
+    " baseline-shift clip-path color cx cy d dx dy fill fill-opacity fill-rule filter "
+    "filterUnits flood-color flood-opacity font-family font-size font-style font-weight "
+    "height href id in in2 offset opacity operator patternUnits points "
+    "preserveAspectRatio r result rx ry stop-color stroke stroke-dasharray stroke-linecap "
+    "stroke-linejoin stroke-opacity stroke-width style text-anchor transform width x x1 "
+    "x2 xlink:href xml:space y y1 y2 ";
 
 /* A stretch of the file. */
 typedef struct span {
@@ -95,14 +45,6 @@ static bool starts(span s, const char *word)
     return s.size >= strlen(word) && memcmp(s.p, word, strlen(word)) == 0;
 }
 
-static bool listed(span s, const char *const *words, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (is(s, words[i]))
-            return true;
-    return false;
-}
-
 /* Where word first is in s; NULL: nowhere. */
 static const char *find(span s, const char *word)
 {
@@ -111,6 +53,14 @@ static const char *find(span s, const char *word)
         if (s.p[i] == word[0] && memcmp(s.p + i, word, length) == 0)
             return s.p + i;
     return NULL;
+}
+
+/* Whether a name is one of the words of a list. */
+static bool listed(span s, const char *words)
+{
+    char word[32];
+    int length = snprintf(word, sizeof word, " %.*s ", (int)s.size, s.p);
+    return s.size > 0 && length < (int)sizeof word && strstr(words, word);
 }
 
 static bool is_space(char c)
@@ -230,7 +180,7 @@ static void copy_url(reader *r, const char *name, span value, const char *start)
 static void copy_attribute(reader *r, span name, span value)
 {
     char own[32], before[140];
-    if (!listed(name, ATTRIBUTES, sizeof ATTRIBUTES / sizeof *ATTRIBUTES))
+    if (!listed(name, ATTRIBUTES))
         return;
     snprintf(own, sizeof own, "%.*s", (int)name.size, name.p);
     snprintf(before, sizeof before, "%s-", r->prefix);
@@ -306,7 +256,7 @@ static bool end_tag(reader *r)
 static void copy_open_tag(reader *r)
 {
     span element = read_name(r);
-    bool wanted = listed(element, ELEMENTS, sizeof ELEMENTS / sizeof *ELEMENTS);
+    bool wanted = listed(element, ELEMENTS);
     if (r->skipped > 0 || !wanted) {
         skip_attributes(r);
         if (!end_tag(r))
@@ -331,7 +281,7 @@ static void copy_close_tag(reader *r)
     end_tag(r);
     if (r->skipped > 0) {
         r->skipped--;
-    } else if (r->depth > 0 && listed(element, ELEMENTS, sizeof ELEMENTS / sizeof *ELEMENTS)) {
+    } else if (r->depth > 0 && listed(element, ELEMENTS)) {
         r->depth--;
         r->in_text -= is(element, "text");
         qk__page_raw(r->page, "</");
@@ -400,9 +350,7 @@ bool qk__page_svg(qk__page *page, const char *svg, size_t size, const char *pref
         return false;
     qk__page_plate(page, box[2], box[3]);
     qk__page_print(page, "<svg viewBox=\"0 0 %.0f %.0f\" ", box[2], box[3]);
-    qk__page_raw(page, "role=\"img\" aria-label=\"");
-    qk__page_text(page, label);
-    qk__page_raw(page, "\">");
+    qk__page_text_in(page, "role=\"img\" aria-label=\"", label, "\">");
     copy_contents(&r);
     qk__page_raw(page, "</svg></div>");
     return true;

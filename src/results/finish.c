@@ -124,28 +124,6 @@ static double *column_of(qk__builder *builder, const qk__series *series, int whi
     return values;
 }
 
-static qk_status set_components(qk__builder *builder, qk__result_head *const *heads,
-                                qk_error *err)
-{
-    qk__series *series = &builder->components;
-    qk__series_sort(series);
-    QK_TRY(check_series(builder, series, false, err));
-    const double *ev = column_of(builder, series, 0);
-    const double *r_q = column_of(builder, series, 1);
-    const double *r_k = column_of(builder, series, 2);
-    if (!ev || !r_q || !r_k)
-        return qk__nomem(err);
-    for (size_t first = 0, end; first < series->count; first = end) {
-        end = qk__series_end(series, first);
-        qk__result_head *head = heads[series->rows[first].head];
-        head->num_pcs = end - first;
-        head->pc_ev = ev + first;
-        head->pc_r_q = r_q + first;
-        head->pc_r_k = r_k + first;
-    }
-    return QK_OK;
-}
-
 /* Buckets of equal position stay in their order; those without one come last. */
 static int compare_positions(const void *a, const void *b)
 {
@@ -159,72 +137,81 @@ static int compare_positions(const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
-static qk_status set_profile(qk__builder *builder, qk__result_head *const *heads, qk_error *err)
+/* The numbers of all rows; those of a head are `count` from `first` on. */
+typedef struct columns {
+    const double *values[QK__SERIES_VALUES];
+    const int64_t *index; /* of the profile alone */
+} columns;
+typedef void set_rows(qk__result_head *head, const columns *all, size_t first, size_t count);
+
+static void set_components(qk__result_head *head, const columns *all, size_t first,
+                           size_t count)
 {
-    qk__series *series = &builder->profile;
-    qk__series_sort(series);
-    QK_TRY(check_series(builder, series, true, err));
+    head->num_pcs = count;
+    head->pc_ev = all->values[0] + first;
+    head->pc_r_q = all->values[1] + first;
+    head->pc_r_k = all->values[2] + first;
+}
+
+static void set_profile(qk__result_head *head, const columns *all, size_t first, size_t count)
+{
+    head->num_profile = count;
+    head->profile_position = all->values[0] + first;
+    head->profile_ap = all->values[1] + first;
+    head->profile_bucket = all->index + first;
+}
+
+static void set_rope_pairs(qk__result_head *head, const columns *all, size_t first,
+                           size_t count)
+{
+    head->num_rope_pairs = count;
+    head->rope_wavelength = all->values[0] + first;
+    head->rope_energy_q = all->values[1] + first;
+    head->rope_energy_k = all->values[2] + first;
+    head->rope_score_share = all->values[3] + first;
+}
+
+static void set_curve(qk__result_head *head, const columns *all, size_t first, size_t count)
+{
+    head->num_curve = count;
+    head->curve_distance = all->values[0] + first;
+    head->curve_measured = all->values[1] + first;
+    head->curve_predicted = all->values[2] + first;
+    head->curve_error = all->values[3] + first;
+}
+
+/* Puts the profiles in order of position, and returns the buckets of all rows. */
+static const int64_t *order_profiles(qk__builder *builder, qk__series *series)
+{
+    int64_t *bucket = qk__arena_alloc(builder->arena, series->count, sizeof *bucket);
     for (size_t first = 0, end; first < series->count; first = end) {
         end = qk__series_end(series, first);
         qsort(series->rows + first, end - first, sizeof *series->rows, compare_positions);
     }
-    const double *position = column_of(builder, series, 0);
-    const double *ap = column_of(builder, series, 1);
-    int64_t *bucket = qk__arena_alloc(builder->arena, series->count, sizeof *bucket);
-    if (!position || !ap || !bucket)
-        return qk__nomem(err);
-    for (size_t i = 0; i < series->count; i++)
+    for (size_t i = 0; bucket && i < series->count; i++)
         bucket[i] = series->rows[i].index;
-    for (size_t first = 0, end; first < series->count; first = end) {
-        end = qk__series_end(series, first);
-        qk__result_head *head = heads[series->rows[first].head];
-        head->num_profile = end - first;
-        head->profile_position = position + first;
-        head->profile_ap = ap + first;
-        head->profile_bucket = bucket + first;
-    }
-    return QK_OK;
+    return bucket;
 }
 
-/* Rows of a head in order, 4 numbers each: where they begin and how many there are. */
-typedef void set_series(qk__result_head *head, const double *const columns[QK__SERIES_VALUES],
-                        size_t first, size_t count);
-
-static void set_rope_pairs(qk__result_head *head,
-                           const double *const columns[QK__SERIES_VALUES], size_t first,
-                           size_t count)
+static qk_status finish_series(qk__builder *builder, qk__series *series, bool gaps,
+                               qk__result_head *const *heads, set_rows *set, qk_error *err)
 {
-    head->num_rope_pairs = count;
-    head->rope_wavelength = columns[0] + first;
-    head->rope_energy_q = columns[1] + first;
-    head->rope_energy_k = columns[2] + first;
-    head->rope_score_share = columns[3] + first;
-}
-
-static void set_curve(qk__result_head *head, const double *const columns[QK__SERIES_VALUES],
-                      size_t first, size_t count)
-{
-    head->num_curve = count;
-    head->curve_distance = columns[0] + first;
-    head->curve_measured = columns[1] + first;
-    head->curve_predicted = columns[2] + first;
-    head->curve_error = columns[3] + first;
-}
-
-static qk_status set_stages(qk__builder *builder, qk__series *series, bool gaps,
-                            qk__result_head *const *heads, set_series *set, qk_error *err)
-{
-    const double *columns[QK__SERIES_VALUES];
+    columns all = {.index = NULL};
     qk__series_sort(series);
     QK_TRY(check_series(builder, series, gaps, err));
+    if (set == set_profile) {
+        all.index = order_profiles(builder, series);
+        if (!all.index)
+            return qk__nomem(err);
+    }
     for (int i = 0; i < QK__SERIES_VALUES; i++) {
-        columns[i] = column_of(builder, series, i);
-        if (!columns[i])
+        all.values[i] = column_of(builder, series, i);
+        if (!all.values[i])
             return qk__nomem(err);
     }
     for (size_t first = 0, end; first < series->count; first = end) {
         end = qk__series_end(series, first);
-        set(heads[series->rows[first].head], columns, first, end - first);
+        set(heads[series->rows[first].head], &all, first, end - first);
     }
     return QK_OK;
 }
@@ -281,15 +268,17 @@ qk_status qk__finish_heads(qk__builder *builder, qk_error *err)
     qk_status status =
         places && heads ? place_heads(builder, places, heads, err) : qk__nomem(err);
     if (status == QK_OK)
-        status = set_components(builder, heads, err);
+        status =
+            finish_series(builder, &builder->components, false, heads, set_components, err);
     if (status == QK_OK)
-        status = set_profile(builder, heads, err);
+        status = finish_series(builder, &builder->profile, true, heads, set_profile, err);
     if (status == QK_OK)
         status = set_weights(builder, err);
     if (status == QK_OK)
-        status = set_stages(builder, &builder->rope_pairs, false, heads, set_rope_pairs, err);
+        status =
+            finish_series(builder, &builder->rope_pairs, false, heads, set_rope_pairs, err);
     if (status == QK_OK)
-        status = set_stages(builder, &builder->score_curve, true, heads, set_curve, err);
+        status = finish_series(builder, &builder->score_curve, true, heads, set_curve, err);
     free(places);
     free(heads);
     return status;

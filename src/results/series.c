@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "results/grow.h"
 
@@ -12,6 +13,14 @@ void qk__series_free(qk__series *series)
     free(series->path);
     free(series->rows);
     *series = (qk__series){0};
+}
+
+qk_status qk__series_name(qk__series *series, const qk__csv_reader *reader,
+                          const char *index_name, qk_error *err)
+{
+    series->index_name = index_name;
+    series->path = qk__strdup(qk__reader_path(reader));
+    return series->path ? QK_OK : qk__nomem(err);
 }
 
 qk_status qk__series_add(qk__series *series, qk__series_row row, qk_error *err)
