@@ -76,4 +76,27 @@ QK_MUST_CHECK qk_status qk__install_figures(const qk__drawn_list *drawn, const c
                                             const char *folder, qk_error *err);
 void qk__drawn_list_free(qk__drawn_list *list);
 
+/* ---- figures of a family that lie in a file of their own -------------------------------- */
+
+/* rotation_bias.c: densities of bias_strength, an outline per model; bias_strength against
+ * separation_strength, a point per head. A panel per family of models. */
+bool qk__has_bias(const qk__subject *subject);
+void qk__build_bias_histograms(qk__figure *figure, const qk__subject *subject);
+bool qk__has_bias_pairs(const qk__subject *subject);
+void qk__build_bias_scatter(qk__figure *figure, const qk__subject *subject);
+
+/* plasticity_models.c: over checkpoints, and by model. */
+bool qk__has_trajectory(const qk__subject *subject);
+void qk__build_trajectory(qk__figure *figure, const qk__subject *subject);
+bool qk__has_ap_by_model(const qk__subject *subject);
+void qk__build_ap_by_model(qk__figure *figure, const qk__subject *subject);
+
+/* score_figure.c: against an external score. */
+bool qk__has_scores(const qk__subject *subject);
+void qk__build_scores(qk__figure *figure, const qk__subject *subject);
+
+/* stage_curves.c: scores by distance of some heads. */
+bool qk__has_score_curves(const qk__subject *subject);
+void qk__build_score_curves(qk__figure *figure, const qk__subject *subject);
+
 #endif

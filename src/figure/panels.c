@@ -237,6 +237,17 @@ void qk__put_legend(qk__figure *figure, const qk__legend *legend, double x, doub
     }
 }
 
+int qk__color_group(const qk__results *results, const qk__result_model *model)
+{
+    return results->checkpoints ? model->phase_index : model->family_index;
+}
+
+size_t qk__color_groups(const qk__results *results, const char *const **names)
+{
+    *names = results->checkpoints ? results->phases : results->families;
+    return results->checkpoints ? results->num_phases : results->num_families;
+}
+
 size_t qk__series_entries(const qk__figure *figure, const char *const *names, size_t count,
                           qk__entry entries[QK__MAX_ENTRIES])
 {
@@ -279,6 +290,16 @@ void qk__set_range(qk__figure *figure, char axis, double low, double high, int c
     }
     qk__figure_print(figure, "set %crange [%.9g:%.9g]\nset %ctics %.9g font small\n", axis, low,
                      high, axis, round_step((high - low) / count));
+}
+
+qk__spread qk__figure_spread(qk__figure *figure, const qk__result_model *model,
+                             const char *field, bool magnitude)
+{
+    qk__spread spread = {0, NAN, NAN, NAN, NAN, NAN};
+    if (figure->status == QK_OK)
+        figure->status =
+            qk__spread_of(model, qk__find_field(field), magnitude, &spread, &figure->err);
+    return spread;
 }
 
 bool qk__has_field(const qk__results *results, const char *name)

@@ -83,6 +83,10 @@ qk__legend qk__study_legend(const qk__figure *figure, const qk__entry *entries, 
 /* Centred about x, top at y. */
 void qk__put_legend(qk__figure *figure, const qk__legend *legend, double x, double y);
 
+/* What colours tell apart: phases of checkpoints, else families. */
+int qk__color_group(const qk__results *results, const qk__result_model *model);
+size_t qk__color_groups(const qk__results *results, const char *const **names);
+
 /* Areas in the series colours, at most QK__MAX_ENTRIES of the names; returns how many. */
 size_t qk__series_entries(const qk__figure *figure, const char *const *names, size_t count,
                           qk__entry entries[QK__MAX_ENTRIES]);
@@ -112,6 +116,11 @@ bool qk__start_depth_map(qk__figure *figure, const qk__results *results, qk__dep
 /* Means of a field, or of its magnitude. */
 void qk__fill_depth_map(qk__depth_map *map, const char *field, bool magnitude);
 void qk__free_depth_map(qk__depth_map *map);
+
+/* qk__spread_of a field, or of its magnitude, by name; NaN and a count of 0 for no heads and
+ * where the figure has failed. */
+qk__spread qk__figure_spread(qk__figure *figure, const qk__result_model *model,
+                             const char *field, bool magnitude);
 
 /* Any finite value of a field in the study. */
 bool qk__has_field(const qk__results *results, const char *field);

@@ -91,17 +91,6 @@ static void build_variance(qk__figure *figure, const qk__subject *subject)
 
 /* ---- r_q against r_k -------------------------------------------------------------------- */
 
-/* Checkpoints are of one family; what sets them apart is their phase. */
-static int group_of(const qk__results *results, const qk__result_model *model)
-{
-    return results->checkpoints ? model->phase_index : model->family_index;
-}
-
-static size_t num_groups(const qk__results *results)
-{
-    return results->checkpoints ? results->num_phases : results->num_families;
-}
-
 /* One block: r_q, r_k, colour, point type. Models take turns, so that none covers the others. */
 static void add_heads(qk__figure *figure, const qk__results *results)
 {
@@ -117,7 +106,7 @@ static void add_heads(qk__figure *figure, const qk__results *results)
                 continue;
             if (!qk__has_signal(&model->heads[h]))
                 continue;
-            int group = group_of(results, model);
+            int group = qk__color_group(results, model);
             qk__figure_values(figure, model->heads[h].v.r_q, model->heads[h].v.r_k);
             /* half transparent */
             qk__figure_words(figure, "0x80%s %d", qk__series_color(figure->theme, group) + 1,
@@ -131,7 +120,7 @@ static size_t count_group(const qk__results *results, int group)
 {
     size_t count = 0;
     for (size_t m = 0; m < results->num_models; m++)
-        if (group_of(results, &results->models[m]) == group)
+        if (qk__color_group(results, &results->models[m]) == group)
             count += qk__count_signals(&results->models[m]);
     return count;
 }
@@ -139,8 +128,8 @@ static size_t count_group(const qk__results *results, int group)
 /* "Qwen3 (1600)" for each group that has heads, below one another. */
 static void add_legend(qk__figure *figure, const qk__results *results)
 {
-    const char **names = results->checkpoints ? results->phases : results->families;
-    size_t count = num_groups(results), shown = 0, i = 0;
+    const char *const *names;
+    size_t count = qk__color_groups(results, &names), shown = 0, i = 0;
     for (; i < count && shown < MAX_LEGEND; i++) {
         size_t heads = count_group(results, (int)i);
         if (heads == 0)

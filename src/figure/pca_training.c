@@ -57,13 +57,7 @@ static void set_bottom_key(qk__figure *figure, const qk__place *place)
 static void add_band(qk__figure *figure, const qk__result_model *model, const char *field,
                      double low, double high, double range[2])
 {
-    qk__spread spread;
-    qk_status status =
-        qk__spread_of(model, qk__find_field(field), false, &spread, &figure->err);
-    if (status != QK_OK) {
-        figure->status = status;
-        return;
-    }
+    qk__spread spread = qk__figure_spread(figure, model, field, false);
     double ends[2] = {fmax(low, spread.mean - spread.sd), fmin(high, spread.mean + spread.sd)};
     if (!isfinite(spread.sd)) /* one head: a band without width */
         ends[0] = ends[1] = isfinite(spread.mean) ? fmax(low, fmin(high, spread.mean)) : NAN;
@@ -132,12 +126,7 @@ static void build_variance(qk__figure *figure, const qk__subject *subject)
 
 static bool has_variance(const qk__subject *subject)
 {
-    const qk__results *results = subject->results;
-    for (size_t m = 0; m < results->num_models; m++)
-        for (size_t h = 0; h < results->models[m].num_heads; h++)
-            if (isfinite(results->models[m].heads[h].v.ev0))
-                return is_training(results);
-    return false;
+    return is_training(subject->results) && qk__has_field(subject->results, "ev0");
 }
 
 /* ---- taxonomy --------------------------------------------------------------------------- */

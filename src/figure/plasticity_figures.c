@@ -8,7 +8,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "figure/panels.h"
-#include "figure/plasticity_parts.h"
+#include "figure/catalog.h"
 
 enum { LEFT = 96 }; /* of y axes, for numbers of six digits and the name */
 

@@ -5,17 +5,11 @@
 #include <stdio.h>
 
 #include "figure/panels.h"
-#include "figure/plasticity_parts.h"
+#include "figure/catalog.h"
 
-/* NaN without any head, or where memory ran out, which the figure then knows. */
-static double model_mean(qk__figure *figure, const qk__result_model *model, const char *name)
+static double model_mean(const qk__result_model *model, const char *name)
 {
-    const qk__field *field = qk__find_field(name);
-    qk__spread spread;
-    if (!field || figure->status != QK_OK)
-        return NAN;
-    figure->status = qk__spread_of(model, field, false, &spread, &figure->err);
-    return figure->status == QK_OK && spread.count > 0 ? spread.mean : NAN;
+    return qk__mean_over_heads(model, qk__find_field(name));
 }
 
 static bool has_ends(const qk__result_model *model)
@@ -50,8 +44,8 @@ static void add_ends(qk__figure *figure, const qk__results *results, double rang
     range[1] = -INFINITY;
     for (size_t m = 0; m < results->num_models; m++) {
         const qk__result_model *model = &results->models[m];
-        double first = model_mean(figure, model, "ap_first_20pct");
-        double last = model_mean(figure, model, "ap_last_20pct");
+        double first = model_mean(model, "ap_first_20pct");
+        double last = model_mean(model, "ap_last_20pct");
         range[0] = fmin(range[0], fmin(first, last));
         range[1] = fmax(range[1], fmax(first, last));
         qk__figure_row(figure, (double)m, first, last);
@@ -68,7 +62,7 @@ static qk__power add_biases(qk__figure *figure, const qk__results *results, doub
 {
     range[0] = range[1] = 0;
     for (size_t m = 0; m < results->num_models; m++) {
-        double bias = model_mean(figure, &results->models[m], "bias_strength");
+        double bias = model_mean(&results->models[m], "bias_strength");
         range[0] = fmin(range[0], 1.05 * bias);
         range[1] = fmax(range[1], 1.05 * bias);
         qk__figure_row(figure, (double)m, bias);
@@ -165,8 +159,8 @@ static void add_models(qk__figure *figure, const qk__results *results)
         const qk__result_model *model = &results->models[m];
         if (!has_ends(model))
             continue;
-        qk__figure_row(figure, (double)(row++), model_mean(figure, model, "ap_first_20pct"),
-                       model_mean(figure, model, "ap_last_20pct"));
+        qk__figure_row(figure, (double)(row++), model_mean(model, "ap_first_20pct"),
+                       model_mean(model, "ap_last_20pct"));
     }
     qk__figure_end_block(figure);
 }
@@ -180,7 +174,7 @@ static void set_rows(qk__figure *figure, const qk__results *results, bool drops)
         const qk__result_model *model = &results->models[m];
         if (!has_ends(model))
             continue;
-        double drop = drops ? model_mean(figure, model, "ap_drop") : 0;
+        double drop = drops ? model_mean(model, "ap_drop") : 0;
         qk__figure_print(figure, row ? ", " : "");
         if (drops && isfinite(drop))
             qk__figure_print(figure, "'%s%.3f' %zu", drop < 0 ? "−" : "", fabs(drop), row);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How fast keys gain score with their position, head by head: as histograms, and against the
  * separation of queries and keys. */
-#include "figure/rotation_bias.h"
+#include "figure/catalog.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "figure/catalog.h"
 #include "figure/panels.h"
-#include "figure/rotation_bias.h"
 
 /* ---- bars by model ---------------------------------------------------------------------- */
 
@@ -43,17 +42,6 @@ static void start_bars(qk__figure *figure, const qk__results *results, const cha
     qk__figure_print(figure, "set style fill solid 1 noborder\nset grid y back\n");
 }
 
-static double mean_of(qk__figure *figure, const qk__result_model *model, const char *field,
-                      bool magnitude)
-{
-    qk__spread spread = {0};
-    if (figure->status != QK_OK)
-        return NAN;
-    figure->status =
-        qk__spread_of(model, qk__find_field(field), magnitude, &spread, &figure->err);
-    return figure->status == QK_OK ? spread.mean : NAN;
-}
-
 /* 02 */
 static bool has_correlations(const qk__subject *subject)
 {
@@ -64,8 +52,9 @@ static void build_correlations(qk__figure *figure, const qk__subject *subject)
 {
     const qk__results *results = subject->results;
     for (size_t m = 0; m < results->num_models; m++) {
-        qk__figure_row(figure, (double)m, mean_of(figure, &results->models[m], "r_q_a", true),
-                       mean_of(figure, &results->models[m], "r_k_a", true));
+        qk__figure_row(figure, (double)m,
+                       qk__figure_spread(figure, &results->models[m], "r_q_a", true).mean,
+                       qk__figure_spread(figure, &results->models[m], "r_k_a", true).mean);
     }
     qk__figure_end_block(figure);
     const qk__entry entries[] = {{"queries", figure->theme->q, QK__AREA},
@@ -159,15 +148,6 @@ static double median_ratio(qk__figure *figure, const qk__result_model *model)
     return median;
 }
 
-/* Colours tell families apart, or phases of training; not where each model is its own. */
-static size_t num_groups(const qk__results *results)
-{
-    if (results->checkpoints)
-        return results->num_phases;
-    bool told = results->num_families > 1 && results->num_families < results->num_models;
-    return told ? results->num_families : 0;
-}
-
 static void build_ratios(qk__figure *figure, const qk__subject *subject)
 {
     const qk__results *results = subject->results;
@@ -177,14 +157,17 @@ static void build_ratios(qk__figure *figure, const qk__subject *subject)
         double ratio = median_ratio(figure, model);
         highest = fmax(highest, ratio);
         qk__figure_values(figure, (double)m, ratio);
-        int group = results->checkpoints ? model->phase_index : model->family_index;
-        qk__figure_words(figure, "0x%s", qk__series_color(figure->theme, group) + 1);
+        qk__figure_words(figure, "0x%s",
+                         qk__series_color(figure->theme, qk__color_group(results, model)) + 1);
         qk__figure_end_row(figure);
     }
     qk__figure_end_block(figure);
-    const char **names = results->checkpoints ? results->phases : results->families;
+    const char *const *names;
     qk__entry entries[QK__MAX_ENTRIES];
-    size_t count = qk__series_entries(figure, names, num_groups(results), entries);
+    size_t count = qk__color_groups(results, &names);
+    if (!results->checkpoints && (count < 2 || count == results->num_models))
+        count = 0; /* colours tell nothing: there is one family, or each model is its own */
+    count = qk__series_entries(figure, names, count, entries);
     start_bars(figure, results, "Drift of keys beside that of queries", "Median |α_k| / |α_q|",
                entries, count);
     qk__figure_print(figure,

@@ -34,15 +34,6 @@ typedef struct sheet {
 
 /* ---- numbers ---------------------------------------------------------------------------- */
 
-static qk__spread spread_of(qk__figure *figure, const qk__result_model *model, const metric *of)
-{
-    qk__spread spread = {0, NAN, NAN, NAN, NAN, NAN};
-    if (figure->status == QK_OK)
-        figure->status = qk__spread_of(model, qk__find_field(of->field), of->magnitude, &spread,
-                                       &figure->err);
-    return spread;
-}
-
 /* What the axis of a metric must hold. */
 typedef struct extent {
     size_t count; /* models with numbers */
@@ -54,7 +45,9 @@ static extent extent_of(qk__figure *figure, const sheet *of, size_t index,
 {
     extent all = {0, 0, 0};
     for (size_t m = 0; m < results->num_models; m++) {
-        qk__spread spread = spread_of(figure, &results->models[m], &of->metrics[index]);
+        qk__spread spread =
+            qk__figure_spread(figure, &results->models[m], of->metrics[index].field,
+                              of->metrics[index].magnitude);
         if (spread.count == 0)
             continue;
         all.count++;
@@ -74,7 +67,7 @@ static size_t add_bars(qk__figure *figure, const metric *of, const qk__results *
 {
     for (size_t m = 0; m < results->num_models; m++) {
         const qk__result_model *model = &results->models[m];
-        qk__spread spread = spread_of(figure, model, of);
+        qk__spread spread = qk__figure_spread(figure, model, of->field, of->magnitude);
         if (spread.count == 0)
             continue;
         qk__figure_values(figure, (double)m, factor * spread.mean, factor * spread.quartile1,

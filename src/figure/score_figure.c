@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "figure/label_places.h"
 #include "figure/panels.h"
-#include "figure/plasticity_parts.h"
+#include "figure/catalog.h"
 
 static const char DEFAULT_METRIC[] = "ap_drop";
 enum { MIN_POINTS = 3, MAX_NAME = 28 };

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "figure/panels.h"
-#include "figure/stage_parts.h"
+#include "figure/catalog.h"
 
 enum { DEPTHS = 5, PANELS = DEPTHS + 1, COLUMNS = 3 };
 

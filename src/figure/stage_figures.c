@@ -8,7 +8,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "figure/panels.h"
-#include "figure/stage_parts.h"
+#include "figure/catalog.h"
 
 /* ---- by layer and pair ------------------------------------------------------------------ */
 

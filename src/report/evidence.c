@@ -79,10 +79,8 @@ qk__units qk__units_of(qk__findings *findings, const qk__scope *scope, qk__head_
     const qk__results *results = scope->results;
     qk__units units = {0};
     qk__mean all = {0};
-    size_t room = 1;
-    for (size_t m = 0; m < results->num_models; m++)
-        room += results->models[m].num_heads + 1;
-    units.values = qk__calloc(room, sizeof *units.values);
+    units.values =
+        qk__calloc(results->num_models + qk__count_heads(results) + 1, sizeof *units.values);
     if (!units.values) {
         findings->status = qk__nomem(&findings->err);
         return units;

@@ -156,9 +156,7 @@ static void trend(qk__findings *findings, const qk__scope *scope, size_t t, doub
 void qk__findings_depth(qk__findings *findings, const qk__results *results)
 {
     qk__scope scope = qk__whole_scope(results);
-    size_t room = results->num_models + 1;
-    for (size_t m = 0; m < results->num_models; m++)
-        room += results->models[m].num_heads;
+    size_t room = results->num_models + qk__count_heads(results) + 1;
     double *scratch = qk__calloc(room, 3 * sizeof *scratch);
     if (!scratch)
         findings->status = qk__nomem(&findings->err);

@@ -209,9 +209,7 @@ static void claim_simpson(qk__findings *findings, const relation *all, size_t ri
 /* Needs two families; checkpoints of one run have none. */
 static void bias_and_separation(qk__findings *findings, const qk__results *results)
 {
-    size_t room = 1, families = 0, rising = 0, falling = 0;
-    for (size_t m = 0; m < results->num_models; m++)
-        room += results->models[m].num_heads;
+    size_t room = qk__count_heads(results) + 1, families = 0, rising = 0, falling = 0;
     double *x = qk__calloc(room, sizeof *x), *y = qk__calloc(room, sizeof *y);
     if (!x || !y) {
         findings->status = qk__nomem(&findings->err);

@@ -237,14 +237,6 @@ static qk_status make_staged(qk__report *report, qk_report_outcome *outcome, qk_
     return status;
 }
 
-static size_t count_heads(const qk__results *results)
-{
-    size_t count = 0;
-    for (size_t m = 0; m < results->num_models; m++)
-        count += results->models[m].num_heads;
-    return count;
-}
-
 /* Copies what the manifest finds changed. */
 static qk_status copy_changes(const json_t *changes, qk_report_outcome *outcome, qk_error *err)
 {
@@ -302,7 +294,7 @@ qk_status qk__report_make(const qk_report_settings *settings, const qk__results 
                          .results = results,
                          .theme = qk__theme_of(settings->figures.theme),
                          .folder = settings->output ? settings->output : settings->results,
-                         .num_heads = count_heads(results)};
+                         .num_heads = qk__count_heads(results)};
     out->num_models = results->num_models;
     out->num_heads = report.num_heads;
     status = make_staged(&report, out, err);

@@ -44,30 +44,21 @@ static void models(qk__page *page, const qk__results *results)
     qk__page_raw(page, "],\n");
 }
 
-/* A column of ints at that offset of qk__result_head. */
+enum { MODEL = -1 };
+
+/* A column of the int at that offset of qk__result_head, or of the index of its model. */
 static void id_column(qk__page *page, const qk__results *results, const char *name,
-                      size_t offset)
+                      ptrdiff_t offset)
 {
-    bool first = true;
+    const char *separator = "";
     qk__page_print(page, "\"%s\":[", name);
     for (size_t m = 0; m < results->num_models; m++)
         for (size_t h = 0; h < results->models[m].num_heads; h++) {
-            int id;
-            memcpy(&id, (const char *)&results->models[m].heads[h] + offset, sizeof id);
-            qk__page_print(page, first ? "%d" : ",%d", id);
-            first = false;
-        }
-    qk__page_raw(page, "],\n");
-}
-
-static void model_column(qk__page *page, const qk__results *results)
-{
-    bool first = true;
-    qk__page_raw(page, "\"model\":[");
-    for (size_t m = 0; m < results->num_models; m++)
-        for (size_t h = 0; h < results->models[m].num_heads; h++) {
-            qk__page_print(page, first ? "%zu" : ",%zu", m);
-            first = false;
+            int id = (int)m;
+            if (offset != MODEL)
+                memcpy(&id, (const char *)&results->models[m].heads[h] + offset, sizeof id);
+            qk__page_print(page, "%s%d", separator, id);
+            separator = ",";
         }
     qk__page_raw(page, "],\n");
 }
@@ -106,7 +97,7 @@ static void heads(qk__page *page, const qk__report *report)
     text_list(page, "families", results->families, results->num_families);
     text_list(page, "phases", results->phases, results->num_phases);
     text_list(page, "categories", categories, QK_NUM_CATEGORIES);
-    model_column(page, results);
+    id_column(page, results, "model", MODEL);
     id_column(page, results, "layer", offsetof(qk__result_head, layer));
     id_column(page, results, "q_head", offsetof(qk__result_head, q_head));
     id_column(page, results, "k_head", offsetof(qk__result_head, k_head));

@@ -20,11 +20,6 @@ static void security_policy(qk__page *page)
                    qk__asset_chart.hash, qk__asset_script.hash);
 }
 
-static bool has_explorer(const qk__report *report)
-{
-    return report->num_heads > 0;
-}
-
 static void contents(qk__page *page, const qk__report *report)
 {
     qk__page_raw(page, "<nav id=\"contents\" aria-label=\"Contents\">\n<ul>\n"
@@ -32,7 +27,7 @@ static void contents(qk__page *page, const qk__report *report)
     if (report->findings.count > 0)
         qk__page_raw(page, "<li><a href=\"#findings\">Findings</a></li>\n");
     qk__page_raw(page, "<li><a href=\"#figures\">Figures</a></li>\n");
-    if (has_explorer(report))
+    if (report->num_heads > 0)
         qk__page_raw(page, "<li class=\"screen\"><a href=\"#explorer\">Explorer</a></li>\n");
     qk__page_raw(page, "<li><a href=\"#methods\">Methods</a></li>\n"
                        "<li><a href=\"#manifest\">Manifest</a></li>\n</ul>\n"
@@ -209,9 +204,8 @@ static void row_head(qk__page *page, const qk__report *report, const qk__headlin
     qk__page_print(page, "</th><td>%s</td>", qk__show_count(count_group(row, group)).text);
 }
 
-static bool row_has(const qk__report *report, const qk__headline *row, const char *group)
+static bool row_has(const qk__headline *row, const char *group)
 {
-    (void)report;
     for (size_t c = 0; c < QK__NUM_HEADLINES; c++)
         if (strcmp(qk__headline_columns[c].group, group) == 0 && isfinite(row->values[c]))
             return true;
@@ -235,7 +229,7 @@ static void table(qk__page *page, const qk__report *report, const char *group)
     qk__page_raw(page, "</tr></thead>\n<tbody>\n");
     for (size_t i = 0; i < headlines->count; i++) {
         const qk__headline *row = &headlines->rows[i];
-        if (!row_has(report, row, group))
+        if (!row_has(row, group))
             continue;
         row_head(page, report, row, group);
         for (size_t c = 0; c < QK__NUM_HEADLINES; c++)
@@ -262,15 +256,12 @@ static size_t count_heads(const qk__results *results, const char *name, bool bel
     return found;
 }
 
-static size_t count_few_rows(const qk__results *results, size_t *heads)
+static size_t count_few_rows(const qk__results *results)
 {
     size_t few = 0;
-    *heads = 0;
     for (size_t m = 0; m < results->num_models; m++)
-        for (size_t h = 0; h < results->models[m].num_heads; h++) {
+        for (size_t h = 0; h < results->models[m].num_heads; h++)
             few += qk__has_few_rows(&results->models[m].heads[h]);
-            ++*heads;
-        }
     return few;
 }
 
@@ -281,7 +272,7 @@ static void warnings(qk__page *page, const qk__report *report)
     size_t few = count_heads(report->results, "texts", true, QK_FEW_TEXTS, &with_texts);
     size_t wide =
         count_heads(report->results, "r_q_width", false, QK_WIDE_INTERVAL, &with_width);
-    size_t heads, few_rows = count_few_rows(report->results, &heads);
+    size_t few_rows = count_few_rows(report->results);
     const qk_report_outcome *outcome = report->outcome;
     for (size_t i = 0; i < outcome->num_changed; i++) {
         qk__page_text_in(page,
@@ -295,7 +286,8 @@ static void warnings(qk__page *page, const qk__report *report)
                        "rows.</strong> %s of %s heads have fewer than %d rows of queries or "
                        "keys: their numbers are mostly chance, and no finding counts them."
                        "</p>\n",
-                       qk__show_count(few_rows).text, qk__show_count(heads).text, QK_FEW_ROWS);
+                       qk__show_count(few_rows).text, qk__show_count(report->num_heads).text,
+                       QK_FEW_ROWS);
     if (few > 0)
         qk__page_print(page,
                        "<p class=\"warning\" data-warning=\"texts\"><strong>Too few "

@@ -147,10 +147,7 @@ qk_status qk__headlines_compute(const qk__results *results, qk__headlines *headl
                                 qk_error *err)
 {
     *headlines = (qk__headlines){0};
-    size_t heads = 0;
-    for (size_t m = 0; m < results->num_models; m++)
-        heads += results->models[m].num_heads;
-    double *scratch = qk__calloc(heads + 1, sizeof *scratch);
+    double *scratch = qk__calloc(qk__count_heads(results) + 1, sizeof *scratch);
     headlines->rows =
         qk__calloc(results->num_models + results->num_families + 1, sizeof *headlines->rows);
     if (!scratch || !headlines->rows) {

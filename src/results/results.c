@@ -62,6 +62,14 @@ qk_status qk__results_read(qk__results **results, const char *folder, const char
     return status;
 }
 
+size_t qk__count_heads(const qk__results *results)
+{
+    size_t count = 0;
+    for (size_t m = 0; m < results->num_models; m++)
+        count += results->models[m].num_heads;
+    return count;
+}
+
 void qk__results_free(qk__results **results)
 {
     if (!*results)
