@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plasticity by query bucket as the original tool draws it. */
+/* Draws plasticity by query bucket as the original tool does: lines, their colours, the mean.
+ * */
 #include "figure/bucket_plot.h"
 
 #include <math.h>
@@ -155,7 +156,7 @@ size_t qk__figure_buckets(qk__figure *figure, const qk__bucket_plot *p)
     size_t count = fill_legend(figure, p, entries, ends);
     qk__place place = {LEFT * em, qk__heading_height(figure) + 4 * em,
                        figure->width - (LEFT + RIGHT) * em, PLOT_HEIGHT * em};
-    qk__legend legend = qk__study_legend(figure, entries, count, place.width);
+    qk__legend legend = qk__plan_legend(figure, entries, count, place.width);
     double axis = place.top + place.height;
     figure->height = (int)ceil(axis + legend.height + 66 * em);
     const qk__results titled = {.title = p->model_name ? p->model_name : ""};

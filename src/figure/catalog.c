@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All figures that are drawn from tables: which apply to some results, drawing them side by side,
+/* All figures that are drawn from tables: which apply to some results, drawing them side by
+ * side,
  * and putting those of a report in their places. */
 #include "figure/catalog.h"
 

@@ -35,13 +35,12 @@ typedef struct qk__figure_family {
 } qk__figure_family;
 
 /* In report order. */
-extern const qk__figure_family qk__pca_figures;       /* pca_figures.c */
-extern const qk__figure_family qk__pca_training;      /* pca_training.c: over checkpoints */
-extern const qk__figure_family qk__rotation_figures;  /* rotation_figures.c */
-extern const qk__figure_family qk__rotation_training; /* rotation_training.c */
-extern const qk__figure_family qk__stage_figures; /* stage_figures.c: before and after RoPE */
-extern const qk__figure_family
-    qk__plasticity_figures; /* plasticity_figures.c, with the scores */
+extern const qk__figure_family qk__pca_figures;        /* pca_figures.c */
+extern const qk__figure_family qk__pca_training;       /* pca_training.c: over checkpoints */
+extern const qk__figure_family qk__rotation_figures;   /* rotation_figures.c */
+extern const qk__figure_family qk__rotation_training;  /* rotation_training.c */
+extern const qk__figure_family qk__stage_figures;      /* stage_figures.c: RoPE */
+extern const qk__figure_family qk__plasticity_figures; /* plasticity_figures.c, with scores */
 
 extern const qk__figure_family *const qk__figure_families[];
 extern const size_t qk__num_figure_families;

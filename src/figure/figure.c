@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Putting a figure together: script lines, quoted text, rows of numbers. */
+/* Puts a figure together: lines of its script, texts quoted for gnuplot, rows of numbers. */
 #include "figure/figure.h"
 
 #include <math.h>

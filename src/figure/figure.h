@@ -54,10 +54,10 @@ void qk__figure_print(qk__figure *figure, const char *fmt, ...)
 
 /* A gnuplot string expression (a literal, or a variable) that shows the text as it is: no
  * markup, no substitution; control characters and separators of lines become spaces, what is
- * not UTF-8 U+FFFD, text beyond 60 characters an ellipsis, and a zero-width space goes into
- * "]]>" and
- * "\U+", which XML and gnuplot would take for something else; in PNG and PDF, a character that
- * no font of this machine has is '?'. It lives as long as the figure. */
+ * not UTF-8 becomes U+FFFD, what is beyond 60 characters an ellipsis. A zero-width space goes
+ * into "]]>" and "\U+", which XML and gnuplot would take for something else. In PNG and PDF, a
+ * character that no font of this machine has becomes '?'. The literal lives as long as the
+ * figure. */
 const char *qk__figure_quote(qk__figure *figure, const char *text);
 /* The same for a label in `set xtics (...)`, where gnuplot would take '%' for a format; 32
  * characters. */
@@ -116,8 +116,8 @@ typedef struct qk__heatmap {
     const double *values;             /* [rows][columns], row 0 at the top; NaN = blank */
     const char *const *row_labels;    /* [rows]; NULL = numbers */
     const char *const *column_labels; /* [columns] */
-    const char *title, *x_label, *y_label, *scale_label; /* gnuplot literals,
-        quotes included, or NULL */
+    /* gnuplot literals, quotes included, or NULL */
+    const char *title, *x_label, *y_label, *scale_label;
     const qk__colormap *map;
     double low, high;        /* of the colours; equal: from the values */
     const char *cell_format; /* printf of one double, printed in the cells; NULL = no text */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which characters the fonts of this machine can draw, by fontconfig, as Pango finds them. */
+/* Asks fontconfig, as Pango does, which characters the fonts of this machine can draw. */
 #include "figure/glyphs.h"
 
 #include <stddef.h>

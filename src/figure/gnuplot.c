@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a figure to files: script and data are written, gnuplot draws, and what it made takes
- * its place only when every picture is there. */
+/* Makes the files of a figure: writes its script and data, lets gnuplot draw, and moves what it
+ * made to its place when every picture is there. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,8 +31,8 @@ enum { NUM_PICTURES = sizeof PICTURES / sizeof *PICTURES, MAX_PREAMBLE_SERIES = 
  * dashes of one length. A size of type means points of 1/96 inch, at 2/3 of their size in a
  * PDF, and pixels in an SVG. What stands beside an axis is placed by the height of a line,
  * which an SVG takes for 1.5 times its size of type and the others for 1.16 times: so a smaller
- * size and a larger scale there. Points of an SVG stay 1.4 times as large; nothing scales them.
- */
+ * size and a larger scale there. Points of an SVG stay 1.4 times as large; nothing
+ * scales them. */
 static qk_status add_terminals(const qk__figure *figure, qk__buffer *text, qk_error *err)
 {
     const qk__theme *theme = figure->theme;
@@ -152,7 +152,8 @@ static qk_status settle_part(const char *staging, const char *folder, const char
     return status;
 }
 
-/* The script goes first and comes last: whoever finds one finds all it needs, of one drawing. */
+/* The script goes first and comes last: whoever finds one finds all it needs, of one drawing.
+ * */
 qk_status qk__figure_settle(const char *figure, const char *staging, const char *folder,
                             qk_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of points by trying: each in turn takes the cheapest of the places around its point,
- * given where the others stand, until nobody moves. */
+/* Finds places for the names of points by trying: each name in turn takes the cheapest place
+ * around its point, given where the others stand, until none moves. */
 #include "figure/label_places.h"
 
 #include <math.h>
@@ -48,8 +48,8 @@ static bool is_inside(const qk__box *box, const qk__box *frame)
            box->bottom <= frame->bottom;
 }
 
-/* What must not be costs TOO_DEAR, what should not some units; a place beside the point is
- * better than one above, that better than one askew. */
+/* A place that must not be taken costs TOO_DEAR, one that should not a few units. Beside the
+ * point is better than above or below it, and that is better than a slanting direction. */
 static double cost_of(const qk__name_place *names, size_t count, size_t i, const qk__box *box,
                       int direction, int ring, double radius, const qk__box *frame,
                       const double line[4])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several plots in one figure: where they stand, what is written beside them. */
+/* Places several plots in one figure, with the text, axes and legends around them. */
 #include "figure/panels.h"
 
 #include <math.h>
@@ -124,8 +124,8 @@ void qk__end_panels(qk__figure *figure)
 
 /* ---- axes ------------------------------------------------------------------------------- */
 
-qk__model_axis qk__study_model_axis(const qk__figure *figure, const qk__results *results,
-                                    double width)
+qk__model_axis qk__plan_model_axis(const qk__figure *figure, const qk__results *results,
+                                   double width)
 {
     double text = qk__text_width(figure, qk__longest_label(results));
     double step = width / ((double)results->num_models + 0.2), em = qk__em(figure);
@@ -188,8 +188,8 @@ void qk__figure_panel_phases(qk__figure *figure, const qk__results *results, dou
 
 /* ---- legends ---------------------------------------------------------------------------- */
 
-qk__legend qk__study_legend(const qk__figure *figure, const qk__entry *entries, size_t count,
-                            double width)
+qk__legend qk__plan_legend(const qk__figure *figure, const qk__entry *entries, size_t count,
+                           double width)
 {
     const double em = qk__em(figure), beside = 34 * em; /* the sample, and to the next entry */
     qk__legend legend = {.count = count, .columns = 1, .characters = 4, .entries = entries};

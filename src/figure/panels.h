@@ -50,8 +50,8 @@ typedef struct qk__model_axis {
     double height; /* of the labels */
     double reach;  /* of a turned label to the left of its place */
 } qk__model_axis;
-qk__model_axis qk__study_model_axis(const qk__figure *figure, const qk__results *results,
-                                    double width);
+qk__model_axis qk__plan_model_axis(const qk__figure *figure, const qk__results *results,
+                                   double width);
 void qk__set_model_axis(qk__figure *figure, const qk__model_axis *axis);
 
 /* Over an axis of checkpoints (all models in order at 0, 1, ...) of a plot that is that many
@@ -78,8 +78,8 @@ typedef struct qk__legend {
     double column_width, height;
     const qk__entry *entries;
 } qk__legend;
-qk__legend qk__study_legend(const qk__figure *figure, const qk__entry *entries, size_t count,
-                            double width);
+qk__legend qk__plan_legend(const qk__figure *figure, const qk__entry *entries, size_t count,
+                           double width);
 /* Centred about x, top at y. */
 void qk__put_legend(qk__figure *figure, const qk__legend *legend, double x, double y);
 

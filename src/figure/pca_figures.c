@@ -91,7 +91,8 @@ static void build_variance(qk__figure *figure, const qk__subject *subject)
 
 /* ---- r_q against r_k -------------------------------------------------------------------- */
 
-/* One block: r_q, r_k, colour, point type. Models take turns, so that none covers the others. */
+/* One block: r_q, r_k, colour, point type. Models take turns, so that none covers the others.
+ * */
 static void add_heads(qk__figure *figure, const qk__results *results)
 {
     size_t most = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plane of (r_q, r_k) on PC0, and heatmaps over depth. */
+/* Draws the plane of (r_q, r_k) on PC0, and maps of both over depth. */
 #include "figure/pca_parts.h"
 
 #include <math.h>

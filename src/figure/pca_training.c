@@ -30,9 +30,9 @@ static qk__place start_plot(qk__figure *figure, const qk__results *results, cons
 {
     const double em = qk__em(figure);
     double left = LEFT * em;
-    qk__model_axis axis = qk__study_model_axis(figure, results, figure->width - left - right);
+    qk__model_axis axis = qk__plan_model_axis(figure, results, figure->width - left - right);
     left = fmax(left, axis.reach + 8 * em);
-    axis = qk__study_model_axis(figure, results, figure->width - left - right);
+    axis = qk__plan_model_axis(figure, results, figure->width - left - right);
     qk__place place = {left, qk__heading_height(figure) + PHASES * em,
                        figure->width - left - right, PLOT_HEIGHT * em};
     figure->height = (int)(place.top + place.height + axis.height + below);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention plasticity of a model: over distances, along the context, and which dimensions of
- * the queries know their position. With the list of all plasticity figures. */
+ * the queries know their position. Here is also the list of all plasticity figures. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -278,7 +278,7 @@ static void build_profiles(qk__figure *figure, const qk__subject *subject)
         snprintf(heads, sizeof heads, "single heads (%zu)", all);
     const qk__entry entries[] = {{heads, theme->muted, QK__AREA},
                                  {"mean over all heads", theme->k, QK__AREA}};
-    qk__legend legend = qk__study_legend(figure, entries, 2, figure->width - (LEFT + 24) * em);
+    qk__legend legend = qk__plan_legend(figure, entries, 2, figure->width - (LEFT + 24) * em);
     double axis = start_plot(figure, subject->model, "attention plasticity by query position",
                              24, 350, 60 + legend.height / em + 6);
     qk__put_legend(figure, &legend, figure->width / 2.0, axis + 58 * em);

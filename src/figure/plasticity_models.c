@@ -110,13 +110,13 @@ void qk__build_trajectory(qk__figure *figure, const qk__subject *subject)
                                  {"AP drop", figure->theme->accent, QK__AREA}};
     bool has_bias = qk__has_field(results, "bias_strength");
     double range[2], bias_range[2], left = 84 * em;
-    qk__model_axis axis = qk__study_model_axis(figure, results, figure->width - left - 20 * em);
+    qk__model_axis axis = qk__plan_model_axis(figure, results, figure->width - left - 20 * em);
     left = fmax(left, axis.reach + 8 * em);
     qk__place upper = {left, qk__heading_height(figure) + 22 * em,
                        figure->width - left - 20 * em, 280 * em};
     qk__place lower = {left, upper.top + upper.height + 16 * em, upper.width, 110 * em};
     const qk__place *last = has_bias ? &lower : &upper;
-    qk__legend legend = qk__study_legend(figure, entries, 3, upper.width);
+    qk__legend legend = qk__plan_legend(figure, entries, 3, upper.width);
     double legend_top = last->top + last->height + axis.height + 30 * em;
     figure->height = (int)ceil(legend_top + legend.height + 8 * em);
 
@@ -197,7 +197,7 @@ void qk__build_ap_by_model(qk__figure *figure, const qk__subject *subject)
     double left = qk__text_width(figure, qk__longest_label(results)) + 36 * em;
     qk__place place = {left, qk__heading_height(figure) + 22 * em,
                        figure->width - left - 84 * em, (double)count * 24 * em};
-    qk__legend legend = qk__study_legend(figure, entries, 2, place.width);
+    qk__legend legend = qk__plan_legend(figure, entries, 2, place.width);
     double legend_top = place.top + place.height + 58 * em;
     figure->height = (int)ceil(legend_top + legend.height + 8 * em);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Token positions as colours, and as the tics of a colour bar. */
+/* Turns token positions into colours, and into the tics of a colour bar. */
 #include "figure/position_scale.h"
 
 #include <stdio.h>
@@ -119,7 +119,8 @@ static void set_palette(qk__figure *figure, bool one_text)
     qk__figure_print(figure, "unset colorbox\n");
 }
 
-/* The script's function of position and kind that says which colour of the palette a row has. */
+/* The script's function of position and kind that says which colour of the palette a row has.
+ * */
 static void define_tint(qk__figure *figure, qk__position_span q, qk__position_span k,
                         bool one_text)
 {

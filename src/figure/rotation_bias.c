@@ -217,7 +217,7 @@ void qk__build_bias_histograms(qk__figure *figure, const qk__subject *subject)
     bins *all = NULL;
     double largest = 0;
     bool ok =
-        qk__study_families(figure, subject->results, pick_bias, HISTOGRAM_HEIGHT, &panels) &&
+        qk__plan_families(figure, subject->results, pick_bias, HISTOGRAM_HEIGHT, &panels) &&
         (all = qk__figure_alloc(figure, panels.count, sizeof *all));
     for (size_t f = 0; ok && f < panels.count; f++) {
         ok = plan_bins(figure, &panels.families[f], &all[f]);
@@ -327,7 +327,7 @@ void qk__build_bias_scatter(qk__figure *figure, const qk__subject *subject)
 {
     qk__family_panels panels;
     points all = {0, NULL, NULL};
-    if (qk__study_families(figure, subject->results, pick_pair, SCATTER_HEIGHT, &panels) &&
+    if (qk__plan_families(figure, subject->results, pick_pair, SCATTER_HEIGHT, &panels) &&
         gather_points(figure, panels.families, panels.count, pick_pair, &all)) {
         double largest = 0;
         for (size_t i = 0; i < all.count; i++)

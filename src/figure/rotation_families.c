@@ -121,8 +121,8 @@ static qk__legend plan_legend(const qk__figure *figure, const qk__family_panels 
         names->entries[i] = (qk__entry){family->labels[m], names->colors[i],
                                         points ? qk__model_point(family, m) : QK__AREA};
     }
-    return qk__study_legend(figure, names->entries, count,
-                            panels->right - EDGE * qk__em(figure));
+    return qk__plan_legend(figure, names->entries, count,
+                           panels->right - EDGE * qk__em(figure));
 }
 
 void qk__model_color(const qk__figure *figure, const qk__family *family, size_t model,
@@ -175,8 +175,8 @@ static void arrange(qk__figure *figure, double panel_height, qk__family_panels *
     figure->height = (int)(qk__heading_height(figure) + (double)rows * panels->down);
 }
 
-bool qk__study_families(qk__figure *figure, const qk__results *results, qk__pick_fn *pick,
-                        double panel_height, qk__family_panels *panels)
+bool qk__plan_families(qk__figure *figure, const qk__results *results, qk__pick_fn *pick,
+                       double panel_height, qk__family_panels *panels)
 {
     *panels = (qk__family_panels){0};
     if (!gather(results, pick, panels)) {

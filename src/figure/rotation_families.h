@@ -32,8 +32,8 @@ bool qk__has_pairs(const qk__results *results, qk__pick_fn *pick);
 
 /* Families with something to show, and their places; sets the figure's size. False without
  * memory: the figure has failed. To be freed in any case. */
-bool qk__study_families(qk__figure *figure, const qk__results *results, qk__pick_fn *pick,
-                        double panel_height, qk__family_panels *panels);
+bool qk__plan_families(qk__figure *figure, const qk__results *results, qk__pick_fn *pick,
+                       double panel_height, qk__family_panels *panels);
 void qk__free_families(qk__family_panels *panels);
 
 /* What stands around a panel. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures of the rotation study, model by model: correlations on the drift axis, shares of
+/* Figures of the rotation model, model by model: correlations on the drift axis, shares of
  * variance, drift of keys beside that of queries, and by depth. */
 #include <math.h>
 #include <stdio.h>
@@ -22,12 +22,12 @@ static void start_bars(qk__figure *figure, const qk__results *results, const cha
     figure->width = (int)fmin(
         figure->width, fmax(LEAST_WIDTH, BAR_ROOM * (2.0 + (double)results->num_models)));
     double left = 70 * em;
-    qk__model_axis axis = qk__study_model_axis(figure, results, figure->width - left - edge);
+    qk__model_axis axis = qk__plan_model_axis(figure, results, figure->width - left - edge);
     if (axis.reach > left) {
         left = axis.reach;
-        axis = qk__study_model_axis(figure, results, figure->width - left - edge);
+        axis = qk__plan_model_axis(figure, results, figure->width - left - edge);
     }
-    qk__legend legend = qk__study_legend(figure, entries, num_entries, axis.width);
+    qk__legend legend = qk__plan_legend(figure, entries, num_entries, axis.width);
     double legend_top = qk__heading_height(figure);
     double top = legend_top + (num_entries ? legend.height + 8 * em : 0) +
                  (results->checkpoints ? 22 : 4) * em;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rotation study over checkpoints: four metrics, and what the bias is made of. */
+/* The rotation model over training checkpoints: four of its numbers, and what the bias is made
+ * of. */
 #include <math.h>
 #include <stdio.h>
 
@@ -126,15 +127,15 @@ static void build_sheet(qk__figure *figure, const qk__results *results, const sh
 {
     const double em = qk__em(figure), beside = 52 * em, above = 28 * em, edge = 14 * em;
     double right = (figure->width - edge) / (double)of->columns, left = beside;
-    qk__model_axis axis = qk__study_model_axis(figure, results, right - left);
+    qk__model_axis axis = qk__plan_model_axis(figure, results, right - left);
     if (axis.reach > left) {
         left = fmin(axis.reach, right / 2);
-        axis = qk__study_model_axis(figure, results, right - left);
+        axis = qk__plan_model_axis(figure, results, right - left);
     }
     qk__entry phases[QK__MAX_ENTRIES];
     size_t num_phases =
         qk__series_entries(figure, results->phases, results->num_phases, phases);
-    qk__legend legend = qk__study_legend(figure, phases, num_phases, figure->width - 2 * edge);
+    qk__legend legend = qk__plan_legend(figure, phases, num_phases, figure->width - 2 * edge);
     double top = qk__heading_height(figure) + legend.height + above + 4 * em;
     double down = PANEL_HEIGHT + axis.height + above + 8 * em;
     size_t rows = (of->num_metrics + of->columns - 1) / of->columns;

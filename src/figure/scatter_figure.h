@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Panels of points coloured by token position: queries blue, keys red, or one text among grey. */
+/* Panels of points coloured by token position: queries blue, keys red, or one text among grey.
+ * */
 #ifndef QK_FIGURE_SCATTER_FIGURE_H
 #define QK_FIGURE_SCATTER_FIGURE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A metric of the study against an external score: a point per model. */
+/* A number of the models against a score from elsewhere (a benchmark): a point per model. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -291,7 +291,7 @@ static void draw(qk__figure *figure, const pairing *pair, const point *points, s
     size_t num_families = list_families(figure, points, count, entries);
     plot p = {.place = {84 * em, qk__heading_height(figure) + 30 * em, figure->width - 110 * em,
                         420 * em}};
-    qk__legend legend = qk__study_legend(figure, entries, num_families, p.place.width);
+    qk__legend legend = qk__plan_legend(figure, entries, num_families, p.place.width);
     double legend_top = p.place.top + p.place.height + 58 * em;
     figure->height = (int)ceil(legend_top + legend.height + 8 * em);
 

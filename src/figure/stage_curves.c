@@ -124,7 +124,7 @@ void qk__build_score_curves(qk__figure *figure, const qk__subject *subject)
     qk__start_panels(figure, subject->results, "Mean score by distance");
     const qk__entry entries[] = {{"measured", figure->theme->ink, 7},
                                  {"predicted", figure->theme->highlight, QK__LINE}};
-    qk__legend legend = qk__study_legend(figure, entries, 2, 300 * em);
+    qk__legend legend = qk__plan_legend(figure, entries, 2, 300 * em);
     qk__put_legend(figure, &legend, figure->width / 2.0, qk__heading_height(figure));
     for (size_t i = 0; i < count; i++) {
         qk__place place = {left + (double)(i % columns) * (width + gap),

@@ -22,8 +22,7 @@ typedef struct qk__theme {
 const qk__theme *qk__theme_of(qk_figure_theme theme);
 
 /* Families (and phases, models within a family) by index, round and round: Okabe and Ito's
- * colours, told apart with any colour vision. dark-aware: the black of the set becomes the ink.
- */
+ * colours, told apart with any colour vision. The black of the set is the theme's ink. */
 const char *qk__series_color(const qk__theme *theme, int index);
 /* gnuplot point types that go with them, so that colour is never alone. */
 int qk__series_point(int index);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which collages there are, and which find room on the page. */
+/* Finds the collages in the folder of figures, and those that the page has room for. */
 #include "report/collages.h"
 
 #include <stdlib.h>
@@ -15,16 +15,14 @@ enum { MAX_FILE = 64 << 20, LEAST_BYTES = 60 << 10 /* of a collage: how many may
 const qk__collage_kind qk__collage_kinds[QK__NUM_COLLAGE_KINDS] = {
     {"pca-06-collage", "Queries and keys on two components",
      "Projections of queries (blue) and keys (red); light is early, dark is late in the text. "
-     "Above "
-     "each panel: share of the variance and correlation with position of both components."},
+     "Above each panel: share of the variance and correlation with position of both "
+     "components."},
     {"rotation-01-plane", "Queries and keys in the plane (a, b)",
      "Along a lies all linear drift with position; b is the direction off it that tells "
-     "queries "
-     "(blue) from keys (red). Light is early, dark is late."},
+     "queries (blue) from keys (red). Light is early, dark is late."},
     {"rotation-08-complement", "What is left outside the plane",
      "Pairs of directions of the complement of a and b; rings that turn with position are "
-     "planes "
-     "of the rotary position embedding."},
+     "planes of the rotary position embedding."},
 };
 
 static bool was_drawn(const qk__drawn_list *drawn, const char *name, size_t length)

@@ -18,8 +18,7 @@ typedef struct qk__collage {
     char *name; /* without ending */
     int kind;
     const qk__result_model *model; /* whose slug ends the name; NULL: nobody's */
-    qk__buffer
-        picture; /* PNG of half its size; empty: there is no room, or it cannot be read */
+    qk__buffer picture; /* PNG of half its size; empty: no room, or it cannot be read */
 } qk__collage;
 
 typedef struct qk__collages {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 95 % intervals. */
+/* Computes the 95 % intervals of means, shares and correlations. */
 #include "report/estimate.h"
 
 #include <math.h>

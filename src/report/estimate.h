@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far a number of a sample can be trusted: 95 % intervals of means, shares, correlations. */
+/* How far a number of a sample can be trusted: 95 % intervals of means, shares, correlations.
+ * */
 #ifndef QK_REPORT_ESTIMATE_H
 #define QK_REPORT_ESTIMATE_H
 
@@ -13,7 +14,7 @@ typedef struct qk__estimate {
 
 /* Student's t about the mean. Values that are not finite are left out. */
 qk__estimate qk__estimate_mean(const double *values, size_t count);
-/* The same of shares, within 0..1. Where all are equal t has nothing to go by, and it is
+/* The same of shares, within 0..1. Where all are equal t says nothing, and it is
  * Wilson's interval about that share of count independent things. */
 qk__estimate qk__estimate_share(const double *shares, size_t count);
 /* Fisher's z about Pearson's r over count independent pairs; NaN interval below 4. */

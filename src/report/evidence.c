@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all findings are put together from: units, phrases, sentences. */
+/* Puts findings together: gathers their units, words their phrases, asks their questions. */
 #include "report/evidence.h"
 
 #include <math.h>
@@ -286,8 +286,7 @@ bool qk__ask(qk__findings *findings, const qk__scope *scope, const qk__question 
     if (known) {
         qk__estimate estimate = question->share ? qk__estimate_share(units.values, units.count)
                                                 : qk__estimate_mean(units.values, units.count);
-        *answer = (qk__answer){units.heads, units.positive, estimate, qk__where(scope, &units),
-                               qk__how_many(&units)};
+        *answer = (qk__answer){units.heads, units.positive, estimate, qk__how_many(&units)};
         qk__verdict verdict = qk__judge(&estimate, question->against);
         qk__finding_begin(findings, question->id, question->topic, verdict);
         claim_there(findings,
@@ -295,7 +294,7 @@ bool qk__ask(qk__findings *findings, const qk__scope *scope, const qk__question 
                     : verdict == QK__OPPOSITE    ? question->lower
                     : verdict == QK__UNSUPPORTED ? question->either
                                                  : question->too_few,
-                    answer->where.text);
+                    qk__where(scope, &units).text);
     }
     qk__units_free(&units);
     return known;

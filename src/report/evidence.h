@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the findings share: which heads a claim is about, its units, and putting sentences
- * together.
+/* What the findings share: which heads a claim is about, its units, phrases, and questions that
+ * several ask alike.
  *
  *     evidence.c   all of this
  *     findings_pca.c, findings_rotation.c, findings_plasticity.c, findings_depth.c,
@@ -31,7 +31,8 @@ bool qk__in_scope(const qk__scope *scope, const qk__result_model *model);
 /* A number of a head; NaN: it has none. */
 typedef double qk__head_number(const qk__result_head *head, const void *argument);
 
-/* Fewer than QK_FEW_ROWS of a kind: its numbers are mostly chance, and no finding counts them. */
+/* Fewer than QK_FEW_ROWS of a kind: its numbers are mostly chance, and no finding counts them.
+ * */
 static inline bool qk__has_few_rows(const qk__result_head *head)
 {
     return head->n_q < QK_FEW_ROWS || head->n_k < QK_FEW_ROWS;
@@ -50,8 +51,8 @@ typedef struct qk__units {
     bool of_models;  /* a unit is a model, else a group of heads that share keys */
 } qk__units;
 
-/* Gathers them; count 0 when nothing has the number or memory ran out (then the findings fail).
- */
+/* Gathers them; count 0: nothing has the number, or memory ran out (then the findings
+ * fail). */
 qk__units qk__units_of(qk__findings *findings, const qk__scope *scope, qk__head_number *number,
                        const void *argument);
 void qk__units_free(qk__units *units);
@@ -95,9 +96,9 @@ typedef struct qk__question {
 } qk__question;
 
 typedef struct qk__answer {
-    size_t heads, positive;     /* as of qk__units */
-    qk__estimate estimate;      /* of the mean */
-    qk__phrase where, how_many; /* qk__where, qk__how_many */
+    size_t heads, positive; /* as of qk__units */
+    qk__estimate estimate;  /* of the mean */
+    qk__phrase how_many;    /* qk__how_many */
 } qk__answer;
 
 /* Begins the finding and makes its claim; evidence follows. False: no head has the number, and

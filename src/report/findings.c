@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All findings, one topic after the other. */
+/* Derives all findings, one topic after the other. */
 #include "report/findings.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Findings of the combined PCA: is PC0 positional, for whom, and what kinds of heads there are.
- */
+/* Findings of the combined PCA: is PC0 positional, for whom, and what kinds of heads there
+ * are. */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing the page: escapes and numbers. */
+/* Writes the page: escapes texts for it, and words numbers and names. */
 #include "report/page.h"
 
 #include <math.h>
@@ -220,7 +220,7 @@ qk__short_name qk__short_name_of(const char *name)
     return out;
 }
 
-/* Fixed notation of |value|, digits significant ones, with '.' whatever the locale. */
+/* |value| with that many decimals, with '.' whatever the locale. */
 static size_t print_fixed(char *out, size_t size, double value, int decimals)
 {
     int length = snprintf(out, size, "%.*f", decimals, fabs(value));

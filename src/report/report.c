@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A report: figures from the tables of a folder, and the page that shows them. */
+/* Makes a report: draws figures from the tables of a folder, and writes the page that shows
+ * them. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include <qkscope/report.h>
 
@@ -167,7 +168,7 @@ static qk_status count_figures(const qk__drawn_list *drawn, qk_report_outcome *o
 }
 
 /* Whether a failure of figures is theirs alone, so that the page can still be written. */
-static bool goes_on(qk_status status)
+static bool can_continue(qk_status status)
 {
     return status != QK_ERR_CANCELLED && status != QK_ERR_NOMEM;
 }
@@ -185,7 +186,7 @@ static qk_status draw(qk__report *report, qk__drawn_list *drawn, qk_error *err)
                                  .score_column = settings->score_column};
     qk_status status = qk__draw_figures(&subject, report->staging, &figures, settings->progress,
                                         settings->user, drawn, &first);
-    if (status == QK_OK || (drawn->count > 0 && goes_on(status)))
+    if (status == QK_OK || (drawn->count > 0 && can_continue(status)))
         return QK_OK;
     if (err)
         *err = first;
@@ -237,7 +238,7 @@ static qk_status make_staged(qk__report *report, qk_report_outcome *outcome, qk_
     return status;
 }
 
-/* Copies what the manifest finds changed. */
+/* Copies what the manifest says has changed. */
 static qk_status copy_changes(const json_t *changes, qk_report_outcome *outcome, qk_error *err)
 {
     size_t count = json_array_size(changes);

@@ -245,8 +245,8 @@ static void collages(gallery *g, int kind)
     qk__page_raw(g->page, others > 0 ? "</p>\n</div>\n" : "</div>\n");
 }
 
-/* Figures of one kind, one a model: one caption, small pictures side by side. Returns how many.
- */
+/* Figures of one kind, one a model: one caption, small pictures side by side. Returns how
+ * many. */
 static size_t several(gallery *g, size_t first)
 {
     const qk__figure_kind *kind = g->items[first].drawn->kind;

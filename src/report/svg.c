@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From an SVG file to markup inside the page: a small reader of tags that copies what is on its
+/* Turns an SVG file into markup of the page: a small reader of tags that copies what is on its
  * lists and leaves out the rest. */
 #include "report/svg.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A drawn SVG as part of the page. */
+/* Puts a drawn SVG into the page. */
 #ifndef QK_REPORT_SVG_H
 #define QK_REPORT_SVG_H
 

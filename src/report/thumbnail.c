@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Half as large copies of PNG pictures, with a palette: libpng reads and writes, the colours
- * are chosen here. */
+/* Makes copies of PNG pictures at half their size, with a palette: libpng reads and writes, the
+ * colours are chosen here. */
 #include "report/thumbnail.h"
 
 #include <stdlib.h>

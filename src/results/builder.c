@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models and heads in order of appearance. */
+/* Opens tables, and finds or adds the models and heads of their rows. */
 #include "results/builder.h"
 
 #include <limits.h>
@@ -160,8 +160,8 @@ const char *qk__head_text(const qk__builder *builder, size_t head,
     return text;
 }
 
-/* The model of the row before is compared first: a lookup of each of a million rows would show.
- */
+/* The model of the row before is compared first: a lookup for each of a million rows would be
+ * noticed. */
 static qk_status find_model(qk__builder *builder, const qk__csv_reader *reader, size_t column,
                             size_t *model, qk_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of a CSV file through libcsv, which is handed a block at a time; its rows wait here. */
+/* Reads rows of a CSV file: libcsv is given a block at a time, and its rows wait here. */
 #include "results/csv_reader.h"
 
 #include <errno.h>

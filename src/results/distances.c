@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plasticity by distance and lag, summed over the heads of each model. */
+/* Sums plasticity by distance and lag over the heads of each model. */
 #include "results/distances.h"
 
 #include <math.h>

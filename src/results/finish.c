@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heads into the order of models, layers and heads, and the rows of their curves into arrays. */
+/* Puts heads in order of model, layer and head, and the rows of their curves into arrays. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables with numbers of heads: qk.csv, heads.csv, rotated.csv, head_metrics.csv and
+/* Reads the tables with numbers of heads: qk.csv, heads.csv, rotated.csv, head_metrics.csv and
  * stages.csv. */
 #include <math.h>
 #include <string.h>

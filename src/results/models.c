@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* models.csv, and what models are called: labels, families, phases, names for files. */
+/* Reads models.csv, and settles what models are called: labels, families, phases, names of
+ * files. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <limits.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a results folder: its tables in turn, then everything in its place. */
+/* Reads a results folder: its tables in turn, then everything into its place. */
 #include "results/results.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ typedef struct owned_results {
     qk__arena arena;
 } owned_results;
 
-/* The title of a study. A title is an ornament: without a manifest, or with a broken one, there
+/* The title of a study. Nothing depends on it: without a manifest, or with a broken one, there
  * is none. */
 static qk_status read_title(qk__builder *builder, qk_error *err)
 {

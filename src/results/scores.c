@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of an external benchmark: a row a model, whatever its numeric columns are. */
+/* Reads the table of an external benchmark: a row per model, whatever its numeric columns are.
+ * */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collecting the rows of heads and putting them in order. */
+/* Collects the rows of heads and puts them in order. */
 #include "results/series.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables with several rows a head: head_profile.csv, head_component_weights.csv,
+/* Reads the tables with several rows a head: head_profile.csv, head_component_weights.csv,
  * rope_pairs.csv, score_by_distance.csv and head_distance.csv. The last, which can have a
  * million rows, is summed up as it is read. */
 #include "base/buffer.h"

@@ -15,8 +15,8 @@
 /* An analysis that only compare-stages does. */
 #define QK__ANALYSE_STAGES ((qk_analyses)(1 << 3))
 
-/* What a run has besides its analyses (a sum of qk_analyses and these), and what a table needs.
- */
+/* What a run has besides its analyses (a sum of qk_analyses and these), and what a table
+ * needs. */
 enum {
     QK__SINGLE = 1 << 8,     /* the PCA of each kind by itself */
     QK__PUBLISHED = 1 << 9,  /* the original tool's tables in place of ours */
@@ -57,8 +57,7 @@ typedef enum qk__origin {
     QK__OF_HEAD,      /* qk_head_report */
     QK__OF_ANALYSIS,  /* qk_pca, qk_rotation or qk_plasticity */
     QK__OF_ITEM,      /* of the row itself: a component, a plane, a bucket, ... */
-    QK__OF_INTERVALS, /* qk_head_intervals, which the first row of a head has; else empty fields
-                       */
+    QK__OF_INTERVALS, /* qk_head_intervals, in the first row of a head; else empty fields */
     QK__NUM_ORIGINS,
 } qk__origin;
 
@@ -159,8 +158,8 @@ QK_MUST_CHECK qk_status qk__csv_rows(const qk__table *table, const qk_analysis_r
 QK_MUST_CHECK qk_status qk__csv_row(const qk__table *table, unsigned contents,
                                     const qk__row *row, qk__buffer *text, qk_error *err);
 
-/* A table as schema.json has it, with the columns that these contents give it; NULL: no memory.
- */
+/* A table as schema.json has it, with the columns that these contents give it; NULL: no
+ * memory. */
 json_t *qk__describe_columns(const qk__table *table, unsigned contents);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table of a run in memory, column by column. */
+/* Gives callers of the library a table of a run, column by column. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

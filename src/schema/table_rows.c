@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of the tables of a run: where in memory each is, its values, its text as CSV. */
+/* Takes rows of tables from the memory of a run: where each is, its values, its text as CSV. */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The schema as arrays, and finding things in it. */
+/* Makes arrays of the schema (tables.def), and finds tables and columns in them. */
 #include "schema/schema.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows that several tables have alike. */
+/* Rows of settings that several tables share: threads, revision, split, group size. */
 #ifndef QK_SETTINGS_COMMON_ROWS_H
 #define QK_SETTINGS_COMMON_ROWS_H
 

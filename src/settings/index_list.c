@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of layers and heads, such as "0,2,5-9". */
+/* Reads lists of layers and heads, such as "0,2,5-9". */
 #include "settings/index_list.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Building a qk_index_list number by number. */
+/* Builds a qk_index_list number by number. */
 #ifndef QK_SETTINGS_INDEX_LIST_H
 #define QK_SETTINGS_INDEX_LIST_H
 

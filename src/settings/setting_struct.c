@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Structs and their tables: defaults, copies, and one table of all that are nested. */
+/* Fills and copies a settings struct by its table, and sets its members by name. */
 #include "settings/settings.h"
 
 #include <assert.h>
@@ -122,7 +122,7 @@ static bool is_hidden(const qk_settings_table *table, const char *name)
     return false;
 }
 
-/* Those that lie around a nested table. */
+/* The tables that a nested table lies in: their rows hide its rows of the same name. */
 typedef struct around {
     const qk_settings_table *table;
     const struct around *next;

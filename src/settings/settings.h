@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walking a settings struct by its table (setting_struct.c), which leads, and its single values
- * (value.c). */
+/* Settings structs by their tables: setting_struct.c, which leads, goes through a struct;
+ * value.c reads, writes and checks one value. */
 #ifndef QK_SETTINGS_SETTINGS_H
 #define QK_SETTINGS_SETTINGS_H
 

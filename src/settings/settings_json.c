@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings as manifests have them: what decides results, each where its row says. */
+/* Writes the settings that decide results into a manifest, each where its row says. */
 #include "settings/settings_json.h"
 
 #include <stdio.h>

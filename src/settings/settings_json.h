@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings as manifests have them. */
+/* Writes settings into manifests. */
 #ifndef QK_SETTINGS_SETTINGS_JSON_H
 #define QK_SETTINGS_SETTINGS_JSON_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One value: from text into its member, and back. */
+/* One setting: from text into its member, back to text, and whether its value is allowed. */
 #include "settings/settings.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings from files: a table of settings as a table of keys. */
+/* Reads settings from YAML and JSON: a table of settings becomes a table of keys (tree_keys.h). */
 #include "yaml/setting_files.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings from files: keys as the tables have them. */
+/* Reads settings from YAML and JSON files, by the keys that their tables name. */
 #ifndef QK_YAML_SETTING_FILES_H
 #define QK_YAML_SETTING_FILES_H
 
