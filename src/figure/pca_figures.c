@@ -122,7 +122,7 @@ static size_t count_group(const qk__results *results, int group)
     size_t count = 0;
     for (size_t m = 0; m < results->num_models; m++)
         if (qk__color_group(results, &results->models[m]) == group)
-            count += qk__count_signals(&results->models[m]);
+            count += qk__count_heads_with(&results->models[m], qk__has_signal);
     return count;
 }
 
@@ -153,14 +153,6 @@ static void add_legend(qk__figure *figure, const qk__results *results)
     }
 }
 
-static size_t count_heads(const qk__results *results)
-{
-    size_t count = 0;
-    for (size_t m = 0; m < results->num_models; m++)
-        count += qk__count_signals(&results->models[m]);
-    return count;
-}
-
 /* 02 */
 static void build_scatter(qk__figure *figure, const qk__subject *subject)
 {
@@ -185,7 +177,7 @@ static void build_scatter(qk__figure *figure, const qk__subject *subject)
                      "set xlabel 'Correlation of queries with position, {/:Italic r}_q'\n"
                      "set ylabel 'Correlation of keys with position, {/:Italic r}_k'\n"
                      "plot data using 1:2:4:3 with points pt variable ps %g lc rgb variable",
-                     qk__point_size(count_heads(results), figure->height));
+                     qk__point_size(qk__count_signals(results), figure->height));
     add_legend(figure, results);
     qk__figure_print(figure, "\n");
     qk__end_panels(figure);
@@ -205,7 +197,7 @@ static void build_depth_k(qk__figure *figure, const qk__subject *subject)
 
 static bool has_signals(const qk__subject *subject)
 {
-    return count_heads(subject->results) > 0;
+    return qk__count_signals(subject->results) > 0;
 }
 
 static const qk__figure_kind KINDS[] = {

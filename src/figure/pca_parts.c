@@ -12,11 +12,11 @@ bool qk__has_signal(const qk__result_head *head)
     return isfinite(head->v.r_q) && isfinite(head->v.r_k);
 }
 
-size_t qk__count_signals(const qk__result_model *model)
+size_t qk__count_signals(const qk__results *results)
 {
     size_t count = 0;
-    for (size_t h = 0; h < model->num_heads; h++)
-        count += qk__has_signal(&model->heads[h]);
+    for (size_t m = 0; m < results->num_models; m++)
+        count += qk__count_heads_with(&results->models[m], qk__has_signal);
     return count;
 }
 

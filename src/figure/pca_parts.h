@@ -7,9 +7,9 @@
 #include "figure/figure.h"
 #include "results/results.h"
 
-/* Whether a head has both r_q and r_k, and how many heads of a model do. */
+/* Whether a head has both r_q and r_k, and how many heads of all models do. */
 bool qk__has_signal(const qk__result_head *head);
-size_t qk__count_signals(const qk__result_model *model);
+size_t qk__count_signals(const qk__results *results);
 
 /* The heading of a figure of one plot, which finds its own margins below it; qk__end_panels
  * (panels.h) ends the figure. */

@@ -14,10 +14,7 @@ static bool is_training(const qk__results *results)
 
 static bool has_signals(const qk__subject *subject)
 {
-    size_t count = 0;
-    for (size_t m = 0; m < subject->results->num_models; m++)
-        count += qk__count_signals(&subject->results->models[m]);
-    return is_training(subject->results) && count > 0;
+    return is_training(subject->results) && qk__count_signals(subject->results) > 0;
 }
 
 /* Height of a plot without its axes, and what lies around it, in pixels at type of 13. */
@@ -210,7 +207,8 @@ enum { MAX_PORTRAITS = 6, MAX_PANEL_CHARACTERS = 28, PANEL_WIDTH = 270, PANEL_HE
 /* The first checkpoint at or after `from` that has heads to show; num_models: none. */
 static size_t next_shown(const qk__results *results, size_t from)
 {
-    while (from < results->num_models && qk__count_signals(&results->models[from]) == 0)
+    while (from < results->num_models &&
+           qk__count_heads_with(&results->models[from], qk__has_signal) == 0)
         from++;
     return from;
 }
@@ -334,7 +332,7 @@ static void build_portraits(qk__figure *figure, const qk__subject *subject)
     grid g = lay_out(figure, choose_portraits(results, chosen));
     size_t most = 1;
     for (size_t i = 0; i < g.count; i++) {
-        size_t heads = qk__count_signals(&results->models[chosen[i]]);
+        size_t heads = qk__count_heads_with(&results->models[chosen[i]], qk__has_signal);
         most = heads > most ? heads : most;
     }
     g.point_size = qk__point_size(most, PANEL_HEIGHT);

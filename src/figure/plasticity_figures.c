@@ -150,20 +150,16 @@ static bool has_plasticity(const qk__result_head *head)
 
 static bool has_profiles(const qk__subject *subject)
 {
-    for (size_t h = 0; h < subject->model->num_heads; h++)
-        if (has_plasticity(&subject->model->heads[h]))
-            return true;
-    return false;
+    return qk__count_heads_with(subject->model, has_plasticity) > 0;
 }
 
 /* Heads between blank lines, evenly chosen where there are too many; returns how many. */
 static size_t add_curves(qk__figure *figure, const qk__result_model *model, size_t *all)
 {
-    size_t count = 0, longest = 1, drawn = 0, seen = 0;
-    for (size_t h = 0; h < model->num_heads; h++) {
-        count += has_plasticity(&model->heads[h]);
+    size_t count = qk__count_heads_with(model, has_plasticity);
+    size_t longest = 1, drawn = 0, seen = 0;
+    for (size_t h = 0; h < model->num_heads; h++)
         longest = model->heads[h].num_profile > longest ? model->heads[h].num_profile : longest;
-    }
     size_t most = MAX_CURVE_POINTS / longest;
     most = most < MIN_CURVES ? MIN_CURVES : most > MAX_CURVES ? MAX_CURVES : most;
     size_t wanted = count < most ? count : most;

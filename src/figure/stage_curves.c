@@ -15,10 +15,7 @@ static bool has_curve(const qk__result_head *head)
 
 bool qk__has_score_curves(const qk__subject *subject)
 {
-    for (size_t h = 0; h < subject->model->num_heads; h++)
-        if (has_curve(&subject->model->heads[h]))
-            return true;
-    return false;
+    return qk__count_heads_with(subject->model, has_curve) > 0;
 }
 
 /* The head that varies most in each fifth of the depth, then the one predicted worst; none

@@ -226,10 +226,7 @@ static bool has_change(const qk__result_head *head)
 
 static bool has_changes(const qk__subject *subject)
 {
-    for (size_t h = 0; h < subject->model->num_heads; h++)
-        if (has_change(&subject->model->heads[h]))
-            return true;
-    return false;
+    return qk__count_heads_with(subject->model, has_change) > 0;
 }
 
 static void build_changes(qk__figure *figure, const qk__subject *subject)

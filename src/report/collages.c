@@ -25,15 +25,6 @@ const qk__collage_kind qk__collage_kinds[QK__NUM_COLLAGE_KINDS] = {
      "planes of the rotary position embedding."},
 };
 
-static bool was_drawn(const qk__drawn_list *drawn, const char *name, size_t length)
-{
-    for (size_t i = 0; i < drawn->count; i++)
-        if (strlen(drawn->items[i].name) == length &&
-            memcmp(drawn->items[i].name, name, length) == 0)
-            return true;
-    return false;
-}
-
 /* Length of the name without ".png"; 0: not of this kind. */
 static size_t collage_length(const char *file, const char *start)
 {
@@ -68,8 +59,7 @@ static int compare_collages(const void *a, const void *b)
 }
 
 static qk_status list_collages(const qk__names *files, const qk__results *results,
-                               const qk__drawn_list *drawn, qk__collages *collages,
-                               qk_error *err)
+                               qk__collages *collages, qk_error *err)
 {
     collages->items = qk__calloc(files->count + 1, sizeof *collages->items);
     if (!collages->items)
@@ -78,7 +68,7 @@ static qk_status list_collages(const qk__names *files, const qk__results *result
         for (size_t i = 0; i < files->count; i++) {
             const char *file = files->items[i];
             size_t length = collage_length(file, qk__collage_kinds[kind].start);
-            if (length == 0 || was_drawn(drawn, file, length))
+            if (length == 0)
                 continue;
             char *name = qk__strdup(file);
             if (!name)
@@ -128,15 +118,14 @@ static size_t take_turns(qk__collages *collages, qk__collage **order)
     return count;
 }
 
-qk_status qk__collages_find(const char *folder, const qk__results *results,
-                            const qk__drawn_list *drawn, size_t room, int threads,
-                            qk__collages *collages, qk_error *err)
+qk_status qk__collages_find(const char *folder, const qk__results *results, size_t room,
+                            int threads, qk__collages *collages, qk_error *err)
 {
     qk__names files = {0};
     *collages = (qk__collages){0};
     if (qk__list_dir(folder, &files, NULL) != QK_OK)
         return QK_OK;
-    qk_status status = list_collages(&files, results, drawn, collages, err);
+    qk_status status = list_collages(&files, results, collages, err);
     qk__names_free(&files);
     making all = {folder, qk__calloc(collages->count + 1, sizeof(qk__collage *))};
     if (status == QK_OK && !all.order)

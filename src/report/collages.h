@@ -26,11 +26,11 @@ typedef struct qk__collages {
     qk__collage *items; /* by kind, then model, then name */
 } qk__collages;
 
-/* Pictures are taken from all kinds in turn until room bytes of a page are full. Names of drawn
- * figures are left out. A folder that cannot be read has none. */
+/* Pictures are taken from all kinds in turn until room bytes of a page are full. A folder that
+ * cannot be read has none. */
 QK_MUST_CHECK qk_status qk__collages_find(const char *folder, const qk__results *results,
-                                          const qk__drawn_list *drawn, size_t room, int threads,
-                                          qk__collages *collages, qk_error *err);
+                                          size_t room, int threads, qk__collages *collages,
+                                          qk_error *err);
 void qk__collages_free(qk__collages *collages);
 
 #endif

@@ -97,8 +97,13 @@ static void write_sections(qk__page *page, const qk__report *report)
     qk__section_scripts(page, report);
 }
 
-static qk_status compose(const qk__report *report, qk__page *page, qk_error *err)
+static qk_status compose(qk__report *report, qk__page *page, qk_error *err)
 {
+    const qk__score_choice scores = {report->settings->score_metric,
+                                     report->settings->score_column};
+    choose_title(report);
+    QK_TRY(qk__headlines_compute(report->results, &report->headlines, err));
+    QK_TRY(qk__findings_derive(report->results, &scores, &report->findings, err));
     write_sections(page, report);
     if (page->status != QK_OK && err)
         *err = page->err;
@@ -109,16 +114,9 @@ static qk_status compose(const qk__report *report, qk__page *page, qk_error *err
 static qk_status write_page(qk__report *report, qk_report_outcome *outcome, qk__outfile **file,
                             qk_error *err)
 {
-    const qk__score_choice scores = {report->settings->score_metric,
-                                     report->settings->score_column};
     qk__page page = {.status = QK_OK};
-    choose_title(report);
-    QK_TRY(qk__headlines_compute(report->results, &report->headlines, err));
-    qk_status status = qk__findings_derive(report->results, &scores, &report->findings, err);
-    if (status == QK_OK)
-        status = compose(report, &page, err);
-    outcome->html = status == QK_OK ? qk__path_join(report->folder, PAGE_NAME) : NULL;
-    if (status == QK_OK && !outcome->html)
+    qk_status status = compose(report, &page, err);
+    if (status == QK_OK && !(outcome->html = qk__path_join(report->folder, PAGE_NAME)))
         status = qk__nomem(err);
     if (status == QK_OK)
         status = qk__outfile_open(file, outcome->html, err);
@@ -156,13 +154,12 @@ static qk_status count_figures(const qk__drawn_list *drawn, qk_report_outcome *o
             continue;
         }
         const char *why = d->message ? d->message : qk_status_text(d->status);
-        size_t size = strlen(why) + strlen(d->name) + 32;
-        char *text = malloc(size);
-        if (!text)
-            return qk__nomem(err);
         /* the message names the figure where gnuplot said something about it */
-        snprintf(text, size, strstr(why, d->name) ? "%.0s%s" : "figure %s: %s", d->name, why);
-        outcome->failures[outcome->num_failed++] = text;
+        bool named = strstr(why, d->name) != NULL;
+        qk__buffer text = {0};
+        QK_TRY(qk__buffer_printf(&text, err, "%s%s%s%s", named ? "" : "figure ",
+                                 named ? "" : d->name, named ? "" : ": ", why));
+        outcome->failures[outcome->num_failed++] = (char *)text.data;
     }
     return QK_OK;
 }

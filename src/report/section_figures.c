@@ -325,9 +325,9 @@ void qk__section_figures(qk__page *page, const qk__report *report)
     gallery g = {.page = page, .report = report};
     qk__page_raw(page, "<section id=\"figures\" tabindex=\"-1\">\n<h2>Figures</h2>\n");
     if (page->status == QK_OK)
-        page->status = qk__collages_find(
-            report->figures, report->results, report->drawn, room_for_collages(&g),
-            report->settings->figures.threads, &g.collages, &page->err);
+        page->status =
+            qk__collages_find(report->figures, report->results, room_for_collages(&g),
+                              report->settings->figures.threads, &g.collages, &page->err);
     g.items = qk__calloc(report->drawn->count + QK__NUM_COLLAGE_KINDS, sizeof *g.items);
     if (!g.items && page->status == QK_OK)
         page->status = qk__nomem(&page->err);

@@ -128,10 +128,12 @@ bool qk__same_capture(const json_t *run, const json_t *other, const char **file)
     const json_t *entry;
     json_t *files = json_object(); /* of the other run, by name */
     *file = NULL;
-    json_array_foreach(json_object_get(other, "inputs"), i,
-                       entry) if (json_object_set(files, text_of(entry, "file"),
-                                                  json_object_get(entry, "xxh3_128"))) *file =
-        text_of(entry, "file"); /* no memory to tell: then it is another one */
+    json_array_foreach(json_object_get(other, "inputs"), i, entry)
+    {
+        const char *name = text_of(entry, "file");
+        if (json_object_set(files, name, json_object_get(entry, "xxh3_128")) != 0)
+            *file = name; /* no memory to tell: then it is another one */
+    }
     json_array_foreach(json_object_get(run, "inputs"), i, entry)
     {
         const char *name = text_of(entry, "file");

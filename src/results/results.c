@@ -70,6 +70,15 @@ size_t qk__count_heads(const qk__results *results)
     return count;
 }
 
+size_t qk__count_heads_with(const qk__result_model *model,
+                            bool (*has)(const qk__result_head *head))
+{
+    size_t count = 0;
+    for (size_t h = 0; h < model->num_heads; h++)
+        count += has(&model->heads[h]);
+    return count;
+}
+
 void qk__results_free(qk__results **results)
 {
     if (!*results)

@@ -99,6 +99,9 @@ QK_MUST_CHECK qk_status qk__results_read(qk__results **results, const char *fold
 void qk__results_free(qk__results **results);
 
 size_t qk__count_heads(const qk__results *results); /* of all models */
+/* Heads of a model of which has() is true. */
+size_t qk__count_heads_with(const qk__result_model *model,
+                            bool (*has)(const qk__result_head *head));
 /* The model of that name, else of that label; NULL: none. */
 const qk__result_model *qk__find_model(const qk__results *results, const char *name);
 /* Index of the column of that name; num_score_columns: none. */
