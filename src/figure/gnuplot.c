@@ -295,7 +295,7 @@ qk_status qk__figure_draw(qk__figure *figure, const char *folder,
     }
     if (!is_plain_name(figure->name))
         return qk__fail(err, QK_ERR_ARGUMENT,
-                        "'%s' is not a name for a figure: letters, digits and . _ - are",
+                        "'%s' cannot name a figure: a name has only letters, digits and . _ -",
                         figure->name);
     QK_TRY(qk__make_dirs(folder, err));
     char hidden[160];

@@ -108,7 +108,7 @@ static qk_status check_series(const qk__builder *builder, const qk__series *seri
                             qk__head_text(builder, row->head, text));
         if (!gaps && row->index != expected)
             return qk__fail(err, QK_ERR_INCONSISTENT,
-                            "%s: row %zu is of %s %lld, but there is none of %lld: %s",
+                            "%s: row %zu is of %s %lld, but no row is of %lld: %s",
                             series->path, row->row, series->index_name, (long long)row->index,
                             (long long)expected, qk__head_text(builder, row->head, text));
     }

@@ -67,7 +67,7 @@ static qk_status read_category(const head_table *t, size_t column, int *category
         if (strcmp(text, qk_category_name((qk_category)i)) == 0)
             *category = i;
     if (*text != 0 && *category < 0)
-        return qk__reader_fail(t->reader, column, QK_ERR_MALFORMED, "is no category", err);
+        return qk__reader_fail(t->reader, column, QK_ERR_MALFORMED, "is not a category", err);
     return QK_OK;
 }
 

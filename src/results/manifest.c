@@ -231,7 +231,7 @@ qk_status qk__manifest_check(const qk__manifest *manifest, const char *folder, q
 {
     if (manifest->broken)
         return qk__fail(err, QK_ERR_INCONSISTENT,
-                        "%s/%s: is not JSON, so nothing tells where the tables come from; run "
+                        "%s/%s: is not JSON, so nothing says which run made the tables; run "
                         "the analyses again into another folder, or remove this file to use "
                         "the tables as they are",
                         folder, QK__MANIFEST_NAME);

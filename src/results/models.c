@@ -56,7 +56,7 @@ static qk_status read_model(void *table, qk__csv_reader *reader, qk_error *err)
     QK_TRY(qk__builder_add_model(builder, reader, list->model, &model, err));
     if (builder->names.count == before)
         return qk__reader_fail(reader, list->model, QK_ERR_INCONSISTENT,
-                               "is in an earlier row, too", err);
+                               "is also in an earlier row", err);
     qk__built_model *built = &builder->models[model];
     QK_TRY(copy_text(builder, reader, list->label, &built->label, err));
     QK_TRY(copy_text(builder, reader, list->family, &built->family, err));

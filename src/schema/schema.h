@@ -29,17 +29,8 @@ unsigned qk__contents_of(const qk_analysis_settings *settings);
 /* Every number of a head that figures and the report have, by the name of its column. NaN: no
  * table has it. Those of qk.csv are of component 0. */
 typedef struct qk__head_numbers {
-#define TABLE(...)
-#define COLUMN(...)
 #define NUMBER(table, name, ...) double name;
-#define END(table)
-#define NO_COLUMNS(...)
 #include "schema/tables.def"
-#undef TABLE
-#undef COLUMN
-#undef NUMBER
-#undef END
-#undef NO_COLUMNS
 } qk__head_numbers;
 
 /* A model as models.csv lists it. */

@@ -65,13 +65,7 @@
 #define END(id)                                                                                \
     }                                                                                          \
     ;
-#define NO_COLUMNS(...)
 #include "schema/tables.def"
-#undef TABLE
-#undef COLUMN
-#undef NUMBER
-#undef END
-#undef NO_COLUMNS
 
 /* The tables. */
 #define TABLE(id, file, needs_, ...)                                                           \
@@ -81,21 +75,13 @@
      .num_columns = sizeof columns_##id / sizeof *columns_##id,                                \
      __VA_ARGS__},
 #define NO_COLUMNS(file, needs_, ...) {.info.name = file, .needs = needs_, __VA_ARGS__},
-#define COLUMN(...)
-#define NUMBER(...)
-#define END(id)
 const qk__table qk__tables[] = {
 #include "schema/tables.def"
 };
-#undef TABLE
-#undef NUMBER
-#undef NO_COLUMNS
 const size_t qk__num_tables = sizeof qk__tables / sizeof *qk__tables;
 
 /* The numbers of a head. */
-#define TABLE(...)
 #define NUMBER FIELD
-#define NO_COLUMNS(...)
 const qk__field qk__fields[] = {
 #include "schema/tables.def"
 };

@@ -151,7 +151,7 @@ static qk_status parse_text(const qk_setting *row, const char **member, const ch
                         "expected a path, found nothing (for this folder: .)");
     if (row->type != QK_SETTING_TEXT && strncmp(text, "--", 2) == 0)
         return qk__fail(err, QK_ERR_ARGUMENT,
-                        "is an option; a path of such a name is given as ./%s", text);
+                        "is an option; for a path of that name write ./%s", text);
     char *copy = qk__strdup(text);
     if (!copy)
         return qk__nomem(err);
@@ -203,7 +203,7 @@ qk_status qk__setting_parse(const qk_setting *row, void *member, const char *tex
     case QK_SETTING_NESTED:
         break;
     }
-    return qk__fail(err, QK_ERR_ARGUMENT, "is no single setting");
+    return qk__fail(err, QK_ERR_ARGUMENT, "cannot be set by itself");
 }
 
 /* ---- back to text ----------------------------------------------------------------------- */

@@ -515,7 +515,7 @@ def test_fields_that_are_no_numbers(tmp_path, table, columns, index):
 
 def test_unknown_category(tmp_path):
     write_heads(tmp_path, ["m", 0, 0, 0], ["m", 1, 0, 0], columns=["category"], values=["Mixed"])
-    refuse(tmp_path, "malformed", "heads.csv: row 2, column 'category': 'Mixed' is no category")
+    refuse(tmp_path, "malformed", "heads.csv: row 2, column 'category': 'Mixed' is not a category")
     write_heads(tmp_path, ["m", 0, 0, 0], columns=["category"], values=[""])
     assert read(tmp_path)["models"][0]["heads"][0]["category"] == -1
 
@@ -540,7 +540,7 @@ def test_the_same_row_of_a_head_twice(tmp_path, table, index, columns):
         read(tmp_path)
     else:
         write(tmp_path, table, [*IDS, index, *columns], rows[0], rows[2])
-        refuse(tmp_path, "inconsistent", f"{table}: row 3 is of component 2, but there is none of 1")
+        refuse(tmp_path, "inconsistent", f"{table}: row 3 is of component 2, but no row is of 1")
 
 
 def test_distances_of_a_head_twice(tmp_path):

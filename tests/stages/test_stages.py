@@ -593,10 +593,10 @@ def test_many_layers_and_pairs(qkscope, tmp_path):
 
 def test_damaged_tables(qkscope, tmp_path):
     bad = write_tables(tmp_path / "a", pair=lambda p: p + (p > 3))
-    assert "rotary pair 5, but there is none of 4" in qkscope("report", bad, expect=1).err
+    assert "rotary pair 5, but no row is of 4" in qkscope("report", bad, expect=1).err
     twice = write_tables(tmp_path / "b", pair=lambda p: 0)
     assert "rotary pair 0" in qkscope("report", twice, expect=1).err
 
     def wrong(row, layer, head):
         row["category_after"] = "position"
-    assert "is no category" in qkscope("report", write_tables(tmp_path / "c", change=wrong), expect=1).err
+    assert "is not a category" in qkscope("report", write_tables(tmp_path / "c", change=wrong), expect=1).err
