@@ -223,3 +223,17 @@ qk_status qk__csv_text(qk__buffer *row, const char *text, char separator, qk_err
     }
     return append(row, "\"", 1, separator, err);
 }
+
+int qk__group_digits(int64_t value, char text[32])
+{
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%lld", (long long)value), out = 0;
+    for (int i = 0; i < length; i++) {
+        text[out++] = digits[i];
+        int left = length - 1 - i;
+        if (left > 0 && left % 3 == 0 && digits[i] != '-')
+            text[out++] = ',';
+    }
+    text[out] = 0;
+    return out;
+}

@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "base/number.h"
+
 enum { RAMP_KNOTS = 17 };
 
 /* ---- spans ------------------------------------------------------------------------------ */
@@ -32,20 +34,6 @@ qk__position_span qk__round_span(qk__position_span span)
     span.low -= below <= near ? below : 0;
     span.high += above <= near ? above : 0;
     return span;
-}
-
-int qk__group_digits(int64_t value, char text[32])
-{
-    char digits[24];
-    int length = snprintf(digits, sizeof digits, "%lld", (long long)value), out = 0;
-    for (int i = 0; i < length; i++) {
-        text[out++] = digits[i];
-        int left = length - 1 - i;
-        if (left > 0 && left % 3 == 0 && digits[i] != '-')
-            text[out++] = ',';
-    }
-    text[out] = 0;
-    return out;
 }
 
 static void print_tic(qk__figure *figure, int64_t position, bool first)

@@ -17,9 +17,6 @@ bool qk__span_shows(qk__position_span span);
 /* Contexts end at 1,023, the bar at 1,024: ends that nearly are tics become tics. */
 qk__position_span qk__round_span(qk__position_span span);
 
-/* "65,536"; returns its length. */
-int qk__group_digits(int64_t value, char text[32]);
-
 /* Sets the tics of the second y axis: multiples of a power of two, or the ends of a span that
  * has fewer than two of them. */
 void qk__print_span_tics(qk__figure *figure, qk__position_span span);

@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
+
 enum {
     MANY_COLUMNS = 5, /* from here on panels are small, and the axes named once for all */
     BRIEF = 30,       /* bytes of a title that fits above such a panel */

@@ -44,18 +44,13 @@ int qk__series_point(int index)
 
 const char *qk__category_color(const qk__theme *theme, int category)
 {
-    switch (category) {
-    case QK_POSITION_DOMINATED:
-        return "#0072b2";
-    case QK_Q_POSITIONAL:
-        return "#56b4e9";
-    case QK_K_POSITIONAL:
-        return "#d55e00";
-    case QK_CONTENT_FOCUSED:
-        return "#009e73";
-    case QK_MIXED: /* most heads, often: not what the eye should find */
-        return "#98a1ab";
-    default:
-        return theme->muted;
-    }
+    static const char *const COLORS[QK_NUM_CATEGORIES] = {
+        [QK_POSITION_DOMINATED] = "#0072b2",
+        [QK_Q_POSITIONAL] = "#56b4e9",
+        [QK_K_POSITIONAL] = "#d55e00",
+        [QK_CONTENT_FOCUSED] = "#009e73",
+        [QK_MIXED] = "#98a1ab", /* most heads, often: not what the eye should find */
+    };
+    bool known = category >= 0 && category < QK_NUM_CATEGORIES;
+    return known ? COLORS[category] : theme->muted;
 }

@@ -151,15 +151,21 @@ static void kinds_of_heads(qk__findings *findings, const qk__scope *scope)
 {
     static const int order[] = {QK_POSITION_DOMINATED, QK_CONTENT_FOCUSED, QK_Q_POSITIONAL,
                                 QK_K_POSITIONAL, QK_MIXED};
-    qk__units units = qk__units_of(findings, scope, is_category, &order[0]);
-    size_t dominated = units.positive, heads = units.heads;
-    qk__phrase where = qk__where(scope, &units);
-    qk__units_free(&units);
+    enum { KINDS = sizeof order / sizeof *order };
+    size_t of_kind[KINDS], heads = 0;
+    char ranges[KINDS][160];
+    qk__phrase where;
+    for (size_t i = 0; i < KINDS; i++) {
+        qk__units units = qk__units_of(findings, scope, is_category, &order[i]);
+        heads = units.heads;
+        of_kind[i] = units.positive;
+        where = qk__where(scope, &units);
+        share_range(&units, ranges[i], sizeof ranges[i]);
+        qk__units_free(&units);
+    }
     if (heads == 0)
         return;
-    units = qk__units_of(findings, scope, is_category, &order[1]);
-    size_t content = units.positive;
-    qk__units_free(&units);
+    size_t dominated = of_kind[0], content = of_kind[1];
     qk__finding_begin(findings, "kinds-of-heads", "Kinds of heads", QK__MEASURED);
     qk__claim(findings,
               "%s of heads are position-dominated and %s content-focused on PC0 %s: %s.",
@@ -168,16 +174,11 @@ static void kinds_of_heads(qk__findings *findings, const qk__scope *scope)
               dominated > content   ? "more heads follow position than ignore it"
               : dominated < content ? "more heads ignore position than follow it"
                                     : "as many follow position as ignore it");
-    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-        char range[160];
-        units = qk__units_of(findings, scope, is_category, &order[i]);
-        share_range(&units, range, sizeof range);
+    for (size_t i = 0; i < KINDS; i++)
         qk__evidence(findings, "%s: %s of %s heads (%s%s).",
-                     qk_category_name((qk_category)order[i]),
-                     qk__show_count(units.positive).text, qk__show_count(heads).text,
-                     qk__show_percent((double)units.positive / (double)heads).text, range);
-        qk__units_free(&units);
-    }
+                     qk_category_name((qk_category)order[i]), qk__show_count(of_kind[i]).text,
+                     qk__show_count(heads).text,
+                     qk__show_percent((double)of_kind[i] / (double)heads).text, ranges[i]);
     uncertain_heads(findings, scope);
 }
 

@@ -73,22 +73,15 @@ static const char *next_character(const char **text, size_t *size)
     return character;
 }
 
+/* NULL: the character stands for itself. */
 static const char *html_escape(char c)
 {
-    switch (c) {
-    case '&':
-        return "&amp;";
-    case '<':
-        return "&lt;";
-    case '>':
-        return "&gt;";
-    case '"':
-        return "&quot;";
-    case '\'':
-        return "&#39;";
-    default:
-        return NULL;
-    }
+    return c == '&'    ? "&amp;"
+           : c == '<'  ? "&lt;"
+           : c == '>'  ? "&gt;"
+           : c == '"'  ? "&quot;"
+           : c == '\'' ? "&#39;"
+                       : NULL;
 }
 
 static void append_html(qk__page *page, const char *text, size_t max_characters)
@@ -279,15 +272,7 @@ qk__shown qk__show_percent(double share)
 
 qk__shown qk__show_count(size_t count)
 {
-    char plain[32];
-    qk__shown out = {""};
-    size_t length = (size_t)snprintf(plain, sizeof plain, "%zu", count);
-    char *p = out.text;
-    for (size_t i = 0; i < length; i++) {
-        if (i > 0 && (length - i) % 3 == 0)
-            *p++ = ',';
-        *p++ = plain[i];
-    }
-    *p = 0;
+    qk__shown out;
+    qk__group_digits((int64_t)count, out.text);
     return out;
 }

@@ -112,7 +112,6 @@ extern const size_t qk__num_tables;
 
 /* NULL: there is none. By the name of the file, with or without ".csv". */
 const qk__table *qk__find_table(const char *name);
-const qk__column *qk__find_column(const qk__table *table, const char *name);
 
 /* A file of an analysis of one capture, in the folder of its results. */
 bool qk__is_result(const qk__table *table);

@@ -101,14 +101,6 @@ const qk__table *qk__find_table(const char *name)
     return NULL;
 }
 
-const qk__column *qk__find_column(const qk__table *table, const char *name)
-{
-    for (size_t i = 0; i < table->num_columns; i++)
-        if (strcmp(table->columns[i].info.name, name) == 0)
-            return &table->columns[i];
-    return NULL;
-}
-
 const qk__field *qk__find_field(const char *name)
 {
     for (size_t i = 0; i < qk__num_fields; i++)

@@ -33,10 +33,7 @@ static void set_default(const qk_setting *row, void *member)
     case QK_SETTING_INTEGER:
     case QK_SETTING_CHOICE:
     case QK_SETTING_SET:
-        if (row->size == sizeof(int64_t))
-            *(int64_t *)member = (int64_t)row->number;
-        else
-            *(int *)member = (int)row->number;
+        qk__setting_set_integer(row, member, (int64_t)row->number);
         break;
     case QK_SETTING_REAL:
     case QK_SETTING_PERCENT:

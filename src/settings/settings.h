@@ -32,6 +32,7 @@ const char *qk__setting_words(const qk_setting *row, char text[QK__WORDS_SIZE]);
 
 /* An integer or choice of 4 or 8 bytes. */
 int64_t qk__setting_integer(const qk_setting *row, const void *member);
+void qk__setting_set_integer(const qk_setting *row, void *member, int64_t value);
 
 /* As qk_settings_set, of a member anywhere. What was allocated for it, a text or the items of a
  * list, is in *owned, which held what an earlier call left there. Not for PATHS. */

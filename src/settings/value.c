@@ -119,10 +119,7 @@ static qk_status parse_integer(const qk_setting *row, void *member, const char *
     if (!word && (!read_integer(text, &value) || !is_within(row, (double)value) ||
                   (narrow && (value < INT32_MIN || value > INT32_MAX))))
         return fail_number(row, err);
-    if (narrow)
-        *(int *)member = (int)value;
-    else
-        *(int64_t *)member = value;
+    qk__setting_set_integer(row, member, value);
     return QK_OK;
 }
 
@@ -211,6 +208,14 @@ qk_status qk__setting_parse(const qk_setting *row, void *member, const char *tex
 int64_t qk__setting_integer(const qk_setting *row, const void *member)
 {
     return row->size == sizeof(int64_t) ? *(const int64_t *)member : *(const int *)member;
+}
+
+void qk__setting_set_integer(const qk_setting *row, void *member, int64_t value)
+{
+    if (row->size == sizeof(int64_t))
+        *(int64_t *)member = value;
+    else
+        *(int *)member = (int)value;
 }
 
 const char *qk__setting_word(const qk_setting *row, const void *member)
@@ -315,14 +320,6 @@ size_t qk__setting_format(const qk_setting *row, const void *member, char *text,
 
 /* ---- values that a caller has put there ------------------------------------------------- */
 
-static bool has_value(const qk_setting *row, int64_t value)
-{
-    for (const qk_word *w = row->words; w && w->text; w++)
-        if (w->value == value)
-            return true;
-    return false;
-}
-
 static bool is_allowed(const qk_setting *row, const void *member)
 {
     int64_t sum = 0, integer;
@@ -330,11 +327,11 @@ static bool is_allowed(const qk_setting *row, const void *member)
     switch (row->type) {
     case QK_SETTING_INTEGER:
         integer = qk__setting_integer(row, member);
-        return (double)integer == row->number || has_value(row, integer) ||
+        return (double)integer == row->number || qk__setting_word(row, member) ||
                is_within(row, (double)integer);
     case QK_SETTING_CHOICE:
-        integer = qk__setting_integer(row, member);
-        return (double)integer == row->number || has_value(row, integer);
+        return (double)qk__setting_integer(row, member) == row->number ||
+               qk__setting_word(row, member);
     case QK_SETTING_SET:
         for (const qk_word *w = row->words; w && w->text; w++)
             sum |= w->value;

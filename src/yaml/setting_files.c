@@ -26,10 +26,7 @@ static qk_status read_integer(const qk__node *value, const qk_setting *row, void
         qk__setting_parse(row, member, text, NULL, NULL) == QK_OK)
         return QK_OK;
     QK_TRY(qk__read_int64(value, NULL, least, most, &number, err));
-    if (wide)
-        *(int64_t *)member = number;
-    else
-        *(int *)member = (int)number;
+    qk__setting_set_integer(row, member, number);
     return QK_OK;
 }
 
