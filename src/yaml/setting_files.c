@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads settings from YAML and JSON: a table of settings becomes a table of keys (tree_keys.h). */
+/* Reads settings from YAML and JSON: a table of settings becomes a table of keys
+ * (tree_keys.h). */
 #include "yaml/setting_files.h"
 
 #include <stdlib.h>
