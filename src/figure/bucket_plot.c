@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
-#include "base/error.h"
 #include "figure/panels.h"
 
 enum { WIDTH = 1000, LEFT = 96, RIGHT = 24, PLOT_HEIGHT = 420 };

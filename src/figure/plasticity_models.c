@@ -2,7 +2,6 @@
 /* Attention plasticity in the first and last fifth of the context: over checkpoints with the
  * bias strength below, and by model. */
 #include <math.h>
-#include <stdio.h>
 
 #include "figure/panels.h"
 #include "figure/catalog.h"

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How fast keys gain score with their position, head by head: as histograms, and against the
  * separation of queries and keys. */
-#include "figure/catalog.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/buffer.h"
-#include "base/error.h"
+#include "figure/catalog.h"
 #include "figure/rotation_families.h"
 
 /* ---- heads ------------------------------------------------------------------------------ */

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/error.h"
 
 /* More models than MAX_SERIES are drawn in a ramp, of which the legend names MAX_LEGEND. */
 enum { MAX_SERIES = 7, MAX_LEGEND = 8, MAX_FAMILIES = 60, MAX_COLUMNS = 4 };

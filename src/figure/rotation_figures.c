@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/buffer.h"
-#include "base/error.h"
 #include "figure/catalog.h"
 #include "figure/panels.h"
 

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/error.h"
 #include "figure/catalog.h"
 #include "figure/panels.h"
 

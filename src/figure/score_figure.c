@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
-#include "base/error.h"
 #include "figure/label_places.h"
 #include "figure/panels.h"
 #include "figure/catalog.h"

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
-#include "base/error.h"
 #include "figure/panels.h"
 #include "figure/catalog.h"
 

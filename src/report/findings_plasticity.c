@@ -2,7 +2,6 @@
 /* Findings of plasticity: does it fall over the context, and does that go with benchmark
  * scores. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,9 +2,7 @@
 /* Findings of the rotation model: recency bias, drift of keys against queries, the plane, and
  * whether bias and separation go together. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/buffer.h"
 #include "base/error.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end of the page for programs: the explorer's markup, the numbers it shows (one JSON
  * block, column by column), and the scripts. */
-#include <math.h>
 #include <string.h>
 
 #include "figure/panels.h"

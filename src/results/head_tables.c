@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/buffer.h"
 #include "base/error.h"
 #include "results/builder.h"
 

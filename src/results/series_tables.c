@@ -2,7 +2,6 @@
 /* Reads the tables with several rows a head: head_profile.csv, head_component_weights.csv,
  * rope_pairs.csv, score_by_distance.csv and head_distance.csv. The last, which can have a
  * million rows, is summed up as it is read. */
-#include "base/buffer.h"
 #include "base/error.h"
 #include "results/builder.h"
 

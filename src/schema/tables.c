@@ -2,7 +2,6 @@
 /* Makes arrays of the schema (tables.def), and finds tables and columns in them. */
 #include "schema/schema.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <qkscope/common.h>
