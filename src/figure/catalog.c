@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All figures that are drawn from tables: which apply to some results, drawing them side by
- * side,
- * and putting those of a report in their places. */
+/* All figures that are drawn from tables: which apply to some results, and drawing them side by
+ * side. */
 #include "figure/catalog.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/parallel.h"
 
 const qk__figure_family *const qk__figure_families[] = {
@@ -156,70 +153,4 @@ void qk__drawn_list_free(qk__drawn_list *list)
         free(list->items[i].message);
     free(list->items);
     *list = (qk__drawn_list){0};
-}
-
-/* ---- in their places -------------------------------------------------------------------- */
-
-/* Length of the name without the ending of a figure's file; 0: it is none. */
-static size_t stem_of(const char *file)
-{
-    static const char *const ENDINGS[] = {".gp", ".dat", ".png", ".svg", ".pdf"};
-    size_t length = strlen(file);
-    for (size_t i = 0; i < sizeof ENDINGS / sizeof *ENDINGS; i++) {
-        size_t end = strlen(ENDINGS[i]);
-        if (length > end && strcmp(file + length - end, ENDINGS[i]) == 0)
-            return length - end;
-    }
-    return 0;
-}
-
-static bool is_in_catalog(const char *name)
-{
-    for (size_t f = 0; f < qk__num_figure_families; f++)
-        for (size_t k = 0; k < qk__figure_families[f]->count; k++) {
-            const qk__figure_kind *kind = &qk__figure_families[f]->kinds[k];
-            size_t length = strlen(kind->name);
-            if (strncmp(name, kind->name, length) == 0 &&
-                name[length] == (kind->per_model ? '-' : 0))
-                return true;
-        }
-    return false;
-}
-
-static bool was_drawn(const qk__drawn_list *drawn, const char *name)
-{
-    for (size_t i = 0; i < drawn->count; i++)
-        if (drawn->items[i].status == QK_OK && strcmp(drawn->items[i].name, name) == 0)
-            return true;
-    return false;
-}
-
-/* Figures of the catalog that do not apply now, or failed; what has another name stays. */
-static qk_status remove_stale(const qk__drawn_list *drawn, const char *staging,
-                              const char *folder, qk_error *err)
-{
-    qk__names names;
-    QK_TRY(qk__list_dir(folder, &names, err));
-    qk_status status = QK_OK;
-    for (size_t i = 0; i < names.count && status == QK_OK; i++) {
-        char *name = names.items[i];
-        size_t length = stem_of(name);
-        if (length == 0)
-            continue;
-        name[length] = 0;
-        if (is_in_catalog(name) && !was_drawn(drawn, name)) /* so it is not in staging */
-            status = qk__figure_settle(name, staging, folder, err);
-    }
-    qk__names_free(&names);
-    return status;
-}
-
-qk_status qk__install_figures(const qk__drawn_list *drawn, const char *staging,
-                              const char *folder, qk_error *err)
-{
-    QK_TRY(remove_stale(drawn, staging, folder, err));
-    for (size_t i = 0; i < drawn->count; i++)
-        if (drawn->items[i].status == QK_OK)
-            QK_TRY(qk__figure_settle(drawn->items[i].name, staging, folder, err));
-    return QK_OK;
 }

@@ -10,13 +10,14 @@
 #include "figure/catalog.h"
 
 static const char DEFAULT_METRIC[] = "ap_drop";
+static const size_t NO_COLUMN = (size_t)-1;
 enum { MIN_POINTS = 3, MAX_NAME = 28 };
 
 /* Where the numbers of both axes come from. */
 typedef struct pairing {
     const qk__results *results;
     const char *metric;
-    size_t x_column;        /* of the score file, or num_score_columns: */
+    size_t x_column;        /* of the score file, or NO_COLUMN: */
     const qk__field *field; /* then the study's */
     size_t y_column;
 } pairing;
@@ -29,25 +30,40 @@ typedef struct point {
 
 /* ---- what is drawn ---------------------------------------------------------------------- */
 
-static bool in_file(const pairing *pair)
+static size_t find_column(const qk__results *results, const char *name)
 {
-    return pair->x_column < pair->results->num_score_columns;
+    for (size_t i = 0; i < results->num_score_columns; i++)
+        if (strcmp(results->score_columns[i], name) == 0)
+            return i;
+    return NO_COLUMN;
 }
 
 /* A column of the score file goes before the study's own number of that name. */
 static bool find_pairing(const qk__subject *subject, pairing *pair)
 {
     const qk__results *results = subject->results;
-    size_t none = results->num_score_columns;
     *pair = (pairing){.results = results,
-                      .metric = subject->score_metric ? subject->score_metric : DEFAULT_METRIC};
-    pair->x_column = qk__score_column(results, pair->metric);
+                      .metric = subject->score_metric ? subject->score_metric : DEFAULT_METRIC,
+                      .y_column = NO_COLUMN};
+    pair->x_column = find_column(results, pair->metric);
     pair->field = qk__find_field(pair->metric);
     if (subject->score_column)
-        pair->y_column = qk__score_column(results, subject->score_column);
-    else /* the first but the metric itself */
-        pair->y_column = pair->x_column == 0 && none > 0 ? 1 : 0;
-    return pair->y_column < none && (in_file(pair) || pair->field);
+        pair->y_column = find_column(results, subject->score_column);
+    for (size_t i = 0; !subject->score_column && i < results->num_score_columns; i++)
+        if (i != pair->x_column && pair->y_column == NO_COLUMN)
+            pair->y_column = i;
+    return pair->y_column != NO_COLUMN && (pair->x_column != NO_COLUMN || pair->field);
+}
+
+static const qk__result_model *find_model(const qk__results *results, const char *name)
+{
+    for (size_t m = 0; m < results->num_models; m++)
+        if (strcmp(results->models[m].name, name) == 0)
+            return &results->models[m];
+    for (size_t m = 0; m < results->num_models; m++)
+        if (strcmp(results->models[m].label, name) == 0)
+            return &results->models[m];
+    return NULL;
 }
 
 /* The study's families keep their colours, others get the next ones. */
@@ -80,11 +96,11 @@ static size_t find_points(const pairing *pair, point *points)
     size_t count = 0;
     for (size_t i = 0; i < results->num_scores; i++) {
         const qk__score *score = &results->scores[i];
-        const qk__result_model *model = qk__find_model(results, score->model);
+        const qk__result_model *model = find_model(results, score->model);
         double y = score->values[pair->y_column];
-        double x = in_file(pair) ? score->values[pair->x_column]
-                   : model       ? qk__mean_over_heads(model, pair->field)
-                                 : NAN;
+        double x = pair->x_column != NO_COLUMN ? score->values[pair->x_column]
+                   : model                     ? qk__mean_over_heads(model, pair->field)
+                                               : NAN;
         if (!is_usable(x) || !is_usable(y))
             continue;
         if (points) {
@@ -246,7 +262,7 @@ static void set_labels(qk__figure *figure, const pairing *pair, const plot *p, s
     if (isfinite(p->line.r))
         snprintf(r, sizeof r, "{/:Italic r} = %s%.2f", p->line.r < 0 ? "−" : "",
                  fabs(p->line.r));
-    if (in_file(pair))
+    if (pair->x_column != NO_COLUMN)
         qk__figure_print(figure, "set xlabel %s.' (from the score file)'\n",
                          qk__figure_quote(figure, pair->metric));
     else

@@ -2,6 +2,7 @@
 /* Findings of plasticity: does it fall over the context, and does that go with benchmark
  * scores. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,21 +38,44 @@ static void plasticity_falls(qk__findings *findings, const qk__scope *scope)
 
 static double mean_of(const qk__result_model *model, const qk__field *field)
 {
-    qk__mean mean = {0};
-    for (size_t h = 0; h < model->num_heads; h++)
-        qk__mean_add(&mean, qk__field_number(&model->heads[h], field));
-    return qk__mean_of(&mean);
+    double sum = 0;
+    size_t count = 0;
+    for (size_t h = 0; h < model->num_heads; h++) {
+        double value = qk__field_number(&model->heads[h], field);
+        if (isfinite(value)) {
+            sum += value;
+            count++;
+        }
+    }
+    return count ? sum / (double)count : NAN;
+}
+
+static const qk__result_model *model_of(const qk__results *results, const char *name)
+{
+    for (size_t m = 0; m < results->num_models; m++)
+        if (strcmp(results->models[m].name, name) == 0 ||
+            strcmp(results->models[m].label, name) == 0)
+            return &results->models[m];
+    return NULL;
+}
+
+static size_t column_of(const qk__results *results, const char *name)
+{
+    for (size_t c = 0; c < results->num_score_columns; c++)
+        if (strcmp(results->score_columns[c], name) == 0)
+            return c;
+    return results->num_score_columns;
 }
 
 /* The metric of a scored model: as the score file has it, else measured here (as in the
  * figure). */
 static double metric_of(const qk__results *results, const qk__score *score, const char *metric)
 {
-    size_t column = qk__score_column(results, metric);
+    size_t column = column_of(results, metric);
     if (column < results->num_score_columns)
         return score->values[column];
     const qk__field *field = qk__find_field(metric);
-    const qk__result_model *model = qk__find_model(results, score->model);
+    const qk__result_model *model = model_of(results, score->model);
     return field && model ? mean_of(model, field) : NAN;
 }
 
@@ -109,7 +133,7 @@ static void metric_and_scores(qk__findings *findings, const qk__results *results
     const char *column = score_column(results, choice, metric);
     if (results->num_scores == 0 || !column)
         return;
-    size_t index = qk__score_column(results, column), count = 0;
+    size_t index = column_of(results, column), count = 0;
     double *x = qk__calloc(results->num_scores, sizeof *x);
     double *y = qk__calloc(results->num_scores, sizeof *y);
     if (!x || !y)

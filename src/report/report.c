@@ -34,7 +34,8 @@ static const qk_setting ROWS[] = {
     {"html", QK_SETTING_FLAG, AT(html), .number = true, .off = "no-html",
      .off_help = "figures alone, without report.html", .section = "Output"},
     {"force", QK_SETTING_FLAG, AT(force),
-     .help = "draw tables that were changed, too, with a warning", .section = "Output"},
+     .help = "draw tables that are not as manifest.json says, too, with a warning",
+     .section = "Output"},
     {"title", QK_SETTING_TEXT, AT(title), .value = "TEXT", .help = "title of the page",
      .unset = "of the study", .section = "Page"},
     {"scores", QK_SETTING_PATH, AT(scores), .value = "FILE",
@@ -42,8 +43,8 @@ static const qk_setting ROWS[] = {
      .unset = "RESULTS/scores.csv, if there", .section = "Page"},
     {"score-metric", QK_SETTING_TEXT, AT(score_metric), .value = "NAME",
      .help = "number to compare scores with", .unset = "ap_drop", .section = "Page"},
-    {"score-column", QK_SETTING_TEXT, AT(score_column), .value = "NAME",
-     .help = "column of the scores", .unset = "the first", .section = "Page"},
+    {"score-column", QK_SETTING_TEXT, AT(score_column), .value = "NAME", .help = "which score",
+     .unset = "the first", .section = "Page"},
     QK_SETTING_PART(qk_report_settings, figures, qk__figure_settings_table),
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens tables, and finds or adds the models and heads of their rows. */
+/* Models and heads in order of appearance. */
 #include "results/builder.h"
 
 #include <limits.h>
@@ -40,9 +40,8 @@ static qk_status check_owner(const qk__builder *builder, const char *name, qk_er
                     builder->folder, name);
 }
 
-/* *reader is NULL where there is no such file. */
-static qk_status open_table(qk__builder *builder, const char *name, qk__csv_reader **reader,
-                            qk_error *err)
+qk_status qk__open_table(qk__builder *builder, const char *name, qk__csv_reader **reader,
+                         qk_error *err)
 {
     *reader = NULL;
     char *path = qk__path_join(builder->folder, name);
@@ -63,26 +62,17 @@ static qk_status open_table(qk__builder *builder, const char *name, qk__csv_read
     return status;
 }
 
-qk_status qk__read_table(qk__builder *builder, const char *name, qk__table_step *begin,
-                         qk__table_step *row, void *table, qk_error *err)
-{
-    qk__csv_reader *reader;
-    QK_TRY(open_table(builder, name, &reader, err));
-    bool more = reader != NULL;
-    qk_status status = more ? begin(table, reader, err) : QK_OK;
-    while (more && status == QK_OK) {
-        status = qk__reader_next(reader, &more, err);
-        if (status == QK_OK && more)
-            status = row(table, reader, err);
-    }
-    qk__reader_close(&reader);
-    return status;
-}
-
-qk_status qk__builder_add_model(qk__builder *builder, const qk__csv_reader *reader,
-                                size_t column, size_t *model, qk_error *err)
+qk_status qk__builder_model(qk__builder *builder, const qk__csv_reader *reader, size_t column,
+                            size_t *model, qk_error *err)
 {
     const char *name = qk__reader_text(reader, column);
+    if (builder->listed) {
+        *model = qk__text_set_find(&builder->names, name);
+        if (*model == QK__NOT_THERE)
+            return qk__reader_fail(reader, column, QK_ERR_INCONSISTENT, "is not in models.csv",
+                                   err);
+        return QK_OK;
+    }
     size_t before = builder->names.count;
     if (before == builder->model_capacity) {
         qk__built_model *models =
@@ -160,8 +150,8 @@ const char *qk__head_text(const qk__builder *builder, size_t head,
     return text;
 }
 
-/* The model of the row before is compared first: a lookup for each of a million rows would be
- * noticed. */
+/* The model of the row before is compared first: a lookup of each of a million rows would show.
+ */
 static qk_status find_model(qk__builder *builder, const qk__csv_reader *reader, size_t column,
                             size_t *model, qk_error *err)
 {
@@ -170,12 +160,7 @@ static qk_status find_model(qk__builder *builder, const qk__csv_reader *reader, 
         if (strcmp(builder->names.items[*model], qk__reader_text(reader, column)) == 0)
             return QK_OK;
     }
-    if (!builder->listed)
-        return qk__builder_add_model(builder, reader, column, model, err);
-    *model = qk__text_set_find(&builder->names, qk__reader_text(reader, column));
-    return *model == QK__NOT_THERE ? qk__reader_fail(reader, column, QK_ERR_INCONSISTENT,
-                                                     "is not in models.csv", err)
-                                   : QK_OK;
+    return qk__builder_model(builder, reader, column, model, err);
 }
 
 qk_status qk__builder_head(qk__builder *builder, const qk__csv_reader *reader,

@@ -57,10 +57,9 @@ typedef struct qk__builder {
 
 void qk__builder_free(qk__builder *builder);
 
-/* The model of that name, a new one where it was not met before. */
-QK_MUST_CHECK qk_status qk__builder_add_model(qk__builder *builder,
-                                              const qk__csv_reader *reader, size_t column,
-                                              size_t *model, qk_error *err);
+/* The model of that name, a new one where models are not listed. */
+QK_MUST_CHECK qk_status qk__builder_model(qk__builder *builder, const qk__csv_reader *reader,
+                                          size_t column, size_t *model, qk_error *err);
 
 /* Columns that say whose a row is. */
 typedef struct qk__id_columns {
@@ -80,12 +79,9 @@ enum { QK__HEAD_TEXT_SIZE = 160 };
 const char *qk__head_text(const qk__builder *builder, size_t head,
                           char text[QK__HEAD_TEXT_SIZE]);
 
-/* Reads folder/name if it is there: begin finds the columns that row takes of each row. Both
- * are given `table`. */
-typedef qk_status qk__table_step(void *table, qk__csv_reader *reader, qk_error *err);
-QK_MUST_CHECK qk_status qk__read_table(qk__builder *builder, const char *name,
-                                       qk__table_step *begin, qk__table_step *row, void *table,
-                                       qk_error *err);
+/* Opens folder/name; *reader is NULL where there is no such file. */
+QK_MUST_CHECK qk_status qk__open_table(qk__builder *builder, const char *name,
+                                       qk__csv_reader **reader, qk_error *err);
 
 /* models.csv, then the others; each file where it is there. */
 QK_MUST_CHECK qk_status qk__read_models(qk__builder *builder, qk_error *err);

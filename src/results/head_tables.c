@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the tables with numbers of heads: qk.csv, heads.csv, rotated.csv, head_metrics.csv and
+/* The tables with numbers of heads: qk.csv, heads.csv, rotated.csv, head_metrics.csv and
  * stages.csv. */
 #include <math.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "results/builder.h"
 
@@ -18,7 +19,7 @@ static const char *const TABLES[QK__NUM_HEAD_TABLES] = {
 /* A table being read: where its numbers are and where they go. */
 typedef struct head_table {
     qk__builder *builder;
-    qk__csv_reader *reader; /* since begin */
+    qk__csv_reader *reader;
     qk__head_table which;
     qk__id_columns ids;
     size_t num_fields;
@@ -29,12 +30,9 @@ typedef struct head_table {
     size_t n_q, n_k;                         /* of any */
 } head_table;
 
-static qk_status begin(void *table, qk__csv_reader *reader, qk_error *err)
+static qk_status find_columns(head_table *t, qk_error *err)
 {
-    head_table *t = table;
-    t->reader = reader;
-    if (t->which == QK__QK)
-        QK_TRY(qk__series_name(&t->builder->components, reader, "component", err));
+    const qk__csv_reader *reader = t->reader;
     QK_TRY(qk__find_ids(reader, &t->ids, err));
     for (size_t i = 0; i < qk__num_fields; i++) {
         size_t column;
@@ -66,7 +64,7 @@ static qk_status read_category(const head_table *t, size_t column, int *category
         if (strcmp(text, qk_category_name((qk_category)i)) == 0)
             *category = i;
     if (*text != 0 && *category < 0)
-        return qk__reader_fail(t->reader, column, QK_ERR_MALFORMED, "is not a category", err);
+        return qk__reader_fail(t->reader, column, QK_ERR_MALFORMED, "is no category", err);
     return QK_OK;
 }
 
@@ -91,11 +89,10 @@ static qk_status read_rows(const head_table *t, size_t column, double *rows, qk_
     return QK_OK;
 }
 
-static qk_status read_row(void *table, qk__csv_reader *reader, qk_error *err)
+static qk_status read_row(const head_table *t, qk_error *err)
 {
-    const head_table *t = table;
     size_t index;
-    QK_TRY(qk__builder_head(t->builder, reader, &t->ids, &index, err));
+    QK_TRY(qk__builder_head(t->builder, t->reader, &t->ids, &index, err));
     qk__built_head *head = &t->builder->heads[index];
     int64_t pc = 0;
     if (t->which == QK__QK)
@@ -129,11 +126,32 @@ static qk_status read_row(void *table, qk__csv_reader *reader, qk_error *err)
     return QK_OK;
 }
 
+static qk_status read_table(head_table *t, qk_error *err)
+{
+    bool more = true;
+    QK_TRY(find_columns(t, err));
+    if (t->which == QK__QK) {
+        t->builder->components.path = qk__strdup(qk__reader_path(t->reader));
+        t->builder->components.index_name = "component";
+        if (!t->builder->components.path)
+            return qk__nomem(err);
+    }
+    for (;;) {
+        QK_TRY(qk__reader_next(t->reader, &more, err));
+        if (!more)
+            return QK_OK;
+        QK_TRY(read_row(t, err));
+    }
+}
+
 qk_status qk__read_head_tables(qk__builder *builder, qk_error *err)
 {
     for (int i = 0; i < QK__NUM_HEAD_TABLES; i++) {
         head_table t = {.builder = builder, .which = (qk__head_table)i};
-        QK_TRY(qk__read_table(builder, TABLES[i], begin, read_row, &t, err));
+        QK_TRY(qk__open_table(builder, TABLES[i], &t.reader, err));
+        qk_status status = t.reader ? read_table(&t, err) : QK_OK;
+        qk__reader_close(&t.reader);
+        QK_TRY(status);
     }
     return QK_OK;
 }

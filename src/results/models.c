@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads models.csv, and settles what models are called: labels, families, phases, names of
- * files. */
+/* models.csv, and what models are called: labels, families, phases, names for files. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <limits.h>
 #include <stdlib.h>
@@ -13,10 +12,9 @@
 
 /* ---- models.csv ------------------------------------------------------------------------- */
 
-typedef struct model_list {
-    qk__builder *builder;
-    size_t model, label, family, phase, source, layers; /* columns */
-} model_list;
+typedef struct model_columns {
+    size_t model, label, family, phase, source, layers;
+} model_columns;
 
 static qk_status copy_text(qk__builder *builder, const qk__csv_reader *reader, size_t column,
                            const char **copy, qk_error *err)
@@ -36,39 +34,49 @@ static qk_status read_layers(const qk__csv_reader *reader, size_t column, int *l
     return QK_OK;
 }
 
-static qk_status find_columns(void *table, qk__csv_reader *reader, qk_error *err)
+static qk_status read_model(qk__builder *builder, const qk__csv_reader *reader,
+                            const model_columns *columns, qk_error *err)
 {
-    model_list *list = table;
-    list->builder->listed = true;
-    QK_TRY(qk__reader_find(reader, "model", true, &list->model, err));
-    QK_TRY(qk__reader_find(reader, "label", false, &list->label, err));
-    QK_TRY(qk__reader_find(reader, "family", false, &list->family, err));
-    QK_TRY(qk__reader_find(reader, "phase", false, &list->phase, err));
-    QK_TRY(qk__reader_find(reader, "source", false, &list->source, err));
-    return qk__reader_find(reader, "layers", false, &list->layers, err);
+    size_t model, before = builder->names.count;
+    QK_TRY(qk__builder_model(builder, reader, columns->model, &model, err));
+    if (builder->names.count == before)
+        return qk__reader_fail(reader, columns->model, QK_ERR_INCONSISTENT,
+                               "is in an earlier row, too", err);
+    qk__built_model *built = &builder->models[model];
+    QK_TRY(copy_text(builder, reader, columns->label, &built->label, err));
+    QK_TRY(copy_text(builder, reader, columns->family, &built->family, err));
+    QK_TRY(copy_text(builder, reader, columns->phase, &built->phase, err));
+    QK_TRY(copy_text(builder, reader, columns->source, &built->source, err));
+    return read_layers(reader, columns->layers, &built->layers, err);
 }
 
-static qk_status read_model(void *table, qk__csv_reader *reader, qk_error *err)
+static qk_status read_list(qk__builder *builder, qk__csv_reader *reader, qk_error *err)
 {
-    const model_list *list = table;
-    qk__builder *builder = list->builder;
-    size_t model, before = builder->names.count;
-    QK_TRY(qk__builder_add_model(builder, reader, list->model, &model, err));
-    if (builder->names.count == before)
-        return qk__reader_fail(reader, list->model, QK_ERR_INCONSISTENT,
-                               "is also in an earlier row", err);
-    qk__built_model *built = &builder->models[model];
-    QK_TRY(copy_text(builder, reader, list->label, &built->label, err));
-    QK_TRY(copy_text(builder, reader, list->family, &built->family, err));
-    QK_TRY(copy_text(builder, reader, list->phase, &built->phase, err));
-    QK_TRY(copy_text(builder, reader, list->source, &built->source, err));
-    return read_layers(reader, list->layers, &built->layers, err);
+    model_columns columns;
+    bool more;
+    QK_TRY(qk__reader_find(reader, "model", true, &columns.model, err));
+    QK_TRY(qk__reader_find(reader, "label", false, &columns.label, err));
+    QK_TRY(qk__reader_find(reader, "family", false, &columns.family, err));
+    QK_TRY(qk__reader_find(reader, "phase", false, &columns.phase, err));
+    QK_TRY(qk__reader_find(reader, "source", false, &columns.source, err));
+    QK_TRY(qk__reader_find(reader, "layers", false, &columns.layers, err));
+    for (;;) {
+        QK_TRY(qk__reader_next(reader, &more, err));
+        if (!more)
+            break;
+        QK_TRY(read_model(builder, reader, &columns, err));
+    }
+    builder->listed = true;
+    return QK_OK;
 }
 
 qk_status qk__read_models(qk__builder *builder, qk_error *err)
 {
-    model_list list = {.builder = builder};
-    return qk__read_table(builder, "models.csv", find_columns, read_model, &list, err);
+    qk__csv_reader *reader;
+    QK_TRY(qk__open_table(builder, "models.csv", &reader, err));
+    qk_status status = reader ? read_list(builder, reader, err) : QK_OK;
+    qk__reader_close(&reader);
+    return status;
 }
 
 /* ---- the models ------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a results folder: its tables in turn, then everything into its place. */
+/* Reading a results folder: its tables in turn, then everything in its place. */
 #include "results/results.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ typedef struct owned_results {
     qk__arena arena;
 } owned_results;
 
-/* The title of a study. Nothing depends on it: without a manifest, or with a broken one, there
+/* The title of a study. A title is an ornament: without a manifest, or with a broken one, there
  * is none. */
 static qk_status read_title(qk__builder *builder, qk_error *err)
 {
@@ -60,23 +60,6 @@ qk_status qk__results_read(qk__results **results, const char *folder, const char
     if (status != QK_OK)
         qk__results_free(results);
     return status;
-}
-
-size_t qk__count_heads(const qk__results *results)
-{
-    size_t count = 0;
-    for (size_t m = 0; m < results->num_models; m++)
-        count += results->models[m].num_heads;
-    return count;
-}
-
-size_t qk__count_heads_with(const qk__result_model *model,
-                            bool (*has)(const qk__result_head *head))
-{
-    size_t count = 0;
-    for (size_t h = 0; h < model->num_heads; h++)
-        count += has(&model->heads[h]);
-    return count;
 }
 
 void qk__results_free(qk__results **results)

@@ -98,15 +98,6 @@ QK_MUST_CHECK qk_status qk__results_read(qk__results **results, const char *fold
                                          const char *scores, qk_error *err);
 void qk__results_free(qk__results **results);
 
-size_t qk__count_heads(const qk__results *results); /* of all models */
-/* Heads of a model of which has() is true. */
-size_t qk__count_heads_with(const qk__result_model *model,
-                            bool (*has)(const qk__result_head *head));
-/* The model of that name, else of that label; NULL: none. */
-const qk__result_model *qk__find_model(const qk__results *results, const char *name);
-/* Index of the column of that name; num_score_columns: none. */
-size_t qk__score_column(const qk__results *results, const char *name);
-
 /* ---- summaries of one number over heads; NaN and infinite values are left out ----------- */
 
 typedef struct qk__spread {
@@ -118,6 +109,11 @@ typedef struct qk__spread {
 /* magnitude: of |value|. */
 QK_MUST_CHECK qk_status qk__spread_of(const qk__result_model *model, const qk__field *field,
                                       bool magnitude, qk__spread *spread, qk_error *err);
+
+size_t qk__count_heads(const qk__results *results); /* of all models */
+/* Heads of a model of which has() is true. */
+size_t qk__count_heads_with(const qk__result_model *model,
+                            bool (*has)(const qk__result_head *head));
 
 double qk__mean_over_heads(const qk__result_model *model, const qk__field *field);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the table of an external benchmark: a row per model, whatever its numeric columns are.
- * */
+/* The table of an external benchmark: a row a model, whatever its numeric columns are. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,25 +119,4 @@ qk_status qk__read_scores(qk__builder *builder, const char *path, qk_error *err)
     qk_status status = qk__is_there(own) ? read_file(builder, own, err) : QK_OK;
     free(own);
     return status;
-}
-
-/* ---- finding ---------------------------------------------------------------------------- */
-
-const qk__result_model *qk__find_model(const qk__results *results, const char *name)
-{
-    for (size_t m = 0; m < results->num_models; m++)
-        if (strcmp(results->models[m].name, name) == 0)
-            return &results->models[m];
-    for (size_t m = 0; m < results->num_models; m++)
-        if (strcmp(results->models[m].label, name) == 0)
-            return &results->models[m];
-    return NULL;
-}
-
-size_t qk__score_column(const qk__results *results, const char *name)
-{
-    size_t i = 0;
-    while (i < results->num_score_columns && strcmp(results->score_columns[i], name) != 0)
-        i++;
-    return i;
 }

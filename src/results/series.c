@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collects the rows of heads and puts them in order. */
+/* Collecting the rows of heads and putting them in order. */
 #include "results/series.h"
 
 #include <stdlib.h>
 
-#include "base/buffer.h"
 #include "base/error.h"
 #include "results/grow.h"
 
@@ -13,14 +12,6 @@ void qk__series_free(qk__series *series)
     free(series->path);
     free(series->rows);
     *series = (qk__series){0};
-}
-
-qk_status qk__series_name(qk__series *series, const qk__csv_reader *reader,
-                          const char *index_name, qk_error *err)
-{
-    series->index_name = index_name;
-    series->path = qk__strdup(qk__reader_path(reader));
-    return series->path ? QK_OK : qk__nomem(err);
 }
 
 qk_status qk__series_add(qk__series *series, qk__series_row row, qk_error *err)

@@ -9,8 +9,6 @@
 
 #include <qkscope/common.h>
 
-#include "results/csv_reader.h"
-
 enum { QK__SERIES_VALUES = 4 };
 
 typedef struct qk__series_row {
@@ -27,9 +25,6 @@ typedef struct qk__series {
 } qk__series;
 
 void qk__series_free(qk__series *series);
-/* For messages: the file, and what an index is. */
-QK_MUST_CHECK qk_status qk__series_name(qk__series *series, const qk__csv_reader *reader,
-                                        const char *index_name, qk_error *err);
 QK_MUST_CHECK qk_status qk__series_add(qk__series *series, qk__series_row row, qk_error *err);
 
 /* By head and index. */

@@ -1,152 +1,168 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the tables with several rows a head: head_profile.csv, head_component_weights.csv,
+/* The tables with several rows a head: head_profile.csv, head_component_weights.csv,
  * rope_pairs.csv, score_by_distance.csv and head_distance.csv. The last, which can have a
  * million rows, is summed up as it is read. */
+#include "base/buffer.h"
 #include "base/error.h"
 #include "results/builder.h"
 
 /* ---- curves of a head ------------------------------------------------------------------- */
 
 typedef struct series_spec {
-    size_t series;                         /* member of the builder */
-    const char *table, *index;             /* file, and the column of the index */
-    const char *index_name;                /* what messages call it */
-    int64_t least;                         /* index */
-    const char *values[QK__SERIES_VALUES]; /* columns; NULL: no more */
+    const char *table, *index, *index_name; /* file, column, and what messages call that */
+    int64_t least, most;                    /* index */
+    const char *values[QK__SERIES_VALUES];  /* columns; NULL: no more */
 } series_spec;
 
-static const series_spec SERIES[] = {
-    {offsetof(qk__builder, profile),
-     "head_profile.csv",
-     "q_bucket",
-     "query bucket",
-     INT64_MIN,
-     {"position", "ap"}},
-    {offsetof(qk__builder, weights),
-     "head_component_weights.csv",
-     "component",
-     "component",
-     0,
-     {"component_weight"}},
-    {offsetof(qk__builder, rope_pairs),
-     "rope_pairs.csv",
-     "pair",
-     "rotary pair",
-     0,
-     {"wavelength", "energy_q", "energy_k", "score_share"}},
-    {offsetof(qk__builder, score_curve),
-     "score_by_distance.csv",
-     "bin",
-     "bin",
-     0,
-     {"distance", "measured", "predicted", "standard_error"}},
-};
+static const series_spec PROFILE = {"head_profile.csv", "q_bucket", "query bucket",
+                                    INT64_MIN,          INT64_MAX,  {"position", "ap"}};
+static const series_spec WEIGHTS = {
+    "head_component_weights.csv", "component", "component", 0, INT32_MAX, {"component_weight"}};
+static const series_spec PAIRS = {
+    "rope_pairs.csv", "pair",
+    "rotary pair",    0,
+    INT32_MAX,        {"wavelength", "energy_q", "energy_k", "score_share"}};
+static const series_spec CURVE = {"score_by_distance.csv",
+                                  "bin",
+                                  "bin",
+                                  0,
+                                  INT32_MAX,
+                                  {"distance", "measured", "predicted", "standard_error"}};
 
-typedef struct series_table {
-    qk__builder *builder;
-    const series_spec *spec;
-    qk__series *series;
+typedef struct series_columns {
     qk__id_columns ids;
-    size_t index, values[QK__SERIES_VALUES]; /* columns */
-} series_table;
+    size_t index, values[QK__SERIES_VALUES];
+} series_columns;
 
-static qk_status find_series(void *table, qk__csv_reader *reader, qk_error *err)
+static qk_status find_series(const qk__csv_reader *reader, const series_spec *spec,
+                             series_columns *columns, qk_error *err)
 {
-    series_table *t = table;
-    QK_TRY(qk__find_ids(reader, &t->ids, err));
-    QK_TRY(qk__reader_find(reader, t->spec->index, true, &t->index, err));
+    QK_TRY(qk__find_ids(reader, &columns->ids, err));
+    QK_TRY(qk__reader_find(reader, spec->index, true, &columns->index, err));
     for (int i = 0; i < QK__SERIES_VALUES; i++) {
-        t->values[i] = QK__NO_COLUMN;
-        if (t->spec->values[i])
-            QK_TRY(qk__reader_find(reader, t->spec->values[i], true, &t->values[i], err));
-    }
-    return qk__series_name(t->series, reader, t->spec->index_name, err);
-}
-
-static qk_status add_row(void *table, qk__csv_reader *reader, qk_error *err)
-{
-    const series_table *t = table;
-    int64_t most = t->spec->least < 0 ? INT64_MAX : INT32_MAX;
-    qk__series_row row = {.row = qk__reader_row(reader)};
-    QK_TRY(qk__builder_head(t->builder, reader, &t->ids, &row.head, err));
-    QK_TRY(qk__reader_integer(reader, t->index, t->spec->least, most, &row.index, err));
-    for (int i = 0; i < QK__SERIES_VALUES; i++)
-        QK_TRY(qk__reader_number(reader, t->values[i], &row.values[i], err));
-    return qk__series_add(t->series, row, err);
-}
-
-qk_status qk__read_series_tables(qk__builder *builder, qk_error *err)
-{
-    for (size_t i = 0; i < sizeof SERIES / sizeof *SERIES; i++) {
-        series_table t = {.builder = builder,
-                          .spec = &SERIES[i],
-                          .series = (void *)((char *)builder + SERIES[i].series)};
-        QK_TRY(qk__read_table(builder, SERIES[i].table, find_series, add_row, &t, err));
+        columns->values[i] = QK__NO_COLUMN;
+        if (spec->values[i])
+            QK_TRY(qk__reader_find(reader, spec->values[i], true, &columns->values[i], err));
     }
     return QK_OK;
 }
 
+static qk_status read_rows(qk__builder *builder, qk__csv_reader *reader,
+                           const series_spec *spec, qk__series *series, qk_error *err)
+{
+    series_columns columns;
+    bool more;
+    QK_TRY(find_series(reader, spec, &columns, err));
+    series->index_name = spec->index_name;
+    series->path = qk__strdup(qk__reader_path(reader));
+    if (!series->path)
+        return qk__nomem(err);
+    for (;;) {
+        QK_TRY(qk__reader_next(reader, &more, err));
+        if (!more)
+            return QK_OK;
+        qk__series_row row = {.row = qk__reader_row(reader)};
+        QK_TRY(qk__builder_head(builder, reader, &columns.ids, &row.head, err));
+        QK_TRY(qk__reader_integer(reader, columns.index, spec->least, spec->most, &row.index,
+                                  err));
+        for (int i = 0; i < QK__SERIES_VALUES; i++)
+            QK_TRY(qk__reader_number(reader, columns.values[i], &row.values[i], err));
+        QK_TRY(qk__series_add(series, row, err));
+    }
+}
+
+static qk_status read_series(qk__builder *builder, const series_spec *spec, qk__series *series,
+                             qk_error *err)
+{
+    qk__csv_reader *reader;
+    QK_TRY(qk__open_table(builder, spec->table, &reader, err));
+    qk_status status = reader ? read_rows(builder, reader, spec, series, err) : QK_OK;
+    qk__reader_close(&reader);
+    return status;
+}
+
+qk_status qk__read_series_tables(qk__builder *builder, qk_error *err)
+{
+    QK_TRY(read_series(builder, &PROFILE, &builder->profile, err));
+    QK_TRY(read_series(builder, &WEIGHTS, &builder->weights, err));
+    QK_TRY(read_series(builder, &PAIRS, &builder->rope_pairs, err));
+    return read_series(builder, &CURVE, &builder->score_curve, err);
+}
+
 /* ---- distances -------------------------------------------------------------------------- */
 
-typedef struct distance_table {
-    qk__builder *builder;
+typedef struct distance_columns {
     qk__id_columns ids;
-    size_t distance, lag, pairs, ap; /* columns */
-    size_t current;                  /* head of the row before */
-} distance_table;
+    size_t distance, lag, pairs, ap;
+} distance_columns;
 
-static qk_status find_distances(void *table, qk__csv_reader *reader, qk_error *err)
+static qk_status find_distances(const qk__csv_reader *reader, distance_columns *columns,
+                                qk_error *err)
 {
-    distance_table *t = table;
-    QK_TRY(qk__find_ids(reader, &t->ids, err));
-    QK_TRY(qk__reader_find(reader, "distance_bin", true, &t->distance, err));
-    QK_TRY(qk__reader_find(reader, "lag_bin", true, &t->lag, err));
-    QK_TRY(qk__reader_find(reader, "n_pairs", true, &t->pairs, err));
-    return qk__reader_find(reader, "ap", true, &t->ap, err);
+    QK_TRY(qk__find_ids(reader, &columns->ids, err));
+    QK_TRY(qk__reader_find(reader, "distance_bin", true, &columns->distance, err));
+    QK_TRY(qk__reader_find(reader, "lag_bin", true, &columns->lag, err));
+    QK_TRY(qk__reader_find(reader, "n_pairs", true, &columns->pairs, err));
+    return qk__reader_find(reader, "ap", true, &columns->ap, err);
 }
 
 /* The rows before are not kept, so that a table that holds a head twice shows only by the head
  * coming back: rows of a head must be together, as they are written. */
-static qk_status note_row(distance_table *t, const qk__csv_reader *reader, size_t head,
-                          qk_error *err)
+static qk_status note_row(qk__builder *builder, const qk__csv_reader *reader, size_t head,
+                          size_t *current, qk_error *err)
 {
-    if (head == t->current)
+    if (head == *current)
         return QK_OK;
-    t->current = head;
-    size_t row = qk__reader_row(reader), before = t->builder->heads[head].distance_row;
-    t->builder->heads[head].distance_row = row;
+    *current = head;
+    size_t row = qk__reader_row(reader), before = builder->heads[head].distance_row;
+    builder->heads[head].distance_row = row;
     if (before == 0)
         return QK_OK;
     char text[QK__HEAD_TEXT_SIZE];
     return qk__fail(err, QK_ERR_INCONSISTENT,
                     "%s: rows %zu and %zu are of the same head, with others between them: %s",
-                    qk__reader_path(reader), before, row,
-                    qk__head_text(t->builder, head, text));
+                    qk__reader_path(reader), before, row, qk__head_text(builder, head, text));
 }
 
-static qk_status add_distance(void *table, qk__csv_reader *reader, qk_error *err)
+static qk_status add_distance(qk__builder *builder, const qk__csv_reader *reader,
+                              const distance_columns *columns, size_t head, qk_error *err)
 {
-    distance_table *t = table;
-    size_t head;
     int64_t distance, lag, pairs;
     double ap;
-    QK_TRY(qk__builder_head(t->builder, reader, &t->ids, &head, err));
-    QK_TRY(note_row(t, reader, head, err));
-    QK_TRY(qk__reader_integer(reader, t->distance, 0, INT64_MAX, &distance, err));
-    QK_TRY(qk__reader_integer(reader, t->lag, INT64_MIN, INT64_MAX, &lag, err));
-    QK_TRY(qk__reader_integer(reader, t->pairs, 0, INT64_MAX, &pairs, err));
-    QK_TRY(qk__reader_number(reader, t->ap, &ap, err));
+    QK_TRY(qk__reader_integer(reader, columns->distance, 0, INT64_MAX, &distance, err));
+    QK_TRY(qk__reader_integer(reader, columns->lag, INT64_MIN, INT64_MAX, &lag, err));
+    QK_TRY(qk__reader_integer(reader, columns->pairs, 0, INT64_MAX, &pairs, err));
+    QK_TRY(qk__reader_number(reader, columns->ap, &ap, err));
     if (lag < 0) /* keys ahead of the query, where buckets are not in order of position */
         return QK_OK;
-    qk_status status = qk__distances_add(&t->builder->distances, t->builder->heads[head].model,
+    qk_status status = qk__distances_add(&builder->distances, builder->heads[head].model,
                                          distance, lag, (double)pairs, ap, err);
     return status == QK_OK ? QK_OK
                            : qk__context(err, status, "%s: row %zu", qk__reader_path(reader),
                                          qk__reader_row(reader));
 }
 
+static qk_status read_distances(qk__builder *builder, qk__csv_reader *reader, qk_error *err)
+{
+    distance_columns columns;
+    size_t head, current = QK__NOT_THERE;
+    bool more;
+    QK_TRY(find_distances(reader, &columns, err));
+    for (;;) {
+        QK_TRY(qk__reader_next(reader, &more, err));
+        if (!more)
+            return QK_OK;
+        QK_TRY(qk__builder_head(builder, reader, &columns.ids, &head, err));
+        QK_TRY(note_row(builder, reader, head, &current, err));
+        QK_TRY(add_distance(builder, reader, &columns, head, err));
+    }
+}
+
 qk_status qk__read_distances(qk__builder *builder, qk_error *err)
 {
-    distance_table t = {.builder = builder, .current = QK__NOT_THERE};
-    return qk__read_table(builder, "head_distance.csv", find_distances, add_distance, &t, err);
+    qk__csv_reader *reader;
+    QK_TRY(qk__open_table(builder, "head_distance.csv", &reader, err));
+    qk_status status = reader ? read_distances(builder, reader, err) : QK_OK;
+    qk__reader_close(&reader);
+    return status;
 }

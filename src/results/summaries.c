@@ -64,6 +64,23 @@ qk_status qk__spread_of(const qk__result_model *model, const qk__field *field, b
     return QK_OK;
 }
 
+size_t qk__count_heads(const qk__results *results)
+{
+    size_t count = 0;
+    for (size_t m = 0; m < results->num_models; m++)
+        count += results->models[m].num_heads;
+    return count;
+}
+
+size_t qk__count_heads_with(const qk__result_model *model,
+                            bool (*has)(const qk__result_head *head))
+{
+    size_t count = 0;
+    for (size_t h = 0; h < model->num_heads; h++)
+        count += has(&model->heads[h]);
+    return count;
+}
+
 /* ---- means ------------------------------------------------------------------------------ */
 
 double qk__mean_over_heads(const qk__result_model *model, const qk__field *field)

@@ -515,7 +515,7 @@ def test_fields_that_are_no_numbers(tmp_path, table, columns, index):
 
 def test_unknown_category(tmp_path):
     write_heads(tmp_path, ["m", 0, 0, 0], ["m", 1, 0, 0], columns=["category"], values=["Mixed"])
-    refuse(tmp_path, "malformed", "heads.csv: row 2, column 'category': 'Mixed' is not a category")
+    refuse(tmp_path, "malformed", "heads.csv: row 2, column 'category': 'Mixed' is no category")
     write_heads(tmp_path, ["m", 0, 0, 0], columns=["category"], values=[""])
     assert read(tmp_path)["models"][0]["heads"][0]["category"] == -1
 

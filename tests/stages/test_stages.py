@@ -599,4 +599,4 @@ def test_damaged_tables(qkscope, tmp_path):
 
     def wrong(row, layer, head):
         row["category_after"] = "position"
-    assert "is not a category" in qkscope("report", write_tables(tmp_path / "c", change=wrong), expect=1).err
+    assert "is no category" in qkscope("report", write_tables(tmp_path / "c", change=wrong), expect=1).err
