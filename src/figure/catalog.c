@@ -70,7 +70,7 @@ typedef struct drawing {
     bool cancelled;
 } drawing;
 
-static void count_one(drawing *all, bool *go_on)
+static void count_one(drawing *all)
 {
     pthread_mutex_lock(&all->lock);
     all->done++;
@@ -79,7 +79,6 @@ static void count_one(drawing *all, bool *go_on)
             !all->progress(all->user, &(qk_progress){.what = "figures",
                                                      .done = (int64_t)all->done,
                                                      .total = (int64_t)all->list->count});
-    *go_on = !all->cancelled;
     pthread_mutex_unlock(&all->lock);
 }
 
@@ -90,9 +89,9 @@ static void draw_one(void *context, size_t i, int worker)
     qk__drawn *drawn = &all->list->items[i];
     qk_error err = {0};
     pthread_mutex_lock(&all->lock);
-    bool go_on = !all->cancelled;
+    bool cancelled = all->cancelled;
     pthread_mutex_unlock(&all->lock);
-    if (!go_on) {
+    if (cancelled) {
         drawn->status = QK_ERR_CANCELLED;
         return;
     }
@@ -106,7 +105,7 @@ static void draw_one(void *context, size_t i, int worker)
     if (drawn->status != QK_OK)
         drawn->message = qk__strdup(err.message);
     qk__figure_free(&figure);
-    count_one(all, &go_on);
+    count_one(all);
 }
 
 static qk_status first_failure(const drawing *all, qk_error *err)

@@ -113,17 +113,19 @@ void qk__page_text_in(qk__page *page, const char *before, const char *text, cons
     qk__page_raw(page, after);
 }
 
-void qk__page_text_part(qk__page *page, const char *text, size_t size)
+void qk__page_lines(qk__page *page, const char *text, const char *before, const char *after)
 {
-    char *part = page->status == QK_OK ? malloc(size + 1) : NULL;
-    if (!part) {
+    char *copy = qk__strdup(text), *rest = copy;
+    if (!copy)
         qk__page_nomem(page);
-        return;
+    while (rest && *rest) {
+        char *line = rest, *end = strchr(rest, '\n');
+        rest = end ? end + 1 : NULL;
+        if (end)
+            *end = 0;
+        qk__page_text_in(page, before, line, after);
     }
-    memcpy(part, text, size);
-    part[size] = 0;
-    qk__page_text(page, part);
-    free(part);
+    free(copy);
 }
 
 void qk__page_name(qk__page *page, const char *name)

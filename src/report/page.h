@@ -32,8 +32,8 @@ void qk__page_bytes(qk__page *page, const void *data, size_t size);
 void qk__page_text(qk__page *page, const char *text);
 /* The same, between markup. */
 void qk__page_text_in(qk__page *page, const char *before, const char *text, const char *after);
-/* The same of size bytes. */
-void qk__page_text_part(qk__page *page, const char *text, size_t size);
+/* The same of each line of a text. */
+void qk__page_lines(qk__page *page, const char *text, const char *before, const char *after);
 /* A name: as text, isolated from the writing direction around it, cut at QK__NAME_POINTS. */
 void qk__page_name(qk__page *page, const char *name);
 /* A string of a JSON block inside <script>. */

@@ -49,16 +49,6 @@ static void shorten(qk__page *page, json_t *value, int depth)
         shorten(page, json_object_iter_value(at), depth + 1);
 }
 
-static void put_lines(qk__page *page, const char *text)
-{
-    for (const char *line = text; *line;) {
-        size_t length = strcspn(line, "\n");
-        qk__page_text_part(page, line, length);
-        qk__page_raw(page, "\n");
-        line += length + (line[length] == '\n');
-    }
-}
-
 /* A few members that say what was run, as a list. */
 static void overview(qk__page *page, const json_t *root)
 {
@@ -128,7 +118,7 @@ static void manifest(qk__page *page, const qk__buffer *contents)
     char *text = qk__json_dumps(root, JSON_INDENT(2));
     qk__page_raw(page, "<details>\n<summary>manifest.json</summary>\n<pre tabindex=\"0\">");
     if (text)
-        put_lines(page, text);
+        qk__page_lines(page, text, "", "\n");
     else
         qk__page_nomem(page);
     qk__page_raw(page, "</pre>\n</details>\n");

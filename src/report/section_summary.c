@@ -346,13 +346,7 @@ static void finding(qk__page *page, const qk__finding *f)
                    qk__verdict_names[f->verdict]);
     qk__page_text(page, f->claim ? f->claim : "");
     qk__page_raw(page, "</p>\n<ul class=\"evidence\">\n");
-    for (const char *line = f->evidence; line && *line;) {
-        size_t length = strcspn(line, "\n");
-        qk__page_raw(page, "<li>");
-        qk__page_text_part(page, line, length);
-        qk__page_raw(page, "</li>\n");
-        line += length + (line[length] == '\n');
-    }
+    qk__page_lines(page, f->evidence ? f->evidence : "", "<li>", "</li>\n");
     qk__page_raw(page, "</ul>\n</li>\n");
 }
 
