@@ -10,9 +10,9 @@
 
 static const char *const SOURCES[] = {"given", "from capture.json", "inferred"};
 
-static size_t count_done(const qk_analysis_results *report)
+static size_t count_done(const qk_analysis_results *results)
 {
-    return report->num_heads - report->num_failed - report->num_missing;
+    return results->num_heads - results->num_failed - results->num_missing;
 }
 
 /* "4096", "-" where there is none, "65535+" where counting ended. */
@@ -73,13 +73,18 @@ static json_t *numbers(const double *values, int count)
     return array;
 }
 
+json_t *cli_count_categories(const size_t counts[QK_NUM_CATEGORIES])
+{
+    json_t *object = json_object();
+    for (int c = 0; c < QK_NUM_CATEGORIES; c++)
+        json_object_set_new(object, qk_category_name((qk_category)c),
+                            json_integer((json_int_t)counts[c]));
+    return object;
+}
+
 static void add_pca_json(json_t *root, const qk_analysis_totals *totals)
 {
-    json_t *categories = json_object();
-    for (int c = 0; c < QK_NUM_CATEGORIES; c++)
-        json_object_set_new(categories, qk_category_name((qk_category)c),
-                            json_integer((json_int_t)totals->categories[c]));
-    json_object_set_new(root, "categories", categories);
+    json_object_set_new(root, "categories", cli_count_categories(totals->categories));
     json_object_set_new(
         root, "certainty",
         json_pack("{s:I, s:I, s:I, s:I, s:o}", "heads", (json_int_t)totals->judged,
@@ -168,43 +173,43 @@ static void print_high(double threshold, const qk_high_correlations *n)
               n->heads_high_negative);
 }
 
-void cli_print_summary(const qk_analysis_settings *settings, const qk_analysis_results *report)
+void cli_print_summary(const qk_analysis_settings *settings, const qk_analysis_results *results)
 {
-    size_t done = count_done(report);
+    size_t done = count_done(results);
     cli_print("%zu head%s, %zu row%s in %.2f s (%d thread%s, %.0f MB/s)\n", done,
-              cli_s((int64_t)done), report->num_rows, cli_s((int64_t)report->num_rows),
-              report->seconds, report->threads, cli_s(report->threads),
-              (double)report->bytes_read / 1e6 / report->seconds);
+              cli_s((int64_t)done), results->num_rows, cli_s((int64_t)results->num_rows),
+              results->seconds, results->threads, cli_s(results->threads),
+              (double)results->bytes_read / 1e6 / results->seconds);
     if (settings->combined)
-        cli_print("group size %d (%s)\n", report->group.size, SOURCES[report->group.source]);
+        cli_print("group size %d (%s)\n", results->group.size, SOURCES[results->group.source]);
     qk_analysis_totals totals;
-    qk_analysis_totals_of(report, &totals);
+    qk_analysis_totals_of(results, &totals);
     print_sizes(&totals);
     if (settings->combined && (settings->analyses & QK_ANALYSE_PCA))
         print_categories(&totals);
     if (!settings->combined)
-        print_high(settings->correlation_threshold, &report->high);
+        print_high(settings->correlation_threshold, &results->high);
     if (settings->analyses & QK_ANALYSE_ROTATION)
         print_rotation(&totals, settings->analyses == QK_ANALYSE_ROTATION);
     if (settings->analyses & QK_ANALYSE_PLASTICITY)
-        print_plasticity(&report->plasticity, &totals,
+        print_plasticity(&results->plasticity, &totals,
                          settings->plasticity.convention == QK_CONVENTION_PUBLISHED,
                          settings->analyses == QK_ANALYSE_PLASTICITY);
     putchar('\n');
 }
 
-void cli_print_outcome(const qk_analysis_settings *settings, const qk_analysis_results *report)
+void cli_print_outcome(const qk_analysis_settings *settings, const qk_analysis_results *results)
 {
-    cli_print_summary(settings, report);
-    for (size_t i = 0; i < report->num_outputs; i++)
-        cli_print("%s/%s\n", settings->output, report->outputs[i]);
+    cli_print_summary(settings, results);
+    for (size_t i = 0; i < results->num_outputs; i++)
+        cli_print("%s/%s\n", settings->output, results->outputs[i]);
 }
 
-json_t *cli_list_failures(const qk_analysis_results *report)
+json_t *cli_list_failures(const qk_analysis_results *results)
 {
     json_t *failures = json_array();
-    for (size_t i = 0; i < report->num_heads; i++) {
-        const qk_head_report *head = &report->heads[i];
+    for (size_t i = 0; i < results->num_heads; i++) {
+        const qk_head_report *head = &results->heads[i];
         char name[QK_HEAD_NAME_SIZE];
         if (head->status == QK_OK)
             continue;
@@ -217,11 +222,11 @@ json_t *cli_list_failures(const qk_analysis_results *report)
     return failures;
 }
 
-json_t *cli_list_outputs(const qk_analysis_results *report)
+json_t *cli_list_outputs(const qk_analysis_results *results)
 {
     json_t *outputs = json_array();
-    for (size_t i = 0; i < report->num_outputs; i++)
-        json_array_append_new(outputs, cli_json_text(report->outputs[i]));
+    for (size_t i = 0; i < results->num_outputs; i++)
+        json_array_append_new(outputs, cli_json_text(results->outputs[i]));
     return outputs;
 }
 
@@ -235,17 +240,17 @@ static json_t *high_json(double threshold, const qk_high_correlations *n)
 }
 
 void cli_print_outcome_json(const qk_analysis_settings *settings,
-                            const qk_analysis_results *report)
+                            const qk_analysis_results *results)
 {
     json_t *root = json_pack(
         "{s:o, s:o, s:o, s:o, s:b, s:I, s:I, s:i, s:f, s:o}", "output",
-        settings->output ? cli_json_text(settings->output) : json_null(), "files",
-        cli_list_outputs(report), "capture", cli_json_text(report->capture), "model",
-        cli_json_text(report->model), "combined", settings->combined, "heads",
-        (json_int_t)report->num_heads, "rows", (json_int_t)report->num_rows, "threads",
-        report->threads, "seconds", report->seconds, "failures", cli_list_failures(report));
+        cli_json_text(settings->output), "files", cli_list_outputs(results), "capture",
+        cli_json_text(results->capture), "model", cli_json_text(results->model), "combined",
+        settings->combined, "heads", (json_int_t)results->num_heads, "rows",
+        (json_int_t)results->num_rows, "threads", results->threads, "seconds", results->seconds,
+        "failures", cli_list_failures(results));
     qk_analysis_totals totals;
-    qk_analysis_totals_of(report, &totals);
+    qk_analysis_totals_of(results, &totals);
     json_object_set_new(root, "rows_per_head",
                         json_pack("{s:o, s:o}", "least", cli_json_number(totals.rows_least),
                                   "median", cli_json_number(totals.rows_median)));
@@ -253,18 +258,18 @@ void cli_print_outcome_json(const qk_analysis_settings *settings,
                         json_pack("{s:o, s:o}", "least", cli_json_number(totals.texts_least),
                                   "median", cli_json_number(totals.texts_median)));
     if (settings->combined) {
-        json_object_set_new(root, "q_per_kv_group", json_integer(report->group.size));
+        json_object_set_new(root, "q_per_kv_group", json_integer(results->group.size));
         json_object_set_new(root, "q_per_kv_group_source",
-                            json_string(SOURCES[report->group.source]));
+                            json_string(SOURCES[results->group.source]));
         if (settings->analyses & QK_ANALYSE_PCA)
             add_pca_json(root, &totals);
     }
     if (!settings->combined)
         json_object_set_new(root, "high_correlations",
-                            high_json(settings->correlation_threshold, &report->high));
+                            high_json(settings->correlation_threshold, &results->high));
     if (settings->analyses & QK_ANALYSE_ROTATION)
         json_object_set_new(root, "rotation", rotation_json(&totals));
     if (settings->analyses & QK_ANALYSE_PLASTICITY)
-        json_object_set_new(root, "plasticity", plasticity_json(&report->plasticity));
+        json_object_set_new(root, "plasticity", plasticity_json(&results->plasticity));
     cli_json_print(root);
 }

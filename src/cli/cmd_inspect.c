@@ -13,17 +13,6 @@
 
 #include "inspect_model.h"
 
-static const char COMMAND[] = "qkscope inspect";
-
-static const char DESCRIPTION[] =
-    "Says what a capture holds: heads, group size, rows, dimension, positions, buckets,\n"
-    "examples, sliding windows, and how the files store them. CAPTURE is a folder with\n"
-    "l{LL}h{HH}{q|k} folders somewhere below it, or a dataset (org/name) in the Hugging Face\n"
-    "cache. For a single Parquet file: its columns, encodings and sizes. Integer columns are\n"
-    "read in full; vectors are not.\n\n"
-    "For a model (a folder with config.json, a GGUF file, or org/name): its heads, RoPE,\n"
-    "windows, what qkscope capture would keep, and what texts of --length tokens cost.";
-
 static const char *const SOURCES[] = {"given", "from capture.json", "inferred"};
 
 /* Values of a list are printed up to this many. */
@@ -305,19 +294,17 @@ static int inspect_capture(const request *r)
     qk_error err;
     if (qk_inspect_capture(&r->settings, &in, &err) != QK_OK) {
         const char *name = r->settings.capture, *revision = r->settings.revision;
-        cli_error(COMMAND, "%s", err.message);
+        cli_error("%s", err.message);
         if (strstr(err.message, "hf download ")) /* the name does not tell which it is */
-            cli_error(COMMAND, "if it is a model: hf download %s%s%s", name,
+            cli_error("if it is a model: hf download %s%s%s", name,
                       revision ? " --revision " : "", revision ? revision : "");
         return EXIT_CODE_FAILURE;
     }
     for (size_t i = 0; i < in->num_heads; i++)
         if (in->heads[i].status != QK_OK && in->heads[i].files > 0)
-            cli_error(COMMAND, "%s",
-                      in->heads[i].message ? in->heads[i].message : "out of memory");
+            cli_error("%s", in->heads[i].message ? in->heads[i].message : "out of memory");
     if (in->num_missing > 0)
-        cli_error(COMMAND,
-                  "warning: %s: %zu of the %zu heads that capture.json lists are not there: %s",
+        cli_error("warning: %s: %zu of the %zu heads that capture.json lists are not there: %s",
                   in->path, in->num_missing, in->num_heads, in->missing);
     if (r->common.json)
         print_capture_json(in);
@@ -329,7 +316,7 @@ static int inspect_capture(const request *r)
                : in->num_failed == in->num_heads ? EXIT_CODE_FAILURE
                                                  : EXIT_CODE_PARTIAL;
     if (in->num_failed > 0)
-        cli_error(COMMAND, "%zu of %zu heads cannot be read", in->num_failed, in->num_heads);
+        cli_error("%zu of %zu heads cannot be read", in->num_failed, in->num_heads);
     qk_inspection_free(&in);
     return code;
 }
@@ -405,7 +392,7 @@ static int inspect_file(const request *r)
     qk_error err;
     const char *path = r->settings.capture;
     if (qk_parquet_open(&file, path, &err) != QK_OK) {
-        cli_error(COMMAND, "%s", err.message);
+        cli_error("%s", err.message);
         return EXIT_CODE_FAILURE;
     }
     if (r->common.json)
@@ -424,23 +411,27 @@ static int run(cli_call *call)
     qk_inspect_settings *s = &r->settings;
     struct stat st;
     if (call->count == 0)
-        return cli_usage(call, "which capture? Give a folder, a Parquet file, or org/name of a "
-                               "dataset in the Hugging Face cache");
+        return cli_usage("which capture? Give a folder, a Parquet file, or org/name of a "
+                         "dataset in the Hugging Face cache");
     s->capture = call->arguments[0];
     if (cli_is_model(s->capture, s->revision))
-        return cli_finish(
-            COMMAND, cli_inspect_model(COMMAND, s->capture, s->revision, &r->run, &r->common));
+        return cli_inspect_model(s->capture, s->revision, &r->run, &r->common);
     bool file = stat(s->capture, &st) == 0 && S_ISREG(st.st_mode);
-    return cli_finish(COMMAND, file ? inspect_file(r) : inspect_capture(r));
+    return file ? inspect_file(r) : inspect_capture(r);
 }
 
 const cli_command cmd_inspect = {
     .name = "inspect",
-    .title = COMMAND,
     .group = "Look",
     .summary = "what a capture, a model or a Parquet file holds",
     .usage = "CAPTURE|MODEL|FILE.parquet [options]",
-    .description = DESCRIPTION,
+    .description =
+        "Says what a capture holds: heads, group size, rows, dimension, positions, buckets, "
+        "examples, sliding windows, and how the files store them. " CLI_CAPTURE_IS
+        " Of a single Parquet file it shows columns, encodings and sizes. Integer columns are "
+        "read in full; vectors are not.\n\nOf a model (a folder with config.json, a GGUF file, "
+        "or org/name) it shows the heads, RoPE and windows, what qkscope capture would keep, "
+        "and what texts of --length tokens cost.",
     .examples = "qkscope inspect examples/kjv-tiny-capture --heads\n"
                 "qkscope inspect org/name --length 100000\n"
                 "qkscope inspect capture/l00h00q/data.parquet --json\n",

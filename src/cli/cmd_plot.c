@@ -6,14 +6,6 @@
 
 #include <qkscope/published.h>
 
-static const char COMMAND[] = "qkscope plot-plasticity";
-static const char DESCRIPTION[] =
-    "Draws a table of pairs of buckets as the original tool does: plasticity against the "
-    "query\n"
-    "bucket, a faint line for each head and a bold one for their mean. The table is what\n"
-    "analyze-heads writes as bucket_csv, or head_bucket_plasticity.csv of qkscope plasticity.\n"
-    "Options override the file. The script and its numbers are left beside the picture.";
-
 typedef struct request {
     cli_common common;
     qk_plot_settings settings;
@@ -28,12 +20,10 @@ static const qk_setting ROWS[] = {
 
 static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
-static int load(cli_call *call)
+static qk_status load(void *of, qk_error *err)
 {
-    request *r = call->request;
-    qk_error err;
-    return cli_loaded(
-        call, qk_published_load_plot(&r->file, r->common.config, &r->settings, &err), &err);
+    request *r = of;
+    return qk_published_load_plot(&r->file, r->common.config, &r->settings, err);
 }
 
 static void release(void *of)
@@ -49,23 +39,25 @@ static int run(cli_call *call)
     size_t heads;
     qk_status status = qk_plot_run(s, &heads, &err);
     if (status != QK_OK)
-        cli_error(COMMAND, "%s", err.message);
+        cli_error("%s", err.message);
     else if (r->common.json)
         cli_json_print(json_pack("{s:o, s:I}", "output", cli_json_text(s->output), "heads",
                                  (json_int_t)heads));
     else if (!r->common.quiet)
         cli_print("%zu head%s\n%s\n", heads, cli_s((int64_t)heads), s->output);
-    return cli_finish(COMMAND,
-                      status == QK_ERR_ARGUMENT ? EXIT_CODE_USAGE : cli_exit_code(status));
+    return cli_settings_code(status);
 }
 
 const cli_command cmd_plot = {
     .name = "plot-plasticity",
-    .title = COMMAND,
     .group = "As the original tool",
     .summary = "plasticity by query bucket, a line a head",
     .usage = "[--config FILE] [options]",
-    .description = DESCRIPTION,
+    .description = "Draws a table of pairs of buckets as the original tool does: plasticity "
+                   "against the query bucket, a faint line for each head and a bold one for "
+                   "their mean. The table is what analyze-heads writes as bucket_csv, or "
+                   "head_bucket_plasticity.csv of qkscope plasticity. Options override the "
+                   "file. The script and its numbers are left beside the picture.",
     .examples = "qkscope plot-plasticity --bucket_csv results/head_bucket_plasticity.csv\n"
                 "qkscope plot-plasticity --config plot.yaml --output plot.svg --color_trend\n",
     .table = &TABLE,

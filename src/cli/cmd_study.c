@@ -6,19 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <qkscope/study.h>
-
-static const char COMMAND[] = "qkscope study";
-static const char DESCRIPTION[] =
-    "Runs the analyses of every model in a study file, and writes their tables into one "
-    "folder,\n"
-    "combined, with all figures and report.html. STUDY.yaml lists the models and where their\n"
-    "captures lie; docs/study.md tells what else it may hold. A model whose files and "
-    "settings\n"
-    "did not change since the last run is not computed again, and a run that was interrupted\n"
-    "is resumed by the same command.";
 
 typedef struct request {
     cli_common common;
@@ -45,9 +34,7 @@ typedef struct watcher {
 /* The next bar begins now. */
 static void restart(watcher *w)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    w->messages.start = w->messages.last = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    w->messages.start = w->messages.last = cli_now();
     w->done = 0;
 }
 
@@ -71,8 +58,7 @@ static void on_model(void *user, size_t i, const qk_study_model *model, bool com
         snprintf(w->what, sizeof w->what, "heads of model %zu of %zu", i + 1,
                  qk_study_num_models(w->plan));
         if (w->messages.common->verbose)
-            cli_error(COMMAND, "%.30s: %s", model->name,
-                      computed ? "computing" : "results stand");
+            cli_error("%.30s: %s", model->name, computed ? "computing" : "results stand");
     }
     restart(w);
 }
@@ -178,9 +164,8 @@ static json_t *list_models(const request *r, const qk_study *plan,
                       "model", cli_json_text(model->name), "source",
                       cli_json_text(model->source), "state",
                       state_name(result->state, r->run.dry_run), "message",
-                      result->message ? cli_json_text(result->message) : json_null(), "heads",
-                      (json_int_t)result->num_heads, "seconds",
-                      cli_json_number(result->seconds), "mean_r_q",
+                      cli_json_text(result->message), "heads", (json_int_t)result->num_heads,
+                      "seconds", cli_json_number(result->seconds), "mean_r_q",
                       cli_json_number(result->r_q), "mean_r_k", cli_json_number(result->r_k),
                       "bias_positive_share", cli_json_number(result->recency), "mean_ap_drop",
                       cli_json_number(result->ap_drop), "rows_least",
@@ -196,13 +181,9 @@ static json_t *describe_report(const qk_report_outcome *report)
 {
     if (!report)
         return json_null();
-    json_t *failed = json_array();
-    for (size_t i = 0; i < report->num_failed; i++)
-        json_array_append_new(failed, cli_json_text(report->failures[i]));
     return json_pack("{s:I, s:o, s:o, s:I}", "figures", (json_int_t)report->num_figures,
-                     "failed", failed, "html",
-                     report->html ? cli_json_text(report->html) : json_null(), "html_bytes",
-                     (json_int_t)report->html_bytes);
+                     "failed", cli_json_texts(report->failures, report->num_failed), "html",
+                     cli_json_text(report->html), "html_bytes", (json_int_t)report->html_bytes);
 }
 
 static void print_json(const request *r, const qk_study *plan, const qk_study_outcome *outcome)
@@ -216,33 +197,26 @@ static void print_json(const request *r, const qk_study *plan, const qk_study_ou
 
 /* ---- running ---------------------------------------------------------------------------- */
 
-static int fail(qk_status status, const char *message)
-{
-    cli_error(COMMAND, "%s", message);
-    return status == QK_ERR_ARGUMENT ? EXIT_CODE_USAGE : cli_exit_code(status);
-}
-
 static int run_plan(request *r, const qk_study *plan)
 {
     watcher w = {.plan = plan, .what = "files compared"};
     qk_study_outcome *outcome;
     qk_error err;
-    cli_messages_init(&w.messages, COMMAND, &r->common, w.what);
+    cli_messages_init(&w.messages, &r->common, w.what);
     r->run.notice = cli_notice;
     r->run.progress = on_progress;
     r->run.model_begins = on_model;
     r->run.user = &w;
     qk_status status = qk_study_run(plan, &r->run, &outcome, &err);
-    cli_clear(&w.messages);
-    int code = status == QK_OK ? EXIT_CODE_OK : fail(status, err.message);
+    cli_messages_end(&w.messages, status, &err);
     if (outcome && outcome->report && outcome->report->num_failed > 1)
-        cli_print_failures(COMMAND, outcome->report->failures, outcome->report->num_failed);
+        cli_print_failures(outcome->report->failures, outcome->report->num_failed);
     if (outcome && r->common.json)
         print_json(r, plan, outcome);
     else if (outcome && (!r->common.quiet || r->run.dry_run))
         print_outcome(r, plan, outcome);
     qk_study_outcome_free(&outcome);
-    return cli_finish(COMMAND, code);
+    return cli_settings_code(status);
 }
 
 static int run(cli_call *call)
@@ -251,12 +225,14 @@ static int run(cli_call *call)
     qk_study *plan;
     qk_error err;
     if (call->count == 0)
-        return cli_usage(call, "which study? Give a YAML file (docs/study.md)");
+        return cli_usage("which study? Give a YAML file (docs/study.md)");
     if (!r->run.output)
-        return cli_usage(call, "where to? Give -o DIR");
+        return cli_usage("where to? Give -o DIR");
     qk_status status = qk_study_load(&plan, call->arguments[0], &err);
-    if (status != QK_OK)
-        return fail(status, err.message);
+    if (status != QK_OK) {
+        cli_error("%s", err.message);
+        return cli_settings_code(status);
+    }
     r->run.command_line = call->line;
     int code = run_plan(r, plan);
     qk_study_free(&plan);
@@ -265,11 +241,15 @@ static int run(cli_call *call)
 
 const cli_command cmd_study = {
     .name = "study",
-    .title = COMMAND,
     .group = "Analyse",
     .summary = "many models or checkpoints, from captures to the report",
     .usage = "STUDY.yaml -o DIR [options]",
-    .description = DESCRIPTION,
+    .description =
+        "Runs the analyses of every model in a study file. Writes the combined tables, all "
+        "figures and report.html into one folder. STUDY.yaml lists the models and where their "
+        "captures lie; docs/study.md says what else it may hold. A model whose files and "
+        "settings did not change since the last run is not computed again. A run that was "
+        "interrupted is resumed by the same command.",
     .examples = "qkscope study study.yaml -o study --dry-run\n"
                 "qkscope study study.yaml -o study --threads 8\n",
     .table = &TABLE,

@@ -6,6 +6,9 @@
 
 #include "cli.h"
 
+/* Global, as the name of a program is. */
+static const char *command = "";
+
 /* va_list may be an array, of which a function gets no copy: hence the struct. */
 typedef struct arguments {
     va_list list;
@@ -174,6 +177,11 @@ void cli_vprint(FILE *out, const char *fmt, va_list list)
     va_end(args.list);
 }
 
+void cli_begin(const char *name)
+{
+    command = name;
+}
+
 const char *cli_s(int64_t count)
 {
     return count == 1 ? "" : "s";
@@ -195,12 +203,26 @@ void cli_draw(const char *fmt, ...)
     va_end(args);
 }
 
-void cli_error(const char *command, const char *fmt, ...)
+static void put_error(const char *fmt, va_list args)
+{
+    fprintf(stderr, "qkscope%s%s: ", *command ? " " : "", command);
+    cli_vprint(stderr, fmt, args);
+    fputc('\n', stderr);
+}
+
+void cli_error(const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    cli_draw("%s: ", command);
-    cli_vprint(stderr, fmt, args);
-    fputc('\n', stderr);
+    put_error(fmt, args);
     va_end(args);
+}
+
+int cli_usage(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    put_error(fmt, args);
+    va_end(args);
+    return EXIT_CODE_USAGE;
 }
