@@ -3,8 +3,6 @@
 #include "run_analysis.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "heat_strip.h"
 
@@ -29,14 +27,6 @@ static void print_sizes(const qk_analysis_totals *totals)
               count_text(totals->rows_least, false, least),
               count_text(totals->rows_median, false, median),
               count_text(totals->texts_least, true, texts));
-}
-
-/* A number in its format, or as wide a "-" where there is none. */
-static void print_number(const char *format, double value)
-{
-    char text[64];
-    int width = snprintf(text, sizeof text, format, value);
-    cli_print("%*s", width, isfinite(value) ? text : "-");
 }
 
 /* ---- PCA -------------------------------------------------------------------------------- */
@@ -103,11 +93,11 @@ static void print_rotation(const qk_analysis_totals *totals, bool by_depth)
         cli_print("\n  bias towards recent keys      %5zu of %zu head%s\n"
                   "  mean |r_q|, |r_k| along a     ",
                   totals->bias_positive, totals->rotated, cli_s((int64_t)totals->rotated));
-        print_number("%5.3f", totals->abs_r_q_a);
+        cli_print_number("%5.3f", totals->abs_r_q_a);
         cli_print(", ");
-        print_number("%5.3f", totals->abs_r_k_a);
+        cli_print_number("%5.3f", totals->abs_r_k_a);
         cli_print("\n  mean variance in the plane    ");
-        print_number("%5.1f %%", 100 * totals->plane_var_fraction);
+        cli_print_number("%5.1f %%", 100 * totals->plane_var_fraction);
         cli_print("\n");
     }
     if (totals->degenerate > 0)
@@ -135,16 +125,16 @@ static void print_plasticity(const qk_model_plasticity *model, const qk_analysis
                              bool published, bool alone)
 {
     cli_print("\n  plasticity                    ");
-    print_number("%5.3f", model->ap_overall);
+    cli_print_number("%5.3f", model->ap_overall);
     if (published) {
         cli_print("\n  mean over pairs of buckets    ");
-        print_number("%5.3f", model->ap_mean);
+        cli_print_number("%5.3f", model->ap_mean);
     }
     cli_print("\n  by fifths of the context     ");
     for (int i = 0; i < QK_FIFTHS; i++)
-        print_number(" %5.3f", model->fifths[i]);
+        cli_print_number(" %5.3f", model->fifths[i]);
     cli_print("\n  drop, first to last           ");
-    print_number("%5.3f", model->ap_drop);
+    cli_print_number("%5.3f", model->ap_drop);
     cli_print("\n");
     if (alone) {
         cli_print_depths();
@@ -239,6 +229,12 @@ static json_t *high_json(double threshold, const qk_high_correlations *n)
                      (json_int_t)n->heads_high_negative);
 }
 
+static json_t *least_and_median(double least, double median)
+{
+    return json_pack("{s:o, s:o}", "least", cli_json_number(least), "median",
+                     cli_json_number(median));
+}
+
 void cli_print_outcome_json(const qk_analysis_settings *settings,
                             const qk_analysis_results *results)
 {
@@ -252,11 +248,9 @@ void cli_print_outcome_json(const qk_analysis_settings *settings,
     qk_analysis_totals totals;
     qk_analysis_totals_of(results, &totals);
     json_object_set_new(root, "rows_per_head",
-                        json_pack("{s:o, s:o}", "least", cli_json_number(totals.rows_least),
-                                  "median", cli_json_number(totals.rows_median)));
+                        least_and_median(totals.rows_least, totals.rows_median));
     json_object_set_new(root, "texts",
-                        json_pack("{s:o, s:o}", "least", cli_json_number(totals.texts_least),
-                                  "median", cli_json_number(totals.texts_median)));
+                        least_and_median(totals.texts_least, totals.texts_median));
     if (settings->combined) {
         json_object_set_new(root, "q_per_kv_group", json_integer(results->group.size));
         json_object_set_new(root, "q_per_kv_group_source",

@@ -124,6 +124,9 @@ int cli_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Names the command that runs, for errors: until then they begin with "qkscope". */
 void cli_begin(const char *name);
 
+/* Prints a number in its format, or as wide a "-" where there is none. */
+void cli_print_number(const char *format, double value);
+
 /* The ending of a counted word: "" of one, else "s". */
 const char *cli_s(int64_t count);
 

@@ -3,12 +3,9 @@
 #include "cli.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <jansson.h>
 
 #include <qkscope/recorder.h>
 

@@ -3,7 +3,6 @@
 #include "run_analysis.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include <qkscope/analysis.h>

@@ -3,11 +3,8 @@
 #include "cli.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#include <jansson.h>
 
 #include <qkscope/capture.h>
 
@@ -89,6 +86,13 @@ static void print_values(const char *label, const qk_values *values)
     putchar('\n');
 }
 
+static void print_encodings(uint32_t encodings)
+{
+    for (int e = 0; e < 32; e++)
+        if (encodings >> e & 1)
+            cli_print(" %s", qk_parquet_encoding_name(e));
+}
+
 static void print_windows(const qk_inspection *in)
 {
     size_t windowed = 0;
@@ -141,9 +145,7 @@ static void print_storage(const qk_inspection *in)
     size_t files = count_files(in);
     cli_print("%-12s%zu file%s, %.1f MB, %s:", "storage", files, cli_s((int64_t)files),
               (double)in->bytes / 1e6, codec);
-    for (int e = 0; e < 32; e++)
-        if (encodings >> e & 1)
-            cli_print(" %s", qk_parquet_encoding_name(e));
+    print_encodings(encodings);
     putchar('\n');
     print_line("written by", *writer ? writer : "(not recorded)", several ? " and others" : "");
 }
@@ -215,6 +217,12 @@ static json_t *encodings_json(uint32_t encodings)
     return list;
 }
 
+/* NULL where there is none. */
+static json_t *range_json(bool has, int64_t first, int64_t last)
+{
+    return has ? json_pack("[I, I]", (json_int_t)first, (json_int_t)last) : NULL;
+}
+
 static json_t *head_json(const qk_head_inspection *head)
 {
     char name[QK_HEAD_NAME_SIZE];
@@ -229,23 +237,17 @@ static json_t *head_json(const qk_head_inspection *head)
             cli_json_text(head->message ? head->message : qk_status_text(head->status)));
         return object;
     }
-    json_object_set_new(object, "rows", json_integer((json_int_t)head->rows));
-    json_object_set_new(object, "dim", json_integer((json_int_t)head->dim));
-    if (head->rows > 0)
-        json_object_set_new(object, "positions",
-                            json_pack("[I, I]", (json_int_t)head->position_min,
-                                      (json_int_t)head->position_max));
-    json_object_set_new(object, "buckets",
-                        head->has_bucket ? values_json(&head->buckets) : json_null());
-    json_object_set_new(object, "examples",
-                        head->has_example ? json_integer((json_int_t)head->examples.count)
-                                          : json_null());
-    json_object_set_new(object, "windows", values_json(&head->windows));
-    json_object_set_new(object, "row_groups", json_integer(head->row_groups));
-    json_object_set_new(object, "codec", json_string(head->codec));
-    json_object_set_new(object, "encodings", encodings_json(head->encodings));
-    json_object_set_new(object, "float64", json_boolean(head->wide));
-    json_object_set_new(object, "created_by", cli_json_text(head->created_by));
+    json_t *counts =
+        json_pack("{s:I, s:I, s:o*, s:o?, s:o?, s:o, s:i, s:s, s:o, s:b, s:o}", "rows",
+                  (json_int_t)head->rows, "dim", (json_int_t)head->dim, "positions",
+                  range_json(head->rows > 0, head->position_min, head->position_max), "buckets",
+                  head->has_bucket ? values_json(&head->buckets) : NULL, "examples",
+                  head->has_example ? json_integer((json_int_t)head->examples.count) : NULL,
+                  "windows", values_json(&head->windows), "row_groups", head->row_groups,
+                  "codec", head->codec, "encodings", encodings_json(head->encodings), "float64",
+                  head->wide, "created_by", cli_json_text(head->created_by));
+    json_object_update(object, counts);
+    json_decref(counts);
     return object;
 }
 
@@ -263,29 +265,22 @@ static void print_capture_json(const qk_inspection *in)
     json_t *heads = json_array();
     for (size_t i = 0; i < in->num_heads; i++)
         json_array_append_new(heads, head_json(&in->heads[i]));
-    json_t *root =
-        json_pack("{s:o, s:o, s:o, s:b, s:b, s:o, s:I, s:I, s:I, s:I}", "capture",
-                  cli_json_text(in->path), "prefix", cli_json_text(in->prefix), "model",
-                  cli_json_text(in->model), "has_manifest", in->has_manifest, "complete",
-                  in->complete, "group", group_json(in), "num_heads", (json_int_t)in->num_heads,
-                  "num_layers", (json_int_t)count_layers(in), "num_failed",
-                  (json_int_t)in->num_failed, "bytes", (json_int_t)in->bytes);
-    json_object_set_new(root, "rows", json_integer((json_int_t)in->rows));
-    json_object_set_new(root, "dim", in->dim ? json_integer((json_int_t)in->dim) : json_null());
-    json_object_set_new(root, "positions",
-                        in->rows ? json_pack("[I, I]", (json_int_t)in->position_min,
-                                             (json_int_t)in->position_max)
-                                 : json_null());
-    json_object_set_new(root, "buckets", values_json(&in->buckets));
-    json_object_set_new(root, "examples", json_integer((json_int_t)in->num_examples));
-    json_object_set_new(root, "texts",
-                        in->num_windows > 0
-                            ? json_pack("{s:I, s:I}", "count", (json_int_t)in->num_texts,
-                                        "windows", (json_int_t)in->num_windows)
-                            : json_null());
-    json_object_set_new(root, "windows", values_json(&in->windows));
-    json_object_set_new(root, "heads", heads);
-    cli_json_print(root);
+    json_t *texts = in->num_windows > 0
+                        ? json_pack("{s:I, s:I}", "count", (json_int_t)in->num_texts, "windows",
+                                    (json_int_t)in->num_windows)
+                        : NULL;
+    cli_json_print(json_pack(
+        "{s:o, s:o, s:o, s:b, s:b, s:o?, s:I, s:I, s:I, s:I, s:I, s:o?, s:o?, s:o, s:I, s:o?, "
+        "s:o, s:o}",
+        "capture", cli_json_text(in->path), "prefix", cli_json_text(in->prefix), "model",
+        cli_json_text(in->model), "has_manifest", in->has_manifest, "complete", in->complete,
+        "group", group_json(in), "num_heads", (json_int_t)in->num_heads, "num_layers",
+        (json_int_t)count_layers(in), "num_failed", (json_int_t)in->num_failed, "bytes",
+        (json_int_t)in->bytes, "rows", (json_int_t)in->rows, "dim",
+        in->dim ? json_integer((json_int_t)in->dim) : NULL, "positions",
+        range_json(in->rows > 0, in->position_min, in->position_max), "buckets",
+        values_json(&in->buckets), "examples", (json_int_t)in->num_examples, "texts", texts,
+        "windows", values_json(&in->windows), "heads", heads));
 }
 
 static int inspect_capture(const request *r)
@@ -351,9 +346,7 @@ static void print_file(const qk_parquet *file, const char *path)
                   type_name(column), column->codec, column->num_values,
                   (double)column->compressed_bytes / 1e3,
                   (double)column->uncompressed_bytes / 1e3);
-        for (int e = 0; e < 32; e++)
-            if (column->encodings >> e & 1)
-                cli_print(" %s", qk_parquet_encoding_name(e));
+        print_encodings(column->encodings);
         if (column->has_range)
             cli_print(", %" PRId64 " to %" PRId64, column->min, column->max);
         putchar('\n');
@@ -365,19 +358,16 @@ static void print_file_json(const qk_parquet *file, const char *path)
     json_t *columns = json_array();
     for (int i = 0; i < qk_parquet_num_columns(file); i++) {
         const qk_parquet_column *column = qk_parquet_column_at(file, i);
-        json_t *object =
-            json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:o, s:b, s:b}", "path",
+        json_array_append_new(
+            columns,
+            json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:o, s:b, s:b, s:o*}", "path",
                       cli_json_text(column->path), "type", type_name(column), "codec",
                       column->codec, "values", (json_int_t)column->num_values,
                       "compressed_bytes", (json_int_t)column->compressed_bytes,
                       "uncompressed_bytes", (json_int_t)column->uncompressed_bytes, "encodings",
                       encodings_json(column->encodings), "nullable", column->max_definition > 0,
-                      "repeated", column->max_repetition > 0);
-        if (column->has_range)
-            json_object_set_new(
-                object, "range",
-                json_pack("[I, I]", (json_int_t)column->min, (json_int_t)column->max));
-        json_array_append_new(columns, object);
+                      "repeated", column->max_repetition > 0, "range",
+                      range_json(column->has_range, column->min, column->max)));
     }
     cli_json_print(json_pack("{s:o, s:I, s:i, s:I, s:o, s:o}", "file", cli_json_text(path),
                              "rows", (json_int_t)qk_parquet_num_rows(file), "row_groups",

@@ -2,8 +2,6 @@
 /* qkscope report: figures and a page from a folder of tables. */
 #include "cli.h"
 
-#include <stdio.h>
-
 #include <qkscope/report.h>
 
 typedef struct request {

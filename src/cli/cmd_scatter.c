@@ -3,7 +3,6 @@
 #include "run_analysis.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

@@ -3,11 +3,8 @@
 #include "cli.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <jansson.h>
 
 #include <qkscope/model.h>
 

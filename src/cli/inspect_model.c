@@ -4,12 +4,9 @@
 
 #include <dirent.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#include <jansson.h>
 
 #include <qkscope/capture.h>
 #include <qkscope/recorder.h>

@@ -3,7 +3,6 @@
 #include "cli.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <qkscope/common.h>

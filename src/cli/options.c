@@ -2,8 +2,6 @@
 /* The options a command has, by its table of settings. */
 #include "cli.h"
 
-#include <stdio.h>
-
 #define AT(member) QK_SETTING_AT(cli_common, member)
 
 static const qk_setting COMMON[] = {

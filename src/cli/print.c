@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Everything that the command says: printf whose texts a terminal cannot obey. */
-#include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -193,6 +193,13 @@ void cli_print(const char *fmt, ...)
     va_start(args, fmt);
     cli_vprint(stdout, fmt, args);
     va_end(args);
+}
+
+void cli_print_number(const char *format, double value)
+{
+    char text[64];
+    int width = snprintf(text, sizeof text, format, value);
+    cli_print("%*s", width, isfinite(value) ? text : "-");
 }
 
 void cli_draw(const char *fmt, ...)
