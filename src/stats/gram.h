@@ -69,9 +69,8 @@ typedef struct qk__gram_kernel {
 /* Fastest kernel for this processor. */
 const qk__gram_kernel *qk__best_gram_kernel(void);
 
-/* The i-th of qk__simd_count(): 0 is the portable reference. */
-const qk__gram_kernel *qk__gram_kernel_at(size_t i);
-
+/* By instruction set, of which qk__simd_count() are there. */
+extern const qk__gram_kernel *const qk__gram_kernels[QK_NUM_SIMD];
 extern const qk__gram_kernel qk__gram_portable;
 extern const qk__gram_kernel qk__gram_avx2;
 extern const qk__gram_kernel qk__gram_avx512;

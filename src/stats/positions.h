@@ -11,6 +11,8 @@
 
 #include <qkscope/common.h>
 
+#define TURN 6.283185307179586476925 /* radians */
+
 typedef struct qk__positions {
     size_t rows, count;  /* count: different positions */
     double range;        /* largest - smallest, tokens */

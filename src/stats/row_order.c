@@ -81,6 +81,22 @@ qk_status qk__order_rows(uint32_t *order, size_t count, const int64_t *const *ke
     return QK_OK;
 }
 
+qk_status qk__rows_in_order(uint32_t **order, size_t count, const int64_t *const *keys,
+                            size_t num_keys, qk_error *err)
+{
+    *order = qk__calloc(count + 1, sizeof **order);
+    if (!*order)
+        return qk__nomem(err);
+    for (size_t i = 0; i < count; i++)
+        (*order)[i] = (uint32_t)i;
+    qk_status status = qk__order_rows(*order, count, keys, num_keys, err);
+    if (status != QK_OK) {
+        free(*order);
+        *order = NULL;
+    }
+    return status;
+}
+
 void qk__sort_u64(uint64_t *values, size_t count, uint64_t *scratch)
 {
     uint64_t most = 0, *from = values, *to = scratch;

@@ -14,6 +14,11 @@ QK_MUST_CHECK qk_status qk__order_rows(uint32_t *order, size_t count,
                                        const int64_t *const *keys, size_t num_keys,
                                        qk_error *err);
 
+/* The row numbers 0 .. count - 1 in that order, in new memory; NULL after a failure. */
+QK_MUST_CHECK qk_status qk__rows_in_order(uint32_t **order, size_t count,
+                                          const int64_t *const *keys, size_t num_keys,
+                                          qk_error *err);
+
 /* Sorts `count` numbers; scratch has room for as many. */
 void qk__sort_u64(uint64_t *values, size_t count, uint64_t *scratch);
 

@@ -28,8 +28,6 @@ static const double MARGIN = 0.02;
 /* Of tops equal to so many digits the slowest counts. */
 static const double TIE = 1e-10;
 
-static const double TURN = 6.283185307179586476925;
-
 typedef double lanes __attribute__((vector_size(8 * LANES)));
 
 /* Points gathered by position; arrays are padded to whole lanes with zeros. */

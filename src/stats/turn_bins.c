@@ -14,8 +14,6 @@
 /* MAX_POINTS: so many points of all bins, 256 KiB, stay in the second-level cache. */
 enum { OVERSAMPLING = 4, MAX_POINTS = 2048, SECTION_POINTS = 64 };
 
-static const double TURN = 6.283185307179586476925;
-
 void qk__turn_bins_free(qk__turn_bins **bins)
 {
     if (!*bins)
