@@ -172,7 +172,8 @@ bool cli_is_interrupted(void);
 /* Removes the progress line. */
 void cli_clear(cli_messages *messages);
 
-/* A text as JSON, null for NULL; file names need not be UTF-8, JSON must: "(not UTF-8)" then. */
+/* A text as JSON, null for NULL. JSON must be UTF-8, which file names need not be: then it is
+ * "(not UTF-8)". */
 json_t *cli_json_text(const char *text);
 json_t *cli_json_texts(char *const *texts, size_t count);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* analyze-heads and plot-plasticity: the commands of the original tool of attention plasticity. */
+/* analyze-heads and plot-plasticity: the commands of the original plasticity tool. */
 #include "run_analysis.h"
 
 #include <qkscope/published.h>

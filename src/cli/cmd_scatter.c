@@ -41,8 +41,8 @@ static const qk_setting ROWS[] = {
     {"head", QK_SETTING_INTEGER, AT(head), .number = -1, .min = 0, .max = 65535, .value = "H",
      .help = "head to draw in that layer", .unset = "none", .section = "Heads and rows"},
     {"random", QK_SETTING_TEXT, AT(random), .value = "[N]",
-     .help = "N heads drawn as by Python's random.Random(S).sample (without N: as many as "
-             "there are panels), from --layers where these are given",
+     .help = "draw N heads at random, as Python's random.Random(S).sample does (without N: as "
+             "many as there are panels), from --layers where these are given",
      .section = "Heads and rows", .traits = QK_SETTING_OPTIONAL},
     {"collage", QK_SETTING_TEXT, AT(collage), .value = "[RxC]",
      .help = "R rows of C panels in a figure (without RxC: 2x2)", .section = "Output",

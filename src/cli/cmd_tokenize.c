@@ -17,10 +17,10 @@ typedef struct request {
 
 static const qk_setting ROWS[] = {
     {"max-length", QK_SETTING_INTEGER, QK_SETTING_AT(request, max_length), .min = 1, .max = 1e9,
-     .value = "N", .unit = "tokens", .help = "at most N tokens, special ones included",
+     .value = "N", .unit = "tokens", .help = "keep at most N tokens, special ones included",
      .unset = "all", .section = "Tokens"},
     {"no-special", QK_SETTING_FLAG, QK_SETTING_AT(request, no_special),
-     .help = "without the tokens a model puts around a text (BOS)", .section = "Tokens"},
+     .help = "leave out the tokens that a model puts around a text (BOS)", .section = "Tokens"},
     {"count", QK_SETTING_FLAG, QK_SETTING_AT(request, count),
      .help = "print the number of tokens alone", .section = "Tokens"},
     QK_SETTING_PART(request, common, cli_common_table),

@@ -47,8 +47,8 @@ static inline size_t qk__gram_row(size_t panels, size_t i)
 typedef struct qk__gram_kernel {
     const char *name;
 
-    /* gram += tile^T tile or, where fresh, gram = tile^T tile. The tile is aligned to 64 bytes.
-     */
+    /* gram += tile^T tile or, where fresh, gram = tile^T tile. The tile lies at a multiple of
+     * 64 bytes. */
     void (*gram)(const double *tile, size_t rows, size_t panels, bool fresh, double *gram);
 
     /* Puts x - pilot of `rows` rows of `dim` values, those at x + index[r] * dim, into the tile

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Radix sort from the last digit: a few passes over the rows, fewer where keys span little,
- * and none where rows come in order. */
+/* Sorting rows by their digits from the last one on (radix sort): a few passes over the rows,
+ * fewer where the keys lie close together, and none where rows come in order. */
 #include "stats/row_order.h"
 
 #include <stdbool.h>

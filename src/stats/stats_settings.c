@@ -42,15 +42,14 @@ static const qk_word B_AXES[] = {{"pairs", QK_B_PAIRS}, {"centroid", QK_B_CENTRO
 
 static const qk_setting ROTATION_ROWS[] = {
     {"b-axis", QK_SETTING_CHOICE, AT(b_axis), .number = QK_B_PAIRS, .words = B_AXES,
-     .help = "axis b: pairs (largest query-key difference off the drift) or centroid "
-             "(difference of the means)",
+     .help = "axis b: pairs (the largest differences of queries and keys, at a right angle "
+             "to a) or centroid (the difference of their means)",
      .section = "Rotation", .commands = ROTATION " scatter", .yaml = "rotation.b_axis",
      .manifest = "rotation.b_axis"},
     {"pairs", QK_SETTING_INTEGER, AT(planes), .min = 1, .max = 2048, .value = "N",
-     .help = "planes in complement.csv, which this asks for",
-     .unset = "none; 30 with --complement", .section = "Rotation", .commands = ROTATION,
-     .yaml = "rotation.complement_pairs", .manifest = "rotation.complement_pairs",
-     .traits = QK_SETTING_ZERO_IN_FILES},
+     .help = "write complement.csv, with N planes", .unset = "none; 30 with --complement",
+     .section = "Rotation", .commands = ROTATION, .yaml = "rotation.complement_pairs",
+     .manifest = "rotation.complement_pairs", .traits = QK_SETTING_ZERO_IN_FILES},
 };
 
 const qk_settings_table qk__rotation_settings_table = {
@@ -74,16 +73,18 @@ static const qk_word VARIANCES[] = {
 static const qk_setting PLASTICITY_ROWS[] = {
     {"convention", QK_SETTING_CHOICE, AT(convention), .number = QK_CONVENTION_EXACT,
      .words = CONVENTIONS,
-     .help = "published: orientation and sliding window as in the original tool",
+     .help = "published: signs of vectors and sliding window as in the original tool",
      .section = "Plasticity", .commands = PLASTICITY, .yaml = "plasticity.convention",
      .manifest = "plasticity.convention"},
     {"variance", QK_SETTING_CHOICE, AT(variance), .number = QK_VARIANCE_DIAG,
      .words = VARIANCES,
-     .help = "diag: residual variances of all queries; full: covariance of each query bucket",
+     .help = "diag: one variance a coordinate, from all queries; full: a covariance for each "
+             "query bucket",
      .section = "Plasticity", .commands = PLASTICITY, .yaml = "plasticity.variance",
      .manifest = "plasticity.variance"},
     {"max-pairs", QK_SETTING_INTEGER, AT(max_pairs), .number = 65536, .min = 0, .max = 1e15,
-     .value = "N", .help = "pairs per cell; more are sampled; 0: no limit",
+     .value = "N",
+     .help = "largest number of pairs in a cell: of more, N are drawn; 0: no limit",
      .section = "Plasticity", .commands = PLASTICITY, .yaml = "plasticity.max_pairs",
      .manifest = "plasticity.max_pairs"},
     {"bucket-width", QK_SETTING_REAL, AT(bucket_width), .min = 1e-3, .max = 1e12, .value = "W",
@@ -91,8 +92,9 @@ static const qk_setting PLASTICITY_ROWS[] = {
      .section = "Plasticity", .commands = PLASTICITY, .yaml = "plasticity.bucket_width",
      .manifest = "plasticity.bucket_width", .traits = QK_SETTING_ZERO_IS_NULL},
     {"ks-alpha", QK_SETTING_REAL, AT(ks_alpha), .number = 0.01, .min = 0, .max = 1,
-     .value = "P", .help = "level of q_noise_frac_ks_p_lt_alpha", .section = "Plasticity",
-     .commands = PLASTICITY, .yaml = "plasticity.ks_alpha", .manifest = "plasticity.ks_alpha"},
+     .value = "P", .help = "p-values below P count in q_noise_frac_ks_p_lt_alpha",
+     .section = "Plasticity", .commands = PLASTICITY, .yaml = "plasticity.ks_alpha",
+     .manifest = "plasticity.ks_alpha"},
     {"ks-dims", QK_SETTING_INTEGER, AT(ks_dims), .min = 0, .max = 4096, .value = "N",
      .help = "coordinates tested, drawn by the seed; 0: all", .section = "Plasticity",
      .commands = "", .manifest = "plasticity.ks_dims"},

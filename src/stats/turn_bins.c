@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A transform over the lattice of positions in pieces: TURN_BINS neighbouring bins side by
- * side (decimation in frequency), which vectors do all at once and the cache holds. */
+/* A Fourier transform over the lattice of positions, a piece at a time: TURN_BINS neighbouring
+ * bins lie side by side (decimation in frequency), so that vectors do all of them at once and
+ * a piece stays in the cache. */
 #include "stats/turn_bins.h"
 
 #include <math.h>
