@@ -47,9 +47,10 @@ static const qk_setting ROTATION_ROWS[] = {
      .section = "Rotation", .commands = ROTATION " scatter", .yaml = "rotation.b_axis",
      .manifest = "rotation.b_axis"},
     {"pairs", QK_SETTING_INTEGER, AT(planes), .min = 1, .max = 2048, .value = "N",
-     .help = "write complement.csv, with N planes", .unset = "none; 30 with --complement",
-     .section = "Rotation", .commands = ROTATION, .yaml = "rotation.complement_pairs",
-     .manifest = "rotation.complement_pairs", .traits = QK_SETTING_ZERO_IN_FILES},
+     .help = "write complement.csv, with N planes at most",
+     .unset = "none; 30 with --complement", .section = "Rotation", .commands = ROTATION,
+     .yaml = "rotation.complement_pairs", .manifest = "rotation.complement_pairs",
+     .traits = QK_SETTING_ZERO_IN_FILES},
 };
 
 const qk_settings_table qk__rotation_settings_table = {
