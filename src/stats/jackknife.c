@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "stats/moments.h"
+#include "stats/row_order.h"
 #include "stats/student.h"
 
 /* ---- who is in which group -------------------------------------------------------------- */
@@ -54,20 +55,6 @@ void qk__example_groups_free(qk__example_groups **groups)
     *groups = NULL;
 }
 
-/* How many known ids are smaller. */
-static size_t rank_of(const qk__example_groups *groups, int64_t id)
-{
-    size_t low = 0, high = groups->num_ids;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (groups->ids[middle] < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 qk_status qk__example_groups_assign(const qk__example_groups *groups, const qk_sample *sample,
                                     uint32_t **group, qk_error *err)
 {
@@ -78,7 +65,9 @@ qk_status qk__example_groups_assign(const qk__example_groups *groups, const qk_s
         if (i > 0 && sample->example[i] == sample->example[i - 1])
             (*group)[i] = (*group)[i - 1];
         else
-            (*group)[i] = (uint32_t)(rank_of(groups, sample->example[i]) % groups->count);
+            (*group)[i] =
+                (uint32_t)(qk__count_below(groups->ids, groups->num_ids, sample->example[i]) %
+                           groups->count);
     }
     return QK_OK;
 }

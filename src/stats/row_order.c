@@ -97,6 +97,19 @@ qk_status qk__rows_in_order(uint32_t **order, size_t count, const int64_t *const
     return status;
 }
 
+size_t qk__count_below(const int64_t *numbers, size_t count, int64_t value)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (numbers[middle] < value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 void qk__sort_u64(uint64_t *values, size_t count, uint64_t *scratch)
 {
     uint64_t most = 0, *from = values, *to = scratch;

@@ -117,14 +117,7 @@ typedef struct measuring {
 /* Keys in [first, end) at position or before it: the end of their range. */
 static size_t end_of_keys(const int64_t *positions, size_t first, size_t end, int64_t position)
 {
-    while (first < end) {
-        size_t middle = first + (end - first) / 2;
-        if (positions[middle] <= position)
-            first = middle + 1;
-        else
-            end = middle;
-    }
-    return first;
+    return first + qk__count_below(positions + first, end - first, position + 1);
 }
 
 /* The first key of the text that a query with this window sees: it sees itself and window - 1
