@@ -153,7 +153,7 @@ static void print_kernels(size_t dim)
         tile[i] = (double)(i % 1000) / 1000;
     printf("  \"gram_gflops\": {");
     for (size_t k = 0; k < qk__simd_count(); k++) {
-        const qk__gram_kernel *kernel = qk__gram_kernel_at(k);
+        const qk__gram_kernel *kernel = qk__gram_kernels[k];
         double best = 1e9, flops = (double)TILE_ROWS * (double)dim * (double)(dim + 1);
         for (int run = 0; run < 100 * RUNS; run++) {
             double start = now();

@@ -87,10 +87,11 @@ e, exp_error = chebyfit(lambda s: exp(-s / 2), [-log(2), log(2)], EXP_DEGREE + 1
 assert min(p) > 0 and min(q) > 0
 ln2 = mpf(float(2 * log(2)))
 print("/* SPDX-License-Identifier: Apache-2.0 */")
-print("/* Written by tools/normal_coefficients.py. Coefficients of falling degree of")
+print("/* Coefficients of the normal distribution, written by tools/normal_coefficients.py. By falling")
+print(" * degree, of")
 print(f" *   exp(z^2 / 2) erfc(z / sqrt 2) = TAIL_P(z) / TAIL_Q(z), relative error"
-      f" {mp.nstr(error, 2)}, z in [0, {mp.nstr(TOP, 3)}]")
-print(f" *   exp(-s / 2) = EXP(s), error {mp.nstr(exp_error, 2)}, |s| <= ln 2 */")
+      f" {mp.nstr(error, 2)}, 0 <= z <= {int(TOP)}")
+print(f" *   exp(-s / 2) = EXP_HALF(s), error {mp.nstr(exp_error, 2)}, |s| <= ln 2 */")
 print("#ifndef QK_STATS_NORMAL_TABLE_H")
 print("#define QK_STATS_NORMAL_TABLE_H\n")
 print(f"#define NORMAL_TOP {float(TOP)}")

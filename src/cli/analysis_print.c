@@ -3,16 +3,14 @@
 #include "run_analysis.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "heat_strip.h"
 
 static const char *const SOURCES[] = {"given", "from capture.json", "inferred"};
 
-static size_t count_done(const qk_analysis_results *report)
+static size_t count_done(const qk_analysis_results *results)
 {
-    return report->num_heads - report->num_failed - report->num_missing;
+    return results->num_heads - results->num_failed - results->num_missing;
 }
 
 /* "4096", "-" where there is none, "65535+" where counting ended. */
@@ -29,14 +27,6 @@ static void print_sizes(const qk_analysis_totals *totals)
               count_text(totals->rows_least, false, least),
               count_text(totals->rows_median, false, median),
               count_text(totals->texts_least, true, texts));
-}
-
-/* A number in its format, or as wide a "-" where there is none. */
-static void print_number(const char *format, double value)
-{
-    char text[64];
-    int width = snprintf(text, sizeof text, format, value);
-    cli_print("%*s", width, isfinite(value) ? text : "-");
 }
 
 /* ---- PCA -------------------------------------------------------------------------------- */
@@ -73,13 +63,18 @@ static json_t *numbers(const double *values, int count)
     return array;
 }
 
+json_t *cli_count_categories(const size_t counts[QK_NUM_CATEGORIES])
+{
+    json_t *object = json_object();
+    for (int c = 0; c < QK_NUM_CATEGORIES; c++)
+        json_object_set_new(object, qk_category_name((qk_category)c),
+                            json_integer((json_int_t)counts[c]));
+    return object;
+}
+
 static void add_pca_json(json_t *root, const qk_analysis_totals *totals)
 {
-    json_t *categories = json_object();
-    for (int c = 0; c < QK_NUM_CATEGORIES; c++)
-        json_object_set_new(categories, qk_category_name((qk_category)c),
-                            json_integer((json_int_t)totals->categories[c]));
-    json_object_set_new(root, "categories", categories);
+    json_object_set_new(root, "categories", cli_count_categories(totals->categories));
     json_object_set_new(
         root, "certainty",
         json_pack("{s:I, s:I, s:I, s:I, s:o}", "heads", (json_int_t)totals->judged,
@@ -98,11 +93,11 @@ static void print_rotation(const qk_analysis_totals *totals, bool by_depth)
         cli_print("\n  bias towards recent keys      %5zu of %zu head%s\n"
                   "  mean |r_q|, |r_k| along a     ",
                   totals->bias_positive, totals->rotated, cli_s((int64_t)totals->rotated));
-        print_number("%5.3f", totals->abs_r_q_a);
+        cli_print_number("%5.3f", totals->abs_r_q_a);
         cli_print(", ");
-        print_number("%5.3f", totals->abs_r_k_a);
+        cli_print_number("%5.3f", totals->abs_r_k_a);
         cli_print("\n  mean variance in the plane    ");
-        print_number("%5.1f %%", 100 * totals->plane_var_fraction);
+        cli_print_number("%5.1f %%", 100 * totals->plane_var_fraction);
         cli_print("\n");
     }
     if (totals->degenerate > 0)
@@ -130,16 +125,16 @@ static void print_plasticity(const qk_model_plasticity *model, const qk_analysis
                              bool published, bool alone)
 {
     cli_print("\n  plasticity                    ");
-    print_number("%5.3f", model->ap_overall);
+    cli_print_number("%5.3f", model->ap_overall);
     if (published) {
         cli_print("\n  mean over pairs of buckets    ");
-        print_number("%5.3f", model->ap_mean);
+        cli_print_number("%5.3f", model->ap_mean);
     }
     cli_print("\n  by fifths of the context     ");
     for (int i = 0; i < QK_FIFTHS; i++)
-        print_number(" %5.3f", model->fifths[i]);
+        cli_print_number(" %5.3f", model->fifths[i]);
     cli_print("\n  drop, first to last           ");
-    print_number("%5.3f", model->ap_drop);
+    cli_print_number("%5.3f", model->ap_drop);
     cli_print("\n");
     if (alone) {
         cli_print_depths();
@@ -168,43 +163,43 @@ static void print_high(double threshold, const qk_high_correlations *n)
               n->heads_high_negative);
 }
 
-void cli_print_summary(const qk_analysis_settings *settings, const qk_analysis_results *report)
+void cli_print_summary(const qk_analysis_settings *settings, const qk_analysis_results *results)
 {
-    size_t done = count_done(report);
+    size_t done = count_done(results);
     cli_print("%zu head%s, %zu row%s in %.2f s (%d thread%s, %.0f MB/s)\n", done,
-              cli_s((int64_t)done), report->num_rows, cli_s((int64_t)report->num_rows),
-              report->seconds, report->threads, cli_s(report->threads),
-              (double)report->bytes_read / 1e6 / report->seconds);
+              cli_s((int64_t)done), results->num_rows, cli_s((int64_t)results->num_rows),
+              results->seconds, results->threads, cli_s(results->threads),
+              (double)results->bytes_read / 1e6 / results->seconds);
     if (settings->combined)
-        cli_print("group size %d (%s)\n", report->group.size, SOURCES[report->group.source]);
+        cli_print("group size %d (%s)\n", results->group.size, SOURCES[results->group.source]);
     qk_analysis_totals totals;
-    qk_analysis_totals_of(report, &totals);
+    qk_analysis_totals_of(results, &totals);
     print_sizes(&totals);
     if (settings->combined && (settings->analyses & QK_ANALYSE_PCA))
         print_categories(&totals);
     if (!settings->combined)
-        print_high(settings->correlation_threshold, &report->high);
+        print_high(settings->correlation_threshold, &results->high);
     if (settings->analyses & QK_ANALYSE_ROTATION)
         print_rotation(&totals, settings->analyses == QK_ANALYSE_ROTATION);
     if (settings->analyses & QK_ANALYSE_PLASTICITY)
-        print_plasticity(&report->plasticity, &totals,
+        print_plasticity(&results->plasticity, &totals,
                          settings->plasticity.convention == QK_CONVENTION_PUBLISHED,
                          settings->analyses == QK_ANALYSE_PLASTICITY);
     putchar('\n');
 }
 
-void cli_print_outcome(const qk_analysis_settings *settings, const qk_analysis_results *report)
+void cli_print_outcome(const qk_analysis_settings *settings, const qk_analysis_results *results)
 {
-    cli_print_summary(settings, report);
-    for (size_t i = 0; i < report->num_outputs; i++)
-        cli_print("%s/%s\n", settings->output, report->outputs[i]);
+    cli_print_summary(settings, results);
+    for (size_t i = 0; i < results->num_outputs; i++)
+        cli_print("%s/%s\n", settings->output, results->outputs[i]);
 }
 
-json_t *cli_list_failures(const qk_analysis_results *report)
+json_t *cli_list_failures(const qk_analysis_results *results)
 {
     json_t *failures = json_array();
-    for (size_t i = 0; i < report->num_heads; i++) {
-        const qk_head_report *head = &report->heads[i];
+    for (size_t i = 0; i < results->num_heads; i++) {
+        const qk_head_report *head = &results->heads[i];
         char name[QK_HEAD_NAME_SIZE];
         if (head->status == QK_OK)
             continue;
@@ -217,11 +212,11 @@ json_t *cli_list_failures(const qk_analysis_results *report)
     return failures;
 }
 
-json_t *cli_list_outputs(const qk_analysis_results *report)
+json_t *cli_list_outputs(const qk_analysis_results *results)
 {
     json_t *outputs = json_array();
-    for (size_t i = 0; i < report->num_outputs; i++)
-        json_array_append_new(outputs, cli_json_text(report->outputs[i]));
+    for (size_t i = 0; i < results->num_outputs; i++)
+        json_array_append_new(outputs, cli_json_text(results->outputs[i]));
     return outputs;
 }
 
@@ -234,37 +229,41 @@ static json_t *high_json(double threshold, const qk_high_correlations *n)
                      (json_int_t)n->heads_high_negative);
 }
 
+static json_t *least_and_median(double least, double median)
+{
+    return json_pack("{s:o, s:o}", "least", cli_json_number(least), "median",
+                     cli_json_number(median));
+}
+
 void cli_print_outcome_json(const qk_analysis_settings *settings,
-                            const qk_analysis_results *report)
+                            const qk_analysis_results *results)
 {
     json_t *root = json_pack(
         "{s:o, s:o, s:o, s:o, s:b, s:I, s:I, s:i, s:f, s:o}", "output",
-        settings->output ? cli_json_text(settings->output) : json_null(), "files",
-        cli_list_outputs(report), "capture", cli_json_text(report->capture), "model",
-        cli_json_text(report->model), "combined", settings->combined, "heads",
-        (json_int_t)report->num_heads, "rows", (json_int_t)report->num_rows, "threads",
-        report->threads, "seconds", report->seconds, "failures", cli_list_failures(report));
+        cli_json_text(settings->output), "files", cli_list_outputs(results), "capture",
+        cli_json_text(results->capture), "model", cli_json_text(results->model), "combined",
+        settings->combined, "heads", (json_int_t)results->num_heads, "rows",
+        (json_int_t)results->num_rows, "threads", results->threads, "seconds", results->seconds,
+        "failures", cli_list_failures(results));
     qk_analysis_totals totals;
-    qk_analysis_totals_of(report, &totals);
+    qk_analysis_totals_of(results, &totals);
     json_object_set_new(root, "rows_per_head",
-                        json_pack("{s:o, s:o}", "least", cli_json_number(totals.rows_least),
-                                  "median", cli_json_number(totals.rows_median)));
+                        least_and_median(totals.rows_least, totals.rows_median));
     json_object_set_new(root, "texts",
-                        json_pack("{s:o, s:o}", "least", cli_json_number(totals.texts_least),
-                                  "median", cli_json_number(totals.texts_median)));
+                        least_and_median(totals.texts_least, totals.texts_median));
     if (settings->combined) {
-        json_object_set_new(root, "q_per_kv_group", json_integer(report->group.size));
+        json_object_set_new(root, "q_per_kv_group", json_integer(results->group.size));
         json_object_set_new(root, "q_per_kv_group_source",
-                            json_string(SOURCES[report->group.source]));
+                            json_string(SOURCES[results->group.source]));
         if (settings->analyses & QK_ANALYSE_PCA)
             add_pca_json(root, &totals);
     }
     if (!settings->combined)
         json_object_set_new(root, "high_correlations",
-                            high_json(settings->correlation_threshold, &report->high));
+                            high_json(settings->correlation_threshold, &results->high));
     if (settings->analyses & QK_ANALYSE_ROTATION)
         json_object_set_new(root, "rotation", rotation_json(&totals));
     if (settings->analyses & QK_ANALYSE_PLASTICITY)
-        json_object_set_new(root, "plasticity", plasticity_json(&report->plasticity));
+        json_object_set_new(root, "plasticity", plasticity_json(&results->plasticity));
     cli_json_print(root);
 }

@@ -30,7 +30,7 @@ typedef struct parser {
 
 static int fail_usage(const cli_command *command)
 {
-    fprintf(stderr, "Try '%s --help'.\n", command->title);
+    fprintf(stderr, "Try 'qkscope %s --help'.\n", command->name);
     return EXIT_CODE_USAGE;
 }
 
@@ -93,8 +93,7 @@ static int collect(parser *p)
         if (code == -1)
             break;
         if (code == '?' || code == ':') {
-            cli_error(call->command->title,
-                      code == ':' ? "option %s needs a value" : "there is no option %s",
+            cli_error(code == ':' ? "option %s needs a value" : "there is no option %s",
                       call->argv[optind - 1]);
             return fail_usage(call->command);
         }
@@ -116,7 +115,7 @@ static int store(const parser *p, const given *one)
     const char *value = *option->value ? one->value : option->off ? "false" : "true";
     if (qk_settings_set(p->call->settings, option->setting->name, value, &err) == QK_OK)
         return -1;
-    cli_error(p->call->command->title, "--%s %s: %s", option->name, one->value, err.message);
+    cli_error("--%s %s: %s", option->name, one->value, err.message);
     return err.status == QK_ERR_ARGUMENT ? fail_usage(p->call->command) : EXIT_CODE_FAILURE;
 }
 
@@ -143,8 +142,13 @@ static int load(const parser *p)
     for (size_t i = 0; i < p->num_given; i++)
         files += strcmp(p->given[i].option->setting->name, "config") == 0;
     if (files > 1)
-        return cli_usage(call, "give --config once");
-    return common->config ? call->command->load(call) : -1;
+        return cli_usage("give --config once");
+    qk_error err;
+    qk_status status = common->config ? call->command->load(call->request, &err) : QK_OK;
+    if (status == QK_OK)
+        return -1;
+    cli_error("%s", err.message);
+    return cli_settings_code(status);
 }
 
 static int check_arguments(const cli_call *call)
@@ -152,7 +156,7 @@ static int check_arguments(const cli_call *call)
     int most = call->command->max_arguments;
     if (most < 0 || call->count <= most)
         return -1;
-    cli_error(call->command->title, "unexpected argument '%s'", call->arguments[most]);
+    cli_error("unexpected argument '%s'", call->arguments[most]);
     return fail_usage(call->command);
 }
 
@@ -172,7 +176,7 @@ static int run(parser *p)
     else if (common->version)
         printf("qkscope %s\n", qk_version());
     if (common->help || common->version)
-        return cli_finish(call->command->title, EXIT_CODE_OK);
+        return EXIT_CODE_OK;
     code = load(p);
     if (code < 0)
         code = store_all(p, FIRST, true);
@@ -194,9 +198,12 @@ int cli_run(const cli_command *command, int argc, char **argv)
 {
     cli_call call = {.command = command, .argc = argc, .argv = argv};
     parser *p = calloc(1, sizeof *p);
-    char *line = cli_words(command->title, argc - 1, argv + 1); /* getopt moves words */
+    char title[40];
+    snprintf(title, sizeof title, "qkscope %s", command->name);
+    char *line = cli_words(title, argc - 1, argv + 1); /* getopt moves words */
     qk_error err;
     int code = EXIT_CODE_FAILURE;
+    cli_begin(command->name);
     if (p)
         p->given = calloc(count_options(argc, argv), sizeof *p->given);
     if (p && p->given &&
@@ -205,11 +212,11 @@ int cli_run(const cli_command *command, int argc, char **argv)
         call.line = line;
         p->num_options = cli_list_options(call.settings, p->options);
         call.request = qk_settings_values(call.settings);
-        code = run(p);
+        code = cli_finish(run(p));
         if (command->release)
             command->release(call.request);
     } else {
-        cli_error(command->title, "out of memory");
+        cli_error("out of memory");
     }
     qk_settings_free(&call.settings);
     free(line);
@@ -219,28 +226,7 @@ int cli_run(const cli_command *command, int argc, char **argv)
     return code;
 }
 
-/* ---- what commands ask for -------------------------------------------------------------- */
-
 bool cli_given(const cli_call *call, const char *option)
 {
     return qk_settings_given(call->settings, option);
-}
-
-int cli_usage(const cli_call *call, const char *fmt, ...)
-{
-    char message[1024];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(message, sizeof message, fmt, args);
-    va_end(args);
-    cli_error(call->command->title, "%s", message);
-    return EXIT_CODE_USAGE;
-}
-
-int cli_loaded(const cli_call *call, qk_status status, const qk_error *err)
-{
-    if (status == QK_OK)
-        return -1;
-    cli_error(call->command->title, "%s", err->message);
-    return status == QK_ERR_ARGUMENT ? EXIT_CODE_USAGE : EXIT_CODE_FAILURE;
 }

@@ -38,23 +38,28 @@ extern const qk_settings_table cli_common_table;
             .value = "FILE", .help = text, .section = "Running"                                \
     }
 
+/* For descriptions of commands. */
+#define CLI_CAPTURE_IS                                                                         \
+    "CAPTURE is a folder with l{LL}h{HH}{q|k} folders somewhere below it, or a dataset "       \
+    "(org/name) in the Hugging Face cache."
+
 struct cli_call;
 
 /* A command tells all about itself: what parses, explains and completes it reads this. */
 typedef struct cli_command {
     const char *name;
-    const char *title; /* as the user calls it, e.g. "qkscope pca" */
     const char *group; /* in qkscope --help */
     const char *summary;
-    const char *usage;       /* what follows the title, e.g. "CAPTURE -o DIR [options]" */
-    const char *description; /* paragraphs for --help */
-    const char *examples;    /* command lines, each ends with a newline */
+    const char *usage;              /* what follows the name, e.g. "CAPTURE -o DIR [options]" */
+    const char *description;        /* for --help: paragraphs, with an empty line between two */
+    const char *examples;           /* command lines, each ends with a newline */
     const qk_settings_table *table; /* of the request: a struct that begins with cli_common */
     int max_arguments;              /* positional ones; -1 = any number */
-    int (*load)(struct cli_call *call); /* reads common.config into the request, before options
-                                           are stored; -1 = go on. NULL: no such option */
-    int (*run)(struct cli_call *call);  /* the exit code */
-    void (*release)(void *request);     /* what load and run allocated; NULL = nothing */
+    unsigned analyses;              /* of a command that analyses a capture: which */
+    /* Reads common.config into the request, before options are stored. NULL: no --config */
+    qk_status (*load)(void *request, qk_error *err);
+    int (*run)(struct cli_call *call); /* the exit code */
+    void (*release)(void *request);    /* what load and run allocated; NULL = nothing */
 } cli_command;
 
 extern const cli_command cmd_analyze, cmd_capture, cmd_compare_stages, cmd_explain, cmd_heads,
@@ -78,12 +83,6 @@ int cli_run(const cli_command *command, int argc, char **argv);
 
 /* Whether the option was given. */
 bool cli_given(const cli_call *call, const char *option);
-
-/* Prints what is wrong; returns the exit code of usage errors. */
-int cli_usage(const cli_call *call, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-/* The exit code for a file of settings that was read with this status; -1 = go on. */
-int cli_loaded(const cli_call *call, qk_status status, const qk_error *err);
 
 /* ---- what is said about commands -------------------------------------------------------- */
 
@@ -111,13 +110,22 @@ int cli_describe(const cli_command *const *commands);
 
 /* ---- text (print.c) --------------------------------------------------------------------- */
 
-/* printf on stdout and stderr, and "command: message" on stderr. What a terminal would obey in
- * the text of a %s is shown instead, as in "\n", "\u001b" or "\x9b": names and messages come
- * from files. Width and precision of %s count columns. No %c, no %n. */
+/* printf on stdout and on stderr. What a terminal would obey in the text of a %s is shown
+ * instead, as in "\n", "\u001b" or "\x9b": names and messages come from files. Width and
+ * precision of %s count columns. No %c, no %n. */
 void cli_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cli_draw(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-void cli_error(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void cli_vprint(FILE *out, const char *fmt, va_list args) __attribute__((format(printf, 2, 0)));
+
+/* Prints "qkscope pca: message" on stderr. The second returns the exit code of usage errors. */
+void cli_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+int cli_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Names the command that runs, for errors: until then they begin with "qkscope". */
+void cli_begin(const char *name);
+
+/* Prints a number in its format, or as wide a "-" where there is none. */
+void cli_print_number(const char *format, double value);
 
 /* The ending of a counted word: "" of one, else "s". */
 const char *cli_s(int64_t count);
@@ -128,19 +136,23 @@ size_t cli_text_columns(const char *text, int most);
 /* ---- messages (messages.c) -------------------------------------------------------------- */
 
 /* Figures that failed, each reason once: a gnuplot that is missing is missing for all. */
-void cli_print_failures(const char *command, char *const *failures, size_t count);
+void cli_print_failures(char *const *failures, size_t count);
 
-/* For the exit code of a run. */
+/* The exit code of a run. The second is for runs whose QK_ERR_ARGUMENT can only come from an
+ * option or a file of settings: that is a usage error. */
 int cli_exit_code(qk_status status);
+int cli_settings_code(qk_status status);
 
 /* Flushes stdout; exit code FAILURE (and a message) when its text could not be written. */
-int cli_finish(const char *command, int exit_code);
+int cli_finish(int exit_code);
+
+/* Seconds of a clock that nobody sets. */
+double cli_now(void);
 
 /* A qk_notice_fn and qk_progress_fn whose user is a cli_messages. Progress is drawn on a
  * terminal only. An interrupt (SIGINT, SIGTERM) stops the run cleanly at the next head; a
  * second one, of either kind, ends the program at once. */
 typedef struct cli_messages {
-    const char *command;
     const cli_common *common;
     const char *what; /* counted things, e.g. "heads" */
     const char *of;   /* the name of what they belong to, or NULL */
@@ -148,8 +160,11 @@ typedef struct cli_messages {
     double start, last;
 } cli_messages;
 
-void cli_messages_init(cli_messages *messages, const char *command, const cli_common *common,
-                       const char *what);
+void cli_messages_init(cli_messages *messages, const cli_common *common, const char *what);
+
+/* Removes the progress line and prints the error of a run that failed. */
+void cli_messages_end(cli_messages *messages, qk_status status, const qk_error *err);
+
 void cli_notice(void *user, qk_notice_level level, const char *message);
 bool cli_progress(void *user, const qk_progress *progress);
 bool cli_is_interrupted(void);
@@ -157,8 +172,10 @@ bool cli_is_interrupted(void);
 /* Removes the progress line. */
 void cli_clear(cli_messages *messages);
 
-/* A text as JSON; file names need not be UTF-8, JSON must: "(not UTF-8)" then. */
+/* A text as JSON, null for NULL. JSON must be UTF-8, which file names need not be: then it is
+ * "(not UTF-8)". */
 json_t *cli_json_text(const char *text);
+json_t *cli_json_texts(char *const *texts, size_t count);
 
 /* A number, or null where it is none. */
 json_t *cli_json_number(double value);

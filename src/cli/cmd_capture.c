@@ -3,28 +3,11 @@
 #include "cli.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <jansson.h>
-
 #include <qkscope/recorder.h>
-
-static const char COMMAND[] = "qkscope capture";
-
-static const char DESCRIPTION[] =
-    "Runs a model over texts and writes the queries and keys of its attention heads into DIR.\n"
-    "MODEL is a folder with config.json, *.safetensors and tokenizer.json, a GGUF file, or\n"
-    "org/name of a model in the Hugging Face cache. Each TEXT is a file (one text), a folder\n"
-    "(all files below it), a .jsonl file (one text a line) or a .parquet file (one a row); a\n"
-    "text has 256 MiB at most.\n\n"
-    "A run that was stopped is resumed by the same command. What it has done lies in\n"
-    "DIR/.partial until the capture is complete.\n\n"
-    "With --config, a YAML file of the original capture tool gives the settings, and options\n"
-    "override it.";
 
 typedef struct request {
     cli_common common;
@@ -43,53 +26,40 @@ static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 /* Progress of a run that may begin in the middle. */
 typedef struct progress {
     cli_messages messages; /* first: a notice gets this, too */
-    double start, last;
-    int64_t first; /* tokens of earlier runs; -1: not known yet */
+    int64_t first;         /* tokens of earlier runs; -1: not known yet */
 } progress;
 
-static double now(void)
+/* Whether it is time for a new line; of a line that is drawn, note when. */
+static bool draws(progress *p)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static bool is_drawn(const progress *p, double time)
-{
-    return time - p->last > 0.2 && !p->messages.common->quiet && isatty(STDERR_FILENO);
-}
-
-static void show_reading(progress *p, double time, int64_t texts)
-{
-    if (!is_drawn(p, time))
-        return;
-    cli_draw("\r\033[K%" PRId64 " text%s read", texts, cli_s(texts));
-    p->messages.drawn = true;
-    p->last = time;
+    double time = cli_now();
+    if (time - p->messages.last <= 0.2 || p->messages.common->quiet || !isatty(STDERR_FILENO))
+        return false;
+    p->messages.last = time;
+    return p->messages.drawn = true;
 }
 
 static bool show_progress(void *user, const qk_progress *at)
 {
     progress *p = user;
-    double time = now();
+    double time = cli_now();
     int64_t tokens = at->done, total = at->total;
     if (strcmp(at->what, "texts") == 0) {
-        show_reading(p, time, at->done);
+        if (draws(p))
+            cli_draw("\r\033[K%" PRId64 " text%s read", at->done, cli_s(at->done));
         return !cli_is_interrupted();
     }
     if (p->first < 0) {
         p->first = tokens;
-        p->start = time;
+        p->messages.start = time;
     }
-    double rate = (double)(tokens - p->first) / (time - p->start + 1e-9);
-    if (tokens > p->first && is_drawn(p, time)) {
+    if (tokens > p->first && draws(p)) {
+        double rate = (double)(tokens - p->first) / (time - p->messages.start + 1e-9);
         cli_draw("\r\033[K%" PRId64 " texts, %" PRId64 " tokens, %.0f tokens/s", at->texts,
                  tokens, rate);
         if (total > tokens)
             cli_draw(", %.0f %%, %.0f s left", 100 * (double)tokens / (double)total,
                      (double)(total - tokens) / rate);
-        p->messages.drawn = true;
-        p->last = time;
     }
     return !cli_is_interrupted();
 }
@@ -106,11 +76,10 @@ static int settle_sampler(const cli_call *call)
     bool type = cli_given(call, "sampler"), rate = cli_given(call, "base-rate");
     if (cli_given(call, "rows")) {
         if (rate)
-            return cli_usage(call,
-                             "--rows chooses the rate: give --rows or --base-rate, not both");
+            return cli_usage("--rows chooses the rate: give --rows or --base-rate, not both");
         if (s->type == QK_SAMPLER_ALL)
-            return cli_usage(call, "--rows: the sampler \"all\" keeps every row; give uniform "
-                                   "or log_uniform, or leave out --rows");
+            return cli_usage("--rows: the sampler \"all\" keeps every row; give uniform "
+                             "or log_uniform, or leave out --rows");
         s->base_rate = 0;
     } else if ((type || rate) && !r->config) {
         if (!type)
@@ -133,26 +102,26 @@ static int settle(const cli_call *call)
         return code;
     for (int i = 0; i < call->count; i++) /* the shell's *.txt */
         if (qk_settings_set(call->settings, "text", call->arguments[i], &err) != QK_OK)
-            return cli_usage(call, "'%s': %s", call->arguments[i], err.message);
+            return cli_usage("'%s': %s", call->arguments[i], err.message);
     if (cli_given(call, "text"))
         s->dataset_name = s->dataset_split = NULL;
     if (!s->model)
-        return cli_usage(call, "which model? --model DIR");
+        return cli_usage("which model? --model DIR");
     if (s->num_texts == 0)
-        return cli_usage(call, "which texts? --text FILE");
+        return cli_usage("which texts? --text FILE");
     if (!s->output)
-        return cli_usage(call, "where to? -o DIR");
+        return cli_usage("where to? -o DIR");
     return -1;
 }
 
-static int load(cli_call *call)
+static qk_status load(void *of, qk_error *err)
 {
-    request *r = call->request;
-    qk_error err;
-    qk_status status = qk_recorder_config_load(&r->config, r->common.config, &err);
-    if (status == QK_OK)
-        r->settings = *qk_recorder_config_settings(r->config);
-    return cli_loaded(call, status, &err);
+    request *r = of;
+    qk_status status = qk_recorder_config_load(&r->config, r->common.config, err);
+    if (status != QK_OK)
+        return status;
+    r->settings = *qk_recorder_config_settings(r->config);
+    return QK_OK;
 }
 
 static void release(void *of)
@@ -164,7 +133,7 @@ static void print_notes(const request *r)
 {
     for (size_t i = 0; r->config && i < qk_recorder_config_num_notes(r->config); i++)
         if (!r->common.quiet)
-            cli_error(COMMAND, "note: %s", qk_recorder_config_note(r->config, i));
+            cli_error("note: %s", qk_recorder_config_note(r->config, i));
 }
 
 /* ---- the outcome ------------------------------------------------------------------------ */
@@ -256,7 +225,7 @@ static void show_notice(void *user, qk_notice_level level, const char *message)
         cli_notice(user, level, message);
     } else if (!p->messages.common->quiet) {
         cli_clear(&p->messages);
-        cli_error(COMMAND, "%s", message);
+        cli_error("%s", message);
     }
 }
 
@@ -266,34 +235,40 @@ static int capture(request *r)
     qk_recorder_outcome outcome;
     qk_error err;
     print_notes(r);
-    cli_messages_init(&p.messages, COMMAND, &r->common, "tokens");
+    cli_messages_init(&p.messages, &r->common, "tokens");
+    p.messages.last = 0; /* the first line is drawn at once */
     r->settings.notice = show_notice;
     r->settings.progress = show_progress;
     r->settings.user = &p;
     qk_status status = qk_recorder_run(&r->settings, &outcome, &err);
-    cli_clear(&p.messages);
-    if (status != QK_OK)
-        cli_error(COMMAND, "%s", err.message);
-    else if (r->common.json)
+    cli_messages_end(&p.messages, status, &err);
+    if (status == QK_OK && r->common.json)
         print_json(r, &outcome);
-    else if (!r->common.quiet)
+    else if (status == QK_OK && !r->common.quiet)
         print_outcome(r, &outcome);
-    return status == QK_ERR_ARGUMENT ? EXIT_CODE_USAGE : cli_exit_code(status);
+    return cli_settings_code(status);
 }
 
 static int run(cli_call *call)
 {
     int code = settle(call);
-    return cli_finish(COMMAND, code < 0 ? capture(call->request) : code);
+    return code < 0 ? capture(call->request) : code;
 }
 
 const cli_command cmd_capture = {
     .name = "capture",
-    .title = COMMAND,
     .group = "Make",
     .summary = "a capture, from a model and texts",
     .usage = "--model MODEL --text TEXT... -o DIR [options]",
-    .description = DESCRIPTION,
+    .description =
+        "Runs a model over texts and writes the queries and keys of its attention heads into "
+        "DIR. MODEL is a folder with config.json, *.safetensors and tokenizer.json, a GGUF "
+        "file, or org/name of a model in the Hugging Face cache. Each TEXT is a file (one "
+        "text), a folder (all files below it), a .jsonl file (one text a line) or a .parquet "
+        "file (one a row). A text has 256 MiB at most.\n\nA run that was stopped is resumed by "
+        "the same command. What it has done so far lies in DIR/.partial until the capture is "
+        "complete.\n\nWith --config, a YAML file of the original capture tool gives the "
+        "settings. Options override it.",
     .examples = "qkscope capture -m examples/kjv-tiny/step-2004 -t "
                 "examples/kjv-tiny/passages.jsonl -o capture\n"
                 "qkscope capture -m org/name -t texts/*.txt -o capture --rows 20000\n"

@@ -3,20 +3,9 @@
 #include "run_analysis.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include <qkscope/analysis.h>
-
-static const char COMMAND[] = "qkscope compare-stages";
-static const char DESCRIPTION[] =
-    "What rotary position embedding (RoPE) does to each query head: its position correlations\n"
-    "and category before and after, what each rotary pair holds of queries and keys, and how\n"
-    "the mean score depends on the distance between query and key, predicted from the mean\n"
-    "vectors and measured. PRE and POST are captures of the same rows before and after RoPE;\n"
-    "CAPTURE holds both, in folders pre and post. Writes stages.csv (a row per head),\n"
-    "rope_pairs.csv (a row per head and pair), score_by_distance.csv (the curves) and\n"
-    "manifest.json into DIR, which may hold results of POST: qkscope report then draws all.";
 
 typedef struct request {
     cli_common common;
@@ -82,15 +71,6 @@ static void print_outcome(const request *r, const qk_stages_report *report)
         cli_print("%s/%s\n", r->settings.input.output, run->outputs[i]);
 }
 
-static json_t *categories_json(const size_t counts[QK_NUM_CATEGORIES])
-{
-    json_t *object = json_object();
-    for (int c = 0; c < QK_NUM_CATEGORIES; c++)
-        json_object_set_new(object, qk_category_name((qk_category)c),
-                            json_integer((json_int_t)counts[c]));
-    return object;
-}
-
 static void print_json(const request *r, const qk_stages_report *report)
 {
     const qk_analysis_results *run = report->run;
@@ -103,12 +83,12 @@ static void print_json(const request *r, const qk_stages_report *report)
         "before", cli_json_text(report->before), "after", cli_json_text(run->capture), "model",
         cli_json_text(run->model), "heads", (json_int_t)t.heads, "heads_without_rope",
         (json_int_t)report->num_unrotated, "rows", (json_int_t)run->num_rows, "threads",
-        run->threads, "seconds", run->seconds, "categories_before", categories_json(t.before),
-        "categories_after", categories_json(t.after), "predicted_as_a_constant_or_better",
-        (json_int_t)t.explained, "median_r_squared_predicted",
-        cli_json_number(t.r_squared_median), "slow_energy_q", cli_json_number(t.slow_energy_q),
-        "slow_energy_k", cli_json_number(t.slow_energy_k), "slow_score_share",
-        cli_json_number(t.slow_score_share), "rotation_deviation",
+        run->threads, "seconds", run->seconds, "categories_before",
+        cli_count_categories(t.before), "categories_after", cli_count_categories(t.after),
+        "predicted_as_a_constant_or_better", (json_int_t)t.explained,
+        "median_r_squared_predicted", cli_json_number(t.r_squared_median), "slow_energy_q",
+        cli_json_number(t.slow_energy_q), "slow_energy_k", cli_json_number(t.slow_energy_k),
+        "slow_score_share", cli_json_number(t.slow_score_share), "rotation_deviation",
         cli_json_number(t.rotation_deviation), "failures", cli_list_failures(run)));
 }
 
@@ -120,20 +100,18 @@ static int compare(request *r)
     qk_stages_report *report;
     qk_error err;
     qk_analysis_settings *in = &r->settings.input;
-    cli_messages_init(&messages, COMMAND, &r->common, "heads");
+    cli_messages_init(&messages, &r->common, "heads");
     in->notice = cli_notice;
     in->progress = cli_progress;
     in->user = &messages;
     qk_status status = qk_stages_run(&r->settings, &report, &err);
-    cli_clear(&messages);
-    if (status != QK_OK)
-        cli_error(COMMAND, "%s", err.message);
+    cli_messages_end(&messages, status, &err);
     if (report && r->common.json)
         print_json(r, report);
     else if (report && !r->common.quiet)
         print_outcome(r, report);
     qk_stages_report_free(&report);
-    return cli_finish(COMMAND, cli_exit_code(status));
+    return cli_exit_code(status);
 }
 
 static int run(cli_call *call)
@@ -141,12 +119,11 @@ static int run(cli_call *call)
     request *r = call->request;
     qk_analysis_settings *in = &r->settings.input;
     if (call->count == 0)
-        return cli_usage(call,
-                         "which captures? Give PRE and POST, or a folder that holds both");
+        return cli_usage("which captures? Give PRE and POST, or a folder that holds both");
     if (!in->output)
-        return cli_usage(call, "where to? Give -o DIR");
+        return cli_usage("where to? Give -o DIR");
     if (in->pca.low > in->pca.high)
-        return cli_usage(call, "--taxonomy-low %g is above --taxonomy-high %g", in->pca.low,
+        return cli_usage("--taxonomy-low %g is above --taxonomy-high %g", in->pca.low,
                          in->pca.high);
     r->settings.before = call->arguments[0];
     r->settings.after = call->count > 1 ? call->arguments[1] : NULL;
@@ -156,11 +133,18 @@ static int run(cli_call *call)
 
 const cli_command cmd_compare_stages = {
     .name = "compare-stages",
-    .title = COMMAND,
     .group = "Analyse",
     .summary = "what RoPE does: captures before and after it side by side",
     .usage = "PRE POST -o DIR [options], or CAPTURE -o DIR [options]",
-    .description = DESCRIPTION,
+    .description =
+        "What rotary position embedding (RoPE) does to each query head: its position "
+        "correlations and category before and after, what each rotary pair holds of queries "
+        "and keys, and how the mean score depends on the distance between query and key, "
+        "predicted from the mean vectors and measured. PRE and POST are captures of the same "
+        "rows before and after RoPE; CAPTURE holds both, in folders named pre and post. Writes "
+        "stages.csv (a row per head), rope_pairs.csv (a row per head and pair), "
+        "score_by_distance.csv (the curves) and manifest.json into DIR. DIR may already hold "
+        "results of POST: qkscope report then draws all of them.",
     .examples = "qkscope compare-stages capture -o results\n"
                 "qkscope compare-stages capture/pre capture/post -o results --layers 0-3\n",
     .table = &TABLE,

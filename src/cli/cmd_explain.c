@@ -7,15 +7,7 @@
 
 #include <qkscope/results.h>
 
-static const char COMMAND[] = "qkscope explain";
-
 enum { MAX_LINE = 94 };
-
-static const char DESCRIPTION[] =
-    "Says what a number of the tables means: its unit and range, how to read it, in which\n"
-    "table it is, and where its method is. NAME is a column, e.g. bias_strength, or a table, "
-    "e.g.\n"
-    "rotated.csv. Without a name it lists all tables and their columns.";
 
 typedef struct request {
     cli_common common;
@@ -146,19 +138,21 @@ static int run(cli_call *call)
     else
         print_all();
     if (found)
-        return cli_finish(COMMAND, EXIT_CODE_OK);
+        return EXIT_CODE_OK;
     const char *meant = qk_schema_suggest(name);
-    return cli_usage(call, "there is no column or table '%.100s'%s%s%s", name,
+    return cli_usage("there is no column or table '%.100s'%s%s%s", name,
                      meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
 }
 
 const cli_command cmd_explain = {
     .name = "explain",
-    .title = COMMAND,
     .group = "Look",
     .summary = "what a column of the tables means",
     .usage = "[NAME] [options]",
-    .description = DESCRIPTION,
+    .description = "Says what a number of the tables means: its unit and range, how to read "
+                   "it, which table it is in, and where its method is described. NAME is a "
+                   "column, such as bias_strength, or a table, such as rotated.csv. Without a "
+                   "name, all tables and their columns are listed.",
     .examples = "qkscope explain bias_strength\n"
                 "qkscope explain heads.csv\n",
     .table = &TABLE,

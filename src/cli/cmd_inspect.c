@@ -3,26 +3,12 @@
 #include "cli.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#include <jansson.h>
 
 #include <qkscope/capture.h>
 
 #include "inspect_model.h"
-
-static const char COMMAND[] = "qkscope inspect";
-
-static const char DESCRIPTION[] =
-    "Says what a capture holds: heads, group size, rows, dimension, positions, buckets,\n"
-    "examples, sliding windows, and how the files store them. CAPTURE is a folder with\n"
-    "l{LL}h{HH}{q|k} folders somewhere below it, or a dataset (org/name) in the Hugging Face\n"
-    "cache. For a single Parquet file: its columns, encodings and sizes. Integer columns are\n"
-    "read in full; vectors are not.\n\n"
-    "For a model (a folder with config.json, a GGUF file, or org/name): its heads, RoPE,\n"
-    "windows, what qkscope capture would keep, and what texts of --length tokens cost.";
 
 static const char *const SOURCES[] = {"given", "from capture.json", "inferred"};
 
@@ -41,14 +27,14 @@ static const qk_setting ROWS[] = {
      .help = "print a line for each head, too", .section = "Of a capture"},
     QK_SETTING_PART(request, settings, qk_inspect_settings_table),
     {"length", QK_SETTING_INTEGER, QK_SETTING_AT(request, run.length), .min = 1, .max = 1e12,
-     .value = "N", .unit = "tokens", .help = "tokens of texts that costs are told for",
+     .value = "N", .unit = "tokens", .help = "say what texts of N tokens cost",
      .unset = "as many as the model takes", .section = "Of a model"},
     {"max-length", QK_SETTING_INTEGER, QK_SETTING_AT(request, run.max_length), .min = 1,
      .max = 1e9, .value = "N", .unit = "tokens",
-     .help = "texts are split into windows of N tokens, as by capture",
+     .help = "split texts into windows of N tokens, as capture does",
      .unset = "what the model was made for", .section = "Of a model"},
     {"rows", QK_SETTING_INTEGER, QK_SETTING_AT(request, run.rows), .min = 1, .max = 1e15,
-     .value = "N", .unit = "rows", .help = "rows of each head and kind, as of capture",
+     .value = "N", .unit = "rows", .help = "rows of each head and kind, as in capture",
      .unset = "8000", .section = "Of a model"},
     QK_SETTING_PART(request, common, cli_common_table),
 };
@@ -98,6 +84,13 @@ static void print_values(const char *label, const qk_values *values)
     for (size_t i = 0; values->count <= MAX_VALUES && i < values->count; i++)
         cli_print("%s%" PRId64, i ? ", " : "", values->items[i]);
     putchar('\n');
+}
+
+static void print_encodings(uint32_t encodings)
+{
+    for (int e = 0; e < 32; e++)
+        if (encodings >> e & 1)
+            cli_print(" %s", qk_parquet_encoding_name(e));
 }
 
 static void print_windows(const qk_inspection *in)
@@ -152,9 +145,7 @@ static void print_storage(const qk_inspection *in)
     size_t files = count_files(in);
     cli_print("%-12s%zu file%s, %.1f MB, %s:", "storage", files, cli_s((int64_t)files),
               (double)in->bytes / 1e6, codec);
-    for (int e = 0; e < 32; e++)
-        if (encodings >> e & 1)
-            cli_print(" %s", qk_parquet_encoding_name(e));
+    print_encodings(encodings);
     putchar('\n');
     print_line("written by", *writer ? writer : "(not recorded)", several ? " and others" : "");
 }
@@ -226,6 +217,12 @@ static json_t *encodings_json(uint32_t encodings)
     return list;
 }
 
+/* NULL where there is none. */
+static json_t *range_json(bool has, int64_t first, int64_t last)
+{
+    return has ? json_pack("[I, I]", (json_int_t)first, (json_int_t)last) : NULL;
+}
+
 static json_t *head_json(const qk_head_inspection *head)
 {
     char name[QK_HEAD_NAME_SIZE];
@@ -240,23 +237,17 @@ static json_t *head_json(const qk_head_inspection *head)
             cli_json_text(head->message ? head->message : qk_status_text(head->status)));
         return object;
     }
-    json_object_set_new(object, "rows", json_integer((json_int_t)head->rows));
-    json_object_set_new(object, "dim", json_integer((json_int_t)head->dim));
-    if (head->rows > 0)
-        json_object_set_new(object, "positions",
-                            json_pack("[I, I]", (json_int_t)head->position_min,
-                                      (json_int_t)head->position_max));
-    json_object_set_new(object, "buckets",
-                        head->has_bucket ? values_json(&head->buckets) : json_null());
-    json_object_set_new(object, "examples",
-                        head->has_example ? json_integer((json_int_t)head->examples.count)
-                                          : json_null());
-    json_object_set_new(object, "windows", values_json(&head->windows));
-    json_object_set_new(object, "row_groups", json_integer(head->row_groups));
-    json_object_set_new(object, "codec", json_string(head->codec));
-    json_object_set_new(object, "encodings", encodings_json(head->encodings));
-    json_object_set_new(object, "float64", json_boolean(head->wide));
-    json_object_set_new(object, "created_by", cli_json_text(head->created_by));
+    json_t *counts =
+        json_pack("{s:I, s:I, s:o*, s:o?, s:o?, s:o, s:i, s:s, s:o, s:b, s:o}", "rows",
+                  (json_int_t)head->rows, "dim", (json_int_t)head->dim, "positions",
+                  range_json(head->rows > 0, head->position_min, head->position_max), "buckets",
+                  head->has_bucket ? values_json(&head->buckets) : NULL, "examples",
+                  head->has_example ? json_integer((json_int_t)head->examples.count) : NULL,
+                  "windows", values_json(&head->windows), "row_groups", head->row_groups,
+                  "codec", head->codec, "encodings", encodings_json(head->encodings), "float64",
+                  head->wide, "created_by", cli_json_text(head->created_by));
+    json_object_update(object, counts);
+    json_decref(counts);
     return object;
 }
 
@@ -274,29 +265,22 @@ static void print_capture_json(const qk_inspection *in)
     json_t *heads = json_array();
     for (size_t i = 0; i < in->num_heads; i++)
         json_array_append_new(heads, head_json(&in->heads[i]));
-    json_t *root =
-        json_pack("{s:o, s:o, s:o, s:b, s:b, s:o, s:I, s:I, s:I, s:I}", "capture",
-                  cli_json_text(in->path), "prefix", cli_json_text(in->prefix), "model",
-                  cli_json_text(in->model), "has_manifest", in->has_manifest, "complete",
-                  in->complete, "group", group_json(in), "num_heads", (json_int_t)in->num_heads,
-                  "num_layers", (json_int_t)count_layers(in), "num_failed",
-                  (json_int_t)in->num_failed, "bytes", (json_int_t)in->bytes);
-    json_object_set_new(root, "rows", json_integer((json_int_t)in->rows));
-    json_object_set_new(root, "dim", in->dim ? json_integer((json_int_t)in->dim) : json_null());
-    json_object_set_new(root, "positions",
-                        in->rows ? json_pack("[I, I]", (json_int_t)in->position_min,
-                                             (json_int_t)in->position_max)
-                                 : json_null());
-    json_object_set_new(root, "buckets", values_json(&in->buckets));
-    json_object_set_new(root, "examples", json_integer((json_int_t)in->num_examples));
-    json_object_set_new(root, "texts",
-                        in->num_windows > 0
-                            ? json_pack("{s:I, s:I}", "count", (json_int_t)in->num_texts,
-                                        "windows", (json_int_t)in->num_windows)
-                            : json_null());
-    json_object_set_new(root, "windows", values_json(&in->windows));
-    json_object_set_new(root, "heads", heads);
-    cli_json_print(root);
+    json_t *texts = in->num_windows > 0
+                        ? json_pack("{s:I, s:I}", "count", (json_int_t)in->num_texts, "windows",
+                                    (json_int_t)in->num_windows)
+                        : NULL;
+    cli_json_print(json_pack(
+        "{s:o, s:o, s:o, s:b, s:b, s:o?, s:I, s:I, s:I, s:I, s:I, s:o?, s:o?, s:o, s:I, s:o?, "
+        "s:o, s:o}",
+        "capture", cli_json_text(in->path), "prefix", cli_json_text(in->prefix), "model",
+        cli_json_text(in->model), "has_manifest", in->has_manifest, "complete", in->complete,
+        "group", group_json(in), "num_heads", (json_int_t)in->num_heads, "num_layers",
+        (json_int_t)count_layers(in), "num_failed", (json_int_t)in->num_failed, "bytes",
+        (json_int_t)in->bytes, "rows", (json_int_t)in->rows, "dim",
+        in->dim ? json_integer((json_int_t)in->dim) : NULL, "positions",
+        range_json(in->rows > 0, in->position_min, in->position_max), "buckets",
+        values_json(&in->buckets), "examples", (json_int_t)in->num_examples, "texts", texts,
+        "windows", values_json(&in->windows), "heads", heads));
 }
 
 static int inspect_capture(const request *r)
@@ -305,19 +289,17 @@ static int inspect_capture(const request *r)
     qk_error err;
     if (qk_inspect_capture(&r->settings, &in, &err) != QK_OK) {
         const char *name = r->settings.capture, *revision = r->settings.revision;
-        cli_error(COMMAND, "%s", err.message);
+        cli_error("%s", err.message);
         if (strstr(err.message, "hf download ")) /* the name does not tell which it is */
-            cli_error(COMMAND, "if it is a model: hf download %s%s%s", name,
+            cli_error("if it is a model: hf download %s%s%s", name,
                       revision ? " --revision " : "", revision ? revision : "");
         return EXIT_CODE_FAILURE;
     }
     for (size_t i = 0; i < in->num_heads; i++)
         if (in->heads[i].status != QK_OK && in->heads[i].files > 0)
-            cli_error(COMMAND, "%s",
-                      in->heads[i].message ? in->heads[i].message : "out of memory");
+            cli_error("%s", in->heads[i].message ? in->heads[i].message : "out of memory");
     if (in->num_missing > 0)
-        cli_error(COMMAND,
-                  "warning: %s: %zu of the %zu heads that capture.json lists are not there: %s",
+        cli_error("warning: %s: %zu of the %zu heads that capture.json lists are not there: %s",
                   in->path, in->num_missing, in->num_heads, in->missing);
     if (r->common.json)
         print_capture_json(in);
@@ -329,7 +311,7 @@ static int inspect_capture(const request *r)
                : in->num_failed == in->num_heads ? EXIT_CODE_FAILURE
                                                  : EXIT_CODE_PARTIAL;
     if (in->num_failed > 0)
-        cli_error(COMMAND, "%zu of %zu heads cannot be read", in->num_failed, in->num_heads);
+        cli_error("%zu of %zu heads cannot be read", in->num_failed, in->num_heads);
     qk_inspection_free(&in);
     return code;
 }
@@ -364,9 +346,7 @@ static void print_file(const qk_parquet *file, const char *path)
                   type_name(column), column->codec, column->num_values,
                   (double)column->compressed_bytes / 1e3,
                   (double)column->uncompressed_bytes / 1e3);
-        for (int e = 0; e < 32; e++)
-            if (column->encodings >> e & 1)
-                cli_print(" %s", qk_parquet_encoding_name(e));
+        print_encodings(column->encodings);
         if (column->has_range)
             cli_print(", %" PRId64 " to %" PRId64, column->min, column->max);
         putchar('\n');
@@ -378,19 +358,16 @@ static void print_file_json(const qk_parquet *file, const char *path)
     json_t *columns = json_array();
     for (int i = 0; i < qk_parquet_num_columns(file); i++) {
         const qk_parquet_column *column = qk_parquet_column_at(file, i);
-        json_t *object =
-            json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:o, s:b, s:b}", "path",
+        json_array_append_new(
+            columns,
+            json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:o, s:b, s:b, s:o*}", "path",
                       cli_json_text(column->path), "type", type_name(column), "codec",
                       column->codec, "values", (json_int_t)column->num_values,
                       "compressed_bytes", (json_int_t)column->compressed_bytes,
                       "uncompressed_bytes", (json_int_t)column->uncompressed_bytes, "encodings",
                       encodings_json(column->encodings), "nullable", column->max_definition > 0,
-                      "repeated", column->max_repetition > 0);
-        if (column->has_range)
-            json_object_set_new(
-                object, "range",
-                json_pack("[I, I]", (json_int_t)column->min, (json_int_t)column->max));
-        json_array_append_new(columns, object);
+                      "repeated", column->max_repetition > 0, "range",
+                      range_json(column->has_range, column->min, column->max)));
     }
     cli_json_print(json_pack("{s:o, s:I, s:i, s:I, s:o, s:o}", "file", cli_json_text(path),
                              "rows", (json_int_t)qk_parquet_num_rows(file), "row_groups",
@@ -405,7 +382,7 @@ static int inspect_file(const request *r)
     qk_error err;
     const char *path = r->settings.capture;
     if (qk_parquet_open(&file, path, &err) != QK_OK) {
-        cli_error(COMMAND, "%s", err.message);
+        cli_error("%s", err.message);
         return EXIT_CODE_FAILURE;
     }
     if (r->common.json)
@@ -424,23 +401,27 @@ static int run(cli_call *call)
     qk_inspect_settings *s = &r->settings;
     struct stat st;
     if (call->count == 0)
-        return cli_usage(call, "which capture? Give a folder, a Parquet file, or org/name of a "
-                               "dataset in the Hugging Face cache");
+        return cli_usage("which capture? Give a folder, a Parquet file, or org/name of a "
+                         "dataset in the Hugging Face cache");
     s->capture = call->arguments[0];
     if (cli_is_model(s->capture, s->revision))
-        return cli_finish(
-            COMMAND, cli_inspect_model(COMMAND, s->capture, s->revision, &r->run, &r->common));
+        return cli_inspect_model(s->capture, s->revision, &r->run, &r->common);
     bool file = stat(s->capture, &st) == 0 && S_ISREG(st.st_mode);
-    return cli_finish(COMMAND, file ? inspect_file(r) : inspect_capture(r));
+    return file ? inspect_file(r) : inspect_capture(r);
 }
 
 const cli_command cmd_inspect = {
     .name = "inspect",
-    .title = COMMAND,
     .group = "Look",
     .summary = "what a capture, a model or a Parquet file holds",
     .usage = "CAPTURE|MODEL|FILE.parquet [options]",
-    .description = DESCRIPTION,
+    .description =
+        "Says what a capture holds: heads, group size, rows, dimension, positions, buckets, "
+        "examples, sliding windows, and how the files store them. " CLI_CAPTURE_IS
+        " Of a single Parquet file it shows columns, encodings and sizes. Integer columns are "
+        "read in full; vectors are not.\n\nOf a model (a folder with config.json, a GGUF file, "
+        "or org/name) it shows the heads, RoPE and windows, what qkscope capture would keep, "
+        "and what texts of --length tokens cost.",
     .examples = "qkscope inspect examples/kjv-tiny-capture --heads\n"
                 "qkscope inspect org/name --length 100000\n"
                 "qkscope inspect capture/l00h00q/data.parquet --json\n",

@@ -2,20 +2,7 @@
 /* qkscope report: figures and a page from a folder of tables. */
 #include "cli.h"
 
-#include <stdio.h>
-
 #include <qkscope/report.h>
-
-static const char COMMAND[] = "qkscope report";
-
-static const char DESCRIPTION[] =
-    "Draws every figure that the tables in RESULTS allow, into DIR/figures, and writes\n"
-    "DIR/report.html: one file with summary, findings, figures and an explorer of all heads,\n"
-    "which opens without a network. RESULTS is the output folder of pca, rotate, plasticity,\n"
-    "analyze or study; results that are not complete, or of two captures, are refused, and so\n"
-    "are tables that changed since they were written (but see --force). Every figure NAME\n"
-    "leaves NAME.gp and NAME.dat: gnuplot NAME.gp draws it again. Collages of qkscope scatter\n"
-    "that lie in DIR/figures are shown, too.";
 
 typedef struct request {
     cli_common common;
@@ -31,29 +18,25 @@ static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
 static void print_json(const qk_report_outcome *outcome)
 {
-    json_t *failures = json_array(), *changed = json_array();
-    for (size_t i = 0; i < outcome->num_changed; i++)
-        json_array_append_new(changed, cli_json_text(outcome->changed[i]));
-    for (size_t i = 0; i < outcome->num_failed; i++)
-        json_array_append_new(failures, cli_json_text(outcome->failures[i]));
-    cli_json_print(
-        json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:f}", "models",
-                  (json_int_t)outcome->num_models, "heads", (json_int_t)outcome->num_heads,
-                  "figures", (json_int_t)outcome->num_figures, "failures", failures, "changed",
-                  changed, "html", outcome->html ? cli_json_text(outcome->html) : json_null(),
-                  "html_bytes", (json_int_t)outcome->html_bytes, "seconds", outcome->seconds));
+    cli_json_print(json_pack(
+        "{s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:f}", "models", (json_int_t)outcome->num_models,
+        "heads", (json_int_t)outcome->num_heads, "figures", (json_int_t)outcome->num_figures,
+        "failures", cli_json_texts(outcome->failures, outcome->num_failed), "changed",
+        cli_json_texts(outcome->changed, outcome->num_changed), "html",
+        cli_json_text(outcome->html), "html_bytes", (json_int_t)outcome->html_bytes, "seconds",
+        outcome->seconds));
 }
 
 static void print_outcome(const request *r, const qk_report_outcome *outcome)
 {
     for (size_t i = 0; i < outcome->num_changed; i++)
-        cli_error(COMMAND, "warning: %s/%s; drawn all the same", r->settings.results,
+        cli_error("warning: %s/%s; drawn all the same", r->settings.results,
                   outcome->changed[i]);
     if (r->common.json) {
         print_json(outcome);
         return;
     }
-    cli_print_failures(COMMAND, outcome->failures, outcome->num_failed);
+    cli_print_failures(outcome->failures, outcome->num_failed);
     if (r->common.quiet)
         return;
     cli_print("%zu model%s, %zu head%s, %zu figure%s in %.2f s\n", outcome->num_models,
@@ -72,8 +55,8 @@ static int run(cli_call *call)
     qk_report_outcome *outcome = NULL;
     qk_error err;
     if (call->count == 0)
-        return cli_usage(call, "which results? Give the folder with the tables");
-    cli_messages_init(&messages, COMMAND, &r->common, "figures");
+        return cli_usage("which results? Give the folder with the tables");
+    cli_messages_init(&messages, &r->common, "figures");
     r->settings.results = call->arguments[0];
     r->settings.progress = cli_progress;
     r->settings.user = &messages;
@@ -82,19 +65,24 @@ static int run(cli_call *call)
     if (outcome)
         print_outcome(r, outcome);
     else
-        cli_error(COMMAND, "%s", err.message);
+        cli_error("%s", err.message);
     qk_report_outcome_free(&outcome);
-    return cli_finish(COMMAND,
-                      status == QK_ERR_ARGUMENT ? EXIT_CODE_USAGE : cli_exit_code(status));
+    return cli_settings_code(status);
 }
 
 const cli_command cmd_report = {
     .name = "report",
-    .title = COMMAND,
     .group = "Look",
     .summary = "figures and one self-contained page from tables",
     .usage = "RESULTS [-o DIR] [options]",
-    .description = DESCRIPTION,
+    .description =
+        "Draws every figure that the tables in RESULTS allow, into DIR/figures, and writes "
+        "DIR/report.html: one file with summary, findings, figures and an explorer of all "
+        "heads, which opens without a network. RESULTS is the output folder of pca, rotate, "
+        "plasticity, analyze or study. Results that are not complete, or of two captures, are "
+        "refused. So are tables that changed since they were written, unless --force is given. "
+        "Every figure NAME leaves NAME.gp and NAME.dat: 'gnuplot NAME.gp' draws it again. "
+        "Collages of qkscope scatter that lie in DIR/figures are shown, too.",
     .examples = "qkscope report results\n"
                 "qkscope report results -o page --theme dark --title \"My model\"\n"
                 "qkscope report results --no-html --format pdf\n",

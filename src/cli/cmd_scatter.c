@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qkscope scatter, and pca-visualize and rotate-visualize of the original tools. */
-#include "cli.h"
+#include "run_analysis.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -11,20 +10,7 @@
 
 #include <qkscope/report.h>
 
-static const char COMMAND[] = "qkscope scatter";
-static const char DESCRIPTION[] =
-    "Draws the rows of query heads and of the keys they attend to on two axes: components of\n"
-    "their PCA, the axes a and b of the rotation model, or the pairs of axes of what is left\n"
-    "(complement: a figure with many small panels for each head). Queries are blue and keys "
-    "red,\n"
-    "light early in the context and dark late. CAPTURE is a folder with l{LL}h{HH}{q|k} "
-    "folders\n"
-    "somewhere below it, or a dataset (org/name) in the Hugging Face cache. Writes pictures "
-    "into\n"
-    "DIR with the gnuplot script and the numbers they were drawn from. As pca-visualize and\n"
-    "rotate-visualize it takes the options of the original tools.";
-
-enum { DEFAULT_SIDE = 2, MAX_RANDOM = 4096, MAX_FOLDER = 4096 };
+enum { DEFAULT_SIDE = 2, MAX_RANDOM = 4096 };
 
 typedef struct request {
     cli_common common;
@@ -55,8 +41,8 @@ static const qk_setting ROWS[] = {
     {"head", QK_SETTING_INTEGER, AT(head), .number = -1, .min = 0, .max = 65535, .value = "H",
      .help = "head to draw in that layer", .unset = "none", .section = "Heads and rows"},
     {"random", QK_SETTING_TEXT, AT(random), .value = "[N]",
-     .help = "N heads drawn as by Python's random.Random(S).sample (without N: as many as "
-             "there are panels), from --layers where these are given",
+     .help = "draw N heads at random, as Python's random.Random(S).sample does (without N: as "
+             "many as there are panels), from --layers where these are given",
      .section = "Heads and rows", .traits = QK_SETTING_OPTIONAL},
     {"collage", QK_SETTING_TEXT, AT(collage), .value = "[RxC]",
      .help = "R rows of C panels in a figure (without RxC: 2x2)", .section = "Output",
@@ -66,12 +52,6 @@ static const qk_setting ROWS[] = {
 };
 
 static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
-
-static int usage(const char *option, const char *text, const char *expected)
-{
-    cli_error(COMMAND, "--%s %s: expected %s", option, text, expected);
-    return EXIT_CODE_USAGE;
-}
 
 /* A whole number from 1 to most with nothing but stop behind it. */
 static bool parse_count(const char *text, char stop, int most, int *value, const char **end)
@@ -100,9 +80,11 @@ static int apply_basis(const cli_call *call)
     if (strcmp(name, "pca-visualize") == 0)
         s->centred = true;
     if (r->complement && cli_given(call, "basis") && s->basis != QK_BASIS_COMPLEMENT)
-        return cli_usage(call, "--basis: expected complement beside --complement");
+        return cli_usage("--basis: expected complement beside --complement");
     if (r->complement)
         s->basis = QK_BASIS_COMPLEMENT;
+    if (r->qk && cli_given(call, "kind"))
+        return cli_usage("--qk draws both kinds: leave out --kind");
     return -1;
 }
 
@@ -121,7 +103,7 @@ static int apply_collage(const cli_call *call)
     if (parse_count(r->collage, 'x', 12, &s->rows, &end) &&
         parse_count(end + 1, 0, 12, &s->columns, &end))
         return -1;
-    return usage("collage", r->collage, "rows and columns, 1x1 to 12x12");
+    return cli_usage("--collage %s: expected rows and columns, 1x1 to 12x12", r->collage);
 }
 
 static int apply_heads(const cli_call *call)
@@ -131,13 +113,12 @@ static int apply_heads(const cli_call *call)
     const char *end;
     qk_error err;
     if ((r->layer >= 0) != (r->head >= 0))
-        return cli_usage(call, "--layer and --head go together");
+        return cli_usage("--layer and --head go together");
     if ((r->heads != NULL) + (r->random != NULL) + (r->layer >= 0) > 1)
-        return cli_usage(call,
-                         "which heads? Give one of --heads, --random, and --layer with --head");
+        return cli_usage("which heads? Give one of --heads, --random, and --layer with --head");
     if (r->heads) {
         if (qk_scatter_heads_parse(r->heads, &r->head_list, &s->num_heads, &err) != QK_OK)
-            return cli_usage(call, "--heads %s", err.message);
+            return cli_usage("--heads %s", err.message);
         s->heads = r->head_list;
     } else if (r->layer >= 0) {
         r->one = (qk_scatter_head){r->layer, r->head};
@@ -145,19 +126,12 @@ static int apply_heads(const cli_call *call)
         s->num_heads = 1;
     } else if (r->random && *r->random) {
         if (!parse_count(r->random, 0, MAX_RANDOM, &s->random, &end))
-            return usage("random", r->random, "a number of heads, 1 to 4096");
+            return cli_usage("--random %s: expected a number of heads, 1 to %d", r->random,
+                             MAX_RANDOM);
     } else if (r->random) {
         bool panels = s->rows > 0 && s->basis != QK_BASIS_COMPLEMENT;
         s->random = panels ? s->rows * s->columns : 1;
     }
-    return -1;
-}
-
-static int apply_kind(const cli_call *call)
-{
-    const request *r = call->request;
-    if (r->qk && cli_given(call, "kind"))
-        return cli_usage(call, "--qk draws both kinds: leave out --kind");
     return -1;
 }
 
@@ -169,20 +143,21 @@ static bool is_folder(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+static const struct {
+    unsigned format;
+    const char *ending;
+} FORMATS[] = {{QK_FIGURE_PNG, ".png"}, {QK_FIGURE_SVG, ".svg"}, {QK_FIGURE_PDF, ".pdf"}};
+
+static const size_t NUM_FORMATS = sizeof FORMATS / sizeof *FORMATS;
+
 /* The format that the ending of a path names; 0 = none. */
 static unsigned format_of(const char *path)
 {
     const char *dot = strrchr(path, '.');
-    unsigned format;
-    qk_error err;
-    if (!dot || strchr(dot, '/') || dot == path || dot[-1] == '/' || strchr(dot, ',') ||
-        (strcasecmp(dot, ".png") != 0 && strcasecmp(dot, ".svg") != 0 &&
-         strcasecmp(dot, ".pdf") != 0))
-        return 0;
-    char ending[4] = {0};
-    for (int i = 0; i < 3; i++)
-        ending[i] = (char)(dot[i + 1] | 0x20); /* to lower case */
-    return qk_figure_formats_parse(ending, &format, &err) == QK_OK ? format : 0;
+    for (size_t f = 0; dot && dot != path && dot[-1] != '/' && f < NUM_FORMATS; f++)
+        if (strcasecmp(dot, FORMATS[f].ending) == 0)
+            return FORMATS[f].format;
+    return 0;
 }
 
 /* Whether a path ends like a picture of a format that cannot be drawn. */
@@ -208,19 +183,19 @@ static int apply_output(const cli_call *call)
         return -1;
     unsigned format = format_of(output);
     if (is_foreign_picture(output) && !is_folder(output))
-        return usage("output", output, "a picture that ends in .png, .svg or .pdf");
+        return cli_usage("--output %s: expected a picture that ends in .png, .svg or .pdf",
+                         output);
     if (!format || is_folder(output))
         return -1;
     const char *slash = strrchr(output, '/'), *base = slash ? slash + 1 : output;
     r->folder = slash ? strndup(output, (size_t)(base - output)) : strdup(".");
     r->name = strndup(base, strlen(base) - strlen(".png"));
     if (!r->folder || !r->name) {
-        cli_error(COMMAND, "out of memory");
+        cli_error("out of memory");
         return EXIT_CODE_FAILURE;
     }
     if (s->name)
-        return cli_usage(call, "--output %s names the figure already: leave out --name",
-                         output);
+        return cli_usage("--output %s names the figure already: leave out --name", output);
     s->output = r->folder;
     s->name = r->name;
     s->figures.formats = format | (cli_given(call, "format") ? s->figures.formats : 0);
@@ -231,10 +206,10 @@ static int check(const cli_call *call)
 {
     const qk_scatter_settings *s = &((const request *)call->request)->settings;
     if (!s->input.capture)
-        return cli_usage(call, "which capture? Give a folder, or org/name of a dataset in the "
-                               "Hugging Face cache");
+        return cli_usage("which capture? Give a folder, or org/name of a dataset in the "
+                         "Hugging Face cache");
     if (!s->output)
-        return cli_usage(call, "where to? Give -o DIR, or -o FILE.png");
+        return cli_usage("where to? Give -o DIR, or -o FILE.png");
     return -1;
 }
 
@@ -242,7 +217,7 @@ static int settle(const cli_call *call)
 {
     request *r = call->request;
     int (*const steps[])(const cli_call *) = {apply_basis, apply_collage, apply_heads,
-                                              apply_kind,  apply_output,  check};
+                                              apply_output, check};
     if (call->count > 0)
         r->settings.input.capture = call->arguments[0];
     r->settings.figures.threads = r->settings.input.threads;
@@ -252,26 +227,21 @@ static int settle(const cli_call *call)
     return code;
 }
 
-static int load(cli_call *call)
+static qk_status load(void *of, qk_error *err)
 {
-    request *r = call->request;
-    qk_error err;
-    qk_status status = qk_config_load(&r->config, r->common.config, &err);
-    if (status == QK_OK) {
-        r->settings.input = *qk_config_settings(r->config);
-        r->settings.output = r->settings.input.output;
-    }
-    return cli_loaded(call, status, &err);
+    request *r = of;
+    qk_status status = qk_config_load(&r->config, r->common.config, err);
+    if (status != QK_OK)
+        return status;
+    r->settings.input = *qk_config_settings(r->config);
+    r->settings.output = r->settings.input.output;
+    return QK_OK;
 }
 
 /* ---- running ---------------------------------------------------------------------------- */
 
 static void print_outcome(const request *r, const qk_scatter_outcome *o)
 {
-    static const struct {
-        unsigned format;
-        const char *ending;
-    } ENDINGS[] = {{QK_FIGURE_PNG, "png"}, {QK_FIGURE_SVG, "svg"}, {QK_FIGURE_PDF, "pdf"}};
     const qk_scatter_settings *s = &r->settings;
     cli_print("%zu head%s, %zu point%s in %.2f s\n", o->num_heads, cli_s((int64_t)o->num_heads),
               o->num_points, cli_s((int64_t)o->num_points), o->seconds);
@@ -279,58 +249,49 @@ static void print_outcome(const request *r, const qk_scatter_outcome *o)
     const char *folder = here ? "" : s->output;
     const char *slash = here || s->output[strlen(s->output) - 1] == '/' ? "" : "/";
     for (size_t i = 0; i < o->num_figures; i++)
-        for (size_t f = 0; f < sizeof ENDINGS / sizeof *ENDINGS; f++)
-            if (s->figures.formats & ENDINGS[f].format)
-                cli_print("%s%s%s.%s\n", folder, slash, o->figures[i], ENDINGS[f].ending);
+        for (size_t f = 0; f < NUM_FORMATS; f++)
+            if (s->figures.formats & FORMATS[f].format)
+                cli_print("%s%s%s%s\n", folder, slash, o->figures[i], FORMATS[f].ending);
 }
 
 static void print_outcome_json(const request *r, const qk_scatter_outcome *o)
 {
     static const char *const BASES[] = {"pca", "ab", "complement"};
     const qk_scatter_settings *s = &r->settings;
-    json_t *heads = json_array(), *figures = json_array(), *formats = json_array();
+    json_t *heads = json_array(), *formats = json_array();
     for (size_t i = 0; i < o->num_heads; i++)
         json_array_append_new(heads, json_pack("{s:i, s:i}", "layer", o->heads[i].layer, "head",
                                                o->heads[i].head));
-    for (size_t i = 0; i < o->num_figures; i++)
-        json_array_append_new(figures, cli_json_text(o->figures[i]));
-    if (s->figures.formats & QK_FIGURE_PNG)
-        json_array_append_new(formats, json_string("png"));
-    if (s->figures.formats & QK_FIGURE_SVG)
-        json_array_append_new(formats, json_string("svg"));
-    if (s->figures.formats & QK_FIGURE_PDF)
-        json_array_append_new(formats, json_string("pdf"));
-    cli_json_print(json_pack(
-        "{s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:f}", "basis", BASES[s->basis], "kinds",
-        s->kinds == QK_KINDS_Q   ? "q"
-        : s->kinds == QK_KINDS_K ? "k"
-                                 : "q,k",
-        "heads", heads, "output", cli_json_text(s->output), "figures", figures, "formats",
-        formats, "points", (json_int_t)o->num_points, "seconds", o->seconds));
+    for (size_t f = 0; f < NUM_FORMATS; f++)
+        if (s->figures.formats & FORMATS[f].format)
+            json_array_append_new(formats, json_string(FORMATS[f].ending + 1));
+    cli_json_print(json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:f}", "basis",
+                             BASES[s->basis], "kinds",
+                             s->kinds == QK_KINDS_Q   ? "q"
+                             : s->kinds == QK_KINDS_K ? "k"
+                                                      : "q,k",
+                             "heads", heads, "output", cli_json_text(s->output), "figures",
+                             cli_json_texts(o->figures, o->num_figures), "formats", formats,
+                             "points", (json_int_t)o->num_points, "seconds", o->seconds));
 }
 
 static int draw(request *r)
 {
     qk_scatter_outcome *outcome;
     qk_error err;
-    cli_messages_init(&r->messages, COMMAND, &r->common, "heads and figures");
-    for (size_t i = 0; r->config && i < qk_config_num_notes(r->config); i++)
-        if (!r->common.quiet)
-            cli_error(COMMAND, "note: %s", qk_config_note(r->config, i));
+    cli_messages_init(&r->messages, &r->common, "heads and figures");
+    cli_print_notes(r->config, &r->common);
     r->settings.input.notice = cli_notice;
     r->settings.input.progress = cli_progress;
     r->settings.input.user = &r->messages;
     qk_status status = qk_scatter_run(&r->settings, &outcome, &err);
-    cli_clear(&r->messages);
-    if (status != QK_OK)
-        cli_error(COMMAND, "%s", err.message);
-    else if (r->common.json)
+    cli_messages_end(&r->messages, status, &err);
+    if (status == QK_OK && r->common.json)
         print_outcome_json(r, outcome);
-    else if (!r->common.quiet)
+    else if (status == QK_OK && !r->common.quiet)
         print_outcome(r, outcome);
     qk_scatter_outcome_free(&outcome);
-    return cli_finish(COMMAND,
-                      status == QK_ERR_ARGUMENT ? EXIT_CODE_USAGE : cli_exit_code(status));
+    return cli_settings_code(status);
 }
 
 static int run(cli_call *call)
@@ -350,11 +311,17 @@ static void release(void *of)
 
 const cli_command cmd_scatter = {
     .name = "scatter",
-    .title = COMMAND,
     .group = "Look",
     .summary = "queries and keys on two axes, coloured by position",
     .usage = "CAPTURE -o DIR [options]",
-    .description = DESCRIPTION,
+    .description =
+        "Draws queries and keys on two axes, for each query head that is chosen: components of "
+        "their PCA, the axes a and b of the rotation model, or pairs of axes of the space that "
+        "is left (complement: a figure with many small panels for each head). Queries are blue "
+        "and keys red, light early in the context and dark late. " CLI_CAPTURE_IS
+        " Writes pictures into DIR, with the gnuplot script and the numbers they were drawn "
+        "from. Called as pca-visualize or rotate-visualize it takes the options of the "
+        "original tools.",
     .examples = "qkscope scatter examples/kjv-tiny-capture -o figures --collage --random\n"
                 "qkscope scatter capture -o head.png --heads 5:13 --basis ab\n"
                 "qkscope scatter capture -o figures --complement --layer 2 --head 1\n",

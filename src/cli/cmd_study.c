@@ -3,30 +3,17 @@
 #include "cli.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include <qkscope/study.h>
 
-static const char COMMAND[] = "qkscope study";
-static const char DESCRIPTION[] =
-    "Runs the analyses of every model in a study file, and writes their tables into one "
-    "folder,\n"
-    "combined, with all figures and report.html. STUDY.yaml lists the models and where their\n"
-    "captures lie; docs/study.md tells what else it may hold. A model whose files and "
-    "settings\n"
-    "did not change since the last run is not computed again, and a run that was interrupted\n"
-    "is resumed by the same command.";
-
 typedef struct request {
     cli_common common;
-    qk_study_settings run;
+    qk_study_settings settings;
 } request;
 
 static const qk_setting ROWS[] = {
-    QK_SETTING_PART(request, run, qk_study_settings_table),
+    QK_SETTING_PART(request, settings, qk_study_settings_table),
     QK_SETTING_PART(request, common, cli_common_table),
 };
 
@@ -37,7 +24,7 @@ static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 /* What the callbacks of a run share; messages come first, since notices take it for theirs. */
 typedef struct watcher {
     cli_messages messages;
-    const qk_study *plan;
+    const qk_study *study;
     char what[80];
     int64_t done; /* of the bar on the screen */
 } watcher;
@@ -45,9 +32,7 @@ typedef struct watcher {
 /* The next bar begins now. */
 static void restart(watcher *w)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    w->messages.start = w->messages.last = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    w->messages.start = w->messages.last = cli_now();
     w->done = 0;
 }
 
@@ -69,10 +54,9 @@ static void on_model(void *user, size_t i, const qk_study_model *model, bool com
         snprintf(w->what, sizeof w->what, "figures");
     } else {
         snprintf(w->what, sizeof w->what, "heads of model %zu of %zu", i + 1,
-                 qk_study_num_models(w->plan));
+                 qk_study_num_models(w->study));
         if (w->messages.common->verbose)
-            cli_error(COMMAND, "%.30s: %s", model->name,
-                      computed ? "computing" : "results stand");
+            cli_error("%.30s: %s", model->name, computed ? "computing" : "results stand");
     }
     restart(w);
 }
@@ -93,94 +77,86 @@ static const char *state_name(qk_study_state state, bool dry)
     }
 }
 
-static void print_number(double value, const char *fmt, int width)
-{
-    char text[32];
-    snprintf(text, sizeof text, fmt, value);
-    cli_print(" %*s", width, isfinite(value) ? text : "-");
-}
-
 enum { MIN_NAME = 5, MAX_NAME = 32 };
 
-static int name_width(const qk_study *plan)
+static int name_width(const qk_study *study)
 {
     size_t widest = MIN_NAME;
-    for (size_t i = 0; i < qk_study_num_models(plan); i++) {
-        size_t width = cli_text_columns(qk_study_get(plan, i)->name, MAX_NAME);
+    for (size_t i = 0; i < qk_study_num_models(study); i++) {
+        size_t width = cli_text_columns(qk_study_get(study, i)->name, MAX_NAME);
         widest = width > widest ? width : widest;
     }
     return (int)widest;
 }
 
-static void print_models(const qk_study *plan, const qk_study_outcome *outcome)
+static void print_models(const qk_study *study, const qk_study_outcome *outcome)
 {
-    int width = name_width(plan);
+    int width = name_width(study);
     cli_print("%-*s  heads  state     seconds     r_q     r_k  bias>0  ap_drop"
               "  rows: least   median  texts  uncertain\n",
               width, "model");
     for (size_t i = 0; i < outcome->num_models; i++) {
         const qk_study_result *result = &outcome->models[i];
-        cli_print("%-*.*s  %5zu  %-8s  %7.2f", width, MAX_NAME, qk_study_get(plan, i)->name,
+        cli_print("%-*.*s  %5zu  %-8s  %7.2f", width, MAX_NAME, qk_study_get(study, i)->name,
                   result->num_heads, state_name(result->state, false), result->seconds);
-        print_number(result->r_q, "%.3f", 7);
-        print_number(result->r_k, "%.3f", 7);
-        print_number(100 * result->recency, "%.1f%%", 7);
-        print_number(result->ap_drop, "%.4f", 8);
-        print_number(result->rows_least, "%.0f", 12);
-        print_number(result->rows_median, "%.15g", 8);
-        print_number(result->texts_least, "%.0f", 6);
-        print_number(result->uncertain, "%.0f", 10);
+        cli_print_number(" %7.3f", result->r_q);
+        cli_print_number(" %7.3f", result->r_k);
+        cli_print_number(" %6.1f%%", 100 * result->recency);
+        cli_print_number(" %8.4f", result->ap_drop);
+        cli_print_number(" %12.0f", result->rows_least);
+        cli_print_number(" %8.15g", result->rows_median);
+        cli_print_number(" %6.0f", result->texts_least);
+        cli_print_number(" %10.0f", result->uncertain);
         putchar('\n');
     }
 }
 
-static void print_plan(const qk_study *plan, const qk_study_outcome *outcome)
+static void print_plan(const qk_study *study, const qk_study_outcome *outcome)
 {
-    int width = name_width(plan);
+    int width = name_width(study);
     for (size_t i = 0; i < outcome->num_models; i++) {
         const qk_study_result *result = &outcome->models[i];
-        cli_print("%-*.*s  %-8s  %s\n", width, MAX_NAME, qk_study_get(plan, i)->name,
+        cli_print("%-*.*s  %-8s  %s\n", width, MAX_NAME, qk_study_get(study, i)->name,
                   state_name(result->state, true), result->message ? result->message : "");
     }
 }
 
-static void print_outcome(const request *r, const qk_study *plan,
+static void print_outcome(const request *r, const qk_study *study,
                           const qk_study_outcome *outcome)
 {
     const qk_report_outcome *report = outcome->report;
-    if (r->run.dry_run) {
-        print_plan(plan, outcome);
+    if (r->settings.dry_run) {
+        print_plan(study, outcome);
         return;
     }
-    print_models(plan, outcome);
+    print_models(study, outcome);
     cli_print("\n%.1f s", outcome->seconds);
     if (report)
         cli_print(", %zu figure%s", report->num_figures, cli_s((int64_t)report->num_figures));
-    cli_print("\n\n%s/models.csv and tables beside it\n", r->run.output);
+    cli_print("\n\n%s/models.csv and tables beside it\n", r->settings.output);
     if (report)
-        cli_print("%s/figures/\n", r->run.output);
+        cli_print("%s/figures/\n", r->settings.output);
     if (report && report->html)
         cli_print("%s\n", report->html);
 }
 
 /* ---- the outcome as JSON ---------------------------------------------------------------- */
 
-static json_t *list_models(const request *r, const qk_study *plan,
+static json_t *list_models(const request *r, const qk_study *study,
                            const qk_study_outcome *outcome)
 {
     json_t *models = json_array();
     for (size_t i = 0; i < outcome->num_models; i++) {
         const qk_study_result *result = &outcome->models[i];
-        const qk_study_model *model = qk_study_get(plan, i);
+        const qk_study_model *model = qk_study_get(study, i);
         json_array_append_new(
             models,
             json_pack("{s:o, s:o, s:s, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
                       "model", cli_json_text(model->name), "source",
                       cli_json_text(model->source), "state",
-                      state_name(result->state, r->run.dry_run), "message",
-                      result->message ? cli_json_text(result->message) : json_null(), "heads",
-                      (json_int_t)result->num_heads, "seconds",
-                      cli_json_number(result->seconds), "mean_r_q",
+                      state_name(result->state, r->settings.dry_run), "message",
+                      cli_json_text(result->message), "heads", (json_int_t)result->num_heads,
+                      "seconds", cli_json_number(result->seconds), "mean_r_q",
                       cli_json_number(result->r_q), "mean_r_k", cli_json_number(result->r_k),
                       "bias_positive_share", cli_json_number(result->recency), "mean_ap_drop",
                       cli_json_number(result->ap_drop), "rows_least",
@@ -196,80 +172,75 @@ static json_t *describe_report(const qk_report_outcome *report)
 {
     if (!report)
         return json_null();
-    json_t *failed = json_array();
-    for (size_t i = 0; i < report->num_failed; i++)
-        json_array_append_new(failed, cli_json_text(report->failures[i]));
     return json_pack("{s:I, s:o, s:o, s:I}", "figures", (json_int_t)report->num_figures,
-                     "failed", failed, "html",
-                     report->html ? cli_json_text(report->html) : json_null(), "html_bytes",
-                     (json_int_t)report->html_bytes);
+                     "failed", cli_json_texts(report->failures, report->num_failed), "html",
+                     cli_json_text(report->html), "html_bytes", (json_int_t)report->html_bytes);
 }
 
-static void print_json(const request *r, const qk_study *plan, const qk_study_outcome *outcome)
+static void print_json(const request *r, const qk_study *study, const qk_study_outcome *outcome)
 {
     cli_json_print(json_pack(
-        "{s:o, s:o, s:b, s:o, s:o, s:o}", "output", cli_json_text(r->run.output), "title",
-        cli_json_text(qk_study_title(plan)), "dry_run", r->run.dry_run, "models",
-        list_models(r, plan, outcome), "report", describe_report(outcome->report), "seconds",
+        "{s:o, s:o, s:b, s:o, s:o, s:o}", "output", cli_json_text(r->settings.output), "title",
+        cli_json_text(qk_study_title(study)), "dry_run", r->settings.dry_run, "models",
+        list_models(r, study, outcome), "report", describe_report(outcome->report), "seconds",
         cli_json_number(outcome->seconds)));
 }
 
 /* ---- running ---------------------------------------------------------------------------- */
 
-static int fail(qk_status status, const char *message)
+static int run_study(request *r, const qk_study *study)
 {
-    cli_error(COMMAND, "%s", message);
-    return status == QK_ERR_ARGUMENT ? EXIT_CODE_USAGE : cli_exit_code(status);
-}
-
-static int run_plan(request *r, const qk_study *plan)
-{
-    watcher w = {.plan = plan, .what = "files compared"};
+    watcher w = {.study = study, .what = "files compared"};
     qk_study_outcome *outcome;
     qk_error err;
-    cli_messages_init(&w.messages, COMMAND, &r->common, w.what);
-    r->run.notice = cli_notice;
-    r->run.progress = on_progress;
-    r->run.model_begins = on_model;
-    r->run.user = &w;
-    qk_status status = qk_study_run(plan, &r->run, &outcome, &err);
-    cli_clear(&w.messages);
-    int code = status == QK_OK ? EXIT_CODE_OK : fail(status, err.message);
+    cli_messages_init(&w.messages, &r->common, w.what);
+    r->settings.notice = cli_notice;
+    r->settings.progress = on_progress;
+    r->settings.model_begins = on_model;
+    r->settings.user = &w;
+    qk_status status = qk_study_run(study, &r->settings, &outcome, &err);
+    cli_messages_end(&w.messages, status, &err);
     if (outcome && outcome->report && outcome->report->num_failed > 1)
-        cli_print_failures(COMMAND, outcome->report->failures, outcome->report->num_failed);
+        cli_print_failures(outcome->report->failures, outcome->report->num_failed);
     if (outcome && r->common.json)
-        print_json(r, plan, outcome);
-    else if (outcome && (!r->common.quiet || r->run.dry_run))
-        print_outcome(r, plan, outcome);
+        print_json(r, study, outcome);
+    else if (outcome && (!r->common.quiet || r->settings.dry_run))
+        print_outcome(r, study, outcome);
     qk_study_outcome_free(&outcome);
-    return cli_finish(COMMAND, code);
+    return cli_settings_code(status);
 }
 
 static int run(cli_call *call)
 {
     request *r = call->request;
-    qk_study *plan;
+    qk_study *study;
     qk_error err;
     if (call->count == 0)
-        return cli_usage(call, "which study? Give a YAML file (docs/study.md)");
-    if (!r->run.output)
-        return cli_usage(call, "where to? Give -o DIR");
-    qk_status status = qk_study_load(&plan, call->arguments[0], &err);
-    if (status != QK_OK)
-        return fail(status, err.message);
-    r->run.command_line = call->line;
-    int code = run_plan(r, plan);
-    qk_study_free(&plan);
+        return cli_usage("which study? Give a YAML file (docs/study.md)");
+    if (!r->settings.output)
+        return cli_usage("where to? Give -o DIR");
+    qk_status status = qk_study_load(&study, call->arguments[0], &err);
+    if (status != QK_OK) {
+        cli_error("%s", err.message);
+        return cli_settings_code(status);
+    }
+    r->settings.command_line = call->line;
+    int code = run_study(r, study);
+    qk_study_free(&study);
     return code;
 }
 
 const cli_command cmd_study = {
     .name = "study",
-    .title = COMMAND,
     .group = "Analyse",
     .summary = "many models or checkpoints, from captures to the report",
     .usage = "STUDY.yaml -o DIR [options]",
-    .description = DESCRIPTION,
+    .description =
+        "Runs the analyses of every model in a study file. Writes the combined tables, all "
+        "figures and report.html into one folder. STUDY.yaml lists the models and where their "
+        "captures lie; docs/study.md says what else it may hold. A model whose files and "
+        "settings did not change since the last run is not computed again. A run that was "
+        "interrupted is resumed by the same command.",
     .examples = "qkscope study study.yaml -o study --dry-run\n"
                 "qkscope study study.yaml -o study --threads 8\n",
     .table = &TABLE,

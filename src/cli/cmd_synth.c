@@ -3,21 +3,10 @@
 #include "cli.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include <qkscope/capture.h>
-
-static const char COMMAND[] = "qkscope synth";
-
-static const char DESCRIPTION[] =
-    "Writes a capture of made-up heads into DIR, and truth.json beside them: the means,\n"
-    "drifts, covariances and frequencies the vectors were drawn from. What is not given here\n"
-    "is drawn for every head from the seed. The same seed gives the same bytes on any number\n"
-    "of threads.";
 
 enum { MAX_FREQUENCIES = 64 };
 
@@ -60,8 +49,8 @@ static bool set_frequencies(request *r)
             return true;
         }
     }
-    cli_error(COMMAND, "--frequencies %s: expected up to %d numbers with commas between",
-              r->frequencies, MAX_FREQUENCIES);
+    cli_error("--frequencies %s: expected up to %d numbers with commas between", r->frequencies,
+              MAX_FREQUENCIES);
     return false;
 }
 
@@ -72,11 +61,10 @@ static void print_outcome(const request *r)
     int queries = s->layers * s->query_heads;
     long long rows = (long long)s->examples * (long long)s->rows_per_example;
     if (r->common.json) {
-        json_t *root =
-            json_pack("{s:o, s:i, s:i, s:I, s:I}", "output", cli_json_text(r->output),
-                      "query_heads", queries, "key_heads", keys, "rows_per_head",
-                      (json_int_t)rows, "dim", (json_int_t)s->dim);
-        cli_json_print(root);
+        cli_json_print(json_pack("{s:o, s:i, s:i, s:I, s:I}", "output",
+                                 cli_json_text(r->output), "query_heads", queries, "key_heads",
+                                 keys, "rows_per_head", (json_int_t)rows, "dim",
+                                 (json_int_t)s->dim));
     } else if (!r->common.quiet) {
         cli_print("%d query head%s, %d key head%s, %lld row%s of %zu each\n%s\n%s/truth.json\n",
                   queries, cli_s(queries), keys, cli_s(keys), rows, cli_s(rows), s->dim,
@@ -92,29 +80,28 @@ static int run(cli_call *call)
     if (!r->output && call->count > 0)
         r->output = call->arguments[0];
     if (!r->output)
-        return cli_usage(call, "where to? Give -o DIR");
+        return cli_usage("where to? Give -o DIR");
     if (!set_frequencies(r))
         return EXIT_CODE_USAGE;
-    cli_messages_init(&messages, COMMAND, &r->common, "heads");
+    cli_messages_init(&messages, &r->common, "heads");
     r->settings.progress = cli_progress;
     r->settings.user = &messages;
     qk_status status = qk_synth_write(&r->settings, r->output, &err);
-    cli_clear(&messages);
+    cli_messages_end(&messages, status, &err);
     if (status == QK_OK)
         print_outcome(r);
-    else
-        cli_error(COMMAND, "%s", err.message);
-    return cli_finish(COMMAND,
-                      status == QK_ERR_ARGUMENT ? EXIT_CODE_USAGE : cli_exit_code(status));
+    return cli_settings_code(status);
 }
 
 const cli_command cmd_synth = {
     .name = "synth",
-    .title = COMMAND,
     .group = "Make",
     .summary = "a capture with known ground truth",
     .usage = "-o DIR [options]",
-    .description = DESCRIPTION,
+    .description = "Writes a capture of made-up heads into DIR, and truth.json beside them: "
+                   "the means, drifts, covariances and frequencies that the vectors were drawn "
+                   "from. What no option gives is drawn for every head from the seed. The same "
+                   "seed gives the same bytes for any number of threads.",
     .examples = "qkscope synth -o made-up\n"
                 "qkscope synth -o made-up --layers 4 --dim 128 --r-k 0.9 --seed 7\n",
     .table = &TABLE,

@@ -3,21 +3,10 @@
 #include "cli.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include <qkscope/model.h>
-
-static const char COMMAND[] = "qkscope tokenize";
-
-static const char DESCRIPTION[] =
-    "Says which tokens a model sees in a text, one a line: id, tab, the vocabulary's piece.\n"
-    "TOKENIZER is a tokenizer.json, a folder with one, or a GGUF file; FILE is read as one "
-    "text\n"
-    "of 256 MiB at most, - is standard input. What is not UTF-8 becomes U+FFFD.";
 
 typedef struct request {
     cli_common common;
@@ -28,10 +17,10 @@ typedef struct request {
 
 static const qk_setting ROWS[] = {
     {"max-length", QK_SETTING_INTEGER, QK_SETTING_AT(request, max_length), .min = 1, .max = 1e9,
-     .value = "N", .unit = "tokens", .help = "at most N tokens, special ones included",
+     .value = "N", .unit = "tokens", .help = "keep at most N tokens, special ones included",
      .unset = "all", .section = "Tokens"},
     {"no-special", QK_SETTING_FLAG, QK_SETTING_AT(request, no_special),
-     .help = "without the tokens a model puts around a text (BOS)", .section = "Tokens"},
+     .help = "leave out the tokens that a model puts around a text (BOS)", .section = "Tokens"},
     {"count", QK_SETTING_FLAG, QK_SETTING_AT(request, count),
      .help = "print the number of tokens alone", .section = "Tokens"},
     QK_SETTING_PART(request, common, cli_common_table),
@@ -56,9 +45,9 @@ static char *read_input(size_t *size)
         text = grown;
     }
     if (!text) {
-        cli_error(COMMAND, "-: out of memory");
+        cli_error("-: out of memory");
     } else if (ferror(stdin)) {
-        cli_error(COMMAND, "-: cannot read: %s", strerror(errno));
+        cli_error("-: cannot read: %s", strerror(errno));
         free(text);
         text = NULL;
     }
@@ -86,21 +75,17 @@ static qk_status encode(const request *r, const qk_tokenizer *tokenizer, qk_toke
 
 static void print_json(const qk_tokenizer *tokenizer, const qk_tokens *tokens, bool count_only)
 {
-    json_t *root = json_object(), *list = json_array();
-    json_object_set_new(root, "count", json_integer((json_int_t)tokens->count));
-    json_object_set_new(root, "vocabulary",
-                        json_integer((json_int_t)qk_tokenizer_vocabulary(tokenizer)));
-    for (size_t i = 0; !count_only && i < tokens->count; i++) {
+    json_t *root = json_pack("{s:I, s:I}", "count", (json_int_t)tokens->count, "vocabulary",
+                             (json_int_t)qk_tokenizer_vocabulary(tokenizer));
+    json_t *list = json_array();
+    for (size_t i = 0; i < tokens->count; i++) {
         const char *piece = qk_tokenizer_piece(tokenizer, tokens->ids[i]);
-        json_t *token = json_object();
-        json_object_set_new(token, "id", json_integer(tokens->ids[i]));
-        json_object_set_new(token, "piece", cli_json_text(piece ? piece : ""));
-        json_array_append_new(list, token);
+        json_array_append_new(list, json_pack("{s:I, s:o}", "id", (json_int_t)tokens->ids[i],
+                                              "piece", cli_json_text(piece ? piece : "")));
     }
-    if (count_only)
-        json_decref(list);
-    else
-        json_object_set_new(root, "tokens", list);
+    if (!count_only)
+        json_object_set(root, "tokens", list);
+    json_decref(list);
     cli_json_print(root);
 }
 
@@ -127,7 +112,7 @@ static int tokenize(const request *r)
     qk_tokenizer *tokenizer;
     qk_tokens tokens;
     if (qk_tokenizer_open(&tokenizer, r->tokenizer, &err) != QK_OK) {
-        cli_error(COMMAND, "%s", err.message);
+        cli_error("%s", err.message);
         return EXIT_CODE_FAILURE;
     }
     int code = EXIT_CODE_FAILURE;
@@ -136,7 +121,7 @@ static int tokenize(const request *r)
         qk_tokens_free(&tokens);
         code = EXIT_CODE_OK;
     } else if (err.message[0]) {
-        cli_error(COMMAND, "%s", err.message);
+        cli_error("%s", err.message);
     }
     qk_tokenizer_close(&tokenizer);
     return code;
@@ -146,23 +131,24 @@ static int run(cli_call *call)
 {
     request *r = call->request;
     if (call->count == 0)
-        return cli_usage(call,
-                         "which tokenizer? Give a tokenizer.json, a folder with one, or a "
+        return cli_usage("which tokenizer? Give a tokenizer.json, a folder with one, or a "
                          "GGUF file, and the text");
     if (call->count == 1)
-        return cli_usage(call, "which text? Give a file, or - for standard input");
+        return cli_usage("which text? Give a file, or - for standard input");
     r->tokenizer = call->arguments[0];
     r->file = call->arguments[1];
-    return cli_finish(COMMAND, tokenize(r));
+    return tokenize(r);
 }
 
 const cli_command cmd_tokenize = {
     .name = "tokenize",
-    .title = COMMAND,
     .group = "Look",
     .summary = "the tokens of a text",
     .usage = "TOKENIZER FILE|- [options]",
-    .description = DESCRIPTION,
+    .description = "Says which tokens a model sees in a text, one a line: id, tab, piece of "
+                   "the vocabulary. TOKENIZER is a tokenizer.json, a folder with one, or a "
+                   "GGUF file. FILE is read as one text of 256 MiB at most; - is standard "
+                   "input. What is not UTF-8 becomes U+FFFD.",
     .examples = "qkscope tokenize examples/kjv-tiny/step-2004 genesis.txt\n"
                 "echo \"In the beginning\" | qkscope tokenize model.gguf - --count\n",
     .table = &TABLE,

@@ -61,7 +61,7 @@ int cli_describe(const cli_command *const *commands)
     for (; *commands; commands++)
         if (json_array_append_new(list, describe_command(*commands)) != 0) {
             json_decref(list);
-            cli_error("qkscope", "out of memory");
+            cli_error("out of memory");
             return EXIT_CODE_FAILURE;
         }
     cli_json_print(json_pack("{s:s, s:s, s:o}", "version", qk_version(), "released",

@@ -6,12 +6,12 @@
 
 enum { HELP_COLUMN = 30, WIDTH = 92 };
 
-/* Words up to the width; the rest goes on below them. */
+/* Words up to the width; the rest goes on below them. Ends of lines stay. */
 static void print_wrapped(const char *text, size_t column)
 {
     size_t at = column;
     while (*text) {
-        size_t length = strcspn(text, " ");
+        size_t length = strcspn(text, " \n");
         if (at > column && at + length > WIDTH) {
             printf("\n%*s", (int)column, "");
             at = column;
@@ -22,6 +22,8 @@ static void print_wrapped(const char *text, size_t column)
         printf("%.*s", (int)length, text);
         at += length;
         text += length + (text[length] == ' ');
+        for (; *text == '\n'; text++, at = column)
+            putchar('\n');
     }
 }
 
@@ -70,7 +72,9 @@ static void print_options(const qk_settings *settings)
 
 void cli_print_help(const cli_command *command, const qk_settings *settings)
 {
-    printf("Usage: %s %s\n\n%s\n", command->title, command->usage, command->description);
+    printf("Usage: qkscope %s %s\n\n", command->name, command->usage);
+    print_wrapped(command->description, 0);
+    putchar('\n');
     print_options(settings);
     printf("\nLists read 0,2,5-9. Exit codes: 0 ok, 1 failure, 2 usage, 3 some heads failed.\n"
            "\nExamples:\n");

@@ -4,12 +4,9 @@
 
 #include <dirent.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#include <jansson.h>
 
 #include <qkscope/capture.h>
 #include <qkscope/recorder.h>
@@ -236,8 +233,8 @@ static qk_status look(view *v, const qk_model *model, const cli_common *common, 
     return QK_OK;
 }
 
-int cli_inspect_model(const char *command, const char *name, const char *revision,
-                      const cli_inspect_run *run, const cli_common *common)
+int cli_inspect_model(const char *name, const char *revision, const cli_inspect_run *run,
+                      const cli_common *common)
 {
     char *folder;
     qk_error err;
@@ -252,7 +249,7 @@ int cli_inspect_model(const char *command, const char *name, const char *revisio
     if (status == QK_OK)
         status = look(&v, model, common, &err);
     if (status != QK_OK)
-        cli_error(command, "%s", err.message);
+        cli_error("%s", err.message);
     qk_model_close(&model);
     return cli_exit_code(status);
 }

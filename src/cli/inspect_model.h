@@ -17,7 +17,7 @@ typedef struct cli_inspect_run {
     int64_t max_length, rows;
 } cli_inspect_run;
 
-int cli_inspect_model(const char *command, const char *name, const char *revision,
-                      const cli_inspect_run *run, const cli_common *common);
+int cli_inspect_model(const char *name, const char *revision, const cli_inspect_run *run,
+                      const cli_common *common);
 
 #endif

@@ -3,7 +3,6 @@
 #include "cli.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <qkscope/common.h>
@@ -82,17 +81,17 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0) {
         print_help(stdout);
-        return cli_finish("qkscope", EXIT_CODE_OK);
+        return cli_finish(EXIT_CODE_OK);
     }
     if (strcmp(argv[1], "--version") == 0) {
         printf("qkscope %s\n", qk_version());
-        return cli_finish("qkscope", EXIT_CODE_OK);
+        return cli_finish(EXIT_CODE_OK);
     }
     if (strcmp(argv[1], "describe") == 0 && argc == 2) /* for tools/generate.py */
-        return cli_finish("qkscope", cli_describe(COMMANDS));
+        return cli_finish(cli_describe(COMMANDS));
     const cli_command *command = find_command(argv[1]);
     if (!command) {
-        cli_error("qkscope", "there is no command '%s'", argv[1]);
+        cli_error("there is no command '%s'", argv[1]);
         print_help(stderr);
         return EXIT_CODE_USAGE;
     }

@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -30,7 +29,7 @@ static void on_interrupt(int number)
     pthread_sigmask(SIG_UNBLOCK, &this_one, NULL);
 }
 
-static double now(void)
+double cli_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -44,20 +43,24 @@ int cli_exit_code(qk_status status)
                                       : EXIT_CODE_FAILURE;
 }
 
-int cli_finish(const char *command, int exit_code)
+int cli_settings_code(qk_status status)
+{
+    return status == QK_ERR_ARGUMENT ? EXIT_CODE_USAGE : cli_exit_code(status);
+}
+
+int cli_finish(int exit_code)
 {
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        cli_error(command, "cannot write to standard output");
+        cli_error("cannot write to standard output");
         return EXIT_CODE_FAILURE;
     }
     return exit_code;
 }
 
-void cli_messages_init(cli_messages *messages, const char *command, const cli_common *common,
-                       const char *what)
+void cli_messages_init(cli_messages *messages, const cli_common *common, const char *what)
 {
-    *messages = (cli_messages){.command = command, .common = common, .what = what};
-    messages->start = messages->last = now();
+    *messages = (cli_messages){.common = common, .what = what};
+    messages->start = messages->last = cli_now();
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = on_interrupt;
@@ -72,6 +75,13 @@ void cli_clear(cli_messages *messages)
     messages->drawn = false;
 }
 
+void cli_messages_end(cli_messages *messages, qk_status status, const qk_error *err)
+{
+    cli_clear(messages);
+    if (status != QK_OK)
+        cli_error("%s", err->message);
+}
+
 void cli_notice(void *user, qk_notice_level level, const char *message)
 {
     cli_messages *messages = user;
@@ -80,8 +90,7 @@ void cli_notice(void *user, qk_notice_level level, const char *message)
     if (level == QK_NOTICE_WARNING && messages->common->quiet)
         return;
     cli_clear(messages);
-    cli_error(messages->command, "%s%s", level == QK_NOTICE_WARNING ? "warning: " : "",
-              message);
+    cli_error("%s%s", level == QK_NOTICE_WARNING ? "warning: " : "", message);
 }
 
 bool cli_is_interrupted(void)
@@ -94,7 +103,7 @@ bool cli_progress(void *user, const qk_progress *progress)
     enum { WIDTH = 30 };
     cli_messages *messages = user;
     int64_t done = progress->done, total = progress->total, bytes = progress->bytes;
-    double time = now(), spent = time - messages->start;
+    double time = cli_now(), spent = time - messages->start;
     bool due = time - messages->last > 0.1 && done > 0;
     if (due && !messages->common->quiet && isatty(STDERR_FILENO)) {
         char bar[WIDTH + 1];
@@ -122,8 +131,18 @@ json_t *cli_json_number(double value)
 
 json_t *cli_json_text(const char *text)
 {
+    if (!text)
+        return json_null();
     json_t *value = json_string(text);
     return value ? value : json_string("(not UTF-8)");
+}
+
+json_t *cli_json_texts(char *const *texts, size_t count)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(list, cli_json_text(texts[i]));
+    return list;
 }
 
 /* The one control character that JSON allows in a text. */
@@ -186,7 +205,7 @@ static const char *reason_of(const char *failure)
     return colon ? colon : failure;
 }
 
-void cli_print_failures(const char *command, char *const *failures, size_t count)
+void cli_print_failures(char *const *failures, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         size_t before = 0, after = 0;
@@ -194,8 +213,8 @@ void cli_print_failures(const char *command, char *const *failures, size_t count
             if (k != i && strcmp(reason_of(failures[k]), reason_of(failures[i])) == 0)
                 ++*(k < i ? &before : &after);
         if (before == 0 && after > 0)
-            cli_error(command, "%s (and %zu more)", failures[i], after);
+            cli_error("%s (and %zu more)", failures[i], after);
         else if (before == 0)
-            cli_error(command, "%s", failures[i]);
+            cli_error("%s", failures[i]);
     }
 }

@@ -2,8 +2,6 @@
 /* The options a command has, by its table of settings. */
 #include "cli.h"
 
-#include <stdio.h>
-
 #define AT(member) QK_SETTING_AT(cli_common, member)
 
 static const qk_setting COMMON[] = {
@@ -13,7 +11,7 @@ static const qk_setting COMMON[] = {
      .help = "print what was decided along the way", .section = "Running"},
     {"json", QK_SETTING_FLAG, AT(json), .help = "print the outcome as JSON",
      .section = "Running"},
-    {"help", QK_SETTING_FLAG, AT(help), .letter = 'h', .help = "print this and stop",
+    {"help", QK_SETTING_FLAG, AT(help), .letter = 'h', .help = "print this help and stop",
      .section = "Running"},
     {"version", QK_SETTING_FLAG, AT(version), .help = "print the version and stop",
      .section = "Running"},

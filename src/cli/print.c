@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Everything that the command says: printf whose texts a terminal cannot obey. */
-#include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
+
+/* Global, as the name of a program is. */
+static const char *command = "";
 
 /* va_list may be an array, of which a function gets no copy: hence the struct. */
 typedef struct arguments {
@@ -174,6 +177,11 @@ void cli_vprint(FILE *out, const char *fmt, va_list list)
     va_end(args.list);
 }
 
+void cli_begin(const char *name)
+{
+    command = name;
+}
+
 const char *cli_s(int64_t count)
 {
     return count == 1 ? "" : "s";
@@ -187,6 +195,13 @@ void cli_print(const char *fmt, ...)
     va_end(args);
 }
 
+void cli_print_number(const char *format, double value)
+{
+    char text[64];
+    int width = snprintf(text, sizeof text, format, value);
+    cli_print("%*s", width, isfinite(value) ? text : "-");
+}
+
 void cli_draw(const char *fmt, ...)
 {
     va_list args;
@@ -195,12 +210,26 @@ void cli_draw(const char *fmt, ...)
     va_end(args);
 }
 
-void cli_error(const char *command, const char *fmt, ...)
+static void put_error(const char *fmt, va_list args)
+{
+    fprintf(stderr, "qkscope%s%s: ", *command ? " " : "", command);
+    cli_vprint(stderr, fmt, args);
+    fputc('\n', stderr);
+}
+
+void cli_error(const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    cli_draw("%s: ", command);
-    cli_vprint(stderr, fmt, args);
-    fputc('\n', stderr);
+    put_error(fmt, args);
     va_end(args);
+}
+
+int cli_usage(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    put_error(fmt, args);
+    va_end(args);
+    return EXIT_CODE_USAGE;
 }

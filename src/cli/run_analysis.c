@@ -22,14 +22,14 @@ static const qk_setting ROWS[] = {
 
 const qk_settings_table cli_analysis_table = {QK_SETTINGS_ROWS(request, ROWS)};
 
-int cli_analysis_load(cli_call *call)
+qk_status cli_analysis_load(void *of, qk_error *err)
 {
-    request *r = call->request;
-    qk_error err;
-    qk_status status = qk_config_load(&r->config, r->common.config, &err);
-    if (status == QK_OK)
-        r->settings = *qk_config_settings(r->config);
-    return cli_loaded(call, status, &err);
+    request *r = of;
+    qk_status status = qk_config_load(&r->config, r->common.config, err);
+    if (status != QK_OK)
+        return status;
+    r->settings = *qk_config_settings(r->config);
+    return QK_OK;
 }
 
 void cli_analysis_release(void *of)
@@ -37,73 +37,70 @@ void cli_analysis_release(void *of)
     qk_config_free(&((request *)of)->config);
 }
 
+void cli_print_notes(const qk_config *config, const cli_common *common)
+{
+    for (size_t i = 0; config && !common->quiet && i < qk_config_num_notes(config); i++)
+        cli_error("note: %s", qk_config_note(config, i));
+}
+
 /* What follows from options beside their own settings. */
-static void settle(const cli_call *call, unsigned analyses)
+static void settle(const cli_call *call)
 {
     request *r = call->request;
     qk_analysis_settings *s = &r->settings;
+    s->analyses = call->command->analyses;
+    s->command_line = call->line;
     if (call->count > 0)
         s->capture = call->arguments[0];
     if (r->complement && s->rotation.planes == 0)
         s->rotation.planes = DEFAULT_PAIRS;
     if (cli_given(call, "kinds"))
         s->combined = false;
-    if (cli_given(call, "combined") || analyses != QK_ANALYSE_PCA)
+    if (cli_given(call, "combined") || s->analyses != QK_ANALYSE_PCA)
         s->combined = true;
-    s->analyses = analyses;
 }
 
-static int check(const cli_call *call)
+static int check(const qk_analysis_settings *s)
 {
-    const qk_analysis_settings *s = &((const request *)call->request)->settings;
     if (!s->capture)
-        return cli_usage(call, "which capture? Give a folder, or org/name of a dataset in the "
-                               "Hugging Face cache");
+        return cli_usage("which capture? Give a folder, or org/name of a dataset in the "
+                         "Hugging Face cache");
     if (!s->output)
-        return cli_usage(call, "where to? Give -o DIR");
+        return cli_usage("where to? Give -o DIR");
     if (s->pca.low > s->pca.high)
-        return cli_usage(call, "--taxonomy-low %g is above --taxonomy-high %g", s->pca.low,
+        return cli_usage("--taxonomy-low %g is above --taxonomy-high %g", s->pca.low,
                          s->pca.high);
     if (s->ci_refit && !(s->ci > 0))
-        return cli_usage(call, "--ci-refit changes intervals: give --ci, too");
+        return cli_usage("--ci-refit changes intervals: give --ci, too");
     if (s->ci > 0 && !s->combined)
-        return cli_usage(call, "--ci needs queries and keys together: leave out --kinds");
+        return cli_usage("--ci needs queries and keys together: leave out --kinds");
     return -1;
 }
 
-static int run(const cli_call *call)
+static int analyse(request *r)
 {
-    request *r = call->request;
-    const char *command = call->command->title;
     cli_messages messages;
-    qk_analysis_results *report;
+    qk_analysis_results *results;
     qk_error err;
-    cli_messages_init(&messages, command, &r->common, "heads");
-    for (size_t i = 0; r->config && i < qk_config_num_notes(r->config); i++)
-        if (!r->common.quiet)
-            cli_error(command, "note: %s", qk_config_note(r->config, i));
+    cli_messages_init(&messages, &r->common, "heads");
+    cli_print_notes(r->config, &r->common);
     r->settings.notice = cli_notice;
     r->settings.progress = cli_progress;
     r->settings.user = &messages;
-    qk_status status = qk_analysis_run(&r->settings, &report, &err);
-    cli_clear(&messages);
-    if (status != QK_OK)
-        cli_error(command, "%s", err.message);
-    if (report && r->common.json)
-        cli_print_outcome_json(&r->settings, report);
-    else if (report && !r->common.quiet)
-        cli_print_outcome(&r->settings, report);
-    qk_analysis_results_free(&report);
-    return cli_finish(command, cli_exit_code(status));
+    qk_status status = qk_analysis_run(&r->settings, &results, &err);
+    cli_messages_end(&messages, status, &err);
+    if (results && r->common.json)
+        cli_print_outcome_json(&r->settings, results);
+    else if (results && !r->common.quiet)
+        cli_print_outcome(&r->settings, results);
+    qk_analysis_results_free(&results);
+    return cli_exit_code(status);
 }
 
-int cli_analyse(cli_call *call, unsigned analyses)
+int cli_analysis_run(cli_call *call)
 {
     request *r = call->request;
-    settle(call, analyses);
-    int code = check(call);
-    if (code >= 0)
-        return code;
-    r->settings.command_line = call->line;
-    return run(call);
+    settle(call);
+    int code = check(&r->settings);
+    return code < 0 ? analyse(r) : code;
 }

@@ -1,31 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands that analyse a capture share: options, running, printing. */
+/* What the commands that analyse a capture share: options, running, printing (run_analysis.c
+ * leads). */
 #ifndef QK_CLI_RUN_ANALYSIS_H
 #define QK_CLI_RUN_ANALYSIS_H
 
 #include "cli.h"
 
-/* What such a command has in common with the others: table, load and release. */
+/* What such a command has in common with the others. */
 #define CLI_ANALYSIS                                                                           \
-    .usage = "CAPTURE -o DIR [options]", .table = &cli_analysis_table, .max_arguments = 1,     \
-    .load = cli_analysis_load, .release = cli_analysis_release
+    .group = "Analyse", .usage = "CAPTURE -o DIR [options]", .table = &cli_analysis_table,     \
+    .max_arguments = 1, .load = cli_analysis_load, .run = cli_analysis_run,                    \
+    .release = cli_analysis_release
 extern const qk_settings_table cli_analysis_table;
-int cli_analysis_load(cli_call *call);
+qk_status cli_analysis_load(void *request, qk_error *err);
+int cli_analysis_run(cli_call *call);
 void cli_analysis_release(void *request);
 
-/* Checks, runs, prints; returns the exit code. analyses: sum of qk_analyses. */
-int cli_analyse(cli_call *call, unsigned analyses);
+/* The notes that a file of settings gave rise to; config may be NULL. */
+void cli_print_notes(const qk_config *config, const cli_common *common);
 
 /* What was found, without the list of files. */
-void cli_print_summary(const qk_analysis_settings *settings, const qk_analysis_results *report);
+void cli_print_summary(const qk_analysis_settings *settings,
+                       const qk_analysis_results *results);
 
 /* The summaries of one outcome on standard output (analysis_print.c). */
-void cli_print_outcome(const qk_analysis_settings *settings, const qk_analysis_results *report);
+void cli_print_outcome(const qk_analysis_settings *settings,
+                       const qk_analysis_results *results);
 void cli_print_outcome_json(const qk_analysis_settings *settings,
-                            const qk_analysis_results *report);
+                            const qk_analysis_results *results);
 
-/* Of that JSON: heads without numbers and why, and the files written. */
-json_t *cli_list_failures(const qk_analysis_results *report);
-json_t *cli_list_outputs(const qk_analysis_results *report);
+/* Of that JSON: heads without numbers and why, files written, heads of each category. */
+json_t *cli_list_failures(const qk_analysis_results *results);
+json_t *cli_list_outputs(const qk_analysis_results *results);
+json_t *cli_count_categories(const size_t counts[QK_NUM_CATEGORIES]);
 
 #endif

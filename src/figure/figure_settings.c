@@ -20,7 +20,7 @@ static const qk_setting ROWS[] = {
      .help = "pictures: png, svg, pdf or several of them; the page always needs png and svg",
      .section = "Figures", .yaml = "figures.formats"},
     {"theme", QK_SETTING_CHOICE, QK_SETTING_AT(qk_figure_settings, theme),
-     .number = QK_THEME_PAPER, .words = THEMES, .help = "colours and type of the figures",
+     .number = QK_THEME_PAPER, .words = THEMES, .help = "colours and fonts of the figures",
      .section = "Figures", .yaml = "figures.theme"},
     QK__THREADS_ROW(qk_figure_settings, threads, "report", .yaml = NULL),
 };

@@ -44,8 +44,9 @@ static const qk_setting ROWS[] = {
      .help = "tokenizer.json or its folder, or a GGUF file", .unset = "the model's",
      .section = "Model", .yaml = "tokenizer.name"},
     {"dtype", QK_SETTING_CHOICE, AT(arithmetic), .number = QK_ARITHMETIC_F32, .words = DTYPES,
-     .help = "bf16: bfloat16 products, faster where the processor has AVX512_BF16, else "
-             "bf16-sim; bf16-sim, f16-sim: float32, rounded as in a bfloat16 or float16 run",
+     .help =
+         "bf16: bfloat16 products, faster where the processor has AVX512_BF16, else "
+         "bf16-sim; bf16-sim, f16-sim: float32, rounded as a run in bfloat16 or float16 does",
      .section = "Model", .manifest = "arithmetic"},
     {"text", QK_SETTING_PATHS, AT(texts), .letter = 't', .value = "TEXT",
      .help = "file or folder of texts; several may follow", .section = "Texts"},
@@ -65,35 +66,37 @@ static const qk_setting ROWS[] = {
      .help = "only the first N texts", .unset = "all", .section = "Texts",
      .yaml = "dataset.max_samples"},
     {"max-length", QK_SETTING_INTEGER, AT(max_length), .min = 1, .max = 1 << 30, .value = "N",
-     .unit = "tokens", .help = "tokens of a text at most",
+     .unit = "tokens", .help = "largest number of tokens in a text",
      .unset = "what the model was made for", .section = "Texts", .yaml = "tokenizer.max_length",
      .manifest = "texts.max_length"},
     {"long", QK_SETTING_CHOICE, AT(long_texts), .number = QK_LONG_SPLIT, .words = LONG,
-     .help = "longer texts: split (into windows, each an example), cut or skip",
+     .help = "what to do with longer texts: split them into windows (each an example), cut or "
+             "skip them",
      .section = "Texts", .manifest = "texts.long"},
     {"rows", QK_SETTING_INTEGER, AT(rows), .number = 8000, .min = 1, .max = 1e15, .value = "N",
      .unit = "rows",
-     .help = "about so many rows of each head and kind: the rate of the sampler is chosen "
+     .help = "keep about N rows of each head and kind: the rate of the sampler is chosen "
              "before the run",
      .unset = "8000, where no sampler is given", .section = "Rows"},
     {"sampler", QK_SETTING_CHOICE, AT(sampler.type), .number = QK_SAMPLER_UNIFORM,
      .words = SAMPLERS,
-     .help = "which positions are kept; its rate is 1 unless --rows or --base-rate is given",
+     .help = "how positions are chosen; the rate is 1 unless --rows or --base-rate is given",
      .section = "Rows", .yaml = "capture.sampler.type", .manifest = "sampler.type",
      .traits = QK_SETTING_ANY_CASE},
     {"base-rate", QK_SETTING_REAL, AT(sampler.base_rate), .min = 1e-9, .max = 1e9, .value = "R",
-     .help = "in place of --rows: positions kept in a bucket (without --sampler: of "
-             "log_uniform)",
+     .help = "in place of --rows: how many positions to keep in a bucket, on average (without "
+             "--sampler: with log_uniform)",
      .unset = "chosen by --rows", .section = "Rows", .yaml = "capture.sampler.base_rate",
      .manifest = "sampler.base_rate"},
     {"bucket", QK_SETTING_INTEGER, AT(sampler.min_bucket_size), .min = 1,
      .max = 1099511627776.0 /* 2^40 */, .value = "N", .unit = "tokens",
-     .help = "tokens in a bucket, or in the smallest",
+     .help = "tokens in a bucket; of log_uniform, in the smallest one",
      .unset = "128; where --rows chooses for uniform, 1/16 of the longest text",
      .section = "Rows", .yaml = "capture.min_bucket_size", .manifest = "sampler.bucket_size"},
     {"max-rows", QK_SETTING_INTEGER, AT(sampler.max_rows), .min = 1, .max = 1e15, .value = "N",
-     .unit = "rows", .help = "rows per text, layer and kind at most", .unset = "no limit",
-     .section = "Rows", .yaml = "capture.max_rows_per_batch", .manifest = "sampler.max_rows"},
+     .unit = "rows", .help = "largest number of rows per text, layer and kind",
+     .unset = "no limit", .section = "Rows", .yaml = "capture.max_rows_per_batch",
+     .manifest = "sampler.max_rows"},
     {"layers", QK_SETTING_LIST, AT(layers), .value = "LIST", .help = "layers to keep",
      .unset = "all", .section = "Heads", .yaml = "capture.layers",
      .manifest = "selection.layers"},
@@ -118,12 +121,12 @@ static const qk_setting ROWS[] = {
     {"compat", QK_SETTING_FLAG, AT(compat),
      .help = "choose heads as the original tool does (the default with --config)",
      .off = "no-compat",
-     .off_help = "choose heads as without --config: draw only among heads that can be kept, "
-                 "and let --heads mean query heads alone",
+     .off_help = "choose heads as without --config: draw only among heads that can be kept; "
+                 "--heads means query heads alone",
      .section = "Heads", .manifest = "selection.compat"},
     QK__THREADS_ROW(qk_recorder_settings, threads, NULL, .yaml = NULL),
     {"tokens-at-once", QK_SETTING_INTEGER, AT(tokens_at_once), .min = 1, .max = 1e9,
-     .value = "N", .unit = "tokens", .help = "texts are run together up to so many tokens",
+     .value = "N", .unit = "tokens", .help = "run texts together up to N tokens",
      .unset = "8192", .section = "Running"},
 };
 

@@ -34,7 +34,7 @@ static const qk_setting ROWS[] = {
     {"html", QK_SETTING_FLAG, AT(html), .number = true, .off = "no-html",
      .off_help = "figures alone, without report.html", .section = "Output"},
     {"force", QK_SETTING_FLAG, AT(force),
-     .help = "draw tables that are not as manifest.json says, too, with a warning",
+     .help = "draw tables that are not as manifest.json says as well, with a warning",
      .section = "Output"},
     {"title", QK_SETTING_TEXT, AT(title), .value = "TEXT", .help = "title of the page",
      .unset = "of the study", .section = "Page"},
@@ -42,9 +42,10 @@ static const qk_setting ROWS[] = {
      .help = "CSV of benchmark scores, a row per model",
      .unset = "RESULTS/scores.csv, if there", .section = "Page"},
     {"score-metric", QK_SETTING_TEXT, AT(score_metric), .value = "NAME",
-     .help = "number to compare scores with", .unset = "ap_drop", .section = "Page"},
-    {"score-column", QK_SETTING_TEXT, AT(score_column), .value = "NAME", .help = "which score",
-     .unset = "the first", .section = "Page"},
+     .help = "column of the tables to compare scores with", .unset = "ap_drop",
+     .section = "Page"},
+    {"score-column", QK_SETTING_TEXT, AT(score_column), .value = "NAME",
+     .help = "column of the scores to use", .unset = "the first", .section = "Page"},
     QK_SETTING_PART(qk_report_settings, figures, qk__figure_settings_table),
 };
 

@@ -61,11 +61,11 @@ static const qk_setting ROWS[] = {
      .value = "q|k", .help = "queries or keys alone, on their own components",
      .unset = "together", .section = "Axes"},
     {"centred", QK_SETTING_FLAG, AT(centred),
-     .help = "with pca: zero is the mean of all rows, lines run through it, and a box has r of "
-             "the components (as pca-visualize draws)",
+     .help = "with pca, draw as pca-visualize does: zero is the mean of all rows, lines run "
+             "through it, and a box shows r of the components",
      .section = "Axes"},
     {"example-id", QK_SETTING_INTEGER, AT(example_id), .number = -1, .min = 0, .max = 9e15,
-     .value = "N", .help = "this text in colour, all others grey", .unset = "none",
+     .value = "N", .help = "draw this text in colour, all others in grey", .unset = "none",
      .section = "Points"},
     {"max-points", QK_SETTING_INTEGER, AT(max_points), .number = QK_SCATTER_FEW_POINTS,
      .min = 0, .max = 1e15, .value = "N", .help = "points per kind and panel; 0: all",

@@ -11,8 +11,8 @@
     {                                                                                          \
         "threads", QK_SETTING_INTEGER, QK_SETTING_AT(owner, member),                           \
             .min = 1, .max = 4096, .value = "N",                                               \
-            .help = "threads; results do not depend on it", .unset = "all processors",         \
-            .section = "Running", .commands = of, __VA_ARGS__                                  \
+            .help = "number of threads; results do not depend on it",                          \
+            .unset = "all processors", .section = "Running", .commands = of, __VA_ARGS__       \
     }
 
 #define QK__REVISION_ROW(owner, of, ...)                                                       \

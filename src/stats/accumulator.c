@@ -14,6 +14,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "stats/sample.h"
 
 /* With texts a batch has so many rows, or fewer where they are longer. */
 enum { BATCH_ROWS = 4096, BATCH_VALUES = BATCH_ROWS * 128 };
@@ -383,9 +384,9 @@ static qk_status put_aside(qk_accumulator *acc, const void *x, bool wide, const 
     return QK_OK;
 }
 
-/* last: no more rows come, so that these need not wait. */
-static qk_status add(qk_accumulator *acc, const void *x, bool wide, const int64_t *t,
-                     const int64_t *text, size_t rows, bool last, qk_error *err)
+qk_status qk__accumulator_add_block(qk_accumulator *acc, const void *x, bool wide,
+                                    const int64_t *t, const int64_t *text, size_t rows,
+                                    bool last, qk_error *err)
 {
     if (rows == 0)
         return QK_OK;
@@ -424,7 +425,7 @@ qk_status qk_accumulator_add_f32(qk_accumulator *acc, const float *x, const int6
     QK_NEED(err, acc);
     if (rows > 0)
         QK_NEED(err, x, t);
-    return add(acc, x, false, t, NULL, rows, false, err);
+    return qk__accumulator_add_block(acc, x, false, t, NULL, rows, false, err);
 }
 
 qk_status qk_accumulator_add_f64(qk_accumulator *acc, const double *x, const int64_t *t,
@@ -433,7 +434,7 @@ qk_status qk_accumulator_add_f64(qk_accumulator *acc, const double *x, const int
     QK_NEED(err, acc);
     if (rows > 0)
         QK_NEED(err, x, t);
-    return add(acc, x, true, t, NULL, rows, false, err);
+    return qk__accumulator_add_block(acc, x, true, t, NULL, rows, false, err);
 }
 
 qk_status qk_accumulator_add_texts_f32(qk_accumulator *acc, const float *x, const int64_t *t,
@@ -442,7 +443,7 @@ qk_status qk_accumulator_add_texts_f32(qk_accumulator *acc, const float *x, cons
     QK_NEED(err, acc);
     if (rows > 0)
         QK_NEED(err, x, t, text);
-    return add(acc, x, false, t, text, rows, false, err);
+    return qk__accumulator_add_block(acc, x, false, t, text, rows, false, err);
 }
 
 qk_status qk_accumulator_add_texts_f64(qk_accumulator *acc, const double *x, const int64_t *t,
@@ -451,14 +452,14 @@ qk_status qk_accumulator_add_texts_f64(qk_accumulator *acc, const double *x, con
     QK_NEED(err, acc);
     if (rows > 0)
         QK_NEED(err, x, t, text);
-    return add(acc, x, true, t, text, rows, false, err);
+    return qk__accumulator_add_block(acc, x, true, t, text, rows, false, err);
 }
 
-qk_status qk__accumulator_add_block(qk_accumulator *acc, const void *x, bool wide,
-                                    const int64_t *t, const int64_t *text, size_t rows,
-                                    bool last, qk_error *err)
+qk_status qk__accumulator_add_row(qk_accumulator *acc, const qk_sample *sample, size_t row,
+                                  qk_error *err)
 {
-    return add(acc, x, wide, t, text, rows, last, err);
+    return qk__accumulator_add_block(acc, qk__sample_at(sample, row), !sample->f32,
+                                     sample->position + row, NULL, 1, false, err);
 }
 
 size_t qk__accumulator_batch(size_t dim)

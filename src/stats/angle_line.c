@@ -9,8 +9,6 @@
 #include "base/error.h"
 #include "stats/project.h"
 
-static const double TURN = 6.283185307179586476925;
-
 struct qk__angle_line {
     const qk__positions *positions;
     size_t n_q;

@@ -27,19 +27,15 @@ const qk__gram_kernel qk__gram_portable = {
     "portable", gram_portable, pack_f32, pack_f64, add, form,
 };
 
-const qk__gram_kernel *qk__gram_kernel_at(size_t i)
-{
-    static const qk__gram_kernel *const kernels[QK_NUM_SIMD] = {
-        [QK_PORTABLE] = &qk__gram_portable,
+const qk__gram_kernel *const qk__gram_kernels[QK_NUM_SIMD] = {
+    [QK_PORTABLE] = &qk__gram_portable,
 #ifdef QK_HAVE_X86_KERNELS
-        [QK_AVX2] = &qk__gram_avx2,
-        [QK_AVX512] = &qk__gram_avx512,
+    [QK_AVX2] = &qk__gram_avx2,
+    [QK_AVX512] = &qk__gram_avx512,
 #endif
-    };
-    return kernels[i];
-}
+};
 
 const qk__gram_kernel *qk__best_gram_kernel(void)
 {
-    return qk__gram_kernel_at(qk__simd_count() - 1);
+    return qk__gram_kernels[qk__simd_count() - 1];
 }

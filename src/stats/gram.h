@@ -47,8 +47,8 @@ static inline size_t qk__gram_row(size_t panels, size_t i)
 typedef struct qk__gram_kernel {
     const char *name;
 
-    /* gram += tile^T tile or, where fresh, gram = tile^T tile. The tile is aligned to 64 bytes.
-     */
+    /* gram += tile^T tile or, where fresh, gram = tile^T tile. The tile lies at a multiple of
+     * 64 bytes. */
     void (*gram)(const double *tile, size_t rows, size_t panels, bool fresh, double *gram);
 
     /* Puts x - pilot of `rows` rows of `dim` values, those at x + index[r] * dim, into the tile
@@ -69,9 +69,8 @@ typedef struct qk__gram_kernel {
 /* Fastest kernel for this processor. */
 const qk__gram_kernel *qk__best_gram_kernel(void);
 
-/* The i-th of qk__simd_count(): 0 is the portable reference. */
-const qk__gram_kernel *qk__gram_kernel_at(size_t i);
-
+/* By instruction set, of which qk__simd_count() are there. */
+extern const qk__gram_kernel *const qk__gram_kernels[QK_NUM_SIMD];
 extern const qk__gram_kernel qk__gram_portable;
 extern const qk__gram_kernel qk__gram_avx2;
 extern const qk__gram_kernel qk__gram_avx512;

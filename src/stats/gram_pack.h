@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packing rows into a tile, and a Gram matrix along an axis, in vectors that the compiler fits
- * to the instruction set of the kernel file that includes this. */
+/* What all Gram kernels do alike: packing rows into a tile, adding Gram matrices, and the form
+ * v^T gram v. The compiler fits the vectors to the instruction set of the file that includes
+ * this. */
 #ifndef QK_STATS_GRAM_PACK_H
 #define QK_STATS_GRAM_PACK_H
 

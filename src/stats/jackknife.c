@@ -8,6 +8,8 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "stats/moments.h"
+#include "stats/row_order.h"
 #include "stats/student.h"
 
 /* ---- who is in which group -------------------------------------------------------------- */
@@ -53,20 +55,6 @@ void qk__example_groups_free(qk__example_groups **groups)
     *groups = NULL;
 }
 
-/* How many known ids are smaller. */
-static size_t rank_of(const qk__example_groups *groups, int64_t id)
-{
-    size_t low = 0, high = groups->num_ids;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (groups->ids[middle] < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 qk_status qk__example_groups_assign(const qk__example_groups *groups, const qk_sample *sample,
                                     uint32_t **group, qk_error *err)
 {
@@ -77,20 +65,14 @@ qk_status qk__example_groups_assign(const qk__example_groups *groups, const qk_s
         if (i > 0 && sample->example[i] == sample->example[i - 1])
             (*group)[i] = (*group)[i - 1];
         else
-            (*group)[i] = (uint32_t)(rank_of(groups, sample->example[i]) % groups->count);
+            (*group)[i] =
+                (uint32_t)(qk__count_below(groups->ids, groups->num_ids, sample->example[i]) %
+                           groups->count);
     }
     return QK_OK;
 }
 
 /* ---- moments of each group -------------------------------------------------------------- */
-
-static qk_status add_row(qk_accumulator *acc, const qk_sample *sample, size_t i, qk_error *err)
-{
-    const int64_t *t = &sample->position[i];
-    if (sample->f32)
-        return qk_accumulator_add_f32(acc, sample->f32 + i * sample->dim, t, 1, err);
-    return qk_accumulator_add_f64(acc, sample->f64 + i * sample->dim, t, 1, err);
-}
 
 qk_status qk__group_moments(const qk_sample *sample, uint32_t groups,
                             qk_moments *parts[QK_MAX_GROUPS], qk_error *err)
@@ -102,7 +84,7 @@ qk_status qk__group_moments(const qk_sample *sample, uint32_t groups,
         status = qk_accumulator_create(&acc, sample->dim, err);
         for (size_t i = 0; i < sample->rows && status == QK_OK; i++)
             if (sample->group[i] == g)
-                status = add_row(acc, sample, i, err);
+                status = qk__accumulator_add_row(acc, sample, i, err);
         if (status == QK_OK)
             status = qk_accumulator_finish(&acc, &parts[g], err);
         else

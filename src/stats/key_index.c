@@ -69,14 +69,10 @@ qk_status qk__key_index_create(qk__key_index **index, const qk_sample *keys, qk_
 
 qk_status qk__key_sign(const qk_sample *keys, int *sign, qk_error *err)
 {
-    uint32_t *order = qk__calloc(keys->rows + 1, sizeof *order);
-    if (!order)
-        return qk__nomem(err);
-    for (size_t i = 0; i < keys->rows; i++)
-        order[i] = (uint32_t)i;
-    qk_status status = qk__order_rows(order, keys->rows, &keys->bucket, 1, err);
+    uint32_t *order;
+    QK_TRY(qk__rows_in_order(&order, keys->rows, &keys->bucket, 1, err));
     double total = 0, sum = 0, count = 0;
-    for (size_t i = 0; i < keys->rows && status == QK_OK; i++) {
+    for (size_t i = 0; i < keys->rows; i++) {
         size_t at = order[i] * keys->dim;
         sum += keys->f32 ? (double)keys->f32[at] : keys->f64[at];
         count++;
@@ -87,7 +83,7 @@ qk_status qk__key_sign(const qk_sample *keys, int *sign, qk_error *err)
     }
     *sign = total < 0 ? -1 : 1;
     free(order);
-    return status;
+    return QK_OK;
 }
 
 qk_status qk__key_index_select(qk__key_index **selected, const qk__key_index *index,

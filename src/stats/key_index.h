@@ -23,9 +23,8 @@ QK_MUST_CHECK qk_status qk__key_index_create(qk__key_index **index, const qk_sam
                                              qk_error *err);
 
 /* The sign, 1 or -1, that the original tool gives the first coordinate: that of the mean over
- * buckets of their mean keys. All rows count. Of its signs for the other coordinates nothing is
- * left in the numbers: turned before a reflection or after it, only the one that the drift is
- * reflected onto makes a difference. */
+ * buckets of their mean keys. All rows count. It gives the other coordinates signs as well, but
+ * these change no number: only the coordinate that the drift is reflected onto matters. */
 QK_MUST_CHECK qk_status qk__key_sign(const qk_sample *keys, int *sign, qk_error *err);
 
 /* The same without the rows that `keys` leaves out. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Distribution of the two-sided Kolmogorov-Smirnov statistic, by the method that Simard and
- * L'Ecuyer (2011) found best for each n and d. With up to 140 values all of them are exact; for
- * Pomeranz's recursion, which they use in the middle there, stands Durbin's matrix, the same
- * number another way. With more values the middle is Pelz and Good's series. */
+ * L'Ecuyer (2011) found best for each n and d. With up to 140 values every method is exact. In
+ * the middle of that range they use Pomeranz's recursion; Durbin's matrix here gives the same
+ * number. With more values the middle is Pelz and Good's series. */
 #include "stats/kolmogorov.h"
 
 #include <math.h>

@@ -3,8 +3,8 @@
  *
  * The number of values below an edge between bins and Phi there are known exactly, so their
  * largest difference is a lower bound of D, and a bin can hold D only if its own upper bound
- * exceeds it: few do. Only their values are looked at, with Phi by Taylor's series about the
- * edge; erfc is called where that comes within its error of the best. */
+ * exceeds it: few do. Only the values of these bins are looked at, with Phi by Taylor's series
+ * about the edge; erfc is called where the error of the series could hide a new best. */
 #include "stats/ks_statistic.h"
 
 #include <math.h>
@@ -41,7 +41,7 @@ struct qk__ks {
     uint16_t *wanted;   /* [bins] 1 if the bin is looked at */
 };
 
-/* The values under scrutiny and the best difference met so far. */
+/* How values are compared, and the best difference met so far. */
 typedef struct search {
     double rows, inverse, centre, scale;
     double best;  /* of the values themselves */

@@ -6,19 +6,15 @@
 
 const qk__matrix_kernel qk__matrix_portable = MATRIX_KERNEL("portable");
 
-const qk__matrix_kernel *qk__matrix_kernel_at(size_t i)
-{
-    static const qk__matrix_kernel *const kernels[QK_NUM_SIMD] = {
-        [QK_PORTABLE] = &qk__matrix_portable,
+const qk__matrix_kernel *const qk__matrix_kernels[QK_NUM_SIMD] = {
+    [QK_PORTABLE] = &qk__matrix_portable,
 #ifdef QK_HAVE_X86_KERNELS
-        [QK_AVX2] = &qk__matrix_avx2,
-        [QK_AVX512] = &qk__matrix_avx512,
+    [QK_AVX2] = &qk__matrix_avx2,
+    [QK_AVX512] = &qk__matrix_avx512,
 #endif
-    };
-    return kernels[i];
-}
+};
 
 const qk__matrix_kernel *qk__best_matrix_kernel(void)
 {
-    return qk__matrix_kernel_at(qk__simd_count() - 1);
+    return qk__matrix_kernels[qk__simd_count() - 1];
 }

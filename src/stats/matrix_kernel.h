@@ -39,9 +39,8 @@ typedef struct qk__matrix_kernel {
 /* Fastest kernel for this processor. */
 const qk__matrix_kernel *qk__best_matrix_kernel(void);
 
-/* The i-th of qk__simd_count(): 0 is the portable reference. */
-const qk__matrix_kernel *qk__matrix_kernel_at(size_t i);
-
+/* By instruction set, of which qk__simd_count() are there. */
+extern const qk__matrix_kernel *const qk__matrix_kernels[QK_NUM_SIMD];
 extern const qk__matrix_kernel qk__matrix_portable;
 extern const qk__matrix_kernel qk__matrix_avx2;
 extern const qk__matrix_kernel qk__matrix_avx512;

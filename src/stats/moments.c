@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moments about the means: with other moments and without them. */
+/* Moments about the means: merged with those of other rows, and with some rows taken out. */
 #include "stats/moments.h"
 
 #include <assert.h>

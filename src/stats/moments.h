@@ -43,6 +43,10 @@ QK_MUST_CHECK qk_status qk__accumulator_add_block(qk_accumulator *acc, const voi
                                                   const int64_t *t, const int64_t *text,
                                                   size_t rows, bool last, qk_error *err);
 
+/* Adds a row of a sample. */
+QK_MUST_CHECK qk_status qk__accumulator_add_row(qk_accumulator *acc, const qk_sample *sample,
+                                                size_t row, qk_error *err);
+
 /* The memory of sums that are no longer needed, for those of the next head: having so much from
  * the system anew takes longer than the sums. */
 typedef struct qk__spare_sums {

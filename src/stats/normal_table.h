@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Written by tools/normal_coefficients.py. Coefficients of falling degree of
- *   exp(z^2 / 2) erfc(z / sqrt 2) = TAIL_P(z) / TAIL_Q(z), relative error 2.6e-15, z in
- * [0, 37.0] exp(-s / 2) = EXP(s), error 2.2e-16, |s| <= ln 2 */
+/* Coefficients of the normal distribution, written by tools/normal_coefficients.py. By falling
+ * degree, of
+ *   exp(z^2 / 2) erfc(z / sqrt 2) = TAIL_P(z) / TAIL_Q(z), relative error 2.6e-15, 0 <= z <= 37
+ *   exp(-s / 2) = EXP_HALF(s), error 2.2e-16, |s| <= ln 2 */
 #ifndef QK_STATS_NORMAL_TABLE_H
 #define QK_STATS_NORMAL_TABLE_H
 

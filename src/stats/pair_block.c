@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From the keys of a block to sums. Its rows lie in the order of the first query bucket that
  * sees their key, so that what a bucket sees is the beginning of the block: u, w and the rest
- * are formed once, each bucket runs over its share of them. With a window, keys also go out of
- * sight; then the share is what is left of that beginning, copied together. So is that of a
- * bucket for which only some pairs count, because they were drawn. */
+ * are formed once, and each bucket runs over its share of them. With a window, keys also go out
+ * of sight: then what a bucket still sees is copied to one place first. So are the pairs that
+ * count for a bucket which draws from them. */
 #include "stats/pair_block.h"
 
 #include <string.h>

@@ -42,21 +42,17 @@ static inline double add_pair(vec x)
 
 const qk__pair_kernel qk__pair_portable = PAIR_KERNEL("portable");
 
-const qk__pair_kernel *qk__pair_kernel_at(size_t i)
-{
-    static const qk__pair_kernel *const kernels[QK_NUM_SIMD] = {
-        [QK_PORTABLE] = &qk__pair_portable,
+const qk__pair_kernel *const qk__pair_kernels[QK_NUM_SIMD] = {
+    [QK_PORTABLE] = &qk__pair_portable,
 #ifdef QK_HAVE_X86_KERNELS
-        [QK_AVX2] = &qk__pair_avx2,
-        [QK_AVX512] = &qk__pair_avx512,
+    [QK_AVX2] = &qk__pair_avx2,
+    [QK_AVX512] = &qk__pair_avx512,
 #endif
-    };
-    return kernels[i];
-}
+};
 
 const qk__pair_kernel *qk__best_pair_kernel(void)
 {
-    return qk__pair_kernel_at(qk__simd_count() - 1);
+    return qk__pair_kernels[qk__simd_count() - 1];
 }
 
 const char *qk_plasticity_kernel(void)

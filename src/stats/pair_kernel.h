@@ -102,9 +102,8 @@ typedef struct qk__pair_kernel {
 /* Fastest kernel for this processor. */
 const qk__pair_kernel *qk__best_pair_kernel(void);
 
-/* The i-th of qk__simd_count(): 0 is the portable reference. */
-const qk__pair_kernel *qk__pair_kernel_at(size_t i);
-
+/* By instruction set, of which qk__simd_count() are there. */
+extern const qk__pair_kernel *const qk__pair_kernels[QK_NUM_SIMD];
 extern const qk__pair_kernel qk__pair_portable;
 extern const qk__pair_kernel qk__pair_avx2;
 extern const qk__pair_kernel qk__pair_avx512;

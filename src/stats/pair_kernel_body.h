@@ -7,7 +7,7 @@
  * - FMA(a, b, c): a b + c, rounded once; SQRT(x), FLOOR(x)
  * - KEEP_BELOW(y, x, top): y where x < top, else 0
  * - ADD_LANES(part): sum of 8 lanes in PARTS vectors: lanes four apart are added, then those
- * two apart, then the last two
+ *   two apart, then the last two
  *
  * A logical lane keeps its operations whatever WIDTH is; sums over lanes are a fixed tree. */
 #ifndef QK_STATS_PAIR_KERNEL_BODY_H

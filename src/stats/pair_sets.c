@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Floyd's algorithm: of the numbers below `count`, for each of the last `limit` one drawn from
- * those up to it, or itself where that one is taken. Where not too many numbers stand behind
- * one that is drawn, who is taken is a field of bits, which is also the sorted answer. */
+/* Floyd's algorithm draws `limit` of the numbers below `count`: for each of the last `limit`
+ * numbers it draws one of those up to it, and takes the number itself where the drawn one is
+ * taken already. Unless few of very many are drawn, a field of bits notes which are taken: read
+ * from its beginning, it is the sorted answer. */
 #include "stats/pair_sets.h"
 
 #include <stdlib.h>
@@ -15,7 +16,7 @@
 
 enum {
     BLOCK = 256,        /* numbers drawn at a time */
-    SPARSE = 64,        /* numbers behind one that is drawn: more go to a table */
+    SPARSE = 64,        /* with fewer than one in so many drawn, a table notes them */
     LEAST_BOUND = 1024, /* what the kernel takes */
 };
 

@@ -68,22 +68,18 @@ void qk__count_pairs(const qk__pair_space *space, int64_t *pairs)
 static qk_status rank_buckets(qk__cell_table *table, const qk__key_index *index, int64_t *ids,
                               size_t *num_ids, qk_error *err)
 {
-    uint32_t *order = qk__calloc(index->rows + 1, sizeof *order);
-    if (!order)
-        return qk__nomem(err);
-    for (size_t i = 0; i < index->rows; i++)
-        order[i] = (uint32_t)i;
+    uint32_t *order;
     const int64_t *const column = index->bucket;
-    qk_status status = qk__order_rows(order, index->rows, &column, 1, err);
     *num_ids = 0;
-    for (size_t i = 0; i < index->rows && status == QK_OK; i++) {
+    QK_TRY(qk__rows_in_order(&order, index->rows, &column, 1, err));
+    for (size_t i = 0; i < index->rows; i++) {
         int64_t id = index->bucket[order[i]];
         if (*num_ids == 0 || ids[*num_ids - 1] != id)
             ids[(*num_ids)++] = id;
         table->rank[order[i]] = (uint32_t)(*num_ids - 1);
     }
     free(order);
-    return status;
+    return QK_OK;
 }
 
 static qk_status allocate_cells(qk__cell_table *table, const qk__query_grid *grid,

@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "stats/sample.h"
 
 qk_status qk__pair_room_create(qk__pair_room *room, size_t capacity, qk_error *err)
 {
@@ -47,8 +48,7 @@ void qk__prefetch_key(const qk__pair_space *space, size_t place)
 {
     const qk_sample *keys = space->keys;
     size_t size = keys->dim * (keys->f32 ? sizeof(float) : sizeof(double));
-    const char *row = keys->f32 ? (const char *)keys->f32 : (const char *)keys->f64;
-    row += space->index->row[place] * size;
+    const char *row = qk__sample_at(keys, space->index->row[place]);
     for (size_t at = 0; at < size; at += 64)
         __builtin_prefetch(row + at);
 }

@@ -9,7 +9,7 @@
 #include "stats/pair_space.h"
 #include "stats/query_model.h"
 
-/* The present keys and the query buckets that see them, and what of it is owned. */
+/* The keys that are not left out, the query buckets that see them, and what to free of this. */
 typedef struct qk__pair_source {
     qk__pair_space space;
     qk__key_index *own_index, *present;

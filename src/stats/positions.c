@@ -104,10 +104,7 @@ qk_status qk__positions_create(qk__positions **positions, const int64_t *t, size
     if (!p)
         return qk__nomem(err);
     p->rows = rows;
-    p->order = qk__calloc(rows, sizeof *p->order);
-    for (size_t i = 0; i < rows && p->order; i++)
-        p->order[i] = (uint32_t)i;
-    qk_status status = p->order ? qk__order_rows(p->order, rows, &t, 1, err) : qk__nomem(err);
+    qk_status status = qk__rows_in_order(&p->order, rows, &t, 1, err);
     if (status == QK_OK)
         status = find_places(p, t, err);
     if (status == QK_OK)

@@ -2,7 +2,8 @@
 /* The different positions of a set of rows, and waves over them.
  *
  * All positions lie on a lattice smallest + place * step. Waves count from the middle between
- * the smallest and the largest: nothing depends on where a text begins, and phases stay small. */
+ * the smallest and the largest position: nothing depends on where a text begins, and phases
+ * stay small. */
 #ifndef QK_STATS_POSITIONS_H
 #define QK_STATS_POSITIONS_H
 
@@ -10,6 +11,8 @@
 #include <stdint.h>
 
 #include <qkscope/common.h>
+
+#define TURN 6.283185307179586476925 /* radians */
 
 typedef struct qk__positions {
     size_t rows, count;  /* count: different positions */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The query buckets of a head and the keys each of them may see. */
+/* The query buckets of a head, and which keys each of them may see. */
 #ifndef QK_STATS_QUERY_GRID_H
 #define QK_STATS_QUERY_GRID_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the queries of a head depend on position: linear mean, and residual variances in
- * coordinates reflected such that the drift lies in the first one. */
+/* How the queries of a head depend on position: a mean that is linear in position, and the
+ * variances about it in coordinates whose first one holds all of the drift. */
 #ifndef QK_STATS_QUERY_MODEL_H
 #define QK_STATS_QUERY_MODEL_H
 
@@ -23,10 +23,10 @@ typedef struct qk__query_model {
     double *variance; /* [dim] of the residuals of H q, 1/(n-1); rounding counts as 0 */
 } qk__query_model;
 
-/* `sign` 1 or -1, or `mirror_from` (else NULL) a model whose reflection is to be kept. With -1,
- * coordinates 2..d are, but for their signs, those of vectors whose first coordinate was turned
- * before a reflection that takes beta to e1. One row or constant positions
- * give beta = 0; one row gives variance 0. */
+/* sign: 1 or -1. mirror_from: NULL, or a model whose reflection and sign are kept. With -1,
+ * coordinates 2..d are, but for their signs, what one gets by changing the sign of the first
+ * coordinate of all vectors and then reflecting beta to e1. One row or constant positions give
+ * beta = 0; one row gives variance 0. */
 QK_MUST_CHECK qk_status qk__query_model_create(qk__query_model **model, const qk_moments *q,
                                                const qk__query_model *mirror_from, int sign,
                                                qk_error *err);

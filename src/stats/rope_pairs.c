@@ -7,16 +7,10 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "stats/sample.h"
 
 /* Positions that tables are made for: 2 pairs numbers for each QK__PHASOR_STEP of them. */
 static const int64_t MAX_TABLE = (int64_t)1 << 22;
-
-void qk__sample_row(const qk_sample *sample, size_t r, double *row)
-{
-    for (size_t i = 0; i < sample->dim; i++)
-        row[i] = sample->f32 ? (double)sample->f32[r * sample->dim + i]
-                             : sample->f64[r * sample->dim + i];
-}
 
 /* ---- angles ----------------------------------------------------------------------------- */
 

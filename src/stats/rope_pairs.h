@@ -27,9 +27,6 @@ static inline size_t qk__pair_second(const qk__pairing *p, size_t pair)
     return p->interleaved ? 2 * pair + 1 : pair + p->pairs;
 }
 
-/* Row r of a sample in double precision. */
-void qk__sample_row(const qk_sample *sample, size_t r, double *row);
-
 /* ---- angles ----------------------------------------------------------------------------- */
 
 /* cos and sin of frequency * position. Positions up to that of the tables cost a

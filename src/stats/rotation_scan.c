@@ -204,34 +204,46 @@ static qk_status check_room(const qk_rotation_scan *s, bool queries, size_t rows
     return QK_OK;
 }
 
-/* For either element type. */
-#define ADD_ROWS                                                                               \
-    QK_NEED(err, scan);                                                                        \
-    if (rows > 0)                                                                              \
-        QK_NEED(err, x, t);                                                                    \
-    if (scan->degenerate)                                                                      \
-        return QK_OK;                                                                          \
-    QK_TRY(check_room(scan, queries, rows, err));                                              \
-    const double *mean = scan->mean[queries];                                                  \
-    while (rows > 0) {                                                                         \
-        size_t take = rows < ROW_UNIT ? rows : ROW_UNIT;                                       \
-        for (size_t u = 0; u < take; u++)                                                      \
-            for (size_t i = 0; i < scan->dim; i++)                                             \
-                scan->x[u * scan->padded + i] = (double)x[u * scan->dim + i] - mean[i];        \
-        keep_rows(scan, queries, t, take);                                                     \
-        x += take * scan->dim;                                                                 \
-        t += take;                                                                             \
-        rows -= take;                                                                          \
-    }                                                                                          \
+/* Puts rows, x being float or double, less their kind's mean in hand, a few at a time. */
+static qk_status add_rows(qk_rotation_scan *scan, bool queries, const void *x, bool wide,
+                          const int64_t *t, size_t rows, qk_error *err)
+{
+    if (scan->degenerate)
+        return QK_OK;
+    QK_TRY(check_room(scan, queries, rows, err));
+    const double *mean = scan->mean[queries], *x_f64 = x;
+    const float *x_f32 = x;
+    for (size_t first = 0; first < rows; first += ROW_UNIT) {
+        size_t take = rows - first < ROW_UNIT ? rows - first : ROW_UNIT;
+        for (size_t u = 0; u < take; u++) {
+            double *row = scan->x + u * scan->padded;
+            size_t at = (first + u) * scan->dim;
+            for (size_t i = 0; wide && i < scan->dim; i++)
+                row[i] = x_f64[at + i] - mean[i];
+            for (size_t i = 0; !wide && i < scan->dim; i++)
+                row[i] = (double)x_f32[at + i] - mean[i];
+        }
+        keep_rows(scan, queries, t + first, take);
+    }
     return QK_OK;
+}
 
 qk_status qk_rotation_scan_add_f32(qk_rotation_scan *scan, bool queries, const float *x,
-                                   const int64_t *t, size_t rows, qk_error *err){ADD_ROWS}
+                                   const int64_t *t, size_t rows, qk_error *err)
+{
+    QK_NEED(err, scan);
+    if (rows > 0)
+        QK_NEED(err, x, t);
+    return add_rows(scan, queries, x, false, t, rows, err);
+}
 
 qk_status qk_rotation_scan_add_f64(qk_rotation_scan *scan, bool queries, const double *x,
                                    const int64_t *t, size_t rows, qk_error *err)
 {
-    ADD_ROWS
+    QK_NEED(err, scan);
+    if (rows > 0)
+        QK_NEED(err, x, t);
+    return add_rows(scan, queries, x, true, t, rows, err);
 }
 
 /* ---- results ---------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Radix sort from the last digit: a few passes over the rows, fewer where keys span little,
- * and none where rows come in order. */
+/* Sorting rows by their digits from the last one on (radix sort): a few passes over the rows,
+ * fewer where the keys lie close together, and none where rows come in order. */
 #include "stats/row_order.h"
 
 #include <stdbool.h>
@@ -79,6 +79,35 @@ qk_status qk__order_rows(uint32_t *order, size_t count, const int64_t *const *ke
         memcpy(order, from, count * sizeof *order);
     free(scratch);
     return QK_OK;
+}
+
+qk_status qk__rows_in_order(uint32_t **order, size_t count, const int64_t *const *keys,
+                            size_t num_keys, qk_error *err)
+{
+    *order = qk__calloc(count + 1, sizeof **order);
+    if (!*order)
+        return qk__nomem(err);
+    for (size_t i = 0; i < count; i++)
+        (*order)[i] = (uint32_t)i;
+    qk_status status = qk__order_rows(*order, count, keys, num_keys, err);
+    if (status != QK_OK) {
+        free(*order);
+        *order = NULL;
+    }
+    return status;
+}
+
+size_t qk__count_below(const int64_t *numbers, size_t count, int64_t value)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (numbers[middle] < value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 void qk__sort_u64(uint64_t *values, size_t count, uint64_t *scratch)

@@ -9,6 +9,8 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "stats/matrix_kernel.h"
+#include "stats/row_order.h"
+#include "stats/sample.h"
 
 /* 2 bins for each power of two below QK__MAX_POSITION, and what lies behind the last. */
 enum { MAX_BINS = 2 * 40 + 1 };
@@ -20,32 +22,14 @@ int64_t qk__score_bin_first(size_t bin)
     return (int64_t)(2 + (bin & 1)) << (bin / 2 - 1);
 }
 
-/* ---- rows by text and position ---------------------------------------------------------- */
-
-typedef struct place {
-    int64_t text, position;
-    size_t row;
-} place;
-
-static int compare_places(const void *a, const void *b)
+/* The rows by text and position; those alike in both as they came. */
+static qk_status order_rows(const qk_sample *sample, uint32_t **order, qk_error *err)
 {
-    const place *x = a, *y = b;
-    if (x->text != y->text)
-        return x->text < y->text ? -1 : 1;
-    if (x->position != y->position)
-        return x->position < y->position ? -1 : 1;
-    return (x->row > y->row) - (x->row < y->row);
-}
-
-/* NULL without memory. */
-static place *order_rows(const qk_sample *sample)
-{
-    place *order = qk__calloc(sample->rows, sizeof *order);
-    for (size_t r = 0; order && r < sample->rows; r++)
-        order[r] = (place){sample->example[r], sample->position[r], r};
-    if (order)
-        qsort(order, sample->rows, sizeof *order, compare_places);
-    return order;
+    const int64_t *const keys[] = {sample->example, sample->position};
+    *order = NULL;
+    if (sample->rows >= UINT32_MAX)
+        return qk__fail(err, QK_ERR_UNSUPPORTED, "%zu rows in one head", sample->rows);
+    return qk__rows_in_order(order, sample->rows, keys, 2, err);
 }
 
 /* ---- keys ------------------------------------------------------------------------------- */
@@ -57,15 +41,16 @@ static void add_before(double *sums, size_t width)
 }
 
 static void fill_key(qk__key_sums *sums, const qk_sample *keys, const qk__phasors *phasors,
-                     size_t i, const place *at, int64_t first_position)
+                     size_t i, size_t row, int64_t first_position)
 {
     size_t width = 2 * sums->pairs;
-    bool first = i == 0 || sums->text[i - 1] != at->text;
-    sums->text[i] = at->text;
-    sums->position[i] = at->position;
-    sums->positions[i] = (double)(at->position - first_position);
-    qk__sample_row(keys, at->row, sums->vectors + i * sums->dim);
-    qk__phasors_at(phasors, at->position, sums->angles + i * width);
+    int64_t position = keys->position[row];
+    bool first = i == 0 || sums->text[i - 1] != keys->example[row];
+    sums->text[i] = keys->example[row];
+    sums->position[i] = position;
+    sums->positions[i] = (double)(position - first_position);
+    qk__sample_row(keys, row, sums->vectors + i * sums->dim);
+    qk__phasors_at(phasors, position, sums->angles + i * width);
     if (first)
         return;
     sums->positions[i] += sums->positions[i - 1];
@@ -78,25 +63,26 @@ qk_status qk__key_sums_init(qk__key_sums *sums, const qk_sample *keys,
 {
     size_t n = keys->rows;
     *sums = (qk__key_sums){.rows = n, .dim = keys->dim, .pairs = phasors->pairing->pairs};
-    place *order = order_rows(keys);
+    uint32_t *order;
+    qk_status status = order_rows(keys, &order, err);
     sums->text = qk__calloc(n, sizeof *sums->text);
     sums->position = qk__calloc(n, sizeof *sums->position);
     sums->positions = qk__calloc(n, sizeof *sums->positions);
     sums->vectors = qk__calloc(n, sums->dim * sizeof *sums->vectors);
     sums->angles = qk__calloc(n, 2 * sums->pairs * sizeof *sums->angles);
-    bool there = order && sums->text && sums->position && sums->positions && sums->vectors &&
-                 sums->angles;
+    if (status == QK_OK &&
+        (!sums->text || !sums->position || !sums->positions || !sums->vectors || !sums->angles))
+        status = qk__nomem(err);
     int64_t first_position = 0;
-    for (size_t i = 0; there && i < n; i++) {
-        if (i == 0 || order[i].text != order[i - 1].text)
-            first_position = order[i].position;
-        fill_key(sums, keys, phasors, i, &order[i], first_position);
+    for (size_t i = 0; status == QK_OK && i < n; i++) {
+        if (i == 0 || keys->example[order[i]] != keys->example[order[i - 1]])
+            first_position = keys->position[order[i]];
+        fill_key(sums, keys, phasors, i, order[i], first_position);
     }
     free(order);
-    if (there)
-        return QK_OK;
-    qk__key_sums_free(sums);
-    return qk__nomem(err);
+    if (status != QK_OK)
+        qk__key_sums_free(sums);
+    return status;
 }
 
 void qk__key_sums_free(qk__key_sums *sums)
@@ -131,14 +117,7 @@ typedef struct measuring {
 /* Keys in [first, end) at position or before it: the end of their range. */
 static size_t end_of_keys(const int64_t *positions, size_t first, size_t end, int64_t position)
 {
-    while (first < end) {
-        size_t middle = first + (end - first) / 2;
-        if (positions[middle] <= position)
-            first = middle + 1;
-        else
-            end = middle;
-    }
-    return first;
+    return first + qk__count_below(positions + first, end - first, position + 1);
 }
 
 /* The first key of the text that a query with this window sees: it sees itself and window - 1
@@ -205,25 +184,25 @@ static void add_query(measuring *m, int64_t position, int64_t window, size_t fir
     }
 }
 
-static void add_queries(measuring *m, const qk_sample *queries, const place *order)
+static void add_queries(measuring *m, const qk_sample *queries, const uint32_t *order)
 {
     const qk__key_sums *k = m->keys;
     size_t first = 0, end = 0; /* keys of the text */
     for (size_t i = 0; i < queries->rows; i++) {
-        bool new_text = i == 0 || order[i].text != order[i - 1].text;
-        if (new_text) {
-            for (first = end; first < k->rows && k->text[first] < order[i].text;)
+        size_t row = order[i];
+        int64_t text = queries->example[row], position = queries->position[row];
+        if (i == 0 || text != queries->example[order[i - 1]]) {
+            for (first = end; first < k->rows && k->text[first] < text;)
                 first++;
-            for (end = first; end < k->rows && k->text[end] == order[i].text;)
+            for (end = first; end < k->rows && k->text[end] == text;)
                 end++;
             m->num_texts += end > first;
         }
         if (first == end)
             continue;
-        size_t row = order[i].row;
         qk__sample_row(queries, row, m->query);
-        qk__phasors_at(m->phasors, order[i].position, m->angles);
-        add_query(m, order[i].position, queries->window ? queries->window[row] : 0, first, end,
+        qk__phasors_at(m->phasors, position, m->angles);
+        add_query(m, position, queries->window ? queries->window[row] : 0, first, end,
                   m->texts + (m->num_texts - 1) * m->num_bins);
     }
 }
@@ -271,14 +250,13 @@ static bool fill_bin(const measuring *m, size_t b, qk_score_bin *bin)
 static qk_status make_curve(const measuring *m, qk__score_curve *curve, qk_error *err)
 {
     size_t width = 2 * m->keys->pairs;
-    *curve = (qk__score_curve){.texts = m->num_texts};
+    *curve = (qk__score_curve){0};
     curve->bins = qk__calloc(m->num_bins, sizeof *curve->bins);
     curve->turns = qk__calloc(m->num_bins, width * sizeof *curve->turns);
     if (!curve->bins || !curve->turns) {
         qk__score_curve_free(curve);
         return qk__nomem(err);
     }
-    curve->texts = 0;
     for (size_t t = 0; t < m->num_texts; t++) {
         bool any = false;
         for (size_t b = 0; b < m->num_bins; b++)
@@ -310,11 +288,11 @@ static size_t count_bins(const qk_sample *queries)
     return count;
 }
 
-static size_t count_texts(const place *order, size_t rows)
+static size_t count_texts(const qk_sample *sample, const uint32_t *order)
 {
-    size_t count = rows > 0;
-    for (size_t i = 1; i < rows; i++)
-        count += order[i].text != order[i - 1].text;
+    size_t count = sample->rows > 0;
+    for (size_t i = 1; i < sample->rows; i++)
+        count += sample->example[order[i]] != sample->example[order[i - 1]];
     return count;
 }
 
@@ -327,15 +305,14 @@ qk_status qk__score_curve_measure(const qk_sample *queries, const qk__key_sums *
                    .phasors = phasors,
                    .kernel = qk__best_matrix_kernel(),
                    .num_bins = count_bins(queries)};
-    place *order = order_rows(queries);
-    m.turns = qk__calloc(m.num_bins, width * sizeof *m.turns);
-    m.texts = order
-                  ? qk__calloc(count_texts(order, queries->rows), m.num_bins * sizeof *m.texts)
-                  : NULL;
-    m.query = qk__calloc(keys->dim + 2 * width, sizeof *m.query);
-    qk_status status = QK_OK;
+    uint32_t *order;
     *curve = (qk__score_curve){0};
-    if (order && m.turns && m.texts && m.query) {
+    QK_TRY(order_rows(queries, &order, err));
+    qk_status status;
+    m.turns = qk__calloc(m.num_bins, width * sizeof *m.turns);
+    m.texts = qk__calloc(count_texts(queries, order), m.num_bins * sizeof *m.texts);
+    m.query = qk__calloc(keys->dim + 2 * width, sizeof *m.query);
+    if (m.turns && m.texts && m.query) {
         m.angles = m.query + keys->dim;
         m.between = m.angles + width;
         add_queries(&m, queries, order);

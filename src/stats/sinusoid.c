@@ -28,8 +28,6 @@ static const double MARGIN = 0.02;
 /* Of tops equal to so many digits the slowest counts. */
 static const double TIE = 1e-10;
 
-static const double TURN = 6.283185307179586476925;
-
 typedef double lanes __attribute__((vector_size(8 * LANES)));
 
 /* Points gathered by position; arrays are padded to whole lanes with zeros. */
@@ -360,13 +358,6 @@ static void gather(points *p, const double *y)
     }
 }
 
-static double *take(double **block, size_t count)
-{
-    double *taken = *block;
-    *block += count;
-    return taken;
-}
-
 qk_status qk__sinusoid_fit(qk__positions *positions, const double *y, double *omega,
                            double *r_squared, qk_error *err)
 {
@@ -378,16 +369,15 @@ qk_status qk__sinusoid_fit(qk__positions *positions, const double *y, double *om
     double *block = qk__calloc(POINT_ARRAYS * padded + CELL_ARRAYS * CELLS, sizeof *block);
     if (!block)
         return qk__nomem(err);
-    double *rest = block;
     points p = {.positions = positions, .padded = padded};
     double **of_points[POINT_ARRAYS] = {&p.weight, &p.sum, &p.tau, &p.u, &p.s};
     for (size_t i = 0; i < POINT_ARRAYS; i++)
-        *of_points[i] = take(&rest, padded);
+        *of_points[i] = block + i * padded;
     cells c = {0};
     double **of_cells[CELL_ARRAYS] = {&c.weight, &c.sum, &c.tau,    &c.moment,
                                       &c.c,      &c.s,   &c.turn_c, &c.turn_s};
     for (size_t i = 0; i < CELL_ARRAYS; i++)
-        *of_cells[i] = take(&rest, CELLS);
+        *of_cells[i] = block + POINT_ARRAYS * padded + i * CELLS;
     gather(&p, y);
     fill_cells(&p, &c);
     search at = {.p = p, .cell = c, .omega = NAN};

@@ -6,20 +6,14 @@
 
 const char *qk_category_name(qk_category category)
 {
-    switch (category) {
-    case QK_POSITION_DOMINATED:
-        return "position-dominated";
-    case QK_Q_POSITIONAL:
-        return "Q-positional";
-    case QK_K_POSITIONAL:
-        return "K-positional";
-    case QK_CONTENT_FOCUSED:
-        return "content-focused";
-    case QK_MIXED:
-    case QK_NUM_CATEGORIES:
-        break;
-    }
-    return "mixed";
+    static const char *const NAMES[QK_NUM_CATEGORIES] = {
+        [QK_POSITION_DOMINATED] = "position-dominated",
+        [QK_Q_POSITIONAL] = "Q-positional",
+        [QK_K_POSITIONAL] = "K-positional",
+        [QK_CONTENT_FOCUSED] = "content-focused",
+        [QK_MIXED] = "mixed",
+    };
+    return NAMES[(unsigned)category < QK_NUM_CATEGORIES ? category : QK_MIXED];
 }
 
 qk_category qk_classify(double r_q, double r_k, double low, double high)

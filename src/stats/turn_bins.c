@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A transform over the lattice of positions in pieces: TURN_BINS neighbouring bins side by
- * side (decimation in frequency), which vectors do all at once and the cache holds. */
+/* A Fourier transform over the lattice of positions, a piece at a time: TURN_BINS neighbouring
+ * bins lie side by side (decimation in frequency), so that vectors do all of them at once and
+ * a piece stays in the cache. */
 #include "stats/turn_bins.h"
 
 #include <math.h>
@@ -13,8 +14,6 @@
 
 /* MAX_POINTS: so many points of all bins, 256 KiB, stay in the second-level cache. */
 enum { OVERSAMPLING = 4, MAX_POINTS = 2048, SECTION_POINTS = 64 };
-
-static const double TURN = 6.283185307179586476925;
 
 void qk__turn_bins_free(qk__turn_bins **bins)
 {

@@ -10,8 +10,6 @@
 #include "base/error.h"
 #include "stats/project.h"
 
-static const double TURN = 6.283185307179586476925;
-
 /* ---- layout ----------------------------------------------------------------------------- */
 
 void qk__turn_cells_free(qk__turn_cells **cells)

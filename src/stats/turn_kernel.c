@@ -7,19 +7,15 @@
 
 const qk__turn_kernel qk__turn_portable = TURN_KERNEL("portable");
 
-const qk__turn_kernel *qk__turn_kernel_at(size_t i)
-{
-    static const qk__turn_kernel *const kernels[QK_NUM_SIMD] = {
-        [QK_PORTABLE] = &qk__turn_portable,
+const qk__turn_kernel *const qk__turn_kernels[QK_NUM_SIMD] = {
+    [QK_PORTABLE] = &qk__turn_portable,
 #ifdef QK_HAVE_X86_KERNELS
-        [QK_AVX2] = &qk__turn_avx2,
-        [QK_AVX512] = &qk__turn_avx512,
+    [QK_AVX2] = &qk__turn_avx2,
+    [QK_AVX512] = &qk__turn_avx512,
 #endif
-    };
-    return kernels[i];
-}
+};
 
 const qk__turn_kernel *qk__best_turn_kernel(void)
 {
-    return qk__turn_kernel_at(qk__simd_count() - 1);
+    return qk__turn_kernels[qk__simd_count() - 1];
 }

@@ -66,9 +66,8 @@ typedef struct qk__turn_kernel {
 /* Fastest kernel for this processor. */
 const qk__turn_kernel *qk__best_turn_kernel(void);
 
-/* The i-th of qk__simd_count(): 0 is the portable reference. */
-const qk__turn_kernel *qk__turn_kernel_at(size_t i);
-
+/* By instruction set, of which qk__simd_count() are there. */
+extern const qk__turn_kernel *const qk__turn_kernels[QK_NUM_SIMD];
 extern const qk__turn_kernel qk__turn_portable;
 extern const qk__turn_kernel qk__turn_avx2;
 extern const qk__turn_kernel qk__turn_avx512;

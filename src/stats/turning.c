@@ -31,8 +31,6 @@ static const double QUIET = 0.5;
 /* Of tops equal to so many digits the slowest counts, turning forwards. */
 static const double TIE = 1e-10;
 
-static const double TURN = 6.283185307179586476925;
-
 struct qk__turn_finder {
     const qk__positions *positions;
     size_t n_q;

@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "stats/cholesky.h"
+#include "stats/moments.h"
 
 void qk__whitening_free(qk__whitening **whitening)
 {
@@ -71,16 +72,11 @@ qk_status qk__whitening_create(qk__whitening **whitening, const qk__query_model 
 static qk_status gather(qk_moments **m, const qk_sample *queries, const qk__query_grid *grid,
                         const qk__query_bucket *bucket, qk_error *err)
 {
-    size_t d = queries->dim;
     qk_accumulator *acc;
-    QK_TRY(qk_accumulator_create(&acc, d, err));
+    QK_TRY(qk_accumulator_create(&acc, queries->dim, err));
     qk_status status = QK_OK;
-    for (size_t i = 0; i < bucket->queries && status == QK_OK; i++) {
-        size_t row = grid->order[bucket->first + i];
-        const int64_t *t = queries->position + row;
-        status = queries->f32 ? qk_accumulator_add_f32(acc, queries->f32 + row * d, t, 1, err)
-                              : qk_accumulator_add_f64(acc, queries->f64 + row * d, t, 1, err);
-    }
+    for (size_t i = 0; i < bucket->queries && status == QK_OK; i++)
+        status = qk__accumulator_add_row(acc, queries, grid->order[bucket->first + i], err);
     if (status == QK_OK)
         return qk_accumulator_finish(&acc, m, err);
     qk_accumulator_free(&acc);

@@ -76,7 +76,7 @@ static void kernels_agree_on_gram(void **state)
                     f->gram[0][i] = f->gram[1][i] = sample(&seed);
                 bool fresh = r % 2 == 1;
                 qk__gram_portable.gram(f->tile, rows[r], panels, fresh, f->gram[0]);
-                qk__gram_kernel_at(k)->gram(f->tile, rows[r], panels, fresh, f->gram[1]);
+                qk__gram_kernels[k]->gram(f->tile, rows[r], panels, fresh, f->gram[1]);
                 assert_memory_equal(f->gram[0], f->gram[1], sizeof f->gram[0]);
             }
 }
@@ -100,7 +100,7 @@ static void kernels_agree_on_packing(void **state)
             memset(f->sum, 0, sizeof f->sum);
             memset(f->sum_t, 0, sizeof f->sum_t);
             for (int i = 0; i < 2; i++) {
-                const qk__gram_kernel *kernel = qk__gram_kernel_at(i ? k : 0);
+                const qk__gram_kernel *kernel = qk__gram_kernels[i ? k : 0];
                 memset(f->tile, 0, TILE_ROWS * COLUMNS * sizeof(double));
                 kernel->pack_f32(f->x32, f->index, dim, f->pilot, f->t, 50, f->tile, f->sum[i],
                                  f->sum_t[i]);
@@ -166,7 +166,7 @@ static void forms_are_sums_of_squares(void **state)
             expected += y * y;
         }
         for (size_t k = 0; k < qk__simd_count(); k++) {
-            const qk__gram_kernel *kernel = qk__gram_kernel_at(k);
+            const qk__gram_kernel *kernel = qk__gram_kernels[k];
             kernel->gram(f->tile, rows, panels, true, f->gram[0]);
             assert_true(kernel->form(f->gram[0], panels, v) == expected);
         }
@@ -184,7 +184,7 @@ static void kernels_agree_on_forms(void **state)
             f->pilot[i] = random_unit(&seed);
         double reference = qk__gram_portable.form(f->gram[0], panels, f->pilot);
         for (size_t k = 1; k < qk__simd_count(); k++) {
-            double other = qk__gram_kernel_at(k)->form(f->gram[0], panels, f->pilot);
+            double other = qk__gram_kernels[k]->form(f->gram[0], panels, f->pilot);
             assert_memory_equal(&reference, &other, sizeof other);
         }
     }
@@ -201,7 +201,7 @@ static void kernels_add(void **state)
             f->gram[1][i] = random_unit(&seed);
             f->x64[i] = f->gram[0][i] + f->gram[1][i];
         }
-        qk__gram_kernel_at(k)->add(f->gram[0], f->gram[1], size);
+        qk__gram_kernels[k]->add(f->gram[0], f->gram[1], size);
         assert_memory_equal(f->gram[0], f->x64, size * sizeof(double));
     }
 }

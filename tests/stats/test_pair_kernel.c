@@ -53,7 +53,7 @@ static void undecided_matches_erfc(void **state)
         for (size_t i = 0; i < 80000; i++) {
             double z = i <= 40000 ? (double)i / 1000 : 40 * fabs(random_unit(&seed));
             u[0] = i % 2 ? z : -z;
-            qk__pair_kernel_at(k)->undecided(u, w, 3, 1, pp);
+            qk__pair_kernels[k]->undecided(u, w, 3, 1, pp);
             double expected = z < 37 ? undecided_by_erfc(z) : 0;
             double error = expected > 0 ? fabs(pp[0] / expected - 1) : fabs(pp[0]);
             worst = error > worst ? error : worst;
@@ -70,7 +70,7 @@ static void undecided_takes_anything(void **state)
     const double expected[LANES] = {1, 0, 0, 0, 0, 0, 1, 0};
     double pp[LANES];
     for (size_t k = 0; k < qk__simd_count(); k++) {
-        qk__pair_kernel_at(k)->undecided(u, w, 1e6, LANES, pp);
+        qk__pair_kernels[k]->undecided(u, w, 1e6, LANES, pp);
         assert_memory_equal(pp, expected, sizeof pp);
     }
 }
@@ -80,7 +80,7 @@ static void nothing_is_divided_by_zero(void **state)
 {
     (void)state;
     for (size_t k = 0; k < qk__simd_count(); k++) {
-        const qk__pair_kernel *kernel = qk__pair_kernel_at(k);
+        const qk__pair_kernel *kernel = qk__pair_kernels[k];
         const double v[LANES] = {0, 0, 0, 0, -1, 5e-324, 1, 4};
         const double expected[LANES] = {1, 0, 0, 0, 0, 0, 1, 1};
         double u[LANES] = {0, 1e-9, -1e9, 0, 1, 1, 0, 1};
@@ -112,7 +112,7 @@ static void kernels_agree_on_whitening(void **state)
         double first[ROOM] = {0}, first_dots[2];
         qk__pair_portable.whiten_f32(&p, narrow[0], narrow[1], first, first_dots);
         for (size_t k = 0; k < 2 * qk__simd_count(); k++) {
-            const qk__pair_kernel *kernel = qk__pair_kernel_at(k / 2);
+            const qk__pair_kernel *kernel = qk__pair_kernels[k / 2];
             double out[ROOM] = {0}, dots[2];
             if (k % 2)
                 kernel->whiten_f64(&p, wide[0], wide[1], out, dots);
@@ -138,7 +138,7 @@ static void kernels_agree_on_matrices(void **state)
                     fill(factor + r * ld, r + 1, &seed);
                 fill(y, rows * ld, &seed);
                 for (int i = 0; i < 2; i++) {
-                    const qk__pair_kernel *kernel = qk__pair_kernel_at(i ? k : 0);
+                    const qk__pair_kernel *kernel = qk__pair_kernels[i ? k : 0];
                     memset(out[i], 0, sizeof out[i]);
                     kernel->multiply(factor, ld, y, rows, out[i]);
                     v[i][rows] = 17; /* not written */
@@ -164,7 +164,7 @@ static void kernels_agree_on_lists(void **state)
                 in[2][i] = floor(1e4 * random_unit(&seed));
             double results[2][2];
             for (int i = 0; i < 2; i++) {
-                const qk__pair_kernel *kernel = qk__pair_kernel_at(i ? k : 0);
+                const qk__pair_kernel *kernel = qk__pair_kernels[i ? k : 0];
                 const qk__key_scores scores = {in[0], in[1], in[2]};
                 const qk__pair_list list = {out[i][0], out[i][1], out[i][2], bins[i][0]};
                 kernel->differences(&scores, 3, 0, n, 512, 40, &list, 0);
@@ -200,7 +200,7 @@ static void draws_are_the_generators(void **state)
                 for (size_t i = 0; i < 4; i++)
                     sides[i][l] = rng[l].state[i];
             }
-            assert_true(qk__pair_kernel_at(k)->draw(sides, n, STEPS, out));
+            assert_true(qk__pair_kernels[k]->draw(sides, n, STEPS, out));
             for (size_t l = 0; l < LANES; l++) {
                 for (size_t i = 0; i < STEPS; i++)
                     assert_int_equal(out[i * LANES + l], qk__rng_below(&rng[l], n[l] + i));
@@ -212,7 +212,7 @@ static void draws_are_the_generators(void **state)
                 for (size_t other = 0; other < LANES; other++)
                     zeros[0][other] = zeros[1][other] = UINT64_MAX / 3;
                 zeros[1][l] = 0; /* the first number is 0 */
-                assert_false(qk__pair_kernel_at(k)->draw(zeros, n, STEPS, out));
+                assert_false(qk__pair_kernels[k]->draw(zeros, n, STEPS, out));
             }
         }
 }
@@ -246,7 +246,7 @@ static void members_are_found(void **state)
                 values[2][i] = i + 0.75;
                 bins[i] = (int32_t)i * 3;
             }
-            size_t n = qk__pair_kernel_at(k)->members(set, 100, runs, RUNS, out);
+            size_t n = qk__pair_kernels[k]->members(set, 100, runs, RUNS, out);
             for (size_t r = 0; r < RUNS; r++)
                 for (uint32_t i = 0; i < runs[r].count; i++) {
                     uint64_t number = 100 + runs[r].number + i;
@@ -256,7 +256,7 @@ static void members_are_found(void **state)
             assert_int_equal(found, n);
             const qk__pair_list from = {values[0], values[1], values[2], bins};
             const qk__pair_list to = {picked[0], picked[1], picked[2], picked_bins};
-            qk__pair_kernel_at(k)->pick(&from, out, n, &to);
+            qk__pair_kernels[k]->pick(&from, out, n, &to);
             for (size_t i = 0; i < n; i++)
                 assert_true(picked[0][i] == out[i] + 0.25 && picked[1][i] == out[i] + 0.5 &&
                             picked[2][i] == out[i] + 0.75 &&
@@ -274,7 +274,7 @@ static void lists_are_what_they_say(void **state)
     double u[ROOM] = {0}, w[ROOM] = {0}, mid[ROOM] = {0};
     int32_t bin[ROOM] = {0}, cell[ROOM] = {0};
     for (size_t k = 0; k < qk__simd_count(); k++) {
-        const qk__pair_kernel *kernel = qk__pair_kernel_at(k);
+        const qk__pair_kernel *kernel = qk__pair_kernels[k];
         const qk__pair_list list = {u, w, mid, bin};
         kernel->differences(&scores, 0, 1, 2, 512, 10, &list, 0);
         assert_true(u[0] == 4 && u[1] == 3 && w[0] == 0 && w[1] == 0.5);

@@ -13,7 +13,6 @@
 #include "stats/turn_kernel.h"
 #include "stats/turning.h"
 
-static const double TURN = 6.283185307179586476925;
 
 /* ---- rows that turn --------------------------------------------------------------------- */
 
@@ -300,7 +299,7 @@ static void series_hold_an_eighth_of_a_turn_away(void **state)
 static void angles_and_waves_are_right(void **state)
 {
     (void)state;
-    const qk__turn_kernel *kernel = qk__turn_kernel_at(0);
+    const qk__turn_kernel *kernel = qk__turn_kernels[0];
     double x[8], y[8], angle[8], at[8], c[8], s[8];
     uint64_t seed = 4;
     for (int round = 0; round < 4000; round++) {
@@ -383,10 +382,10 @@ static void kernels_agree_to_the_last_bit(void **state)
 {
     (void)state;
     static outcome portable, other;
-    run(qk__turn_kernel_at(0), &portable);
+    run(qk__turn_kernels[0], &portable);
     assert_true(portable.highest > 0);
     for (size_t k = 1; k < qk__simd_count(); k++) {
-        run(qk__turn_kernel_at(k), &other);
+        run(qk__turn_kernels[k], &other);
         assert_memory_equal(&portable, &other, sizeof portable);
     }
 }
