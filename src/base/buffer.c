@@ -9,6 +9,8 @@
 
 #include "base/error.h"
 
+enum { FIRST_CAPACITY = 16 };
+
 void qk__buffer_free(qk__buffer *buffer)
 {
     free(buffer->data);
@@ -68,6 +70,18 @@ void *qk__alloc_aligned(size_t count, size_t size)
     if (count == 0 || size == 0 || count > (SIZE_MAX - 63) / size)
         return NULL;
     return aligned_alloc(64, (count * size + 63) / 64 * 64);
+}
+
+void *qk__grow(void *items, size_t *capacity, size_t size)
+{
+    size_t grown = *capacity > 0 ? *capacity : FIRST_CAPACITY / 2;
+    if (grown > SIZE_MAX / 2 / size)
+        return NULL;
+    grown *= 2;
+    void *moved = realloc(items, grown * size);
+    if (moved)
+        *capacity = grown;
+    return moved;
 }
 
 char *qk__strdup(const char *text)

@@ -32,6 +32,10 @@ QK_MUST_CHECK qk_status qk__buffer_printf(qk__buffer *buffer, qk_error *err, con
 void *qk__calloc(size_t count, size_t size);
 void *qk__alloc_aligned(size_t count, size_t size);
 
+/* A full array with room for more, at least twice as much; *capacity is set. NULL: out of
+ * memory, the old array and *capacity are as they were. */
+void *qk__grow(void *items, size_t *capacity, size_t size);
+
 /* A copy of a string; NULL on failure. */
 char *qk__strdup(const char *text);
 

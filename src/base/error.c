@@ -59,7 +59,7 @@ qk_status qk__missing(qk_error *err, const char *function, const char *list, siz
 
 qk_status qk__context(qk_error *err, qk_status status, const char *fmt, ...)
 {
-    if (err) {
+    if (err && status != QK_OK) {
         char context[sizeof err->message];
         char message[sizeof err->message];
         va_list args;

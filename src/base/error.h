@@ -16,7 +16,8 @@
 void qk__set_error(qk_error *err, qk_status status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Puts "context: " before the message already in err; returns status unchanged. */
+/* Puts "context: " before the message already in err, unless status is QK_OK; returns status. So
+ * `return qk__context(err, read(..., err), "%s", path)` serves success and failure. */
 qk_status qk__context(qk_error *err, qk_status status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -51,15 +51,23 @@ json_t *qk__json_number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-json_t *qk__json_read(const char *path)
+qk_status qk__json_read_file(json_t **root, const char *path, size_t limit,
+                             qk__json_zeros zeros, qk_error *err)
 {
     qk__buffer text;
-    if (qk__read_file(path, MAX_JSON_BYTES, &text, NULL) != QK_OK)
-        return NULL;
-    json_t *root;
-    qk_status status = qk__json_parse(&root, text.data, text.size, QK__JSON_NO_ZEROS, NULL);
+    *root = NULL;
+    QK_TRY(qk__read_file(path, limit, &text, err));
+    qk_status status = qk__json_parse(root, text.data, text.size, zeros, err);
     qk__buffer_free(&text);
-    return status == QK_OK ? root : NULL;
+    return status == QK_OK ? QK_OK : qk__context(err, status, "%s", path);
+}
+
+json_t *qk__json_read(const char *path)
+{
+    json_t *root;
+    return qk__json_read_file(&root, path, MAX_JSON_BYTES, QK__JSON_NO_ZEROS, NULL) == QK_OK
+               ? root
+               : NULL;
 }
 
 qk_status qk__json_write(json_t *root, const char *folder, const char *name, qk__outfile **file,

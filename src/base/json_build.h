@@ -8,6 +8,7 @@
 #include <qkscope/common.h>
 
 #include "base/file.h"
+#include "base/json.h"
 
 /* Where memory runs out while JSON is built, NULL takes the place of what should have been
  * built, and stays: jansson makes no object of a NULL (json_pack), the two functions below
@@ -23,7 +24,11 @@ json_t *qk__json_text(const char *text);
 /* A number, or null for NaN and infinities. */
 json_t *qk__json_number(double value);
 
-/* What a JSON file holds; NULL when it cannot be read or is not JSON. */
+/* What a JSON file of at most `limit` bytes holds. Messages name the file; *root is NULL then. */
+QK_MUST_CHECK qk_status qk__json_read_file(json_t **root, const char *path, size_t limit,
+                                           qk__json_zeros zeros, qk_error *err);
+
+/* The same of a file that a run wrote; NULL when it cannot be read or is not JSON. */
 json_t *qk__json_read(const char *path);
 
 /* Writes root (indented, keys in insertion order) for folder/name and releases it. *file is

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Growing arrays, an arena and a hash table. */
+/* An arena and a hash table. */
 #include "results/grow.h"
 
 #include <stdlib.h>
@@ -10,18 +10,6 @@
 #include "base/error.h"
 
 enum { FIRST_CAPACITY = 16, BLOCK_BYTES = 1 << 16, ALIGNMENT = 16 };
-
-void *qk__grow(void *items, size_t *capacity, size_t size)
-{
-    size_t grown = *capacity > 0 ? *capacity : FIRST_CAPACITY / 2;
-    if (grown > SIZE_MAX / 2 / size)
-        return NULL;
-    grown *= 2;
-    void *moved = realloc(items, grown * size);
-    if (moved)
-        *capacity = grown;
-    return moved;
-}
 
 /* ---- arena ------------------------------------------------------------------------------ */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays that grow, memory that is released at once, and finding things by key. */
+/* Memory that is released at once, and finding things by key. */
 #ifndef QK_RESULTS_GROW_H
 #define QK_RESULTS_GROW_H
 
@@ -9,9 +9,7 @@
 
 #include <qkscope/common.h>
 
-/* A full array with room for more, at least twice as much; *capacity is set. NULL: out of
- * memory, the old array and *capacity are as they were. */
-void *qk__grow(void *items, size_t *capacity, size_t size);
+#include "base/buffer.h"
 
 /* Memory that lives as long as the arena. Zero-initialise it. */
 typedef struct qk__arena {
