@@ -37,8 +37,8 @@ typedef struct qk__architecture {
     bool interleaved_rope;
     bool local_rope; /* sliding layers have frequencies of their own */
     bool scaled_embedding, scaled_queries;
-    const char
-        *score_scale_key; /* of a number whose -1/2 power scales scores; NULL: head_dim's */
+    /* The key of a number whose -1/2 power scales scores, and its default; NULL: head_dim. */
+    const char *score_scale_key;
     int64_t score_scale;
     int extra_embeddings; /* rows beyond vocab_size */
 
@@ -47,7 +47,7 @@ typedef struct qk__architecture {
     const char *fused_gate_up;
 
     /* Sets config->layers, which come as layers of full attention with rotation; sliding is set
-     * already where layer_types is there, which *types tells. NULL: they stay so. */
+     * already where layer_types is there, which `types` tells. NULL: they stay so. */
     qk_status (*set_layers)(qk__model_config *config, const qk__node *text, bool types,
                             qk_error *err);
     /* What else must be refused. */

@@ -15,7 +15,6 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "model/convert.h"
 #include "model/shards.h"
 
 enum { SAMPLE_BYTES = 4096 };
@@ -129,8 +128,7 @@ static qk_status open_shard(qk__shard *file, const char *folder, qk__shard_parse
     qk_status status = map_file(file, path, err);
     if (status == QK_OK) {
         status = parse(context, file, err);
-        if (status != QK_OK)
-            qk__context(err, status, "%s", path);
+        qk__context(err, status, "%s", path);
     }
     for (size_t i = 0; i < file->list.count; i++)
         file->list.items[i].file = file->name;

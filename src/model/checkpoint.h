@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Weights: files mapped into memory, tensors found by name, rows converted to float32 when they
  * are needed. Everything a header claims is checked when it is opened. safetensors.c and
- * gguf_open.c open one, both by means of checkpoint.c. */
+ * gguf_open.c open one, both by means of checkpoint.c, which leads. */
 #ifndef QK_MODEL_CHECKPOINT_H
 #define QK_MODEL_CHECKPOINT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include <jansson.h>
@@ -32,7 +31,7 @@ typedef struct qk__tensor {
 const float *qk__tensor_rows(const qk__tensor *tensor, int64_t first, int64_t count,
                              float *out);
 
-/* A part of a tensor's rows; of a vector in plain numbers, of its values. Not of a paired one. */
+/* Some rows of a tensor, or some values of a vector of plain numbers; not of a paired one. */
 qk__tensor qk__tensor_slice(const qk__tensor *tensor, int64_t first, int64_t count);
 
 typedef struct qk__checkpoint qk__checkpoint;
@@ -42,7 +41,7 @@ typedef struct qk__checkpoint qk__checkpoint;
 QK_MUST_CHECK qk_status qk__checkpoint_open_folder(qk__checkpoint **checkpoint,
                                                    const char *folder, qk_error *err);
 /* path is a GGUF file, or the first of several; *metadata, an object as qk__gguf has it, is the
- * caller's, also after a failure (or NULL). */
+ * caller's. */
 QK_MUST_CHECK qk_status qk__checkpoint_open_gguf(qk__checkpoint **checkpoint, const char *path,
                                                  json_t **metadata, qk_error *err);
 void qk__checkpoint_close(qk__checkpoint **checkpoint);
@@ -64,5 +63,15 @@ QK_MUST_CHECK qk_status qk__checkpoint_get(const qk__checkpoint *checkpoint, con
 QK_MUST_CHECK qk_status qk__checkpoint_fingerprint(const qk__checkpoint *checkpoint,
                                                    uint64_t seed, uint64_t *fingerprint,
                                                    qk_error *err);
+
+/* ---- folders that are no model in the form that is read here (other_forms.c) ------------ */
+
+/* Whether there is nothing at all at path, though there is the folder. */
+bool qk__folder_lacks(const char *folder, const char *path);
+
+/* Fails: `missing` is not in the folder. Of what is there instead, says what it is and what to
+ * do about it. */
+QK_MUST_CHECK qk_status qk__refuse_folder(const char *folder, const char *missing,
+                                          qk_error *err);
 
 #endif

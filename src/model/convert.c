@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The choice among the conversions. */
+/* Chooses the fastest conversions that this processor has. */
 #include "model/convert.h"
 
 #ifndef QK_HAVE_X86_KERNELS

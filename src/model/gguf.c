@@ -7,7 +7,6 @@
 #include "model/gguf.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -300,7 +299,7 @@ static qk_status read_tensor(cursor *c, qk__tensor_entry *entry, uint64_t *offse
         status = read_tensor_type(c, entry, err);
     if (status == QK_OK)
         status = read_number(c, 8, offset, err);
-    return status == QK_OK ? QK_OK : qk__context(err, status, "tensor %s", entry->name);
+    return qk__context(err, status, "tensor %s", entry->name);
 }
 
 static qk_status place_tensor(const cursor *c, size_t data, size_t alignment, uint64_t offset,
@@ -399,14 +398,10 @@ qk_status qk__gguf_parse(qk__gguf *gguf, const uint8_t *bytes, size_t size, qk_e
         status = read_key(&c, gguf->metadata, err);
     if (status == QK_OK)
         status = read_tensors(&c, tensors, gguf, err);
-    if (status != QK_OK)
-        qk__gguf_free(gguf);
+    if (status != QK_OK) {
+        json_decref(gguf->metadata);
+        qk__tensor_list_free(&gguf->tensors);
+        *gguf = (qk__gguf){0};
+    }
     return status;
-}
-
-void qk__gguf_free(qk__gguf *gguf)
-{
-    json_decref(gguf->metadata);
-    qk__tensor_list_free(&gguf->tensors);
-    *gguf = (qk__gguf){0};
 }

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The header of one GGUF file (versions 2 and 3): metadata, and which tensors lie where. */
+/* GGUF files, versions 2 and 3.
+ *
+ *     gguf.c          the header of one: metadata, and which tensors lie where
+ *     gguf_config.c   what config.json would say of the model; it does without gguf.c */
 #ifndef QK_MODEL_GGUF_H
 #define QK_MODEL_GGUF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,6 +14,7 @@
 
 #include <qkscope/common.h>
 
+#include "model/checkpoint.h"
 #include "tensors/tensor_list.h"
 
 typedef struct qk__gguf {
@@ -20,9 +25,20 @@ typedef struct qk__gguf {
 
 /* bytes is a whole file, which must outlive the result. After success every tensor lies within
  * it, none overlaps another, and its size is that of its type and shape, if the type is known.
- * Messages name the key or the tensor, not the file. Empty after a failure. */
+ * Messages name the key or the tensor, not the file. What is in it is the caller's; it is empty
+ * after a failure. */
 QK_MUST_CHECK qk_status qk__gguf_parse(qk__gguf *gguf, const uint8_t *bytes, size_t size,
                                        qk_error *err);
-void qk__gguf_free(qk__gguf *gguf);
+
+/* ---- the configuration (gguf_config.c) -------------------------------------------------- */
+
+typedef struct qk__gguf_model {
+    json_t *config; /* an object as in config.json, owned */
+    bool paired;    /* rows of queries and keys have rotated pairs side by side */
+} qk__gguf_model;
+
+/* metadata: as qk__gguf has it. Messages name the key. Nothing to release after a failure. */
+QK_MUST_CHECK qk_status qk__gguf_config(qk__gguf_model *model, const json_t *metadata,
+                                        const qk__checkpoint *checkpoint, qk_error *err);
 
 #endif

@@ -2,7 +2,7 @@
 /* From the metadata of a GGUF file to config.json. Of the many keys of the format those are
  * read that a model of a known architecture may have; those that would change what is computed
  * in a way that is not known here are refused. */
-#include "model/gguf_config.h"
+#include "model/gguf.h"
 
 #include <float.h>
 #include <math.h>
@@ -61,20 +61,21 @@ typedef struct source {
 } source;
 
 /* The key with the name of the architecture in front. */
-static const char *full(source *s, const char *key)
+static const char *full_key(source *s, const char *key)
 {
     snprintf(s->key, sizeof s->key, "%s.%s", s->architecture->name, key);
     return s->key;
 }
 
-static qk_status set(source *s, const char *key, json_t *value, qk_error *err)
+/* Takes value, which is NULL where memory has run out. */
+static qk_status put(json_t *object, const char *key, json_t *value, qk_error *err)
 {
-    return json_object_set_new(s->config, key, value) == 0 ? QK_OK : qk__nomem(err);
+    return json_object_set_new(object, key, value) == 0 ? QK_OK : qk__nomem(err);
 }
 
 static qk_status set_int(source *s, const char *key, int64_t value, qk_error *err)
 {
-    return set(s, key, json_integer(value), err);
+    return put(s->config, key, json_integer(value), err);
 }
 
 static qk_status missing(const source *s, qk_error *err)
@@ -82,18 +83,20 @@ static qk_status missing(const source *s, qk_error *err)
     return qk__fail(err, QK_ERR_MALFORMED, "%s: missing", s->key);
 }
 
-/* A whole number from 1 on. */
-static qk_status need_int(source *s, const char *key, int64_t *value, qk_error *err)
+/* A whole number from 1 on, which config.json calls `name`. */
+static qk_status take_int(source *s, const char *key, const char *name, int64_t *value,
+                          qk_error *err)
 {
-    QK_TRY(qk__need(&s->metadata, full(s, key), err));
-    return qk__read_int64(&s->metadata, s->key, 1, MOST, value, err);
+    QK_TRY(qk__need(&s->metadata, full_key(s, key), err));
+    QK_TRY(qk__read_int64(&s->metadata, s->key, 1, MOST, value, err));
+    return set_int(s, name, *value, err);
 }
 
-/* The same; *value stays what it is where the key is absent. 0 stands for that, too. */
+/* One that may be absent, which 0 stands for, too: *value stays what it is then. */
 static qk_status get_int(source *s, const char *key, int64_t *value, qk_error *err)
 {
     int64_t found = 0;
-    QK_TRY(qk__read_int64(&s->metadata, full(s, key), 0, MOST, &found, err));
+    QK_TRY(qk__read_int64(&s->metadata, full_key(s, key), 0, MOST, &found, err));
     *value = found > 0 ? found : *value;
     return QK_OK;
 }
@@ -101,7 +104,7 @@ static qk_status get_int(source *s, const char *key, int64_t *value, qk_error *e
 static qk_status get_real(source *s, const char *key, double *value, qk_error *err)
 {
     double found = 0;
-    if (qk__node_kind_in(&s->metadata, full(s, key)) == QK__NULL)
+    if (qk__node_kind_in(&s->metadata, full_key(s, key)) == QK__NULL)
         return qk__fail(err, QK_ERR_MALFORMED, "%s: not a finite number", s->key);
     QK_TRY(qk__read_real(&s->metadata, s->key, 0, DBL_MAX, &found, err));
     *value = found > 0 ? found : *value;
@@ -137,11 +140,11 @@ static qk_status refuse_keys(source *s, qk_error *err)
 {
     bool causal = true;
     for (size_t i = 0; i < sizeof REFUSED / sizeof *REFUSED; i++) {
-        qk__node found = qk__node_member(&s->metadata, full(s, REFUSED[i][0]));
+        qk__node found = qk__node_member(&s->metadata, full_key(s, REFUSED[i][0]));
         if (!is_nothing(qk__node_json(&found)))
             return qk__fail_at(&found, err, QK_ERR_UNSUPPORTED, "%s", REFUSED[i][1]);
     }
-    QK_TRY(qk__read_bool(&s->metadata, full(s, "attention.causal"), &causal, err));
+    QK_TRY(qk__read_bool(&s->metadata, full_key(s, "attention.causal"), &causal, err));
     return causal ? QK_OK
                   : qk__fail(err, QK_ERR_UNSUPPORTED, "%s: only causal attention is known",
                              s->key);
@@ -155,7 +158,7 @@ typedef struct sizes {
 
 static qk_status read_heads(source *s, sizes *z, qk_error *err)
 {
-    QK_TRY(need_int(s, "attention.head_count", &z->heads, err));
+    QK_TRY(take_int(s, "attention.head_count", "num_attention_heads", &z->heads, err));
     int64_t k_heads = z->heads;
     QK_TRY(get_int(s, "attention.head_count_kv", &k_heads, err));
     z->head_dim = z->hidden / z->heads;
@@ -166,7 +169,6 @@ static qk_status read_heads(source *s, sizes *z, qk_error *err)
         return qk__fail(err, QK_ERR_UNSUPPORTED,
                         "%s: values of %lld and keys of %lld dimensions; they must be equal",
                         s->key, (long long)value_length, (long long)z->head_dim);
-    QK_TRY(set_int(s, "num_attention_heads", z->heads, err));
     QK_TRY(set_int(s, "num_key_value_heads", k_heads, err));
     return set_int(s, "head_dim", z->head_dim, err);
 }
@@ -174,18 +176,14 @@ static qk_status read_heads(source *s, sizes *z, qk_error *err)
 static qk_status read_sizes(source *s, sizes *z, qk_error *err)
 {
     int64_t wide = 0;
-    QK_TRY(need_int(s, "block_count", &z->layers, err));
-    QK_TRY(need_int(s, "embedding_length", &z->hidden, err));
-    QK_TRY(need_int(s, "feed_forward_length", &wide, err));
-    QK_TRY(need_int(s, "context_length", &z->positions, err));
+    QK_TRY(take_int(s, "block_count", "num_hidden_layers", &z->layers, err));
+    QK_TRY(take_int(s, "embedding_length", "hidden_size", &z->hidden, err));
+    QK_TRY(take_int(s, "feed_forward_length", "intermediate_size", &wide, err));
+    QK_TRY(take_int(s, "context_length", "max_position_embeddings", &z->positions, err));
     QK_TRY(read_heads(s, z, err));
     int64_t vocabulary = qk__checkpoint_rows(s->checkpoint, "token_embd.weight");
     if (vocabulary == 0)
         return qk__fail(err, QK_ERR_NOT_FOUND, "the weights have no tensor token_embd.weight");
-    QK_TRY(set_int(s, "num_hidden_layers", z->layers, err));
-    QK_TRY(set_int(s, "hidden_size", z->hidden, err));
-    QK_TRY(set_int(s, "intermediate_size", wide, err));
-    QK_TRY(set_int(s, "max_position_embeddings", z->positions, err));
     return set_int(s, "vocab_size", vocabulary, err);
 }
 
@@ -215,11 +213,6 @@ static qk_status read_factors(source *s, const char *name, int64_t pairs, json_t
     if (status != QK_OK)
         json_decref(*list);
     return status;
-}
-
-static qk_status put(json_t *object, const char *key, json_t *value, qk_error *err)
-{
-    return json_object_set_new(object, key, value) == 0 ? QK_OK : qk__nomem(err);
 }
 
 /* A key's number under another name, if it is there. */
@@ -270,7 +263,7 @@ static qk_status read_scaling_type(source *s, const char **type, double *factor,
     QK_TRY(get_real(s, "rope.scale_linear", factor, err)); /* its name in old files */
     QK_TRY(get_real(s, "rope.scaling.factor", factor, err));
     *type = *factor > 0 && *factor != 1 ? "linear" : "none";
-    return qk__read_text(&s->metadata, full(s, "rope.scaling.type"), type, err);
+    return qk__read_text(&s->metadata, full_key(s, "rope.scaling.type"), type, err);
 }
 
 /* Llama 3's scaling comes as numbers by which frequencies are divided. */
@@ -332,7 +325,7 @@ static qk_status split_rope(source *s, json_t *rope, qk_error *err)
     QK_TRY(get_real(s, "rope.freq_base_swa", &theta, err));
     json_t *both = json_pack("{s:O, s:{s:f}}", "full_attention", rope, "sliding_attention",
                              "rope_theta", theta);
-    return both ? set(s, "rope_parameters", both, err) : qk__nomem(err);
+    return both ? put(s->config, "rope_parameters", both, err) : qk__nomem(err);
 }
 
 static qk_status read_rope(source *s, const sizes *z, qk_error *err)
@@ -342,7 +335,7 @@ static qk_status read_rope(source *s, const sizes *z, qk_error *err)
     if (status == QK_OK)
         status = strcmp(s->architecture->name, "gemma3") == 0
                      ? split_rope(s, rope, err)
-                     : set(s, "rope_parameters", json_incref(rope), err);
+                     : put(s->config, "rope_parameters", json_incref(rope), err);
     json_decref(rope);
     return status;
 }
@@ -367,12 +360,12 @@ static qk_status read_ministral(source *s, qk_error *err)
 {
     double beta = 0;
     json_t *rope = json_object_get(s->config, "rope_parameters");
-    QK_TRY(set(s, "sliding_window", json_null(), err));
+    QK_TRY(put(s->config, "sliding_window", json_null(), err));
     QK_TRY(get_real(s, "attention.temperature_scale", &beta, err));
     if (beta == 0)
-        return set(s, "model_type", json_string("mistral"), err);
+        return put(s->config, "model_type", json_string("mistral"), err);
     if (!json_object_get(rope, "original_max_position_embeddings")) {
-        full(s, "rope.scaling.original_context_length");
+        full_key(s, "rope.scaling.original_context_length");
         return missing(s, err);
     }
     return put(rope, "llama_4_scaling_beta", json_real(beta), err);
@@ -389,7 +382,7 @@ static qk_status read_window(source *s, const sizes *z, qk_error *err)
     if (strcmp(s->architecture->name, "llama") != 0)
         return qk__fail(err, QK_ERR_UNSUPPORTED,
                         "%s: the file does not say which layers have the window", s->key);
-    QK_TRY(set(s, "model_type", json_string("mistral"), err));
+    QK_TRY(put(s->config, "model_type", json_string("mistral"), err));
     return set_int(s, "sliding_window", window, err);
 }
 
@@ -399,8 +392,8 @@ static qk_status read_biases(source *s, qk_error *err)
     bool attention = qk__checkpoint_has(s->checkpoint, "blk.0.attn_q.bias") ||
                      qk__checkpoint_has(s->checkpoint, "blk.0.attn_qkv.bias");
     bool mlp = qk__checkpoint_has(s->checkpoint, "blk.0.ffn_down.bias");
-    QK_TRY(set(s, "attention_bias", json_boolean(attention), err));
-    return set(s, "mlp_bias", json_boolean(mlp), err);
+    QK_TRY(put(s->config, "attention_bias", json_boolean(attention), err));
+    return put(s->config, "mlp_bias", json_boolean(mlp), err);
 }
 
 /* ---- all of it -------------------------------------------------------------------------- */
@@ -409,13 +402,13 @@ static qk_status fill(source *s, qk_error *err)
 {
     sizes z;
     double eps = 0;
-    QK_TRY(set(s, "model_type", json_string(s->architecture->model_type), err));
+    QK_TRY(put(s->config, "model_type", json_string(s->architecture->model_type), err));
     QK_TRY(refuse_keys(s, err));
     QK_TRY(read_sizes(s, &z, err));
     QK_TRY(get_real(s, "attention.layer_norm_rms_epsilon", &eps, err));
     if (eps == 0)
         return missing(s, err);
-    QK_TRY(set(s, "rms_norm_eps", json_real(eps), err));
+    QK_TRY(put(s->config, "rms_norm_eps", json_real(eps), err));
     QK_TRY(read_biases(s, err));
     QK_TRY(read_rope(s, &z, err));
     if (strcmp(s->architecture->name, "gemma3") == 0)

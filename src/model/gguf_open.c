@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/tree.h"
 #include "model/gguf.h"
 #include "model/shards.h"
@@ -107,21 +108,25 @@ qk_status qk__checkpoint_open_gguf(qk__checkpoint **checkpoint, const char *path
                                    json_t **metadata, qk_error *err)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    qk__checkpoint *c = qk__calloc(1, sizeof *c);
-    char *folder = slash == path ? qk__strdup("/") : slash ? qk__strdup(path) : qk__strdup(".");
+    char *folder;
     reading r = {0};
-    qk_status status = c && folder ? QK_OK : qk__nomem(err);
-    if (status == QK_OK) {
-        if (slash && slash != path)
-            folder[slash - path] = 0;
+    *checkpoint = NULL;
+    *metadata = NULL;
+    QK_TRY(qk__parent_folder(path, &folder, err));
+    qk__checkpoint *c = qk__calloc(1, sizeof *c);
+    qk_status status = c ? QK_OK : qk__nomem(err);
+    if (c) {
         *c = (qk__checkpoint){.source = "the metadata",
                               .types = "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K to "
                                        "Q6_K, IQ4_NL and IQ4_XS"};
         status = open_files(c, folder, name, &r, err);
     }
     free(folder);
-    if (status != QK_OK)
+    if (status != QK_OK) {
         qk__checkpoint_close(&c);
+        json_decref(r.metadata);
+        r.metadata = NULL;
+    }
     *checkpoint = c;
     *metadata = r.metadata;
     return status;

@@ -14,15 +14,16 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "model/architectures.h"
-#include "model/gguf_config.h"
+#include "model/gguf.h"
 
-enum { NAME_SIZE = 160, MAX_CONFIG_BYTES = 16 << 20 };
+enum { NAME_SIZE = 160 };
 
 /* ---- tensors ---------------------------------------------------------------------------- */
 
 /* While tensors are looked up: what the names begin with. */
 typedef struct lookup {
     const qk__checkpoint *checkpoint;
+    const qk__model_config *config;
     const char *prefix;  /* NULL: tensors are named as in GGUF files */
     int layer;           /* -1: no layer's */
     int64_t paired_head; /* of queries and keys, see qk__tensor; 0: they are not paired */
@@ -85,9 +86,9 @@ static qk_status get_linear(lookup *l, const char *name, int64_t outputs, int64_
 /* ---- layers ----------------------------------------------------------------------------- */
 
 /* Queries, keys and values one below the other. */
-static qk_status get_fused(lookup *l, const qk__model_config *c, qk__layer *layer, int64_t q,
-                           int64_t k, qk_error *err)
+static qk_status get_fused(lookup *l, qk__layer *layer, int64_t q, int64_t k, qk_error *err)
 {
+    const qk__model_config *c = l->config;
     qk__linear all = {0};
     qk__linear *parts[] = {&layer->q, &layer->k, &layer->v};
     const int64_t rows[] = {q, k, k};
@@ -100,42 +101,50 @@ static qk_status get_fused(lookup *l, const qk__model_config *c, qk__layer *laye
     return QK_OK;
 }
 
-static qk_status get_projections(lookup *l, const qk__model_config *c, qk__layer *layer,
+static qk_status get_projections(lookup *l, qk__layer *layer, int64_t q, int64_t k,
                                  qk_error *err)
 {
-    int64_t hidden = c->hidden_size;
-    int64_t q = (int64_t)c->num_q_heads * c->head_dim,
-            k = (int64_t)c->num_k_heads * c->head_dim;
+    int64_t hidden = l->config->hidden_size;
+    bool bias = l->config->qkv_bias;
     char fused[NAME_SIZE];
     full_name(l, fused, "attn_qkv", ".weight");
     if (!l->prefix && qk__checkpoint_has(l->checkpoint, fused))
-        return get_fused(l, c, layer, q, k, err);
-    QK_TRY(get_linear(l, pick(l, "self_attn.q_proj", "attn_q"), q, hidden, c->qkv_bias,
-                      &layer->q, err));
-    QK_TRY(get_linear(l, pick(l, "self_attn.k_proj", "attn_k"), k, hidden, c->qkv_bias,
-                      &layer->k, err));
-    return get_linear(l, pick(l, "self_attn.v_proj", "attn_v"), k, hidden, c->qkv_bias,
-                      &layer->v, err);
+        return get_fused(l, layer, q, k, err);
+    const char *q_name = pick(l, "self_attn.q_proj", "attn_q");
+    const char *k_name = pick(l, "self_attn.k_proj", "attn_k");
+    const char *v_name = pick(l, "self_attn.v_proj", "attn_v");
+    QK_TRY(get_linear(l, q_name, q, hidden, bias, &layer->q, err));
+    QK_TRY(get_linear(l, k_name, k, hidden, bias, &layer->k, err));
+    return get_linear(l, v_name, k, hidden, bias, &layer->v, err);
 }
 
-static qk_status get_attention(lookup *l, const qk__model_config *c, qk__layer *layer,
-                               qk_error *err)
+/* name is NULL where the architecture has no such norm. */
+static qk_status get_norm(lookup *l, const char *name, const char *gguf, int64_t width,
+                          qk__tensor *norm, qk_error *err)
 {
-    QK_TRY(get_projections(l, c, layer, err));
+    return name ? get_tensor(l, pick(l, name, gguf), ".weight", 1, width, norm, err) : QK_OK;
+}
+
+static qk_status get_attention(lookup *l, qk__layer *layer, qk_error *err)
+{
+    const qk__model_config *c = l->config;
+    int64_t q = (int64_t)c->num_q_heads * c->head_dim;
+    int64_t k = (int64_t)c->num_k_heads * c->head_dim;
+    QK_TRY(get_projections(l, layer, q, k, err));
     layer->q.weight.paired_head = layer->q.bias.paired_head = l->paired_head;
     layer->k.weight.paired_head = layer->k.bias.paired_head = l->paired_head;
-    QK_TRY(get_linear(l, pick(l, "self_attn.o_proj", "attn_output"), c->hidden_size,
-                      (int64_t)c->num_q_heads * c->head_dim, c->o_bias, &layer->o, err));
+    QK_TRY(get_linear(l, pick(l, "self_attn.o_proj", "attn_output"), c->hidden_size, q,
+                      c->o_bias, &layer->o, err));
     if (!c->qk_norm)
         return QK_OK;
-    QK_TRY(get_tensor(l, pick(l, "self_attn.q_norm", "attn_q_norm"), ".weight", 1, c->head_dim,
-                      &layer->q_norm, err));
-    return get_tensor(l, pick(l, "self_attn.k_norm", "attn_k_norm"), ".weight", 1, c->head_dim,
-                      &layer->k_norm, err);
+    int64_t width = c->head_dim;
+    QK_TRY(get_norm(l, "self_attn.q_norm", "attn_q_norm", width, &layer->q_norm, err));
+    return get_norm(l, "self_attn.k_norm", "attn_k_norm", width, &layer->k_norm, err);
 }
 
-static qk_status get_mlp(lookup *l, const qk__model_config *c, qk__layer *layer, qk_error *err)
+static qk_status get_mlp(lookup *l, qk__layer *layer, qk_error *err)
 {
+    const qk__model_config *c = l->config;
     int64_t hidden = c->hidden_size, wide = c->intermediate_size;
     const char *fused = c->architecture->fused_gate_up;
     QK_TRY(get_linear(l, pick(l, "mlp.down_proj", "ffn_down"), hidden, wide, c->mlp_bias,
@@ -154,29 +163,20 @@ static qk_status get_mlp(lookup *l, const qk__model_config *c, qk__layer *layer,
                       &layer->up, err);
 }
 
-/* name is NULL where the architecture has no such norm. */
-static qk_status get_norm(lookup *l, const qk__model_config *c, const char *name,
-                          const char *gguf, qk__tensor *norm, qk_error *err)
+static qk_status get_norms(lookup *l, qk__layer *layer, qk_error *err)
 {
-    return name ? get_tensor(l, pick(l, name, gguf), ".weight", 1, c->hidden_size, norm, err)
-                : QK_OK;
-}
-
-static qk_status get_norms(lookup *l, const qk__model_config *c, qk__layer *layer,
-                           qk_error *err)
-{
-    const qk__architecture *a = c->architecture;
-    QK_TRY(get_norm(l, c, "input_layernorm", "attn_norm", &layer->attention_norm, err));
-    QK_TRY(get_norm(l, c, a->attention_out_norm, "post_attention_norm",
+    const qk__architecture *a = l->config->architecture;
+    int64_t width = l->config->hidden_size;
+    QK_TRY(get_norm(l, "input_layernorm", "attn_norm", width, &layer->attention_norm, err));
+    QK_TRY(get_norm(l, a->attention_out_norm, "post_attention_norm", width,
                     &layer->attention_out_norm, err));
-    QK_TRY(get_norm(l, c, a->mlp_norm, "ffn_norm", &layer->mlp_norm, err));
-    return get_norm(l, c, a->mlp_out_norm, "post_ffw_norm", &layer->mlp_out_norm, err);
+    QK_TRY(get_norm(l, a->mlp_norm, "ffn_norm", width, &layer->mlp_norm, err));
+    return get_norm(l, a->mlp_out_norm, "post_ffw_norm", width, &layer->mlp_out_norm, err);
 }
 
 static qk_status get_layer(lookup *l, qk_model *model, int i, qk_error *err)
 {
-    const qk__model_config *c = &model->config;
-    const qk__layer_config *rules = &c->layers[i];
+    const qk__layer_config *rules = &model->config.layers[i];
     qk__layer *layer = &model->layers[i];
     layer->attends = rules->attends;
     layer->window = rules->window;
@@ -184,9 +184,9 @@ static qk_status get_layer(lookup *l, qk_model *model, int i, qk_error *err)
     if (!layer->attends)
         return QK_OK;
     l->layer = i;
-    QK_TRY(get_attention(l, c, layer, err));
-    QK_TRY(get_mlp(l, c, layer, err));
-    return get_norms(l, c, layer, err);
+    QK_TRY(get_attention(l, layer, err));
+    QK_TRY(get_mlp(l, layer, err));
+    return get_norms(l, layer, err);
 }
 
 /* Names begin differently by how a model of several parts was saved. */
@@ -281,24 +281,6 @@ static qk_status make_layer_facts(qk_model *model, qk_error *err)
     return QK_OK;
 }
 
-static qk_status hash_config(const char *folder, const char *overrides, uint64_t *hash,
-                             qk_error *err)
-{
-    char *path = qk__path_join(folder, "config.json");
-    if (!path)
-        return qk__nomem(err);
-    qk__buffer text;
-    qk_status status = qk__read_file(path, MAX_CONFIG_BYTES, &text, err);
-    free(path);
-    if (status != QK_OK)
-        return status;
-    *hash = XXH3_64bits(text.data, text.size);
-    if (overrides)
-        *hash = XXH3_64bits_withSeed(overrides, strlen(overrides), *hash);
-    qk__buffer_free(&text);
-    return QK_OK;
-}
-
 static qk_status make_facts(qk_model *model, uint64_t seed, qk_error *err)
 {
     const qk__model_config *c = &model->config;
@@ -327,11 +309,8 @@ static qk_status make_facts(qk_model *model, uint64_t seed, qk_error *err)
 static qk_status open_folder(qk_model *model, const char *folder, const char *overrides,
                              lookup *l, uint64_t *seed, qk_error *err)
 {
-    QK_TRY(qk__model_config_read(&model->config, folder, overrides, err));
-    qk_status status = make_ropes(model, err);
-    if (status != QK_OK)
-        return qk__context(err, status, "%s/config.json", folder);
-    QK_TRY(hash_config(folder, overrides, seed, err));
+    QK_TRY(qk__model_config_read(&model->config, folder, overrides, seed, err));
+    QK_TRY(qk__context(err, make_ropes(model, err), "%s/config.json", folder));
     QK_TRY(qk__checkpoint_open_folder(&model->checkpoint, folder, err));
     l->prefix = find_prefix(model->checkpoint);
     return l->prefix ? QK_OK
@@ -361,15 +340,11 @@ static qk_status open_gguf(qk_model *model, const char *path, const char *overri
                            uint64_t *seed, qk_error *err)
 {
     json_t *metadata;
-    qk_status status = qk__checkpoint_open_gguf(&model->checkpoint, path, &metadata, err);
-    if (status == QK_OK) {
-        status = configure(model, metadata, overrides, l, err);
-        if (status != QK_OK)
-            qk__context(err, status, "%s", path);
-    }
+    QK_TRY(qk__checkpoint_open_gguf(&model->checkpoint, path, &metadata, err));
+    qk_status status = configure(model, metadata, overrides, l, err);
     json_decref(metadata);
     *seed = overrides ? XXH3_64bits(overrides, strlen(overrides)) : 0;
-    return status;
+    return qk__context(err, status, "%s", path);
 }
 
 static qk_status open_parts(qk_model *model, const char *path, const char *overrides,
@@ -380,9 +355,8 @@ static qk_status open_parts(qk_model *model, const char *path, const char *overr
     QK_TRY(
         (qk__is_file(path) ? open_gguf : open_folder)(model, path, overrides, &l, &seed, err));
     l.checkpoint = model->checkpoint;
-    qk_status status = get_tensors(model, &l, err);
-    if (status != QK_OK)
-        return qk__context(err, status, "%s", path);
+    l.config = &model->config;
+    QK_TRY(qk__context(err, get_tensors(model, &l, err), "%s", path));
     return make_facts(model, seed, err);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading config.json: finding the text model in it, overrides, sizes, rules. */
+/* Reads config.json: finds the text model in it, applies overrides, checks sizes and rules. */
 #include "model/model_config.h"
 
 #include <math.h>
@@ -7,13 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <xxhash.h>
+
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "model/architectures.h"
-#include "model/other_forms.h"
-#include "model/rope_config.h"
+#include "model/checkpoint.h"
 
 /* Beyond any model, and small enough that products of two fit 64 bits with room to spare. */
 enum {
@@ -238,12 +239,10 @@ static qk_status read_text(qk__model_config *c, const qk__node *text, const char
 {
     QK_TRY(refuse_quantized(text, err));
     QK_TRY(qk__rope_normalize(text, c->architecture, err));
-    if (overrides) {
-        qk_status status =
-            apply_overrides(qk__node_json(text), overrides, c->architecture, err);
-        if (status != QK_OK)
-            return qk__context(err, status, "overrides");
-    }
+    if (overrides)
+        QK_TRY(qk__context(
+            err, apply_overrides(qk__node_json(text), overrides, c->architecture, err),
+            "overrides"));
     if (c->architecture->check)
         QK_TRY(c->architecture->check(text, err));
     QK_TRY(read_sizes(c, text, err));
@@ -307,7 +306,7 @@ qk_status qk__model_config_parse(qk__model_config *config, const char *text, siz
 }
 
 qk_status qk__model_config_read(qk__model_config *config, const char *folder,
-                                const char *overrides, qk_error *err)
+                                const char *overrides, uint64_t *hash, qk_error *err)
 {
     *config = (qk__model_config){0};
     char *path = qk__path_join(folder, "config.json");
@@ -320,10 +319,12 @@ qk_status qk__model_config_read(qk__model_config *config, const char *folder,
     if (status == QK_OK) {
         status =
             qk__model_config_parse(config, (const char *)text.data, text.size, overrides, err);
-        qk__buffer_free(&text);
-        if (status != QK_OK)
-            qk__context(err, status, "%s", path);
+        *hash = XXH3_64bits(text.data, text.size);
+        if (overrides)
+            *hash = XXH3_64bits_withSeed(overrides, strlen(overrides), *hash);
+        qk__context(err, status, "%s", path);
     }
+    qk__buffer_free(&text);
     free(path);
     return status;
 }

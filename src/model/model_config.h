@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config.json: the numbers and rules of a model, every one checked, with the defaults of its
- * architecture. */
+ * architecture. model_config.c leads; rope_config.c reads what it says of RoPE. */
 #ifndef QK_MODEL_MODEL_CONFIG_H
 #define QK_MODEL_MODEL_CONFIG_H
 
@@ -12,6 +12,7 @@
 
 #include <qkscope/common.h>
 
+#include "base/tree.h"
 #include "model/rope.h"
 
 struct qk__architecture;
@@ -61,9 +62,11 @@ typedef struct qk__model_config {
 } qk__model_config;
 
 /* Reads folder/config.json; overrides is a JSON object merged into the text model's part of it
- * (NULL: none), as docs/model.md says. Messages name the file and the key. */
+ * (NULL: none), as docs/model.md says. *hash is the XXH3 of both. Messages name the file and
+ * the key. */
 QK_MUST_CHECK qk_status qk__model_config_read(qk__model_config *config, const char *folder,
-                                              const char *overrides, qk_error *err);
+                                              const char *overrides, uint64_t *hash,
+                                              qk_error *err);
 /* The same from memory; messages do not name a file. */
 QK_MUST_CHECK qk_status qk__model_config_parse(qk__model_config *config, const char *text,
                                                size_t size, const char *overrides,
@@ -72,5 +75,24 @@ QK_MUST_CHECK qk_status qk__model_config_parse(qk__model_config *config, const c
 QK_MUST_CHECK qk_status qk__model_config_build(qk__model_config *config, json_t *root,
                                                const char *overrides, qk_error *err);
 void qk__model_config_free(qk__model_config *config);
+
+/* ---- the RoPE parameters, in the several forms that they have had (rope_config.c) -------- */
+
+/* Replaces rope_scaling, rope_theta and the like of a text model's object by one
+ * rope_parameters in the form of transformers 5: with rope_type and rope_theta, or two such
+ * objects by layer type where the architecture has local_rope. */
+QK_MUST_CHECK qk_status qk__rope_normalize(const qk__node *text,
+                                           const struct qk__architecture *architecture,
+                                           qk_error *err);
+
+/* Merges an override of rope_scaling, rope_parameters or rope_theta into what
+ * qk__rope_normalize left; *taken is false if the key is another. */
+QK_MUST_CHECK qk_status qk__rope_override(json_t *text, const char *key, json_t *value,
+                                          const struct qk__architecture *architecture,
+                                          bool *taken, qk_error *err);
+
+/* Reads config->rope; head_dim and max_positions are known. */
+QK_MUST_CHECK qk_status qk__rope_read(qk__model_config *config, const qk__node *text,
+                                      qk_error *err);
 
 #endif

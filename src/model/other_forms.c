@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which other forms of models and tokenizers there are, and how one gets the form that is read
  * here from them. */
-#include "model/other_forms.h"
+#include "model/checkpoint.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From config.json to qk__rope_settings. */
-#include "model/rope_config.h"
+#include "model/model_config.h"
 
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "model/architectures.h"
 
 #define MAX_POSITIONS (INT64_C(1) << 40)
 

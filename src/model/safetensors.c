@@ -6,8 +6,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
-#include "model/other_forms.h"
+#include "base/json_build.h"
 #include "model/quants.h"
 #include "model/shards.h"
 
@@ -85,24 +84,14 @@ static qk_status parse_shard(void *context, qk__shard *file, qk_error *err)
 static qk_status open_indexed(qk__checkpoint *c, const char *folder, const char *index,
                               qk_error *err)
 {
-    qk__buffer text;
-    QK_TRY(qk__read_file(index, MAX_INDEX_BYTES, &text, err));
-    json_t *object, *map = NULL;
-    qk_status status = qk__json_parse(&object, text.data, text.size, QK__JSON_NO_ZEROS, err);
-    qk__buffer_free(&text);
-    if (status == QK_OK) {
-        map = json_object_get(object, "weight_map");
-        status = list_shards(c, map, err);
-    }
-    if (status != QK_OK)
-        qk__context(err, status, "%s", index);
+    json_t *object;
+    QK_TRY(qk__json_read_file(&object, index, MAX_INDEX_BYTES, QK__JSON_NO_ZEROS, err));
+    json_t *map = json_object_get(object, "weight_map");
+    qk_status status = qk__context(err, list_shards(c, map, err), "%s", index);
     if (status == QK_OK)
         status = qk__shards_open(c, folder, parse_shard, NULL, err);
-    if (status == QK_OK) {
-        status = check_index(c, map, err);
-        if (status != QK_OK)
-            qk__context(err, status, "%s", index);
-    }
+    if (status == QK_OK)
+        status = qk__context(err, check_index(c, map, err), "%s", index);
     json_decref(object);
     return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tokenizer from tokenizer.json or a GGUF file. */
+/* Opens a tokenizer: reads the parts of tokenizer.json, or makes them of a GGUF file. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "base/file.h"
 #include "base/fingerprint.h"
 #include "base/json.h"
+#include "base/json_build.h"
 #include "model/checkpoint.h"
-#include "model/other_forms.h"
 #include "tokenizer/gguf_tokenizer.h"
 #include "tokenizer/tokenizer.h"
 
@@ -137,24 +137,19 @@ void qk_tokenizer_close(qk_tokenizer **tokenizer)
 /* tokenizer_config.json, if there is one, may say which end of a text is cut. */
 static qk_status read_config(qk_tokenizer *t, const char *folder, qk_error *err)
 {
-    qk__buffer text = {0};
+    json_t *json = NULL;
+    qk_status status = QK_OK;
     char *path = qk__path_join(folder, "tokenizer_config.json");
     if (!path)
         return qk__nomem(err);
-    qk_status status = QK_OK;
-    if (qk__is_there(path)) {
-        json_t *json = NULL;
-        status = qk__read_file(path, MAX_FILE_BYTES, &text, err);
-        if (status == QK_OK)
-            status = qk__json_parse(&json, text.data, text.size, QK__JSON_ZEROS, err);
+    if (qk__is_there(path))
+        status = qk__json_read_file(&json, path, MAX_FILE_BYTES, QK__JSON_ZEROS, err);
+    if (json) {
         qk__node root = qk__tree_of_json(json);
-        if (status == QK_OK)
-            status = load_direction(&root, "truncation_side", &t->cut_left, err);
-        if (status != QK_OK && text.data)
-            qk__context(err, status, "%s", path);
-        json_decref(json);
+        status = qk__context(err, load_direction(&root, "truncation_side", &t->cut_left, err),
+                             "%s", path);
     }
-    qk__buffer_free(&text);
+    json_decref(json);
     free(path);
     return status;
 }
@@ -164,14 +159,11 @@ static qk_status open_gguf(qk_tokenizer **tokenizer, const char *path, qk_error 
     qk__checkpoint *checkpoint;
     json_t *metadata;
     char *text = NULL;
-    qk_status status = qk__checkpoint_open_gguf(&checkpoint, path, &metadata, err);
-    if (status == QK_OK) {
-        status = qk__gguf_tokenizer(metadata, &text, err);
-        if (status == QK_OK)
-            status = qk__tokenizer_parse(tokenizer, text, strlen(text), err);
-        if (status != QK_OK)
-            qk__context(err, status, "%s", path);
-    }
+    QK_TRY(qk__checkpoint_open_gguf(&checkpoint, path, &metadata, err));
+    qk_status status = qk__gguf_tokenizer(metadata, &text, err);
+    if (status == QK_OK)
+        status = qk__tokenizer_parse(tokenizer, text, strlen(text), err);
+    qk__context(err, status, "%s", path);
     free(text);
     json_decref(metadata);
     qk__checkpoint_close(&checkpoint);
@@ -184,9 +176,7 @@ static qk_status open_file(qk_tokenizer **tokenizer, const char *path, qk_error 
     QK_TRY(qk__read_file(path, MAX_FILE_BYTES, &text, err));
     qk_status status = qk__tokenizer_parse(tokenizer, text.data, text.size, err);
     qk__buffer_free(&text);
-    if (status != QK_OK)
-        qk__context(err, status, "%s", path);
-    return status;
+    return qk__context(err, status, "%s", path);
 }
 
 qk_status qk_tokenizer_open(qk_tokenizer **tokenizer, const char *path, qk_error *err)
