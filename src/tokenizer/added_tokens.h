@@ -23,9 +23,8 @@ typedef struct qk__added_pattern {
     const qk__added_token *token;
 } qk__added_pattern;
 
-/* Patterns in the order of their bytes; those that begin with byte b are first[b] .. first[b +
- * 1]
- * - 1. */
+/* Patterns in the order of their bytes; those that begin with byte b are first[b] to
+ * first[b + 1] - 1. */
 typedef struct qk__added_set {
     qk__added_pattern *patterns;
     size_t count;

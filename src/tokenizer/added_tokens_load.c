@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Added tokens from tokenizer.json. */
+/* Reads added tokens from tokenizer.json. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,8 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "tokenizer/bpe_merge.h"
-#include "tokenizer/characters.h"
+#include "base/utf8.h"
 
 enum { MAX_KNOWN_BYTES = 64, FIRST_KNOWN = 1 << 10, MAX_KNOWN = 1 << 18 };
 
@@ -36,19 +35,13 @@ struct qk__bpe_run {
 
 qk_status qk__bpe_run_new(qk__bpe_run **run, const qk__bpe *bpe, qk_error *err)
 {
-    *run = NULL;
-    qk__bpe_run *made = qk__calloc(1, sizeof *made);
-    if (!made)
+    qk__bpe_run *r = *run = qk__calloc(1, sizeof *r);
+    if (!r)
         return qk__nomem(err);
-    made->bpe = bpe;
-    made->known = qk__calloc(FIRST_KNOWN, sizeof *made->known);
-    made->known_mask = FIRST_KNOWN - 1;
-    if (!made->known) {
-        free(made);
-        return qk__nomem(err);
-    }
-    *run = made;
-    return QK_OK;
+    r->bpe = bpe;
+    r->known = qk__calloc(FIRST_KNOWN, sizeof *r->known);
+    r->known_mask = FIRST_KNOWN - 1;
+    return r->known ? QK_OK : qk__nomem(err);
 }
 
 void qk__bpe_run_free(qk__bpe_run *run)
@@ -93,9 +86,10 @@ qk_status qk__bpe_id(qk__bpe_run *run, int32_t id, qk_error *err)
 
 /* ---- words seen before ------------------------------------------------------------------ */
 
+/* Of a word that is too long to be remembered it does not matter. */
 static uint32_t hash_word(const uint8_t *word, size_t size, bool part)
 {
-    return (uint32_t)XXH3_64bits_withSeed(word, size, part);
+    return size <= MAX_KNOWN_BYTES ? (uint32_t)XXH3_64bits_withSeed(word, size, part) : 0;
 }
 
 /* Where the word is, or the empty place where it would be. */
@@ -169,14 +163,10 @@ static qk_status recall(qk__bpe_run *run, uint32_t hash, const uint8_t *word, si
 static qk_status add_symbol(qk__merger *m, int32_t id, qk_error *err)
 {
     if (m->count == m->capacity) {
-        size_t capacity = m->capacity ? 2 * m->capacity : 256;
-        if (capacity > QK__NO_SYMBOL)
-            return qk__fail(err, QK_ERR_UNSUPPORTED, "a word of more than 2147483648 symbols");
-        qk__symbol *symbols = realloc(m->symbols, capacity * sizeof *symbols);
+        qk__symbol *symbols = qk__grow(m->symbols, &m->capacity, sizeof *symbols);
         if (!symbols)
             return qk__nomem(err);
         m->symbols = symbols;
-        m->capacity = capacity;
     }
     uint32_t i = (uint32_t)m->count++;
     m->symbols[i] = (qk__symbol){id, i > 0 ? i - 1 : QK__NO_SYMBOL, QK__NO_SYMBOL};
@@ -191,8 +181,7 @@ static qk_status finish_part(qk__bpe_run *run, const uint8_t *text, size_t size,
     qk__merger *m = &run->merger;
     size_t first = run->count;
     bool seen;
-    uint32_t hash =
-        size <= MAX_KNOWN_BYTES ? hash_word(text, size, run->bpe->ignore_merges) : 0;
+    uint32_t hash = hash_word(text, size, run->bpe->ignore_merges);
     QK_TRY(recall(run, hash, text, size, &seen, err));
     if (!seen) {
         QK_TRY(qk__bpe_merge_all(run->bpe, m, err));
@@ -274,7 +263,7 @@ qk_status qk__bpe_word(qk__bpe_run *run, const uint8_t *word, size_t size, qk_er
 {
     size_t first = run->count;
     bool seen;
-    uint32_t hash = size <= MAX_KNOWN_BYTES ? hash_word(word, size, false) : 0;
+    uint32_t hash = hash_word(word, size, false);
     QK_TRY(recall(run, hash, word, size, &seen, err));
     if (seen)
         return QK_OK;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A BPE model from tokenizer.json. */
+/* Reads a BPE model from tokenizer.json: its vocabulary and its merges. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "tokenizer/bpe_model.h"
-#include "tokenizer/characters.h"
+#include "base/utf8.h"
+#include "tokenizer/bpe.h"
 
 enum { MAX_MERGES = 1 << 25, NUM_CHARACTERS = 1 << 16 };
 

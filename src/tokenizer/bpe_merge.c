@@ -2,10 +2,9 @@
 /* Merging the symbols of a word, in n log n steps: a heap of the pairs that can merge, over a
  * linked list of symbols. Short words are searched for their best pair instead, which is
  * faster. */
-#include <stdlib.h>
-
+#include "base/buffer.h"
 #include "base/error.h"
-#include "tokenizer/bpe_merge.h"
+#include "tokenizer/bpe.h"
 
 enum { SHORT_WORD = 16 };
 
@@ -46,14 +45,10 @@ static void sift_down(qk__candidate *heap, size_t count, size_t i)
 static qk_status append(qk__merger *m, uint32_t place, const qk__merge *merge, qk_error *err)
 {
     if (m->heap_count == m->heap_capacity) {
-        size_t capacity = m->heap_capacity ? 2 * m->heap_capacity : 256;
-        if (capacity > SIZE_MAX / sizeof *m->heap)
-            return qk__nomem(err);
-        qk__candidate *heap = realloc(m->heap, capacity * sizeof *heap);
+        qk__candidate *heap = qk__grow(m->heap, &m->heap_capacity, sizeof *heap);
         if (!heap)
             return qk__nomem(err);
         m->heap = heap;
-        m->heap_capacity = capacity;
     }
     m->heap[m->heap_count++] = (qk__candidate){(uint64_t)merge->rank << 32 | place, merge->id};
     return QK_OK;

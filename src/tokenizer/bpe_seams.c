@@ -4,13 +4,12 @@
  * the first of B; the pairs that occur so are noted as bits in a table by their hash. A bit set
  * by another pair costs a cut, not correctness. SentencePiece-style models see whole documents
  * as one word; cut so, it falls into words that repeat. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "tokenizer/bpe_model.h"
-#include "tokenizer/characters.h"
+#include "base/utf8.h"
+#include "tokenizer/bpe.h"
 
 enum { MAX_CANDIDATES = 3, BITS_PER_PAIR = 16 };
 

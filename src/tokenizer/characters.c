@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Classes of characters. */
+/* Says to which classes a character belongs. */
 #include "tokenizer/characters.h"
 
 #include <utf8proc.h>
@@ -19,29 +19,22 @@ static bool is_letter_symbol(uint32_t c)
            (c >= 0x1f150 && c <= 0x1f169) || (c >= 0x1f170 && c <= 0x1f189);
 }
 
+#define BIT(category) (1u << UTF8PROC_CATEGORY_##category)
+
+static bool is_among(uint32_t c, uint32_t categories)
+{
+    return categories >> utf8proc_category((utf8proc_int32_t)c) & 1;
+}
+
 bool qk__is_word(uint32_t c)
 {
-    switch (utf8proc_category((utf8proc_int32_t)c)) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME:
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_PC:
-        return true;
-    default:
-        return c == 0x200c || c == 0x200d || is_letter_symbol(c);
-    }
+    const uint32_t letters = BIT(LU) | BIT(LL) | BIT(LT) | BIT(LM) | BIT(LO);
+    const uint32_t marks = BIT(MN) | BIT(MC) | BIT(ME);
+    return is_among(c, letters | marks | BIT(ND) | BIT(NL) | BIT(PC)) || c == 0x200c ||
+           c == 0x200d || is_letter_symbol(c);
 }
 
 bool qk__is_numeric(uint32_t c)
 {
-    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)c);
-    return category == UTF8PROC_CATEGORY_ND || category == UTF8PROC_CATEGORY_NL ||
-           category == UTF8PROC_CATEGORY_NO;
+    return is_among(c, BIT(ND) | BIT(NL) | BIT(NO));
 }

@@ -3,14 +3,14 @@
  * published tokenizer.json files of such models have all pairs of pieces whose union is a
  * piece, best union first; of one union, the pair with the longest left half. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/json_build.h"
 #include "base/utf8.h"
 #include "tokenizer/gguf_tokenizer.h"
 
-/* No piece that was trained is longer: those that are were added by hand, and are found whole. */
+/* No piece that was trained is longer; longer ones were added by hand and are found whole. */
 enum { MAX_PIECE_BYTES = 256 };
 
 typedef struct pair {
@@ -28,12 +28,10 @@ typedef struct pairs {
 static qk_status add(pairs *p, pair item, qk_error *err)
 {
     if (p->count == p->capacity) {
-        size_t capacity = 2 * p->capacity + 1024;
-        pair *items = realloc(p->items, capacity * sizeof *items);
+        pair *items = qk__grow(p->items, &p->capacity, sizeof *items);
         if (!items)
             return qk__nomem(err);
         p->items = items;
-        p->capacity = capacity;
     }
     p->items[p->count++] = item;
     return QK_OK;
@@ -91,34 +89,29 @@ static qk_status collect(pairs *p, const json_t *tokens, const json_t *scores,
     return QK_OK;
 }
 
-static qk_status list(const pairs *p, const json_t *tokens, json_t *merges, qk_error *err)
+/* NULL: out of memory. */
+static json_t *list(const pairs *p, const json_t *tokens)
 {
-    for (size_t i = 0; i < p->count; i++) {
+    json_t *merges = json_array();
+    for (size_t i = 0; merges && i < p->count; i++) {
         const pair *item = &p->items[i];
         const json_t *token = json_array_get(tokens, item->piece);
         const char *text = json_string_value(token);
-        json_t *both = json_pack("[s%, s%]", text, (size_t)item->bytes, text + item->bytes,
-                                 json_string_length(token) - item->bytes);
-        if (!both || json_array_append_new(merges, both) != 0)
-            return qk__nomem(err);
+        merges = qk__json_append(merges, json_pack("[s%, s%]", text, (size_t)item->bytes,
+                                                   text + item->bytes,
+                                                   json_string_length(token) - item->bytes));
     }
-    return QK_OK;
+    return merges;
 }
 
 qk_status qk__gguf_merges(const json_t *tokens, const json_t *scores, json_t *vocabulary,
                           json_t **merges, qk_error *err)
 {
     pairs p = {0};
-    *merges = json_array();
-    qk_status status = *merges ? collect(&p, tokens, scores, vocabulary, err) : qk__nomem(err);
-    if (status == QK_OK && p.count > 1)
+    qk_status status = collect(&p, tokens, scores, vocabulary, err);
+    if (p.count > 1)
         qsort(p.items, p.count, sizeof *p.items, compare);
-    if (status == QK_OK)
-        status = list(&p, tokens, *merges, err);
+    *merges = status == QK_OK ? list(&p, tokens) : NULL;
     free(p.items);
-    if (status != QK_OK) {
-        json_decref(*merges);
-        *merges = NULL;
-    }
-    return status;
+    return *merges ? QK_OK : qk__nomem(err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the metadata of a GGUF file to tokenizer.json. The file has the vocabulary, merges or
- * scores, the kinds of tokens, and the name of a way to cut texts; what is cut how is told by
- * the published tokenizers. */
+/* Makes a tokenizer.json of the metadata of a GGUF file. The file has the vocabulary, merges or
+ * scores, the kinds of tokens, and the name of a way to cut texts; what such a name means is
+ * taken from the published tokenizers. */
 #include "tokenizer/gguf_tokenizer.h"
 
 #include <fcntl.h>
@@ -79,7 +79,9 @@ typedef struct making {
     json_t *spelled;    /* tokens as tokenizer.json has them */
     json_t *vocabulary; /* {"text": id} */
     json_t *added;
-    bool gemma;
+    json_t *single, *special; /* of the post-processor: its steps, its tokens */
+    bool llama, gemma;
+    bool bos; /* whether one begins a text unless the file says otherwise */
 } making;
 
 static qk_status bad(const char *key, const char *what, size_t i, qk_error *err)
@@ -157,7 +159,7 @@ static qk_status read_list(const making *m, const char *key, size_t least, const
     return QK_OK;
 }
 
-static qk_status read_lists(making *m, bool scores, qk_error *err)
+static qk_status read_lists(making *m, qk_error *err)
 {
     QK_TRY(read_list(m, PREFIX "tokens", 1, &m->tokens, err));
     if (!m->tokens)
@@ -166,7 +168,7 @@ static qk_status read_lists(making *m, bool scores, qk_error *err)
                                "tokenizer; " REMEDY);
     size_t count = json_array_size(m->tokens);
     QK_TRY(read_list(m, PREFIX "token_type", count, &m->types, err));
-    if (!scores)
+    if (!m->llama)
         return QK_OK;
     QK_TRY(qk__need(&m->metadata, PREFIX "scores", err));
     QK_TRY(read_list(m, PREFIX "scores", count, &m->scores, err));
@@ -177,13 +179,6 @@ static qk_status read_lists(making *m, bool scores, qk_error *err)
 }
 
 /* ---- special tokens around a text ------------------------------------------------------- */
-
-static qk_status read_flag(const making *m, const char *key, bool usual, bool *value,
-                           qk_error *err)
-{
-    *value = usual;
-    return qk__read_bool(&m->metadata, key, value, err);
-}
 
 /* A token's text by the key with its id; usual -1: the key has to be there. */
 static qk_status read_token(const making *m, const char *key, int64_t usual, int64_t *id,
@@ -198,8 +193,7 @@ static qk_status read_token(const making *m, const char *key, int64_t usual, int
     return QK_OK;
 }
 
-static qk_status add_special(const making *m, const char *key, int64_t usual, json_t *single,
-                             json_t *special, qk_error *err)
+static qk_status add_special(const making *m, const char *key, int64_t usual, qk_error *err)
 {
     int64_t id;
     const char *text;
@@ -207,58 +201,34 @@ static qk_status add_special(const making *m, const char *key, int64_t usual, js
     json_t *step = json_pack("{s:{s:s, s:i}}", "SpecialToken", "id", text, "type_id", 0);
     json_t *token =
         json_pack("{s:s, s:[I], s:[s]}", "id", text, "ids", (json_int_t)id, "tokens", text);
-    int failed = json_array_append_new(single, step);
-    failed |= json_object_set_new(special, text, token);
+    int failed = json_array_append_new(m->single, step);
+    failed |= json_object_set_new(m->special, text, token);
     return failed ? qk__nomem(err) : QK_OK;
 }
 
-static qk_status surround(const making *m, bool llama, bool usual_bos, json_t *single,
-                          json_t *special, qk_error *err)
+static qk_status surround(const making *m, qk_error *err)
 {
-    bool bos, eos;
-    QK_TRY(read_flag(m, PREFIX "add_bos_token", usual_bos, &bos, err));
-    QK_TRY(read_flag(m, PREFIX "add_eos_token", false, &eos, err));
+    bool bos = m->bos, eos = false;
+    QK_TRY(qk__read_bool(&m->metadata, PREFIX "add_bos_token", &bos, err));
+    QK_TRY(qk__read_bool(&m->metadata, PREFIX "add_eos_token", &eos, err));
     if (bos)
-        QK_TRY(add_special(m, PREFIX "bos_token_id", llama ? 1 : -1, single, special, err));
-    if (json_array_append_new(
-            single, json_pack("{s:{s:s, s:i}}", "Sequence", "id", "A", "type_id", 0)) != 0)
+        QK_TRY(add_special(m, PREFIX "bos_token_id", m->llama ? 1 : -1, err));
+    json_t *text = json_pack("{s:{s:s, s:i}}", "Sequence", "id", "A", "type_id", 0);
+    if (json_array_append_new(m->single, text) != 0)
         return qk__nomem(err);
-    return eos ? add_special(m, PREFIX "eos_token_id", llama ? 2 : -1, single, special, err)
-               : QK_OK;
-}
-
-static qk_status make_post(const making *m, bool llama, bool usual_bos, json_t **post,
-                           qk_error *err)
-{
-    json_t *single = json_array(), *special = json_object();
-    qk_status status = single && special ? surround(m, llama, usual_bos, single, special, err)
-                                         : qk__nomem(err);
-    *post = status == QK_OK ? json_pack("{s:s, s:O, s:O}", "type", "TemplateProcessing",
-                                        "single", single, "special_tokens", special)
-                            : NULL;
-    json_decref(single);
-    json_decref(special);
-    return status != QK_OK ? status : *post ? QK_OK : qk__nomem(err);
+    return eos ? add_special(m, PREFIX "eos_token_id", m->llama ? 2 : -1, err) : QK_OK;
 }
 
 /* ---- the two kinds ---------------------------------------------------------------------- */
 
-/* Takes model, normalizer and cut. */
+/* Takes model, normalizer and cut; a NULL among them stands for memory that ran out. */
 static qk_status assemble(const making *m, json_t *model, json_t *normalizer, json_t *cut,
-                          bool llama, bool usual_bos, json_t **root, qk_error *err)
+                          json_t **root, qk_error *err)
 {
-    json_t *post = NULL;
-    qk_status status = model && normalizer && cut ? make_post(m, llama, usual_bos, &post, err)
-                                                  : qk__nomem(err);
-    if (status != QK_OK) {
-        json_decref(model);
-        json_decref(normalizer);
-        json_decref(cut);
-        return status;
-    }
-    *root = json_pack("{s:s, s:O, s:o, s:o, s:o, s:o}", "version", "1.0", "added_tokens",
-                      m->added, "normalizer", normalizer, "pre_tokenizer", cut,
-                      "post_processor", post, "model", model);
+    *root = json_pack("{s:s, s:O, s:o, s:o, s:{s:s, s:O, s:O}, s:o}", "version", "1.0",
+                      "added_tokens", m->added, "normalizer", normalizer, "pre_tokenizer", cut,
+                      "post_processor", "type", "TemplateProcessing", "single", m->single,
+                      "special_tokens", m->special, "model", model);
     return *root ? QK_OK : qk__nomem(err);
 }
 
@@ -271,15 +241,17 @@ static qk_status make_gpt2(making *m, json_t **root, qk_error *err)
     json_t *cut;
     QK_TRY(qk__read_text(&m->metadata, PREFIX "pre", &name, err));
     QK_TRY(find_way(name, &w, err));
-    QK_TRY(read_lists(m, false, err));
+    m->bos = w->bos;
+    QK_TRY(read_lists(m, err));
     QK_TRY(add_tokens(m, err));
     QK_TRY(qk__need(&m->metadata, PREFIX "merges", err));
     QK_TRY(read_list(m, PREFIX "merges", 0, &merges, err));
+    QK_TRY(surround(m, err));
     QK_TRY(qk__json_parse(&cut, w->cut, strlen(w->cut), QK__JSON_NO_ZEROS, err));
     json_t *model = json_pack("{s:s, s:b, s:O, s:O}", "type", "BPE", "ignore_merges",
                               w->ignore_merges, "vocab", m->vocabulary, "merges", merges);
-    return assemble(m, model, w->nfc ? json_pack("{s:s}", "type", "NFC") : json_null(), cut,
-                    false, w->bos, root, err);
+    json_t *normalizer = w->nfc ? json_pack("{s:s}", "type", "NFC") : json_null();
+    return assemble(m, model, normalizer, cut, root, err);
 }
 
 /* A blank becomes a mark, and one is put in front of a text; spelled out as the published
@@ -296,8 +268,8 @@ static json_t *mark_blanks(bool prefix)
 
 static qk_status refuse_changes(const making *m, qk_error *err)
 {
-    bool changed;
-    QK_TRY(read_flag(m, PREFIX "remove_extra_whitespaces", false, &changed, err));
+    bool changed = false;
+    QK_TRY(qk__read_bool(&m->metadata, PREFIX "remove_extra_whitespaces", &changed, err));
     if (changed)
         return qk__fail(err, QK_ERR_UNSUPPORTED,
                         PREFIX "remove_extra_whitespaces: not known; " REMEDY);
@@ -310,24 +282,25 @@ static qk_status refuse_changes(const making *m, qk_error *err)
 /* Pieces with scores, and bytes for what they lack. */
 static qk_status make_llama(making *m, json_t **root, qk_error *err)
 {
-    const char *name = "";
-    const char *unknown;
+    const char *name = "", *unknown;
     int64_t id;
-    bool prefix;
+    bool prefix = true;
     json_t *merges;
+    m->llama = m->bos = true;
     QK_TRY(qk__read_text(&m->metadata, "general.architecture", &name, err));
     m->gemma = strncmp(name, "gemma", strlen("gemma")) == 0;
     QK_TRY(refuse_changes(m, err));
-    QK_TRY(read_flag(m, PREFIX "add_space_prefix", true, &prefix, err));
-    QK_TRY(read_lists(m, true, err));
+    QK_TRY(qk__read_bool(&m->metadata, PREFIX "add_space_prefix", &prefix, err));
+    QK_TRY(read_lists(m, err));
     QK_TRY(add_tokens(m, err));
     QK_TRY(read_token(m, PREFIX "unknown_token_id", 0, &id, &unknown, err));
+    QK_TRY(surround(m, err));
     QK_TRY(
         qk__gguf_merges(m->spelled, m->gemma ? NULL : m->scores, m->vocabulary, &merges, err));
     json_t *model =
         json_pack("{s:s, s:s, s:b, s:b, s:O, s:o}", "type", "BPE", "unk_token", unknown,
                   "fuse_unk", 1, "byte_fallback", 1, "vocab", m->vocabulary, "merges", merges);
-    return assemble(m, model, mark_blanks(prefix), json_null(), true, true, root, err);
+    return assemble(m, model, mark_blanks(prefix), json_null(), root, err);
 }
 
 /* ---- all of it -------------------------------------------------------------------------- */
@@ -352,10 +325,12 @@ qk_status qk__gguf_tokenizer(const json_t *metadata, char **text, qk_error *err)
     making m = {.metadata = qk__tree_of_json(metadata),
                 .spelled = json_array(),
                 .vocabulary = json_object(),
-                .added = json_array()};
+                .added = json_array(),
+                .single = json_array(),
+                .special = json_object()};
     json_t *root = NULL;
-    qk_status status =
-        m.spelled && m.vocabulary && m.added ? make(&m, &root, err) : qk__nomem(err);
+    bool all = m.spelled && m.vocabulary && m.added && m.single && m.special;
+    qk_status status = all ? make(&m, &root, err) : qk__nomem(err);
     *text = NULL;
     if (status == QK_OK) {
         *text = qk__json_dumps(root, JSON_COMPACT);
@@ -365,6 +340,8 @@ qk_status qk__gguf_tokenizer(const json_t *metadata, char **text, qk_error *err)
     json_decref(m.spelled);
     json_decref(m.vocabulary);
     json_decref(m.added);
+    json_decref(m.single);
+    json_decref(m.special);
     return status;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sequences of parts, patterns, token ids. */
+/* Reads what several parts of tokenizer.json have: lists of parts, patterns, token ids. */
 #include "tokenizer/json_parts.h"
 
 #include <string.h>

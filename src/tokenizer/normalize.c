@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Applying normalizers. */
+/* Applies normalizers to a text. */
 #include "tokenizer/normalize.h"
-
-#include <string.h>
 
 #include <utf8proc.h>
 
@@ -19,7 +17,8 @@ static qk_status too_long(size_t limit, qk_error *err)
 static qk_status replace(const qk__normalizer *n, qk__regex_run *run, const qk__buffer *text,
                          size_t limit, qk__buffer *out, bool *at_start, qk_error *err)
 {
-    qk__matches matches = qk__matches_of(n->regex, run, text->data, text->size);
+    qk__matches matches = {
+        .regex = n->regex, .run = run, .text = text->data, .size = text->size};
     size_t start, end, done = 0;
     bool found;
     for (;;) {

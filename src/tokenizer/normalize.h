@@ -10,8 +10,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include <jansson.h>
-
 #include <qkscope/common.h>
 
 #include "base/buffer.h"
@@ -39,12 +37,12 @@ typedef struct qk__normalizer {
 
 /* Sequences are one list. */
 typedef struct qk__normalizers {
-    qk__normalizer *items;
+    qk__normalizer items[64];
     size_t count;
 } qk__normalizers;
 
-/* part: "normalizer" of the file, NULL and null are none. On failure, too, released by
- * qk__normalizers_free. */
+/* Fills a list of zeros. part: "normalizer" of the file, NULL and null are none. On failure, too,
+ * released by qk__normalizers_free. */
 QK_MUST_CHECK qk_status qk__normalizers_load(qk__normalizers *normalizers, const qk__node *part,
                                              qk_error *err);
 void qk__normalizers_free(qk__normalizers *normalizers);

@@ -8,7 +8,7 @@
 #include <utf8proc.h>
 
 #include "base/error.h"
-#include "tokenizer/characters.h"
+#include "base/utf8.h"
 #include "tokenizer/normalize.h"
 
 /* Characters that came with Unicode 10 and later, or in places free in Unicode 9, and have a
@@ -42,24 +42,15 @@ static bool is_unknown(uint32_t c)
     return low < sizeof UNKNOWN / sizeof *UNKNOWN && UNKNOWN[low].first <= c;
 }
 
-typedef struct characters {
-    utf8proc_int32_t *items;
-    size_t count, capacity;
-} characters;
-
-static qk_status reserve(characters *list, size_t count, qk_error *err)
+/* A list of characters in a buffer. */
+static utf8proc_int32_t *items_of(const qk__buffer *list)
 {
-    if (count <= list->capacity)
-        return QK_OK;
-    size_t capacity = count + count / 2;
-    if (capacity > SIZE_MAX / sizeof *list->items)
-        return qk__nomem(err);
-    utf8proc_int32_t *items = realloc(list->items, capacity * sizeof *items);
-    if (!items)
-        return qk__nomem(err);
-    list->items = items;
-    list->capacity = capacity;
-    return QK_OK;
+    return (utf8proc_int32_t *)(void *)list->data;
+}
+
+static size_t count_of(const qk__buffer *list)
+{
+    return list->size / sizeof(utf8proc_int32_t);
 }
 
 static int combining_class(utf8proc_int32_t c)
@@ -96,56 +87,58 @@ static qk_status sort_marks(utf8proc_int32_t *marks, size_t count, qk_error *err
     return QK_OK;
 }
 
-static qk_status order_marks(characters *list, qk_error *err)
+static qk_status order_marks(utf8proc_int32_t *items, size_t count, qk_error *err)
 {
-    for (size_t i = 0; i < list->count;) {
+    for (size_t i = 0; i < count;) {
         size_t end = i;
-        while (end < list->count && combining_class(list->items[end]) != 0)
+        while (end < count && combining_class(items[end]) != 0)
             end++;
         if (end - i > 1)
-            QK_TRY(sort_marks(list->items + i, end - i, err));
+            QK_TRY(sort_marks(items + i, end - i, err));
         i = end + 1;
     }
     return QK_OK;
 }
 
-static qk_status decompose(const uint8_t *text, size_t size, bool compatible, characters *list,
+static qk_status decompose(const uint8_t *text, size_t size, bool compatible, qk__buffer *list,
                            qk_error *err)
 {
     enum { LONGEST = 32 }; /* U+FDFA makes 18 */
     utf8proc_option_t options =
         UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | (compatible ? UTF8PROC_COMPAT : 0);
     size_t length;
-    list->count = 0;
+    list->size = 0;
     for (size_t i = 0; i < size; i += length) {
         utf8proc_int32_t c = (utf8proc_int32_t)qk__utf8_read(text + i, &length);
-        QK_TRY(reserve(list, list->count + LONGEST, err));
+        QK_TRY(qk__buffer_reserve(list, list->size + LONGEST * sizeof c, err));
         utf8proc_ssize_t made =
-            utf8proc_decompose_char(c, list->items + list->count, LONGEST, options, NULL);
+            utf8proc_decompose_char(c, items_of(list) + count_of(list), LONGEST, options, NULL);
         if (made < 0 || made > LONGEST)
             return qk__fail(err, QK_ERR_UNSUPPORTED, "cannot normalize U+%04X", (unsigned)c);
-        list->count += (size_t)made;
+        list->size += (size_t)made * sizeof c;
     }
     return QK_OK;
 }
 
 /* A stretch that nothing around it combines with. */
 static qk_status normalize_stretch(qk__unicode_form form, const uint8_t *text, size_t size,
-                                   characters *list, qk__buffer *out, qk_error *err)
+                                   qk__buffer *list, qk__buffer *out, qk_error *err)
 {
     bool compatible = form == QK__NFKC || form == QK__NFKD;
     QK_TRY(decompose(text, size, compatible, list, err));
-    QK_TRY(order_marks(list, err));
+    utf8proc_int32_t *items = items_of(list);
+    size_t count = count_of(list);
+    QK_TRY(order_marks(items, count, err));
     if (form == QK__NFC || form == QK__NFKC) {
-        utf8proc_ssize_t count = utf8proc_normalize_utf32(
-            list->items, (utf8proc_ssize_t)list->count, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-        if (count < 0)
+        utf8proc_ssize_t left = utf8proc_normalize_utf32(items, (utf8proc_ssize_t)count,
+                                                         UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+        if (left < 0)
             return qk__fail(err, QK_ERR_UNSUPPORTED, "cannot compose characters");
-        list->count = (size_t)count;
+        count = (size_t)left;
     }
-    QK_TRY(qk__buffer_reserve(out, out->size + 4 * list->count, err));
-    for (size_t i = 0; i < list->count; i++)
-        out->size += qk__utf8_write((uint32_t)list->items[i], out->data + out->size);
+    QK_TRY(qk__buffer_reserve(out, out->size + 4 * count, err));
+    for (size_t i = 0; i < count; i++)
+        out->size += qk__utf8_write((uint32_t)items[i], out->data + out->size);
     return QK_OK;
 }
 
@@ -161,7 +154,7 @@ static size_t stretch_end(const uint8_t *text, size_t size, size_t at)
 qk_status qk__normal_form(qk__unicode_form form, const uint8_t *text, size_t size,
                           qk__buffer *out, qk_error *err)
 {
-    characters list = {0};
+    qk__buffer list = {0};
     qk_status status = QK_OK;
     for (size_t at = 0; at < size && status == QK_OK;) {
         size_t ascii = at;
@@ -180,6 +173,6 @@ qk_status qk__normal_form(qk__unicode_form form, const uint8_t *text, size_t siz
             at += unknown;
         }
     }
-    free(list.items);
+    qk__buffer_free(&list);
     return status;
 }

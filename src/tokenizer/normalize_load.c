@@ -1,47 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Normalizers from tokenizer.json. */
+/* Reads normalizers from tokenizer.json. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "tokenizer/json_parts.h"
 #include "tokenizer/normalize.h"
 
-enum { MAX_NORMALIZERS = 64 };
-
-static qk_status copy_text(qk__normalizer *n, const char *text, qk_error *err)
+static qk_status copy_text(qk__normalizer *n, const qk__node *part, const char *key,
+                           qk_error *err)
 {
+    const char *text;
+    QK_TRY(qk__need_text(part, key, &text, err));
     n->text = qk__strdup(text);
     n->length = strlen(text);
     return n->text ? QK_OK : qk__nomem(err);
-}
-
-static qk_status load_replace(qk__normalizer *n, const qk__node *part, qk_error *err)
-{
-    const char *text;
-    n->kind = QK__NORMALIZE_REPLACE;
-    QK_TRY(qk__need_text(part, "content", &text, err));
-    QK_TRY(copy_text(n, text, err));
-    return qk__part_pattern(part, &n->regex, err);
 }
 
 static qk_status load_one(qk__normalizer *n, const char *type, const qk__node *part,
                           qk_error *err)
 {
     static const char *const FORMS[] = {"NFC", "NFD", "NFKC", "NFKD"};
-    const char *text;
     for (size_t i = 0; i < sizeof FORMS / sizeof *FORMS; i++) {
         if (strcmp(type, FORMS[i]) == 0) {
             n->form = (qk__unicode_form)i;
             return QK_OK;
         }
     }
-    if (strcmp(type, "Replace") == 0)
-        return load_replace(n, part, err);
+    if (strcmp(type, "Replace") == 0) {
+        n->kind = QK__NORMALIZE_REPLACE;
+        QK_TRY(copy_text(n, part, "content", err));
+        return qk__part_pattern(part, &n->regex, err);
+    }
     if (strcmp(type, "Prepend") == 0) {
         n->kind = QK__NORMALIZE_PREPEND;
-        QK_TRY(qk__need_text(part, "prepend", &text, err));
-        return copy_text(n, text, err);
+        return copy_text(n, part, "prepend", err);
     }
     if (strcmp(type, "Lowercase") == 0) {
         n->kind = QK__NORMALIZE_LOWERCASE;
@@ -59,19 +53,15 @@ static qk_status load_one(qk__normalizer *n, const char *type, const qk__node *p
 static qk_status add(void *target, const char *type, const qk__node *part, qk_error *err)
 {
     qk__normalizers *normalizers = target;
-    if (normalizers->count == MAX_NORMALIZERS)
-        return qk__fail_at(part, err, QK_ERR_UNSUPPORTED, "more than %d parts",
-                           MAX_NORMALIZERS);
+    enum { MOST = sizeof normalizers->items / sizeof *normalizers->items };
+    if (normalizers->count == MOST)
+        return qk__fail_at(part, err, QK_ERR_UNSUPPORTED, "more than %d parts", MOST);
     return load_one(&normalizers->items[normalizers->count++], type, part, err);
 }
 
 qk_status qk__normalizers_load(qk__normalizers *normalizers, const qk__node *part,
                                qk_error *err)
 {
-    *normalizers = (qk__normalizers){0};
-    normalizers->items = qk__calloc(MAX_NORMALIZERS, sizeof *normalizers->items);
-    if (!normalizers->items)
-        return qk__nomem(err);
     return qk__part_each(part, "normalizers", add, normalizers, err);
 }
 
@@ -81,6 +71,5 @@ void qk__normalizers_free(qk__normalizers *normalizers)
         qk__regex_free(normalizers->items[i].regex);
         free(normalizers->items[i].text);
     }
-    free(normalizers->items);
     *normalizers = (qk__normalizers){0};
 }

@@ -2,16 +2,14 @@
 /* From Oniguruma's dialect of regular expressions to PCRE2's. They differ in what \s, \w, \h,
  * \v and \p{Script} mean, in the letter of the option that lets a dot match newlines, in
  * intervals followed by '+', and in classes within classes. */
-#include "tokenizer/pattern.h"
+#include "tokenizer/regex.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "tokenizer/characters.h"
-#include "tokenizer/unicode_properties.h"
+#include "base/utf8.h"
 
 enum { MAX_DEPTH = 100, NO_ATOM = -1 };
 
@@ -48,6 +46,20 @@ static bool at(const translator *t, const char *text)
     return (size_t)(t->end - t->p) >= length && memcmp(t->p, text, length) == 0;
 }
 
+/* Takes the character if it is the next. */
+static bool take(translator *t, char c)
+{
+    bool next = t->p < t->end && *t->p == c;
+    t->p += next;
+    return next;
+}
+
+/* Copies the next byte. */
+static qk_status copy_byte(translator *t, qk_error *err)
+{
+    return qk__buffer_append(t->out, t->p++, 1, err);
+}
+
 static qk_status copy_character(translator *t, qk_error *err)
 {
     size_t length = qk__utf8_length(t->p);
@@ -69,15 +81,13 @@ static int hex_value(uint8_t c)
 /* \xHH, \x{H...}, \uHHHH, t->p behind the letter. */
 static qk_status code_point(translator *t, char letter, qk_error *err)
 {
-    bool braces = letter == 'x' && t->p < t->end && *t->p == '{';
+    bool braces = letter == 'x' && take(t, '{');
     size_t digits = 0, most = braces ? 6 : letter == 'x' ? 2 : 4;
     uint32_t value = 0;
     char text[16];
-    t->p += braces;
     for (; digits < most && t->p < t->end && hex_value(*t->p) >= 0; digits++)
         value = value << 4 | (uint32_t)hex_value(*t->p++);
-    if (digits == 0 || (letter == 'u' && digits != 4) ||
-        (braces && (t->p == t->end || *t->p++ != '}')))
+    if (digits == 0 || (letter == 'u' && digits != 4) || (braces && !take(t, '}')))
         return refuse(t, err, "a malformed code point");
     /* Without braces they are bytes, parts of a character's UTF-8. */
     if (letter == 'x' && !braces && value >= 0x80)
@@ -91,13 +101,9 @@ static qk_status property(translator *t, bool negated, qk_error *err)
 {
     char name[64], text[96];
     size_t length = 0;
-    if (t->p == t->end || *t->p != '{')
+    if (!take(t, '{'))
         return refuse(t, err, "a property without braces");
-    t->p++;
-    if (t->p < t->end && *t->p == '^') {
-        negated = !negated;
-        t->p++;
-    }
+    negated ^= take(t, '^');
     while (t->p < t->end && *t->p != '}' && length < sizeof name - 1)
         name[length++] = (char)*t->p++;
     name[length] = 0;
@@ -287,8 +293,7 @@ static qk_status options(translator *t, bool *opens, qk_error *err)
     for (t->p += 2; t->p < t->end; t->p++) {
         if (*t->p == ':' || *t->p == ')') {
             *opens = *t->p == ':';
-            QK_TRY(qk__buffer_append(t->out, t->p++, 1, err));
-            return QK_OK;
+            return copy_byte(t, err);
         }
         const char *letter = *t->p == 'i'   ? "i"
                              : *t->p == 'm' ? "s"
@@ -375,10 +380,8 @@ static qk_status quantifier(translator *t, size_t braces, bool fixed, qk_error *
         QK_TRY(enclose(t, err));
     t->repeated = true;
     if (braces == 0) {
-        QK_TRY(qk__buffer_append(t->out, t->p++, 1, err));
-        if (t->p < t->end && (*t->p == '?' || *t->p == '+'))
-            QK_TRY(qk__buffer_append(t->out, t->p++, 1, err));
-        return QK_OK;
+        QK_TRY(copy_byte(t, err));
+        return t->p < t->end && (*t->p == '?' || *t->p == '+') ? copy_byte(t, err) : QK_OK;
     }
     if (t->p[1] == ',')
         QK_TRY(emit(t, "{0", err));
@@ -387,7 +390,7 @@ static qk_status quantifier(translator *t, size_t braces, bool fixed, qk_error *
     if (t->p < t->end && *t->p == '?') {
         if (fixed)
             return refuse(t, err, "'?' after {n}");
-        QK_TRY(qk__buffer_append(t->out, t->p++, 1, err));
+        QK_TRY(copy_byte(t, err));
     }
     return QK_OK; /* a '+' that follows repeats the whole once more */
 }
@@ -409,7 +412,7 @@ static qk_status next(translator *t, qk_error *err)
     case '^':
     case '$':
         t->atom = NO_ATOM;
-        return qk__buffer_append(t->out, t->p++, 1, err);
+        return copy_byte(t, err);
     case '*':
     case '+':
     case '?':

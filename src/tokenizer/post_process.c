@@ -12,9 +12,8 @@ enum { MAX_SPECIAL = 1 << 12 };
 
 /* Ids in the order of the file: those before the text, then those after. */
 typedef struct surround {
-    int32_t *ids;
-    size_t count, capacity;
-    size_t before;
+    int32_t ids[MAX_SPECIAL];
+    size_t count, before;
     bool text; /* the text's place has come */
 } surround;
 
@@ -26,15 +25,16 @@ static qk_status add_id(const qk_tokenizer *t, surround *s, const qk__node *at, 
         return qk__fail_at(at, err, QK_ERR_INCONSISTENT, "there is no token %d", id);
     if (s->count == MAX_SPECIAL)
         return qk__fail_at(at, err, QK_ERR_UNSUPPORTED, "more than %d ids", MAX_SPECIAL);
-    if (s->count == s->capacity) {
-        size_t capacity = 2 * s->capacity + 8;
-        int32_t *ids = realloc(s->ids, capacity * sizeof *ids);
-        if (!ids)
-            return qk__nomem(err);
-        s->ids = ids;
-        s->capacity = capacity;
-    }
     s->ids[s->count++] = id;
+    return QK_OK;
+}
+
+static qk_status lengthen(int32_t **ids, size_t count, qk_error *err)
+{
+    int32_t *longer = realloc(*ids, (count + 1) * sizeof *longer);
+    if (!longer)
+        return qk__nomem(err);
+    *ids = longer;
     return QK_OK;
 }
 
@@ -47,20 +47,12 @@ static qk_status enclose(qk_tokenizer *t, const surround *s, qk_error *err)
     if (t->num_prefix + t->num_suffix + s->count > MAX_SPECIAL)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "post_processor: more than %d ids",
                         MAX_SPECIAL);
-    int32_t *prefix = realloc(t->prefix, (t->num_prefix + s->before + 1) * sizeof *prefix);
-    if (!prefix)
-        return qk__nomem(err);
-    t->prefix = prefix;
-    memmove(prefix + s->before, prefix, t->num_prefix * sizeof *prefix);
-    if (s->before > 0)
-        memcpy(prefix, s->ids, s->before * sizeof *prefix);
+    QK_TRY(lengthen(&t->prefix, t->num_prefix + s->before, err));
+    QK_TRY(lengthen(&t->suffix, t->num_suffix + after, err));
+    memmove(t->prefix + s->before, t->prefix, t->num_prefix * sizeof *s->ids);
+    memcpy(t->prefix, s->ids, s->before * sizeof *s->ids);
+    memcpy(t->suffix + t->num_suffix, s->ids + s->before, after * sizeof *s->ids);
     t->num_prefix += s->before;
-    int32_t *suffix = realloc(t->suffix, (t->num_suffix + after + 1) * sizeof *suffix);
-    if (!suffix)
-        return qk__nomem(err);
-    t->suffix = suffix;
-    if (after > 0)
-        memcpy(suffix + t->num_suffix, s->ids + s->before, after * sizeof *suffix);
     t->num_suffix += after;
     return QK_OK;
 }
@@ -143,11 +135,8 @@ static qk_status add(void *target, const char *type, const qk__node *part, qk_er
 {
     qk_tokenizer *t = target;
     surround s = {0};
-    qk_status status = load_one(t, &s, type, part, err);
-    if (status == QK_OK)
-        status = enclose(t, &s, err);
-    free(s.ids);
-    return status;
+    QK_TRY(load_one(t, &s, type, part, err));
+    return enclose(t, &s, err);
 }
 
 qk_status qk__post_load(qk_tokenizer *t, const qk__node *part, qk_error *err)

@@ -23,14 +23,10 @@ static qk_status add_piece(qk__pieces *pieces, size_t start, size_t end, qk_erro
     if (start == end)
         return QK_OK;
     if (pieces->count == pieces->capacity) {
-        size_t capacity = pieces->capacity ? 2 * pieces->capacity : 256;
-        if (capacity > SIZE_MAX / sizeof *pieces->items)
-            return qk__nomem(err);
-        qk__piece *items = realloc(pieces->items, capacity * sizeof *items);
+        qk__piece *items = qk__grow(pieces->items, &pieces->capacity, sizeof *items);
         if (!items)
             return qk__nomem(err);
         pieces->items = items;
-        pieces->capacity = capacity;
     }
     pieces->items[pieces->count++] = (qk__piece){(uint32_t)start, (uint32_t)end};
     return QK_OK;
@@ -92,8 +88,10 @@ static qk_status take_span(joiner *j, size_t start, size_t end, bool match, qk_e
 static qk_status cut_at_pattern(const qk__cutter *cutter, qk__regex_run *run,
                                 const uint8_t *text, qk__piece piece, joiner *j, qk_error *err)
 {
-    qk__matches matches =
-        qk__matches_of(cutter->regex, run, text + piece.start, piece.end - piece.start);
+    qk__matches matches = {.regex = cutter->regex,
+                           .run = run,
+                           .text = text + piece.start,
+                           .size = piece.end - piece.start};
     size_t start, end, done = 0, base = piece.start;
     bool found;
     for (;;) {
@@ -184,10 +182,16 @@ static qk_status cut_pieces(const qk__cutter *cutter, qk__regex_run *run, qk__cu
 
 /* ---- rewriting -------------------------------------------------------------------------- */
 
-void qk__byte_characters(qk__byte_character table[256])
+/* The characters that stand for bytes in byte-level vocabularies, as UTF-8 and its length. */
+typedef struct byte_character {
+    uint8_t text[2];
+    uint8_t length;
+} byte_character;
+
+/* Bytes without a printable character of their own get one from 256 on. */
+static void list_byte_characters(byte_character table[256])
 {
-    uint32_t next =
-        256; /* bytes without a printable character of their own get one from here */
+    uint32_t next = 256;
     for (uint32_t b = 0; b < 256; b++) {
         bool own = (b >= '!' && b <= '~') || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
         uint8_t text[4];
@@ -196,14 +200,13 @@ void qk__byte_characters(qk__byte_character table[256])
     }
 }
 
-static qk_status write_bytes(const uint8_t *text, size_t size,
-                             const qk__byte_character table[256], qk__buffer *out,
-                             qk_error *err)
+static qk_status write_bytes(const uint8_t *text, size_t size, const byte_character table[256],
+                             qk__buffer *out, qk_error *err)
 {
     QK_TRY(qk__buffer_reserve(out, out->size + 2 * size, err));
     uint8_t *p = out->data + out->size;
     for (size_t i = 0; i < size; i++) {
-        const qk__byte_character *c = &table[text[i]];
+        const byte_character *c = &table[text[i]];
         p[0] = c->text[0];
         if (c->length == 2)
             p[1] = c->text[1];
@@ -243,10 +246,10 @@ static qk_status write_marked(const qk__cutter *cutter, const uint8_t *text, siz
 static qk_status rewrite_pieces(const qk__cutter *cutter, qk__cutting *cutting, size_t limit,
                                 qk_error *err)
 {
-    qk__byte_character table[256];
+    byte_character table[256];
     qk__buffer *out = &cutting->other_text;
     if (cutter->kind == QK__CUTTER_BYTES)
-        qk__byte_characters(table);
+        list_byte_characters(table);
     out->size = 0;
     for (size_t i = 0; i < cutting->pieces.count; i++) {
         qk__piece *piece = &cutting->pieces.items[i];

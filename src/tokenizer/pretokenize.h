@@ -8,8 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <jansson.h>
-
 #include <qkscope/common.h>
 
 #include "base/buffer.h"
@@ -54,12 +52,12 @@ typedef struct qk__cutter {
 
 /* Sequences are one list. */
 typedef struct qk__cutters {
-    qk__cutter *items;
+    qk__cutter items[64];
     size_t count;
 } qk__cutters;
 
-/* part: "pre_tokenizer" of the file, NULL and null are none. On failure, too, released by
- * qk__cutters_free. */
+/* Fills a list of zeros. part: "pre_tokenizer" of the file, NULL and null are none. On failure,
+ * too, released by qk__cutters_free. */
 QK_MUST_CHECK qk_status qk__cutters_load(qk__cutters *cutters, const qk__node *part,
                                          qk_error *err);
 void qk__cutters_free(qk__cutters *cutters);
@@ -85,12 +83,5 @@ void qk__cutting_free(qk__cutting *cutting);
  * cutting->pieces. */
 QK_MUST_CHECK qk_status qk__cut(const qk__cutters *cutters, qk__regex_run *run,
                                 qk__cutting *cutting, qk_error *err);
-
-/* The characters that stand for bytes in byte-level vocabularies, as UTF-8 and its length. */
-typedef struct qk__byte_character {
-    uint8_t text[2];
-    uint8_t length;
-} qk__byte_character;
-void qk__byte_characters(qk__byte_character table[256]);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pre-tokenizers from tokenizer.json. */
-#include <stdlib.h>
+/* Reads pre-tokenizers from tokenizer.json. */
 #include <string.h>
 
 #include <utf8proc.h>
@@ -9,8 +8,6 @@
 #include "tokenizer/characters.h"
 #include "tokenizer/json_parts.h"
 #include "tokenizer/pretokenize.h"
-
-enum { MAX_CUTTERS = 64 };
 
 /* The pattern of GPT-2, which ByteLevel brings along. */
 static const char GPT2[] =
@@ -29,8 +26,9 @@ static bool is_punctuation(uint32_t c)
 static qk_status new_cutter(qk__cutters *cutters, qk__cutter_kind kind, const qk__node *at,
                             qk__cutter **cutter, qk_error *err)
 {
-    if (cutters->count == MAX_CUTTERS)
-        return qk__fail_at(at, err, QK_ERR_UNSUPPORTED, "more than %d parts", MAX_CUTTERS);
+    enum { MOST = sizeof cutters->items / sizeof *cutters->items };
+    if (cutters->count == MOST)
+        return qk__fail_at(at, err, QK_ERR_UNSUPPORTED, "more than %d parts", MOST);
     *cutter = &cutters->items[cutters->count++];
     (*cutter)->kind = kind;
     return QK_OK;
@@ -146,10 +144,6 @@ static qk_status add(void *target, const char *type, const qk__node *part, qk_er
 
 qk_status qk__cutters_load(qk__cutters *cutters, const qk__node *part, qk_error *err)
 {
-    *cutters = (qk__cutters){0};
-    cutters->items = qk__calloc(MAX_CUTTERS, sizeof *cutters->items);
-    if (!cutters->items)
-        return qk__nomem(err);
     return qk__part_each(part, "pretokenizers", add, cutters, err);
 }
 
@@ -157,6 +151,5 @@ void qk__cutters_free(qk__cutters *cutters)
 {
     for (size_t i = 0; i < cutters->count; i++)
         qk__regex_free(cutters->items[i].regex);
-    free(cutters->items);
     *cutters = (qk__cutters){0};
 }

@@ -8,13 +8,11 @@
 #include <pcre2.h>
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "tokenizer/characters.h"
-#include "tokenizer/pattern.h"
+#include "base/utf8.h"
 
 enum {
     MAX_PATTERN_BYTES = 1 << 16,
@@ -120,24 +118,20 @@ void qk__regex_free(qk__regex *regex)
 
 qk_status qk__regex_run_new(qk__regex_run **run, size_t size, qk_error *err)
 {
-    qk__regex_run *made = qk__calloc(1, sizeof *made);
-    *run = NULL;
-    if (!made)
+    qk__regex_run *r = *run = qk__calloc(1, sizeof *r);
+    if (!r)
         return qk__nomem(err);
-    made->size = size;
-    made->data = pcre2_match_data_create(1, NULL);
-    made->context = pcre2_match_context_create(NULL);
-    made->stack = pcre2_jit_stack_create(JIT_STACK_START, JIT_STACK_MAX, NULL);
     uint32_t jit = 0;
     pcre2_config(PCRE2_CONFIG_JIT, &jit);
-    if (!made->data || !made->context || (jit && !made->stack)) {
-        qk__regex_run_free(made);
+    r->size = size;
+    r->data = pcre2_match_data_create(1, NULL);
+    r->context = pcre2_match_context_create(NULL);
+    r->stack = pcre2_jit_stack_create(JIT_STACK_START, JIT_STACK_MAX, NULL);
+    if (!r->data || !r->context || (jit && !r->stack))
         return qk__nomem(err);
-    }
-    pcre2_set_heap_limit(made->context, HEAP_KILOBYTES);
-    if (made->stack)
-        pcre2_jit_stack_assign(made->context, NULL, made->stack);
-    *run = made;
+    pcre2_set_heap_limit(r->context, HEAP_KILOBYTES);
+    if (r->stack)
+        pcre2_jit_stack_assign(r->context, NULL, r->stack);
     return QK_OK;
 }
 
@@ -149,12 +143,6 @@ void qk__regex_run_free(qk__regex_run *run)
     pcre2_match_context_free(run->context);
     pcre2_jit_stack_free(run->stack);
     free(run);
-}
-
-qk__matches qk__matches_of(const qk__regex *regex, qk__regex_run *run, const uint8_t *text,
-                           size_t size)
-{
-    return (qk__matches){.regex = regex, .run = run, .text = text, .size = size};
 }
 
 static qk_status look_at_clock(const qk__matches *m, qk_error *err)
@@ -169,17 +157,13 @@ static qk_status look_at_clock(const qk__matches *m, qk_error *err)
                     "the pattern takes too long on this text, at byte %zu", m->next);
 }
 
-/* Tries to match from `start` on, `code` says where; true with an error filled in the context
- * of neither a match nor none. */
+/* Tries to match from `start` on, in at most so many steps; the value is PCRE2's. */
 static int attempt(const qk__matches *m, const pcre2_code *code, size_t start, uint32_t steps)
 {
     qk__regex_run *run = m->run;
     pcre2_set_match_limit(run->context, steps);
-    if (m->regex->jit)
-        return pcre2_jit_match(code, m->text, m->size, start, PCRE2_NO_UTF_CHECK, run->data,
-                               run->context);
-    return pcre2_match(code, m->text, m->size, start, PCRE2_NO_UTF_CHECK, run->data,
-                       run->context);
+    return (m->regex->jit ? pcre2_jit_match : pcre2_match)(
+        code, m->text, m->size, start, PCRE2_NO_UTF_CHECK, run->data, run->context);
 }
 
 static size_t step_over(const qk__matches *m, size_t at)

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regular expressions and literal strings in text, with bounds on time and memory. */
+/* Regular expressions and literal strings in text, with bounds on time and memory.
+ *
+ *     regex.c                matches; it leads the others
+ *     pattern.c              rewrites a pattern
+ *     unicode_properties.c   names of properties in patterns */
 #ifndef QK_TOKENIZER_REGEX_H
 #define QK_TOKENIZER_REGEX_H
 
@@ -8,6 +12,8 @@
 #include <stdint.h>
 
 #include <qkscope/common.h>
+
+#include "base/buffer.h"
 
 typedef struct qk__regex qk__regex;
 
@@ -19,11 +25,12 @@ void qk__regex_free(qk__regex *regex); /* takes NULL */
 /* What matching needs besides the pattern; one per thread and text. All matching in it together
  * may take a time that follows the size of that text. */
 typedef struct qk__regex_run qk__regex_run;
+/* On failure, too, released by qk__regex_run_free, which takes NULL. */
 QK_MUST_CHECK qk_status qk__regex_run_new(qk__regex_run **run, size_t size, qk_error *err);
-void qk__regex_run_free(qk__regex_run *run); /* takes NULL */
+void qk__regex_run_free(qk__regex_run *run);
 
 /* The matches in a valid UTF-8 text, one after the other. An empty match where the last one
- * ended does not count. */
+ * ended does not count. Zero-initialise it, then set regex, run, text and size. */
 typedef struct qk__matches {
     const qk__regex *regex;
     qk__regex_run *run;
@@ -34,12 +41,22 @@ typedef struct qk__matches {
     bool any;    /* there was one */
 } qk__matches;
 
-qk__matches qk__matches_of(const qk__regex *regex, qk__regex_run *run, const uint8_t *text,
-                           size_t size);
-
 /* *found: whether there was another, in [*start, *end). Fails (QK_ERR_UNSUPPORTED) when the
  * pattern takes out of all proportion long or deep on this text. */
 QK_MUST_CHECK qk_status qk__matches_next(qk__matches *matches, bool *found, size_t *start,
                                          size_t *end, qk_error *err);
+
+/* ---- patterns of tokenizer.json, which are written for Oniguruma, for PCRE2 -------------- */
+
+/* Appends to out the PCRE2 pattern (for UTF, UCP, MULTILINE, newline LF) that matches what
+ * Oniguruma's default syntax makes of pattern. What has no counterpart is
+ * QK_ERR_UNSUPPORTED, named. */
+QK_MUST_CHECK qk_status qk__pattern_translate(const char *pattern, size_t size, qk__buffer *out,
+                                              qk_error *err);
+
+/* PCRE2's name for what Oniguruma calls `name`, whatever its case, blanks, '-' and '_': a
+ * general category, a property of characters, or a script. Any other word is taken for a
+ * script, which PCRE2 knows or not. False: not a word. */
+bool qk__property_name(const char *name, char *out, size_t size);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Encoding: added tokens, normalizer, pre-tokenizer, model, special tokens. */
+/* Encodes a text: finds added tokens, normalizes what lies between, cuts it into words, turns
+ * these into ids, and puts special tokens around them. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "tokenizer/characters.h"
+#include "base/utf8.h"
 #include "tokenizer/tokenizer.h"
 
 /* One call's state: nothing of it is shared between threads. */
@@ -16,6 +17,7 @@ typedef struct encoder {
     qk__regex_run *regex;
     qk__bpe_run *bpe;
     qk__cutting cutting;
+    qk__buffer clean;       /* the text, where it was not UTF-8 */
     qk__buffer text, other; /* a stretch being normalized */
     size_t enough;          /* ids after which the rest does not matter */
 } encoder;
@@ -103,19 +105,15 @@ static qk_status surround(const encoder *e, bool special, size_t room, qk_tokens
 static qk_status encode(encoder *e, const uint8_t *text, size_t size, bool special, size_t room,
                         qk_tokens *tokens, qk_error *err)
 {
-    qk__buffer clean = {0};
     QK_TRY(qk__regex_run_new(&e->regex, size, err));
     QK_TRY(qk__bpe_run_new(&e->bpe, &e->t->bpe, err));
-    qk_status status = QK_OK;
     if (qk__utf8_valid(text, size) != size) {
-        status = qk__utf8_clean(text, size, &clean, err);
-        text = clean.data;
-        size = clean.size;
+        QK_TRY(qk__utf8_clean(text, size, &e->clean, err));
+        text = e->clean.data;
+        size = e->clean.size;
     }
-    if (status == QK_OK)
-        status = encode_text(e, text, size, err);
-    qk__buffer_free(&clean);
-    return status == QK_OK ? surround(e, special, room, tokens, err) : status;
+    QK_TRY(encode_text(e, text, size, err));
+    return surround(e, special, room, tokens, err);
 }
 
 qk_status qk_tokenizer_encode(const qk_tokenizer *tokenizer, const char *text, size_t size,
@@ -140,6 +138,7 @@ qk_status qk_tokenizer_encode(const qk_tokenizer *tokenizer, const char *text, s
     qk__regex_run_free(e.regex);
     qk__bpe_run_free(e.bpe);
     qk__cutting_free(&e.cutting);
+    qk__buffer_free(&e.clean);
     qk__buffer_free(&e.text);
     qk__buffer_free(&e.other);
     return status;
@@ -164,7 +163,7 @@ qk_status qk_tokenizer_encode_file(const qk_tokenizer *tokenizer, const char *pa
     qk_status status = qk_tokenizer_encode(tokenizer, (const char *)text.data, text.size,
                                            special, max_length, tokens, err);
     qk__buffer_free(&text);
-    return status == QK_OK ? status : qk__context(err, status, "%s", path);
+    return qk__context(err, status, "%s", path);
 }
 
 void qk_tokens_free(qk_tokens *tokens)

@@ -1,129 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of Unicode properties: PCRE2 knows categories by their letters only, and takes a
  * script's bare name for its script extensions, where Oniguruma means the script alone. */
-#include "tokenizer/unicode_properties.h"
+#include "tokenizer/regex.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const struct {
-    const char *name, *pcre;
-} PROPERTIES[] = {
-    {"any", "Any"},
-    {"c", "C"},
-    {"cc", "Cc"},
-    {"cf", "Cf"},
-    {"cn", "Cn"},
-    {"co", "Co"},
-    {"cs", "Cs"},
-    {"l", "L"},
-    {"ll", "Ll"},
-    {"lm", "Lm"},
-    {"lo", "Lo"},
-    {"lt", "Lt"},
-    {"lu", "Lu"},
-    {"m", "M"},
-    {"mc", "Mc"},
-    {"me", "Me"},
-    {"mn", "Mn"},
-    {"n", "N"},
-    {"nd", "Nd"},
-    {"nl", "Nl"},
-    {"no", "No"},
-    {"p", "P"},
-    {"pc", "Pc"},
-    {"pd", "Pd"},
-    {"pe", "Pe"},
-    {"pf", "Pf"},
-    {"pi", "Pi"},
-    {"po", "Po"},
-    {"ps", "Ps"},
-    {"s", "S"},
-    {"sc", "Sc"},
-    {"sk", "Sk"},
-    {"sm", "Sm"},
-    {"so", "So"},
-    {"z", "Z"},
-    {"zl", "Zl"},
-    {"zp", "Zp"},
-    {"zs", "Zs"},
-    {"other", "C"},
-    {"control", "Cc"},
-    {"format", "Cf"},
-    {"unassigned", "Cn"},
-    {"privateuse", "Co"},
-    {"letter", "L"},
-    {"lowercaseletter", "Ll"},
-    {"modifierletter", "Lm"},
-    {"otherletter", "Lo"},
-    {"titlecaseletter", "Lt"},
-    {"uppercaseletter", "Lu"},
-    {"mark", "M"},
-    {"combiningmark", "M"},
-    {"spacingmark", "Mc"},
-    {"enclosingmark", "Me"},
-    {"nonspacingmark", "Mn"},
-    {"number", "N"},
-    {"decimalnumber", "Nd"},
-    {"letternumber", "Nl"},
-    {"othernumber", "No"},
-    {"punctuation", "P"},
-    {"connectorpunctuation", "Pc"},
-    {"dashpunctuation", "Pd"},
-    {"closepunctuation", "Pe"},
-    {"finalpunctuation", "Pf"},
-    {"initialpunctuation", "Pi"},
-    {"otherpunctuation", "Po"},
-    {"openpunctuation", "Ps"},
-    {"symbol", "S"},
-    {"currencysymbol", "Sc"},
-    {"modifiersymbol", "Sk"},
-    {"mathsymbol", "Sm"},
-    {"othersymbol", "So"},
-    {"separator", "Z"},
-    {"lineseparator", "Zl"},
-    {"paragraphseparator", "Zp"},
-    {"spaceseparator", "Zs"},
-    {"digit", "Nd"},
-    {"alpha", "Alphabetic"},
-    {"alphabetic", "Alphabetic"},
-    {"space", "White_Space"},
-    {"whitespace", "White_Space"},
-    {"upper", "Uppercase"},
-    {"uppercase", "Uppercase"},
-    {"lower", "Lowercase"},
-    {"lowercase", "Lowercase"},
-    {"emoji", "Emoji"},
-    {"emojipresentation", "Emoji_Presentation"},
-    {"emojimodifier", "Emoji_Modifier"},
-    {"emojimodifierbase", "Emoji_Modifier_Base"},
-    {"emojicomponent", "Emoji_Component"},
-    {"extendedpictographic", "Extended_Pictographic"},
-    {"ideographic", "Ideographic"},
-    {"unifiedideograph", "Unified_Ideograph"},
-};
+/* Names that PCRE2 has as well: categories by their letters, and properties of characters. */
+static const char ALIKE[] =
+    " any c cc cf cn co cs l ll lm lo lt lu m mc me mn n nd nl no p pc pd pe pf pi po ps s sc"
+    " sk sm so z zl zp zs alpha alphabetic space whitespace upper uppercase lower lowercase"
+    " emoji emojipresentation emojimodifier emojimodifierbase emojicomponent"
+    " extendedpictographic ideographic unifiedideograph ";
+
+/* Categories by their long names. */
+static const char CATEGORIES[] =
+    " other:C control:Cc format:Cf unassigned:Cn privateuse:Co letter:L lowercaseletter:Ll"
+    " modifierletter:Lm otherletter:Lo titlecaseletter:Lt uppercaseletter:Lu mark:M"
+    " combiningmark:M spacingmark:Mc enclosingmark:Me nonspacingmark:Mn number:N digit:Nd"
+    " decimalnumber:Nd letternumber:Nl othernumber:No punctuation:P connectorpunctuation:Pc"
+    " dashpunctuation:Pd closepunctuation:Pe finalpunctuation:Pf initialpunctuation:Pi"
+    " otherpunctuation:Po openpunctuation:Ps symbol:S currencysymbol:Sc modifiersymbol:Sk"
+    " mathsymbol:Sm othersymbol:So separator:Z lineseparator:Zl paragraphseparator:Zp"
+    " spaceseparator:Zs ";
 
 bool qk__property_name(const char *name, char *out, size_t size)
 {
-    char plain[64];
-    size_t length = 0;
-    for (; *name; name++) {
-        char c = *name;
+    char word[66] = " "; /* a blank, the plain name, and what follows it in the lists */
+    size_t length = 1;
+    for (const char *p = name; *p; p++) {
+        char c = *p;
         if (c == ' ' || c == '-' || c == '_')
             continue;
         if (c >= 'A' && c <= 'Z')
             c = (char)(c - 'A' + 'a');
-        if (c < 'a' || c > 'z' || length == sizeof plain - 1)
+        if (c < 'a' || c > 'z' || length == sizeof word - 2)
             return false;
-        plain[length++] = c;
+        word[length++] = c;
     }
-    plain[length] = 0;
-    for (size_t i = 0; i < sizeof PROPERTIES / sizeof *PROPERTIES; i++) {
-        if (strcmp(plain, PROPERTIES[i].name) == 0) {
-            snprintf(out, size, "%s", PROPERTIES[i].pcre);
-            return true;
-        }
-    }
-    snprintf(out, size, "sc:%s", plain);
-    return length > 0;
+    word[length] = ' ';
+    bool alike = strstr(ALIKE, word) != NULL;
+    word[length] = ':';
+    const char *category = strstr(CATEGORIES, word);
+    word[length] = 0;
+    if (category)
+        snprintf(out, size, "%.*s", (int)strcspn(category + length + 1, " "),
+                 category + length + 1);
+    else
+        snprintf(out, size, "%s%s", alike ? "" : "sc:", alike ? name : word + 1);
+    return length > 1;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The model's vocabulary. */
+/* Reads the model's vocabulary; finds the id of a text and the text of an id. */
 #include "tokenizer/vocabulary.h"
 
 #include <stdlib.h>

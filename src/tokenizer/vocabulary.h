@@ -3,7 +3,6 @@
 #ifndef QK_TOKENIZER_VOCABULARY_H
 #define QK_TOKENIZER_VOCABULARY_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

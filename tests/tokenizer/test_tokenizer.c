@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "tokenizer/tokenizer.h"
-#include "tokenizer/pattern.h"
+#include "tokenizer/regex.h"
 #include "tokenizer/characters.h"
 #include "tests/unit.h"
 
