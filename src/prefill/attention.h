@@ -4,7 +4,6 @@
 #ifndef QK_PREFILL_ATTENTION_H
 #define QK_PREFILL_ATTENTION_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

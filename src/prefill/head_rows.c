@@ -2,8 +2,6 @@
 /* From panels to rows of heads, and those to the caller: blocks of a sequence in order. */
 #include "prefill/prefill.h"
 
-#include <string.h>
-
 const qk__wanted_heads *qk__prefill_wanted(const qk__prefill_run *run, qk_kind kind)
 {
     return &run->wanted[2 * run->layer + (kind == QK_KEY)];
@@ -42,12 +40,12 @@ bool qk__prefill_stopped(qk__prefill_run *run)
     return stopped;
 }
 
-static size_t *turn_of(qk__prefill_run *run, const qk__prefill_block *block, qk_kind kind)
+static size_t *turn_of(qk__prefill_run *run, const qk__panel_block *block, qk_kind kind)
 {
     return &run->turns[2 * block->sequence + (kind == QK_KEY)];
 }
 
-static qk_status hand_over(const qk__prefill_run *run, const qk__prefill_block *block,
+static qk_status hand_over(const qk__prefill_run *run, const qk__panel_block *block,
                            qk_kind kind, const float *before, const float *after, qk_error *err)
 {
     const qk__wanted_heads *wanted = qk__prefill_wanted(run, kind);
@@ -77,7 +75,7 @@ static qk_status hand_over(const qk__prefill_run *run, const qk__prefill_block *
 bool qk__prefill_emit(qk__prefill_run *run, size_t number, qk_kind kind, const float *before,
                       const float *after)
 {
-    const qk__prefill_block *block = &run->blocks[number];
+    const qk__panel_block *block = &run->blocks[number];
     size_t *turn = turn_of(run, block, kind);
     pthread_mutex_lock(&run->lock);
     while (*turn != block->number && !run->stopped)

@@ -90,7 +90,7 @@ static void norm_heads(const qk__norm *norm, size_t heads, const qk__panels *pan
         }
 }
 
-static qk__panels residual(const qk__prefill_run *run, const qk__prefill_block *block)
+static qk__panels residual(const qk__prefill_run *run, const qk__panel_block *block)
 {
     size_t step = run->sizes.features * QK_LANES;
     size_t first = run->first_panel[block->sequence] + block->first_panel;
@@ -111,7 +111,7 @@ static void add_to_residual(const qk__prefill_run *run, const qk__panels *y,
 }
 
 /* q *= 1 + beta ln(1 + floor(position / original)), in the float32 steps of the original. */
-static void scale_queries(const qk__prefill_run *run, const qk__prefill_block *block,
+static void scale_queries(const qk__prefill_run *run, const qk__panel_block *block,
                           const qk__panels *q, size_t features)
 {
     const qk__model_config *c = &run->model->config;
@@ -131,9 +131,8 @@ static void scale_queries(const qk__prefill_run *run, const qk__prefill_block *b
     }
 }
 
-static void rotate_heads(const qk__prefill_run *run, const qk__prefill_block *block,
-                         size_t heads, const qk__panels *panels,
-                         const qk__prefill_scratch *scratch)
+static void rotate_heads(const qk__prefill_run *run, const qk__panel_block *block, size_t heads,
+                         const qk__panels *panels, const qk__prefill_scratch *scratch)
 {
     const qk__rope *rope = run->model->layers[run->layer].rope;
     if (!rope)
@@ -154,7 +153,7 @@ static void rotate_heads(const qk__prefill_run *run, const qk__prefill_block *bl
 static bool project(qk__prefill_run *run, size_t number, qk_kind kind, const qk__panels *hidden,
                     const qk__panels *out, const qk__prefill_scratch *scratch)
 {
-    const qk__prefill_block *block = &run->blocks[number];
+    const qk__panel_block *block = &run->blocks[number];
     const qk__model_config *c = &run->model->config;
     const qk__matrix *matrix = kind == QK_QUERY ? &run->q : &run->k;
     const qk__norm *norm = kind == QK_QUERY ? &run->q_norm : &run->k_norm;
@@ -182,19 +181,19 @@ static bool project(qk__prefill_run *run, size_t number, qk_kind kind, const qk_
 
 /* ---- the jobs of a layer ---------------------------------------------------------------- */
 
-static qk__panels scratch_panels(float *values, size_t features, const qk__prefill_block *block)
+static qk__panels scratch_panels(float *values, size_t features, const qk__panel_block *block)
 {
     return (qk__panels){values, features * QK_LANES, block->panels};
 }
 
 static qk__panels stored(const qk__prefill_run *run, float *values,
-                         const qk__prefill_block *block)
+                         const qk__panel_block *block)
 {
     size_t first = run->first_panel[block->sequence] + block->first_panel;
     return (qk__panels){values + first * run->k_step, run->k_step, block->panels};
 }
 
-static qk__panels normed(const qk__prefill_run *run, const qk__prefill_block *block,
+static qk__panels normed(const qk__prefill_run *run, const qk__panel_block *block,
                          const qk__prefill_scratch *scratch)
 {
     qk__panels x = residual(run, block);
@@ -207,7 +206,7 @@ static qk__panels normed(const qk__prefill_run *run, const qk__prefill_block *bl
 static void keys_job(void *context, size_t number, int worker)
 {
     qk__prefill_run *run = context;
-    const qk__prefill_block *block = &run->blocks[number];
+    const qk__panel_block *block = &run->blocks[number];
     if (qk__prefill_stopped(run))
         return;
     qk__prefill_scratch scratch = qk__prefill_scratch_of(run, worker);
@@ -225,7 +224,7 @@ static void keys_job(void *context, size_t number, int worker)
 static void last_job(void *context, size_t number, int worker)
 {
     qk__prefill_run *run = context;
-    const qk__prefill_block *block = &run->blocks[number];
+    const qk__panel_block *block = &run->blocks[number];
     if (qk__prefill_stopped(run))
         return;
     qk__prefill_scratch scratch = qk__prefill_scratch_of(run, worker);
@@ -239,7 +238,7 @@ static void last_job(void *context, size_t number, int worker)
         project(run, number, QK_KEY, &hidden, &keys, &scratch);
 }
 
-static void attend(const qk__prefill_run *run, const qk__prefill_block *block,
+static void attend(const qk__prefill_run *run, const qk__panel_block *block,
                    const qk__panels *q, const qk__panels *attended,
                    const qk__prefill_scratch *scratch)
 {
@@ -295,7 +294,7 @@ static void mlp(const qk__prefill_run *run, const qk__panels *x, const qk__panel
 static void rest_job(void *context, size_t number, int worker)
 {
     qk__prefill_run *run = context;
-    const qk__prefill_block *block = &run->blocks[number];
+    const qk__panel_block *block = &run->blocks[number];
     if (qk__prefill_stopped(run))
         return;
     qk__prefill_scratch scratch = qk__prefill_scratch_of(run, worker);

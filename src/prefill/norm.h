@@ -3,7 +3,6 @@
 #ifndef QK_PREFILL_NORM_H
 #define QK_PREFILL_NORM_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "model/model.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running a model over sequences: memory, embedding, and its layers one after the other. */
+/* Runs a model over sequences: takes memory, embeds tokens, runs one layer after the other. */
 #include "prefill/prefill.h"
 
 #include <assert.h>
@@ -20,8 +20,7 @@ void qk_prefill_settings_default(qk_prefill_settings *settings)
 
 /* ---- memory ----------------------------------------------------------------------------- */
 
-/* Some norms are not there in every layer or model; what is not in the first that attends is
- * in none. */
+/* Some models have no such norm: then the last layer that is run has none, and no other has. */
 static qk_status init_norm(qk__norm *norm, const qk__prefill_run *run, const qk__tensor *tensor,
                            qk_error *err)
 {
@@ -135,7 +134,7 @@ static void embed_token(const qk__prefill_run *run, int32_t token, float scale, 
 static void embed_job(void *context, size_t number, int worker)
 {
     const qk__prefill_run *run = context;
-    const qk__prefill_block *block = &run->blocks[number];
+    const qk__panel_block *block = &run->blocks[number];
     const qk_sequence *sequence = &run->sequences[block->sequence];
     float scale = qk__rounded(run->rounding, run->model->config.embedding_scale);
     float *row = qk__prefill_scratch_of(run, worker).hidden;

@@ -38,12 +38,12 @@ typedef struct qk__wanted_heads {
     size_t count;
 } qk__wanted_heads;
 
-typedef struct qk__prefill_block {
+typedef struct qk__panel_block {
     size_t sequence;
-    size_t number;      /* which of the sequence's */
+    size_t number;      /* of the block in its sequence */
     size_t first_panel; /* in the sequence */
     size_t panels;
-} qk__prefill_block;
+} qk__panel_block;
 
 /* Sizes in floats, for a run of so many panels; what is allocated and what is estimated. */
 typedef struct qk__prefill_sizes {
@@ -68,7 +68,7 @@ typedef struct qk__prefill_run {
     qk__rounding rounding;
     qk__prefill_sizes sizes;
 
-    qk__prefill_block *blocks;
+    qk__panel_block *blocks;
     size_t num_blocks;
     size_t *first_panel;        /* [num_sequences] in x, keys, values */
     size_t num_panels, longest; /* in all, of the longest sequence */
@@ -97,14 +97,13 @@ typedef struct qk__prefill_run {
     qk_error error;
 } qk__prefill_run;
 
-/* Which part of the scratch of a thread is what. */
+/* The parts of a thread's scratch. */
 typedef struct qk__prefill_scratch {
     float *hidden, *q, *attended, *out, *gate, *up, *attention, *rotation, *before, *after;
 } qk__prefill_scratch;
 
 /* workload.c */
 void qk__prefill_measure(qk__prefill_sizes *sizes, const qk_model *model);
-size_t qk__prefill_block_panels(int64_t tokens);
 QK_MUST_CHECK qk_status qk__prefill_plan(qk__prefill_run *run, qk_error *err);
 qk__prefill_scratch qk__prefill_scratch_of(const qk__prefill_run *run, int worker);
 
@@ -113,7 +112,7 @@ QK_MUST_CHECK qk_status qk__prefill_layer(qk__prefill_run *run, qk_error *err);
 
 /* head_rows.c */
 const qk__wanted_heads *qk__prefill_wanted(const qk__prefill_run *run, qk_kind kind);
-/* Puts the wanted heads' rows of panels, which hold `which` heads, into rows. */
+/* Puts the wanted heads of panels into rows; only_wanted: the panels hold no others. */
 void qk__prefill_gather(const qk__prefill_run *run, qk_kind kind, const qk__panels *panels,
                         bool only_wanted, float *rows);
 /* Hands a block's rows to the sink when it is its turn; NULL rows are not handed. False when

@@ -15,7 +15,7 @@ static size_t whole_panels(int64_t tokens)
 }
 
 /* Blocks small enough for 16 to share a text, large enough that weights are read seldom. */
-size_t qk__prefill_block_panels(int64_t tokens)
+static size_t block_panels(int64_t tokens)
 {
     size_t panels = (whole_panels(tokens) + 15) / 16;
     return panels < QK_MAX_PANELS ? panels : QK_MAX_PANELS;
@@ -134,7 +134,7 @@ static qk_status plan_blocks(qk__prefill_run *run, qk_error *err)
         return qk__nomem(err);
     for (size_t s = 0; s < run->num_sequences; s++) {
         size_t panels = whole_panels(run->sequences[s].count);
-        size_t step = qk__prefill_block_panels(run->sequences[s].count);
+        size_t step = block_panels(run->sequences[s].count);
         run->first_panel[s] = run->num_panels;
         run->num_panels += panels;
         run->num_blocks += (panels + step - 1) / step;
@@ -143,13 +143,13 @@ static qk_status plan_blocks(qk__prefill_run *run, qk_error *err)
     run->blocks = qk__calloc(run->num_blocks, sizeof *run->blocks);
     if (!run->blocks)
         return qk__nomem(err);
-    qk__prefill_block *next = run->blocks;
+    qk__panel_block *next = run->blocks;
     for (size_t s = 0; s < run->num_sequences; s++) {
         size_t panels = whole_panels(run->sequences[s].count);
-        size_t step = qk__prefill_block_panels(run->sequences[s].count);
+        size_t step = block_panels(run->sequences[s].count);
         for (size_t first = 0; first < panels; first += step, next++)
-            *next = (qk__prefill_block){s, first / step, first,
-                                        panels - first < step ? panels - first : step};
+            *next = (qk__panel_block){s, first / step, first,
+                                      panels - first < step ? panels - first : step};
     }
     return QK_OK;
 }
