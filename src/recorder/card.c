@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines for the card of a capture: where its rows come from and how they were chosen. What the
- * original tool tells has the names that it has there. */
+/* Writes lines for the card of a capture: where its rows come from and how they were chosen.
+ * Facts that the original tool tells have its names. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

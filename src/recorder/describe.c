@@ -14,7 +14,7 @@
 #include "base/number.h"
 #include "recorder/recording.h"
 
-/* The manifest is read whole by those who open a capture; the table holds all of them. */
+/* Examples in capture.json, read whole by whoever opens it; the table has all of them. */
 enum { MAX_LISTED = 1000 };
 
 /* ---- rotation --------------------------------------------------------------------------- */
@@ -106,23 +106,22 @@ static const char *text_in(const json_t *example, const char *key)
     return text ? text : "";
 }
 
+static qk_status make_row(json_t *example, qk__buffer *row, qk_error *err)
+{
+    bool truncated = json_is_true(json_object_get(example, "truncated"));
+    QK_TRY(qk__csv_integer(row, number_in(example, "example_id"), ',', err));
+    QK_TRY(qk__csv_text(row, text_in(example, "source"), ',', err));
+    QK_TRY(qk__csv_text(row, text_in(example, "source_id"), ',', err));
+    QK_TRY(qk__csv_integer(row, number_in(example, "tokens"), ',', err));
+    QK_TRY(qk__csv_integer(row, truncated, ',', err));
+    QK_TRY(qk__csv_integer(row, number_in(example, "window"), ',', err));
+    return qk__csv_integer(row, number_in(example, "first_token"), '\n', err);
+}
+
 static qk_status write_example(void *user, json_t *example, qk_error *err)
 {
     qk__buffer row = {0};
-    qk_status status = qk__csv_integer(&row, number_in(example, "example_id"), ',', err);
-    if (status == QK_OK)
-        status = qk__csv_text(&row, text_in(example, "source"), ',', err);
-    if (status == QK_OK)
-        status = qk__csv_text(&row, text_in(example, "source_id"), ',', err);
-    if (status == QK_OK)
-        status = qk__csv_integer(&row, number_in(example, "tokens"), ',', err);
-    if (status == QK_OK)
-        status = qk__csv_integer(&row, json_is_true(json_object_get(example, "truncated")), ',',
-                                 err);
-    if (status == QK_OK)
-        status = qk__csv_integer(&row, number_in(example, "window"), ',', err);
-    if (status == QK_OK)
-        status = qk__csv_integer(&row, number_in(example, "first_token"), '\n', err);
+    qk_status status = make_row(example, &row, err);
     if (status == QK_OK)
         status = qk__outfile_write(user, row.data, row.size, err);
     qk__buffer_free(&row);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts as the model gets them: tokens, and what becomes of a text that has too many. */
+/* Turns texts into tokens for the model, and splits, cuts or skips those that have too many. */
 #include <stdlib.h>
 #include <string.h>
 

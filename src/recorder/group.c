@@ -4,7 +4,6 @@
  * in any order. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/buffer.h"
 #include "base/clock.h"
@@ -23,8 +22,8 @@ enum { MAX_NOTICES = 5 };
 /* Checkpoints may take one part in so many of a run. */
 enum { CHECKPOINT_SHARE = 20 };
 
-/* A text that is being run. It may go on in the next group, hence what it points to lasts:
- * until it is through, no other text is asked for. */
+/* A text that is being run, perhaps in several groups. What it points to lasts: no other text
+ * is asked for until this one is through. */
 typedef struct open_text {
     bool is_open;
     qk__input_text text;
@@ -234,9 +233,8 @@ static qk_status open_next(group *g, bool *more, qk_error *err)
     if (!*more)
         return QK_OK;
     QK_TRY(qk__name_source(&o->text, &o->source, err));
-    qk_status status = qk__encode(g->r, &o->text, &o->encoded, err);
-    if (status != QK_OK)
-        return qk__context(err, status, "%s", (const char *)o->source.data);
+    QK_TRY(qk__context(err, qk__encode(g->r, &o->text, &o->encoded, err), "%s",
+                       (const char *)o->source.data));
     o->is_open = true;
     o->weight = qk__text_weight(g->r, &o->text);
     o->next = (size_t)g->skip;
@@ -330,7 +328,7 @@ static qk_status run_groups(group *g, qk_error *err)
         if (stop)
             return qk__fail(err, QK_ERR_CANCELLED,
                             "stopped after %" PRId64 " of %" PRId64
-                            " texts; the same command goes on from there",
+                            " texts; the same command resumes it",
                             g->r->journal.texts, g->r->num_texts);
     }
     return QK_OK;

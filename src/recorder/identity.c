@@ -12,8 +12,8 @@
 #include "base/json_build.h"
 #include "recorder/recording.h"
 #include "settings/settings_json.h"
-#include "tokenizer/characters.h"
 
+/* A JSON string. */
 static json_t *hex64(uint64_t value)
 {
     return json_sprintf("%016" PRIx64, value);
@@ -21,24 +21,12 @@ static json_t *hex64(uint64_t value)
 
 /* ---- settings --------------------------------------------------------------------------- */
 
-/* qk__json_text takes a text for which memory has run out for one that is not UTF-8. */
-static json_t *describe_name(const char *name)
-{
-    json_t *text = qk__json_text(name);
-    size_t size = strlen(name);
-    if (!text || strcmp(json_string_value(text), name) == 0 ||
-        qk__utf8_valid((const uint8_t *)name, size) < size)
-        return text;
-    json_decref(text);
-    return NULL;
-}
-
 static json_t *describe_model(const qk__recording *r)
 {
-    return json_pack("{s:o, s:s, s:o, s:s, s:o}", "name", describe_name(r->model_name),
+    return json_pack("{s:o, s:s, s:o, s:s, s:o}", "name", qk__json_text(r->model_name),
                      "architecture", r->facts->architecture, "fingerprint",
                      hex64(r->facts->fingerprint), "dtype", r->facts->dtype, "overrides",
-                     r->settings->overrides ? describe_name(r->settings->overrides)
+                     r->settings->overrides ? qk__json_text(r->settings->overrides)
                                             : json_null());
 }
 

@@ -1,17 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* journal.json: how far an unfinished run has come. */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "base/json_build.h"
 #include "recorder/recording.h"
 
 #define JOURNAL_NAME "journal.json"
 enum { MAX_JOURNAL_BYTES = 16 << 20 };
+
+/* The numbers in it. */
+#define AT(member) #member, offsetof(qk__journal, member)
+static const struct {
+    const char *key;
+    size_t at;
+} COUNTS[] = {{AT(texts)},       {AT(tokens)},       {AT(empty)},   {AT(split)},
+              {AT(cut)},         {AT(skipped)},      {AT(windows)}, {AT(window)},
+              {AT(done_weight)}, {AT(example_bytes)}};
+enum { NUM_COUNTS = sizeof COUNTS / sizeof *COUNTS };
+
+static int64_t *count_at(qk__journal *journal, size_t i)
+{
+    return (int64_t *)(void *)((char *)journal + COUNTS[i].at);
+}
 
 /* ---- writing ---------------------------------------------------------------------------- */
 
@@ -25,15 +39,13 @@ static json_t *list_rows(const qk__recording *r)
 
 qk_status qk__journal_write(const qk__recording *r, qk_error *err)
 {
-    const qk__journal *j = &r->journal;
-    json_t *root = json_pack(
-        "{s:s, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:O}",
-        "fingerprint", r->fingerprint, "writing", j->writing, "built", j->built, "replaces",
-        j->replaces, "texts", (json_int_t)j->texts, "tokens", (json_int_t)j->tokens, "empty",
-        (json_int_t)j->empty, "split", (json_int_t)j->split, "cut", (json_int_t)j->cut,
-        "skipped", (json_int_t)j->skipped, "windows", (json_int_t)j->windows, "window",
-        (json_int_t)j->window, "done_weight", (json_int_t)j->done_weight, "example_bytes",
-        (json_int_t)j->example_bytes, "rows", list_rows(r), "run", r->identity);
+    qk__journal j = r->journal;
+    json_t *root = json_pack("{s:s, s:b, s:b, s:b}", "fingerprint", r->fingerprint, "writing",
+                             j.writing, "built", j.built, "replaces", j.replaces);
+    for (size_t i = 0; i < NUM_COUNTS; i++)
+        root = qk__json_set(root, COUNTS[i].key, json_integer(*count_at(&j, i)));
+    root = qk__json_set(root, "rows", list_rows(r));
+    root = qk__json_set(root, "run", json_incref(r->identity));
     qk__outfile *file;
     QK_TRY(qk__json_write(root, r->partial, JOURNAL_NAME, &file, err));
     return qk__outfile_commit(&file, err);
@@ -72,23 +84,18 @@ static bool take_state(qk__recording *r, const json_t *root)
     j->writing = json_is_true(json_object_get(root, "writing"));
     j->built = json_is_true(json_object_get(root, "built"));
     j->replaces = json_is_true(json_object_get(root, "replaces"));
-    return take_count(root, "texts", &j->texts) && take_count(root, "tokens", &j->tokens) &&
-           take_count(root, "empty", &j->empty) && take_count(root, "split", &j->split) &&
-           take_count(root, "cut", &j->cut) && take_count(root, "skipped", &j->skipped) &&
-           take_count(root, "windows", &j->windows) && take_count(root, "window", &j->window) &&
-           take_count(root, "done_weight", &j->done_weight) &&
-           take_count(root, "example_bytes", &j->example_bytes) &&
-           take_rows(root, 2 * (size_t)r->facts->num_layers, j->rows);
+    for (size_t i = 0; i < NUM_COUNTS; i++)
+        if (!take_count(root, COUNTS[i].key, count_at(j, i)))
+            return false;
+    return take_rows(root, 2 * (size_t)r->facts->num_layers, j->rows);
 }
 
 static qk_status read_path(qk__recording *r, const char *path, json_t **identity, qk_error *err)
 {
-    qk__buffer text;
     json_t *root;
-    QK_TRY(qk__read_file(path, MAX_JOURNAL_BYTES, &text, err));
-    qk_status status = qk__json_parse(&root, text.data, text.size, QK__JSON_NO_ZEROS, err);
-    qk__buffer_free(&text);
-    if (status == QK_ERR_NOMEM)
+    qk_status status =
+        qk__json_read_file(&root, path, MAX_JOURNAL_BYTES, QK__JSON_NO_ZEROS, err);
+    if (status != QK_OK && status != QK_ERR_MALFORMED)
         return status;
     json_t *run = json_object_get(root, "run");
     bool good = json_is_object(run) && take_state(r, root);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of a model on their way into the spool. Where in its file a row belongs is known before
- * the first block of a layer is written, so that blocks may come from any thread in any order. */
+/* Writes rows of a model into the spool. Where in its file a row belongs is known before the
+ * first block of a layer is written, so blocks may come from any thread in any order. */
 #include "recorder/layer_rows.h"
 
 #include <math.h>
@@ -33,7 +33,8 @@ static int compare_kept(const void *a, const void *b)
     return (x->position > y->position) - (x->position < y->position);
 }
 
-/* max_rows leaves the positions in an order of their own, which is that of the rows. */
+/* Rows are written in the order in which the sampler chose the positions, which with max_rows
+ * is not that of the text; here they are looked up by position. */
 static qk_status choose_rows(const qk__layer_rows *rows, qk__part_rows *p, qk_kind kind,
                              size_t i, int64_t first, qk_error *err)
 {
@@ -120,9 +121,6 @@ static qk_status turn_to_layer(qk__layer_rows *rows, int layer, qk_error *err)
 {
     if (rows->layer == layer)
         return QK_OK;
-    if (rows->busy > 0)
-        return qk__fail(err, QK_ERR_INCONSISTENT, "layers %d and %d at the same time",
-                        rows->layer, layer);
     QK_TRY(end_layer(rows, err));
     rows->layer = layer;
     QK_TRY(begin_part(rows, &rows->parts[QK_QUERY], QK_QUERY, err));
@@ -201,10 +199,6 @@ static qk_status write_block(const qk__layer_rows *rows, const qk__part_rows *p,
                              const qk_prefill_block *block, const qk__kept_list *kept,
                              int stage, qk_error *err)
 {
-    if (block->num_heads != p->num_heads || block->head_dim != rows->r->facts->head_dim)
-        return qk__fail(err, QK_ERR_INCONSISTENT,
-                        "layer %d: %zu heads came, %zu were asked for", block->layer,
-                        block->num_heads, p->num_heads);
     uint8_t *scratch = qk__calloc(kept->count, qk__spool_row_bytes(rows->r));
     if (!scratch)
         return qk__nomem(err);
@@ -223,7 +217,6 @@ qk_status qk__layer_rows_take(void *user, const qk_prefill_block *block, qk_erro
     qk__part_rows *p = &rows->parts[block->kind];
     pthread_mutex_lock(&rows->lock);
     qk_status status = turn_to_layer(rows, block->layer, err);
-    rows->busy += status == QK_OK;
     pthread_mutex_unlock(&rows->lock);
     if (status != QK_OK)
         return status;
@@ -233,7 +226,6 @@ qk_status qk__layer_rows_take(void *user, const qk_prefill_block *block, qk_erro
     if (kept.count > 0)
         status = write_block(rows, p, block, &kept, stage, err);
     pthread_mutex_lock(&rows->lock);
-    rows->busy--;
     p->written[stage] += (int64_t)(kept.count * p->num_heads);
     pthread_mutex_unlock(&rows->lock);
     return status;

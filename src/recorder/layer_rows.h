@@ -38,7 +38,6 @@ typedef struct qk__layer_rows {
     int64_t *rows;        /* kept so far, [num_layers][2] */
     pthread_mutex_t lock; /* of what follows */
     int layer;            /* that parts belong to; -1 = none */
-    int busy;             /* blocks being written */
     qk__part_rows parts[2];
 } qk__layer_rows;
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The output folder of a run: what may be done with it. */
+/* Settles what a run may do with its output folder. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json_build.h"
 #include "capture/capture.h"
 #include "recorder/place.h"
 #include "recorder/recording.h"
@@ -92,20 +92,70 @@ qk_status qk__output_glance(const qk_recorder_settings *settings, qk_error *err)
     QK_TRY(count_others(settings->output, &others, &partial, err));
     if (others == 0)
         return QK_OK;
-    bool captures = partial || settings->force;
-    for (int i = 0; !captures && i < QK__PLACES; i++) {
-        char *folder = qk__place(settings->output, i);
-        captures = folder && qk__holds_capture(folder);
-        free(folder);
+    return partial || settings->force || qk__holds_captures(settings->output)
+               ? check_places(settings, err)
+               : fail_not_empty(settings->output, err);
+}
+
+/* ---- the lock -------------------------------------------------------------------------- */
+
+/* Locking a file that is gone by then is tried so often. */
+enum { MAX_LOCK_TRIES = 10 };
+
+/* Whether the file that is locked is the one others will find. */
+static bool is_in_place(int fd, const char *path)
+{
+    struct stat locked, found;
+    return fstat(fd, &locked) == 0 && stat(path, &found) == 0 &&
+           locked.st_ino == found.st_ino && locked.st_dev == found.st_dev;
+}
+
+static qk_status fail_locked(const qk__recording *r, qk_error *err)
+{
+    return qk__fail(err, QK_ERR_EXISTS, "%s: another run is writing here", r->settings->output);
+}
+
+/* Some network file systems have no locks: then there is none. */
+static qk_status try_lock(qk__recording *r, const char *path, bool *taken, qk_error *err)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    QK_TRY(qk__make_dirs(r->partial, err));
+    *taken = false;
+    r->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (r->lock < 0 && errno == ENOENT)
+        return QK_OK; /* .partial has just gone */
+    if (r->lock < 0)
+        return qk__fail(err, QK_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+    if (fcntl(r->lock, F_SETLK, &whole) != 0 && (errno == EACCES || errno == EAGAIN))
+        return fail_locked(r, err);
+    *taken = is_in_place(r->lock, path);
+    if (!*taken) {
+        close(r->lock);
+        r->lock = -1;
     }
-    return captures ? check_places(settings, err) : fail_not_empty(settings->output, err);
+    return QK_OK;
+}
+
+/* A run that ends takes .partial away, lock and all, so the one that got the lock then has to
+ * look again. */
+static qk_status lock_partial(qk__recording *r, qk_error *err)
+{
+    char *path = qk__path_join(r->partial, "lock");
+    qk_status status = path ? QK_OK : qk__nomem(err);
+    bool taken = false;
+    for (int i = 0; status == QK_OK && !taken && i < MAX_LOCK_TRIES; i++)
+        status = try_lock(r, path, &taken, err);
+    if (status == QK_OK && !taken)
+        status = fail_locked(r, err);
+    free(path);
+    return status;
 }
 
 /* ---- beginning -------------------------------------------------------------------------- */
 
 static qk_status begin(qk__recording *r, bool replaces, qk_error *err)
 {
-    qk__partial_clear(r);
+    qk__partial_empty(r->partial);
     qk__publish_sweep(r->settings->output);
     size_t parts = 2 * (size_t)r->facts->num_layers;
     int64_t *rows = r->journal.rows;
@@ -120,11 +170,11 @@ static qk_status resume(qk__recording *r, qk_error *err)
     r->outcome->texts_before = r->journal.texts;
     r->outcome->tokens_before = r->journal.tokens;
     if (r->journal.built)
-        qk__recorder_notice(r, QK_NOTICE_INFO, "all is written: going on with moving it");
+        qk__recorder_notice(r, QK_NOTICE_INFO, "all is written: moving it to its place");
     else if (r->journal.writing)
-        qk__recorder_notice(r, QK_NOTICE_INFO, "going on with writing the files");
+        qk__recorder_notice(r, QK_NOTICE_INFO, "resuming: writing the files");
     else
-        qk__recorder_notice(r, QK_NOTICE_INFO, "going on after %lld of %lld texts",
+        qk__recorder_notice(r, QK_NOTICE_INFO, "resuming after %lld of %lld texts",
                             (long long)r->journal.texts, (long long)r->num_texts);
     return qk__make_dirs(r->spool, err);
 }
@@ -148,7 +198,7 @@ static qk_status decide(qk__recording *r, size_t others, bool *complete, qk_erro
         status =
             qk__fail(err, QK_ERR_EXISTS,
                      "%s: holds an unfinished capture of another run (not the same: %s): give "
-                     "the same settings to go on with it, or --force to begin anew",
+                     "the same settings to resume it, or --force to start over",
                      output, difference);
     else if (r->journal.built && !qk__publish_ready(r))
         status = begin(r, r->journal.replaces, err);
@@ -172,7 +222,7 @@ static qk_status fail_other(const qk__recording *r, qk_error *err)
     return status;
 }
 
-/* What a run leaves that is killed after the last step that counts, or before the first. */
+/* Removes what a run has left that was killed after its capture was complete. */
 static void tidy(qk__recording *r)
 {
     qk__publish_sweep(r->settings->output);
@@ -182,7 +232,7 @@ static void tidy(qk__recording *r)
             qk__output_sweep(folder);
         free(folder);
     }
-    qk__partial_drop(r);
+    qk__partial_drop(r->settings->output);
 }
 
 qk_status qk__output_open(qk__recording *r, bool *complete, qk_error *err)
@@ -203,7 +253,7 @@ qk_status qk__output_open(qk__recording *r, bool *complete, qk_error *err)
     }
     if (others > 0 && !partial && !r->settings->force)
         return fail_other(r, err);
-    QK_TRY(qk__partial_lock(r, err));
+    QK_TRY(lock_partial(r, err));
     QK_TRY(decide(r, others, complete, err));
     if (*complete)
         tidy(r);

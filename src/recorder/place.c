@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Captures as they lie in a folder: which files are theirs, and removing them. */
+/* Says which files in a folder belong to captures, and removes those. */
 #include "recorder/place.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "capture/capture.h"
 #include "recorder/recording.h"
 
-enum { MAX_DEPTH = 8 };
+enum { MAX_DEPTH = 8 /* of a tree that is removed */ };
 
 char *qk__place(const char *output, int place)
 {
@@ -48,41 +48,47 @@ static bool is_temporary(const char *file)
     return false;
 }
 
-static bool has_manifest(const char *folder)
-{
-    char *path = qk__path_join(folder, QK_MANIFEST_NAME);
-    bool yes = path && qk__is_file(path);
-    free(path);
-    return yes;
-}
-
-static bool has_head(const char *folder)
+bool qk__holds_capture(const char *folder)
 {
     qk__names names;
     qk_head_id id;
-    bool yes = false;
-    if (qk__list_dir(folder, &names, NULL) != QK_OK)
-        return false;
+    char *path = qk__path_join(folder, QK_MANIFEST_NAME);
+    bool yes = path && qk__is_file(path);
+    free(path);
+    if (yes || qk__list_dir(folder, &names, NULL) != QK_OK)
+        return yes;
     for (size_t i = 0; i < names.count; i++)
         yes |= qk_head_parse(names.items[i], &id);
     qk__names_free(&names);
     return yes;
 }
 
-bool qk__holds_capture(const char *folder)
+bool qk__holds_captures(const char *output)
 {
-    return has_manifest(folder) || has_head(folder);
+    bool yes = false;
+    for (int i = 0; !yes && i < QK__PLACES; i++) {
+        char *folder = qk__place(output, i);
+        yes = folder && qk__holds_capture(folder);
+        free(folder);
+    }
+    return yes;
+}
+
+static json_t *read_manifest(const char *folder)
+{
+    char *path = qk__path_join(folder, QK_MANIFEST_NAME);
+    json_t *root = path && qk__is_file(path) ? qk__json_read(path) : NULL;
+    free(path);
+    return root;
 }
 
 bool qk__is_capture_of(const char *folder, const char *fingerprint)
 {
-    char *path = qk__path_join(folder, QK_MANIFEST_NAME);
-    json_t *root = path && qk__is_file(path) ? qk__json_read(path) : NULL;
+    json_t *root = read_manifest(folder);
     const char *found = json_string_value(json_object_get(root, "fingerprint"));
     bool yes = found && strcmp(found, fingerprint) == 0 &&
                json_is_true(json_object_get(root, "complete"));
     json_decref(root);
-    free(path);
     return yes;
 }
 
@@ -91,17 +97,15 @@ json_t *qk__captured_identity(const char *output)
     json_t *identity = NULL;
     for (int i = 0; !identity && i < QK__PLACES; i++) {
         char *folder = qk__place(output, i);
-        char *path = folder ? qk__path_join(folder, QK_MANIFEST_NAME) : NULL;
-        json_t *root = path && qk__is_file(path) ? qk__json_read(path) : NULL;
+        json_t *root = folder ? read_manifest(folder) : NULL;
         identity = json_incref(json_object_get(root, "run"));
         json_decref(root);
-        free(path);
         free(folder);
     }
     return identity;
 }
 
-/* The names of an output folder itself may also be those of its places. */
+/* In an output folder itself (outer) .partial, post and pre may lie as well. */
 static bool holds_one_alone(const char *folder, bool outer)
 {
     qk__names names;
@@ -159,7 +163,8 @@ static void remove_tree(const char *path, int depth)
     rmdir(path);
 }
 
-void qk__remove_below(const char *folder, const char *name)
+/* Links are removed, not followed. What cannot be removed stays. */
+static void remove_below(const char *folder, const char *name)
 {
     char *path = qk__path_join(folder, name);
     if (path)
@@ -176,7 +181,7 @@ static void remove_those(const char *folder, name_fn *those)
         return;
     for (size_t i = 0; i < names.count; i++)
         if (those(names.items[i]))
-            qk__remove_below(folder, names.items[i]);
+            remove_below(folder, names.items[i]);
     qk__names_free(&names);
 }
 
@@ -196,11 +201,29 @@ qk_status qk__capture_mark(const char *folder, qk_error *err)
     return status;
 }
 
-void qk__capture_remove(const char *folder)
+qk_status qk__capture_remove(const char *folder, qk_error *err)
 {
+    (void)err;
     qk__output_sweep(folder);
     remove_those(folder, qk__is_part_of_capture);
-    qk__remove_below(folder, QK_MANIFEST_NAME);
+    remove_below(folder, QK_MANIFEST_NAME);
+    return QK_OK;
+}
+
+qk_status qk__each_capture(const char *output, qk__capture_fn *function, qk_error *err)
+{
+    qk_status status = QK_OK;
+    for (int i = 0; status == QK_OK && i < QK__PLACES; i++) {
+        char *folder = qk__place(output, i);
+        if (!folder)
+            status = qk__nomem(err);
+        else if (qk__holds_capture(folder))
+            status = function(folder, err);
+        if (folder && i > 0)
+            rmdir(folder); /* stays if anything is in it */
+        free(folder);
+    }
+    return status;
 }
 
 static bool is_no_lock(const char *name)
@@ -208,21 +231,26 @@ static bool is_no_lock(const char *name)
     return strcmp(name, "lock") != 0;
 }
 
-void qk__output_remove(const char *output)
+void qk__partial_empty(const char *partial)
 {
-    for (int i = 0; i < QK__PLACES; i++) {
-        char *folder = qk__place(output, i);
-        if (folder && qk__holds_capture(folder))
-            qk__capture_remove(folder);
-        if (folder && i > 0)
-            rmdir(folder);
-        free(folder);
-    }
+    remove_below(partial, "journal.json");
+    remove_those(partial, is_no_lock);
+}
+
+void qk__partial_drop(const char *output)
+{
     char *partial = qk__path_join(output, "." QK__PARTIAL);
     if (partial) {
-        remove_those(partial, is_no_lock); /* the lock last: others respect it */
+        qk__partial_empty(partial);
         remove_tree(partial, 0);
     }
     free(partial);
+}
+
+void qk__output_remove(const char *output)
+{
+    if (qk__each_capture(output, qk__capture_remove, NULL) != QK_OK)
+        return;
+    qk__partial_drop(output);
     rmdir(output);
 }

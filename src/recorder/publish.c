@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "capture/capture.h"
@@ -84,19 +83,17 @@ static bool is_within(const char *path, const char *folder)
     return strncmp(path, folder, length) == 0 && (path[length] == '/' || path[length] == 0);
 }
 
-/* Whoever works in the folder would find himself in the one that goes, and rights that were
- * given to it would be lost. */
+/* Not a folder that this process works in: it would find itself in the one that goes. And the
+ * new one must have the owner and the rights of the old. */
 static bool may_exchange(const char *output, const char *fresh)
 {
     char *place = realpath(output, NULL);
     char *here = realpath(".", NULL);
-    struct stat old;
-    struct stat new;
-    bool yes =
-        place && here && !is_within(here, place) && stat(place, &old) == 0 &&
-        stat(fresh, &new) == 0 &&
-        old.st_uid == new.st_uid &&old.st_gid == new.st_gid &&qk__holds_captures_alone(place) &&
-        (old.st_mode == new.st_mode || chmod(fresh, old.st_mode & 07777) == 0);
+    struct stat old, made;
+    bool yes = place && here && !is_within(here, place) && stat(place, &old) == 0 &&
+               stat(fresh, &made) == 0 && old.st_uid == made.st_uid &&
+               old.st_gid == made.st_gid && qk__holds_captures_alone(place) &&
+               (old.st_mode == made.st_mode || chmod(fresh, old.st_mode & 07777) == 0);
     free(place);
     free(here);
     return yes;
@@ -141,31 +138,6 @@ static qk_status publish_at_once(const qk__recording *r, bool *done, qk_error *e
 
 /* ---- piece by piece --------------------------------------------------------------------- */
 
-typedef qk_status place_fn(const char *folder, qk_error *err);
-
-static qk_status remove_old(const char *folder, qk_error *err)
-{
-    (void)err;
-    qk__capture_remove(folder);
-    return QK_OK;
-}
-
-static qk_status each_capture(const char *output, place_fn *function, qk_error *err)
-{
-    qk_status status = QK_OK;
-    for (int i = 0; status == QK_OK && i < QK__PLACES; i++) {
-        char *folder = qk__place(output, i);
-        if (!folder)
-            status = qk__nomem(err);
-        else if (qk__holds_capture(folder))
-            status = function(folder, err);
-        if (folder && i > 0)
-            rmdir(folder); /* stays if anything is in it */
-        free(folder);
-    }
-    return status;
-}
-
 /* Makes way: old captures, of either form. Once, because what lies there later is ours. */
 static qk_status clear_output(const qk__recording *r, qk_error *err)
 {
@@ -175,9 +147,9 @@ static qk_status clear_output(const qk__recording *r, qk_error *err)
         return qk__nomem(err);
     qk_status status = QK_OK;
     if (!qk__is_file(mark)) {
-        status = each_capture(output, qk__capture_mark, err);
+        status = qk__each_capture(output, qk__capture_mark, err);
         if (status == QK_OK)
-            status = each_capture(output, remove_old, err);
+            status = qk__each_capture(output, qk__capture_remove, err);
         if (status == QK_OK)
             status = qk__write_file(mark, "", 0, err);
     }
@@ -241,12 +213,7 @@ static qk_status publish_pieces(const qk__recording *r, bool manifests, qk_error
 static bool holds_old(const qk__recording *r)
 {
     char *mark = qk__path_join(r->partial, "cleared");
-    bool yes = false;
-    for (int i = 0; mark && !qk__is_file(mark) && i < QK__PLACES; i++) {
-        char *folder = qk__place(r->settings->output, i);
-        yes |= folder && qk__holds_capture(folder);
-        free(folder);
-    }
+    bool yes = mark && !qk__is_file(mark) && qk__holds_captures(r->settings->output);
     free(mark);
     return yes;
 }
@@ -259,12 +226,12 @@ qk_status qk__output_publish(qk__recording *r, qk_error *err)
     if (done)
         return QK_OK;
     if (!qk__is_dir(r->fresh))
-        return qk__fail(err, QK_ERR_NOT_FOUND, "%s: the finished capture is gone: begin anew",
-                        r->fresh);
+        return qk__fail(err, QK_ERR_NOT_FOUND,
+                        "%s: the finished capture is gone: run the command again", r->fresh);
     if (r->journal.replaces)
         QK_TRY(clear_output(r, err));
     QK_TRY(publish_pieces(r, false, err));
     QK_TRY(publish_pieces(r, true, err));
-    qk__partial_drop(r);
+    qk__partial_drop(r->settings->output);
     return QK_OK;
 }

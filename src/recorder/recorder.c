@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order of events of a run. */
-#include <assert.h>
-#include <stdio.h>
+/* Makes a capture: the order of events of a run. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/parallel.h"
+#include "recorder/place.h"
 #include "recorder/recording.h"
 
 enum { MAX_LENGTH = 1 << 30 };
@@ -196,9 +195,9 @@ static qk_status run(qk__recording *r, qk_error *err)
     r->outcome->seconds_running = middle - begin;
     if (ran)
         status = qk__write_captures(r, err);
-    /* More of the same would not help. */
+    /* To resume it would not help: the same would come again. */
     if (status == QK_ERR_DEGENERATE && (ran || r->journal.texts == 0)) {
-        qk__partial_drop(r);
+        qk__partial_drop(r->settings->output);
         rmdir(r->settings->output);
     }
     if (status == QK_OK)

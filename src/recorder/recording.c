@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all parts of a run ask of it. */
+/* What all parts of a run need: names of stages, which heads are kept, notices. */
 #include "recorder/recording.h"
 
 #include <stdarg.h>

@@ -4,12 +4,11 @@
  *     recorder.c        the order of events; it leads the others
  *     select_heads.c    which heads
  *     encode.c          texts as tokens, in windows where they are too long
- *     survey.c          all texts, read through before anything is run
- *     rate.c            which rate of the sampler keeps so many rows of them
+ *     survey.c          all texts, read through before anything is run; which rate of the
+ *                       sampler keeps so many rows of them
  *     identity.c        what decides the bytes of the capture, and its fingerprint
  *     journal.c         how far an unfinished run has come
- *     output.c          the output folder: what may be done with it
- *     partial.c         OUTPUT/.partial: its lock, emptying and removing it
+ *     output.c          the output folder: what may be done with it; the lock on .partial
  *     place.c           captures in a folder: which files are theirs
  *     spool.c           files of rows, one a head, while the run goes on
  *     group.c           some texts: tokens, forward pass, rows kept
@@ -17,7 +16,7 @@
  *     describe.c        capture.json, card and table of examples
  *     card.c            lines for its card
  *     publish.c         finished captures take their place
- *     recording.c       what all of them ask
+ *     recording.c       what all of them need: names of stages, which heads are kept
  *
  * OUTPUT/.partial while it goes on:
  *
@@ -129,21 +128,7 @@ size_t qk__window_tokens(const qk__recording *r, const qk__encoded *encoded, siz
 QK_MUST_CHECK qk_status qk__take_window(const qk__recording *r, qk__encoded *encoded,
                                         size_t window, qk_tokens *tokens, qk_error *err);
 
-/* ---- rate.c, survey.c ------------------------------------------------------------------- */
-
-enum { QK__LOGS = 62 };
-
-/* Tokens of all windows. */
-typedef struct qk__token_counts {
-    int64_t tokens, windows, longest;
-    int64_t by_log[QK__LOGS]; /* by floor(log2(position + 1)) */
-} qk__token_counts;
-
-void qk__count_window(qk__token_counts *counts, int64_t tokens);
-
-/* Sets base_rate, and min_bucket_size if it is 0, so that about `rows` rows are kept; returns
- * how many are to be expected, without max_rows. */
-double qk__choose_rate(qk_sampler *sampler, const qk__token_counts *counts, int64_t rows);
+/* ---- survey.c --------------------------------------------------------------------------- */
 
 /* Reads all texts once, then sets num_texts, total_weight, texts_hash and the sampler. */
 QK_MUST_CHECK qk_status qk__survey(qk__recording *r, qk_error *err);
@@ -172,19 +157,8 @@ QK_MUST_CHECK qk_status qk__output_glance(const qk_recorder_settings *settings, 
  * folder is prepared, locked, and the journal read or begun. */
 QK_MUST_CHECK qk_status qk__output_open(qk__recording *r, bool *complete, qk_error *err);
 
-/* Removes what a process that was killed while writing has left beside the files of a capture. */
+/* Removes what a killed process has left beside the files of a capture. */
 void qk__output_sweep(const char *folder);
-
-/* ---- partial.c -------------------------------------------------------------------------- */
-
-/* Makes the folder, and keeps others from writing there. */
-QK_MUST_CHECK qk_status qk__partial_lock(qk__recording *r, qk_error *err);
-
-/* Removes everything in it but the lock. */
-void qk__partial_clear(const qk__recording *r);
-
-/* Removes what an unfinished run has left: nothing can become of it. */
-void qk__partial_drop(const qk__recording *r);
 
 /* ---- publish.c -------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which heads a run keeps: one table of layers, from which query heads are taken or drawn, and
- * the key heads of their groups. */
+/* Chooses the heads that a run keeps: one table of layers, from which query heads are taken or
+ * drawn, and the key heads of their groups. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configuration files of the original capture tool. */
+/* Reads configuration files of the original capture tool. */
 #include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -62,25 +62,14 @@ static qk_status set_padding_side(void *target, const qk__node *value, const qk_
     return QK_OK;
 }
 
-static qk_status ignore_upload(void *target, const qk__node *value, const qk__key *key,
-                               qk_error *err)
+/* A text without effect; key->data says why. */
+static qk_status ignore_text(void *target, const qk__node *value, const qk__key *key,
+                             qk_error *err)
 {
-    const char *text;
+    const char *text, *why = key->data;
     (void)target;
     QK_TRY(qk__read_text(value, NULL, &text, err));
-    return qk__tree_note(value->tree, err, "%s: %.60s: nothing is uploaded; hf upload does it",
-                         key->name, text);
-}
-
-static qk_status ignore_readme(void *target, const qk__node *value, const qk__key *key,
-                               qk_error *err)
-{
-    const char *text;
-    (void)target;
-    QK_TRY(qk__read_text(value, NULL, &text, err));
-    return qk__tree_note(value->tree, err,
-                         "%s has no effect: the card is README.md in output.data_root",
-                         key->name);
+    return qk__tree_note(value->tree, err, "%s: %.60s has no effect: %s", key->name, text, why);
 }
 
 /* The original drops keys of this section that it does not know; batches change nothing
@@ -135,8 +124,10 @@ static const qk__key OWN[] = {
     {"capture.max_rows_per_batch", QK__KEY_INT64, AT(settings.sampler.max_rows),
      .whole = {INT64_MIN, INT64_MAX}},
     {"capture.capture_pre_rope", QK__KEY_BOOL, AT(before_rope)},
-    {"output.readme_path", QK__KEY_READ, .read = ignore_readme},
-    {"output.hf_repo_id", QK__KEY_READ, .read = ignore_upload},
+    {"output.readme_path", QK__KEY_READ, .read = ignore_text,
+     .data = "the card is README.md in output.data_root"},
+    {"output.hf_repo_id", QK__KEY_READ, .read = ignore_text,
+     .data = "nothing is uploaded; hf upload does it"},
     {"output.hf_branch", .type = QK__KEY_IGNORED},
     {"output.private", .type = QK__KEY_IGNORED},
     {"output.write_batch_size", .type = QK__KEY_IGNORED},
@@ -177,7 +168,7 @@ static qk_status finish(qk_recorder_config *c, qk_error *err)
     s->texts = &c->text;
     s->num_texts = 1;
     qk_status status = qk_sampler_check(&s->sampler, err);
-    return status == QK_OK ? QK_OK : qk__context(err, status, "capture.sampler");
+    return qk__context(err, status, "capture.sampler");
 }
 
 static qk_status load(qk_recorder_config *c, const char *path, qk_error *err)
@@ -191,7 +182,7 @@ static qk_status load(qk_recorder_config *c, const char *path, qk_error *err)
                               offsetof(qk_recorder_config, settings), QK__KEYS(OWN), c, err);
     if (status == QK_OK)
         status = finish(c, err);
-    return status == QK_OK ? QK_OK : qk__context(err, status, "%s", path);
+    return qk__context(err, status, "%s", path);
 }
 
 qk_status qk_recorder_config_load(qk_recorder_config **config, const char *path, qk_error *err)

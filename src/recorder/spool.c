@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of rows while a run goes on, one a head: rows of one size, written at the place that
- * the journal's counts give them, so that a run that goes on overwrites what is not valid. */
+/* Files of rows while a run goes on, one a head. A row is written where the journal's counts
+ * say, so a run that is resumed overwrites what is not valid. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -73,14 +73,9 @@ qk_status qk__spool_examples(const qk__recording *r, const qk__buffer *lines, qk
     return status;
 }
 
-/* A file without rows may not be there. */
-static qk_status sync_path(const char *path, qk_error *err)
+static qk_status sync_file(const char *path, qk_error *err)
 {
-    int fd = path ? open(path, O_WRONLY | O_CLOEXEC) : -1;
-    if (!path)
-        return qk__nomem(err);
-    if (fd < 0 && errno == ENOENT)
-        return QK_OK;
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
     qk_status status = QK_OK;
     if (fd < 0 || fsync(fd) != 0)
         status = qk__fail(err, QK_ERR_IO, "%s: cannot sync: %s", path, strerror(errno));
@@ -89,26 +84,16 @@ static qk_status sync_path(const char *path, qk_error *err)
     return status;
 }
 
-static qk_status sync_head(const qk__recording *r, int stage, qk_head_id id, qk_error *err)
-{
-    char *path = qk__spool_path(r, stage, id);
-    qk_status status = sync_path(path, err);
-    free(path);
-    return status;
-}
-
 qk_status qk__spool_sync(const qk__recording *r, qk_error *err)
 {
-    for (int layer = 0; layer < r->facts->num_layers; layer++)
-        for (int kind = QK_QUERY; kind <= QK_KEY; kind++)
-            for (int head = 0; head < qk__num_heads(r, (qk_kind)kind); head++)
-                for (int stage = 0; stage < QK__STAGES; stage++) {
-                    qk_head_id id = {layer, head, (qk_kind)kind};
-                    if (r->stages[stage] && qk__is_kept(r, id))
-                        QK_TRY(sync_head(r, stage, id, err));
-                }
-    char *path = qk__path_join(r->spool, "examples");
-    qk_status status = sync_path(path, err);
-    free(path);
+    qk__names names;
+    QK_TRY(qk__list_dir(r->spool, &names, err));
+    qk_status status = QK_OK;
+    for (size_t i = 0; status == QK_OK && i < names.count; i++) {
+        char *path = qk__path_join(r->spool, names.items[i]);
+        status = path ? sync_file(path, err) : qk__nomem(err);
+        free(path);
+    }
+    qk__names_free(&names);
     return status;
 }

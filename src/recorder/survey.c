@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All texts, read through before anything is run: is every one of them good, which are they (by
- * a hash), how long are they, and which rate of the sampler follows from that. */
+/* Reads all texts before anything is run: whether each is good, which they are (by a hash), how
+ * long they are, and which rate of the sampler follows from that. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +11,121 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "recorder/recording.h"
+
+/* ---- which rate of a sampler keeps so many rows ----------------------------------------- */
+
+enum { LOGS = 62 };
+
+/* Tokens of all windows. */
+typedef struct token_counts {
+    int64_t tokens, windows, longest;
+    int64_t by_log[LOGS]; /* by floor(log2(position + 1)) */
+} token_counts;
+
+/* Positions that a sampler keeps with the same probability, min(1, rate / size). */
+typedef struct rate_class {
+    double size, positions;
+} rate_class;
+
+static void count_window(token_counts *counts, int64_t tokens)
+{
+    counts->tokens += tokens;
+    counts->windows++;
+    counts->longest = tokens > counts->longest ? tokens : counts->longest;
+    for (int log = 0; (INT64_C(1) << log) - 1 < tokens; log++) {
+        int64_t begin = (INT64_C(1) << log) - 1;
+        int64_t end = 2 * begin + 1;
+        counts->by_log[log] += (end < tokens ? end : tokens) - begin;
+    }
+}
+
+/* In the order of their sizes. */
+static size_t list_classes(const qk_sampler *sampler, const token_counts *counts,
+                           rate_class classes[LOGS])
+{
+    double size = (double)qk_sampler_bucket_size(sampler);
+    classes[0] = (rate_class){size, (double)counts->tokens};
+    if (sampler->type != QK_SAMPLER_LOG_UNIFORM)
+        return 1;
+    size_t count = 1;
+    classes[0].positions = 0;
+    for (int log = 0; log < LOGS; log++) {
+        double bucket = (double)(INT64_C(1) << log);
+        if (bucket > size)
+            classes[count++] = (rate_class){bucket, (double)counts->by_log[log]};
+        else
+            classes[0].positions += (double)counts->by_log[log];
+    }
+    while (count > 1 && classes[count - 1].positions == 0)
+        count--;
+    return count;
+}
+
+/* The smallest rate that keeps so many rows, fewer than there are: as it grows, class after
+ * class is kept whole. */
+static double solve(const rate_class *classes, size_t count, double rows)
+{
+    double whole = 0;
+    for (size_t first = 0; first < count; first++) {
+        double slope = 0;
+        for (size_t i = first; i < count; i++)
+            slope += classes[i].positions / classes[i].size;
+        double rate = (rows - whole) / slope;
+        if (rate <= classes[first].size)
+            return rate;
+        whole += classes[first].positions;
+    }
+    return classes[count - 1].size;
+}
+
+/* To four digits, so that it can be given by hand. */
+static double round_up(double rate)
+{
+    double scale = 1;
+    double unit = 1;
+    while (rate * scale < 1000)
+        scale *= 10;
+    while (rate / unit >= 10000)
+        unit *= 10;
+    double digits = rate * scale / unit;
+    double floor = (double)(int64_t)digits;
+    return (digits - floor > 1e-9 ? floor + 1 : floor) / scale * unit;
+}
+
+static int64_t choose_bucket(qk_sampler_type type, int64_t longest)
+{
+    enum { BUCKETS = 16 };
+    qk_sampler usual;
+    int64_t size = 1;
+    qk_sampler_default(&usual);
+    while (size * BUCKETS < longest)
+        size *= 2;
+    return type == QK_SAMPLER_UNIFORM ? size : usual.min_bucket_size;
+}
+
+/* Sets base_rate, and min_bucket_size if it is 0, so that about `rows` rows are kept; returns
+ * how many are to be expected, without max_rows. */
+static double choose_rate(qk_sampler *sampler, const token_counts *counts, int64_t rows)
+{
+    rate_class classes[LOGS];
+    if (sampler->min_bucket_size == 0)
+        sampler->min_bucket_size = choose_bucket(sampler->type, counts->longest);
+    size_t count = list_classes(sampler, counts, classes);
+    sampler->base_rate = classes[count - 1].size;
+    if (rows >= counts->tokens)
+        return (double)counts->tokens;
+    double rate = round_up(solve(classes, count, (double)rows));
+    if (rate < sampler->base_rate)
+        sampler->base_rate = rate;
+    double expected = 0;
+    for (size_t i = 0; i < count; i++) {
+        double share = sampler->base_rate / classes[i].size;
+        expected += classes[i].positions * (share < 1 ? share : 1);
+    }
+    return expected;
+}
+
+/* ---- one text --------------------------------------------------------------------------- */
 
 int64_t qk__text_weight(const qk__recording *r, const qk__input_text *text)
 {
@@ -30,7 +145,7 @@ qk_status qk__name_source(const qk__input_text *text, qk__buffer *name, qk_error
 }
 
 static qk_status count_tokens(const qk__recording *r, const qk__input_text *text,
-                              qk__token_counts *counts, qk_error *err)
+                              token_counts *counts, qk_error *err)
 {
     qk__encoded encoded;
     qk_status status = qk__encode(r, text, &encoded, err);
@@ -42,7 +157,7 @@ static qk_status count_tokens(const qk__recording *r, const qk__input_text *text
         return status;
     }
     for (size_t i = 0; i < encoded.windows; i++)
-        qk__count_window(counts, (int64_t)qk__window_tokens(r, &encoded, i));
+        count_window(counts, (int64_t)qk__window_tokens(r, &encoded, i));
     qk_tokens_free(&encoded.tokens);
     return QK_OK;
 }
@@ -85,7 +200,7 @@ static size_t keep_shared(int64_t *ids, size_t *count)
     return texts;
 }
 
-/* What the tables say of several texts with one id, they say of one text. */
+/* The tables take all texts of an id for one text. */
 static qk_status warn_of_shared(qk__recording *r, qk__buffer *list, qk_error *err)
 {
     int64_t *ids = (int64_t *)(void *)list->data;
@@ -108,9 +223,9 @@ static qk_status warn_of_shared(qk__recording *r, qk__buffer *list, qk_error *er
     return QK_OK;
 }
 
-/* Whatever is wrong with a text's place is found before hours of work, not after. counts NULL:
- * tokens do not matter. */
-static qk_status read_texts(qk__recording *r, XXH3_state_t *state, qk__token_counts *counts,
+/* What is wrong with a text is found here, not after hours of work. counts NULL: tokens do not
+ * matter. */
+static qk_status read_texts(qk__recording *r, XXH3_state_t *state, token_counts *counts,
                             qk__buffer *ids, qk_error *err)
 {
     const qk_recorder_settings *s = r->settings;
@@ -162,7 +277,7 @@ static void fill_in(qk_sampler *sampler)
 
 qk_status qk__survey(qk__recording *r, qk_error *err)
 {
-    qk__token_counts counts = {0};
+    token_counts counts = {0};
     r->sampler = r->settings->sampler;
     r->chosen = r->sampler.base_rate == 0 && r->sampler.type != QK_SAMPLER_ALL;
     if (r->sampler.type == QK_SAMPLER_ALL)
@@ -182,7 +297,7 @@ qk_status qk__survey(qk__recording *r, qk_error *err)
              hash.low64);
     if (status == QK_OK && r->chosen) {
         r->total_tokens = counts.tokens;
-        r->expected_rows = qk__choose_rate(&r->sampler, &counts, r->settings->rows);
+        r->expected_rows = choose_rate(&r->sampler, &counts, r->settings->rows);
         tell_choice(r);
     }
     return status;

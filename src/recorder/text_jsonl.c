@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSON Lines: one object a line, a text in one of its keys. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,7 +14,7 @@ enum { MAX_LINE_BYTES = 1 << 30, BLOCK_BYTES = 1 << 18 };
 typedef struct jsonl_reader {
     int fd;
     bool ended; /* nothing is left to be read */
-    qk__text_columns columns;
+    const qk__text_columns *columns;
     qk__buffer block; /* read and, from `begin` on, not used yet */
     size_t begin;
     int64_t number; /* of the line, from 1 */
@@ -24,11 +23,6 @@ typedef struct jsonl_reader {
 } jsonl_reader;
 
 /* ---- one line --------------------------------------------------------------------------- */
-
-static qk_status name_of_number(double number, qk__buffer *name, qk_error *err)
-{
-    return qk__buffer_printf(name, err, "%.17g", number);
-}
 
 /* Of an integer beyond 64 bits the digits count; of other numbers what Python's float() makes
  * of them: nan, inf or -inf. */
@@ -60,7 +54,7 @@ static qk_status take_id(const json_t *id, const char *column, qk__buffer *name,
         return qk__buffer_printf(name, err, "%s", text->id ? "True" : "False");
     case JSON_REAL:
         text->id = qk_example_id_of_number(json_real_value(id));
-        return name_of_number(json_real_value(id), name, err);
+        return qk__buffer_printf(name, err, "%.17g", json_real_value(id));
     case JSON_STRING:
         text->id = qk_example_id_of_text(json_string_value(id), json_string_length(id));
         return qk__buffer_printf(name, err, "%s", json_string_value(id));
@@ -85,7 +79,7 @@ static qk_status fail_no_key(json_t *object, const char *wanted, const char *opt
     enum { MAX_NAMED = 8, MAX_LETTERS = 40 };
     qk__buffer keys = {0};
     size_t count = 0;
-    qk_status status = qk__buffer_printf(&keys, err, "%s", "");
+    qk_status status = QK_OK;
     const char *key;
     json_t *value;
     json_object_foreach(object, key, value)
@@ -141,29 +135,23 @@ qk_status qk__jsonl_parse(const char *line, size_t size, const qk__text_columns 
 static void close_reader(void *reader)
 {
     jsonl_reader *r = reader;
-    close(r->fd);
+    if (r->fd >= 0)
+        close(r->fd);
     json_decref(r->value);
     qk__buffer_free(&r->name);
     qk__buffer_free(&r->block);
-    free(r);
 }
 
-static qk_status open_reader(void **reader, const char *path, const qk__text_columns *columns,
+static qk_status open_reader(void *reader, const char *path, const qk__text_columns *columns,
                              qk_error *err)
 {
-    *reader = NULL;
-    jsonl_reader *r = calloc(1, sizeof *r);
-    if (!r)
-        return qk__nomem(err);
-    r->columns = *columns;
+    jsonl_reader *r = reader;
     int64_t size;
+    r->columns = columns;
     qk_status status = qk__open_file(path, &r->fd, &size, err);
-    if (status != QK_OK) {
-        free(r);
-        return status;
-    }
-    *reader = r;
-    return QK_OK;
+    if (status != QK_OK)
+        r->fd = -1;
+    return status;
 }
 
 /* Whether nothing is in it; a byte order mark at the start of a file is nothing. */
@@ -247,10 +235,9 @@ static qk_status next_text(void *reader, qk__input_text *text, bool *more, qk_er
     text->line = r->number;
     if (line[size - 1] == '\n') /* or an error at its end would be one on the next line */
         size--;
-    qk_status status = qk__jsonl_parse(line, size, &r->columns, &r->value, &r->name, text, err);
-    if (status != QK_OK)
-        qk__context(err, status, "line %lld", (long long)r->number);
-    return status;
+    qk_status status = qk__jsonl_parse(line, size, r->columns, &r->value, &r->name, text, err);
+    return qk__context(err, status, "line %lld", (long long)r->number);
 }
 
-const qk__text_format qk__text_jsonl = {".jsonl", open_reader, next_text, close_reader};
+const qk__text_format qk__text_jsonl = {sizeof(jsonl_reader), open_reader, next_text,
+                                        close_reader};

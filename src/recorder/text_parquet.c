@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parquet tables: one text a row, in a column of strings. */
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "recorder/texts.h"
@@ -13,7 +11,7 @@ enum { MAX_NAME = 4096 };
 typedef struct parquet_reader {
     qk_parquet *file;
     qk_parquet_cursor *text, *id; /* id NULL: no such column asked for */
-    qk__text_columns columns;
+    const qk__text_columns *columns;
     int text_definition, id_definition; /* levels at which there is a value */
     qk_parquet_type id_type;
     int64_t row; /* from 1 */
@@ -27,7 +25,6 @@ static void close_reader(void *reader)
     qk_parquet_cursor_close(&r->id);
     qk_parquet_close(&r->file);
     qk__buffer_free(&r->name);
-    free(r);
 }
 
 static qk_status open_column(parquet_reader *r, const char *name, qk_parquet_cursor **cursor,
@@ -45,42 +42,29 @@ static qk_status open_column(parquet_reader *r, const char *name, qk_parquet_cur
 static qk_status open_columns(parquet_reader *r, qk_error *err)
 {
     const qk_parquet_column *column;
-    QK_TRY(open_column(r, r->columns.text, &r->text, &column, err));
+    QK_TRY(open_column(r, r->columns->text, &r->text, &column, err));
     if (column->type != QK_PARQUET_BYTE_ARRAY)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "column \"%s\" does not hold strings",
-                        r->columns.text);
+                        r->columns->text);
     r->text_definition = column->max_definition;
-    if (!r->columns.id)
+    if (!r->columns->id)
         return QK_OK;
-    QK_TRY(open_column(r, r->columns.id, &r->id, &column, err));
+    QK_TRY(open_column(r, r->columns->id, &r->id, &column, err));
     r->id_definition = column->max_definition;
     r->id_type = column->type;
     if (r->id_type == QK_PARQUET_INT96 || r->id_type == QK_PARQUET_FIXED_LEN_BYTE_ARRAY)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "column \"%s\": an id is a number or a string",
-                        r->columns.id);
+                        r->columns->id);
     return QK_OK;
 }
 
-static qk_status open_reader(void **reader, const char *path, const qk__text_columns *columns,
+static qk_status open_reader(void *reader, const char *path, const qk__text_columns *columns,
                              qk_error *err)
 {
-    *reader = NULL;
-    parquet_reader *r = calloc(1, sizeof *r);
-    if (!r)
-        return qk__nomem(err);
-    r->columns = *columns;
-    qk_status status = qk_parquet_open(&r->file, path, err);
-    if (status == QK_OK) {
-        status = open_columns(r, err);
-        if (status != QK_OK)
-            qk__context(err, status, "%s", path);
-    }
-    if (status != QK_OK) {
-        close_reader(r);
-        return status;
-    }
-    *reader = r;
-    return QK_OK;
+    parquet_reader *r = reader;
+    r->columns = columns;
+    QK_TRY(qk_parquet_open(&r->file, path, err));
+    return qk__context(err, open_columns(r, err), "%s", path);
 }
 
 /* One string; bytes->data is NULL where the row is null. */
@@ -150,7 +134,7 @@ static qk_status next_text(void *reader, qk__input_text *text, bool *more, qk_er
     text->line = ++r->row;
     if (!bytes.data)
         return qk__fail(err, QK_ERR_INCONSISTENT, "row %" PRId64 ": \"%s\" is null", r->row,
-                        r->columns.text);
+                        r->columns->text);
     text->data = (const char *)bytes.data;
     text->size = bytes.size;
     if (!r->id)
@@ -159,10 +143,11 @@ static qk_status next_text(void *reader, qk__input_text *text, bool *more, qk_er
     QK_TRY(read_id(r, text, &has_id, err));
     if (!has_id)
         return qk__fail(err, QK_ERR_INCONSISTENT, "column \"%s\" ends before row %" PRId64,
-                        r->columns.id, r->row);
+                        r->columns->id, r->row);
     text->has_id = true;
     text->name = (const char *)r->name.data;
     return QK_OK;
 }
 
-const qk__text_format qk__text_parquet = {".parquet", open_reader, next_text, close_reader};
+const qk__text_format qk__text_parquet = {sizeof(parquet_reader), open_reader, next_text,
+                                          close_reader};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which files hold the texts of a run, and going through them. */
+/* Finds the files that hold the texts of a run, and goes through their texts. */
 #include "recorder/texts.h"
 
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include <qkscope/capture.h>
+#include <qkscope/model.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -39,43 +40,60 @@ static bool has_suffix(const char *path, const char *suffix)
     return length > tail && strcasecmp(path + length - tail, suffix) == 0;
 }
 
-static bool is_table(const char *path)
+/* A file that is one text. */
+typedef struct whole_file {
+    const char *path; /* NULL: the text has been handed out */
+    qk__buffer contents;
+} whole_file;
+
+static void close_whole(void *reader)
 {
-    return has_suffix(path, ".jsonl") || has_suffix(path, ".ndjson") ||
-           has_suffix(path, ".parquet");
+    qk__buffer_free(&((whole_file *)reader)->contents);
 }
+
+static qk_status open_whole(void *reader, const char *path, const qk__text_columns *columns,
+                            qk_error *err)
+{
+    (void)columns, (void)err;
+    ((whole_file *)reader)->path = path;
+    return QK_OK;
+}
+
+static qk_status next_whole(void *reader, qk__input_text *text, bool *more, qk_error *err)
+{
+    whole_file *file = reader;
+    *more = file->path != NULL;
+    if (!*more)
+        return QK_OK;
+    QK_TRY(qk__read_file(file->path, QK_MAX_TEXT_BYTES, &file->contents, err));
+    file->path = NULL;
+    text->data = (const char *)file->contents.data;
+    text->size = file->contents.size;
+    return QK_OK;
+}
+
+static const qk__text_format WHOLE_FILE = {sizeof(whole_file), open_whole, next_whole,
+                                           close_whole};
 
 static const qk__text_format *format_of(const char *path)
 {
-    if (has_suffix(path, ".ndjson"))
-        return &qk__text_jsonl;
-    static const qk__text_format *const FORMATS[] = {&qk__text_jsonl, &qk__text_parquet};
-    for (size_t i = 0; i < sizeof FORMATS / sizeof *FORMATS; i++)
-        if (has_suffix(path, FORMATS[i]->suffix))
-            return FORMATS[i];
-    return &qk__text_file;
+    return has_suffix(path, ".jsonl") || has_suffix(path, ".ndjson") ? &qk__text_jsonl
+           : has_suffix(path, ".parquet")                            ? &qk__text_parquet
+                                                                     : &WHOLE_FILE;
 }
 
 /* ---- which files ------------------------------------------------------------------------ */
-
-static void free_list(file_list *list)
-{
-    qk__strings_free(list->paths, list->count);
-    *list = (file_list){0};
-}
 
 /* Takes over path. */
 static qk_status add_path(file_list *list, char *path, qk_error *err)
 {
     if (list->count == list->capacity) {
-        size_t capacity = list->capacity ? 2 * list->capacity : 16;
-        char **paths = realloc(list->paths, capacity * sizeof *paths);
+        char **paths = qk__grow(list->paths, &list->capacity, sizeof *paths);
         if (!paths) {
             free(path);
             return qk__nomem(err);
         }
         list->paths = paths;
-        list->capacity = capacity;
     }
     list->paths[list->count++] = path;
     return QK_OK;
@@ -161,7 +179,7 @@ static void filter(file_list *list, size_t first, size_t skip, keep_fn *keep, co
 static bool keep_tables(const char *path, const char *word)
 {
     (void)word;
-    return is_table(path);
+    return format_of(path) != &WHOLE_FILE;
 }
 
 static qk_status add_place(file_list *list, const char *path,
@@ -232,6 +250,7 @@ static void close_file(qk__texts *texts)
 {
     if (texts->reader)
         texts->format->close(texts->reader);
+    free(texts->reader);
     texts->reader = NULL;
 }
 
@@ -247,7 +266,7 @@ void qk__texts_close(qk__texts **texts)
     if (!*texts)
         return;
     close_file(*texts);
-    free_list(&(*texts)->files);
+    qk__strings_free((*texts)->files.paths, (*texts)->files.count);
     free(*texts);
     *texts = NULL;
 }
@@ -263,13 +282,15 @@ static qk_status next_of_files(qk__texts *texts, qk__input_text *text, bool *mor
                 return QK_OK;
             const char *path = texts->files.paths[texts->file++];
             texts->format = format_of(path);
-            QK_TRY(texts->format->open(&texts->reader, path, &texts->columns, err));
+            texts->reader = qk__calloc(1, texts->format->reader_size);
+            if (!texts->reader)
+                return qk__nomem(err);
+            QK_TRY(texts->format->open(texts->reader, path, &texts->columns, err));
         }
         const char *path = texts->files.paths[texts->file - 1];
         *text = (qk__input_text){.name = ""};
-        qk_status status = texts->format->next(texts->reader, text, more, err);
-        if (status != QK_OK)
-            return qk__context(err, status, "%s", path);
+        QK_TRY(
+            qk__context(err, texts->format->next(texts->reader, text, more, err), "%s", path));
         text->path = path;
         if (!*more)
             close_file(texts);

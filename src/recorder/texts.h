@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The texts of a run, one after another, from files of several formats.
  *
- *     texts.c         which files; texts numbered through all of them
- *     text_file.c     one format each: a file that is a text
- *     text_jsonl.c      one a line
- *     text_parquet.c    one a row */
+ *     texts.c          which files; texts numbered through all of them; a file that is a text
+ *     text_jsonl.c     one text a line
+ *     text_parquet.c   one text a row */
 #ifndef QK_RECORDER_TEXTS_H
 #define QK_RECORDER_TEXTS_H
 
@@ -33,17 +32,18 @@ typedef struct qk__text_columns {
     const char *id; /* NULL = none */
 } qk__text_columns;
 
-/* A format: opens a file, hands out its texts (*more is false behind the last), closes.
- * Messages name line or row, not the file. */
+/* A format: opens a file, hands out its texts (*more is false behind the last), closes, also
+ * what could not be opened. Path and columns last as long as the reader. Messages of next name
+ * line or row, not the file. */
 typedef struct qk__text_format {
-    const char *suffix; /* of file names; NULL: all others */
-    qk_status (*open)(void **reader, const char *path, const qk__text_columns *columns,
+    size_t reader_size; /* of a reader, which is zero before it is opened */
+    qk_status (*open)(void *reader, const char *path, const qk__text_columns *columns,
                       qk_error *err);
     qk_status (*next)(void *reader, qk__input_text *text, bool *more, qk_error *err);
     void (*close)(void *reader);
 } qk__text_format;
 
-extern const qk__text_format qk__text_file, qk__text_jsonl, qk__text_parquet;
+extern const qk__text_format qk__text_jsonl, qk__text_parquet;
 
 /* Text and id of one line of JSON. `value` and `name` hold what text points to: a json_t to be
  * released with json_decref, and a buffer to be freed. */

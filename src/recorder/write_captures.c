@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spool of a run that is through -> captures. A head whose file is finished loses its
- * spool, so a run that was stopped here resumes with the others. */
+/* Writes captures from the spool, when all texts are through. A head whose file is finished
+ * loses its spool, so a run that was stopped here is resumed with the other heads. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
