@@ -95,9 +95,20 @@ def commands(build, wrapper=()):
             yield int(not failed), int(failed), 0
 
 
-# What each command is for, from captures to tables, pictures and pages, checked by independent numbers; what
-# it refuses; and files that are damaged. Enough to say of a build with sanitizers, or one that counts lines.
-CORE = ["XXX"]
+# What says most for its time, for builds that are slow: every command from its input to tables, pictures and
+# pages, what it refuses, and files that are damaged. Folders and files of tests/.
+CORE = """
+    analysis/test_inspect.py base capture cli figure/test_bucket_plot.py figure/test_golden.py
+    figure/test_hostile_text.py hub intervals/test_analyze.py intervals/test_commands.py model
+    parquet/test_parquet_testing.py parquet/test_writer_interop.py pca/test_bad_input.py pca/test_cli.py
+    pca/test_oracle.py pca/test_single.py pca/test_terminal_summary.py plasticity/test_buckets.py
+    plasticity/test_plasticity_bad_input.py plasticity/test_published.py prefill
+    recorder/test_capture.py recorder/test_capture_damaged.py recorder/test_capture_messages.py
+    recorder/test_gguf_capture.py recorder/test_inspect_model.py recorder/test_saved_models.py
+    recorder/test_sniff_qk.py report/test_report_command.py report/test_report_findings.py results
+    rotation/test_rotation_bad_input.py sampler scatter/test_scatter.py schema stages/test_stages_messages.py
+    study/test_study.py synth
+""".split()
 
 
 def python_tests(build, arguments, files=("",)):

