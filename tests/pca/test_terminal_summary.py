@@ -113,6 +113,18 @@ def test_quiet_and_json(program, tables, tmp_path):
     assert len(said["mean_r_k_by_depth"]) == 10
 
 
+def test_progress(program, tmp_path):
+    """A bar that is drawn over itself, ten times a second, and is gone in the end."""
+    said = on_terminal([program, "analyze", EXAMPLE, "-o", tmp_path, "--variance", "full", "--ci", 95, "--ci-refit",
+                        "--complement", "--threads", 1], "stderr", TRUE_COLOR)
+    bars = re.findall(r"\r\x1b\[K\[([#.]+)\] (\d+)/(\d+) ([^\r]*?), \d+ s left", said)
+    assert bars, said
+    assert said.endswith("\r\x1b[K")
+    for bar, done, total, _ in bars:
+        assert bar.count("#") == len(bar) * int(done) // int(total)
+        assert bar == "#" * bar.count("#") + "." * bar.count(".")
+
+
 def test_kinds_fitted_apart_have_no_depths(qkscope, tmp_path):
     out = qkscope("pca", EXAMPLE, "-o", tmp_path, "--kinds", "q", expect=0).out
     assert "depth" not in out
