@@ -40,6 +40,7 @@ check: programs
 	@python3 tests/run.py $(BUILD) --check
 
 bench: test-build
+	@.venv/bin/pip install --quiet --disable-pip-version-check -r bench/requirements.txt
 	@$(PYTHON) bench/run.py $(BUILD)
 	@$(PYTHON) bench/analyses.py $(BUILD)
 	@$(PYTHON) bench/prefill.py $(BUILD)
