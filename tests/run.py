@@ -95,14 +95,30 @@ def commands(build, wrapper=()):
             yield int(not failed), int(failed), 0
 
 
-def python_tests(build, arguments):
+# What says most for its time, for builds that are slow: every command from its input to tables, pictures and
+# pages, what it refuses, and files that are damaged. Folders and files of tests/.
+CORE = """
+    analysis/test_inspect.py base capture cli figure/test_bucket_plot.py figure/test_golden.py
+    figure/test_hostile_text.py hub intervals/test_analyze.py intervals/test_commands.py model
+    parquet/test_parquet_testing.py parquet/test_writer_interop.py pca/test_bad_input.py pca/test_cli.py
+    pca/test_oracle.py pca/test_single.py pca/test_terminal_summary.py plasticity/test_buckets.py
+    plasticity/test_plasticity_bad_input.py plasticity/test_published.py prefill
+    recorder/test_capture.py recorder/test_capture_damaged.py recorder/test_capture_messages.py
+    recorder/test_gguf_capture.py recorder/test_inspect_model.py recorder/test_saved_models.py
+    recorder/test_sniff_qk.py report/test_report_command.py report/test_report_findings.py results
+    rotation/test_rotation_bad_input.py sampler scatter/test_scatter.py schema stages/test_stages_messages.py
+    study/test_study.py synth
+""".split()
+
+
+def python_tests(build, arguments, files=("",)):
     report = Path(build) / "pytest.xml"
     report.unlink(missing_ok=True)
     env = {**os.environ, "QKSCOPE_BUILD": str(Path(build).resolve())}
     run = subprocess.run([sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider",
                           "-n", str(min(processors(), 8)), "--dist", "worksteal",
-                          f"--junitxml={report}", *arguments, str(ROOT / "tests")], cwd=ROOT,
-                         env=env)
+                          f"--junitxml={report}", *arguments,
+                          *(str(ROOT / "tests" / name) for name in files)], cwd=ROOT, env=env)
     if not report.exists():
         return 0, 1, 0
     suite = ElementTree.parse(report).getroot().find("testsuite")
@@ -120,6 +136,8 @@ def main():
                         help="unit tests, less thorough, and the main jobs: within a minute")
     parser.add_argument("--valgrind", action="store_true",
                         help="the same, each under valgrind")
+    parser.add_argument("--core", action="store_true",
+                        help="the same and the Python tests that say most for their time")
     parser.add_argument("pytest", nargs="*", help="more arguments for pytest")
     args = parser.parse_args()
     with scratch() as folder:
@@ -128,6 +146,9 @@ def main():
         if args.check or args.valgrind:
             wrapper = VALGRIND if args.valgrind else []
             counts = [*unit_tests(args.build, True, wrapper), *commands(args.build, wrapper)]
+        elif args.core:
+            counts = [*unit_tests(args.build, True), *commands(args.build),
+                      python_tests(args.build, args.pytest, CORE)]
         else:
             counts = [*unit_tests(args.build), python_tests(args.build, args.pytest)]
     passed, failed, skipped = (sum(column) for column in zip(*counts))

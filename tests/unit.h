@@ -18,4 +18,20 @@ static inline double random_unit(uint64_t *state)
     return (double)(int64_t)(*state >> 11) * 0x1p-52 - 1;
 }
 
+/* The same, with an enormous, a tiny and a zero value among `ordinary` ones. */
+static inline double random_wild(uint64_t *state, int ordinary)
+{
+    double u = random_unit(state), which = random_unit(state) * ordinary;
+    switch ((int)(which < 0 ? -which : which)) {
+    case 0:
+        return u * 1e30;
+    case 1:
+        return u * 1e-30;
+    case 2:
+        return 0;
+    default:
+        return u;
+    }
+}
+
 #endif

@@ -235,8 +235,7 @@ static void plan(stages *c)
         if (!is_ready(c, i))
             continue;
         qk_head_id key = {report->heads[i].id.layer, report->heads[i].k_head, QK_KEY};
-        stage_group *last = c->num_groups > 0 ? &c->groups[c->num_groups - 1] : NULL;
-        if (!last || qk_head_compare(last->key, key) != 0) {
+        if (c->num_groups == 0 || qk_head_compare(c->groups[c->num_groups - 1].key, key) != 0) {
             c->groups[c->num_groups++] = (stage_group){key, i, i + 1};
             c->run.total_jobs++;
         }

@@ -76,8 +76,11 @@ static bool split(double value, decimal *d)
     d->mantissa |= UINT64_C(1) << 52;
     d->shift = 1075 - (int)(bits >> 52);
     d->scale = 20; /* 1e-4 */
-    for (double next = 1e-3; next <= value; next *= 10)
+    double next = 1e-3;
+    while (next <= value) {
         d->scale--;
+        next *= 10;
+    }
     for (;;) { /* the powers above are rounded: once more at most */
         d->unit = power_of_ten(d->scale);
         wide product = d->mantissa * d->unit;

@@ -45,7 +45,11 @@ static const qk__yaml *yaml_of(const qk__node *node)
 
 json_t *qk__node_json(const qk__node *node)
 {
-    return node->tree ? NULL : (json_t *)(uintptr_t)node->value;
+    union { /* jansson takes no pointer to const, and a cast would drop it */
+        const void *in;
+        json_t *out;
+    } json = {.in = node->tree ? NULL : node->value};
+    return json.out;
 }
 
 qk__node qk__tree_of_json(const json_t *root)

@@ -271,9 +271,9 @@ static int compare_listed(const void *a, const void *b)
 /* A head whose one file is not there: to read it fails, and says so. */
 static qk_status add_missing(search *s, const qk__listed_head *listed, qk_error *err)
 {
-    char name[QK_HEAD_NAME_SIZE + sizeof "/data.parquet"];
-    qk_head_name(listed->id, name);
-    strcat(name, "/data.parquet");
+    char own[QK_HEAD_NAME_SIZE], name[sizeof own + sizeof "/data.parquet"];
+    qk_head_name(listed->id, own);
+    snprintf(name, sizeof name, "%s/data.parquet", own);
     qk__names files = {.items = qk__calloc(1, sizeof *files.items)};
     if (!files.items)
         return qk__nomem(err);

@@ -483,10 +483,11 @@ qk_status qk_rows_next(qk_rows *rows, size_t max_rows, qk_block *block, qk_error
         block->f32 = rows->wide ? NULL : rows->vectors;
         block->f64 = rows->wide ? rows->vectors : NULL;
     }
+    /* A column that an earlier head was asked for may still have its memory, and too little. */
     block->position = rows->ints[POSITION];
-    block->bucket = rows->ints[BUCKET];
+    block->bucket = wanted(rows, BUCKET) ? rows->ints[BUCKET] : NULL;
     block->example = wanted(rows, EXAMPLE) ? rows->ints[EXAMPLE] : NULL;
-    block->window = rows->ints[WINDOW];
+    block->window = wanted(rows, WINDOW) ? rows->ints[WINDOW] : NULL;
     rows->done += (int64_t)count;
     return QK_OK;
 }

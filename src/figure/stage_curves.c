@@ -113,7 +113,8 @@ void qk__build_score_curves(qk__figure *figure, const qk__subject *subject)
             if (has_curve(&subject->model->heads[h]))
                 chosen[count++] = &subject->model->heads[h];
     const double em = qk__em(figure), left = 70 * em, gap = 62 * em, right = 20 * em;
-    size_t columns = count < COLUMNS ? count : COLUMNS, rows = (count + columns - 1) / columns;
+    size_t columns = count > 0 && count < COLUMNS ? count : COLUMNS;
+    size_t rows = (count + columns - 1) / columns;
     double width = (figure->width - left - right - gap * (COLUMNS - 1)) / COLUMNS;
     double top = qk__heading_height(figure) + 46 * em, height = 168, down = height + 58 * em;
     figure->width = (int)(left + (double)columns * (width + gap) - gap + right);
@@ -124,9 +125,10 @@ void qk__build_score_curves(qk__figure *figure, const qk__subject *subject)
     qk__legend legend = qk__plan_legend(figure, entries, 2, 300 * em);
     qk__put_legend(figure, &legend, figure->width / 2.0, qk__heading_height(figure));
     for (size_t i = 0; i < count; i++) {
-        qk__place place = {left + (double)(i % columns) * (width + gap),
-                           top + (double)(i / columns) * down, width, height};
-        if (i % columns == 0)
+        size_t row = i / columns, column = i % columns;
+        qk__place place = {left + (double)column * (width + gap), top + (double)row * down,
+                           width, height};
+        if (column == 0)
             qk__label_panel(figure, &place, "Mean {/:Italic q}·{/:Italic k}");
         draw_panel(figure, chosen[i], &place, i + columns >= count);
     }

@@ -94,12 +94,11 @@ static size_t list_spans(const qk_parquet *file, span *spans)
 static qk_status check_spans(const qk_parquet *file, qk_error *err)
 {
     const qk__metadata *m = &file->metadata;
-    span *spans = qk__calloc(m->num_groups * m->num_leaves, sizeof *spans);
-    if (!spans && m->num_groups * m->num_leaves > 0)
+    span *spans = qk__calloc(m->num_groups * m->num_leaves + 1, sizeof *spans);
+    if (!spans)
         return qk__nomem(err);
     size_t count = list_spans(file, spans);
-    if (count > 1)
-        qsort(spans, count, sizeof *spans, compare_spans);
+    qsort(spans, count, sizeof *spans, compare_spans);
     qk_status status = QK_OK;
     for (size_t i = 1; status == QK_OK && i < count; i++) {
         const span *a = &spans[i - 1], *b = &spans[i];

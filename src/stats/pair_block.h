@@ -75,7 +75,7 @@ static inline bool qk__walk_sees(const qk__pair_walk *w, size_t place, size_t ac
                   index->position[place]))
         return false;
     const qk__cell_table *cells = w->tally->cells;
-    return !w->only_cells ||
+    return !w->only_cells || !cells ||
            cells->cell[cells->at[j] + cells->rank[place]].pairs <= w->tally->limit;
 }
 

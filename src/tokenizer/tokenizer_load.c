@@ -189,9 +189,11 @@ qk_status qk_tokenizer_open(qk_tokenizer **tokenizer, const char *path, qk_error
     char *file = qk__path_join(path, "tokenizer.json");
     if (!file)
         return qk__nomem(err);
-    qk_status status = qk__folder_lacks(path, file)
-                           ? qk__refuse_folder(path, "tokenizer.json", err)
-                           : open_file(tokenizer, file, err);
+    if (qk__folder_lacks(path, file)) {
+        free(file);
+        return qk__refuse_folder(path, "tokenizer.json", err);
+    }
+    qk_status status = open_file(tokenizer, file, err);
     free(file);
     if (status == QK_OK)
         status = read_config(*tokenizer, path, err);

@@ -61,7 +61,7 @@ static void nearest_key(const qk__keys *keys, const char *name, char nearest[QK_
             int distance = same ? -1 : qk__edit_distance(name, part);
             if (distance < least) {
                 least = distance;
-                strcpy(nearest, part);
+                snprintf(nearest, sizeof part, "%s", part);
             }
         }
     }

@@ -327,6 +327,7 @@ def test_interrupted_at_every_change(case, tmp_path, name, most):
         interrupted += run.returncode == 1
         shutil.rmtree(out)
     print(f"\n{interrupted} of {count} interrupted")
+    assert count > 1
 
 
 # ---- at random moments -----------------------------------------------------------------------

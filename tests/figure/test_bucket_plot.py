@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """plot-plasticity: what its figure shows against pandas, its options, and what it refuses."""
-import xml.etree.ElementTree as ET
-
 import numpy as np
 import pytest
+
 from conftest import EXAMPLE
+from figure_files import blocks, curves, needs_gnuplot, numbers, texts_of
 
 pd = pytest.importorskip("pandas")
+pytestmark = needs_gnuplot
 
 TOLERANCE = {"rtol": 5e-6}  # data files have six digits
 TREND = {"rising": 0x2ca02c, "falling": 0xd62728}
@@ -28,17 +29,6 @@ def table(tmp_path):
     return frame
 
 
-def read_blocks(path):
-    """Blocks of the data file, each a list of curves, each a list of rows of numbers."""
-    blocks = []
-    for block in path.read_text().split("\n\n\n"):
-        curves = [[[float(x) for x in line.split()] for line in curve.splitlines()
-                   if line and not line.startswith("#")] for curve in block.split("\n\n")]
-        if any(curves):
-            blocks.append([c for c in curves if c])
-    return blocks
-
-
 def means(table):
     rows = table.dropna(subset=["ap_bucket"])
     heads = rows.groupby(["layer", "q_head", "k_head", "q_bucket"])["ap_bucket"].mean()
@@ -53,20 +43,17 @@ def test_curves(qkscope, tmp_path, table, kind):
     assert outcome.out.split() == ["3", "heads", str(tmp_path / "o" / "p.svg")]
     place = (lambda b: (b + 0.5) * 64) if kind == "uniform" else (lambda b: 2 ** (b + 0.5) * 64)
     heads, mean = means(table)
-    curves, (average,) = read_blocks(tmp_path / "o" / "p.dat")
-    assert len(curves) == 3
-    for curve, (_, want) in zip(curves, heads.groupby(["layer", "q_head", "k_head"])):
+    single, (average,) = map(curves, blocks(tmp_path / "o" / "p"))
+    assert len(single) == 3
+    for curve, (_, want) in zip(single, heads.groupby(["layer", "q_head", "k_head"])):
         buckets = want.index.get_level_values("q_bucket")
-        np.testing.assert_allclose([r[:2] for r in curve],
-                                   np.column_stack([place(buckets), want]), **TOLERANCE)
-    np.testing.assert_allclose([r[:2] for r in average],
-                               np.column_stack([place(mean.index), mean]), **TOLERANCE)
-    texts = [t.text for t in ET.parse(tmp_path / "o" / "p.svg").iter() if t.text]
-    assert ("Bucket" if kind == "log" else "Position") in " ".join(texts)
+        np.testing.assert_allclose(curve[:, :2], np.column_stack([place(buckets), want]), **TOLERANCE)
+    np.testing.assert_allclose(average[:, :2], np.column_stack([place(mean.index), mean]), **TOLERANCE)
+    assert ("Bucket" if kind == "log" else "Position") in " ".join(texts_of(tmp_path / "o" / "p"))
 
 
 def colors(folder):
-    return [int(curve[0][2]) for curve in read_blocks(folder / "p.dat")[0]]
+    return [int(curve[0, 2]) for curve in curves(blocks(folder / "p")[0])]
 
 
 def test_colors(qkscope, tmp_path, table):
@@ -102,8 +89,7 @@ def test_file_and_flags(qkscope, tmp_path, table):
     assert (tmp_path / "q.dat").read_bytes() != by_file
     qkscope("plot-plasticity", "--config", config, "--output", tmp_path / "p.svg", expect=0)
     assert (tmp_path / "p.dat").read_bytes() == by_file
-    texts = "".join(ET.parse(tmp_path / "p.svg").getroot().itertext())
-    assert "Model_1 & <b>" in texts
+    assert "Model_1 & <b>" in "".join(texts_of(tmp_path / "p"))
 
 
 def test_without_output(qkscope, tmp_path, table):
@@ -117,7 +103,7 @@ def test_older_tables(qkscope, tmp_path):
                  ).to_csv(tmp_path / "buckets.csv", index=False)
     qkscope("plot-plasticity", "--bucket_csv", tmp_path / "buckets.csv", "--output",
             tmp_path / "p.png", expect=0)
-    assert [r[:2] for r in read_blocks(tmp_path / "p.dat")[0][0]] == [[1.5, 0.5], [2.5, 0.25]]
+    assert numbers(blocks(tmp_path / "p")[0])[:, :2].tolist() == [[1.5, 0.5], [2.5, 0.25]]
 
 
 def test_our_own_tables(qkscope, tmp_path):
@@ -125,8 +111,7 @@ def test_our_own_tables(qkscope, tmp_path):
     qkscope("plot-plasticity", "--bucket_csv", tmp_path / "r" / "head_bucket_plasticity.csv",
             "--output", tmp_path / "p.png", expect=0)
     heads, _ = means(pd.read_csv(tmp_path / "r" / "head_bucket_plasticity.csv"))
-    drawn = [r[1] for curve in read_blocks(tmp_path / "p.dat")[0] for r in curve]
-    np.testing.assert_allclose(drawn, heads, **TOLERANCE)
+    np.testing.assert_allclose(numbers(blocks(tmp_path / "p")[0])[:, 1], heads, **TOLERANCE)
 
 
 @pytest.mark.parametrize("options,code,said", [

@@ -13,11 +13,13 @@ import zlib
 import pytest
 
 from conftest import environment
-from figure_files import draw_texts, need_gnuplot, read_svg, svg_texts
+from figure_files import draw_texts, needs_gnuplot, read_svg, svg_texts
 
 TEXTS = ["first", "second", "r² > 0.9", "it's", "漢字"]
 NOT_FOUND, IO = 4, 3  # of qk_status
 PARTS = ["sample.dat", "sample.gp", "sample.png", "sample.svg"]
+
+pytestmark = needs_gnuplot
 
 
 def names(folder):
@@ -34,11 +36,6 @@ def fake_gnuplot(path, body):
                     "PICTURE=$(basename \"$4\" .gp).$FORMAT\n" + body)
     path.chmod(0o755)
     return path
-
-
-@pytest.fixture(autouse=True)
-def gnuplot():
-    need_gnuplot()
 
 
 # ---- folders ---------------------------------------------------------------------------------

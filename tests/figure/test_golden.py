@@ -4,18 +4,20 @@ differ by less than a tenth of a pixel. After a change that is meant,
 
     QKSCOPE_GOLDEN=write make test
 
-writes them anew; look at the difference before it is committed. Other versions of gnuplot than
-the one they were made with draw other lines for the same figure: then texts and colours are
-compared, and not where lines run."""
+writes them anew; look at the difference before it is committed. Another version of gnuplot than
+the one they were made with draws other lines for the same figure, with more room about them: then
+texts, colours, the size of the picture, those of its type, dashes, and how many markers and filled
+shapes there are must agree all the same."""
 import os
 import pathlib
 import re
 import subprocess
+from collections import Counter
 
 import pytest
 
 from conftest import ROOT, environment
-from figure_files import SVG, helper, need_gnuplot, read_svg, skeleton, svg_texts
+from figure_files import SVG, helper, needs_gnuplot, read_svg, skeleton, svg_texts
 
 GOLDEN = pathlib.Path(__file__).resolve().parent / "golden"
 TABLES = ROOT / "tests" / "data" / "figures"
@@ -32,10 +34,11 @@ FIGURES = {
                  "rotation-10-bias-decomposition", "plasticity-04-trajectory"],
 }
 
+pytestmark = needs_gnuplot
+
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory):
-    need_gnuplot()
     folder = tmp_path_factory.mktemp("drawn")
     for study in FIGURES:
         subprocess.run([helper("draw_figures"), TABLES / study, folder / study, "paper", "svg"],
@@ -47,10 +50,17 @@ def gnuplot_of(path):
     return re.search(r"Produced by (GNUPLOT [\d.]+)", path.read_text()).group(1)
 
 
-def colors_of(path):
-    """Every colour that the picture uses, as #rrggbb or rgb(r, g, b) in its file."""
-    found = re.findall(r"#[0-9a-fA-F]{6}\b|rgb\([^)]*\)", path.read_text())
-    return {color.replace(" ", "").lower() for color in found}
+def look_of(path):
+    """What any gnuplot makes of the figure: its texts, colours (#rrggbb or rgb(r, g, b)), sizes, dashes, and
+    the number of its markers and filled shapes."""
+    root, picture = read_svg(path), path.read_text()
+    colors = re.findall(r"#[0-9a-fA-F]{6}\b|rgb\([^)]*\)", picture)
+    return {"texts": sorted(svg_texts(path)), "colors": {c.replace(" ", "").lower() for c in colors},
+            "size": root.get("viewBox"), "type": {float(e.get("font-size", 0)) for e in root.iter()},
+            "dashes": {e.get("stroke-dasharray") for e in root.iter()},
+            "markers": Counter(e.get("{http://www.w3.org/1999/xlink}href") for e in root.iter(SVG + "use")
+                               if not e.get("id")),
+            "shapes": sum(1 for _ in root.iter(SVG + "polygon"))}
 
 
 @pytest.mark.parametrize("study, name", [(s, n) for s, names in FIGURES.items() for n in names])
@@ -61,8 +71,7 @@ def test_golden(drawn, study, name):
         old.parent.mkdir(exist_ok=True)
         old.write_bytes(new.read_bytes())
         return
-    assert sorted(svg_texts(new)) == sorted(svg_texts(old))
-    assert colors_of(new) == colors_of(old)
+    assert look_of(new) == look_of(old)
     if gnuplot_of(new) != gnuplot_of(old):
         return
     assert svg_texts(new) == svg_texts(old)

@@ -6,7 +6,9 @@ import random
 
 import pytest
 
-from figure_files import draw_texts, need_gnuplot, read_svg, svg_texts
+from figure_files import draw_texts, needs_gnuplot, svg_texts
+
+pytestmark = needs_gnuplot
 
 LIMITS = {"title": 60, "label": 60, "legend": 60, "tic": 32}
 
@@ -90,7 +92,6 @@ def as_bytes(texts):
 
 @pytest.mark.parametrize("role", LIMITS)
 def test_known_tricks(tmp_path, role):
-    need_gnuplot()
     check(tmp_path / "figures", role, as_bytes(ALONE + KNOWN + BYTES))
     assert [p.name for p in tmp_path.iterdir()] == ["figures"]
 
@@ -98,7 +99,6 @@ def test_known_tricks(tmp_path, role):
 @pytest.mark.parametrize("role", LIMITS)
 @pytest.mark.parametrize("seed", range(3))
 def test_random_texts(tmp_path, role, seed):
-    need_gnuplot()
     check(tmp_path / "figures", role, hostile_texts(300 if role == "title" else 1000, seed))
     assert [p.name for p in tmp_path.iterdir()] == ["figures"]
 
@@ -106,7 +106,6 @@ def test_random_texts(tmp_path, role, seed):
 @pytest.mark.parametrize("formats", ["png", "pdf"])
 @pytest.mark.parametrize("role", LIMITS)
 def test_other_formats_take_them(tmp_path, role, formats):
-    need_gnuplot()
     texts = as_bytes(ALONE + KNOWN + BYTES) + hostile_texts(100, 9)
     done = draw_texts(tmp_path, texts, role=role, formats=formats, name="t")
     assert done.code == 0, done.err

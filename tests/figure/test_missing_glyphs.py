@@ -2,14 +2,11 @@
 """Characters that no font here has: pictures show '?' for them, an SVG the characters themselves."""
 import pytest
 
-from figure_files import draw_texts, need_gnuplot, svg_texts
+from figure_files import draw_texts, needs_gnuplot, svg_texts
 
 MISSING = "\U000f1234"  # of a private plane: no font has it
 
-
-@pytest.fixture(autouse=True)
-def gnuplot():
-    need_gnuplot()
+pytestmark = needs_gnuplot
 
 
 @pytest.mark.parametrize("role", ["title", "label", "tic", "legend"])

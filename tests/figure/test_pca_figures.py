@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The PCA figures show what the tables say: their data files, texts and shapes against pandas."""
-import json
 import re
 import subprocess
 
@@ -9,7 +8,8 @@ import pandas as pd
 import pytest
 
 from conftest import check_survived, environment
-from figure_files import SVG, helper, need_gnuplot, read_svg, svg_texts
+from figure_files import (HOSTILE, SVG, blocks, check_pictures, helper, needs_gnuplot, numbers, read_svg, svg_texts,
+                          write_models)
 
 ALWAYS = ["pca-01-pc-roles", "pca-02-rq-rk-scatter", "pca-03-layer-heatmap-rq",
           "pca-04-layer-heatmap-rk", "pca-05-explained-variance"]
@@ -17,9 +17,8 @@ TRAINING = ["pca-07-position-signal", "pca-08-taxonomy", "pca-09-pc0-variance",
             "pca-10-checkpoint-heatmap-rq", "pca-11-checkpoint-heatmap-rk",
             "pca-12-phase-portraits"]
 CATEGORIES = ["position-dominated", "Q-positional", "K-positional", "content-focused", "mixed"]
-HOSTILE = ['a"><script>alert(1)</script>', "'; system \"touch x\"; '", "=cmd()", "%s%n 100%d",
-           "{/:Bold x}_a^b@c&{d}~e", "`touch y`", "日本語のモデル ünï", "x" * 300, "a,b\nnext",
-           "\\n\\t"]
+
+pytestmark = needs_gnuplot
 
 
 # ---- studies of made-up numbers --------------------------------------------------------------
@@ -57,11 +56,7 @@ def write_study(folder, qk, models, title=None):
     heads["ev0"] = first.explained_variance
     qk.to_csv(folder / "qk.csv", index=False)
     heads.to_csv(folder / "heads.csv", index=False)
-    listed = pd.DataFrame(models, columns=["label", "family", "phase"])
-    listed.insert(0, "model", [f"name{m}" for m in range(len(models))])
-    listed.to_csv(folder / "models.csv", index=False)
-    if title:
-        (folder / "manifest.json").write_text(json.dumps({"title": title}))
+    write_models(folder, [f"name{m}" for m in range(len(models))], models, title)
 
 
 PHASES = [("warm", 1), ("main", 4), ("decay", 2), ("long context", 3)]
@@ -72,11 +67,6 @@ def checkpoints(phases=PHASES):
 
 
 CROSS = [(f"model-{m}", f"Family {'ABC'[m % 3]}", "") for m in range(7)]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def gnuplot():
-    need_gnuplot()
 
 
 def draw(results, folder, theme="paper", formats="png,svg"):
@@ -109,22 +99,12 @@ def training(tmp_path_factory):
 
 # ---- reading figures -------------------------------------------------------------------------
 
-def blocks(path):
-    """The blocks of a data file, each a list of rows of words."""
-    return [[row.split() for row in block.strip("\n").split("\n")]
-            for block in path.with_suffix(".dat").read_text().strip("\n").split("\n\n\n")]
-
-
-def numbers(path, block=0):
-    return np.array(blocks(path)[block], float)
-
-
 def close(found, expected):
     np.testing.assert_allclose(found, np.asarray(expected, float), rtol=1e-5, atol=1e-5)
 
 
 def has(path, *texts):
-    shown = svg_texts(path.with_suffix(".svg"))
+    shown = svg_texts(path)
     for text in texts:
         assert text in shown, (text, shown)
 
@@ -132,39 +112,24 @@ def has(path, *texts):
 def polygons(path):
     """Corners of the filled shapes, in order."""
     return [np.array([p.split(",") for p in e.get("points").split()], float)
-            for e in read_svg(path.with_suffix(".svg")).iter(SVG + "polygon")]
+            for e in read_svg(path).iter(SVG + "polygon")]
 
 
 def points(path):
     """Places of the markers, in order."""
     places = [re.match(r"translate\((.*?),(.*?)\)", e.get("transform") or "")
-              for e in read_svg(path.with_suffix(".svg")).iter(SVG + "use")]
+              for e in read_svg(path).iter(SVG + "use")]
     return np.array([[float(p[1]), float(p[2])] for p in places if p])
 
 
 def dashed_lines(path):
     """(x1, y1, x2, y2) of dashed straight lines."""
     found = []
-    for e in read_svg(path.with_suffix(".svg")).iter(SVG + "path"):
+    for e in read_svg(path).iter(SVG + "path"):
         if e.get("stroke-dasharray"):
             places = re.findall(r"[ML]([-\d.]+),([-\d.]+)", e.get("d"))
             found.append(tuple(map(float, [*places[0], *places[-1]])))
     return found
-
-
-def check_picture(path):
-    """The PNG is twice the SVG's size, has the margins of a page, and is not empty."""
-    Image = pytest.importorskip("PIL.Image")
-    view = list(map(float, read_svg(path.with_suffix(".svg")).get("viewBox").split()))
-    with Image.open(path.with_suffix(".png")) as image:
-        assert image.size == (2 * view[2], 2 * view[3])
-        pixels = np.asarray(image.convert("RGB")).reshape(image.height, image.width, 3)
-    page = pixels[0, 0]
-    drawn = (pixels != page).any(axis=2)
-    assert drawn.mean() > 0.01
-    edge = np.concatenate([drawn[:2].ravel(), drawn[-2:].ravel(), drawn[:, :2].ravel(),
-                           drawn[:, -2:].ravel()])
-    assert not edge.any(), f"{path.name} is cut off at the edge"
 
 
 def first_component(qk):
@@ -185,7 +150,7 @@ def depth_means(qk, column):
 
 def test_pc_roles(cross):
     path, qk = cross[0] / "pca-01-pc-roles", cross[1]
-    close(numbers(path), qk.groupby("pc")[["r_q", "r_k"]].mean().reset_index())
+    close(numbers(blocks(path)[0]), qk.groupby("pc")[["r_q", "r_k"]].mean().reset_index())
     has(path, "Position correlation by component (combined QK PCA)", "Principal component",
         "Mean Pearson r with position", "rq", "rk", *(f"PC{i}" for i in range(10)))
 
@@ -193,7 +158,7 @@ def test_pc_roles(cross):
 def test_explained_variance(cross):
     path, qk = cross[0] / "pca-05-explained-variance", cross[1]
     means = qk.groupby("pc").explained_variance.mean()
-    close(numbers(path), means.reset_index())
+    close(numbers(blocks(path)[0]), means.reset_index())
     has(path, "Mean share of variance", *(f"{100 * share:.1f}%" for share in means))
     heights = np.array([np.ptp(p[:, 1]) for p in polygons(path)[-10:]])
     np.testing.assert_allclose(heights / heights[0], means / means[0], atol=0.01)
@@ -242,7 +207,7 @@ def test_scatter_of_many_families(tmp_path):
     draw(tmp_path, tmp_path / "figures")
     path = tmp_path / "figures" / "pca-02-rq-rk-scatter"
     has(path, "f0 (2)", "f19 (2)", "and 20 more")
-    assert "f20 (2)" not in svg_texts(path.with_suffix(".svg"))
+    assert "f20 (2)" not in svg_texts(path)
     assert len({tuple(row[2:]) for row in blocks(path)[0]}) == 40
 
 
@@ -277,7 +242,7 @@ def test_negative_means_print_their_value_in_the_lowest_colour(tmp_path):
     draw(tmp_path, tmp_path / "figures")
     path = tmp_path / "figures" / ALWAYS[3]
     has(path, "-0.40", "0.00", "0.90")
-    fills = [e.get("fill") for e in read_svg(path.with_suffix(".svg")).iter(SVG + "polygon")]
+    fills = [e.get("fill") for e in read_svg(path).iter(SVG + "polygon")]
     below, zero, high = fills[:3]
     assert below == zero != high
 
@@ -294,7 +259,7 @@ def spread(qk, column, low, high):
 
 def test_position_signal(training):
     path, qk = training[0] / "pca-07-position-signal", training[1]
-    close(numbers(path), np.column_stack([np.arange(10), spread(qk, "r_q", -1, 1),
+    close(numbers(blocks(path)[0]), np.column_stack([np.arange(10), spread(qk, "r_q", -1, 1),
                                           spread(qk, "r_k", -1, 1)]))
     has(path, "Tiny-3B: Position correlation on PC0 during training",
         "rq, mean ± 1 sd", "rk, mean ± 1 sd")
@@ -306,14 +271,14 @@ def test_bands_end_at_one(tmp_path):
     qk.loc[qk.pc == 0, "r_k"] = np.where(qk[qk.pc == 0].q_head == 0, -0.2, -0.99)
     write_study(tmp_path, qk, checkpoints([("a", 2)]))
     draw(tmp_path, tmp_path / "figures")
-    found = numbers(tmp_path / "figures" / TRAINING[0])
+    found = numbers(blocks(tmp_path / "figures" / TRAINING[0])[0])
     close(found[:, 1:], np.hstack([spread(qk, "r_q", -1, 1), spread(qk, "r_k", -1, 1)]))
     assert (found[:, 3] == 1).all() and (found[:, 5] == -1).all()
 
 
 def test_variance(training):
     path, qk = training[0] / "pca-09-pc0-variance", training[1]
-    close(numbers(path),
+    close(numbers(blocks(path)[0]),
           np.column_stack([np.arange(10), spread(qk, "explained_variance", 0, 1)]))
     has(path, "Tiny-3B: Explained variance of PC0 during training", "Share of variance")
 
@@ -324,7 +289,7 @@ def test_taxonomy(training):
     first["category"] = [category(a, b) for a, b in zip(first.r_q, first.r_k)]
     shares = (first.groupby("model").category.value_counts(normalize=True).unstack(fill_value=0)
               .reindex(index=list(dict.fromkeys(first.model)), columns=CATEGORIES, fill_value=0))
-    close(numbers(path)[:, 1:], shares)
+    close(numbers(blocks(path)[0])[:, 1:], shares)
     has(path, "Share of heads", *CATEGORIES)
     # Boxes from zero, highest first: the plot's height is 1.
     boxes = [p for p in polygons(path) if len(p) == 4]
@@ -379,8 +344,7 @@ def test_pictures(tmp_path, theme):
     make_study(tmp_path, checkpoints(), title="Tiny-3B", layers=12)
     names = draw(tmp_path, tmp_path / "figures", theme)
     assert names == ALWAYS + TRAINING
-    for name in names:
-        check_picture(tmp_path / "figures" / name)
+    check_pictures(tmp_path / "figures", names)
 
 
 def test_pdf(tmp_path):
@@ -396,12 +360,11 @@ def test_hostile_names_are_text(tmp_path, phase):
     make_study(tmp_path, models, title=HOSTILE[1] * 3)
     names = draw(tmp_path, tmp_path / "figures")
     assert names == (ALWAYS + TRAINING if phase else ALWAYS)
-    shown = svg_texts(tmp_path / "figures" / "pca-03-layer-heatmap-rq.svg")
+    shown = svg_texts(tmp_path / "figures" / "pca-03-layer-heatmap-rq")
     for name in HOSTILE:
         plain = name.replace("\n", " ")
         assert (plain if len(plain) <= 32 else plain[:32] + "…") in shown
-    for name in names:
-        check_picture(tmp_path / "figures" / name)
+    check_pictures(tmp_path / "figures", names)
     left = {p.name for p in (tmp_path / "figures").iterdir()} | {p.name for p in tmp_path.iterdir()}
     assert not left & {"x", "y"}
 
@@ -413,8 +376,7 @@ def test_small_and_large(tmp_path, layers, heads, pcs, count):
     make_study(tmp_path, models, layers=layers, heads=heads, pcs=pcs)
     names = draw(tmp_path, tmp_path / "figures")
     assert names == (ALWAYS + TRAINING if count > 1 else ALWAYS)
-    for name in names:
-        check_picture(tmp_path / "figures" / name)
+    check_pictures(tmp_path / "figures", names)
 
 
 def test_heads_without_numbers_are_left_out(tmp_path):
@@ -427,8 +389,8 @@ def test_heads_without_numbers_are_left_out(tmp_path):
     assert draw(tmp_path, figures) == ALWAYS + TRAINING
     first = first_component(qk)
     assert len(blocks(figures / ALWAYS[1])[0]) == len(first[["r_q", "r_k"]].dropna())
-    close(numbers(figures / ALWAYS[0]), qk.groupby("pc")[["r_q", "r_k"]].mean().reset_index())
-    assert np.isnan(numbers(figures / TRAINING[0])[3, 1:]).all()
+    close(numbers(blocks(figures / ALWAYS[0])[0]), qk.groupby("pc")[["r_q", "r_k"]].mean().reset_index())
+    assert np.isnan(numbers(blocks(figures / TRAINING[0])[0])[3, 1:]).all()
     assert len(blocks(figures / TRAINING[5])) == 3
 
 
@@ -460,8 +422,7 @@ def test_real_capture(qkscope, shared_data, tmp_path):
     figures = tmp_path / "figures"
     assert draw(tmp_path / "results", figures) == ALWAYS + TRAINING
     qk = tables["qk.csv"]
-    close(numbers(figures / ALWAYS[0]), qk.groupby("pc")[["r_q", "r_k"]].mean().reset_index())
+    close(numbers(blocks(figures / ALWAYS[0])[0]), qk.groupby("pc")[["r_q", "r_k"]].mean().reset_index())
     expected = depth_means(qk, "r_q")
     assert len(blocks(figures / ALWAYS[2])[0]) == np.isfinite(expected).sum()
-    for name in ALWAYS + TRAINING:
-        check_picture(figures / name)
+    check_pictures(figures, ALWAYS + TRAINING)

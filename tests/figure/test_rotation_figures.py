@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rotation figures show what the tables say: their data files, texts and pictures against
 pandas."""
-import json
 import re
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from figure_files import SVG, need_gnuplot, read_svg, svg_texts
+from figure_files import (HOSTILE, SVG, TOLERANCE, blocks, check_pictures, draw, drawn, needs_gnuplot, read_svg,
+                          script_of, svg_texts, texts_of, write_models)
 
 CROSS = ["rotation-02-drift-correlation", "rotation-03-variance-shares",
          "rotation-04-bias-histograms", "rotation-05-slope-ratio",
@@ -18,14 +18,8 @@ METRICS = ["r_k_a", "separation_strength", "bias_strength", "plane_var_fraction"
 NUMBERS = ["position_r", "r_q_a", "r_k_a", "alpha_q", "alpha_k", "mu_q_a", "mu_k_a", "mu_q_b",
            "mu_k_b", "bias_strength", "separation_strength", "var_frac_a", "var_frac_b",
            "plane_var_fraction", "content_var_b", "residual_pos_r", "omega", "omega_r_squared"]
-HOSTILE = ['a"><script>alert(1)</script>', "'; system \"touch x\"; '", "=cmd()", "x" * 300,
-           "%s%n 100%d `touch y`", "{/:Bold x}_a^b@c&{d}~e \\n", "名前 ünï"]
-TOLERANCE = dict(rtol=1e-5, atol=1e-9)
 
-
-@pytest.fixture(scope="module", autouse=True)
-def gnuplot():
-    need_gnuplot()
+pytestmark = needs_gnuplot
 
 
 # ---- studies of made-up numbers --------------------------------------------------------------
@@ -54,23 +48,8 @@ def write_study(folder, tables, models=None, title=None):
     folder.mkdir(parents=True, exist_ok=True)
     table = pd.concat(tables, ignore_index=True)
     table.to_csv(folder / "rotated.csv", index=False)
-    if models is not None:
-        listed = pd.DataFrame(models, columns=["label", "family", "phase"])
-        listed.insert(0, "model", [t.model.iloc[0] for t in tables])
-        listed.to_csv(folder / "models.csv", index=False)
-    if title:
-        (folder / "manifest.json").write_text(json.dumps({"title": title}))
+    write_models(folder, [t.model.iloc[0] for t in tables], models, title)
     return table
-
-
-def draw(qkscope, folder, *options):
-    """Draws a study -> the folder of its figures, all of which must succeed."""
-    qkscope("report", folder, "--no-html", *options, expect=0)
-    return folder / "figures"
-
-
-def drawn(figures):
-    return sorted(p.stem for p in figures.glob("rotation-*.png"))
 
 
 class Study:
@@ -85,18 +64,16 @@ class Study:
         return [t for t, m in zip(self.by_model, self.models) if m[1] == family]
 
     def blocks(self, name):
-        """The blocks of a data file: rows of words."""
-        parts = (self.figures / f"{name}.dat").read_text().split("\n\n\n")
-        return [[row.split() for row in part.splitlines()] for part in parts if part.strip()]
+        return blocks(self.figures / name)
 
     def column(self, name, column, block=0):
         return np.array([float(row[column]) for row in self.blocks(name)[block]])
 
     def texts(self, name):
-        return svg_texts(self.figures / f"{name}.svg")
+        return svg_texts(self.figures / name)
 
     def script(self, name):
-        return (self.figures / f"{name}.gp").read_text()
+        return script_of(self.figures / name)
 
 
 @pytest.fixture(scope="module")
@@ -122,8 +99,8 @@ def training(qkscope, tmp_path_factory):
 # ---- the numbers -----------------------------------------------------------------------------
 
 def test_which_figures(cross, training):
-    assert drawn(cross.figures) == CROSS
-    assert drawn(training.figures) == CROSS + TRAINING
+    assert drawn(cross.figures, "rotation") == CROSS
+    assert drawn(training.figures, "rotation") == CROSS + TRAINING
 
 
 def test_drift_correlation(cross):
@@ -218,7 +195,7 @@ def test_layer_heatmaps(cross):
 def fill_of(figures, value, low, high):
     """The colour of the last ramp of the script at a value."""
     ramp = re.findall(r"'(#[0-9a-f]{6})'", re.findall(
-        r"set palette defined \((.*)\)", (figures / f"{CROSS[4]}.gp").read_text())[-1])
+        r"set palette defined \((.*)\)", script_of(figures / CROSS[4]))[-1])
     color = ramp[round((value - low) / (high - low) * (len(ramp) - 1))]
     return [int(color[i:i + 2], 16) for i in (1, 3, 5)]
 
@@ -295,20 +272,6 @@ def test_phases_over_bars(training):
 
 # ---- the pictures ----------------------------------------------------------------------------
 
-def check_pictures(figures, names):
-    from PIL import Image
-    for name in names:
-        root = read_svg(figures / f"{name}.svg")
-        size = int(root.get("width")), int(root.get("height"))
-        with Image.open(figures / f"{name}.png") as image:
-            assert image.size == (2 * size[0], 2 * size[1])
-            pixels = np.asarray(image.convert("L"), int)
-        assert (pixels != pixels[0, 0]).mean() > 0.01
-        # nothing runs over the edge
-        for edge in pixels[:2], pixels[-2:], pixels[:, :2].T, pixels[:, -2:].T:
-            assert (edge == pixels[0, 0]).all(), name
-
-
 @pytest.mark.parametrize("theme", ["paper", "screen", "dark"])
 def test_pictures(qkscope, tmp_path, theme):
     models = [(f"model-{m}", f"Family {m % 3}", ["early", "late"][m // 3]) for m in range(6)]
@@ -346,7 +309,7 @@ def test_forty_checkpoints(qkscope, tmp_path):
 def test_one_model(qkscope, tmp_path):
     table = write_study(tmp_path, [made_model("alone")])
     figures = draw(qkscope, tmp_path)
-    assert drawn(figures) == CROSS
+    assert drawn(figures, "rotation") == CROSS
     check_pictures(figures, CROSS)
     study = Study(figures, table, [("alone", "alone", "")])
     assert "alone" in study.texts(CROSS[0])
@@ -382,7 +345,7 @@ def test_degenerate_studies(qkscope, tmp_path, case):
     write_study(tmp_path, [table])
     outcome = qkscope("report", tmp_path, "--no-html")
     assert outcome.code == 0, outcome.err
-    assert drawn(tmp_path / "figures") == expected
+    assert drawn(tmp_path / "figures", "rotation") == expected
     if case not in ("huge", "tiny"):  # there, numbers on axes are wider than any margin
         check_pictures(tmp_path / "figures", expected)
 
@@ -406,12 +369,11 @@ def test_hostile_labels(qkscope, tmp_path):
     check_pictures(figures, CROSS + TRAINING)
     assert not list(tmp_path.rglob("[xy]"))
     for name in CROSS[0], CROSS[3], CROSS[4], TRAINING[0]:
-        texts = [t.strip() for t in svg_texts(figures / f"{name}.svg")]
+        texts = texts_of(figures / name)
         for label in HOSTILE:
-            shown = label if len(label) <= 32 else label[:31]
-            assert any(t.startswith(shown[:28]) for t in texts), (name, label, texts)
+            assert any(t.startswith(label[:28].replace("\n", " ")) for t in texts), (name, label, texts)
     assert all(el.tag.startswith(SVG) and "script" not in el.tag
-               for el in read_svg(figures / f"{CROSS[0]}.svg").iter())
+               for el in read_svg(figures / CROSS[0]).iter())
 
 
 # ---- real captures ---------------------------------------------------------------------------

@@ -8,20 +8,9 @@
 
 #include "model/checkpoint.h"
 #include "model/convert.h"
+#include "tests/half.h"
 
 enum { ALL = 1 << 16 };
-
-/* The value by the definition of the format; NaN stands for all of them. */
-static double half_value(unsigned half)
-{
-    int exponent = (int)(half >> 10 & 31);
-    double fraction = half & 1023;
-    double sign = half >> 15 ? -1 : 1;
-    if (exponent == 31)
-        return fraction > 0 ? NAN : sign * INFINITY;
-    return exponent == 0 ? sign * ldexp(fraction, -24)
-                         : sign * ldexp(1024 + fraction, exponent - 25);
-}
 
 static void test_every_half(void **state)
 {

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "parquet/thrift_read.h"
+#include "parquet/thrift_write.h"
 
 #define INIT(t, bytes) qk__thrift_init(&(t), bytes, sizeof(bytes))
 
@@ -144,13 +145,54 @@ static void test_depth(void **unused)
     }
 }
 
+/* What is written is read: ids far apart, a list whose length needs a number of its own. */
+static void test_written(void **unused)
+{
+    (void)unused;
+    enum { FAR = 1000, COUNT = 20 };
+    qk__buffer out = {0};
+    qk_error err;
+    qk__thrift_writer w;
+    qk__thrift_writer_init(&w, &out, &err);
+    qk__thrift_i32(&w, 1, -5);
+    qk__thrift_list(&w, FAR, THRIFT_LIST_I32, COUNT);
+    for (int i = 0; i < COUNT; i++)
+        qk__thrift_element_i32(&w, i * i);
+    qk__thrift_end(&w);
+    assert_int_equal(w.status, QK_OK);
+    qk__thrift_reader t;
+    qk__thrift_field field = {0};
+    qk__thrift_init(&t, out.data, out.size);
+    assert_true(qk__thrift_read_field(&t, &field));
+    assert_int_equal(qk__thrift_read_i32(&t, &field), -5);
+    assert_true(qk__thrift_read_field(&t, &field));
+    assert_int_equal(field.id, FAR);
+    qk__thrift_skip(&t, &field);
+    assert_false(qk__thrift_read_field(&t, &field));
+    assert_null(t.fault);
+    qk__buffer_free(&out);
+}
+
+static void test_written_too_deep(void **unused)
+{
+    (void)unused;
+    qk__buffer out = {0};
+    qk_error err;
+    qk__thrift_writer w;
+    qk__thrift_writer_init(&w, &out, &err);
+    for (int i = 0; i < 2 * THRIFT_WRITE_DEPTH; i++)
+        qk__thrift_begin(&w, 1);
+    assert_int_equal(w.status, QK_ERR_ARGUMENT);
+    assert_string_equal(err.message, "Thrift structs nested too deeply");
+    qk__buffer_free(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fields),
-        cmocka_unit_test(test_skip),
-        cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_fields),  cmocka_unit_test(test_skip),
+        cmocka_unit_test(test_faults),  cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_written), cmocka_unit_test(test_written_too_deep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

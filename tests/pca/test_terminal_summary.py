@@ -3,46 +3,18 @@
 standard output is a terminal that has them."""
 import json
 import math
-import os
 import re
-import select
-import subprocess
 from collections import Counter
 
 import pytest
 
-from conftest import EXAMPLE, environment, read_csv
+from conftest import EXAMPLE, on_terminal, read_csv
 
 CELL = re.compile(r"\x1b\[([0-9;]+)m( *-?[0-9.]+) \x1b\[0m")
 TRUE_COLOR = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "NO_COLOR": None}
 COLORS_256 = {"TERM": "screen-256color", "COLORTERM": None, "NO_COLOR": None}
 WITHOUT_COLOR = [{**TRUE_COLOR, "NO_COLOR": "1"}, {**TRUE_COLOR, "TERM": "dumb"},
                  {**TRUE_COLOR, "TERM": None}, {**COLORS_256, "TERM": "xterm"}]
-
-
-def on_terminal(program, *arguments, env):
-    """Standard output of the command when that is a terminal."""
-    try:
-        leader, follower = os.openpty()
-    except OSError as error:
-        pytest.skip(f"no terminal can be had: {error}")
-    child = subprocess.Popen([program, *map(os.fspath, arguments)], stdout=follower,
-                             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                             env=environment(env))
-    os.close(follower)
-    out = b""
-    while select.select([leader], [], [], 60)[0]:
-        try:
-            part = os.read(leader, 4096)
-        except OSError:  # the other end is closed
-            break
-        if not part:
-            break
-        out += part
-    os.close(leader)
-    err = child.communicate(timeout=60)[1]
-    assert child.returncode == 0, err
-    return out.decode().replace("\r\n", "\n")
 
 
 def by_depth(rows, column, magnitude=False):
@@ -102,7 +74,7 @@ def test_rotate_and_plasticity_have_rows_of_their_own(qkscope, tables, tmp_path)
 
 @pytest.mark.parametrize("env", [TRUE_COLOR, COLORS_256], ids=["24-bit", "256"])
 def test_cells_are_coloured_on_a_terminal(program, tables, tmp_path, env):
-    out = on_terminal(program, "analyze", EXAMPLE, "-o", tmp_path, env=env)
+    out = on_terminal([program, "analyze", EXAMPLE, "-o", tmp_path], "stdout", env)
     q, k = [line for line in out.splitlines() if line.startswith("  mean r_")]
     for line, column, darkest in ((q, "r_q", 2), (k, "r_k", 0)):
         cells = CELL.findall(line)
@@ -125,20 +97,32 @@ def test_cells_are_coloured_on_a_terminal(program, tables, tmp_path, env):
 
 @pytest.mark.parametrize("env", WITHOUT_COLOR, ids=["NO_COLOR", "dumb", "no TERM", "16 colours"])
 def test_no_colours_where_they_are_not_wanted(program, tables, tmp_path, env):
-    out = on_terminal(program, "pca", EXAMPLE, "-o", tmp_path, env=env)
+    out = on_terminal([program, "pca", EXAMPLE, "-o", tmp_path], "stdout", env)
     assert "\x1b" not in out
     assert strip_of(out, "mean r_q") == shown(by_depth(first_components(tables), "r_q"))
 
 
 def test_quiet_and_json(program, tables, tmp_path):
-    assert on_terminal(program, "analyze", EXAMPLE, "-o", tmp_path, "--quiet",
-                       env=TRUE_COLOR) == ""
-    said = json.loads(on_terminal(program, "analyze", EXAMPLE, "-o", tmp_path, "--json",
-                                  env=TRUE_COLOR))
+    assert on_terminal([program, "analyze", EXAMPLE, "-o", tmp_path, "--quiet"], "stdout",
+                       TRUE_COLOR) == ""
+    said = json.loads(on_terminal([program, "analyze", EXAMPLE, "-o", tmp_path, "--json"], "stdout",
+                                  TRUE_COLOR))
     means = by_depth(first_components(tables), "r_q")
     for value, mean in zip(said["mean_r_q_by_depth"], means, strict=True):
         assert value == (None if mean is None else pytest.approx(mean, rel=1e-12))
     assert len(said["mean_r_k_by_depth"]) == 10
+
+
+def test_progress(program, tmp_path):
+    """A bar that is drawn over itself, ten times a second, and is gone in the end."""
+    said = on_terminal([program, "analyze", EXAMPLE, "-o", tmp_path, "--variance", "full", "--ci", 95, "--ci-refit",
+                        "--complement", "--threads", 1], "stderr", TRUE_COLOR)
+    bars = re.findall(r"\r\x1b\[K\[([#.]+)\] (\d+)/(\d+) ([^\r]*?), \d+ s left", said)
+    assert bars, said
+    assert said.endswith("\r\x1b[K")
+    for bar, done, total, _ in bars:
+        assert bar.count("#") == len(bar) * int(done) // int(total)
+        assert bar == "#" * bar.count("#") + "." * bar.count(".")
 
 
 def test_kinds_fitted_apart_have_no_depths(qkscope, tmp_path):

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plasticity of heads that have little to say, or contradict themselves: documented fields are
 empty, no CSV says nan or inf, other heads are whole."""
-import csv
-import math
 
 import numpy as np
 import pytest
-from conftest import head_name, last_run, read_csv, read_rows, synth, write_rows
+from conftest import check_tables, head_name, last_run, read_csv, read_rows, synth, write_rows
 
 pytest.importorskip("pyarrow")
 oracle = pytest.importorskip("plasticity_oracle")
@@ -32,16 +30,6 @@ def rows_of(n_texts=5, rows=30, d=6, seed=0, span=640):
 def write_pair(folder, q, k, head=0):
     write_rows(folder, head_name(0, head, "q"), q)
     write_rows(folder, head_name(0, head, "k"), k)
-
-
-def check_tables(out):
-    """No table says nan or inf, or -0 where a count should be."""
-    for path in out.glob("*.csv"):
-        with open(path, newline="") as file:
-            for line in csv.reader(file):
-                for cell in line:
-                    assert cell.lower().lstrip("-") not in ("nan", "inf", "infinity"), (
-                        path.name, line)
 
 
 def analyse(qkscope, capture, out, *options, expect=0, command="plasticity", timeout=120):

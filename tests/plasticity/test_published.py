@@ -6,7 +6,7 @@ import csv
 import numpy as np
 import pytest
 from conftest import (EXAMPLE, ROOT, Agreement, head_pairs, last_run, read_bytes, read_csv,
-                      read_rows, synth, write_rows)
+                      synth, write_rows)
 
 pytest.importorskip("pyarrow")
 published = pytest.importorskip("published_oracle")

@@ -5,18 +5,7 @@
 #include <math.h>
 
 #include "prefill/rounding.h"
-
-/* A number by the definition of the format; finite, or the infinity behind them. */
-static double half_value(unsigned half)
-{
-    int exponent = (int)(half >> 10 & 31);
-    double fraction = half & 1023;
-    double sign = half >> 15 ? -1 : 1;
-    if (exponent == 31)
-        return fraction > 0 ? NAN : sign * INFINITY;
-    return exponent == 0 ? sign * ldexp(fraction, -24)
-                         : sign * ldexp(1024 + fraction, exponent - 25);
-}
+#include "tests/half.h"
 
 /* Halfway between two neighbours the one whose last bit is 0, else the nearer. */
 static void test_rounding_to_half(void **state)

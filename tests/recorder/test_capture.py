@@ -199,6 +199,31 @@ def test_every_kind_of_source(qkscope, model, texts, tmp_path):
         assert found[0] == found[1] == found[2], name
 
 
+@pytest.mark.parametrize("ids, type_, expected", [
+    (["a", "17", "", "é"], "string", [text_id(t) for t in ("a", "17", "", "é")]),
+    (["a", None, "b", "c"], "string", [text_id("a"), text_id("None"), text_id("b"), text_id("c")]),
+    ([5, None, -7, 2 ** 40], "int64", [5, text_id("None"), -7, 2 ** 40]),
+    ([1.0, 2.5, -3.0, 1e300], "float64", [1, text_id("2.5"), -3, None]),
+    ([0.5, 4.0, -0.25, 8.0], "float32", [text_id("0.5"), 4, text_id("-0.25"), 8]),
+    ([True, False, True, True], "bool", [1, 0, 1, 1])])
+def test_ids_of_a_table(qkscope, model, texts, tmp_path, ids, type_, expected):
+    """Whole numbers are ids themselves; of what else there may be, the hash of how Python writes it."""
+    import pyarrow as pa
+    pq.write_table(pa.table({"text": texts[:4], "id": pa.array(ids, type_)}), tmp_path / "t.parquet")
+    qkscope("capture", "-m", model[0], "-t", tmp_path / "t.parquet", "--id-column", "id", "-o", tmp_path / "c",
+            "--sampler", "all", expect=0)
+    found = list(dict.fromkeys(table_of(tmp_path / "c", "l00h00q")["example_id"]))
+    assert len(found) == len(set(expected)) and {i for i in expected if i is not None} <= set(found)
+
+
+def test_ids_that_are_none(qkscope, model, texts, tmp_path):
+    import pyarrow as pa
+    pq.write_table(pa.table({"text": texts[:2], "id": pa.array([b"ab", b"cd"], pa.binary(2))}), tmp_path / "t.parquet")
+    said = qkscope("capture", "-m", model[0], "-t", tmp_path / "t.parquet", "--id-column", "id", "-o",
+                   tmp_path / "c", expect=1).err
+    assert 'column "id": an id is a number or a string' in said and "t.parquet" in said
+
+
 @pytest.mark.parametrize("options", [["--threads", 1], ["--threads", 4], ["--tokens-at-once", 1],
                                      ["--tokens-at-once", 100000, "--threads", 3]])
 def test_threads_and_groups_do_not_matter(qkscope, model, texts, capture, tmp_path, options):

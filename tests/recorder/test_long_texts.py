@@ -2,9 +2,7 @@
 """Texts of more tokens than the model takes: windows, each an example of its own, in every position of
 a stop; or cut, or passed over."""
 import json
-import os
 import re
-import select
 import signal
 import subprocess
 import time
@@ -12,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from conftest import environment
+from conftest import environment, on_terminal
 from recording import (examples_of, files_of, forward, kept_positions, manifest_of, some_texts, table_of,
                        text_id, write_jsonl, write_model)
 
@@ -183,35 +181,12 @@ def test_stopped_within_a_text(program, capture, model, tmp_path):
     assert any(within) and files_of(folder) == files_of(tmp_path / "whole")
 
 
-def on_terminal(words):
-    """Standard error of a command, when that is a terminal."""
-    try:
-        leader, follower = os.openpty()
-    except OSError as error:
-        pytest.skip(f"no terminal can be had: {error}")
-    child = subprocess.Popen(list(map(str, words)), stderr=follower, stdin=subprocess.DEVNULL,
-                             stdout=subprocess.DEVNULL, env=environment())
-    os.close(follower)
-    err = b""
-    while select.select([leader], [], [], 60)[0]:
-        try:
-            part = os.read(leader, 4096)
-        except OSError:  # the other end is closed
-            break
-        if not part:
-            break
-        err += part
-    os.close(leader)
-    assert child.wait(timeout=60) == 0, err
-    return err.decode()
-
-
 @pytest.mark.parametrize("options", [["--sampler", "all"], []])
 def test_forecast_of_a_text_of_many_windows(program, model, tmp_path, options):
     """The share that is done, with tokens counted before the run and without, in the midst of a text."""
     source = write_jsonl(tmp_path / "t.jsonl", ["".join(some_texts(4000, 225, 226))])
     err = on_terminal([program, "capture", "-m", model[0], "-t", source, "-o", tmp_path / "c", "--layers",
-                       0, "--max-length", WINDOW, *options])
+                       0, "--max-length", WINDOW, *options], "stderr")
     told = re.findall(r"0 texts, (\d+) tokens, \d+ tokens/s, (\d+) %", err)
     assert told, err
     for tokens, share in told:

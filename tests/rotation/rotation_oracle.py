@@ -12,7 +12,7 @@ import scipy.optimize
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "pca"))
 
-from pca_oracle import Rows, center
+from pca_oracle import Rows
 
 EPS = np.finfo(float).eps
 B_COLUMNS = ("mu_q_b", "mu_k_b", "separation_strength", "var_frac_b", "plane_var_fraction",

@@ -329,11 +329,13 @@ def test_known_frequencies(qkscope, tmp_path):
           frequencies=",".join(map(str, frequencies)), separation=20, r_q=0.9, r_k=0.9)
     change_card(tmp_path / "c", rope_frequencies=frequencies)
     check_capture(qkscope, tmp_path / "c", tmp_path / "out", 2, "known frequencies", pairs=4)
-    heads = {}
+    heads, turning = {}, 0
     for row in read_csv(tmp_path / "out" / "complement.csv"):
         if row["resultant"] > 0.5:
+            turning += 1
             assert row["rope_relative_error"] < 1e-2
         heads.setdefault(row["q_head"], []).append(row["rope_frequency"])
+    assert turning >= 2 * len(heads)
     assert all(len(set(found)) >= 2 for found in heads.values()), heads
 
 

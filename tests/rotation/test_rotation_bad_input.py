@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rotation model of heads that have little to say: what is undefined is an empty field, no
 CSV says nan or inf, other heads are whole."""
-import csv
 
 import numpy as np
 import pytest
-from conftest import last_run, read_csv, synth, write_head, write_rows
+from conftest import check_tables, last_run, read_csv, synth, write_head, write_rows
 
 pytest.importorskip("pyarrow")
 oracle = pytest.importorskip("rotation_oracle")
@@ -21,15 +20,6 @@ def rows_of(n=120, d=8, seed=0, span=900, drift=1.0, texts=6):
     x = rng.standard_normal((n, d)) + drift * np.outer(position / span, np.arange(d) + 1)
     return {"vector": x + rng.standard_normal(d), "position": position,
             "bucket": position // 64, "example_id": np.arange(n) % texts}
-
-
-def check_tables(out):
-    for path in out.glob("*.csv"):
-        with open(path, newline="") as file:
-            for line in csv.reader(file):
-                for cell in line:
-                    assert cell.lower().lstrip("-") not in ("nan", "inf", "infinity"), (
-                        path.name, line)
 
 
 def rotate(qkscope, tmp_path, q, k, expect=0):

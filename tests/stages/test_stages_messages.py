@@ -8,11 +8,11 @@ import shutil
 import numpy as np
 import pytest
 from conftest import ROOT, read_json, read_rows, write_rows
+from figure_files import needs_gnuplot
 from stages_oracle import made_heads, write_stages
 
 pytest.importorskip("pyarrow")
 
-needs_gnuplot = pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")
 KJV = ROOT / "examples" / "kjv-tiny"
 OMEGA = 10000.0 ** (-np.arange(8) / 8)
 

@@ -46,22 +46,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Ordinary values with a few enormous, tiny and zero ones among them. */
-static double sample(uint64_t *seed)
-{
-    double u = random_unit(seed);
-    switch ((int)(fabs(random_unit(seed)) * 40)) {
-    case 0:
-        return u * 1e30;
-    case 1:
-        return u * 1e-30;
-    case 2:
-        return 0;
-    default:
-        return u;
-    }
-}
-
 static void kernels_agree_on_gram(void **state)
 {
     fixture *f = *state;
@@ -71,9 +55,9 @@ static void kernels_agree_on_gram(void **state)
         for (size_t panels = 1; panels <= MAX_PANELS; panels++)
             for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
                 for (size_t i = 0; i < TILE_ROWS * COLUMNS; i++)
-                    f->tile[i] = sample(&seed);
+                    f->tile[i] = random_wild(&seed, 40);
                 for (size_t i = 0; i < COLUMNS * COLUMNS; i++)
-                    f->gram[0][i] = f->gram[1][i] = sample(&seed);
+                    f->gram[0][i] = f->gram[1][i] = random_wild(&seed, 40);
                 bool fresh = r % 2 == 1;
                 qk__gram_portable.gram(f->tile, rows[r], panels, fresh, f->gram[0]);
                 qk__gram_kernels[k]->gram(f->tile, rows[r], panels, fresh, f->gram[1]);
@@ -88,8 +72,8 @@ static void kernels_agree_on_packing(void **state)
     for (size_t k = 1; k < qk__simd_count(); k++)
         for (size_t dim = 1; dim <= COLUMNS; dim += 1 + dim / 8) {
             for (size_t i = 0; i < TILE_ROWS * COLUMNS; i++) {
-                f->x32[i] = (float)sample(&seed);
-                f->x64[i] = sample(&seed);
+                f->x32[i] = (float)random_wild(&seed, 40);
+                f->x64[i] = random_wild(&seed, 40);
             }
             for (size_t i = 0; i < TILE_ROWS; i++)
                 f->t[i] = floor(1e6 * random_unit(&seed));

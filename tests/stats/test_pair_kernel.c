@@ -12,26 +12,10 @@
 
 enum { MAX = 75, ROOM = MAX + LANES, KEYS = 12 };
 
-/* Ordinary values with a few enormous, tiny and zero ones among them. */
-static double sample(uint64_t *seed)
-{
-    double u = random_unit(seed);
-    switch ((int)(fabs(random_unit(seed)) * 30)) {
-    case 0:
-        return u * 1e30;
-    case 1:
-        return u * 1e-30;
-    case 2:
-        return 0;
-    default:
-        return u;
-    }
-}
-
 static void fill(double *x, size_t n, uint64_t *seed)
 {
     for (size_t i = 0; i < n; i++)
-        x[i] = sample(seed);
+        x[i] = random_wild(seed, 30);
 }
 
 /* 4 p (1 - p) with the C library's erfc. x is z / sqrt 2 rounded, and an error of x is one of
@@ -107,7 +91,7 @@ static void kernels_agree_on_whitening(void **state)
             fill(vectors[i], d, &seed);
         for (size_t i = 0; i < 2; i++)
             for (size_t c = 0; c < d; c++)
-                wide[i][c] = narrow[i][c] = (float)sample(&seed);
+                wide[i][c] = narrow[i][c] = (float)random_wild(&seed, 30);
         qk__whitening p = {d, ld, vectors[0], vectors[1], vectors[2], vectors[3], NULL};
         double first[ROOM] = {0}, first_dots[2];
         qk__pair_portable.whiten_f32(&p, narrow[0], narrow[1], first, first_dots);

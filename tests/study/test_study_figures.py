@@ -2,16 +2,16 @@
 """The figures and the page of a study: which there are, when they are drawn again, what happens
 when drawing fails."""
 import json
-import shutil
 
 import pytest
 
 from conftest import read_json, synth
+from figure_files import needs_gnuplot
 from fake_cache import CROSS_MODEL, STUDIES, add_capture, group_of
 
 PANELS = ("pca-06-collage", "rotation-01-plane", "rotation-08-complement")
 
-pytestmark = pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is absent")
+pytestmark = needs_gnuplot
 
 
 @pytest.fixture(scope="module")

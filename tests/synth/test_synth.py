@@ -291,3 +291,11 @@ def test_pca_finds_the_truth(capture, tmp_path):
         for column, head in (("lin_var_q", query), ("lin_var_k", key)):
             wanted = head["expected"]["linear_variance_fraction"]
             assert float(row[column]) == pytest.approx(wanted, rel=0.05, abs=0.003)
+
+
+def test_what_it_says(qkscope, tmp_path):
+    words = ["synth", tmp_path / "c", "--layers", "1", "--query-heads", "4", "--q-per-kv-group", "2", "--dim", "8",
+             "--examples", "3", "--rows", "5", "--json"]
+    assert json.loads(qkscope(*words, expect=0).out) == {
+        "output": str(tmp_path / "c"), "query_heads": 4, "key_heads": 2, "rows_per_head": 15, "dim": 8}
+    assert "Give -o DIR" in qkscope("synth", "--rows", "5", expect=2).err

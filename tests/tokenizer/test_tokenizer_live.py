@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same ids as Hugging Face's tokenizers, on mixed text and for tokenizers of many shapes; and
 the command."""
-import array
 import json
-import struct
 import subprocess
 import sys
 import unicodedata
 
 import pytest
 
-from conftest import BUILD, ROOT, check_survived
+from conftest import BUILD, ROOT
 
 tokenizers = pytest.importorskip("tokenizers")
 import tokenizer_cases as cases  # noqa: E402
@@ -25,21 +23,9 @@ def shapes():
 
 
 def ours(folder, tokenizer, texts, *options):
-    """The ids of each text (bytes); a message instead when that fails."""
-    path, packed, out = folder / "tokenizer.json", folder / "texts", folder / "ids"
+    path = folder / "tokenizer.json"
     path.write_text(json.dumps(tokenizer, ensure_ascii=False), encoding="utf-8")
-    packed.write_bytes(b"".join(struct.pack("<I", len(t)) + t for t in texts))
-    run = subprocess.run([BUILD / "tests" / "tokenizer" / "tokenize_texts", path, packed, out,
-                          *map(str, options)], capture_output=True, text=True)
-    check_survived(run.returncode, run.stderr)
-    if run.returncode != 0:
-        return run.stderr
-    numbers = array.array("i", out.read_bytes())
-    ids, at = [], 0
-    while at < len(numbers):
-        ids.append(list(numbers[at + 1:at + 1 + numbers[at]]))
-        at += 1 + numbers[at]
-    return ids
+    return cases.ids_of(folder, path, texts, *options)
 
 
 def compare(folder, tokenizer, texts):

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mixed texts, and small tokenizers of the shapes that known models have, for the comparison with
-Hugging Face's tokenizers."""
+"""Mixed texts, small tokenizers of the shapes that known models have, and what ours makes of them, for
+the comparison with Hugging Face's tokenizers."""
+import array
 import collections
 import json
 import random
+import struct
+import subprocess
 
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
+
+from conftest import BUILD, check_survived
 
 # ---- texts -------------------------------------------------------------------------------------
 
@@ -266,3 +271,22 @@ INSERTED = ["<|begin_of_text|>", "<|end_of_text|>", "<|endoftext|>", "<|im_start
             "<repo_name>", "[gMASK]", "<sop>", "<|user|>", "<bos>", "<unk>", "<image>", " <l> ",
             "  <r>  ", " \n<lr>\u3000 ", "<lr><l>", "<lr> <l>", "zebra", "azebra", "zebra.", "\u0301zebra",
             "World", "wORLD", "aBX", "AB CD", "ab cd", "Zebra", "<|im_start|", "<0x41>", "\n\n", "\n\n\n"]
+
+
+# ---- ours --------------------------------------------------------------------------------------
+
+def ids_of(folder, path, texts, *options):
+    """What the tokenizer at `path` makes of each text (bytes); a message instead when that fails."""
+    packed, out = folder / "texts", folder / "ids"
+    packed.write_bytes(b"".join(struct.pack("<I", len(t)) + t for t in texts))
+    run = subprocess.run([BUILD / "tests" / "tokenizer" / "tokenize_texts", path, packed, out,
+                          *map(str, options)], capture_output=True, text=True)
+    check_survived(run.returncode, run.stderr)
+    if run.returncode != 0:
+        return run.stderr
+    numbers = array.array("i", out.read_bytes())
+    ids, at = [], 0
+    while at < len(numbers):
+        ids.append(list(numbers[at + 1:at + 1 + numbers[at]]))
+        at += 1 + numbers[at]
+    return ids

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drawing figures, and looking into their files. A figure is named by its path without an ending; a file of
+it by one with `.svg`, `.dat`, `.gp`."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+
+from conftest import BUILD, Outcome, check_survived, environment
+
+SVG = "{http://www.w3.org/2000/svg}"
+NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?")
+TOLERANCE = dict(rtol=1e-5, atol=1e-9)  # data files have six digits
+HOSTILE = ['a"><script>alert(1)</script>', "'; system \"touch x\"; '", "=cmd()", "x" * 300,
+           "%s%n 100%d `touch y`", "{/:Bold x}_a^b@c&{d}~e \\n\\t", "日本語のモデル ünï", "a,b\nnext"]
+
+needs_gnuplot = pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot is not installed")
+
+
+# ---- reading ---------------------------------------------------------------------------------
+
+def read_svg(path):
+    return ElementTree.parse(path.with_name(path.name.removesuffix(".svg") + ".svg")).getroot()
+
+
+def svg_texts(path):
+    """The texts that an SVG shows, in order, without their markup."""
+    return ["".join(text.itertext()) for text in read_svg(path).iter(SVG + "text")]
+
+
+def texts_of(path):
+    return [text.strip() for text in svg_texts(path)]
+
+
+def script_of(path):
+    return path.with_name(path.name + ".gp").read_text()
+
+
+def blocks(path):
+    """The blocks of a data file: rows of words; a row between two curves is empty."""
+    parts = path.with_name(path.name + ".dat").read_text().split("\n\n\n")
+    return [[row.split() for row in part.strip("\n").split("\n")] for part in parts if part.strip()]
+
+
+def numbers(rows):
+    return np.array([row for row in rows if row], float)
+
+
+def curves(block):
+    """The curves of a block, each an array of its rows."""
+    text = "\n".join(" ".join(row) for row in block)
+    return [numbers([row.split() for row in curve.split("\n")]) for curve in text.split("\n\n")]
+
+
+def check_pictures(figures, names):
+    """Each PNG is twice its SVG's size, is not empty, and nothing of it runs over the edge."""
+    from PIL import Image
+    for name in names:
+        width, height = map(float, read_svg(figures / name).get("viewBox").split()[2:])
+        with Image.open(figures / f"{name}.png") as image:
+            assert image.size == (2 * width, 2 * height), name
+            pixels = np.asarray(image.convert("RGB"), int)
+        drawn = (pixels != pixels[0, 0]).any(axis=2)
+        assert drawn.mean() > 0.01, f"{name} is empty"
+        for edge in drawn[:2], drawn[-2:], drawn[:, :2], drawn[:, -2:]:
+            assert not edge.any(), f"{name} is cut off at the edge"
+
+
+def skeleton(root):
+    """(everything but numbers, the numbers) of an SVG, in order; texts count as a whole, so that a
+    number that is shown has to be the same."""
+    words, numbers = [], []
+    for element in root.iter():
+        words.append(element.tag)
+        for name, value in sorted(element.items()):
+            words.append(f"{name}={NUMBER.sub('#', value)}")
+            numbers += map(float, NUMBER.findall(value))
+        words += [(element.text or "").strip(), (element.tail or "").strip()]
+    return words, numbers
+
+
+# ---- drawing ---------------------------------------------------------------------------------
+
+def helper(name):
+    path = BUILD / "tests" / "figure" / name
+    if not path.exists():
+        pytest.skip(f"{path} is not built")
+    return path
+
+
+def write_models(folder, names, models, title=None):
+    """models.csv, of rows (label, family, phase), and the title of a study; None: it has none."""
+    import pandas as pd
+    if models is not None:
+        listed = pd.DataFrame(models, columns=["label", "family", "phase"])
+        listed.insert(0, "model", names)
+        listed.to_csv(folder / "models.csv", index=False)
+    if title:
+        (folder / "manifest.json").write_text(json.dumps({"title": title}))
+
+
+def draw(qkscope, folder, *options):
+    """Draws a results folder -> the folder of its figures, all of which must succeed."""
+    qkscope("report", folder, "--no-html", *options, expect=0)
+    return folder / "figures"
+
+
+def drawn(figures, family):
+    return sorted(path.stem for path in figures.glob(f"{family}-*.gp"))
+
+
+def draw_texts(folder, texts, env=None, cwd=None, wrapper=(), **options):
+    """Draws a figure of texts (bytes or str, see draw_texts.c) -> Outcome."""
+    texts = [t.encode() if isinstance(t, str) else t for t in texts]
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(b"".join(t + b"\0" for t in texts))
+        file.flush()
+        os.chmod(file.name, 0o644)  # for a wrapper that gives up rights
+        command = [*wrapper, helper("draw_texts"), os.fspath(folder), file.name,
+                   *(f"{name}={value}" for name, value in options.items())]
+        done = subprocess.run(command, capture_output=True, env=environment(env), cwd=cwd,
+                              stdin=subprocess.DEVNULL, timeout=300)
+    outcome = Outcome(done.returncode, done.stdout.decode(errors="surrogateescape"),
+                      done.stderr.decode(errors="surrogateescape"))
+    check_survived(outcome.code, outcome.err)
+    return outcome
