@@ -13,7 +13,6 @@
 #include "stats/turn_kernel.h"
 #include "stats/turning.h"
 
-
 /* ---- rows that turn --------------------------------------------------------------------- */
 
 typedef struct turning_rows {
