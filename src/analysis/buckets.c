@@ -221,3 +221,12 @@ qk_status qk__run_set_buckets(qk__run *run, qk_error *err)
     free(s.heads);
     return status;
 }
+
+qk_plasticity_settings qk__run_plasticity(const qk__run *run)
+{
+    qk_plasticity_settings settings = run->settings->plasticity;
+    settings.seed = (uint64_t)run->settings->seed;
+    if (!(settings.bucket_width > 0))
+        settings.bucket_width = qk__buckets_width(&run->buckets);
+    return settings;
+}

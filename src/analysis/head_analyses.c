@@ -176,19 +176,10 @@ static qk_status run_rotation(qk__run *run, int worker, qk_head_report *report,
 
 /* ---- plasticity ------------------------------------------------------------------------- */
 
-qk_plasticity_settings qk__plasticity_settings_of(const qk__run *run)
-{
-    qk_plasticity_settings settings = run->settings->plasticity;
-    settings.seed = (uint64_t)run->settings->seed;
-    if (!(settings.bucket_width > 0))
-        settings.bucket_width = qk__buckets_width(&run->buckets);
-    return settings;
-}
-
 static qk_status run_plasticity(const qk__run *run, qk_head_report *report,
                                 const qk__head_data *q, const qk__key_data *k, qk_error *err)
 {
-    qk_plasticity_settings settings = qk__plasticity_settings_of(run);
+    qk_plasticity_settings settings = qk__run_plasticity(run);
     const uint64_t stream[2] = {(uint64_t)report->id.layer, (uint64_t)report->id.head};
     return qk__plasticity_fit(q->moments, &q->rows, &k->data.rows, k->index, k->data.sign,
                               &settings, stream, &report->plasticity, err);

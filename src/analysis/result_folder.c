@@ -255,13 +255,6 @@ qk_status qk__results_claim(qk__run *run, qk_error *err)
     return qk__folder_sweep(output, err);
 }
 
-void qk__results_release(qk__run *run)
-{
-    json_decref(run->staying);
-    qk__manifest_free(&run->before);
-    qk__folder_release(&run->folder);
-}
-
 /* ---- new tables in the place of old ones ------------------------------------------------ */
 
 static json_t *text_or_null(const char *text)

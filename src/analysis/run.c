@@ -287,7 +287,9 @@ void qk__run_close(qk__run *run)
     qk_capture_close(&run->capture);
     free(run->inputs);
     free(run->first_input);
-    qk__results_release(run);
+    json_decref(run->staying);
+    qk__manifest_free(&run->before);
+    qk__folder_release(&run->folder);
     pthread_mutex_destroy(&run->lock);
 }
 

@@ -77,8 +77,10 @@ static inline bool qk__run_does(const qk__run *run, qk_analyses analysis)
     return (run->settings->analyses & (unsigned)analysis) != 0;
 }
 
-/* Settles run->buckets before any head is read (buckets.c). */
+/* Settles run->buckets before any head is read; then: the settings of plasticity, with what
+ * belongs to all heads (buckets.c). */
 QK_MUST_CHECK qk_status qk__run_set_buckets(qk__run *run, qk_error *err);
+qk_plasticity_settings qk__run_plasticity(const qk__run *run);
 
 /* How many texts stand behind so many examples: windows of one text are one text, where
  * capture.json tells how many texts there were. */
@@ -147,7 +149,5 @@ QK_MUST_CHECK qk_status qk__results_claim(qk__run *run, qk_error *err);
 
 /* Puts the outputs in the place of the tables of the same analyses, and manifest.json last. */
 QK_MUST_CHECK qk_status qk__results_commit(qk__run *run, qk_error *err);
-
-void qk__results_release(qk__run *run);
 
 #endif
