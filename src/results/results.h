@@ -98,6 +98,21 @@ QK_MUST_CHECK qk_status qk__results_read(qk__results **results, const char *fold
                                          const char *scores, qk_error *err);
 void qk__results_free(qk__results **results);
 
+/* The same of a study, model by model in the order of its list, while they are analysed: only
+ * what results have is kept of a run. folder: of the study, whose manifest is there already. */
+typedef struct qk__builder qk__builder;
+QK_MUST_CHECK qk_status qk__results_begin(qk__builder **builder, const char *folder,
+                                          qk_error *err);
+/* Tables of the next model: of a run in memory, else (run = NULL) those that a run with these
+ * contents has written into a folder; both NULL: it has none. */
+QK_MUST_CHECK qk_status qk__results_add(qk__builder *builder, const qk__listed_model *model,
+                                        const qk_analysis_results *run, const char *tables,
+                                        unsigned contents, qk_error *err);
+/* With the folder's scores.csv, if there. The builder is gone, on failure, too. */
+QK_MUST_CHECK qk_status qk__results_finish(qk__builder **builder, qk__results **results,
+                                           qk_error *err);
+void qk__results_discard(qk__builder **builder);
+
 /* ---- summaries of one number over heads; NaN and infinite values are left out ----------- */
 
 typedef struct qk__spread {

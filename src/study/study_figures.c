@@ -76,7 +76,7 @@ static bool has_files(const qk__study_work *work, size_t i)
 
 static bool stand(const qk__study_work *work, size_t i)
 {
-    char *path = qk__path_join(work->folders[i], QK__FIGURES_JSON);
+    char *path = qk__path_join(work->places[i].folder, QK__FIGURES_JSON);
     json_t *were = path ? qk__json_read(path) : NULL;
     json_t *are = describe(work, i);
     bool equal = were && are && json_equal(were, are) && has_files(work, i);
@@ -225,7 +225,8 @@ static void list_tasks(drawing *d)
 static qk_status write_mark(const qk__study_work *work, size_t i, qk_error *err)
 {
     qk__outfile *file;
-    QK_TRY(qk__json_write(describe(work, i), work->folders[i], QK__FIGURES_JSON, &file, err));
+    QK_TRY(qk__json_write(describe(work, i), work->places[i].folder, QK__FIGURES_JSON, &file,
+                          err));
     return qk__outfile_commit(&file, err);
 }
 

@@ -15,13 +15,6 @@ enum { MAX_PANELS = 16, MAX_RANDOM_HEADS = 1024 };
 
 /* ---- paths ------------------------------------------------------------------------------ */
 
-qk_status qk__study_resolve(const qk_study *plan, const char *path, char **resolved,
-                            qk_error *err)
-{
-    *resolved = *path == '/' ? qk__strdup(path) : qk__path_join(plan->folder, path);
-    return *resolved ? QK_OK : qk__nomem(err);
-}
-
 /* The folder of a file, "./a" rather than "a". */
 static qk_status find_folder(qk_study *plan, qk_error *err)
 {

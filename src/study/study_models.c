@@ -8,6 +8,13 @@
 #include "settings/index_list.h"
 #include "study/study.h"
 
+qk_status qk__study_resolve(const qk_study *plan, const char *path, char **resolved,
+                            qk_error *err)
+{
+    *resolved = *path == '/' ? qk__strdup(path) : qk__path_join(plan->folder, path);
+    return *resolved ? QK_OK : qk__nomem(err);
+}
+
 /* ---- one model -------------------------------------------------------------------------- */
 
 /* The model being read. */
