@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A figure being made: a gnuplot script and the numbers it plots, put together line by line.
+/* A figure being made: a gnuplot script and the numbers it plots, put together line by line
+ * (figure.c, which leads), then drawn (gnuplot.c).
  *
  * The script finds the terminal, the theme's colours and the line types set, and its data
  * file's name in the variable `data`: "plot data index 0 using 1:2 with lines". Line style N

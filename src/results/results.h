@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a results folder says, in memory: its models in study order, their heads with every
  * number of the per-head tables, and the model-level curves. Figures and the report draw from
- * this and nothing else.
+ * this and nothing else. results.c, which leads, reads it; summaries.c sums it up.
  *
  * The folder holds any of qk.csv, heads.csv, rotated.csv, head_metrics.csv, head_profile.csv,
  * head_distance.csv, head_component_weights.csv, stages.csv, rope_pairs.csv,
