@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of one run share: settings, capture, report, progress, fingerprints. */
+/* What the parts of one run share: settings, capture, report, progress, fingerprints. analysis.c
+ * leads: it runs the other parts, named below, in turn. All of them use run.c. */
 #ifndef QK_ANALYSIS_RUN_H
 #define QK_ANALYSIS_RUN_H
 
@@ -106,13 +107,6 @@ void qk__run_tell_failures(qk__run *run);
 /* Takes a finished file among the run's outputs. `name` is a constant. */
 void qk__run_add_output(qk__run *run, const char *name, qk__outfile *file);
 
-/* The verdict on the run as a whole, once every head has its own: counts failures, and says
- * what qk_analysis_run returns. */
-QK_MUST_CHECK qk_status qk__run_conclude(const qk__run *run, qk_error *err);
-
-/* Tells the user of numbers that few rows or texts stand behind. */
-void qk__run_warn_of_few(qk__run *run);
-
 /* ---- which heads (select.c) ------------------------------------------------------------- */
 
 typedef struct qk__targets {
@@ -130,12 +124,22 @@ QK_MUST_CHECK qk_status qk__select_heads(const qk__run *run, qk_kinds kinds,
 QK_MUST_CHECK qk_status qk__run_combined(qk__run *run, qk_error *err);
 QK_MUST_CHECK qk_status qk__run_single(qk__run *run, qk_error *err);
 
-/* ---- writing (table.c, summary.c, run_manifest.c) --------------------------------------- */
+/* ---- once all heads are done (analysis.c) ----------------------------------------------- */
 
-/* The numbers of the report that are of all its heads together (totals.c, summary.c). */
-void qk__find_totals(qk__run *run);
+/* The verdict on the run as a whole, once every head has its own: counts failures, and says
+ * what qk_analysis_run returns. */
+QK_MUST_CHECK qk_status qk__run_conclude(const qk__run *run, qk_error *err);
+
+/* Tells the user of numbers that few rows or texts stand behind. */
+void qk__run_warn_of_few(qk__run *run);
+
 /* The files of the run, written and put into their places. */
 QK_MUST_CHECK qk_status qk__write_results(qk__run *run, qk_error *err);
+
+/* ---- what is written (totals.c, summary.c, run_manifest.c; table.h has the tables) ------ */
+
+/* The numbers of the report that are of all its heads together. */
+void qk__find_totals(qk__run *run);
 /* summary.json of the PCA of each kind by itself. */
 QK_MUST_CHECK qk_status qk__write_summary(qk__run *run, qk_error *err);
 /* The entry of this run in manifest.json, without the tables; NULL when out of memory. */
