@@ -137,11 +137,38 @@ double qk__mean_over_heads(const qk__result_model *model, const qk__field *field
 void qk__by_depth(const qk__result_model *model, const qk__field *field, bool magnitude,
                   double means[QK__DEPTH_BINS]);
 
+/* How much the numbers of a model rest on: rows of a head and kind, texts of a head, the fewest
+ * and the median, NaN where no table tells; how many categories have a share, and how many of
+ * these are uncertain. */
+typedef struct qk__sizes {
+    double rows_least, rows_median, texts_least;
+    size_t judged, uncertain;
+} qk__sizes;
+QK_MUST_CHECK qk_status qk__sizes_of(const qk__result_model *model, qk__sizes *sizes,
+                                     qk_error *err);
+
 /* Means over the heads of all models of component pc; NaN where no head has it. */
 typedef struct qk__pc_means {
     double ev, r_q, r_k;
 } qk__pc_means;
 qk__pc_means qk__mean_of_pc(const qk__results *results, size_t pc);
+
+/* A number of models beside a score of theirs. */
+typedef struct qk__pairing {
+    const qk__results *results;
+    const char *metric;
+    bool from_scores;       /* a column of the score file goes before the study's own number */
+    const qk__field *field; /* else it is the mean of this one over heads */
+    size_t x_column, y_column; /* of the score file: the metric's (from_scores), the score's */
+} qk__pairing;
+
+/* metric: NULL = ap_drop; column: NULL = the first that is not the metric. False: there is no
+ * such metric or score (scores.c). */
+bool qk__find_pairing(const qk__results *results, const char *metric, const char *column,
+                      qk__pairing *pair);
+/* By name, else by label; NULL: it is not in the study. */
+const qk__result_model *qk__scored_model(const qk__results *results, const qk__score *score);
+double qk__scored_metric(const qk__pairing *pair, const qk__score *score); /* or NaN */
 
 /* Pearson r over pairs that are both finite, and the least-squares line y = slope x + start;
  * NaN with fewer than 3 pairs or without variance. */

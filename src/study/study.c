@@ -189,49 +189,25 @@ static qk_status do_model(qk__study_work *work, size_t i, qk_error *err)
 
 /* ---- means for the table at the end ----------------------------------------------------- */
 
-/* Rows and texts of the heads, and how many categories are certain. */
-static qk_status find_sizes(const qk__result_model *model, qk_study_result *result,
-                            qk_error *err)
-{
-    double *rows = qk__calloc(2 * model->num_heads, sizeof *rows);
-    size_t count = 0, judged = 0, uncertain = 0;
-    if (!rows && model->num_heads > 0)
-        return qk__nomem(err);
-    for (size_t i = 0; i < model->num_heads; i++) {
-        const qk__result_head *head = &model->heads[i];
-        const qk__head_numbers *v = &head->v;
-        if (isfinite(head->n_q))
-            rows[count++] = head->n_q;
-        if (isfinite(head->n_k))
-            rows[count++] = head->n_k;
-        if (isfinite(v->texts))
-            result->texts_least = fmin(v->texts, result->texts_least);
-        judged += isfinite(v->category_share);
-        uncertain += v->category_share < QK_CERTAIN_SHARE;
-    }
-    if (count > 0) {
-        result->rows_median = qk__median(rows, count);
-        result->rows_least = rows[0];
-    }
-    if (judged > 0) {
-        result->uncertain = (double)uncertain;
-        result->certain = (double)(judged - uncertain);
-    }
-    free(rows);
-    return QK_OK;
-}
-
 static qk_status copy_means(const qk__study_work *work, const qk__headlines *headlines,
                             qk_error *err)
 {
     for (size_t i = 0; i < work->plan->num_models; i++) {
         const qk__headline *row = &headlines->rows[i];
         qk_study_result *result = &work->outcome->models[i];
+        qk__sizes sizes;
         result->r_q = qk__headline_value(row, "mean_r_q");
         result->r_k = qk__headline_value(row, "mean_r_k");
         result->recency = qk__headline_value(row, "bias_positive");
         result->ap_drop = qk__headline_value(row, "ap_drop");
-        QK_TRY(find_sizes(row->model, result, err));
+        QK_TRY(qk__sizes_of(row->model, &sizes, err));
+        result->rows_least = sizes.rows_least;
+        result->rows_median = sizes.rows_median;
+        result->texts_least = sizes.texts_least;
+        if (sizes.judged > 0) {
+            result->uncertain = (double)sizes.uncertain;
+            result->certain = (double)(sizes.judged - sizes.uncertain);
+        }
     }
     return QK_OK;
 }

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include <qkscope/analysis.h>
-#include <qkscope/synth.h>
+#include <qkscope/capture.h>
 
 #include "results/results.h"
 #include "tests/base/tree.h"
