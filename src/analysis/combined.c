@@ -150,10 +150,9 @@ static void plan(combined *c, const qk__targets *targets)
     qk__run *run = c->run;
     qk_head_id last = {-1, -1, QK_KEY};
     for (size_t i = 0; i < targets->count; i++) {
-        qk_head_id q = targets->ids[i];
-        qk_head_id key = {q.layer, q.head / run->report->group.size, QK_KEY};
-        const qk_head *head = qk_capture_find(run->capture, key);
-        if (!head || head->missing) {
+        qk_head_id q = targets->ids[i], key;
+        const qk_head *head = qk__find_keys(run, q.layer, q.head, &key);
+        if (!head) {
             report_missing(run, i, key);
             continue;
         }

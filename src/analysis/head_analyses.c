@@ -83,8 +83,9 @@ static qk_status measure_lda(qk__run *run, int worker, const qk__head_data *q,
 }
 
 static qk_status run_pca(qk__run *run, int worker, qk_head_report *report,
-                         const qk__head_data *q, const qk__head_data *k, qk_error *err)
+                         const qk__head_data *q, const qk__key_data *keys, qk_error *err)
 {
+    const qk__head_data *k = &keys->data;
     qk_pca *pca;
     qk_status status = qk_pca_combined(q->moments, k->moments, &run->settings->pca, &pca, err);
     if (status != QK_OK)
@@ -146,8 +147,9 @@ static void find_nearest(const double *frequencies, size_t count, qk_plane *plan
 }
 
 static qk_status run_rotation(qk__run *run, int worker, qk_head_report *report,
-                              const qk__head_data *q, const qk__head_data *k, qk_error *err)
+                              const qk__head_data *q, const qk__key_data *keys, qk_error *err)
 {
+    const qk__head_data *k = &keys->data;
     qk_rotation *rotation;
     qk_status status =
         qk_rotation_fit(q->moments, k->moments, &run->settings->rotation, &rotation, err);
@@ -176,9 +178,10 @@ static qk_status run_rotation(qk__run *run, int worker, qk_head_report *report,
 
 /* ---- plasticity ------------------------------------------------------------------------- */
 
-static qk_status run_plasticity(const qk__run *run, qk_head_report *report,
+static qk_status run_plasticity(qk__run *run, int worker, qk_head_report *report,
                                 const qk__head_data *q, const qk__key_data *k, qk_error *err)
 {
+    (void)worker;
     qk_plasticity_settings settings = qk__run_plasticity(run);
     const uint64_t stream[2] = {(uint64_t)report->id.layer, (uint64_t)report->id.head};
     return qk__plasticity_fit(q->moments, &q->rows, &k->data.rows, k->index, k->data.sign,
@@ -187,9 +190,10 @@ static qk_status run_plasticity(const qk__run *run, qk_head_report *report,
 
 /* ---- intervals -------------------------------------------------------------------------- */
 
-static qk_status run_intervals(const qk__run *run, qk_head_report *report,
+static qk_status run_intervals(qk__run *run, int worker, qk_head_report *report,
                                const qk__head_data *q, const qk__key_data *k, qk_error *err)
 {
+    (void)worker;
     report->intervals = malloc(sizeof *report->intervals);
     if (!report->intervals)
         return qk__nomem(err);
@@ -203,34 +207,35 @@ static qk_status run_intervals(const qk__run *run, qk_head_report *report,
 
 /* ---- all of them ------------------------------------------------------------------------ */
 
-static void fail(qk__run *run, size_t i, qk_status status, const qk__head_data *q,
-                 const qk__head_data *k, qk_error *err)
-{
-    qk__context(err, status, "%s with %s", q->head->files[0], k->head->files[0]);
-    qk__run_fail_head(run, i, status, err->message);
-}
+typedef qk_status run_analysis(qk__run *run, int worker, qk_head_report *report,
+                               const qk__head_data *q, const qk__key_data *k, qk_error *err);
 
 void qk__analyse_head(qk__run *run, int worker, size_t i, const qk__head_data *queries,
                       const qk__key_data *keys)
 {
+    const struct {
+        bool wanted;
+        run_analysis *run;
+    } analyses[] = {
+        {qk__run_does(run, QK_ANALYSE_PCA), run_pca},
+        {qk__run_does(run, QK_ANALYSE_ROTATION), run_rotation},
+        {qk__run_does(run, QK_ANALYSE_PLASTICITY), run_plasticity},
+        {run->settings->ci > 0, run_intervals}, /* of the others, so it is last */
+    };
     qk_head_report *report = &run->report->heads[i];
-    const qk__head_data *k = &keys->data;
-    qk_error err = {0};
-    qk_status status;
     report->rows_q = queries->moments->count;
-    report->rows_k = k->moments->count;
+    report->rows_k = keys->data.moments->count;
     report->texts_q = qk__run_count_texts(run, queries->num_texts);
-    report->texts_k = qk__run_count_texts(run, k->num_texts);
-    if (qk__run_does(run, QK_ANALYSE_PCA) &&
-        (status = run_pca(run, worker, report, queries, k, &err)) != QK_OK)
-        fail(run, i, status, queries, k, &err);
-    if (qk__run_does(run, QK_ANALYSE_ROTATION) &&
-        (status = run_rotation(run, worker, report, queries, k, &err)) != QK_OK)
-        fail(run, i, status, queries, k, &err);
-    if (qk__run_does(run, QK_ANALYSE_PLASTICITY) &&
-        (status = run_plasticity(run, report, queries, keys, &err)) != QK_OK)
-        fail(run, i, status, queries, k, &err);
-    if (run->settings->ci > 0 &&
-        (status = run_intervals(run, report, queries, keys, &err)) != QK_OK)
-        fail(run, i, status, queries, k, &err);
+    report->texts_k = qk__run_count_texts(run, keys->data.num_texts);
+    for (size_t a = 0; a < sizeof analyses / sizeof *analyses; a++) {
+        qk_error err = {0};
+        if (!analyses[a].wanted)
+            continue;
+        qk_status status = analyses[a].run(run, worker, report, queries, keys, &err);
+        if (status == QK_OK)
+            continue;
+        qk__context(&err, status, "%s with %s", queries->head->files[0],
+                    keys->data.head->files[0]);
+        qk__run_fail_head(run, i, status, err.message);
+    }
 }

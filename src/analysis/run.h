@@ -42,8 +42,8 @@ typedef struct qk__run {
     size_t *first_input; /* [capture heads + 1] where each head's files start in inputs */
     qk_rows **readers;   /* [threads] one a worker, kept from head to head */
     size_t total_jobs;
-    qk__buckets buckets;               /* of plasticity */
-    const struct qk__run *before_rope; /* of compare-stages: the other capture */
+    qk__buckets buckets;         /* of plasticity */
+    struct qk__run *before_rope; /* of compare-stages: the other capture */
     double seconds_open, seconds_heads, seconds_tables;
     qk__folder folder;   /* the output, held from before the first head is read */
     qk__manifest before; /* what was there */
@@ -118,6 +118,9 @@ typedef struct qk__targets {
  * QK_KINDS_Q these are the query heads of the combined analysis. Release ids with free(). */
 QK_MUST_CHECK qk_status qk__select_heads(const qk__run *run, qk_kinds kinds,
                                          qk__targets *targets, qk_error *err);
+
+/* The key head of a query head's group; NULL: it is not in the capture. *id is whose it is. */
+const qk_head *qk__find_keys(const qk__run *run, int layer, int q_head, qk_head_id *id);
 
 /* ---- analysing (combined.c, single.c) --------------------------------------------------- */
 

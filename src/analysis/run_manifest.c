@@ -146,12 +146,11 @@ json_t *qk__describe_run(const qk__run *run)
                                 qk__json_number(run->seconds_tables));
     json_t *root = json_pack(
         "{s:s, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o}",
-        "qkscope", QK_VERSION, "command_line",
-        s->command_line ? qk__json_text(s->command_line) : json_null(), "capture",
-        qk__json_text(report->capture), "model", qk__json_text(report->model), "num_layers",
-        report->num_layers, "group", qk__describe_group(&report->group), "settings",
-        qk__describe_settings(s), "buckets", describe_buckets(run), "threads", report->threads,
-        "kernel", qk_moments_kernel(), "heads", (json_int_t)report->num_heads,
+        "qkscope", QK_VERSION, "command_line", qk__json_text_or_null(s->command_line),
+        "capture", qk__json_text(report->capture), "model", qk__json_text(report->model),
+        "num_layers", report->num_layers, "group", qk__describe_group(&report->group),
+        "settings", qk__describe_settings(s), "buckets", describe_buckets(run), "threads",
+        report->threads, "kernel", qk_moments_kernel(), "heads", (json_int_t)report->num_heads,
         "heads_without_numbers",
         (json_int_t)report->num_failed + (json_int_t)report->num_missing, "rows",
         (json_int_t)report->num_rows, "failures", list_failures(report), "seconds", timings,

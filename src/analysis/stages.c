@@ -260,8 +260,7 @@ static void analyse_head(stages *c, int worker, size_t i, const qk__stage_keys *
     qk_error err = {0};
     qk__stage_data queries;
     qk_head_report *head = &c->run.report->heads[i];
-    qk_status status =
-        qk__stage_data_read(&c->before, &c->run, worker, head->id, &queries, &err);
+    qk_status status = qk__stage_data_read(&c->run, worker, head->id, &queries, &err);
     int64_t bytes = queries.after.bytes + queries.before.bytes;
     if (status == QK_OK) {
         head->rows_q = (int64_t)queries.after.rows.rows;
@@ -273,7 +272,7 @@ static void analyse_head(stages *c, int worker, size_t i, const qk__stage_keys *
     }
     if (status != QK_OK)
         qk__run_note_failure(&c->run, i, status, err.message);
-    qk__stage_data_free(&c->before, &c->run, &queries);
+    qk__stage_data_free(&c->run, &queries);
     qk__run_progress(&c->run, bytes, head->rows_q);
 }
 
@@ -301,8 +300,8 @@ static void run_group(void *context, size_t g, int worker)
         return;
     const double *frequencies =
         qk_capture_rope_frequencies(c->run.capture, group->key.layer, &pairs);
-    qk_status status = qk__stage_keys_read(&c->before, &c->run, worker, group->key, frequencies,
-                                           pairs, &keys, &err);
+    qk_status status =
+        qk__stage_keys_read(&c->run, worker, group->key, frequencies, pairs, &keys, &err);
     qk__run_progress(&c->run, keys.data.after.bytes + keys.data.before.bytes,
                      (int64_t)keys.data.after.rows.rows);
     if (status != QK_OK) {
@@ -312,7 +311,7 @@ static void run_group(void *context, size_t g, int worker)
     for (size_t i = group->first; i < group->end; i++)
         if (is_planned(c, i) && !atomic_load(&c->run.cancelled))
             analyse_head(c, worker, i, &keys);
-    qk__stage_keys_free(&c->before, &c->run, &keys);
+    qk__stage_keys_free(&c->run, &keys);
 }
 
 /* Whether the keys of a group turn as capture.json says; `err` says how they do not. Those that
@@ -323,10 +322,9 @@ static bool is_turned(stages *c, size_t group, qk_error *err)
     size_t pairs;
     qk_head_id key = c->groups[group].key;
     const double *frequencies = qk_capture_rope_frequencies(c->run.capture, key.layer, &pairs);
-    qk_status status =
-        qk__stage_keys_read(&c->before, &c->run, 0, key, frequencies, pairs, &keys, err);
+    qk_status status = qk__stage_keys_read(&c->run, 0, key, frequencies, pairs, &keys, err);
     if (status == QK_OK)
-        qk__stage_keys_free(&c->before, &c->run, &keys);
+        qk__stage_keys_free(&c->run, &keys);
     return status == QK_OK || !keys.not_turned;
 }
 

@@ -20,7 +20,7 @@ typedef struct point {
 /* ---- what is drawn ---------------------------------------------------------------------- */
 
 /* The study's families keep their colours, others get the next ones. */
-static int family_of(const qk__pairing *pair, const point *points, size_t count,
+static int family_of(const qk__score_pairing *pair, const point *points, size_t count,
                      const char *name)
 {
     const qk__results *results = pair->results;
@@ -44,7 +44,7 @@ static bool is_usable(double value)
 }
 
 /* Models with both numbers; points may be NULL to count them. */
-static size_t find_points(const qk__pairing *pair, point *points)
+static size_t find_points(const qk__score_pairing *pair, point *points)
 {
     const qk__results *results = pair->results;
     size_t count = 0;
@@ -64,15 +64,15 @@ static size_t find_points(const qk__pairing *pair, point *points)
     return count;
 }
 
-static bool find_pairing(const qk__subject *subject, qk__pairing *pair)
+static bool find_pairing(const qk__subject *subject, qk__score_pairing *pair)
 {
-    return qk__find_pairing(subject->results, subject->score_metric, subject->score_column,
+    return qk__pair_scores(subject->results, subject->score_metric, subject->score_column,
                             pair);
 }
 
 bool qk__has_scores(const qk__subject *subject)
 {
-    qk__pairing pair;
+    qk__score_pairing pair;
     return find_pairing(subject, &pair) && find_points(&pair, NULL) >= MIN_POINTS;
 }
 
@@ -212,7 +212,7 @@ static size_t list_families(const qk__figure *figure, const point *points, size_
     return families;
 }
 
-static void set_labels(qk__figure *figure, const qk__pairing *pair, const plot *p, size_t count)
+static void set_labels(qk__figure *figure, const qk__score_pairing *pair, const plot *p, size_t count)
 {
     char r[64] = "r undefined";
     const char *column = pair->results->score_columns[pair->y_column];
@@ -255,7 +255,7 @@ static void draw_points(qk__figure *figure, const point *points, size_t count)
     qk__figure_print(figure, "\n");
 }
 
-static void draw(qk__figure *figure, const qk__pairing *pair, const point *points, size_t count)
+static void draw(qk__figure *figure, const qk__score_pairing *pair, const point *points, size_t count)
 {
     const double em = qk__em(figure);
     qk__entry entries[QK__MAX_ENTRIES];
@@ -281,7 +281,7 @@ static void draw(qk__figure *figure, const qk__pairing *pair, const point *point
 
 void qk__build_scores(qk__figure *figure, const qk__subject *subject)
 {
-    qk__pairing pair;
+    qk__score_pairing pair;
     if (!find_pairing(subject, &pair))
         return;
     size_t count = find_points(&pair, NULL);

@@ -72,9 +72,9 @@ static void state_scores(qk__findings *findings, const qk__line *line, const cha
 static void metric_and_scores(qk__findings *findings, const qk__results *results,
                               const qk__score_choice *choice)
 {
-    qk__pairing pair;
+    qk__score_pairing pair;
     size_t count = 0;
-    if (!qk__find_pairing(results, choice->metric, choice->column, &pair))
+    if (!qk__pair_scores(results, choice->metric, choice->column, &pair))
         return;
     double *x = qk__calloc(results->num_scores, sizeof *x);
     double *y = qk__calloc(results->num_scores, sizeof *y);

@@ -154,21 +154,21 @@ typedef struct qk__pc_means {
 qk__pc_means qk__mean_of_pc(const qk__results *results, size_t pc);
 
 /* A number of models beside a score of theirs. */
-typedef struct qk__pairing {
+typedef struct qk__score_pairing {
     const qk__results *results;
     const char *metric;
     bool from_scores;       /* a column of the score file goes before the study's own number */
     const qk__field *field; /* else it is the mean of this one over heads */
     size_t x_column, y_column; /* of the score file: the metric's (from_scores), the score's */
-} qk__pairing;
+} qk__score_pairing;
 
 /* metric: NULL = ap_drop; column: NULL = the first that is not the metric. False: there is no
  * such metric or score (scores.c). */
-bool qk__find_pairing(const qk__results *results, const char *metric, const char *column,
-                      qk__pairing *pair);
+bool qk__pair_scores(const qk__results *results, const char *metric, const char *column,
+                      qk__score_pairing *pair);
 /* By name, else by label; NULL: it is not in the study. */
 const qk__result_model *qk__scored_model(const qk__results *results, const qk__score *score);
-double qk__scored_metric(const qk__pairing *pair, const qk__score *score); /* or NaN */
+double qk__scored_metric(const qk__score_pairing *pair, const qk__score *score); /* or NaN */
 
 /* Pearson r over pairs that are both finite, and the least-squares line y = slope x + start;
  * NaN with fewer than 3 pairs or without variance. */

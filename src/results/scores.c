@@ -133,10 +133,10 @@ static size_t find_column(const qk__results *results, const char *name)
     return QK__NOT_THERE;
 }
 
-bool qk__find_pairing(const qk__results *results, const char *metric, const char *column,
-                      qk__pairing *pair)
+bool qk__pair_scores(const qk__results *results, const char *metric, const char *column,
+                      qk__score_pairing *pair)
 {
-    *pair = (qk__pairing){
+    *pair = (qk__score_pairing){
         .results = results, .metric = metric ? metric : "ap_drop", .y_column = QK__NOT_THERE};
     size_t x = find_column(results, pair->metric);
     pair->from_scores = x != QK__NOT_THERE;
@@ -161,7 +161,7 @@ const qk__result_model *qk__scored_model(const qk__results *results, const qk__s
     return NULL;
 }
 
-double qk__scored_metric(const qk__pairing *pair, const qk__score *score)
+double qk__scored_metric(const qk__score_pairing *pair, const qk__score *score)
 {
     if (pair->from_scores)
         return score->values[pair->x_column];

@@ -261,14 +261,12 @@ static qk_status do_models(qk__study_work *work, qk_error *err)
 static void tell_of_old_page(const qk__study_work *work)
 {
     const qk_study_settings *run = work->run;
-    char *page = qk__path_join(run->output, "report.html");
     bool kept = true;
     for (size_t i = 0; i < work->plan->num_models; i++)
         kept &= work->outcome->models[i].state == QK_STUDY_KEPT;
-    if (page && !run->figures && run->notice && !kept && qk__is_file(page))
+    if (!run->figures && run->notice && !kept && qk__is_file_in(run->output, "report.html"))
         run->notice(run->user, QK_NOTICE_WARNING,
                     "report.html and figures show the tables from before this run");
-    free(page);
 }
 
 static qk_status execute(qk__study_work *work, double start, qk_error *err)

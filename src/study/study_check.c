@@ -107,10 +107,8 @@ static qk_status check_tables(checker *c, qk_error *err)
         const char *name = qk__tables[i].info.name;
         if (!qk__has_table(&qk__tables[i], c->run.report->contents))
             continue;
-        char *path = qk__path_join(c->run.settings->output, name);
-        if (!path || !qk__is_file(path))
+        if (!qk__is_file_in(c->run.settings->output, name))
             reject(c->check, "%s is missing", name);
-        free(path);
     }
     if (!c->check->stands)
         return QK_OK;
@@ -129,11 +127,10 @@ static qk_status mark_heads(const qk__run *run, bool *wanted, qk_error *err)
     qk__targets targets;
     QK_TRY(qk__select_heads(run, QK_KINDS_Q, &targets, err));
     for (size_t i = 0; i < targets.count; i++) {
-        qk_head_id q = targets.ids[i];
-        qk_head_id k = {q.layer, q.head / run->report->group.size, QK_KEY};
-        const qk_head *key = qk_capture_find(run->capture, k);
-        wanted[qk_capture_find(run->capture, q)->index] = key && !key->missing;
-        if (key && !key->missing)
+        qk_head_id q = targets.ids[i], k;
+        const qk_head *key = qk__find_keys(run, q.layer, q.head, &k);
+        wanted[qk_capture_find(run->capture, q)->index] = key != NULL;
+        if (key)
             wanted[key->index] = true;
     }
     free(targets.ids);

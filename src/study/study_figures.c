@@ -49,12 +49,12 @@ static bool is_asked(const qk__study_work *work, const collage *one)
 static json_t *describe(const qk__study_work *work, size_t i)
 {
     const qk__study_collage *c = &work->plan->collage;
-    return json_pack(
-        "{s:s, s:i, s:i, s:i, s:i, s:I, s:i, s:o, s:I, s:o}", "qkscope", QK_VERSION, "formats",
-        (int)collage_formats(work), "theme", (int)work->theme, "rows", c->rows, "columns",
-        c->columns, "seed", (json_int_t)c->seed, "random", c->random, "heads",
-        c->heads ? qk__json_text(c->heads) : json_null(), "max_points",
-        (json_int_t)c->max_points, "label", qk__json_text(work->plan->models[i].label));
+    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:I, s:i, s:o, s:I, s:o}", "qkscope",
+                     QK_VERSION, "formats", (int)collage_formats(work), "theme",
+                     (int)work->theme, "rows", c->rows, "columns", c->columns, "seed",
+                     (json_int_t)c->seed, "random", c->random, "heads",
+                     qk__json_text_or_null(c->heads), "max_points", (json_int_t)c->max_points,
+                     "label", qk__json_text(work->plan->models[i].label));
 }
 
 static bool has_files(const qk__study_work *work, size_t i)
@@ -65,10 +65,7 @@ static bool has_files(const qk__study_work *work, size_t i)
             char name[160];
             snprintf(name, sizeof name, "%s-%s.%s", COLLAGES[k].name, work->slugs[i],
                      ENDINGS[e]);
-            char *path = qk__path_join(work->figures, name);
-            bool is = path && qk__is_file(path);
-            free(path);
-            if (!is)
+            if (!qk__is_file_in(work->figures, name))
                 return false;
         }
     return true;

@@ -182,12 +182,8 @@ void qk_study_free(qk_study **plan)
     qk_study *p = *plan;
     if (!p)
         return;
-    for (size_t i = 0; p->sources && p->folders && i < p->num_models; i++) {
-        free(p->sources[i]);
-        free(p->folders[i]);
-    }
-    free(p->sources);
-    free(p->folders);
+    qk__strings_free(p->sources, p->num_models);
+    qk__strings_free(p->folders, p->num_models);
     free(p->models);
     free(p->scores);
     free(p->local_root);
