@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which buckets plasticity uses. Heads of one model are compared bucket by bucket, and a head
- * must not change with the heads that are asked for beside it: so all heads of the capture
- * have a say, whichever are analysed. Where footers say that there are few
- * buckets they are enough; else the columns `position` and `bucket` are read, a hundredth of a
- * file. */
+/* Which position buckets plasticity uses. Heads of one model are compared bucket by bucket, and a
+ * head's numbers must not depend on which other heads are analysed: so all heads of the capture
+ * are asked. The footers of the files are enough where they say that there are few buckets; else
+ * the columns `position` and `bucket` are read, a hundredth of a file. */
 #include "analysis/buckets.h"
 
 #include <stdlib.h>

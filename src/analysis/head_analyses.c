@@ -82,8 +82,8 @@ static qk_status measure_lda(qk__run *run, int worker, const qk__head_data *q,
     return status;
 }
 
-static qk_status run_pca(qk__run *run, int worker, qk_head_report *report,
-                         const qk__head_data *q, const qk__key_data *keys, qk_error *err)
+static qk_status run_pca(qk__run *run, int worker, qk_head_report *head, const qk__head_data *q,
+                         const qk__key_data *keys, qk_error *err)
 {
     const qk__head_data *k = &keys->data;
     qk_pca *pca;
@@ -91,12 +91,12 @@ static qk_status run_pca(qk__run *run, int worker, qk_head_report *report,
     if (status != QK_OK)
         return qk__context(err, status, "column 'vector'");
     status =
-        qk_pca_certainty(pca, &run->settings->pca, q->texts, k->texts, &report->certainty, err);
+        qk_pca_certainty(pca, &run->settings->pca, q->texts, k->texts, &head->certainty, err);
     if (status == QK_OK && run->settings->lda)
         status = measure_lda(run, worker, q, k, pca, err);
     if (status != QK_OK)
         qk_pca_free(&pca);
-    report->pca = pca;
+    head->pca = pca;
     return status;
 }
 
@@ -146,7 +146,7 @@ static void find_nearest(const double *frequencies, size_t count, qk_plane *plan
         }
 }
 
-static qk_status run_rotation(qk__run *run, int worker, qk_head_report *report,
+static qk_status run_rotation(qk__run *run, int worker, qk_head_report *head,
                               const qk__head_data *q, const qk__key_data *keys, qk_error *err)
 {
     const qk__head_data *k = &keys->data;
@@ -169,45 +169,45 @@ static qk_status run_rotation(qk__run *run, int worker, qk_head_report *report,
         qk_rotation_free(&rotation);
     size_t count;
     const double *frequencies =
-        qk_capture_rope_frequencies(run->capture, report->id.layer, &count);
+        qk_capture_rope_frequencies(run->capture, head->id.layer, &count);
     for (size_t i = 0; rotation && i < rotation->num_planes; i++)
         find_nearest(frequencies, count, &rotation->planes[i]);
-    report->rotation = rotation;
+    head->rotation = rotation;
     return status;
 }
 
 /* ---- plasticity ------------------------------------------------------------------------- */
 
-static qk_status run_plasticity(qk__run *run, int worker, qk_head_report *report,
+static qk_status run_plasticity(qk__run *run, int worker, qk_head_report *head,
                                 const qk__head_data *q, const qk__key_data *k, qk_error *err)
 {
     (void)worker;
     qk_plasticity_settings settings = qk__run_plasticity(run);
-    const uint64_t stream[2] = {(uint64_t)report->id.layer, (uint64_t)report->id.head};
+    const uint64_t stream[2] = {(uint64_t)head->id.layer, (uint64_t)head->id.head};
     return qk__plasticity_fit(q->moments, &q->rows, &k->data.rows, k->index, k->data.sign,
-                              &settings, stream, &report->plasticity, err);
+                              &settings, stream, &head->plasticity, err);
 }
 
 /* ---- intervals -------------------------------------------------------------------------- */
 
-static qk_status run_intervals(qk__run *run, int worker, qk_head_report *report,
+static qk_status run_intervals(qk__run *run, int worker, qk_head_report *head,
                                const qk__head_data *q, const qk__key_data *k, qk_error *err)
 {
     (void)worker;
-    report->intervals = malloc(sizeof *report->intervals);
-    if (!report->intervals)
+    head->intervals = malloc(sizeof *head->intervals);
+    if (!head->intervals)
         return qk__nomem(err);
-    qk_status status = qk__head_intervals(run, report, q, k, report->intervals, err);
+    qk_status status = qk__head_intervals(run, head, q, k, head->intervals, err);
     if (status != QK_OK) {
-        free(report->intervals);
-        report->intervals = NULL;
+        free(head->intervals);
+        head->intervals = NULL;
     }
     return status;
 }
 
 /* ---- all of them ------------------------------------------------------------------------ */
 
-typedef qk_status run_analysis(qk__run *run, int worker, qk_head_report *report,
+typedef qk_status run_analysis(qk__run *run, int worker, qk_head_report *head,
                                const qk__head_data *q, const qk__key_data *k, qk_error *err);
 
 void qk__analyse_head(qk__run *run, int worker, size_t i, const qk__head_data *queries,
@@ -222,16 +222,16 @@ void qk__analyse_head(qk__run *run, int worker, size_t i, const qk__head_data *q
         {qk__run_does(run, QK_ANALYSE_PLASTICITY), run_plasticity},
         {run->settings->ci > 0, run_intervals}, /* of the others, so it is last */
     };
-    qk_head_report *report = &run->report->heads[i];
-    report->rows_q = queries->moments->count;
-    report->rows_k = keys->data.moments->count;
-    report->texts_q = qk__run_count_texts(run, queries->num_texts);
-    report->texts_k = qk__run_count_texts(run, keys->data.num_texts);
+    qk_head_report *head = &run->results->heads[i];
+    head->rows_q = queries->moments->count;
+    head->rows_k = keys->data.moments->count;
+    head->texts_q = qk__run_count_texts(run, queries->num_texts);
+    head->texts_k = qk__run_count_texts(run, keys->data.num_texts);
     for (size_t a = 0; a < sizeof analyses / sizeof *analyses; a++) {
         qk_error err = {0};
         if (!analyses[a].wanted)
             continue;
-        qk_status status = analyses[a].run(run, worker, report, queries, keys, &err);
+        qk_status status = analyses[a].run(run, worker, head, queries, keys, &err);
         if (status == QK_OK)
             continue;
         qk__context(&err, status, "%s with %s", queries->head->files[0],

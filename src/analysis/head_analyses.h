@@ -23,7 +23,7 @@ QK_MUST_CHECK qk_status qk__key_data_read(qk__run *run, int worker, const qk_hea
 void qk__key_data_free(qk__run *run, qk__key_data *keys);
 
 /* Runs all analyses asked for and puts their results, and failures, into entry i of the
- * report. One that fails does not stop the others. */
+ * results. One that fails does not stop the others. */
 void qk__analyse_head(qk__run *run, int worker, size_t i, const qk__head_data *queries,
                       const qk__key_data *keys);
 

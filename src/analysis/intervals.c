@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Confidence intervals of one head: its numbers again without each group of examples. */
+/* Confidence intervals of one head: its numbers are computed again without each group of examples
+ * in turn (a jackknife). */
 #include <math.h>
 #include <stdlib.h>
 

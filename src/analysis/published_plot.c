@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plot-plasticity: its keys, and from the table of buckets to the picture. */
+/* plot-plasticity, a command of the original tool: its settings, and the picture of a table of
+ * buckets. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>

@@ -35,7 +35,7 @@ static const char *text_of(const json_t *object, const char *key)
 static bool stays(const qk__run *run, const char *name)
 {
     const qk__table *table = qk__find_table(name);
-    return table && qk__is_result(table) && !qk__is_table_of(table, run->report->contents);
+    return table && qk__is_result(table) && !qk__is_table_of(table, run->results->contents);
 }
 
 /* Appends the entry of an earlier run with the tables it keeps; one that keeps none is gone. */
@@ -76,8 +76,8 @@ static bool is_owned(json_t *runs, const char *table)
 
 static bool is_output(const qk__run *run, const char *name)
 {
-    for (size_t i = 0; i < run->report->num_outputs; i++)
-        if (strcmp(run->report->outputs[i], name) == 0)
+    for (size_t i = 0; i < run->results->num_outputs; i++)
+        if (strcmp(run->results->outputs[i], name) == 0)
             return true;
     return false;
 }
@@ -137,12 +137,12 @@ static qk_status check_staying(qk__run *run, const json_t *old, qk_error *err)
     const json_t *was = json_object_get(old, "settings");
     json_int_t size = json_integer_value(json_object_get(group, "q_per_kv_group"));
     const char *table = json_string_value(json_array_get(json_object_get(old, "tables"), 0));
-    if (strcmp(text_of(old, "model"), run->report->model) != 0)
+    if (strcmp(text_of(old, "model"), run->results->model) != 0)
         return REFUSE(run, err, "%s there has the model name '%.100s', and this run '%.100s'",
-                      table, text_of(old, "model"), run->report->model);
-    if (size > 0 && run->report->group.size > 0 && size != run->report->group.size)
+                      table, text_of(old, "model"), run->results->model);
+    if (size > 0 && run->results->group.size > 0 && size != run->results->group.size)
         return REFUSE(run, err, "%s there has group size %d, and this run %d", table, (int)size,
-                      run->report->group.size);
+                      run->results->group.size);
     json_t *settings = qk__describe_settings(run->settings);
     for (size_t i = 0; settings && i < sizeof SELECTION / sizeof *SELECTION; i++)
         if (!json_equal(json_object_get(was, SELECTION[i]),
@@ -248,7 +248,7 @@ static qk_status describe(const qk__run *run, json_t **entry, qk_error *err)
     json_t *tables = json_array(), *contents = json_object();
     qk_status status = QK_OK;
     for (size_t i = 0; i < run->num_outputs && status == QK_OK; i++) {
-        const char *name = run->report->outputs[i];
+        const char *name = run->results->outputs[i];
         if (strcmp(name, QK__SCHEMA_NAME) != 0)
             tables = qk__json_append(tables, json_string(name));
         status =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of one run share: settings, capture, report, progress, fingerprints. analysis.c
+/* What the parts of one run share: settings, capture, results, progress, fingerprints. analysis.c
  * leads: it runs the other parts, named below, in turn. All of them use run.c. */
 #ifndef QK_ANALYSIS_RUN_H
 #define QK_ANALYSIS_RUN_H
@@ -34,7 +34,7 @@ enum { SPARE_SUMS = 3 };
 typedef struct qk__run {
     const qk_analysis_settings *settings;
     qk_capture *capture;
-    qk_analysis_results *report;
+    qk_analysis_results *results;
     int threads;
     size_t block_rows;   /* rows read at a time */
     qk__input *inputs;   /* files of the heads read, in capture order, set by the workers; NULL:
@@ -69,7 +69,7 @@ void qk__run_close(qk__run *run);
  * where no head is read by two jobs. */
 QK_MUST_CHECK qk_status qk__run_list_inputs(qk__run *run, qk_error *err);
 
-/* Gives the report one entry per id; the ids are copied. */
+/* Gives the results one entry per id; the ids are copied. */
 QK_MUST_CHECK qk_status qk__run_set_heads(qk__run *run, const qk_head_id *ids, size_t count,
                                           qk_error *err);
 
@@ -94,7 +94,7 @@ void qk__run_notice(qk__run *run, qk_notice_level level, const char *fmt, ...)
 /* Counts one job as done and reports progress; may set run->cancelled. */
 void qk__run_progress(qk__run *run, int64_t bytes, int64_t rows);
 
-/* Records that an analysis of head i of the report failed, and tells the user. The first
+/* Records that an analysis of head i of the results failed, and tells the user. The first
  * failure of a head stays. */
 void qk__run_fail_head(qk__run *run, size_t i, qk_status status, const char *message);
 
@@ -141,7 +141,7 @@ QK_MUST_CHECK qk_status qk__write_results(qk__run *run, qk_error *err);
 
 /* ---- what is written (totals.c, summary.c, run_manifest.c; table.h has the tables) ------ */
 
-/* The numbers of the report that are of all its heads together. */
+/* The numbers of the results that are of all their heads together. */
 void qk__find_totals(qk__run *run);
 /* summary.json of the PCA of each kind by itself. */
 QK_MUST_CHECK qk_status qk__write_summary(qk__run *run, qk_error *err);

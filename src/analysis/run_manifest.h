@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of manifest.json, for those who compare a run with an earlier one. NULL when out of
- * memory. */
+/* Parts of what manifest.json says of a run, for whoever compares one with an earlier one. NULL
+ * when out of memory. */
 #ifndef QK_ANALYSIS_RUN_MANIFEST_H
 #define QK_ANALYSIS_RUN_MANIFEST_H
 

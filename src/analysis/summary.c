@@ -58,12 +58,12 @@ static void list_hits(hit *hits, size_t count, double threshold, json_t **high, 
 
 static qk_status find_hits(const qk__run *run, json_t **high, json_t **top, qk_error *err)
 {
-    hit *hits = qk__calloc(run->report->high.components + 1, sizeof *hits);
+    hit *hits = qk__calloc(run->results->high.components + 1, sizeof *hits);
     size_t count = 0;
     if (!hits)
         return qk__nomem(err);
-    for (size_t i = 0; i < run->report->num_heads; i++) {
-        const qk_head_report *head = &run->report->heads[i];
+    for (size_t i = 0; i < run->results->num_heads; i++) {
+        const qk_head_report *head = &run->results->heads[i];
         for (size_t pc = 0; head->pca && pc < head->pca->num_components; pc++)
             hits[count++] = (hit){head, pc, head->pca->components[pc].r_q};
     }
@@ -87,7 +87,7 @@ static const char *now_utc(char text[40])
 qk_status qk__write_summary(qk__run *run, qk_error *err)
 {
     const qk_analysis_settings *s = run->settings;
-    qk_high_correlations n = run->report->high;
+    qk_high_correlations n = run->results->high;
     json_t *hits, *top;
     QK_TRY(find_hits(run, &hits, &top, err));
     json_t *high = json_pack(
@@ -104,7 +104,7 @@ qk_status qk__write_summary(qk__run *run, qk_error *err)
         now_utc(timestamp), "device", qk__json_text(s->device ? s->device : "auto"),
         "n_components", s->pca.components, "pca_backend",
         s->pca_backend ? s->pca_backend : "sklearn", "heads_analyzed", (json_int_t)n.heads,
-        "total_samples", (json_int_t)run->report->num_rows, "high_correlation_summary", high,
+        "total_samples", (json_int_t)run->results->num_rows, "high_correlation_summary", high,
         "top_correlations", top);
     qk__outfile *file;
     QK_TRY(qk__json_write(root, s->output, "summary.json", &file, err));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run, or a comparison of stages, found over all heads: counts, means, also by depth. */
+/* What a run, or a comparison of stages, found over all its heads: counts and means, some by
+ * depth. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -31,13 +32,13 @@ static void add_rotation(qk_analysis_totals *totals, sums *s, const qk_rotation 
 /* ---- how much the numbers rest on ------------------------------------------------------- */
 
 /* Fewest and median of what is not 0, of both kinds of all heads. */
-static void sizes_of(const qk_analysis_results *report, bool texts, double *least,
+static void sizes_of(const qk_analysis_results *results, bool texts, double *least,
                      double *median)
 {
     size_t count = 0;
-    double *values = malloc((2 * report->num_heads + 1) * sizeof *values);
-    for (size_t i = 0; values && i < report->num_heads; i++) {
-        const qk_head_report *h = &report->heads[i];
+    double *values = malloc((2 * results->num_heads + 1) * sizeof *values);
+    for (size_t i = 0; values && i < results->num_heads; i++) {
+        const qk_head_report *h = &results->heads[i];
         double q = texts ? (double)h->texts_q : (double)h->rows_q;
         double k = texts ? (double)h->texts_k : (double)h->rows_k;
         if (q > 0)
@@ -80,19 +81,19 @@ static void add_certainty(qk_analysis_totals *totals, const qk_head_report *head
 
 /* ---- all of it -------------------------------------------------------------------------- */
 
-void qk_analysis_totals_of(const qk_analysis_results *report, qk_analysis_totals *totals)
+void qk_analysis_totals_of(const qk_analysis_results *results, qk_analysis_totals *totals)
 {
-    assert(report && totals);
+    assert(results && totals);
     sums s = {0};
-    int last = report->num_layers > 0 ? report->num_layers - 1 : 0;
+    int last = results->num_layers > 0 ? results->num_layers - 1 : 0;
     *totals = (qk_analysis_totals){.widest_r_q = NAN};
-    sizes_of(report, false, &totals->rows_least, &totals->rows_median);
-    sizes_of(report, true, &totals->texts_least, &totals->texts_median);
-    for (size_t i = 0; i < report->num_heads; i++)
-        if (report->heads[i].id.layer > last)
-            last = report->heads[i].id.layer;
-    for (size_t i = 0; i < report->num_heads; i++) {
-        const qk_head_report *head = &report->heads[i];
+    sizes_of(results, false, &totals->rows_least, &totals->rows_median);
+    sizes_of(results, true, &totals->texts_least, &totals->texts_median);
+    for (size_t i = 0; i < results->num_heads; i++)
+        if (results->heads[i].id.layer > last)
+            last = results->heads[i].id.layer;
+    for (size_t i = 0; i < results->num_heads; i++) {
+        const qk_head_report *head = &results->heads[i];
         double depth = last > 0 ? (double)head->id.layer / last : 0;
         add_sizes(totals, head);
         if (head->pca && head->k_head >= 0)
@@ -157,42 +158,42 @@ void qk_stages_totals_of(const qk_stages_report *report, qk_stages_totals *total
     totals->slow_score_share = qk__mean_of(&share);
 }
 
-/* ---- of the report ---------------------------------------------------------------------- */
+/* ---- kept in the results ---------------------------------------------------------------- */
 
 /* Mean over heads of a member of qk_plasticity. */
-static double mean_plasticity(const qk_analysis_results *report, size_t offset)
+static double mean_plasticity(const qk_analysis_results *results, size_t offset)
 {
     qk__mean mean = {0};
-    for (size_t i = 0; i < report->num_heads; i++) {
-        const char *p = (const char *)report->heads[i].plasticity;
+    for (size_t i = 0; i < results->num_heads; i++) {
+        const char *p = (const char *)results->heads[i].plasticity;
         if (p)
             qk__mean_add(&mean, *(const double *)(const void *)(p + offset));
     }
     return qk__mean_plain(&mean);
 }
 
-static void find_plasticity(qk_analysis_results *report)
+static void find_plasticity(qk_analysis_results *results)
 {
-    qk_model_plasticity *model = &report->plasticity;
-    for (size_t i = 0; i < report->num_heads; i++)
-        model->heads += report->heads[i].plasticity != NULL;
+    qk_model_plasticity *model = &results->plasticity;
+    for (size_t i = 0; i < results->num_heads; i++)
+        model->heads += results->heads[i].plasticity != NULL;
     for (size_t i = 0; i < QK_FIFTHS; i++)
         model->fifths[i] =
-            mean_plasticity(report, offsetof(qk_plasticity, fifths) + i * sizeof(double));
+            mean_plasticity(results, offsetof(qk_plasticity, fifths) + i * sizeof(double));
     for (size_t i = 0; i < QK_TENTHS; i++)
         model->tenths[i] =
-            mean_plasticity(report, offsetof(qk_plasticity, tenths) + i * sizeof(double));
-    model->ap_overall = mean_plasticity(report, offsetof(qk_plasticity, ap_overall));
-    model->ap_drop = mean_plasticity(report, offsetof(qk_plasticity, ap_drop));
-    model->ap_mean = mean_plasticity(report, offsetof(qk_plasticity, ap_mean));
+            mean_plasticity(results, offsetof(qk_plasticity, tenths) + i * sizeof(double));
+    model->ap_overall = mean_plasticity(results, offsetof(qk_plasticity, ap_overall));
+    model->ap_drop = mean_plasticity(results, offsetof(qk_plasticity, ap_drop));
+    model->ap_mean = mean_plasticity(results, offsetof(qk_plasticity, ap_mean));
 }
 
 /* What reaches the threshold. */
-static qk_high_correlations count_high(const qk_analysis_results *report, double threshold)
+static qk_high_correlations count_high(const qk_analysis_results *results, double threshold)
 {
     qk_high_correlations n = {0};
-    for (size_t i = 0; i < report->num_heads; i++) {
-        const qk_pca *pca = report->heads[i].pca;
+    for (size_t i = 0; i < results->num_heads; i++) {
+        const qk_pca *pca = results->heads[i].pca;
         size_t high = 0, negative = 0;
         for (size_t pc = 0; pca && pc < pca->num_components; pc++) {
             double r = pca->components[pc].r_q;
@@ -212,7 +213,7 @@ static qk_high_correlations count_high(const qk_analysis_results *report, double
 void qk__find_totals(qk__run *run)
 {
     if (qk__run_does(run, QK_ANALYSE_PLASTICITY))
-        find_plasticity(run->report);
+        find_plasticity(run->results);
     if (!run->settings->combined)
-        run->report->high = count_high(run->report, run->settings->correlation_threshold);
+        run->results->high = count_high(run->results, run->settings->correlation_threshold);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scatter collages: choosing heads, looking at each, and laying them out in figures. */
+/* Scatter figures: heads are chosen, each is looked at, and all are laid out in figures. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -466,7 +466,7 @@ qk_status qk_scatter_run(const qk_scatter_settings *settings, qk_scatter_outcome
         qk__head_view_free(&c.views[i]);
     free(c.views);
     free(c.figures);
-    qk_analysis_results_free(&c.run.report);
+    qk_analysis_results_free(&c.run.results);
     qk__run_close(&c.run);
     if (*outcome)
         (*outcome)->seconds = qk__now() - start;

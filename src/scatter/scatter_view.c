@@ -271,7 +271,7 @@ static qk_status find_key_head(const qk__run *run, qk_scatter_head head, const q
     qk_head_name(id, name);
     return qk__fail(err, QK_ERR_NOT_FOUND,
                     "its key head %s is not in the capture (group size %d)", name,
-                    run->report->group.size);
+                    run->results->group.size);
 }
 
 static qk_status read_and_make(const qk__look *look, const qk_head *first, const qk_head *key,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the results of a model stand: made by this version, with these settings, from the
- * files that a run would read now. */
+/* Whether the results of a model stand, so that it is not computed again: they were made by this
+ * version, with these settings, from the files that a run would read now. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,7 +90,7 @@ static void check_settings(checker *c)
         reject(c->check, "other settings: %.60s", find_difference(was, settings));
     else if (!same(c->manifest, "model", qk__json_text(s->model_name)))
         reject(c->check, "another name in the model column");
-    else if (!same(c->manifest, "group", qk__describe_group(&c->run.report->group)))
+    else if (!same(c->manifest, "group", qk__describe_group(&c->run.results->group)))
         reject(c->check, "another group size");
     else if (!same(c->manifest, "capture_json", qk__describe_capture_json(&c->run)))
         reject(c->check, "capture.json has changed");
@@ -105,7 +105,7 @@ static qk_status check_tables(checker *c, qk_error *err)
     json_t *changes;
     for (size_t i = 0; i < qk__num_tables; i++) {
         const char *name = qk__tables[i].info.name;
-        if (!qk__has_table(&qk__tables[i], c->run.report->contents))
+        if (!qk__has_table(&qk__tables[i], c->run.results->contents))
             continue;
         if (!qk__is_file_in(c->run.settings->output, name))
             reject(c->check, "%s is missing", name);
@@ -276,10 +276,10 @@ qk_status qk__study_check_model(const qk__study_work *work, size_t i, qk__study_
         c.manifest = only_run(&c.run.before);
         if (status == QK_OK)
             status = check_manifest(&c, err);
-        check->num_layers = c.run.report->num_layers;
+        check->num_layers = c.run.results->num_layers;
         check->capture = qk__strdup(qk_capture_path(c.run.capture));
     }
-    qk_analysis_results_free(&c.run.report);
+    qk_analysis_results_free(&c.run.results);
     qk__run_close(&c.run);
     return status;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The figures of a study: scatter collages of each model, from its capture; everything else
- * from the combined tables.
+ * from the results.
  *
- * A model's folder holds figures.json once its collages are drawn: how, and by which version.
- * It goes when the model is computed again, so collages stand as long as it says what is asked
- * for. */
+ * Once a model's collages are drawn, its folder holds figures.json, which says how and by which
+ * version. It is removed when the model is computed again. So the collages are drawn anew where
+ * it is missing or says something else than what is asked for. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

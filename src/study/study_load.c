@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Study files: which models, which analyses, which figures. */
+/* Reading a study file: which models, which analyses, which figures. */
 #include <assert.h>
 #include <limits.h>
 #include <stdlib.h>

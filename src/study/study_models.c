@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The models of a study file. */
+/* Reading the models of a study file: what each is called, and where its capture is. */
 #include <stdlib.h>
 #include <string.h>
 

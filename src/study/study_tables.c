@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The combined tables of a study: those of its models one after the other. */
+/* The combined tables of a study: the rows of all models one after the other, as their own tables
+ * have them; and the files that list models, scores and columns. */
 #include <stdlib.h>
 #include <string.h>
 
