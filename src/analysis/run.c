@@ -39,7 +39,7 @@ void qk__run_progress(qk__run *run, int64_t bytes, int64_t rows)
     run->done_rows += rows;
     const qk_analysis_settings *settings = run->settings;
     if (settings->progress &&
-        !settings->progress(settings->user, &(qk_progress){.what = "heads",
+        !settings->progress(settings->user, &(qk_progress){.what = run->jobs,
                                                            .done = (int64_t)run->done_jobs,
                                                            .total = (int64_t)run->total_jobs,
                                                            .bytes = run->done_bytes}))
@@ -217,7 +217,7 @@ static const char *model_name(const qk__run *run, bool is_folder)
 
 qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_error *err)
 {
-    *run = (qk__run){.settings = settings, .folder.lock = -1};
+    *run = (qk__run){.settings = settings, .jobs = "heads", .folder.lock = -1};
     pthread_mutex_init(&run->lock, NULL);
     atomic_init(&run->cancelled, false);
     double start = qk__now();

@@ -41,6 +41,7 @@ typedef struct qk__run {
                             nobody lists them */
     size_t *first_input; /* [capture heads + 1] where each head's files start in inputs */
     qk_rows **readers;   /* [threads] one a worker, kept from head to head */
+    const char *jobs;    /* what is counted as done: "heads" */
     size_t total_jobs;
     qk__buckets buckets;         /* of plasticity */
     struct qk__run *before_rope; /* of compare-stages: the other capture */

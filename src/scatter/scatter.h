@@ -75,7 +75,4 @@ void qk__picked_rows_free(qk__picked_rows *picked);
 QK_MUST_CHECK qk_status qk__mix_points(const qk__look *look, const qk__picked_rows *q,
                                        const qk__picked_rows *k, qk_error *err);
 
-/* Rows per kind and panel that are drawn at most; 0 = all. */
-int64_t qk__scatter_max_points(const qk_scatter_settings *settings);
-
 #endif

@@ -23,7 +23,8 @@ static void start_stream(qk__rng *rng, const qk__look *look, uint64_t stream)
     qk__rng_init(rng, (uint64_t)look->settings->input.seed, words, 3);
 }
 
-int64_t qk__scatter_max_points(const qk_scatter_settings *settings)
+/* Rows per kind and panel that are drawn at most; 0 = all. */
+static int64_t max_points(const qk_scatter_settings *settings)
 {
     if (settings->max_points >= 0)
         return settings->max_points;
@@ -182,7 +183,7 @@ qk_status qk__pick_rows(const qk__look *look, const qk_head *head, int64_t total
     *picked = (qk__picked_rows){.span = {0, -1}};
     pass p = {.look = look, .is_key = head->id.kind == QK_KEY, .picked = picked};
     start_stream(&p.thin.rng, look, p.is_key ? STREAM_PICK_K : STREAM_PICK_Q);
-    start_thinner(&p.thin, total, qk__scatter_max_points(look->settings));
+    start_thinner(&p.thin, total, max_points(look->settings));
     if (p.thin.parts > MAX_POINTS / (int64_t)look->view->num_panels)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "%s: %" PRId64 " rows are too many points: give --max-points",

@@ -17,24 +17,13 @@
 #include "schema/schema.h"
 #include "study/study.h"
 
-/* A file that a run would read, and what the manifest says of it. */
-typedef struct input {
-    const char *path;
-    json_int_t bytes;
-    const char *hash; /* belongs to the manifest */
-} input;
-
 typedef struct checker {
     const qk__study_work *work;
     qk__study_check *check;
     qk__run run;            /* opened, nothing read */
     const json_t *manifest; /* entry of the run; NULL: none that is complete and alone */
-    input *inputs;
-    size_t num_inputs, done;
-    int64_t done_bytes;
-    pthread_mutex_t lock; /* guards what follows, done and done_bytes */
-    bool cancelled;
-    const char *changed; /* path of the first file found to differ */
+    size_t num_inputs;      /* run.inputs has the files to read, as the manifest knows them */
+    const char *changed;    /* the first that is found to differ; run.lock guards it */
 } checker;
 
 /* Puts down why the results do not stand; the first reason stays. */
@@ -145,8 +134,10 @@ static void add_input(checker *c, const char *path)
     const char *name = qk__input_name(&c->run, path);
     if (!same(entry, "file", qk__json_text(name)))
         reject(c->check, "%.200s is not the file read then", name);
-    c->inputs[c->num_inputs++] =
-        (input){path, json_integer_value(json_object_get(entry, "bytes")), hash ? hash : ""};
+    qk__input *input = &c->run.inputs[c->num_inputs++];
+    input->path = path;
+    input->print.bytes = json_integer_value(json_object_get(entry, "bytes"));
+    snprintf(input->print.hash, sizeof input->print.hash, "%s", hash ? hash : "");
 }
 
 static void list_inputs(checker *c, const bool *wanted)
@@ -165,38 +156,31 @@ static void compare_file(void *context, size_t i, int worker)
 {
     (void)worker;
     checker *c = context;
-    const input *in = &c->inputs[i];
+    qk__run *run = &c->run;
+    const qk__input *in = &run->inputs[i];
     int64_t bytes = 0;
     char hash[QK__FINGERPRINT_SIZE] = "";
-    pthread_mutex_lock(&c->lock);
-    bool stop = c->cancelled || c->changed;
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_lock(&run->lock);
+    bool stop = atomic_load(&run->cancelled) || c->changed;
+    pthread_mutex_unlock(&run->lock);
     if (stop)
         return;
     bool equal = qk__fingerprint_file(in->path, &bytes, hash, NULL) == QK_OK &&
-                 bytes == in->bytes && strcmp(hash, in->hash) == 0;
-    pthread_mutex_lock(&c->lock);
+                 bytes == in->print.bytes && strcmp(hash, in->print.hash) == 0;
+    pthread_mutex_lock(&run->lock);
     if (!equal && !c->changed)
         c->changed = in->path;
-    c->done_bytes += bytes;
-    c->done++;
-    const qk_study_settings *run = c->work->run;
-    if (run->progress &&
-        !run->progress(run->user, &(qk_progress){.what = "files",
-                                                 .done = (int64_t)c->done,
-                                                 .total = (int64_t)c->num_inputs,
-                                                 .bytes = c->done_bytes}))
-        c->cancelled = true;
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&run->lock);
+    qk__run_progress(run, bytes, 0);
 }
 
 /* Reads every file, and so comes last. */
 static qk_status compare_files(checker *c, qk_error *err)
 {
-    pthread_mutex_init(&c->lock, NULL);
+    c->run.jobs = "files";
+    c->run.total_jobs = c->num_inputs;
     qk__parallel_for(c->num_inputs, c->work->threads, compare_file, c);
-    pthread_mutex_destroy(&c->lock);
-    if (c->cancelled)
+    if (atomic_load(&c->run.cancelled))
         return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end");
     if (c->changed)
         reject(c->check, "%.200s has changed", qk__input_name(&c->run, c->changed));
@@ -205,22 +189,14 @@ static qk_status compare_files(checker *c, qk_error *err)
 
 static qk_status check_inputs(checker *c, qk_error *err)
 {
-    size_t heads = qk_capture_num_heads(c->run.capture);
     QK_TRY(qk__run_list_inputs(&c->run, err));
-    size_t files = c->run.first_input[heads];
-    bool *wanted = qk__calloc(heads, sizeof *wanted);
-    c->inputs = qk__calloc(files, sizeof *c->inputs);
-    qk_status status = wanted && c->inputs ? QK_OK : qk__nomem(err);
+    bool *wanted = qk__calloc(qk_capture_num_heads(c->run.capture), sizeof *wanted);
+    qk_status status = wanted ? mark_heads(&c->run, wanted, err) : qk__nomem(err);
     if (status == QK_OK)
-        status = mark_heads(&c->run, wanted, err);
-    if (status == QK_OK) {
         list_inputs(c, wanted);
-        if (c->check->stands)
-            status = compare_files(c, err);
-    }
     free(wanted);
-    free(c->inputs);
-    return status;
+    QK_TRY(status);
+    return c->check->stands ? compare_files(c, err) : QK_OK;
 }
 
 /* ---- all together ----------------------------------------------------------------------- */
@@ -228,9 +204,15 @@ static qk_status check_inputs(checker *c, qk_error *err)
 /* Warnings of opening a capture concern kept results, too. */
 static void collect_warning(void *user, qk_notice_level level, const char *message)
 {
-    qk__study_check *check = user;
+    qk__study_check *check = ((checker *)user)->check;
     if (level == QK_NOTICE_WARNING && !check->warning)
         check->warning = qk__strdup(message);
+}
+
+static bool on_progress(void *user, const qk_progress *progress)
+{
+    const qk_study_settings *run = ((const checker *)user)->work->run;
+    return !run->progress || run->progress(run->user, progress);
 }
 
 static qk_status check_manifest(checker *c, qk_error *err)
@@ -264,8 +246,8 @@ qk_status qk__study_check_model(const qk__study_work *work, size_t i, qk__study_
     qk_analysis_settings settings = qk__study_settings(work, i);
     *check = (qk__study_check){0};
     settings.notice = collect_warning;
-    settings.progress = NULL;
-    settings.user = check;
+    settings.progress = on_progress;
+    settings.user = &c;
     if (work->plan->folders[i] && !qk__is_dir(settings.capture)) /* say what was written */
         return qk__fail(err, QK_ERR_NOT_FOUND,
                         "%s: no such folder (a dataset would be written {dataset: org/name})",
