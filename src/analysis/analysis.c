@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "analysis/run.h"
-#include "analysis/table.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"

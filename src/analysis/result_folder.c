@@ -7,7 +7,6 @@
  * takes its place. A table that no run in the manifest wrote is what a killed run left: the
  * next one removes it. */
 #define _XOPEN_SOURCE 700 /* realpath */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,11 +15,11 @@
 
 #include "analysis/run.h"
 #include "analysis/run_manifest.h"
-#include "analysis/table.h"
 #include "base/error.h"
 #include "base/fingerprint.h"
 #include "base/json.h"
 #include "base/json_build.h"
+#include "schema/schema.h"
 
 static const char *text_of(const json_t *object, const char *key)
 {

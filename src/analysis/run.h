@@ -140,14 +140,18 @@ void qk__run_warn_of_few(qk__run *run);
 /* The files of the run, written and put into their places. */
 QK_MUST_CHECK qk_status qk__write_results(qk__run *run, qk_error *err);
 
-/* ---- what is written (totals.c, summary.c, run_manifest.c; table.h has the tables) ------ */
+/* ---- what is written (totals.c, table.c, summary.c) ------------------------------------- */
+
+#define QK__SCHEMA_NAME "schema.json"
 
 /* The numbers of the results that are of all their heads together. */
 void qk__find_totals(qk__run *run);
-/* summary.json of the PCA of each kind by itself. */
+/* Each adds finished files to the run's outputs: every table of the run, its heads formatted in
+ * parallel; schema.json of the tables that the folder will hold, those of the run and those that
+ * stay; summary.json of the PCA of each kind by itself. */
+QK_MUST_CHECK qk_status qk__write_tables(qk__run *run, qk_error *err);
+QK_MUST_CHECK qk_status qk__write_schema(qk__run *run, qk_error *err);
 QK_MUST_CHECK qk_status qk__write_summary(qk__run *run, qk_error *err);
-/* The entry of this run in manifest.json, without the tables; NULL when out of memory. */
-json_t *qk__describe_run(const qk__run *run);
 
 /* ---- the folder of the results (result_folder.c) ---------------------------------------- */
 

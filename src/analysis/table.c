@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing the tables of a run, and schema.json, both as the schema says. */
-#include "analysis/table.h"
+#include "analysis/run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json_build.h"
 #include "base/parallel.h"
+#include "schema/schema.h"
 
 /* ---- one table -------------------------------------------------------------------------- */
 

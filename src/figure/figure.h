@@ -97,6 +97,9 @@ QK_MUST_CHECK qk_status qk__figure_draw(qk__figure *figure, const char *folder,
 QK_MUST_CHECK qk_status qk__figure_settle(const char *figure, const char *staging,
                                           const char *folder, qk_error *err);
 
+/* Whether qk__figure_draw takes it, to be asked before any work is done. */
+bool qk__is_figure_name(const char *name);
+
 /* ---- what several figures draw ---------------------------------------------------------- */
 
 /* A dashed muted line down the plot at x (first axis), behind the data; or across it at y. */

@@ -100,15 +100,6 @@ void qk_scatter_outcome_free(qk_scatter_outcome **outcome)
 
 /* ---- settings --------------------------------------------------------------------------- */
 
-/* What qk__figure_draw takes, asked before any row is read. */
-static bool is_name(const char *name)
-{
-    static const char PLAIN[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-    return *name && *name != '.' && *name != '-' && strlen(name) <= MAX_NAME &&
-           name[strspn(name, PLAIN)] == 0;
-}
-
 static qk_status check(const qk_scatter_settings *s, qk_error *err)
 {
     const qk_status status = QK_ERR_ARGUMENT;
@@ -116,7 +107,8 @@ static qk_status check(const qk_scatter_settings *s, qk_error *err)
         return qk__fail(err, status, "no output folder given");
     if (s->figures.formats == 0)
         return qk__fail(err, status, "no picture format given");
-    if (s->name && !is_name(s->name))
+    if (s->name &&
+        (*s->name == '-' || strlen(s->name) > MAX_NAME || !qk__is_figure_name(s->name)))
         return qk__fail(
             err, status,
             "'%.80s' is not a name for a figure: at most %d letters, digits, '.', '_' and "

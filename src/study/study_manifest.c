@@ -7,9 +7,9 @@
 #include <qkscope/common.h>
 
 #include "analysis/run_manifest.h"
-#include "analysis/table.h"
 #include "base/error.h"
 #include "base/json_build.h"
+#include "schema/schema.h"
 #include "study/study.h"
 
 static const char *state_name(qk_study_state state)

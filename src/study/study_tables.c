@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/table.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/json_build.h"
+#include "schema/schema.h"
 #include "study/study.h"
 
 enum { MAX_TABLE_BYTES = 1 << 30 };
