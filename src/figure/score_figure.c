@@ -67,7 +67,7 @@ static size_t find_points(const qk__score_pairing *pair, point *points)
 static bool find_pairing(const qk__subject *subject, qk__score_pairing *pair)
 {
     return qk__pair_scores(subject->results, subject->score_metric, subject->score_column,
-                            pair);
+                           pair);
 }
 
 bool qk__has_scores(const qk__subject *subject)
@@ -212,7 +212,8 @@ static size_t list_families(const qk__figure *figure, const point *points, size_
     return families;
 }
 
-static void set_labels(qk__figure *figure, const qk__score_pairing *pair, const plot *p, size_t count)
+static void set_labels(qk__figure *figure, const qk__score_pairing *pair, const plot *p,
+                       size_t count)
 {
     char r[64] = "r undefined";
     const char *column = pair->results->score_columns[pair->y_column];
@@ -255,7 +256,8 @@ static void draw_points(qk__figure *figure, const point *points, size_t count)
     qk__figure_print(figure, "\n");
 }
 
-static void draw(qk__figure *figure, const qk__score_pairing *pair, const point *points, size_t count)
+static void draw(qk__figure *figure, const qk__score_pairing *pair, const point *points,
+                 size_t count)
 {
     const double em = qk__em(figure);
     qk__entry entries[QK__MAX_ENTRIES];

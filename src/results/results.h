@@ -165,7 +165,7 @@ typedef struct qk__score_pairing {
 /* metric: NULL = ap_drop; column: NULL = the first that is not the metric. False: there is no
  * such metric or score (scores.c). */
 bool qk__pair_scores(const qk__results *results, const char *metric, const char *column,
-                      qk__score_pairing *pair);
+                     qk__score_pairing *pair);
 /* By name, else by label; NULL: it is not in the study. */
 const qk__result_model *qk__scored_model(const qk__results *results, const qk__score *score);
 double qk__scored_metric(const qk__score_pairing *pair, const qk__score *score); /* or NaN */

@@ -134,7 +134,7 @@ static size_t find_column(const qk__results *results, const char *name)
 }
 
 bool qk__pair_scores(const qk__results *results, const char *metric, const char *column,
-                      qk__score_pairing *pair)
+                     qk__score_pairing *pair)
 {
     *pair = (qk__score_pairing){
         .results = results, .metric = metric ? metric : "ap_drop", .y_column = QK__NOT_THERE};
