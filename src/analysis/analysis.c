@@ -11,10 +11,10 @@
 #include "base/file.h"
 #include "settings/settings.h"
 
-void qk_analysis_results_free(qk_analysis_results **results)
+void qk_analysis_results_free(qk_analysis_results **report)
 {
-    assert(results);
-    qk_analysis_results *r = *results;
+    assert(report);
+    qk_analysis_results *r = *report;
     if (!r)
         return;
     for (size_t i = 0; i < r->num_heads; i++) {
@@ -28,7 +28,7 @@ void qk_analysis_results_free(qk_analysis_results **results)
     free(r->capture);
     free(r->model);
     free(r);
-    *results = NULL;
+    *report = NULL;
 }
 
 static void count_failures(qk_analysis_results *results)
@@ -165,12 +165,12 @@ static qk_status run_all(qk__run *run, qk_error *err)
     return verdict;
 }
 
-qk_status qk_analysis_run(const qk_analysis_settings *settings, qk_analysis_results **results,
+qk_status qk_analysis_run(const qk_analysis_settings *settings, qk_analysis_results **report,
                           qk_error *err)
 {
-    QK_NEED(err, results);
+    QK_NEED(err, report);
     double start = qk__now();
-    *results = NULL;
+    *report = NULL;
     QK_NEED(err, settings);
     qk__run run;
     QK_TRY(check_settings(settings, err));
@@ -182,7 +182,7 @@ qk_status qk_analysis_run(const qk_analysis_settings *settings, qk_analysis_resu
     if (run.results)
         run.results->seconds = qk__now() - start;
     if (status == QK_OK || status == QK_ERR_PARTIAL)
-        *results = run.results;
+        *report = run.results;
     else
         qk_analysis_results_free(&run.results);
     qk__run_close(&run);

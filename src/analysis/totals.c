@@ -81,19 +81,19 @@ static void add_certainty(qk_analysis_totals *totals, const qk_head_report *head
 
 /* ---- all of it -------------------------------------------------------------------------- */
 
-void qk_analysis_totals_of(const qk_analysis_results *results, qk_analysis_totals *totals)
+void qk_analysis_totals_of(const qk_analysis_results *report, qk_analysis_totals *totals)
 {
-    assert(results && totals);
+    assert(report && totals);
     sums s = {0};
-    int last = results->num_layers > 0 ? results->num_layers - 1 : 0;
+    int last = report->num_layers > 0 ? report->num_layers - 1 : 0;
     *totals = (qk_analysis_totals){.widest_r_q = NAN};
-    sizes_of(results, false, &totals->rows_least, &totals->rows_median);
-    sizes_of(results, true, &totals->texts_least, &totals->texts_median);
-    for (size_t i = 0; i < results->num_heads; i++)
-        if (results->heads[i].id.layer > last)
-            last = results->heads[i].id.layer;
-    for (size_t i = 0; i < results->num_heads; i++) {
-        const qk_head_report *head = &results->heads[i];
+    sizes_of(report, false, &totals->rows_least, &totals->rows_median);
+    sizes_of(report, true, &totals->texts_least, &totals->texts_median);
+    for (size_t i = 0; i < report->num_heads; i++)
+        if (report->heads[i].id.layer > last)
+            last = report->heads[i].id.layer;
+    for (size_t i = 0; i < report->num_heads; i++) {
+        const qk_head_report *head = &report->heads[i];
         double depth = last > 0 ? (double)head->id.layer / last : 0;
         add_sizes(totals, head);
         if (head->pca && head->k_head >= 0)
