@@ -3,6 +3,7 @@
 #include "results/feed.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/error.h"
 
@@ -22,10 +23,13 @@ qk_status qk__feed_find(const qk__feed *feed, const char *name, bool required, s
 {
     if (feed->csv)
         return qk__reader_find(feed->csv, name, required, column, err);
-    const qk__column *found = qk__find_column(feed->table, name);
-    bool is_there = found && qk__has_column(found, feed->run->contents);
-    *column = is_there ? (size_t)(found - feed->table->columns) : QK__NO_COLUMN;
-    if (required && !is_there)
+    *column = QK__NO_COLUMN;
+    for (size_t i = 0; i < feed->table->num_columns; i++) {
+        const qk__column *c = &feed->table->columns[i];
+        if (strcmp(c->info.name, name) == 0 && qk__has_column(c, feed->run->contents))
+            *column = i;
+    }
+    if (required && *column == QK__NO_COLUMN)
         return qk__fail(err, QK_ERR_MALFORMED, "%s: there is no column '%s'",
                         feed->table->info.name, name);
     return QK_OK;
