@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run from a capture to tables: the order of things, and the verdict. */
+/* One run from a capture to tables: what is done in which order, and what the run as a whole
+ * returns. */
 #include <assert.h>
 #include <float.h>
 #include <stdlib.h>
 
 #include "analysis/run.h"
-#include "analysis/table.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -31,19 +31,19 @@ void qk_analysis_results_free(qk_analysis_results **report)
     *report = NULL;
 }
 
-static void count_failures(qk_analysis_results *report)
+static void count_failures(qk_analysis_results *results)
 {
-    for (size_t i = 0; i < report->num_heads; i++) {
-        if (report->heads[i].key_missing)
-            report->num_missing++;
-        else if (report->heads[i].status != QK_OK)
-            report->num_failed++;
+    for (size_t i = 0; i < results->num_heads; i++) {
+        if (results->heads[i].key_missing)
+            results->num_missing++;
+        else if (results->heads[i].status != QK_OK)
+            results->num_failed++;
     }
 }
 
-static bool is_complete_failure(const qk_analysis_results *report)
+static bool is_complete_failure(const qk_analysis_results *results)
 {
-    return report->num_failed + report->num_missing == report->num_heads;
+    return results->num_failed + results->num_missing == results->num_heads;
 }
 
 static qk_status check_settings(const qk_analysis_settings *s, qk_error *err)
@@ -64,23 +64,23 @@ static qk_status check_settings(const qk_analysis_settings *s, qk_error *err)
 
 qk_status qk__run_conclude(const qk__run *run, qk_error *err)
 {
-    qk_analysis_results *report = run->report;
-    count_failures(report);
+    qk_analysis_results *results = run->results;
+    count_failures(results);
     const qk_head_report *first = NULL;
-    for (size_t i = 0; i < report->num_heads && !first; i++)
-        if (report->heads[i].status != QK_OK &&
-            !(run->settings->allow_missing && report->heads[i].key_missing))
-            first = &report->heads[i];
-    if (!first && is_complete_failure(report))
+    for (size_t i = 0; i < results->num_heads && !first; i++)
+        if (results->heads[i].status != QK_OK &&
+            !(run->settings->allow_missing && results->heads[i].key_missing))
+            first = &results->heads[i];
+    if (!first && is_complete_failure(results))
         return qk__fail(err, QK_ERR_NOT_FOUND,
                         "no query head has its key head in this capture");
     if (!first)
         return QK_OK;
     char name[QK_HEAD_NAME_SIZE];
     qk_head_name(first->id, name);
-    return qk__fail(err, is_complete_failure(report) ? first->status : QK_ERR_PARTIAL,
+    return qk__fail(err, is_complete_failure(results) ? first->status : QK_ERR_PARTIAL,
                     "%zu of %zu heads have no numbers; the first is %s: %s",
-                    report->num_failed + report->num_missing, report->num_heads, name,
+                    results->num_failed + results->num_missing, results->num_heads, name,
                     first->message ? first->message : qk_status_text(first->status));
 }
 
@@ -99,21 +99,21 @@ qk_status qk__write_results(qk__run *run, qk_error *err)
 /* Numbers from few rows look like any others. */
 void qk__run_warn_of_few(qk__run *run)
 {
-    const qk_analysis_results *report = run->report;
+    const qk_analysis_results *results = run->results;
     qk_analysis_totals totals;
-    qk_analysis_totals_of(report, &totals);
+    qk_analysis_totals_of(results, &totals);
     bool judging = run->settings->combined && qk__run_does(run, QK_ANALYSE_PCA);
     if (totals.no_texts > 0 && judging)
         qk__run_notice(run, QK_NOTICE_WARNING,
                        "%zu of %zu heads have no integers in a column 'example_id': how sure "
                        "their categories are cannot be told; number the texts ('qkscope "
                        "capture' hashes their ids)",
-                       totals.no_texts, report->num_heads);
+                       totals.no_texts, results->num_heads);
     if (totals.few_rows > 0)
         qk__run_notice(run, QK_NOTICE_WARNING,
                        "%zu of %zu heads have fewer than %d rows of a kind (the fewest %.0f): "
                        "their numbers are mostly chance; capture more rows",
-                       totals.few_rows, report->num_heads, QK_FEW_ROWS, totals.rows_least);
+                       totals.few_rows, results->num_heads, QK_FEW_ROWS, totals.rows_least);
     if (run->num_constant > 0)
         qk__run_notice(run, QK_NOTICE_WARNING,
                        "all positions are equal in %zu heads of queries or keys: their "
@@ -124,13 +124,13 @@ void qk__run_warn_of_few(qk__run *run)
             run, QK_NOTICE_WARNING,
             "%zu of %zu heads have no drift with position, or fewer than 3 rows of a "
             "kind: their rows in rotated.csv have no numbers",
-            totals.degenerate, report->num_heads);
+            totals.degenerate, results->num_heads);
     if (totals.few_texts > 0)
         qk__run_notice(
             run, QK_NOTICE_WARNING,
             "%zu of %zu heads have fewer than %d texts (the fewest %.0f): other texts "
             "may give other numbers; capture more texts",
-            totals.few_texts, report->num_heads, QK_FEW_TEXTS, totals.texts_least);
+            totals.few_texts, results->num_heads, QK_FEW_TEXTS, totals.texts_least);
     if (totals.wide_r_q > 0) {
         char name[QK_HEAD_NAME_SIZE];
         qk_head_name(totals.widest->id, name);
@@ -138,7 +138,7 @@ void qk__run_warn_of_few(qk__run *run)
             run, QK_NOTICE_WARNING,
             "%zu of %zu heads have a 95 %% interval of r_q on PC0 wider than %.1f (the "
             "widest is %.2f, of %s): capture more texts, or more rows of each",
-            totals.wide_r_q, report->num_heads, QK_WIDE_INTERVAL, totals.widest_r_q, name);
+            totals.wide_r_q, results->num_heads, QK_WIDE_INTERVAL, totals.widest_r_q, name);
     }
 }
 
@@ -152,11 +152,11 @@ static qk_status run_all(qk__run *run, qk_error *err)
     run->seconds_heads = qk__now() - start;
     if (atomic_load(&run->cancelled))
         return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end; nothing was written");
-    qk_analysis_results *report = run->report;
-    report->bytes_read = run->done_bytes;
-    report->num_rows = (size_t)run->done_rows;
+    qk_analysis_results *results = run->results;
+    results->bytes_read = run->done_bytes;
+    results->num_rows = (size_t)run->done_rows;
     qk_status verdict = qk__run_conclude(run, err);
-    if (is_complete_failure(report))
+    if (is_complete_failure(results))
         return verdict;
     qk__find_totals(run);
     if (run->settings->output)
@@ -179,12 +179,12 @@ qk_status qk_analysis_run(const qk_analysis_settings *settings, qk_analysis_resu
         status = qk__results_claim(&run, err);
     if (status == QK_OK)
         status = run_all(&run, err);
-    if (run.report)
-        run.report->seconds = qk__now() - start;
+    if (run.results)
+        run.results->seconds = qk__now() - start;
     if (status == QK_OK || status == QK_ERR_PARTIAL)
-        *report = run.report;
+        *report = run.results;
     else
-        qk_analysis_results_free(&run.report);
+        qk_analysis_results_free(&run.results);
     qk__run_close(&run);
     return status;
 }

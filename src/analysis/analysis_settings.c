@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an analysis may be asked for, told once: the command line, its help, configuration and
- * study files, manifests, and whether results of a study stand all read this table. */
+/* The settings of an analysis, each told once: the command line and its help, configuration and
+ * study files, and manifests all follow from this table. */
 #include <qkscope/analysis.h>
 
 #include "analysis/run_manifest.h"

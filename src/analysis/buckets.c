@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which buckets plasticity uses. Heads of one model are compared bucket by bucket, and a head
- * must not change with the heads that are asked for beside it: so all heads of the capture
- * have a say, whichever are analysed. Where footers say that there are few
- * buckets they are enough; else the columns `position` and `bucket` are read, a hundredth of a
- * file. */
+/* Which position buckets plasticity uses. Heads of one model are compared bucket by bucket, and a
+ * head's numbers must not depend on which other heads are analysed: so all heads of the capture
+ * are asked. The footers of the files are enough where they say that there are few buckets; else
+ * the columns `position` and `bucket` are read, a hundredth of a file. */
 #include "analysis/buckets.h"
 
 #include <stdlib.h>
@@ -220,4 +219,13 @@ qk_status qk__run_set_buckets(qk__run *run, qk_error *err)
     qk_status status = find_count(run, &s, err);
     free(s.heads);
     return status;
+}
+
+qk_plasticity_settings qk__run_plasticity(const qk__run *run)
+{
+    qk_plasticity_settings settings = run->settings->plasticity;
+    settings.seed = (uint64_t)run->settings->seed;
+    if (!(settings.bucket_width > 0))
+        settings.bucket_width = qk__buckets_width(&run->buckets);
+    return settings;
 }

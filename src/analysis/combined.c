@@ -32,7 +32,7 @@ typedef struct group {
 
 typedef struct job {
     size_t group;
-    size_t query; /* index in the report, or KEY_JOB */
+    size_t query; /* index in the results, or KEY_JOB */
 } job;
 
 static const size_t KEY_JOB = (size_t)-1;
@@ -91,7 +91,7 @@ static void read_queries(combined *c, int worker, group *g, size_t i)
     qk__run *run = c->run;
     qk_error err = {0};
     qk__head_data queries;
-    const qk_head *head = qk_capture_find(run->capture, run->report->heads[i].id);
+    const qk_head *head = qk_capture_find(run->capture, run->results->heads[i].id);
     qk_status status = qk__head_data_read(run, worker, head, &queries, &err);
     int64_t rows = queries.moments ? queries.moments->count : 0;
     if (status == QK_OK) {
@@ -127,18 +127,18 @@ static void run_job(void *context, size_t i, int worker)
         release_keys(c, g);
 }
 
-static void report_missing(qk__run *run, size_t i, qk_head_id key)
+static void note_missing(qk__run *run, size_t i, qk_head_id key)
 {
     char name[QK_HEAD_NAME_SIZE], message[256];
     qk_head_name(key, name);
     snprintf(message, sizeof message,
              "its key head %s is not in the capture (group size %d): skipped", name,
-             run->report->group.size);
-    run->report->heads[i].k_head = key.head;
-    run->report->heads[i].key_missing = true;
+             run->results->group.size);
+    run->results->heads[i].k_head = key.head;
+    run->results->heads[i].key_missing = true;
     if (run->settings->allow_missing) {
-        run->report->heads[i].status = QK_ERR_NOT_FOUND;
-        run->report->heads[i].message = qk__strdup(message);
+        run->results->heads[i].status = QK_ERR_NOT_FOUND;
+        run->results->heads[i].message = qk__strdup(message);
     } else {
         qk__run_fail_head(run, i, QK_ERR_NOT_FOUND, message);
     }
@@ -150,11 +150,10 @@ static void plan(combined *c, const qk__targets *targets)
     qk__run *run = c->run;
     qk_head_id last = {-1, -1, QK_KEY};
     for (size_t i = 0; i < targets->count; i++) {
-        qk_head_id q = targets->ids[i];
-        qk_head_id key = {q.layer, q.head / run->report->group.size, QK_KEY};
-        const qk_head *head = qk_capture_find(run->capture, key);
-        if (!head || head->missing) {
-            report_missing(run, i, key);
+        qk_head_id q = targets->ids[i], key;
+        const qk_head *head = qk__find_keys(run, q.layer, q.head, &key);
+        if (!head) {
+            note_missing(run, i, key);
             continue;
         }
         if (qk_head_compare(key, last) != 0) {
@@ -162,7 +161,7 @@ static void plan(combined *c, const qk__targets *targets)
             c->jobs[c->num_jobs++] = (job){c->num_groups - 1, KEY_JOB};
             last = key;
         }
-        run->report->heads[i].k_head = key.head;
+        run->results->heads[i].k_head = key.head;
         c->groups[c->num_groups - 1].users++;
         c->jobs[c->num_jobs++] = (job){c->num_groups - 1, i};
     }

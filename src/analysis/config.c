@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configuration files: the settings of an analysis, and what the original tool has beside
- * them. */
+/* Configuration files: the settings of an analysis, and the keys that only the original tool
+ * has. */
 #include "analysis/config.h"
 
 #include <assert.h>

@@ -82,20 +82,21 @@ static qk_status measure_lda(qk__run *run, int worker, const qk__head_data *q,
     return status;
 }
 
-static qk_status run_pca(qk__run *run, int worker, qk_head_report *report,
-                         const qk__head_data *q, const qk__head_data *k, qk_error *err)
+static qk_status run_pca(qk__run *run, int worker, qk_head_report *head, const qk__head_data *q,
+                         const qk__key_data *keys, qk_error *err)
 {
+    const qk__head_data *k = &keys->data;
     qk_pca *pca;
     qk_status status = qk_pca_combined(q->moments, k->moments, &run->settings->pca, &pca, err);
     if (status != QK_OK)
         return qk__context(err, status, "column 'vector'");
     status =
-        qk_pca_certainty(pca, &run->settings->pca, q->texts, k->texts, &report->certainty, err);
+        qk_pca_certainty(pca, &run->settings->pca, q->texts, k->texts, &head->certainty, err);
     if (status == QK_OK && run->settings->lda)
         status = measure_lda(run, worker, q, k, pca, err);
     if (status != QK_OK)
         qk_pca_free(&pca);
-    report->pca = pca;
+    head->pca = pca;
     return status;
 }
 
@@ -145,9 +146,10 @@ static void find_nearest(const double *frequencies, size_t count, qk_plane *plan
         }
 }
 
-static qk_status run_rotation(qk__run *run, int worker, qk_head_report *report,
-                              const qk__head_data *q, const qk__head_data *k, qk_error *err)
+static qk_status run_rotation(qk__run *run, int worker, qk_head_report *head,
+                              const qk__head_data *q, const qk__key_data *keys, qk_error *err)
 {
+    const qk__head_data *k = &keys->data;
     qk_rotation *rotation;
     qk_status status =
         qk_rotation_fit(q->moments, k->moments, &run->settings->rotation, &rotation, err);
@@ -167,79 +169,73 @@ static qk_status run_rotation(qk__run *run, int worker, qk_head_report *report,
         qk_rotation_free(&rotation);
     size_t count;
     const double *frequencies =
-        qk_capture_rope_frequencies(run->capture, report->id.layer, &count);
+        qk_capture_rope_frequencies(run->capture, head->id.layer, &count);
     for (size_t i = 0; rotation && i < rotation->num_planes; i++)
         find_nearest(frequencies, count, &rotation->planes[i]);
-    report->rotation = rotation;
+    head->rotation = rotation;
     return status;
 }
 
 /* ---- plasticity ------------------------------------------------------------------------- */
 
-qk_plasticity_settings qk__plasticity_settings_of(const qk__run *run)
-{
-    qk_plasticity_settings settings = run->settings->plasticity;
-    settings.seed = (uint64_t)run->settings->seed;
-    if (!(settings.bucket_width > 0))
-        settings.bucket_width = qk__buckets_width(&run->buckets);
-    return settings;
-}
-
-static qk_status run_plasticity(const qk__run *run, qk_head_report *report,
+static qk_status run_plasticity(qk__run *run, int worker, qk_head_report *head,
                                 const qk__head_data *q, const qk__key_data *k, qk_error *err)
 {
-    qk_plasticity_settings settings = qk__plasticity_settings_of(run);
-    const uint64_t stream[2] = {(uint64_t)report->id.layer, (uint64_t)report->id.head};
+    (void)worker;
+    qk_plasticity_settings settings = qk__run_plasticity(run);
+    const uint64_t stream[2] = {(uint64_t)head->id.layer, (uint64_t)head->id.head};
     return qk__plasticity_fit(q->moments, &q->rows, &k->data.rows, k->index, k->data.sign,
-                              &settings, stream, &report->plasticity, err);
+                              &settings, stream, &head->plasticity, err);
 }
 
 /* ---- intervals -------------------------------------------------------------------------- */
 
-static qk_status run_intervals(const qk__run *run, qk_head_report *report,
+static qk_status run_intervals(qk__run *run, int worker, qk_head_report *head,
                                const qk__head_data *q, const qk__key_data *k, qk_error *err)
 {
-    report->intervals = malloc(sizeof *report->intervals);
-    if (!report->intervals)
+    (void)worker;
+    head->intervals = malloc(sizeof *head->intervals);
+    if (!head->intervals)
         return qk__nomem(err);
-    qk_status status = qk__head_intervals(run, report, q, k, report->intervals, err);
+    qk_status status = qk__head_intervals(run, head, q, k, head->intervals, err);
     if (status != QK_OK) {
-        free(report->intervals);
-        report->intervals = NULL;
+        free(head->intervals);
+        head->intervals = NULL;
     }
     return status;
 }
 
 /* ---- all of them ------------------------------------------------------------------------ */
 
-static void fail(qk__run *run, size_t i, qk_status status, const qk__head_data *q,
-                 const qk__head_data *k, qk_error *err)
-{
-    qk__context(err, status, "%s with %s", q->head->files[0], k->head->files[0]);
-    qk__run_fail_head(run, i, status, err->message);
-}
+typedef qk_status run_analysis(qk__run *run, int worker, qk_head_report *head,
+                               const qk__head_data *q, const qk__key_data *k, qk_error *err);
 
 void qk__analyse_head(qk__run *run, int worker, size_t i, const qk__head_data *queries,
                       const qk__key_data *keys)
 {
-    qk_head_report *report = &run->report->heads[i];
-    const qk__head_data *k = &keys->data;
-    qk_error err = {0};
-    qk_status status;
-    report->rows_q = queries->moments->count;
-    report->rows_k = k->moments->count;
-    report->texts_q = qk__run_count_texts(run, queries->num_texts);
-    report->texts_k = qk__run_count_texts(run, k->num_texts);
-    if (qk__run_does(run, QK_ANALYSE_PCA) &&
-        (status = run_pca(run, worker, report, queries, k, &err)) != QK_OK)
-        fail(run, i, status, queries, k, &err);
-    if (qk__run_does(run, QK_ANALYSE_ROTATION) &&
-        (status = run_rotation(run, worker, report, queries, k, &err)) != QK_OK)
-        fail(run, i, status, queries, k, &err);
-    if (qk__run_does(run, QK_ANALYSE_PLASTICITY) &&
-        (status = run_plasticity(run, report, queries, keys, &err)) != QK_OK)
-        fail(run, i, status, queries, k, &err);
-    if (run->settings->ci > 0 &&
-        (status = run_intervals(run, report, queries, keys, &err)) != QK_OK)
-        fail(run, i, status, queries, k, &err);
+    const struct {
+        bool wanted;
+        run_analysis *run;
+    } analyses[] = {
+        {qk__run_does(run, QK_ANALYSE_PCA), run_pca},
+        {qk__run_does(run, QK_ANALYSE_ROTATION), run_rotation},
+        {qk__run_does(run, QK_ANALYSE_PLASTICITY), run_plasticity},
+        {run->settings->ci > 0, run_intervals}, /* of the others, so it is last */
+    };
+    qk_head_report *head = &run->results->heads[i];
+    head->rows_q = queries->moments->count;
+    head->rows_k = keys->data.moments->count;
+    head->texts_q = qk__run_count_texts(run, queries->num_texts);
+    head->texts_k = qk__run_count_texts(run, keys->data.num_texts);
+    for (size_t a = 0; a < sizeof analyses / sizeof *analyses; a++) {
+        qk_error err = {0};
+        if (!analyses[a].wanted)
+            continue;
+        qk_status status = analyses[a].run(run, worker, head, queries, keys, &err);
+        if (status == QK_OK)
+            continue;
+        qk__context(&err, status, "%s with %s", queries->head->files[0],
+                    keys->data.head->files[0]);
+        qk__run_fail_head(run, i, status, err.message);
+    }
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The analyses of one query head with the key head of its group. */
+/* The analyses of one query head with the key head of its group: head_analyses.c, which leads, and
+ * intervals.c. */
 #ifndef QK_ANALYSIS_HEAD_ANALYSES_H
 #define QK_ANALYSIS_HEAD_ANALYSES_H
 
@@ -21,11 +22,8 @@ QK_MUST_CHECK qk_status qk__key_data_read(qk__run *run, int worker, const qk_hea
                                           qk__key_data *keys, qk_error *err);
 void qk__key_data_free(qk__run *run, qk__key_data *keys);
 
-/* The settings of the run with what belongs to all its heads. */
-qk_plasticity_settings qk__plasticity_settings_of(const qk__run *run);
-
 /* Runs all analyses asked for and puts their results, and failures, into entry i of the
- * report. One that fails does not stop the others. */
+ * results. One that fails does not stop the others. */
 void qk__analyse_head(qk__run *run, int worker, size_t i, const qk__head_data *queries,
                       const qk__key_data *keys);
 

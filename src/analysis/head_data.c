@@ -30,44 +30,36 @@ static bool keeps_rows(const qk__run *run)
            run->settings->ci > 0 || run->settings->random_rows > 0;
 }
 
-/* How sure a category is needs moments by groups of texts. Other analyses sum in the same
- * order, so that each by itself gives the same bytes as all together. */
-static bool groups_texts(const qk__run *run)
-{
-    return run->settings->combined;
-}
-
 /* ---- keeping rows ----------------------------------------------------------------------- */
 
 /* Rows being collected. Room grows with the rows that arrive, since the number that a footer
  * promises is not to be trusted with memory. */
 typedef struct keeper {
-    qk_sample *rows;
+    qk__head_data *data;
     size_t total, capacity; /* rows promised, rows there is room for */
     size_t row_bytes;
-    void *vectors;
-    int64_t *integers; /* 4 a row: position, bucket, example, window, each `capacity` long */
 } keeper;
 
 enum { FIRST_ROWS = 1 << 16, NUM_INTEGERS = 4 };
 
-/* Lets the sample, which is read-only to those who use it, point to the keeper's arrays. */
+/* Lets the sample, which is read-only to those who use it, point to the arrays. */
 static void publish(keeper *k, const qk_block *block)
 {
-    *k->rows = (qk_sample){.rows = k->rows->rows,
-                           .dim = block->dim,
-                           .f32 = block->f32 ? k->vectors : NULL,
-                           .f64 = block->f32 ? NULL : k->vectors,
-                           .position = k->integers,
-                           .bucket = k->integers + k->capacity,
-                           .example = k->integers + 2 * k->capacity,
-                           .window = k->integers + 3 * k->capacity};
+    const int64_t *integers = k->data->integers;
+    k->data->rows = (qk_sample){.rows = k->data->rows.rows,
+                                .dim = block->dim,
+                                .f32 = block->f32 ? k->data->vectors : NULL,
+                                .f64 = block->f32 ? NULL : k->data->vectors,
+                                .position = integers,
+                                .bucket = integers + k->capacity,
+                                .example = integers + 2 * k->capacity,
+                                .window = integers + 3 * k->capacity};
 }
 
 static qk_status grow(keeper *k, const qk_block *block, qk_error *err)
 {
-    size_t needed = k->rows->rows + block->rows;
-    if (k->vectors && needed <= k->capacity)
+    size_t needed = k->data->rows.rows + block->rows;
+    if (k->data->vectors && needed <= k->capacity)
         return QK_OK;
     size_t capacity = 2 * k->capacity > FIRST_ROWS ? 2 * k->capacity : FIRST_ROWS;
     capacity = capacity > k->total ? k->total : capacity;
@@ -81,15 +73,15 @@ static qk_status grow(keeper *k, const qk_block *block, qk_error *err)
         return qk__nomem(err);
     }
     if (k->capacity > 0) {
-        memcpy(vectors, k->vectors, k->rows->rows * k->row_bytes);
+        memcpy(vectors, k->data->vectors, k->data->rows.rows * k->row_bytes);
         for (size_t i = 0; i < NUM_INTEGERS; i++)
-            memcpy(integers + i * capacity, k->integers + i * k->capacity,
-                   k->rows->rows * sizeof *integers);
+            memcpy(integers + i * capacity, k->data->integers + i * k->capacity,
+                   k->data->rows.rows * sizeof *integers);
     }
-    free(k->vectors);
-    free(k->integers);
-    k->vectors = vectors;
-    k->integers = integers;
+    free(k->data->vectors);
+    free(k->data->integers);
+    k->data->vectors = vectors;
+    k->data->integers = integers;
     k->capacity = capacity;
     publish(k, block);
     return QK_OK;
@@ -101,58 +93,42 @@ static qk_status keep(keeper *k, const qk__buckets *buckets, const qk_block *blo
     QK_TRY(grow(k, block, err));
     const int64_t *const from[NUM_INTEGERS] = {block->position, block->bucket, block->example,
                                                block->window};
-    size_t at = k->rows->rows;
+    size_t at = k->data->rows.rows;
     const void *vectors = block->f32 ? (const void *)block->f32 : (const void *)block->f64;
-    memcpy((char *)k->vectors + at * k->row_bytes, vectors, block->rows * k->row_bytes);
+    memcpy((char *)k->data->vectors + at * k->row_bytes, vectors, block->rows * k->row_bytes);
     for (size_t i = 0; i < NUM_INTEGERS; i++)
         if (from[i]) /* else they are 0 */
-            memcpy(k->integers + i * k->capacity + at, from[i], block->rows * sizeof(int64_t));
+            memcpy(k->data->integers + i * k->capacity + at, from[i],
+                   block->rows * sizeof(int64_t));
     if (buckets->count > 0)
-        qk__buckets_cut(buckets, block->position, block->rows, k->integers + k->capacity + at);
-    k->rows->rows += block->rows;
+        qk__buckets_cut(buckets, block->position, block->rows,
+                        k->data->integers + k->capacity + at);
+    k->data->rows.rows += block->rows;
     return QK_OK;
 }
 
 /* Keeps the rows that are drawn, in their order. */
 static qk_status draw(keeper *k, size_t wanted, int64_t seed, qk_error *err)
 {
-    size_t rows = k->rows->rows, kept = 0;
-    if (!k->vectors || rows <= wanted)
+    size_t rows = k->data->rows.rows, kept = 0;
+    if (!k->data->vectors || rows <= wanted)
         return QK_OK;
     bool *chosen = qk__calloc(rows, sizeof *chosen);
     if (!chosen)
         return qk__nomem(err);
     qk_status status = qk__numpy_choice(seed, rows, wanted, chosen, err);
-    char *vectors = k->vectors;
+    char *vectors = k->data->vectors;
     for (size_t r = 0; r < rows && status == QK_OK; r++) {
         if (!chosen[r])
             continue;
         memmove(vectors + kept * k->row_bytes, vectors + r * k->row_bytes, k->row_bytes);
         for (size_t i = 0; i < NUM_INTEGERS; i++)
-            k->integers[i * k->capacity + kept] = k->integers[i * k->capacity + r];
+            k->data->integers[i * k->capacity + kept] = k->data->integers[i * k->capacity + r];
         kept++;
     }
     free(chosen);
-    k->rows->rows = status == QK_OK ? kept : rows;
+    k->data->rows.rows = status == QK_OK ? kept : rows;
     return status;
-}
-
-/* free() takes no pointer to const, and the cast that -Wcast-qual forbids is right here. */
-static void free_const(const void *memory)
-{
-    union {
-        const void *in;
-        void *out;
-    } both = {.in = memory};
-    free(both.out);
-}
-
-static void forget(qk_sample *rows)
-{
-    free_const(rows->f32);
-    free_const(rows->f64);
-    free_const(rows->position);
-    *rows = (qk_sample){0};
 }
 
 /* ---- reading ---------------------------------------------------------------------------- */
@@ -160,7 +136,10 @@ static void forget(qk_sample *rows)
 /* How a head's rows are read. */
 typedef struct reading {
     size_t block_rows;
-    bool keeping, by_text;
+    bool keeping;
+    /* How sure a category is needs moments by groups of texts. Other analyses sum in the same
+     * order, so that each by itself gives the same bytes as all together. */
+    bool by_text;
     bool constant;           /* all positions are equal */
     qk__text_groups counted; /* texts, where the moments do not know them */
 } reading;
@@ -169,7 +148,7 @@ static reading plan_reading(const qk__run *run, const qk_rows *reader)
 {
     reading how = {.block_rows = run->block_rows,
                    .keeping = keeps_rows(run),
-                   .by_text = groups_texts(run),
+                   .by_text = run->settings->combined,
                    .constant = true};
     size_t batch = qk__accumulator_batch(qk_rows_dim(reader));
     if (how.by_text && how.block_rows < batch)
@@ -194,9 +173,10 @@ static qk_status accumulate(reading *how, const qk_block *b, bool last, qk_accum
 }
 
 /* Once all rows are there: what is asked of all, then those that are drawn. */
-static qk_status finish_rows(const qk__run *run, keeper *k, qk__head_data *data, reading *how,
-                             qk_accumulator *acc, qk_error *err)
+static qk_status finish_rows(const qk__run *run, keeper *k, reading *how, qk_accumulator *acc,
+                             qk_error *err)
 {
+    qk__head_data *data = k->data;
     const qk_analysis_settings *s = run->settings;
     if (data->head->id.kind == QK_KEY && qk__run_does(run, QK_ANALYSE_PLASTICITY) &&
         s->plasticity.convention == QK_CONVENTION_PUBLISHED)
@@ -219,13 +199,13 @@ static qk_status finish_rows(const qk__run *run, keeper *k, qk__head_data *data,
 static qk_status add_rows(qk__run *run, qk_rows *reader, qk__head_data *data,
                           qk_accumulator *acc, reading *how, qk_error *err)
 {
-    keeper k = {.rows = &data->rows, .total = (size_t)qk_rows_total(reader)};
+    keeper k = {.data = data, .total = (size_t)qk_rows_total(reader)};
     qk_block block;
     int64_t first_position = 0;
     for (;;) {
         QK_TRY(qk_rows_next(reader, how->block_rows, &block, err));
         if (block.rows == 0)
-            return finish_rows(run, &k, data, how, acc, err);
+            return finish_rows(run, &k, how, acc, err);
         if (block.first_row == 0)
             first_position = block.position[0];
         for (size_t i = 0; i < block.rows && how->constant; i++)
@@ -352,7 +332,11 @@ void qk__head_data_free(qk__run *run, qk__head_data *data)
 {
     qk_moments_free(&data->moments);
     release_texts(run, &data->texts);
-    forget(&data->rows);
+    free(data->vectors);
+    free(data->integers);
+    data->vectors = NULL;
+    data->integers = NULL;
+    data->rows = (qk_sample){0};
 }
 
 /* ---- looking again ---------------------------------------------------------------------- */

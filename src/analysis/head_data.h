@@ -13,9 +13,11 @@ typedef struct qk__head_data {
     qk_moments *moments;
     qk_text_moments *texts; /* not of a kind by itself; where the files tell texts */
     size_t num_texts;       /* 0: the files do not tell */
-    qk_sample rows;         /* owned; rows is 0 unless the run keeps rows */
-    int sign;               /* of its rows as keys (qk__key_sign), 1 where nobody asks */
-    int64_t bytes;          /* of the head's files */
+    qk_sample rows;         /* rows is 0 unless the run keeps rows, which then lie here: */
+    void *vectors;
+    int64_t *integers; /* 4 a row: all positions, then buckets, examples, windows */
+    int sign;          /* of its rows as keys (qk__key_sign), 1 where nobody asks */
+    int64_t bytes;     /* of the head's files */
 } qk__head_data;
 
 /* Reads a head, its files once: moments, rows if the settings call for them, fingerprints. A

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking through a capture, heads in parallel. */
+/* What a capture holds (qkscope inspect): its files' footers and integer columns are read, heads
+ * in parallel; of the vectors only the dimension. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Confidence intervals of one head: its numbers again without each group of examples. */
+/* Confidence intervals of one head: its numbers are computed again without each group of examples
+ * in turn (a jackknife). */
 #include <math.h>
 #include <stdlib.h>
 
@@ -86,7 +87,7 @@ static qk_status repeat_rotation(repetition *r, qk_error *err)
 static qk_status repeat_plasticity(repetition *r, qk_error *err)
 {
     const qk_analysis_settings *s = r->run->settings;
-    qk_plasticity_settings settings = qk__plasticity_settings_of(r->run);
+    qk_plasticity_settings settings = qk__run_plasticity(r->run);
     qk__query_model *model;
     double overall, fifths[QK_FIFTHS];
     QK_TRY(qk__query_model_create(&model, r->q_rest, s->ci_refit ? NULL : r->model,

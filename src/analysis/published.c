@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading files of settings of the original tool of attention plasticity. */
+/* The files of settings of the original tool of attention plasticity. */
 #include "analysis/published.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* analyze-heads: its keys, and what they mean for a run. */
+/* analyze-heads, a command of the original tool: its settings, and the run that they mean. */
 #include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -134,17 +134,6 @@ static qk_status check(const qk_heads_settings *s, qk_error *err)
     return QK_OK;
 }
 
-static qk_status count_to(int count, qk_index_list *list, qk_error *err)
-{
-    list->items = qk__calloc((size_t)count, sizeof *list->items);
-    if (!list->items)
-        return qk__nomem(err);
-    for (int i = 0; i < count; i++)
-        list->items[i] = i;
-    list->count = (size_t)count;
-    return QK_OK;
-}
-
 /* "~/x" as the shell has it. */
 static qk_status expand_home(const char *path, char **expanded, qk_error *err)
 {
@@ -154,22 +143,22 @@ static qk_status expand_home(const char *path, char **expanded, qk_error *err)
 }
 
 static void settle(const qk_heads_settings *s, const qk_published_tables *tables,
-                   qk_analysis_settings *study)
+                   qk_analysis_settings *run)
 {
-    study->analyses = QK_ANALYSE_PLASTICITY;
-    study->published_tables = tables;
-    study->plasticity.convention = QK_CONVENTION_PUBLISHED;
-    study->plasticity.ks_alpha = s->p_alpha;
-    study->plasticity.ks_dims = s->normality_max_dims;
-    study->buckets = QK_BUCKETS_CAPTURE;
-    study->random_rows = s->max_tokens_per_head;
-    study->seed = s->seed;
-    study->q_per_kv_group = s->num_q_heads / s->num_k_heads;
-    study->threads = s->max_workers;
-    study->command_line = s->command_line;
-    study->notice = s->notice;
-    study->progress = s->progress;
-    study->user = s->user;
+    run->analyses = QK_ANALYSE_PLASTICITY;
+    run->published_tables = tables;
+    run->plasticity.convention = QK_CONVENTION_PUBLISHED;
+    run->plasticity.ks_alpha = s->p_alpha;
+    run->plasticity.ks_dims = s->normality_max_dims;
+    run->buckets = QK_BUCKETS_CAPTURE;
+    run->random_rows = s->max_tokens_per_head;
+    run->seed = s->seed;
+    run->q_per_kv_group = s->num_q_heads / s->num_k_heads;
+    run->threads = s->max_workers;
+    run->command_line = s->command_line;
+    run->notice = s->notice;
+    run->progress = s->progress;
+    run->user = s->user;
 }
 
 qk_status qk_heads_run(const qk_heads_settings *settings, qk_analysis_results **report,
@@ -183,9 +172,9 @@ qk_status qk_heads_run(const qk_heads_settings *settings, qk_analysis_results **
     const qk_published_tables tables = {s->output_csv, s->bucket_csv, s->component_csv};
     bool local = s->dataset_local_root || s->model_dir[0] == '/';
     char *root = NULL, *folder = NULL;
-    qk_analysis_settings study;
-    qk_analysis_settings_default(&study);
-    settle(s, &tables, &study);
+    qk_analysis_settings run;
+    qk_analysis_settings_default(&run);
+    settle(s, &tables, &run);
     qk_status status = QK_OK;
     /* A folder of the cache is searched like any other. */
     const char *given = s->dataset_local_root ? s->dataset_local_root : s->dataset_cache_dir;
@@ -194,18 +183,18 @@ qk_status qk_heads_run(const qk_heads_settings *settings, qk_analysis_results **
     if (status == QK_OK)
         status = qk__parent_folder(s->output_csv, &folder, err);
     if (status == QK_OK)
-        status = count_to(s->num_layers, &study.layers, err);
+        status = qk__index_list_add(&run.layers, 0, s->num_layers - 1, err);
     if (status == QK_OK)
-        status = count_to(s->num_q_heads, &study.heads, err);
+        status = qk__index_list_add(&run.heads, 0, s->num_q_heads - 1, err);
     if (status == QK_OK) {
-        study.output = folder;
-        study.capture = s->model_dir[0] == '/' ? s->model_dir : local ? root : s->dataset_name;
-        study.prefix = s->model_dir[0] == '/' ? NULL : s->model_dir;
-        study.local_root = local ? NULL : root;
-        status = qk_analysis_run(&study, report, err);
+        run.output = folder;
+        run.capture = s->model_dir[0] == '/' ? s->model_dir : local ? root : s->dataset_name;
+        run.prefix = s->model_dir[0] == '/' ? NULL : s->model_dir;
+        run.local_root = local ? NULL : root;
+        status = qk_analysis_run(&run, report, err);
     }
-    qk_index_list_free(&study.layers);
-    qk_index_list_free(&study.heads);
+    qk_index_list_free(&run.layers);
+    qk_index_list_free(&run.heads);
     free(folder);
     free(root);
     return status;

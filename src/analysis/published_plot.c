@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plot-plasticity: its keys, and from the table of buckets to the picture. */
+/* plot-plasticity, a command of the original tool: its settings, and the picture of a table of
+ * buckets. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -169,8 +170,6 @@ static const qk__colormap *find_map(const char *name)
 static qk_status split_output(const char *path, char **folder, char name[80], unsigned *format,
                               qk_error *err)
 {
-    static const char PLAIN[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     const char *dot = strrchr(base, '.');
     size_t length = dot ? (size_t)(dot - base) : 0;
@@ -179,13 +178,12 @@ static qk_status split_output(const char *path, char **folder, char name[80], un
                         "output %s: expected a name that ends in .png, "
                         ".svg or .pdf",
                         path);
-    if (length == 0 || length >= 80 || strspn(base, PLAIN) < length || *base == '-')
+    snprintf(name, 80, "%.*s", (int)(length < 80 ? length : 0), base);
+    if (*name == '-' || !qk__is_figure_name(name))
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "output %s: a picture's name is made of letters, digits and . _ -, at "
                         "most 79",
                         path);
-    memcpy(name, base, length);
-    name[length] = 0;
     return qk__parent_folder(path, folder, err);
 }
 

@@ -7,7 +7,6 @@
  * takes its place. A table that no run in the manifest wrote is what a killed run left: the
  * next one removes it. */
 #define _XOPEN_SOURCE 700 /* realpath */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,11 +15,11 @@
 
 #include "analysis/run.h"
 #include "analysis/run_manifest.h"
-#include "analysis/table.h"
 #include "base/error.h"
 #include "base/fingerprint.h"
 #include "base/json.h"
 #include "base/json_build.h"
+#include "schema/schema.h"
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -35,7 +34,7 @@ static const char *text_of(const json_t *object, const char *key)
 static bool stays(const qk__run *run, const char *name)
 {
     const qk__table *table = qk__find_table(name);
-    return table && qk__is_result(table) && !qk__is_table_of(table, run->report->contents);
+    return table && qk__is_result(table) && !qk__is_table_of(table, run->results->contents);
 }
 
 /* Appends the entry of an earlier run with the tables it keeps; one that keeps none is gone. */
@@ -76,20 +75,18 @@ static bool is_owned(json_t *runs, const char *table)
 
 static bool is_output(const qk__run *run, const char *name)
 {
-    for (size_t i = 0; i < run->report->num_outputs; i++)
-        if (strcmp(run->report->outputs[i], name) == 0)
+    for (size_t i = 0; i < run->results->num_outputs; i++)
+        if (strcmp(run->results->outputs[i], name) == 0)
             return true;
     return false;
 }
 
 /* ---- whose folder it is ----------------------------------------------------------------- */
 
-static qk_status refuse(const qk__run *run, qk_error *err, const char *why)
-{
-    return qk__fail(err, QK_ERR_EXISTS,
-                    "%s: %s; choose another folder, or --force to replace the results there",
-                    run->settings->output, why);
-}
+#define REFUSE(run, err, why, ...)                                                             \
+    qk__fail((err), QK_ERR_EXISTS,                                                             \
+             "%s: " why "; choose another folder, or --force to replace the results there",    \
+             (run)->settings->output, __VA_ARGS__)
 
 /* Whether a file that an earlier run read is not that of this capture, by its size, or for the
  * first one by its contents: the others are compared when they are read anyway. */
@@ -112,15 +109,10 @@ static bool differs(const qk__run *run, const json_t *input, bool read)
 static qk_status refuse_capture(const qk__run *run, const json_t *old, const char *file,
                                 qk_error *err)
 {
-    qk__buffer why = {0};
-    QK_TRY(
-        qk__buffer_printf(&why, err,
-                          "holds results of another capture, or of this one before it changed "
-                          "(%.300s was read from %.300s)",
-                          file, text_of(old, "capture")));
-    qk_status status = refuse(run, err, (const char *)why.data);
-    qk__buffer_free(&why);
-    return status;
+    return REFUSE(run, err,
+                  "holds results of another capture, or of this one before it changed (%.300s "
+                  "was read from %.300s)",
+                  file, text_of(old, "capture"));
 }
 
 static qk_status check_inputs(const qk__run *run, const json_t *old, qk_error *err)
@@ -144,17 +136,12 @@ static qk_status check_staying(qk__run *run, const json_t *old, qk_error *err)
     const json_t *was = json_object_get(old, "settings");
     json_int_t size = json_integer_value(json_object_get(group, "q_per_kv_group"));
     const char *table = json_string_value(json_array_get(json_object_get(old, "tables"), 0));
-    char why[400];
-    if (strcmp(text_of(old, "model"), run->report->model) != 0) {
-        snprintf(why, sizeof why, "%s there has the model name '%.100s', and this run '%.100s'",
-                 table, text_of(old, "model"), run->report->model);
-        return refuse(run, err, why);
-    }
-    if (size > 0 && run->report->group.size > 0 && size != run->report->group.size) {
-        snprintf(why, sizeof why, "%s there has group size %d, and this run %d", table,
-                 (int)size, run->report->group.size);
-        return refuse(run, err, why);
-    }
+    if (strcmp(text_of(old, "model"), run->results->model) != 0)
+        return REFUSE(run, err, "%s there has the model name '%.100s', and this run '%.100s'",
+                      table, text_of(old, "model"), run->results->model);
+    if (size > 0 && run->results->group.size > 0 && size != run->results->group.size)
+        return REFUSE(run, err, "%s there has group size %d, and this run %d", table, (int)size,
+                      run->results->group.size);
     json_t *settings = qk__describe_settings(run->settings);
     for (size_t i = 0; settings && i < sizeof SELECTION / sizeof *SELECTION; i++)
         if (!json_equal(json_object_get(was, SELECTION[i]),
@@ -182,12 +169,9 @@ static qk_status check_unknown(const qk__run *run, qk_error *err)
         found = qk__is_file(path) ? name : NULL;
         free(path);
     }
-    if (!found)
-        return QK_OK;
-    char why[200];
-    snprintf(why, sizeof why, "holds %s, and no manifest.json says of which capture it is",
-             found);
-    return refuse(run, err, why);
+    return found ? REFUSE(run, err,
+                          "holds %s, and no manifest.json says of which capture it is", found)
+                 : QK_OK;
 }
 
 static qk_status check_owner(qk__run *run, qk_error *err)
@@ -255,19 +239,7 @@ qk_status qk__results_claim(qk__run *run, qk_error *err)
     return qk__folder_sweep(output, err);
 }
 
-void qk__results_release(qk__run *run)
-{
-    json_decref(run->staying);
-    qk__manifest_free(&run->before);
-    qk__folder_release(&run->folder);
-}
-
 /* ---- new tables in the place of old ones ------------------------------------------------ */
-
-static json_t *text_or_null(const char *text)
-{
-    return text ? qk__json_text(text) : json_null();
-}
 
 /* The entry of this run, with its tables, which are not yet in their places. */
 static qk_status describe(const qk__run *run, json_t **entry, qk_error *err)
@@ -275,7 +247,7 @@ static qk_status describe(const qk__run *run, json_t **entry, qk_error *err)
     json_t *tables = json_array(), *contents = json_object();
     qk_status status = QK_OK;
     for (size_t i = 0; i < run->num_outputs && status == QK_OK; i++) {
-        const char *name = run->report->outputs[i];
+        const char *name = run->results->outputs[i];
         if (strcmp(name, QK__SCHEMA_NAME) != 0)
             tables = qk__json_append(tables, json_string(name));
         status =
@@ -302,12 +274,13 @@ static qk_status write_manifest(const qk__run *run, json_t *entry, qk__outfile *
     if (failed == 0 && complete)
         failed = json_array_append(runs, entry);
     json_decref(entry);
-    json_t *root = failed == 0
-                       ? json_pack("{s:s, s:s, s:b, s:o, s:O}", "qkscope", QK_VERSION, "kind",
-                                   run->settings->published_tables ? "published" : "results",
-                                   "complete", complete, "command_line",
-                                   text_or_null(run->settings->command_line), "runs", runs)
-                       : NULL;
+    json_t *root =
+        failed == 0
+            ? json_pack("{s:s, s:s, s:b, s:o, s:O}", "qkscope", QK_VERSION, "kind",
+                        run->settings->published_tables ? "published" : "results", "complete",
+                        complete, "command_line",
+                        qk__json_text_or_null(run->settings->command_line), "runs", runs)
+            : NULL;
     json_decref(runs);
     return qk__json_write(root, run->settings->output, QK__MANIFEST_NAME, file, err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of one run share: opening, telling the user, closing. */
+/* What the parts of one run use: the capture opened, notices, progress, heads that fail, the end. */
 #include "analysis/run.h"
 
 #include <stdarg.h>
@@ -39,7 +39,7 @@ void qk__run_progress(qk__run *run, int64_t bytes, int64_t rows)
     run->done_rows += rows;
     const qk_analysis_settings *settings = run->settings;
     if (settings->progress &&
-        !settings->progress(settings->user, &(qk_progress){.what = "heads",
+        !settings->progress(settings->user, &(qk_progress){.what = run->jobs,
                                                            .done = (int64_t)run->done_jobs,
                                                            .total = (int64_t)run->total_jobs,
                                                            .bytes = run->done_bytes}))
@@ -49,7 +49,7 @@ void qk__run_progress(qk__run *run, int64_t bytes, int64_t rows)
 
 void qk__run_note_failure(qk__run *run, size_t i, qk_status status, const char *message)
 {
-    qk_head_report *head = &run->report->heads[i];
+    qk_head_report *head = &run->results->heads[i];
     if (head->status == QK_OK) {
         head->status = status;
         head->message = qk__strdup(message);
@@ -60,7 +60,7 @@ void qk__run_fail_head(qk__run *run, size_t i, qk_status status, const char *mes
 {
     char name[QK_HEAD_NAME_SIZE];
     qk__run_note_failure(run, i, status, message);
-    qk_head_name(run->report->heads[i].id, name);
+    qk_head_name(run->results->heads[i].id, name);
     qk__run_notice(run, QK_NOTICE_ERROR, "%s: %s", name, message);
 }
 
@@ -88,7 +88,7 @@ static bool is_alike(const char *a, const char *b)
 
 /* How many heads from `from` up to `end` failed as head i did; their names, the first few, go
  * into text. */
-static size_t count_alike(const qk_analysis_results *report, size_t i, size_t from, size_t end,
+static size_t count_alike(const qk_analysis_results *results, size_t i, size_t from, size_t end,
                           char *text, size_t size)
 {
     enum { LISTED = 8 };
@@ -96,10 +96,10 @@ static size_t count_alike(const qk_analysis_results *report, size_t i, size_t fr
     text[0] = 0;
     for (size_t k = from; k < end; k++) {
         char name[QK_HEAD_NAME_SIZE];
-        if (k == i || report->heads[k].status == QK_OK ||
-            !is_alike(reason_of(&report->heads[i]), reason_of(&report->heads[k])))
+        if (k == i || results->heads[k].status == QK_OK ||
+            !is_alike(reason_of(&results->heads[i]), reason_of(&results->heads[k])))
             continue;
-        qk_head_name(report->heads[k].id, name);
+        qk_head_name(results->heads[k].id, name);
         if (count++ < LISTED && used < size)
             used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", name);
     }
@@ -110,18 +110,18 @@ static size_t count_alike(const qk_analysis_results *report, size_t i, size_t fr
 
 void qk__run_tell_failures(qk__run *run)
 {
-    const qk_analysis_results *report = run->report;
+    const qk_analysis_results *results = run->results;
     size_t failed = 0;
-    for (size_t i = 0; i < report->num_heads; i++)
-        failed += report->heads[i].status != QK_OK;
-    for (size_t i = 0; i < report->num_heads; i++) {
+    for (size_t i = 0; i < results->num_heads; i++)
+        failed += results->heads[i].status != QK_OK;
+    for (size_t i = 0; i < results->num_heads; i++) {
         char name[QK_HEAD_NAME_SIZE], others[QK_HEAD_NAME_SIZE * 10];
-        const qk_head_report *head = &report->heads[i];
-        if (head->status == QK_OK || count_alike(report, i, 0, i, others, sizeof others) > 0)
+        const qk_head_report *head = &results->heads[i];
+        if (head->status == QK_OK || count_alike(results, i, 0, i, others, sizeof others) > 0)
             continue;
         size_t count =
-            1 + count_alike(report, i, i + 1, report->num_heads, others, sizeof others);
-        if (count == failed && (count == 1 || count == report->num_heads))
+            1 + count_alike(results, i, i + 1, results->num_heads, others, sizeof others);
+        if (count == failed && (count == 1 || count == results->num_heads))
             return; /* the verdict says it */
         qk_head_name(head->id, name);
         if (count > 1)
@@ -137,7 +137,7 @@ void qk__run_tell_failures(qk__run *run)
 void qk__run_add_output(qk__run *run, const char *name, qk__outfile *file)
 {
     run->outputs[run->num_outputs++] = file;
-    run->report->outputs[run->report->num_outputs++] = name;
+    run->results->outputs[run->results->num_outputs++] = name;
 }
 
 qk_status qk__run_list_inputs(qk__run *run, qk_error *err)
@@ -174,7 +174,7 @@ static qk_status check_given_group(qk__run *run, int given, qk_error *err)
 
 static qk_status settle_group(qk__run *run, qk_error *err)
 {
-    qk_group *group = &run->report->group;
+    qk_group *group = &run->results->group;
     int given = run->settings->q_per_kv_group;
     QK_TRY(qk_capture_group(run->capture, given, group, err));
     if (group->consistent)
@@ -217,7 +217,7 @@ static const char *model_name(const qk__run *run, bool is_folder)
 
 qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_error *err)
 {
-    *run = (qk__run){.settings = settings, .folder.lock = -1};
+    *run = (qk__run){.settings = settings, .jobs = "heads", .folder.lock = -1};
     pthread_mutex_init(&run->lock, NULL);
     atomic_init(&run->cancelled, false);
     double start = qk__now();
@@ -225,8 +225,8 @@ qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_er
     qk_status status = QK_ERR_ARGUMENT;
     if (!settings->capture)
         return qk__fail(err, status, "no capture given");
-    run->report = calloc(1, sizeof *run->report);
-    if (!run->report)
+    run->results = calloc(1, sizeof *run->results);
+    if (!run->results)
         return qk__nomem(err);
     status = qk_hub_find_dataset(settings->capture, settings->revision, settings->local_root,
                                  &path, err);
@@ -250,13 +250,13 @@ qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_er
                        qk_capture_path(run->capture), missing,
                        qk_capture_num_heads(run->capture), names);
     run->threads = settings->threads > 0 ? settings->threads : qk__available_threads();
-    run->report->threads = run->threads;
-    run->report->contents = qk__contents_of(settings);
-    run->report->num_layers = qk_capture_num_layers(run->capture);
+    run->results->threads = run->threads;
+    run->results->contents = qk__contents_of(settings);
+    run->results->num_layers = qk_capture_num_layers(run->capture);
     run->block_rows = settings->block_rows > 0 ? settings->block_rows : QK__BLOCK_ROWS;
-    run->report->capture = qk__strdup(qk_capture_path(run->capture));
-    run->report->model = qk__strdup(model_name(run, is_folder));
-    if (!run->report->capture || !run->report->model)
+    run->results->capture = qk__strdup(qk_capture_path(run->capture));
+    run->results->model = qk__strdup(model_name(run, is_folder));
+    if (!run->results->capture || !run->results->model)
         return qk__nomem(err);
     run->readers = qk__calloc((size_t)run->threads, sizeof *run->readers);
     run->spare = qk__calloc((size_t)run->threads * SPARE_SUMS, sizeof *run->spare);
@@ -287,18 +287,20 @@ void qk__run_close(qk__run *run)
     qk_capture_close(&run->capture);
     free(run->inputs);
     free(run->first_input);
-    qk__results_release(run);
+    json_decref(run->staying);
+    qk__manifest_free(&run->before);
+    qk__folder_release(&run->folder);
     pthread_mutex_destroy(&run->lock);
 }
 
 qk_status qk__run_set_heads(qk__run *run, const qk_head_id *ids, size_t count, qk_error *err)
 {
-    qk_analysis_results *report = run->report;
-    report->heads = qk__calloc(count, sizeof *report->heads);
-    if (!report->heads)
+    qk_analysis_results *results = run->results;
+    results->heads = qk__calloc(count, sizeof *results->heads);
+    if (!results->heads)
         return qk__nomem(err);
-    report->num_heads = count;
+    results->num_heads = count;
     for (size_t i = 0; i < count; i++)
-        report->heads[i] = (qk_head_report){.id = ids[i], .k_head = -1};
+        results->heads[i] = (qk_head_report){.id = ids[i], .k_head = -1};
     return QK_OK;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of one run share: settings, capture, report, progress, fingerprints. */
+/* What the parts of one run share: settings, capture, results, progress, fingerprints. analysis.c
+ * leads: it runs the other parts, named below, in turn. All of them use run.c. */
 #ifndef QK_ANALYSIS_RUN_H
 #define QK_ANALYSIS_RUN_H
 
@@ -33,16 +34,17 @@ enum { SPARE_SUMS = 3 };
 typedef struct qk__run {
     const qk_analysis_settings *settings;
     qk_capture *capture;
-    qk_analysis_results *report;
+    qk_analysis_results *results;
     int threads;
     size_t block_rows;   /* rows read at a time */
     qk__input *inputs;   /* files of the heads read, in capture order, set by the workers; NULL:
                             nobody lists them */
     size_t *first_input; /* [capture heads + 1] where each head's files start in inputs */
     qk_rows **readers;   /* [threads] one a worker, kept from head to head */
+    const char *jobs;    /* what is counted as done: "heads" */
     size_t total_jobs;
-    qk__buckets buckets;               /* of plasticity */
-    const struct qk__run *before_rope; /* of compare-stages: the other capture */
+    qk__buckets buckets;         /* of plasticity */
+    struct qk__run *before_rope; /* of compare-stages: the other capture */
     double seconds_open, seconds_heads, seconds_tables;
     qk__folder folder;   /* the output, held from before the first head is read */
     qk__manifest before; /* what was there */
@@ -68,7 +70,7 @@ void qk__run_close(qk__run *run);
  * where no head is read by two jobs. */
 QK_MUST_CHECK qk_status qk__run_list_inputs(qk__run *run, qk_error *err);
 
-/* Gives the report one entry per id; the ids are copied. */
+/* Gives the results one entry per id; the ids are copied. */
 QK_MUST_CHECK qk_status qk__run_set_heads(qk__run *run, const qk_head_id *ids, size_t count,
                                           qk_error *err);
 
@@ -77,8 +79,10 @@ static inline bool qk__run_does(const qk__run *run, qk_analyses analysis)
     return (run->settings->analyses & (unsigned)analysis) != 0;
 }
 
-/* Settles run->buckets before any head is read (buckets.c). */
+/* Settles run->buckets before any head is read; then: the settings of plasticity, with what
+ * belongs to all heads (buckets.c). */
 QK_MUST_CHECK qk_status qk__run_set_buckets(qk__run *run, qk_error *err);
+qk_plasticity_settings qk__run_plasticity(const qk__run *run);
 
 /* How many texts stand behind so many examples: windows of one text are one text, where
  * capture.json tells how many texts there were. */
@@ -91,7 +95,7 @@ void qk__run_notice(qk__run *run, qk_notice_level level, const char *fmt, ...)
 /* Counts one job as done and reports progress; may set run->cancelled. */
 void qk__run_progress(qk__run *run, int64_t bytes, int64_t rows);
 
-/* Records that an analysis of head i of the report failed, and tells the user. The first
+/* Records that an analysis of head i of the results failed, and tells the user. The first
  * failure of a head stays. */
 void qk__run_fail_head(qk__run *run, size_t i, qk_status status, const char *message);
 
@@ -103,13 +107,6 @@ void qk__run_tell_failures(qk__run *run);
 
 /* Takes a finished file among the run's outputs. `name` is a constant. */
 void qk__run_add_output(qk__run *run, const char *name, qk__outfile *file);
-
-/* The verdict on the run as a whole, once every head has its own: counts failures, and says
- * what qk_analysis_run returns. */
-QK_MUST_CHECK qk_status qk__run_conclude(const qk__run *run, qk_error *err);
-
-/* Tells the user of numbers that few rows or texts stand behind. */
-void qk__run_warn_of_few(qk__run *run);
 
 /* ---- which heads (select.c) ------------------------------------------------------------- */
 
@@ -123,21 +120,38 @@ typedef struct qk__targets {
 QK_MUST_CHECK qk_status qk__select_heads(const qk__run *run, qk_kinds kinds,
                                          qk__targets *targets, qk_error *err);
 
+/* The key head of a query head's group; NULL: it is not in the capture. *id is whose it is. */
+const qk_head *qk__find_keys(const qk__run *run, int layer, int q_head, qk_head_id *id);
+
 /* ---- analysing (combined.c, single.c) --------------------------------------------------- */
 
 QK_MUST_CHECK qk_status qk__run_combined(qk__run *run, qk_error *err);
 QK_MUST_CHECK qk_status qk__run_single(qk__run *run, qk_error *err);
 
-/* ---- writing (table.c, summary.c, run_manifest.c) --------------------------------------- */
+/* ---- once all heads are done (analysis.c) ----------------------------------------------- */
 
-/* The numbers of the report that are of all its heads together (totals.c, summary.c). */
-void qk__find_totals(qk__run *run);
+/* The verdict on the run as a whole, once every head has its own: counts failures, and says
+ * what qk_analysis_run returns. */
+QK_MUST_CHECK qk_status qk__run_conclude(const qk__run *run, qk_error *err);
+
+/* Tells the user of numbers that few rows or texts stand behind. */
+void qk__run_warn_of_few(qk__run *run);
+
 /* The files of the run, written and put into their places. */
 QK_MUST_CHECK qk_status qk__write_results(qk__run *run, qk_error *err);
-/* summary.json of the PCA of each kind by itself. */
+
+/* ---- what is written (totals.c, table.c, summary.c) ------------------------------------- */
+
+#define QK__SCHEMA_NAME "schema.json"
+
+/* The numbers of the results that are of all their heads together. */
+void qk__find_totals(qk__run *run);
+/* Each adds finished files to the run's outputs: every table of the run, its heads formatted in
+ * parallel; schema.json of the tables that the folder will hold, those of the run and those that
+ * stay; summary.json of the PCA of each kind by itself. */
+QK_MUST_CHECK qk_status qk__write_tables(qk__run *run, qk_error *err);
+QK_MUST_CHECK qk_status qk__write_schema(qk__run *run, qk_error *err);
 QK_MUST_CHECK qk_status qk__write_summary(qk__run *run, qk_error *err);
-/* The entry of this run in manifest.json, without the tables; NULL when out of memory. */
-json_t *qk__describe_run(const qk__run *run);
 
 /* ---- the folder of the results (result_folder.c) ---------------------------------------- */
 
@@ -147,7 +161,5 @@ QK_MUST_CHECK qk_status qk__results_claim(qk__run *run, qk_error *err);
 
 /* Puts the outputs in the place of the tables of the same analyses, and manifest.json last. */
 QK_MUST_CHECK qk_status qk__results_commit(qk__run *run, qk_error *err);
-
-void qk__results_release(qk__run *run);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of manifest.json: what was run on what, so that a result can be traced and
- * repeated. */
+/* What manifest.json says of a run: what was run on which files with which settings, so that a
+ * result can be traced and repeated. */
 #include <string.h>
 
 #include <qkscope/common.h>
@@ -88,11 +88,11 @@ json_t *qk__describe_capture_json(const qk__run *run)
                : json_null();
 }
 
-static json_t *list_failures(const qk_analysis_results *report)
+static json_t *list_failures(const qk_analysis_results *results)
 {
     json_t *array = json_array();
-    for (size_t i = 0; i < report->num_heads; i++) {
-        const qk_head_report *head = &report->heads[i];
+    for (size_t i = 0; i < results->num_heads; i++) {
+        const qk_head_report *head = &results->heads[i];
         char name[QK_HEAD_NAME_SIZE];
         if (head->status == QK_OK)
             continue;
@@ -140,21 +140,20 @@ qk_status qk__describe_table(json_t **contents, const char *name, const char *pa
 json_t *qk__describe_run(const qk__run *run)
 {
     const qk_analysis_settings *s = run->settings;
-    const qk_analysis_results *report = run->report;
+    const qk_analysis_results *results = run->results;
     json_t *timings = json_pack("{s:o, s:o, s:o}", "open", qk__json_number(run->seconds_open),
                                 "heads", qk__json_number(run->seconds_heads), "tables",
                                 qk__json_number(run->seconds_tables));
     json_t *root = json_pack(
         "{s:s, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:i, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o}",
-        "qkscope", QK_VERSION, "command_line",
-        s->command_line ? qk__json_text(s->command_line) : json_null(), "capture",
-        qk__json_text(report->capture), "model", qk__json_text(report->model), "num_layers",
-        report->num_layers, "group", qk__describe_group(&report->group), "settings",
-        qk__describe_settings(s), "buckets", describe_buckets(run), "threads", report->threads,
-        "kernel", qk_moments_kernel(), "heads", (json_int_t)report->num_heads,
-        "heads_without_numbers",
-        (json_int_t)report->num_failed + (json_int_t)report->num_missing, "rows",
-        (json_int_t)report->num_rows, "failures", list_failures(report), "seconds", timings,
+        "qkscope", QK_VERSION, "command_line", qk__json_text_or_null(s->command_line),
+        "capture", qk__json_text(results->capture), "model", qk__json_text(results->model),
+        "num_layers", results->num_layers, "group", qk__describe_group(&results->group),
+        "settings", qk__describe_settings(s), "buckets", describe_buckets(run), "threads",
+        results->threads, "kernel", qk_moments_kernel(), "heads",
+        (json_int_t)results->num_heads, "heads_without_numbers",
+        (json_int_t)results->num_failed + (json_int_t)results->num_missing, "rows",
+        (json_int_t)results->num_rows, "failures", list_failures(results), "seconds", timings,
         "capture_json", qk__describe_capture_json(run), "inputs", list_inputs(run));
     const qk__run *before = run->before_rope;
     if (!before)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of manifest.json, for those who compare a run with an earlier one. NULL when out of
- * memory. */
+/* What manifest.json says of a run, and parts of it for whoever compares a run with an earlier
+ * one. NULL when out of memory. */
 #ifndef QK_ANALYSIS_RUN_MANIFEST_H
 #define QK_ANALYSIS_RUN_MANIFEST_H
 
@@ -11,6 +11,8 @@
 /* What study files, manifests and the settings in these call the analyses (analysis_settings.c). */
 extern const qk_word qk__analyses[];
 
+/* The entry of a run, without its tables. */
+json_t *qk__describe_run(const qk__run *run);
 /* "settings" */
 json_t *qk__describe_settings(const qk_analysis_settings *settings);
 /* "group" */

@@ -93,3 +93,10 @@ qk_status qk__select_heads(const qk__run *run, qk_kinds kinds, qk__targets *targ
     }
     return status;
 }
+
+const qk_head *qk__find_keys(const qk__run *run, int layer, int q_head, qk_head_id *id)
+{
+    *id = (qk_head_id){layer, q_head / run->results->group.size, QK_KEY};
+    const qk_head *head = qk_capture_find(run->capture, *id);
+    return head && !head->missing ? head : NULL;
+}

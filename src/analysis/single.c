@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The single-kind analysis: every head by itself, queries and keys alike. */
+/* The PCA of each kind by itself: every head of queries and every head of keys alone. */
 #include <stdlib.h>
 
 #include "analysis/head_data.h"
@@ -11,7 +11,7 @@ static void analyse_head(void *context, size_t i, int worker)
     qk__run *run = context;
     if (atomic_load(&run->cancelled))
         return;
-    qk_head_report *report = &run->report->heads[i];
+    qk_head_report *report = &run->results->heads[i];
     const qk_head *head = qk_capture_find(run->capture, report->id);
     qk_error err = {0};
     qk__head_data data;
@@ -42,7 +42,7 @@ qk_status qk__run_single(qk__run *run, qk_error *err)
     free(targets.ids);
     if (status != QK_OK)
         return status;
-    run->total_jobs = run->report->num_heads;
+    run->total_jobs = run->results->num_heads;
     qk__parallel_for(run->total_jobs, run->threads, analyse_head, run);
     return QK_OK;
 }

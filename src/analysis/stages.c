@@ -79,7 +79,7 @@ static qk_status check_manifests(const stages *c, qk_error *err)
         return qk__fail(err, QK_ERR_NOT_FOUND,
                         "%s has no capture.json, so nothing says that it is of the model '%s', "
                         "as %s is: put the file back, or say so with --model-name '%s'",
-                        before_path, c->run.report->model, after_path, c->run.report->model);
+                        before_path, c->run.results->model, after_path, c->run.results->model);
     return QK_OK;
 }
 
@@ -102,10 +102,10 @@ static qk_status check_captures(const stages *c, qk_error *err)
                         "first, then the one after it",
                         first == QK_STAGE_POST_ROPE ? before_path : after_path,
                         first == QK_STAGE_POST_ROPE ? "after" : "before");
-    if (strcmp(run->report->model, before->report->model) != 0)
+    if (strcmp(run->results->model, before->results->model) != 0)
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "%s is of the model '%s', and %s of '%s': give both stages of one",
-                        before_path, before->report->model, after_path, run->report->model);
+                        before_path, before->results->model, after_path, run->results->model);
     if (run->capture->num_rope == 0)
         return qk__fail(err, QK_ERR_NOT_FOUND,
                         "%s: capture.json has no rope_frequencies, by which rows before RoPE "
@@ -205,7 +205,7 @@ static void fail_missing(stages *c, size_t i, qk_head_id id, const qk__run *wher
              id.kind == QK_KEY ? "its key head " : "", id.kind == QK_KEY ? name : "",
              id.kind == QK_KEY ? " is " : "", where == &c->run ? "after" : "before",
              qk_capture_path(where->capture));
-    c->run.report->heads[i].key_missing = id.kind == QK_KEY;
+    c->run.results->heads[i].key_missing = id.kind == QK_KEY;
     qk__run_note_failure(&c->run, i, QK_ERR_NOT_FOUND, message);
 }
 
@@ -213,8 +213,8 @@ static void fail_missing(stages *c, size_t i, qk_head_id id, const qk__run *wher
  * without RoPE is counted. */
 static bool is_ready(stages *c, size_t i)
 {
-    qk_head_report *head = &c->run.report->heads[i];
-    qk_head_id key = {head->id.layer, head->id.head / c->run.report->group.size, QK_KEY};
+    qk_head_report *head = &c->run.results->heads[i];
+    qk_head_id key = {head->id.layer, head->id.head / c->run.results->group.size, QK_KEY};
     size_t pairs;
     head->k_head = key.head;
     const qk__run *where = lacks(c, head->id);
@@ -230,7 +230,7 @@ static bool is_ready(stages *c, size_t i)
 
 static void plan(stages *c)
 {
-    const qk_analysis_results *report = c->run.report;
+    const qk_analysis_results *report = c->run.results;
     for (size_t i = 0; i < report->num_heads; i++) {
         if (!is_ready(c, i))
             continue;
@@ -249,8 +249,8 @@ static void plan(stages *c)
 static bool is_planned(const stages *c, size_t i)
 {
     size_t pairs;
-    return c->run.report->heads[i].status == QK_OK &&
-           qk_capture_rope_frequencies(c->run.capture, c->run.report->heads[i].id.layer,
+    return c->run.results->heads[i].status == QK_OK &&
+           qk_capture_rope_frequencies(c->run.capture, c->run.results->heads[i].id.layer,
                                        &pairs);
 }
 
@@ -258,9 +258,8 @@ static void analyse_head(stages *c, int worker, size_t i, const qk__stage_keys *
 {
     qk_error err = {0};
     qk__stage_data queries;
-    qk_head_report *head = &c->run.report->heads[i];
-    qk_status status =
-        qk__stage_data_read(&c->before, &c->run, worker, head->id, &queries, &err);
+    qk_head_report *head = &c->run.results->heads[i];
+    qk_status status = qk__stage_data_read(&c->run, worker, head->id, &queries, &err);
     int64_t bytes = queries.after.bytes + queries.before.bytes;
     if (status == QK_OK) {
         head->rows_q = (int64_t)queries.after.rows.rows;
@@ -272,7 +271,7 @@ static void analyse_head(stages *c, int worker, size_t i, const qk__stage_keys *
     }
     if (status != QK_OK)
         qk__run_note_failure(&c->run, i, status, err.message);
-    qk__stage_data_free(&c->before, &c->run, &queries);
+    qk__stage_data_free(&c->run, &queries);
     qk__run_progress(&c->run, bytes, head->rows_q);
 }
 
@@ -300,8 +299,8 @@ static void run_group(void *context, size_t g, int worker)
         return;
     const double *frequencies =
         qk_capture_rope_frequencies(c->run.capture, group->key.layer, &pairs);
-    qk_status status = qk__stage_keys_read(&c->before, &c->run, worker, group->key, frequencies,
-                                           pairs, &keys, &err);
+    qk_status status =
+        qk__stage_keys_read(&c->run, worker, group->key, frequencies, pairs, &keys, &err);
     qk__run_progress(&c->run, keys.data.after.bytes + keys.data.before.bytes,
                      (int64_t)keys.data.after.rows.rows);
     if (status != QK_OK) {
@@ -311,7 +310,7 @@ static void run_group(void *context, size_t g, int worker)
     for (size_t i = group->first; i < group->end; i++)
         if (is_planned(c, i) && !atomic_load(&c->run.cancelled))
             analyse_head(c, worker, i, &keys);
-    qk__stage_keys_free(&c->before, &c->run, &keys);
+    qk__stage_keys_free(&c->run, &keys);
 }
 
 /* Whether the keys of a group turn as capture.json says; `err` says how they do not. Those that
@@ -322,10 +321,9 @@ static bool is_turned(stages *c, size_t group, qk_error *err)
     size_t pairs;
     qk_head_id key = c->groups[group].key;
     const double *frequencies = qk_capture_rope_frequencies(c->run.capture, key.layer, &pairs);
-    qk_status status =
-        qk__stage_keys_read(&c->before, &c->run, 0, key, frequencies, pairs, &keys, err);
+    qk_status status = qk__stage_keys_read(&c->run, 0, key, frequencies, pairs, &keys, err);
     if (status == QK_OK)
-        qk__stage_keys_free(&c->before, &c->run, &keys);
+        qk__stage_keys_free(&c->run, &keys);
     return status == QK_OK || !keys.not_turned;
 }
 
@@ -371,7 +369,7 @@ static void note_unrotated(stages *c)
         qk__run_notice(&c->run, QK_NOTICE_INFO,
                        "%zu of %zu heads are in layers for which capture.json has no "
                        "frequencies (NoPE): there is nothing to compare",
-                       c->report->num_unrotated, c->run.report->num_heads);
+                       c->report->num_unrotated, c->run.results->num_heads);
 }
 
 static qk_status run_all(stages *c, qk_error *err)
@@ -380,7 +378,7 @@ static qk_status run_all(stages *c, qk_error *err)
     double start = qk__now();
     QK_TRY(choose_heads(c, err));
     plan(c);
-    if (c->report->num_unrotated == run->report->num_heads)
+    if (c->report->num_unrotated == run->results->num_heads)
         return qk__fail(err, QK_ERR_NOT_FOUND,
                         "%s: capture.json has no rope_frequencies for the layers asked for",
                         qk_capture_path(run->capture));
@@ -390,11 +388,11 @@ static qk_status run_all(stages *c, qk_error *err)
     run->seconds_heads = qk__now() - start;
     if (atomic_load(&run->cancelled))
         return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end; nothing was written");
-    run->report->bytes_read = run->done_bytes;
-    run->report->num_rows = (size_t)run->done_rows;
+    run->results->bytes_read = run->done_bytes;
+    run->results->num_rows = (size_t)run->done_rows;
     qk__run_tell_failures(run);
     bool any = false;
-    for (size_t i = 0; i < run->report->num_heads; i++)
+    for (size_t i = 0; i < run->results->num_heads; i++)
         any = any || c->report->heads[i];
     qk_status verdict = qk__run_conclude(run, err);
     if (!any)
@@ -447,14 +445,14 @@ qk_status qk_stages_run(const qk_stages_settings *settings, qk_stages_report **r
     if (!c.report)
         return qk__nomem(err);
     qk_status status = open_and_run(&c, settings, input, err);
-    c.report->run = c.run.report;
-    if (c.run.report)
-        c.run.report->seconds = qk__now() - start;
+    c.report->run = c.run.results;
+    if (c.run.results)
+        c.run.results->seconds = qk__now() - start;
     if (status == QK_OK || status == QK_ERR_PARTIAL)
         *report = c.report;
     else
         qk_stages_report_free(&c.report);
-    qk_analysis_results_free(&c.before.report);
+    qk_analysis_results_free(&c.before.results);
     if (c.before.settings) /* it was opened, or tried to */
         qk__run_close(&c.before);
     qk__run_close(&c.run);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of compare-stages share: stages.c, the run; stages_head.c, one head. stages_totals.c adds up. */
+/* What the files of compare-stages share: stages.c, the run, which leads; stages_head.c, one head.
+ * The run is that of the capture after RoPE; its before_rope is the one before. */
 #ifndef QK_ANALYSIS_STAGES_H
 #define QK_ANALYSIS_STAGES_H
 
@@ -14,9 +15,9 @@ typedef struct qk__stage_data {
 } qk__stage_data;
 
 /* Reads both and compares them: the same texts and positions in the same order. */
-QK_MUST_CHECK qk_status qk__stage_data_read(qk__run *before, qk__run *after, int worker,
-                                            qk_head_id id, qk__stage_data *data, qk_error *err);
-void qk__stage_data_free(qk__run *before, qk__run *after, qk__stage_data *data);
+QK_MUST_CHECK qk_status qk__stage_data_read(qk__run *run, int worker, qk_head_id id,
+                                            qk__stage_data *data, qk_error *err);
+void qk__stage_data_free(qk__run *run, qk__stage_data *data);
 
 /* Keys of a group and what its query heads need of them. */
 typedef struct qk__stage_keys {
@@ -31,10 +32,10 @@ typedef struct qk__stage_keys {
 } qk__stage_keys;
 
 /* frequencies: of the layer, [pairs]. */
-QK_MUST_CHECK qk_status qk__stage_keys_read(qk__run *before, qk__run *after, int worker,
-                                            qk_head_id id, const double *frequencies,
-                                            size_t pairs, qk__stage_keys *keys, qk_error *err);
-void qk__stage_keys_free(qk__run *before, qk__run *after, qk__stage_keys *keys);
+QK_MUST_CHECK qk_status qk__stage_keys_read(qk__run *run, int worker, qk_head_id id,
+                                            const double *frequencies, size_t pairs,
+                                            qk__stage_keys *keys, qk_error *err);
+void qk__stage_keys_free(qk__run *run, qk__stage_keys *keys);
 
 /* All numbers of a query head; *stages is allocated. */
 QK_MUST_CHECK qk_status qk__stage_head_analyse(const qk__run *after,

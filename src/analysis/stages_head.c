@@ -52,25 +52,26 @@ static qk_status compare_rows(const qk__stage_data *data, qk_error *err)
     return QK_OK;
 }
 
-qk_status qk__stage_data_read(qk__run *before, qk__run *after, int worker, qk_head_id id,
-                              qk__stage_data *data, qk_error *err)
+qk_status qk__stage_data_read(qk__run *run, int worker, qk_head_id id, qk__stage_data *data,
+                              qk_error *err)
 {
     *data = (qk__stage_data){0};
-    QK_TRY(qk__head_data_read(after, worker, qk_capture_find(after->capture, id), &data->after,
-                              err));
+    qk__run *before = run->before_rope;
+    QK_TRY(
+        qk__head_data_read(run, worker, qk_capture_find(run->capture, id), &data->after, err));
     qk_status status = qk__head_data_read(before, worker, qk_capture_find(before->capture, id),
                                           &data->before, err);
     if (status == QK_OK)
         status = compare_rows(data, err);
     if (status != QK_OK)
-        qk__stage_data_free(before, after, data);
+        qk__stage_data_free(run, data);
     return status;
 }
 
-void qk__stage_data_free(qk__run *before, qk__run *after, qk__stage_data *data)
+void qk__stage_data_free(qk__run *run, qk__stage_data *data)
 {
-    qk__head_data_free(before, &data->before);
-    qk__head_data_free(after, &data->after);
+    qk__head_data_free(run->before_rope, &data->before);
+    qk__head_data_free(run, &data->after);
 }
 
 /* ---- rotation --------------------------------------------------------------------------- */
@@ -154,28 +155,28 @@ static qk_status prepare_keys(qk__stage_keys *keys, qk_error *err)
     return keys->rest ? QK_OK : qk__nomem(err);
 }
 
-qk_status qk__stage_keys_read(qk__run *before, qk__run *after, int worker, qk_head_id id,
+qk_status qk__stage_keys_read(qk__run *run, int worker, qk_head_id id,
                               const double *frequencies, size_t pairs, qk__stage_keys *keys,
                               qk_error *err)
 {
     *keys = (qk__stage_keys){
-        .pairing = {pairs, qk_capture_get_info(after->capture)->rope_interleaved, frequencies}};
-    qk_status status = qk__stage_data_read(before, after, worker, id, &keys->data, err);
+        .pairing = {pairs, qk_capture_get_info(run->capture)->rope_interleaved, frequencies}};
+    qk_status status = qk__stage_data_read(run, worker, id, &keys->data, err);
     if (status == QK_OK)
         status = prepare_keys(keys, err);
     if (status != QK_OK)
-        qk__stage_keys_free(before, after, keys);
+        qk__stage_keys_free(run, keys);
     return status;
 }
 
-void qk__stage_keys_free(qk__run *before, qk__run *after, qk__stage_keys *keys)
+void qk__stage_keys_free(qk__run *run, qk__stage_keys *keys)
 {
     qk__key_sums_free(&keys->sums);
     qk__pair_means_free(&keys->means);
     qk__phasors_free(&keys->phasors);
     free(keys->rest);
     keys->rest = NULL;
-    qk__stage_data_free(before, after, &keys->data);
+    qk__stage_data_free(run, &keys->data);
 }
 
 /* ---- one query head --------------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 
 enum { TOP_CORRELATIONS = 20 };
 
+/* A component of a head fitted by itself. */
 typedef struct hit {
     const qk_head_report *head;
     size_t pc;
@@ -41,38 +42,34 @@ static json_t *describe(const hit *h)
                      qk__json_number(c->explained_variance));
 }
 
-/* What reaches the threshold, in table order. */
-static json_t *list_hits(const qk__run *run)
+/* What reaches the threshold, in table order; and the strongest of all, which sorts the hits. */
+static void list_hits(hit *hits, size_t count, double threshold, json_t **high, json_t **top)
 {
-    json_t *records = json_array();
-    for (size_t i = 0; i < run->report->num_heads; i++) {
-        const qk_head_report *head = &run->report->heads[i];
-        for (size_t pc = 0; head->pca && pc < head->pca->num_components; pc++) {
-            double r = head->pca->components[pc].r_q;
-            if (fabs(r) >= run->settings->correlation_threshold)
-                records = qk__json_append(records, describe(&(hit){head, pc, r}));
-        }
-    }
-    return records;
+    *high = json_array();
+    *top = json_array();
+    for (size_t i = 0; i < count; i++)
+        if (fabs(hits[i].r) >= threshold)
+            *high = qk__json_append(*high, describe(&hits[i]));
+    if (count > 0)
+        qsort(hits, count, sizeof *hits, compare_hits);
+    for (size_t i = 0; i < count && i < TOP_CORRELATIONS; i++)
+        *top = qk__json_append(*top, describe(&hits[i]));
 }
 
-static json_t *top_correlations(const qk__run *run, size_t components)
+static qk_status find_hits(const qk__run *run, json_t **high, json_t **top, qk_error *err)
 {
-    hit *hits = qk__calloc(components, sizeof *hits);
-    json_t *top = hits || components == 0 ? json_array() : NULL;
+    hit *hits = qk__calloc(run->results->high.components + 1, sizeof *hits);
     size_t count = 0;
-    if (hits) {
-        for (size_t i = 0; i < run->report->num_heads; i++) {
-            const qk_head_report *head = &run->report->heads[i];
-            for (size_t pc = 0; head->pca && pc < head->pca->num_components; pc++)
-                hits[count++] = (hit){head, pc, head->pca->components[pc].r_q};
-        }
-        qsort(hits, count, sizeof *hits, compare_hits);
-        for (size_t i = 0; i < count && i < TOP_CORRELATIONS; i++)
-            top = qk__json_append(top, describe(&hits[i]));
+    if (!hits)
+        return qk__nomem(err);
+    for (size_t i = 0; i < run->results->num_heads; i++) {
+        const qk_head_report *head = &run->results->heads[i];
+        for (size_t pc = 0; head->pca && pc < head->pca->num_components; pc++)
+            hits[count++] = (hit){head, pc, head->pca->components[pc].r_q};
     }
+    list_hits(hits, count, run->settings->correlation_threshold, high, top);
     free(hits);
-    return top;
+    return QK_OK;
 }
 
 /* As datetime.isoformat writes it; SOURCE_DATE_EPOCH for who wants the same bytes again. */
@@ -90,24 +87,25 @@ static const char *now_utc(char text[40])
 qk_status qk__write_summary(qk__run *run, qk_error *err)
 {
     const qk_analysis_settings *s = run->settings;
-    qk_high_correlations n = run->report->high;
+    qk_high_correlations n = run->results->high;
+    json_t *hits, *top;
+    QK_TRY(find_hits(run, &hits, &top, err));
     json_t *high = json_pack(
         "{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "threshold",
         qk__json_number(s->correlation_threshold), "total_components", (json_int_t)n.components,
         "high_abs_components", (json_int_t)n.high, "high_neg_components",
         (json_int_t)n.high_negative, "heads_total", (json_int_t)n.heads, "heads_with_high_abs",
         (json_int_t)n.heads_high, "heads_with_high_neg", (json_int_t)n.heads_high_negative,
-        "high_abs_hits", list_hits(run));
+        "high_abs_hits", hits);
     char timestamp[40];
     json_t *root = json_pack(
         "{s:o, s:o, s:s, s:o, s:i, s:s, s:I, s:I, s:o, s:o}", "dataset",
-        qk__json_text(s->capture), "split", s->prefix ? qk__json_text(s->prefix) : json_null(),
-        "timestamp", now_utc(timestamp), "device",
-        qk__json_text(s->device ? s->device : "auto"), "n_components", s->pca.components,
-        "pca_backend", s->pca_backend ? s->pca_backend : "sklearn", "heads_analyzed",
-        (json_int_t)n.heads, "total_samples", (json_int_t)run->report->num_rows,
-        "high_correlation_summary", high, "top_correlations",
-        top_correlations(run, n.components));
+        qk__json_text(s->capture), "split", qk__json_text_or_null(s->prefix), "timestamp",
+        now_utc(timestamp), "device", qk__json_text(s->device ? s->device : "auto"),
+        "n_components", s->pca.components, "pca_backend",
+        s->pca_backend ? s->pca_backend : "sklearn", "heads_analyzed", (json_int_t)n.heads,
+        "total_samples", (json_int_t)run->results->num_rows, "high_correlation_summary", high,
+        "top_correlations", top);
     qk__outfile *file;
     QK_TRY(qk__json_write(root, s->output, "summary.json", &file, err));
     qk__run_add_output(run, "summary.json", file);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing the files of a run by the schema. */
-#include "analysis/table.h"
+/* Writing the tables of a run, and schema.json, both as the schema says. */
+#include "analysis/run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json_build.h"
 #include "base/parallel.h"
+#include "schema/schema.h"
 
 /* ---- one table -------------------------------------------------------------------------- */
 
@@ -23,19 +24,19 @@ static void format_one(void *context, size_t i, int worker)
 {
     (void)worker;
     job *j = context;
-    const qk_analysis_results *report = j->run->report;
-    j->statuses[i] = qk__csv_rows(j->table, report, &report->heads[i], &j->texts[i], NULL);
+    const qk_analysis_results *results = j->run->results;
+    j->statuses[i] = qk__csv_rows(j->table, results, &results->heads[i], &j->texts[i], NULL);
 }
 
 static qk_status write_texts(const job *j, qk__outfile *file, qk_error *err)
 {
-    const qk_analysis_results *report = j->run->report;
+    const qk_analysis_results *results = j->run->results;
     qk__buffer header = {0};
-    qk_status status = qk__csv_header(j->table, report->contents, &header, err);
+    qk_status status = qk__csv_header(j->table, results->contents, &header, err);
     if (status == QK_OK)
         status = qk__outfile_write(file, header.data, header.size, err);
     qk__buffer_free(&header);
-    for (size_t i = 0; i < report->num_heads && status == QK_OK; i++) {
+    for (size_t i = 0; i < results->num_heads && status == QK_OK; i++) {
         if (j->statuses[i] != QK_OK)
             status = qk__nomem(err); /* formatting fails for no other reason */
         else
@@ -48,7 +49,7 @@ static qk_status write_texts(const job *j, qk__outfile *file, qk_error *err)
 static qk_status write_table(qk__run *run, const qk__table *table, const char *path,
                              const char *name, qk_error *err)
 {
-    size_t heads = run->report->num_heads;
+    size_t heads = run->results->num_heads;
     job j = {.run = run, .table = table};
     qk__outfile *file = NULL;
     j.texts = qk__calloc(heads, sizeof *j.texts);
@@ -102,7 +103,7 @@ qk_status qk__write_tables(qk__run *run, qk_error *err)
 {
     for (size_t i = 0; i < qk__num_tables; i++) {
         const qk__table *table = &qk__tables[i];
-        if (table->rows.each != QK__NO_ROWS && qk__has_table(table, run->report->contents))
+        if (table->rows.each != QK__NO_ROWS && qk__has_table(table, run->results->contents))
             QK_TRY(qk__is_result(table) ? write_result(run, table, err)
                                         : write_published(run, table, err));
     }
@@ -126,7 +127,7 @@ static json_t *describe(const qk__run *run)
     json_t *tables = json_object();
     for (size_t i = 0; i < qk__num_tables; i++) {
         const qk__table *table = &qk__tables[i];
-        unsigned contents = run->report->contents;
+        unsigned contents = run->results->contents;
         if (!qk__has_table(table, contents))
             contents = contents_of_staying(run, table);
         if (contents)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run found over all its heads: counts, and means by depth. */
+/* What a run, or a comparison of stages, found over all its heads: counts and means, some by
+ * depth. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
-
-#include <qkscope/analysis.h>
 
 #include "analysis/run.h"
 #include "results/means.h"
@@ -33,14 +32,13 @@ static void add_rotation(qk_analysis_totals *totals, sums *s, const qk_rotation 
 /* ---- how much the numbers rest on ------------------------------------------------------- */
 
 /* Fewest and median of what is not 0, of both kinds of all heads. */
-static void sizes_of(const qk_analysis_results *report, bool texts, double *least,
+static void sizes_of(const qk_analysis_results *results, bool texts, double *least,
                      double *median)
 {
     size_t count = 0;
-    *least = *median = NAN;
-    double *values = malloc((2 * report->num_heads + 1) * sizeof *values);
-    for (size_t i = 0; values && i < report->num_heads; i++) {
-        const qk_head_report *h = &report->heads[i];
+    double *values = malloc((2 * results->num_heads + 1) * sizeof *values);
+    for (size_t i = 0; values && i < results->num_heads; i++) {
+        const qk_head_report *h = &results->heads[i];
         double q = texts ? (double)h->texts_q : (double)h->rows_q;
         double k = texts ? (double)h->texts_k : (double)h->rows_k;
         if (q > 0)
@@ -48,10 +46,7 @@ static void sizes_of(const qk_analysis_results *report, bool texts, double *leas
         if (k > 0)
             values[count++] = k;
     }
-    if (count > 0) {
-        *median = qk__median(values, count);
-        *least = values[0];
-    }
+    qk__least_and_median(values, count, least, median);
     free(values);
 }
 
@@ -123,42 +118,82 @@ void qk_analysis_totals_of(const qk_analysis_results *report, qk_analysis_totals
     totals->plane_var_fraction = qk__mean_of(&s.plane);
 }
 
-/* ---- of the report ---------------------------------------------------------------------- */
+/* ---- of compare-stages ------------------------------------------------------------------ */
+
+/* NaN without memory, too. */
+static double median_r_squared(const qk_stages_report *report)
+{
+    size_t count = 0;
+    double *values = malloc((report->run->num_heads + 1) * sizeof *values);
+    for (size_t i = 0; values && i < report->run->num_heads; i++)
+        if (report->heads[i] && isfinite(report->heads[i]->r_squared_predicted))
+            values[count++] = report->heads[i]->r_squared_predicted;
+    double median = qk__median(values, count);
+    free(values);
+    return median;
+}
+
+void qk_stages_totals_of(const qk_stages_report *report, qk_stages_totals *totals)
+{
+    assert(report && totals);
+    qk__mean energy_q = {0}, energy_k = {0}, share = {0};
+    *totals = (qk_stages_totals){.r_squared_median = median_r_squared(report),
+                                 .rotation_deviation = NAN};
+    for (size_t i = 0; i < report->run->num_heads; i++) {
+        const qk_head_stages *s = report->heads[i];
+        if (!s)
+            continue;
+        totals->heads++;
+        totals->predicted += isfinite(s->r_squared_predicted);
+        totals->explained += s->r_squared_predicted >= 0;
+        totals->before[s->before.category]++;
+        totals->after[s->after.category]++;
+        totals->rotation_deviation = fmax(totals->rotation_deviation, s->rotation_deviation);
+        qk__mean_add(&energy_q, s->slow_energy_q);
+        qk__mean_add(&energy_k, s->slow_energy_k);
+        qk__mean_add(&share, s->slow_score_share);
+    }
+    totals->slow_energy_q = qk__mean_of(&energy_q);
+    totals->slow_energy_k = qk__mean_of(&energy_k);
+    totals->slow_score_share = qk__mean_of(&share);
+}
+
+/* ---- kept in the results ---------------------------------------------------------------- */
 
 /* Mean over heads of a member of qk_plasticity. */
-static double mean_plasticity(const qk_analysis_results *report, size_t offset)
+static double mean_plasticity(const qk_analysis_results *results, size_t offset)
 {
     qk__mean mean = {0};
-    for (size_t i = 0; i < report->num_heads; i++) {
-        const char *p = (const char *)report->heads[i].plasticity;
+    for (size_t i = 0; i < results->num_heads; i++) {
+        const char *p = (const char *)results->heads[i].plasticity;
         if (p)
             qk__mean_add(&mean, *(const double *)(const void *)(p + offset));
     }
     return qk__mean_plain(&mean);
 }
 
-static void find_plasticity(qk_analysis_results *report)
+static void find_plasticity(qk_analysis_results *results)
 {
-    qk_model_plasticity *model = &report->plasticity;
-    for (size_t i = 0; i < report->num_heads; i++)
-        model->heads += report->heads[i].plasticity != NULL;
+    qk_model_plasticity *model = &results->plasticity;
+    for (size_t i = 0; i < results->num_heads; i++)
+        model->heads += results->heads[i].plasticity != NULL;
     for (size_t i = 0; i < QK_FIFTHS; i++)
         model->fifths[i] =
-            mean_plasticity(report, offsetof(qk_plasticity, fifths) + i * sizeof(double));
+            mean_plasticity(results, offsetof(qk_plasticity, fifths) + i * sizeof(double));
     for (size_t i = 0; i < QK_TENTHS; i++)
         model->tenths[i] =
-            mean_plasticity(report, offsetof(qk_plasticity, tenths) + i * sizeof(double));
-    model->ap_overall = mean_plasticity(report, offsetof(qk_plasticity, ap_overall));
-    model->ap_drop = mean_plasticity(report, offsetof(qk_plasticity, ap_drop));
-    model->ap_mean = mean_plasticity(report, offsetof(qk_plasticity, ap_mean));
+            mean_plasticity(results, offsetof(qk_plasticity, tenths) + i * sizeof(double));
+    model->ap_overall = mean_plasticity(results, offsetof(qk_plasticity, ap_overall));
+    model->ap_drop = mean_plasticity(results, offsetof(qk_plasticity, ap_drop));
+    model->ap_mean = mean_plasticity(results, offsetof(qk_plasticity, ap_mean));
 }
 
 /* What reaches the threshold. */
-static qk_high_correlations count_high(const qk_analysis_results *report, double threshold)
+static qk_high_correlations count_high(const qk_analysis_results *results, double threshold)
 {
     qk_high_correlations n = {0};
-    for (size_t i = 0; i < report->num_heads; i++) {
-        const qk_pca *pca = report->heads[i].pca;
+    for (size_t i = 0; i < results->num_heads; i++) {
+        const qk_pca *pca = results->heads[i].pca;
         size_t high = 0, negative = 0;
         for (size_t pc = 0; pca && pc < pca->num_components; pc++) {
             double r = pca->components[pc].r_q;
@@ -178,7 +213,7 @@ static qk_high_correlations count_high(const qk_analysis_results *report, double
 void qk__find_totals(qk__run *run)
 {
     if (qk__run_does(run, QK_ANALYSE_PLASTICITY))
-        find_plasticity(run->report);
+        find_plasticity(run->results);
     if (!run->settings->combined)
-        run->report->high = count_high(run->report, run->settings->correlation_threshold);
+        run->results->high = count_high(run->results, run->settings->correlation_threshold);
 }

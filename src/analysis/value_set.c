@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sets of integers as lists that are sorted and thinned whenever they have doubled, so
- * that memory follows the number of different values. */
+/* Sets of integers: lists that are sorted, and lose their repeats, whenever they have doubled. So
+ * memory follows the number of different values. */
 #include "analysis/value_set.h"
 
 #include <stdlib.h>

@@ -225,6 +225,14 @@ bool qk__is_file(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+bool qk__is_file_in(const char *folder, const char *name)
+{
+    char *path = qk__path_join(folder, name);
+    bool yes = path && qk__is_file(path);
+    free(path);
+    return yes;
+}
+
 bool qk__is_there(const char *path)
 {
     return access(path, F_OK) == 0;

@@ -47,6 +47,7 @@ void qk__names_free(qk__names *names);
 
 bool qk__is_dir(const char *path);
 bool qk__is_file(const char *path);
+bool qk__is_file_in(const char *folder, const char *name); /* false without memory, too */
 /* Anything at all: for a file that may be missing, but is refused when it is no file. */
 bool qk__is_there(const char *path);
 

@@ -46,6 +46,11 @@ json_t *qk__json_text(const char *text)
     return value;
 }
 
+json_t *qk__json_text_or_null(const char *text)
+{
+    return text ? qk__json_text(text) : json_null();
+}
+
 json_t *qk__json_number(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();

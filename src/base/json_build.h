@@ -20,6 +20,8 @@ QK_MUST_CHECK json_t *qk__json_set(json_t *object, const char *key, json_t *valu
 
 /* A text from outside as a JSON string; bytes that are not UTF-8 become '?'. NULL for NULL. */
 json_t *qk__json_text(const char *text);
+/* The same, but null for NULL. */
+json_t *qk__json_text_or_null(const char *text);
 
 /* A number, or null for NaN and infinities. */
 json_t *qk__json_number(double value);

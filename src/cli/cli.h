@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands share: the command table's row, exit codes, options, messages. */
+/* What the commands share. call.c leads: it parses a command line and runs the command. help.c
+ * prints its help from the lines that options.c makes, describe_options.c says the same to other
+ * programs; print.c writes text, messages.c notices, progress and exit codes. */
 #ifndef QK_CLI_CLI_H
 #define QK_CLI_CLI_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The figures that are drawn from tables: each family's file has a table of them. */
+/* The figures that are drawn from tables: each family's file has a table of them. catalog.c draws
+ * them all; install.c then moves them to their places. */
 #ifndef QK_FIGURE_CATALOG_H
 #define QK_FIGURE_CATALOG_H
 

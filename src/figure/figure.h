@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A figure being made: a gnuplot script and the numbers it plots, put together line by line.
+/* A figure being made: a gnuplot script and the numbers it plots, put together line by line
+ * (figure.c, which leads), then drawn (gnuplot.c).
  *
  * The script finds the terminal, the theme's colours and the line types set, and its data
  * file's name in the variable `data`: "plot data index 0 using 1:2 with lines". Line style N
@@ -95,6 +96,9 @@ QK_MUST_CHECK qk_status qk__figure_draw(qk__figure *figure, const char *folder,
  * there. Without any file in staging the figure goes. */
 QK_MUST_CHECK qk_status qk__figure_settle(const char *figure, const char *staging,
                                           const char *folder, qk_error *err);
+
+/* Whether qk__figure_draw takes it, to be asked before any work is done. */
+bool qk__is_figure_name(const char *name);
 
 /* ---- what several figures draw ---------------------------------------------------------- */
 

@@ -278,7 +278,7 @@ static qk_status draw_in(const qk__figure *figure, const char *staging, const ch
     return status == QK_OK ? qk__figure_settle(figure->name, staging, folder, err) : status;
 }
 
-static bool is_plain_name(const char *name)
+bool qk__is_figure_name(const char *name)
 {
     static const char plain[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
@@ -293,7 +293,7 @@ qk_status qk__figure_draw(qk__figure *figure, const char *folder,
             *err = figure->err;
         return qk__context(err, figure->status, "figure %s", figure->name);
     }
-    if (!is_plain_name(figure->name))
+    if (!qk__is_figure_name(figure->name))
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "'%s' cannot name a figure: a name has only letters, digits and . _ -",
                         figure->name);

@@ -9,18 +9,7 @@
 #include "figure/panels.h"
 #include "figure/catalog.h"
 
-static const char DEFAULT_METRIC[] = "ap_drop";
-static const size_t NO_COLUMN = (size_t)-1;
 enum { MIN_POINTS = 3, MAX_NAME = 28 };
-
-/* Where the numbers of both axes come from. */
-typedef struct pairing {
-    const qk__results *results;
-    const char *metric;
-    size_t x_column;        /* of the score file, or NO_COLUMN: */
-    const qk__field *field; /* then the study's */
-    size_t y_column;
-} pairing;
 
 typedef struct point {
     double x, y;
@@ -30,44 +19,9 @@ typedef struct point {
 
 /* ---- what is drawn ---------------------------------------------------------------------- */
 
-static size_t find_column(const qk__results *results, const char *name)
-{
-    for (size_t i = 0; i < results->num_score_columns; i++)
-        if (strcmp(results->score_columns[i], name) == 0)
-            return i;
-    return NO_COLUMN;
-}
-
-/* A column of the score file goes before the study's own number of that name. */
-static bool find_pairing(const qk__subject *subject, pairing *pair)
-{
-    const qk__results *results = subject->results;
-    *pair = (pairing){.results = results,
-                      .metric = subject->score_metric ? subject->score_metric : DEFAULT_METRIC,
-                      .y_column = NO_COLUMN};
-    pair->x_column = find_column(results, pair->metric);
-    pair->field = qk__find_field(pair->metric);
-    if (subject->score_column)
-        pair->y_column = find_column(results, subject->score_column);
-    for (size_t i = 0; !subject->score_column && i < results->num_score_columns; i++)
-        if (i != pair->x_column && pair->y_column == NO_COLUMN)
-            pair->y_column = i;
-    return pair->y_column != NO_COLUMN && (pair->x_column != NO_COLUMN || pair->field);
-}
-
-static const qk__result_model *find_model(const qk__results *results, const char *name)
-{
-    for (size_t m = 0; m < results->num_models; m++)
-        if (strcmp(results->models[m].name, name) == 0)
-            return &results->models[m];
-    for (size_t m = 0; m < results->num_models; m++)
-        if (strcmp(results->models[m].label, name) == 0)
-            return &results->models[m];
-    return NULL;
-}
-
 /* The study's families keep their colours, others get the next ones. */
-static int family_of(const pairing *pair, const point *points, size_t count, const char *name)
+static int family_of(const qk__score_pairing *pair, const point *points, size_t count,
+                     const char *name)
 {
     const qk__results *results = pair->results;
     int next = (int)results->num_families;
@@ -90,17 +44,14 @@ static bool is_usable(double value)
 }
 
 /* Models with both numbers; points may be NULL to count them. */
-static size_t find_points(const pairing *pair, point *points)
+static size_t find_points(const qk__score_pairing *pair, point *points)
 {
     const qk__results *results = pair->results;
     size_t count = 0;
     for (size_t i = 0; i < results->num_scores; i++) {
         const qk__score *score = &results->scores[i];
-        const qk__result_model *model = find_model(results, score->model);
-        double y = score->values[pair->y_column];
-        double x = pair->x_column != NO_COLUMN ? score->values[pair->x_column]
-                   : model                     ? qk__mean_over_heads(model, pair->field)
-                                               : NAN;
+        const qk__result_model *model = qk__scored_model(results, score);
+        double x = qk__scored_metric(pair, score), y = score->values[pair->y_column];
         if (!is_usable(x) || !is_usable(y))
             continue;
         if (points) {
@@ -113,9 +64,15 @@ static size_t find_points(const pairing *pair, point *points)
     return count;
 }
 
+static bool find_pairing(const qk__subject *subject, qk__score_pairing *pair)
+{
+    return qk__pair_scores(subject->results, subject->score_metric, subject->score_column,
+                           pair);
+}
+
 bool qk__has_scores(const qk__subject *subject)
 {
-    pairing pair;
+    qk__score_pairing pair;
     return find_pairing(subject, &pair) && find_points(&pair, NULL) >= MIN_POINTS;
 }
 
@@ -255,14 +212,15 @@ static size_t list_families(const qk__figure *figure, const point *points, size_
     return families;
 }
 
-static void set_labels(qk__figure *figure, const pairing *pair, const plot *p, size_t count)
+static void set_labels(qk__figure *figure, const qk__score_pairing *pair, const plot *p,
+                       size_t count)
 {
     char r[64] = "r undefined";
     const char *column = pair->results->score_columns[pair->y_column];
     if (isfinite(p->line.r))
         snprintf(r, sizeof r, "{/:Italic r} = %s%.2f", p->line.r < 0 ? "−" : "",
                  fabs(p->line.r));
-    if (pair->x_column != NO_COLUMN)
+    if (pair->from_scores)
         qk__figure_print(figure, "set xlabel %s.' (from the score file)'\n",
                          qk__figure_quote(figure, pair->metric));
     else
@@ -298,7 +256,8 @@ static void draw_points(qk__figure *figure, const point *points, size_t count)
     qk__figure_print(figure, "\n");
 }
 
-static void draw(qk__figure *figure, const pairing *pair, const point *points, size_t count)
+static void draw(qk__figure *figure, const qk__score_pairing *pair, const point *points,
+                 size_t count)
 {
     const double em = qk__em(figure);
     qk__entry entries[QK__MAX_ENTRIES];
@@ -324,7 +283,7 @@ static void draw(qk__figure *figure, const pairing *pair, const point *points, s
 
 void qk__build_scores(qk__figure *figure, const qk__subject *subject)
 {
-    pairing pair;
+    qk__score_pairing pair;
     if (!find_pairing(subject, &pair))
         return;
     size_t count = find_points(&pair, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Colours and type of a figure. All colours are "#rrggbb". */
+/* Colours and type of a figure (theme.c). All colours are "#rrggbb". */
 #ifndef QK_FIGURE_THEME_H
 #define QK_FIGURE_THEME_H
 

@@ -2,9 +2,7 @@
 /* Findings of plasticity: does it fall over the context, and does that go with benchmark
  * scores. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -35,61 +33,6 @@ static void plasticity_falls(qk__findings *findings, const qk__scope *scope)
 }
 
 /* ---- scores ----------------------------------------------------------------------------- */
-
-static double mean_of(const qk__result_model *model, const qk__field *field)
-{
-    double sum = 0;
-    size_t count = 0;
-    for (size_t h = 0; h < model->num_heads; h++) {
-        double value = qk__field_number(&model->heads[h], field);
-        if (isfinite(value)) {
-            sum += value;
-            count++;
-        }
-    }
-    return count ? sum / (double)count : NAN;
-}
-
-static const qk__result_model *model_of(const qk__results *results, const char *name)
-{
-    for (size_t m = 0; m < results->num_models; m++)
-        if (strcmp(results->models[m].name, name) == 0 ||
-            strcmp(results->models[m].label, name) == 0)
-            return &results->models[m];
-    return NULL;
-}
-
-static size_t column_of(const qk__results *results, const char *name)
-{
-    for (size_t c = 0; c < results->num_score_columns; c++)
-        if (strcmp(results->score_columns[c], name) == 0)
-            return c;
-    return results->num_score_columns;
-}
-
-/* The metric of a scored model: as the score file has it, else measured here (as in the
- * figure). */
-static double metric_of(const qk__results *results, const qk__score *score, const char *metric)
-{
-    size_t column = column_of(results, metric);
-    if (column < results->num_score_columns)
-        return score->values[column];
-    const qk__field *field = qk__find_field(metric);
-    const qk__result_model *model = model_of(results, score->model);
-    return field && model ? mean_of(model, field) : NAN;
-}
-
-/* The score asked for, else the first column that is not the metric itself. */
-static const char *score_column(const qk__results *results, const qk__score_choice *choice,
-                                const char *metric)
-{
-    if (choice->column)
-        return choice->column;
-    for (size_t c = 0; c < results->num_score_columns; c++)
-        if (strcmp(results->score_columns[c], metric) != 0)
-            return results->score_columns[c];
-    return NULL;
-}
 
 static void state_scores(qk__findings *findings, const qk__line *line, const char *metric,
                          const char *column)
@@ -129,28 +72,23 @@ static void state_scores(qk__findings *findings, const qk__line *line, const cha
 static void metric_and_scores(qk__findings *findings, const qk__results *results,
                               const qk__score_choice *choice)
 {
-    const char *metric = choice->metric ? choice->metric : "ap_drop";
-    const char *column = score_column(results, choice, metric);
-    if (results->num_scores == 0 || !column)
+    qk__score_pairing pair;
+    size_t count = 0;
+    if (!qk__pair_scores(results, choice->metric, choice->column, &pair))
         return;
-    size_t index = column_of(results, column), count = 0;
     double *x = qk__calloc(results->num_scores, sizeof *x);
     double *y = qk__calloc(results->num_scores, sizeof *y);
     if (!x || !y)
         findings->status = qk__nomem(&findings->err);
-    for (size_t i = 0; x && y && index < results->num_score_columns && i < results->num_scores;
-         i++) {
-        double metric_value = metric_of(results, &results->scores[i], metric);
-        double score = results->scores[i].values[index];
-        if (isfinite(metric_value) && isfinite(score)) {
-            x[count] = metric_value;
-            y[count++] = score;
-        }
+    for (size_t i = 0; x && y && i < results->num_scores; i++) {
+        x[count] = qk__scored_metric(&pair, &results->scores[i]);
+        y[count] = results->scores[i].values[pair.y_column];
+        count += isfinite(x[count]) && isfinite(y[count]);
     }
     if (count > 0) {
         qk__line line = qk__fit_line(x, y, count);
         line.count = count;
-        state_scores(findings, &line, metric, column);
+        state_scores(findings, &line, pair.metric, results->score_columns[pair.y_column]);
     }
     free(x);
     free(y);

@@ -40,39 +40,45 @@ static qk_status check_owner(const qk__builder *builder, const char *name, qk_er
                     builder->folder, name);
 }
 
-qk_status qk__open_table(qk__builder *builder, const char *name, qk__csv_reader **reader,
-                         qk_error *err)
+/* Where the tables are now: in the run at hand, else in a folder. */
+static qk_status open_feed(qk__builder *builder, const qk__table *table, qk__feed *feed,
+                           qk_error *err)
 {
-    *reader = NULL;
-    char *path = qk__path_join(builder->folder, name);
+    if (builder->run) {
+        *feed = (qk__feed){.table = table, .run = builder->run};
+        return QK_OK;
+    }
+    char *path = qk__path_join(builder->tables, table->info.name);
     if (!path)
         return qk__nomem(err);
-    qk_error ignored;
-    qk_status status = qk__reader_open(reader, path, &ignored);
+    qk_error why;
+    qk_status status = qk__reader_open(&feed->csv, path, &why);
     free(path);
     if (status == QK_ERR_NOT_FOUND)
         return QK_OK;
-    if (status != QK_OK && err)
-        *err = ignored;
-    builder->any_table |= status == QK_OK;
     if (status == QK_OK)
-        status = check_owner(builder, name, err);
-    if (status != QK_OK)
-        qk__reader_close(reader);
+        return check_owner(builder, table->info.name, err);
+    if (err)
+        *err = why;
     return status;
 }
 
-qk_status qk__builder_model(qk__builder *builder, const qk__csv_reader *reader, size_t column,
-                            size_t *model, qk_error *err)
+qk_status qk__open_table(qk__builder *builder, const char *name, qk__feed *feed, qk_error *err)
 {
-    const char *name = qk__reader_text(reader, column);
-    if (builder->listed) {
-        *model = qk__text_set_find(&builder->names, name);
-        if (*model == QK__NOT_THERE)
-            return qk__reader_fail(reader, column, QK_ERR_INCONSISTENT, "is not in models.csv",
-                                   err);
+    const qk__table *table = qk__find_table(name);
+    *feed = (qk__feed){0};
+    if (builder->contents != 0 && !qk__has_table(table, builder->contents))
         return QK_OK;
-    }
+    qk_status status = open_feed(builder, table, feed, err);
+    builder->any_table |= qk__feed_is_there(feed);
+    if (status != QK_OK)
+        qk__feed_close(feed);
+    return status;
+}
+
+qk_status qk__builder_add_model(qk__builder *builder, const char *name, size_t *model,
+                                qk_error *err)
+{
     size_t before = builder->names.count;
     if (before == builder->model_capacity) {
         qk__built_model *models =
@@ -89,12 +95,12 @@ qk_status qk__builder_model(qk__builder *builder, const qk__csv_reader *reader, 
 
 /* ---- heads ------------------------------------------------------------------------------ */
 
-qk_status qk__find_ids(const qk__csv_reader *reader, qk__id_columns *ids, qk_error *err)
+qk_status qk__find_ids(const qk__feed *feed, qk__id_columns *ids, qk_error *err)
 {
-    QK_TRY(qk__reader_find(reader, "model", true, &ids->model, err));
-    QK_TRY(qk__reader_find(reader, "layer", true, &ids->layer, err));
-    QK_TRY(qk__reader_find(reader, "q_head", true, &ids->q_head, err));
-    return qk__reader_find(reader, "k_head", true, &ids->k_head, err);
+    QK_TRY(qk__feed_find(feed, "model", true, &ids->model, err));
+    QK_TRY(qk__feed_find(feed, "layer", true, &ids->layer, err));
+    QK_TRY(qk__feed_find(feed, "q_head", true, &ids->q_head, err));
+    return qk__feed_find(feed, "k_head", true, &ids->k_head, err);
 }
 
 /* What names a head; no padding, since its bytes are hashed. */
@@ -150,28 +156,33 @@ const char *qk__head_text(const qk__builder *builder, size_t head,
     return text;
 }
 
-/* The model of the row before is compared first: a lookup of each of a million rows would show.
- */
-static qk_status find_model(qk__builder *builder, const qk__csv_reader *reader, size_t column,
+/* The model of the row before is compared first: a lookup of each of a million rows would show. */
+static qk_status find_model(qk__builder *builder, const qk__feed *feed, size_t column,
                             size_t *model, qk_error *err)
 {
+    const char *name = qk__feed_text(feed, column);
     if (builder->last_head < builder->num_heads) {
         *model = builder->heads[builder->last_head].model;
-        if (strcmp(builder->names.items[*model], qk__reader_text(reader, column)) == 0)
+        if (strcmp(builder->names.items[*model], name) == 0)
             return QK_OK;
     }
-    return qk__builder_model(builder, reader, column, model, err);
+    if (!builder->listed)
+        return qk__builder_add_model(builder, name, model, err);
+    *model = qk__text_set_find(&builder->names, name);
+    return *model != QK__NOT_THERE
+               ? QK_OK
+               : qk__feed_fail(feed, column, QK_ERR_INCONSISTENT, "is not in models.csv", err);
 }
 
-qk_status qk__builder_head(qk__builder *builder, const qk__csv_reader *reader,
+qk_status qk__builder_head(qk__builder *builder, const qk__feed *feed,
                            const qk__id_columns *ids, size_t *head, qk_error *err)
 {
     size_t model;
     int64_t layer, q_head, k_head;
-    QK_TRY(find_model(builder, reader, ids->model, &model, err));
-    QK_TRY(qk__reader_integer(reader, ids->layer, 0, INT_MAX, &layer, err));
-    QK_TRY(qk__reader_integer(reader, ids->q_head, 0, INT_MAX, &q_head, err));
-    QK_TRY(qk__reader_integer(reader, ids->k_head, 0, INT_MAX, &k_head, err));
+    QK_TRY(find_model(builder, feed, ids->model, &model, err));
+    QK_TRY(qk__feed_integer(feed, ids->layer, 0, INT_MAX, &layer, err));
+    QK_TRY(qk__feed_integer(feed, ids->q_head, 0, INT_MAX, &q_head, err));
+    QK_TRY(qk__feed_integer(feed, ids->k_head, 0, INT_MAX, &k_head, err));
     const head_key key = {model, (uint32_t)layer, (uint32_t)q_head};
     *head = builder->last_head;
     if (*head >= builder->num_heads || !is_head(builder->heads, *head, &key))
@@ -186,7 +197,7 @@ qk_status qk__builder_head(qk__builder *builder, const qk__csv_reader *reader,
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "%s: row %zu: key head %lld of layer %lld, query head %lld is %d in "
                         "another row or table",
-                        qk__reader_path(reader), qk__reader_row(reader), (long long)k_head,
+                        qk__feed_path(feed), qk__feed_row(feed), (long long)k_head,
                         (long long)layer, (long long)q_head, builder->heads[*head].head.k_head);
     return QK_OK;
 }

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results while their tables are read: models and heads in order of appearance, found by name
- * and by ids, and what belongs to them in lists that become arrays at the end. */
+/* Results while their tables are read. builder.c leads: it keeps models and heads in order of
+ * appearance and finds them by name and by ids. models.c, head_tables.c, series_tables.c and
+ * scores.c each take in some of the tables; finish.c, and models.c for names, then put everything
+ * into the arrays of the results. */
 #ifndef QK_RESULTS_BUILDER_H
 #define QK_RESULTS_BUILDER_H
 
-#include "results/csv_reader.h"
 #include "results/distances.h"
 #include "results/grow.h"
 #include "results/manifest.h"
 #include "results/results.h"
 #include "results/series.h"
+#include "results/feed.h"
 
 /* Tables with one row a head (qk.csv: one row a head and component). */
 typedef enum qk__head_table {
@@ -34,14 +36,17 @@ typedef struct qk__built_model {
     int layers;                                  /* 0: not given */
 } qk__built_model;
 
-typedef struct qk__builder {
+struct qk__builder {
     qk__results *results;
-    qk__arena *arena; /* of the results */
-    const char *folder;
+    qk__arena *arena;   /* of the results */
+    const char *folder; /* of the results */
     qk__manifest manifest;
+    const char *tables;             /* folder of the tables that are read now */
+    const qk_analysis_results *run; /* that has them in memory; NULL: the folder has them */
+    unsigned contents;              /* which tables to read; 0: all that are there */
     bool any_table;
 
-    bool listed; /* by models.csv: there are no other models */
+    bool listed; /* by models.csv, or one by one: there are no other models */
     qk__text_set names;
     qk__built_model *models; /* [names.count] */
     size_t model_capacity;
@@ -53,24 +58,23 @@ typedef struct qk__builder {
 
     qk__series components, profile, weights, rope_pairs, score_curve;
     qk__distances distances;
-} qk__builder;
+};
 
 void qk__builder_free(qk__builder *builder);
 
-/* The model of that name, a new one where models are not listed. */
-QK_MUST_CHECK qk_status qk__builder_model(qk__builder *builder, const qk__csv_reader *reader,
-                                          size_t column, size_t *model, qk_error *err);
+/* The model of that name, a new one where it was not met before. */
+QK_MUST_CHECK qk_status qk__builder_add_model(qk__builder *builder, const char *name,
+                                              size_t *model, qk_error *err);
 
 /* Columns that say whose a row is. */
 typedef struct qk__id_columns {
     size_t model, layer, q_head, k_head;
 } qk__id_columns;
-QK_MUST_CHECK qk_status qk__find_ids(const qk__csv_reader *reader, qk__id_columns *ids,
-                                     qk_error *err);
+QK_MUST_CHECK qk_status qk__find_ids(const qk__feed *feed, qk__id_columns *ids, qk_error *err);
 
 /* The head of the row at hand, a new one where it was not met before. Another key head than
  * before is QK_ERR_INCONSISTENT. */
-QK_MUST_CHECK qk_status qk__builder_head(qk__builder *builder, const qk__csv_reader *reader,
+QK_MUST_CHECK qk_status qk__builder_head(qk__builder *builder, const qk__feed *feed,
                                          const qk__id_columns *ids, size_t *head,
                                          qk_error *err);
 
@@ -79,11 +83,15 @@ enum { QK__HEAD_TEXT_SIZE = 160 };
 const char *qk__head_text(const qk__builder *builder, size_t head,
                           char text[QK__HEAD_TEXT_SIZE]);
 
-/* Opens folder/name; *reader is NULL where there is no such file. */
-QK_MUST_CHECK qk_status qk__open_table(qk__builder *builder, const char *name,
-                                       qk__csv_reader **reader, qk_error *err);
+/* Opens a table where the builder has it now; the feed is empty where it is not there. */
+QK_MUST_CHECK qk_status qk__open_table(qk__builder *builder, const char *name, qk__feed *feed,
+                                       qk_error *err);
 
-/* models.csv, then the others; each file where it is there. */
+/* A model as models.csv has it; *is_new is false where it was there before. */
+QK_MUST_CHECK qk_status qk__list_model(qk__builder *builder, const qk__listed_model *listed,
+                                       bool *is_new, qk_error *err);
+
+/* models.csv, then the others; each where it is there. */
 QK_MUST_CHECK qk_status qk__read_models(qk__builder *builder, qk_error *err);
 QK_MUST_CHECK qk_status qk__read_head_tables(qk__builder *builder, qk_error *err);
 QK_MUST_CHECK qk_status qk__read_series_tables(qk__builder *builder, qk_error *err);

@@ -19,7 +19,7 @@ static const char *const TABLES[QK__NUM_HEAD_TABLES] = {
 /* A table being read: where its numbers are and where they go. */
 typedef struct head_table {
     qk__builder *builder;
-    qk__csv_reader *reader;
+    qk__feed feed;
     qk__head_table which;
     qk__id_columns ids;
     size_t num_fields;
@@ -32,50 +32,50 @@ typedef struct head_table {
 
 static qk_status find_columns(head_table *t, qk_error *err)
 {
-    const qk__csv_reader *reader = t->reader;
-    QK_TRY(qk__find_ids(reader, &t->ids, err));
+    const qk__feed *feed = &t->feed;
+    QK_TRY(qk__find_ids(feed, &t->ids, err));
     for (size_t i = 0; i < qk__num_fields; i++) {
         size_t column;
         if (strcmp(qk__fields[i].file, TABLES[t->which]) != 0)
             continue;
-        QK_TRY(qk__reader_find(reader, qk__fields[i].info.name, false, &column, err));
+        QK_TRY(qk__feed_find(feed, qk__fields[i].info.name, false, &column, err));
         if (column == QK__NO_COLUMN)
             continue;
         t->columns[t->num_fields] = column;
         t->offsets[t->num_fields++] = qk__fields[i].number;
     }
-    QK_TRY(qk__reader_find(reader, "pc", t->which == QK__QK, &t->pc, err));
-    QK_TRY(qk__reader_find(reader, "explained_variance", false, &t->explained_variance, err));
-    QK_TRY(qk__reader_find(reader, "r_q", false, &t->r_q, err));
-    QK_TRY(qk__reader_find(reader, "r_k", false, &t->r_k, err));
-    QK_TRY(qk__reader_find(reader, "category", false, &t->category, err));
-    QK_TRY(qk__reader_find(reader, "category_before", false, &t->category_before, err));
-    QK_TRY(qk__reader_find(reader, "category_after", false, &t->category_after, err));
-    QK_TRY(qk__reader_find(reader, "n_q", false, &t->n_q, err));
-    QK_TRY(qk__reader_find(reader, "n_k", false, &t->n_k, err));
-    return qk__reader_find(reader, "bucket_width", false, &t->bucket_width, err);
+    QK_TRY(qk__feed_find(feed, "pc", t->which == QK__QK, &t->pc, err));
+    QK_TRY(qk__feed_find(feed, "explained_variance", false, &t->explained_variance, err));
+    QK_TRY(qk__feed_find(feed, "r_q", false, &t->r_q, err));
+    QK_TRY(qk__feed_find(feed, "r_k", false, &t->r_k, err));
+    QK_TRY(qk__feed_find(feed, "category", false, &t->category, err));
+    QK_TRY(qk__feed_find(feed, "category_before", false, &t->category_before, err));
+    QK_TRY(qk__feed_find(feed, "category_after", false, &t->category_after, err));
+    QK_TRY(qk__feed_find(feed, "n_q", false, &t->n_q, err));
+    QK_TRY(qk__feed_find(feed, "n_k", false, &t->n_k, err));
+    return qk__feed_find(feed, "bucket_width", false, &t->bucket_width, err);
 }
 
 static qk_status read_category(const head_table *t, size_t column, int *category, qk_error *err)
 {
-    const char *text = qk__reader_text(t->reader, column);
+    const char *text = qk__feed_text(&t->feed, column);
     *category = -1;
     for (int i = 0; i < QK_NUM_CATEGORIES && *text != 0; i++)
         if (strcmp(text, qk_category_name((qk_category)i)) == 0)
             *category = i;
     if (*text != 0 && *category < 0)
-        return qk__reader_fail(t->reader, column, QK_ERR_MALFORMED, "is no category", err);
+        return qk__feed_fail(&t->feed, column, QK_ERR_MALFORMED, "is no category", err);
     return QK_OK;
 }
 
 /* Keeps the row for the head's components; *pc says which it is. */
 static qk_status add_component(const head_table *t, size_t head, int64_t *pc, qk_error *err)
 {
-    qk__series_row row = {.head = head, .row = qk__reader_row(t->reader)};
-    QK_TRY(qk__reader_integer(t->reader, t->pc, 0, MAX_INDEX, &row.index, err));
-    QK_TRY(qk__reader_number(t->reader, t->explained_variance, &row.values[0], err));
-    QK_TRY(qk__reader_number(t->reader, t->r_q, &row.values[1], err));
-    QK_TRY(qk__reader_number(t->reader, t->r_k, &row.values[2], err));
+    qk__series_row row = {.head = head, .row = qk__feed_row(&t->feed)};
+    QK_TRY(qk__feed_integer(&t->feed, t->pc, 0, MAX_INDEX, &row.index, err));
+    QK_TRY(qk__feed_number(&t->feed, t->explained_variance, &row.values[0], err));
+    QK_TRY(qk__feed_number(&t->feed, t->r_q, &row.values[1], err));
+    QK_TRY(qk__feed_number(&t->feed, t->r_k, &row.values[2], err));
     *pc = row.index;
     return qk__series_add(&t->builder->components, row, err);
 }
@@ -83,7 +83,7 @@ static qk_status add_component(const head_table *t, size_t head, int64_t *pc, qk
 static qk_status read_rows(const head_table *t, size_t column, double *rows, qk_error *err)
 {
     double value;
-    QK_TRY(qk__reader_number(t->reader, column, &value, err));
+    QK_TRY(qk__feed_number(&t->feed, column, &value, err));
     if (isfinite(value))
         *rows = value;
     return QK_OK;
@@ -92,24 +92,24 @@ static qk_status read_rows(const head_table *t, size_t column, double *rows, qk_
 static qk_status read_row(const head_table *t, qk_error *err)
 {
     size_t index;
-    QK_TRY(qk__builder_head(t->builder, t->reader, &t->ids, &index, err));
+    QK_TRY(qk__builder_head(t->builder, &t->feed, &t->ids, &index, err));
     qk__built_head *head = &t->builder->heads[index];
     int64_t pc = 0;
     if (t->which == QK__QK)
         QK_TRY(add_component(t, index, &pc, err));
-    size_t row = qk__reader_row(t->reader);
+    size_t row = qk__feed_row(&t->feed);
     if (pc == 0 && head->row[t->which] != 0) {
         char text[QK__HEAD_TEXT_SIZE];
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "%s: rows %zu and %zu are of the same head: %s",
-                        qk__reader_path(t->reader), head->row[t->which], row,
+                        qk__feed_path(&t->feed), head->row[t->which], row,
                         qk__head_text(t->builder, index, text));
     }
     if (pc == 0)
         head->row[t->which] = row;
     for (size_t i = 0; i < t->num_fields; i++) {
         double value; /* checked where it is not needed, too */
-        QK_TRY(qk__reader_number(t->reader, t->columns[i], &value, err));
+        QK_TRY(qk__feed_number(&t->feed, t->columns[i], &value, err));
         if (pc == 0)
             memcpy((char *)&head->head.v + t->offsets[i], &value, sizeof value);
     }
@@ -122,7 +122,7 @@ static qk_status read_row(const head_table *t, qk_error *err)
         QK_TRY(read_category(t, t->category_after, &head->head.category_after, err));
     }
     if (t->which == QK__METRICS)
-        QK_TRY(qk__reader_number(t->reader, t->bucket_width, &head->bucket_width, err));
+        QK_TRY(qk__feed_number(&t->feed, t->bucket_width, &head->bucket_width, err));
     return QK_OK;
 }
 
@@ -130,14 +130,11 @@ static qk_status read_table(head_table *t, qk_error *err)
 {
     bool more = true;
     QK_TRY(find_columns(t, err));
-    if (t->which == QK__QK) {
-        t->builder->components.path = qk__strdup(qk__reader_path(t->reader));
-        t->builder->components.index_name = "component";
-        if (!t->builder->components.path)
-            return qk__nomem(err);
-    }
+    if (t->which == QK__QK)
+        QK_TRY(qk__series_begin(&t->builder->components, qk__feed_path(&t->feed), "component",
+                                err));
     for (;;) {
-        QK_TRY(qk__reader_next(t->reader, &more, err));
+        QK_TRY(qk__feed_next(&t->feed, &more, err));
         if (!more)
             return QK_OK;
         QK_TRY(read_row(t, err));
@@ -148,9 +145,9 @@ qk_status qk__read_head_tables(qk__builder *builder, qk_error *err)
 {
     for (int i = 0; i < QK__NUM_HEAD_TABLES; i++) {
         head_table t = {.builder = builder, .which = (qk__head_table)i};
-        QK_TRY(qk__open_table(builder, TABLES[i], &t.reader, err));
-        qk_status status = t.reader ? read_table(&t, err) : QK_OK;
-        qk__reader_close(&t.reader);
+        QK_TRY(qk__open_table(builder, TABLES[i], &t.feed, err));
+        qk_status status = qk__feed_is_there(&t.feed) ? read_table(&t, err) : QK_OK;
+        qk__feed_close(&t.feed);
         QK_TRY(status);
     }
     return QK_OK;

@@ -59,3 +59,9 @@ double qk__median(double *values, size_t count)
     return count % 2 ? values[count / 2]
                      : values[count / 2 - 1] + (values[count / 2] - values[count / 2 - 1]) / 2;
 }
+
+void qk__least_and_median(double *values, size_t count, double *least, double *median)
+{
+    *median = qk__median(values, count);
+    *least = count > 0 ? values[0] : NAN;
+}

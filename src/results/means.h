@@ -25,8 +25,9 @@ typedef struct qk__depth_means {
 void qk__depth_add(qk__depth_means *means, double depth, double value);
 void qk__depth_values(const qk__depth_means *means, double values[QK__DEPTH_BINS]);
 
-/* Median of finite values, which it sorts; NaN of none. */
+/* Of finite values, which it sorts; NaN of none. */
 double qk__median(double *values, size_t count);
+void qk__least_and_median(double *values, size_t count, double *least, double *median);
 void qk__sort(double *values, size_t count);
 
 #endif

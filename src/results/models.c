@@ -16,38 +16,44 @@ typedef struct model_columns {
     size_t model, label, family, phase, source, layers;
 } model_columns;
 
-static qk_status copy_text(qk__builder *builder, const qk__csv_reader *reader, size_t column,
-                           const char **copy, qk_error *err)
+static qk_status copy_text(qk__builder *builder, const char *text, const char **copy,
+                           qk_error *err)
 {
-    *copy = qk__arena_strdup(builder->arena, qk__reader_text(reader, column));
+    *copy = qk__arena_strdup(builder->arena, text);
     return *copy ? QK_OK : qk__nomem(err);
 }
 
-/* A list made by hand may not have them. */
-static qk_status read_layers(const qk__csv_reader *reader, size_t column, int *layers,
-                             qk_error *err)
+qk_status qk__list_model(qk__builder *builder, const qk__listed_model *listed, bool *is_new,
+                         qk_error *err)
 {
-    int64_t number = 0;
-    if (*qk__reader_text(reader, column))
-        QK_TRY(qk__reader_integer(reader, column, 0, INT_MAX, &number, err));
-    *layers = (int)number;
-    return QK_OK;
+    size_t model, before = builder->names.count;
+    QK_TRY(qk__builder_add_model(builder, listed->name, &model, err));
+    qk__built_model *built = &builder->models[model];
+    *is_new = builder->names.count > before;
+    built->layers = listed->layers;
+    QK_TRY(copy_text(builder, listed->label, &built->label, err));
+    QK_TRY(copy_text(builder, listed->family, &built->family, err));
+    QK_TRY(copy_text(builder, listed->phase, &built->phase, err));
+    return copy_text(builder, listed->source, &built->source, err);
 }
 
 static qk_status read_model(qk__builder *builder, const qk__csv_reader *reader,
                             const model_columns *columns, qk_error *err)
 {
-    size_t model, before = builder->names.count;
-    QK_TRY(qk__builder_model(builder, reader, columns->model, &model, err));
-    if (builder->names.count == before)
-        return qk__reader_fail(reader, columns->model, QK_ERR_INCONSISTENT,
-                               "is in an earlier row, too", err);
-    qk__built_model *built = &builder->models[model];
-    QK_TRY(copy_text(builder, reader, columns->label, &built->label, err));
-    QK_TRY(copy_text(builder, reader, columns->family, &built->family, err));
-    QK_TRY(copy_text(builder, reader, columns->phase, &built->phase, err));
-    QK_TRY(copy_text(builder, reader, columns->source, &built->source, err));
-    return read_layers(reader, columns->layers, &built->layers, err);
+    int64_t layers = 0;
+    bool is_new;
+    if (*qk__reader_text(reader, columns->layers)) /* a list made by hand may not have them */
+        QK_TRY(qk__reader_integer(reader, columns->layers, 0, INT_MAX, &layers, err));
+    const qk__listed_model listed = {.name = qk__reader_text(reader, columns->model),
+                                     .label = qk__reader_text(reader, columns->label),
+                                     .family = qk__reader_text(reader, columns->family),
+                                     .phase = qk__reader_text(reader, columns->phase),
+                                     .source = qk__reader_text(reader, columns->source),
+                                     .layers = (int)layers};
+    QK_TRY(qk__list_model(builder, &listed, &is_new, err));
+    return is_new ? QK_OK
+                  : qk__reader_fail(reader, columns->model, QK_ERR_INCONSISTENT,
+                                    "is in an earlier row, too", err);
 }
 
 static qk_status read_list(qk__builder *builder, qk__csv_reader *reader, qk_error *err)
@@ -72,10 +78,10 @@ static qk_status read_list(qk__builder *builder, qk__csv_reader *reader, qk_erro
 
 qk_status qk__read_models(qk__builder *builder, qk_error *err)
 {
-    qk__csv_reader *reader;
-    QK_TRY(qk__open_table(builder, "models.csv", &reader, err));
-    qk_status status = reader ? read_list(builder, reader, err) : QK_OK;
-    qk__reader_close(&reader);
+    qk__feed feed;
+    QK_TRY(qk__open_table(builder, "models.csv", &feed, err));
+    qk_status status = feed.csv ? read_list(builder, feed.csv, err) : QK_OK;
+    qk__feed_close(&feed);
     return status;
 }
 

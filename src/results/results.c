@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a results folder: its tables in turn, then everything in its place. */
+/* Results from the tables of a folder, or of the models of a study one after the other: first
+ * all tables, then everything in its place. */
 #include "results/results.h"
 
 #include <stdlib.h>
@@ -22,43 +23,97 @@ static qk_status read_title(qk__builder *builder, qk_error *err)
     return builder->results->title ? QK_OK : qk__nomem(err);
 }
 
-static qk_status read_tables(qk__builder *builder, const char *scores, qk_error *err)
+static qk_status read_tables(qk__builder *builder, qk_error *err)
 {
-    QK_TRY(qk__read_models(builder, err));
     QK_TRY(qk__read_head_tables(builder, err));
     QK_TRY(qk__read_series_tables(builder, err));
-    QK_TRY(qk__read_distances(builder, err));
+    return qk__read_distances(builder, err);
+}
+
+static qk_status finish(qk__builder *builder, const char *scores, qk_error *err)
+{
     QK_TRY(qk__read_scores(builder, scores, err));
     if (!builder->any_table)
         return qk__fail(err, QK_ERR_NOT_FOUND,
                         "%s: no tables of results here (qk.csv, heads.csv, rotated.csv, "
                         "head_*.csv, stages.csv, scores.csv)",
                         builder->folder);
-    return QK_OK;
+    QK_TRY(read_title(builder, err));
+    QK_TRY(qk__finish_models(builder, err));
+    return qk__finish_heads(builder, err);
+}
+
+qk_status qk__results_begin(qk__builder **builder, const char *folder, qk_error *err)
+{
+    owned_results *owned = calloc(1, sizeof *owned);
+    qk__builder *b = *builder = calloc(1, sizeof *b);
+    if (!owned || !b) {
+        free(owned);
+        free(b);
+        *builder = NULL;
+        return qk__nomem(err);
+    }
+    *b = (qk__builder){
+        .results = &owned->results, .arena = &owned->arena, .folder = folder, .tables = folder};
+    qk_status status = qk__manifest_read(&b->manifest, folder, err);
+    if (status != QK_OK)
+        qk__results_discard(builder);
+    return status;
+}
+
+qk_status qk__results_add(qk__builder *builder, const qk__listed_model *model,
+                          const qk_analysis_results *run, const char *tables, unsigned contents,
+                          qk_error *err)
+{
+    bool is_new;
+    builder->run = run;
+    builder->tables = tables;
+    builder->contents = contents;
+    builder->listed = builder->any_table = true;
+    QK_TRY(qk__list_model(builder, model, &is_new, err));
+    return run || tables ? read_tables(builder, err) : QK_OK;
+}
+
+static qk_status end(qk__builder **builder, const char *scores, qk__results **results,
+                     qk_error *err)
+{
+    qk_status status = finish(*builder, scores, err);
+    *results = (*builder)->results;
+    (*builder)->results = NULL;
+    qk__results_discard(builder);
+    if (status != QK_OK)
+        qk__results_free(results);
+    return status;
+}
+
+qk_status qk__results_finish(qk__builder **builder, qk__results **results, qk_error *err)
+{
+    return end(builder, NULL, results, err);
+}
+
+void qk__results_discard(qk__builder **builder)
+{
+    if (!*builder)
+        return;
+    qk__results *results = (*builder)->results;
+    qk__builder_free(*builder);
+    qk__results_free(&results);
+    free(*builder);
+    *builder = NULL;
 }
 
 qk_status qk__results_read(qk__results **results, const char *folder, const char *scores,
                            qk_error *err)
 {
+    qk__builder *builder;
     *results = NULL;
-    owned_results *owned = calloc(1, sizeof *owned);
-    if (!owned)
-        return qk__nomem(err);
-    qk__builder builder = {
-        .results = &owned->results, .arena = &owned->arena, .folder = folder};
-    qk_status status = qk__manifest_read(&builder.manifest, folder, err);
+    QK_TRY(qk__results_begin(&builder, folder, err));
+    qk_status status = qk__read_models(builder, err);
     if (status == QK_OK)
-        status = read_tables(&builder, scores, err);
+        status = read_tables(builder, err);
     if (status == QK_OK)
-        status = read_title(&builder, err);
-    if (status == QK_OK)
-        status = qk__finish_models(&builder, err);
-    if (status == QK_OK)
-        status = qk__finish_heads(&builder, err);
-    qk__builder_free(&builder);
-    *results = &owned->results;
-    if (status != QK_OK)
-        qk__results_free(results);
+        return end(&builder, scores, results, err);
+    qk__results_discard(&builder);
     return status;
 }
 

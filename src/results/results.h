@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a results folder says, in memory: its models in study order, their heads with every
  * number of the per-head tables, and the model-level curves. Figures and the report draw from
- * this and nothing else.
+ * this and nothing else. results.c, which leads, reads it; summaries.c sums it up.
  *
  * The folder holds any of qk.csv, heads.csv, rotated.csv, head_metrics.csv, head_profile.csv,
  * head_distance.csv, head_component_weights.csv, stages.csv, rope_pairs.csv,
@@ -98,6 +98,21 @@ QK_MUST_CHECK qk_status qk__results_read(qk__results **results, const char *fold
                                          const char *scores, qk_error *err);
 void qk__results_free(qk__results **results);
 
+/* The same of a study, model by model in the order of its list, while they are analysed: only
+ * what results have is kept of a run. folder: of the study, whose manifest is there already. */
+typedef struct qk__builder qk__builder;
+QK_MUST_CHECK qk_status qk__results_begin(qk__builder **builder, const char *folder,
+                                          qk_error *err);
+/* Tables of the next model: of a run in memory, else (run = NULL) those that a run with these
+ * contents has written into a folder; both NULL: it has none. */
+QK_MUST_CHECK qk_status qk__results_add(qk__builder *builder, const qk__listed_model *model,
+                                        const qk_analysis_results *run, const char *tables,
+                                        unsigned contents, qk_error *err);
+/* With the folder's scores.csv, if there. The builder is gone, on failure, too. */
+QK_MUST_CHECK qk_status qk__results_finish(qk__builder **builder, qk__results **results,
+                                           qk_error *err);
+void qk__results_discard(qk__builder **builder);
+
 /* ---- summaries of one number over heads; NaN and infinite values are left out ----------- */
 
 typedef struct qk__spread {
@@ -122,11 +137,38 @@ double qk__mean_over_heads(const qk__result_model *model, const qk__field *field
 void qk__by_depth(const qk__result_model *model, const qk__field *field, bool magnitude,
                   double means[QK__DEPTH_BINS]);
 
+/* How much the numbers of a model rest on: rows of a head and kind, texts of a head, the fewest
+ * and the median, NaN where no table tells; how many categories have a share, and how many of
+ * these are uncertain. */
+typedef struct qk__sizes {
+    double rows_least, rows_median, texts_least;
+    size_t judged, uncertain;
+} qk__sizes;
+QK_MUST_CHECK qk_status qk__sizes_of(const qk__result_model *model, qk__sizes *sizes,
+                                     qk_error *err);
+
 /* Means over the heads of all models of component pc; NaN where no head has it. */
 typedef struct qk__pc_means {
     double ev, r_q, r_k;
 } qk__pc_means;
 qk__pc_means qk__mean_of_pc(const qk__results *results, size_t pc);
+
+/* A number of models beside a score of theirs. */
+typedef struct qk__score_pairing {
+    const qk__results *results;
+    const char *metric;
+    bool from_scores;       /* a column of the score file goes before the study's own number */
+    const qk__field *field; /* else it is the mean of this one over heads */
+    size_t x_column, y_column; /* of the score file: the metric's (from_scores), the score's */
+} qk__score_pairing;
+
+/* metric: NULL = ap_drop; column: NULL = the first that is not the metric. False: there is no
+ * such metric or score (scores.c). */
+bool qk__pair_scores(const qk__results *results, const char *metric, const char *column,
+                     qk__score_pairing *pair);
+/* By name, else by label; NULL: it is not in the study. */
+const qk__result_model *qk__scored_model(const qk__results *results, const qk__score *score);
+double qk__scored_metric(const qk__score_pairing *pair, const qk__score *score); /* or NaN */
 
 /* Pearson r over pairs that are both finite, and the least-squares line y = slope x + start;
  * NaN with fewer than 3 pairs or without variance. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of an external benchmark: a row a model, whatever its numeric columns are. */
+/* The table of an external benchmark: a row a model, whatever its numeric columns are; and its
+ * scores beside a number of these models. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,4 +121,50 @@ qk_status qk__read_scores(qk__builder *builder, const char *path, qk_error *err)
     qk_status status = qk__is_there(own) ? read_file(builder, own, err) : QK_OK;
     free(own);
     return status;
+}
+
+/* ---- beside a number of the models ------------------------------------------------------ */
+
+static size_t find_column(const qk__results *results, const char *name)
+{
+    for (size_t i = 0; i < results->num_score_columns; i++)
+        if (strcmp(results->score_columns[i], name) == 0)
+            return i;
+    return QK__NOT_THERE;
+}
+
+bool qk__pair_scores(const qk__results *results, const char *metric, const char *column,
+                     qk__score_pairing *pair)
+{
+    *pair = (qk__score_pairing){
+        .results = results, .metric = metric ? metric : "ap_drop", .y_column = QK__NOT_THERE};
+    size_t x = find_column(results, pair->metric);
+    pair->from_scores = x != QK__NOT_THERE;
+    pair->x_column = x;
+    pair->field = qk__find_field(pair->metric);
+    if (column)
+        pair->y_column = find_column(results, column);
+    for (size_t i = 0; !column && i < results->num_score_columns; i++)
+        if (i != x && pair->y_column == QK__NOT_THERE)
+            pair->y_column = i;
+    return pair->y_column != QK__NOT_THERE && (pair->from_scores || pair->field);
+}
+
+const qk__result_model *qk__scored_model(const qk__results *results, const qk__score *score)
+{
+    for (size_t m = 0; m < results->num_models; m++)
+        if (strcmp(results->models[m].name, score->model) == 0)
+            return &results->models[m];
+    for (size_t m = 0; m < results->num_models; m++)
+        if (strcmp(results->models[m].label, score->model) == 0)
+            return &results->models[m];
+    return NULL;
+}
+
+double qk__scored_metric(const qk__score_pairing *pair, const qk__score *score)
+{
+    if (pair->from_scores)
+        return score->values[pair->x_column];
+    const qk__result_model *model = qk__scored_model(pair->results, score);
+    return model ? qk__mean_over_heads(model, pair->field) : NAN;
 }

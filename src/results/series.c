@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "results/grow.h"
 
@@ -12,6 +13,15 @@ void qk__series_free(qk__series *series)
     free(series->path);
     free(series->rows);
     *series = (qk__series){0};
+}
+
+qk_status qk__series_begin(qk__series *series, const char *path, const char *index_name,
+                           qk_error *err)
+{
+    series->index_name = index_name;
+    if (!series->path)
+        series->path = qk__strdup(path);
+    return series->path ? QK_OK : qk__nomem(err);
 }
 
 qk_status qk__series_add(qk__series *series, qk__series_row row, qk_error *err)

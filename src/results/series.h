@@ -18,13 +18,16 @@ typedef struct qk__series_row {
 } qk__series_row;
 
 typedef struct qk__series {
-    char *path; /* of the file, for messages; NULL: there is none */
+    char *path; /* of the first file, for messages; NULL: there is none */
     const char *index_name;
     qk__series_row *rows;
     size_t count, capacity;
 } qk__series;
 
 void qk__series_free(qk__series *series);
+/* Before the rows of a file; those of others may be there already. */
+QK_MUST_CHECK qk_status qk__series_begin(qk__series *series, const char *path,
+                                         const char *index_name, qk_error *err);
 QK_MUST_CHECK qk_status qk__series_add(qk__series *series, qk__series_row row, qk_error *err);
 
 /* By head and index. */

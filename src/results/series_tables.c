@@ -34,39 +34,35 @@ typedef struct series_columns {
     size_t index, values[QK__SERIES_VALUES];
 } series_columns;
 
-static qk_status find_series(const qk__csv_reader *reader, const series_spec *spec,
+static qk_status find_series(const qk__feed *feed, const series_spec *spec,
                              series_columns *columns, qk_error *err)
 {
-    QK_TRY(qk__find_ids(reader, &columns->ids, err));
-    QK_TRY(qk__reader_find(reader, spec->index, true, &columns->index, err));
+    QK_TRY(qk__find_ids(feed, &columns->ids, err));
+    QK_TRY(qk__feed_find(feed, spec->index, true, &columns->index, err));
     for (int i = 0; i < QK__SERIES_VALUES; i++) {
         columns->values[i] = QK__NO_COLUMN;
         if (spec->values[i])
-            QK_TRY(qk__reader_find(reader, spec->values[i], true, &columns->values[i], err));
+            QK_TRY(qk__feed_find(feed, spec->values[i], true, &columns->values[i], err));
     }
     return QK_OK;
 }
 
-static qk_status read_rows(qk__builder *builder, qk__csv_reader *reader,
-                           const series_spec *spec, qk__series *series, qk_error *err)
+static qk_status read_rows(qk__builder *builder, qk__feed *feed, const series_spec *spec,
+                           qk__series *series, qk_error *err)
 {
     series_columns columns;
     bool more;
-    QK_TRY(find_series(reader, spec, &columns, err));
-    series->index_name = spec->index_name;
-    series->path = qk__strdup(qk__reader_path(reader));
-    if (!series->path)
-        return qk__nomem(err);
+    QK_TRY(find_series(feed, spec, &columns, err));
+    QK_TRY(qk__series_begin(series, qk__feed_path(feed), spec->index_name, err));
     for (;;) {
-        QK_TRY(qk__reader_next(reader, &more, err));
+        QK_TRY(qk__feed_next(feed, &more, err));
         if (!more)
             return QK_OK;
-        qk__series_row row = {.row = qk__reader_row(reader)};
-        QK_TRY(qk__builder_head(builder, reader, &columns.ids, &row.head, err));
-        QK_TRY(qk__reader_integer(reader, columns.index, spec->least, spec->most, &row.index,
-                                  err));
+        qk__series_row row = {.row = qk__feed_row(feed)};
+        QK_TRY(qk__builder_head(builder, feed, &columns.ids, &row.head, err));
+        QK_TRY(qk__feed_integer(feed, columns.index, spec->least, spec->most, &row.index, err));
         for (int i = 0; i < QK__SERIES_VALUES; i++)
-            QK_TRY(qk__reader_number(reader, columns.values[i], &row.values[i], err));
+            QK_TRY(qk__feed_number(feed, columns.values[i], &row.values[i], err));
         QK_TRY(qk__series_add(series, row, err));
     }
 }
@@ -74,10 +70,11 @@ static qk_status read_rows(qk__builder *builder, qk__csv_reader *reader,
 static qk_status read_series(qk__builder *builder, const series_spec *spec, qk__series *series,
                              qk_error *err)
 {
-    qk__csv_reader *reader;
-    QK_TRY(qk__open_table(builder, spec->table, &reader, err));
-    qk_status status = reader ? read_rows(builder, reader, spec, series, err) : QK_OK;
-    qk__reader_close(&reader);
+    qk__feed feed;
+    QK_TRY(qk__open_table(builder, spec->table, &feed, err));
+    qk_status status =
+        qk__feed_is_there(&feed) ? read_rows(builder, &feed, spec, series, err) : QK_OK;
+    qk__feed_close(&feed);
     return status;
 }
 
@@ -96,73 +93,72 @@ typedef struct distance_columns {
     size_t distance, lag, pairs, ap;
 } distance_columns;
 
-static qk_status find_distances(const qk__csv_reader *reader, distance_columns *columns,
-                                qk_error *err)
+static qk_status find_distances(const qk__feed *feed, distance_columns *columns, qk_error *err)
 {
-    QK_TRY(qk__find_ids(reader, &columns->ids, err));
-    QK_TRY(qk__reader_find(reader, "distance_bin", true, &columns->distance, err));
-    QK_TRY(qk__reader_find(reader, "lag_bin", true, &columns->lag, err));
-    QK_TRY(qk__reader_find(reader, "n_pairs", true, &columns->pairs, err));
-    return qk__reader_find(reader, "ap", true, &columns->ap, err);
+    QK_TRY(qk__find_ids(feed, &columns->ids, err));
+    QK_TRY(qk__feed_find(feed, "distance_bin", true, &columns->distance, err));
+    QK_TRY(qk__feed_find(feed, "lag_bin", true, &columns->lag, err));
+    QK_TRY(qk__feed_find(feed, "n_pairs", true, &columns->pairs, err));
+    return qk__feed_find(feed, "ap", true, &columns->ap, err);
 }
 
 /* The rows before are not kept, so that a table that holds a head twice shows only by the head
  * coming back: rows of a head must be together, as they are written. */
-static qk_status note_row(qk__builder *builder, const qk__csv_reader *reader, size_t head,
+static qk_status note_row(qk__builder *builder, const qk__feed *feed, size_t head,
                           size_t *current, qk_error *err)
 {
     if (head == *current)
         return QK_OK;
     *current = head;
-    size_t row = qk__reader_row(reader), before = builder->heads[head].distance_row;
+    size_t row = qk__feed_row(feed), before = builder->heads[head].distance_row;
     builder->heads[head].distance_row = row;
     if (before == 0)
         return QK_OK;
     char text[QK__HEAD_TEXT_SIZE];
     return qk__fail(err, QK_ERR_INCONSISTENT,
                     "%s: rows %zu and %zu are of the same head, with others between them: %s",
-                    qk__reader_path(reader), before, row, qk__head_text(builder, head, text));
+                    qk__feed_path(feed), before, row, qk__head_text(builder, head, text));
 }
 
-static qk_status add_distance(qk__builder *builder, const qk__csv_reader *reader,
+static qk_status add_distance(qk__builder *builder, const qk__feed *feed,
                               const distance_columns *columns, size_t head, qk_error *err)
 {
     int64_t distance, lag, pairs;
     double ap;
-    QK_TRY(qk__reader_integer(reader, columns->distance, 0, INT64_MAX, &distance, err));
-    QK_TRY(qk__reader_integer(reader, columns->lag, INT64_MIN, INT64_MAX, &lag, err));
-    QK_TRY(qk__reader_integer(reader, columns->pairs, 0, INT64_MAX, &pairs, err));
-    QK_TRY(qk__reader_number(reader, columns->ap, &ap, err));
+    QK_TRY(qk__feed_integer(feed, columns->distance, 0, INT64_MAX, &distance, err));
+    QK_TRY(qk__feed_integer(feed, columns->lag, INT64_MIN, INT64_MAX, &lag, err));
+    QK_TRY(qk__feed_integer(feed, columns->pairs, 0, INT64_MAX, &pairs, err));
+    QK_TRY(qk__feed_number(feed, columns->ap, &ap, err));
     if (lag < 0) /* keys ahead of the query, where buckets are not in order of position */
         return QK_OK;
     qk_status status = qk__distances_add(&builder->distances, builder->heads[head].model,
                                          distance, lag, (double)pairs, ap, err);
     return status == QK_OK ? QK_OK
-                           : qk__context(err, status, "%s: row %zu", qk__reader_path(reader),
-                                         qk__reader_row(reader));
+                           : qk__context(err, status, "%s: row %zu", qk__feed_path(feed),
+                                         qk__feed_row(feed));
 }
 
-static qk_status read_distances(qk__builder *builder, qk__csv_reader *reader, qk_error *err)
+static qk_status read_distances(qk__builder *builder, qk__feed *feed, qk_error *err)
 {
     distance_columns columns;
     size_t head, current = QK__NOT_THERE;
     bool more;
-    QK_TRY(find_distances(reader, &columns, err));
+    QK_TRY(find_distances(feed, &columns, err));
     for (;;) {
-        QK_TRY(qk__reader_next(reader, &more, err));
+        QK_TRY(qk__feed_next(feed, &more, err));
         if (!more)
             return QK_OK;
-        QK_TRY(qk__builder_head(builder, reader, &columns.ids, &head, err));
-        QK_TRY(note_row(builder, reader, head, &current, err));
-        QK_TRY(add_distance(builder, reader, &columns, head, err));
+        QK_TRY(qk__builder_head(builder, feed, &columns.ids, &head, err));
+        QK_TRY(note_row(builder, feed, head, &current, err));
+        QK_TRY(add_distance(builder, feed, &columns, head, err));
     }
 }
 
 qk_status qk__read_distances(qk__builder *builder, qk_error *err)
 {
-    qk__csv_reader *reader;
-    QK_TRY(qk__open_table(builder, "head_distance.csv", &reader, err));
-    qk_status status = reader ? read_distances(builder, reader, err) : QK_OK;
-    qk__reader_close(&reader);
+    qk__feed feed;
+    QK_TRY(qk__open_table(builder, "head_distance.csv", &feed, err));
+    qk_status status = qk__feed_is_there(&feed) ? read_distances(builder, &feed, err) : QK_OK;
+    qk__feed_close(&feed);
     return status;
 }

@@ -117,6 +117,30 @@ qk__pc_means qk__mean_of_pc(const qk__results *results, size_t pc)
     return (qk__pc_means){qk__mean_of(&ev), qk__mean_of(&r_q), qk__mean_of(&r_k)};
 }
 
+/* ---- sizes ------------------------------------------------------------------------------ */
+
+qk_status qk__sizes_of(const qk__result_model *model, qk__sizes *sizes, qk_error *err)
+{
+    size_t count = 0;
+    double *rows = qk__calloc(2 * model->num_heads + 1, sizeof *rows);
+    *sizes = (qk__sizes){.texts_least = NAN};
+    if (!rows)
+        return qk__nomem(err);
+    for (size_t i = 0; i < model->num_heads; i++) {
+        const qk__result_head *head = &model->heads[i];
+        if (isfinite(head->n_q))
+            rows[count++] = head->n_q;
+        if (isfinite(head->n_k))
+            rows[count++] = head->n_k;
+        sizes->texts_least = fmin(head->v.texts, sizes->texts_least);
+        sizes->judged += isfinite(head->v.category_share);
+        sizes->uncertain += head->v.category_share < QK_CERTAIN_SHARE;
+    }
+    qk__least_and_median(rows, count, &sizes->rows_least, &sizes->rows_median);
+    free(rows);
+    return QK_OK;
+}
+
 /* ---- line ------------------------------------------------------------------------------- */
 
 typedef struct range {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scatter collages: choosing heads, looking at each, and laying them out in figures. */
+/* Scatter figures: heads are chosen, each is looked at, and all are laid out in figures. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,15 +21,19 @@ enum {
     NAMED_HEADS = 4, /* heads that a name made from them lists */
 };
 
+typedef struct picture {
+    char name[NAME_SIZE];
+    qk_status status;
+    qk_error err;
+} picture;
+
 typedef struct scatter {
     const qk_scatter_settings *settings;
     qk__run run;
     size_t num_views;
     qk__head_view *views;
     size_t num_figures, per_figure; /* figures, and views in each */
-    char (*names)[NAME_SIZE];
-    qk_status *drawn; /* [num_figures] */
-    qk_error *errors;
+    picture *figures;
 } scatter;
 
 #define AT(member) QK_SETTING_AT(qk_scatter_settings, member)
@@ -96,15 +100,6 @@ void qk_scatter_outcome_free(qk_scatter_outcome **outcome)
 
 /* ---- settings --------------------------------------------------------------------------- */
 
-/* What qk__figure_draw takes, asked before any row is read. */
-static bool is_name(const char *name)
-{
-    static const char PLAIN[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-    return *name && *name != '.' && *name != '-' && strlen(name) <= MAX_NAME &&
-           name[strspn(name, PLAIN)] == 0;
-}
-
 static qk_status check(const qk_scatter_settings *s, qk_error *err)
 {
     const qk_status status = QK_ERR_ARGUMENT;
@@ -112,7 +107,8 @@ static qk_status check(const qk_scatter_settings *s, qk_error *err)
         return qk__fail(err, status, "no output folder given");
     if (s->figures.formats == 0)
         return qk__fail(err, status, "no picture format given");
-    if (s->name && !is_name(s->name))
+    if (s->name &&
+        (*s->name == '-' || strlen(s->name) > MAX_NAME || !qk__is_figure_name(s->name)))
         return qk__fail(
             err, status,
             "'%.80s' is not a name for a figure: at most %d letters, digits, '.', '_' and "
@@ -182,7 +178,7 @@ static void set_name(const scatter *c, size_t figure)
 {
     const qk_scatter_settings *s = c->settings;
     size_t first = figure * c->per_figure, left = c->num_views - first;
-    char *name = c->names[figure], text[64];
+    char *name = c->figures[figure].name, text[64];
     if (!s->name) {
         make_name(c, first, left < c->per_figure ? left : c->per_figure, name);
         return;
@@ -204,18 +200,16 @@ static qk_status set_names(scatter *c, qk_error *err)
     bool alone = c->settings->rows == 0 || c->settings->basis == QK_BASIS_COMPLEMENT;
     c->per_figure = alone ? 1 : qk__scatter_places(c->settings);
     c->num_figures = (c->num_views + c->per_figure - 1) / c->per_figure;
-    c->names = qk__calloc(c->num_figures, sizeof *c->names);
-    c->drawn = qk__calloc(c->num_figures, sizeof *c->drawn);
-    c->errors = qk__calloc(c->num_figures, sizeof *c->errors);
-    if (!c->names || !c->drawn || !c->errors)
+    c->figures = qk__calloc(c->num_figures, sizeof *c->figures);
+    if (!c->figures)
         return qk__nomem(err);
     for (size_t i = 0; i < c->num_figures; i++) {
         set_name(c, i);
         for (size_t j = 0; j < i; j++)
-            if (strcmp(c->names[i], c->names[j]) == 0)
+            if (strcmp(c->figures[i].name, c->figures[j].name) == 0)
                 return qk__fail(err, QK_ERR_ARGUMENT,
                                 "two figures would be called %s: give each head once",
-                                c->names[i]);
+                                c->figures[i].name);
     }
     return QK_OK;
 }
@@ -229,8 +223,8 @@ static void look_at_head(void *context, size_t i, int worker)
     int64_t bytes, rows;
     if (atomic_load(&c->run.cancelled))
         return;
-    view->status =
-        qk__head_view_make(&c->run, worker, c->settings, view, &bytes, &rows, &view->err);
+    const qk__look look = {&c->run, worker, c->settings, view};
+    view->status = qk__head_view_make(&look, &bytes, &rows, &view->err);
     qk__run_progress(&c->run, bytes, rows);
 }
 
@@ -310,7 +304,7 @@ static qk_status draw(const scatter *c, size_t i, qk__scatter_panel *panels, qk_
     name_axes(s, &plot, pcs);
     set_grid(s, &plot);
     qk__figure figure;
-    qk__figure_init(&figure, c->names[i], qk__theme_of(s->figures.theme), 0, 0);
+    qk__figure_init(&figure, c->figures[i].name, qk__theme_of(s->figures.theme), 0, 0);
     qk__figure_scatter(&figure, &plot);
     qk_status status = qk__figure_draw(&figure, s->output, &s->figures, err);
     qk__figure_free(&figure);
@@ -324,7 +318,8 @@ static void draw_figure(void *context, size_t i, int worker)
     if (atomic_load(&c->run.cancelled))
         return;
     qk__scatter_panel *panels = qk__calloc((size_t)MAX_SIDE * MAX_SIDE, sizeof *panels);
-    c->drawn[i] = panels ? draw(c, i, panels, &c->errors[i]) : qk__nomem(&c->errors[i]);
+    picture *figure = &c->figures[i];
+    figure->status = panels ? draw(c, i, panels, &figure->err) : qk__nomem(&figure->err);
     free(panels);
     qk__run_progress(&c->run, 0, 0);
 }
@@ -357,10 +352,10 @@ static qk_status draw_figures(scatter *c, qk_error *err)
     qk__parallel_for(c->num_figures, threads > 0 ? threads : c->run.threads, draw_figure, c);
     QK_TRY(cancelled(c, err));
     for (size_t i = 0; i < c->num_figures; i++) {
-        if (c->drawn[i] == QK_OK)
+        if (c->figures[i].status == QK_OK)
             continue;
-        *err = c->errors[i];
-        return c->drawn[i];
+        *err = c->figures[i].err;
+        return c->figures[i].status;
     }
     return QK_OK;
 }
@@ -391,7 +386,7 @@ static qk_status make_outcome(const scatter *c, qk_scatter_outcome **outcome, qk
         o->num_points += c->views[i].num_points * c->views[i].num_panels;
     }
     for (size_t i = 0; complete && i < c->num_figures; i++) {
-        o->figures[i] = qk__strdup(c->names[i]);
+        o->figures[i] = qk__strdup(c->figures[i].name);
         complete = o->figures[i] != NULL;
         o->num_figures++;
     }
@@ -410,7 +405,7 @@ static qk_status sweep(const scatter *c, qk__folder *folder, qk_error *err)
     if (!names)
         return qk__nomem(err);
     for (size_t i = 0; i < c->num_figures; i++)
-        names[i] = c->names[i];
+        names[i] = c->figures[i].name;
     qk_status status = qk__folder_sweep_figures(folder, names, c->num_figures, err);
     free(names);
     return status;
@@ -462,10 +457,8 @@ qk_status qk_scatter_run(const qk_scatter_settings *settings, qk_scatter_outcome
     for (size_t i = 0; c.views && i < c.num_views; i++)
         qk__head_view_free(&c.views[i]);
     free(c.views);
-    free(c.names);
-    free(c.drawn);
-    free(c.errors);
-    qk_analysis_results_free(&c.run.report);
+    free(c.figures);
+    qk_analysis_results_free(&c.run.results);
     qk__run_close(&c.run);
     if (*outcome)
         (*outcome)->seconds = qk__now() - start;

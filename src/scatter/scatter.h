@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of a scatter share: the heads chosen, and each head's rows on its axes. */
+/* What the parts of a scatter share: the heads chosen, and each head's rows on its axes. scatter.c
+ * leads: it asks for heads, looks at each, and draws. */
 #ifndef QK_SCATTER_SCATTER_H
 #define QK_SCATTER_SCATTER_H
 
@@ -40,10 +41,16 @@ QK_MUST_CHECK qk_status qk__scatter_select(qk__run *run, const qk_scatter_settin
 /* Panels of one figure. */
 size_t qk__scatter_places(const qk_scatter_settings *settings);
 
+/* A head being looked at: in which run, by which worker, and what is asked for. */
+typedef struct qk__look {
+    qk__run *run;
+    int worker;
+    const qk_scatter_settings *settings;
+    qk__head_view *view;
+} qk__look;
+
 /* Fits the axes of view->head, and reads its rows onto them (scatter_view.c). */
-QK_MUST_CHECK qk_status qk__head_view_make(qk__run *run, int worker,
-                                           const qk_scatter_settings *settings,
-                                           qk__head_view *view, int64_t *bytes, int64_t *rows,
+QK_MUST_CHECK qk_status qk__head_view_make(const qk__look *look, int64_t *bytes, int64_t *rows,
                                            qk_error *err);
 void qk__head_view_free(qk__head_view *view);
 
@@ -58,20 +65,14 @@ typedef struct qk__picked_rows {
 
 /* Reads a head once more. `total` is the number of its rows. Where the text that is to stand
  * out is not among them, some_texts (may be NULL) gets a few that are: "0, 1, 2". */
-QK_MUST_CHECK qk_status qk__pick_rows(qk__run *run, int worker,
-                                      const qk_scatter_settings *settings,
-                                      const qk__head_view *view, const qk_head *head,
-                                      int64_t total, qk__picked_rows *picked,
+QK_MUST_CHECK qk_status qk__pick_rows(const qk__look *look, const qk_head *head, int64_t total,
+                                      qk__picked_rows *picked,
                                       char some_texts[QK__SCATTER_TEXT], qk_error *err);
 void qk__picked_rows_free(qk__picked_rows *picked);
 
 /* Fills the view's points from the rows of its kinds (or one of them, and none), mixed so that
  * neither kind and no end of the context hides the other. */
-QK_MUST_CHECK qk_status qk__mix_points(const qk_scatter_settings *settings,
-                                       const qk__picked_rows *q, const qk__picked_rows *k,
-                                       qk__head_view *view, qk_error *err);
-
-/* Rows per kind and panel that are drawn at most; 0 = all. */
-int64_t qk__scatter_max_points(const qk_scatter_settings *settings);
+QK_MUST_CHECK qk_status qk__mix_points(const qk__look *look, const qk__picked_rows *q,
+                                       const qk__picked_rows *k, qk_error *err);
 
 #endif

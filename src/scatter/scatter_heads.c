@@ -105,13 +105,16 @@ static qk_status fail_unknown(const qk__run *run, const qk_scatter_settings *set
 }
 
 static qk_status take_named(const qk__run *run, const qk_scatter_settings *settings,
-                            qk_scatter_head *list, qk_error *err)
+                            qk_scatter_head **heads, qk_error *err)
 {
+    qk_scatter_head *list = *heads = qk__calloc(settings->num_heads, sizeof *list);
+    if (!list)
+        return qk__nomem(err);
     for (size_t i = 0; i < settings->num_heads; i++) {
-        qk_head_id id = {settings->heads[i].layer, settings->heads[i].head, kind_of(settings)};
-        if (!qk_capture_find(run->capture, id))
-            return fail_unknown(run, settings, settings->heads[i], err);
         list[i] = settings->heads[i];
+        qk_head_id id = {list[i].layer, list[i].head, kind_of(settings)};
+        if (!qk_capture_find(run->capture, id))
+            return fail_unknown(run, settings, list[i], err);
     }
     return QK_OK;
 }
@@ -145,46 +148,35 @@ static qk_status take_any(qk__run *run, const qk_scatter_settings *settings,
                        "%zu heads were asked for, there are %zu", wanted, targets->count);
         wanted = targets->count;
     }
-    qk_scatter_head *list = qk__calloc(wanted, sizeof *list);
+    qk_scatter_head *list = *heads = qk__calloc(wanted, sizeof *list);
     if (!list)
         return qk__nomem(err);
-    qk_status status = QK_OK;
-    if (settings->random > 0)
-        status = take_random(settings, targets, wanted, list, err);
-    else
-        for (size_t i = 0; i < wanted; i++)
-            list[i] = (qk_scatter_head){targets->ids[i].layer, targets->ids[i].head};
-    if (status != QK_OK) {
-        free(list);
-        return status;
-    }
-    *heads = list;
     *count = wanted;
+    if (settings->random > 0)
+        return take_random(settings, targets, wanted, list, err);
+    for (size_t i = 0; i < wanted; i++)
+        list[i] = (qk_scatter_head){targets->ids[i].layer, targets->ids[i].head};
     return QK_OK;
 }
 
 qk_status qk__scatter_select(qk__run *run, const qk_scatter_settings *settings,
                              qk_scatter_head **heads, size_t *count, qk_error *err)
 {
+    qk_status status;
     *heads = NULL;
-    *count = 0;
-    if (settings->num_heads == 0) {
+    *count = settings->num_heads;
+    if (settings->num_heads > 0) {
+        status = take_named(run, settings, heads, err);
+    } else {
         qk__targets targets;
         QK_TRY(qk__select_heads(run, settings->kinds == QK_KINDS_K ? QK_KINDS_K : QK_KINDS_Q,
                                 &targets, err));
-        qk_status status = take_any(run, settings, &targets, heads, count, err);
+        status = take_any(run, settings, &targets, heads, count, err);
         free(targets.ids);
-        return status;
     }
-    qk_scatter_head *list = qk__calloc(settings->num_heads, sizeof *list);
-    if (!list)
-        return qk__nomem(err);
-    qk_status status = take_named(run, settings, list, err);
     if (status != QK_OK) {
-        free(list);
-        return status;
+        free(*heads);
+        *heads = NULL;
     }
-    *heads = list;
-    *count = settings->num_heads;
-    return QK_OK;
+    return status;
 }

@@ -16,14 +16,15 @@ enum { STREAM_PICK_Q, STREAM_PICK_K, STREAM_MIX };
 /* Points of all panels of a head; a capture of billions of rows with --max-points 0 has more. */
 static const int64_t MAX_POINTS = (int64_t)1 << 28;
 
-static void start_stream(qk__rng *rng, const qk_scatter_settings *settings,
-                         qk_scatter_head head, uint64_t stream)
+static void start_stream(qk__rng *rng, const qk__look *look, uint64_t stream)
 {
+    qk_scatter_head head = look->view->head;
     const uint64_t words[] = {(uint64_t)head.layer, (uint64_t)head.head, stream};
-    qk__rng_init(rng, (uint64_t)settings->input.seed, words, 3);
+    qk__rng_init(rng, (uint64_t)look->settings->input.seed, words, 3);
 }
 
-int64_t qk__scatter_max_points(const qk_scatter_settings *settings)
+/* Rows per kind and panel that are drawn at most; 0 = all. */
+static int64_t max_points(const qk_scatter_settings *settings)
 {
     if (settings->max_points >= 0)
         return settings->max_points;
@@ -94,8 +95,7 @@ static double project(const qk_block *block, size_t row, const double *axis)
 }
 
 typedef struct pass {
-    const qk_scatter_settings *settings;
-    const qk__head_view *view;
+    const qk__look *look;
     bool is_key;
     thinner thin;
     qk__picked_rows *picked;
@@ -105,10 +105,10 @@ typedef struct pass {
 static qk_status add_point(pass *p, const qk_block *block, size_t row, bool in_text,
                            qk_error *err)
 {
-    const qk__head_view *view = p->view;
+    const qk__head_view *view = p->look->view;
     qk__point point = {.position = block->position[row],
                        .is_key = p->is_key,
-                       .is_background = p->settings->example_id >= 0 && !in_text};
+                       .is_background = p->look->settings->example_id >= 0 && !in_text};
     QK_TRY(qk__buffer_append(&p->picked->points, &point, sizeof point, err));
     for (size_t a = 0; a < 2 * view->num_panels; a++) {
         double value = project(block, row, view->axes + a * view->dim);
@@ -122,8 +122,8 @@ static qk_status add_point(pass *p, const qk_block *block, size_t row, bool in_t
 static qk_status see_block(pass *p, const qk_block *block, qk_error *err)
 {
     qk__position_span *span = &p->picked->span;
-    int64_t wanted = p->settings->example_id;
-    if (block->dim != p->view->dim)
+    int64_t wanted = p->look->settings->example_id;
+    if (block->dim != p->look->view->dim)
         return qk__fail(err, QK_ERR_INCONSISTENT, "the file has changed while it was read");
     for (size_t row = 0; row < block->rows; row++) {
         int64_t position = block->position[row];
@@ -157,17 +157,17 @@ static void list_texts(qk__value_set *set, char text[QK__SCATTER_TEXT])
     free(values.items);
 }
 
-static qk_status read_points(qk__run *run, int worker, pass *p, const qk_head *head,
-                             qk_error *err)
+static qk_status read_points(pass *p, const qk_head *head, qk_error *err)
 {
+    qk__run *run = p->look->run;
+    qk_rows **reader = &run->readers[p->look->worker];
     unsigned columns = QK_COLUMN_VECTOR | QK_COLUMN_POSITION;
-    if (p->settings->example_id >= 0)
+    if (p->look->settings->example_id >= 0)
         columns |= QK_COLUMN_EXAMPLE;
-    QK_TRY(
-        qk_rows_reopen(&run->readers[worker], head, columns, run->settings->max_samples, err));
+    QK_TRY(qk_rows_reopen(reader, head, columns, run->settings->max_samples, err));
     qk_block block;
     for (;;) {
-        QK_TRY(qk_rows_next(run->readers[worker], run->block_rows, &block, err));
+        QK_TRY(qk_rows_next(*reader, run->block_rows, &block, err));
         if (block.rows == 0)
             return QK_OK;
         qk_status status = see_block(p, &block, err);
@@ -176,23 +176,19 @@ static qk_status read_points(qk__run *run, int worker, pass *p, const qk_head *h
     }
 }
 
-qk_status qk__pick_rows(qk__run *run, int worker, const qk_scatter_settings *settings,
-                        const qk__head_view *view, const qk_head *head, int64_t total,
+qk_status qk__pick_rows(const qk__look *look, const qk_head *head, int64_t total,
                         qk__picked_rows *picked, char some_texts[QK__SCATTER_TEXT],
                         qk_error *err)
 {
     *picked = (qk__picked_rows){.span = {0, -1}};
-    pass p = {.settings = settings,
-              .view = view,
-              .is_key = head->id.kind == QK_KEY,
-              .picked = picked};
-    start_stream(&p.thin.rng, settings, view->head, p.is_key ? STREAM_PICK_K : STREAM_PICK_Q);
-    start_thinner(&p.thin, total, qk__scatter_max_points(settings));
-    if (p.thin.parts > MAX_POINTS / (int64_t)view->num_panels)
+    pass p = {.look = look, .is_key = head->id.kind == QK_KEY, .picked = picked};
+    start_stream(&p.thin.rng, look, p.is_key ? STREAM_PICK_K : STREAM_PICK_Q);
+    start_thinner(&p.thin, total, max_points(look->settings));
+    if (p.thin.parts > MAX_POINTS / (int64_t)look->view->num_panels)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "%s: %" PRId64 " rows are too many points: give --max-points",
                         head->files[0], p.thin.parts);
-    qk_status status = read_points(run, worker, &p, head, err);
+    qk_status status = read_points(&p, head, err);
     if (status == QK_OK && some_texts && picked->in_text == 0)
         list_texts(&p.texts, some_texts);
     qk__value_set_free(&p.texts);
@@ -216,9 +212,10 @@ static qk__point point_at(const qk__picked_rows *q, const qk__picked_rows *k, si
     return point;
 }
 
-qk_status qk__mix_points(const qk_scatter_settings *settings, const qk__picked_rows *q,
-                         const qk__picked_rows *k, qk__head_view *view, qk_error *err)
+qk_status qk__mix_points(const qk__look *look, const qk__picked_rows *q,
+                         const qk__picked_rows *k, qk_error *err)
 {
+    qk__head_view *view = look->view;
     size_t count = q->count + k->count;
     size_t *order = qk__calloc(count, sizeof *order);
     view->points =
@@ -230,7 +227,7 @@ qk_status qk__mix_points(const qk_scatter_settings *settings, const qk__picked_r
         return qk__nomem(err);
     }
     qk__rng rng;
-    start_stream(&rng, settings, view->head, STREAM_MIX);
+    start_stream(&rng, look, STREAM_MIX);
     for (size_t i = 0; i < count; i++) {
         size_t j = (size_t)qk__rng_below(&rng, i + 1);
         order[i] = order[j];

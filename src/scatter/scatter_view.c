@@ -107,9 +107,10 @@ static void describe_pca(const qk_scatter_settings *settings, const qk_pca *pca,
              settings->kinds == QK_KINDS_K ? "Key head" : "Head", view->head.head);
 }
 
-static qk_status fit_pca(const qk_scatter_settings *settings, const qk_moments *q,
-                         const qk_moments *k, qk__head_view *view, qk_error *err)
+static qk_status fit_pca(const qk__look *look, const qk_moments *q, const qk_moments *k,
+                         qk_error *err)
 {
+    const qk_scatter_settings *settings = look->settings;
     qk_pca_settings pca_settings;
     qk_pca_settings_default(&pca_settings);
     int last = settings->pc_x > settings->pc_y ? settings->pc_x : settings->pc_y;
@@ -125,9 +126,9 @@ static qk_status fit_pca(const qk_scatter_settings *settings, const qk_moments *
                      "there is no PC%d: %zu dimensions and %lld rows have PC0 to PC%zu", last,
                      pca->dim, (long long)(pca->n_q + pca->n_k), pca->num_components - 1);
     else
-        status = make_panels(view, pca->dim, 1, err);
+        status = make_panels(look->view, pca->dim, 1, err);
     if (status == QK_OK)
-        describe_pca(settings, pca, !k, view);
+        describe_pca(settings, pca, !k, look->view);
     qk_pca_free(&pca);
     return status;
 }
@@ -184,15 +185,14 @@ static qk_status set_complement(const qk_rotation *r, qk__head_view *view, qk_er
     return QK_OK;
 }
 
-static qk_status fit_rotation(qk__run *run, int worker, const qk_scatter_settings *settings,
-                              const qk__head_data *q, const qk__head_data *k,
-                              qk__head_view *view, qk_error *err)
+static qk_status fit_rotation(const qk__look *look, const qk__head_data *q,
+                              const qk__head_data *k, qk_error *err)
 {
-    qk_rotation_settings rotation_settings = settings->input.rotation;
-    bool complement = settings->basis == QK_BASIS_COMPLEMENT;
-    rotation_settings.planes = complement ? (int)qk__scatter_places(settings) : 0;
+    qk_rotation_settings settings = look->settings->input.rotation;
+    bool complement = look->settings->basis == QK_BASIS_COMPLEMENT;
+    settings.planes = complement ? (int)qk__scatter_places(look->settings) : 0;
     qk_rotation *r;
-    QK_TRY(qk_rotation_fit(q->moments, k->moments, &rotation_settings, &r, err));
+    QK_TRY(qk_rotation_fit(q->moments, k->moments, &settings, &r, err));
     qk_status status = QK_OK;
     if (r->degenerate)
         status =
@@ -200,9 +200,10 @@ static qk_status fit_rotation(qk__run *run, int worker, const qk_scatter_setting
                      "no drift with position, or fewer than 3 rows of a kind: there are no "
                      "axes a and b");
     if (status == QK_OK)
-        status = qk__scan_rotation(run, worker, q, k, r, 0, 0, err);
+        status = qk__scan_rotation(look->run, look->worker, q, k, r, 0, 0, err);
     if (status == QK_OK)
-        status = complement ? set_complement(r, view, err) : set_plane(r, view, err);
+        status =
+            complement ? set_complement(r, look->view, err) : set_plane(r, look->view, err);
     qk_rotation_free(&r);
     return status;
 }
@@ -220,18 +221,16 @@ static void set_text_subtitle(const qk_scatter_settings *settings, qk__head_view
              used > 0 ? "; text" : "Text", (long long)settings->example_id, what);
 }
 
-static qk_status place_rows(qk__run *run, int worker, const qk_scatter_settings *settings,
-                            const qk__head_data *q, const qk__head_data *k, qk__head_view *view,
-                            qk_error *err)
+static qk_status place_rows(const qk__look *look, const qk__head_data *q,
+                            const qk__head_data *k, qk_error *err)
 {
+    const qk_scatter_settings *settings = look->settings;
     char texts[QK__SCATTER_TEXT];
     qk__picked_rows picked_q, picked_k = {.span = {0, -1}};
-    QK_TRY(qk__pick_rows(run, worker, settings, view, q->head, q->moments->count, &picked_q,
-                         texts, err));
+    QK_TRY(qk__pick_rows(look, q->head, q->moments->count, &picked_q, texts, err));
     qk_status status = QK_OK;
     if (k)
-        status = qk__pick_rows(run, worker, settings, view, k->head, k->moments->count,
-                               &picked_k, NULL, err);
+        status = qk__pick_rows(look, k->head, k->moments->count, &picked_k, NULL, err);
     if (status == QK_OK && settings->example_id >= 0 &&
         picked_q.in_text + picked_k.in_text == 0)
         status = qk__fail(err, QK_ERR_NOT_FOUND,
@@ -239,77 +238,75 @@ static qk_status place_rows(qk__run *run, int worker, const qk_scatter_settings 
                           q->head->files[0], (long long)settings->example_id, texts);
     if (status == QK_OK) {
         bool keys_alone = settings->kinds == QK_KINDS_K;
-        view->q = keys_alone ? picked_k.span : picked_q.span;
-        view->k = keys_alone ? picked_q.span : picked_k.span;
-        status = qk__mix_points(settings, &picked_q, &picked_k, view, err);
+        look->view->q = keys_alone ? picked_k.span : picked_q.span;
+        look->view->k = keys_alone ? picked_q.span : picked_k.span;
+        status = qk__mix_points(look, &picked_q, &picked_k, err);
     }
     qk__picked_rows_free(&picked_q);
     qk__picked_rows_free(&picked_k);
     return status;
 }
 
-static qk_status make_view(qk__run *run, int worker, const qk_scatter_settings *settings,
-                           const qk__head_data *q, const qk__head_data *k, qk__head_view *view,
+static qk_status make_view(const qk__look *look, const qk__head_data *q, const qk__head_data *k,
                            qk_error *err)
 {
-    if (settings->basis == QK_BASIS_PCA || !k)
-        QK_TRY(fit_pca(settings, q->moments, k ? k->moments : NULL, view, err));
+    if (look->settings->basis == QK_BASIS_PCA || !k)
+        QK_TRY(fit_pca(look, q->moments, k ? k->moments : NULL, err));
     else
-        QK_TRY(fit_rotation(run, worker, settings, q, k, view, err));
-    if (settings->example_id >= 0)
-        set_text_subtitle(settings, view);
-    return place_rows(run, worker, settings, q, k, view, err);
+        QK_TRY(fit_rotation(look, q, k, err));
+    if (look->settings->example_id >= 0)
+        set_text_subtitle(look->settings, look->view);
+    return place_rows(look, q, k, err);
 }
 
 /* The keys of a query head. */
 static qk_status find_key_head(const qk__run *run, qk_scatter_head head, const qk_head **key,
                                qk_error *err)
 {
-    int size = run->report->group.size;
-    qk_head_id id = {head.layer, head.head / size, QK_KEY};
-    *key = qk_capture_find(run->capture, id);
-    if (*key && !(*key)->missing)
+    qk_head_id id;
+    *key = qk__find_keys(run, head.layer, head.head, &id);
+    if (*key)
         return QK_OK;
     char name[QK_HEAD_NAME_SIZE];
     qk_head_name(id, name);
     return qk__fail(err, QK_ERR_NOT_FOUND,
-                    "its key head %s is not in the capture (group size %d)", name, size);
+                    "its key head %s is not in the capture (group size %d)", name,
+                    run->results->group.size);
 }
 
-static qk_status read_and_make(qk__run *run, int worker, const qk_scatter_settings *settings,
-                               const qk_head *first, const qk_head *key, qk__head_view *view,
+static qk_status read_and_make(const qk__look *look, const qk_head *first, const qk_head *key,
                                int64_t *bytes, int64_t *rows, qk_error *err)
 {
     qk__head_data q = {0}, k = {0};
-    qk_status status = qk__head_data_read(run, worker, first, &q, err);
+    qk_status status = qk__head_data_read(look->run, look->worker, first, &q, err);
     if (status == QK_OK && key)
-        status = qk__head_data_read(run, worker, key, &k, err);
+        status = qk__head_data_read(look->run, look->worker, key, &k, err);
     if (status == QK_OK)
-        status = make_view(run, worker, settings, &q, key ? &k : NULL, view, err);
+        status = make_view(look, &q, key ? &k : NULL, err);
     *bytes = q.bytes + k.bytes;
     *rows = (q.moments ? q.moments->count : 0) + (k.moments ? k.moments->count : 0);
-    qk__head_data_free(run, &q);
-    qk__head_data_free(run, &k);
+    qk__head_data_free(look->run, &q);
+    qk__head_data_free(look->run, &k);
     return status;
 }
 
-qk_status qk__head_view_make(qk__run *run, int worker, const qk_scatter_settings *settings,
-                             qk__head_view *view, int64_t *bytes, int64_t *rows, qk_error *err)
+qk_status qk__head_view_make(const qk__look *look, int64_t *bytes, int64_t *rows, qk_error *err)
 {
     *bytes = *rows = 0;
-    qk_head_id id = {view->head.layer, view->head.head,
-                     settings->kinds == QK_KINDS_K ? QK_KEY : QK_QUERY};
-    char name[QK_HEAD_NAME_SIZE];
-    qk_head_name(id, name);
+    qk_scatter_head head = look->view->head;
+    qk_head_id id = {head.layer, head.head,
+                     look->settings->kinds == QK_KINDS_K ? QK_KEY : QK_QUERY};
     const qk_head *key = NULL;
     qk_status status = QK_OK;
-    if (settings->kinds == QK_KINDS_BOTH)
-        status = find_key_head(run, view->head, &key, err);
+    if (look->settings->kinds == QK_KINDS_BOTH)
+        status = find_key_head(look->run, head, &key, err);
     if (status == QK_OK)
-        status = read_and_make(run, worker, settings, qk_capture_find(run->capture, id), key,
-                               view, bytes, rows, err);
+        status =
+            read_and_make(look, qk_capture_find(look->run->capture, id), key, bytes, rows, err);
     if (status != QK_OK) {
-        qk__head_view_free(view);
+        char name[QK_HEAD_NAME_SIZE];
+        qk_head_name(id, name);
+        qk__head_view_free(look->view);
         qk__context(err, status, "%s", name);
     }
     return status;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums about a pilot, and moments about the means. */
+/* Sums about a pilot, and moments about the means. accumulator.c leads: it takes in rows.
+ * text_moments.c keeps their sums apart by groups of texts; moments.c is what they end in. */
 #ifndef QK_STATS_MOMENTS_H
 #define QK_STATS_MOMENTS_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Meeting pairs of keys: every one, or some drawn at random. */
+/* Meeting pairs of keys: every one (pairs.c), or some drawn at random (pair_draw.c); both count
+ * them by pair_tally.c. */
 #ifndef QK_STATS_PAIRS_H
 #define QK_STATS_PAIRS_H
 

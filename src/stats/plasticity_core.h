@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention plasticity by query bucket, for the analysis itself and for its repetitions. */
+/* Attention plasticity by query bucket (plasticity_core.c), for the analysis itself (plasticity.c,
+ * which leads) and for its repetitions. */
 #ifndef QK_STATS_PLASTICITY_CORE_H
 #define QK_STATS_PLASTICITY_CORE_H
 

@@ -6,8 +6,6 @@
  * says whether its tables are. So the next run begins where this one ended. */
 #include <assert.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,15 +13,11 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/parallel.h"
-#include "base/slug.h"
 #include "figure/figure_settings.h"
 #include "results/headline.h"
 #include "settings/common_rows.h"
 #include "settings/settings.h"
 #include "study/study.h"
-
-enum { MAX_SCORE_BYTES = 16 << 20 };
 
 #define AT(member) QK_SETTING_AT(qk_study_settings, member)
 
@@ -71,30 +65,11 @@ void qk_study_outcome_free(qk_study_outcome **outcome)
     *outcome = NULL;
 }
 
-/* ---- telling the user ------------------------------------------------------------------- */
-
-static void pass_on(const qk__study_work *work, qk_notice_level level, const char *message)
-{
-    char text[2200];
-    if (!work->run->notice)
-        return;
-    snprintf(text, sizeof text, "%s: %s", work->plan->models[work->model].name, message);
-    work->run->notice(work->run->user, level, text);
-}
-
-void qk__study_notice(const qk__study_work *work, qk_notice_level level, const char *fmt, ...)
-{
-    char message[2048];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(message, sizeof message, fmt, args);
-    va_end(args);
-    pass_on(work, level, message);
-}
+/* ---- one model -------------------------------------------------------------------------- */
 
 static void on_notice(void *user, qk_notice_level level, const char *message)
 {
-    pass_on(user, level, message);
+    qk__study_notice(user, level, "%s", message);
 }
 
 static bool on_progress(void *user, const qk_progress *progress)
@@ -103,29 +78,23 @@ static bool on_progress(void *user, const qk_progress *progress)
     return !work->run->progress || work->run->progress(work->run->user, progress);
 }
 
-/* ---- one model -------------------------------------------------------------------------- */
-
-qk_analysis_settings qk__study_settings(const qk__study_work *work, size_t i)
-{
-    const qk_study_settings *run = work->run;
-    qk_analysis_settings settings = work->plan->models[i].settings;
-    settings.output = work->folders[i];
-    settings.threads = work->threads;
-    settings.command_line = run->command_line;
-    if (!work->plan->folders[i] && run->local_root)
-        settings.local_root = run->local_root;
-    if (work->local[i]) {
-        settings.capture = work->local[i];
-        settings.local_root = NULL;
-        settings.revision = NULL;
-    }
-    return settings;
-}
-
 static qk_status set_message(qk_study_result *result, const char *message, qk_error *err)
 {
     result->message = qk__strdup(message);
     return result->message ? QK_OK : qk__nomem(err);
+}
+
+/* Tables and figures of the study take up the model's results: those of `run`, else those that
+ * stand in its folder, if it has any. */
+static qk_status collect(qk__study_work *work, size_t i, const qk_analysis_results *run,
+                         qk_error *err)
+{
+    bool stands = work->outcome->models[i].state == QK_STUDY_KEPT;
+    const qk__listed_model listed = qk__study_listed(work, i);
+    if (work->run->dry_run)
+        return QK_OK;
+    return qk__results_add(work->builder, &listed, run, stands ? work->places[i].folder : NULL,
+                           qk__study_contents(work), err);
 }
 
 /* A model's failure is its own, unless the user stops the run. */
@@ -140,6 +109,7 @@ static qk_status fail_model(qk__study_work *work, size_t i, const qk_error *why,
     result->state = QK_STUDY_FAILED;
     result->status = why->status;
     qk__study_notice(work, QK_NOTICE_ERROR, "%s", why->message);
+    QK_TRY(collect(work, i, NULL, err));
     return set_message(result, why->message, err);
 }
 
@@ -153,24 +123,26 @@ static qk_status compute(qk__study_work *work, size_t i, const char *reason, qk_
     settings.progress = on_progress;
     settings.user = work;
     settings.force = true; /* the folder is the study's */
-    QK_TRY(qk__remove_file(work->folders[i], QK__FIGURES_JSON, err));
+    QK_TRY(qk__remove_file(work->places[i].folder, QK__FIGURES_JSON, err));
     qk_status status = qk_analysis_run(&settings, &report, &why);
     if (!report)
         return fail_model(work, i, &why, err);
     result->state = status == QK_OK ? QK_STUDY_COMPUTED : QK_STUDY_PARTIAL;
     result->num_heads = report->num_heads - report->num_failed - report->num_missing;
+    const char *message = status == QK_OK ? reason : why.message;
+    status = collect(work, i, report, err);
     qk_analysis_results_free(&report);
-    return set_message(result, status == QK_OK ? reason : why.message, err);
+    return status == QK_OK ? set_message(result, message, err) : status;
 }
 
 /* Two models that read the same files are a slip of the pen. */
 static void compare_captures(const qk__study_work *work, size_t i)
 {
     for (size_t j = 0; j < i; j++)
-        if (work->captures[j] && work->captures[i] &&
-            strcmp(work->captures[i], work->captures[j]) == 0) {
+        if (work->places[j].capture && work->places[i].capture &&
+            strcmp(work->places[i].capture, work->places[j].capture) == 0) {
             qk__study_notice(work, QK_NOTICE_WARNING, "reads the capture of %s, too: %s",
-                             work->plan->models[j].name, work->captures[i]);
+                             work->plan->models[j].name, work->places[i].capture);
             return;
         }
 }
@@ -187,7 +159,7 @@ static qk_status settle(qk__study_work *work, size_t i, const qk__study_check *c
             qk__study_notice(work, QK_NOTICE_WARNING, "%s", check->warning);
         result->state = QK_STUDY_KEPT;
         result->num_heads = check->num_heads;
-        return QK_OK;
+        return collect(work, i, NULL, err);
     }
     if (!run->dry_run)
         return compute(work, i, check->reason, err);
@@ -202,8 +174,8 @@ static qk_status do_model(qk__study_work *work, size_t i, qk_error *err)
     qk_error why = {0};
     work->model = i;
     qk_status status = qk__study_check_model(work, i, &check, &why);
-    work->captures[i] = check.capture;
-    work->layers[i] = check.num_layers;
+    work->places[i].capture = check.capture;
+    work->places[i].layers = check.num_layers;
     if (status == QK_OK) {
         compare_captures(work, i);
         status = settle(work, i, &check, err);
@@ -217,163 +189,36 @@ static qk_status do_model(qk__study_work *work, size_t i, qk_error *err)
 
 /* ---- means for the table at the end ----------------------------------------------------- */
 
-/* Rows and texts of the heads, and how many categories are certain. */
-static qk_status find_sizes(const qk__result_model *model, qk_study_result *result,
-                            qk_error *err)
-{
-    double *rows = qk__calloc(2 * model->num_heads, sizeof *rows);
-    size_t count = 0, judged = 0, uncertain = 0;
-    if (!rows && model->num_heads > 0)
-        return qk__nomem(err);
-    for (size_t i = 0; i < model->num_heads; i++) {
-        const qk__result_head *head = &model->heads[i];
-        const qk__head_numbers *v = &head->v;
-        if (isfinite(head->n_q))
-            rows[count++] = head->n_q;
-        if (isfinite(head->n_k))
-            rows[count++] = head->n_k;
-        if (isfinite(v->texts))
-            result->texts_least = fmin(v->texts, result->texts_least);
-        judged += isfinite(v->category_share);
-        uncertain += v->category_share < QK_CERTAIN_SHARE;
-    }
-    if (count > 0) {
-        result->rows_median = qk__median(rows, count);
-        result->rows_least = rows[0];
-    }
-    if (judged > 0) {
-        result->uncertain = (double)uncertain;
-        result->certain = (double)(judged - uncertain);
-    }
-    free(rows);
-    return QK_OK;
-}
-
 static qk_status copy_means(const qk__study_work *work, const qk__headlines *headlines,
                             qk_error *err)
 {
-    for (size_t i = 0; i < work->plan->num_models; i++)
-        for (size_t j = 0; j < headlines->count && headlines->rows[j].model; j++) {
-            const qk__headline *row = &headlines->rows[j];
-            qk_study_result *result = &work->outcome->models[i];
-            if (strcmp(row->model->name, work->plan->models[i].name) != 0)
-                continue;
-            result->r_q = qk__headline_value(row, "mean_r_q");
-            result->r_k = qk__headline_value(row, "mean_r_k");
-            result->recency = qk__headline_value(row, "bias_positive");
-            result->ap_drop = qk__headline_value(row, "ap_drop");
-            QK_TRY(find_sizes(row->model, result, err));
+    for (size_t i = 0; i < work->plan->num_models; i++) {
+        const qk__headline *row = &headlines->rows[i];
+        qk_study_result *result = &work->outcome->models[i];
+        qk__sizes sizes;
+        result->r_q = qk__headline_value(row, "mean_r_q");
+        result->r_k = qk__headline_value(row, "mean_r_k");
+        result->recency = qk__headline_value(row, "bias_positive");
+        result->ap_drop = qk__headline_value(row, "ap_drop");
+        QK_TRY(qk__sizes_of(row->model, &sizes, err));
+        result->rows_least = sizes.rows_least;
+        result->rows_median = sizes.rows_median;
+        result->texts_least = sizes.texts_least;
+        if (sizes.judged > 0) {
+            result->uncertain = (double)sizes.uncertain;
+            result->certain = (double)(sizes.judged - sizes.uncertain);
         }
+    }
     return QK_OK;
 }
 
 static qk_status find_means(qk__study_work *work, qk_error *err)
 {
     qk__headlines headlines = {0};
-    QK_TRY(qk__results_read(&work->results, work->run->output, NULL, err));
-    qk_status status = qk__headlines_compute(work->results, &headlines, err);
-    if (status == QK_OK)
-        status = copy_means(work, &headlines, err);
+    QK_TRY(qk__headlines_compute(work->results, &headlines, err));
+    qk_status status = copy_means(work, &headlines, err);
     qk__headlines_free(&headlines);
     return status;
-}
-
-/* ---- preparing -------------------------------------------------------------------------- */
-
-/* Revisions of a dataset that lie side by side below a folder: local_root/org/name/REVISION. */
-static qk_status find_local(qk__study_work *work, size_t i, qk_error *err)
-{
-    const qk_analysis_settings *own = &work->plan->models[i].settings;
-    const char *root = work->run->local_root ? work->run->local_root : own->local_root;
-    qk__buffer path = {0};
-    if (work->plan->folders[i] || !root || !own->revision)
-        return QK_OK;
-    QK_TRY(qk__buffer_printf(&path, err, "%s/%s/%s", root, own->capture, own->revision));
-    if (qk__is_dir((char *)path.data))
-        work->local[i] = (char *)path.data;
-    else
-        qk__buffer_free(&path);
-    return QK_OK;
-}
-
-static qk_status name_folders(qk__study_work *work, qk_error *err)
-{
-    const qk_study *plan = work->plan;
-    const char **names = qk__calloc(plan->num_models, sizeof *names);
-    for (size_t i = 0; names && i < plan->num_models; i++)
-        names[i] = plan->models[i].name;
-    if (names)
-        work->slugs = qk__slugs(names, plan->num_models);
-    free(names);
-    char *models = qk__path_join(work->run->output, "models");
-    work->figures = qk__path_join(work->run->output, "figures");
-    work->folders = qk__calloc(plan->num_models, sizeof *work->folders);
-    work->local = qk__calloc(plan->num_models, sizeof *work->local);
-    work->captures = qk__calloc(plan->num_models, sizeof *work->captures);
-    work->layers = qk__calloc(plan->num_models, sizeof *work->layers);
-    qk_status status = work->slugs && models && work->figures && work->folders && work->local &&
-                               work->captures && work->layers
-                           ? QK_OK
-                           : qk__nomem(err);
-    for (size_t i = 0; i < plan->num_models && status == QK_OK; i++) {
-        work->folders[i] = qk__path_join(models, work->slugs[i]);
-        status = work->folders[i] ? find_local(work, i, err) : qk__nomem(err);
-    }
-    free(models);
-    return status;
-}
-
-/* What may be wrong is found before the first model is computed. */
-static qk_status prepare(qk__study_work *work, qk_error *err)
-{
-    const qk_study *plan = work->plan;
-    const qk_study_settings *run = work->run;
-    if (!run->output)
-        return qk__fail(err, QK_ERR_ARGUMENT, "no output folder given");
-    if (run->formats)
-        QK_TRY(qk_figure_formats_parse(run->formats, &work->formats, err));
-    if (run->theme)
-        QK_TRY(qk_figure_theme_parse(run->theme, &work->theme, err));
-    if (plan->scores)
-        QK_TRY(qk__read_file(plan->scores, MAX_SCORE_BYTES, &work->scores, err));
-    int threads = run->threads > 0 ? run->threads : plan->config.settings.threads;
-    work->threads = threads > 0 ? threads : qk__available_threads();
-    work->outcome = calloc(1, sizeof *work->outcome);
-    if (!work->outcome)
-        return qk__nomem(err);
-    work->outcome->models = qk__calloc(plan->num_models, sizeof *work->outcome->models);
-    if (!work->outcome->models)
-        return qk__nomem(err);
-    work->outcome->num_models = plan->num_models;
-    for (size_t i = 0; i < plan->num_models; i++)
-        work->outcome->models[i] = (qk_study_result){.state = QK_STUDY_FAILED,
-                                                     .r_q = NAN,
-                                                     .r_k = NAN,
-                                                     .recency = NAN,
-                                                     .ap_drop = NAN,
-                                                     .rows_least = NAN,
-                                                     .rows_median = NAN,
-                                                     .texts_least = NAN,
-                                                     .certain = NAN,
-                                                     .uncertain = NAN};
-    for (size_t i = 0; run->notice && i < qk__tree_num_notes(plan->config.tree); i++)
-        run->notice(run->user, QK_NOTICE_WARNING, qk__tree_get_note(plan->config.tree, i));
-    return name_folders(work, err);
-}
-
-static void release(qk__study_work *work)
-{
-    for (size_t i = 0; i < work->num_outputs; i++)
-        qk__outfile_discard(&work->outputs[i]);
-    qk__strings_free(work->slugs, work->plan->num_models);
-    qk__strings_free(work->folders, work->plan->num_models);
-    qk__strings_free(work->local, work->plan->num_models);
-    qk__strings_free(work->captures, work->plan->num_models);
-    free(work->layers);
-    free(work->figures);
-    qk__buffer_free(&work->scores);
-    qk__results_free(&work->results);
-    qk__folder_release(&work->folder);
 }
 
 /* ---- the whole -------------------------------------------------------------------------- */
@@ -416,30 +261,30 @@ static qk_status do_models(qk__study_work *work, qk_error *err)
 static void tell_of_old_page(const qk__study_work *work)
 {
     const qk_study_settings *run = work->run;
-    char *page = qk__path_join(run->output, "report.html");
     bool kept = true;
     for (size_t i = 0; i < work->plan->num_models; i++)
         kept &= work->outcome->models[i].state == QK_STUDY_KEPT;
-    if (page && !run->figures && run->notice && !kept && qk__is_file(page))
+    if (!run->figures && run->notice && !kept && qk__is_file_in(run->output, "report.html"))
         run->notice(run->user, QK_NOTICE_WARNING,
                     "report.html and figures show the tables from before this run");
-    free(page);
 }
 
 static qk_status execute(qk__study_work *work, double start, qk_error *err)
 {
-    QK_TRY(prepare(work, err));
+    QK_TRY(qk__study_prepare(work, err));
     if (work->run->dry_run) {
         QK_TRY(do_models(work, err));
         return conclude(work, err);
     }
     QK_TRY(qk__study_claim_folder(work, err));
     QK_TRY(qk__study_write_manifest(work, QK__STUDY_BEGUN, err));
+    QK_TRY(qk__results_begin(&work->builder, work->run->output, err));
     QK_TRY(do_models(work, err));
     qk_status verdict = conclude(work, err);
     if (verdict != QK_OK && verdict != QK_ERR_PARTIAL)
         return verdict;
     QK_TRY(qk__study_write_tables(work, err));
+    QK_TRY(qk__results_finish(&work->builder, &work->results, err));
     QK_TRY(find_means(work, err));
     if (work->run->figures) {
         work->outcome->seconds = qk__now() - start;
@@ -473,6 +318,6 @@ qk_status qk_study_run(const qk_study *plan, const qk_study_settings *run,
     } else {
         qk_study_outcome_free(&work.outcome);
     }
-    release(&work);
+    qk__study_release(&work);
     return status;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of a study of many models share. */
+/* What the parts of a study of many models share. study.c leads: it runs one, by the other parts
+ * named below. */
 #ifndef QK_STUDY_STUDY_H
 #define QK_STUDY_STUDY_H
 
@@ -15,7 +16,7 @@
 #include "results/manifest.h"
 #include "results/results.h"
 
-/* ---- the study file (study_load.c) ------------------------------------------------------ */
+/* ---- the study file (study_load.c, which leads, study_models.c) ------------------------- */
 
 /* Scatter collages, one a model. */
 typedef struct qk__study_collage {
@@ -44,16 +45,24 @@ struct qk_study {
     qk__study_collage collage;
 };
 
+/* Reads `models` into a qk_study. */
+QK_MUST_CHECK qk_status qk__study_set_models(void *plan, const qk__node *models,
+                                             const qk__key *key, qk_error *err);
+
 /* A path in the study file counts from the folder that holds it. *resolved is never of the form
  * "a/b": that could be the name of a dataset. */
 QK_MUST_CHECK qk_status qk__study_resolve(const qk_study *plan, const char *path,
                                           char **resolved, qk_error *err);
 
-/* Reads `models` (study_models.c) into a qk_study. */
-QK_MUST_CHECK qk_status qk__study_set_models(void *plan, const qk__node *models,
-                                             const qk__key *key, qk_error *err);
+/* ---- a run of it (study_work.c) --------------------------------------------------------- */
 
-/* ---- a run of it ------------------------------------------------------------------------ */
+/* Where a model comes from and goes to. */
+typedef struct qk__study_place {
+    char *folder;  /* output/models/SLUG */
+    char *local;   /* local_root/DATASET/REVISION where that is a folder */
+    char *capture; /* folder of the heads, once it was looked at */
+    int layers;    /* likewise, of the model; 0: not known */
+} qk__study_place;
 
 typedef struct qk__study_work {
     const qk_study *plan;
@@ -62,33 +71,37 @@ typedef struct qk__study_work {
     unsigned formats;
     qk_figure_theme theme;
     int threads;
-    char **slugs;      /* [num_models] */
-    char **folders;    /* [num_models] output/models/SLUG */
-    char **local;      /* [num_models] local_root/DATASET/REVISION where that is a folder */
-    char **captures;   /* [num_models] folders of the heads, of the models looked at so far */
-    int *layers;       /* [num_models] of the models; 0: not known */
-    char *figures;     /* output/figures */
-    qk__buffer scores; /* contents of the score file */
-    qk__folder folder; /* the output, held */
-    size_t model;      /* at work */
-    qk__results *results;                 /* what the combined tables say */
+    char **slugs;            /* [num_models] */
+    qk__study_place *places; /* [num_models] */
+    char *figures;           /* output/figures */
+    qk__buffer scores;       /* contents of the score file */
+    qk__folder folder;       /* the output, held */
+    size_t model;            /* at work */
+    qk__builder *builder;    /* of the results of the models done so far; not of a dry run */
+    qk__results *results;    /* of all models */
     qk__outfile *outputs[QK_MAX_OUTPUTS]; /* combined tables, not yet in their places */
     size_t num_outputs;
 } qk__study_work;
+
+/* What can be wrong with a run is found before the first model is computed. Whatever it
+ * returns, the work is to be released. */
+QK_MUST_CHECK qk_status qk__study_prepare(qk__study_work *work, qk_error *err);
+void qk__study_release(qk__study_work *work);
+
+/* Makes the folder and locks it. It must be empty or an earlier study's, unless force. Removes
+ * what a run that was killed left half-written. */
+QK_MUST_CHECK qk_status qk__study_claim_folder(qk__study_work *work, qk_error *err);
 
 /* Settings of model i as this run has them: output folder, threads, where captures are looked
  * for. Without notice and progress. */
 qk_analysis_settings qk__study_settings(const qk__study_work *work, size_t i);
 
+/* Model i as models.csv has it, but for its folder. */
+qk__listed_model qk__study_listed(const qk__study_work *work, size_t i);
+
 /* One line to the user about the model at work ("NAME: message"); printf style. */
 void qk__study_notice(const qk__study_work *work, qk_notice_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-
-/* ---- the folder (study_folder.c) -------------------------------------------------------- */
-
-/* Makes the folder and locks it. It must be empty or an earlier study's, unless force. Removes
- * what a run that was killed left half-written. */
-QK_MUST_CHECK qk_status qk__study_claim_folder(qk__study_work *work, qk_error *err);
 
 /* ---- tables (study_tables.c) ------------------------------------------------------------ */
 

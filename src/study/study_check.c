@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the results of a model stand: made by this version, with these settings, from the
- * files that a run would read now. */
+/* Whether the results of a model stand, so that it is not computed again: they were made by this
+ * version, with these settings, from the files that a run would read now. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,24 +17,13 @@
 #include "schema/schema.h"
 #include "study/study.h"
 
-/* A file that a run would read, and what the manifest says of it. */
-typedef struct input {
-    const char *path;
-    json_int_t bytes;
-    const char *hash; /* belongs to the manifest */
-} input;
-
 typedef struct checker {
     const qk__study_work *work;
     qk__study_check *check;
     qk__run run;            /* opened, nothing read */
     const json_t *manifest; /* entry of the run; NULL: none that is complete and alone */
-    input *inputs;
-    size_t num_inputs, done;
-    int64_t done_bytes;
-    pthread_mutex_t lock; /* guards what follows, done and done_bytes */
-    bool cancelled;
-    const char *changed; /* path of the first file found to differ */
+    size_t num_inputs;      /* run.inputs has the files to read, as the manifest knows them */
+    const char *changed;    /* the first that is found to differ; run.lock guards it */
 } checker;
 
 /* Puts down why the results do not stand; the first reason stays. */
@@ -90,7 +79,7 @@ static void check_settings(checker *c)
         reject(c->check, "other settings: %.60s", find_difference(was, settings));
     else if (!same(c->manifest, "model", qk__json_text(s->model_name)))
         reject(c->check, "another name in the model column");
-    else if (!same(c->manifest, "group", qk__describe_group(&c->run.report->group)))
+    else if (!same(c->manifest, "group", qk__describe_group(&c->run.results->group)))
         reject(c->check, "another group size");
     else if (!same(c->manifest, "capture_json", qk__describe_capture_json(&c->run)))
         reject(c->check, "capture.json has changed");
@@ -105,12 +94,10 @@ static qk_status check_tables(checker *c, qk_error *err)
     json_t *changes;
     for (size_t i = 0; i < qk__num_tables; i++) {
         const char *name = qk__tables[i].info.name;
-        if (!qk__has_table(&qk__tables[i], c->run.report->contents))
+        if (!qk__has_table(&qk__tables[i], c->run.results->contents))
             continue;
-        char *path = qk__path_join(c->run.settings->output, name);
-        if (!path || !qk__is_file(path))
+        if (!qk__is_file_in(c->run.settings->output, name))
             reject(c->check, "%s is missing", name);
-        free(path);
     }
     if (!c->check->stands)
         return QK_OK;
@@ -129,11 +116,10 @@ static qk_status mark_heads(const qk__run *run, bool *wanted, qk_error *err)
     qk__targets targets;
     QK_TRY(qk__select_heads(run, QK_KINDS_Q, &targets, err));
     for (size_t i = 0; i < targets.count; i++) {
-        qk_head_id q = targets.ids[i];
-        qk_head_id k = {q.layer, q.head / run->report->group.size, QK_KEY};
-        const qk_head *key = qk_capture_find(run->capture, k);
-        wanted[qk_capture_find(run->capture, q)->index] = key && !key->missing;
-        if (key && !key->missing)
+        qk_head_id q = targets.ids[i], k;
+        const qk_head *key = qk__find_keys(run, q.layer, q.head, &k);
+        wanted[qk_capture_find(run->capture, q)->index] = key != NULL;
+        if (key)
             wanted[key->index] = true;
     }
     free(targets.ids);
@@ -148,8 +134,10 @@ static void add_input(checker *c, const char *path)
     const char *name = qk__input_name(&c->run, path);
     if (!same(entry, "file", qk__json_text(name)))
         reject(c->check, "%.200s is not the file read then", name);
-    c->inputs[c->num_inputs++] =
-        (input){path, json_integer_value(json_object_get(entry, "bytes")), hash ? hash : ""};
+    qk__input *input = &c->run.inputs[c->num_inputs++];
+    input->path = path;
+    input->print.bytes = json_integer_value(json_object_get(entry, "bytes"));
+    snprintf(input->print.hash, sizeof input->print.hash, "%s", hash ? hash : "");
 }
 
 static void list_inputs(checker *c, const bool *wanted)
@@ -168,38 +156,31 @@ static void compare_file(void *context, size_t i, int worker)
 {
     (void)worker;
     checker *c = context;
-    const input *in = &c->inputs[i];
+    qk__run *run = &c->run;
+    const qk__input *in = &run->inputs[i];
     int64_t bytes = 0;
     char hash[QK__FINGERPRINT_SIZE] = "";
-    pthread_mutex_lock(&c->lock);
-    bool stop = c->cancelled || c->changed;
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_lock(&run->lock);
+    bool stop = atomic_load(&run->cancelled) || c->changed;
+    pthread_mutex_unlock(&run->lock);
     if (stop)
         return;
     bool equal = qk__fingerprint_file(in->path, &bytes, hash, NULL) == QK_OK &&
-                 bytes == in->bytes && strcmp(hash, in->hash) == 0;
-    pthread_mutex_lock(&c->lock);
+                 bytes == in->print.bytes && strcmp(hash, in->print.hash) == 0;
+    pthread_mutex_lock(&run->lock);
     if (!equal && !c->changed)
         c->changed = in->path;
-    c->done_bytes += bytes;
-    c->done++;
-    const qk_study_settings *run = c->work->run;
-    if (run->progress &&
-        !run->progress(run->user, &(qk_progress){.what = "files",
-                                                 .done = (int64_t)c->done,
-                                                 .total = (int64_t)c->num_inputs,
-                                                 .bytes = c->done_bytes}))
-        c->cancelled = true;
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&run->lock);
+    qk__run_progress(run, bytes, 0);
 }
 
 /* Reads every file, and so comes last. */
 static qk_status compare_files(checker *c, qk_error *err)
 {
-    pthread_mutex_init(&c->lock, NULL);
+    c->run.jobs = "files";
+    c->run.total_jobs = c->num_inputs;
     qk__parallel_for(c->num_inputs, c->work->threads, compare_file, c);
-    pthread_mutex_destroy(&c->lock);
-    if (c->cancelled)
+    if (atomic_load(&c->run.cancelled))
         return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end");
     if (c->changed)
         reject(c->check, "%.200s has changed", qk__input_name(&c->run, c->changed));
@@ -208,22 +189,14 @@ static qk_status compare_files(checker *c, qk_error *err)
 
 static qk_status check_inputs(checker *c, qk_error *err)
 {
-    size_t heads = qk_capture_num_heads(c->run.capture);
     QK_TRY(qk__run_list_inputs(&c->run, err));
-    size_t files = c->run.first_input[heads];
-    bool *wanted = qk__calloc(heads, sizeof *wanted);
-    c->inputs = qk__calloc(files, sizeof *c->inputs);
-    qk_status status = wanted && c->inputs ? QK_OK : qk__nomem(err);
+    bool *wanted = qk__calloc(qk_capture_num_heads(c->run.capture), sizeof *wanted);
+    qk_status status = wanted ? mark_heads(&c->run, wanted, err) : qk__nomem(err);
     if (status == QK_OK)
-        status = mark_heads(&c->run, wanted, err);
-    if (status == QK_OK) {
         list_inputs(c, wanted);
-        if (c->check->stands)
-            status = compare_files(c, err);
-    }
     free(wanted);
-    free(c->inputs);
-    return status;
+    QK_TRY(status);
+    return c->check->stands ? compare_files(c, err) : QK_OK;
 }
 
 /* ---- all together ----------------------------------------------------------------------- */
@@ -231,9 +204,15 @@ static qk_status check_inputs(checker *c, qk_error *err)
 /* Warnings of opening a capture concern kept results, too. */
 static void collect_warning(void *user, qk_notice_level level, const char *message)
 {
-    qk__study_check *check = user;
+    qk__study_check *check = ((checker *)user)->check;
     if (level == QK_NOTICE_WARNING && !check->warning)
         check->warning = qk__strdup(message);
+}
+
+static bool on_progress(void *user, const qk_progress *progress)
+{
+    const qk_study_settings *run = ((const checker *)user)->work->run;
+    return !run->progress || run->progress(run->user, progress);
 }
 
 static qk_status check_manifest(checker *c, qk_error *err)
@@ -267,8 +246,8 @@ qk_status qk__study_check_model(const qk__study_work *work, size_t i, qk__study_
     qk_analysis_settings settings = qk__study_settings(work, i);
     *check = (qk__study_check){0};
     settings.notice = collect_warning;
-    settings.progress = NULL;
-    settings.user = check;
+    settings.progress = on_progress;
+    settings.user = &c;
     if (work->plan->folders[i] && !qk__is_dir(settings.capture)) /* say what was written */
         return qk__fail(err, QK_ERR_NOT_FOUND,
                         "%s: no such folder (a dataset would be written {dataset: org/name})",
@@ -279,10 +258,10 @@ qk_status qk__study_check_model(const qk__study_work *work, size_t i, qk__study_
         c.manifest = only_run(&c.run.before);
         if (status == QK_OK)
             status = check_manifest(&c, err);
-        check->num_layers = c.run.report->num_layers;
+        check->num_layers = c.run.results->num_layers;
         check->capture = qk__strdup(qk_capture_path(c.run.capture));
     }
-    qk_analysis_results_free(&c.run.report);
+    qk_analysis_results_free(&c.run.results);
     qk__run_close(&c.run);
     return status;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The figures of a study: scatter collages of each model, from its capture; everything else
- * from the combined tables.
+ * from the results.
  *
- * A model's folder holds figures.json once its collages are drawn: how, and by which version.
- * It goes when the model is computed again, so collages stand as long as it says what is asked
- * for. */
+ * Once a model's collages are drawn, its folder holds figures.json, which says how and by which
+ * version. It is removed when the model is computed again. So the collages are drawn anew where
+ * it is missing or says something else than what is asked for. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,12 +49,12 @@ static bool is_asked(const qk__study_work *work, const collage *one)
 static json_t *describe(const qk__study_work *work, size_t i)
 {
     const qk__study_collage *c = &work->plan->collage;
-    return json_pack(
-        "{s:s, s:i, s:i, s:i, s:i, s:I, s:i, s:o, s:I, s:o}", "qkscope", QK_VERSION, "formats",
-        (int)collage_formats(work), "theme", (int)work->theme, "rows", c->rows, "columns",
-        c->columns, "seed", (json_int_t)c->seed, "random", c->random, "heads",
-        c->heads ? qk__json_text(c->heads) : json_null(), "max_points",
-        (json_int_t)c->max_points, "label", qk__json_text(work->plan->models[i].label));
+    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:I, s:i, s:o, s:I, s:o}", "qkscope",
+                     QK_VERSION, "formats", (int)collage_formats(work), "theme",
+                     (int)work->theme, "rows", c->rows, "columns", c->columns, "seed",
+                     (json_int_t)c->seed, "random", c->random, "heads",
+                     qk__json_text_or_null(c->heads), "max_points", (json_int_t)c->max_points,
+                     "label", qk__json_text(work->plan->models[i].label));
 }
 
 static bool has_files(const qk__study_work *work, size_t i)
@@ -65,10 +65,7 @@ static bool has_files(const qk__study_work *work, size_t i)
             char name[160];
             snprintf(name, sizeof name, "%s-%s.%s", COLLAGES[k].name, work->slugs[i],
                      ENDINGS[e]);
-            char *path = qk__path_join(work->figures, name);
-            bool is = path && qk__is_file(path);
-            free(path);
-            if (!is)
+            if (!qk__is_file_in(work->figures, name))
                 return false;
         }
     return true;
@@ -76,7 +73,7 @@ static bool has_files(const qk__study_work *work, size_t i)
 
 static bool stand(const qk__study_work *work, size_t i)
 {
-    char *path = qk__path_join(work->folders[i], QK__FIGURES_JSON);
+    char *path = qk__path_join(work->places[i].folder, QK__FIGURES_JSON);
     json_t *were = path ? qk__json_read(path) : NULL;
     json_t *are = describe(work, i);
     bool equal = were && are && json_equal(were, are) && has_files(work, i);
@@ -225,7 +222,8 @@ static void list_tasks(drawing *d)
 static qk_status write_mark(const qk__study_work *work, size_t i, qk_error *err)
 {
     qk__outfile *file;
-    QK_TRY(qk__json_write(describe(work, i), work->folders[i], QK__FIGURES_JSON, &file, err));
+    QK_TRY(qk__json_write(describe(work, i), work->places[i].folder, QK__FIGURES_JSON, &file,
+                          err));
     return qk__outfile_commit(&file, err);
 }
 

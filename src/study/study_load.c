@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Study files: which models, which analyses, which figures. */
+/* Reading a study file: which models, which analyses, which figures. */
 #include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -14,13 +14,6 @@
 enum { MAX_PANELS = 16, MAX_RANDOM_HEADS = 1024 };
 
 /* ---- paths ------------------------------------------------------------------------------ */
-
-qk_status qk__study_resolve(const qk_study *plan, const char *path, char **resolved,
-                            qk_error *err)
-{
-    *resolved = *path == '/' ? qk__strdup(path) : qk__path_join(plan->folder, path);
-    return *resolved ? QK_OK : qk__nomem(err);
-}
 
 /* The folder of a file, "./a" rather than "a". */
 static qk_status find_folder(qk_study *plan, qk_error *err)
@@ -189,12 +182,8 @@ void qk_study_free(qk_study **plan)
     qk_study *p = *plan;
     if (!p)
         return;
-    for (size_t i = 0; p->sources && p->folders && i < p->num_models; i++) {
-        free(p->sources[i]);
-        free(p->folders[i]);
-    }
-    free(p->sources);
-    free(p->folders);
+    qk__strings_free(p->sources, p->num_models);
+    qk__strings_free(p->folders, p->num_models);
     free(p->models);
     free(p->scores);
     free(p->local_root);

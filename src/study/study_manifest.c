@@ -7,9 +7,9 @@
 #include <qkscope/common.h>
 
 #include "analysis/run_manifest.h"
-#include "analysis/table.h"
 #include "base/error.h"
 #include "base/json_build.h"
+#include "schema/schema.h"
 #include "study/study.h"
 
 static const char *state_name(qk_study_state state)
@@ -38,9 +38,9 @@ static json_t *describe_model(const qk__study_work *work, size_t i)
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:I}", "model", qk__json_text(model->name),
         "label", qk__json_text(model->label), "family", qk__json_text(model->family), "phase",
         qk__json_text(model->phase), "source", qk__json_text(model->source), "folder",
-        has_results ? qk__json_text((char *)folder.data) : json_null(), "state",
+        qk__json_text_or_null(has_results ? (char *)folder.data : NULL), "state",
         state_name(result->state), "message",
-        tell && result->message ? qk__json_text(result->message) : json_null(), "heads",
+        qk__json_text_or_null(tell ? result->message : NULL), "heads",
         (json_int_t)(has_results ? result->num_heads : 0));
     qk__buffer_free(&folder);
     return entry;
@@ -123,8 +123,8 @@ qk_status qk__study_write_manifest(const qk__study_work *work, qk__study_stage s
     json_t *root = json_pack(
         "{s:s, s:s, s:o, s:o, s:b, s:o, s:o, s:i}", "qkscope", QK_VERSION, "kind", "study",
         "title", qk__json_text(work->plan->title), "command_line",
-        run->command_line ? qk__json_text(run->command_line) : json_null(), "complete",
-        stage == QK__STUDY_DONE, "study_file", describe_file(work->plan), "settings",
+        qk__json_text_or_null(run->command_line), "complete", stage == QK__STUDY_DONE,
+        "study_file", describe_file(work->plan), "settings",
         qk__describe_settings(&work->plan->config.settings), "threads", work->threads);
     if (stage != QK__STUDY_BEGUN) {
         root = qk__json_set(root, "models", list_models(work));

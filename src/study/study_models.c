@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The models of a study file. */
+/* Reading the models of a study file: what each is called, and where its capture is. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +7,13 @@
 #include "base/error.h"
 #include "settings/index_list.h"
 #include "study/study.h"
+
+qk_status qk__study_resolve(const qk_study *plan, const char *path, char **resolved,
+                            qk_error *err)
+{
+    *resolved = *path == '/' ? qk__strdup(path) : qk__path_join(plan->folder, path);
+    return *resolved ? QK_OK : qk__nomem(err);
+}
 
 /* ---- one model -------------------------------------------------------------------------- */
 

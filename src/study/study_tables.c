@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The combined tables of a study: those of its models one after the other. */
+/* The combined tables of a study: the rows of all models one after the other, as their own tables
+ * have them; and the files that list models, scores and columns. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/table.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/json_build.h"
+#include "schema/schema.h"
 #include "study/study.h"
 
 enum { MAX_TABLE_BYTES = 1 << 30 };
@@ -44,7 +45,7 @@ static qk_status add_rows(combined *c, const qk__buffer *text, qk_error *err)
 static qk_status add_model(const qk__study_work *work, combined *c, size_t i, qk_error *err)
 {
     qk__buffer text;
-    char *path = qk__path_join(work->folders[i], c->name);
+    char *path = qk__path_join(work->places[i].folder, c->name);
     if (!path)
         return qk__nomem(err);
     qk_status status = qk__read_file(path, MAX_TABLE_BYTES, &text, err);
@@ -102,20 +103,10 @@ static qk_status list_models(const qk__study_work *work, qk__buffer *text, qk_er
     const qk__table *table = qk__find_table("models.csv");
     QK_TRY(qk__csv_header(table, QK__STUDY, text, err));
     for (size_t i = 0; i < work->plan->num_models; i++) {
-        const qk_study_model *model = &work->plan->models[i];
-        const qk_study_result *result = &work->outcome->models[i];
+        qk__listed_model listed = qk__study_listed(work, i);
         qk__buffer folder = {0};
         QK_TRY(qk__buffer_printf(&folder, err, "models/%s", work->slugs[i]));
-        const qk__listed_model listed = {
-            .name = model->name,
-            .label = model->label,
-            .family = model->family,
-            .phase = model->phase,
-            .source = model->source,
-            .folder = (const char *)folder.data,
-            .layers = work->layers[i],
-            .heads = qk__study_has_results(result) ? result->num_heads : 0,
-        };
+        listed.folder = (const char *)folder.data;
         const qk__row row = {.from = {[QK__OF_ITEM] = &listed}};
         qk_status status = qk__csv_row(table, QK__STUDY, &row, text, err);
         qk__buffer_free(&folder);

@@ -10,10 +10,6 @@ import pytest
 from conftest import ROOT
 from source_tree import declarations, names, object_files, private_headers, rooms
 
-UNFINISHED = {"analysis": 2, "study": 2}  # circles that are left
-# Rooms whose headers do not yet say which files are behind them.
-UNNAMED = {"analysis", "cli", "figure", "results", "scatter", "stats", "study"}
-
 
 def uses(objects):
     """{file: {file that defines what it uses: [names]}}"""
@@ -62,10 +58,10 @@ def test_files_of_a_room_form_no_circle(room):
     found = circles(edges)
     told = [f"{a} uses {', '.join(edges[a][b])} of {b}" for circle in found
             for a in sorted(circle) for b in sorted(edges[a].keys() & circle)]
-    assert len(found) == UNFINISHED.get(room, 0), "\n" + "\n".join(told)
+    assert not found, "\n" + "\n".join(told)
 
 
-@pytest.mark.parametrize("room", sorted(set(rooms()) - UNNAMED))
+@pytest.mark.parametrize("room", sorted(rooms()))
 def test_a_header_names_the_files_behind_it(room):
     """Where it is the header of several, the reader learns which leads."""
     folder = ROOT / "src" / room

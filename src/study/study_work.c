@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run of a study works with: where each model comes from and goes to, with which settings
+ * it is analysed, the folder that the run holds, and lines to the user. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/parallel.h"
+#include "base/slug.h"
+#include "study/study.h"
+
+enum { MAX_SCORE_BYTES = 16 << 20 };
+
+/* ---- telling the user ------------------------------------------------------------------- */
+
+void qk__study_notice(const qk__study_work *work, qk_notice_level level, const char *fmt, ...)
+{
+    char message[2048], text[2200];
+    va_list args;
+    if (!work->run->notice)
+        return;
+    va_start(args, fmt);
+    vsnprintf(message, sizeof message, fmt, args);
+    va_end(args);
+    snprintf(text, sizeof text, "%s: %s", work->plan->models[work->model].name, message);
+    work->run->notice(work->run->user, level, text);
+}
+
+/* ---- settings of a model ----------------------------------------------------------------- */
+
+qk_analysis_settings qk__study_settings(const qk__study_work *work, size_t i)
+{
+    const qk_study_settings *run = work->run;
+    qk_analysis_settings settings = work->plan->models[i].settings;
+    settings.output = work->places[i].folder;
+    settings.threads = work->threads;
+    settings.command_line = run->command_line;
+    if (!work->plan->folders[i] && run->local_root)
+        settings.local_root = run->local_root;
+    if (work->places[i].local) {
+        settings.capture = work->places[i].local;
+        settings.local_root = NULL;
+        settings.revision = NULL;
+    }
+    return settings;
+}
+
+qk__listed_model qk__study_listed(const qk__study_work *work, size_t i)
+{
+    const qk_study_model *model = &work->plan->models[i];
+    const qk_study_result *result = &work->outcome->models[i];
+    return (qk__listed_model){.name = model->name,
+                              .label = model->label,
+                              .family = model->family,
+                              .phase = model->phase,
+                              .source = model->source,
+                              .layers = work->places[i].layers,
+                              .heads = qk__study_has_results(result) ? result->num_heads : 0};
+}
+
+/* ---- preparing -------------------------------------------------------------------------- */
+
+/* Revisions of a dataset that lie side by side below a folder: local_root/org/name/REVISION. */
+static qk_status find_local(qk__study_work *work, size_t i, qk_error *err)
+{
+    const qk_analysis_settings *own = &work->plan->models[i].settings;
+    const char *root = work->run->local_root ? work->run->local_root : own->local_root;
+    qk__buffer path = {0};
+    if (work->plan->folders[i] || !root || !own->revision)
+        return QK_OK;
+    QK_TRY(qk__buffer_printf(&path, err, "%s/%s/%s", root, own->capture, own->revision));
+    if (qk__is_dir((char *)path.data))
+        work->places[i].local = (char *)path.data;
+    else
+        qk__buffer_free(&path);
+    return QK_OK;
+}
+
+static qk_status name_folders(qk__study_work *work, qk_error *err)
+{
+    size_t count = work->plan->num_models;
+    const char **names = qk__calloc(count, sizeof *names);
+    char *models = qk__path_join(work->run->output, "models");
+    for (size_t i = 0; names && i < count; i++)
+        names[i] = work->plan->models[i].name;
+    work->slugs = names ? qk__slugs(names, count) : NULL;
+    work->places = qk__calloc(count, sizeof *work->places);
+    work->figures = qk__path_join(work->run->output, "figures");
+    bool complete = models && work->slugs && work->places && work->figures;
+    qk_status status = complete ? QK_OK : qk__nomem(err);
+    for (size_t i = 0; i < count && status == QK_OK; i++) {
+        work->places[i].folder = qk__path_join(models, work->slugs[i]);
+        status = work->places[i].folder ? find_local(work, i, err) : qk__nomem(err);
+    }
+    free(names);
+    free(models);
+    return status;
+}
+
+static qk_status make_outcome(qk__study_work *work, qk_error *err)
+{
+    size_t count = work->plan->num_models;
+    work->outcome = calloc(1, sizeof *work->outcome);
+    if (!work->outcome)
+        return qk__nomem(err);
+    work->outcome->models = qk__calloc(count, sizeof *work->outcome->models);
+    if (!work->outcome->models)
+        return qk__nomem(err);
+    work->outcome->num_models = count;
+    for (size_t i = 0; i < count; i++)
+        work->outcome->models[i] = (qk_study_result){.state = QK_STUDY_FAILED,
+                                                     .r_q = NAN,
+                                                     .r_k = NAN,
+                                                     .recency = NAN,
+                                                     .ap_drop = NAN,
+                                                     .rows_least = NAN,
+                                                     .rows_median = NAN,
+                                                     .texts_least = NAN,
+                                                     .certain = NAN,
+                                                     .uncertain = NAN};
+    return QK_OK;
+}
+
+qk_status qk__study_prepare(qk__study_work *work, qk_error *err)
+{
+    const qk_study *plan = work->plan;
+    const qk_study_settings *run = work->run;
+    if (run->formats)
+        QK_TRY(qk_figure_formats_parse(run->formats, &work->formats, err));
+    if (run->theme)
+        QK_TRY(qk_figure_theme_parse(run->theme, &work->theme, err));
+    if (plan->scores)
+        QK_TRY(qk__read_file(plan->scores, MAX_SCORE_BYTES, &work->scores, err));
+    int threads = run->threads > 0 ? run->threads : plan->config.settings.threads;
+    work->threads = threads > 0 ? threads : qk__available_threads();
+    QK_TRY(make_outcome(work, err));
+    for (size_t i = 0; run->notice && i < qk__tree_num_notes(plan->config.tree); i++)
+        run->notice(run->user, QK_NOTICE_WARNING, qk__tree_get_note(plan->config.tree, i));
+    return name_folders(work, err);
+}
+
+void qk__study_release(qk__study_work *work)
+{
+    for (size_t i = 0; i < work->num_outputs; i++)
+        qk__outfile_discard(&work->outputs[i]);
+    for (size_t i = 0; work->places && i < work->plan->num_models; i++) {
+        free(work->places[i].folder);
+        free(work->places[i].local);
+        free(work->places[i].capture);
+    }
+    free(work->places);
+    qk__strings_free(work->slugs, work->plan->num_models);
+    free(work->figures);
+    qk__buffer_free(&work->scores);
+    qk__results_discard(&work->builder);
+    qk__results_free(&work->results);
+    qk__folder_release(&work->folder);
+}
+
+/* ---- the folder --------------------------------------------------------------------------- */
+
+static qk_status clean(const qk__study_work *work, qk_error *err)
+{
+    QK_TRY(qk__folder_sweep(work->run->output, err));
+    for (size_t i = 0; i < work->plan->num_models; i++)
+        QK_TRY(qk__folder_sweep(work->places[i].folder, err));
+    return QK_OK;
+}
+
+static qk_status check_owner(const qk__study_work *work, bool is_study, qk_error *err)
+{
+    const char *folder = work->run->output;
+    qk__names names;
+    if (work->run->force || is_study)
+        return QK_OK;
+    QK_TRY(qk__list_dir(folder, &names, err));
+    qk_status status = QK_OK;
+    for (size_t i = 0; i < names.count && status == QK_OK; i++)
+        if (qk__temporary_stem(names.items[i]) == 0)
+            status = qk__fail(err, QK_ERR_EXISTS,
+                              "%s: holds other things than a study (%s); choose another "
+                              "folder, or --force to write here nevertheless",
+                              folder, names.items[i]);
+    qk__names_free(&names);
+    return status;
+}
+
+qk_status qk__study_claim_folder(qk__study_work *work, qk_error *err)
+{
+    const qk_study_settings *run = work->run;
+    qk__manifest before;
+    QK_TRY(qk__folder_claim(&work->folder, run->output, err));
+    QK_TRY(qk__manifest_read(&before, run->output, err));
+    qk_status status = check_owner(work, before.is_study, err);
+    if (status == QK_OK && before.is_study && !before.complete && run->notice)
+        run->notice(run->user, QK_NOTICE_WARNING,
+                    "the last run of this study was stopped before its end; going on with it");
+    qk__manifest_free(&before);
+    return status == QK_OK ? clean(work, err) : status;
+}
