@@ -82,8 +82,7 @@ static size_t read_head(const qk_head *head, qk_accumulator *acc)
             break;
         values += block.rows * block.dim;
         if (acc)
-            check(qk_accumulator_add_f32(acc, block.f32, block.position, block.rows, &err),
-                  &err);
+            check(qk_accumulator_add(acc, &block, &err), &err);
     }
     qk_rows_close(&rows);
     return values;
@@ -98,7 +97,8 @@ static double moments_seconds(const float *x, const int64_t *t, size_t rows, siz
     double start = now();
     for (size_t r = 0; r < rows; r += BLOCK_ROWS) {
         size_t take = rows - r < BLOCK_ROWS ? rows - r : BLOCK_ROWS;
-        check(qk_accumulator_add_f32(acc, x + r * dim, t + r, take, &err), &err);
+        qk_block some = {.rows = take, .dim = dim, .f32 = x + r * dim, .position = t + r};
+        check(qk_accumulator_add(acc, &some, &err), &err);
     }
     check(qk_accumulator_finish(&acc, &moments, &err), &err);
     double spent = now() - start;

@@ -27,8 +27,8 @@ static void check(qk_status status, const qk_error *err)
 }
 
 /* All rows of a head in one block, which lives as long as *rows, and their moments. */
-static qk_sample read_head(const qk_capture *capture, qk_kind kind, qk_rows **rows,
-                           qk_moments **moments)
+static qk_block read_head(const qk_capture *capture, qk_kind kind, qk_rows **rows,
+                          qk_moments **moments)
 {
     qk_error err;
     qk_block block;
@@ -45,15 +45,17 @@ static qk_sample read_head(const qk_capture *capture, qk_kind kind, qk_rows **ro
           &err);
     check(qk_rows_next(*rows, (size_t)qk_rows_total(*rows), &block, &err), &err);
     check(qk_accumulator_create(&acc, block.dim, &err), &err);
-    check(qk_accumulator_add_f32(acc, block.f32, block.position, block.rows, &err), &err);
+    qk_block whole = block;
+    whole.example = NULL; /* not apart by texts */
+    check(qk_accumulator_add(acc, &whole, &err), &err);
     check(qk_accumulator_finish(&acc, moments, &err), &err);
-    return (qk_sample){.rows = block.rows,
-                       .dim = block.dim,
-                       .f32 = block.f32,
-                       .position = block.position,
-                       .bucket = block.bucket,
-                       .example = block.example,
-                       .window = block.window};
+    return (qk_block){.rows = block.rows,
+                      .dim = block.dim,
+                      .f32 = block.f32,
+                      .position = block.position,
+                      .bucket = block.bucket,
+                      .example = block.example,
+                      .window = block.window};
 }
 
 int main(int argc, char **argv)
@@ -68,8 +70,8 @@ int main(int argc, char **argv)
         return 2;
     }
     check(qk_capture_open(&capture, argv[1], NULL, &err), &err);
-    qk_sample queries = read_head(capture, QK_QUERY, &q_rows, &q);
-    qk_sample keys = read_head(capture, QK_KEY, &k_rows, &k);
+    qk_block queries = read_head(capture, QK_QUERY, &q_rows, &q);
+    qk_block keys = read_head(capture, QK_KEY, &k_rows, &k);
     qk_plasticity_settings_default(&settings);
     if (argc == 3 && strcmp(argv[2], "full") == 0)
         settings.variance = QK_VARIANCE_FULL;

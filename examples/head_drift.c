@@ -23,9 +23,7 @@ static qk_status gather(const qk_head *head, qk_moments **moments, qk_error *err
         status = qk_rows_next(rows, 256, &block, err);
         if (status != QK_OK || block.rows == 0)
             break;
-        status = block.f32
-                     ? qk_accumulator_add_f32(acc, block.f32, block.position, block.rows, err)
-                     : qk_accumulator_add_f64(acc, block.f64, block.position, block.rows, err);
+        status = qk_accumulator_add(acc, &block, err);
     }
     if (status == QK_OK)
         status = qk_accumulator_finish(&acc, moments, err);

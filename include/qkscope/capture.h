@@ -162,24 +162,8 @@ typedef enum qk_column {
     QK_FINGERPRINT = 1 << 8, /* no column: have qk_rows_file_print tell the files' hashes */
 } qk_column;
 
-#define QK_NO_EXAMPLE INT64_MIN
-
-/* Consecutive rows of one head. Pointers are NULL for columns not asked for and
- * belong to the qk_rows until its next call. Vectors are row-major, rows x dim;
- * exactly one of f32 and f64 is set: f64 for captures stored as float64. */
-typedef struct qk_block {
-    size_t rows;
-    size_t dim;
-    int64_t first_row; /* index of row 0 within the head, over all shards */
-    const float *f32;
-    const double *f64;
-    const int64_t *position;
-    const int64_t *bucket;
-    const int64_t
-        *example; /* if it is optional: NULL where it is not there, QK_NO_EXAMPLE for null */
-    const int64_t *window; /* sliding window in tokens, 0 = full attention */
-} qk_block;
-
+/* Hands out a head's rows in blocks. What a block points to belongs to the qk_rows, until its next
+ * call. Columns not asked for are NULL. */
 typedef struct qk_rows qk_rows;
 
 /* Starts reading a head; `columns` is a sum of qk_column. max_rows > 0 stops

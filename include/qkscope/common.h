@@ -4,6 +4,7 @@
 #define QKSCOPE_COMMON_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* ==== status ============================================================================== */
@@ -96,6 +97,27 @@ typedef struct qk_progress {
 
 /* Return false to stop the call, which then fails with QK_ERR_CANCELLED. */
 typedef bool qk_progress_fn(void *user, const qk_progress *progress);
+
+/* ==== rows ================================================================================ */
+
+/* Some rows of one head, side by side: what captures hand out and statistics take. It owns
+ * nothing. Vectors are row-major, rows x dim; exactly one of f32 and f64 is set where there are
+ * rows. The other arrays have one entry a row, and are NULL where a caller did not ask for them, or
+ * a function does not need them. */
+typedef struct qk_block {
+    size_t rows, dim;
+    int64_t first_row; /* index of row 0 within the head, over all its files */
+    const float *f32;
+    const double *f64; /* of captures stored as float64 */
+    const int64_t *position;
+    const int64_t *bucket;
+    const int64_t *example; /* id of the text; QK_NO_EXAMPLE for null */
+    const int64_t *window;  /* sliding window in tokens; <= 0 = full attention */
+    const uint32_t *group;  /* with it, plasticity takes rows of group left_out for absent */
+    uint32_t left_out;
+} qk_block;
+
+#define QK_NO_EXAMPLE INT64_MIN
 
 /* ==== version ============================================================================= */
 

@@ -43,15 +43,13 @@ QK_API QK_MUST_CHECK qk_status qk_accumulator_create(qk_accumulator **acc, size_
                                                      qk_error *err);
 QK_API void qk_accumulator_free(qk_accumulator **acc);
 
-/* Adds `rows` rows: x row-major rows x dim, t their positions. A NaN or infinity in
- * x is QK_ERR_INCONSISTENT and names the row (counted from the first one added) and
- * dimension; the accumulator is then of no further use. */
-QK_API QK_MUST_CHECK qk_status qk_accumulator_add_f32(qk_accumulator *acc, const float *x,
-                                                      const int64_t *t, size_t rows,
-                                                      qk_error *err);
-QK_API QK_MUST_CHECK qk_status qk_accumulator_add_f64(qk_accumulator *acc, const double *x,
-                                                      const int64_t *t, size_t rows,
-                                                      qk_error *err);
+/* Adds rows with their positions; blocks may mix float and double. Where rows->example is set, the
+ * rows are kept apart by texts, too (below), in whatever order they come; either all rows of an
+ * accumulator have texts or none, else QK_ERR_ARGUMENT. A NaN or infinity in a vector is
+ * QK_ERR_INCONSISTENT and names the row (counted from the first one added) and dimension; the
+ * accumulator is then of no further use. */
+QK_API QK_MUST_CHECK qk_status qk_accumulator_add(qk_accumulator *acc, const qk_block *rows,
+                                                  qk_error *err);
 
 /* Moments of all rows added. Frees the accumulator and sets *acc to NULL, on failure too;
  * *moments is allocated, release it with qk_moments_free. With no rows, count is 0 and so
@@ -68,17 +66,6 @@ QK_API QK_MUST_CHECK qk_status qk_accumulator_finish(qk_accumulator **acc, qk_mo
  * ids agree in their last bits, in as many as leave no more than 16 groups (fewer above 800
  * dimensions, for the memory). The groups depend on the ids alone, not on their order. */
 typedef struct qk_text_moments qk_text_moments;
-
-/* The same with the id of each row's text; rows may come in any order. Either all rows of an
- * accumulator come with texts or none, else QK_ERR_ARGUMENT. */
-QK_API QK_MUST_CHECK qk_status qk_accumulator_add_texts_f32(qk_accumulator *acc, const float *x,
-                                                            const int64_t *t,
-                                                            const int64_t *text, size_t rows,
-                                                            qk_error *err);
-QK_API QK_MUST_CHECK qk_status qk_accumulator_add_texts_f64(qk_accumulator *acc,
-                                                            const double *x, const int64_t *t,
-                                                            const int64_t *text, size_t rows,
-                                                            qk_error *err);
 
 /* As qk_accumulator_finish; *texts is allocated, release it with qk_text_moments_free, or NULL
  * where no rows or no texts were added. */
@@ -232,8 +219,7 @@ QK_API QK_MUST_CHECK qk_status qk_pca_lda(const qk_pca *pca, const qk_moments *q
 QK_API void qk_lda_free(qk_lda **lda);
 
 /* How many of the rows fall on the Q side. */
-QK_API int64_t qk_lda_count_q_f32(const qk_lda *lda, const float *x, size_t rows);
-QK_API int64_t qk_lda_count_q_f64(const qk_lda *lda, const double *x, size_t rows);
+QK_API int64_t qk_lda_count_q(const qk_lda *lda, const qk_block *rows);
 
 /* ==== rotation model ====================================================================== */
 
@@ -245,8 +231,8 @@ QK_API int64_t qk_lda_count_q_f64(const qk_lda *lda, const double *x, size_t row
  *
  *     qk_rotation_fit(q, k, &settings, &rotation, &err);
  *     qk_rotation_scan_create(&scan, rotation, 0, rotation->num_planes, &err);
- *     qk_rotation_scan_add_f32(scan, true, queries, positions, rows, &err);   (all queries)
- *     qk_rotation_scan_add_f32(scan, false, keys, positions, rows, &err);     (all keys)
+ *     qk_rotation_scan_add(scan, true, &queries, &err);   (all queries)
+ *     qk_rotation_scan_add(scan, false, &keys, &err);     (all keys)
  *     qk_rotation_scan_finish(&scan, rotation, &err);
  *
  * docs/rotation.md has the formulas. Numbers that the data leave undefined are NaN here and
@@ -317,14 +303,10 @@ QK_API QK_MUST_CHECK qk_status qk_rotation_scan_create(qk_rotation_scan **scan,
                                                        qk_error *err);
 QK_API void qk_rotation_scan_free(qk_rotation_scan **scan);
 
-/* Adds rows x (row-major, rows x dim) at positions t, all queries before all keys, each kind in
- * the order of its moments. Another order or more rows than the fit had: QK_ERR_ARGUMENT. */
-QK_API QK_MUST_CHECK qk_status qk_rotation_scan_add_f32(qk_rotation_scan *scan, bool queries,
-                                                        const float *x, const int64_t *t,
-                                                        size_t rows, qk_error *err);
-QK_API QK_MUST_CHECK qk_status qk_rotation_scan_add_f64(qk_rotation_scan *scan, bool queries,
-                                                        const double *x, const int64_t *t,
-                                                        size_t rows, qk_error *err);
+/* Adds rows with their positions, all queries before all keys, each kind in the order of its
+ * moments. Another order or more rows than the fit had: QK_ERR_ARGUMENT. */
+QK_API QK_MUST_CHECK qk_status qk_rotation_scan_add(qk_rotation_scan *scan, bool queries,
+                                                    const qk_block *rows, qk_error *err);
 
 /* Fills omega, omega_r_squared and the scanned planes of `rotation`, the one the scan was made
  * for (axes may change sign). Frees the scan and sets *scan to NULL in any case. */
@@ -363,21 +345,6 @@ typedef struct qk_plasticity_settings {
 /* Diagonal variance, 65,536 pairs, seed 0, ks_alpha 0.01, width from the rows, exact, all
  * coordinates tested. */
 QK_API void qk_plasticity_settings_default(qk_plasticity_settings *settings);
-
-/* Rows of one kind in memory: exactly one of f32 and f64 is set, row-major, rows x dim; the
- * other arrays have one entry a row. window may be NULL (full attention). With `group` set,
- * rows of group `left_out` are treated as absent. The sample owns nothing. */
-typedef struct qk_sample {
-    size_t rows, dim;
-    const float *f32;
-    const double *f64;
-    const int64_t *position;
-    const int64_t *bucket;
-    const int64_t *example;
-    const int64_t *window; /* tokens; <= 0 = full attention */
-    const uint32_t *group;
-    uint32_t left_out;
-} qk_sample;
 
 /* Rows of head_profile.csv, head_bucket_plasticity.csv, head_distance.csv. */
 typedef struct qk_ap_profile {
@@ -431,8 +398,8 @@ typedef struct qk_plasticity {
  * `queries`. `stream` names the head for the sampling of pairs: {layer, query head}.
  * Errors: QK_ERR_INCONSISTENT (different dimensions, more than one sliding window in the
  * queries), QK_ERR_DEGENERATE (no queries or no keys), QK_ERR_NOMEM. */
-QK_API QK_MUST_CHECK qk_status qk_plasticity_fit(const qk_moments *q, const qk_sample *queries,
-                                                 const qk_sample *keys,
+QK_API QK_MUST_CHECK qk_status qk_plasticity_fit(const qk_moments *q, const qk_block *queries,
+                                                 const qk_block *keys,
                                                  const qk_plasticity_settings *settings,
                                                  const uint64_t stream[2],
                                                  qk_plasticity **plasticity, qk_error *err);

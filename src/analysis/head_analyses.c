@@ -60,8 +60,7 @@ static qk_status count_sides(void *context, const qk_block *block, qk_error *err
     (void)err;
     lda_count *count = context;
     count->rows += (int64_t)block->rows;
-    count->on_q_side += block->f32 ? qk_lda_count_q_f32(count->lda, block->f32, block->rows)
-                                   : qk_lda_count_q_f64(count->lda, block->f64, block->rows);
+    count->on_q_side += qk_lda_count_q(count->lda, block);
     return QK_OK;
 }
 
@@ -113,10 +112,7 @@ typedef struct rotation_pass {
 static qk_status see_rotation(void *context, const qk_block *block, qk_error *err)
 {
     const rotation_pass *pass = context;
-    return block->f32 ? qk_rotation_scan_add_f32(pass->scan, pass->queries, block->f32,
-                                                 block->position, block->rows, err)
-                      : qk_rotation_scan_add_f64(pass->scan, pass->queries, block->f64,
-                                                 block->position, block->rows, err);
+    return qk_rotation_scan_add(pass->scan, pass->queries, block, err);
 }
 
 qk_status qk__scan_rotation(qk__run *run, int worker, const qk__head_data *q,

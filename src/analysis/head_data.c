@@ -46,14 +46,14 @@ enum { FIRST_ROWS = 1 << 16, NUM_INTEGERS = 4 };
 static void publish(keeper *k, const qk_block *block)
 {
     const int64_t *integers = k->data->integers;
-    k->data->rows = (qk_sample){.rows = k->data->rows.rows,
-                                .dim = block->dim,
-                                .f32 = block->f32 ? k->data->vectors : NULL,
-                                .f64 = block->f32 ? NULL : k->data->vectors,
-                                .position = integers,
-                                .bucket = integers + k->capacity,
-                                .example = integers + 2 * k->capacity,
-                                .window = integers + 3 * k->capacity};
+    k->data->rows = (qk_block){.rows = k->data->rows.rows,
+                               .dim = block->dim,
+                               .f32 = block->f32 ? k->data->vectors : NULL,
+                               .f64 = block->f32 ? NULL : k->data->vectors,
+                               .position = integers,
+                               .bucket = integers + k->capacity,
+                               .example = integers + 2 * k->capacity,
+                               .window = integers + 3 * k->capacity};
 }
 
 static qk_status grow(keeper *k, const qk_block *block, qk_error *err)
@@ -167,9 +167,10 @@ static qk_status accumulate(reading *how, const qk_block *b, bool last, qk_accum
         if (i == 0 || b->example[i] != b->example[i - 1])
             QK_TRY(
                 qk__text_groups_find(&how->counted, b->example[i], &group, &joined, move, err));
-    const void *x = b->f32 ? (const void *)b->f32 : (const void *)b->f64;
-    return qk__accumulator_add_block(acc, x, !b->f32, b->position,
-                                     how->by_text ? b->example : NULL, b->rows, last, err);
+    qk_block rows = *b;
+    if (!how->by_text)
+        rows.example = NULL;
+    return qk__accumulator_add_block(acc, &rows, last, err);
 }
 
 /* Once all rows are there: what is asked of all, then those that are drawn. */
@@ -184,13 +185,7 @@ static qk_status finish_rows(const qk__run *run, keeper *k, reading *how, qk_acc
     if (s->random_rows == 0)
         return QK_OK;
     QK_TRY(draw(k, (size_t)s->random_rows, s->seed, err));
-    qk_block drawn = {.rows = data->rows.rows,
-                      .dim = data->rows.dim,
-                      .f32 = data->rows.f32,
-                      .f64 = data->rows.f64,
-                      .position = data->rows.position,
-                      .example = data->rows.example};
-    qk_status status = accumulate(how, &drawn, true, acc, err);
+    qk_status status = accumulate(how, &data->rows, true, acc, err);
     return status == QK_OK ? status
                            : qk__context(err, status, "%s: column 'vector', of the rows drawn",
                                          data->head->files[0]);
@@ -336,7 +331,7 @@ void qk__head_data_free(qk__run *run, qk__head_data *data)
     free(data->integers);
     data->vectors = NULL;
     data->integers = NULL;
-    data->rows = (qk_sample){0};
+    data->rows = (qk_block){0};
 }
 
 /* ---- looking again ---------------------------------------------------------------------- */

@@ -13,7 +13,7 @@ typedef struct qk__head_data {
     qk_moments *moments;
     qk_text_moments *texts; /* not of a kind by itself; where the files tell texts */
     size_t num_texts;       /* 0: the files do not tell */
-    qk_sample rows;         /* rows is 0 unless the run keeps rows, which then lie here: */
+    qk_block rows;          /* rows is 0 unless the run keeps rows, which then lie here: */
     void *vectors;
     int64_t *integers; /* 4 a row: all positions, then buckets, examples, windows */
     int sign;          /* of its rows as keys (qk__key_sign), 1 where nobody asks */

@@ -19,7 +19,7 @@ typedef struct repetition {
     const qk__query_model *model; /* of all queries: whose reflection is kept */
     const qk__key_index *index;
     uint64_t stream[2];
-    qk_sample queries, keys;           /* with groups, left_out set */
+    qk_block queries, keys;            /* with groups, left_out set */
     const qk_moments *q_rest, *k_rest; /* of the rows not left out */
     double *scratch;                   /* [dim] */
     double values[NUM_NUMBERS][QK_MAX_GROUPS];

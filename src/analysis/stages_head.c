@@ -22,7 +22,7 @@ static const char *file_of(const qk__head_data *data)
 /* Row for row, in the order of the files. */
 static qk_status compare_rows(const qk__stage_data *data, qk_error *err)
 {
-    const qk_sample *a = &data->before.rows, *b = &data->after.rows;
+    const qk_block *a = &data->before.rows, *b = &data->after.rows;
     const char *file = file_of(&data->after);
     if (a->dim != b->dim)
         return qk__fail(err, QK_ERR_INCONSISTENT,
@@ -128,7 +128,7 @@ static double *mean_from(const qk_moments *moments, size_t first)
     return mean;
 }
 
-static int64_t last_position(const qk_sample *rows)
+static int64_t last_position(const qk_block *rows)
 {
     int64_t last = 0;
     for (size_t r = 0; r < rows->rows; r++)
@@ -138,7 +138,7 @@ static int64_t last_position(const qk_sample *rows)
 
 static qk_status prepare_keys(qk__stage_keys *keys, qk_error *err)
 {
-    const qk_sample *rows = &keys->data.after.rows;
+    const qk_block *rows = &keys->data.after.rows;
     if (2 * keys->pairing.pairs > rows->dim)
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "%s: vectors of %zu values have room for %zu rotary pairs, and "
@@ -229,7 +229,7 @@ static qk_status analyse(const qk__run *after, const qk__stage_data *queries,
                          const qk__stage_keys *keys, qk_head_stages *s, qk_error *err)
 {
     const qk__stage_data *k = &keys->data;
-    const qk_sample *rows = &queries->after.rows;
+    const qk_block *rows = &queries->after.rows;
     qk__turned turned;
     qk__score_curve curve;
     if (rows->dim != k->after.rows.dim)

@@ -14,7 +14,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "stats/sample.h"
+#include "stats/block_rows.h"
 
 /* With texts a batch has so many rows, or fewer where they are longer. */
 enum { BATCH_ROWS = 4096, BATCH_VALUES = BATCH_ROWS * 128 };
@@ -384,24 +384,26 @@ static qk_status put_aside(qk_accumulator *acc, const void *x, bool wide, const 
     return QK_OK;
 }
 
-qk_status qk__accumulator_add_block(qk_accumulator *acc, const void *x, bool wide,
-                                    const int64_t *t, const int64_t *text, size_t rows,
-                                    bool last, qk_error *err)
+qk_status qk__accumulator_add_block(qk_accumulator *acc, const qk_block *block, bool last,
+                                    qk_error *err)
 {
-    if (rows == 0)
+    const bool wide = !block->f32, has_texts = block->example != NULL;
+    if (block->rows == 0)
         return QK_OK;
     if (!acc->started)
-        QK_TRY(start(acc, wide, text != NULL, err));
-    if (acc->has_texts != (text != NULL))
+        QK_TRY(start(acc, wide, has_texts, err));
+    if (acc->has_texts != has_texts)
         return qk__fail(err, QK_ERR_ARGUMENT, "some rows come with texts and some without");
     if (wide && !acc->wide)
         QK_TRY(widen(acc, err));
-    size_t row_bytes = acc->dim * (wide ? sizeof(double) : sizeof(float));
-    while (rows > 0) {
-        size_t room = acc->batch - acc->filled, take = room < rows ? room : rows;
-        if (text)
-            QK_TRY(note_texts(acc, text, take, err));
-        bool whole = take == acc->batch || (last && take == rows && acc->filled == 0);
+    for (size_t row = 0, take; row < block->rows; row += take) {
+        size_t room = acc->batch - acc->filled, left = block->rows - row;
+        const void *x = qk__row_at(block, row);
+        const int64_t *t = block->position + row;
+        take = room < left ? room : left;
+        if (has_texts)
+            QK_TRY(note_texts(acc, block->example + row, take, err));
+        bool whole = take == acc->batch || (last && take == left && acc->filled == 0);
         if (whole && wide == acc->wide) {
             QK_TRY(gather(acc, x, t, take, err)); /* where they lie */
         } else {
@@ -411,55 +413,26 @@ qk_status qk__accumulator_add_block(qk_accumulator *acc, const void *x, bool wid
             QK_TRY(gather(acc, acc->x, acc->t, acc->filled, err));
             acc->filled = 0;
         }
-        x = (const char *)x + take * row_bytes;
-        t += take;
-        text = text ? text + take : NULL;
-        rows -= take;
     }
     return QK_OK;
 }
 
-qk_status qk_accumulator_add_f32(qk_accumulator *acc, const float *x, const int64_t *t,
-                                 size_t rows, qk_error *err)
+qk_status qk_accumulator_add(qk_accumulator *acc, const qk_block *rows, qk_error *err)
 {
-    QK_NEED(err, acc);
-    if (rows > 0)
-        QK_NEED(err, x, t);
-    return qk__accumulator_add_block(acc, x, false, t, NULL, rows, false, err);
+    QK_NEED(err, acc, rows);
+    QK_TRY(qk__check_block(rows, acc->dim, err));
+    return qk__accumulator_add_block(acc, rows, false, err);
 }
 
-qk_status qk_accumulator_add_f64(qk_accumulator *acc, const double *x, const int64_t *t,
-                                 size_t rows, qk_error *err)
-{
-    QK_NEED(err, acc);
-    if (rows > 0)
-        QK_NEED(err, x, t);
-    return qk__accumulator_add_block(acc, x, true, t, NULL, rows, false, err);
-}
-
-qk_status qk_accumulator_add_texts_f32(qk_accumulator *acc, const float *x, const int64_t *t,
-                                       const int64_t *text, size_t rows, qk_error *err)
-{
-    QK_NEED(err, acc);
-    if (rows > 0)
-        QK_NEED(err, x, t, text);
-    return qk__accumulator_add_block(acc, x, false, t, text, rows, false, err);
-}
-
-qk_status qk_accumulator_add_texts_f64(qk_accumulator *acc, const double *x, const int64_t *t,
-                                       const int64_t *text, size_t rows, qk_error *err)
-{
-    QK_NEED(err, acc);
-    if (rows > 0)
-        QK_NEED(err, x, t, text);
-    return qk__accumulator_add_block(acc, x, true, t, text, rows, false, err);
-}
-
-qk_status qk__accumulator_add_row(qk_accumulator *acc, const qk_sample *sample, size_t row,
+qk_status qk__accumulator_add_row(qk_accumulator *acc, const qk_block *block, size_t row,
                                   qk_error *err)
 {
-    return qk__accumulator_add_block(acc, qk__sample_at(sample, row), !sample->f32,
-                                     sample->position + row, NULL, 1, false, err);
+    qk_block one = {.rows = 1, .dim = block->dim, .position = block->position + row};
+    if (block->f32)
+        one.f32 = block->f32 + row * block->dim;
+    else
+        one.f64 = block->f64 + row * block->dim;
+    return qk__accumulator_add_block(acc, &one, false, err);
 }
 
 size_t qk__accumulator_batch(size_t dim)

@@ -27,7 +27,7 @@ static void narrow(widths *w, int64_t position, int64_t bucket)
         w->low = p / (b + 1) + 1;
 }
 
-static void add_sample(widths *w, const qk_sample *s)
+static void add_sample(widths *w, const qk_block *s)
 {
     for (size_t i = 0; i < s->rows; i++) {
         if (s->group && s->group[i] == s->left_out)
@@ -54,7 +54,7 @@ static uint64_t roundest(uint64_t low, uint64_t high)
     return best;
 }
 
-double qk__bucket_width(const qk_sample *queries, const qk_sample *keys)
+double qk__bucket_width(const qk_block *queries, const qk_block *keys)
 {
     widths w = {1, UINT64_MAX, INFINITY, -INFINITY, INFINITY, -INFINITY};
     add_sample(&w, queries);

@@ -31,7 +31,7 @@ static size_t make_set(int64_t *ids, size_t count)
     return kept;
 }
 
-qk_status qk__example_groups_create(qk__example_groups **groups, const qk_sample *sample,
+qk_status qk__example_groups_create(qk__example_groups **groups, const qk_block *sample,
                                     qk_error *err)
 {
     qk__example_groups *g = malloc(sizeof *g + sample->rows * sizeof(int64_t));
@@ -55,7 +55,7 @@ void qk__example_groups_free(qk__example_groups **groups)
     *groups = NULL;
 }
 
-qk_status qk__example_groups_assign(const qk__example_groups *groups, const qk_sample *sample,
+qk_status qk__example_groups_assign(const qk__example_groups *groups, const qk_block *sample,
                                     uint32_t **group, qk_error *err)
 {
     *group = qk__calloc(sample->rows, sizeof **group);
@@ -74,7 +74,7 @@ qk_status qk__example_groups_assign(const qk__example_groups *groups, const qk_s
 
 /* ---- moments of each group -------------------------------------------------------------- */
 
-qk_status qk__group_moments(const qk_sample *sample, uint32_t groups,
+qk_status qk__group_moments(const qk_block *sample, uint32_t groups,
                             qk_moments *parts[QK_MAX_GROUPS], qk_error *err)
 {
     qk_status status = QK_OK;

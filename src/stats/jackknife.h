@@ -19,18 +19,18 @@ typedef struct qk__example_groups {
 
 /* Groups of the examples found in the sample. */
 QK_MUST_CHECK qk_status qk__example_groups_create(qk__example_groups **groups,
-                                                  const qk_sample *sample, qk_error *err);
+                                                  const qk_block *sample, qk_error *err);
 void qk__example_groups_free(qk__example_groups **groups);
 
 /* The group of each row: that of its example, or where the groups do not know it, of the next
  * id that they know. */
 QK_MUST_CHECK qk_status qk__example_groups_assign(const qk__example_groups *groups,
-                                                  const qk_sample *sample, uint32_t **group,
+                                                  const qk_block *sample, uint32_t **group,
                                                   qk_error *err);
 
 /* Moments of the rows of each group, sample->group being set; those of no rows have count 0.
  * Release each with qk_moments_free. On failure all of parts is NULL. */
-QK_MUST_CHECK qk_status qk__group_moments(const qk_sample *sample, uint32_t groups,
+QK_MUST_CHECK qk_status qk__group_moments(const qk_block *sample, uint32_t groups,
                                           qk_moments *parts[QK_MAX_GROUPS], qk_error *err);
 
 /* Estimate and the values of the repetitions to an interval at `level` (0..1). Correlations

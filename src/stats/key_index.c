@@ -39,7 +39,7 @@ void qk__key_index_free(qk__key_index **index)
     *index = NULL;
 }
 
-qk_status qk__key_index_create(qk__key_index **index, const qk_sample *keys, qk_error *err)
+qk_status qk__key_index_create(qk__key_index **index, const qk_block *keys, qk_error *err)
 {
     *index = NULL;
     if (keys->rows >= UINT32_MAX)
@@ -67,7 +67,7 @@ qk_status qk__key_index_create(qk__key_index **index, const qk_sample *keys, qk_
     return QK_OK;
 }
 
-qk_status qk__key_sign(const qk_sample *keys, int *sign, qk_error *err)
+qk_status qk__key_sign(const qk_block *keys, int *sign, qk_error *err)
 {
     uint32_t *order;
     QK_TRY(qk__rows_in_order(&order, keys->rows, &keys->bucket, 1, err));
@@ -87,7 +87,7 @@ qk_status qk__key_sign(const qk_sample *keys, int *sign, qk_error *err)
 }
 
 qk_status qk__key_index_select(qk__key_index **selected, const qk__key_index *index,
-                               const qk_sample *keys, qk_error *err)
+                               const qk_block *keys, qk_error *err)
 {
     qk__key_index *x;
     QK_TRY(allocate(&x, index->rows, index->num_examples, err));

@@ -19,17 +19,17 @@ typedef struct qk__key_index {
 } qk__key_index;
 
 /* Of all rows of `keys`, its left_out ignored. */
-QK_MUST_CHECK qk_status qk__key_index_create(qk__key_index **index, const qk_sample *keys,
+QK_MUST_CHECK qk_status qk__key_index_create(qk__key_index **index, const qk_block *keys,
                                              qk_error *err);
 
 /* The sign, 1 or -1, that the original tool gives the first coordinate: that of the mean over
  * buckets of their mean keys. All rows count. It gives the other coordinates signs as well, but
  * these change no number: only the coordinate that the drift is reflected onto matters. */
-QK_MUST_CHECK qk_status qk__key_sign(const qk_sample *keys, int *sign, qk_error *err);
+QK_MUST_CHECK qk_status qk__key_sign(const qk_block *keys, int *sign, qk_error *err);
 
 /* The same without the rows that `keys` leaves out. */
 QK_MUST_CHECK qk_status qk__key_index_select(qk__key_index **selected,
-                                             const qk__key_index *index, const qk_sample *keys,
+                                             const qk__key_index *index, const qk_block *keys,
                                              qk_error *err);
 void qk__key_index_free(qk__key_index **index);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "stats/block_rows.h"
 
 void qk_lda_free(qk_lda **lda)
 {
@@ -82,24 +83,15 @@ qk_status qk_pca_lda(const qk_pca *pca, const qk_moments *q, const qk_moments *k
     return QK_OK;
 }
 
-#define COUNT_Q                                                                                \
-    int64_t count = 0;                                                                         \
-    for (size_t r = 0; r < rows; r++) {                                                        \
-        double score = lda->bias;                                                              \
-        for (size_t i = 0; i < lda->dim; i++)                                                  \
-            score += lda->weight[i] * (double)x[r * lda->dim + i];                             \
-        count += score > 0;                                                                    \
-    }                                                                                          \
+int64_t qk_lda_count_q(const qk_lda *lda, const qk_block *rows)
+{
+    assert(lda && rows);
+    int64_t count = 0;
+    for (size_t r = 0; r < rows->rows; r++) {
+        double score = lda->bias;
+        for (size_t i = 0; i < lda->dim; i++)
+            score += lda->weight[i] * qk__number_at(rows, r * lda->dim + i);
+        count += score > 0;
+    }
     return count;
-
-int64_t qk_lda_count_q_f32(const qk_lda *lda, const float *x, size_t rows)
-{
-    assert(lda);
-    COUNT_Q
-}
-
-int64_t qk_lda_count_q_f64(const qk_lda *lda, const double *x, size_t rows)
-{
-    assert(lda);
-    COUNT_Q
 }

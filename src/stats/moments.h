@@ -38,14 +38,13 @@ typedef struct qk__line_sums {
 void qk__text_moments_along(const qk_text_moments *texts, const double *axis,
                             qk__line_sums lines[QK_TEXT_GROUPS]);
 
-/* Any of the functions that add rows: x is float, or double where wide, text may be NULL. Where
- * no more rows come (last), these need not wait to make up a batch, and are not copied. */
-QK_MUST_CHECK qk_status qk__accumulator_add_block(qk_accumulator *acc, const void *x, bool wide,
-                                                  const int64_t *t, const int64_t *text,
-                                                  size_t rows, bool last, qk_error *err);
+/* qk_accumulator_add of rows that are known to be sound. Where no more come (last), these need not
+ * wait to make up a batch, and are not copied. */
+QK_MUST_CHECK qk_status qk__accumulator_add_block(qk_accumulator *acc, const qk_block *rows,
+                                                  bool last, qk_error *err);
 
-/* Adds a row of a sample. */
-QK_MUST_CHECK qk_status qk__accumulator_add_row(qk_accumulator *acc, const qk_sample *sample,
+/* Adds one of them, without its text. */
+QK_MUST_CHECK qk_status qk__accumulator_add_row(qk_accumulator *acc, const qk_block *rows,
                                                 size_t row, qk_error *err);
 
 /* The memory of sums that are no longer needed, for those of the next head: having so much from

@@ -25,7 +25,7 @@ enum {
 /* Room for one head. */
 typedef struct workspace {
     const qk__query_model *model;
-    const qk_sample *queries;
+    const qk_block *queries;
     size_t dim, rows, width; /* width: columns in a panel */
     qk__ks *ks;
     double *block;           /* the allocation; the others lie in it */
@@ -42,7 +42,7 @@ typedef struct shape {
     double skew, kurt, d; /* d: Kolmogorov-Smirnov statistic */
 } shape;
 
-static qk_status start(workspace *w, const qk__query_model *model, const qk_sample *queries,
+static qk_status start(workspace *w, const qk__query_model *model, const qk_block *queries,
                        qk_error *err)
 {
     size_t dim = model->dim, rows = queries->rows;
@@ -89,7 +89,7 @@ static qk_status choose(workspace *w, const qk_plasticity_settings *settings, qk
 }
 
 /* `count` values from column c of a row. */
-static inline void load(const qk_sample *s, size_t row, size_t c, size_t count, double *out)
+static inline void load(const qk_block *s, size_t row, size_t c, size_t count, double *out)
 {
     if (s->f32) {
         const float *x = s->f32 + row * s->dim + c;
@@ -318,7 +318,7 @@ static void summarise(workspace *w, double ks_alpha, qk_plasticity *out)
         summarise_ks(w, ks_alpha, out);
 }
 
-qk_status qk__describe_queries(const qk__query_model *model, const qk_sample *queries,
+qk_status qk__describe_queries(const qk__query_model *model, const qk_block *queries,
                                const qk_plasticity_settings *settings, qk_plasticity *out,
                                qk_error *err)
 {

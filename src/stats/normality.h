@@ -12,7 +12,7 @@
  * NaN or infinite; queries->group is ignored. Coordinates whose variance in the model is 0 have
  * no shape. Only QK_ERR_NOMEM. */
 QK_MUST_CHECK qk_status qk__describe_queries(const qk__query_model *model,
-                                             const qk_sample *queries,
+                                             const qk_block *queries,
                                              const qk_plasticity_settings *settings,
                                              qk_plasticity *out, qk_error *err);
 

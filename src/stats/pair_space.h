@@ -15,7 +15,7 @@
 
 /* Keys (at their places in the index) and the query buckets that see them. */
 typedef struct qk__pair_space {
-    const qk_sample *keys;
+    const qk_block *keys;
     const qk__key_index *index;
     const qk__query_grid *grid;
 } qk__pair_space;

@@ -7,7 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "stats/sample.h"
+#include "stats/block_rows.h"
 
 qk_status qk__pair_room_create(qk__pair_room *room, size_t capacity, qk_error *err)
 {
@@ -35,7 +35,7 @@ void qk__whiten_key(const qk__pair_space *space, const qk__whitening *whitening,
                     size_t centre, double *out, double scores[2])
 {
     const qk__pair_kernel *kernel = qk__best_pair_kernel();
-    const qk_sample *keys = space->keys;
+    const qk_block *keys = space->keys;
     size_t d = whitening->dim, row = space->index->row[place];
     size_t zero = space->index->row[centre];
     if (keys->f32)
@@ -46,9 +46,9 @@ void qk__whiten_key(const qk__pair_space *space, const qk__whitening *whitening,
 
 void qk__prefetch_key(const qk__pair_space *space, size_t place)
 {
-    const qk_sample *keys = space->keys;
+    const qk_block *keys = space->keys;
     size_t size = keys->dim * (keys->f32 ? sizeof(float) : sizeof(double));
-    const char *row = qk__sample_at(keys, space->index->row[place]);
+    const char *row = qk__row_at(keys, space->index->row[place]);
     for (size_t at = 0; at < size; at += 64)
         __builtin_prefetch(row + at);
 }

@@ -120,7 +120,7 @@ static qk_status set_distances(qk_plasticity *out, const qk__bin_table *table, q
     return QK_OK;
 }
 
-static qk_status check(const qk_moments *q, const qk_sample *queries, const qk_sample *keys,
+static qk_status check(const qk_moments *q, const qk_block *queries, const qk_block *keys,
                        qk_error *err)
 {
     if (q->dim != queries->dim || q->dim != keys->dim)
@@ -134,7 +134,7 @@ static qk_status check(const qk_moments *q, const qk_sample *queries, const qk_s
 
 /* Everything once the index of present keys and the query buckets are there. */
 static qk_status fit(qk_plasticity *out, const qk__query_model *model,
-                     const qk__pair_space *space, const qk_sample *queries,
+                     const qk__pair_space *space, const qk_block *queries,
                      const qk_plasticity_settings *settings, const uint64_t stream[2],
                      qk_error *err)
 {
@@ -168,8 +168,8 @@ static qk_status fit(qk_plasticity *out, const qk__query_model *model,
     return status;
 }
 
-qk_status qk__plasticity_fit(const qk_moments *q, const qk_sample *queries,
-                             const qk_sample *keys, const qk__key_index *index, int sign,
+qk_status qk__plasticity_fit(const qk_moments *q, const qk_block *queries, const qk_block *keys,
+                             const qk__key_index *index, int sign,
                              const qk_plasticity_settings *settings, const uint64_t stream[2],
                              qk_plasticity **plasticity, qk_error *err)
 {
@@ -199,9 +199,9 @@ qk_status qk__plasticity_fit(const qk_moments *q, const qk_sample *queries,
     return status;
 }
 
-qk_status qk_plasticity_fit(const qk_moments *q, const qk_sample *queries,
-                            const qk_sample *keys, const qk_plasticity_settings *settings,
-                            const uint64_t stream[2], qk_plasticity **plasticity, qk_error *err)
+qk_status qk_plasticity_fit(const qk_moments *q, const qk_block *queries, const qk_block *keys,
+                            const qk_plasticity_settings *settings, const uint64_t stream[2],
+                            qk_plasticity **plasticity, qk_error *err)
 {
     QK_NEED(err, plasticity);
     *plasticity = NULL;

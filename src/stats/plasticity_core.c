@@ -11,8 +11,8 @@
 #include "stats/pairs.h"
 #include "stats/whitening.h"
 
-qk_status qk__pair_source_open(qk__pair_source *source, const qk_sample *queries,
-                               const qk_sample *keys, const qk__key_index *index,
+qk_status qk__pair_source_open(qk__pair_source *source, const qk_block *queries,
+                               const qk_block *keys, const qk__key_index *index,
                                qk_plasticity_convention convention, qk_error *err)
 {
     *source = (qk__pair_source){0};
@@ -174,7 +174,7 @@ static void drop_bucket(qk__tally *tally, size_t j)
     }
 }
 
-static qk_status add_all_buckets(const run *r, const qk_sample *queries, size_t *scratch,
+static qk_status add_all_buckets(const run *r, const qk_block *queries, size_t *scratch,
                                  qk_error *err)
 {
     const qk__query_grid *grid = r->space->grid;
@@ -203,7 +203,7 @@ static void to_mean(double *ap, int64_t *pairs, int64_t limit)
 }
 
 qk_status qk__sum_pairs(const qk__pair_space *space, const qk__query_model *model,
-                        const qk_sample *queries, const qk_plasticity_settings *settings,
+                        const qk_block *queries, const qk_plasticity_settings *settings,
                         const uint64_t stream[2], qk__tally *tally, qk_error *err)
 {
     run r = {space, model, settings, stream, tally, NULL};
@@ -253,8 +253,8 @@ void qk__summarise_profile(const qk__query_grid *grid, const double *ap, double 
         fifths[i] = sum[1 + QK_TENTHS + i];
 }
 
-qk_status qk__plasticity_profile(const qk__query_model *model, const qk_sample *queries,
-                                 const qk_sample *keys, const qk__key_index *index,
+qk_status qk__plasticity_profile(const qk__query_model *model, const qk_block *queries,
+                                 const qk_block *keys, const qk__key_index *index,
                                  const qk_plasticity_settings *settings,
                                  const uint64_t stream[2], double *ap_overall,
                                  double fifths[QK_FIFTHS], qk_error *err)

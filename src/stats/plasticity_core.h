@@ -19,8 +19,8 @@ typedef struct qk__pair_source {
 
 /* `index` is that of all keys (qk__key_index_create), or NULL to make one. Close the source
  * after a failure, too. */
-QK_MUST_CHECK qk_status qk__pair_source_open(qk__pair_source *source, const qk_sample *queries,
-                                             const qk_sample *keys, const qk__key_index *index,
+QK_MUST_CHECK qk_status qk__pair_source_open(qk__pair_source *source, const qk_block *queries,
+                                             const qk_block *keys, const qk__key_index *index,
                                              qk_plasticity_convention convention,
                                              qk_error *err);
 void qk__pair_source_close(qk__pair_source *source);
@@ -28,7 +28,7 @@ void qk__pair_source_close(qk__pair_source *source);
 /* Sums over all pairs, or over as many as the settings allow. On return tally->ap are means
  * (NaN without pairs) and tally->pairs the pairs in them; so are the numbers of the cells. */
 QK_MUST_CHECK qk_status qk__sum_pairs(const qk__pair_space *space, const qk__query_model *model,
-                                      const qk_sample *queries,
+                                      const qk_block *queries,
                                       const qk_plasticity_settings *settings,
                                       const uint64_t stream[2], qk__tally *tally,
                                       qk_error *err);
@@ -42,7 +42,7 @@ void qk__summarise_profile(const qk__query_grid *grid, const double *ap, double 
  * in ap_overall and fifths. `index` of the keys (qk__key_index_create) or NULL. NaN where
  * nothing is left. */
 QK_MUST_CHECK qk_status qk__plasticity_profile(const qk__query_model *model,
-                                               const qk_sample *queries, const qk_sample *keys,
+                                               const qk_block *queries, const qk_block *keys,
                                                const qk__key_index *index,
                                                const qk_plasticity_settings *settings,
                                                const uint64_t stream[2], double *ap_overall,
@@ -50,8 +50,8 @@ QK_MUST_CHECK qk_status qk__plasticity_profile(const qk__query_model *model,
 
 /* qk_plasticity_fit with an index of the keys (or NULL), which query heads may share, and the
  * sign of the mirror (qk__query_model_create). */
-QK_MUST_CHECK qk_status qk__plasticity_fit(const qk_moments *q, const qk_sample *queries,
-                                           const qk_sample *keys, const qk__key_index *index,
+QK_MUST_CHECK qk_status qk__plasticity_fit(const qk_moments *q, const qk_block *queries,
+                                           const qk_block *keys, const qk__key_index *index,
                                            int sign, const qk_plasticity_settings *settings,
                                            const uint64_t stream[2], qk_plasticity **plasticity,
                                            qk_error *err);

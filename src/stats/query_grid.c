@@ -19,7 +19,7 @@ void qk__query_grid_free(qk__query_grid **grid)
     *grid = NULL;
 }
 
-static qk_status set_window(qk__query_grid *grid, const qk_sample *queries, qk_error *err)
+static qk_status set_window(qk__query_grid *grid, const qk_block *queries, qk_error *err)
 {
     for (size_t i = 0; i < grid->rows && queries->window; i++) {
         int64_t window = queries->window[grid->order[i]];
@@ -35,7 +35,7 @@ static qk_status set_window(qk__query_grid *grid, const qk_sample *queries, qk_e
 }
 
 /* Puts the queries in order of their buckets, those that see no key (bucket <= 0) first. */
-static qk_status order_queries(qk__query_grid *grid, const qk_sample *queries, qk_error *err)
+static qk_status order_queries(qk__query_grid *grid, const qk_block *queries, qk_error *err)
 {
     for (size_t i = 0; i < queries->rows; i++)
         if (!queries->group || queries->group[i] != queries->left_out)
@@ -44,7 +44,7 @@ static qk_status order_queries(qk__query_grid *grid, const qk_sample *queries, q
     return qk__order_rows(grid->order, grid->rows, &queries->bucket, 1, err);
 }
 
-static qk_status find_buckets(qk__query_grid *grid, const qk_sample *queries, qk_error *err)
+static qk_status find_buckets(qk__query_grid *grid, const qk_block *queries, qk_error *err)
 {
     size_t first = 0, count = 0;
     while (first < grid->rows && queries->bucket[grid->order[first]] <= 0)
@@ -64,7 +64,7 @@ static qk_status find_buckets(qk__query_grid *grid, const qk_sample *queries, qk
     return QK_OK;
 }
 
-static void set_positions(qk__query_grid *grid, const qk_sample *queries)
+static void set_positions(qk__query_grid *grid, const qk_block *queries)
 {
     double length = 0;
     for (size_t i = 0; i < grid->rows; i++) {
@@ -86,8 +86,8 @@ static void set_positions(qk__query_grid *grid, const qk_sample *queries)
     }
 }
 
-qk_status qk__query_grid_create(qk__query_grid **grid, const qk_sample *queries,
-                                bool in_buckets, qk_error *err)
+qk_status qk__query_grid_create(qk__query_grid **grid, const qk_block *queries, bool in_buckets,
+                                qk_error *err)
 {
     *grid = NULL;
     if (queries->rows >= UINT32_MAX)

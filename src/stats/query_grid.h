@@ -26,7 +26,7 @@ typedef struct qk__query_grid {
 } qk__query_grid;
 
 /* Of the queries that are not left out. QK_ERR_INCONSISTENT where windows differ. */
-QK_MUST_CHECK qk_status qk__query_grid_create(qk__query_grid **grid, const qk_sample *queries,
+QK_MUST_CHECK qk_status qk__query_grid_create(qk__query_grid **grid, const qk_block *queries,
                                               bool in_buckets, qk_error *err);
 void qk__query_grid_free(qk__query_grid **grid);
 

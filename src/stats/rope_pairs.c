@@ -7,7 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "stats/sample.h"
+#include "stats/block_rows.h"
 
 /* Positions that tables are made for: 2 pairs numbers for each QK__PHASOR_STEP of them. */
 static const int64_t MAX_TABLE = (int64_t)1 << 22;
@@ -80,7 +80,7 @@ static void add_row(const double *row, size_t dim, const qk__pairing *pairing,
         means->total += row[i] * row[i];
 }
 
-qk_status qk__pair_means_of(const qk_sample *rows, const qk__pairing *pairing,
+qk_status qk__pair_means_of(const qk_block *rows, const qk__pairing *pairing,
                             qk__pair_means *means, qk_error *err)
 {
     size_t pairs = pairing->pairs;
@@ -94,7 +94,7 @@ qk_status qk__pair_means_of(const qk_sample *rows, const qk__pairing *pairing,
     means->im = means->re + pairs;
     means->energy = means->re + 2 * pairs;
     for (size_t r = 0; r < rows->rows; r++) {
-        qk__sample_row(rows, r, row);
+        qk__row_of(rows, r, row);
         add_row(row, rows->dim, pairing, means);
     }
     for (size_t i = 0; i < 3 * pairs; i++)
@@ -167,7 +167,7 @@ static double compare_row(const double *turned, const double *after, size_t dim,
     return 0;
 }
 
-qk_status qk__compare_turned(const qk_sample *before, const qk_sample *after,
+qk_status qk__compare_turned(const qk_block *before, const qk_block *after,
                              const qk__phasors *phasors, bool back, qk__turned *turned,
                              qk_error *err)
 {
@@ -180,8 +180,8 @@ qk_status qk__compare_turned(const qk_sample *before, const qk_sample *after,
     *turned = (qk__turned){.scale = NAN};
     for (size_t r = 0; r < before->rows; r++) {
         double factor;
-        qk__sample_row(before, r, x);
-        qk__sample_row(after, r, y);
+        qk__row_of(before, r, x);
+        qk__row_of(after, r, y);
         qk__phasors_at(phasors, before->position[r], angles);
         turn(x, pairing, angles, back);
         double deviation = compare_row(x, y, dim, pairing, &factor);

@@ -55,7 +55,7 @@ typedef struct qk__pair_means {
     double total;    /* mean of |x|^2 over all dimensions */
 } qk__pair_means;
 
-QK_MUST_CHECK qk_status qk__pair_means_of(const qk_sample *rows, const qk__pairing *pairing,
+QK_MUST_CHECK qk_status qk__pair_means_of(const qk_block *rows, const qk__pairing *pairing,
                                           qk__pair_means *means, qk_error *err);
 void qk__pair_means_free(qk__pair_means *means);
 
@@ -70,7 +70,7 @@ typedef struct qk__turned {
 } qk__turned;
 
 /* back: by the negative angles. */
-QK_MUST_CHECK qk_status qk__compare_turned(const qk_sample *before, const qk_sample *after,
+QK_MUST_CHECK qk_status qk__compare_turned(const qk_block *before, const qk_block *after,
                                            const qk__phasors *phasors, bool back,
                                            qk__turned *turned, qk_error *err);
 

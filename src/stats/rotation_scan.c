@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "stats/block_rows.h"
 #include "stats/angle_line.h"
 #include "stats/positions.h"
 #include "stats/project.h"
@@ -204,46 +205,27 @@ static qk_status check_room(const qk_rotation_scan *s, bool queries, size_t rows
     return QK_OK;
 }
 
-/* Puts rows, x being float or double, less their kind's mean in hand, a few at a time. */
-static qk_status add_rows(qk_rotation_scan *scan, bool queries, const void *x, bool wide,
-                          const int64_t *t, size_t rows, qk_error *err)
+/* Rows less their kind's mean, in hand, a few at a time. */
+qk_status qk_rotation_scan_add(qk_rotation_scan *scan, bool queries, const qk_block *rows,
+                               qk_error *err)
 {
+    QK_NEED(err, scan, rows);
     if (scan->degenerate)
         return QK_OK;
-    QK_TRY(check_room(scan, queries, rows, err));
-    const double *mean = scan->mean[queries], *x_f64 = x;
-    const float *x_f32 = x;
-    for (size_t first = 0; first < rows; first += ROW_UNIT) {
-        size_t take = rows - first < ROW_UNIT ? rows - first : ROW_UNIT;
+    QK_TRY(qk__check_block(rows, scan->dim, err));
+    QK_TRY(check_room(scan, queries, rows->rows, err));
+    const double *mean = scan->mean[queries];
+    for (size_t first = 0; first < rows->rows; first += ROW_UNIT) {
+        size_t left = rows->rows - first, take = left < ROW_UNIT ? left : ROW_UNIT;
         for (size_t u = 0; u < take; u++) {
             double *row = scan->x + u * scan->padded;
-            size_t at = (first + u) * scan->dim;
-            for (size_t i = 0; wide && i < scan->dim; i++)
-                row[i] = x_f64[at + i] - mean[i];
-            for (size_t i = 0; !wide && i < scan->dim; i++)
-                row[i] = (double)x_f32[at + i] - mean[i];
+            qk__row_of(rows, first + u, row);
+            for (size_t i = 0; i < scan->dim; i++)
+                row[i] -= mean[i];
         }
-        keep_rows(scan, queries, t + first, take);
+        keep_rows(scan, queries, rows->position + first, take);
     }
     return QK_OK;
-}
-
-qk_status qk_rotation_scan_add_f32(qk_rotation_scan *scan, bool queries, const float *x,
-                                   const int64_t *t, size_t rows, qk_error *err)
-{
-    QK_NEED(err, scan);
-    if (rows > 0)
-        QK_NEED(err, x, t);
-    return add_rows(scan, queries, x, false, t, rows, err);
-}
-
-qk_status qk_rotation_scan_add_f64(qk_rotation_scan *scan, bool queries, const double *x,
-                                   const int64_t *t, size_t rows, qk_error *err)
-{
-    QK_NEED(err, scan);
-    if (rows > 0)
-        QK_NEED(err, x, t);
-    return add_rows(scan, queries, x, true, t, rows, err);
 }
 
 /* ---- results ---------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "stats/matrix_kernel.h"
 #include "stats/row_order.h"
-#include "stats/sample.h"
+#include "stats/block_rows.h"
 
 /* 2 bins for each power of two below QK__MAX_POSITION, and what lies behind the last. */
 enum { MAX_BINS = 2 * 40 + 1 };
@@ -23,7 +23,7 @@ int64_t qk__score_bin_first(size_t bin)
 }
 
 /* The rows by text and position; those alike in both as they came. */
-static qk_status order_rows(const qk_sample *sample, uint32_t **order, qk_error *err)
+static qk_status order_rows(const qk_block *sample, uint32_t **order, qk_error *err)
 {
     const int64_t *const keys[] = {sample->example, sample->position};
     *order = NULL;
@@ -40,7 +40,7 @@ static void add_before(double *sums, size_t width)
         sums[i] += sums[i - width];
 }
 
-static void fill_key(qk__key_sums *sums, const qk_sample *keys, const qk__phasors *phasors,
+static void fill_key(qk__key_sums *sums, const qk_block *keys, const qk__phasors *phasors,
                      size_t i, size_t row, int64_t first_position)
 {
     size_t width = 2 * sums->pairs;
@@ -49,7 +49,7 @@ static void fill_key(qk__key_sums *sums, const qk_sample *keys, const qk__phasor
     sums->text[i] = keys->example[row];
     sums->position[i] = position;
     sums->positions[i] = (double)(position - first_position);
-    qk__sample_row(keys, row, sums->vectors + i * sums->dim);
+    qk__row_of(keys, row, sums->vectors + i * sums->dim);
     qk__phasors_at(phasors, position, sums->angles + i * width);
     if (first)
         return;
@@ -58,7 +58,7 @@ static void fill_key(qk__key_sums *sums, const qk_sample *keys, const qk__phasor
     add_before(sums->angles + i * width, width);
 }
 
-qk_status qk__key_sums_init(qk__key_sums *sums, const qk_sample *keys,
+qk_status qk__key_sums_init(qk__key_sums *sums, const qk_block *keys,
                             const qk__phasors *phasors, qk_error *err)
 {
     size_t n = keys->rows;
@@ -184,7 +184,7 @@ static void add_query(measuring *m, int64_t position, int64_t window, size_t fir
     }
 }
 
-static void add_queries(measuring *m, const qk_sample *queries, const uint32_t *order)
+static void add_queries(measuring *m, const qk_block *queries, const uint32_t *order)
 {
     const qk__key_sums *k = m->keys;
     size_t first = 0, end = 0; /* keys of the text */
@@ -200,7 +200,7 @@ static void add_queries(measuring *m, const qk_sample *queries, const uint32_t *
         }
         if (first == end)
             continue;
-        qk__sample_row(queries, row, m->query);
+        qk__row_of(queries, row, m->query);
         qk__phasors_at(m->phasors, position, m->angles);
         add_query(m, position, queries->window ? queries->window[row] : 0, first, end,
                   m->texts + (m->num_texts - 1) * m->num_bins);
@@ -277,7 +277,7 @@ static qk_status make_curve(const measuring *m, qk__score_curve *curve, qk_error
 }
 
 /* Bins that distances up to the largest position reach. */
-static size_t count_bins(const qk_sample *queries)
+static size_t count_bins(const qk_block *queries)
 {
     int64_t last = 0;
     size_t count = 1;
@@ -288,7 +288,7 @@ static size_t count_bins(const qk_sample *queries)
     return count;
 }
 
-static size_t count_texts(const qk_sample *sample, const uint32_t *order)
+static size_t count_texts(const qk_block *sample, const uint32_t *order)
 {
     size_t count = sample->rows > 0;
     for (size_t i = 1; i < sample->rows; i++)
@@ -296,7 +296,7 @@ static size_t count_texts(const qk_sample *sample, const uint32_t *order)
     return count;
 }
 
-qk_status qk__score_curve_measure(const qk_sample *queries, const qk__key_sums *keys,
+qk_status qk__score_curve_measure(const qk_block *queries, const qk__key_sums *keys,
                                   const qk__phasors *phasors, qk__score_curve *curve,
                                   qk_error *err)
 {

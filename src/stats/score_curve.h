@@ -27,7 +27,7 @@ typedef struct qk__key_sums {
 } qk__key_sums;
 
 /* Positions are 0 .. QK__MAX_POSITION - 1. */
-QK_MUST_CHECK qk_status qk__key_sums_init(qk__key_sums *sums, const qk_sample *keys,
+QK_MUST_CHECK qk_status qk__key_sums_init(qk__key_sums *sums, const qk_block *keys,
                                           const qk__phasors *phasors, qk_error *err);
 void qk__key_sums_free(qk__key_sums *sums);
 
@@ -43,7 +43,7 @@ typedef struct qk__score_curve {
 
 /* Pairs of queries and keys of one text, keys not after the query, and within its window where
  * queries have windows. */
-QK_MUST_CHECK qk_status qk__score_curve_measure(const qk_sample *queries,
+QK_MUST_CHECK qk_status qk__score_curve_measure(const qk_block *queries,
                                                 const qk__key_sums *keys,
                                                 const qk__phasors *phasors,
                                                 qk__score_curve *curve, qk_error *err);

@@ -69,7 +69,7 @@ qk_status qk__whitening_create(qk__whitening **whitening, const qk__query_model 
     return QK_OK;
 }
 
-static qk_status gather(qk_moments **m, const qk_sample *queries, const qk__query_grid *grid,
+static qk_status gather(qk_moments **m, const qk_block *queries, const qk__query_grid *grid,
                         const qk__query_bucket *bucket, qk_error *err)
 {
     qk_accumulator *acc;
@@ -124,7 +124,7 @@ static void set_mean(qk__whitening *p, const qk__query_model *model, const qk_mo
 }
 
 qk_status qk__whitening_set_bucket(qk__whitening *p, const qk__query_model *model,
-                                   const qk_sample *queries, const qk__query_grid *grid,
+                                   const qk_block *queries, const qk__query_grid *grid,
                                    const qk__query_bucket *bucket, qk_error *err)
 {
     qk_moments *m;

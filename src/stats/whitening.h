@@ -18,7 +18,7 @@ void qk__whitening_free(qk__whitening **whitening);
 /* Means and covariance of one query bucket (two queries at least) instead. */
 QK_MUST_CHECK qk_status qk__whitening_set_bucket(qk__whitening *whitening,
                                                  const qk__query_model *model,
-                                                 const qk_sample *queries,
+                                                 const qk_block *queries,
                                                  const qk__query_grid *grid,
                                                  const qk__query_bucket *bucket, qk_error *err);
 

@@ -9,6 +9,7 @@ int main(void)
 {
     static const double ROWS[] = {1, 0, 2, 0, 3, 0, 4, 0};
     static const int64_t POSITIONS[] = {0, 1, 2, 3};
+    const qk_block rows = {.rows = 4, .dim = 2, .f64 = ROWS, .position = POSITIONS};
     qk_accumulator *acc = NULL;
     qk_moments *moments = NULL;
     qk_pca *pca = NULL;
@@ -17,7 +18,7 @@ int main(void)
     qk_pca_settings_default(&settings);
     qk_status status = qk_accumulator_create(&acc, 2, &err);
     if (status == QK_OK)
-        status = qk_accumulator_add_f64(acc, ROWS, POSITIONS, 4, &err);
+        status = qk_accumulator_add(acc, &rows, &err);
     if (status == QK_OK)
         status = qk_accumulator_finish(&acc, &moments, &err);
     if (status == QK_OK)

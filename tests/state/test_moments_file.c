@@ -25,12 +25,13 @@ static qk_moments *make(size_t rows)
     uint64_t seed = 3;
     qk_accumulator *acc;
     qk_moments *m;
+    const qk_block some = {.rows = rows, .dim = DIM, .f32 = x, .position = t};
     for (size_t i = 0; i < ROWS * DIM; i++)
         x[i] = (float)random_unit(&seed);
     for (size_t i = 0; i < ROWS; i++)
         t[i] = (int64_t)(i * i);
     assert_int_equal(qk_accumulator_create(&acc, DIM, NULL), QK_OK);
-    assert_int_equal(qk_accumulator_add_f32(acc, x, t, rows, NULL), QK_OK);
+    assert_int_equal(qk_accumulator_add(acc, &some, NULL), QK_OK);
     assert_int_equal(qk_accumulator_finish(&acc, &m, NULL), QK_OK);
     return m;
 }

@@ -19,6 +19,12 @@ class Moments(ctypes.Structure):
                                                for name in ("mean", "sum_xt", "sum_xx"))]
 
 
+class Block(ctypes.Structure):
+    _fields_ = [("rows", ctypes.c_size_t), ("dim", ctypes.c_size_t), ("first_row", ctypes.c_int64),
+                *((name, ctypes.c_void_p) for name in ("f32", "f64", "position", "bucket", "example", "window",
+                                                       "group")), ("left_out", ctypes.c_uint32)]
+
+
 class Error(ctypes.Structure):
     _fields_ = [("status", ctypes.c_int), ("message", ctypes.c_char * 1024)]
 
@@ -41,8 +47,8 @@ def saved(library, rows, tmp_path):
     x, t = rows
     acc, moments = ctypes.c_void_p(), ctypes.POINTER(Moments)()
     assert library.qk_accumulator_create(ctypes.byref(acc), ctypes.c_size_t(DIM), None) == 0
-    assert library.qk_accumulator_add_f64(acc, x.ctypes.data_as(ctypes.c_void_p),
-                                          t.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(ROWS), None) == 0
+    block = Block(rows=ROWS, dim=DIM, f64=x.ctypes.data, position=t.ctypes.data)
+    assert library.qk_accumulator_add(acc, ctypes.byref(block), None) == 0
     assert library.qk_accumulator_finish(ctypes.byref(acc), ctypes.byref(moments), None) == 0
     path = tmp_path / "moments.safetensors"
     assert library.qk_moments_save(moments, str(path).encode(), None) == 0

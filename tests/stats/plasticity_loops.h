@@ -28,12 +28,12 @@ typedef struct loops {
     loop_sum bins[LOOP_BINS][LOOP_BINS];
 } loops;
 
-static double loop_value(const qk_sample *s, size_t row, size_t c)
+static double loop_value(const qk_block *s, size_t row, size_t c)
 {
     return s->f32 ? s->f32[row * s->dim + c] : s->f64[row * s->dim + c];
 }
 
-static bool loop_absent(const qk_sample *s, size_t row)
+static bool loop_absent(const qk_block *s, size_t row)
 {
     return s->group && s->group[row] == s->left_out;
 }
@@ -48,7 +48,7 @@ static void loop_mirror(const loops *l, size_t d, const double *x, double *y)
     }
 }
 
-static void loop_query_model(loops *l, const qk_sample *q)
+static void loop_query_model(loops *l, const qk_block *q)
 {
     size_t d = q->dim, n = 0;
     double tt = 0, norm = 0, mirror[LOOP_DIM] = {0}, length = 0;
@@ -97,7 +97,7 @@ static void loop_query_model(loops *l, const qk_sample *q)
         l->variance[c] = l->variance[c] > 1e-20 ? l->variance[c] : 0;
 }
 
-static void loop_query_buckets(loops *l, const qk_sample *q)
+static void loop_query_buckets(loops *l, const qk_block *q)
 {
     for (size_t r = 0; r < q->rows; r++)
         if (!loop_absent(q, r) && q->bucket[r] > 0) {
@@ -109,7 +109,7 @@ static void loop_query_buckets(loops *l, const qk_sample *q)
 }
 
 /* Mean in mirrored coordinates and covariance of the queries of bucket j. */
-static void loop_bucket_model(const loops *l, const qk_sample *q, size_t j, bool full,
+static void loop_bucket_model(const loops *l, const qk_block *q, size_t j, bool full,
                               double *mu, double sigma[LOOP_DIM][LOOP_DIM])
 {
     size_t d = q->dim;
@@ -140,7 +140,7 @@ static void loop_bucket_model(const loops *l, const qk_sample *q, size_t j, bool
         mu[c] = own[c];
 }
 
-static double loop_undecided(const loops *l, const qk_sample *k, size_t a, size_t b,
+static double loop_undecided(const loops *l, const qk_block *k, size_t a, size_t b,
                              const double *mu, double sigma[LOOP_DIM][LOOP_DIM])
 {
     size_t d = k->dim;
@@ -159,7 +159,7 @@ static double loop_undecided(const loops *l, const qk_sample *k, size_t a, size_
     return e * (2 - e);
 }
 
-static bool loop_eligible(const loops *l, const qk_sample *k, size_t row, size_t j,
+static bool loop_eligible(const loops *l, const qk_block *k, size_t row, size_t j,
                           int64_t window)
 {
     if (loop_absent(k, row) || k->bucket[row] >= (int64_t)j)
@@ -174,7 +174,7 @@ static void loop_add(loop_sum *sum, double pp)
     sum->pairs++;
 }
 
-static void loop_pairs(loops *l, const qk_sample *k, size_t j, const double *mu,
+static void loop_pairs(loops *l, const qk_block *k, size_t j, const double *mu,
                        double sigma[LOOP_DIM][LOOP_DIM], int64_t window, double width,
                        bool valued)
 {
@@ -200,7 +200,7 @@ static void loop_pairs(loops *l, const qk_sample *k, size_t j, const double *mu,
 }
 
 /* Means over queries of the AP of their buckets, in parts of the context. */
-static double loop_part(const loops *l, const qk_sample *q, int part, int parts)
+static double loop_part(const loops *l, const qk_block *q, int part, int parts)
 {
     int64_t length = 0;
     double sum = 0, weight = 0;
@@ -219,7 +219,7 @@ static double loop_part(const loops *l, const qk_sample *q, int part, int parts)
     return sum / weight;
 }
 
-static loops *loop_over(const qk_sample *q, const qk_sample *k, bool full, double width)
+static loops *loop_over(const qk_block *q, const qk_block *k, bool full, double width)
 {
     loops *l = calloc(1, sizeof *l);
     double mu[LOOP_DIM], sigma[LOOP_DIM][LOOP_DIM];

@@ -10,6 +10,8 @@
 
 #include <qkscope/stats.h>
 
+#include "blocks.h"
+
 static const uint64_t STREAM[2] = {3, 7};
 
 typedef struct rows {
@@ -25,7 +27,7 @@ static inline int64_t whole(double x)
     return (int64_t)floor(x);
 }
 
-static inline void make_sample(qk_sample *s, const rows *shape, double offset, uint64_t seed)
+static inline void make_sample(qk_block *s, const rows *shape, double offset, uint64_t seed)
 {
     size_t n = shape->examples * shape->buckets * shape->each, d = shape->dim;
     float *f32 = test_calloc(n * d + 1, sizeof *f32);
@@ -46,31 +48,31 @@ static inline void make_sample(qk_sample *s, const rows *shape, double offset, u
             f32[i * d + c] = (float)x;
         }
     }
-    *s = (qk_sample){.rows = n,
-                     .dim = d,
-                     .f32 = shape->wide ? NULL : f32,
-                     .f64 = shape->wide ? f64 : NULL,
-                     .position = columns,
-                     .bucket = columns + n,
-                     .example = columns + 2 * n,
-                     .window = shape->window ? columns + 3 * n : NULL};
+    *s = (qk_block){.rows = n,
+                    .dim = d,
+                    .f32 = shape->wide ? NULL : f32,
+                    .f64 = shape->wide ? f64 : NULL,
+                    .position = columns,
+                    .bucket = columns + n,
+                    .example = columns + 2 * n,
+                    .window = shape->window ? columns + 3 * n : NULL};
     test_free(shape->wide ? (void *)f32 : (void *)f64);
 }
 
-static inline void free_sample(qk_sample *s)
+static inline void free_sample(qk_block *s)
 {
     test_free((void *)(uintptr_t)s->f32);
     test_free((void *)(uintptr_t)s->f64);
     test_free((void *)(uintptr_t)s->position);
 }
 
-static inline void make(qk_sample *q, qk_sample *k, const rows *shape)
+static inline void make(qk_block *q, qk_block *k, const rows *shape)
 {
     make_sample(q, shape, 0, 11);
     make_sample(k, shape, shape->offset, 22);
 }
 
-static inline qk_moments *moments_of(const qk_sample *s)
+static inline qk_moments *moments_of(const qk_block *s)
 {
     qk_accumulator *acc;
     qk_moments *m;
@@ -81,15 +83,15 @@ static inline qk_moments *moments_of(const qk_sample *s)
         if (s->group && s->group[i] == s->left_out)
             continue;
         const int64_t *t = s->position + i;
-        assert_int_equal(s->f32 ? qk_accumulator_add_f32(acc, s->f32 + i * d, t, 1, &err)
-                                : qk_accumulator_add_f64(acc, s->f64 + i * d, t, 1, &err),
-                         QK_OK);
+        const qk_block row =
+            s->f32 ? floats(s->f32 + i * d, t, 1, d) : doubles(s->f64 + i * d, t, 1, d);
+        assert_int_equal(qk_accumulator_add(acc, &row, &err), QK_OK);
     }
     assert_int_equal(qk_accumulator_finish(&acc, &m, &err), QK_OK);
     return m;
 }
 
-static inline qk_plasticity *fit(const qk_sample *q, const qk_sample *k,
+static inline qk_plasticity *fit(const qk_block *q, const qk_block *k,
                                  const qk_plasticity_settings *settings)
 {
     qk_moments *m = moments_of(q);

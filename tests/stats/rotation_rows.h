@@ -12,6 +12,8 @@
 
 #include <qkscope/stats.h>
 
+#include "blocks.h"
+
 static const double TURN = 6.283185307179586476925;
 
 /* Rows of one kind. */
@@ -67,7 +69,8 @@ static inline qk_moments *moments_of(const rows *r)
     qk_moments *m;
     qk_error err;
     assert_int_equal(qk_accumulator_create(&acc, r->dim, &err), QK_OK);
-    assert_int_equal(qk_accumulator_add_f64(acc, r->x, r->t, r->count, &err), QK_OK);
+    const qk_block block = doubles(r->x, r->t, r->count, r->dim);
+    assert_int_equal(qk_accumulator_add(acc, &block, &err), QK_OK);
     assert_int_equal(qk_accumulator_finish(&acc, &m, &err), QK_OK);
     return m;
 }
@@ -93,9 +96,8 @@ static inline void add(qk_rotation_scan *scan, const rows *r, bool queries, size
     qk_error err = {0};
     for (size_t i = 0; i < r->count; i += block) {
         size_t take = r->count - i < block ? r->count - i : block;
-        assert_int_equal(
-            qk_rotation_scan_add_f64(scan, queries, r->x + i * r->dim, r->t + i, take, &err),
-            QK_OK);
+        const qk_block some = doubles(r->x + i * r->dim, r->t + i, take, r->dim);
+        assert_int_equal(qk_rotation_scan_add(scan, queries, &some, &err), QK_OK);
     }
 }
 

@@ -10,6 +10,8 @@
 
 #include <qkscope/stats.h>
 
+#include "blocks.h"
+
 enum { DIM = 20, ROWS = 1000 };
 
 typedef struct rows {
@@ -51,10 +53,9 @@ static qk_moments *gather(const rows *r, size_t from, size_t to, size_t step, in
     for (size_t at = from, size = 1; at < to; at += size, size = size % step + 1) {
         if (size > to - at)
             size = to - at;
-        qk_status status =
-            wide ? qk_accumulator_add_f64(acc, r->wide + at * DIM, r->t + at, size, &err)
-                 : qk_accumulator_add_f32(acc, r->x + at * DIM, r->t + at, size, &err);
-        assert_int_equal(status, QK_OK);
+        const qk_block block = wide ? doubles(r->wide + at * DIM, r->t + at, size, DIM)
+                                    : floats(r->x + at * DIM, r->t + at, size, DIM);
+        assert_int_equal(qk_accumulator_add(acc, &block, &err), QK_OK);
     }
     assert_int_equal(qk_accumulator_finish(&acc, &m, &err), QK_OK);
     assert_null(acc);
@@ -140,9 +141,9 @@ static qk_moments *gather_texts(const rows *r, size_t step, qk_text_moments **te
     for (size_t at = 0, size = 1; at < ROWS; at += size, size = size % step + 1) {
         if (size > ROWS - at)
             size = ROWS - at;
-        assert_int_equal(qk_accumulator_add_texts_f32(acc, r->x + at * DIM, r->t + at,
-                                                      text + at, size, &err),
-                         QK_OK);
+        qk_block block = floats(r->x + at * DIM, r->t + at, size, DIM);
+        block.example = text + at;
+        assert_int_equal(qk_accumulator_add(acc, &block, &err), QK_OK);
     }
     assert_int_equal(qk_accumulator_finish_texts(&acc, &m, texts, &err), QK_OK);
     assert_int_equal(qk_text_moments_count(*texts), 40);
@@ -175,9 +176,10 @@ static void rows_come_with_texts_or_without(void **state)
     qk_text_moments *texts;
     qk_error err;
     assert_int_equal(qk_accumulator_create(&acc, DIM, &err), QK_OK);
-    assert_int_equal(qk_accumulator_add_f32(acc, r->x, r->t, 2, &err), QK_OK);
-    assert_int_equal(qk_accumulator_add_texts_f32(acc, r->x, r->t, text, 2, &err),
-                     QK_ERR_ARGUMENT);
+    qk_block block = floats(r->x, r->t, 2, DIM);
+    assert_int_equal(qk_accumulator_add(acc, &block, &err), QK_OK);
+    block.example = text;
+    assert_int_equal(qk_accumulator_add(acc, &block, &err), QK_ERR_ARGUMENT);
     assert_int_equal(qk_accumulator_finish_texts(&acc, &m, &texts, &err), QK_OK);
     assert_int_equal(m->count, 2);
     assert_null(texts);
@@ -217,7 +219,8 @@ static void names_the_row_that_is_not_finite(void **state)
         memcpy(copy, r, sizeof *copy);
         copy->x[bad[i] * DIM + 3] = (float)values[i % 3];
         assert_int_equal(qk_accumulator_create(&acc, DIM, &err), QK_OK);
-        qk_status status = qk_accumulator_add_f32(acc, copy->x, copy->t, ROWS, &err);
+        const qk_block block = floats(copy->x, copy->t, ROWS, DIM);
+        qk_status status = qk_accumulator_add(acc, &block, &err);
         if (status == QK_OK)
             status = qk_accumulator_finish(&acc, &m, &err);
         assert_int_equal(status, QK_ERR_INCONSISTENT);
@@ -237,7 +240,8 @@ static qk_status gather_values(const double *x, size_t n, qk_moments **m, qk_err
     for (size_t i = 0; i < n; i++)
         t[i] = (int64_t)i;
     assert_int_equal(qk_accumulator_create(&acc, 1, err), QK_OK);
-    assert_int_equal(qk_accumulator_add_f64(acc, x, t, n, err), QK_OK);
+    const qk_block block = doubles(x, t, n, 1);
+    assert_int_equal(qk_accumulator_add(acc, &block, err), QK_OK);
     qk_status status = qk_accumulator_finish(&acc, m, err);
     assert_null(acc);
     return status;
@@ -360,6 +364,27 @@ static void no_rows_give_zeros(void **state)
     assert_null(acc);
 }
 
+/* What a block may lack, and what not. */
+static void refuses_blocks_that_lack_something(void **state)
+{
+    const rows *r = *state;
+    const qk_block sound = floats(r->x, r->t, 2, DIM);
+    qk_block wrong[] = {sound, sound, sound, sound};
+    wrong[0].position = NULL;
+    wrong[1].f32 = NULL;
+    wrong[2].f64 = r->wide;
+    wrong[3].dim = DIM + 1;
+    qk_accumulator *acc;
+    qk_error err;
+    assert_int_equal(qk_accumulator_create(&acc, DIM, &err), QK_OK);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(qk_accumulator_add(acc, &wrong[i], &err), QK_ERR_ARGUMENT);
+        wrong[i].rows = 0;
+        assert_int_equal(qk_accumulator_add(acc, &wrong[i], &err), QK_OK);
+    }
+    qk_accumulator_free(&acc);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +396,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(names_the_row_that_is_not_finite, set_up, tear_down),
         cmocka_unit_test_setup_teardown(taking_out_undoes_merging, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_row_left_has_no_spread, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(refuses_blocks_that_lack_something, set_up, tear_down),
         cmocka_unit_test(refuses_what_overflows),
         cmocka_unit_test(refuses_what_underflows),
         cmocka_unit_test(equal_vectors_are_not_too_small),

@@ -103,7 +103,7 @@ static void statistic_of_extreme_values(void **state)
 }
 
 typedef struct head {
-    qk_sample sample;
+    qk_block sample;
     qk_moments *moments;
     qk__query_model *model;
     double *rows;
@@ -130,7 +130,7 @@ static void make_head(head *h, size_t rows, size_t dim, double drift, bool float
             h->rows[r * dim + c] = floats ? (double)(float)x : x;
         }
     }
-    h->sample = (qk_sample){.rows = rows, .dim = dim, .position = h->position};
+    h->sample = (qk_block){.rows = rows, .dim = dim, .position = h->position};
     if (floats)
         h->sample.f32 = h->floats;
     else
@@ -142,8 +142,7 @@ static void fit_head(head *h)
     qk_accumulator *acc;
     qk_error err;
     assert_int_equal(qk_accumulator_create(&acc, h->sample.dim, &err), QK_OK);
-    assert_int_equal(qk_accumulator_add_f64(acc, h->rows, h->position, h->sample.rows, &err),
-                     QK_OK);
+    assert_int_equal(qk_accumulator_add(acc, &h->sample, &err), QK_OK);
     assert_int_equal(qk_accumulator_finish(&acc, &h->moments, &err), QK_OK);
     assert_int_equal(qk__query_model_create(&h->model, h->moments, NULL, 1, &err), QK_OK);
 }

@@ -129,7 +129,7 @@ static void both_ways_meet_the_same_pairs(void **state)
         {.dim = 3, .examples = 13, .buckets = 9, .each = 10, .width = 64},
     };
     for (size_t s = 0; s < 2 * sizeof shapes / sizeof *shapes; s++) {
-        qk_sample q, k;
+        qk_block q, k;
         make(&q, &k, &shapes[s / 2]);
         int64_t *example = test_calloc(k.rows, sizeof *example);
         for (size_t i = 0; i < k.rows; i++) /* some of twice the length, some without a few */

@@ -10,6 +10,8 @@
 
 #include <qkscope/stats.h>
 
+#include "blocks.h"
+
 enum { DIM = 64, ROWS = 400 };
 
 /* Rows with a drift along the first axis and falling variances. */
@@ -25,7 +27,8 @@ static qk_moments *make(uint64_t seed, double drift, size_t rows, size_t dim)
         for (size_t c = 0; c < dim; c++)
             x[c] = (float)(random_unit(&seed) / (double)(c + 1) + (double)c);
         x[0] += (float)(drift * (double)t / (double)rows);
-        assert_int_equal(qk_accumulator_add_f32(acc, x, &t, 1, &err), QK_OK);
+        const qk_block row = floats(x, &t, 1, dim);
+        assert_int_equal(qk_accumulator_add(acc, &row, &err), QK_OK);
     }
     assert_int_equal(qk_accumulator_finish(&acc, &m, &err), QK_OK);
     return m;

@@ -52,7 +52,7 @@ static void assert_same_tables(const qk_plasticity *p, const loops *l, double to
     assert_int_equal(p->num_distances, bin);
 }
 
-static void assert_matches_loops(const qk_sample *q, const qk_sample *k,
+static void assert_matches_loops(const qk_block *q, const qk_block *k,
                                  qk_query_variance variance)
 {
     qk_plasticity_settings settings = exactly(variance);
@@ -82,7 +82,7 @@ static void equals_plain_loops(void **state)
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int variant = 0; variant < 8; variant++) {
             rows shape = shapes[i];
-            qk_sample q, k;
+            qk_block q, k;
             shape.wide = variant & 1;
             shape.window = variant & 2 ? shape.width * 5 / 2 : 0;
             make(&q, &k, &shape);
@@ -100,11 +100,11 @@ static void takes_inconsistent_buckets(void **state)
     uint64_t seed = 5;
     for (int variant = 0; variant < 12; variant++) {
         rows shape = {.dim = 5, .examples = 1, .buckets = 12, .each = 60, .width = 20};
-        qk_sample q, k;
+        qk_block q, k;
         shape.window = variant % 3 * 70 - 20;
         make(&q, &k, &shape);
         for (int kind = 0; kind < 2; kind++) {
-            const qk_sample *s = kind ? &k : &q;
+            const qk_block *s = kind ? &k : &q;
             int64_t *position = (int64_t *)(uintptr_t)s->position;
             int64_t *bucket = (int64_t *)(uintptr_t)s->bucket;
             int64_t *example = (int64_t *)(uintptr_t)s->example;
@@ -127,10 +127,10 @@ static void order_of_keys_does_not_matter(void **state)
 {
     (void)state;
     rows shape = MEDIUM;
-    qk_sample q, k;
+    qk_block q, k;
     shape.width = 1000000; /* no two keys at one position */
     make(&q, &k, &shape);
-    qk_sample turned = k;
+    qk_block turned = k;
     float *x = test_calloc(k.rows * k.dim, sizeof *x);
     int64_t *columns = test_calloc(3 * k.rows, sizeof *columns);
     for (size_t i = 0; i < k.rows; i++) {
@@ -164,7 +164,7 @@ static void keys_may_be_moved(void **state)
     (void)state;
     for (int full = 0; full < 2; full++) {
         rows shape = MEDIUM;
-        qk_sample q, k, moved;
+        qk_block q, k, moved;
         shape.wide = true;
         make(&q, &k, &shape);
         double *x = test_calloc(k.rows * k.dim, sizeof *x);
@@ -190,7 +190,7 @@ static void keys_may_be_moved(void **state)
 /* A full covariance knows no axes but the drift: turning queries and keys together changes
  * nothing. So for the diagonal one, if the turn is made of mirrored coordinates' signs only;
  * that case is left to the loops. */
-static void turn(qk_sample *s, double *out)
+static void turn(qk_block *s, double *out)
 {
     size_t d = s->dim;
     for (size_t i = 0; i < s->rows; i++) {
@@ -210,7 +210,7 @@ static void space_may_be_turned(void **state)
 {
     (void)state;
     rows shape = MEDIUM;
-    qk_sample q, k;
+    qk_block q, k;
     shape.wide = true;
     make(&q, &k, &shape);
     qk_plasticity_settings settings = exactly(QK_VARIANCE_FULL);
@@ -253,7 +253,7 @@ static void drawn_pairs_estimate_all_pairs(void **state)
     (void)state;
     for (int variant = 0; variant < 4; variant++) {
         rows shape = {.dim = 6, .examples = 5, .buckets = 6, .each = 40, .width = 64};
-        qk_sample q, k;
+        qk_block q, k;
         shape.window = variant & 2 ? 150 : 0;
         make(&q, &k, &shape);
         qk_plasticity_settings settings =
@@ -307,7 +307,7 @@ static void drawn_pairs_are_pairs(void **state)
 {
     (void)state;
     rows shape = {.dim = 4, .examples = 2, .buckets = 2, .each = 12, .width = 64};
-    qk_sample q, k;
+    qk_block q, k;
     make(&q, &k, &shape);
     qk_plasticity_settings settings = exactly(QK_VARIANCE_DIAG);
     qk_plasticity *all = fit(&q, &k, &settings);
@@ -330,7 +330,7 @@ static void profile_equals_fit(void **state)
     (void)state;
     for (int variant = 0; variant < 8; variant++) {
         rows shape = MEDIUM;
-        qk_sample q, k;
+        qk_block q, k;
         shape.window = variant & 1 ? 200 : 0;
         make(&q, &k, &shape);
         uint32_t *group = test_calloc(2 * q.rows, sizeof *group);
@@ -378,7 +378,7 @@ static void components_are_shares_of_drift(void **state)
 {
     (void)state;
     rows shape = MEDIUM;
-    qk_sample q, k;
+    qk_block q, k;
     make(&q, &k, &shape);
     qk_plasticity_settings settings = exactly(QK_VARIANCE_DIAG);
     qk_plasticity *p = fit(&q, &k, &settings);

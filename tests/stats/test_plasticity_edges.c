@@ -16,7 +16,7 @@ enum { FEW = 8 };
 typedef struct few {
     double x[2][FEW][2];
     int64_t position[2][FEW], bucket[2][FEW], example[2][FEW], window[FEW];
-    qk_sample q, k;
+    qk_block q, k;
 } few;
 
 static void make_few(few *f)
@@ -31,12 +31,12 @@ static void make_few(few *f)
             f->bucket[kind][i] = (int64_t)i / 2;
             f->example[kind][i] = 0;
         }
-    f->q = (qk_sample){.rows = FEW,
-                       .dim = 2,
-                       .f64 = f->x[0][0],
-                       .position = f->position[0],
-                       .bucket = f->bucket[0],
-                       .example = f->example[0]};
+    f->q = (qk_block){.rows = FEW,
+                      .dim = 2,
+                      .f64 = f->x[0][0],
+                      .position = f->position[0],
+                      .bucket = f->bucket[0],
+                      .example = f->example[0]};
     f->k = f->q;
     f->k.f64 = f->x[1][0];
     f->k.position = f->position[1];
@@ -244,7 +244,7 @@ static void many_short_examples_are_no_work(void **state)
 {
     (void)state;
     rows shape = {.dim = 2, .examples = 100000, .buckets = 2, .each = 1, .width = 8};
-    qk_sample q, k;
+    qk_block q, k;
     make(&q, &k, &shape);
     qk_plasticity_settings settings = exactly(QK_VARIANCE_DIAG);
     qk_plasticity *p = fit(&q, &k, &settings);
@@ -271,8 +271,8 @@ static void width_follows_the_rows(void **state)
         {{7, 7, 7, 7}, {7, 7, 7, 7}, 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        qk_sample s = {.rows = 2, .position = cases[i].position, .bucket = cases[i].bucket};
-        qk_sample t = s;
+        qk_block s = {.rows = 2, .position = cases[i].position, .bucket = cases[i].bucket};
+        qk_block t = s;
         t.position += 2;
         t.bucket += 2;
         double width = qk__bucket_width(&s, &t);

@@ -219,10 +219,10 @@ static void float_rows_are_the_same_rows(void **state)
     qk_rotation_scan *scan;
     qk_error err;
     assert_int_equal(qk_rotation_scan_create(&scan, narrow, 0, 2, &err), QK_OK);
-    for (size_t i = 0; i < 2; i++)
-        assert_int_equal(qk_rotation_scan_add_f32(scan, i == 0, single[i], kinds[i]->t,
-                                                  kinds[i]->count, &err),
-                         QK_OK);
+    for (size_t i = 0; i < 2; i++) {
+        const qk_block block = floats(single[i], kinds[i]->t, kinds[i]->count, kinds[i]->dim);
+        assert_int_equal(qk_rotation_scan_add(scan, i == 0, &block, &err), QK_OK);
+    }
     assert_int_equal(qk_rotation_scan_finish(&scan, narrow, &err), QK_OK);
     assert_same_bits(wide, narrow);
     qk_rotation_free(&wide);

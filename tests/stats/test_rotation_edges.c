@@ -161,12 +161,13 @@ static void misuse_is_refused(void **state)
     assert_null(scan);
     qk_rotation_scan_free(&scan);
     assert_int_equal(qk_rotation_scan_create(&scan, r, 0, 0, &err), QK_OK);
-    assert_int_equal(qk_rotation_scan_add_f64(scan, false, h.k.x, h.k.t, 1, &err),
-                     QK_ERR_ARGUMENT);
+    const qk_block query = doubles(h.q.x, h.q.t, 1, h.q.dim);
+    const qk_block key = doubles(h.k.x, h.k.t, 1, h.k.dim);
+    const qk_block keys = doubles(h.k.x, h.k.t, 2, h.k.dim);
+    assert_int_equal(qk_rotation_scan_add(scan, false, &key, &err), QK_ERR_ARGUMENT);
     add(scan, &h.q, true, 9);
-    assert_int_equal(qk_rotation_scan_add_f64(scan, true, h.q.x, h.q.t, 1, &err),
-                     QK_ERR_ARGUMENT);
-    assert_int_equal(qk_rotation_scan_add_f64(scan, false, h.k.x, h.k.t, 2, &err), QK_OK);
+    assert_int_equal(qk_rotation_scan_add(scan, true, &query, &err), QK_ERR_ARGUMENT);
+    assert_int_equal(qk_rotation_scan_add(scan, false, &keys, &err), QK_OK);
     assert_int_equal(qk_rotation_scan_finish(&scan, r, &err), QK_ERR_ARGUMENT);
     assert_true(!scan && isnan(r->omega));
     qk_rotation_free(&r);
