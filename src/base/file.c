@@ -81,11 +81,10 @@ qk_status qk__open_file(const char *path, int *fd, int64_t *size, qk_error *err)
                           "is a pointer of Git LFS to a large file, not the file: fetch that "
                           "with git lfs pull, or with hf download");
     if (status != QK_OK) {
-        qk__context(err, status, "%s", path);
         close(*fd);
         *fd = -1;
     }
-    return status;
+    return qk__context(err, status, "%s", path);
 }
 
 static qk_status read_whole(int fd, size_t size, qk__buffer *contents, qk_error *err)
@@ -109,11 +108,9 @@ qk_status qk__read_file(const char *path, size_t limit, qk__buffer *contents, qk
                        (long long)size, limit)
             : read_whole(fd, (size_t)size, contents, err);
     close(fd);
-    if (status != QK_OK) {
-        qk__context(err, status, "%s", path);
+    if (status != QK_OK)
         qk__buffer_free(contents);
-    }
-    return status;
+    return qk__context(err, status, "%s", path);
 }
 
 char *qk__path_join(const char *dir, const char *name)

@@ -218,10 +218,8 @@ static qk_status read_in(qk_capture *capture, const char *dir, bool *found, qk_e
         qk__buffer text;
         status = qk__read_file(path, MAX_MANIFEST_BYTES, &text, err);
         if (status == QK_OK) {
-            status = parse(capture, &text, err);
+            status = qk__context(err, parse(capture, &text, err), "%s", path);
             qk__buffer_free(&text);
-            if (status != QK_OK)
-                qk__context(err, status, "%s", path);
         }
     }
     free(path);

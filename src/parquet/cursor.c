@@ -70,11 +70,8 @@ static qk_status check_column(const qk_parquet_cursor *c, qk_error *err)
     if (info->max_definition > MAX_LEVEL || info->max_repetition > MAX_LEVEL)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "over the limit: nested deeper than %d levels",
                         MAX_LEVEL);
-    for (size_t g = 0; g < c->file->metadata.num_groups; g++) {
-        qk_status status = check_chunk(c, g, err);
-        if (status != QK_OK)
-            return qk__context(err, status, "row group %zu", g);
-    }
+    for (size_t g = 0; g < c->file->metadata.num_groups; g++)
+        QK_TRY(qk__context(err, check_chunk(c, g, err), "row group %zu", g));
     return check_budget(c, err);
 }
 
@@ -143,9 +140,7 @@ qk_status qk__cursor_check(const qk_parquet_cursor *cursor, qk_error *err)
 
 qk_status qk__cursor_result(qk_parquet_cursor *cursor, qk_status status, qk_error *err)
 {
-    if (status == QK_OK)
-        return QK_OK;
-    cursor->failed = true;
+    cursor->failed |= status != QK_OK;
     return qk__context(err, status, "%s: column '%s'", cursor->file->path, cursor->leaf->path);
 }
 
@@ -242,10 +237,7 @@ static qk_status next_page(qk_parquet_cursor *c, qk_error *err)
     if (!found)
         return qk__fail(err, QK_ERR_MALFORMED, "pages end %lld values too soon",
                         (long long)c->slots_beyond);
-    qk_status status = begin_page(c, err);
-    if (status != QK_OK)
-        return qk__context(err, status, "page at byte %lld", (long long)c->page.offset);
-    return QK_OK;
+    return qk__context(err, begin_page(c, err), "page at byte %lld", (long long)c->page.offset);
 }
 
 /* Early releases of parquet-mr leave the dictionary's page header out of the recorded size. */
@@ -292,8 +284,7 @@ qk_status qk__cursor_fill(qk_parquet_cursor *c, qk_error *err)
             status = next_page(c, err);
         else
             status = end_group(c, err);
-        if (status != QK_OK)
-            return qk__context(err, status, "row group %zu", group);
+        QK_TRY(qk__context(err, status, "row group %zu", group));
     }
     return QK_OK;
 }
@@ -369,9 +360,7 @@ qk_status qk__cursor_row_width(const qk_parquet_cursor *c, size_t *width, qk_err
     slots += qk__rle_match(&repetition, 1, c->slots - slots);
     if (slots == c->slots && c->slots_beyond > 0) {
         size_t beyond;
-        qk_status status = count_beyond(c, &beyond, err);
-        if (status != QK_OK)
-            return qk__context(err, status, "row group %zu", c->group);
+        QK_TRY(qk__context(err, count_beyond(c, &beyond, err), "row group %zu", c->group));
         slots += beyond;
     }
     /* A row without values still takes a slot. */

@@ -216,9 +216,8 @@ qk_status qk__pages_next(qk__pages *pages, qk__parquet_page *page, bool *found, 
     *found = false;
     while (!*found && pages->next < pages->end) {
         *page = (qk__parquet_page){.offset = pages->next};
-        qk_status status = read_page(pages, page, found, err);
-        if (status != QK_OK)
-            return qk__context(err, status, "page at byte %lld", (long long)page->offset);
+        QK_TRY(qk__context(err, read_page(pages, page, found, err), "page at byte %lld",
+                           (long long)page->offset));
     }
     return QK_OK;
 }
