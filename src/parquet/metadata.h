@@ -6,6 +6,8 @@
 
 #include <qkscope/parquet.h>
 
+#include "parquet/thrift.h"
+
 /* One leaf of the schema. `info` is the public view; its sums over row groups are filled in
  * by the reader. */
 typedef struct qk__leaf {
@@ -24,6 +26,7 @@ typedef struct qk__chunk {
     int type, codec;
     uint32_t encodings;
     int64_t offset; /* of the first page */
+    int64_t dictionary_offset;
     int64_t compressed_bytes, uncompressed_bytes;
     int64_t num_values;
     int64_t null_count; /* -1: not recorded */
@@ -51,15 +54,14 @@ void qk__metadata_free(qk__metadata *metadata);
 
 /* One node of the schema as it is stored: a tree in depth-first order. */
 typedef struct qk__schema_node {
-    const uint8_t *name; /* into the footer, not terminated */
-    size_t name_size;
-    int type; /* -1: a group */
+    qk__thrift_bytes name; /* into the footer, not terminated */
+    int type;              /* -1: a group */
     int type_length;
     int repetition; /* -1: not recorded (the root) */
     int32_t num_children;
     int converted; /* -1: none */
     int logical;   /* field id in the LogicalType union, 0: none */
-    bool logical_unsigned;
+    bool logical_signed;
 } qk__schema_node;
 
 /* Walks the tree and lists its leaves with their levels. */

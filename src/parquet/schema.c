@@ -78,8 +78,8 @@ static qk_status add_leaf(walk *w, const qk__schema_node *node, int definition, 
                  .max_repetition = repetition},
         .path = path,
         .top_length = strnlen(path, top),
-        .is_unsigned = node->logical_unsigned || (node->converted >= CONVERTED_UINT_FIRST &&
-                                                  node->converted <= CONVERTED_UINT_LAST),
+        .is_unsigned = !node->logical_signed || (node->converted >= CONVERTED_UINT_FIRST &&
+                                                 node->converted <= CONVERTED_UINT_LAST),
     };
     return QK_OK;
 }
@@ -91,7 +91,7 @@ static qk_status enter_node(walk *w, const qk__schema_node *node, qk_error *err)
     w->path.size = parent->path_size;
     if (w->depth > 1)
         QK_TRY(qk__buffer_append(&w->path, ".", 1, err));
-    QK_TRY(qk__buffer_append(&w->path, node->name, node->name_size, err));
+    QK_TRY(qk__buffer_append(&w->path, node->name.data, node->name.size, err));
     if (node->repetition < REPETITION_REQUIRED || node->repetition > REPETITION_REPEATED)
         return qk__fail(err, QK_ERR_MALFORMED, "field '%.*s' has unknown repetition %d",
                         (int)w->path.size, (const char *)w->path.data, node->repetition);

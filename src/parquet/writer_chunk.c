@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "parquet/encoders.h"
 #include "parquet/format.h"
-#include "parquet/thrift_write.h"
+#include "parquet/thrift.h"
 
 /* Definition level of a value that is there; a null in a flat column has level 0. */
 enum { FLAT_DEFINITION = 1, LIST_DEFINITION = 3, LIST_DEFINITION_BITS = 2 };

@@ -9,8 +9,7 @@
 
 #include <cmocka.h>
 
-#include "parquet/thrift_read.h"
-#include "parquet/thrift_write.h"
+#include "parquet/thrift.h"
 
 #define INIT(t, bytes) qk__thrift_init(&(t), bytes, sizeof(bytes))
 
