@@ -93,9 +93,6 @@ static void close_shard(qk_rows *rows)
 
 static const char *type_name(const qk_parquet_column *column)
 {
-    static const char *const NAMES[] = {
-        "BOOLEAN", "INT32",  "INT64",      "INT96",
-        "FLOAT",   "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"};
     switch (column->logical) {
     case QK_PARQUET_STRING:
         return "STRING";
@@ -106,8 +103,7 @@ static const char *type_name(const qk_parquet_column *column)
     case QK_PARQUET_PLAIN_TYPE:
         break;
     }
-    size_t type = (size_t)column->type;
-    return type < sizeof NAMES / sizeof NAMES[0] ? NAMES[type] : "an unknown type";
+    return qk__parquet_type_name(column->type);
 }
 
 static qk_status fail_type(const qk_rows *rows, int c, const qk_parquet_column *column,

@@ -5,10 +5,24 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <qkscope/common.h>
 
 #include "base/buffer.h"
+
+/* Value i of integers of 4 or 8 bytes. */
+static inline int64_t qk__load_integer(const uint8_t *values, size_t i, size_t value_size)
+{
+    int64_t wide;
+    int32_t narrow;
+    if (value_size == sizeof wide) {
+        memcpy(&wide, values + i * sizeof wide, sizeof wide);
+        return wide;
+    }
+    memcpy(&narrow, values + i * sizeof narrow, sizeof narrow);
+    return narrow;
+}
 
 /* Bits that hold any of 0 .. count-1, at least 1 (readers dislike width 0). */
 int qk__bit_width(size_t count);

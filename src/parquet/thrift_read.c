@@ -2,6 +2,8 @@
 /* Decoding the Thrift compact protocol from a span of untrusted bytes. */
 #include "parquet/thrift.h"
 
+#include "parquet/varint.h"
+
 /* The deepest structure of the format nests 7 levels; hostile input may nest for ever. */
 enum { MAX_SKIP_DEPTH = 32 };
 
@@ -40,21 +42,20 @@ static uint8_t read_byte(qk__thrift_reader *t)
 
 static uint64_t read_varint(qk__thrift_reader *t)
 {
-    uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-        uint8_t byte = read_byte(t);
-        value |= (uint64_t)(byte & 0x7f) << shift;
-        if (!(byte & 0x80))
-            return value;
-    }
-    qk__thrift_fault(t, "Thrift integer of more than 10 bytes");
+    const uint8_t *start = t->next;
+    uint64_t value;
+    if (qk__varint_take(&t->next, t->end, 64, &value))
+        return value;
+    if (t->next - start == 10)
+        qk__thrift_fault(t, "Thrift integer of more than 10 bytes");
+    else
+        run_out(t);
     return 0;
 }
 
 static int64_t read_zigzag(qk__thrift_reader *t)
 {
-    uint64_t raw = read_varint(t);
-    return (int64_t)(raw >> 1 ^ (0 - (raw & 1)));
+    return qk__unzigzag(read_varint(t));
 }
 
 static int32_t fit_i32(qk__thrift_reader *t, int64_t value)

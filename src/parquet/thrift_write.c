@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "parquet/varint.h"
 
 static void put(qk__thrift_writer *w, const void *data, size_t size)
 {
@@ -15,16 +16,7 @@ static void put(qk__thrift_writer *w, const void *data, size_t size)
 static void put_varint(qk__thrift_writer *w, uint64_t value)
 {
     uint8_t bytes[10];
-    size_t n = 0;
-    for (; value >= 0x80; value >>= 7)
-        bytes[n++] = (uint8_t)(value | 0x80);
-    bytes[n++] = (uint8_t)value;
-    put(w, bytes, n);
-}
-
-static void put_zigzag(qk__thrift_writer *w, int64_t value)
-{
-    put_varint(w, (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0));
+    put(w, bytes, qk__varint_put(bytes, value));
 }
 
 static void put_bytes(qk__thrift_writer *w, const void *data, size_t size)
@@ -41,7 +33,7 @@ static void put_field(qk__thrift_writer *w, int id, qk__thrift_type type)
     uint8_t byte = (uint8_t)((close ? delta << 4 : 0) | (int)type);
     put(w, &byte, 1);
     if (!close)
-        put_zigzag(w, id);
+        put_varint(w, qk__zigzag(id));
 }
 
 void qk__thrift_writer_init(qk__thrift_writer *writer, qk__buffer *out, qk_error *err)
@@ -60,13 +52,13 @@ void qk__thrift_end(qk__thrift_writer *writer)
 void qk__thrift_i32(qk__thrift_writer *writer, int id, int32_t value)
 {
     put_field(writer, id, THRIFT_I32);
-    put_zigzag(writer, value);
+    put_varint(writer, qk__zigzag(value));
 }
 
 void qk__thrift_i64(qk__thrift_writer *writer, int id, int64_t value)
 {
     put_field(writer, id, THRIFT_I64);
-    put_zigzag(writer, value);
+    put_varint(writer, qk__zigzag(value));
 }
 
 void qk__thrift_bool(qk__thrift_writer *writer, int id, bool value)
@@ -102,7 +94,7 @@ void qk__thrift_list(qk__thrift_writer *writer, int id, qk__thrift_type element,
 
 void qk__thrift_element_i32(qk__thrift_writer *writer, int32_t value)
 {
-    put_zigzag(writer, value);
+    put_varint(writer, qk__zigzag(value));
 }
 
 void qk__thrift_element_string(qk__thrift_writer *writer, const char *text)

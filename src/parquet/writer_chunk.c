@@ -211,7 +211,7 @@ static qk_status write_dictionary(qk__chunk_writer *writer, const qk__column_buf
     p.values = writer->dictionary.count;
     info->dictionary_offset = qk__outfile_size(writer->out);
     writer->body.size = 0;
-    QK_TRY(qk__study_dictionary(writer, column, &writer->body, err));
+    QK_TRY(qk__plan_dictionary(writer, column, &writer->body, err));
     return write_page(writer, &p, info, err);
 }
 
@@ -224,7 +224,7 @@ static qk_status write_data(qk__chunk_writer *writer, const qk__column_buffer *c
     p.nulls = p.values - slice->values;
     writer->body.size = 0;
     QK_TRY(put_levels(writer, column, slice, &p, err));
-    QK_TRY(qk__study_values(writer, column, slice, info->encoding, &writer->body, err));
+    QK_TRY(qk__plan_values(writer, column, slice, info->encoding, &writer->body, err));
     info->data_pages++;
     return write_page(writer, &p, info, err);
 }
@@ -238,14 +238,7 @@ static void set_range(const qk__column_buffer *column, qk__chunk_info *info)
     info->min = INT64_MAX;
     info->max = INT64_MIN;
     for (size_t i = 0; i < column->present; i++) {
-        int64_t value = 0;
-        if (column->kind == QK_FIELD_INT64) {
-            memcpy(&value, column->values.data + i * sizeof value, sizeof value);
-        } else {
-            int32_t narrow;
-            memcpy(&narrow, column->values.data + i * sizeof narrow, sizeof narrow);
-            value = narrow;
-        }
+        int64_t value = qk__load_integer(column->values.data, i, column->value_size);
         info->min = value < info->min ? value : info->min;
         info->max = value > info->max ? value : info->max;
     }
@@ -258,12 +251,12 @@ qk_status qk__chunk_write(qk__chunk_writer *writer, const qk__column_buffer *col
     info->num_values = (int64_t)(rows * column->width);
     info->null_count = (int64_t)column->nulls;
     set_range(column, info);
-    QK_TRY(qk__study_encoding(writer, column, rows, &info->encoding, err));
+    QK_TRY(qk__plan_encoding(writer, column, rows, &info->encoding, err));
     if (info->encoding == ENC_RLE_DICTIONARY)
         QK_TRY(write_dictionary(writer, column, info, err));
     info->data_offset = qk__outfile_size(writer->out);
     qk__slice slice = {0};
-    while (qk__study_slice(column, rows, writer->settings->page_bytes, &slice))
+    while (qk__plan_slice(column, rows, writer->settings->page_bytes, &slice))
         QK_TRY(write_data(writer, column, &slice, info, err));
     return QK_OK;
 }
