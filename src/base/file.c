@@ -162,6 +162,16 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+static qk_status add_name(qk__names *names, size_t *capacity, const char *name, qk_error *err)
+{
+    char **items = qk__grow(names->items, names->count, capacity, sizeof *items);
+    if (!items)
+        return qk__nomem(err);
+    names->items = items;
+    items[names->count] = qk__strdup(name);
+    return items[names->count++] ? QK_OK : qk__nomem(err);
+}
+
 qk_status qk__list_dir(const char *path, qk__names *names, qk_error *err)
 {
     *names = (qk__names){0};
@@ -170,31 +180,14 @@ qk_status qk__list_dir(const char *path, qk__names *names, qk_error *err)
         return fail_errno(err, "open folder", path);
     qk_status status = QK_OK;
     size_t capacity = 0;
-    for (;;) {
+    for (struct dirent *entry; status == QK_OK;) {
         errno = 0;
-        struct dirent *entry = readdir(dir);
-        if (!entry) {
-            if (errno != 0)
-                status = fail_errno(err, "list folder", path);
+        if (!(entry = readdir(dir))) {
+            status = errno == 0 ? QK_OK : fail_errno(err, "list folder", path);
             break;
         }
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        if (names->count == capacity) {
-            capacity = capacity ? capacity * 2 : 64;
-            char **items = realloc(names->items, capacity * sizeof *items);
-            if (!items) {
-                status = qk__nomem(err);
-                break;
-            }
-            names->items = items;
-        }
-        char *copy = qk__strdup(entry->d_name);
-        if (!copy) {
-            status = qk__nomem(err);
-            break;
-        }
-        names->items[names->count++] = copy;
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            status = add_name(names, &capacity, entry->d_name, err);
     }
     closedir(dir);
     if (status != QK_OK)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading capture.json, what a capture says about itself. */
+/* Reading and writing capture.json, what a capture says about itself. */
 #include <assert.h>
 #include <float.h>
 #include <limits.h>
@@ -9,9 +9,13 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_build.h"
 #include "base/parse_number.h"
 #include "base/tree.h"
 #include "capture/capture.h"
+#include "capture/capture_writer.h"
+
+#include <qkscope/common.h>
 
 /* A manifest is a page of text; extra keys of other tools may make it longer. */
 enum { MAX_MANIFEST_BYTES = 16 << 20 };
@@ -236,4 +240,40 @@ qk_status qk__capture_read_manifest(qk_capture *capture, const char *root, qk_er
         capture->num_listed = 0; /* of which of the captures below it? */
     }
     return QK_OK;
+}
+
+/* ---- writing ---------------------------------------------------------------------------- */
+
+static json_t *list_heads(const qk_capture_writer *writer)
+{
+    json_t *heads = json_array();
+    for (size_t i = 0; i < writer->num_records; i++) {
+        const qk__head_record *record = &writer->records[i];
+        char name[QK_HEAD_NAME_SIZE];
+        qk_head_name(record->id, name);
+        heads = qk__json_append(heads, json_pack("{s:s, s:I, s:I}", "name", name, "rows",
+                                                 (json_int_t)record->rows, "dim",
+                                                 (json_int_t)record->dim));
+    }
+    return heads;
+}
+
+qk_status qk__capture_write_manifest(const qk_capture_writer *writer, bool complete,
+                                     qk_error *err)
+{
+    json_t *root =
+        json_pack("{s:s, s:i, s:s, s:s, s:i, s:s, s:b, s:o}", "format", QK_MANIFEST_FORMAT,
+                  "format_version", QK_MANIFEST_VERSION, "tool", "qkscope " QK_VERSION, "model",
+                  writer->model, "q_per_kv_group", writer->q_per_kv_group, "source",
+                  writer->source, "complete", complete, "heads", list_heads(writer));
+    const char *key;
+    json_t *value;
+    json_object_foreach(writer->extra, key, value)
+    {
+        if (root && !json_object_get(root, key)) /* ours are not replaced */
+            root = qk__json_set(root, key, json_incref(value));
+    }
+    qk__outfile *file;
+    QK_TRY(qk__json_write(root, writer->dir, QK_MANIFEST_NAME, &file, err));
+    return qk__outfile_commit(&file, err);
 }

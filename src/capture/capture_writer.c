@@ -205,22 +205,6 @@ static qk__head_record *find_record(qk_capture_writer *writer, qk_head_id id)
     return NULL;
 }
 
-static qk_status add_record(qk_capture_writer *writer, qk_head_id id, size_t dim, int shards,
-                            qk_error *err)
-{
-    if (writer->num_records == writer->capacity) {
-        size_t capacity = writer->capacity ? 2 * writer->capacity : 64;
-        qk__head_record *records = realloc(writer->records, capacity * sizeof *records);
-        if (!records)
-            return qk__nomem(err);
-        writer->records = records;
-        writer->capacity = capacity;
-    }
-    writer->records[writer->num_records++] =
-        (qk__head_record){.id = id, .dim = dim, .shards = shards};
-    return QK_OK;
-}
-
 static qk_status begin_file(qk_capture_writer *writer, qk_head_id id, size_t dim, int shards,
                             qk_error *err)
 {
@@ -228,8 +212,13 @@ static qk_status begin_file(qk_capture_writer *writer, qk_head_id id, size_t dim
     qk_head_name(id, name);
     qk__head_record *record = find_record(writer, id);
     if (!record) {
-        QK_TRY(add_record(writer, id, dim, shards, err));
-        record = &writer->records[writer->num_records - 1];
+        record =
+            qk__grow(writer->records, writer->num_records, &writer->capacity, sizeof *record);
+        if (!record)
+            return qk__nomem(err);
+        writer->records = record;
+        record += writer->num_records++;
+        record->files_begun = 0;
     }
     if (record->files_begun == 0) /* new, or aborted before */
         *record = (qk__head_record){.id = id, .dim = dim, .shards = shards};

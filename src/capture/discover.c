@@ -69,17 +69,14 @@ static qk_status list_shards(const char *dir, qk__names *files, qk_error *err)
 static qk_status add_entry(search *s, qk_head_id id, qk__names *files, qk_error *err)
 {
     qk_capture *capture = s->capture;
-    if (capture->num_entries == s->capacity) {
-        size_t capacity = s->capacity ? s->capacity * 2 : 64;
-        qk__capture_entry *entries = realloc(capture->entries, capacity * sizeof *entries);
-        if (!entries) {
-            qk__names_free(files);
-            return qk__nomem(err);
-        }
-        capture->entries = entries;
-        s->capacity = capacity;
+    qk__capture_entry *entries =
+        qk__grow(capture->entries, capture->num_entries, &s->capacity, sizeof *entries);
+    if (!entries) {
+        qk__names_free(files);
+        return qk__nomem(err);
     }
-    capture->entries[capture->num_entries++] = (qk__capture_entry){
+    capture->entries = entries;
+    entries[capture->num_entries++] = (qk__capture_entry){
         .head = {.id = id,
                  .files = (const char *const *)files->items,
                  .num_files = files->count},

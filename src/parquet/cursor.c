@@ -371,14 +371,6 @@ qk_status qk__cursor_row_width(const qk_parquet_cursor *c, size_t *width, qk_err
 
 /* ---- the general call ------------------------------------------------------------------- */
 
-static size_t count_equal(const uint8_t *levels, size_t n, uint8_t value)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < n; i++)
-        count += levels[i] == value;
-    return count;
-}
-
 /* Reads one kind of levels; out may be NULL where the maximum is 0. *matching is how many
  * equal `value`. */
 static qk_status read_levels(const qk_parquet_cursor *c, qk__rle *rle, int max, uint8_t value,
@@ -394,10 +386,12 @@ static qk_status read_levels(const qk_parquet_cursor *c, qk__rle *rle, int max, 
         return qk__fail(err, QK_ERR_ARGUMENT, "no room given for the levels");
     if (qk__rle_read_u8(rle, out, n) < n)
         return qk__cursor_levels_end(c, err);
-    for (size_t i = 0; i < n; i++)
+    *matching = 0;
+    for (size_t i = 0; i < n; i++) {
         if (out[i] > max)
             return qk__cursor_levels_end(c, err);
-    *matching = count_equal(out, n, value);
+        *matching += out[i] == value;
+    }
     return QK_OK;
 }
 

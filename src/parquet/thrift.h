@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <qkscope/status.h>
+#include <qkscope/common.h>
 
 #include "base/buffer.h"
 

@@ -206,12 +206,11 @@ static qk_status append_rows(qk__column_buffer *column, const qk_parquet_values 
 static qk_status add_group(qk_parquet_writer *writer, qk_error *err)
 {
     if (writer->num_groups == writer->groups_capacity) {
-        size_t capacity = writer->groups_capacity ? 2 * writer->groups_capacity : 8;
-        qk__group_info *groups = realloc(writer->groups, capacity * sizeof *groups);
+        qk__group_info *groups =
+            qk__grow(writer->groups, &writer->groups_capacity, sizeof *groups);
         if (!groups)
             return qk__nomem(err);
         writer->groups = groups;
-        writer->groups_capacity = capacity;
     }
     qk__group_info *group = &writer->groups[writer->num_groups];
     group->rows = (int64_t)writer->rows;
