@@ -164,12 +164,16 @@ static int compare_names(const void *a, const void *b)
 
 static qk_status add_name(qk__names *names, size_t *capacity, const char *name, qk_error *err)
 {
-    char **items = qk__grow(names->items, names->count, capacity, sizeof *items);
-    if (!items)
-        return qk__nomem(err);
-    names->items = items;
-    items[names->count] = qk__strdup(name);
-    return items[names->count++] ? QK_OK : qk__nomem(err);
+    if (names->count == *capacity) {
+        char **items = qk__grow(names->items, capacity, sizeof *items);
+        if (!items)
+            return qk__nomem(err);
+        names->items = items;
+    }
+    char *copy = qk__strdup(name);
+    if (copy)
+        names->items[names->count++] = copy;
+    return copy ? QK_OK : qk__nomem(err);
 }
 
 qk_status qk__list_dir(const char *path, qk__names *names, qk_error *err)

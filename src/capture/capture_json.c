@@ -193,39 +193,32 @@ static qk_status read_keys(qk_capture *capture, const qk__node *root, qk_error *
     return QK_OK;
 }
 
-static qk_status parse(qk_capture *capture, const qk__buffer *text, qk_error *err)
+static qk_status read_root(qk_capture *capture, const json_t *object, qk_error *err)
 {
-    json_t *object;
-    QK_TRY(qk__json_parse(&object, text->data, text->size, QK__JSON_NO_ZEROS, err));
     qk__node root = qk__tree_of_json(object);
     const char *format = QK_MANIFEST_FORMAT;
-    qk_status status = QK_OK;
     if (qk__node_kind_of(&root) != QK__OBJECT)
-        status = qk__fail_expected(&root, "an object", err);
-    else if (qk__read_text(&root, "format", &format, NULL) != QK_OK ||
-             strcmp(format, QK_MANIFEST_FORMAT) == 0)
-        status = read_keys(capture, &root, err);
-    /* else: a file of the same name by another tool, none of our business */
-    json_decref(object);
-    return status;
+        return qk__fail_expected(&root, "an object", err);
+    if (qk__read_text(&root, "format", &format, NULL) != QK_OK ||
+        strcmp(format, QK_MANIFEST_FORMAT) == 0)
+        return read_keys(capture, &root, err);
+    return QK_OK; /* a file of the same name by another tool, none of our business */
 }
 
 /* *found is false when dir has no manifest. */
 static qk_status read_in(qk_capture *capture, const char *dir, bool *found, qk_error *err)
 {
+    json_t *object = NULL;
     char *path = qk__path_join(dir, QK_MANIFEST_NAME);
     if (!path)
         return qk__nomem(err);
     qk_status status = QK_OK;
     *found = qk__is_there(path);
-    if (*found) {
-        qk__buffer text;
-        status = qk__read_file(path, MAX_MANIFEST_BYTES, &text, err);
-        if (status == QK_OK) {
-            status = qk__context(err, parse(capture, &text, err), "%s", path);
-            qk__buffer_free(&text);
-        }
-    }
+    if (*found)
+        status = qk__json_read_file(&object, path, MAX_MANIFEST_BYTES, QK__JSON_NO_ZEROS, err);
+    if (object)
+        status = qk__context(err, read_root(capture, object, err), "%s", path);
+    json_decref(object);
     free(path);
     return status;
 }

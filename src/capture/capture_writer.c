@@ -205,21 +205,31 @@ static qk__head_record *find_record(qk_capture_writer *writer, qk_head_id id)
     return NULL;
 }
 
+/* NULL: out of memory. */
+static qk__head_record *add_record(qk_capture_writer *writer)
+{
+    if (writer->num_records == writer->capacity) {
+        qk__head_record *records =
+            qk__grow(writer->records, &writer->capacity, sizeof *records);
+        if (!records)
+            return NULL;
+        writer->records = records;
+    }
+    qk__head_record *record = &writer->records[writer->num_records++];
+    *record = (qk__head_record){0};
+    return record;
+}
+
 static qk_status begin_file(qk_capture_writer *writer, qk_head_id id, size_t dim, int shards,
                             qk_error *err)
 {
     char name[QK_HEAD_NAME_SIZE];
     qk_head_name(id, name);
     qk__head_record *record = find_record(writer, id);
-    if (!record) {
-        record =
-            qk__grow(writer->records, writer->num_records, &writer->capacity, sizeof *record);
-        if (!record)
-            return qk__nomem(err);
-        writer->records = record;
-        record += writer->num_records++;
-        record->files_begun = 0;
-    }
+    if (!record)
+        record = add_record(writer);
+    if (!record)
+        return qk__nomem(err);
     if (record->files_begun == 0) /* new, or aborted before */
         *record = (qk__head_record){.id = id, .dim = dim, .shards = shards};
     if (record->dim != dim || record->shards != shards)

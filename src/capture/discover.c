@@ -69,14 +69,15 @@ static qk_status list_shards(const char *dir, qk__names *files, qk_error *err)
 static qk_status add_entry(search *s, qk_head_id id, qk__names *files, qk_error *err)
 {
     qk_capture *capture = s->capture;
-    qk__capture_entry *entries =
-        qk__grow(capture->entries, capture->num_entries, &s->capacity, sizeof *entries);
-    if (!entries) {
-        qk__names_free(files);
-        return qk__nomem(err);
+    if (capture->num_entries == s->capacity) {
+        qk__capture_entry *entries = qk__grow(capture->entries, &s->capacity, sizeof *entries);
+        if (!entries) {
+            qk__names_free(files);
+            return qk__nomem(err);
+        }
+        capture->entries = entries;
     }
-    capture->entries = entries;
-    entries[capture->num_entries++] = (qk__capture_entry){
+    capture->entries[capture->num_entries++] = (qk__capture_entry){
         .head = {.id = id,
                  .files = (const char *const *)files->items,
                  .num_files = files->count},
