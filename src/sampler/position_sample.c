@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Buckets of positions, and which positions of a text are kept. */
 #include <assert.h>
-#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <qkscope/recorder.h>
 
@@ -28,20 +28,11 @@ void qk_sampler_default(qk_sampler *sampler)
         (qk_sampler){.type = QK_SAMPLER_LOG_UNIFORM, .base_rate = 1, .min_bucket_size = 128};
 }
 
-static bool same_word(const char *a, const char *b)
-{
-    while (*a && tolower((unsigned char)*a) == tolower((unsigned char)*b)) {
-        a++;
-        b++;
-    }
-    return *a == 0 && *b == 0;
-}
-
 bool qk_sampler_type_parse(const char *name, qk_sampler_type *type)
 {
     assert(name && type);
     for (int i = 0; i < NUM_TYPES; i++)
-        if (same_word(name, type_names[i])) {
+        if (strcasecmp(name, type_names[i]) == 0) {
             *type = (qk_sampler_type)i;
             return true;
         }
@@ -71,15 +62,6 @@ qk_status qk_sampler_check(const qk_sampler *sampler, qk_error *err)
 
 /* ---- buckets ---------------------------------------------------------------------------- */
 
-/* floor(log2(number)), number > 0. */
-static int floor_log2(uint64_t number)
-{
-    int log = 0;
-    while (number >>= 1)
-        log++;
-    return log;
-}
-
 /* The id of the first logarithmic bucket: its size is 2^id. */
 static int first_log_bucket(const qk_sampler *sampler)
 {
@@ -101,7 +83,7 @@ int64_t qk_sampler_bucket(const qk_sampler *sampler, int64_t position)
     assert(sampler && position >= 0);
     if (sampler->type != QK_SAMPLER_LOG_UNIFORM)
         return position / sampler->min_bucket_size;
-    int log = floor_log2((uint64_t)position + 1);
+    int log = 63 - __builtin_clzll((uint64_t)position + 1); /* floor(log2(position + 1)) */
     int first = first_log_bucket(sampler);
     return log > first ? log : first;
 }

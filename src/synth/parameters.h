@@ -50,6 +50,8 @@ void qk__synth_stream(qk__rng *rng, const qk_synth_settings *settings, qk_head_i
 double qk__synth_center(const qk_synth_settings *settings);
 double qk__synth_position_variance(const qk_synth_settings *settings);
 
+double qk__synth_dot(const double *x, const double *y, size_t n);
+
 /* Draws the parameters of a head; *head needs qk__synth_head_free. */
 QK_MUST_CHECK qk_status qk__synth_head_draw(const qk_synth_settings *settings, qk_head_id id,
                                             qk__synth_head **head, qk_error *err);
