@@ -152,15 +152,22 @@ qk_status qk__folder_sweep(const char *path, qk_error *err)
 
 /* ---- holding ---------------------------------------------------------------------------- */
 
-/* Bytes of path that lead to a folder that is there. */
+/* The length of a path without its last name, whose slash stays. */
+static size_t parent_length(const char *path, size_t length)
+{
+    while (length > 0 && path[length - 1] == '/')
+        length--;
+    while (length > 0 && path[length - 1] != '/')
+        length--;
+    return length;
+}
+
+/* Bytes of path that lead to a folder that is there; the rest is cut off. */
 static size_t existing_part(char *path)
 {
     size_t length = strlen(path);
     while (length > 0 && !qk__is_dir(path)) {
-        while (length > 0 && path[length - 1] == '/')
-            length--;
-        while (length > 0 && path[length - 1] != '/')
-            length--;
+        length = parent_length(path, length);
         path[length] = 0;
     }
     return length;
@@ -170,14 +177,10 @@ static size_t existing_part(char *path)
 static void remove_made(const qk__folder *folder)
 {
     char *path = qk__strdup(folder->path);
-    for (size_t length = path ? strlen(path) : 0; length > folder->was;) {
+    size_t length = path ? strlen(path) : 0;
+    while (length > folder->was && rmdir(path) == 0) {
+        length = parent_length(path, length);
         path[length] = 0;
-        if (rmdir(path) != 0)
-            break;
-        while (length > 0 && path[length - 1] == '/')
-            length--;
-        while (length > 0 && path[length - 1] != '/')
-            length--;
     }
     free(path);
 }
@@ -194,12 +197,12 @@ void qk__folder_release(qk__folder *folder)
     *folder = (qk__folder){.lock = -1};
 }
 
-/* Whether what was locked still lies at its path: a run that failed may have removed it. */
-static bool is_in_place(const qk__folder *folder)
+/* Whether an open folder is the one at a path. */
+static bool is_folder_at(int lock, const char *path)
 {
     struct stat held, found;
-    return fstat(folder->lock, &held) == 0 && stat(folder->path, &found) == 0 &&
-           held.st_dev == found.st_dev && held.st_ino == found.st_ino;
+    return fstat(lock, &held) == 0 && stat(path, &found) == 0 && held.st_dev == found.st_dev &&
+           held.st_ino == found.st_ino;
 }
 
 static qk_status fail_held(const char *path, qk_error *err)
@@ -229,7 +232,7 @@ static qk_status claim(qk__folder *folder, qk_error *err)
     for (int i = 0; i < TRIES; i++) {
         QK_TRY(qk__make_dirs(folder->path, err));
         QK_TRY(lock(folder, LOCK_EX, err));
-        if (is_in_place(folder))
+        if (is_folder_at(folder->lock, folder->path)) /* else a run that failed removed it */
             break;
         close(folder->lock);
         folder->lock = -1;
@@ -264,9 +267,7 @@ qk_status qk__folder_watch(qk__folder *folder, const char *path, const qk__folde
                            qk_error *err)
 {
     QK_TRY(begin(folder, path, err));
-    struct stat held, found;
-    if (own && own->lock >= 0 && fstat(own->lock, &held) == 0 && stat(path, &found) == 0 &&
-        held.st_dev == found.st_dev && held.st_ino == found.st_ino)
+    if (own && own->lock >= 0 && is_folder_at(own->lock, path))
         return QK_OK;
     qk_status status = lock(folder, LOCK_SH, err);
     if (status != QK_OK)

@@ -30,24 +30,9 @@ static size_t undo_locale(char *text)
 
 __extension__ typedef unsigned __int128 wide;
 
-static const uint64_t POWERS[] = {UINT64_C(1),
-                                  UINT64_C(10),
-                                  UINT64_C(100),
-                                  UINT64_C(1000),
-                                  UINT64_C(10000),
-                                  UINT64_C(100000),
-                                  UINT64_C(1000000),
-                                  UINT64_C(10000000),
-                                  UINT64_C(100000000),
-                                  UINT64_C(1000000000),
-                                  UINT64_C(10000000000),
-                                  UINT64_C(100000000000),
-                                  UINT64_C(1000000000000),
-                                  UINT64_C(10000000000000),
-                                  UINT64_C(100000000000000),
-                                  UINT64_C(1000000000000000),
-                                  UINT64_C(10000000000000000),
-                                  UINT64_C(100000000000000000)};
+static const uint64_t POWERS[] = {
+    1e0, 1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,
+    1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17}; /* all exact */
 
 enum { MOST_DIGITS = 17 };
 

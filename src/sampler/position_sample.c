@@ -10,7 +10,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "base/torch_random.h"
+#include "base/twister.h"
 
 #define MAX_BUCKET_SIZE (INT64_C(1) << 40)
 
@@ -140,7 +140,7 @@ static size_t keep_drawn(const qk_sampler *sampler, uint64_t seed, int64_t count
                          int64_t *positions)
 {
     qk__twister generator;
-    qk__torch_seed(&generator, seed);
+    qk__twister_seed(&generator, (uint32_t)seed);
     bool growing = sampler->type == QK_SAMPLER_LOG_UNIFORM;
     int bucket = growing ? first_log_bucket(sampler) : 0;
     uint32_t limit = growing ? log_limit(sampler, bucket) : uniform_limit(sampler);
@@ -195,7 +195,7 @@ qk_status qk_sampler_positions(const qk_sampler *sampler, int64_t example_id, in
                    : keep_drawn(sampler, qk_sampler_seed(example_id, layer, kind), count, kept);
     if (sampler->max_rows > 0 && n > (uint64_t)sampler->max_rows) {
         qk__twister generator;
-        qk__torch_seed(&generator, cap_seed(example_id, layer, kind, first_head));
+        qk__twister_seed(&generator, (uint32_t)cap_seed(example_id, layer, kind, first_head));
         qk__torch_permute(&generator, kept, n, (size_t)sampler->max_rows);
         n = (size_t)sampler->max_rows;
     }
