@@ -254,7 +254,7 @@ static qk_status open_temporary(qk__outfile *file, qk_error *err)
         file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (file->fd < 0 && errno != EEXIST) {
             qk_status status = fail_errno(err, "create", file->path);
-            free(file->temporary);
+            free(file->temporary); /* not ours to remove */
             file->temporary = NULL;
             return status;
         }
@@ -271,12 +271,10 @@ qk_status qk__outfile_open(qk__outfile **file, const char *path, qk_error *err)
     f->fd = -1;
     f->path = qk__strdup(path);
     qk_status status = f->path ? open_temporary(f, err) : qk__nomem(err);
-    if (status != QK_OK) {
+    if (status != QK_OK)
         qk__outfile_discard(&f);
-        return status;
-    }
     *file = f;
-    return QK_OK;
+    return status;
 }
 
 static qk_status write_fully(qk__outfile *file, const uint8_t *data, size_t size, qk_error *err)

@@ -126,12 +126,10 @@ static qk_status open_writer(qk_capture_writer **writer, const char *dir,
         status = anew ? make_empty_dir(dir, err) : qk__make_dirs(dir, err);
     if (status == QK_OK)
         status = qk__capture_write_manifest(w, false, err);
-    if (status != QK_OK) {
+    if (status != QK_OK)
         free_writer(&w);
-        return status;
-    }
     *writer = w;
-    return QK_OK;
+    return status;
 }
 
 qk_status qk_capture_writer_open(qk_capture_writer **writer, const char *dir,
@@ -328,12 +326,10 @@ qk_status qk__head_writer_open_shard(qk_head_writer **head, qk_capture_writer *w
     }
     if (status == QK_OK)
         status = open_file(h, shard, shards, settings, err);
-    if (status != QK_OK) {
+    if (status != QK_OK)
         qk_head_writer_abort(&h);
-        return status;
-    }
     *head = h;
-    return QK_OK;
+    return status;
 }
 
 qk_status qk_head_writer_open(qk_head_writer **head, qk_capture_writer *writer, qk_head_id id,
@@ -390,13 +386,12 @@ qk_status qk_head_writer_finish(qk_head_writer **head, qk_error *err)
     QK_NEED(err, head);
     QK_NEED(err, *head);
     qk_status status = qk_parquet_writer_finish(&(*head)->file, err);
-    if (status != QK_OK) {
-        qk_head_writer_abort(head);
-        return status;
+    if (status == QK_OK) {
+        end_file(*head, true);
+        free_head(head);
     }
-    end_file(*head, true);
-    free_head(head);
-    return QK_OK;
+    qk_head_writer_abort(head); /* nothing, where it is finished */
+    return status;
 }
 
 void qk_head_writer_abort(qk_head_writer **head)

@@ -306,14 +306,12 @@ qk_status qk_rows_reopen(qk_rows **rows, const qk_head *head, unsigned columns,
                           head->files[0]);
     else
         status = r->prints ? open_shards(r, max_rows, err) : qk__nomem(err);
-    if (status != QK_OK) {
-        qk_rows_close(&r);
-        return status;
-    }
     if (r->dim * value_bytes(r) != old_row_bytes || columns != old_columns)
         r->capacity = 0; /* the block's arrays no longer fit */
+    if (status != QK_OK)
+        qk_rows_close(&r);
     *rows = r;
-    return QK_OK;
+    return status;
 }
 
 void qk_rows_close(qk_rows **rows)

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <qkscope/common.h>
+#include <qkscope/parquet.h>
 
 #include "base/buffer.h"
 

@@ -92,12 +92,10 @@ qk_status qk_parquet_cursor_open(qk_parquet_cursor **cursor, const qk_parquet *f
     c->type = qk__value_type_of(&c->leaf->info);
     c->kernels = qk__best_parquet_kernels();
     qk_status status = qk__cursor_result(c, check_column(c, err), err);
-    if (status != QK_OK) {
+    if (status != QK_OK)
         qk_parquet_cursor_close(&c);
-        return status;
-    }
     *cursor = c;
-    return QK_OK;
+    return status;
 }
 
 void qk_parquet_cursor_close(qk_parquet_cursor **cursor)

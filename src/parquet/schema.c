@@ -13,9 +13,6 @@ enum {
     MAX_DEPTH = 1024,
     /* A long name above many leaves is repeated in each of their paths. */
     MAX_PATH_BYTES = 1 << 24,
-    /* Unsigned integers in the older annotation: UINT_8 .. UINT_64. */
-    CONVERTED_UINT_FIRST = 11,
-    CONVERTED_UINT_LAST = 14,
 };
 
 /* A group whose children are being read. */

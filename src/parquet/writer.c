@@ -105,12 +105,10 @@ qk_status qk_parquet_writer_open(qk_parquet_writer **writer, const char *path,
         status = qk__outfile_open(&w->chunk.out, path, err);
     if (status == QK_OK)
         status = qk__outfile_write(w->chunk.out, QK_PARQUET_MAGIC, 4, err);
-    if (status != QK_OK) {
+    if (status != QK_OK)
         qk_parquet_writer_abort(&w);
-        return status;
-    }
     *writer = w;
-    return QK_OK;
+    return status;
 }
 
 void qk_parquet_writer_abort(qk_parquet_writer **writer)
