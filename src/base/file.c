@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Positioned reads, folder listings and atomic output files. */
+/* Reading files and folders, and output files that appear whole or not at all. */
 #include "base/file.h"
 
 #include <dirent.h>

@@ -48,8 +48,8 @@ static bool is_real_folder(const char *path)
 
 static void empty_nested(const char *path, int depth);
 
-/* gnuplot outlives a run that was killed, and may be about to write here: a second look finds
- * that, too. When the folder is gone it can write nothing more. */
+/* gnuplot outlives a run that was killed, and may write here meanwhile: then the folder is not
+ * empty yet, and is emptied again. Once it is gone, gnuplot can write nothing more. */
 static void remove_nested(const char *path, int depth)
 {
     enum { LOOKS = 20 };
@@ -112,8 +112,8 @@ static qk_status sweep(const char *path, bool stagings, qk_error *err)
     return status;
 }
 
-/* Whether someone else has it for longer than a moment: a program that a killed run was just
- * about to start (gnuplot) has its descriptors until it begins. */
+/* Whether someone else has the lock for longer than a moment: a program that a killed run was
+ * just about to start (gnuplot) keeps the run's descriptors until it begins. */
 static bool is_held(int lock, int how)
 {
     enum { TRIES = 20 };
@@ -127,7 +127,7 @@ static bool is_held(int lock, int how)
     return true;
 }
 
-/* A run that only draws holds the folder of its figures. */
+/* Who only draws holds the folder of the figures, not the one above: nothing is swept then. */
 static qk_status sweep_figures(const char *path, qk_error *err)
 {
     int lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -305,6 +305,6 @@ qk_status qk__folder_sweep_figures(qk__folder *folder, const char *const *names,
         }
         qk__names_free(&found);
     }
-    /* a lock that could not be had alone may be lost */
+    /* flock may drop the lock that it could not make exclusive: take it again */
     return is_held(folder->lock, LOCK_SH) ? fail_held(folder->path, err) : QK_OK;
 }

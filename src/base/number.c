@@ -50,7 +50,8 @@ static wide power_of_ten(int exponent)
                                   : (wide)POWERS[MOST_DIGITS] * POWERS[exponent - MOST_DIGITS];
 }
 
-/* For 1e-4 <= value < 1e15, but powers of two, whose lower neighbours are nearer. */
+/* False unless 1e-4 <= value < 1e15, and for powers of two, whose lower neighbours are
+ * nearer. */
 static bool split(double value, decimal *d)
 {
     uint64_t bits;

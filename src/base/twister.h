@@ -14,8 +14,8 @@ typedef struct qk__twister {
     int next;
 } qk__twister;
 
-/* From one number, as torch.Generator().manual_seed does with the low 32 bits, and from `length` >= 1 numbers (at most
- * QK__TWISTER_SIZE), as Python does. */
+/* From one number, as torch.Generator().manual_seed does with the low 32 bits, and from
+ * `length` >= 1 numbers (at most QK__TWISTER_SIZE), as Python does. */
 void qk__twister_seed(qk__twister *twister, uint32_t seed);
 void qk__twister_seed_by_array(qk__twister *twister, const uint32_t *key, uint32_t length);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding the head folders of a capture under a root folder. */
+/* Opening a capture: finding its head folders below a root folder. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <assert.h>
 #include <stdio.h>
@@ -330,7 +330,7 @@ static qk_status find_under(search *s, const char *root, const char *start, cons
     if (!found && holds_unfinished(start))
         return qk__fail(err, QK_ERR_NOT_FOUND,
                         "%s: the capture is not finished: run the same qkscope capture again, "
-                        "which goes on with it",
+                        "which resumes it",
                         start);
     if (!found)
         return qk__fail(err, QK_ERR_NOT_FOUND,

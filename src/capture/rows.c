@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the rows of one head, all columns in step, over its shards. */
+/* Reading the rows of one head, from all its files (shards), the columns in step. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static const char *file_name(const qk_rows *rows)
     return rows->head->files[rows->shard];
 }
 
-/* Ids that may be missing, from a capture that was not made with them. */
+/* Whether column c may be missing: ids of texts, in a capture that was made without them. */
 static bool is_optional(const qk_rows *rows, int c)
 {
     return c == EXAMPLE &&

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a dataset or a model lies: a local folder, or a snapshot in the Hugging Face cache,
- * whose layout is datasets--org--name/{refs/<revision>, snapshots/<commit>/...}, and models--. */
+ * whose layout is datasets--org--name/{refs/<revision>, snapshots/<commit>/...}, and
+ * models--. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

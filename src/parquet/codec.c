@@ -26,11 +26,11 @@ enum {
     LZ4_FAST_LEVEL = 1,
 };
 
-/* Both return false for bytes that are not what the codec writes, or that do not make
- * exactly dst_size bytes. They never write outside dst[0 .. dst_size). */
+/* False for bytes that are not what the codec writes, or that do not make exactly dst_size
+ * bytes. Nothing is written outside dst[0 .. dst_size). */
 typedef bool decompress_fn(const uint8_t *src, size_t src_size, uint8_t *dst, size_t dst_size);
 
-/* Appends nothing: writes at most capacity bytes to dst and returns how many, 0 on failure. */
+/* Writes at most capacity bytes to dst and returns how many, 0 on failure. */
 typedef size_t compress_fn(int level, const uint8_t *src, size_t src_size, uint8_t *dst,
                            size_t capacity);
 typedef size_t bound_fn(size_t src_size);
@@ -258,7 +258,7 @@ typedef struct codec_row {
     compress_fn *compress;
 } codec_row;
 
-/* Rows without functions are handled by name in the two calls below. */
+/* What a row lacks, the two calls below do by themselves or refuse. */
 static const codec_row codecs[] = {
     [QK_PARQUET_UNCOMPRESSED] = {.name = "UNCOMPRESSED"},
     [QK_PARQUET_SNAPPY] = {"SNAPPY", 0, snappy_read, snappy_max_compressed_length,

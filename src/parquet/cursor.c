@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streaming one leaf column: row groups, pages, levels, and the general call. */
+/* Reading one column from its first row to its last: row groups, pages, levels, and the call
+ * that hands out any of them. */
 #include "parquet/reader.h"
 
 #include <assert.h>
@@ -12,7 +13,7 @@
 enum {
     MAX_LEVEL = 255,
     /* A page of equal levels takes a few bytes however many slots it claims. No writer puts
-     * more than these into one, beyond 8 slots a byte. */
+     * more into one than this and 8 for each byte. */
     FREE_SLOTS = 1 << 24,
     UNCOUNTED_BYTES = 100, /* see chunk_end */
     SLICE_BYTES = 1 << 20, /* of FIXED_LEN_BYTE_ARRAY values given out at once */
@@ -20,8 +21,8 @@ enum {
 
 /* ---- opening ---------------------------------------------------------------------------- */
 
-/* Runs and nulls are stored in no space, so the number of values is no evidence of their own.
- * Column chunks share no bytes (see the footer), so that the file's size is. */
+/* Runs and nulls take no space, so the number of values that a file claims proves nothing. The
+ * size of the file does, as no column chunks share bytes: see check_spans in reader.c. */
 static qk_status check_budget(const qk_parquet_cursor *c, qk_error *err)
 {
     int64_t budget = qk__source_budget(&c->file->source);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers the distinct values of a column chunk in order of first appearance. */
+/* Numbering the distinct values of a column chunk, by a hash table. */
 #include "parquet/dictionary.h"
 
 #include <stdlib.h>

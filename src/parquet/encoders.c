@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Encoders of levels and values. */
+/* Encoding levels and values, as the writer puts them into pages. */
 #include "parquet/encoders.h"
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decoding the footer: field numbers are those of the format's Thrift definition. */
+/* Decoding the footer of a Parquet file. Field numbers are those of parquet.thrift. */
 #include "parquet/metadata.h"
 
 #include <stdlib.h>

@@ -8,8 +8,8 @@
 
 #include "parquet/thrift.h"
 
-/* One leaf of the schema. `info` is the public view; its sums over row groups are filled in
- * by the reader. */
+/* One leaf of the schema: a column that holds values. `info` is what the public API shows;
+ * reader.c fills in its sums over row groups. */
 typedef struct qk__leaf {
     qk_parquet_column info;
     char *path;        /* owned; info.path */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decoding page headers: field numbers are those of the format's Thrift definition. */
+/* Decoding the header of a page. Field numbers are those of parquet.thrift. */
 #include "parquet/metadata.h"
 
 #include "base/error.h"

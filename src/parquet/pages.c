@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding, checking and decompressing pages through a small window on the file. */
+/* Finding, checking and decompressing pages; of the file a small window is in memory. */
 #include "parquet/pages.h"
 
 #include <string.h>
@@ -14,8 +14,8 @@ enum {
     HEADER_BYTES = 1 << 9, /* read beyond a page, for the next header */
     MAX_HEADER_BYTES = 1 << 24,
     MAX_PAGE_BYTES = 1 << 30,
-    /* Pages of this size may be made of anything, zeros included; larger ones, of which real
-     * values are seldom packed 10:1, must be stored in a fair share of their size. */
+    /* A page up to this size may be stored in next to nothing, as zeros are. A larger one must
+     * take its share in the file: real values are seldom packed 10:1. */
     FREE_PAGE_BYTES = 1 << 24,
     MAX_PAGE_RATIO = 128,
 };
@@ -113,7 +113,7 @@ static uint64_t largest_output(int codec, uint64_t size)
     }
 }
 
-/* What may be sound, but is more than such a page, or such a file, is trusted with. */
+/* Refuses what may be sound, but is more than a page or a file of this size is trusted with. */
 static qk_status check_limits(const qk__pages *pages, const qk__page_header *header,
                               qk_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Row-wise reading: integers, and vectors of a fixed width. Levels are compared with what
- * they must be, a run at a time, and values go straight to the caller. */
+/* Reading a column by rows: integers, and vectors of one width. The levels must be those of
+ * whole rows, and are compared with these a run at a time; values go straight to the caller. */
 #include "parquet/reader.h"
 
 #include <math.h>

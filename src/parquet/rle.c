@@ -131,7 +131,7 @@ size_t qk__rle_match(qk__rle *rle, uint32_t value, size_t n)
     return done;
 }
 
-/* The same for the row pattern. */
+/* As match_packed, but the values must spell rows: see qk__rle_match_rows. */
 static size_t match_rows_packed(const qk__rle *rle, size_t row, size_t *ones, size_t n)
 {
     const size_t per_word = 56;
@@ -151,7 +151,7 @@ static size_t match_rows_packed(const qk__rle *rle, size_t row, size_t *ones, si
     return n;
 }
 
-/* The same for `n` equal values. */
+/* The same where the run repeats one value. */
 static size_t match_rows_repeated(const qk__rle *rle, size_t row, size_t *ones, size_t n)
 {
     if (rle->value == 1) {

@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The run being read is either `left` times `value`, or the bit-packed values number `index`
- * and on of the group bytes at `bits`. */
+/* The run being read is either `left` times `value` or, bit-packed at `bits`, `left` values
+ * from number `index` on. */
 typedef struct qk__rle {
     const uint8_t *next, *end; /* what follows the run */
     unsigned width;            /* bits a value, 0 to 32 */

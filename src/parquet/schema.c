@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the flat list of schema nodes to leaf columns with their levels. */
+/* Turns the list of nodes in which a file stores its schema into columns with their levels. */
 #include "parquet/metadata.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decoding the values of a page, and dictionaries. */
+/* Decoding the values of a page, and its dictionary: one row of a table for each encoding. */
 #include "parquet/values.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Integers of variable length, as Thrift, runs and differences have them: seven bits a byte, the
- * lowest first, and the high bit set in all but the last. Zigzag makes those of either sign
+/* Integers of variable length, as Thrift, runs and differences have them: seven bits a byte,
+ * the lowest first, and the high bit set in all but the last. Zigzag makes those of either sign
  * short. */
 #ifndef QK_PARQUET_VARINT_H
 #define QK_PARQUET_VARINT_H
