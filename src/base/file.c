@@ -116,12 +116,7 @@ qk_status qk__read_file(const char *path, size_t limit, qk__buffer *contents, qk
 char *qk__path_join(const char *dir, const char *name)
 {
     size_t length = strlen(dir);
-    const char *slash = length > 0 && dir[length - 1] != '/' ? "/" : "";
-    size_t size = length + strlen(name) + 2;
-    char *path = malloc(size);
-    if (path)
-        snprintf(path, size, "%s%s%s", dir, slash, name);
-    return path;
+    return qk__format("%s%s%s", dir, length > 0 && dir[length - 1] != '/' ? "/" : "", name);
 }
 
 qk_status qk__parent_folder(const char *path, char **folder, qk_error *err)
@@ -245,21 +240,18 @@ struct qk__outfile {
  * folder, so that rename() cannot cross devices. */
 static qk_status open_temporary(qk__outfile *file, qk_error *err)
 {
-    size_t size = strlen(file->path) + 48;
-    file->temporary = malloc(size);
-    if (!file->temporary)
-        return qk__nomem(err);
-    for (unsigned n = 0; file->fd < 0; n++) {
-        snprintf(file->temporary, size, "%s.tmp-%ld-%u", file->path, (long)getpid(), n);
+    for (unsigned n = 0;; n++) {
+        file->temporary = qk__format("%s.tmp-%ld-%u", file->path, (long)getpid(), n);
+        if (!file->temporary)
+            return qk__nomem(err);
         file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (file->fd < 0 && errno != EEXIST) {
-            qk_status status = fail_errno(err, "create", file->path);
-            free(file->temporary); /* not ours to remove */
-            file->temporary = NULL;
-            return status;
-        }
+        if (file->fd >= 0)
+            return QK_OK;
+        qk_status status = errno == EEXIST ? QK_OK : fail_errno(err, "create", file->path);
+        free(file->temporary); /* not ours to remove */
+        file->temporary = NULL;
+        QK_TRY(status);
     }
-    return QK_OK;
 }
 
 qk_status qk__outfile_open(qk__outfile **file, const char *path, qk_error *err)

@@ -74,15 +74,10 @@ static const repo_kind MODEL = {"models", "model", ""};
 /* "org/name" -> "datasets--org--name" */
 static char *cache_name(const repo_kind *kind, const char *name)
 {
-    size_t size = strlen(kind->folder) + strlen(name) + sizeof "----";
-    char *folder = malloc(size);
     const char *slash = strchr(name, '/');
-    if (folder && slash)
-        snprintf(folder, size, "%s--%.*s--%s", kind->folder, (int)(slash - name), name,
-                 slash + 1);
-    else if (folder)
-        snprintf(folder, size, "%s--%s", kind->folder, name);
-    return folder;
+    return slash
+               ? qk__format("%s--%.*s--%s", kind->folder, (int)(slash - name), name, slash + 1)
+               : qk__format("%s--%s", kind->folder, name);
 }
 
 /* ---- where the cache is ----------------------------------------------------------------- */
@@ -135,8 +130,7 @@ static qk_status cache_root(char **path, qk_error *err)
 static qk_status read_ref(const char *repo, const char *revision,
                           char commit[MAX_COMMIT_DIGITS + 1], qk_error *err)
 {
-    char *refs = qk__path_join(repo, "refs");
-    char *path = refs ? qk__path_join(refs, revision) : NULL;
+    char *path = qk__format("%s/refs/%s", repo, revision);
     qk_status status = path ? QK_OK : qk__nomem(err);
     *commit = 0;
     if (status == QK_OK && qk__is_file(path)) {
@@ -152,7 +146,6 @@ static qk_status read_ref(const char *repo, const char *revision,
             qk__buffer_free(&text);
         }
     }
-    free(refs);
     free(path);
     return status;
 }
