@@ -357,9 +357,8 @@ qk_status qk__write_file(const char *path, const void *data, size_t size, qk_err
     qk__outfile *file;
     QK_TRY(qk__outfile_open(&file, path, err));
     qk_status status = qk__outfile_write(file, data, size, err);
-    if (status != QK_OK) {
-        qk__outfile_discard(&file);
-        return status;
-    }
-    return qk__outfile_commit(&file, err);
+    if (status == QK_OK)
+        return qk__outfile_commit(&file, err);
+    qk__outfile_discard(&file);
+    return status;
 }

@@ -24,9 +24,7 @@ static uint64_t draw_bits(qk__twister *t, int bits)
  * rejects every other draw. */
 static uint64_t draw_below(qk__twister *t, uint64_t n)
 {
-    int bits = 0;
-    while (bits < 64 && n >> bits != 0)
-        bits++;
+    int bits = 64 - __builtin_clzll(n);
     uint64_t r;
     do
         r = draw_bits(t, bits);

@@ -455,19 +455,10 @@ const qk_head *qk_capture_head(const qk_capture *capture, size_t i)
 const qk_head *qk_capture_find(const qk_capture *capture, qk_head_id id)
 {
     assert(capture);
-    size_t low = 0;
-    size_t high = capture->num_entries;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = qk_head_compare(capture->entries[middle].head.id, id);
-        if (order == 0)
-            return &capture->entries[middle].head;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
+    const qk__capture_entry key = {.head.id = id};
+    const qk__capture_entry *found =
+        bsearch(&key, capture->entries, capture->num_entries, sizeof key, compare_entries);
+    return found ? &found->head : NULL;
 }
 
 const qk_capture_info *qk_capture_get_info(const qk_capture *capture)

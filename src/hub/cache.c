@@ -23,21 +23,13 @@ static bool is_hex(const char *text)
     return *text && text[strspn(text, "0123456789abcdef")] == 0;
 }
 
-static bool is_word(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '_';
-}
-
 /* Letters, digits, '-', '.' and '_', the ends neither '-' nor '.'. */
 static bool is_hub_word(const char *text, size_t length)
 {
-    if (length == 0 || length > 96 || !is_word(text[0]) || !is_word(text[length - 1]))
-        return false;
-    for (size_t i = 0; i < length; i++)
-        if (!is_word(text[i]) && text[i] != '-' && text[i] != '.')
-            return false;
-    return true;
+    static const char KNOWN[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+    return length > 0 && length <= 96 && strspn(text, KNOWN) >= length &&
+           !strchr("-.", text[0]) && !strchr("-.", text[length - 1]);
 }
 
 /* "org/name", or "name" alone for the oldest datasets. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "parquet/bits.h"
 #include "parquet/format.h"
 
 enum {
@@ -160,7 +161,7 @@ static qk_status begin_levels_v1(qk__rle *rle, int max, int encoding, const char
     memcpy(&length, *data, sizeof length);
     if (length > *size - sizeof length)
         return qk__fail(err, QK_ERR_MALFORMED, "%s levels are larger than their page", kind);
-    qk__rle_init(rle, *data + sizeof length, length, qk__level_width(max));
+    qk__rle_init(rle, *data + sizeof length, length, qk__bit_width((uint64_t)max));
     *data += sizeof length + length;
     *size -= sizeof length + length;
     return QK_OK;
@@ -175,9 +176,9 @@ static qk_status begin_levels(qk_parquet_cursor *c, const uint8_t **data, size_t
     *size = c->page.size;
     if (header->type == PAGE_DATA_V2) {
         qk__rle_init(&c->repetition, c->page.repetition, (size_t)header->repetition_bytes,
-                     qk__level_width(info->max_repetition));
+                     qk__bit_width((uint64_t)info->max_repetition));
         qk__rle_init(&c->definition, c->page.definition, (size_t)header->definition_bytes,
-                     qk__level_width(info->max_definition));
+                     qk__bit_width((uint64_t)info->max_definition));
         return QK_OK;
     }
     QK_TRY(begin_levels_v1(&c->repetition, info->max_repetition, header->repetition_encoding,

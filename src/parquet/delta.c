@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "parquet/varint.h"
+#include "parquet/bits.h"
 
 static bool take(qk__delta *delta, uint64_t *value)
 {

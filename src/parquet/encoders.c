@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "parquet/varint.h"
+#include "parquet/bits.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "values are copied as they lie in memory: Parquet wants little-endian"
@@ -20,14 +20,6 @@ enum {
     DELTA_MINI = DELTA_BLOCK / DELTA_MINIBLOCKS,
     DELTA_BLOCK_BYTES = 10 + DELTA_MINIBLOCKS + 8 * DELTA_BLOCK, /* the most it can take */
 };
-
-int qk__bit_width(size_t count)
-{
-    int width = 1;
-    while (width < 63 && (size_t)1 << width < count)
-        width++;
-    return width;
-}
 
 static qk_status append_varint(qk__buffer *out, uint64_t value, qk_error *err)
 {
@@ -172,9 +164,7 @@ static size_t put_block(uint8_t *out, const int64_t *deltas, size_t count)
         uint64_t all = 0;
         for (size_t i = 0; i < DELTA_MINI; i++)
             all |= excess[m * DELTA_MINI + i];
-        int width = 0;
-        while (width < 64 && all >> width != 0)
-            width++;
+        int width = (int)qk__bit_width(all);
         widths[m] = (uint8_t)width;
         if (m * DELTA_MINI < count) /* miniblocks beyond the last value have no bytes */
             n += pack_mini(out + n, excess + m * DELTA_MINI, width);

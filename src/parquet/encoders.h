@@ -24,9 +24,6 @@ static inline int64_t qk__load_integer(const uint8_t *values, size_t i, size_t v
     return narrow;
 }
 
-/* Bits that hold any of 0 .. count-1, at least 1 (readers dislike width 0). */
-int qk__bit_width(size_t count);
-
 /* The RLE / bit-packing hybrid without a length in front; bit_width from 1 to 16. */
 QK_MUST_CHECK qk_status qk__encode_run(qk__buffer *out, uint16_t value, size_t count,
                                        int bit_width, qk_error *err);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "parquet/varint.h"
+#include "parquet/bits.h"
 
 /* A bit-packed run is a whole number of groups of this many values. */
 enum { GROUP = 8 };
@@ -181,12 +181,4 @@ size_t qk__rle_match_rows(qk__rle *rle, size_t row, size_t *ones, size_t n)
             break;
     }
     return done;
-}
-
-unsigned qk__level_width(int max)
-{
-    unsigned width = 0;
-    while (max >> width)
-        width++;
-    return width;
 }

@@ -50,7 +50,4 @@ size_t qk__rle_match(qk__rle *rle, uint32_t value, size_t n);
  * carried from call to call. */
 size_t qk__rle_match_rows(qk__rle *rle, size_t row, size_t *ones, size_t n);
 
-/* Bits needed for levels 0 .. max. */
-unsigned qk__level_width(int max);
-
 #endif

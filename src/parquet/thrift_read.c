@@ -2,7 +2,7 @@
 /* Decoding the Thrift compact protocol from a span of untrusted bytes. */
 #include "parquet/thrift.h"
 
-#include "parquet/varint.h"
+#include "parquet/bits.h"
 
 /* The deepest structure of the format nests 7 levels; hostile input may nest for ever. */
 enum { MAX_SKIP_DEPTH = 32 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "parquet/varint.h"
+#include "parquet/bits.h"
 
 static void put(qk__thrift_writer *w, const void *data, size_t size)
 {

@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "base/error.h"
+#include "parquet/bits.h"
 #include "parquet/encoders.h"
 #include "parquet/format.h"
 
@@ -78,7 +79,8 @@ static qk_status put_indices(qk__chunk_writer *writer, const qk__slice *slice, q
                              qk_error *err)
 {
     const uint16_t *indices = (const uint16_t *)(const void *)writer->indices.data;
-    uint8_t width = (uint8_t)qk__bit_width(writer->dictionary.count);
+    size_t count = writer->dictionary.count; /* readers dislike a width of 0 */
+    uint8_t width = (uint8_t)(count > 1 ? qk__bit_width(count - 1) : 1);
     QK_TRY(qk__buffer_append(out, &width, 1, err));
     return qk__encode_hybrid(out, indices + slice->value, slice->values, width, err);
 }
