@@ -229,13 +229,8 @@ static qk_status parse_groups(qk__metadata *m, qk__thrift_reader *t,
 static qk_status parse_created_by(qk__metadata *m, qk__thrift_bytes text, qk_error *err)
 {
     free(m->created_by);
-    m->created_by = malloc(text.size + 1);
-    if (!m->created_by)
-        return qk__nomem(err);
-    if (text.size > 0)
-        memcpy(m->created_by, text.data, text.size);
-    m->created_by[text.size] = 0;
-    return QK_OK;
+    m->created_by = strndup(text.data ? (const char *)text.data : "", text.size);
+    return m->created_by ? QK_OK : qk__nomem(err);
 }
 
 static qk_status parse_file(qk__metadata *m, qk__thrift_reader *t, qk_error *err)

@@ -64,7 +64,7 @@ typedef struct qk__schema_node {
     bool logical_signed;
 } qk__schema_node;
 
-/* Walks the tree and lists its leaves with their levels. */
+/* Walks the tree of count >= 1 nodes and lists its leaves with their levels. */
 QK_MUST_CHECK qk_status qk__schema_leaves(const qk__schema_node *nodes, size_t count,
                                           qk__leaf **leaves, size_t *num_leaves, qk_error *err);
 

@@ -58,12 +58,9 @@ static qk_status add_leaf(walk *w, const qk__schema_node *node, int definition, 
     if (fixed && node->type_length <= 0)
         return qk__fail(err, QK_ERR_MALFORMED, "column '%.*s' has type length %d",
                         (int)w->path.size, (const char *)w->path.data, node->type_length);
-    char *path = malloc(w->path.size + 1);
+    char *path = strndup(w->path.data ? (const char *)w->path.data : "", w->path.size);
     if (!path)
         return qk__nomem(err);
-    if (w->path.size > 0)
-        memcpy(path, w->path.data, w->path.size);
-    path[w->path.size] = 0;
     /* A name may hold a zero byte; the C string then ends early, in every use alike. */
     size_t top = w->depth > 1 ? w->groups[1].path_size : w->path.size;
     w->leaves[w->num_leaves++] = (qk__leaf){
@@ -129,8 +126,6 @@ qk_status qk__schema_leaves(const qk__schema_node *nodes, size_t count, qk__leaf
 {
     *leaves = NULL;
     *num_leaves = 0;
-    if (count == 0)
-        return qk__fail(err, QK_ERR_MALFORMED, "footer has no schema");
     walk w = {0};
     qk_status status = walk_tree(&w, nodes, count, err);
     free(w.groups);

@@ -176,10 +176,8 @@ static qk_status append_value(qk__column_buffer *column, const qk_parquet_values
         QK_TRY(qk__buffer_append(&column->lengths, &length, sizeof length, err));
         return qk__buffer_append(&column->values, values->strings[row], length, err);
     }
-    int32_t narrow = (int32_t)values->i64[row];
-    if (column->kind == QK_FIELD_INT32)
-        return qk__buffer_append(&column->values, &narrow, sizeof narrow, err);
-    return qk__buffer_append(&column->values, &values->i64[row], sizeof *values->i64, err);
+    /* The low bytes come first: these 4 of 8 are the INT32. */
+    return qk__buffer_append(&column->values, &values->i64[row], column->value_size, err);
 }
 
 static qk_status append_rows(qk__column_buffer *column, const qk_parquet_values *values,

@@ -42,34 +42,25 @@ void qk__chunk_writer_free(qk__chunk_writer *writer)
 
 /* ---- one page to the file --------------------------------------------------------------- */
 
-static void put_data_header(qk__thrift_writer *w, const page *p)
+/* The part of the header that belongs to the type of the page. */
+static void put_details(qk__thrift_writer *w, const page *p, bool compressed)
 {
-    qk__thrift_begin(w, 5);
+    bool v2 = p->type == PAGE_DATA_V2;
+    qk__thrift_begin(w, v2 ? 8 : p->type == PAGE_DATA ? 5 : 7);
     qk__thrift_i32(w, 1, (int32_t)p->values);
-    qk__thrift_i32(w, 2, p->encoding);
-    qk__thrift_i32(w, 3, ENC_RLE);
-    qk__thrift_i32(w, 4, ENC_RLE);
-    qk__thrift_end(w);
-}
-
-static void put_data_header_v2(qk__thrift_writer *w, const page *p, bool compressed)
-{
-    qk__thrift_begin(w, 8);
-    qk__thrift_i32(w, 1, (int32_t)p->values);
-    qk__thrift_i32(w, 2, (int32_t)p->nulls);
-    qk__thrift_i32(w, 3, (int32_t)p->rows);
-    qk__thrift_i32(w, 4, p->encoding);
-    qk__thrift_i32(w, 5, (int32_t)p->definition_bytes);
-    qk__thrift_i32(w, 6, (int32_t)p->repetition_bytes);
-    qk__thrift_bool(w, 7, compressed);
-    qk__thrift_end(w);
-}
-
-static void put_dictionary_header(qk__thrift_writer *w, const page *p)
-{
-    qk__thrift_begin(w, 7);
-    qk__thrift_i32(w, 1, (int32_t)p->values);
-    qk__thrift_i32(w, 2, ENC_PLAIN);
+    if (v2) {
+        qk__thrift_i32(w, 2, (int32_t)p->nulls);
+        qk__thrift_i32(w, 3, (int32_t)p->rows);
+    }
+    qk__thrift_i32(w, v2 ? 4 : 2, p->encoding);
+    if (v2) {
+        qk__thrift_i32(w, 5, (int32_t)p->definition_bytes);
+        qk__thrift_i32(w, 6, (int32_t)p->repetition_bytes);
+        qk__thrift_bool(w, 7, compressed);
+    } else if (p->type == PAGE_DATA) {
+        qk__thrift_i32(w, 3, ENC_RLE);
+        qk__thrift_i32(w, 4, ENC_RLE);
+    }
     qk__thrift_end(w);
 }
 
@@ -108,12 +99,7 @@ static qk_status write_page(qk__chunk_writer *writer, const page *p, qk__chunk_i
         crc = crc32(crc, tail, (uInt)tail_size);
         qk__thrift_i32(&w, 4, (int32_t)(uint32_t)crc);
     }
-    if (v2)
-        put_data_header_v2(&w, p, compress);
-    else if (p->type == PAGE_DATA)
-        put_data_header(&w, p);
-    else
-        put_dictionary_header(&w, p);
+    put_details(&w, p, compress);
     qk__thrift_end(&w);
     QK_TRY(w.status);
     QK_TRY(qk__outfile_write(writer->out, writer->header.data, writer->header.size, err));
