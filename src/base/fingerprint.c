@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fingerprints of files and of bytes in memory. */
+/* Fingerprints by xxHash: of bytes in memory at once, of files piece by piece. */
 #include "base/fingerprint.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A folder that one run at a time writes into, and what a killed run has left in it. */
+/* Locking a folder, and removing what a killed run has left in it. */
 #include "base/folder.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Helpers for the JSON files of a run. */
+/* Building, reading and writing the JSON files of a run. */
 #include "base/json_build.h"
 
 #include <math.h>

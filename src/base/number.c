@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers and fields as the tables show them. */
+/* Numbers as the shortest text that reads back as the same number, and fields of CSV tables. */
 #include "base/number.h"
 
 #include <math.h>

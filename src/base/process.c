@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running another program, without a shell. */
+/* Running another program by posix_spawn, and reading what it complains of. */
 #define _GNU_SOURCE /* posix_spawn_file_actions_addchdir_np */
 #include "base/process.h"
 

@@ -67,7 +67,7 @@ static qk_status read_rope(qk_capture *capture, const qk__node *rope, qk_error *
                              "expected a list, or lists by layer number");
 }
 
-/* Which dimensions turn together: "rope" also holds what only readers of text look at. */
+/* Which dimensions turn together. The other members of "rope" are for people. */
 static qk_status read_pairing(qk_capture *capture, const qk__node *rope, qk_error *err)
 {
     static const char *const WORDS[] = {"half", "interleaved", NULL};
@@ -78,7 +78,7 @@ static qk_status read_pairing(qk_capture *capture, const qk__node *rope, qk_erro
     return QK_OK;
 }
 
-/* What other tools may have put there says nothing. */
+/* Another tool may have put anything there: it then counts as not known. */
 static qk_stage read_stage(const qk__node *root)
 {
     const char *name = "";
@@ -124,7 +124,7 @@ void qk__capture_free_manifest(qk_capture *capture)
 
 /* ---- heads ------------------------------------------------------------------------------ */
 
-/* What other tools may have put there says nothing. */
+/* As above: 0 where there is no such number. */
 static int64_t count_of(const qk__node *object, const char *name)
 {
     int64_t count = 0;
@@ -230,7 +230,7 @@ qk_status qk__capture_read_manifest(qk_capture *capture, const char *root, qk_er
     QK_TRY(read_in(capture, capture->path, &found, err));
     if (!found && strcmp(root, capture->path) != 0) {
         QK_TRY(read_in(capture, root, &found, err));
-        capture->num_listed = 0; /* of which of the captures below it? */
+        capture->num_listed = 0; /* the root may hold other captures: whose heads are these? */
     }
     return QK_OK;
 }

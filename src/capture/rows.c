@@ -10,8 +10,8 @@
 #include "capture/capture.h"
 #include "parquet/reader.h"
 
-/* No model has heads beyond a few hundred dimensions; a block is kept to a size that
- * a mistaken row count cannot turn into all memory. */
+/* No model has heads beyond a few hundred dimensions. The size of a block has a limit, so that
+ * who asks for too many rows does not get all memory. */
 enum { MAX_DIM = 4096 };
 static const size_t MAX_BLOCK_BYTES = (size_t)1 << 30;
 
@@ -44,7 +44,7 @@ struct qk_rows {
     qk_parquet *file;
     qk_parquet_cursor *cursors[NUM_COLUMNS]; /* NULL: not asked for, or no windows */
     int64_t shard_left;
-    qk__pages spare[NUM_COLUMNS]; /* buffers of columns not open just now */
+    qk__pages spare[NUM_COLUMNS]; /* buffers kept for the next shard or head */
 
     /* the block handed out */
     size_t capacity; /* in rows */
@@ -231,8 +231,8 @@ static qk_status open_shard(qk_rows *rows, size_t shard, bool start, qk_error *e
     return start ? check_budget(rows, err) : QK_OK;
 }
 
-/* Footers of all shards, for the totals; ends at the first shard with rows, which
- * tells the dimension. A lone file, the usual case, is opened once. */
+/* Reads the footers of all shards, for the totals, and then opens the first one with rows,
+ * which tells the dimension. A lone file, the usual case, is opened once. */
 static qk_status open_shards(qk_rows *rows, int64_t max_rows, qk_error *err)
 {
     bool alone = rows->head->num_files == 1;

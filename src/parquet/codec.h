@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Page compression, one function table row per codec of the format. */
+/* Page compression, all codecs of the format by number. */
 #ifndef QK_PARQUET_CODEC_H
 #define QK_PARQUET_CODEC_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading DELTA_BINARY_PACKED integers. */
+/* Reading integers stored as differences, block by block. */
 #include "parquet/delta.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The choice among the kernels. */
+/* Which kernels this processor gets: the fastest that it can run. */
 #include "parquet/kernels.h"
 
 #ifndef QK_HAVE_X86_KERNELS

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plain C kernels, and halves. */
+/* The kernels in plain C, and the value of a 16-bit float. */
 #include "parquet/kernels.h"
 
 #include <string.h>

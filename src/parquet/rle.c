@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the hybrid of run-length and bit-packed runs. */
+/* Reading runs, of one value or bit-packed, and comparing them with what they should be. */
 #include "parquet/rle.h"
 
 #include <string.h>

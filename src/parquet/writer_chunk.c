@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One buffered column -> a column chunk of pages. How its values are encoded is the
- * business of writer_plan.c. */
+/* Writing one buffered column as a column chunk: its pages with their headers and levels. How
+ * the values are encoded is decided in writer_plan.c. */
 #include "parquet/writer.h"
 
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The footer of a Parquet file. Field ids are those of parquet.thrift. */
+/* Writing the footer of a Parquet file. Field numbers are those of parquet.thrift. */
 #include "parquet/writer.h"
 
 #include <qkscope/common.h>

@@ -117,8 +117,8 @@ uint64_t qk_sampler_seed(int64_t example_id, int layer, qk_kind kind)
     return combine(seed, kind_letter(kind));
 }
 
-/* A draw of u / 2^24 is kept if it lies below the threshold; both are float32, so that this is
- * u < limit. */
+/* A draw of u / 2^24 is kept if it lies below the threshold. Both are float32, so whole numbers
+ * can be compared instead: u < limit. */
 static uint32_t draw_limit(float threshold)
 {
     return threshold >= 1 ? 1u << 24 : (uint32_t)ceilf(threshold * 0x1p24f);
@@ -130,7 +130,7 @@ static uint32_t uniform_limit(const qk_sampler *sampler)
     return draw_limit((float)(threshold < 1 ? threshold : 1));
 }
 
-/* Here the original divides in float32. */
+/* Divided in float32, as the original does for this sampler only. */
 static uint32_t log_limit(const qk_sampler *sampler, int bucket)
 {
     return draw_limit((float)sampler->base_rate / ldexpf(1, bucket));

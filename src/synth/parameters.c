@@ -147,7 +147,7 @@ static void draw_planes(const qk_synth_settings *s, qk__synth_head *head, qk__rn
     }
 }
 
-/* The drift leaves the turning planes alone: each of the two can be told by itself. */
+/* The drift stays out of the turning planes, so that each of the two can be measured alone. */
 static void draw_drift(qk__synth_head *head, qk__rng *rng)
 {
     draw_gaussians(rng, head->a, head->dim);
@@ -199,7 +199,7 @@ static qk_status allocate(const qk_synth_settings *s, qk_head_id id, qk__synth_h
     return qk__nomem(err);
 }
 
-/* Fills a head by itself; a query head still lacks what it has from its key head. */
+/* Draws what a head has by itself; what a query head takes from its key head comes later. */
 static qk_status draw_alone(const qk_synth_settings *s, qk_head_id id, qk__rng *rng,
                             qk__synth_head **head, draws *numbers, qk_error *err)
 {

@@ -62,7 +62,7 @@ static qk_status check(const qk_synth_settings *s, qk_error *err)
 
 /* ---- heads ------------------------------------------------------------------------------ */
 
-/* Keys and queries of a layer, in the order of every table. */
+/* Lists the heads in the order of every table; returns how many. */
 static size_t list_heads(const qk_synth_settings *s, qk_head_id *ids)
 {
     size_t n = 0;

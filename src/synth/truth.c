@@ -107,7 +107,7 @@ static json_t *list_planes(const qk__synth_head *head)
     return planes;
 }
 
-/* What a query head and its key head have between them. */
+/* What follows for a query head and its key head together. */
 static json_t *pair_up(const qk__synth_head *head)
 {
     char name[QK_HEAD_NAME_SIZE];
