@@ -93,6 +93,20 @@ char *qk__strdup(const char *text)
     return copy;
 }
 
+char *qk__format(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    int length = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    char *text = length >= 0 ? malloc((size_t)length + 1) : NULL;
+    va_start(args, fmt);
+    if (text)
+        vsnprintf(text, (size_t)length + 1, fmt, args);
+    va_end(args);
+    return text;
+}
+
 void qk__strings_free(char **strings, size_t count)
 {
     for (size_t i = 0; strings && i < count; i++)

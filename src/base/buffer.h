@@ -36,8 +36,9 @@ void *qk__alloc_aligned(size_t count, size_t size);
  * memory, the old array and *capacity are as they were. */
 void *qk__grow(void *items, size_t *capacity, size_t size);
 
-/* A copy of a string; NULL on failure. */
+/* A copy of a string, and formatted text as a new string; NULL on failure. */
 char *qk__strdup(const char *text);
+char *qk__format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Releases an array of strings with its strings; either may be NULL. */
 void qk__strings_free(char **strings, size_t count);

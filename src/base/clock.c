@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clocks of the system as seconds. */
+/* The clocks of the system, as seconds. */
 #include "base/clock.h"
 
 #include <time.h>

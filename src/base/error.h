@@ -33,10 +33,10 @@ qk_status qk__context(qk_error *err, qk_status status, const char *fmt, ...)
                 return qk__missing((err), __func__, #__VA_ARGS__, qk_i_);                      \
     } while (0)
 
-/* For QK_NEED: name i of the list is what is missing. */
+/* For QK_NEED: fails, as argument number i of the list is NULL. */
 qk_status qk__missing(qk_error *err, const char *function, const char *list, size_t i);
 
-/* Hands a failure to the caller as it is. */
+/* Returns from this function when a call in it fails, with the failure as it is. */
 #define QK_TRY(expr)                                                                           \
     do {                                                                                       \
         qk_status qk_try_status_ = (expr);                                                     \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replacing $NAME and ${NAME}. */
+/* Replacing $NAME and ${NAME} by what the environment has. */
 #include "base/expand.h"
 
 #include <stdbool.h>

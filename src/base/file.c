@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Positioned reads, folder listings and atomic output files. */
+/* Reading files and folders, and output files that appear whole or not at all. */
 #include "base/file.h"
 
 #include <dirent.h>
@@ -81,11 +81,10 @@ qk_status qk__open_file(const char *path, int *fd, int64_t *size, qk_error *err)
                           "is a pointer of Git LFS to a large file, not the file: fetch that "
                           "with git lfs pull, or with hf download");
     if (status != QK_OK) {
-        qk__context(err, status, "%s", path);
         close(*fd);
         *fd = -1;
     }
-    return status;
+    return qk__context(err, status, "%s", path);
 }
 
 static qk_status read_whole(int fd, size_t size, qk__buffer *contents, qk_error *err)
@@ -109,22 +108,15 @@ qk_status qk__read_file(const char *path, size_t limit, qk__buffer *contents, qk
                        (long long)size, limit)
             : read_whole(fd, (size_t)size, contents, err);
     close(fd);
-    if (status != QK_OK) {
-        qk__context(err, status, "%s", path);
+    if (status != QK_OK)
         qk__buffer_free(contents);
-    }
-    return status;
+    return qk__context(err, status, "%s", path);
 }
 
 char *qk__path_join(const char *dir, const char *name)
 {
     size_t length = strlen(dir);
-    const char *slash = length > 0 && dir[length - 1] != '/' ? "/" : "";
-    size_t size = length + strlen(name) + 2;
-    char *path = malloc(size);
-    if (path)
-        snprintf(path, size, "%s%s%s", dir, slash, name);
-    return path;
+    return qk__format("%s%s%s", dir, length > 0 && dir[length - 1] != '/' ? "/" : "", name);
 }
 
 qk_status qk__parent_folder(const char *path, char **folder, qk_error *err)
@@ -165,6 +157,20 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+static qk_status add_name(qk__names *names, size_t *capacity, const char *name, qk_error *err)
+{
+    if (names->count == *capacity) {
+        char **items = qk__grow(names->items, capacity, sizeof *items);
+        if (!items)
+            return qk__nomem(err);
+        names->items = items;
+    }
+    char *copy = qk__strdup(name);
+    if (copy)
+        names->items[names->count++] = copy;
+    return copy ? QK_OK : qk__nomem(err);
+}
+
 qk_status qk__list_dir(const char *path, qk__names *names, qk_error *err)
 {
     *names = (qk__names){0};
@@ -173,31 +179,14 @@ qk_status qk__list_dir(const char *path, qk__names *names, qk_error *err)
         return fail_errno(err, "open folder", path);
     qk_status status = QK_OK;
     size_t capacity = 0;
-    for (;;) {
+    for (struct dirent *entry; status == QK_OK;) {
         errno = 0;
-        struct dirent *entry = readdir(dir);
-        if (!entry) {
-            if (errno != 0)
-                status = fail_errno(err, "list folder", path);
+        if (!(entry = readdir(dir))) {
+            status = errno == 0 ? QK_OK : fail_errno(err, "list folder", path);
             break;
         }
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        if (names->count == capacity) {
-            capacity = capacity ? capacity * 2 : 64;
-            char **items = realloc(names->items, capacity * sizeof *items);
-            if (!items) {
-                status = qk__nomem(err);
-                break;
-            }
-            names->items = items;
-        }
-        char *copy = qk__strdup(entry->d_name);
-        if (!copy) {
-            status = qk__nomem(err);
-            break;
-        }
-        names->items[names->count++] = copy;
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            status = add_name(names, &capacity, entry->d_name, err);
     }
     closedir(dir);
     if (status != QK_OK)
@@ -251,21 +240,18 @@ struct qk__outfile {
  * folder, so that rename() cannot cross devices. */
 static qk_status open_temporary(qk__outfile *file, qk_error *err)
 {
-    size_t size = strlen(file->path) + 48;
-    file->temporary = malloc(size);
-    if (!file->temporary)
-        return qk__nomem(err);
-    for (unsigned n = 0; file->fd < 0; n++) {
-        snprintf(file->temporary, size, "%s.tmp-%ld-%u", file->path, (long)getpid(), n);
+    for (unsigned n = 0;; n++) {
+        file->temporary = qk__format("%s.tmp-%ld-%u", file->path, (long)getpid(), n);
+        if (!file->temporary)
+            return qk__nomem(err);
         file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (file->fd < 0 && errno != EEXIST) {
-            qk_status status = fail_errno(err, "create", file->path);
-            free(file->temporary);
-            file->temporary = NULL;
-            return status;
-        }
+        if (file->fd >= 0)
+            return QK_OK;
+        qk_status status = errno == EEXIST ? QK_OK : fail_errno(err, "create", file->path);
+        free(file->temporary); /* not ours to remove */
+        file->temporary = NULL;
+        QK_TRY(status);
     }
-    return QK_OK;
 }
 
 qk_status qk__outfile_open(qk__outfile **file, const char *path, qk_error *err)
@@ -277,12 +263,10 @@ qk_status qk__outfile_open(qk__outfile **file, const char *path, qk_error *err)
     f->fd = -1;
     f->path = qk__strdup(path);
     qk_status status = f->path ? open_temporary(f, err) : qk__nomem(err);
-    if (status != QK_OK) {
+    if (status != QK_OK)
         qk__outfile_discard(&f);
-        return status;
-    }
     *file = f;
-    return QK_OK;
+    return status;
 }
 
 static qk_status write_fully(qk__outfile *file, const uint8_t *data, size_t size, qk_error *err)
@@ -373,9 +357,8 @@ qk_status qk__write_file(const char *path, const void *data, size_t size, qk_err
     qk__outfile *file;
     QK_TRY(qk__outfile_open(&file, path, err));
     qk_status status = qk__outfile_write(file, data, size, err);
-    if (status != QK_OK) {
-        qk__outfile_discard(&file);
-        return status;
-    }
-    return qk__outfile_commit(&file, err);
+    if (status == QK_OK)
+        return qk__outfile_commit(&file, err);
+    qk__outfile_discard(&file);
+    return status;
 }

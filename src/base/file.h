@@ -11,10 +11,11 @@
 
 #include "base/buffer.h"
 
-/* Opens a file for reading; a pipe does not hold up. What is no file (a folder, a device, a
- * pipe) is QK_ERR_IO, by the second for a descriptor that is open, without its name. A pointer
- * of Git LFS is QK_ERR_MALFORMED. */
+/* Opens a file for reading, and does not wait where it is a pipe. What is no file (a folder, a
+ * device, a pipe) is QK_ERR_IO. A pointer of Git LFS is QK_ERR_MALFORMED. */
 QK_MUST_CHECK qk_status qk__open_file(const char *path, int *fd, int64_t *size, qk_error *err);
+
+/* Refuses a descriptor of what is no file, in the same way. Messages do not name it. */
 QK_MUST_CHECK qk_status qk__check_file(int fd, int64_t *size, qk_error *err);
 
 /* Reads exactly size bytes at offset of an open descriptor; a short file is
@@ -59,7 +60,7 @@ QK_MUST_CHECK qk_status qk__outfile_open(qk__outfile **file, const char *path, q
 QK_MUST_CHECK qk_status qk__outfile_write(qk__outfile *file, const void *data, size_t size,
                                           qk_error *err);
 int64_t qk__outfile_size(const qk__outfile *file);
-/* Where its bytes are until commit. */
+/* The path that has its bytes until commit. */
 const char *qk__outfile_temporary(const qk__outfile *file);
 /* Writes and syncs everything under the temporary name; commit then only has to rename, so that
  * several files can take their places together. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fingerprints of files and of bytes in memory. */
+/* Fingerprints by xxHash: of bytes in memory at once, of files piece by piece. */
 #include "base/fingerprint.h"
 
 #include <stdio.h>
@@ -58,5 +58,5 @@ qk_status qk__fingerprint_file(const char *path, int64_t *size, char hash[QK__FI
     QK_TRY(qk__open_file(path, &fd, size, err));
     qk_status status = qk__fingerprint_fd(fd, *size, hash, err);
     close(fd);
-    return status == QK_OK ? status : qk__context(err, status, "%s", path);
+    return qk__context(err, status, "%s", path);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A folder that one run at a time writes into, and what a killed run has left in it. */
+/* Locking a folder, and removing what a killed run has left in it. */
 #include "base/folder.h"
 
 #include <errno.h>
@@ -48,8 +48,8 @@ static bool is_real_folder(const char *path)
 
 static void empty_nested(const char *path, int depth);
 
-/* gnuplot outlives a run that was killed, and may be about to write here: a second look finds
- * that, too. When the folder is gone it can write nothing more. */
+/* gnuplot outlives a run that was killed, and may write here meanwhile: then the folder is not
+ * empty yet, and is emptied again. Once it is gone, gnuplot can write nothing more. */
 static void remove_nested(const char *path, int depth)
 {
     enum { LOOKS = 20 };
@@ -112,8 +112,8 @@ static qk_status sweep(const char *path, bool stagings, qk_error *err)
     return status;
 }
 
-/* Whether someone else has it for longer than a moment: a program that a killed run was just
- * about to start (gnuplot) has its descriptors until it begins. */
+/* Whether someone else has the lock for longer than a moment: a program that a killed run was
+ * just about to start (gnuplot) keeps the run's descriptors until it begins. */
 static bool is_held(int lock, int how)
 {
     enum { TRIES = 20 };
@@ -127,7 +127,7 @@ static bool is_held(int lock, int how)
     return true;
 }
 
-/* A run that only draws holds the folder of its figures. */
+/* Who only draws holds the folder of the figures, not the one above: nothing is swept then. */
 static qk_status sweep_figures(const char *path, qk_error *err)
 {
     int lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -152,15 +152,22 @@ qk_status qk__folder_sweep(const char *path, qk_error *err)
 
 /* ---- holding ---------------------------------------------------------------------------- */
 
-/* Bytes of path that lead to a folder that is there. */
+/* The length of a path without its last name, whose slash stays. */
+static size_t parent_length(const char *path, size_t length)
+{
+    while (length > 0 && path[length - 1] == '/')
+        length--;
+    while (length > 0 && path[length - 1] != '/')
+        length--;
+    return length;
+}
+
+/* Bytes of path that lead to a folder that is there; the rest is cut off. */
 static size_t existing_part(char *path)
 {
     size_t length = strlen(path);
     while (length > 0 && !qk__is_dir(path)) {
-        while (length > 0 && path[length - 1] == '/')
-            length--;
-        while (length > 0 && path[length - 1] != '/')
-            length--;
+        length = parent_length(path, length);
         path[length] = 0;
     }
     return length;
@@ -170,14 +177,10 @@ static size_t existing_part(char *path)
 static void remove_made(const qk__folder *folder)
 {
     char *path = qk__strdup(folder->path);
-    for (size_t length = path ? strlen(path) : 0; length > folder->was;) {
+    size_t length = path ? strlen(path) : 0;
+    while (length > folder->was && rmdir(path) == 0) {
+        length = parent_length(path, length);
         path[length] = 0;
-        if (rmdir(path) != 0)
-            break;
-        while (length > 0 && path[length - 1] == '/')
-            length--;
-        while (length > 0 && path[length - 1] != '/')
-            length--;
     }
     free(path);
 }
@@ -194,12 +197,12 @@ void qk__folder_release(qk__folder *folder)
     *folder = (qk__folder){.lock = -1};
 }
 
-/* Whether what was locked still lies at its path: a run that failed may have removed it. */
-static bool is_in_place(const qk__folder *folder)
+/* Whether an open folder is the one at a path. */
+static bool is_folder_at(int lock, const char *path)
 {
     struct stat held, found;
-    return fstat(folder->lock, &held) == 0 && stat(folder->path, &found) == 0 &&
-           held.st_dev == found.st_dev && held.st_ino == found.st_ino;
+    return fstat(lock, &held) == 0 && stat(path, &found) == 0 && held.st_dev == found.st_dev &&
+           held.st_ino == found.st_ino;
 }
 
 static qk_status fail_held(const char *path, qk_error *err)
@@ -229,7 +232,7 @@ static qk_status claim(qk__folder *folder, qk_error *err)
     for (int i = 0; i < TRIES; i++) {
         QK_TRY(qk__make_dirs(folder->path, err));
         QK_TRY(lock(folder, LOCK_EX, err));
-        if (is_in_place(folder))
+        if (is_folder_at(folder->lock, folder->path)) /* else a run that failed removed it */
             break;
         close(folder->lock);
         folder->lock = -1;
@@ -264,9 +267,7 @@ qk_status qk__folder_watch(qk__folder *folder, const char *path, const qk__folde
                            qk_error *err)
 {
     QK_TRY(begin(folder, path, err));
-    struct stat held, found;
-    if (own && own->lock >= 0 && fstat(own->lock, &held) == 0 && stat(path, &found) == 0 &&
-        held.st_dev == found.st_dev && held.st_ino == found.st_ino)
+    if (own && own->lock >= 0 && is_folder_at(own->lock, path))
         return QK_OK;
     qk_status status = lock(folder, LOCK_SH, err);
     if (status != QK_OK)
@@ -304,6 +305,6 @@ qk_status qk__folder_sweep_figures(qk__folder *folder, const char *const *names,
         }
         qk__names_free(&found);
     }
-    /* a lock that could not be had alone may be lost */
+    /* flock may drop the lock that it could not make exclusive: take it again */
     return is_held(folder->lock, LOCK_SH) ? fail_held(folder->path, err) : QK_OK;
 }

@@ -12,28 +12,29 @@
 typedef struct qk__folder {
     char *path; /* NULL: nothing is held */
     int lock;   /* open descriptor of the folder */
-    size_t was; /* bytes of path that were there before */
+    size_t was; /* length of the part of path that was there before */
 } qk__folder;
 
 /* Makes the folder with its parents, and holds it. QK_ERR_EXISTS where another run does. */
 QK_MUST_CHECK qk_status qk__folder_claim(qk__folder *folder, const char *path, qk_error *err);
 
-/* Holds a folder for reading, so that no run writes there meanwhile. Nothing is made; one that
- * is held by `own` (may be NULL) already is not locked again. */
+/* Holds a folder for reading, so that no run writes there meanwhile. Nothing is made. A folder
+ * that `own` (may be NULL) holds already is not locked again. */
 QK_MUST_CHECK qk_status qk__folder_watch(qk__folder *folder, const char *path,
                                          const qk__folder *own, qk_error *err);
 
-/* Lets it go. A folder that was made and is empty is removed. Takes one that holds nothing. */
+/* Lets the folder go, and removes it if qk__folder_claim made it and it is empty. Does nothing
+ * where none is held. */
 void qk__folder_release(qk__folder *folder);
 
-/* Removes files that were being written ("NAME.tmp-123-0"), also from figures/ below, and there
- * hidden folders in which figures are drawn (".NAME.ab12CD"), unless a run is drawing there
- * now. Links are not followed; a folder that is not there is fine. Only for who holds the
- * folder. */
+/* Removes files that were being written ("NAME.tmp-123-0"), from the folder and from figures/
+ * in it. From figures/ also the hidden folders in which figures are drawn (".NAME.ab12CD"),
+ * unless a run is drawing there now. Links are not followed; a folder that is not there is
+ * fine. Only who holds the folder may call this. */
 QK_MUST_CHECK qk_status qk__folder_sweep(const char *path, qk_error *err);
 
-/* Removes the hidden folders of these figures in a folder that is watched, unless another run
- * holds it as well: that may be drawing them. Others are left alone, as the folder may be any. */
+/* The same where figures go to any folder, which is watched: removes the hidden folders of
+ * these figures alone, unless another run watches the folder too and may be drawing them. */
 QK_MUST_CHECK qk_status qk__folder_sweep_figures(qk__folder *folder, const char *const *names,
                                                  size_t count, qk_error *err);
 
@@ -41,8 +42,8 @@ QK_MUST_CHECK qk_status qk__folder_sweep_figures(qk__folder *folder, const char 
  * for other names. */
 size_t qk__temporary_stem(const char *name);
 
-/* Removes a hidden folder, and the files and hidden folders in it. What cannot be removed
- * stays. */
+/* Removes a hidden folder with the files and hidden folders in it, as far as that is
+ * possible. */
 void qk__remove_staging(const char *path);
 
 /* Removes a file if it is there. */

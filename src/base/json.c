@@ -140,21 +140,20 @@ static qk_status read_number(reader *r, json_t **value)
     size_t digits = take_digits(r);
     if (digits == 0)
         return fail_at(r, start, "expected a value");
-    if (zero && digits > 1)
-        return fail_at(r, start, "invalid number");
+    bool valid = !zero || digits == 1;
     if (peek(r) == '.') {
         whole = false;
         r->at++;
-        if (take_digits(r) == 0)
-            return fail_at(r, start, "invalid number");
+        valid &= take_digits(r) > 0;
     }
     if (peek(r) == 'e' || peek(r) == 'E') {
         whole = false;
         r->at++;
         r->at += peek(r) == '+' || peek(r) == '-';
-        if (take_digits(r) == 0)
-            return fail_at(r, start, "invalid number");
+        valid &= take_digits(r) > 0;
     }
+    if (!valid)
+        return fail_at(r, start, "invalid number");
     size_t length = (size_t)(r->at - start);
     json_int_t integer = 0;
     double real = 0;

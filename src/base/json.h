@@ -18,16 +18,16 @@ typedef enum qk__json_zeros {
 
 /* The one value of a text: RFC 8259, and NaN, Infinity and -Infinity, which Python writes by
  * default, as numbers. An object's key given twice is an error, and so are half of a surrogate
- * pair and nesting deeper than 2,048. Integers are 64 bits wide; other numbers, if finite,
- * double. What is neither has a value of its own, which is no JSON_INTEGER, no JSON_REAL and no
- * JSON_STRING, so that nobody takes it for another one (see below).
+ * pair and nesting deeper than 2,048. Integers have 64 bits; other numbers, if finite,
+ * are doubles. A number that is neither becomes a value that is no JSON_INTEGER, JSON_REAL or
+ * JSON_STRING, so that nobody takes it for another one (see qk__json_odd_number).
  *
  * Errors: QK_ERR_MALFORMED with the place in the text, QK_ERR_NOMEM. *root is NULL then. */
 QK_MUST_CHECK qk_status qk__json_parse(json_t **root, const void *text, size_t size,
                                        qk__json_zeros zeros, qk_error *err);
 
-/* json_dumps, which leaves out the name of a member for which there is no memory, and goes on.
- * NULL when out of memory, and for NULL. */
+/* As json_dumps, but NULL when memory runs out, and for NULL: the one of jansson then leaves
+ * out the name of a member and goes on. */
 char *qk__json_dumps(const json_t *value, size_t flags);
 
 /* A shallow copy of an object or array; NULL where memory runs out: json_copy then leaves

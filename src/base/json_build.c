@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Helpers for the JSON files of a run. */
+/* Building, reading and writing the JSON files of a run. */
 #include "base/json_build.h"
 
 #include <math.h>
@@ -81,20 +81,16 @@ qk_status qk__json_write(json_t *root, const char *folder, const char *name, qk_
     *file = NULL;
     char *path = qk__path_join(folder, name);
     char *text = root ? qk__json_dumps(root, JSON_INDENT(2)) : NULL;
-    qk_status status = QK_OK;
-    if (!path || !text) {
-        status = qk__nomem(err);
-    } else {
+    qk_status status = path && text ? qk__outfile_open(file, path, err) : qk__nomem(err);
+    if (status == QK_OK) {
         size_t length = strlen(text);
         text[length] = '\n'; /* in place of the terminating zero, which is not written */
-        status = qk__outfile_open(file, path, err);
-        if (status == QK_OK)
-            status = qk__outfile_write(*file, text, length + 1, err);
-        if (status == QK_OK)
-            status = qk__outfile_finish(*file, err);
-        if (status != QK_OK)
-            qk__outfile_discard(file);
+        status = qk__outfile_write(*file, text, length + 1, err);
     }
+    if (status == QK_OK)
+        status = qk__outfile_finish(*file, err);
+    if (status != QK_OK)
+        qk__outfile_discard(file);
     free(text);
     free(path);
     json_decref(root);

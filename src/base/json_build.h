@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Helpers for the JSON files of a run. */
+/* Building, reading and writing the JSON files of a run. */
 #ifndef QK_BASE_JSON_BUILD_H
 #define QK_BASE_JSON_BUILD_H
 
@@ -26,7 +26,8 @@ json_t *qk__json_text_or_null(const char *text);
 /* A number, or null for NaN and infinities. */
 json_t *qk__json_number(double value);
 
-/* What a JSON file of at most `limit` bytes holds. Messages name the file; *root is NULL then. */
+/* What a JSON file of at most `limit` bytes holds. Messages name the file; *root is NULL on
+ * failure. */
 QK_MUST_CHECK qk_status qk__json_read_file(json_t **root, const char *path, size_t limit,
                                            qk__json_zeros zeros, qk_error *err);
 

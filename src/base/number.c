@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers and fields as the tables show them. */
+/* Numbers as the shortest text that reads back as the same number, and fields of CSV tables. */
 #include "base/number.h"
 
 #include <math.h>
@@ -30,24 +30,9 @@ static size_t undo_locale(char *text)
 
 __extension__ typedef unsigned __int128 wide;
 
-static const uint64_t POWERS[] = {UINT64_C(1),
-                                  UINT64_C(10),
-                                  UINT64_C(100),
-                                  UINT64_C(1000),
-                                  UINT64_C(10000),
-                                  UINT64_C(100000),
-                                  UINT64_C(1000000),
-                                  UINT64_C(10000000),
-                                  UINT64_C(100000000),
-                                  UINT64_C(1000000000),
-                                  UINT64_C(10000000000),
-                                  UINT64_C(100000000000),
-                                  UINT64_C(1000000000000),
-                                  UINT64_C(10000000000000),
-                                  UINT64_C(100000000000000),
-                                  UINT64_C(1000000000000000),
-                                  UINT64_C(10000000000000000),
-                                  UINT64_C(100000000000000000)};
+static const uint64_t POWERS[] = {
+    1e0, 1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,
+    1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17}; /* all exact */
 
 enum { MOST_DIGITS = 17 };
 
@@ -65,7 +50,8 @@ static wide power_of_ten(int exponent)
                                   : (wide)POWERS[MOST_DIGITS] * POWERS[exponent - MOST_DIGITS];
 }
 
-/* For 1e-4 <= value < 1e15, but powers of two, whose lower neighbours are nearer. */
+/* False unless 1e-4 <= value < 1e15, and for powers of two, whose lower neighbours are
+ * nearer. */
 static bool split(double value, decimal *d)
 {
     uint64_t bits;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers and fields as the tables show them. */
+/* Numbers as text, and fields of CSV tables. */
 #ifndef QK_BASE_NUMBER_H
 #define QK_BASE_NUMBER_H
 

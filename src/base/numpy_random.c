@@ -58,7 +58,8 @@ static void step(pcg64 *g)
     g->state = g->state * factor + g->increment;
 }
 
-/* Words a and b as one number of 64 bits, two such as one of 128. */
+/* Four words as one number of 128 bits: the upper half first, but its low word before the
+ * high. */
 static wide join(const uint32_t *words)
 {
     uint64_t high = words[0] | (uint64_t)words[1] << 32;
@@ -137,7 +138,7 @@ qk_status qk__numpy_choice(int64_t seed, size_t n, size_t k, bool *chosen, qk_er
     if (k >= n)
         return QK_OK;
     start(&g, (uint64_t)seed);
-    /* What NumPy takes to be faster; the two give different numbers. */
+    /* The way that NumPy takes for the faster one; the two draw different numbers. */
     if (n > 10000 && k > n / 50)
         return shuffle(&g, n, k, chosen, err);
     for (size_t i = n - k; i < n; i++) { /* Floyd's sampling */

@@ -9,8 +9,8 @@
 
 #include <qkscope/common.h>
 
-/* Which numbers numpy.random.default_rng(seed).choice(n, k, replace=False) draws, whatever
- * their order: chosen[n] is set. 1 <= n < 2^32; k >= n draws all. NumPy takes no seed below 0:
+/* Sets chosen[i], i < n, to whether numpy.random.default_rng(seed).choice(n, k, replace=False)
+ * draws i, in whatever place. 1 <= n < 2^32; k >= n draws all. NumPy takes no seed below 0:
  * its low 64 bits are used. */
 QK_MUST_CHECK qk_status qk__numpy_choice(int64_t seed, size_t n, size_t k, bool *chosen,
                                          qk_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Independent jobs on a few threads. */
+/* A loop whose rounds are shared among threads. */
 #ifndef QK_BASE_PARALLEL_H
 #define QK_BASE_PARALLEL_H
 

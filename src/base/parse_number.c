@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strict decimal numbers: the syntax is checked here, short numbers are computed here, and
- * strtod only ever sees long ones that are known to be well-formed. */
+ * strtod sees only long ones whose syntax is right. */
 #include "base/parse_number.h"
 
 #include <float.h>

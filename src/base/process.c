@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running another program, without a shell. */
+/* Running another program by posix_spawn, and reading what it complains of. */
 #define _GNU_SOURCE /* posix_spawn_file_actions_addchdir_np */
 #include "base/process.h"
 
@@ -19,8 +19,8 @@ extern char **environ;
 
 enum { MAX_MESSAGES = 64 << 10 };
 
-/* Everything that comes until the other end is closed; what is beyond the limit is read, too,
- * so that the program does not wait for a reader. */
+/* Reads until the other end is closed; what is beyond the limit as well, so that the program
+ * does not wait for a reader. */
 static qk_status drain(int fd, qk__buffer *messages, qk_error *err)
 {
     char chunk[4096];

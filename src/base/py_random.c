@@ -24,9 +24,7 @@ static uint64_t draw_bits(qk__twister *t, int bits)
  * rejects every other draw. */
 static uint64_t draw_below(qk__twister *t, uint64_t n)
 {
-    int bits = 0;
-    while (bits < 64 && n >> bits != 0)
-        bits++;
+    int bits = 64 - __builtin_clzll(n);
     uint64_t r;
     do
         r = draw_bits(t, bits);
@@ -63,7 +61,7 @@ static bool insert(size_t *slots, size_t mask, size_t value)
     return true;
 }
 
-/* Draws again what was drawn before. */
+/* Draws from all numbers; one that was drawn before is dropped and another one drawn. */
 static qk_status sample_set(qk__twister *t, size_t n, size_t k, size_t *out, qk_error *err)
 {
     size_t size = 16;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* File names made from names that may hold anything. */
+/* Making names of files that are plain, short and all different. */
 #include "base/slug.h"
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes of YAML and JSON trees: ways, messages, typed values. */
+/* Finding the nodes of YAML and JSON trees, messages with their place, values by type. */
 #include "base/tree.h"
 
 #include <float.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MT19937 with its two ways of seeding. */
+/* MT19937 with its two ways of seeding; torch.rand and torch.randperm. */
 #include "base/twister.h"
 
 enum { N = QK__TWISTER_SIZE, M = 397 };
@@ -57,4 +57,19 @@ uint32_t qk__twister_draw(qk__twister *twister)
     y ^= (y << 7) & 0x9d2c5680u;
     y ^= (y << 15) & 0xefc60000u;
     return y ^ (y >> 18);
+}
+
+uint32_t qk__torch_uniform(qk__twister *generator)
+{
+    return qk__twister_draw(generator) & 0xffffff; /* a float32 has 24 bits */
+}
+
+void qk__torch_permute(qk__twister *generator, int64_t *values, size_t n, size_t drawn)
+{
+    for (size_t i = 0; i < drawn; i++) {
+        size_t j = i + qk__twister_draw(generator) % (uint32_t)(n - i);
+        int64_t value = values[i];
+        values[i] = values[j];
+        values[j] = value;
+    }
 }

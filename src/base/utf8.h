@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* UTF-8 text. */
+/* Characters of UTF-8 text. */
 #ifndef QK_BASE_UTF8_H
 #define QK_BASE_UTF8_H
 

@@ -16,7 +16,7 @@
 /* ".partial" in an output folder is a capture that is being made. */
 #define QK__PARTIAL "partial"
 
-/* Layer and head numbers above this are taken for something else than a head. */
+/* A name with a larger layer or head number is not taken for a head. */
 enum { QK_MAX_HEAD_NUMBER = 65535 };
 
 /* head.files points into files. */

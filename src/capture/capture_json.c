@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading capture.json, what a capture says about itself. */
+/* Reading and writing capture.json, what a capture says about itself. */
 #include <assert.h>
 #include <float.h>
 #include <limits.h>
@@ -9,9 +9,13 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_build.h"
 #include "base/parse_number.h"
 #include "base/tree.h"
 #include "capture/capture.h"
+#include "capture/capture_writer.h"
+
+#include <qkscope/common.h>
 
 /* A manifest is a page of text; extra keys of other tools may make it longer. */
 enum { MAX_MANIFEST_BYTES = 16 << 20 };
@@ -63,7 +67,7 @@ static qk_status read_rope(qk_capture *capture, const qk__node *rope, qk_error *
                              "expected a list, or lists by layer number");
 }
 
-/* Which dimensions turn together: "rope" also holds what only readers of text look at. */
+/* Which dimensions turn together. The other members of "rope" are for people. */
 static qk_status read_pairing(qk_capture *capture, const qk__node *rope, qk_error *err)
 {
     static const char *const WORDS[] = {"half", "interleaved", NULL};
@@ -74,7 +78,7 @@ static qk_status read_pairing(qk_capture *capture, const qk__node *rope, qk_erro
     return QK_OK;
 }
 
-/* What other tools may have put there says nothing. */
+/* Another tool may have put anything there: it then counts as not known. */
 static qk_stage read_stage(const qk__node *root)
 {
     const char *name = "";
@@ -120,7 +124,7 @@ void qk__capture_free_manifest(qk_capture *capture)
 
 /* ---- heads ------------------------------------------------------------------------------ */
 
-/* What other tools may have put there says nothing. */
+/* As above: 0 where there is no such number. */
 static int64_t count_of(const qk__node *object, const char *name)
 {
     int64_t count = 0;
@@ -189,41 +193,32 @@ static qk_status read_keys(qk_capture *capture, const qk__node *root, qk_error *
     return QK_OK;
 }
 
-static qk_status parse(qk_capture *capture, const qk__buffer *text, qk_error *err)
+static qk_status read_root(qk_capture *capture, const json_t *object, qk_error *err)
 {
-    json_t *object;
-    QK_TRY(qk__json_parse(&object, text->data, text->size, QK__JSON_NO_ZEROS, err));
     qk__node root = qk__tree_of_json(object);
     const char *format = QK_MANIFEST_FORMAT;
-    qk_status status = QK_OK;
     if (qk__node_kind_of(&root) != QK__OBJECT)
-        status = qk__fail_expected(&root, "an object", err);
-    else if (qk__read_text(&root, "format", &format, NULL) != QK_OK ||
-             strcmp(format, QK_MANIFEST_FORMAT) == 0)
-        status = read_keys(capture, &root, err);
-    /* else: a file of the same name by another tool, none of our business */
-    json_decref(object);
-    return status;
+        return qk__fail_expected(&root, "an object", err);
+    if (qk__read_text(&root, "format", &format, NULL) != QK_OK ||
+        strcmp(format, QK_MANIFEST_FORMAT) == 0)
+        return read_keys(capture, &root, err);
+    return QK_OK; /* a file of the same name by another tool, none of our business */
 }
 
 /* *found is false when dir has no manifest. */
 static qk_status read_in(qk_capture *capture, const char *dir, bool *found, qk_error *err)
 {
+    json_t *object = NULL;
     char *path = qk__path_join(dir, QK_MANIFEST_NAME);
     if (!path)
         return qk__nomem(err);
     qk_status status = QK_OK;
     *found = qk__is_there(path);
-    if (*found) {
-        qk__buffer text;
-        status = qk__read_file(path, MAX_MANIFEST_BYTES, &text, err);
-        if (status == QK_OK) {
-            status = parse(capture, &text, err);
-            qk__buffer_free(&text);
-            if (status != QK_OK)
-                qk__context(err, status, "%s", path);
-        }
-    }
+    if (*found)
+        status = qk__json_read_file(&object, path, MAX_MANIFEST_BYTES, QK__JSON_NO_ZEROS, err);
+    if (object)
+        status = qk__context(err, read_root(capture, object, err), "%s", path);
+    json_decref(object);
     free(path);
     return status;
 }
@@ -235,7 +230,43 @@ qk_status qk__capture_read_manifest(qk_capture *capture, const char *root, qk_er
     QK_TRY(read_in(capture, capture->path, &found, err));
     if (!found && strcmp(root, capture->path) != 0) {
         QK_TRY(read_in(capture, root, &found, err));
-        capture->num_listed = 0; /* of which of the captures below it? */
+        capture->num_listed = 0; /* the root may hold other captures: whose heads are these? */
     }
     return QK_OK;
+}
+
+/* ---- writing ---------------------------------------------------------------------------- */
+
+static json_t *list_heads(const qk_capture_writer *writer)
+{
+    json_t *heads = json_array();
+    for (size_t i = 0; i < writer->num_records; i++) {
+        const qk__head_record *record = &writer->records[i];
+        char name[QK_HEAD_NAME_SIZE];
+        qk_head_name(record->id, name);
+        heads = qk__json_append(heads, json_pack("{s:s, s:I, s:I}", "name", name, "rows",
+                                                 (json_int_t)record->rows, "dim",
+                                                 (json_int_t)record->dim));
+    }
+    return heads;
+}
+
+qk_status qk__capture_write_manifest(const qk_capture_writer *writer, bool complete,
+                                     qk_error *err)
+{
+    json_t *root =
+        json_pack("{s:s, s:i, s:s, s:s, s:i, s:s, s:b, s:o}", "format", QK_MANIFEST_FORMAT,
+                  "format_version", QK_MANIFEST_VERSION, "tool", "qkscope " QK_VERSION, "model",
+                  writer->model, "q_per_kv_group", writer->q_per_kv_group, "source",
+                  writer->source, "complete", complete, "heads", list_heads(writer));
+    const char *key;
+    json_t *value;
+    json_object_foreach(writer->extra, key, value)
+    {
+        if (root && !json_object_get(root, key)) /* ours are not replaced */
+            root = qk__json_set(root, key, json_incref(value));
+    }
+    qk__outfile *file;
+    QK_TRY(qk__json_write(root, writer->dir, QK_MANIFEST_NAME, &file, err));
+    return qk__outfile_commit(&file, err);
 }

@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "capture/capture.h"
 
 enum { NUM_FIELDS = 6, MAX_SHARDS = 100000 };
@@ -69,14 +69,10 @@ static char *copy_line(const char *text)
 
 static qk_status check_text(const char *name, const char *text, qk_error *err)
 {
-    errno = 0;
-    json_t *string = json_string(text); /* refuses what is not UTF-8 */
-    if (!string && errno == ENOMEM)
-        return qk__nomem(err);
-    if (!string)
-        return qk__fail(err, QK_ERR_ARGUMENT, "%s is not valid UTF-8", name);
-    json_decref(string);
-    return QK_OK;
+    size_t size = strlen(text);
+    return qk__utf8_valid((const uint8_t *)text, size) == size
+               ? QK_OK
+               : qk__fail(err, QK_ERR_ARGUMENT, "%s is not valid UTF-8", name);
 }
 
 static qk_status take_meta(qk_capture_writer *writer, const qk_capture_meta *meta,
@@ -126,12 +122,10 @@ static qk_status open_writer(qk_capture_writer **writer, const char *dir,
         status = anew ? make_empty_dir(dir, err) : qk__make_dirs(dir, err);
     if (status == QK_OK)
         status = qk__capture_write_manifest(w, false, err);
-    if (status != QK_OK) {
+    if (status != QK_OK)
         free_writer(&w);
-        return status;
-    }
     *writer = w;
-    return QK_OK;
+    return status;
 }
 
 qk_status qk_capture_writer_open(qk_capture_writer **writer, const char *dir,
@@ -205,20 +199,19 @@ static qk__head_record *find_record(qk_capture_writer *writer, qk_head_id id)
     return NULL;
 }
 
-static qk_status add_record(qk_capture_writer *writer, qk_head_id id, size_t dim, int shards,
-                            qk_error *err)
+/* NULL: out of memory. */
+static qk__head_record *add_record(qk_capture_writer *writer)
 {
     if (writer->num_records == writer->capacity) {
-        size_t capacity = writer->capacity ? 2 * writer->capacity : 64;
-        qk__head_record *records = realloc(writer->records, capacity * sizeof *records);
+        qk__head_record *records =
+            qk__grow(writer->records, &writer->capacity, sizeof *records);
         if (!records)
-            return qk__nomem(err);
+            return NULL;
         writer->records = records;
-        writer->capacity = capacity;
     }
-    writer->records[writer->num_records++] =
-        (qk__head_record){.id = id, .dim = dim, .shards = shards};
-    return QK_OK;
+    qk__head_record *record = &writer->records[writer->num_records++];
+    *record = (qk__head_record){0};
+    return record;
 }
 
 static qk_status begin_file(qk_capture_writer *writer, qk_head_id id, size_t dim, int shards,
@@ -227,10 +220,10 @@ static qk_status begin_file(qk_capture_writer *writer, qk_head_id id, size_t dim
     char name[QK_HEAD_NAME_SIZE];
     qk_head_name(id, name);
     qk__head_record *record = find_record(writer, id);
-    if (!record) {
-        QK_TRY(add_record(writer, id, dim, shards, err));
-        record = &writer->records[writer->num_records - 1];
-    }
+    if (!record)
+        record = add_record(writer);
+    if (!record)
+        return qk__nomem(err);
     if (record->files_begun == 0) /* new, or aborted before */
         *record = (qk__head_record){.id = id, .dim = dim, .shards = shards};
     if (record->dim != dim || record->shards != shards)
@@ -329,12 +322,10 @@ qk_status qk__head_writer_open_shard(qk_head_writer **head, qk_capture_writer *w
     }
     if (status == QK_OK)
         status = open_file(h, shard, shards, settings, err);
-    if (status != QK_OK) {
+    if (status != QK_OK)
         qk_head_writer_abort(&h);
-        return status;
-    }
     *head = h;
-    return QK_OK;
+    return status;
 }
 
 qk_status qk_head_writer_open(qk_head_writer **head, qk_capture_writer *writer, qk_head_id id,
@@ -391,13 +382,12 @@ qk_status qk_head_writer_finish(qk_head_writer **head, qk_error *err)
     QK_NEED(err, head);
     QK_NEED(err, *head);
     qk_status status = qk_parquet_writer_finish(&(*head)->file, err);
-    if (status != QK_OK) {
-        qk_head_writer_abort(head);
-        return status;
+    if (status == QK_OK) {
+        end_file(*head, true);
+        free_head(head);
     }
-    end_file(*head, true);
-    free_head(head);
-    return QK_OK;
+    qk_head_writer_abort(head); /* nothing, where it is finished */
+    return status;
 }
 
 void qk_head_writer_abort(qk_head_writer **head)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the capture writer share, and shards. capture_writer.c leads; at the end it
- * calls dataset_card.c and capture_json_write.c. */
+/* What the parts of the capture writer share, and heads in several files (shards).
+ * capture_writer.c leads; at the end it calls dataset_card.c and capture_json.c. */
 #ifndef QK_CAPTURE_CAPTURE_WRITER_H
 #define QK_CAPTURE_CAPTURE_WRITER_H
 

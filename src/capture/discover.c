@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding the head folders of a capture under a root folder. */
+/* Opening a capture: finding its head folders below a root folder. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <assert.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@
 #include "base/error.h"
 #include "capture/capture.h"
 
-/* A capture lies at most this deep, and a root with more folders than this that are no
- * heads is something else (a home folder, say) given by mistake. */
+/* A capture lies at most this deep. A root with more folders than this, heads not counted, was
+ * given by mistake: a home folder, say. */
 enum { MAX_DEPTH = 8, MAX_FOLDERS = 10000, MAX_LISTED = 8 };
 
 typedef struct folder_id {
@@ -32,11 +32,12 @@ typedef struct search {
     size_t num_seen;
 } search;
 
-static bool has_suffix(const char *name, const char *suffix)
+/* Hidden files are not meant: some systems put such beside every file. */
+static bool is_parquet_name(const char *name)
 {
-    size_t length = strlen(name);
-    size_t tail = strlen(suffix);
-    return length > tail && strcmp(name + length - tail, suffix) == 0;
+    static const char ENDING[] = ".parquet";
+    size_t length = strlen(name), tail = sizeof ENDING - 1;
+    return name[0] != '.' && length > tail && strcmp(name + length - tail, ENDING) == 0;
 }
 
 /* Paths of the Parquet files in a head folder, in name order. A link to a file that is
@@ -50,7 +51,7 @@ static qk_status list_shards(const char *dir, qk__names *files, qk_error *err)
     for (size_t i = 0; i < files->count; i++) {
         char *name = files->items[i];
         files->items[i] = NULL;
-        if (status == QK_OK && name[0] != '.' && has_suffix(name, ".parquet")) {
+        if (status == QK_OK && is_parquet_name(name)) {
             char *path = qk__path_join(dir, name);
             if (path)
                 files->items[kept++] = path;
@@ -65,19 +66,17 @@ static qk_status list_shards(const char *dir, qk__names *files, qk_error *err)
     return status;
 }
 
-/* Takes over files. */
+/* Adds a head; its files belong to the capture from here on, or are released. */
 static qk_status add_entry(search *s, qk_head_id id, qk__names *files, qk_error *err)
 {
     qk_capture *capture = s->capture;
     if (capture->num_entries == s->capacity) {
-        size_t capacity = s->capacity ? s->capacity * 2 : 64;
-        qk__capture_entry *entries = realloc(capture->entries, capacity * sizeof *entries);
+        qk__capture_entry *entries = qk__grow(capture->entries, &s->capacity, sizeof *entries);
         if (!entries) {
             qk__names_free(files);
             return qk__nomem(err);
         }
         capture->entries = entries;
-        s->capacity = capacity;
     }
     capture->entries[capture->num_entries++] = (qk__capture_entry){
         .head = {.id = id,
@@ -268,7 +267,8 @@ static int compare_listed(const void *a, const void *b)
     return qk_head_compare(((const qk__listed_head *)a)->id, ((const qk__listed_head *)b)->id);
 }
 
-/* A head whose one file is not there: to read it fails, and says so. */
+/* Adds a head that is not there, with the one file that it should have: who reads it is
+ * told. */
 static qk_status add_missing(search *s, const qk__listed_head *listed, qk_error *err)
 {
     char own[QK_HEAD_NAME_SIZE], name[sizeof own + sizeof "/data.parquet"];
@@ -332,7 +332,7 @@ static qk_status find_under(search *s, const char *root, const char *start, cons
     if (!found && holds_unfinished(start))
         return qk__fail(err, QK_ERR_NOT_FOUND,
                         "%s: the capture is not finished: run the same qkscope capture again, "
-                        "which goes on with it",
+                        "which resumes it",
                         start);
     if (!found)
         return qk__fail(err, QK_ERR_NOT_FOUND,
@@ -457,19 +457,10 @@ const qk_head *qk_capture_head(const qk_capture *capture, size_t i)
 const qk_head *qk_capture_find(const qk_capture *capture, qk_head_id id)
 {
     assert(capture);
-    size_t low = 0;
-    size_t high = capture->num_entries;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = qk_head_compare(capture->entries[middle].head.id, id);
-        if (order == 0)
-            return &capture->entries[middle].head;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
+    const qk__capture_entry key = {.head.id = id};
+    const qk__capture_entry *found =
+        bsearch(&key, capture->entries, capture->num_entries, sizeof key, compare_entries);
+    return found ? &found->head : NULL;
 }
 
 const qk_capture_info *qk_capture_get_info(const qk_capture *capture)

@@ -89,7 +89,7 @@ static qk_status settle(const head_set *q, const head_set *k, int given, int man
         else if (group->alternative == 0)
             group->alternative = size;
     }
-    /* Sizes above max + 1 pair as max + 1 does. */
+    /* Sizes above max + 1 give every query head the key head 0, as max + 1 does. */
     if (group->size > q->max + 1 && q->max / group->size == k->max)
         group->consistent = whole || keys_follow_queries(q, k, group->size);
     if (group->size == 0)

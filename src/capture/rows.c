@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the rows of one head, all columns in step, over its shards. */
+/* Reading the rows of one head, from all its files (shards), the columns in step. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include "capture/capture.h"
 #include "parquet/reader.h"
 
-/* No model has heads beyond a few hundred dimensions; a block is kept to a size that
- * a mistaken row count cannot turn into all memory. */
+/* No model has heads beyond a few hundred dimensions. The size of a block has a limit, so that
+ * who asks for too many rows does not get all memory. */
 enum { MAX_DIM = 4096 };
 static const size_t MAX_BLOCK_BYTES = (size_t)1 << 30;
 
@@ -44,7 +44,7 @@ struct qk_rows {
     qk_parquet *file;
     qk_parquet_cursor *cursors[NUM_COLUMNS]; /* NULL: not asked for, or no windows */
     int64_t shard_left;
-    qk__pages spare[NUM_COLUMNS]; /* buffers of columns not open just now */
+    qk__pages spare[NUM_COLUMNS]; /* buffers kept for the next shard or head */
 
     /* the block handed out */
     size_t capacity; /* in rows */
@@ -58,7 +58,7 @@ static const char *file_name(const qk_rows *rows)
     return rows->head->files[rows->shard];
 }
 
-/* Ids that may be missing, from a capture that was not made with them. */
+/* Whether column c may be missing: ids of texts, in a capture that was made without them. */
 static bool is_optional(const qk_rows *rows, int c)
 {
     return c == EXAMPLE &&
@@ -93,9 +93,6 @@ static void close_shard(qk_rows *rows)
 
 static const char *type_name(const qk_parquet_column *column)
 {
-    static const char *const NAMES[] = {
-        "BOOLEAN", "INT32",  "INT64",      "INT96",
-        "FLOAT",   "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"};
     switch (column->logical) {
     case QK_PARQUET_STRING:
         return "STRING";
@@ -106,8 +103,7 @@ static const char *type_name(const qk_parquet_column *column)
     case QK_PARQUET_PLAIN_TYPE:
         break;
     }
-    size_t type = (size_t)column->type;
-    return type < sizeof NAMES / sizeof NAMES[0] ? NAMES[type] : "an unknown type";
+    return qk__parquet_type_name(column->type);
 }
 
 static qk_status fail_type(const qk_rows *rows, int c, const qk_parquet_column *column,
@@ -235,8 +231,8 @@ static qk_status open_shard(qk_rows *rows, size_t shard, bool start, qk_error *e
     return start ? check_budget(rows, err) : QK_OK;
 }
 
-/* Footers of all shards, for the totals; ends at the first shard with rows, which
- * tells the dimension. A lone file, the usual case, is opened once. */
+/* Reads the footers of all shards, for the totals, and then opens the first one with rows,
+ * which tells the dimension. A lone file, the usual case, is opened once. */
 static qk_status open_shards(qk_rows *rows, int64_t max_rows, qk_error *err)
 {
     bool alone = rows->head->num_files == 1;
@@ -310,14 +306,12 @@ qk_status qk_rows_reopen(qk_rows **rows, const qk_head *head, unsigned columns,
                           head->files[0]);
     else
         status = r->prints ? open_shards(r, max_rows, err) : qk__nomem(err);
-    if (status != QK_OK) {
-        qk_rows_close(&r);
-        return status;
-    }
     if (r->dim * value_bytes(r) != old_row_bytes || columns != old_columns)
         r->capacity = 0; /* the block's arrays no longer fit */
+    if (status != QK_OK)
+        qk_rows_close(&r);
     *rows = r;
-    return QK_OK;
+    return status;
 }
 
 void qk_rows_close(qk_rows **rows)

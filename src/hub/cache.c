@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a dataset or a model lies: a local folder, or a snapshot in the Hugging Face cache,
- * whose layout is datasets--org--name/{refs/<revision>, snapshots/<commit>/...}, and models--. */
+ * whose layout is datasets--org--name/{refs/<revision>, snapshots/<commit>/...}, and
+ * models--. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,21 +23,13 @@ static bool is_hex(const char *text)
     return *text && text[strspn(text, "0123456789abcdef")] == 0;
 }
 
-static bool is_word(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '_';
-}
-
 /* Letters, digits, '-', '.' and '_', the ends neither '-' nor '.'. */
 static bool is_hub_word(const char *text, size_t length)
 {
-    if (length == 0 || length > 96 || !is_word(text[0]) || !is_word(text[length - 1]))
-        return false;
-    for (size_t i = 0; i < length; i++)
-        if (!is_word(text[i]) && text[i] != '-' && text[i] != '.')
-            return false;
-    return true;
+    static const char KNOWN[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+    return length > 0 && length <= 96 && strspn(text, KNOWN) >= length &&
+           !strchr("-.", text[0]) && !strchr("-.", text[length - 1]);
 }
 
 /* "org/name", or "name" alone for the oldest datasets. */
@@ -73,15 +66,10 @@ static const repo_kind MODEL = {"models", "model", ""};
 /* "org/name" -> "datasets--org--name" */
 static char *cache_name(const repo_kind *kind, const char *name)
 {
-    size_t size = strlen(kind->folder) + strlen(name) + sizeof "----";
-    char *folder = malloc(size);
     const char *slash = strchr(name, '/');
-    if (folder && slash)
-        snprintf(folder, size, "%s--%.*s--%s", kind->folder, (int)(slash - name), name,
-                 slash + 1);
-    else if (folder)
-        snprintf(folder, size, "%s--%s", kind->folder, name);
-    return folder;
+    return slash
+               ? qk__format("%s--%.*s--%s", kind->folder, (int)(slash - name), name, slash + 1)
+               : qk__format("%s--%s", kind->folder, name);
 }
 
 /* ---- where the cache is ----------------------------------------------------------------- */
@@ -134,8 +122,7 @@ static qk_status cache_root(char **path, qk_error *err)
 static qk_status read_ref(const char *repo, const char *revision,
                           char commit[MAX_COMMIT_DIGITS + 1], qk_error *err)
 {
-    char *refs = qk__path_join(repo, "refs");
-    char *path = refs ? qk__path_join(refs, revision) : NULL;
+    char *path = qk__format("%s/refs/%s", repo, revision);
     qk_status status = path ? QK_OK : qk__nomem(err);
     *commit = 0;
     if (status == QK_OK && qk__is_file(path)) {
@@ -151,7 +138,6 @@ static qk_status read_ref(const char *repo, const char *revision,
             qk__buffer_free(&text);
         }
     }
-    free(refs);
     free(path);
     return status;
 }

@@ -26,11 +26,11 @@ enum {
     LZ4_FAST_LEVEL = 1,
 };
 
-/* Both return false for bytes that are not what the codec writes, or that do not make
- * exactly dst_size bytes. They never write outside dst[0 .. dst_size). */
+/* False for bytes that are not what the codec writes, or that do not make exactly dst_size
+ * bytes. Nothing is written outside dst[0 .. dst_size). */
 typedef bool decompress_fn(const uint8_t *src, size_t src_size, uint8_t *dst, size_t dst_size);
 
-/* Appends nothing: writes at most capacity bytes to dst and returns how many, 0 on failure. */
+/* Writes at most capacity bytes to dst and returns how many, 0 on failure. */
 typedef size_t compress_fn(int level, const uint8_t *src, size_t src_size, uint8_t *dst,
                            size_t capacity);
 typedef size_t bound_fn(size_t src_size);
@@ -258,16 +258,19 @@ typedef struct codec_row {
     compress_fn *compress;
 } codec_row;
 
-/* Rows without functions are handled by name in the two calls below. */
+/* What a row lacks, the two calls below do by themselves or refuse. */
 static const codec_row codecs[] = {
-    [COMP_UNCOMPRESSED] = {.name = "UNCOMPRESSED"},
-    [COMP_SNAPPY] = {"SNAPPY", 0, snappy_read, snappy_max_compressed_length, snappy_write},
-    [COMP_GZIP] = {"GZIP", 9, gzip_read, gzip_bound, gzip_write},
-    [COMP_LZO] = {.name = "LZO"},
-    [COMP_BROTLI] = {"BROTLI", BROTLI_MAX_QUALITY, brotli_read, brotli_bound, brotli_write},
-    [COMP_LZ4_HADOOP] = {.name = "LZ4", .decompress = lz4_legacy_read},
-    [COMP_ZSTD] = {.name = "ZSTD", .max_level = 22, .bound = ZSTD_compressBound},
-    [COMP_LZ4_RAW] = {"LZ4_RAW", LZ4HC_CLEVEL_MAX, lz4_raw_read, lz4_bound, lz4_raw_write},
+    [QK_PARQUET_UNCOMPRESSED] = {.name = "UNCOMPRESSED"},
+    [QK_PARQUET_SNAPPY] = {"SNAPPY", 0, snappy_read, snappy_max_compressed_length,
+                           snappy_write},
+    [QK_PARQUET_GZIP] = {"GZIP", 9, gzip_read, gzip_bound, gzip_write},
+    [CODEC_LZO] = {.name = "LZO"},
+    [QK_PARQUET_BROTLI] = {"BROTLI", BROTLI_MAX_QUALITY, brotli_read, brotli_bound,
+                           brotli_write},
+    [CODEC_LZ4_HADOOP] = {.name = "LZ4", .decompress = lz4_legacy_read},
+    [QK_PARQUET_ZSTD] = {.name = "ZSTD", .max_level = 22, .bound = ZSTD_compressBound},
+    [QK_PARQUET_LZ4_RAW] = {"LZ4_RAW", LZ4HC_CLEVEL_MAX, lz4_raw_read, lz4_bound,
+                            lz4_raw_write},
 };
 
 const char *qk__codec_name(int codec)
@@ -302,17 +305,17 @@ qk_status qk__codec_decompress(qk__codec_state *state, int codec, const uint8_t 
     QK_TRY(check_size(src_size, err));
     QK_TRY(check_size(dst_size, err));
     bool whole = src_size == dst_size;
-    if (codec == COMP_UNCOMPRESSED) {
+    if (codec == QK_PARQUET_UNCOMPRESSED) {
         if (whole && dst_size > 0)
             memcpy(dst, src, dst_size);
-    } else if (!qk__codec_name(codec) || codec == COMP_LZO) {
+    } else if (!qk__codec_name(codec) || codec == CODEC_LZO) {
         return fail_unsupported(codec, "decompress", err);
     } else if (src_size > 0 || dst_size > 0) {
         /* Some writers store a page without values as no bytes at all: nothing to do then.
          * The libraries want a valid pointer even for an empty side. */
         src = src_size > 0 ? src : nothing;
         dst = dst_size > 0 ? dst : nowhere;
-        if (codec == COMP_ZSTD)
+        if (codec == QK_PARQUET_ZSTD)
             QK_TRY(zstd_read(state, src, src_size, dst, dst_size, &whole, err));
         else
             whole = codecs[codec].decompress(src, src_size, dst, dst_size);
@@ -330,7 +333,7 @@ qk_status qk__codec_compress(qk__codec_state *state, int codec, int level, const
     static const uint8_t nothing[1];
     out->size = 0;
     QK_TRY(check_size(src_size, err));
-    if (codec == COMP_UNCOMPRESSED)
+    if (codec == QK_PARQUET_UNCOMPRESSED)
         return qk__buffer_append(out, src, src_size, err);
     if (!qk__codec_name(codec) || !codecs[codec].bound)
         return fail_unsupported(codec, "write", err);
@@ -340,7 +343,7 @@ qk_status qk__codec_compress(qk__codec_state *state, int codec, int level, const
                         row->name, level, row->max_level);
     QK_TRY(qk__buffer_reserve(out, row->bound(src_size), err));
     src = src_size > 0 ? src : nothing;
-    if (codec == COMP_ZSTD)
+    if (codec == QK_PARQUET_ZSTD)
         QK_TRY(
             zstd_write(state, level, src, src_size, out->data, out->capacity, &out->size, err));
     else

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Page compression, one function table row per codec of the format. */
+/* Page compression, all codecs of the format by number. */
 #ifndef QK_PARQUET_CODEC_H
 #define QK_PARQUET_CODEC_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include <qkscope/common.h>
+#include <qkscope/parquet.h>
 
 #include "base/buffer.h"
 

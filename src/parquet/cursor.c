@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streaming one leaf column: row groups, pages, levels, and the general call. */
+/* Reading one column from its first row to its last: row groups, pages, levels, and the call
+ * that hands out any of them. */
 #include "parquet/reader.h"
 
 #include <assert.h>
@@ -7,12 +8,13 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "parquet/bits.h"
 #include "parquet/format.h"
 
 enum {
     MAX_LEVEL = 255,
     /* A page of equal levels takes a few bytes however many slots it claims. No writer puts
-     * more than these into one, beyond 8 slots a byte. */
+     * more into one than this and 8 for each byte. */
     FREE_SLOTS = 1 << 24,
     UNCOUNTED_BYTES = 100, /* see chunk_end */
     SLICE_BYTES = 1 << 20, /* of FIXED_LEN_BYTE_ARRAY values given out at once */
@@ -20,8 +22,8 @@ enum {
 
 /* ---- opening ---------------------------------------------------------------------------- */
 
-/* Runs and nulls are stored in no space, so the number of values is no evidence of their own.
- * Column chunks share no bytes (see the footer), so that the file's size is. */
+/* Runs and nulls take no space, so the number of values that a file claims proves nothing. The
+ * size of the file does, as no column chunks share bytes: see check_spans in reader.c. */
 static qk_status check_budget(const qk_parquet_cursor *c, qk_error *err)
 {
     int64_t budget = qk__source_budget(&c->file->source);
@@ -70,11 +72,8 @@ static qk_status check_column(const qk_parquet_cursor *c, qk_error *err)
     if (info->max_definition > MAX_LEVEL || info->max_repetition > MAX_LEVEL)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "over the limit: nested deeper than %d levels",
                         MAX_LEVEL);
-    for (size_t g = 0; g < c->file->metadata.num_groups; g++) {
-        qk_status status = check_chunk(c, g, err);
-        if (status != QK_OK)
-            return qk__context(err, status, "row group %zu", g);
-    }
+    for (size_t g = 0; g < c->file->metadata.num_groups; g++)
+        QK_TRY(qk__context(err, check_chunk(c, g, err), "row group %zu", g));
     return check_budget(c, err);
 }
 
@@ -95,12 +94,10 @@ qk_status qk_parquet_cursor_open(qk_parquet_cursor **cursor, const qk_parquet *f
     c->type = qk__value_type_of(&c->leaf->info);
     c->kernels = qk__best_parquet_kernels();
     qk_status status = qk__cursor_result(c, check_column(c, err), err);
-    if (status != QK_OK) {
+    if (status != QK_OK)
         qk_parquet_cursor_close(&c);
-        return status;
-    }
     *cursor = c;
-    return QK_OK;
+    return status;
 }
 
 void qk_parquet_cursor_close(qk_parquet_cursor **cursor)
@@ -143,9 +140,7 @@ qk_status qk__cursor_check(const qk_parquet_cursor *cursor, qk_error *err)
 
 qk_status qk__cursor_result(qk_parquet_cursor *cursor, qk_status status, qk_error *err)
 {
-    if (status == QK_OK)
-        return QK_OK;
-    cursor->failed = true;
+    cursor->failed |= status != QK_OK;
     return qk__context(err, status, "%s: column '%s'", cursor->file->path, cursor->leaf->path);
 }
 
@@ -166,7 +161,7 @@ static qk_status begin_levels_v1(qk__rle *rle, int max, int encoding, const char
     memcpy(&length, *data, sizeof length);
     if (length > *size - sizeof length)
         return qk__fail(err, QK_ERR_MALFORMED, "%s levels are larger than their page", kind);
-    qk__rle_init(rle, *data + sizeof length, length, qk__level_width(max));
+    qk__rle_init(rle, *data + sizeof length, length, qk__bit_width((uint64_t)max));
     *data += sizeof length + length;
     *size -= sizeof length + length;
     return QK_OK;
@@ -181,9 +176,9 @@ static qk_status begin_levels(qk_parquet_cursor *c, const uint8_t **data, size_t
     *size = c->page.size;
     if (header->type == PAGE_DATA_V2) {
         qk__rle_init(&c->repetition, c->page.repetition, (size_t)header->repetition_bytes,
-                     qk__level_width(info->max_repetition));
+                     qk__bit_width((uint64_t)info->max_repetition));
         qk__rle_init(&c->definition, c->page.definition, (size_t)header->definition_bytes,
-                     qk__level_width(info->max_definition));
+                     qk__bit_width((uint64_t)info->max_definition));
         return QK_OK;
     }
     QK_TRY(begin_levels_v1(&c->repetition, info->max_repetition, header->repetition_encoding,
@@ -242,10 +237,7 @@ static qk_status next_page(qk_parquet_cursor *c, qk_error *err)
     if (!found)
         return qk__fail(err, QK_ERR_MALFORMED, "pages end %lld values too soon",
                         (long long)c->slots_beyond);
-    qk_status status = begin_page(c, err);
-    if (status != QK_OK)
-        return qk__context(err, status, "page at byte %lld", (long long)c->page.offset);
-    return QK_OK;
+    return qk__context(err, begin_page(c, err), "page at byte %lld", (long long)c->page.offset);
 }
 
 /* Early releases of parquet-mr leave the dictionary's page header out of the recorded size. */
@@ -292,8 +284,7 @@ qk_status qk__cursor_fill(qk_parquet_cursor *c, qk_error *err)
             status = next_page(c, err);
         else
             status = end_group(c, err);
-        if (status != QK_OK)
-            return qk__context(err, status, "row group %zu", group);
+        QK_TRY(qk__context(err, status, "row group %zu", group));
     }
     return QK_OK;
 }
@@ -369,9 +360,7 @@ qk_status qk__cursor_row_width(const qk_parquet_cursor *c, size_t *width, qk_err
     slots += qk__rle_match(&repetition, 1, c->slots - slots);
     if (slots == c->slots && c->slots_beyond > 0) {
         size_t beyond;
-        qk_status status = count_beyond(c, &beyond, err);
-        if (status != QK_OK)
-            return qk__context(err, status, "row group %zu", c->group);
+        QK_TRY(qk__context(err, count_beyond(c, &beyond, err), "row group %zu", c->group));
         slots += beyond;
     }
     /* A row without values still takes a slot. */
@@ -381,14 +370,6 @@ qk_status qk__cursor_row_width(const qk_parquet_cursor *c, size_t *width, qk_err
 }
 
 /* ---- the general call ------------------------------------------------------------------- */
-
-static size_t count_equal(const uint8_t *levels, size_t n, uint8_t value)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < n; i++)
-        count += levels[i] == value;
-    return count;
-}
 
 /* Reads one kind of levels; out may be NULL where the maximum is 0. *matching is how many
  * equal `value`. */
@@ -405,10 +386,12 @@ static qk_status read_levels(const qk_parquet_cursor *c, qk__rle *rle, int max, 
         return qk__fail(err, QK_ERR_ARGUMENT, "no room given for the levels");
     if (qk__rle_read_u8(rle, out, n) < n)
         return qk__cursor_levels_end(c, err);
-    for (size_t i = 0; i < n; i++)
+    *matching = 0;
+    for (size_t i = 0; i < n; i++) {
         if (out[i] > max)
             return qk__cursor_levels_end(c, err);
-    *matching = count_equal(out, n, value);
+        *matching += out[i] == value;
+    }
     return QK_OK;
 }
 

@@ -1,40 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading DELTA_BINARY_PACKED integers. */
+/* Reading integers stored as differences, block by block. */
 #include "parquet/delta.h"
 
 #include <string.h>
 
-static bool read_varint(const uint8_t **next, const uint8_t *end, uint64_t *value)
+#include "parquet/bits.h"
+
+static bool take(qk__delta *delta, uint64_t *value)
 {
-    *value = 0;
-    for (unsigned shift = 0; shift < 64 && *next < end; shift += 7) {
-        uint8_t byte = *(*next)++;
-        *value |= (uint64_t)(byte & 0x7f) << shift;
-        if (!(byte & 0x80))
-            return true;
-    }
-    return false;
+    return qk__varint_take(&delta->next, delta->end, 64, value);
 }
 
-static bool read_zigzag(const uint8_t **next, const uint8_t *end, uint64_t *value)
+static bool take_signed(qk__delta *delta, uint64_t *value)
 {
-    uint64_t raw;
-    if (!read_varint(next, end, &raw))
-        return false;
-    *value = raw >> 1 ^ (0 - (raw & 1));
-    return true;
+    bool taken = take(delta, value);
+    *value = (uint64_t)qk__unzigzag(*value);
+    return taken;
 }
 
 bool qk__delta_init(qk__delta *delta, const uint8_t *data, size_t size)
 {
     *delta = (qk__delta){.next = data, .end = data + size, .first = true};
     uint64_t block, miniblocks, total;
-    if (!read_varint(&delta->next, delta->end, &block) ||
-        !read_varint(&delta->next, delta->end, &miniblocks) ||
-        !read_varint(&delta->next, delta->end, &total) ||
-        !read_zigzag(&delta->next, delta->end, &delta->last))
-        return false;
-    if (miniblocks == 0 || block == 0 || block > UINT32_MAX || block % miniblocks != 0 ||
+    if (!take(delta, &block) || !take(delta, &miniblocks) || !take(delta, &total) ||
+        !take_signed(delta, &delta->last) || miniblocks == 0 || block == 0 ||
+        block > UINT32_MAX || block % miniblocks != 0 ||
         block / miniblocks % QK_DELTA_BATCH != 0 || total > UINT32_MAX)
         return false;
     delta->total = delta->left = (size_t)total;
@@ -46,7 +36,7 @@ bool qk__delta_init(qk__delta *delta, const uint8_t *data, size_t size)
 
 static bool start_block(qk__delta *delta)
 {
-    if (!read_zigzag(&delta->next, delta->end, &delta->min_delta) ||
+    if (!take_signed(delta, &delta->min_delta) ||
         (size_t)(delta->end - delta->next) < delta->miniblocks)
         return false;
     delta->widths = delta->next;

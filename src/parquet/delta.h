@@ -30,13 +30,11 @@ typedef struct qk__delta {
 /* Reads the header; false if it breaks the rules of the encoding. */
 bool qk__delta_init(qk__delta *delta, const uint8_t *data, size_t size);
 
-/* Gives up to n values, sign-extended where they are 32 bits wide to the caller's taste:
- * arithmetic is modulo 2^64, so truncation to 32 bits is exact. Returns how many; fewer than
- * n at the end of the values or of sound data. */
+/* Gives up to n values and returns how many: fewer at the end, or where the data are damaged.
+ * Sums are taken modulo 2^64, so the low half is exact for a column of 32 bits. */
 size_t qk__delta_read(qk__delta *delta, uint64_t *out, size_t n);
 
-/* First byte after the values of a reader fresh from qk__delta_init; NULL if the data end
- * before that. */
+/* The first byte behind all values, before any is read; NULL if the data end sooner. */
 const uint8_t *qk__delta_end(const qk__delta *delta);
 
 #endif

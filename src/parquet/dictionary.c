@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers the distinct values of a column chunk in order of first appearance. */
+/* Numbering the distinct values of a column chunk, by a hash table. */
 #include "parquet/dictionary.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "parquet/encoders.h"
 
 /* Small at first: a bfloat16 head has some thousand distinct values, and a table that
  * stays in the second-level cache is what makes indexing cheap. */
@@ -54,18 +55,6 @@ static qk_status grow(qk__dictionary *d, qk_error *err)
     return QK_OK;
 }
 
-static uint64_t load(const uint8_t *values, size_t i, size_t size)
-{
-    uint64_t wide;
-    uint32_t narrow;
-    if (size == sizeof wide) {
-        memcpy(&wide, values + i * sizeof wide, sizeof wide);
-        return wide;
-    }
-    memcpy(&narrow, values + i * sizeof narrow, sizeof narrow);
-    return narrow;
-}
-
 qk_status qk__dictionary_index(qk__dictionary *dictionary, const uint8_t *values, size_t count,
                                size_t size, uint16_t *indices, bool *fits, qk_error *err)
 {
@@ -73,7 +62,7 @@ qk_status qk__dictionary_index(qk__dictionary *dictionary, const uint8_t *values
     for (size_t i = 0; i < count; i++) {
         if (2 * dictionary->count >= dictionary->capacity)
             QK_TRY(grow(dictionary, err));
-        uint64_t key = load(values, i, size);
+        uint64_t key = (uint64_t)qk__load_integer(values, i, size);
         qk__dictionary_slot *slot = &dictionary->slots[slot_of(dictionary, key)];
         if (slot->next == 0) {
             if (dictionary->count == QK_DICTIONARY_LIMIT) {

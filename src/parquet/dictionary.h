@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers the distinct values of a column chunk in order of first appearance. */
+/* The dictionary of a column chunk that is written: its distinct values, numbered in the order
+ * in which they appear. */
 #ifndef QK_PARQUET_DICTIONARY_H
 #define QK_PARQUET_DICTIONARY_H
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Encoders of levels and values. */
+/* Encoding levels and values, as the writer puts them into pages. */
 #include "parquet/encoders.h"
 
 #include <stdbool.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "parquet/bits.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "values are copied as they lie in memory: Parquet wants little-endian"
@@ -20,32 +21,10 @@ enum {
     DELTA_BLOCK_BYTES = 10 + DELTA_MINIBLOCKS + 8 * DELTA_BLOCK, /* the most it can take */
 };
 
-int qk__bit_width(size_t count)
-{
-    int width = 1;
-    while (width < 63 && (size_t)1 << width < count)
-        width++;
-    return width;
-}
-
-static size_t put_varint(uint8_t *out, uint64_t value)
-{
-    size_t n = 0;
-    for (; value >= 0x80; value >>= 7)
-        out[n++] = (uint8_t)(value | 0x80);
-    out[n++] = (uint8_t)value;
-    return n;
-}
-
-static size_t put_zigzag(uint8_t *out, int64_t value)
-{
-    return put_varint(out, (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0));
-}
-
 static qk_status append_varint(qk__buffer *out, uint64_t value, qk_error *err)
 {
     uint8_t bytes[10];
-    return qk__buffer_append(out, bytes, put_varint(bytes, value), err);
+    return qk__buffer_append(out, bytes, qk__varint_put(bytes, value), err);
 }
 
 qk_status qk__encode_run(qk__buffer *out, uint16_t value, size_t count, int bit_width,
@@ -144,18 +123,6 @@ qk_status qk__encode_split(qk__buffer *out, const uint8_t *values, size_t count,
     return QK_OK;
 }
 
-static int64_t load(const uint8_t *values, size_t i, size_t value_size)
-{
-    int64_t wide;
-    int32_t narrow;
-    if (value_size == sizeof wide) {
-        memcpy(&wide, values + i * sizeof wide, sizeof wide);
-        return wide;
-    }
-    memcpy(&narrow, values + i * sizeof narrow, sizeof narrow);
-    return narrow;
-}
-
 /* Differences wrap around in the width of the column, as the format demands. */
 static int64_t difference(int64_t a, int64_t b, size_t value_size)
 {
@@ -190,16 +157,14 @@ static size_t put_block(uint8_t *out, const int64_t *deltas, size_t count)
         smallest = deltas[i] < smallest ? deltas[i] : smallest;
     for (size_t i = 0; i < count; i++)
         excess[i] = (uint64_t)deltas[i] - (uint64_t)smallest;
-    size_t n = put_zigzag(out, smallest);
+    size_t n = qk__varint_put(out, qk__zigzag(smallest));
     uint8_t *widths = out + n;
     n += DELTA_MINIBLOCKS;
     for (size_t m = 0; m < DELTA_MINIBLOCKS; m++) {
         uint64_t all = 0;
         for (size_t i = 0; i < DELTA_MINI; i++)
             all |= excess[m * DELTA_MINI + i];
-        int width = 0;
-        while (width < 64 && all >> width != 0)
-            width++;
+        int width = (int)qk__bit_width(all);
         widths[m] = (uint8_t)width;
         if (m * DELTA_MINI < count) /* miniblocks beyond the last value have no bytes */
             n += pack_mini(out + n, excess + m * DELTA_MINI, width);
@@ -213,14 +178,14 @@ qk_status qk__encode_delta(qk__buffer *out, const uint8_t *values, size_t count,
     QK_TRY(append_varint(out, DELTA_BLOCK, err));
     QK_TRY(append_varint(out, DELTA_MINIBLOCKS, err));
     QK_TRY(append_varint(out, count, err));
-    QK_TRY(qk__buffer_reserve(out, out->size + 10, err));
-    out->size += put_zigzag(out->data + out->size, count ? load(values, 0, value_size) : 0);
+    int64_t first = count ? qk__load_integer(values, 0, value_size) : 0;
+    QK_TRY(append_varint(out, qk__zigzag(first), err));
     int64_t deltas[DELTA_BLOCK];
     for (size_t i = 1; i < count;) {
         size_t n = count - i < DELTA_BLOCK ? count - i : DELTA_BLOCK;
         for (size_t j = 0; j < n; j++)
-            deltas[j] = difference(load(values, i + j, value_size),
-                                   load(values, i + j - 1, value_size), value_size);
+            deltas[j] = difference(qk__load_integer(values, i + j, value_size),
+                                   qk__load_integer(values, i + j - 1, value_size), value_size);
         QK_TRY(qk__buffer_reserve(out, out->size + DELTA_BLOCK_BYTES, err));
         out->size += put_block(out->data + out->size, deltas, n);
         i += n;

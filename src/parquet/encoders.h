@@ -5,13 +5,24 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <qkscope/common.h>
 
 #include "base/buffer.h"
 
-/* Bits that hold any of 0 .. count-1, at least 1 (readers dislike width 0). */
-int qk__bit_width(size_t count);
+/* Value i of integers of 4 or 8 bytes. */
+static inline int64_t qk__load_integer(const uint8_t *values, size_t i, size_t value_size)
+{
+    int64_t wide;
+    int32_t narrow;
+    if (value_size == sizeof wide) {
+        memcpy(&wide, values + i * sizeof wide, sizeof wide);
+        return wide;
+    }
+    memcpy(&narrow, values + i * sizeof narrow, sizeof narrow);
+    return narrow;
+}
 
 /* The RLE / bit-packing hybrid without a length in front; bit_width from 1 to 16. */
 QK_MUST_CHECK qk_status qk__encode_run(qk__buffer *out, uint16_t value, size_t count,

@@ -19,20 +19,11 @@ enum qk__parquet_encoding {
     ENC_BYTE_STREAM_SPLIT = 9,
 };
 
-enum qk__parquet_compression {
-    COMP_UNCOMPRESSED = 0,
-    COMP_SNAPPY = 1,
-    COMP_GZIP = 2,
-    COMP_LZO = 3,
-    COMP_BROTLI = 4,
-    COMP_LZ4_HADOOP = 5,
-    COMP_ZSTD = 6,
-    COMP_LZ4_RAW = 7,
-};
+/* Codecs that files may name beside those of qk_parquet_codec. */
+enum { CODEC_LZO = 3, CODEC_LZ4_HADOOP = 5 };
 
 enum qk__parquet_page_type {
     PAGE_DATA = 0,
-    PAGE_INDEX = 1,
     PAGE_DICTIONARY = 2,
     PAGE_DATA_V2 = 3,
 };
@@ -45,19 +36,14 @@ enum qk__parquet_repetition {
 
 enum qk__parquet_converted {
     CONVERTED_UTF8 = 0,
-    CONVERTED_MAP = 1,
-    CONVERTED_MAP_KEY_VALUE = 2,
     CONVERTED_LIST = 3,
-    CONVERTED_INT_8 = 15,
-    CONVERTED_INT_16 = 16,
-    CONVERTED_INT_32 = 17,
-    CONVERTED_INT_64 = 18,
+    CONVERTED_UINT_FIRST = 11, /* UINT_8 .. UINT_64 */
+    CONVERTED_UINT_LAST = 14,
 };
 
 /* Field ids of the LogicalType union. */
 enum qk__parquet_logical_id {
     LOGICAL_STRING = 1,
-    LOGICAL_MAP = 2,
     LOGICAL_LIST = 3,
     LOGICAL_INTEGER = 10,
     LOGICAL_UNKNOWN = 11,

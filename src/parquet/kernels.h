@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inner loops of reading, as a table of functions: plain C always, and versions for what
- * the processor offers. All versions give the same bytes. kernels.c chooses among kernels_avx512.c,
- * kernels_avx2.c and kernels_portable.c. */
+ * the processor offers. All versions give the same bytes. kernels.c chooses among
+ * kernels_avx512.c, kernels_avx2.c and kernels_portable.c. */
 #ifndef QK_PARQUET_KERNELS_H
 #define QK_PARQUET_KERNELS_H
 
@@ -9,8 +9,6 @@
 #include <stdint.h>
 
 typedef struct qk__parquet_kernels {
-    const char *name;
-
     /* Unpacks `count` values of `width` bits (0 to 32), least significant bit first, and
      * returns the largest of them (0 if there are none). src holds at least
      * ceil(count * width / 8) bytes; not one more is read.

@@ -118,7 +118,7 @@ static void join8(const uint8_t *src, size_t stride, uint64_t *out, size_t count
     qk__parquet_kernels_portable()->join8(src, stride, out, count);
 }
 
-static const qk__parquet_kernels avx2 = {"avx2", unpack, join4, join8};
+static const qk__parquet_kernels avx2 = {unpack, join4, join8};
 
 const qk__parquet_kernels *qk__parquet_kernels_avx2(void)
 {

@@ -120,7 +120,7 @@ static void join8(const uint8_t *src, size_t stride, uint64_t *out, size_t count
     qk__parquet_kernels_portable()->join8(src + i, stride, out + i, count - i);
 }
 
-static const qk__parquet_kernels avx512 = {"avx512", unpack, join4, join8};
+static const qk__parquet_kernels avx512 = {unpack, join4, join8};
 
 const qk__parquet_kernels *qk__parquet_kernels_avx512(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plain C kernels. */
+/* The kernels in plain C, and the value of a 16-bit float. */
 #include "parquet/kernels.h"
 
 #include <string.h>
@@ -44,9 +44,28 @@ static void join8(const uint8_t *src, size_t stride, uint64_t *out, size_t count
     }
 }
 
-static const qk__parquet_kernels portable = {"portable", unpack, join4, join8};
-
 const qk__parquet_kernels *qk__parquet_kernels_portable(void)
 {
+    static const qk__parquet_kernels portable = {unpack, join4, join8};
     return &portable;
+}
+
+float qk__half_to_float(uint16_t half)
+{
+    uint32_t sign = (uint32_t)(half & 0x8000) << 16;
+    uint32_t exponent = half >> 10 & 0x1f;
+    uint32_t fraction = half & 0x3ff;
+    uint32_t bits;
+    if (exponent == 0x1f) { /* infinity or NaN, payload kept */
+        bits = sign | UINT32_C(0x7f800000) | fraction << 13;
+    } else if (exponent > 0) {
+        bits = sign | (exponent + 112) << 23 | fraction << 13;
+    } else { /* zero or subnormal: fraction times 2^-24 is exact */
+        float magnitude = (float)fraction * 0x1p-24f;
+        memcpy(&bits, &magnitude, 4);
+        bits |= sign;
+    }
+    float value;
+    memcpy(&value, &bits, 4);
+    return value;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decoding the footer: field numbers are those of the format's Thrift definition. */
+/* Decoding the footer of a Parquet file. Field numbers are those of parquet.thrift. */
 #include "parquet/metadata.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "parquet/format.h"
-#include "parquet/thrift_read.h"
+#include "parquet/thrift.h"
 
 /* Least encoded sizes of list elements, to bound counts. */
 enum {
@@ -17,68 +17,49 @@ enum {
     MIN_GROUP_BYTES = 3, /* a column list */
 };
 
-static void parse_integer_type(qk__thrift_reader *t, qk__schema_node *node)
+static bool has_field(uint32_t seen, int id)
 {
-    qk__thrift_field field = {0};
-    while (qk__thrift_read_field(t, &field)) {
-        if (field.id == 2)
-            node->logical_unsigned = !qk__thrift_read_bool(t, &field);
-        else
-            qk__thrift_skip(t, &field);
-    }
+    return seen >> id & 1;
 }
 
-static void parse_logical_type(qk__thrift_reader *t, qk__schema_node *node)
+/* A union: the id of its only field says which type it is. Of integers it holds the sign. */
+static void read_logical_type(qk__thrift_reader *t, const qk__thrift_field *union_field,
+                              void *target)
 {
+    static const qk__thrift_member INTEGER[] = {
+        QK__THRIFT_AT(2, BOOL, qk__schema_node, logical_signed), {0}};
+    qk__schema_node *node = target;
     qk__thrift_field field = {0};
+    if (!qk__thrift_read_struct(t, union_field))
+        return;
     while (qk__thrift_read_field(t, &field)) {
         node->logical = field.id;
         if (field.id == LOGICAL_INTEGER && qk__thrift_read_struct(t, &field))
-            parse_integer_type(t, node);
+            qk__thrift_read_members(t, INTEGER, node);
         else
             qk__thrift_skip(t, &field);
     }
 }
 
+/* SchemaElement. */
 static void parse_node(qk__thrift_reader *t, qk__schema_node *node)
 {
-    *node = (qk__schema_node){.type = -1, .repetition = -1, .converted = -1};
-    qk__thrift_field field = {0};
-    while (qk__thrift_read_field(t, &field)) {
-        switch (field.id) {
-        case 1:
-            node->type = qk__thrift_read_i32(t, &field);
-            if (node->type < 0)
-                qk__thrift_fault(t, "negative physical type");
-            break;
-        case 2:
-            node->type_length = qk__thrift_read_i32(t, &field);
-            break;
-        case 3:
-            node->repetition = qk__thrift_read_i32(t, &field);
-            break;
-        case 4: {
-            qk__thrift_bytes name = qk__thrift_read_binary(t, &field);
-            node->name = name.data;
-            node->name_size = name.size;
-            break;
-        }
-        case 5:
-            node->num_children = qk__thrift_read_i32(t, &field);
-            if (node->num_children < 0)
-                qk__thrift_fault(t, "negative number of children in the schema");
-            break;
-        case 6:
-            node->converted = qk__thrift_read_i32(t, &field);
-            break;
-        case 10:
-            if (qk__thrift_read_struct(t, &field))
-                parse_logical_type(t, node);
-            break;
-        default:
-            qk__thrift_skip(t, &field);
-        }
-    }
+    static const qk__thrift_member NODE[] = {
+        QK__THRIFT_AT(1, INT32, qk__schema_node, type),
+        QK__THRIFT_AT(2, INT32, qk__schema_node, type_length),
+        QK__THRIFT_AT(3, INT32, qk__schema_node, repetition),
+        QK__THRIFT_AT(4, BYTES, qk__schema_node, name),
+        QK__THRIFT_AT(5, INT32, qk__schema_node, num_children),
+        QK__THRIFT_AT(6, INT32, qk__schema_node, converted),
+        {10, .read = read_logical_type},
+        {0}};
+    *node = (qk__schema_node){
+        .type = -1, .repetition = -1, .converted = -1, .logical_signed = true};
+    uint32_t seen = qk__thrift_read_members(t, NODE, node);
+    if (has_field(seen, 1) && node->type < 0)
+        qk__thrift_fault(t, "negative physical type");
+    if (node->num_children < 0)
+        qk__thrift_fault(t, "negative number of children in the schema");
 }
 
 static qk_status parse_schema(qk__metadata *m, qk__thrift_reader *t,
@@ -117,35 +98,32 @@ static bool parse_bound(qk__thrift_bytes bytes, int type, int64_t *value)
     return false;
 }
 
-static void parse_statistics(qk__thrift_reader *t, qk__chunk *chunk)
+static void read_statistics(qk__thrift_reader *t, const qk__thrift_field *field, void *target)
 {
+    struct bounds {
+        qk__thrift_bytes min, max;
+        int64_t null_count;
+    } bounds = {.null_count = -1};
     /* Old writers put signed bounds in fields 1 and 2; for integers they mean the same. */
-    qk__thrift_bytes min = {0}, max = {0};
-    qk__thrift_field field = {0};
-    while (qk__thrift_read_field(t, &field)) {
-        switch (field.id) {
-        case 1:
-        case 5:
-            max = qk__thrift_read_binary(t, &field);
-            break;
-        case 2:
-        case 6:
-            min = qk__thrift_read_binary(t, &field);
-            break;
-        case 3:
-            chunk->null_count = qk__thrift_read_i64(t, &field);
-            break;
-        default:
-            qk__thrift_skip(t, &field);
-        }
-    }
-    chunk->has_range = !t->fault && parse_bound(min, chunk->type, &chunk->min) &&
-                       parse_bound(max, chunk->type, &chunk->max);
+    static const qk__thrift_member STATISTICS[] = {
+        QK__THRIFT_AT(1, BYTES, struct bounds, max),
+        QK__THRIFT_AT(2, BYTES, struct bounds, min),
+        QK__THRIFT_AT(3, INT64, struct bounds, null_count),
+        QK__THRIFT_AT(5, BYTES, struct bounds, max),
+        QK__THRIFT_AT(6, BYTES, struct bounds, min),
+        {0}};
+    qk__chunk *chunk = target;
+    if (!qk__thrift_read_struct(t, field))
+        return;
+    qk__thrift_read_members(t, STATISTICS, &bounds);
+    chunk->null_count = bounds.null_count;
+    chunk->has_range = !t->fault && parse_bound(bounds.min, chunk->type, &chunk->min) &&
+                       parse_bound(bounds.max, chunk->type, &chunk->max);
 }
 
-static void parse_encodings(qk__thrift_reader *t, const qk__thrift_field *field,
-                            qk__chunk *chunk)
+static void read_encodings(qk__thrift_reader *t, const qk__thrift_field *field, void *target)
 {
+    qk__chunk *chunk = target;
     size_t count = qk__thrift_read_list(t, field, THRIFT_I32, 1);
     for (size_t i = 0; i < count; i++) {
         int32_t encoding = qk__thrift_read_element(t);
@@ -154,79 +132,51 @@ static void parse_encodings(qk__thrift_reader *t, const qk__thrift_field *field,
     }
 }
 
-static void parse_chunk_metadata(qk__thrift_reader *t, qk__chunk *chunk)
+/* ColumnMetaData. */
+static void read_chunk_metadata(qk__thrift_reader *t, const qk__thrift_field *field,
+                                void *target)
 {
-    int64_t data = -1, dictionary = -1;
-    unsigned seen = 0;
+    static const qk__thrift_member METADATA[] = {
+        QK__THRIFT_AT(1, INT32, qk__chunk, type),
+        {2, .read = read_encodings},
+        QK__THRIFT_AT(4, INT32, qk__chunk, codec),
+        QK__THRIFT_AT(5, INT64, qk__chunk, num_values),
+        QK__THRIFT_AT(6, INT64, qk__chunk, uncompressed_bytes),
+        QK__THRIFT_AT(7, INT64, qk__chunk, compressed_bytes),
+        QK__THRIFT_AT(9, INT64, qk__chunk, offset),
+        QK__THRIFT_AT(11, INT64, qk__chunk, dictionary_offset),
+        {12, .read = read_statistics},
+        {0}};
+    static const int REQUIRED[] = {1, 4, 5, 7, 9};
+    qk__chunk *chunk = target;
+    if (!qk__thrift_read_struct(t, field))
+        return;
+    uint32_t seen = qk__thrift_read_members(t, METADATA, chunk);
     chunk->has_metadata = true;
-    qk__thrift_field field = {0};
-    while (qk__thrift_read_field(t, &field)) {
-        if (field.id > 0 && field.id < 32)
-            seen |= 1u << field.id;
-        switch (field.id) {
-        case 1:
-            chunk->type = qk__thrift_read_i32(t, &field);
-            break;
-        case 2:
-            parse_encodings(t, &field, chunk);
-            break;
-        case 4:
-            chunk->codec = qk__thrift_read_i32(t, &field);
-            break;
-        case 5:
-            chunk->num_values = qk__thrift_read_i64(t, &field);
-            break;
-        case 6:
-            chunk->uncompressed_bytes = qk__thrift_read_i64(t, &field);
-            break;
-        case 7:
-            chunk->compressed_bytes = qk__thrift_read_i64(t, &field);
-            break;
-        case 9:
-            data = qk__thrift_read_i64(t, &field);
-            break;
-        case 11:
-            dictionary = qk__thrift_read_i64(t, &field);
-            break;
-        case 12:
-            if (qk__thrift_read_struct(t, &field))
-                parse_statistics(t, chunk);
-            break;
-        default:
-            qk__thrift_skip(t, &field);
-        }
-    }
-    const unsigned required = 1u << 1 | 1u << 4 | 1u << 5 | 1u << 7 | 1u << 9;
-    if ((seen & required) != required)
-        qk__thrift_fault(t, "column chunk lacks a required field");
+    for (size_t i = 0; i < sizeof REQUIRED / sizeof *REQUIRED; i++)
+        if (!has_field(seen, REQUIRED[i]))
+            qk__thrift_fault(t, "column chunk lacks a required field");
     if (chunk->num_values < 0 || chunk->compressed_bytes < 0 || chunk->uncompressed_bytes < 0)
         qk__thrift_fault(t, "column chunk with a negative size");
     /* Some writers record a dictionary offset of 0 for "none". */
-    chunk->offset = dictionary > 0 && dictionary < data ? dictionary : data;
+    if (chunk->dictionary_offset > 0 && chunk->dictionary_offset < chunk->offset)
+        chunk->offset = chunk->dictionary_offset;
 }
 
+static void read_file_path(qk__thrift_reader *t, const qk__thrift_field *field, void *target)
+{
+    qk__chunk *chunk = target;
+    chunk->elsewhere = qk__thrift_read_binary(t, field).size > 0;
+}
+
+/* ColumnChunk. */
 static void parse_chunk(qk__thrift_reader *t, qk__chunk *chunk)
 {
+    static const qk__thrift_member CHUNK[] = {
+        {1, .read = read_file_path}, {3, .read = read_chunk_metadata}, {0}};
     *chunk = (qk__chunk){.null_count = -1};
-    qk__thrift_field field = {0};
-    while (qk__thrift_read_field(t, &field)) {
-        switch (field.id) {
-        case 1:
-            chunk->elsewhere = qk__thrift_read_binary(t, &field).size > 0;
-            break;
-        case 3:
-            if (qk__thrift_read_struct(t, &field))
-                parse_chunk_metadata(t, chunk);
-            break;
-        case 8:
-        case 9:
-            chunk->encrypted = true;
-            qk__thrift_skip(t, &field);
-            break;
-        default:
-            qk__thrift_skip(t, &field);
-        }
-    }
+    uint32_t seen = qk__thrift_read_members(t, CHUNK, chunk);
+    chunk->encrypted = has_field(seen, 8) || has_field(seen, 9);
 }
 
 static qk_status parse_group(const qk__metadata *m, qk__thrift_reader *t, qk__row_group *group,
@@ -271,24 +221,16 @@ static qk_status parse_groups(qk__metadata *m, qk__thrift_reader *t,
     if (!m->groups)
         return qk__nomem(err);
     m->num_groups = count;
-    for (size_t i = 0; i < count && !t->fault; i++) {
-        qk_status status = parse_group(m, t, &m->groups[i], err);
-        if (status != QK_OK)
-            return qk__context(err, status, "row group %zu", i);
-    }
+    for (size_t i = 0; i < count && !t->fault; i++)
+        QK_TRY(qk__context(err, parse_group(m, t, &m->groups[i], err), "row group %zu", i));
     return QK_OK;
 }
 
 static qk_status parse_created_by(qk__metadata *m, qk__thrift_bytes text, qk_error *err)
 {
     free(m->created_by);
-    m->created_by = malloc(text.size + 1);
-    if (!m->created_by)
-        return qk__nomem(err);
-    if (text.size > 0)
-        memcpy(m->created_by, text.data, text.size);
-    m->created_by[text.size] = 0;
-    return QK_OK;
+    m->created_by = strndup(text.data ? (const char *)text.data : "", text.size);
+    return m->created_by ? QK_OK : qk__nomem(err);
 }
 
 static qk_status parse_file(qk__metadata *m, qk__thrift_reader *t, qk_error *err)

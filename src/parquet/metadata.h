@@ -6,8 +6,10 @@
 
 #include <qkscope/parquet.h>
 
-/* One leaf of the schema. `info` is the public view; its sums over row groups are filled in
- * by the reader. */
+#include "parquet/thrift.h"
+
+/* One leaf of the schema: a column that holds values. `info` is what the public API shows;
+ * reader.c fills in its sums over row groups. */
 typedef struct qk__leaf {
     qk_parquet_column info;
     char *path;        /* owned; info.path */
@@ -24,6 +26,7 @@ typedef struct qk__chunk {
     int type, codec;
     uint32_t encodings;
     int64_t offset; /* of the first page */
+    int64_t dictionary_offset;
     int64_t compressed_bytes, uncompressed_bytes;
     int64_t num_values;
     int64_t null_count; /* -1: not recorded */
@@ -51,18 +54,17 @@ void qk__metadata_free(qk__metadata *metadata);
 
 /* One node of the schema as it is stored: a tree in depth-first order. */
 typedef struct qk__schema_node {
-    const uint8_t *name; /* into the footer, not terminated */
-    size_t name_size;
-    int type; /* -1: a group */
+    qk__thrift_bytes name; /* into the footer, not terminated */
+    int type;              /* -1: a group */
     int type_length;
     int repetition; /* -1: not recorded (the root) */
     int32_t num_children;
     int converted; /* -1: none */
     int logical;   /* field id in the LogicalType union, 0: none */
-    bool logical_unsigned;
+    bool logical_signed;
 } qk__schema_node;
 
-/* Walks the tree and lists its leaves with their levels. */
+/* Walks the tree of count >= 1 nodes and lists its leaves with their levels. */
 QK_MUST_CHECK qk_status qk__schema_leaves(const qk__schema_node *nodes, size_t count,
                                           qk__leaf **leaves, size_t *num_leaves, qk_error *err);
 

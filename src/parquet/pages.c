@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding, checking and decompressing pages through a small window on the file. */
+/* Finding, checking and decompressing pages; of the file a small window is in memory. */
 #include "parquet/pages.h"
 
 #include <string.h>
@@ -14,8 +14,8 @@ enum {
     HEADER_BYTES = 1 << 9, /* read beyond a page, for the next header */
     MAX_HEADER_BYTES = 1 << 24,
     MAX_PAGE_BYTES = 1 << 30,
-    /* Pages of this size may be made of anything, zeros included; larger ones, of which real
-     * values are seldom packed 10:1, must be stored in a fair share of their size. */
+    /* A page up to this size may be stored in next to nothing, as zeros are. A larger one must
+     * take its share in the file: real values are seldom packed 10:1. */
     FREE_PAGE_BYTES = 1 << 24,
     MAX_PAGE_RATIO = 128,
 };
@@ -97,23 +97,23 @@ static qk_status read_header(qk__pages *pages, qk__page_header *header, size_t *
 static uint64_t largest_output(int codec, uint64_t size)
 {
     switch (codec) {
-    case COMP_UNCOMPRESSED:
+    case QK_PARQUET_UNCOMPRESSED:
         return size;
-    case COMP_SNAPPY:
+    case QK_PARQUET_SNAPPY:
         return 64 + size * 24; /* 3 bytes copy at most 64 */
-    case COMP_GZIP:
+    case QK_PARQUET_GZIP:
         return 64 + size * 1040; /* 2 bits copy at most 258 */
-    case COMP_LZ4_RAW:
-    case COMP_LZ4_HADOOP:
+    case QK_PARQUET_LZ4_RAW:
+    case CODEC_LZ4_HADOOP:
         return 64 + size * 256; /* a byte lengthens a copy by at most 255 */
-    case COMP_ZSTD:
+    case QK_PARQUET_ZSTD:
         return 64 + size * (1 << 16); /* a block of 4 bytes holds at most 128 KiB */
     default:
         return INT64_MAX; /* Brotli has no such bound */
     }
 }
 
-/* What may be sound, but is more than such a page, or such a file, is trusted with. */
+/* Refuses what may be sound, but is more than a page or a file of this size is trusted with. */
 static qk_status check_limits(const qk__pages *pages, const qk__page_header *header,
                               qk_error *err)
 {
@@ -144,7 +144,7 @@ static qk_status check_sizes(const qk__pages *pages, const qk__page_header *head
                         "page of %d bytes is larger than what is left of its column chunk",
                         header->compressed_bytes);
     bool plain = header->type == PAGE_DATA_V2 && !header->is_compressed;
-    int codec = plain ? COMP_UNCOMPRESSED : pages->codec;
+    int codec = plain ? QK_PARQUET_UNCOMPRESSED : pages->codec;
     uint64_t most = largest_output(codec, (uint64_t)header->compressed_bytes);
     if (header->type == PAGE_DATA_V2) {
         int64_t levels = (int64_t)header->definition_bytes + header->repetition_bytes;
@@ -166,7 +166,7 @@ static qk_status unpack_page(qk__pages *pages, qk__parquet_page *page, const uin
     const qk__page_header *header = &page->header;
     size_t stored = (size_t)header->compressed_bytes;
     size_t size = (size_t)header->uncompressed_bytes;
-    bool compressed = pages->codec != COMP_UNCOMPRESSED;
+    bool compressed = pages->codec != QK_PARQUET_UNCOMPRESSED;
     if (header->type == PAGE_DATA_V2) {
         size_t levels = (size_t)header->repetition_bytes + (size_t)header->definition_bytes;
         page->repetition = data;
@@ -216,9 +216,8 @@ qk_status qk__pages_next(qk__pages *pages, qk__parquet_page *page, bool *found, 
     *found = false;
     while (!*found && pages->next < pages->end) {
         *page = (qk__parquet_page){.offset = pages->next};
-        qk_status status = read_page(pages, page, found, err);
-        if (status != QK_OK)
-            return qk__context(err, status, "page at byte %lld", (long long)page->offset);
+        QK_TRY(qk__context(err, read_page(pages, page, found, err), "page at byte %lld",
+                           (long long)page->offset));
     }
     return QK_OK;
 }

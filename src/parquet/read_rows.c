@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Row-wise reading: integers, and vectors of a fixed width. Levels are compared with what
- * they must be, a run at a time, and values go straight to the caller. */
+/* Reading a column by rows: integers, and vectors of one width. The levels must be those of
+ * whole rows, and are compared with these a run at a time; values go straight to the caller. */
 #include "parquet/reader.h"
 
 #include <math.h>
@@ -77,17 +77,11 @@ static qk_status read_integers(qk_parquet_cursor *c, int64_t *out, size_t n, qk_
 {
     if (c->type.type == QK_PARQUET_INT64)
         return qk__cursor_values(c, out, n, err);
-    if (c->type.type == QK_PARQUET_INT32) {
-        int32_t batch[BATCH];
-        QK_TRY(qk__cursor_values(c, batch, n, err));
-        for (size_t i = 0; i < n; i++)
-            out[i] = batch[i];
-    } else {
-        uint8_t batch[BATCH];
-        QK_TRY(qk__cursor_values(c, batch, n, err));
-        for (size_t i = 0; i < n; i++)
-            out[i] = batch[i];
-    }
+    int32_t numbers[BATCH];
+    const uint8_t *bits = (const uint8_t *)numbers; /* of BOOLEAN, a byte each */
+    QK_TRY(qk__cursor_values(c, numbers, n, err));
+    for (size_t i = 0; i < n; i++)
+        out[i] = c->type.type == QK_PARQUET_INT32 ? numbers[i] : bits[i];
     return QK_OK;
 }
 

@@ -148,7 +148,7 @@ static qk_status summarise(const qk__metadata *m, size_t column, qk_error *err)
 {
     qk_parquet_column *info = &m->leaves[column].info;
     bool range_known = !m->leaves[column].is_unsigned;
-    info->codec = codec_name(COMP_UNCOMPRESSED);
+    info->codec = codec_name(QK_PARQUET_UNCOMPRESSED);
     for (size_t g = 0; g < m->num_groups; g++) {
         const qk__chunk *chunk = &m->groups[g].chunks[column];
         if (!add(&info->num_values, chunk->num_values) ||
@@ -211,14 +211,11 @@ qk_status qk__parquet_open_fd(qk_parquet **file, int fd, const char *name, qk_er
         return qk__nomem(err);
     }
     f->path = path;
-    qk_status status = open_file(f, fd, err);
-    if (status != QK_OK) {
-        qk__context(err, status, "%s", name);
+    qk_status status = qk__context(err, open_file(f, fd, err), "%s", name);
+    if (status != QK_OK)
         qk_parquet_close(&f);
-        return status;
-    }
     *file = f;
-    return QK_OK;
+    return status;
 }
 
 qk_status qk_parquet_open(qk_parquet **file, const char *path, qk_error *err)

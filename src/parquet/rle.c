@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the hybrid of run-length and bit-packed runs. */
+/* Reading runs, of one value or bit-packed, and comparing them with what they should be. */
 #include "parquet/rle.h"
 
 #include <string.h>
+
+#include "parquet/bits.h"
 
 /* A bit-packed run is a whole number of groups of this many values. */
 enum { GROUP = 8 };
@@ -10,21 +12,6 @@ enum { GROUP = 8 };
 void qk__rle_init(qk__rle *rle, const uint8_t *data, size_t size, unsigned width)
 {
     *rle = (qk__rle){.next = data, .end = data + size, .width = width};
-}
-
-/* The header of a run: the low bit tells its kind, the rest its length. */
-static bool read_head(qk__rle *rle, uint32_t *head)
-{
-    uint64_t value = 0;
-    for (unsigned shift = 0; shift < 35 && rle->next < rle->end; shift += 7) {
-        uint8_t byte = *rle->next++;
-        value |= (uint64_t)(byte & 0x7f) << shift;
-        if (!(byte & 0x80)) {
-            *head = (uint32_t)value;
-            return value <= UINT32_MAX;
-        }
-    }
-    return false;
 }
 
 static void start_packed(qk__rle *rle, size_t groups)
@@ -63,12 +50,12 @@ static bool start_repeated(qk__rle *rle, size_t count)
 bool qk__rle_run(qk__rle *rle)
 {
     while (rle->left == 0) {
-        uint32_t head;
-        if (!read_head(rle, &head))
+        uint64_t head; /* the low bit tells the kind of run, the rest its length */
+        if (!qk__varint_take(&rle->next, rle->end, 35, &head) || head > UINT32_MAX)
             return false;
         if (head & 1)
-            start_packed(rle, head >> 1);
-        else if (!start_repeated(rle, head >> 1))
+            start_packed(rle, (size_t)head >> 1);
+        else if (!start_repeated(rle, (size_t)head >> 1))
             return false;
     }
     return true;
@@ -109,18 +96,6 @@ size_t qk__rle_read_u8(qk__rle *rle, uint8_t *out, size_t n)
     return done;
 }
 
-static unsigned trailing_zeros(uint64_t word)
-{
-#if defined(__GNUC__)
-    return (unsigned)__builtin_ctzll(word);
-#else
-    unsigned count = 0;
-    while (!(word >> count & 1))
-        count++;
-    return count;
-#endif
-}
-
 /* Values of the packed run, up to n, that equal `value`. Whole words are compared with the
  * value written over and over; one word holds `per_word` values. */
 static size_t match_packed(const qk__rle *rle, uint32_t value, size_t n)
@@ -136,7 +111,7 @@ static size_t match_packed(const qk__rle *rle, uint32_t value, size_t n)
         uint64_t differ = load_bits(rle, (rle->index + done) * rle->width) ^ pattern;
         differ &= (UINT64_C(1) << (take * rle->width)) - 1;
         if (differ)
-            return done + trailing_zeros(differ) / rle->width;
+            return done + (size_t)__builtin_ctzll(differ) / rle->width;
     }
     return n;
 }
@@ -156,7 +131,7 @@ size_t qk__rle_match(qk__rle *rle, uint32_t value, size_t n)
     return done;
 }
 
-/* The same for the row pattern. */
+/* As match_packed, but the values must spell rows: see qk__rle_match_rows. */
 static size_t match_rows_packed(const qk__rle *rle, size_t row, size_t *ones, size_t n)
 {
     const size_t per_word = 56;
@@ -169,14 +144,14 @@ static size_t match_rows_packed(const qk__rle *rle, size_t row, size_t *ones, si
             pattern &= ~(UINT64_C(1) << zero);
         uint64_t differ = (load_bits(rle, rle->index + done) ^ pattern) & mask;
         if (differ)
-            return done + trailing_zeros(differ);
+            return done + (size_t)__builtin_ctzll(differ);
         zero -= take;
     }
     *ones = zero;
     return n;
 }
 
-/* The same for `n` equal values. */
+/* The same where the run repeats one value. */
 static size_t match_rows_repeated(const qk__rle *rle, size_t row, size_t *ones, size_t n)
 {
     if (rle->value == 1) {
@@ -206,12 +181,4 @@ size_t qk__rle_match_rows(qk__rle *rle, size_t row, size_t *ones, size_t n)
             break;
     }
     return done;
-}
-
-unsigned qk__level_width(int max)
-{
-    unsigned width = 0;
-    while (max >> width)
-        width++;
-    return width;
 }

@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The run being read is either `left` times `value`, or the bit-packed values number `index`
- * and on of the group bytes at `bits`. */
+/* The run being read is either `left` times `value` or, bit-packed at `bits`, `left` values
+ * from number `index` on. */
 typedef struct qk__rle {
     const uint8_t *next, *end; /* what follows the run */
     unsigned width;            /* bits a value, 0 to 32 */
@@ -49,8 +49,5 @@ size_t qk__rle_match(qk__rle *rle, uint32_t value, size_t n);
  * row - 1 ones, over and over. *ones is the number of ones due before the next 0; it is
  * carried from call to call. */
 size_t qk__rle_match_rows(qk__rle *rle, size_t row, size_t *ones, size_t n);
-
-/* Bits needed for levels 0 .. max. */
-unsigned qk__level_width(int max);
 
 #endif

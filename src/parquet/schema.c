@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the flat list of schema nodes to leaf columns with their levels. */
+/* Turns the list of nodes in which a file stores its schema into columns with their levels. */
 #include "parquet/metadata.h"
 
 #include <stdlib.h>
@@ -13,9 +13,6 @@ enum {
     MAX_DEPTH = 1024,
     /* A long name above many leaves is repeated in each of their paths. */
     MAX_PATH_BYTES = 1 << 24,
-    /* Unsigned integers in the older annotation: UINT_8 .. UINT_64. */
-    CONVERTED_UINT_FIRST = 11,
-    CONVERTED_UINT_LAST = 14,
 };
 
 /* A group whose children are being read. */
@@ -61,12 +58,9 @@ static qk_status add_leaf(walk *w, const qk__schema_node *node, int definition, 
     if (fixed && node->type_length <= 0)
         return qk__fail(err, QK_ERR_MALFORMED, "column '%.*s' has type length %d",
                         (int)w->path.size, (const char *)w->path.data, node->type_length);
-    char *path = malloc(w->path.size + 1);
+    char *path = strndup(w->path.data ? (const char *)w->path.data : "", w->path.size);
     if (!path)
         return qk__nomem(err);
-    if (w->path.size > 0)
-        memcpy(path, w->path.data, w->path.size);
-    path[w->path.size] = 0;
     /* A name may hold a zero byte; the C string then ends early, in every use alike. */
     size_t top = w->depth > 1 ? w->groups[1].path_size : w->path.size;
     w->leaves[w->num_leaves++] = (qk__leaf){
@@ -78,8 +72,8 @@ static qk_status add_leaf(walk *w, const qk__schema_node *node, int definition, 
                  .max_repetition = repetition},
         .path = path,
         .top_length = strnlen(path, top),
-        .is_unsigned = node->logical_unsigned || (node->converted >= CONVERTED_UINT_FIRST &&
-                                                  node->converted <= CONVERTED_UINT_LAST),
+        .is_unsigned = !node->logical_signed || (node->converted >= CONVERTED_UINT_FIRST &&
+                                                 node->converted <= CONVERTED_UINT_LAST),
     };
     return QK_OK;
 }
@@ -91,7 +85,7 @@ static qk_status enter_node(walk *w, const qk__schema_node *node, qk_error *err)
     w->path.size = parent->path_size;
     if (w->depth > 1)
         QK_TRY(qk__buffer_append(&w->path, ".", 1, err));
-    QK_TRY(qk__buffer_append(&w->path, node->name, node->name_size, err));
+    QK_TRY(qk__buffer_append(&w->path, node->name.data, node->name.size, err));
     if (node->repetition < REPETITION_REQUIRED || node->repetition > REPETITION_REPEATED)
         return qk__fail(err, QK_ERR_MALFORMED, "field '%.*s' has unknown repetition %d",
                         (int)w->path.size, (const char *)w->path.data, node->repetition);
@@ -132,8 +126,6 @@ qk_status qk__schema_leaves(const qk__schema_node *nodes, size_t count, qk__leaf
 {
     *leaves = NULL;
     *num_leaves = 0;
-    if (count == 0)
-        return qk__fail(err, QK_ERR_MALFORMED, "footer has no schema");
     walk w = {0};
     qk_status status = walk_tree(&w, nodes, count, err);
     free(w.groups);

@@ -69,5 +69,5 @@ qk_status qk_parquet_fingerprint(const qk_parquet *file, char hash[QK_FINGERPRIN
         return QK_OK;
     }
     qk_status status = qk__fingerprint_fd(source->fd, source->size, hash, err);
-    return status == QK_OK ? status : qk__context(err, status, "%s", file->path);
+    return qk__context(err, status, "%s", file->path);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decoding the Thrift compact protocol from a span of untrusted bytes. */
-#include "parquet/thrift_read.h"
+#include "parquet/thrift.h"
+
+#include "parquet/bits.h"
 
 /* The deepest structure of the format nests 7 levels; hostile input may nest for ever. */
 enum { MAX_SKIP_DEPTH = 32 };
@@ -40,26 +42,24 @@ static uint8_t read_byte(qk__thrift_reader *t)
 
 static uint64_t read_varint(qk__thrift_reader *t)
 {
-    uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-        uint8_t byte = read_byte(t);
-        value |= (uint64_t)(byte & 0x7f) << shift;
-        if (!(byte & 0x80))
-            return value;
-    }
-    qk__thrift_fault(t, "Thrift integer of more than 10 bytes");
+    const uint8_t *start = t->next;
+    uint64_t value;
+    if (qk__varint_take(&t->next, t->end, 64, &value))
+        return value;
+    if (t->next - start == 10)
+        qk__thrift_fault(t, "Thrift integer of more than 10 bytes");
+    else
+        run_out(t);
     return 0;
 }
 
 static int64_t read_zigzag(qk__thrift_reader *t)
 {
-    uint64_t raw = read_varint(t);
-    return (int64_t)(raw >> 1 ^ (0 - (raw & 1)));
+    return qk__unzigzag(read_varint(t));
 }
 
-static int32_t read_i32(qk__thrift_reader *t)
+static int32_t fit_i32(qk__thrift_reader *t, int64_t value)
 {
-    int64_t value = read_zigzag(t);
     if (value < INT32_MIN || value > INT32_MAX) {
         qk__thrift_fault(t, "Thrift integer does not fit 32 bits");
         return 0;
@@ -76,7 +76,7 @@ bool qk__thrift_read_field(qk__thrift_reader *t, qk__thrift_field *field)
     if (head >> 4)
         field->id += head >> 4;
     else
-        field->id = read_i32(t);
+        field->id = qk__thrift_read_element(t);
     if (field->type == THRIFT_STOP || field->type > THRIFT_STRUCT)
         qk__thrift_fault(t, "unknown Thrift type");
     if (field->id < INT16_MIN || field->id > INT16_MAX)
@@ -107,12 +107,7 @@ int64_t qk__thrift_read_i64(qk__thrift_reader *t, const qk__thrift_field *field)
 
 int32_t qk__thrift_read_i32(qk__thrift_reader *t, const qk__thrift_field *field)
 {
-    int64_t value = qk__thrift_read_i64(t, field);
-    if (value < INT32_MIN || value > INT32_MAX) {
-        qk__thrift_fault(t, "Thrift integer does not fit 32 bits");
-        return 0;
-    }
-    return (int32_t)value;
+    return fit_i32(t, qk__thrift_read_i64(t, field));
 }
 
 static qk__thrift_bytes read_binary(qk__thrift_reader *t)
@@ -150,8 +145,8 @@ static size_t read_list_head(qk__thrift_reader *t, uint8_t *type)
     return (size_t)count;
 }
 
-size_t qk__thrift_read_list(qk__thrift_reader *t, const qk__thrift_field *field, uint8_t type,
-                            size_t min_bytes)
+size_t qk__thrift_read_list(qk__thrift_reader *t, const qk__thrift_field *field,
+                            qk__thrift_type type, size_t min_bytes)
 {
     if (!expect(t, field->type == THRIFT_LIST))
         return 0;
@@ -168,7 +163,7 @@ size_t qk__thrift_read_list(qk__thrift_reader *t, const qk__thrift_field *field,
 
 int32_t qk__thrift_read_element(qk__thrift_reader *t)
 {
-    return read_i32(t);
+    return fit_i32(t, read_zigzag(t));
 }
 
 static void skip_value(qk__thrift_reader *t, uint8_t type, bool in_container, int depth);
@@ -243,4 +238,49 @@ static void skip_value(qk__thrift_reader *t, uint8_t type, bool in_container, in
 void qk__thrift_skip(qk__thrift_reader *t, const qk__thrift_field *field)
 {
     skip_value(t, field->type, false, 0);
+}
+
+/* ---- structs by their tables ------------------------------------------------------------ */
+
+static void read_member(qk__thrift_reader *t, const qk__thrift_field *field,
+                        const qk__thrift_member *member, void *target)
+{
+    void *at = (char *)target + member->at;
+    if (member->read) {
+        member->read(t, field, target);
+        return;
+    }
+    switch (member->value) {
+    case QK__THRIFT_INT32:
+        *(int32_t *)at = qk__thrift_read_i32(t, field);
+        break;
+    case QK__THRIFT_INT64:
+        *(int64_t *)at = qk__thrift_read_i64(t, field);
+        break;
+    case QK__THRIFT_BOOL:
+        *(bool *)at = qk__thrift_read_bool(t, field);
+        break;
+    case QK__THRIFT_BYTES:
+        *(qk__thrift_bytes *)at = qk__thrift_read_binary(t, field);
+        break;
+    }
+}
+
+uint32_t qk__thrift_read_members(qk__thrift_reader *t, const qk__thrift_member *members,
+                                 void *target)
+{
+    uint32_t seen = 0;
+    qk__thrift_field field = {0};
+    while (qk__thrift_read_field(t, &field)) {
+        const qk__thrift_member *member = members;
+        if (field.id > 0 && field.id < 32)
+            seen |= UINT32_C(1) << field.id;
+        while (member->id != 0 && member->id != field.id)
+            member++;
+        if (member->id != 0)
+            read_member(t, &field, member, target);
+        else
+            qk__thrift_skip(t, &field);
+    }
+    return seen;
 }

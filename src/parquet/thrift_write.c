@@ -1,21 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing the Thrift compact protocol. */
-#include "parquet/thrift_write.h"
+#include "parquet/thrift.h"
 
 #include <string.h>
 
 #include "base/error.h"
-
-enum field_type {
-    TYPE_TRUE = 1,
-    TYPE_FALSE = 2,
-    TYPE_I16 = 4,
-    TYPE_I32 = 5,
-    TYPE_I64 = 6,
-    TYPE_BINARY = 8,
-    TYPE_LIST = 9,
-    TYPE_STRUCT = 12,
-};
+#include "parquet/bits.h"
 
 static void put(qk__thrift_writer *w, const void *data, size_t size)
 {
@@ -26,38 +16,24 @@ static void put(qk__thrift_writer *w, const void *data, size_t size)
 static void put_varint(qk__thrift_writer *w, uint64_t value)
 {
     uint8_t bytes[10];
-    size_t n = 0;
-    for (; value >= 0x80; value >>= 7)
-        bytes[n++] = (uint8_t)(value | 0x80);
-    bytes[n++] = (uint8_t)value;
-    put(w, bytes, n);
+    put(w, bytes, qk__varint_put(bytes, value));
 }
 
-static void put_zigzag(qk__thrift_writer *w, int64_t value)
+static void put_bytes(qk__thrift_writer *w, const void *data, size_t size)
 {
-    put_varint(w, (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0));
+    put_varint(w, size);
+    put(w, data, size);
 }
 
-static void put_field(qk__thrift_writer *w, int id, enum field_type type)
+static void put_field(qk__thrift_writer *w, int id, qk__thrift_type type)
 {
     int delta = id - w->last_id[w->depth];
     w->last_id[w->depth] = id;
-    uint8_t byte = (uint8_t)(delta << 4 | (int)type);
-    if (delta >= 1 && delta <= 15) {
-        put(w, &byte, 1);
-        return;
-    }
-    byte = (uint8_t)type;
+    bool close = delta >= 1 && delta <= 15;
+    uint8_t byte = (uint8_t)((close ? delta << 4 : 0) | (int)type);
     put(w, &byte, 1);
-    put_zigzag(w, id);
-}
-
-static void enter(qk__thrift_writer *w)
-{
-    if (w->depth + 1 < THRIFT_WRITE_DEPTH)
-        w->last_id[++w->depth] = 0;
-    else if (w->status == QK_OK)
-        w->status = qk__fail(w->err, QK_ERR_ARGUMENT, "Thrift structs nested too deeply");
+    if (!close)
+        put_varint(w, qk__zigzag(id));
 }
 
 void qk__thrift_writer_init(qk__thrift_writer *writer, qk__buffer *out, qk_error *err)
@@ -75,26 +51,25 @@ void qk__thrift_end(qk__thrift_writer *writer)
 
 void qk__thrift_i32(qk__thrift_writer *writer, int id, int32_t value)
 {
-    put_field(writer, id, TYPE_I32);
-    put_zigzag(writer, value);
+    put_field(writer, id, THRIFT_I32);
+    put_varint(writer, qk__zigzag(value));
 }
 
 void qk__thrift_i64(qk__thrift_writer *writer, int id, int64_t value)
 {
-    put_field(writer, id, TYPE_I64);
-    put_zigzag(writer, value);
+    put_field(writer, id, THRIFT_I64);
+    put_varint(writer, qk__zigzag(value));
 }
 
 void qk__thrift_bool(qk__thrift_writer *writer, int id, bool value)
 {
-    put_field(writer, id, value ? TYPE_TRUE : TYPE_FALSE);
+    put_field(writer, id, value ? THRIFT_TRUE : THRIFT_FALSE);
 }
 
 void qk__thrift_binary(qk__thrift_writer *writer, int id, const void *data, size_t size)
 {
-    put_field(writer, id, TYPE_BINARY);
-    put_varint(writer, size);
-    put(writer, data, size);
+    put_field(writer, id, THRIFT_BINARY);
+    put_bytes(writer, data, size);
 }
 
 void qk__thrift_string(qk__thrift_writer *writer, int id, const char *text)
@@ -104,14 +79,13 @@ void qk__thrift_string(qk__thrift_writer *writer, int id, const char *text)
 
 void qk__thrift_begin(qk__thrift_writer *writer, int id)
 {
-    put_field(writer, id, TYPE_STRUCT);
-    enter(writer);
+    put_field(writer, id, THRIFT_STRUCT);
+    qk__thrift_element_begin(writer);
 }
 
-void qk__thrift_list(qk__thrift_writer *writer, int id, qk__thrift_element element,
-                     size_t count)
+void qk__thrift_list(qk__thrift_writer *writer, int id, qk__thrift_type element, size_t count)
 {
-    put_field(writer, id, TYPE_LIST);
+    put_field(writer, id, THRIFT_LIST);
     uint8_t byte = (uint8_t)((count < 15 ? count : 15) << 4 | (unsigned)element);
     put(writer, &byte, 1);
     if (count >= 15)
@@ -120,17 +94,19 @@ void qk__thrift_list(qk__thrift_writer *writer, int id, qk__thrift_element eleme
 
 void qk__thrift_element_i32(qk__thrift_writer *writer, int32_t value)
 {
-    put_zigzag(writer, value);
+    put_varint(writer, qk__zigzag(value));
 }
 
 void qk__thrift_element_string(qk__thrift_writer *writer, const char *text)
 {
-    size_t size = strlen(text);
-    put_varint(writer, size);
-    put(writer, text, size);
+    put_bytes(writer, text, strlen(text));
 }
 
 void qk__thrift_element_begin(qk__thrift_writer *writer)
 {
-    enter(writer);
+    if (writer->depth + 1 < THRIFT_WRITE_DEPTH)
+        writer->last_id[++writer->depth] = 0;
+    else if (writer->status == QK_OK)
+        writer->status =
+            qk__fail(writer->err, QK_ERR_ARGUMENT, "Thrift structs nested too deeply");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decoding the values of a page, and dictionaries. */
+/* Decoding the values of a page, and its dictionary: one row of a table for each encoding. */
 #include "parquet/values.h"
 
 #include <stdlib.h>
@@ -11,22 +11,30 @@
 
 enum { BATCH = 256 }; /* values that pass through a buffer on the stack */
 
+static const struct {
+    const char *name;
+    size_t element;
+} TYPES[] = {
+    [QK_PARQUET_BOOLEAN] = {"BOOLEAN", 1},
+    [QK_PARQUET_INT32] = {"INT32", 4},
+    [QK_PARQUET_INT64] = {"INT64", 8},
+    [QK_PARQUET_INT96] = {"INT96", 12},
+    [QK_PARQUET_FLOAT] = {"FLOAT", 4},
+    [QK_PARQUET_DOUBLE] = {"DOUBLE", 8},
+    [QK_PARQUET_BYTE_ARRAY] = {"BYTE_ARRAY", sizeof(qk_parquet_bytes)},
+    [QK_PARQUET_FIXED_LEN_BYTE_ARRAY] = {"FIXED_LEN_BYTE_ARRAY", 0},
+};
+
+const char *qk__parquet_type_name(qk_parquet_type type)
+{
+    return TYPES[type].name;
+}
+
 qk__value_type qk__value_type_of(const qk_parquet_column *column)
 {
-    static const size_t sizes[] = {
-        [QK_PARQUET_BOOLEAN] = 1,
-        [QK_PARQUET_INT32] = 4,
-        [QK_PARQUET_INT64] = 8,
-        [QK_PARQUET_INT96] = 12,
-        [QK_PARQUET_FLOAT] = 4,
-        [QK_PARQUET_DOUBLE] = 8,
-        [QK_PARQUET_BYTE_ARRAY] = sizeof(qk_parquet_bytes),
-        [QK_PARQUET_FIXED_LEN_BYTE_ARRAY] = 0,
-    };
-    qk__value_type type = {column->type, sizes[column->type]};
-    if (column->type == QK_PARQUET_FIXED_LEN_BYTE_ARRAY)
-        type.element = (size_t)column->type_length;
-    return type;
+    bool fixed = column->type == QK_PARQUET_FIXED_LEN_BYTE_ARRAY;
+    return (qk__value_type){column->type,
+                            fixed ? (size_t)column->type_length : TYPES[column->type].element};
 }
 
 static qk_status too_short(const qk__values *values, qk_error *err)
@@ -164,7 +172,7 @@ static bool lookup_packed(const qk__values *v, uint8_t *out, size_t n)
     return true;
 }
 
-static qk_status read_dictionary(qk__values *v, uint8_t *out, size_t n, qk_error *err)
+static qk_status read_dictionary(qk__values *v, void *out, size_t n, qk_error *err)
 {
     if (n > 0 && v->dictionary->count == 0)
         return qk__fail(err, QK_ERR_MALFORMED, "values refer to an empty dictionary");
@@ -172,7 +180,7 @@ static qk_status read_dictionary(qk__values *v, uint8_t *out, size_t n, qk_error
         if (!qk__rle_run(&v->rle))
             return too_short(v, err);
         size_t take = v->rle.left < n - done ? v->rle.left : n - done;
-        uint8_t *to = out + done * v->type.element;
+        uint8_t *to = (uint8_t *)out + done * v->type.element;
         if (!(v->rle.packed ? lookup_packed(v, to, take) : lookup_repeated(v, to, take)))
             return qk__fail(err, QK_ERR_MALFORMED,
                             "dictionary index beyond the %u entries of the dictionary",
@@ -184,16 +192,6 @@ static qk_status read_dictionary(qk__values *v, uint8_t *out, size_t n, qk_error
 }
 
 /* ---- the other encodings ---------------------------------------------------------------- */
-
-static qk_status read_plain(qk__values *v, uint8_t *out, size_t n, qk_error *err)
-{
-    if (n > (size_t)(v->end - v->next) / v->type.element)
-        return too_short(v, err);
-    if (n > 0)
-        memcpy(out, v->next, n * v->type.element);
-    v->next += n * v->type.element;
-    return QK_OK;
-}
 
 static qk_status read_plain_bytes(qk__values *v, qk_parquet_bytes *out, size_t n, qk_error *err)
 {
@@ -212,110 +210,76 @@ static qk_status read_plain_bits(qk__values *v, uint8_t *out, size_t n, qk_error
     return QK_OK;
 }
 
-static qk_status read_delta(qk__values *v, uint8_t *out, size_t n, qk_error *err)
+static qk_status read_plain(qk__values *v, void *out, size_t n, qk_error *err)
+{
+    if (v->type.type == QK_PARQUET_BYTE_ARRAY)
+        return read_plain_bytes(v, out, n, err);
+    if (v->type.type == QK_PARQUET_BOOLEAN)
+        return read_plain_bits(v, out, n, err);
+    if (n > (size_t)(v->end - v->next) / v->type.element)
+        return too_short(v, err);
+    if (n > 0)
+        memcpy(out, v->next, n * v->type.element);
+    v->next += n * v->type.element;
+    return QK_OK;
+}
+
+static qk_status read_runs(qk__values *v, void *out, size_t n, qk_error *err)
+{
+    return qk__rle_read_u8(&v->rle, out, n) < n ? too_short(v, err) : QK_OK;
+}
+
+static qk_status read_delta(qk__values *v, void *out, size_t n, qk_error *err)
 {
     uint64_t batch[BATCH];
+    uint8_t *to = out;
     for (size_t done = 0; done < n;) {
         size_t take = n - done < BATCH ? n - done : BATCH;
         if (qk__delta_read(&v->delta, batch, take) < take)
             return too_short(v, err);
         if (v->type.element == 8)
-            memcpy(out + 8 * done, batch, 8 * take);
+            memcpy(to + 8 * done, batch, 8 * take);
         else
             for (size_t i = 0; i < take; i++)
-                memcpy(out + 4 * (done + i), &batch[i], 4);
+                memcpy(to + 4 * (done + i), &batch[i], 4);
         done += take;
     }
     return QK_OK;
 }
 
-static qk_status read_delta_bytes(qk__values *v, qk_parquet_bytes *out, size_t n, qk_error *err)
+static qk_status read_delta_bytes(qk__values *v, void *out, size_t n, qk_error *err)
 {
+    qk_parquet_bytes *strings = out;
     for (size_t i = 0; i < n; i++) {
         uint64_t size;
         if (qk__delta_read(&v->delta, &size, 1) < 1 || size > (size_t)(v->end - v->next))
             return too_short(v, err);
-        out[i] = (qk_parquet_bytes){v->next, (size_t)size};
+        strings[i] = (qk_parquet_bytes){v->next, (size_t)size};
         v->next += size;
     }
     return QK_OK;
 }
 
-static qk_status read_split(qk__values *v, uint8_t *out, size_t n, qk_error *err)
+static qk_status read_split(qk__values *v, void *out, size_t n, qk_error *err)
 {
+    uint8_t *bytes = out;
     if (n > v->stride - v->index)
         return too_short(v, err);
     const uint8_t *src = v->next + v->index;
     size_t element = v->type.element;
     if (element == 4)
-        v->kernels->join4(src, v->stride, (uint32_t *)(void *)out, n);
+        v->kernels->join4(src, v->stride, out, n);
     else if (element == 8)
-        v->kernels->join8(src, v->stride, (uint64_t *)(void *)out, n);
+        v->kernels->join8(src, v->stride, out, n);
     else
         for (size_t i = 0; i < n; i++)
             for (size_t b = 0; b < element; b++)
-                out[i * element + b] = src[b * v->stride + i];
+                bytes[i * element + b] = src[b * v->stride + i];
     v->index += n;
     return QK_OK;
 }
 
-qk_status qk__values_read(qk__values *values, void *out, size_t n, qk_error *err)
-{
-    switch (values->encoding) {
-    case ENC_PLAIN:
-        if (values->type.type == QK_PARQUET_BYTE_ARRAY)
-            return read_plain_bytes(values, out, n, err);
-        if (values->type.type == QK_PARQUET_BOOLEAN)
-            return read_plain_bits(values, out, n, err);
-        return read_plain(values, out, n, err);
-    case ENC_RLE:
-        if (qk__rle_read_u8(&values->rle, out, n) < n)
-            return too_short(values, err);
-        return QK_OK;
-    case ENC_RLE_DICTIONARY:
-        return read_dictionary(values, out, n, err);
-    case ENC_DELTA_BINARY_PACKED:
-        return read_delta(values, out, n, err);
-    case ENC_DELTA_LENGTH_BYTE_ARRAY:
-        return read_delta_bytes(values, out, n, err);
-    default:
-        return read_split(values, out, n, err);
-    }
-}
-
 /* ---- starting a page -------------------------------------------------------------------- */
-
-/* Which types each encoding may hold, a bit per type. */
-static bool encoding_fits(int encoding, qk_parquet_type type)
-{
-    const unsigned ints = 1u << QK_PARQUET_INT32 | 1u << QK_PARQUET_INT64;
-    const unsigned floats = 1u << QK_PARQUET_FLOAT | 1u << QK_PARQUET_DOUBLE;
-    const unsigned fixed = 1u << QK_PARQUET_FIXED_LEN_BYTE_ARRAY;
-    const unsigned bytes = 1u << QK_PARQUET_BYTE_ARRAY;
-    const unsigned bits = 1u << QK_PARQUET_BOOLEAN;
-    unsigned types = 0;
-    switch (encoding) {
-    case ENC_PLAIN:
-        types = ints | floats | fixed | bytes | bits;
-        break;
-    case ENC_RLE:
-        types = bits;
-        break;
-    case ENC_RLE_DICTIONARY:
-        types = ints | floats | fixed | bytes;
-        break;
-    case ENC_DELTA_BINARY_PACKED:
-        types = ints;
-        break;
-    case ENC_DELTA_LENGTH_BYTE_ARRAY:
-        types = bytes;
-        break;
-    case ENC_BYTE_STREAM_SPLIT:
-        types = ints | floats | fixed;
-        break;
-    }
-    return types >> type & 1;
-}
 
 static qk_status begin_dictionary(qk__values *v, const uint8_t *data, size_t size,
                                   qk_error *err)
@@ -345,8 +309,9 @@ static qk_status begin_delta_bytes(qk__values *v, const uint8_t *data, size_t si
     return v->next ? QK_OK : too_short(v, err);
 }
 
-static qk_status begin_split(qk__values *v, size_t size, qk_error *err)
+static qk_status begin_split(qk__values *v, const uint8_t *data, size_t size, qk_error *err)
 {
+    (void)data;
     if (size % v->type.element != 0)
         return qk__fail(err, QK_ERR_MALFORMED,
                         "%zu bytes of BYTE_STREAM_SPLIT are no whole number of values", size);
@@ -365,19 +330,41 @@ static qk_status begin_runs(qk__values *v, const uint8_t *data, size_t size, qk_
     return QK_OK;
 }
 
+/* ---- the encodings ---------------------------------------------------------------------- */
+
+enum {
+    BITS = 1 << QK_PARQUET_BOOLEAN,
+    INTS = 1 << QK_PARQUET_INT32 | 1 << QK_PARQUET_INT64,
+    NUMBERS = INTS | 1 << QK_PARQUET_FLOAT | 1 << QK_PARQUET_DOUBLE,
+    BYTES = 1 << QK_PARQUET_BYTE_ARRAY,
+    FIXED = 1 << QK_PARQUET_FIXED_LEN_BYTE_ARRAY,
+};
+
+static const struct {
+    int types; /* that it may hold, a bit each */
+    qk_status (*begin)(qk__values *v, const uint8_t *data, size_t size, qk_error *err);
+    qk_status (*read)(qk__values *v, void *out, size_t n, qk_error *err);
+} ENCODINGS[] = {
+    [ENC_PLAIN] = {BITS | NUMBERS | BYTES | FIXED, NULL, read_plain},
+    [ENC_RLE] = {BITS, begin_runs, read_runs},
+    [ENC_RLE_DICTIONARY] = {NUMBERS | BYTES | FIXED, begin_dictionary, read_dictionary},
+    [ENC_DELTA_BINARY_PACKED] = {INTS, begin_delta, read_delta},
+    [ENC_DELTA_LENGTH_BYTE_ARRAY] = {BYTES, begin_delta_bytes, read_delta_bytes},
+    [ENC_BYTE_STREAM_SPLIT] = {NUMBERS | FIXED, begin_split, read_split},
+};
+
 qk_status qk__values_begin(qk__values *values, qk__value_type type, int encoding,
                            const qk__parquet_kernels *kernels,
                            const qk__value_dictionary *dictionary, const uint8_t *data,
                            size_t size, qk_error *err)
 {
-    static const char *const type_names[] = {
-        "BOOLEAN", "INT32",  "INT64",      "INT96",
-        "FLOAT",   "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"};
     if (encoding == ENC_PLAIN_DICTIONARY) /* its old name */
         encoding = ENC_RLE_DICTIONARY;
-    if (!encoding_fits(encoding, type.type))
+    bool known = encoding >= 0 && (size_t)encoding < sizeof ENCODINGS / sizeof *ENCODINGS;
+    if (!known || !(ENCODINGS[encoding].types >> type.type & 1))
         return qk__fail(err, QK_ERR_UNSUPPORTED, "encoding %s (%d) of type %s is not supported",
-                        qk_parquet_encoding_name(encoding), encoding, type_names[type.type]);
+                        qk_parquet_encoding_name(encoding), encoding,
+                        qk__parquet_type_name(type.type));
     values->type = type;
     values->encoding = encoding;
     values->kernels = kernels;
@@ -386,18 +373,11 @@ qk_status qk__values_begin(qk__values *values, qk__value_type type, int encoding
     values->end = data + size;
     values->index = values->stride = 0;
     values->delta.left = values->delta.total = 0;
-    switch (encoding) {
-    case ENC_RLE:
-        return begin_runs(values, data, size, err);
-    case ENC_RLE_DICTIONARY:
-        return begin_dictionary(values, data, size, err);
-    case ENC_DELTA_BINARY_PACKED:
-        return begin_delta(values, data, size, err);
-    case ENC_DELTA_LENGTH_BYTE_ARRAY:
-        return begin_delta_bytes(values, data, size, err);
-    case ENC_BYTE_STREAM_SPLIT:
-        return begin_split(values, size, err);
-    default:
-        return QK_OK;
-    }
+    return ENCODINGS[encoding].begin ? ENCODINGS[encoding].begin(values, data, size, err)
+                                     : QK_OK;
+}
+
+qk_status qk__values_read(qk__values *values, void *out, size_t n, qk_error *err)
+{
+    return ENCODINGS[values->encoding].read(values, out, n, err);
 }

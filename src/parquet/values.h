@@ -19,6 +19,9 @@ typedef struct qk__value_type {
     size_t element; /* bytes of a decoded value */
 } qk__value_type;
 
+/* "INT32" and so on. */
+const char *qk__parquet_type_name(qk_parquet_type type);
+
 qk__value_type qk__value_type_of(const qk_parquet_column *column);
 
 typedef struct qk__value_dictionary {

@@ -105,12 +105,10 @@ qk_status qk_parquet_writer_open(qk_parquet_writer **writer, const char *path,
         status = qk__outfile_open(&w->chunk.out, path, err);
     if (status == QK_OK)
         status = qk__outfile_write(w->chunk.out, QK_PARQUET_MAGIC, 4, err);
-    if (status != QK_OK) {
+    if (status != QK_OK)
         qk_parquet_writer_abort(&w);
-        return status;
-    }
     *writer = w;
-    return QK_OK;
+    return status;
 }
 
 void qk_parquet_writer_abort(qk_parquet_writer **writer)
@@ -178,10 +176,8 @@ static qk_status append_value(qk__column_buffer *column, const qk_parquet_values
         QK_TRY(qk__buffer_append(&column->lengths, &length, sizeof length, err));
         return qk__buffer_append(&column->values, values->strings[row], length, err);
     }
-    int32_t narrow = (int32_t)values->i64[row];
-    if (column->kind == QK_FIELD_INT32)
-        return qk__buffer_append(&column->values, &narrow, sizeof narrow, err);
-    return qk__buffer_append(&column->values, &values->i64[row], sizeof *values->i64, err);
+    /* The low bytes come first: these 4 of 8 are the INT32. */
+    return qk__buffer_append(&column->values, &values->i64[row], column->value_size, err);
 }
 
 static qk_status append_rows(qk__column_buffer *column, const qk_parquet_values *values,
@@ -206,12 +202,11 @@ static qk_status append_rows(qk__column_buffer *column, const qk_parquet_values 
 static qk_status add_group(qk_parquet_writer *writer, qk_error *err)
 {
     if (writer->num_groups == writer->groups_capacity) {
-        size_t capacity = writer->groups_capacity ? 2 * writer->groups_capacity : 8;
-        qk__group_info *groups = realloc(writer->groups, capacity * sizeof *groups);
+        qk__group_info *groups =
+            qk__grow(writer->groups, &writer->groups_capacity, sizeof *groups);
         if (!groups)
             return qk__nomem(err);
         writer->groups = groups;
-        writer->groups_capacity = capacity;
     }
     qk__group_info *group = &writer->groups[writer->num_groups];
     group->rows = (int64_t)writer->rows;

@@ -89,23 +89,22 @@ QK_MUST_CHECK qk_status qk__chunk_write(qk__chunk_writer *writer,
 
 /* Moves on to the next page's part; a zeroed slice stands before the first. False at the
  * end of the column. */
-bool qk__study_slice(const qk__column_buffer *column, size_t rows, size_t page_bytes,
-                     qk__slice *slice);
+bool qk__plan_slice(const qk__column_buffer *column, size_t rows, size_t page_bytes,
+                    qk__slice *slice);
 
 /* Picks the encoding of a chunk's data pages; for ENC_RLE_DICTIONARY, dictionary and
  * indices are left in the writer for the two calls below. */
-QK_MUST_CHECK qk_status qk__study_encoding(qk__chunk_writer *writer,
-                                           const qk__column_buffer *column, size_t rows,
-                                           int *encoding, qk_error *err);
+QK_MUST_CHECK qk_status qk__plan_encoding(qk__chunk_writer *writer,
+                                          const qk__column_buffer *column, size_t rows,
+                                          int *encoding, qk_error *err);
 
 /* Append the values of the dictionary page, and of one data page. */
-QK_MUST_CHECK qk_status qk__study_dictionary(qk__chunk_writer *writer,
-                                             const qk__column_buffer *column, qk__buffer *out,
-                                             qk_error *err);
-QK_MUST_CHECK qk_status qk__study_values(qk__chunk_writer *writer,
-                                         const qk__column_buffer *column,
-                                         const qk__slice *slice, int encoding, qk__buffer *out,
-                                         qk_error *err);
+QK_MUST_CHECK qk_status qk__plan_dictionary(qk__chunk_writer *writer,
+                                            const qk__column_buffer *column, qk__buffer *out,
+                                            qk_error *err);
+QK_MUST_CHECK qk_status qk__plan_values(qk__chunk_writer *writer,
+                                        const qk__column_buffer *column, const qk__slice *slice,
+                                        int encoding, qk__buffer *out, qk_error *err);
 
 /* Appends the serialised FileMetaData. */
 QK_MUST_CHECK qk_status qk__footer_encode(qk__buffer *out, const qk__column_buffer *columns,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One buffered column -> a column chunk of pages. How its values are encoded is the
- * business of writer_plan.c. */
+/* Writing one buffered column as a column chunk: its pages with their headers and levels. How
+ * the values are encoded is decided in writer_plan.c. */
 #include "parquet/writer.h"
 
 #include <limits.h>
@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "parquet/encoders.h"
 #include "parquet/format.h"
-#include "parquet/thrift_write.h"
+#include "parquet/thrift.h"
 
 /* Definition level of a value that is there; a null in a flat column has level 0. */
 enum { FLAT_DEFINITION = 1, LIST_DEFINITION = 3, LIST_DEFINITION_BITS = 2 };
@@ -42,34 +42,25 @@ void qk__chunk_writer_free(qk__chunk_writer *writer)
 
 /* ---- one page to the file --------------------------------------------------------------- */
 
-static void put_data_header(qk__thrift_writer *w, const page *p)
+/* The part of the header that belongs to the type of the page. */
+static void put_details(qk__thrift_writer *w, const page *p, bool compressed)
 {
-    qk__thrift_begin(w, 5);
+    bool v2 = p->type == PAGE_DATA_V2;
+    qk__thrift_begin(w, v2 ? 8 : p->type == PAGE_DATA ? 5 : 7);
     qk__thrift_i32(w, 1, (int32_t)p->values);
-    qk__thrift_i32(w, 2, p->encoding);
-    qk__thrift_i32(w, 3, ENC_RLE);
-    qk__thrift_i32(w, 4, ENC_RLE);
-    qk__thrift_end(w);
-}
-
-static void put_data_header_v2(qk__thrift_writer *w, const page *p, bool compressed)
-{
-    qk__thrift_begin(w, 8);
-    qk__thrift_i32(w, 1, (int32_t)p->values);
-    qk__thrift_i32(w, 2, (int32_t)p->nulls);
-    qk__thrift_i32(w, 3, (int32_t)p->rows);
-    qk__thrift_i32(w, 4, p->encoding);
-    qk__thrift_i32(w, 5, (int32_t)p->definition_bytes);
-    qk__thrift_i32(w, 6, (int32_t)p->repetition_bytes);
-    qk__thrift_bool(w, 7, compressed);
-    qk__thrift_end(w);
-}
-
-static void put_dictionary_header(qk__thrift_writer *w, const page *p)
-{
-    qk__thrift_begin(w, 7);
-    qk__thrift_i32(w, 1, (int32_t)p->values);
-    qk__thrift_i32(w, 2, ENC_PLAIN);
+    if (v2) {
+        qk__thrift_i32(w, 2, (int32_t)p->nulls);
+        qk__thrift_i32(w, 3, (int32_t)p->rows);
+    }
+    qk__thrift_i32(w, v2 ? 4 : 2, p->encoding);
+    if (v2) {
+        qk__thrift_i32(w, 5, (int32_t)p->definition_bytes);
+        qk__thrift_i32(w, 6, (int32_t)p->repetition_bytes);
+        qk__thrift_bool(w, 7, compressed);
+    } else if (p->type == PAGE_DATA) {
+        qk__thrift_i32(w, 3, ENC_RLE);
+        qk__thrift_i32(w, 4, ENC_RLE);
+    }
     qk__thrift_end(w);
 }
 
@@ -108,12 +99,7 @@ static qk_status write_page(qk__chunk_writer *writer, const page *p, qk__chunk_i
         crc = crc32(crc, tail, (uInt)tail_size);
         qk__thrift_i32(&w, 4, (int32_t)(uint32_t)crc);
     }
-    if (v2)
-        put_data_header_v2(&w, p, compress);
-    else if (p->type == PAGE_DATA)
-        put_data_header(&w, p);
-    else
-        put_dictionary_header(&w, p);
+    put_details(&w, p, compress);
     qk__thrift_end(&w);
     QK_TRY(w.status);
     QK_TRY(qk__outfile_write(writer->out, writer->header.data, writer->header.size, err));
@@ -211,7 +197,7 @@ static qk_status write_dictionary(qk__chunk_writer *writer, const qk__column_buf
     p.values = writer->dictionary.count;
     info->dictionary_offset = qk__outfile_size(writer->out);
     writer->body.size = 0;
-    QK_TRY(qk__study_dictionary(writer, column, &writer->body, err));
+    QK_TRY(qk__plan_dictionary(writer, column, &writer->body, err));
     return write_page(writer, &p, info, err);
 }
 
@@ -224,7 +210,7 @@ static qk_status write_data(qk__chunk_writer *writer, const qk__column_buffer *c
     p.nulls = p.values - slice->values;
     writer->body.size = 0;
     QK_TRY(put_levels(writer, column, slice, &p, err));
-    QK_TRY(qk__study_values(writer, column, slice, info->encoding, &writer->body, err));
+    QK_TRY(qk__plan_values(writer, column, slice, info->encoding, &writer->body, err));
     info->data_pages++;
     return write_page(writer, &p, info, err);
 }
@@ -238,14 +224,7 @@ static void set_range(const qk__column_buffer *column, qk__chunk_info *info)
     info->min = INT64_MAX;
     info->max = INT64_MIN;
     for (size_t i = 0; i < column->present; i++) {
-        int64_t value = 0;
-        if (column->kind == QK_FIELD_INT64) {
-            memcpy(&value, column->values.data + i * sizeof value, sizeof value);
-        } else {
-            int32_t narrow;
-            memcpy(&narrow, column->values.data + i * sizeof narrow, sizeof narrow);
-            value = narrow;
-        }
+        int64_t value = qk__load_integer(column->values.data, i, column->value_size);
         info->min = value < info->min ? value : info->min;
         info->max = value > info->max ? value : info->max;
     }
@@ -258,12 +237,12 @@ qk_status qk__chunk_write(qk__chunk_writer *writer, const qk__column_buffer *col
     info->num_values = (int64_t)(rows * column->width);
     info->null_count = (int64_t)column->nulls;
     set_range(column, info);
-    QK_TRY(qk__study_encoding(writer, column, rows, &info->encoding, err));
+    QK_TRY(qk__plan_encoding(writer, column, rows, &info->encoding, err));
     if (info->encoding == ENC_RLE_DICTIONARY)
         QK_TRY(write_dictionary(writer, column, info, err));
     info->data_offset = qk__outfile_size(writer->out);
     qk__slice slice = {0};
-    while (qk__study_slice(column, rows, writer->settings->page_bytes, &slice))
+    while (qk__plan_slice(column, rows, writer->settings->page_bytes, &slice))
         QK_TRY(write_data(writer, column, &slice, info, err));
     return QK_OK;
 }

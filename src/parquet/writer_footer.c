@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The footer of a Parquet file. Field ids are those of parquet.thrift. */
+/* Writing the footer of a Parquet file. Field numbers are those of parquet.thrift. */
 #include "parquet/writer.h"
 
 #include <qkscope/common.h>
 
 #include "parquet/format.h"
-#include "parquet/thrift_write.h"
+#include "parquet/thrift.h"
 
 static int32_t physical_type(qk_parquet_field_kind kind)
 {
@@ -75,7 +75,7 @@ static void put_schema(qk__thrift_writer *w, const qk__column_buffer *columns, s
     size_t elements = 1;
     for (size_t i = 0; i < count; i++)
         elements += columns[i].kind == QK_FIELD_VECTOR ? 3 : 1;
-    qk__thrift_list(w, 2, THRIFT_LIST_STRUCT, elements);
+    qk__thrift_list(w, 2, THRIFT_STRUCT, elements);
     put_root(w, count);
     for (size_t i = 0; i < count; i++) {
         if (columns[i].kind == QK_FIELD_VECTOR)
@@ -109,7 +109,7 @@ static void put_encoding_count(qk__thrift_writer *w, int page, int encoding, int
 static void put_encodings(qk__thrift_writer *w, const qk__chunk_info *info)
 {
     bool dictionary = info->dictionary_offset > 0;
-    qk__thrift_list(w, 2, THRIFT_LIST_I32, dictionary ? 3 : 2);
+    qk__thrift_list(w, 2, THRIFT_I32, dictionary ? 3 : 2);
     if (dictionary)
         qk__thrift_element_i32(w, ENC_PLAIN); /* of the dictionary page */
     qk__thrift_element_i32(w, ENC_RLE);
@@ -119,7 +119,7 @@ static void put_encodings(qk__thrift_writer *w, const qk__chunk_info *info)
 static void put_path(qk__thrift_writer *w, const qk__column_buffer *column)
 {
     bool list = column->kind == QK_FIELD_VECTOR;
-    qk__thrift_list(w, 3, THRIFT_LIST_STRING, list ? 3 : 1);
+    qk__thrift_list(w, 3, THRIFT_BINARY, list ? 3 : 1);
     qk__thrift_element_string(w, column->name);
     if (list) {
         qk__thrift_element_string(w, "list");
@@ -145,7 +145,7 @@ static void put_chunk(qk__thrift_writer *w, const qk__column_buffer *column,
     if (dictionary)
         qk__thrift_i64(w, 11, info->dictionary_offset);
     put_statistics(w, column, info);
-    qk__thrift_list(w, 13, THRIFT_LIST_STRUCT, dictionary ? 2 : 1);
+    qk__thrift_list(w, 13, THRIFT_STRUCT, dictionary ? 2 : 1);
     if (dictionary)
         put_encoding_count(w, PAGE_DICTIONARY, ENC_PLAIN, 1);
     put_encoding_count(w, page, info->encoding, info->data_pages);
@@ -160,7 +160,7 @@ static void put_group(qk__thrift_writer *w, const qk__column_buffer *columns,
     int64_t uncompressed = 0;
     int64_t compressed = 0;
     qk__thrift_element_begin(w);
-    qk__thrift_list(w, 1, THRIFT_LIST_STRUCT, num_columns);
+    qk__thrift_list(w, 1, THRIFT_STRUCT, num_columns);
     for (size_t i = 0; i < num_columns; i++) {
         put_chunk(w, &columns[i], &group->chunks[i], codec, page);
         uncompressed += group->chunks[i].uncompressed_bytes;
@@ -186,12 +186,12 @@ qk_status qk__footer_encode(qk__buffer *out, const qk__column_buffer *columns,
     qk__thrift_i32(&w, 1, 2);
     put_schema(&w, columns, num_columns);
     qk__thrift_i64(&w, 3, rows);
-    qk__thrift_list(&w, 4, THRIFT_LIST_STRUCT, num_groups);
+    qk__thrift_list(&w, 4, THRIFT_STRUCT, num_groups);
     for (size_t i = 0; i < num_groups; i++)
         put_group(&w, columns, num_columns, &groups[i], settings->codec, page);
     qk__thrift_string(&w, 6, "qkscope version " QK_VERSION);
     /* Without this, readers do not trust min_value and max_value. */
-    qk__thrift_list(&w, 7, THRIFT_LIST_STRUCT, num_columns);
+    qk__thrift_list(&w, 7, THRIFT_STRUCT, num_columns);
     for (size_t i = 0; i < num_columns; i++) {
         qk__thrift_element_begin(&w);
         qk__thrift_begin(&w, 1);

@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "base/error.h"
+#include "parquet/bits.h"
 #include "parquet/encoders.h"
 #include "parquet/format.h"
 
@@ -30,8 +31,8 @@ static uint32_t length_at(const qk__column_buffer *column, size_t i)
 
 /* ---- pages ------------------------------------------------------------------------------ */
 
-bool qk__study_slice(const qk__column_buffer *column, size_t rows, size_t page_bytes,
-                     qk__slice *slice)
+bool qk__plan_slice(const qk__column_buffer *column, size_t rows, size_t page_bytes,
+                    qk__slice *slice)
 {
     slice->row += slice->rows;
     slice->value += slice->values;
@@ -78,13 +79,14 @@ static qk_status put_indices(qk__chunk_writer *writer, const qk__slice *slice, q
                              qk_error *err)
 {
     const uint16_t *indices = (const uint16_t *)(const void *)writer->indices.data;
-    uint8_t width = (uint8_t)qk__bit_width(writer->dictionary.count);
+    size_t count = writer->dictionary.count; /* readers dislike a width of 0 */
+    uint8_t width = (uint8_t)(count > 1 ? qk__bit_width(count - 1) : 1);
     QK_TRY(qk__buffer_append(out, &width, 1, err));
     return qk__encode_hybrid(out, indices + slice->value, slice->values, width, err);
 }
 
-qk_status qk__study_values(qk__chunk_writer *writer, const qk__column_buffer *column,
-                           const qk__slice *slice, int encoding, qk__buffer *out, qk_error *err)
+qk_status qk__plan_values(qk__chunk_writer *writer, const qk__column_buffer *column,
+                          const qk__slice *slice, int encoding, qk__buffer *out, qk_error *err)
 {
     if (encoding == ENC_RLE_DICTIONARY)
         return put_indices(writer, slice, out, err);
@@ -102,8 +104,8 @@ qk_status qk__study_values(qk__chunk_writer *writer, const qk__column_buffer *co
 
 /* ---- dictionaries ----------------------------------------------------------------------- */
 
-qk_status qk__study_dictionary(qk__chunk_writer *writer, const qk__column_buffer *column,
-                               qk__buffer *out, qk_error *err)
+qk_status qk__plan_dictionary(qk__chunk_writer *writer, const qk__column_buffer *column,
+                              qk__buffer *out, qk_error *err)
 {
     const qk__dictionary *d = &writer->dictionary;
     if (column->kind == QK_FIELD_STRING) {
@@ -176,8 +178,8 @@ static qk_status encoded_size(qk__chunk_writer *writer, const qk__column_buffer 
     qk__slice all = {.values = column->present};
     writer->body.size = 0;
     if (encoding == ENC_RLE_DICTIONARY)
-        QK_TRY(qk__study_dictionary(writer, column, &writer->body, err));
-    QK_TRY(qk__study_values(writer, column, &all, encoding, &writer->body, err));
+        QK_TRY(qk__plan_dictionary(writer, column, &writer->body, err));
+    QK_TRY(qk__plan_values(writer, column, &all, encoding, &writer->body, err));
     *size = writer->body.size;
     return QK_OK;
 }
@@ -221,25 +223,25 @@ static qk_status choose_vector(qk__chunk_writer *writer, const qk__column_buffer
     size_t page_bytes = writer->settings->page_bytes;
     size_t pages = 0;
     size_t total[2] = {0};
-    for (qk__slice s = {0}; qk__study_slice(column, rows, page_bytes, &s);)
+    for (qk__slice s = {0}; qk__plan_slice(column, rows, page_bytes, &s);)
         pages++;
     size_t samples = pages < SAMPLE_PAGES ? pages : SAMPLE_PAGES;
     size_t taken = 0;
     qk__slice slice = {0};
-    for (size_t p = 0; taken < samples && qk__study_slice(column, rows, page_bytes, &slice);
+    for (size_t p = 0; taken < samples && qk__plan_slice(column, rows, page_bytes, &slice);
          p++) {
         if (p < taken * pages / samples)
             continue;
         taken++;
         for (int e = 0; e < 2; e++) {
             writer->body.size = 0;
-            QK_TRY(qk__study_values(writer, column, &slice, encodings[e], &writer->body, err));
+            QK_TRY(qk__plan_values(writer, column, &slice, encodings[e], &writer->body, err));
             QK_TRY(compressed_size(writer, &total[e], err));
         }
     }
     size_t dictionary = 0;
     writer->body.size = 0;
-    QK_TRY(qk__study_dictionary(writer, column, &writer->body, err));
+    QK_TRY(qk__plan_dictionary(writer, column, &writer->body, err));
     QK_TRY(compressed_size(writer, &dictionary, err));
     double scale = (double)pages / (double)samples;
     bool smaller = (double)dictionary + scale * (double)total[0] < scale * (double)total[1];
@@ -247,8 +249,8 @@ static qk_status choose_vector(qk__chunk_writer *writer, const qk__column_buffer
     return QK_OK;
 }
 
-qk_status qk__study_encoding(qk__chunk_writer *writer, const qk__column_buffer *column,
-                             size_t rows, int *encoding, qk_error *err)
+qk_status qk__plan_encoding(qk__chunk_writer *writer, const qk__column_buffer *column,
+                            size_t rows, int *encoding, qk_error *err)
 {
     qk_parquet_vector_encoding wish = writer->settings->vector_encoding;
     bool fits = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the writer may be asked for. */
+/* The settings of the Parquet writer: compression, encodings, sizes. */
 #include "parquet/writer_settings.h"
 
 #include <qkscope/parquet.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of what the writer may be asked for. */
+/* The table of settings of the Parquet writer. */
 #ifndef QK_PARQUET_WRITER_SETTINGS_H
 #define QK_PARQUET_WRITER_SETTINGS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Integer ids of texts that are called by something else. */
+/* Integer ids for texts whose ids are words or numbers of another kind. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,8 +14,8 @@
 
 int64_t qk_example_id_of_text(const char *text, size_t size)
 {
-    /* The length of a digest goes into it: this is not the start of a longer one. With these
-     * arguments the call cannot fail. */
+    /* A digest of 8 bytes is not the start of a longer one. With these arguments the call
+     * cannot fail. */
     uint8_t digest[8] = {0};
     blake2b(digest, text ? text : "", NULL, sizeof digest, size, 0);
     uint64_t id = 0;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Buckets of positions, and which positions of a text are kept. */
 #include <assert.h>
-#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <qkscope/recorder.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "base/torch_random.h"
+#include "base/twister.h"
 
 #define MAX_BUCKET_SIZE (INT64_C(1) << 40)
 
@@ -28,20 +28,11 @@ void qk_sampler_default(qk_sampler *sampler)
         (qk_sampler){.type = QK_SAMPLER_LOG_UNIFORM, .base_rate = 1, .min_bucket_size = 128};
 }
 
-static bool same_word(const char *a, const char *b)
-{
-    while (*a && tolower((unsigned char)*a) == tolower((unsigned char)*b)) {
-        a++;
-        b++;
-    }
-    return *a == 0 && *b == 0;
-}
-
 bool qk_sampler_type_parse(const char *name, qk_sampler_type *type)
 {
     assert(name && type);
     for (int i = 0; i < NUM_TYPES; i++)
-        if (same_word(name, type_names[i])) {
+        if (strcasecmp(name, type_names[i]) == 0) {
             *type = (qk_sampler_type)i;
             return true;
         }
@@ -71,15 +62,6 @@ qk_status qk_sampler_check(const qk_sampler *sampler, qk_error *err)
 
 /* ---- buckets ---------------------------------------------------------------------------- */
 
-/* floor(log2(number)), number > 0. */
-static int floor_log2(uint64_t number)
-{
-    int log = 0;
-    while (number >>= 1)
-        log++;
-    return log;
-}
-
 /* The id of the first logarithmic bucket: its size is 2^id. */
 static int first_log_bucket(const qk_sampler *sampler)
 {
@@ -101,7 +83,7 @@ int64_t qk_sampler_bucket(const qk_sampler *sampler, int64_t position)
     assert(sampler && position >= 0);
     if (sampler->type != QK_SAMPLER_LOG_UNIFORM)
         return position / sampler->min_bucket_size;
-    int log = floor_log2((uint64_t)position + 1);
+    int log = 63 - __builtin_clzll((uint64_t)position + 1); /* floor(log2(position + 1)) */
     int first = first_log_bucket(sampler);
     return log > first ? log : first;
 }
@@ -135,8 +117,8 @@ uint64_t qk_sampler_seed(int64_t example_id, int layer, qk_kind kind)
     return combine(seed, kind_letter(kind));
 }
 
-/* A draw of u / 2^24 is kept if it lies below the threshold; both are float32, so that this is
- * u < limit. */
+/* A draw of u / 2^24 is kept if it lies below the threshold. Both are float32, so whole numbers
+ * can be compared instead: u < limit. */
 static uint32_t draw_limit(float threshold)
 {
     return threshold >= 1 ? 1u << 24 : (uint32_t)ceilf(threshold * 0x1p24f);
@@ -148,7 +130,7 @@ static uint32_t uniform_limit(const qk_sampler *sampler)
     return draw_limit((float)(threshold < 1 ? threshold : 1));
 }
 
-/* Here the original divides in float32. */
+/* Divided in float32, as the original does for this sampler only. */
 static uint32_t log_limit(const qk_sampler *sampler, int bucket)
 {
     return draw_limit((float)sampler->base_rate / ldexpf(1, bucket));
@@ -158,7 +140,7 @@ static size_t keep_drawn(const qk_sampler *sampler, uint64_t seed, int64_t count
                          int64_t *positions)
 {
     qk__twister generator;
-    qk__torch_seed(&generator, seed);
+    qk__twister_seed(&generator, (uint32_t)seed);
     bool growing = sampler->type == QK_SAMPLER_LOG_UNIFORM;
     int bucket = growing ? first_log_bucket(sampler) : 0;
     uint32_t limit = growing ? log_limit(sampler, bucket) : uniform_limit(sampler);
@@ -213,7 +195,7 @@ qk_status qk_sampler_positions(const qk_sampler *sampler, int64_t example_id, in
                    : keep_drawn(sampler, qk_sampler_seed(example_id, layer, kind), count, kept);
     if (sampler->max_rows > 0 && n > (uint64_t)sampler->max_rows) {
         qk__twister generator;
-        qk__torch_seed(&generator, cap_seed(example_id, layer, kind, first_head));
+        qk__twister_seed(&generator, (uint32_t)cap_seed(example_id, layer, kind, first_head));
         qk__torch_permute(&generator, kept, n, (size_t)sampler->max_rows);
         n = (size_t)sampler->max_rows;
     }

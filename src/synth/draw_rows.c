@@ -120,8 +120,8 @@ static bool is_marked(const qk__synth_rows *rows, size_t i)
     return rows->marks[i / 64] >> i % 64 & 1;
 }
 
-/* Marks `count` of 0 .. n-1, every choice equally likely; returns whether it is the marked
- * ones that are chosen: of more than half, those left out are marked. */
+/* Chooses `count` of 0 .. n-1, every choice equally likely. Returns true where the chosen ones
+ * are marked; false where those left out are, as they are fewer. */
 static bool choose(qk__synth_rows *rows, size_t n, size_t count)
 {
     bool chosen = count <= n / 2;

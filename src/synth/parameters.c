@@ -63,7 +63,7 @@ static draws draw_numbers(const qk_synth_settings *s, qk_head_id id, qk__rng *rn
     return d;
 }
 
-static double dot(const double *x, const double *y, size_t n)
+double qk__synth_dot(const double *x, const double *y, size_t n)
 {
     double sum = 0;
     for (size_t i = 0; i < n; i++)
@@ -73,7 +73,7 @@ static double dot(const double *x, const double *y, size_t n)
 
 static void normalise(double *x, size_t n)
 {
-    double length = sqrt(dot(x, x, n));
+    double length = sqrt(qk__synth_dot(x, x, n));
     for (size_t i = 0; i < n; i++)
         x[i] /= length;
 }
@@ -102,7 +102,7 @@ static void draw_basis(qk__rng *rng, double *basis, size_t n)
         double *b = basis + j * n;
         for (int pass = 0; pass < 2; pass++)
             for (size_t k = 0; k < j; k++) {
-                double along = dot(b, basis + k * n, n);
+                double along = qk__synth_dot(b, basis + k * n, n);
                 for (size_t i = 0; i < n; i++)
                     b[i] -= along * basis[k * n + i];
             }
@@ -147,7 +147,7 @@ static void draw_planes(const qk_synth_settings *s, qk__synth_head *head, qk__rn
     }
 }
 
-/* The drift leaves the turning planes alone: each of the two can be told by itself. */
+/* The drift stays out of the turning planes, so that each of the two can be measured alone. */
 static void draw_drift(qk__synth_head *head, qk__rng *rng)
 {
     draw_gaussians(rng, head->a, head->dim);
@@ -163,7 +163,7 @@ static void set_slope(const qk_synth_settings *s, qk__synth_head *head, double r
     double given = head->id.kind == QK_QUERY ? s->slope_q : s->slope_k;
     double content = 0;
     for (size_t j = 0; j < head->dim; j++) {
-        double along = dot(head->a, head->basis + j * head->dim, head->dim);
+        double along = qk__synth_dot(head->a, head->basis + j * head->dim, head->dim);
         content += head->lambda[j] * along * along;
     }
     if (var_t == 0)
@@ -199,7 +199,7 @@ static qk_status allocate(const qk_synth_settings *s, qk_head_id id, qk__synth_h
     return qk__nomem(err);
 }
 
-/* Fills a head by itself; a query head still lacks what it has from its key head. */
+/* Draws what a head has by itself; what a query head takes from its key head comes later. */
 static qk_status draw_alone(const qk_synth_settings *s, qk_head_id id, qk__rng *rng,
                             qk__synth_head **head, draws *numbers, qk_error *err)
 {

@@ -30,7 +30,7 @@ typedef struct qk__synth_head {
     qk_head_id key; /* the key head attended to; id itself for a key head */
     size_t dim;
     double scale, exponent;
-    double r;                /* correlation of a.x with t, planes left out */
+    double r;                /* correlation of a.x with t, without the planes */
     double alpha;            /* slope along a, per token */
     double *mean, *key_mean; /* [dim]; key_mean of the key head */
     double key_alpha;        /* slope of the key head */
@@ -41,7 +41,7 @@ typedef struct qk__synth_head {
     qk__synth_plane *planes;
 } qk__synth_head;
 
-/* Purposes of random streams. */
+/* What a random stream is for: each head has one for each. */
 enum { SYNTH_PARAMETERS, SYNTH_BASIS, SYNTH_POSITIONS, SYNTH_CONTENT };
 void qk__synth_stream(qk__rng *rng, const qk_synth_settings *settings, qk_head_id id,
                       uint64_t purpose);
@@ -49,6 +49,8 @@ void qk__synth_stream(qk__rng *rng, const qk_synth_settings *settings, qk_head_i
 /* Middle and variance of the positions, which are uniform over the buckets. */
 double qk__synth_center(const qk_synth_settings *settings);
 double qk__synth_position_variance(const qk_synth_settings *settings);
+
+double qk__synth_dot(const double *x, const double *y, size_t n);
 
 /* Draws the parameters of a head; *head needs qk__synth_head_free. */
 QK_MUST_CHECK qk_status qk__synth_head_draw(const qk_synth_settings *settings, qk_head_id id,

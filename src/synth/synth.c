@@ -9,7 +9,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_build.h"
 #include "base/parallel.h"
 #include "capture/capture_writer.h"
 #include "parquet/writer.h"
@@ -62,7 +62,7 @@ static qk_status check(const qk_synth_settings *s, qk_error *err)
 
 /* ---- heads ------------------------------------------------------------------------------ */
 
-/* Keys and queries of a layer, in the order of every table. */
+/* Lists the heads in the order of every table; returns how many. */
 static size_t list_heads(const qk_synth_settings *s, qk_head_id *ids)
 {
     size_t n = 0;
@@ -162,13 +162,8 @@ static void head_job(void *context, size_t i, int worker)
 static json_t *build_truth(synth_run *run)
 {
     json_t *heads = json_array();
-    for (size_t i = 0; heads && i < run->num_heads; i++) {
-        if (json_array_append_new(heads, run->truths[i]) != 0) {
-            json_decref(heads);
-            heads = NULL;
-        }
-        run->truths[i] = NULL;
-    }
+    for (size_t i = 0; i < run->num_heads; i++)
+        heads = qk__json_append(heads, json_incref(run->truths[i]));
     return json_pack("{s:s, s:i, s:o, s:f, s:f, s:o}", "format", "qkscope-truth",
                      "format_version", 1, "settings", qk__synth_truth_settings(run->settings),
                      "position_center", qk__synth_center(run->settings), "position_variance",
@@ -178,7 +173,7 @@ static json_t *build_truth(synth_run *run)
 static qk_status write_truth(synth_run *run, const char *dir, qk_error *err)
 {
     json_t *truth = build_truth(run);
-    char *text = truth ? qk__json_dumps(truth, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    char *text = qk__json_dumps(truth, JSON_COMPACT | JSON_REAL_PRECISION(17));
     char *path = qk__path_join(dir, "truth.json");
     qk_status status =
         text && path ? qk__write_file(path, text, strlen(text), err) : qk__nomem(err);
@@ -194,15 +189,15 @@ static char *describe_extra(const qk_synth_settings *s)
 {
     json_t *root = json_pack("{s:s}", "truth", "truth.json");
     json_t *frequencies = json_array();
-    bool turning = s->rope_planes > 0, complete = root && frequencies;
+    bool turning = s->rope_planes > 0;
     for (size_t p = 0; p < (size_t)s->rope_planes; p++) {
         double omega = qk__synth_frequency(s, p);
         turning = turning && omega > 0;
-        complete &= json_array_append_new(frequencies, json_real(omega)) == 0;
+        frequencies = qk__json_append(frequencies, json_real(omega));
     }
     if (turning)
-        complete &= json_object_set(root, "rope_frequencies", frequencies) == 0;
-    char *text = complete ? qk__json_dumps(root, JSON_REAL_PRECISION(17)) : NULL;
+        root = qk__json_set(root, "rope_frequencies", json_incref(frequencies));
+    char *text = qk__json_dumps(root, JSON_REAL_PRECISION(17));
     json_decref(frequencies);
     json_decref(root);
     return text;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What made-up captures may be asked for. */
+/* The settings of synthetic captures. */
 #include <math.h>
 
 #include <qkscope/capture.h>

@@ -7,35 +7,22 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/json_build.h"
 
 static json_t *array_of(const double *x, size_t n)
 {
     json_t *array = json_array();
-    for (size_t i = 0; array && i < n; i++)
-        if (json_array_append_new(array, json_real(x[i])) != 0) {
-            json_decref(array);
-            return NULL;
-        }
+    for (size_t i = 0; i < n; i++)
+        array = qk__json_append(array, json_real(x[i]));
     return array;
 }
 
 static json_t *matrix_of(const double *x, size_t rows, size_t columns)
 {
     json_t *array = json_array();
-    for (size_t i = 0; array && i < rows; i++)
-        if (json_array_append_new(array, array_of(x + i * columns, columns)) != 0) {
-            json_decref(array);
-            return NULL;
-        }
+    for (size_t i = 0; i < rows; i++)
+        array = qk__json_append(array, array_of(x + i * columns, columns));
     return array;
-}
-
-static double dot(const double *x, const double *y, size_t n)
-{
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += x[i] * y[i];
-    return sum;
 }
 
 /* Mean of cos(omega u), and of u sin(omega u), over the n integers or half-integers
@@ -97,7 +84,7 @@ static json_t *expect(const qk_synth_settings *settings, const qk__synth_head *h
     for (size_t j = 0; j < dim; j++)
         variance += head->lambda[j];
     double drift = head->alpha * head->alpha * var_t;
-    double linear = dot(slope, slope, dim) * var_t;
+    double linear = qk__synth_dot(slope, slope, dim) * var_t;
     variance += drift;
     json_t *object =
         json_pack("{s:o, s:o, s:f, s:f}", "mean", array_of(mean, dim), "slope",
@@ -110,27 +97,23 @@ static json_t *expect(const qk_synth_settings *settings, const qk__synth_head *h
 static json_t *list_planes(const qk__synth_head *head)
 {
     json_t *planes = json_array();
-    for (size_t p = 0; planes && p < head->num_planes; p++) {
+    for (size_t p = 0; p < head->num_planes; p++) {
         const qk__synth_plane *plane = &head->planes[p];
-        json_t *entry =
-            json_pack("{s:[I,I], s:f, s:f, s:f}", "coordinates", (json_int_t)plane->x,
-                      (json_int_t)plane->y, "omega", plane->omega, "amplitude",
-                      plane->amplitude, "phase", plane->phase);
-        if (json_array_append_new(planes, entry) != 0) {
-            json_decref(planes);
-            return NULL;
-        }
+        planes = qk__json_append(planes, json_pack("{s:[I,I], s:f, s:f, s:f}", "coordinates",
+                                                   (json_int_t)plane->x, (json_int_t)plane->y,
+                                                   "omega", plane->omega, "amplitude",
+                                                   plane->amplitude, "phase", plane->phase));
     }
     return planes;
 }
 
-/* What a query head and its key head have between them. */
+/* What follows for a query head and its key head together. */
 static json_t *pair_up(const qk__synth_head *head)
 {
     char name[QK_HEAD_NAME_SIZE];
     double separation = 0;
-    double mu_q = dot(head->mean, head->a, head->dim);
-    double mu_k = dot(head->key_mean, head->a, head->dim);
+    double mu_q = qk__synth_dot(head->mean, head->a, head->dim);
+    double mu_k = qk__synth_dot(head->key_mean, head->a, head->dim);
     qk_head_name(head->key, name);
     for (size_t i = 0; i < head->dim; i++)
         separation += pow(head->mean[i] - head->key_mean[i], 2);
@@ -160,12 +143,6 @@ json_t *qk__synth_truth_head(const qk_synth_settings *settings, const qk__synth_
                      list_planes(head), "pair", pair, "expected", expect(settings, head));
 }
 
-/* JSON has no NaN: null stands for "drawn for every head". */
-static json_t *number_or_null(double value)
-{
-    return isnan(value) ? json_null() : json_real(value);
-}
-
 static json_t *shape_of(const qk_synth_settings *s)
 {
     return json_pack("{s:i, s:i, s:i, s:I, s:i, s:I, s:i, s:i, s:I, s:i, s:I, s:b, s:b, s:i}",
@@ -177,17 +154,18 @@ static json_t *shape_of(const qk_synth_settings *s)
                      "bfloat16", s->bfloat16, "strings", s->strings, "shards", s->shards);
 }
 
+/* JSON has no NaN: null stands for "drawn for every head". */
 json_t *qk__synth_truth_settings(const qk_synth_settings *s)
 {
     json_t *object = shape_of(s);
     json_t *model = json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:f, s:o, s:o}", "r_q",
-        number_or_null(s->r_q), "r_k", number_or_null(s->r_k), "slope_q",
-        number_or_null(s->slope_q), "slope_k", number_or_null(s->slope_k), "separation",
-        number_or_null(s->separation), "mean_offset", number_or_null(s->mean_offset), "scale",
-        number_or_null(s->scale), "exponent", number_or_null(s->exponent), "rope_planes",
+        qk__json_number(s->r_q), "r_k", qk__json_number(s->r_k), "slope_q",
+        qk__json_number(s->slope_q), "slope_k", qk__json_number(s->slope_k), "separation",
+        qk__json_number(s->separation), "mean_offset", qk__json_number(s->mean_offset), "scale",
+        qk__json_number(s->scale), "exponent", qk__json_number(s->exponent), "rope_planes",
         s->rope_planes, "rope_theta", s->rope_theta, "rope_amplitude",
-        number_or_null(s->rope_amplitude), "rope_frequencies",
+        qk__json_number(s->rope_amplitude), "rope_frequencies",
         s->rope_frequencies ? array_of(s->rope_frequencies, (size_t)s->rope_planes)
                             : json_null());
     if (!object || !model || json_object_update(object, model) != 0) {

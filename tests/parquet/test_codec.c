@@ -17,8 +17,8 @@
 #include "parquet/codec.h"
 #include "parquet/format.h"
 
-static const int CODECS[] = {COMP_UNCOMPRESSED, COMP_SNAPPY, COMP_GZIP,
-                             COMP_BROTLI,       COMP_ZSTD,   COMP_LZ4_RAW};
+static const int CODECS[] = {QK_PARQUET_UNCOMPRESSED, QK_PARQUET_SNAPPY, QK_PARQUET_GZIP,
+                             QK_PARQUET_BROTLI,       QK_PARQUET_ZSTD,   QK_PARQUET_LZ4_RAW};
 enum { NUM_CODECS = sizeof CODECS / sizeof *CODECS };
 
 /* Half compressible: a counter whose low bits are noise. */
@@ -59,7 +59,7 @@ static void test_round_trips(void **context)
     fill(data, 1 << 20);
     for (size_t c = 0; c < NUM_CODECS; c++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-            for (int level = 0; level < (CODECS[c] <= COMP_SNAPPY ? 1 : 4); level++) {
+            for (int level = 0; level < (CODECS[c] <= QK_PARQUET_SNAPPY ? 1 : 4); level++) {
                 assert_int_equal(
                     qk__codec_compress(&state, CODECS[c], level, data, sizes[i], &packed, NULL),
                     QK_OK);
@@ -107,7 +107,7 @@ static void test_damaged_pages(void **context)
             for (int bit = 0; bit < 8; bit += 3) {
                 packed.data[i] ^= (uint8_t)(1 << bit);
                 comes_back(&state, CODECS[c], packed.data, packed.size, NULL, SIZE);
-                comes_back(&state, COMP_LZ4_HADOOP, packed.data, packed.size, NULL, SIZE);
+                comes_back(&state, CODEC_LZ4_HADOOP, packed.data, packed.size, NULL, SIZE);
                 packed.data[i] ^= (uint8_t)(1 << bit);
             }
     }
@@ -123,15 +123,15 @@ static void test_gzip_members_and_zlib(void **context)
     qk__buffer first = {0}, second = {0};
     uint8_t data[SIZE], wrapped[2 * SIZE];
     fill(data, SIZE);
-    assert_int_equal(qk__codec_compress(&state, COMP_GZIP, 0, data, 1500, &first, NULL), QK_OK);
+    assert_int_equal(qk__codec_compress(&state, QK_PARQUET_GZIP, 0, data, 1500, &first, NULL), QK_OK);
     assert_int_equal(
-        qk__codec_compress(&state, COMP_GZIP, 0, data + 1500, SIZE - 1500, &second, NULL),
+        qk__codec_compress(&state, QK_PARQUET_GZIP, 0, data + 1500, SIZE - 1500, &second, NULL),
         QK_OK);
     assert_int_equal(qk__buffer_append(&first, second.data, second.size, NULL), QK_OK);
-    assert_true(comes_back(&state, COMP_GZIP, first.data, first.size, data, SIZE));
+    assert_true(comes_back(&state, QK_PARQUET_GZIP, first.data, first.size, data, SIZE));
     uLongf length = sizeof wrapped;
     assert_int_equal(compress(wrapped, &length, data, SIZE), Z_OK);
-    assert_true(comes_back(&state, COMP_GZIP, wrapped, length, data, SIZE));
+    assert_true(comes_back(&state, QK_PARQUET_GZIP, wrapped, length, data, SIZE));
     qk__buffer_free(&first);
     qk__buffer_free(&second);
     qk__codec_state_free(&state);
@@ -155,11 +155,11 @@ static void test_old_lz4(void **context)
     fill(data, SIZE);
 
     int bare = LZ4_compress_default(text, out, SIZE, sizeof page);
-    assert_true(comes_back(&state, COMP_LZ4_HADOOP, page, (size_t)bare, data, SIZE));
+    assert_true(comes_back(&state, CODEC_LZ4_HADOOP, page, (size_t)bare, data, SIZE));
 
     size_t frame = LZ4F_compressFrame(page, sizeof page, data, SIZE, NULL);
-    assert_true(comes_back(&state, COMP_LZ4_HADOOP, page, frame, data, SIZE));
-    assert_false(comes_back(&state, COMP_LZ4_HADOOP, page, frame, NULL, SIZE - 1));
+    assert_true(comes_back(&state, CODEC_LZ4_HADOOP, page, frame, data, SIZE));
+    assert_false(comes_back(&state, CODEC_LZ4_HADOOP, page, frame, NULL, SIZE - 1));
 
     /* One block of one piece, then a block of two. */
     const struct {
@@ -178,15 +178,15 @@ static void test_old_lz4(void **context)
         put_be32(page + n, (size_t)size);
         n += 4 + (size_t)size;
     }
-    assert_true(comes_back(&state, COMP_LZ4_HADOOP, page, n, data, SIZE));
-    assert_false(comes_back(&state, COMP_LZ4_HADOOP, page, n - 1, NULL, SIZE));
+    assert_true(comes_back(&state, CODEC_LZ4_HADOOP, page, n, data, SIZE));
+    assert_false(comes_back(&state, CODEC_LZ4_HADOOP, page, n - 1, NULL, SIZE));
     qk__codec_state_free(&state);
 }
 
 static void test_codecs_outside_the_subset(void **context)
 {
     (void)context;
-    static const int codecs[] = {COMP_LZO, -1, 8, 1000};
+    static const int codecs[] = {CODEC_LZO, -1, 8, 1000};
     qk__codec_state state = {0};
     qk__buffer out = {0};
     qk_error err;
@@ -197,13 +197,13 @@ static void test_codecs_outside_the_subset(void **context)
         assert_int_equal(qk__codec_compress(&state, codecs[i], 0, &byte, 1, &out, &err),
                          QK_ERR_UNSUPPORTED);
     }
-    assert_int_equal(qk__codec_compress(&state, COMP_LZ4_HADOOP, 0, &byte, 1, &out, &err),
+    assert_int_equal(qk__codec_compress(&state, CODEC_LZ4_HADOOP, 0, &byte, 1, &out, &err),
                      QK_ERR_UNSUPPORTED);
-    assert_int_equal(qk__codec_compress(&state, COMP_ZSTD, 23, &byte, 1, &out, &err),
+    assert_int_equal(qk__codec_compress(&state, QK_PARQUET_ZSTD, 23, &byte, 1, &out, &err),
                      QK_ERR_ARGUMENT);
-    assert_int_equal(qk__codec_compress(&state, COMP_SNAPPY, 1, &byte, 1, &out, &err),
+    assert_int_equal(qk__codec_compress(&state, QK_PARQUET_SNAPPY, 1, &byte, 1, &out, &err),
                      QK_ERR_ARGUMENT);
-    assert_string_equal(qk__codec_name(COMP_ZSTD), "ZSTD");
+    assert_string_equal(qk__codec_name(QK_PARQUET_ZSTD), "ZSTD");
     assert_null(qk__codec_name(8));
 }
 

@@ -9,8 +9,7 @@
 
 #include <cmocka.h>
 
-#include "parquet/thrift_read.h"
-#include "parquet/thrift_write.h"
+#include "parquet/thrift.h"
 
 #define INIT(t, bytes) qk__thrift_init(&(t), bytes, sizeof(bytes))
 
@@ -155,7 +154,7 @@ static void test_written(void **unused)
     qk__thrift_writer w;
     qk__thrift_writer_init(&w, &out, &err);
     qk__thrift_i32(&w, 1, -5);
-    qk__thrift_list(&w, FAR, THRIFT_LIST_I32, COUNT);
+    qk__thrift_list(&w, FAR, THRIFT_I32, COUNT);
     for (int i = 0; i < COUNT; i++)
         qk__thrift_element_i32(&w, i * i);
     qk__thrift_end(&w);
