@@ -123,7 +123,8 @@ static void test_gzip_members_and_zlib(void **context)
     qk__buffer first = {0}, second = {0};
     uint8_t data[SIZE], wrapped[2 * SIZE];
     fill(data, SIZE);
-    assert_int_equal(qk__codec_compress(&state, QK_PARQUET_GZIP, 0, data, 1500, &first, NULL), QK_OK);
+    assert_int_equal(qk__codec_compress(&state, QK_PARQUET_GZIP, 0, data, 1500, &first, NULL),
+                     QK_OK);
     assert_int_equal(
         qk__codec_compress(&state, QK_PARQUET_GZIP, 0, data + 1500, SIZE - 1500, &second, NULL),
         QK_OK);
