@@ -76,8 +76,8 @@ QK_API void qk_model_close(qk_model **model);
 /* They belong to the model. */
 QK_API const qk_model_facts *qk_model_get_facts(const qk_model *model);
 
-/* Values of model_type that qk_model_open knows, NULL at the end. */
-QK_API const char *const *qk_model_architectures(void);
+/* The i-th value of model_type that qk_model_open knows; NULL beyond the last. */
+QK_API const char *qk_model_architecture(size_t i);
 
 /* ---- running ---------------------------------------------------------------------------- */
 

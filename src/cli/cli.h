@@ -64,9 +64,28 @@ typedef struct cli_command {
     void (*release)(void *request);    /* what load and run allocated; NULL = nothing */
 } cli_command;
 
-extern const cli_command cmd_analyze, cmd_capture, cmd_compare_stages, cmd_explain, cmd_heads,
-    cmd_inspect, cmd_pca, cmd_plasticity, cmd_plot, cmd_report, cmd_rotate, cmd_scatter,
-    cmd_study, cmd_synth, cmd_tokenize;
+/* Every command, in the order of qkscope --help. */
+/* clang-format off */
+#define CLI_COMMANDS(X) \
+    X(pca) \
+    X(rotate) \
+    X(plasticity) \
+    X(analyze) \
+    X(compare_stages) \
+    X(study) \
+    X(report) \
+    X(scatter) \
+    X(explain) \
+    X(inspect) \
+    X(tokenize) \
+    X(capture) \
+    X(synth) \
+    X(heads) \
+    X(plot)
+/* clang-format on */
+#define CLI_DECLARE(name) extern const cli_command cmd_##name;
+CLI_COMMANDS(CLI_DECLARE)
+#undef CLI_DECLARE
 
 /* One call of a command. */
 typedef struct cli_call {

@@ -7,11 +7,9 @@
 
 #include <qkscope/common.h>
 
-static const cli_command *const COMMANDS[] = {
-    &cmd_pca,    &cmd_rotate,  &cmd_plasticity, &cmd_analyze, &cmd_compare_stages, &cmd_study,
-    &cmd_report, &cmd_scatter, &cmd_explain,    &cmd_inspect, &cmd_tokenize,       &cmd_capture,
-    &cmd_synth,  &cmd_heads,   &cmd_plot,       NULL,
-};
+#define ADDRESS(name) &cmd_##name,
+static const cli_command *const COMMANDS[] = {CLI_COMMANDS(ADDRESS) NULL};
+#undef ADDRESS
 
 /* Names of the original tools, for published command lines. */
 static const struct {

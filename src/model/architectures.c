@@ -233,11 +233,6 @@ static const struct {
 };
 enum { NUM_COMPOSITES = sizeof composites / sizeof *composites };
 
-static const char *const names[NUM_ARCHITECTURES + NUM_COMPOSITES + 1] = {
-    "llama",   "mistral", "mistral3", "ministral", "ministral3",  "qwen2",  "qwen3",
-    "smollm3", "glm",     "glm4",     "gemma3",    "gemma3_text", "mllama", "mllama_text_model",
-};
-
 const qk__architecture *qk__architecture_find(const char *model_type)
 {
     for (int i = 0; i < NUM_ARCHITECTURES; i++)
@@ -254,7 +249,10 @@ const char *qk__architecture_part(const char *model_type)
     return NULL;
 }
 
-const char *const *qk__architecture_names(void)
+const char *qk__architecture_name(size_t i)
 {
-    return names;
+    if (i < NUM_ARCHITECTURES)
+        return table[i].name;
+    i -= NUM_ARCHITECTURES;
+    return i < NUM_COMPOSITES ? composites[i].name : NULL;
 }

@@ -61,7 +61,7 @@ const qk__architecture *qk__architecture_find(const char *model_type);
  * says another. NULL: no such type. */
 const char *qk__architecture_part(const char *model_type);
 
-/* Names of all, NULL at the end. */
-const char *const *qk__architecture_names(void);
+/* The i-th name that is known; NULL beyond the last. */
+const char *qk__architecture_name(size_t i);
 
 #endif

@@ -400,7 +400,7 @@ const qk_model_facts *qk_model_get_facts(const qk_model *model)
     return &model->facts;
 }
 
-const char *const *qk_model_architectures(void)
+const char *qk_model_architecture(size_t i)
 {
-    return qk__architecture_names();
+    return qk__architecture_name(i);
 }

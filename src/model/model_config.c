@@ -39,10 +39,10 @@ static qk_status unknown_type(const qk__node *object, const char *type, qk_error
 {
     char known[300] = "";
     size_t used = 0;
-    for (const char *const *name = qk__architecture_names(); *name; name++)
-        if (used < sizeof known)
-            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s",
-                                     used > 0 ? ", " : "", *name);
+    const char *name;
+    for (size_t i = 0; (name = qk__architecture_name(i)) && used < sizeof known; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "",
+                                 name);
     return qk__fail_in(object, "model_type", err, QK_ERR_UNSUPPORTED,
                        "\"%s\" is not among the known architectures: %s", type, known);
 }

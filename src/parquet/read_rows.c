@@ -77,11 +77,13 @@ static qk_status read_integers(qk_parquet_cursor *c, int64_t *out, size_t n, qk_
 {
     if (c->type.type == QK_PARQUET_INT64)
         return qk__cursor_values(c, out, n, err);
-    int32_t numbers[BATCH];
-    const uint8_t *bits = (const uint8_t *)numbers; /* of BOOLEAN, a byte each */
-    QK_TRY(qk__cursor_values(c, numbers, n, err));
+    union {
+        int32_t numbers[BATCH];
+        uint8_t bits[BATCH]; /* of BOOLEAN */
+    } read;
+    QK_TRY(qk__cursor_values(c, &read, n, err));
     for (size_t i = 0; i < n; i++)
-        out[i] = c->type.type == QK_PARQUET_INT32 ? numbers[i] : bits[i];
+        out[i] = c->type.type == QK_PARQUET_INT32 ? read.numbers[i] : read.bits[i];
     return QK_OK;
 }
 

@@ -162,8 +162,9 @@ static qk_status run_layers(qk__prefill_run *run, qk_error *err)
         if (settings->progress &&
             !settings->progress(
                 settings->user,
-                &(qk_progress){.what = "layers", .done = done++, .total = run->num_run}))
+                &(qk_progress){.what = "layers", .done = done, .total = run->num_run}))
             return qk__fail(err, QK_ERR_CANCELLED, "cancelled");
+        done++;
         QK_TRY(qk__prefill_layer(run, err));
     }
     return QK_OK;

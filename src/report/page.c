@@ -274,7 +274,7 @@ qk__shown qk__show_percent(double share)
 
 qk__shown qk__show_count(size_t count)
 {
-    qk__shown out;
+    qk__shown out = {""};
     qk__group_digits((int64_t)count, out.text);
     return out;
 }
