@@ -102,7 +102,8 @@ static void fill_tile(void *context, size_t i, int worker)
         else
             memset(out, 0, m->columns * sizeof *out);
         if (m->bf16) {
-            out[m->columns] = 0; /* a row's place is longer where they are odd */
+            if (m->columns % 2 == 1)
+                out[m->columns] = 0; /* within the row, whose lines are whole */
             m->bf16->pair_lanes(out, (m->columns + 1) / 2 * 2);
         }
     }

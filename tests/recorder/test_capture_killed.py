@@ -4,6 +4,7 @@ memory does not grow with the number of texts."""
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
