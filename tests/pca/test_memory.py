@@ -41,9 +41,10 @@ def test_plasticity_keeps_one_head_of_each_kind(tmp_path):
         for kind in "qk":
             make_capture.write_head(tmp_path / "c" / f"l00h{head:02d}{kind}" / "data.parquet", rows,
                                     dim, head, big_table=True)
-    peak = {command: timed(BUILD, [BUILD / "qkscope", command, tmp_path / "c", "-o",
-                                   tmp_path / "out", "--threads", "1", "--quiet",
-                                   "--q-per-kv-group", "1"])[1]
+    # The smaller of two: which of its arenas malloc takes depends on the moment, and only ever adds.
+    peak = {command: min(timed(BUILD, [BUILD / "qkscope", command, tmp_path / "c", "-o",
+                                       tmp_path / "out", "--threads", "1", "--quiet", "--force",
+                                       "--q-per-kv-group", "1"])[1] for _ in range(2))
             for command in ("pca", "plasticity", "analyze")}
     print(peak)
     mib = rows / 2**20
