@@ -20,12 +20,12 @@ QK_BEGIN_DECLS
 /* From a capture to tables: which heads, which analyses, on how many threads, written where.
  *
  *     qk_analysis_settings settings;
- *     qk_analysis_results *report;
+ *     qk_analysis_results *results;
  *     qk_analysis_settings_default(&settings);
  *     settings.capture = "kjv-tiny";
  *     settings.output = "results";
  *     settings.analyses = QK_ANALYSE_PCA | QK_ANALYSE_ROTATION;
- *     qk_status status = qk_analysis_run(&settings, &report, &err);
+ *     qk_status status = qk_analysis_run(&settings, &results, &err);
  *
  * writes results/qk.csv, results/heads.csv, results/rotated.csv and results/manifest.json. */
 
@@ -123,8 +123,8 @@ typedef struct qk_head_intervals {
     qk_interval ap_overall, ap_drop;
 } qk_head_intervals;
 
-/* One head's outcome in a report. An analysis that failed or was not asked for is NULL. */
-typedef struct qk_head_report {
+/* One head's outcome. An analysis that failed or was not asked for is NULL. */
+typedef struct qk_head_results {
     qk_head_id id;
     int k_head;              /* combined only, else -1 */
     int64_t rows_q, rows_k;  /* read; 0: none, or of the other kind by itself */
@@ -138,8 +138,8 @@ typedef struct qk_head_report {
     qk_plasticity *plasticity;
     qk_head_intervals *intervals; /* NULL unless asked for */
     const struct qk_head_stages
-        *stages; /* of qk_stages_run, whose report has them; else NULL */
-} qk_head_report;
+        *stages; /* of qk_stages_run, whose results own them; else NULL */
+} qk_head_results;
 
 /* Means over the heads of a run; NaN where no head has the number. */
 typedef struct qk_model_plasticity {
@@ -165,7 +165,8 @@ typedef struct qk_analysis_results {
     qk_group group;
     int num_layers; /* of the model (qk_capture_num_layers) */
     size_t num_heads;
-    qk_head_report *heads; /* by layer and head; single-kind: keys before queries of a number */
+    qk_head_results
+        *heads; /* by layer and head; single-kind: keys before queries of a number */
     size_t num_failed;
     size_t num_missing; /* query heads skipped because their key head is not there */
     size_t num_rows;    /* rows read, every head counted once */
@@ -183,16 +184,16 @@ typedef struct qk_analysis_results {
  * writes their tables, schema.json and manifest.json into settings->output, unless that is
  * NULL. Tables of other analyses of the same capture stay there; a folder of another capture,
  * or that another run is writing into, is QK_ERR_EXISTS. docs/results.md Returns QK_OK;
- * QK_ERR_PARTIAL when some heads failed or miss their key head (*report is set and the other
- * heads' tables are written); any other status when nothing could be done (*report is NULL).
+ * QK_ERR_PARTIAL when some heads failed or miss their key head (*results are set and the other
+ * heads' tables are written); any other status when nothing could be done (*results stay NULL).
  * err then holds the first failure in table order. */
 QK_API QK_MUST_CHECK qk_status qk_analysis_run(const qk_analysis_settings *settings,
-                                               qk_analysis_results **report, qk_error *err);
-QK_API void qk_analysis_results_free(qk_analysis_results **report);
+                                               qk_analysis_results **results, qk_error *err);
+QK_API void qk_analysis_results_free(qk_analysis_results **results);
 
 /* What a run found over all its heads; counts are 0 and means NaN where no head has the number.
  * By depth: in tenths of the way from layer 0 to the last layer of the model, or of the
- * report's heads where that is larger. */
+ * results' heads where that is larger. */
 enum { QK_DEPTHS = 10 };
 
 /* A head with a smaller category_share is uncertain, an interval of r_q that is wider or fewer
@@ -212,7 +213,7 @@ typedef struct qk_analysis_totals {
     size_t not_judged;        /* heads with a category but no category_share */
     size_t wide_r_q;          /* heads with an interval of r_q above QK_WIDE_INTERVAL */
     double widest_r_q;
-    const qk_head_report *widest; /* NULL: there is no interval */
+    const qk_head_results *widest; /* NULL: there is no interval */
     /* combined PCA: heads of each qk_category, means of the first component's r */
     size_t categories[QK_NUM_CATEGORIES];
     double r_q[QK_DEPTHS], r_k[QK_DEPTHS];
@@ -225,8 +226,8 @@ typedef struct qk_analysis_totals {
     double ap[QK_DEPTHS];
 } qk_analysis_totals;
 
-/* The totals point into the report. */
-QK_API void qk_analysis_totals_of(const qk_analysis_results *report,
+/* The totals point into the results. */
+QK_API void qk_analysis_totals_of(const qk_analysis_results *results,
                                   qk_analysis_totals *totals);
 
 /* ==== before and after RoPE =============================================================== */
@@ -236,16 +237,16 @@ QK_API void qk_analysis_totals_of(const qk_analysis_results *report,
  * score depends on distance, predicted from mean vectors and measured. docs/compare-stages.md
  *
  *     qk_stages_settings settings;
- *     qk_stages_report *report;
+ *     qk_stages_results *results;
  *     qk_stages_settings_default(&settings);
  *     settings.before = "capture/pre";
  *     settings.after = "capture/post";
  *     settings.input.output = "results";
- *     qk_status status = qk_stages_run(&settings, &report, &err);
+ *     qk_status status = qk_stages_run(&settings, &results, &err);
  *
  * writes results/stages.csv, results/rope_pairs.csv, results/score_by_distance.csv,
  * results/schema.json and results/manifest.json. With output = NULL nothing is written; the tables
- * of report->run are there by name all the same (qkscope/results.h). */
+ * of results->run are there by name all the same (qkscope/results.h). */
 
 typedef struct qk_stages_settings {
     const char *before, *after; /* captures before and after RoPE; after NULL: `before` holds
@@ -314,13 +315,13 @@ typedef struct qk_head_stages {
     size_t texts; /* with pairs */
 } qk_head_stages;
 
-typedef struct qk_stages_report {
+typedef struct qk_stages_results {
     qk_analysis_results
         *run;             /* heads, failures, files, times; its capture is the one after RoPE */
     char *before;         /* folder read */
     size_t num_unrotated; /* heads in layers without frequencies: no numbers, no failure */
     qk_head_stages **heads; /* [run->num_heads]; NULL where there are no numbers */
-} qk_stages_report;
+} qk_stages_results;
 
 /* Returns as qk_analysis_run does. QK_ERR_INCONSISTENT: captures of two models, or swapped; of a
  * head alone, rows that are not the same on both sides, and rows that the frequencies and the
@@ -329,8 +330,8 @@ typedef struct qk_stages_report {
  * capture.json, or no rope_frequencies in it. Failures of heads are told at the end, each reason
  * once. */
 QK_API QK_MUST_CHECK qk_status qk_stages_run(const qk_stages_settings *settings,
-                                             qk_stages_report **report, qk_error *err);
-QK_API void qk_stages_report_free(qk_stages_report **report);
+                                             qk_stages_results **results, qk_error *err);
+QK_API void qk_stages_results_free(qk_stages_results **results);
 
 /* What the heads with numbers have in common. NaN where no head has the number. */
 typedef struct qk_stages_totals {
@@ -342,7 +343,7 @@ typedef struct qk_stages_totals {
     double rotation_deviation;                             /* largest */
 } qk_stages_totals;
 
-QK_API void qk_stages_totals_of(const qk_stages_report *report, qk_stages_totals *totals);
+QK_API void qk_stages_totals_of(const qk_stages_results *results, qk_stages_totals *totals);
 
 QK_END_DECLS
 

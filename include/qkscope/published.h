@@ -5,7 +5,7 @@
  *     qk_published *file;
  *     qk_heads_settings settings;
  *     qk_published_load_heads(&file, "model.yaml", &settings, &err);
- *     qk_heads_run(&settings, &report, &err);
+ *     qk_heads_run(&settings, &results, &err);
  *     qk_published_free(&file); */
 #ifndef QKSCOPE_PUBLISHED_H
 #define QKSCOPE_PUBLISHED_H
@@ -58,10 +58,10 @@ QK_API QK_MUST_CHECK qk_status qk_published_load_heads(qk_published **file, cons
 
 /* Writes the three tables with the original's columns, and manifest.json beside the first, by
  * the published convention with the capture's own buckets. Returns as qk_analysis_run does;
- * QK_ERR_ARGUMENT too where a required setting is missing. *report has no more heads than the
+ * QK_ERR_ARGUMENT too where a required setting is missing. *results have no more heads than the
  * capture, so perhaps less than num_layers * num_q_heads. */
 QK_API QK_MUST_CHECK qk_status qk_heads_run(const qk_heads_settings *settings,
-                                            qk_analysis_results **report, qk_error *err);
+                                            qk_analysis_results **results, qk_error *err);
 
 /* ---- plot-plasticity -------------------------------------------------------------------- */
 

@@ -3,8 +3,8 @@
  * a run in memory, by name. With it a binding needs no struct for any table:
  *
  *     settings.output = NULL;                          (nothing is written)
- *     status = qk_analysis_run(&settings, &report, &err);
- *     status = qk_results_table(report, "rotated.csv", &columns, &err);
+ *     status = qk_analysis_run(&settings, &results, &err);
+ *     status = qk_results_table(results, "rotated.csv", &columns, &err);
  *     const double *bias = qk_columns_reals(columns, "bias_strength");
  *     for (size_t i = 0; i < qk_columns_num_rows(columns); i++) ...
  *     qk_columns_free(&columns);
@@ -73,9 +73,9 @@ QK_API char *qk_schema_json(void);
 typedef struct qk_columns qk_columns;
 
 /* The table of that name (as in qk_schema_find) with the rows that the run's file has. Its
- * memory is its own, the report may go. QK_ERR_NOT_FOUND: there is no such table, or the
+ * memory is its own, the results may go. QK_ERR_NOT_FOUND: there is no such table, or the
  * analyses of this run do not make it. Of models.csv there are rows in a study only. */
-QK_API QK_MUST_CHECK qk_status qk_results_table(const qk_analysis_results *report,
+QK_API QK_MUST_CHECK qk_status qk_results_table(const qk_analysis_results *results,
                                                 const char *table, qk_columns **columns,
                                                 qk_error *err);
 QK_API void qk_columns_free(qk_columns **columns);

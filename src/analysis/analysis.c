@@ -11,10 +11,10 @@
 #include "base/file.h"
 #include "settings/settings.h"
 
-void qk_analysis_results_free(qk_analysis_results **report)
+void qk_analysis_results_free(qk_analysis_results **results)
 {
-    assert(report);
-    qk_analysis_results *r = *report;
+    assert(results);
+    qk_analysis_results *r = *results;
     if (!r)
         return;
     for (size_t i = 0; i < r->num_heads; i++) {
@@ -28,7 +28,7 @@ void qk_analysis_results_free(qk_analysis_results **report)
     free(r->capture);
     free(r->model);
     free(r);
-    *report = NULL;
+    *results = NULL;
 }
 
 static void count_failures(qk_analysis_results *results)
@@ -66,7 +66,7 @@ qk_status qk__run_conclude(const qk__run *run, qk_error *err)
 {
     qk_analysis_results *results = run->results;
     count_failures(results);
-    const qk_head_report *first = NULL;
+    const qk_head_results *first = NULL;
     for (size_t i = 0; i < results->num_heads && !first; i++)
         if (results->heads[i].status != QK_OK &&
             !(run->settings->allow_missing && results->heads[i].key_missing))
@@ -165,12 +165,12 @@ static qk_status run_all(qk__run *run, qk_error *err)
     return verdict;
 }
 
-qk_status qk_analysis_run(const qk_analysis_settings *settings, qk_analysis_results **report,
+qk_status qk_analysis_run(const qk_analysis_settings *settings, qk_analysis_results **results,
                           qk_error *err)
 {
-    QK_NEED(err, report);
+    QK_NEED(err, results);
     double start = qk__now();
-    *report = NULL;
+    *results = NULL;
     QK_NEED(err, settings);
     qk__run run;
     QK_TRY(check_settings(settings, err));
@@ -182,7 +182,7 @@ qk_status qk_analysis_run(const qk_analysis_settings *settings, qk_analysis_resu
     if (run.results)
         run.results->seconds = qk__now() - start;
     if (status == QK_OK || status == QK_ERR_PARTIAL)
-        *report = run.results;
+        *results = run.results;
     else
         qk_analysis_results_free(&run.results);
     qk__run_close(&run);

@@ -81,8 +81,8 @@ static qk_status measure_lda(qk__run *run, int worker, const qk__head_data *q,
     return status;
 }
 
-static qk_status run_pca(qk__run *run, int worker, qk_head_report *head, const qk__head_data *q,
-                         const qk__key_data *keys, qk_error *err)
+static qk_status run_pca(qk__run *run, int worker, qk_head_results *head,
+                         const qk__head_data *q, const qk__key_data *keys, qk_error *err)
 {
     const qk__head_data *k = &keys->data;
     qk_pca *pca;
@@ -142,7 +142,7 @@ static void find_nearest(const double *frequencies, size_t count, qk_plane *plan
         }
 }
 
-static qk_status run_rotation(qk__run *run, int worker, qk_head_report *head,
+static qk_status run_rotation(qk__run *run, int worker, qk_head_results *head,
                               const qk__head_data *q, const qk__key_data *keys, qk_error *err)
 {
     const qk__head_data *k = &keys->data;
@@ -174,7 +174,7 @@ static qk_status run_rotation(qk__run *run, int worker, qk_head_report *head,
 
 /* ---- plasticity ------------------------------------------------------------------------- */
 
-static qk_status run_plasticity(qk__run *run, int worker, qk_head_report *head,
+static qk_status run_plasticity(qk__run *run, int worker, qk_head_results *head,
                                 const qk__head_data *q, const qk__key_data *k, qk_error *err)
 {
     (void)worker;
@@ -186,7 +186,7 @@ static qk_status run_plasticity(qk__run *run, int worker, qk_head_report *head,
 
 /* ---- intervals -------------------------------------------------------------------------- */
 
-static qk_status run_intervals(qk__run *run, int worker, qk_head_report *head,
+static qk_status run_intervals(qk__run *run, int worker, qk_head_results *head,
                                const qk__head_data *q, const qk__key_data *k, qk_error *err)
 {
     (void)worker;
@@ -203,7 +203,7 @@ static qk_status run_intervals(qk__run *run, int worker, qk_head_report *head,
 
 /* ---- all of them ------------------------------------------------------------------------ */
 
-typedef qk_status run_analysis(qk__run *run, int worker, qk_head_report *head,
+typedef qk_status run_analysis(qk__run *run, int worker, qk_head_results *head,
                                const qk__head_data *q, const qk__key_data *k, qk_error *err);
 
 void qk__analyse_head(qk__run *run, int worker, size_t i, const qk__head_data *queries,
@@ -218,7 +218,7 @@ void qk__analyse_head(qk__run *run, int worker, size_t i, const qk__head_data *q
         {qk__run_does(run, QK_ANALYSE_PLASTICITY), run_plasticity},
         {run->settings->ci > 0, run_intervals}, /* of the others, so it is last */
     };
-    qk_head_report *head = &run->results->heads[i];
+    qk_head_results *head = &run->results->heads[i];
     head->rows_q = queries->moments->count;
     head->rows_k = keys->data.moments->count;
     head->texts_q = qk__run_count_texts(run, queries->num_texts);

@@ -34,7 +34,7 @@ QK_MUST_CHECK qk_status qk__scan_rotation(qk__run *run, int worker, const qk__he
                                           size_t first, size_t count, qk_error *err);
 
 /* The intervals of a head whose analyses are done (intervals.c). */
-QK_MUST_CHECK qk_status qk__head_intervals(const qk__run *run, const qk_head_report *report,
+QK_MUST_CHECK qk_status qk__head_intervals(const qk__run *run, const qk_head_results *results,
                                            const qk__head_data *queries,
                                            const qk__key_data *keys,
                                            qk_head_intervals *intervals, qk_error *err);

@@ -15,7 +15,7 @@ enum { R_Q, R_K, R_Q_A, R_K_A, ALPHA_K, BIAS, AP, AP_DROP, NUM_NUMBERS };
 /* One head with its full analyses, and the group being left out. */
 typedef struct repetition {
     const qk__run *run;
-    const qk_head_report *full;
+    const qk_head_results *full;
     const qk__query_model *model; /* of all queries: whose reflection is kept */
     const qk__key_index *index;
     uint64_t stream[2];
@@ -161,7 +161,7 @@ static void conclude(const repetition *r, uint32_t groups, qk_head_intervals *ou
     out->ap_overall.hi = out->ap_overall.hi > 1 ? 1 : out->ap_overall.hi;
 }
 
-qk_status qk__head_intervals(const qk__run *run, const qk_head_report *report,
+qk_status qk__head_intervals(const qk__run *run, const qk_head_results *results,
                              const qk__head_data *queries, const qk__key_data *keys,
                              qk_head_intervals *intervals, qk_error *err)
 {
@@ -173,9 +173,9 @@ qk_status qk__head_intervals(const qk__run *run, const qk_head_report *report,
     if (!r)
         return qk__nomem(err);
     *r = (repetition){.run = run,
-                      .full = report,
+                      .full = results,
                       .index = keys->index,
-                      .stream = {(uint64_t)report->id.layer, (uint64_t)report->id.head},
+                      .stream = {(uint64_t)results->id.layer, (uint64_t)results->id.head},
                       .queries = queries->rows,
                       .keys = keys->data.rows,
                       .scratch = (double *)(r + 1)};

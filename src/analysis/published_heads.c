@@ -161,11 +161,11 @@ static void settle(const qk_heads_settings *s, const qk_published_tables *tables
     run->user = s->user;
 }
 
-qk_status qk_heads_run(const qk_heads_settings *settings, qk_analysis_results **report,
+qk_status qk_heads_run(const qk_heads_settings *settings, qk_analysis_results **results,
                        qk_error *err)
 {
-    QK_NEED(err, report);
-    *report = NULL;
+    QK_NEED(err, results);
+    *results = NULL;
     QK_NEED(err, settings);
     const qk_heads_settings *s = settings;
     QK_TRY(check(s, err));
@@ -191,7 +191,7 @@ qk_status qk_heads_run(const qk_heads_settings *settings, qk_analysis_results **
         run.capture = s->model_dir[0] == '/' ? s->model_dir : local ? root : s->dataset_name;
         run.prefix = s->model_dir[0] == '/' ? NULL : s->model_dir;
         run.local_root = local ? NULL : root;
-        status = qk_analysis_run(&run, report, err);
+        status = qk_analysis_run(&run, results, err);
     }
     qk_index_list_free(&run.layers);
     qk_index_list_free(&run.heads);

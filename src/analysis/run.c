@@ -49,7 +49,7 @@ void qk__run_progress(qk__run *run, int64_t bytes, int64_t rows)
 
 void qk__run_note_failure(qk__run *run, size_t i, qk_status status, const char *message)
 {
-    qk_head_report *head = &run->results->heads[i];
+    qk_head_results *head = &run->results->heads[i];
     if (head->status == QK_OK) {
         head->status = status;
         head->message = qk__strdup(message);
@@ -66,7 +66,7 @@ void qk__run_fail_head(qk__run *run, size_t i, qk_status status, const char *mes
 
 /* ---- failures for the same reason ------------------------------------------------------- */
 
-static const char *reason_of(const qk_head_report *head)
+static const char *reason_of(const qk_head_results *head)
 {
     return head->message ? head->message : qk_status_text(head->status);
 }
@@ -116,7 +116,7 @@ void qk__run_tell_failures(qk__run *run)
         failed += results->heads[i].status != QK_OK;
     for (size_t i = 0; i < results->num_heads; i++) {
         char name[QK_HEAD_NAME_SIZE], others[QK_HEAD_NAME_SIZE * 10];
-        const qk_head_report *head = &results->heads[i];
+        const qk_head_results *head = &results->heads[i];
         if (head->status == QK_OK || count_alike(results, i, 0, i, others, sizeof others) > 0)
             continue;
         size_t count =
@@ -301,6 +301,6 @@ qk_status qk__run_set_heads(qk__run *run, const qk_head_id *ids, size_t count, q
         return qk__nomem(err);
     results->num_heads = count;
     for (size_t i = 0; i < count; i++)
-        results->heads[i] = (qk_head_report){.id = ids[i], .k_head = -1};
+        results->heads[i] = (qk_head_results){.id = ids[i], .k_head = -1};
     return QK_OK;
 }

@@ -92,7 +92,7 @@ static json_t *list_failures(const qk_analysis_results *results)
 {
     json_t *array = json_array();
     for (size_t i = 0; i < results->num_heads; i++) {
-        const qk_head_report *head = &results->heads[i];
+        const qk_head_results *head = &results->heads[i];
         char name[QK_HEAD_NAME_SIZE];
         if (head->status == QK_OK)
             continue;

@@ -11,8 +11,8 @@ static void analyse_head(void *context, size_t i, int worker)
     qk__run *run = context;
     if (atomic_load(&run->cancelled))
         return;
-    qk_head_report *report = &run->results->heads[i];
-    const qk_head *head = qk_capture_find(run->capture, report->id);
+    qk_head_results *results = &run->results->heads[i];
+    const qk_head *head = qk_capture_find(run->capture, results->id);
     qk_error err = {0};
     qk__head_data data;
     qk_pca *pca = NULL;
@@ -20,14 +20,14 @@ static void analyse_head(void *context, size_t i, int worker)
     qk_status status = qk__head_data_read(run, worker, head, &data, &err);
     if (status == QK_OK) {
         rows = data.moments->count;
-        report->rows_q = rows;
-        report->texts_q = qk__run_count_texts(run, data.num_texts);
+        results->rows_q = rows;
+        results->texts_q = qk__run_count_texts(run, data.num_texts);
         status = qk_pca_single(data.moments, &run->settings->pca, &pca, &err);
         if (status != QK_OK)
             qk__context(&err, status, "%s: column 'vector'", head->files[0]);
     }
     if (status == QK_OK)
-        report->pca = pca;
+        results->pca = pca;
     else
         qk__run_fail_head(run, i, status, err.message);
     qk__head_data_free(run, &data);

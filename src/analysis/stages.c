@@ -17,7 +17,7 @@
 #include "schema/schema.h"
 #include "settings/settings.h"
 
-/* Query heads that share a key head; neighbours in the report. */
+/* Query heads that share a key head; neighbours in the results. */
 typedef struct stage_group {
     qk_head_id key;
     size_t first, end;
@@ -25,7 +25,7 @@ typedef struct stage_group {
 
 typedef struct stages {
     qk__run run, before;
-    qk_stages_report *report;
+    qk_stages_results *results;
     stage_group *groups;
     size_t num_groups;
 } stages;
@@ -45,10 +45,10 @@ void qk_stages_settings_default(qk_stages_settings *settings)
     qk__settings_default(&qk_stages_settings_table, settings);
 }
 
-void qk_stages_report_free(qk_stages_report **report)
+void qk_stages_results_free(qk_stages_results **results)
 {
-    assert(report);
-    qk_stages_report *r = *report;
+    assert(results);
+    qk_stages_results *r = *results;
     if (!r)
         return;
     for (size_t i = 0; r->heads && i < r->run->num_heads; i++)
@@ -57,7 +57,7 @@ void qk_stages_report_free(qk_stages_report **report)
     free(r->before);
     qk_analysis_results_free(&r->run);
     free(r);
-    *report = NULL;
+    *results = NULL;
 }
 
 /* ---- the two captures ------------------------------------------------------------------- */
@@ -178,9 +178,9 @@ static qk_status choose_heads(stages *c, qk_error *err)
     free(ids);
     if (status != QK_OK)
         return status;
-    c->report->heads = qk__calloc(count, sizeof *c->report->heads);
+    c->results->heads = qk__calloc(count, sizeof *c->results->heads);
     c->groups = qk__calloc(count, sizeof *c->groups);
-    return c->report->heads && c->groups ? QK_OK : qk__nomem(err);
+    return c->results->heads && c->groups ? QK_OK : qk__nomem(err);
 }
 
 static bool is_there(const qk__run *run, qk_head_id id)
@@ -213,7 +213,7 @@ static void fail_missing(stages *c, size_t i, qk_head_id id, const qk__run *wher
  * without RoPE is counted. */
 static bool is_ready(stages *c, size_t i)
 {
-    qk_head_report *head = &c->run.results->heads[i];
+    qk_head_results *head = &c->run.results->heads[i];
     qk_head_id key = {head->id.layer, head->id.head / c->run.results->group.size, QK_KEY};
     size_t pairs;
     head->k_head = key.head;
@@ -224,17 +224,17 @@ static bool is_ready(stages *c, size_t i)
     }
     if (qk_capture_rope_frequencies(c->run.capture, head->id.layer, &pairs) && pairs > 0)
         return true;
-    c->report->num_unrotated++;
+    c->results->num_unrotated++;
     return false;
 }
 
 static void plan(stages *c)
 {
-    const qk_analysis_results *report = c->run.results;
-    for (size_t i = 0; i < report->num_heads; i++) {
+    const qk_analysis_results *results = c->run.results;
+    for (size_t i = 0; i < results->num_heads; i++) {
         if (!is_ready(c, i))
             continue;
-        qk_head_id key = {report->heads[i].id.layer, report->heads[i].k_head, QK_KEY};
+        qk_head_id key = {results->heads[i].id.layer, results->heads[i].k_head, QK_KEY};
         if (c->num_groups == 0 || qk_head_compare(c->groups[c->num_groups - 1].key, key) != 0) {
             c->groups[c->num_groups++] = (stage_group){key, i, i + 1};
             c->run.total_jobs++;
@@ -258,7 +258,7 @@ static void analyse_head(stages *c, int worker, size_t i, const qk__stage_keys *
 {
     qk_error err = {0};
     qk__stage_data queries;
-    qk_head_report *head = &c->run.results->heads[i];
+    qk_head_results *head = &c->run.results->heads[i];
     qk_status status = qk__stage_data_read(&c->run, worker, head->id, &queries, &err);
     int64_t bytes = queries.after.bytes + queries.before.bytes;
     if (status == QK_OK) {
@@ -266,8 +266,8 @@ static void analyse_head(stages *c, int worker, size_t i, const qk__stage_keys *
         head->rows_k = (int64_t)keys->data.after.rows.rows;
         head->texts_q = qk__run_count_texts(&c->run, queries.after.num_texts);
         head->texts_k = qk__run_count_texts(&c->run, keys->data.after.num_texts);
-        status = qk__stage_head_analyse(&c->run, &queries, keys, &c->report->heads[i], &err);
-        head->stages = c->report->heads[i];
+        status = qk__stage_head_analyse(&c->run, &queries, keys, &c->results->heads[i], &err);
+        head->stages = c->results->heads[i];
     }
     if (status != QK_OK)
         qk__run_note_failure(&c->run, i, status, err.message);
@@ -365,11 +365,11 @@ static qk_status check_settings(const qk_stages_settings *s, qk_error *err)
 
 static void note_unrotated(stages *c)
 {
-    if (c->report->num_unrotated > 0)
+    if (c->results->num_unrotated > 0)
         qk__run_notice(&c->run, QK_NOTICE_INFO,
                        "%zu of %zu heads are in layers for which capture.json has no "
                        "frequencies (NoPE): there is nothing to compare",
-                       c->report->num_unrotated, c->run.results->num_heads);
+                       c->results->num_unrotated, c->run.results->num_heads);
 }
 
 static qk_status run_all(stages *c, qk_error *err)
@@ -378,7 +378,7 @@ static qk_status run_all(stages *c, qk_error *err)
     double start = qk__now();
     QK_TRY(choose_heads(c, err));
     plan(c);
-    if (c->report->num_unrotated == run->results->num_heads)
+    if (c->results->num_unrotated == run->results->num_heads)
         return qk__fail(err, QK_ERR_NOT_FOUND,
                         "%s: capture.json has no rope_frequencies for the layers asked for",
                         qk_capture_path(run->capture));
@@ -393,7 +393,7 @@ static qk_status run_all(stages *c, qk_error *err)
     qk__run_tell_failures(run);
     bool any = false;
     for (size_t i = 0; i < run->results->num_heads; i++)
-        any = any || c->report->heads[i];
+        any = any || c->results->heads[i];
     qk_status verdict = qk__run_conclude(run, err);
     if (!any)
         return verdict == QK_ERR_PARTIAL ? QK_ERR_INCONSISTENT : verdict;
@@ -421,37 +421,37 @@ static qk_status open_and_run(stages *c, const qk_stages_settings *settings,
                               qk_analysis_settings input[2], qk_error *err)
 {
     QK_TRY(open_captures(c, settings, input, err));
-    c->report->before = qk__strdup(qk_capture_path(c->before.capture));
-    if (!c->report->before)
+    c->results->before = qk__strdup(qk_capture_path(c->before.capture));
+    if (!c->results->before)
         return qk__nomem(err);
     if (settings->input.output)
         QK_TRY(qk__results_claim(&c->run, err));
     return run_all(c, err);
 }
 
-qk_status qk_stages_run(const qk_stages_settings *settings, qk_stages_report **report,
+qk_status qk_stages_run(const qk_stages_settings *settings, qk_stages_results **results,
                         qk_error *err)
 {
-    QK_NEED(err, report);
+    QK_NEED(err, results);
     double start = qk__now();
     qk_error own = {0};
     err = err ? err : &own;
-    *report = NULL;
+    *results = NULL;
     QK_NEED(err, settings);
     QK_TRY(check_settings(settings, err));
     qk_analysis_settings input[2] = {side_of(settings), side_of(settings)};
     stages c = {.run = {.folder.lock = -1}, .before = {.folder.lock = -1}};
-    c.report = qk__calloc(1, sizeof *c.report);
-    if (!c.report)
+    c.results = qk__calloc(1, sizeof *c.results);
+    if (!c.results)
         return qk__nomem(err);
     qk_status status = open_and_run(&c, settings, input, err);
-    c.report->run = c.run.results;
+    c.results->run = c.run.results;
     if (c.run.results)
         c.run.results->seconds = qk__now() - start;
     if (status == QK_OK || status == QK_ERR_PARTIAL)
-        *report = c.report;
+        *results = c.results;
     else
-        qk_stages_report_free(&c.report);
+        qk_stages_results_free(&c.results);
     qk_analysis_results_free(&c.before.results);
     if (c.before.settings) /* it was opened, or tried to */
         qk__run_close(&c.before);

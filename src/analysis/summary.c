@@ -16,7 +16,7 @@ enum { TOP_CORRELATIONS = 20 };
 
 /* A component of a head fitted by itself. */
 typedef struct hit {
-    const qk_head_report *head;
+    const qk_head_results *head;
     size_t pc;
     double r;
 } hit;
@@ -63,7 +63,7 @@ static qk_status find_hits(const qk__run *run, json_t **high, json_t **top, qk_e
     if (!hits)
         return qk__nomem(err);
     for (size_t i = 0; i < run->results->num_heads; i++) {
-        const qk_head_report *head = &run->results->heads[i];
+        const qk_head_results *head = &run->results->heads[i];
         for (size_t pc = 0; head->pca && pc < head->pca->num_components; pc++)
             hits[count++] = (hit){head, pc, head->pca->components[pc].r_q};
     }

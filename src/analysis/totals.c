@@ -38,7 +38,7 @@ static void sizes_of(const qk_analysis_results *results, bool texts, double *lea
     size_t count = 0;
     double *values = malloc((2 * results->num_heads + 1) * sizeof *values);
     for (size_t i = 0; values && i < results->num_heads; i++) {
-        const qk_head_report *h = &results->heads[i];
+        const qk_head_results *h = &results->heads[i];
         double q = texts ? (double)h->texts_q : (double)h->rows_q;
         double k = texts ? (double)h->texts_k : (double)h->rows_k;
         if (q > 0)
@@ -50,7 +50,7 @@ static void sizes_of(const qk_analysis_results *results, bool texts, double *lea
     free(values);
 }
 
-static void add_sizes(qk_analysis_totals *totals, const qk_head_report *head)
+static void add_sizes(qk_analysis_totals *totals, const qk_head_results *head)
 {
     bool q = head->rows_q > 0, k = head->rows_k > 0;
     totals->few_rows += (q && head->rows_q < QK_FEW_ROWS) || (k && head->rows_k < QK_FEW_ROWS);
@@ -60,7 +60,7 @@ static void add_sizes(qk_analysis_totals *totals, const qk_head_report *head)
         totals->few_texts++;
 }
 
-static void add_certainty(qk_analysis_totals *totals, const qk_head_report *head)
+static void add_certainty(qk_analysis_totals *totals, const qk_head_results *head)
 {
     const qk_certainty *c = &head->certainty;
     double width = c->r_q_hi - c->r_q_lo;
@@ -81,19 +81,19 @@ static void add_certainty(qk_analysis_totals *totals, const qk_head_report *head
 
 /* ---- all of it -------------------------------------------------------------------------- */
 
-void qk_analysis_totals_of(const qk_analysis_results *report, qk_analysis_totals *totals)
+void qk_analysis_totals_of(const qk_analysis_results *results, qk_analysis_totals *totals)
 {
-    assert(report && totals);
+    assert(results && totals);
     sums s = {0};
-    int last = report->num_layers > 0 ? report->num_layers - 1 : 0;
+    int last = results->num_layers > 0 ? results->num_layers - 1 : 0;
     *totals = (qk_analysis_totals){.widest_r_q = NAN};
-    sizes_of(report, false, &totals->rows_least, &totals->rows_median);
-    sizes_of(report, true, &totals->texts_least, &totals->texts_median);
-    for (size_t i = 0; i < report->num_heads; i++)
-        if (report->heads[i].id.layer > last)
-            last = report->heads[i].id.layer;
-    for (size_t i = 0; i < report->num_heads; i++) {
-        const qk_head_report *head = &report->heads[i];
+    sizes_of(results, false, &totals->rows_least, &totals->rows_median);
+    sizes_of(results, true, &totals->texts_least, &totals->texts_median);
+    for (size_t i = 0; i < results->num_heads; i++)
+        if (results->heads[i].id.layer > last)
+            last = results->heads[i].id.layer;
+    for (size_t i = 0; i < results->num_heads; i++) {
+        const qk_head_results *head = &results->heads[i];
         double depth = last > 0 ? (double)head->id.layer / last : 0;
         add_sizes(totals, head);
         if (head->pca && head->k_head >= 0)
@@ -121,26 +121,26 @@ void qk_analysis_totals_of(const qk_analysis_results *report, qk_analysis_totals
 /* ---- of compare-stages ------------------------------------------------------------------ */
 
 /* NaN without memory, too. */
-static double median_r_squared(const qk_stages_report *report)
+static double median_r_squared(const qk_stages_results *results)
 {
     size_t count = 0;
-    double *values = malloc((report->run->num_heads + 1) * sizeof *values);
-    for (size_t i = 0; values && i < report->run->num_heads; i++)
-        if (report->heads[i] && isfinite(report->heads[i]->r_squared_predicted))
-            values[count++] = report->heads[i]->r_squared_predicted;
+    double *values = malloc((results->run->num_heads + 1) * sizeof *values);
+    for (size_t i = 0; values && i < results->run->num_heads; i++)
+        if (results->heads[i] && isfinite(results->heads[i]->r_squared_predicted))
+            values[count++] = results->heads[i]->r_squared_predicted;
     double median = qk__median(values, count);
     free(values);
     return median;
 }
 
-void qk_stages_totals_of(const qk_stages_report *report, qk_stages_totals *totals)
+void qk_stages_totals_of(const qk_stages_results *results, qk_stages_totals *totals)
 {
-    assert(report && totals);
+    assert(results && totals);
     qk__mean energy_q = {0}, energy_k = {0}, share = {0};
-    *totals = (qk_stages_totals){.r_squared_median = median_r_squared(report),
+    *totals = (qk_stages_totals){.r_squared_median = median_r_squared(results),
                                  .rotation_deviation = NAN};
-    for (size_t i = 0; i < report->run->num_heads; i++) {
-        const qk_head_stages *s = report->heads[i];
+    for (size_t i = 0; i < results->run->num_heads; i++) {
+        const qk_head_stages *s = results->heads[i];
         if (!s)
             continue;
         totals->heads++;

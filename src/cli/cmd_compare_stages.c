@@ -43,17 +43,17 @@ static void print_prediction(const qk_stages_totals *t)
                   t->heads - t->predicted, cli_s((int64_t)(t->heads - t->predicted)));
 }
 
-static void print_outcome(const request *r, const qk_stages_report *report)
+static void print_outcome(const request *r, const qk_stages_results *results)
 {
-    const qk_analysis_results *run = report->run;
+    const qk_analysis_results *run = results->run;
     qk_stages_totals t;
-    qk_stages_totals_of(report, &t);
+    qk_stages_totals_of(results, &t);
     cli_print("%zu head%s, %zu row%s in %.2f s (%d thread%s)\n", t.heads,
               cli_s((int64_t)t.heads), run->num_rows, cli_s((int64_t)run->num_rows),
               run->seconds, run->threads, cli_s(run->threads));
-    if (report->num_unrotated > 0)
-        cli_print("%zu head%s in layers without frequencies left out\n", report->num_unrotated,
-                  cli_s((int64_t)report->num_unrotated));
+    if (results->num_unrotated > 0)
+        cli_print("%zu head%s in layers without frequencies left out\n", results->num_unrotated,
+                  cli_s((int64_t)results->num_unrotated));
     cli_print("rows after RoPE are those before it, turned by the frequencies of capture.json\n"
               "(largest difference: %.2g %% of the length of a row)\n\n"
               "  %-20s %6s %6s\n",
@@ -71,18 +71,18 @@ static void print_outcome(const request *r, const qk_stages_report *report)
         cli_print("%s/%s\n", r->settings.input.output, run->outputs[i]);
 }
 
-static void print_json(const request *r, const qk_stages_report *report)
+static void print_json(const request *r, const qk_stages_results *results)
 {
-    const qk_analysis_results *run = report->run;
+    const qk_analysis_results *run = results->run;
     qk_stages_totals t;
-    qk_stages_totals_of(report, &t);
+    qk_stages_totals_of(results, &t);
     cli_json_print(json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:i, s:f, s:o, s:o, s:I, s:o, s:o, s:o, s:o, "
         "s:o, s:o}",
         "output", cli_json_text(r->settings.input.output), "files", cli_list_outputs(run),
-        "before", cli_json_text(report->before), "after", cli_json_text(run->capture), "model",
+        "before", cli_json_text(results->before), "after", cli_json_text(run->capture), "model",
         cli_json_text(run->model), "heads", (json_int_t)t.heads, "heads_without_rope",
-        (json_int_t)report->num_unrotated, "rows", (json_int_t)run->num_rows, "threads",
+        (json_int_t)results->num_unrotated, "rows", (json_int_t)run->num_rows, "threads",
         run->threads, "seconds", run->seconds, "categories_before",
         cli_count_categories(t.before), "categories_after", cli_count_categories(t.after),
         "predicted_as_a_constant_or_better", (json_int_t)t.explained,
@@ -97,20 +97,20 @@ static void print_json(const request *r, const qk_stages_report *report)
 static int compare(request *r)
 {
     cli_messages messages;
-    qk_stages_report *report;
+    qk_stages_results *results;
     qk_error err;
     qk_analysis_settings *in = &r->settings.input;
     cli_messages_init(&messages, &r->common, "heads");
     in->notice = cli_notice;
     in->progress = cli_progress;
     in->user = &messages;
-    qk_status status = qk_stages_run(&r->settings, &report, &err);
+    qk_status status = qk_stages_run(&r->settings, &results, &err);
     cli_messages_end(&messages, status, &err);
-    if (report && r->common.json)
-        print_json(r, report);
-    else if (report && !r->common.quiet)
-        print_outcome(r, report);
-    qk_stages_report_free(&report);
+    if (results && r->common.json)
+        print_json(r, results);
+    else if (results && !r->common.quiet)
+        print_outcome(r, results);
+    qk_stages_results_free(&results);
     return cli_exit_code(status);
 }
 

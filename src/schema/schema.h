@@ -26,7 +26,7 @@ enum {
 };
 unsigned qk__contents_of(const qk_analysis_settings *settings);
 
-/* Every number of a head that figures and the report have, by the name of its column. NaN: no
+/* Every number of a head that figures and the results have, by the name of its column. NaN: no
  * table has it. Those of qk.csv are of component 0. */
 typedef struct qk__head_numbers {
 #define NUMBER(table, name, ...) double name;
@@ -45,7 +45,7 @@ typedef struct qk__listed_model {
 /* The structs that a column may take its value from. */
 typedef enum qk__origin {
     QK__OF_REPORT,    /* qk_analysis_results */
-    QK__OF_HEAD,      /* qk_head_report */
+    QK__OF_HEAD,      /* qk_head_results */
     QK__OF_ANALYSIS,  /* qk_pca, qk_rotation or qk_plasticity */
     QK__OF_ITEM,      /* of the row itself: a component, a plane, a bucket, ... */
     QK__OF_INTERVALS, /* qk_head_intervals, in the first row of a head; else empty fields */
@@ -60,12 +60,12 @@ typedef struct qk__row {
 /* Where the rows of a table are. */
 typedef struct qk__rows {
     enum {
-        QK__NO_ROWS, /* in no report */
+        QK__NO_ROWS, /* in no results */
         QK__A_HEAD,  /* one for each head with the analysis */
         QK__AN_ITEM, /* one for each item of the analysis */
         QK__A_MODEL, /* one, which goes where that of the first such head would */
     } each;
-    size_t analysis; /* offset of the pointer to it in qk_head_report */
+    size_t analysis; /* offset of the pointer to it in qk_head_results */
     size_t items;    /* of the pointer to items in the analysis; of a model: of the item in
                         qk_analysis_results */
     size_t count;    /* of their number in the analysis */
@@ -130,8 +130,8 @@ const qk__field *qk__find_field(const char *name); /* NULL: no such number */
 double qk__field_value(const qk__field *field, const qk__head_numbers *numbers);
 
 /* Row i of a head; false: there is none. */
-bool qk__find_row(const qk__table *table, const qk_analysis_results *report,
-                  const qk_head_report *head, size_t i, qk__row *row);
+bool qk__find_row(const qk__table *table, const qk_analysis_results *results,
+                  const qk_head_results *head, size_t i, qk__row *row);
 
 /* ---- values and texts ------------------------------------------------------------------- */
 
@@ -142,8 +142,8 @@ const char *qk__text_of(const qk__column *column, const qk__row *row);
 /* The table as CSV: its header with the line end; all rows of a head; one row. */
 QK_MUST_CHECK qk_status qk__csv_header(const qk__table *table, unsigned contents,
                                        qk__buffer *text, qk_error *err);
-QK_MUST_CHECK qk_status qk__csv_rows(const qk__table *table, const qk_analysis_results *report,
-                                     const qk_head_report *head, qk__buffer *text,
+QK_MUST_CHECK qk_status qk__csv_rows(const qk__table *table, const qk_analysis_results *results,
+                                     const qk_head_results *head, qk__buffer *text,
                                      qk_error *err);
 QK_MUST_CHECK qk_status qk__csv_row(const qk__table *table, unsigned contents,
                                     const qk__row *row, qk__buffer *text, qk_error *err);

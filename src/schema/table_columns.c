@@ -33,51 +33,51 @@ static value value_of(const qk__column *column, const qk__row *row)
 }
 
 /* Visits all rows: without room for values, to count them. */
-static size_t visit(const qk__table *table, const qk_analysis_results *report, qk_columns *c)
+static size_t visit(const qk__table *table, const qk_analysis_results *results, qk_columns *c)
 {
     size_t at = 0;
     qk__row row;
-    for (size_t h = 0; h < report->num_heads; h++)
-        for (size_t i = 0; qk__find_row(table, report, &report->heads[h], i, &row); i++, at++)
+    for (size_t h = 0; h < results->num_heads; h++)
+        for (size_t i = 0; qk__find_row(table, results, &results->heads[h], i, &row); i++, at++)
             for (size_t k = 0; k < c->count; k++)
                 c->values[k][at] = value_of(c->columns[k], &row);
     return at;
 }
 
-static qk_status fill(const qk__table *table, const qk_analysis_results *report, qk_columns *c,
+static qk_status fill(const qk__table *table, const qk_analysis_results *results, qk_columns *c,
                       qk_error *err)
 {
-    c->num_rows = visit(table, report, c);
+    c->num_rows = visit(table, results, c);
     c->columns = qk__calloc(table->num_columns, sizeof *c->columns);
     c->values = qk__calloc(table->num_columns, sizeof *c->values);
     if (!c->columns || !c->values)
         return qk__nomem(err);
     for (size_t i = 0; i < table->num_columns; i++) {
-        if (!qk__has_column(&table->columns[i], report->contents))
+        if (!qk__has_column(&table->columns[i], results->contents))
             continue;
         c->values[c->count] = qk__calloc(c->num_rows + 1, sizeof **c->values);
         if (!c->values[c->count])
             return qk__nomem(err);
         c->columns[c->count++] = &table->columns[i];
     }
-    visit(table, report, c);
+    visit(table, results, c);
     return QK_OK;
 }
 
-qk_status qk_results_table(const qk_analysis_results *report, const char *table,
+qk_status qk_results_table(const qk_analysis_results *results, const char *table,
                            qk_columns **columns, qk_error *err)
 {
     QK_NEED(err, columns);
     *columns = NULL;
-    QK_NEED(err, report, table);
+    QK_NEED(err, results, table);
     const qk__table *found = qk__find_table(table);
     if (!found || found->rows.each == QK__NO_ROWS)
         return qk__fail(err, QK_ERR_NOT_FOUND, "a run has no table '%.100s'", table);
-    if (!qk__has_table(found, report->contents))
+    if (!qk__has_table(found, results->contents))
         return qk__fail(err, QK_ERR_NOT_FOUND, "%s: the analyses of this run do not make it",
                         found->info.name);
     *columns = qk__calloc(1, sizeof **columns);
-    qk_status status = *columns ? fill(found, report, *columns, err) : qk__nomem(err);
+    qk_status status = *columns ? fill(found, results, *columns, err) : qk__nomem(err);
     if (status != QK_OK)
         qk_columns_free(columns);
     return status;

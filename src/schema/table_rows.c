@@ -14,13 +14,13 @@ static const void *pointer_at(const void *from, size_t offset)
     return *(const void *const *)(const void *)((const char *)from + offset);
 }
 
-static const void *analysis_of(const qk__table *table, const qk_head_report *head)
+static const void *analysis_of(const qk__table *table, const qk_head_results *head)
 {
     return pointer_at(head, table->rows.analysis);
 }
 
-bool qk__find_row(const qk__table *table, const qk_analysis_results *report,
-                  const qk_head_report *head, size_t i, qk__row *row)
+bool qk__find_row(const qk__table *table, const qk_analysis_results *results,
+                  const qk_head_results *head, size_t i, qk__row *row)
 {
     const qk__rows *rows = &table->rows;
     const void *analysis = analysis_of(table, head);
@@ -30,13 +30,13 @@ bool qk__find_row(const qk__table *table, const qk_analysis_results *report,
     if (rows->each == QK__AN_ITEM)
         memcpy(&count, (const char *)analysis + rows->count, sizeof count);
     if (rows->each == QK__A_MODEL)
-        for (const qk_head_report *h = report->heads; h < head; h++)
+        for (const qk_head_results *h = results->heads; h < head; h++)
             if (analysis_of(table, h))
                 return false;
     if (i >= count)
         return false;
     *row = (qk__row){.index = i};
-    row->from[QK__OF_REPORT] = report;
+    row->from[QK__OF_REPORT] = results;
     row->from[QK__OF_HEAD] = head;
     row->from[QK__OF_ANALYSIS] = analysis;
     row->from[QK__OF_INTERVALS] = i == 0 ? head->intervals : NULL;
@@ -44,7 +44,7 @@ bool qk__find_row(const qk__table *table, const qk_analysis_results *report,
         row->from[QK__OF_ITEM] =
             (const char *)pointer_at(analysis, rows->items) + i * rows->size;
     else if (rows->each == QK__A_MODEL)
-        row->from[QK__OF_ITEM] = (const char *)report + rows->items;
+        row->from[QK__OF_ITEM] = (const char *)results + rows->items;
     return true;
 }
 
@@ -144,11 +144,11 @@ qk_status qk__csv_row(const qk__table *table, unsigned contents, const qk__row *
     return QK_OK;
 }
 
-qk_status qk__csv_rows(const qk__table *table, const qk_analysis_results *report,
-                       const qk_head_report *head, qk__buffer *text, qk_error *err)
+qk_status qk__csv_rows(const qk__table *table, const qk_analysis_results *results,
+                       const qk_head_results *head, qk__buffer *text, qk_error *err)
 {
     qk__row row;
-    for (size_t i = 0; qk__find_row(table, report, head, i, &row); i++)
-        QK_TRY(qk__csv_row(table, report->contents, &row, text, err));
+    for (size_t i = 0; qk__find_row(table, results, head, i, &row); i++)
+        QK_TRY(qk__csv_row(table, results->contents, &row, text, err));
     return QK_OK;
 }

@@ -28,7 +28,7 @@
 #define INDEX                    .info.type = QK_COLUMN_INTEGER, .storage = QK__INDEX
 
 /* Where the rows of a table are (qk__rows). */
-#define ANALYSIS_IN(analysis_) .rows.analysis = offsetof(qk_head_report, analysis_)
+#define ANALYSIS_IN(analysis_) .rows.analysis = offsetof(qk_head_results, analysis_)
 #define ITEMS(owner, items_)                                                                   \
     .rows.items = offsetof(owner, items_), .rows.size = sizeof *((owner *)0)->items_
 #define EACH(analysis, owner, items, count_)                                                   \

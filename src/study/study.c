@@ -117,21 +117,21 @@ static qk_status compute(qk__study_work *work, size_t i, const char *reason, qk_
 {
     qk_study_result *result = &work->outcome->models[i];
     qk_analysis_settings settings = qk__study_settings(work, i);
-    qk_analysis_results *report;
+    qk_analysis_results *results;
     qk_error why = {0};
     settings.notice = on_notice;
     settings.progress = on_progress;
     settings.user = work;
     settings.force = true; /* the folder is the study's */
     QK_TRY(qk__remove_file(work->places[i].folder, QK__FIGURES_JSON, err));
-    qk_status status = qk_analysis_run(&settings, &report, &why);
-    if (!report)
+    qk_status status = qk_analysis_run(&settings, &results, &why);
+    if (!results)
         return fail_model(work, i, &why, err);
     result->state = status == QK_OK ? QK_STUDY_COMPUTED : QK_STUDY_PARTIAL;
-    result->num_heads = report->num_heads - report->num_failed - report->num_missing;
+    result->num_heads = results->num_heads - results->num_failed - results->num_missing;
     const char *message = status == QK_OK ? reason : why.message;
-    status = collect(work, i, report, err);
-    qk_analysis_results_free(&report);
+    status = collect(work, i, results, err);
+    qk_analysis_results_free(&results);
     return status == QK_OK ? set_message(result, message, err) : status;
 }
 

@@ -79,7 +79,7 @@ static qk_status compare_stages(const char *capture, const char *output, qk_erro
 {
     char from[512], to[512];
     qk_stages_settings s;
-    qk_stages_report *report;
+    qk_stages_results *report;
     qk_stages_settings_default(&s);
     snprintf(from, sizeof from, "%s", tree_path(capture));
     snprintf(to, sizeof to, "%s", tree_path(output));
@@ -87,7 +87,7 @@ static qk_status compare_stages(const char *capture, const char *output, qk_erro
     s.input.output = to;
     s.input.threads = 1;
     qk_status status = qk_stages_run(&s, &report, err);
-    qk_stages_report_free(&report);
+    qk_stages_results_free(&report);
     return status;
 }
 

@@ -10,7 +10,7 @@ enum { MAX_HEADS = 24 };
 
 /* A report whose heads have what a test gives them. */
 typedef struct made_up {
-    qk_head_report heads[MAX_HEADS];
+    qk_head_results heads[MAX_HEADS];
     qk_pca pca[MAX_HEADS];
     qk_component components[MAX_HEADS];
     qk_rotation rotations[MAX_HEADS];

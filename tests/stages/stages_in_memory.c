@@ -18,7 +18,7 @@ static void print_value(const qk_columns *columns, const qk_column_info *info, s
 int main(int argc, char **argv)
 {
     qk_stages_settings settings;
-    qk_stages_report *report;
+    qk_stages_results *report;
     qk_columns *columns;
     const qk_column_info *info;
     qk_error err;
@@ -40,6 +40,6 @@ int main(int argc, char **argv)
         }
     printf("\n");
     qk_columns_free(&columns);
-    qk_stages_report_free(&report);
+    qk_stages_results_free(&report);
     return 0;
 }
