@@ -64,29 +64,6 @@ typedef struct cli_command {
     void (*release)(void *request);    /* what load and run allocated; NULL = nothing */
 } cli_command;
 
-/* Every command, in the order of qkscope --help. */
-/* clang-format off */
-#define CLI_COMMANDS(X) \
-    X(pca) \
-    X(rotate) \
-    X(plasticity) \
-    X(analyze) \
-    X(compare_stages) \
-    X(study) \
-    X(report) \
-    X(scatter) \
-    X(explain) \
-    X(inspect) \
-    X(tokenize) \
-    X(capture) \
-    X(synth) \
-    X(heads) \
-    X(plot)
-/* clang-format on */
-#define CLI_DECLARE(name) extern const cli_command cmd_##name;
-CLI_COMMANDS(CLI_DECLARE)
-#undef CLI_DECLARE
-
 /* One call of a command. */
 typedef struct cli_call {
     const cli_command *command;

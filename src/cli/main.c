@@ -7,8 +7,31 @@
 
 #include <qkscope/common.h>
 
+/* Every command, in the order of qkscope --help. */
+/* clang-format off */
+#define COMMAND_LIST(X) \
+    X(pca) \
+    X(rotate) \
+    X(plasticity) \
+    X(analyze) \
+    X(compare_stages) \
+    X(study) \
+    X(report) \
+    X(scatter) \
+    X(explain) \
+    X(inspect) \
+    X(tokenize) \
+    X(capture) \
+    X(synth) \
+    X(heads) \
+    X(plot)
+/* clang-format on */
+#define DECLARE(name) extern const cli_command cmd_##name;
+COMMAND_LIST(DECLARE)
+#undef DECLARE
+
 #define ADDRESS(name) &cmd_##name,
-static const cli_command *const COMMANDS[] = {CLI_COMMANDS(ADDRESS) NULL};
+static const cli_command *const COMMANDS[] = {COMMAND_LIST(ADDRESS) NULL};
 #undef ADDRESS
 
 /* Names of the original tools, for published command lines. */

@@ -82,7 +82,7 @@ def test_null_is_an_error(tmp_path):
         pytest.skip("an instrumented library needs an instrumented program")
     checked = {(name, argument) for name, argument, _, _ in calls()}
     assert len(checked) > 140 and ("qk_pca_combined", "settings") in checked
-    assert {("qk_results_table", a) for a in ("report", "table", "columns")} <= checked
+    assert {("qk_results_table", a) for a in ("results", "table", "columns")} <= checked
     source = tmp_path / "null_arguments.c"
     source.write_text(program())
     library = shared_library().parent
