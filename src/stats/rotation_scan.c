@@ -219,9 +219,8 @@ qk_status qk_rotation_scan_add(qk_rotation_scan *scan, bool queries, const qk_bl
         size_t left = rows->rows - first, take = left < ROW_UNIT ? left : ROW_UNIT;
         for (size_t u = 0; u < take; u++) {
             double *row = scan->x + u * scan->padded;
-            qk__row_of(rows, first + u, row);
-            for (size_t i = 0; i < scan->dim; i++)
-                row[i] -= mean[i];
+            for (size_t i = 0, at = (first + u) * scan->dim; i < scan->dim; i++)
+                row[i] = qk__number_at(rows, at + i) - mean[i];
         }
         keep_rows(scan, queries, rows->position + first, take);
     }
