@@ -22,7 +22,7 @@ QK_BEGIN_DECLS
  *     qk_analysis_settings settings;
  *     qk_analysis_results *results;
  *     qk_analysis_settings_default(&settings);
- *     settings.capture = "kjv-tiny";
+ *     settings.capture = "examples/kjv-tiny-capture";
  *     settings.output = "results";
  *     settings.analyses = QK_ANALYSE_PCA | QK_ANALYSE_ROTATION;
  *     qk_status status = qk_analysis_run(&settings, &results, &err);

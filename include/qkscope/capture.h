@@ -23,7 +23,7 @@ QK_BEGIN_DECLS
  *     qk_capture *capture;
  *     qk_rows *rows;
  *     qk_block block;
- *     qk_capture_open(&capture, "kjv-tiny", NULL, &err);
+ *     qk_capture_open(&capture, "examples/kjv-tiny-capture", NULL, &err);
  *     const qk_head *head = qk_capture_find(capture, (qk_head_id){0, 2, QK_QUERY});
  *     qk_rows_open(&rows, head, QK_COLUMN_VECTOR | QK_COLUMN_POSITION, 0, &err);
  *     while (qk_rows_next(rows, 1024, &block, &err) == QK_OK && block.rows > 0)

@@ -19,7 +19,7 @@ QK_BEGIN_DECLS
  * a GGUF file. docs/model.md
  *
  *     qk_model *model;
- *     qk_status status = qk_model_open(&model, "kjv-tiny", NULL, &err);
+ *     qk_status status = qk_model_open(&model, "examples/kjv-tiny/step-2004", NULL, &err);
  *     const qk_model_facts *facts = qk_model_get_facts(model);
  *     ...
  *     qk_model_close(&model);

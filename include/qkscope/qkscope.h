@@ -34,13 +34,13 @@
  * - A function that can fail returns a qk_status and fills a qk_error with one line that says what is
  *   wrong, where, and the remedy.
  * - What a function makes, the caller releases with the function that is named for it (..._free,
- *   ..._close), which takes the address of the handle, sets it to NULL and accepts NULL.
- *   Texts and arrays inside belong to the handle.
+ *   ..._close), which takes the address of the handle and sets the handle to NULL; one that is NULL
+ *   already is fine. Texts and arrays inside belong to the handle.
  * - Settings are a struct and a function that fills in the defaults; then members are set.
  * - Nothing is printed, no state is shared: two threads may work on different handles at once.
  * - Results are the same bytes for any number of threads.
  * - libqkscope has all of it. libqkscope-core has what reads and computes (settings.h, model.h, parquet.h,
- *   stats.h, nearly all of capture.h) and needs no library for figures, pages and files of settings.
+ *   stats.h, capture.h but for qk_inspect_capture) and needs no library for figures, pages and files of settings.
  * - Memory is the C library's: a program that wants another allocator links it, as for any C
  *   program. What it hands in (rows, positions, texts) stays its own and is not copied. */
 #ifndef QKSCOPE_QKSCOPE_H

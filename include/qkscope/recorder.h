@@ -113,7 +113,7 @@ QK_API void qk_key_heads_of(const bool *query_heads, int num_layers, int num_q_h
  *     qk_recorder_settings settings;
  *     qk_recorder_outcome outcome;
  *     qk_recorder_settings_default(&settings);
- *     settings.model = "kjv-tiny";
+ *     settings.model = "examples/kjv-tiny/step-2004";
  *     settings.texts = (const char *const[]){"genesis.txt"};
  *     settings.num_texts = 1;
  *     settings.output = "capture";

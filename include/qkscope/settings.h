@@ -7,7 +7,7 @@
  *     qk_settings_new(&settings, &qk_analysis_settings_table, "pca", &err);
  *     qk_settings_set(settings, "components", "20", &err);
  *     qk_analysis_settings *values = qk_settings_values(settings);
- *     values->capture = "kjv-tiny";
+ *     values->capture = "examples/kjv-tiny-capture";
  *     ...
  *     qk_settings_free(&settings);
  *

@@ -173,6 +173,7 @@ qk_status qk__run_combined(qk__run *run, qk_error *err)
     qk__targets targets;
     combined c = {.run = run};
     QK_TRY(qk__select_heads(run, QK_KINDS_Q, &targets, err));
+    qk__tell_absent_heads(run);
     qk_status status = qk__run_set_heads(run, targets.ids, targets.count, err);
     c.groups = qk__calloc(targets.count, sizeof *c.groups);
     c.jobs = qk__calloc(2 * targets.count, sizeof *c.jobs);

@@ -117,6 +117,9 @@ typedef struct qk__targets {
 
 /* Heads of the wanted kinds that pass the layer, head and sampling settings. With kinds =
  * QK_KINDS_Q these are the query heads of the combined analysis. Release ids with free(). */
+/* Warns of layers and heads that are asked for and that no head of the capture has. */
+void qk__tell_absent_heads(qk__run *run);
+
 QK_MUST_CHECK qk_status qk__select_heads(const qk__run *run, qk_kinds kinds,
                                          qk__targets *targets, qk_error *err);
 

@@ -68,6 +68,34 @@ static qk_status no_match(const qk__run *run, qk_kinds kinds, qk_error *err)
                     max_layer, max_head);
 }
 
+/* Tells which numbers of a list no head of the capture has. */
+static void tell_absent(qk__run *run, const char *option, const qk_index_list *list,
+                        bool layers)
+{
+    qk__buffer names = {0};
+    bool told = true;
+    for (size_t i = 0; i < list->count && told; i++) {
+        bool found = false;
+        for (size_t h = 0; h < qk_capture_num_heads(run->capture) && !found; h++) {
+            qk_head_id id = qk_capture_head(run->capture, h)->id;
+            found = (layers ? id.layer : id.head) == list->items[i];
+        }
+        if (!found)
+            told = qk__buffer_printf(&names, NULL, "%s%d", names.size > 0 ? ", " : "",
+                                     list->items[i]) == QK_OK;
+    }
+    if (told && names.size > 0)
+        qk__run_notice(run, QK_NOTICE_WARNING, "%s: the capture has no %s %s", option,
+                       layers ? "layer" : "head", (const char *)names.data);
+    qk__buffer_free(&names);
+}
+
+void qk__tell_absent_heads(qk__run *run)
+{
+    tell_absent(run, "--layers", &run->settings->layers, true);
+    tell_absent(run, "--heads", &run->settings->heads, false);
+}
+
 qk_status qk__select_heads(const qk__run *run, qk_kinds kinds, qk__targets *targets,
                            qk_error *err)
 {

@@ -38,6 +38,7 @@ qk_status qk__run_single(qk__run *run, qk_error *err)
 {
     qk__targets targets;
     QK_TRY(qk__select_heads(run, run->settings->kinds, &targets, err));
+    qk__tell_absent_heads(run);
     qk_status status = qk__run_set_heads(run, targets.ids, targets.count, err);
     free(targets.ids);
     if (status != QK_OK)

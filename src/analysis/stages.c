@@ -160,6 +160,8 @@ static qk_status choose_heads(stages *c, qk_error *err)
     qk__targets a = {0}, b = {0};
     qk_status status = qk__select_heads(&c->run, QK_KINDS_Q, &a, err);
     if (status == QK_OK)
+        qk__tell_absent_heads(&c->run);
+    if (status == QK_OK)
         status = qk__select_heads(&c->before, QK_KINDS_Q, &b, err);
     qk_head_id *ids = status == QK_OK ? qk__calloc(a.count + b.count, sizeof *ids) : NULL;
     if (status == QK_OK && !ids)

@@ -32,7 +32,7 @@ static inline qk_status qk__check_block(const qk_block *block, size_t dim, qk_er
 {
     if (block->rows > 0 && (!block->f32 == !block->f64 || !block->position))
         return qk__fail(err, QK_ERR_ARGUMENT,
-                        "a block of rows needs positions and either f32 or f64");
+                        "a block of rows needs positions, and one of f32 and f64");
     if (block->rows > 0 && block->dim != dim)
         return qk__fail(err, QK_ERR_ARGUMENT, "rows of dimension %zu where it is %zu",
                         block->dim, dim);

@@ -201,6 +201,14 @@ def test_no_match(qkscope, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_layers_and_heads_that_are_not_there_are_named(qkscope, tmp_path):
+    run = qkscope("pca", EXAMPLE, "-o", tmp_path / "o", "--layers", "0,99", "--heads", "0,8-9", expect=0)
+    assert "warning: --layers: the capture has no layer 99\n" in run.err
+    assert "warning: --heads: the capture has no head 8, 9\n" in run.err
+    run = qkscope("pca", EXAMPLE, "-o", tmp_path / "o", "--force", "--layers", "0,1", "--sample-heads", "1", expect=0)
+    assert "has no" not in run.err
+
+
 # ---- JSON and text ---------------------------------------------------------------------------
 
 def test_json_agrees_with_the_tables(qkscope, results, tmp_path):
