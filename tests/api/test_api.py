@@ -101,6 +101,14 @@ def test_the_twenty_questions_reach_every_room():
     assert {room for _, room in answers} == set(rooms())
 
 
+def test_the_page_of_coverage_is_of_this_tree():
+    """`make coverage-page` writes it; rooms and files that came or went since are a reason to do so again."""
+    names = re.findall(r"^\| `(.*?)` \|", (ROOT / "docs/coverage.md").read_text(), re.M)
+    files = {name for name in names if "/" in name}
+    assert not [name for name in files if not (ROOT / name).is_file()]
+    assert set(names) - files == {*rooms(), "src"}
+
+
 def test_base_names_are_unique():
     """So that a name in a listing, a profile or a message of the compiler is one file."""
     found = collections.Counter(path.name for path in (ROOT / "src").glob("*/*.[ch]"))
