@@ -91,7 +91,8 @@ typedef enum qk_arithmetic {
     QK_ARITHMETIC_BF16,
 } qk_arithmetic;
 
-/* What this processor computes for it: BF16_SIM for BF16 where it lacks the instruction. */
+/* What this processor computes for it: BF16_SIM for BF16 where it lacks the instruction. (So is a
+ * model whose head dimension is odd, on any processor.) */
 QK_API qk_arithmetic qk_prefill_arithmetic(qk_arithmetic wanted);
 
 /* Some rows of one layer: the heads asked for, in ascending order, side by side. */

@@ -14,6 +14,7 @@ static inline double qk__number_at(const qk_block *block, size_t i)
     return block->f32 ? (double)block->f32[i] : block->f64[i];
 }
 
+/* Where row `row` begins. */
 static inline const void *qk__row_at(const qk_block *block, size_t row)
 {
     size_t at = row * block->dim;

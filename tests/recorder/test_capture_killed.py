@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs that are killed at any moment and gone on with end in the bytes of an undisturbed run, and
+"""Runs that are killed at any moment and resumed end in the bytes of an undisturbed run, and
 memory does not grow with the number of texts."""
 import os
 import random
