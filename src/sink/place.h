@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Captures as they lie in an output folder: which files are theirs, and removing them. */
-#ifndef QK_RECORDER_PLACE_H
-#define QK_RECORDER_PLACE_H
+#ifndef QK_SINK_PLACE_H
+#define QK_SINK_PLACE_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Says which files in a folder belong to captures, and removes those. */
-#include "recorder/place.h"
+#include "sink/place.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "base/folder.h"
 #include "base/json_build.h"
 #include "capture/capture.h"
-#include "recorder/recording.h"
+#include "sink/sink.h"
 
 enum { MAX_DEPTH = 8 /* of a tree that is removed */ };
 
@@ -41,7 +41,7 @@ static bool is_temporary_of(const char *file, const char *name)
 static bool is_temporary(const char *file)
 {
     static const char *const OURS[] = {QK_MANIFEST_NAME, "README.md", "examples.csv",
-                                       "journal.json", "data.parquet"};
+                                       "run.json", "data.parquet"};
     for (size_t i = 0; i < sizeof OURS / sizeof *OURS; i++)
         if (is_temporary_of(file, OURS[i]))
             return true;
@@ -233,7 +233,7 @@ static bool is_no_lock(const char *name)
 
 void qk__partial_empty(const char *partial)
 {
-    remove_below(partial, "journal.json");
+    remove_below(partial, "run.json");
     remove_those(partial, is_no_lock);
 }
 

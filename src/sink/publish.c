@@ -17,8 +17,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "capture/capture.h"
-#include "recorder/place.h"
-#include "recorder/recording.h"
+#include "sink/place.h"
+#include "sink/sink.h"
 
 /* ---- beside the output folder ----------------------------------------------------------- */
 
@@ -37,7 +37,7 @@ static char *name_beside(const char *output)
     return beside;
 }
 
-static bool is_locked(const char *output)
+bool qk__is_locked(const char *output)
 {
     char *path = qk__path_join(output, "." QK__PARTIAL "/lock");
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -53,7 +53,7 @@ static bool is_locked(const char *output)
 void qk__publish_sweep(const char *output)
 {
     char *beside = name_beside(output);
-    if (beside && qk__is_dir(beside) && !is_locked(beside))
+    if (beside && qk__is_dir(beside) && !qk__is_locked(beside))
         qk__output_remove(beside);
     free(beside);
 }
@@ -67,10 +67,10 @@ static bool is_new(const char *beside)
     return yes;
 }
 
-bool qk__publish_ready(const qk__recording *r)
+bool qk__publish_ready(const qk_sink *sink)
 {
-    char *beside = name_beside(r->settings->output);
-    bool ready = qk__is_dir(r->fresh) || (beside && is_new(beside));
+    char *beside = name_beside(sink->settings.output);
+    bool ready = qk__is_dir(sink->fresh) || (beside && is_new(beside));
     free(beside);
     return ready;
 }
@@ -111,24 +111,24 @@ static bool exchange(const char *a, const char *b)
 }
 
 /* *done is false where it cannot be; the new captures are in .partial then. */
-static qk_status publish_at_once(const qk__recording *r, bool *done, qk_error *err)
+static qk_status publish_at_once(const qk_sink *sink, bool *done, qk_error *err)
 {
-    char *output = realpath(r->settings->output, NULL);
-    char *beside = name_beside(r->settings->output);
+    char *output = realpath(sink->settings.output, NULL);
+    char *beside = name_beside(sink->settings.output);
     qk_status status = QK_OK;
     *done = false;
     if (output && beside) {
-        if (qk__is_dir(r->fresh)) {
+        if (qk__is_dir(sink->fresh)) {
             qk__publish_sweep(output);
-            if (may_exchange(output, r->fresh) && rename(r->fresh, beside) == 0)
+            if (may_exchange(output, sink->fresh) && rename(sink->fresh, beside) == 0)
                 *done = exchange(beside, output);
         } else if (may_exchange(output, beside)) {
             *done = exchange(beside, output);
         }
         if (*done)
             qk__output_remove(beside);
-        else if (!qk__is_dir(r->fresh) && rename(beside, r->fresh) != 0)
-            status = qk__fail(err, QK_ERR_IO, "%s: cannot move to %s: %s", beside, r->fresh,
+        else if (!qk__is_dir(sink->fresh) && rename(beside, sink->fresh) != 0)
+            status = qk__fail(err, QK_ERR_IO, "%s: cannot move to %s: %s", beside, sink->fresh,
                               strerror(errno));
     }
     free(beside);
@@ -139,10 +139,10 @@ static qk_status publish_at_once(const qk__recording *r, bool *done, qk_error *e
 /* ---- piece by piece --------------------------------------------------------------------- */
 
 /* Makes way: old captures, of either form. Once, because what lies there later is ours. */
-static qk_status clear_output(const qk__recording *r, qk_error *err)
+static qk_status clear_output(const qk_sink *sink, qk_error *err)
 {
-    const char *output = r->settings->output;
-    char *mark = qk__path_join(r->partial, "cleared");
+    const char *output = sink->settings.output;
+    char *mark = qk__path_join(sink->partial, "cleared");
     if (!mark)
         return qk__nomem(err);
     qk_status status = QK_OK;
@@ -188,14 +188,14 @@ static qk_status move_parts(const char *from, const char *to, qk_error *err)
 }
 
 /* What says that a capture is complete goes last, after the parts of both stages. */
-static qk_status publish_pieces(const qk__recording *r, bool manifests, qk_error *err)
+static qk_status publish_pieces(const qk_sink *sink, bool manifests, qk_error *err)
 {
     qk_status status = QK_OK;
     for (int stage = 0; status == QK_OK && stage < QK__STAGES; stage++) {
-        if (!r->stages[stage])
+        if (!sink->stages[stage])
             continue;
-        char *from = qk__stage_folder(r, r->fresh, stage);
-        char *to = qk__stage_folder(r, r->settings->output, stage);
+        char *from = qk__stage_folder(sink, sink->fresh, stage);
+        char *to = qk__stage_folder(sink, sink->settings.output, stage);
         char *manifest = from ? qk__path_join(from, QK_MANIFEST_NAME) : NULL;
         if (!manifest || !to)
             status = qk__nomem(err);
@@ -210,28 +210,28 @@ static qk_status publish_pieces(const qk__recording *r, bool manifests, qk_error
 }
 
 /* Whether there are captures that have not been made way for. */
-static bool holds_old(const qk__recording *r)
+static bool holds_old(const qk_sink *sink)
 {
-    char *mark = qk__path_join(r->partial, "cleared");
-    bool yes = mark && !qk__is_file(mark) && qk__holds_captures(r->settings->output);
+    char *mark = qk__path_join(sink->partial, "cleared");
+    bool yes = mark && !qk__is_file(mark) && qk__holds_captures(sink->settings.output);
     free(mark);
     return yes;
 }
 
-qk_status qk__output_publish(qk__recording *r, qk_error *err)
+qk_status qk__output_publish(qk_sink *sink, qk_error *err)
 {
     bool done = false;
-    if (r->journal.replaces && holds_old(r))
-        QK_TRY(publish_at_once(r, &done, err));
+    if (sink->replaces && holds_old(sink))
+        QK_TRY(publish_at_once(sink, &done, err));
     if (done)
         return QK_OK;
-    if (!qk__is_dir(r->fresh))
+    if (!qk__is_dir(sink->fresh))
         return qk__fail(err, QK_ERR_NOT_FOUND,
-                        "%s: the finished capture is gone: run the command again", r->fresh);
-    if (r->journal.replaces)
-        QK_TRY(clear_output(r, err));
-    QK_TRY(publish_pieces(r, false, err));
-    QK_TRY(publish_pieces(r, true, err));
-    qk__partial_drop(r->settings->output);
+                        "%s: the finished capture is gone: run the command again", sink->fresh);
+    if (sink->replaces)
+        QK_TRY(clear_output(sink, err));
+    QK_TRY(publish_pieces(sink, false, err));
+    QK_TRY(publish_pieces(sink, true, err));
+    qk__partial_drop(sink->settings.output);
     return QK_OK;
 }

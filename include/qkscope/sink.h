@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where rows go that a model gives, whoever runs it: which of them are kept, and the sink that makes a
+ * capture of them. */
+#ifndef QKSCOPE_SINK_H
+#define QKSCOPE_SINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/capture.h>
+#include <qkscope/common.h>
+
+QK_BEGIN_DECLS
+
+/* ==== which rows are kept ================================================================= */
+
+/* Which heads and which positions a capture keeps: bit for bit those of the original tool.
+ * docs/sampling.md
+ *
+ *     qk_sampler sampler;
+ *     qk_sampler_default(&sampler);
+ *     sampler.type = QK_SAMPLER_UNIFORM;
+ *     sampler.min_bucket_size = 32;
+ *     if (qk_sampler_check(&sampler, &err) == QK_OK &&
+ *         qk_sampler_positions(&sampler, id, layer, QK_QUERY, 0, tokens, &list, &count, &err)
+ * == QK_OK)
+ *         ...
+ *     free(list);
+ *
+ * What is kept of a text depends on the text's id, the layer, the kind and the position alone:
+ * not on the length of the text, on other texts or on which heads are captured. */
+
+/* ---- positions -------------------------------------------------------------------------- */
+
+typedef enum qk_sampler_type {
+    QK_SAMPLER_LOG_UNIFORM, /* base_rate positions or so in each bucket; buckets double in size
+                             */
+    QK_SAMPLER_UNIFORM,     /* the same with buckets of one size */
+    QK_SAMPLER_ALL,         /* every position; buckets of one size */
+} qk_sampler_type;
+
+typedef struct qk_sampler {
+    qk_sampler_type type;
+    double base_rate;        /* positions a bucket, > 0 */
+    int64_t min_bucket_size; /* in tokens, 1 to 2^40; LOG_UNIFORM rounds up to a power of two */
+    int64_t max_rows;        /* per text, layer and kind; <= 0 = no cap */
+} qk_sampler;
+
+/* log_uniform, rate 1, buckets from 128 tokens, no cap. */
+QK_API void qk_sampler_default(qk_sampler *sampler);
+
+/* "log_uniform", "uniform" or "all", in upper or lower case; false: none of them. */
+QK_API bool qk_sampler_type_parse(const char *name, qk_sampler_type *type);
+QK_API const char *qk_sampler_type_name(qk_sampler_type type);
+
+/* QK_ERR_ARGUMENT names the field that is out of range. The functions below take a sampler that
+ * passes. */
+QK_API QK_MUST_CHECK qk_status qk_sampler_check(const qk_sampler *sampler, qk_error *err);
+
+/* The size that is used: min_bucket_size, rounded up by LOG_UNIFORM. */
+QK_API int64_t qk_sampler_bucket_size(const qk_sampler *sampler);
+
+/* The bucket of a position >= 0. */
+QK_API int64_t qk_sampler_bucket(const qk_sampler *sampler, int64_t position);
+
+/* Seed of the stream of (text, layer, kind). */
+QK_API uint64_t qk_sampler_seed(int64_t example_id, int layer, qk_kind kind);
+
+/* Positions kept of 0 .. count-1, in the order in which they are stored: ascending, unless
+ * max_rows cut them. A list to free(); NULL where none is kept. first_head: the lowest captured
+ * head of the layer and kind, which decides what max_rows cuts. */
+QK_API QK_MUST_CHECK qk_status qk_sampler_positions(const qk_sampler *sampler,
+                                                    int64_t example_id, int layer, qk_kind kind,
+                                                    int first_head, int64_t count,
+                                                    int64_t **positions, size_t *num_positions,
+                                                    qk_error *err);
+
+/* ---- ids of texts ----------------------------------------------------------------------- */
+
+/* Ids are integers. One that fits 64 bits is itself; true and false are 1 and 0; a number with
+ * a fraction, a string, or what else a data set may call its texts is hashed. Of null, hash
+ * "None". */
+
+/* The hash of a text, whatever is in it ("17" is a text): BLAKE2b of 8 bytes, little-endian. */
+QK_API int64_t qk_example_id_of_text(const char *text, size_t size);
+
+/* Of a floating-point number: itself if whole, else the hash of how Python writes it. */
+QK_API int64_t qk_example_id_of_number(double number);
+
+/* ---- heads ------------------------------------------------------------------------------ */
+
+/* Draws query heads without replacement as the original does: among the candidates in order of
+ * layer and head, by Python's random.Random(seed).sample. Both arrays are
+ * [num_layers][num_q_heads]; chosen is set where a head was drawn, cleared elsewhere. count >=
+ * candidates takes all. Errors: QK_ERR_ARGUMENT (count < 1), QK_ERR_DEGENERATE (no candidates).
+ */
+QK_API QK_MUST_CHECK qk_status qk_sample_query_heads(const bool *candidates, int num_layers,
+                                                     int num_q_heads, int count, int64_t seed,
+                                                     bool *chosen, qk_error *err);
+
+/* The key heads that those query heads attend to: key_heads is [num_layers][num_q_heads /
+ * group], group > 0 the query heads per key head. Key heads are never drawn by themselves. */
+QK_API void qk_key_heads_of(const bool *query_heads, int num_layers, int num_q_heads, int group,
+                            bool *key_heads);
+
+/* ==== what becomes of them ================================================================ */
+
+/* Rows as they are, or sums that most analyses need no more than, or both. docs/state.md */
+typedef struct qk_keep {
+    bool rows;     /* every row of the positions that the sampler keeps */
+    bool moments;  /* their moments, from the vectors as they come: nothing of a row is stored */
+    int reservoir; /* beside moments, without rows: so many queries and keys of a text and bucket;
+                      0 = none */
+    int groups;    /* of texts, whose moments are apart, for intervals: 2 to 64; 0 = none */
+} qk_keep;
+
+enum { QK_MOST_GROUPS = 64 };
+
+/* "rows", "moments", "rows,moments" or "moments,reservoir=8"; groups are left as they are.
+ * QK_ERR_ARGUMENT says what is wrong with the text. */
+QK_API QK_MUST_CHECK qk_status qk_keep_parse(const char *text, qk_keep *keep, qk_error *err);
+
+typedef enum qk_rope_stage {
+    QK_ROPE_AFTER, /* as they meet in the attention score */
+    QK_ROPE_BEFORE,
+    QK_ROPE_BOTH, /* two captures in one run: OUTPUT/post and OUTPUT/pre */
+} qk_rope_stage;
+
+/* ==== the sink ============================================================================ */
+
+/* Makes a capture of vectors that are put into it, text by text, in any order and from any
+ * thread: the bytes are the same. Texts are numbered; blocks of them are finished one by one, and a
+ * run that was stopped, by whatever means, goes on behind the last finished block. Several
+ * processes may make one capture, each with a shard of the blocks; the last one puts it together.
+ *
+ *     qk_sink_settings settings;
+ *     qk_sink_settings_default(&settings);
+ *     settings.output = "capture";
+ *     settings.num_layers = 2, settings.num_q_heads = 4, settings.num_k_heads = 2;
+ *     settings.head_dim = 64, settings.num_texts = 10;
+ *     qk_sink_open(&sink, &settings, &err);
+ *     for (int64_t i = 0; i < 10; i++) {
+ *         if (!qk_sink_wants(sink, i))
+ *             continue;
+ *         qk_sink_begin(sink, &(qk_sink_text){.number = i, .example_id = i, .tokens = 1000},
+ *                       &err);
+ *         ... run the model over text i; of each layer and kind:
+ *         qk_sink_put(sink, &rows, &err);
+ *         ...
+ *         qk_sink_text_done(sink, i, &err);
+ *     }
+ *     qk_sink_finish(&sink, &outcome, &err);
+ *
+ * examples/sink.c is such a program. While it runs, everything lies in OUTPUT/.partial, where no
+ * reader of captures looks. */
+
+typedef struct qk_sink qk_sink;
+
+/* Frequencies of one layer's rotation, radians per token. */
+typedef struct qk_frequencies {
+    const double *values;
+    size_t count; /* 0 = not rotated, or not known */
+} qk_frequencies;
+
+/* What the pointers lead to has to last until the sink is closed. */
+typedef struct qk_sink_settings {
+    const char *output; /* folder of the capture */
+    bool force;         /* replace a capture or an unfinished run that is there; the old one
+                           stays until the new one is complete */
+    /* the model */
+    const char *model_name; /* in capture.json and tables; NULL = "" */
+    int num_layers, num_q_heads, num_k_heads;
+    size_t head_dim;
+    const bool *q_heads;               /* [num_layers][num_q_heads] which are captured; NULL = all */
+    const bool *k_heads;               /* [num_layers][num_k_heads] */
+    const int64_t *windows;            /* [num_layers] sliding windows, 0 = none; NULL = no windows */
+    const qk_frequencies *frequencies; /* [num_layers]; NULL = not known */
+    bool rope_interleaved;             /* dimensions 2j and 2j + 1 turn together */
+    qk_rope_stage stage;
+    /* what is kept */
+    qk_sampler sampler;
+    qk_keep keep;
+    uint64_t reservoir_seed;
+    qk_layout layout;
+    /* the texts, of all shards */
+    int64_t num_texts;  /* sequences that are run; windows of a long text are one each */
+    int64_t num_tokens; /* in all of them; 0 = not known: a block is one text then */
+    /* What else decides the bytes: a JSON object. A run goes on only where it is the same; it is
+     * "run" in capture.json. NULL = nothing else. */
+    const char *run;
+    const char *extra_json; /* object of further keys for capture.json; NULL = none */
+    const char *card;       /* further lines for the card; NULL = none */
+    const char *source;     /* what made it; NULL = "qkscope sink" */
+    bool token_strings;     /* a column token_str, of the tokens of texts */
+    const char *(*token_string)(void *user, int32_t token); /* NULL = "" */
+    /* running */
+    qk_shard shard;
+    int threads; /* for putting the files together at the end; 0 = all processors */
+    qk_notice_fn *notice;
+    void *user;
+} qk_sink_settings;
+
+/* Everything 0 or NULL but: the sampler "all" with buckets of 128, rows kept, 16 groups. */
+QK_API void qk_sink_settings_default(qk_sink_settings *settings);
+
+/* Begins a capture, or goes on with one. Errors: QK_ERR_ARGUMENT (a setting, named), QK_ERR_EXISTS
+ * (output holds something else, or another process is writing there), QK_ERR_IO. */
+QK_API QK_MUST_CHECK qk_status qk_sink_open(qk_sink **sink, const qk_sink_settings *settings,
+                                            qk_error *err);
+
+/* Leaves off: blocks that are finished stay, and the same qk_sink_open goes on with them. */
+QK_API void qk_sink_close(qk_sink **sink);
+
+/* Whether the capture was there when the sink was opened: then no text is wanted. */
+QK_API bool qk_sink_is_complete(const qk_sink *sink);
+
+/* Whether this process is to run a text: it is of its shard, and not finished. */
+QK_API bool qk_sink_wants(const qk_sink *sink, int64_t number);
+
+/* How many texts make a block. It follows from the numbers of texts and tokens. */
+QK_API int64_t qk_sink_block_texts(const qk_sink *sink);
+
+/* Texts, and tokens of them, that were finished when the sink was opened, by this shard or others. */
+QK_API int64_t qk_sink_texts_before(const qk_sink *sink, int64_t *tokens);
+
+/* A text that is about to be run. Copied, but for the tokens, which have to last until
+ * qk_sink_text_done. */
+typedef struct qk_sink_text {
+    int64_t number;        /* 0 .. num_texts - 1; the order of rows in the capture */
+    int64_t example_id;    /* of its rows */
+    int64_t tokens;        /* positions are 0 .. tokens - 1; 0: a text without any */
+    const int32_t *ids;    /* [tokens] for token_str; NULL: none */
+    const char *source;    /* in examples.csv: where it comes from; NULL = "" */
+    const char *source_id; /* and what it is called there; NULL = "" */
+    bool truncated;
+    int64_t window, first_token; /* of a text that was split: which part, and where it begins */
+} qk_sink_text;
+QK_API QK_MUST_CHECK qk_status qk_sink_begin(qk_sink *sink, const qk_sink_text *text,
+                                             qk_error *err);
+
+/* The positions of a begun text that are kept, ascending: a list to free(), NULL where none is or
+ * the layer has no head of that kind to capture. Known before the forward pass, so that
+ * only these rows need leave a device. */
+QK_API QK_MUST_CHECK qk_status qk_sink_positions(qk_sink *sink, int64_t number, int layer,
+                                                 qk_kind kind, int64_t **positions,
+                                                 size_t *count, qk_error *err);
+
+typedef enum qk_number_type { QK_FLOAT32, QK_FLOAT16, QK_BFLOAT16 } qk_number_type;
+
+/* Vectors of one text, layer and kind: some heads at some positions. */
+typedef struct qk_sink_rows {
+    int64_t text; /* its number */
+    int layer;
+    qk_kind kind;
+    bool before_rope; /* which stage they are of */
+    const int *heads; /* [num_heads]; NULL: 0 .. num_heads - 1. Those not captured are passed over */
+    size_t num_heads;
+    const int64_t *positions; /* [rows] ascending; NULL: first_position, first_position + 1, ... Those not
+                                 kept are passed over */
+    int64_t first_position;
+    size_t rows;
+    qk_number_type type;
+    const void *data;               /* vector of head i, row r: at i head_stride + r row_stride */
+    ptrdiff_t head_stride, row_stride; /* in numbers; both 0: [num_heads][rows][head_dim] */
+} qk_sink_rows;
+
+/* Takes rows. Any thread, any order; every row that is kept has to come exactly once. Errors:
+ * QK_ERR_ARGUMENT (a text that is not begun, a head or position that is not there, or that came
+ * before), QK_ERR_DEGENERATE (a number that is not finite), QK_ERR_IO. After an error the sink can
+ * only be closed. */
+QK_API QK_MUST_CHECK qk_status qk_sink_put(qk_sink *sink, const qk_sink_rows *rows,
+                                           qk_error *err);
+
+/* All rows of a text were put. QK_ERR_INCONSISTENT: some that are kept were not. */
+QK_API QK_MUST_CHECK qk_status qk_sink_text_done(qk_sink *sink, int64_t number, qk_error *err);
+
+/* What there is now. */
+typedef struct qk_sink_outcome {
+    bool complete; /* the capture is in its place; else other shards are still to come */
+    int64_t blocks, blocks_there;
+    int64_t texts_there;
+    size_t heads;  /* of both kinds, of one stage; 0 where not complete, like what follows */
+    int64_t rows;  /* in files, of all heads and stages */
+    int64_t bytes; /* on disk */
+} qk_sink_outcome;
+
+/* Puts the capture together where all its blocks are there, and closes the sink in any case. Errors:
+ * QK_ERR_DEGENERATE (no position was kept), QK_ERR_INCONSISTENT (texts of this shard are missing),
+ * QK_ERR_IO; the same qk_sink_open then goes on. */
+QK_API QK_MUST_CHECK qk_status qk_sink_finish(qk_sink **sink, qk_sink_outcome *outcome,
+                                              qk_error *err);
+
+QK_END_DECLS
+
+#endif

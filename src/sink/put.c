@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Vectors on their way to where they belong: the block's file, and the chunks that are summed. Where
+ * that is follows from text, layer, kind and position alone, so they may come from any thread in
+ * any order. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "sink/sink.h"
+
+/* ---- numbers ---------------------------------------------------------------------------- */
+
+static float from_bits(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static float half_to_float(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 0x1f, rest = h & 0x3ff;
+    if (exponent == 0x1f)
+        return from_bits(sign | 0x7f800000 | rest << 13);
+    if (exponent > 0)
+        return from_bits(sign | (exponent + 112) << 23 | rest << 13);
+    float value = (float)rest * 0x1p-24F;
+    return sign ? -value : value;
+}
+
+static void take_vector(const qk_sink_rows *rows, ptrdiff_t at, size_t dim, float *to)
+{
+    const uint16_t *halves = (const uint16_t *)rows->data + (rows->type ? at : 0);
+    switch (rows->type) {
+    case QK_FLOAT32:
+        memcpy(to, (const float *)rows->data + at, dim * sizeof *to);
+        break;
+    case QK_FLOAT16:
+        for (size_t i = 0; i < dim; i++)
+            to[i] = half_to_float(halves[i]);
+        break;
+    case QK_BFLOAT16:
+        for (size_t i = 0; i < dim; i++)
+            to[i] = from_bits((uint32_t)halves[i] << 16);
+        break;
+    }
+}
+
+static bool is_finite(const float *values, size_t count)
+{
+    bool finite = true;
+    for (size_t i = 0; i < count; i++)
+        finite &= isfinite(values[i]) != 0;
+    return finite;
+}
+
+qk_status qk__write_at(int fd, const void *data, size_t size, int64_t offset, qk_error *err)
+{
+    const uint8_t *next = data;
+    while (size > 0) {
+        ssize_t put = pwrite(fd, next, size, (off_t)offset);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return qk__fail(err, QK_ERR_IO, "cannot write captured rows: %s", strerror(errno));
+        next += put;
+        offset += put;
+        size -= (size_t)put;
+    }
+    return QK_OK;
+}
+
+/* ---- which of them are kept ------------------------------------------------------------- */
+
+/* A row that is kept. */
+typedef struct match {
+    size_t row;  /* of those put */
+    size_t kept; /* its place in the part's list */
+} match;
+
+typedef struct delivery {
+    qk_sink *sink;
+    const qk_sink_rows *rows;
+    qk__block *block;
+    qk__text *text;
+    qk__part *part;
+    int stage;
+    const int *captured;
+    size_t num_captured;
+    ptrdiff_t head_stride, row_stride;
+    match *matches;
+    size_t count;
+    float *vectors; /* of one head, [count][dim] */
+    size_t *full;   /* chunks that are complete with these rows */
+    size_t num_full;
+} delivery;
+
+static int64_t position_of(const qk_sink_rows *rows, size_t r)
+{
+    return rows->positions ? rows->positions[r] : rows->first_position + (int64_t)r;
+}
+
+static qk_status match_rows(delivery *d, qk_error *err)
+{
+    const qk_sink_rows *rows = d->rows;
+    const qk__part *part = d->part;
+    size_t at = 0, step = part->count;
+    d->matches = qk__calloc(rows->rows < part->count ? rows->rows : part->count,
+                            sizeof *d->matches);
+    if (!d->matches)
+        return qk__nomem(err);
+    for (; step > 0; step /= 2) /* what lies before them */
+        while (at + step <= part->count &&
+               part->kept[at + step - 1].position < position_of(rows, 0))
+            at += step;
+    for (size_t r = 0; r < rows->rows && at < part->count; r++) {
+        int64_t position = position_of(rows, r);
+        if (r > 0 && position <= position_of(rows, r - 1))
+            return qk__fail(err, QK_ERR_ARGUMENT, "positions do not ascend: %lld after %lld",
+                            (long long)position, (long long)position_of(rows, r - 1));
+        while (at < part->count && part->kept[at].position < position)
+            at++;
+        if (at < part->count && part->kept[at].position == position)
+            d->matches[d->count++] = (match){r, at++};
+    }
+    return QK_OK;
+}
+
+/* Its place among the captured heads; num_captured: it is none. */
+static size_t find_head(const delivery *d, size_t i)
+{
+    int head = d->rows->heads ? d->rows->heads[i] : (int)i;
+    size_t low = 0, high = d->num_captured;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (d->captured[middle] < head)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < d->num_captured && d->captured[low] == head ? low : d->num_captured;
+}
+
+/* ---- what came -------------------------------------------------------------------------- */
+
+static qk_status fail_again(const delivery *d, size_t head, size_t kept, qk_error *err)
+{
+    return qk__fail(err, QK_ERR_ARGUMENT,
+                    "layer %d, %s head %d: the vector at position %lld of text %lld came twice",
+                    d->rows->layer, d->rows->kind == QK_QUERY ? "query" : "key",
+                    d->captured[head], (long long)d->part->kept[kept].position,
+                    (long long)d->rows->text);
+}
+
+/* Notes the vectors of a head, and makes room in the chunks. The caller holds the mutex. */
+static qk_status mark(delivery *d, size_t head, qk_error *err)
+{
+    qk__stage_part *s = &d->part->stages[d->stage];
+    for (size_t i = 0; i < d->count; i++) {
+        size_t kept = d->matches[i].kept, bit = head * d->part->count + kept;
+        size_t c = kept / QK__CHUNK_ROWS;
+        if (s->came[bit / 64] >> bit % 64 & 1)
+            return fail_again(d, head, kept, err);
+        s->came[bit / 64] |= UINT64_C(1) << bit % 64;
+        if (!s->chunks || s->chunks[c].vectors)
+            continue;
+        s->chunks[c].vectors =
+            qk__alloc_aligned(d->num_captured * qk__chunk_rows_of(d->part, c),
+                              d->sink->settings.head_dim * sizeof(float));
+        if (!s->chunks[c].vectors)
+            return qk__nomem(err);
+    }
+    return QK_OK;
+}
+
+/* Counts them as there, when they are; notes the chunks that are full now. */
+static void count(delivery *d, size_t heads)
+{
+    qk__stage_part *s = &d->part->stages[d->stage];
+    d->part->left -= d->count * heads;
+    for (size_t i = 0; s->chunks && i < d->count; i++) {
+        size_t c = d->matches[i].kept / QK__CHUNK_ROWS;
+        s->chunks[c].missing -= heads;
+        if (s->chunks[c].missing == 0)
+            d->full[d->num_full++] = c;
+    }
+}
+
+/* ---- one head --------------------------------------------------------------------------- */
+
+static qk_status fail_not_finite(const delivery *d, size_t head, size_t kept, qk_error *err)
+{
+    return qk__fail(err, QK_ERR_DEGENERATE,
+                    "layer %d, %s head %d: the vector at position %lld of example %lld is not "
+                    "finite: weights of this layer or one before it are damaged (fetch the "
+                    "model again), or the numbers overflow",
+                    d->rows->layer, d->rows->kind == QK_QUERY ? "query" : "key",
+                    d->captured[head], (long long)d->part->kept[kept].position,
+                    (long long)d->text->example_id);
+}
+
+/* Rows that follow each other in the file are written at once. */
+static qk_status store(delivery *d, size_t head, qk_error *err)
+{
+    const qk__part *part = d->part;
+    size_t dim = d->sink->settings.head_dim, filled = 0;
+    size_t bytes = dim * sizeof(float);
+    int64_t start = part->stages[d->stage].offset +
+                    (int64_t)(head * part->stored * bytes);
+    float *stored = d->vectors + d->count * dim; /* behind the vectors themselves */
+    int64_t first = -1;
+    for (size_t i = 0; i < d->count; i++) {
+        int64_t row = part->kept[d->matches[i].kept].row;
+        if (row < 0)
+            continue;
+        if (filled > 0 && row != first + (int64_t)filled) {
+            QK_TRY(qk__write_at(d->block->files[d->stage], stored, filled * bytes,
+                                start + first * (int64_t)bytes, err));
+            filled = 0;
+        }
+        if (filled == 0)
+            first = row;
+        memcpy(stored + filled++ * dim, d->vectors + i * dim, bytes);
+    }
+    return filled == 0 ? QK_OK
+                       : qk__write_at(d->block->files[d->stage], stored, filled * bytes,
+                                      start + first * (int64_t)bytes, err);
+}
+
+static qk_status put_head(delivery *d, size_t i, size_t head, qk_error *err)
+{
+    size_t dim = d->sink->settings.head_dim;
+    const qk__stage_part *s = &d->part->stages[d->stage];
+    for (size_t m = 0; m < d->count; m++) {
+        const match *match = &d->matches[m];
+        float *vector = d->vectors + m * dim;
+        take_vector(d->rows,
+                    (ptrdiff_t)i * d->head_stride + (ptrdiff_t)match->row * d->row_stride, dim,
+                    vector);
+        if (!is_finite(vector, dim))
+            return fail_not_finite(d, head, match->kept, err);
+        if (!s->chunks)
+            continue;
+        size_t c = match->kept / QK__CHUNK_ROWS, place = match->kept % QK__CHUNK_ROWS;
+        size_t rows = qk__chunk_rows_of(d->part, c);
+        memcpy(s->chunks[c].vectors + (head * rows + place) * dim, vector,
+               dim * sizeof *vector);
+    }
+    return d->part->stored > 0 ? store(d, head, err) : QK_OK;
+}
+
+/* ---- all of them ------------------------------------------------------------------------ */
+
+static qk_status check_rows(const qk_sink *sink, const qk_sink_rows *rows, qk_error *err)
+{
+    int limit = rows->kind == QK_QUERY ? sink->settings.num_q_heads : sink->settings.num_k_heads;
+    if (rows->layer < 0 || rows->layer >= sink->settings.num_layers ||
+        (rows->kind != QK_QUERY && rows->kind != QK_KEY) || (unsigned)rows->type > QK_BFLOAT16)
+        return qk__fail(err, QK_ERR_ARGUMENT, "rows of layer %d, kind %d, type %d: no such thing",
+                        rows->layer, (int)rows->kind, (int)rows->type);
+    for (size_t i = 0; i < rows->num_heads; i++) {
+        int head = rows->heads ? rows->heads[i] : (int)i;
+        if (head < 0 || head >= limit)
+            return qk__fail(err, QK_ERR_ARGUMENT, "head %d: the model has %d of that kind", head,
+                            limit);
+    }
+    if (rows->rows > 0 && rows->num_heads > 0 && !rows->data)
+        return qk__fail(err, QK_ERR_ARGUMENT, "rows without data");
+    return QK_OK;
+}
+
+static qk_status begin(delivery *d, qk_error *err)
+{
+    qk_sink *sink = d->sink;
+    const qk_sink_rows *rows = d->rows;
+    size_t dim = sink->settings.head_dim;
+    d->head_stride = rows->head_stride;
+    d->row_stride = rows->row_stride;
+    if (d->head_stride == 0 && d->row_stride == 0) {
+        d->row_stride = (ptrdiff_t)dim;
+        d->head_stride = (ptrdiff_t)(rows->rows * dim);
+    }
+    d->num_captured = qk__heads_of(sink, rows->layer, rows->kind, &d->captured);
+    QK_TRY(qk__find_text(sink, rows->text, &d->block, &d->text, err));
+    if (rows->rows > 0 && (position_of(rows, 0) < 0 ||
+                           position_of(rows, rows->rows - 1) >= d->text->tokens))
+        return qk__fail(err, QK_ERR_ARGUMENT, "position %lld: text %lld has %lld tokens",
+                        (long long)position_of(rows, rows->rows - 1), (long long)rows->text,
+                        (long long)d->text->tokens);
+    pthread_mutex_lock(&sink->mutex);
+    qk_status status = qk__part_get(sink, d->block, d->text, rows->layer, rows->kind, &d->part,
+                                    err);
+    pthread_mutex_unlock(&sink->mutex);
+    return status;
+}
+
+static qk_status put_heads(delivery *d, size_t *heads, qk_error *err)
+{
+    qk_sink *sink = d->sink;
+    size_t dim = sink->settings.head_dim;
+    d->vectors = qk__alloc_aligned(2 * d->count, dim * sizeof *d->vectors);
+    d->full = qk__calloc(qk__chunks_of(d->part), sizeof *d->full);
+    if (!d->vectors || !d->full)
+        return qk__nomem(err);
+    for (size_t i = 0; i < d->rows->num_heads; i++) {
+        size_t head = find_head(d, i);
+        if (head == d->num_captured)
+            continue;
+        pthread_mutex_lock(&sink->mutex);
+        qk_status status = mark(d, head, err);
+        pthread_mutex_unlock(&sink->mutex);
+        QK_TRY(status);
+        QK_TRY(put_head(d, i, head, err));
+        ++*heads;
+    }
+    return QK_OK;
+}
+
+static qk_status sum_full(delivery *d, qk_error *err)
+{
+    const qk_sink_rows *rows = d->rows;
+    for (size_t i = 0; i < d->num_full; i++)
+        QK_TRY(qk__sum_chunk(d->sink, d->block, d->text, d->part, d->stage, rows->layer,
+                             rows->kind, d->full[i], err));
+    pthread_mutex_lock(&d->sink->mutex);
+    d->part->left -= d->num_full;
+    if (d->part->left == 0)
+        qk__part_end(d->text, qk__part_of(rows->layer, rows->kind));
+    pthread_mutex_unlock(&d->sink->mutex);
+    return QK_OK;
+}
+
+static qk_status deliver(delivery *d, qk_error *err)
+{
+    size_t heads = 0;
+    QK_TRY(begin(d, err));
+    if (d->num_captured == 0 || d->rows->rows == 0)
+        return QK_OK;
+    if (!d->part) /* nothing is kept, or all came */
+        return QK_OK;
+    QK_TRY(match_rows(d, err));
+    if (d->count == 0)
+        return QK_OK;
+    QK_TRY(put_heads(d, &heads, err));
+    pthread_mutex_lock(&d->sink->mutex);
+    count(d, heads);
+    pthread_mutex_unlock(&d->sink->mutex);
+    return sum_full(d, err);
+}
+
+qk_status qk_sink_put(qk_sink *sink, const qk_sink_rows *rows, qk_error *err)
+{
+    QK_NEED(err, sink, rows);
+    delivery d = {.sink = sink, .rows = rows, .stage = rows->before_rope ? QK__PRE : QK__POST};
+    QK_TRY(check_rows(sink, rows, err));
+    if (!sink->stages[d.stage])
+        return QK_OK;
+    qk_status status = deliver(&d, err);
+    free(d.matches);
+    free(d.vectors);
+    free(d.full);
+    if (status != QK_OK)
+        qk__sink_fail(sink);
+    return status;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which rows a reservoir keeps: of the positions of a text in one bucket those with the smallest hash.
+ * The hash depends on text, kind and position alone, so the choice depends neither on order nor on
+ * what else is captured, and all heads keep the same. */
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "sink/sink.h"
+
+/* splitmix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014. */
+static uint64_t mix(uint64_t z)
+{
+    z += UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+typedef struct ticket {
+    uint64_t hash;
+    size_t place; /* in the part's list */
+} ticket;
+
+static int compare_tickets(const void *a, const void *b)
+{
+    const ticket *x = a, *y = b;
+    if (x->hash != y->hash)
+        return x->hash < y->hash ? -1 : 1;
+    return (x->place > y->place) - (x->place < y->place);
+}
+
+qk_status qk__choose_reservoir(const qk_sink *sink, int64_t example_id, qk_kind kind,
+                               qk__part *part, qk_error *err)
+{
+    const uint64_t text = mix(sink->settings.reservoir_seed + (uint64_t)example_id);
+    const uint64_t seed = mix(text + (uint64_t)kind);
+    size_t wanted = (size_t)sink->settings.keep.reservoir;
+    for (size_t i = 0; i < part->count; i++)
+        part->kept[i].row = -1;
+    part->stored = 0;
+    ticket *tickets = wanted > 0 ? qk__calloc(part->count, sizeof *tickets) : NULL;
+    if (!tickets)
+        return wanted > 0 && part->count > 0 ? qk__nomem(err) : QK_OK;
+    for (size_t begin = 0, end; begin < part->count; begin = end) {
+        int64_t bucket = qk_sampler_bucket(&sink->settings.sampler, part->kept[begin].position);
+        for (end = begin;
+             end < part->count &&
+             qk_sampler_bucket(&sink->settings.sampler, part->kept[end].position) == bucket;
+             end++)
+            tickets[end - begin] =
+                (ticket){mix(seed + (uint64_t)part->kept[end].position), end};
+        qsort(tickets, end - begin, sizeof *tickets, compare_tickets);
+        for (size_t i = 0; i < wanted && i < end - begin; i++)
+            part->kept[tickets[i].place].row = 0; /* chosen */
+    }
+    for (size_t i = 0; i < part->count; i++)
+        if (part->kept[i].row == 0)
+            part->kept[i].row = (int64_t)part->stored++;
+    free(tickets);
+    return QK_OK;
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sink: the order of events. */
+#include "sink/sink.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/parallel.h"
+
+/* ---- what the parts share --------------------------------------------------------------- */
+
+const char *qk__stage_name(int stage)
+{
+    return stage == QK__POST ? "post" : "pre";
+}
+
+char *qk__stage_folder(const qk_sink *sink, const char *root, int stage)
+{
+    bool both = sink->stages[QK__POST] && sink->stages[QK__PRE];
+    return both ? qk__path_join(root, qk__stage_name(stage)) : qk__strdup(root);
+}
+
+void qk__sink_notice(const qk_sink *sink, qk_notice_level level, const char *fmt, ...)
+{
+    char text[1024];
+    va_list args;
+    if (!sink->settings.notice)
+        return;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    sink->settings.notice(sink->settings.user, level, text);
+}
+
+void qk__sink_fail(qk_sink *sink)
+{
+    pthread_mutex_lock(&sink->mutex);
+    sink->failed = true;
+    pthread_mutex_unlock(&sink->mutex);
+}
+
+/* ---- opening ---------------------------------------------------------------------------- */
+
+void qk_sink_settings_default(qk_sink_settings *settings)
+{
+    assert(settings);
+    *settings = (qk_sink_settings){.keep = {.rows = true, .groups = QK_USUAL_GROUPS},
+                                   .shard = {.count = 1}};
+    qk_sampler_default(&settings->sampler);
+    settings->sampler.type = QK_SAMPLER_ALL;
+}
+
+static qk_status check_model(const qk_sink_settings *s, qk_error *err)
+{
+    if (s->num_layers < 1 || s->num_layers > QK_MAX_HEAD_NUMBER + 1 || s->num_q_heads < 1 ||
+        s->num_q_heads > QK__MAX_PART_HEADS || s->num_k_heads < 1 ||
+        s->num_k_heads > s->num_q_heads || s->num_q_heads % s->num_k_heads != 0)
+        return qk__fail(err, QK_ERR_ARGUMENT, "no model has %d layers of %d query and %d key heads",
+                        s->num_layers, s->num_q_heads, s->num_k_heads);
+    if (s->head_dim < 1 || s->head_dim > QK_MAX_DIM)
+        return qk__fail(err, QK_ERR_ARGUMENT, "head dimension %zu is not in 1..%d", s->head_dim,
+                        QK_MAX_DIM);
+    return QK_OK;
+}
+
+static qk_status check(const qk_sink_settings *s, qk_error *err)
+{
+    if (!s->output || !*s->output)
+        return qk__fail(err, QK_ERR_ARGUMENT, "no output folder given");
+    QK_TRY(check_model(s, err));
+    QK_TRY(qk_sampler_check(&s->sampler, err));
+    if (!s->keep.rows && !s->keep.moments)
+        return qk__fail(err, QK_ERR_ARGUMENT, "neither rows nor moments are to be kept");
+    if (s->keep.reservoir < 0 || (s->keep.reservoir > 0 && (s->keep.rows || !s->keep.moments)))
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "a reservoir goes with moments, in place of rows");
+    if (s->keep.groups != 0 && (s->keep.groups < 2 || s->keep.groups > QK_MOST_GROUPS))
+        return qk__fail(err, QK_ERR_ARGUMENT, "%d groups of texts: give 0, or 2 to %d",
+                        s->keep.groups, QK_MOST_GROUPS);
+    if (s->num_texts < 0 || s->num_tokens < 0)
+        return qk__fail(err, QK_ERR_ARGUMENT, "a negative number of texts or tokens");
+    if (s->shard.count < 0 || s->shard.index < 0 ||
+        s->shard.index >= (s->shard.count > 0 ? s->shard.count : 1))
+        return qk__fail(err, QK_ERR_ARGUMENT, "no shard: %lld of %lld",
+                        (long long)s->shard.index, (long long)s->shard.count);
+    if ((unsigned)s->stage > QK_ROPE_BOTH || (unsigned)s->layout > QK_LAYOUT_PACKED)
+        return qk__fail(err, QK_ERR_ARGUMENT, "a stage or layout that is not known");
+    return QK_OK;
+}
+
+/* Captured heads of a kind, layer by layer. */
+static qk_status list_heads(qk_sink *sink, qk_kind kind, qk_error *err)
+{
+    const qk_sink_settings *s = &sink->settings;
+    const bool *chosen = kind == QK_QUERY ? s->q_heads : s->k_heads;
+    size_t heads = (size_t)(kind == QK_QUERY ? s->num_q_heads : s->num_k_heads), count = 0;
+    size_t layers = (size_t)s->num_layers;
+    sink->heads[kind] = qk__calloc(layers * heads, sizeof(int));
+    sink->starts[kind] = qk__calloc(layers + 1, sizeof(size_t));
+    if (!sink->heads[kind] || !sink->starts[kind])
+        return qk__nomem(err);
+    for (size_t l = 0; l < layers; l++) {
+        for (size_t h = 0; h < heads; h++)
+            if (!chosen || chosen[l * heads + h])
+                sink->heads[kind][count++] = (int)h;
+        sink->starts[kind][l + 1] = count;
+    }
+    return QK_OK;
+}
+
+static qk_status name_folders(qk_sink *sink, qk_error *err)
+{
+    sink->partial = qk__path_join(sink->settings.output, "." QK__PARTIAL);
+    sink->fresh = sink->partial ? qk__path_join(sink->partial, "new") : NULL;
+    return sink->fresh ? qk__units_open(&sink->units, sink->partial, sink->fingerprint, err)
+                       : qk__nomem(err);
+}
+
+static qk_status open_sink(qk_sink *sink, qk_error *err)
+{
+    const qk_sink_settings *s = &sink->settings;
+    sink->threads = s->threads > 0 ? s->threads : qk__available_threads();
+    sink->stages[QK__POST] = s->stage != QK_ROPE_BEFORE;
+    sink->stages[QK__PRE] = s->stage != QK_ROPE_AFTER;
+    QK_TRY(list_heads(sink, QK_QUERY, err));
+    QK_TRY(list_heads(sink, QK_KEY, err));
+    if (sink->starts[QK_QUERY][s->num_layers] + sink->starts[QK_KEY][s->num_layers] == 0)
+        return qk__fail(err, QK_ERR_ARGUMENT, "no head is to be captured");
+    sink->block_texts = qk__choose_block(s->num_texts, s->num_tokens);
+    sink->num_blocks = (s->num_texts + sink->block_texts - 1) / sink->block_texts;
+    if (sink->num_blocks > 0 &&
+        !(sink->there = qk__calloc((size_t)sink->num_blocks, sizeof *sink->there)))
+        return qk__nomem(err);
+    QK_TRY(qk__sink_identify(sink, err));
+    QK_TRY(name_folders(sink, err));
+    return qk__output_open(sink, err);
+}
+
+qk_status qk_sink_open(qk_sink **sink, const qk_sink_settings *settings, qk_error *err)
+{
+    QK_NEED(err, sink);
+    *sink = NULL;
+    QK_NEED(err, settings);
+    QK_TRY(check(settings, err));
+    qk_sink *s = calloc(1, sizeof *s);
+    if (!s)
+        return qk__nomem(err);
+    s->settings = *settings;
+    if (s->settings.shard.count == 0)
+        s->settings.shard.count = 1;
+    s->lock = -1;
+    if (pthread_mutex_init(&s->mutex, NULL) != 0) {
+        free(s);
+        return qk__nomem(err);
+    }
+    qk_status status = open_sink(s, err);
+    if (status != QK_OK)
+        qk_sink_close(&s);
+    *sink = s;
+    return status;
+}
+
+void qk_sink_close(qk_sink **sink)
+{
+    assert(sink);
+    qk_sink *s = *sink;
+    if (!s)
+        return;
+    while (s->open) {
+        qk__block *block = s->open;
+        s->open = block->next;
+        qk__block_free(s, block);
+    }
+    qk__spare_free(s);
+    if (s->lock >= 0)
+        close(s->lock);
+    for (int kind = QK_QUERY; kind <= QK_KEY; kind++) {
+        free(s->heads[kind]);
+        free(s->starts[kind]);
+    }
+    json_decref(s->identity);
+    free(s->there);
+    free(s->partial);
+    free(s->fresh);
+    qk__rank_leave(&s->rank);
+    qk__units_close(&s->units);
+    pthread_mutex_destroy(&s->mutex);
+    free(s);
+    *sink = NULL;
+}
+
+/* ---- what is wanted --------------------------------------------------------------------- */
+
+bool qk_sink_is_complete(const qk_sink *sink)
+{
+    assert(sink);
+    return sink->complete;
+}
+
+int64_t qk_sink_block_texts(const qk_sink *sink)
+{
+    assert(sink);
+    return sink->block_texts;
+}
+
+int64_t qk_sink_texts_before(const qk_sink *sink, int64_t *tokens)
+{
+    assert(sink);
+    if (tokens)
+        *tokens = sink->tokens_before;
+    return sink->texts_before;
+}
+
+bool qk_sink_wants(const qk_sink *sink, int64_t number)
+{
+    assert(sink);
+    int64_t first, end, block = number / sink->block_texts;
+    if (sink->complete || number < 0 || number >= sink->settings.num_texts)
+        return false;
+    qk__shard_blocks(sink, &first, &end);
+    return block >= first && block < end && !sink->there[block];
+}
+
+/* ---- the end ---------------------------------------------------------------------------- */
+
+/* Of this shard all blocks have to be there. */
+static qk_status check_own(const qk_sink *sink, qk_error *err)
+{
+    int64_t first, end;
+    qk__shard_blocks(sink, &first, &end);
+    for (int64_t b = first; b < end; b++)
+        if (!sink->there[b])
+            return qk__fail(err, QK_ERR_INCONSISTENT,
+                            "texts %lld to %lld were not put into the sink",
+                            (long long)(b * sink->block_texts),
+                            (long long)((b + 1) * sink->block_texts - 1));
+    return QK_OK;
+}
+
+static int64_t count_bytes(const char *folder)
+{
+    qk_capture *capture;
+    int64_t bytes = 0;
+    if (qk_capture_open(&capture, folder, "", NULL) != QK_OK) /* others may lie deeper */
+        return 0;
+    for (size_t i = 0; i < qk_capture_num_heads(capture); i++) {
+        const qk_head *head = qk_capture_head(capture, i);
+        struct stat st;
+        if (head->num_files > 0 && stat(head->files[0], &st) == 0)
+            bytes += st.st_size;
+    }
+    qk_capture_close(&capture);
+    return bytes;
+}
+
+/* Without rows nothing could be told; to go on would not help: the same would come again. */
+static void drop(const qk_sink *sink)
+{
+    qk__partial_drop(sink->settings.output);
+    rmdir(sink->settings.output);
+}
+
+static qk_status put_together(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
+{
+    qk_status status = qk__write_captures(sink, outcome, err);
+    if (status == QK_ERR_DEGENERATE)
+        drop(sink);
+    QK_TRY(status);
+    QK_TRY(qk__output_publish(sink, err));
+    for (int stage = 0; stage < QK__STAGES; stage++) {
+        char *folder = qk__stage_folder(sink, sink->settings.output, stage);
+        if (folder && sink->stages[stage])
+            outcome->bytes += count_bytes(folder);
+        free(folder);
+    }
+    outcome->complete = true;
+    return QK_OK;
+}
+
+static qk_status finish(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
+{
+    outcome->blocks = outcome->blocks_there = sink->num_blocks;
+    outcome->texts_there = sink->settings.num_texts;
+    outcome->complete = sink->complete;
+    if (sink->complete)
+        return QK_OK;
+    if (sink->failed)
+        return qk__fail(err, QK_ERR_ARGUMENT, "the sink has failed before");
+    QK_TRY(check_own(sink, err));
+    QK_TRY(qk__blocks_look(sink, err)); /* others may have come */
+    outcome->texts_there = sink->texts_before;
+    outcome->blocks_there = 0;
+    for (int64_t b = 0; b < sink->num_blocks; b++)
+        outcome->blocks_there += sink->there[b];
+    return outcome->blocks_there == sink->num_blocks ? put_together(sink, outcome, err) : QK_OK;
+}
+
+qk_status qk_sink_finish(qk_sink **sink, qk_sink_outcome *outcome, qk_error *err)
+{
+    QK_NEED(err, sink);
+    QK_NEED(err, *sink);
+    if (!outcome)
+        qk_sink_close(sink); /* it is used up, whatever happens */
+    QK_NEED(err, outcome);
+    *outcome = (qk_sink_outcome){0};
+    qk_status status = finish(*sink, outcome, err);
+    qk_sink_close(sink);
+    return status;
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sink, as its parts see it.
+ *
+ *     sink.c          the order of events: opening, finishing; what the others share
+ *     keep.c          what is kept: words for it
+ *     identity.c      what decides the bytes, and its fingerprint
+ *     output.c        the output folder: what may be done with it; the lock on .partial
+ *     place.c         captures in a folder: which files are theirs
+ *     blocks.c        blocks of texts: how large, whose, which are there; publishing one
+ *     texts.c         texts that are open: which of their positions are kept
+ *     put.c           vectors to where they belong
+ *     sums.c          vectors to moments, in a fixed order
+ *     tree.c          moments of blocks to those of all, in a fixed tree
+ *     write_rows.c    rows of all blocks -> Parquet
+ *     describe.c      capture.json, card and table of examples
+ *     publish.c       finished captures take their place
+ *
+ * OUTPUT/.partial while it goes on:
+ *
+ *     run.json               what the run is; written once
+ *     lock                   held by the process that writes here, where there is but one
+ *     .units/FINGERPRINT/        units that are finished: units/units.h
+ *         b000007/               a block of texts
+ *             block.json         its texts, tokens and rows
+ *             examples           a line of JSON for each text
+ *             rows.post, .pre    vectors; index.post, .pre: where
+ *         post-n00-000007/       sums of a node of the tree
+ *             l00.safetensors
+ *     new/                   the captures as OUTPUT will hold them, built when all blocks are there
+ *     built                  they are complete
+ *     cleared                what had to give way in OUTPUT is gone */
+#ifndef QK_SINK_SINK_H
+#define QK_SINK_SINK_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include <qkscope/sink.h>
+
+#include "base/buffer.h"
+#include "base/fingerprint.h"
+#include "capture/capture.h"
+#include "sink/place.h"
+#include "state/layer_moments.h"
+#include "units/units.h"
+
+/* After and before RoPE. */
+enum { QK__POST, QK__PRE, QK__STAGES };
+
+/* A position that is kept. */
+typedef struct qk__kept {
+    int64_t position;
+    int64_t row; /* of the text's in the file; -1: it is summed, and not stored */
+} qk__kept;
+
+/* Rows of a chunk on their way into the sums. */
+typedef struct qk__chunk {
+    float *vectors; /* [heads][rows][dim]; NULL: none has come, or all are summed */
+    size_t missing; /* vectors, over all heads */
+} qk__chunk;
+
+/* Queries or keys of one layer of a text, of one stage. */
+typedef struct qk__stage_part {
+    int64_t offset;    /* of the vectors in the block's file */
+    uint64_t *came;    /* a bit for each head and kept position */
+    qk__chunk *chunks; /* [chunks] where moments are kept */
+} qk__stage_part;
+
+/* Queries or keys of one layer of a text that is open. */
+typedef struct qk__part {
+    qk__kept *kept; /* by position */
+    size_t count, stored;
+    size_t left; /* vectors that have to come and chunks to be summed, of all stages */
+    qk__stage_part stages[QK__STAGES];
+} qk__part;
+
+enum qk__text_state { QK__TEXT_WAITS, QK__TEXT_OPEN, QK__TEXT_DONE };
+
+typedef struct qk__text {
+    enum qk__text_state state;
+    int64_t example_id, tokens;
+    const int32_t *ids;
+    char *line;       /* of examples */
+    qk__part **parts; /* [2 * num_layers], each made when it is first asked for */
+    bool *is_done;    /* [2 * num_layers] then it is freed */
+} qk__text;
+
+/* Moments of a chunk that wait for those before them. */
+typedef struct qk__waiting {
+    struct qk__waiting *next;
+    int64_t text;
+    size_t chunk;
+    bool last; /* of its text */
+    qk__chunk_moments *moments;
+} qk__waiting;
+
+/* Sums over the queries or keys of one layer in a block, and what is to be added next. */
+typedef struct qk__queue {
+    pthread_mutex_t lock;
+    qk__part_moments *sums; /* NULL: no head of that kind */
+    int64_t text;           /* of the block, whose turn it is */
+    size_t chunk;
+    qk__waiting *waiting;
+} qk__queue;
+
+/* Where vectors of one text, layer and kind lie in a block's file: their positions (int64), their
+ * tokens (int32, even in number), then [heads][rows][dim] floats. */
+typedef struct qk__region {
+    int64_t text; /* its number */
+    int64_t example_id;
+    int64_t part; /* see qk__part_of */
+    int64_t rows, offset;
+} qk__region;
+
+/* Texts first .. first + count - 1. */
+typedef struct qk__block {
+    struct qk__block *next;
+    int64_t number, first, count, done;
+    char *folder; /* of the unit, until it is published */
+    qk__text *texts;
+    qk__queue *queues; /* [QK__STAGES][2 * num_layers], where moments are kept */
+    int files[QK__STAGES];
+    int64_t sizes[QK__STAGES];
+    qk__buffer regions[QK__STAGES]; /* qk__region */
+    int64_t *rows, *stored; /* [2 * num_layers] of each head: kept, and of them in the file */
+} qk__block;
+
+/* A finished block, as block.json has it. */
+typedef struct qk__block_facts {
+    int64_t texts, tokens;
+    int64_t *rows, *stored; /* as in qk__block; one piece of memory, freed through rows */
+} qk__block_facts;
+
+struct qk_sink {
+    qk_sink_settings settings;
+    int threads;
+    bool stages[QK__STAGES];
+    int *heads[2];      /* captured ones by kind, layer by layer */
+    size_t *starts[2];  /* [num_layers + 1] where those of a layer begin */
+    int64_t block_texts, num_blocks;
+    json_t *identity;
+    char fingerprint[QK__FINGERPRINT_SIZE];
+    char *partial, *fresh; /* folders */
+    qk__units units;
+    qk__rank rank; /* of a shard */
+    int lock;      /* descriptor, -1 = none */
+    bool complete, replaces;
+    bool *there; /* [num_blocks] finished when the sink was opened, or since by this process */
+    int64_t texts_before, tokens_before;
+    pthread_mutex_t mutex; /* of what follows, and of texts' and parts' states */
+    qk__block *open;
+    qk__waiting *spare;
+    bool failed;
+};
+
+/* ---- sink.c ----------------------------------------------------------------------------- */
+
+/* "post", "pre" */
+const char *qk__stage_name(int stage);
+
+/* Where the capture of a stage lies in a folder like OUTPUT; NULL when out of memory. */
+char *qk__stage_folder(const qk_sink *sink, const char *root, int stage);
+
+static inline size_t qk__part_of(int layer, qk_kind kind)
+{
+    return 2 * (size_t)layer + (size_t)kind;
+}
+
+/* The heads of a layer that are captured, ascending. */
+static inline size_t qk__heads_of(const qk_sink *sink, int layer, qk_kind kind,
+                                  const int **heads)
+{
+    const size_t *starts = sink->starts[kind];
+    *heads = sink->heads[kind] + starts[layer];
+    return starts[layer + 1] - starts[layer];
+}
+
+/* Whether vectors go into files. */
+static inline bool qk__stores_rows(const qk_sink *sink)
+{
+    return sink->settings.keep.rows || sink->settings.keep.reservoir > 0;
+}
+
+/* From now on nothing more is taken. Any thread. */
+void qk__sink_fail(qk_sink *sink);
+
+void qk__sink_notice(const qk_sink *sink, qk_notice_level level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- identity.c ------------------------------------------------------------------------- */
+
+/* Sets identity and fingerprint. */
+QK_MUST_CHECK qk_status qk__sink_identify(qk_sink *sink, qk_error *err);
+
+/* Name of the first thing in which two identities differ; NULL when none does. */
+const char *qk__identity_difference(const json_t *a, json_t *b);
+
+/* Writes run.json; reads it: *found is false where there is none, identity is to be released. */
+QK_MUST_CHECK qk_status qk__run_write(const qk_sink *sink, qk_error *err);
+QK_MUST_CHECK qk_status qk__run_read(const char *partial, bool *found, json_t **identity,
+                                     bool *replaces, qk_error *err);
+
+/* ---- output.c --------------------------------------------------------------------------- */
+
+/* Refuses at once an output folder in which there is something else. */
+QK_MUST_CHECK qk_status qk__output_glance(const char *output, bool force, qk_rope_stage stage,
+                                          qk_error *err);
+
+/* All files of the captures are in .partial/new. */
+#define QK__BUILT "built"
+bool qk__is_built(const qk_sink *sink);
+
+/* Settles what this run may do: sink->complete when its capture is there already, else the folder
+ * is prepared and, where this process is alone, locked. */
+QK_MUST_CHECK qk_status qk__output_open(qk_sink *sink, qk_error *err);
+
+/* Removes what a killed process has left beside the files of a capture. */
+void qk__output_sweep(const char *folder);
+
+/* ---- blocks.c --------------------------------------------------------------------------- */
+
+/* How many texts make a block. */
+int64_t qk__choose_block(int64_t texts, int64_t tokens);
+
+/* Which blocks are of a shard: from *first to before *end. */
+void qk__shard_blocks(const qk_sink *sink, int64_t *first, int64_t *end);
+
+/* Sets sink->there, texts_before and tokens_before. */
+QK_MUST_CHECK qk_status qk__blocks_look(qk_sink *sink, qk_error *err);
+
+/* The name of a block's unit. */
+enum { QK__UNIT_NAME_SIZE = 40 };
+void qk__block_name(int64_t number, char name[QK__UNIT_NAME_SIZE]);
+
+/* facts->rows is to be freed. */
+QK_MUST_CHECK qk_status qk__block_read(const qk_sink *sink, int64_t number,
+                                       qk__block_facts *facts, qk_error *err);
+
+/* The open block of a text, begun if need be; the caller holds the mutex. */
+QK_MUST_CHECK qk_status qk__block_of(qk_sink *sink, int64_t text, qk__block **block,
+                                     qk_error *err);
+
+/* Writes what a finished block has in memory, and publishes it. It is freed in any case. */
+QK_MUST_CHECK qk_status qk__block_finish(qk_sink *sink, qk__block *block, qk_error *err);
+void qk__block_free(const qk_sink *sink, qk__block *block);
+
+/* ---- texts.c ---------------------------------------------------------------------------- */
+
+/* A text that is begun, and its block. */
+QK_MUST_CHECK qk_status qk__find_text(qk_sink *sink, int64_t number, qk__block **block,
+                                      qk__text **text, qk_error *err);
+
+/* The part of a layer and kind, made if need be; the caller holds the mutex. *part is NULL where it is
+ * done, or nothing is kept. */
+QK_MUST_CHECK qk_status qk__part_get(qk_sink *sink, qk__block *block, qk__text *text, int layer,
+                                     qk_kind kind, qk__part **part, qk_error *err);
+
+/* All of a part is there. */
+void qk__part_end(qk__text *text, size_t part);
+void qk__text_free(const qk_sink *sink, qk__text *text);
+
+static inline size_t qk__chunks_of(const qk__part *part)
+{
+    return (part->count + QK__CHUNK_ROWS - 1) / QK__CHUNK_ROWS;
+}
+
+static inline size_t qk__chunk_rows_of(const qk__part *part, size_t chunk)
+{
+    size_t left = part->count - chunk * QK__CHUNK_ROWS;
+    return left < QK__CHUNK_ROWS ? left : QK__CHUNK_ROWS;
+}
+
+/* ---- reservoir.c ------------------------------------------------------------------------ */
+
+/* Sets `row` of what is kept, and `stored`. */
+QK_MUST_CHECK qk_status qk__choose_reservoir(const qk_sink *sink, int64_t example_id,
+                                             qk_kind kind, qk__part *part, qk_error *err);
+
+/* ---- put.c ------------------------------------------------------------------------------ */
+
+QK_MUST_CHECK qk_status qk__write_at(int fd, const void *data, size_t size, int64_t offset,
+                                     qk_error *err);
+
+/* ---- sums.c ----------------------------------------------------------------------------- */
+
+QK_MUST_CHECK qk_status qk__queues_create(qk_sink *sink, qk__block *block, qk_error *err);
+void qk__queues_free(const qk_sink *sink, qk__block *block);
+qk__queue *qk__queue_of(const qk_sink *sink, const qk__block *block, int stage, int layer,
+                        qk_kind kind);
+
+/* All vectors of a chunk are there: sums them and frees them. */
+QK_MUST_CHECK qk_status qk__sum_chunk(qk_sink *sink, qk__block *block, const qk__text *text,
+                                      const qk__part *part, int stage, int layer, qk_kind kind,
+                                      size_t chunk, qk_error *err);
+
+/* Memory of chunks that were added, for the next ones. */
+void qk__spare_give(qk_sink *sink, qk__waiting *w);
+void qk__spare_free(qk_sink *sink);
+
+/* A text is done: what waits for it may follow. */
+QK_MUST_CHECK qk_status qk__sums_follow(qk_sink *sink, qk__block *block, qk_error *err);
+
+/* ---- tree.c ----------------------------------------------------------------------------- */
+
+/* Writes the sums of a block as a leaf of the tree; then merges where both halves of a node are
+ * there. */
+QK_MUST_CHECK qk_status qk__tree_add(qk_sink *sink, const qk__block *block, qk_error *err);
+
+/* All blocks are there: merges what is left, and moves the root's files into `folder`. */
+QK_MUST_CHECK qk_status qk__tree_finish(qk_sink *sink, int stage, const char *folder,
+                                        qk_error *err);
+
+/* ---- write_rows.c, describe.c ----------------------------------------------------------- */
+
+/* Makes the captures in .partial/new. */
+QK_MUST_CHECK qk_status qk__write_captures(qk_sink *sink, qk_sink_outcome *outcome,
+                                           qk_error *err);
+
+/* Keys for capture.json and lines for the card of one stage, to be freed. bucket_rows: of all heads,
+ * by bucket. */
+typedef struct qk__bucket_rows {
+    int64_t bucket, rows;
+} qk__bucket_rows;
+QK_MUST_CHECK qk_status qk__describe(const qk_sink *sink, int stage, const qk__bucket_rows *rows,
+                                     size_t num_buckets, char **json, char **card,
+                                     qk_error *err);
+
+/* Writes dir/examples.csv. */
+QK_MUST_CHECK qk_status qk__write_examples(const qk_sink *sink, const char *dir, qk_error *err);
+
+/* ---- publish.c -------------------------------------------------------------------------- */
+
+/* Puts the finished captures in their place and removes the rest. */
+QK_MUST_CHECK qk_status qk__output_publish(qk_sink *sink, qk_error *err);
+
+/* Whether there is something to be put in its place: false when it was removed by hand. */
+bool qk__publish_ready(const qk_sink *sink);
+
+/* Removes what a run that was killed has left beside the output folder. */
+void qk__publish_sweep(const char *output);
+
+/* Whether a process holds the lock on .partial of an output folder. */
+bool qk__is_locked(const char *output);
+
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Vectors to moments. Chunks of rows are summed by whatever thread has the last of their vectors; what
+ * they give is added text after text, chunk after chunk, so that sums do not depend on who was first. A
+ * chunk whose turn has not come waits. */
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "sink/sink.h"
+
+qk__queue *qk__queue_of(const qk_sink *sink, const qk__block *block, int stage, int layer,
+                        qk_kind kind)
+{
+    size_t parts = 2 * (size_t)sink->settings.num_layers;
+    return &block->queues[(size_t)stage * parts + qk__part_of(layer, kind)];
+}
+
+static qk__part_shape shape_of(const qk_sink *sink, int layer, qk_kind kind)
+{
+    qk__part_shape shape = {.dim = sink->settings.head_dim,
+                            .max_groups = (uint32_t)sink->settings.keep.groups,
+                            .by_bucket = kind == QK_QUERY};
+    shape.num_heads = qk__heads_of(sink, layer, kind, &shape.heads);
+    return shape;
+}
+
+/* ---- queues ----------------------------------------------------------------------------- */
+
+static qk_status create(const qk_sink *sink, const qk__block *block, int stage, qk_error *err)
+{
+    for (int layer = 0; layer < sink->settings.num_layers; layer++)
+        for (int kind = QK_QUERY; kind <= QK_KEY; kind++) {
+            qk__part_shape shape = shape_of(sink, layer, (qk_kind)kind);
+            qk__queue *queue = qk__queue_of(sink, block, stage, layer, (qk_kind)kind);
+            if (shape.num_heads == 0)
+                continue;
+            QK_TRY(qk__part_moments_create(&queue->sums, &shape, err));
+        }
+    return QK_OK;
+}
+
+qk_status qk__queues_create(qk_sink *sink, qk__block *block, qk_error *err)
+{
+    size_t count = QK__STAGES * 2 * (size_t)sink->settings.num_layers;
+    block->queues = qk__calloc(count, sizeof *block->queues);
+    if (!block->queues)
+        return qk__nomem(err);
+    for (size_t i = 0; i < count; i++) /* never fails with these attributes */
+        pthread_mutex_init(&block->queues[i].lock, NULL);
+    qk_status status = QK_OK;
+    for (int stage = 0; status == QK_OK && stage < QK__STAGES; stage++)
+        if (sink->stages[stage])
+            status = create(sink, block, stage, err);
+    return status;
+}
+
+static void free_waiting(qk__waiting *w)
+{
+    qk__chunk_moments_free(&w->moments);
+    free(w);
+}
+
+void qk__queues_free(const qk_sink *sink, qk__block *block)
+{
+    size_t count = QK__STAGES * 2 * (size_t)sink->settings.num_layers;
+    for (size_t i = 0; block->queues && i < count; i++) {
+        qk__queue *queue = &block->queues[i];
+        while (queue->waiting) {
+            qk__waiting *w = queue->waiting;
+            queue->waiting = w->next;
+            free_waiting(w);
+        }
+        qk__part_moments_free(&queue->sums);
+        pthread_mutex_destroy(&queue->lock);
+    }
+    free(block->queues);
+    block->queues = NULL;
+}
+
+/* ---- in turn ---------------------------------------------------------------------------- */
+
+static bool is_done(qk_sink *sink, const qk__block *block, int64_t text)
+{
+    pthread_mutex_lock(&sink->mutex);
+    bool done = block->texts[text].state == QK__TEXT_DONE;
+    pthread_mutex_unlock(&sink->mutex);
+    return done;
+}
+
+/* Takes out the one whose turn it is; NULL: it is not here yet. */
+static qk__waiting *take_next(qk__queue *queue)
+{
+    for (qk__waiting **at = &queue->waiting; *at; at = &(*at)->next)
+        if ((*at)->text == queue->text && (*at)->chunk == queue->chunk) {
+            qk__waiting *w = *at;
+            *at = w->next;
+            return w;
+        }
+    return NULL;
+}
+
+/* The caller holds the queue's lock. Of a text that is done every chunk is here: if its first is not,
+ * it has none. */
+static qk_status follow(qk_sink *sink, const qk__block *block, qk__queue *queue, qk_error *err)
+{
+    while (queue->text < block->count) {
+        bool done = is_done(sink, block, queue->text);
+        qk__waiting *w = take_next(queue);
+        if (!w && !(done && queue->chunk == 0))
+            return QK_OK;
+        if (!w) {
+            queue->text++;
+            continue;
+        }
+        qk_status status =
+            qk__part_moments_fold(queue->sums, block->texts[w->text].example_id, w->chunk == 0,
+                                  w->moments, err);
+        queue->chunk = w->last ? 0 : queue->chunk + 1;
+        queue->text += w->last;
+        qk__spare_give(sink, w);
+        QK_TRY(status);
+    }
+    return QK_OK;
+}
+
+qk_status qk__sums_follow(qk_sink *sink, qk__block *block, qk_error *err)
+{
+    size_t count = QK__STAGES * 2 * (size_t)sink->settings.num_layers;
+    qk_status status = QK_OK;
+    for (size_t i = 0; status == QK_OK && i < count; i++) {
+        qk__queue *queue = &block->queues[i];
+        if (!queue->sums)
+            continue;
+        pthread_mutex_lock(&queue->lock);
+        status = follow(sink, block, queue, err);
+        pthread_mutex_unlock(&queue->lock);
+    }
+    return status;
+}
+
+/* ---- a chunk ---------------------------------------------------------------------------- */
+
+/* Memory of chunks that were added is kept for the next ones. */
+void qk__spare_give(qk_sink *sink, qk__waiting *w)
+{
+    pthread_mutex_lock(&sink->mutex);
+    w->next = sink->spare;
+    sink->spare = w;
+    pthread_mutex_unlock(&sink->mutex);
+}
+
+void qk__spare_free(qk_sink *sink)
+{
+    while (sink->spare) {
+        qk__waiting *w = sink->spare;
+        sink->spare = w->next;
+        free_waiting(w);
+    }
+}
+
+static qk_status spare_take(qk_sink *sink, qk__waiting **found, qk_error *err)
+{
+    pthread_mutex_lock(&sink->mutex);
+    qk__waiting *w = sink->spare;
+    if (w)
+        sink->spare = w->next;
+    pthread_mutex_unlock(&sink->mutex);
+    *found = w;
+    if (w)
+        return QK_OK;
+    if (!(w = calloc(1, sizeof *w)))
+        return qk__nomem(err);
+    *found = w;
+    qk_status status = qk__chunk_moments_create(&w->moments, err);
+    if (status != QK_OK) {
+        free(w);
+        *found = NULL;
+    }
+    return status;
+}
+
+static qk_status compute(const qk_sink *sink, qk__waiting *w, const qk__part *part, int stage,
+                         int layer, qk_kind kind, qk_error *err)
+{
+    int64_t position[QK__CHUNK_ROWS], bucket[QK__CHUNK_ROWS];
+    size_t rows = qk__chunk_rows_of(part, w->chunk);
+    qk__part_shape shape = shape_of(sink, layer, kind);
+    const qk__kept *kept = part->kept + w->chunk * QK__CHUNK_ROWS;
+    for (size_t r = 0; r < rows; r++) {
+        position[r] = kept[r].position;
+        bucket[r] = qk_sampler_bucket(&sink->settings.sampler, position[r]);
+    }
+    const qk__chunk_rows vectors = {.rows = rows,
+                                    .x = part->stages[stage].chunks[w->chunk].vectors,
+                                    .head_stride = rows * shape.dim,
+                                    .position = position,
+                                    .bucket = shape.by_bucket ? bucket : NULL};
+    return qk__chunk_moments_compute(w->moments, &shape, &vectors, err);
+}
+
+qk_status qk__sum_chunk(qk_sink *sink, qk__block *block, const qk__text *text,
+                        const qk__part *part, int stage, int layer, qk_kind kind, size_t chunk,
+                        qk_error *err)
+{
+    qk__waiting *w;
+    qk__chunk *vectors = &part->stages[stage].chunks[chunk];
+    QK_TRY(spare_take(sink, &w, err));
+    w->text = text - block->texts;
+    w->chunk = chunk;
+    w->last = chunk + 1 == qk__chunks_of(part);
+    qk_status status = compute(sink, w, part, stage, layer, kind, err);
+    free(vectors->vectors);
+    vectors->vectors = NULL;
+    if (status != QK_OK) {
+        qk__spare_give(sink, w);
+        return qk__context(err, status, "layer %d, %s of text %lld", layer,
+                           kind == QK_QUERY ? "queries" : "keys",
+                           (long long)(block->first + w->text));
+    }
+    qk__queue *queue = qk__queue_of(sink, block, stage, layer, kind);
+    pthread_mutex_lock(&queue->lock);
+    w->next = queue->waiting;
+    queue->waiting = w;
+    status = follow(sink, block, queue, err);
+    pthread_mutex_unlock(&queue->lock);
+    return status;
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Texts that are open: which of their positions are kept, and whether all of them came. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json_build.h"
+#include "sink/sink.h"
+
+/* ---- which positions -------------------------------------------------------------------- */
+
+static int compare_kept(const void *a, const void *b)
+{
+    const qk__kept *x = a, *y = b;
+    return (x->position > y->position) - (x->position < y->position);
+}
+
+/* Rows are stored in the order in which the sampler chose the positions, which with max_rows is not
+ * that of the text. */
+static qk_status choose(const qk_sink *sink, int64_t example_id, int64_t tokens, int layer,
+                        qk_kind kind, qk__part *part, qk_error *err)
+{
+    const int *heads;
+    int64_t *positions = NULL;
+    size_t count = 0;
+    bool sorted = true;
+    if (qk__heads_of(sink, layer, kind, &heads) > 0)
+        QK_TRY(qk_sampler_positions(&sink->settings.sampler, example_id, layer, kind, heads[0],
+                                    tokens, &positions, &count, err));
+    part->kept = qk__calloc(count, sizeof *part->kept);
+    if (count > 0 && !part->kept) {
+        free(positions);
+        return qk__nomem(err);
+    }
+    for (size_t i = 0; i < count; i++) {
+        part->kept[i] = (qk__kept){positions[i], (int64_t)i};
+        sorted &= i == 0 || positions[i] > positions[i - 1];
+    }
+    free(positions);
+    if (!sorted)
+        qsort(part->kept, count, sizeof *part->kept, compare_kept);
+    part->count = part->stored = count;
+    return sink->settings.keep.rows ? QK_OK
+                                    : qk__choose_reservoir(sink, example_id, kind, part, err);
+}
+
+static qk_status check_part(const qk_sink *sink, int layer, qk_kind kind, qk_error *err)
+{
+    if (layer < 0 || layer >= sink->settings.num_layers ||
+        (kind != QK_QUERY && kind != QK_KEY))
+        return qk__fail(err, QK_ERR_ARGUMENT, "layer %d: the model has %d", layer,
+                        sink->settings.num_layers);
+    return QK_OK;
+}
+
+static qk_status list_positions(const qk__part *part, int64_t **positions, size_t *count,
+                                qk_error *err)
+{
+    if (part->count == 0)
+        return QK_OK;
+    *positions = qk__calloc(part->count, sizeof **positions);
+    if (!*positions)
+        return qk__nomem(err);
+    for (size_t i = 0; i < part->count; i++)
+        (*positions)[i] = part->kept[i].position;
+    *count = part->count;
+    return QK_OK;
+}
+
+qk_status qk_sink_positions(qk_sink *sink, int64_t number, int layer, qk_kind kind,
+                            int64_t **positions, size_t *count, qk_error *err)
+{
+    QK_NEED(err, sink, positions, count);
+    qk__block *block;
+    qk__text *text;
+    qk__part part = {0};
+    *positions = NULL;
+    *count = 0;
+    QK_TRY(check_part(sink, layer, kind, err));
+    QK_TRY(qk__find_text(sink, number, &block, &text, err));
+    qk_status status = choose(sink, text->example_id, text->tokens, layer, kind, &part, err);
+    if (status == QK_OK)
+        status = list_positions(&part, positions, count, err);
+    free(part.kept);
+    return status;
+}
+
+/* ---- parts ------------------------------------------------------------------------------ */
+
+static void free_part(qk__part *p)
+{
+    size_t chunks = qk__chunks_of(p);
+    for (int stage = 0; stage < QK__STAGES; stage++) {
+        for (size_t c = 0; p->stages[stage].chunks && c < chunks; c++)
+            free(p->stages[stage].chunks[c].vectors);
+        free(p->stages[stage].chunks);
+        free(p->stages[stage].came);
+    }
+    free(p->kept);
+    free(p);
+}
+
+void qk__part_end(qk__text *text, size_t part)
+{
+    free_part(text->parts[part]);
+    text->parts[part] = NULL;
+    text->is_done[part] = true;
+}
+
+/* Where the part's rows go in the block's file: positions and tokens first, then, [heads][rows], the
+ * vectors. */
+static qk_status reserve(qk_sink *sink, qk__block *block, const qk__text *text, size_t number,
+                         int stage, qk__part *part, qk_error *err)
+{
+    const int *heads;
+    size_t rows = part->stored, even = rows + rows % 2;
+    size_t num_heads =
+        qk__heads_of(sink, (int)(number / 2), (qk_kind)(number % 2), &heads);
+    const qk__region region = {.text = block->first + (text - block->texts),
+                               .example_id = text->example_id,
+                               .part = (int64_t)number,
+                               .rows = (int64_t)rows,
+                               .offset = block->sizes[stage]};
+    size_t before = rows * sizeof(int64_t) + even * sizeof(int32_t);
+    int64_t *positions = qk__calloc(before, 1);
+    if (!positions)
+        return qk__nomem(err);
+    int32_t *tokens = (int32_t *)(void *)(positions + rows);
+    for (size_t i = 0; i < part->count; i++) {
+        const qk__kept *kept = &part->kept[i];
+        if (kept->row < 0)
+            continue;
+        positions[kept->row] = kept->position;
+        tokens[kept->row] = text->ids ? text->ids[kept->position] : -1;
+    }
+    qk_status status =
+        qk__write_at(block->files[stage], positions, before, region.offset, err);
+    free(positions);
+    part->stages[stage].offset = region.offset + (int64_t)before;
+    block->sizes[stage] = part->stages[stage].offset +
+                          (int64_t)(num_heads * rows * sink->settings.head_dim * sizeof(float));
+    return status == QK_OK
+               ? qk__buffer_append(&block->regions[stage], &region, sizeof region, err)
+               : status;
+}
+
+static qk_status prepare(qk_sink *sink, qk__block *block, const qk__text *text, size_t number,
+                         qk__part *part, qk_error *err)
+{
+    const int *heads;
+    size_t num_heads =
+        qk__heads_of(sink, (int)(number / 2), (qk_kind)(number % 2), &heads);
+    size_t chunks = sink->settings.keep.moments ? qk__chunks_of(part) : 0;
+    for (int stage = 0; stage < QK__STAGES; stage++) {
+        qk__stage_part *s = &part->stages[stage];
+        if (!sink->stages[stage])
+            continue;
+        s->came = qk__calloc(num_heads * part->count / 64 + 1, sizeof *s->came);
+        s->chunks = qk__calloc(chunks, sizeof *s->chunks);
+        if (!s->came || (chunks > 0 && !s->chunks))
+            return qk__nomem(err);
+        for (size_t c = 0; c < chunks; c++)
+            s->chunks[c].missing = num_heads * qk__chunk_rows_of(part, c);
+        part->left += num_heads * part->count + chunks;
+        if (part->stored > 0)
+            QK_TRY(reserve(sink, block, text, number, stage, part, err));
+    }
+    block->rows[number] += (int64_t)part->count;
+    block->stored[number] += (int64_t)part->stored;
+    return QK_OK;
+}
+
+qk_status qk__part_get(qk_sink *sink, qk__block *block, qk__text *text, int layer, qk_kind kind,
+                       qk__part **found, qk_error *err)
+{
+    size_t number = qk__part_of(layer, kind);
+    *found = text->parts[number];
+    if (*found || text->is_done[number])
+        return QK_OK;
+    qk__part *part = calloc(1, sizeof *part);
+    if (!part)
+        return qk__nomem(err);
+    text->parts[number] = part;
+    QK_TRY(choose(sink, text->example_id, text->tokens, layer, kind, part, err));
+    if (part->count == 0) {
+        qk__part_end(text, number);
+        return QK_OK;
+    }
+    *found = part;
+    return prepare(sink, block, text, number, part, err);
+}
+
+/* ---- beginning -------------------------------------------------------------------------- */
+
+void qk__text_free(const qk_sink *sink, qk__text *text)
+{
+    size_t parts = 2 * (size_t)sink->settings.num_layers;
+    for (size_t i = 0; text->parts && i < parts; i++)
+        if (text->parts[i])
+            free_part(text->parts[i]);
+    free(text->parts);
+    free(text->is_done);
+    free(text->line);
+    text->parts = NULL;
+    text->is_done = NULL;
+    text->line = NULL;
+}
+
+static json_t *text_or_empty(const char *text)
+{
+    return qk__json_text(text ? text : "");
+}
+
+static char *make_line(const qk_sink_text *t)
+{
+    json_t *line = json_pack(
+        "{s:I, s:o, s:o, s:I, s:b, s:I, s:I}", "example_id", (json_int_t)t->example_id, "source",
+        text_or_empty(t->source), "source_id", text_or_empty(t->source_id), "tokens",
+        (json_int_t)t->tokens, "truncated", t->truncated, "window", (json_int_t)t->window,
+        "first_token", (json_int_t)t->first_token);
+    char *dump = qk__json_dumps(line, JSON_COMPACT);
+    json_decref(line);
+    return dump;
+}
+
+static qk_status begin(qk_sink *sink, const qk_sink_text *t, qk_error *err)
+{
+    size_t parts = 2 * (size_t)sink->settings.num_layers;
+    qk__block *block;
+    QK_TRY(qk__block_of(sink, t->number, &block, err));
+    qk__text *text = &block->texts[t->number - block->first];
+    if (text->state != QK__TEXT_WAITS)
+        return qk__fail(err, QK_ERR_ARGUMENT, "text %lld is begun twice", (long long)t->number);
+    *text = (qk__text){.state = QK__TEXT_OPEN,
+                       .example_id = t->example_id,
+                       .tokens = t->tokens,
+                       .ids = t->ids,
+                       .line = make_line(t),
+                       .parts = qk__calloc(parts, sizeof *text->parts),
+                       .is_done = qk__calloc(parts, sizeof *text->is_done)};
+    return text->line && text->parts && text->is_done ? QK_OK : qk__nomem(err);
+}
+
+qk_status qk_sink_begin(qk_sink *sink, const qk_sink_text *text, qk_error *err)
+{
+    QK_NEED(err, sink, text);
+    if (!qk_sink_wants(sink, text->number) || text->tokens < 0)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "text %lld with %lld tokens is not wanted: there are %lld texts, and "
+                        "this process has its shard of them",
+                        (long long)text->number, (long long)text->tokens,
+                        (long long)sink->settings.num_texts);
+    pthread_mutex_lock(&sink->mutex);
+    qk_status status = begin(sink, text, err);
+    sink->failed |= status != QK_OK;
+    pthread_mutex_unlock(&sink->mutex);
+    return status;
+}
+
+static qk_status find(qk_sink *sink, int64_t number, qk__block **found, qk__text **text,
+                      qk_error *err)
+{
+    qk__block *block = sink->open;
+    while (block && (number < block->first || number >= block->first + block->count))
+        block = block->next;
+    *found = block;
+    *text = block ? &block->texts[number - block->first] : NULL;
+    if (!block || (*text)->state != QK__TEXT_OPEN)
+        return qk__fail(err, QK_ERR_ARGUMENT, "text %lld is not open", (long long)number);
+    return QK_OK;
+}
+
+qk_status qk__find_text(qk_sink *sink, int64_t number, qk__block **block, qk__text **text,
+                        qk_error *err)
+{
+    pthread_mutex_lock(&sink->mutex);
+    qk_status status = find(sink, number, block, text, err);
+    pthread_mutex_unlock(&sink->mutex);
+    return status;
+}
+
+/* ---- ending ----------------------------------------------------------------------------- */
+
+static qk_status fail_missing(const qk_sink *sink, int64_t text, int layer, qk_kind kind,
+                              const qk__part *part, qk_error *err)
+{
+    const int *heads;
+    int stages = sink->stages[QK__POST] + sink->stages[QK__PRE];
+    size_t all = (size_t)stages * part->count * qk__heads_of(sink, layer, kind, &heads);
+    return qk__fail(err, QK_ERR_INCONSISTENT,
+                    "layer %d: %zu of %zu vectors of its %s in text %lld came", layer,
+                    all > part->left ? all - part->left : 0, all,
+                    kind == QK_QUERY ? "queries" : "keys", (long long)text);
+}
+
+static qk_status check_all_came(qk_sink *sink, qk__block *block, qk__text *text, int64_t number,
+                                qk_error *err)
+{
+    for (int layer = 0; layer < sink->settings.num_layers; layer++)
+        for (int kind = QK_QUERY; kind <= QK_KEY; kind++) {
+            qk__part *part;
+            QK_TRY(qk__part_get(sink, block, text, layer, (qk_kind)kind, &part, err));
+            if (part)
+                return fail_missing(sink, number, layer, (qk_kind)kind, part, err);
+        }
+    return QK_OK;
+}
+
+static qk_status end(qk_sink *sink, int64_t number, qk__block **block, qk_error *err)
+{
+    qk__text *text;
+    QK_TRY(find(sink, number, block, &text, err));
+    QK_TRY(check_all_came(sink, *block, text, number, err));
+    text->state = QK__TEXT_DONE;
+    text->ids = NULL;
+    free(text->parts);
+    free(text->is_done);
+    text->parts = NULL;
+    text->is_done = NULL;
+    return QK_OK;
+}
+
+/* Takes a complete block out of the list of those that are open. */
+static bool close_if_last(qk_sink *sink, qk__block *block)
+{
+    if (++block->done < block->count)
+        return false;
+    qk__block **at = &sink->open;
+    while (*at != block)
+        at = &(*at)->next;
+    *at = block->next;
+    return true;
+}
+
+qk_status qk_sink_text_done(qk_sink *sink, int64_t number, qk_error *err)
+{
+    QK_NEED(err, sink);
+    qk__block *block = NULL;
+    bool last = false;
+    pthread_mutex_lock(&sink->mutex);
+    qk_status status = end(sink, number, &block, err);
+    pthread_mutex_unlock(&sink->mutex);
+    if (status == QK_OK && sink->settings.keep.moments)
+        status = qk__sums_follow(sink, block, err);
+    pthread_mutex_lock(&sink->mutex);
+    sink->failed |= status != QK_OK;
+    /* Counted when its sums are in, so nobody else is in the block when it is finished. */
+    if (status == QK_OK)
+        last = close_if_last(sink, block);
+    pthread_mutex_unlock(&sink->mutex);
+    if (last)
+        status = qk__block_finish(sink, block, err);
+    if (last && status != QK_OK)
+        qk__sink_fail(sink);
+    return status;
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Moments of blocks to those of all of them, in a fixed binary tree over the numbers of blocks: node i
+ * of level l joins nodes 2i and 2i + 1 of the level below, where there are both. So a sum does not
+ * depend on who made which block, nor when. A node is a unit of its own, a file for each layer; two that
+ * have become one are removed, so that there are never many. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/parallel.h"
+#include "sink/sink.h"
+#include "state/layer_file.h"
+
+typedef struct node {
+    int stage, level;
+    int64_t index;
+} node;
+
+/* ---- which ------------------------------------------------------------------------------ */
+
+/* A node whose right half has no blocks is its left half. */
+static node settle(const qk_sink *sink, node n)
+{
+    while (n.level > 0 && (2 * n.index + 1) << (n.level - 1) >= sink->num_blocks) {
+        n.level--;
+        n.index *= 2;
+    }
+    return n;
+}
+
+static node root_of(const qk_sink *sink, int stage)
+{
+    node n = {.stage = stage};
+    while (INT64_C(1) << n.level < sink->num_blocks)
+        n.level++;
+    return settle(sink, n);
+}
+
+static void name_node(node n, char name[QK__UNIT_NAME_SIZE])
+{
+    snprintf(name, QK__UNIT_NAME_SIZE, "%s-n%02d-%06lld", qk__stage_name(n.stage), n.level,
+             (long long)n.index);
+}
+
+static bool is_there(const qk_sink *sink, node n)
+{
+    char name[QK__UNIT_NAME_SIZE];
+    name_node(n, name);
+    char *path = qk__units_path(&sink->units, name, NULL);
+    bool yes = path && qk__is_dir(path);
+    free(path);
+    return yes;
+}
+
+static void remove_node(const qk_sink *sink, node n)
+{
+    char name[QK__UNIT_NAME_SIZE];
+    name_node(n, name);
+    if (qk__unit_remove(&sink->units, name, NULL) != QK_OK) { /* it goes with the others */
+    }
+}
+
+/* ---- layers of a node ------------------------------------------------------------------- */
+
+static char *name_layer(const char *folder, int layer)
+{
+    char name[32];
+    snprintf(name, sizeof name, "l%02d.safetensors", layer);
+    return qk__path_join(folder, name);
+}
+
+static bool has_layer(const qk_sink *sink, int layer)
+{
+    const int *heads;
+    return qk__heads_of(sink, layer, QK_QUERY, &heads) +
+               qk__heads_of(sink, layer, QK_KEY, &heads) >
+           0;
+}
+
+/* One job a layer, of a node that is being made. */
+typedef struct making {
+    const qk_sink *sink;
+    const qk__block *block; /* a leaf is made of, or: */
+    char *left, *right;     /* folders of the nodes that are joined */
+    node made;
+    char *folder;
+    pthread_mutex_t lock; /* of what follows */
+    qk_status status;
+    qk_error error;
+} making;
+
+static qk_status write_leaf(const making *m, int layer, const char *path, qk_error *err)
+{
+    const qk__block *b = m->block;
+    return qk__layer_moments_write(
+        path, qk__queue_of(m->sink, b, m->made.stage, layer, QK_QUERY)->sums,
+        qk__queue_of(m->sink, b, m->made.stage, layer, QK_KEY)->sums, layer, NULL, err);
+}
+
+static qk_status merge_parts(qk__part_moments *a, qk__part_moments *b, const char *path,
+                             qk_error *err)
+{
+    if (!a != !b)
+        return qk__fail(err, QK_ERR_INCONSISTENT, "%s: of other heads", path);
+    return a ? qk__part_moments_merge(a, b, err) : QK_OK;
+}
+
+static qk_status join_layer(const making *m, int layer, const char *path, qk_error *err)
+{
+    qk__part_moments *a[2] = {NULL}, *b[2] = {NULL};
+    char *left = name_layer(m->left, layer), *right = name_layer(m->right, layer);
+    qk_status status = left && right ? QK_OK : qk__nomem(err);
+    if (status == QK_OK)
+        status = qk__layer_moments_read(left, &a[QK_QUERY], &a[QK_KEY], err);
+    if (status == QK_OK)
+        status = qk__layer_moments_read(right, &b[QK_QUERY], &b[QK_KEY], err);
+    for (int kind = QK_QUERY; status == QK_OK && kind <= QK_KEY; kind++)
+        status = merge_parts(a[kind], b[kind], right, err);
+    if (status == QK_OK)
+        status = qk__layer_moments_write(path, a[QK_QUERY], a[QK_KEY], layer, NULL, err);
+    for (int kind = QK_QUERY; kind <= QK_KEY; kind++) {
+        qk__part_moments_free(&a[kind]);
+        qk__part_moments_free(&b[kind]);
+    }
+    free(left);
+    free(right);
+    return status;
+}
+
+static void make_layer(void *context, size_t i, int worker)
+{
+    making *m = context;
+    qk_error err = {0};
+    (void)worker;
+    if (!has_layer(m->sink, (int)i))
+        return;
+    char *path = name_layer(m->folder, (int)i);
+    qk_status status = !path      ? qk__nomem(&err)
+                       : m->block ? write_leaf(m, (int)i, path, &err)
+                                  : join_layer(m, (int)i, path, &err);
+    free(path);
+    pthread_mutex_lock(&m->lock);
+    if (status != QK_OK && m->status == QK_OK) {
+        m->status = status;
+        m->error = err;
+    }
+    pthread_mutex_unlock(&m->lock);
+}
+
+static qk_status make(making *m, qk_error *err)
+{
+    char name[QK__UNIT_NAME_SIZE];
+    name_node(m->made, name);
+    QK_TRY(qk__unit_begin(&m->sink->units, name, &m->folder, err));
+    pthread_mutex_init(&m->lock, NULL);
+    qk__parallel_for((size_t)m->sink->settings.num_layers, m->sink->threads, make_layer, m);
+    pthread_mutex_destroy(&m->lock);
+    if (m->status == QK_OK)
+        return qk__unit_publish(&m->sink->units, name, &m->folder, err);
+    qk__unit_discard(&m->folder);
+    return qk__fail(err, m->status, "%s", m->error.message);
+}
+
+/* ---- joining ---------------------------------------------------------------------------- */
+
+static qk_status join(const qk_sink *sink, node left, node right, node parent, qk_error *err)
+{
+    char names[2][QK__UNIT_NAME_SIZE];
+    making m = {.sink = sink, .made = parent};
+    name_node(left, names[0]);
+    name_node(right, names[1]);
+    m.left = qk__units_path(&sink->units, names[0], NULL);
+    m.right = qk__units_path(&sink->units, names[1], NULL);
+    qk_status status = m.left && m.right ? make(&m, err) : qk__nomem(err);
+    if (status != QK_OK && is_there(sink, parent)) /* another process was faster */
+        status = QK_OK;
+    free(m.left);
+    free(m.right);
+    return status;
+}
+
+/* Makes a node of its halves if both are there. */
+static qk_status try_join(const qk_sink *sink, node parent, bool *there, qk_error *err)
+{
+    node left = settle(sink, (node){parent.stage, parent.level - 1, 2 * parent.index});
+    node right = settle(sink, (node){parent.stage, parent.level - 1, 2 * parent.index + 1});
+    *there = is_there(sink, parent);
+    if (!*there && is_there(sink, left) && is_there(sink, right)) {
+        QK_TRY(join(sink, left, right, parent, err));
+        *there = true;
+    }
+    if (*there) {
+        remove_node(sink, left);
+        remove_node(sink, right);
+    }
+    return QK_OK;
+}
+
+static qk_status climb(const qk_sink *sink, node n, qk_error *err)
+{
+    node root = root_of(sink, n.stage);
+    bool there = true;
+    while (there && n.level < root.level) {
+        n = (node){n.stage, n.level + 1, n.index / 2};
+        node settled = settle(sink, n);
+        if (settled.level == n.level)
+            QK_TRY(try_join(sink, n, &there, err));
+    }
+    return QK_OK;
+}
+
+qk_status qk__tree_add(qk_sink *sink, const qk__block *block, qk_error *err)
+{
+    for (int stage = 0; stage < QK__STAGES; stage++) {
+        making m = {.sink = sink, .block = block, .made = {stage, 0, block->number}};
+        if (!sink->stages[stage])
+            continue;
+        QK_TRY(make(&m, err));
+        QK_TRY(climb(sink, m.made, err));
+    }
+    return QK_OK;
+}
+
+/* ---- the end ---------------------------------------------------------------------------- */
+
+/* The same file in another place; a copy where a file cannot have two names. */
+static qk_status give_layer(const char *from, const char *to, int layer, qk_error *err)
+{
+    qk__part_moments *q, *k;
+    if (link(from, to) == 0 || errno == EEXIST)
+        return QK_OK;
+    QK_TRY(qk__layer_moments_read(from, &q, &k, err));
+    qk_status status = qk__layer_moments_write(to, q, k, layer, NULL, err);
+    qk__part_moments_free(&q);
+    qk__part_moments_free(&k);
+    return status;
+}
+
+static qk_status give_layers(const qk_sink *sink, const char *from, const char *to,
+                             qk_error *err)
+{
+    qk_status status = qk__make_dirs(to, err);
+    for (int layer = 0; status == QK_OK && layer < sink->settings.num_layers; layer++) {
+        char *source = name_layer(from, layer), *target = name_layer(to, layer);
+        if (!source || !target)
+            status = qk__nomem(err);
+        else if (has_layer(sink, layer))
+            status = give_layer(source, target, layer, err);
+        free(source);
+        free(target);
+    }
+    return status;
+}
+
+qk_status qk__tree_finish(qk_sink *sink, int stage, const char *folder, qk_error *err)
+{
+    node root = root_of(sink, stage);
+    for (int level = 1; level <= root.level; level++)
+        for (int64_t i = 0; i << level < sink->num_blocks; i++) {
+            node n = {stage, level, i};
+            bool there;
+            if (settle(sink, n).level == level)
+                QK_TRY(try_join(sink, n, &there, err));
+        }
+    char name[QK__UNIT_NAME_SIZE];
+    name_node(root, name);
+    char *from = qk__units_path(&sink->units, name, NULL);
+    char *to = qk__path_join(folder, QK__MOMENTS_NAME);
+    qk_status status = !from || !to ? qk__nomem(err)
+                       : is_there(sink, root)
+                           ? give_layers(sink, from, to, err)
+                           : qk__fail(err, QK_ERR_NOT_FOUND, "%s: sums are missing: remove %s "
+                                      "and run the command again", from, sink->partial);
+    free(from);
+    free(to);
+    return status;
+}
