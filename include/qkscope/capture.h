@@ -203,6 +203,12 @@ QK_API const qk_file_print *qk_rows_file_print(const qk_rows *rows, size_t i);
 typedef struct qk_capture_writer qk_capture_writer;
 typedef struct qk_head_writer qk_head_writer;
 
+/* How the heads lie in files. */
+typedef enum qk_layout {
+    QK_LAYOUT_HEADS,  /* a file a head, l00h00q/data.parquet */
+    QK_LAYOUT_PACKED, /* a file a layer and kind, l00q/data.parquet, with a column `head` */
+} qk_layout;
+
 typedef struct qk_capture_meta {
     const char *model;      /* name shown in tables and the card; NULL = "" */
     int q_per_kv_group;     /* 0 = unknown */
@@ -210,6 +216,7 @@ typedef struct qk_capture_meta {
     const char *extra_json; /* a JSON object merged into capture.json; NULL = none */
     const char *card;       /* lines for the card's list of facts, Markdown; NULL = none */
     bool wide_ids;          /* example_id is INT64, not INT32 */
+    qk_layout layout;
 } qk_capture_meta;
 
 /* Starts a capture in `dir`, which is created; QK_ERR_EXISTS if it is there and not
@@ -220,7 +227,10 @@ QK_API QK_MUST_CHECK qk_status qk_capture_writer_open(qk_capture_writer **writer
                                                       qk_error *err);
 
 /* Starts one head of dimension dim. Head writers of one capture are independent: several
- * threads may each use their own. settings NULL = defaults; strings adds token_str. */
+ * threads may each use their own. settings NULL = defaults; strings adds token_str.
+ * In a packed capture the heads of a layer and kind go into one file, one after the other in
+ * ascending order, with dim, strings and settings of the first: so there a thread takes all
+ * heads of a layer and kind. A head that is out of turn is QK_ERR_ARGUMENT. */
 QK_API QK_MUST_CHECK qk_status qk_head_writer_open(qk_head_writer **head,
                                                    qk_capture_writer *writer, qk_head_id id,
                                                    size_t dim, bool strings,
@@ -232,9 +242,19 @@ QK_API QK_MUST_CHECK qk_status qk_head_writer_open(qk_head_writer **head,
 QK_API QK_MUST_CHECK qk_status qk_head_writer_add(qk_head_writer *head, const qk_block *block,
                                                   const char *const *token_str, qk_error *err);
 
-/* Completes the head's file; frees the writer and sets *head to NULL in any case. */
+/* Completes the head, and its file unless that is packed; frees the writer and sets *head to NULL
+ * in any case. */
 QK_API QK_MUST_CHECK qk_status qk_head_writer_finish(qk_head_writer **head, qk_error *err);
+
+/* Drops the head. A packed file of which rows of the head are written already is lost: its end
+ * fails. */
 QK_API void qk_head_writer_abort(qk_head_writer **head);
+
+/* In a packed capture: no further head of this layer and kind follows, and their file takes its
+ * place. For files of which this is not called qk_capture_writer_finish does it; until then
+ * their buffers (a row group) stay in memory. Else nothing. */
+QK_API QK_MUST_CHECK qk_status qk_capture_writer_end_layer(qk_capture_writer *writer, int layer,
+                                                           qk_kind kind, qk_error *err);
 
 /* Writes the dataset card (README.md with `configs:` front matter) and capture.json
  * with "complete": true; frees the writer and sets *writer to NULL in any case. */
@@ -385,8 +405,9 @@ typedef struct qk_synth_settings {
     const double *rope_frequencies; /* [rope_planes] radians a token; NULL:
                                        theta^(-2i/dim) of each plane's coordinate i */
     /* output */
-    const char *model;   /* name in capture.json; NULL = "synth" */
-    int shards;          /* files per head */
+    const char *model; /* name in capture.json; NULL = "synth" */
+    qk_layout layout;
+    int shards;          /* files per head, or per layer and kind */
     bool truth_matrices; /* add the basis b_j (dim x dim a head) to truth.json */
     int threads;         /* 0 = all processors; the bytes written do not depend on it */
     qk_parquet_writer_settings writer;

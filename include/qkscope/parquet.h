@@ -179,17 +179,18 @@ typedef enum qk_parquet_codec {
 typedef enum qk_parquet_field_kind {
     QK_FIELD_INT32, /* from int64_t values that fit */
     QK_FIELD_INT64,
-    QK_FIELD_STRING, /* from NUL-terminated UTF-8 */
-    QK_FIELD_VECTOR, /* 3-level LIST of FLOAT, `width` values a row */
+    QK_FIELD_STRING,     /* from NUL-terminated UTF-8 */
+    QK_FIELD_VECTOR,     /* 3-level LIST of FLOAT, `width` values a row */
+    QK_FIELD_VECTOR_F64, /* the same of DOUBLE */
 } qk_parquet_field_kind;
 
 typedef struct qk_parquet_field {
     const char *name;
     qk_parquet_field_kind kind;
-    size_t width; /* QK_FIELD_VECTOR only */
+    size_t width; /* vectors only */
 } qk_parquet_field;
 
-/* Encoding of QK_FIELD_VECTOR values. AUTO writes, for each row group, the
+/* Encoding of the values of vectors. AUTO writes, for each row group, the
  * smaller of dictionary and byte-stream-split after compression. */
 typedef enum qk_parquet_vector_encoding {
     QK_VECTOR_AUTO,
@@ -218,7 +219,8 @@ typedef struct qk_parquet_values {
     const char *const *strings; /* STRING */
     const float *f32;           /* VECTOR: rows x width, row-major */
     const uint8_t *valid;       /* one a row, 0 = null; NULL = all valid.
-                                   Not for VECTOR. */
+                                   Not for vectors. */
+    const double *f64;          /* VECTOR_F64: the same as f32 */
 } qk_parquet_values;
 
 typedef struct qk_parquet_writer qk_parquet_writer;

@@ -19,6 +19,10 @@
 /* A name with a larger layer or head number is not taken for a head. */
 enum { QK_MAX_HEAD_NUMBER = 65535 };
 
+/* The folder of a packed file, "l00q": its name, and back (with head 0). */
+void qk__layer_name(int layer, qk_kind kind, char name[QK_HEAD_NAME_SIZE]);
+bool qk__layer_parse(const char *name, qk_head_id *id);
+
 /* head.files points into files. */
 typedef struct qk__capture_entry {
     qk_head head;

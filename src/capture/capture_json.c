@@ -259,6 +259,8 @@ qk_status qk__capture_write_manifest(const qk_capture_writer *writer, bool compl
                   "format_version", QK_MANIFEST_VERSION, "tool", "qkscope " QK_VERSION, "model",
                   writer->model, "q_per_kv_group", writer->q_per_kv_group, "source",
                   writer->source, "complete", complete, "heads", list_heads(writer));
+    if (writer->layout == QK_LAYOUT_PACKED)
+        root = qk__json_set(root, "layout", json_string("packed"));
     const char *key;
     json_t *value;
     json_object_foreach(writer->extra, key, value)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing a capture: one folder per head, then card and manifest. */
+/* Writing a capture: one folder per head (of packed ones: per layer and kind), then card and
+ * manifest. */
 #include "capture/capture_writer.h"
 
 #include <assert.h>
@@ -15,17 +16,19 @@
 #include "base/utf8.h"
 #include "capture/capture.h"
 
-enum { NUM_FIELDS = 6, MAX_SHARDS = 100000 };
+enum { MAX_FIELDS = 7, MAX_SHARDS = 100000 };
 
 struct qk_head_writer {
     qk_capture_writer *capture;
     qk_head_id id;
-    size_t dim;
-    bool strings;
+    qk__head_shape shape;
     int64_t rows;
-    char *folder;
-    qk_parquet_writer *file;
-    qk__buffer valid; /* of sliding_window, for the rows being added */
+    char *folder;            /* NULL: packed */
+    qk_parquet_writer *file; /* its own, or that of `packed` */
+    qk__packed_file *packed; /* the file that it shares; NULL: none */
+    qk__buffer valid;        /* of sliding_window and example_id, for the rows being added */
+    int64_t *numbers;        /* column `head` for them */
+    size_t capacity;         /* of numbers */
 };
 
 /* ---- the capture ------------------------------------------------------------------------ */
@@ -33,6 +36,7 @@ struct qk_head_writer {
 static void free_writer(qk_capture_writer **writer)
 {
     qk_capture_writer *w = *writer;
+    qk__packed_free(w);
     pthread_mutex_destroy(&w->lock);
     json_decref(w->extra);
     free(w->records);
@@ -82,6 +86,7 @@ static qk_status take_meta(qk_capture_writer *writer, const qk_capture_meta *met
     meta = meta ? meta : &none;
     writer->q_per_kv_group = meta->q_per_kv_group;
     writer->wide_ids = meta->wide_ids;
+    writer->layout = meta->layout;
     writer->model = copy_line(meta->model);
     writer->source = copy_line(meta->source);
     writer->card = qk__strdup(meta->card ? meta->card : "");
@@ -89,6 +94,8 @@ static qk_status take_meta(qk_capture_writer *writer, const qk_capture_meta *met
         return qk__nomem(err);
     QK_TRY(check_text("model name", writer->model, err));
     QK_TRY(check_text("source", writer->source, err));
+    if (writer->layout != QK_LAYOUT_HEADS && writer->layout != QK_LAYOUT_PACKED)
+        return qk__fail(err, QK_ERR_ARGUMENT, "no layout: %d", (int)writer->layout);
     if (meta->q_per_kv_group < 0 || meta->q_per_kv_group > QK_MAX_HEAD_NUMBER)
         return qk__fail(err, QK_ERR_ARGUMENT, "%d query heads per key head",
                         meta->q_per_kv_group);
@@ -174,6 +181,8 @@ qk_status qk_capture_writer_finish(qk_capture_writer **writer, qk_error *err)
     QK_NEED(err, writer);
     QK_NEED(err, *writer);
     qk_status status = settle_records(*writer, err);
+    if (status == QK_OK)
+        status = qk__packed_finish(*writer, err);
     if (status == QK_OK)
         status = qk__capture_write_card(*writer, err);
     if (status == QK_OK)
@@ -264,64 +273,86 @@ static void end_file(qk_head_writer *head, bool done)
 
 /* ---- one head --------------------------------------------------------------------------- */
 
-static qk_status open_file(qk_head_writer *head, int shard, int shards,
-                           const qk_parquet_writer_settings *settings, qk_error *err)
+qk_status qk__capture_open_file(qk_parquet_writer **file, const qk_capture_writer *writer,
+                                const char *folder, const qk__head_shape *shape,
+                                const qk_parquet_writer_settings *settings, qk_error *err)
 {
-    const qk_parquet_field fields[NUM_FIELDS] = {
-        {"bucket", QK_FIELD_INT32, 0},
-        {"example_id", head->capture->wide_ids ? QK_FIELD_INT64 : QK_FIELD_INT32, 0},
-        {"position", QK_FIELD_INT32, 0},
-        {"vector", QK_FIELD_VECTOR, head->dim},
-        {"sliding_window", QK_FIELD_INT32, 0},
-        {"token_str", QK_FIELD_STRING, 0},
-    };
+    qk_parquet_field fields[MAX_FIELDS];
+    size_t count = 0;
+    if (writer->layout == QK_LAYOUT_PACKED)
+        fields[count++] = (qk_parquet_field){"head", QK_FIELD_INT32, 0};
+    if (!shape->no_buckets)
+        fields[count++] = (qk_parquet_field){"bucket", QK_FIELD_INT32, 0};
+    if (!shape->no_examples)
+        fields[count++] = (qk_parquet_field){
+            "example_id", writer->wide_ids ? QK_FIELD_INT64 : QK_FIELD_INT32, 0};
+    fields[count++] = (qk_parquet_field){"position", QK_FIELD_INT32, 0};
+    fields[count++] = (qk_parquet_field){
+        "vector", shape->wide ? QK_FIELD_VECTOR_F64 : QK_FIELD_VECTOR, shape->dim};
+    fields[count++] = (qk_parquet_field){"sliding_window", QK_FIELD_INT32, 0};
+    if (shape->strings)
+        fields[count++] = (qk_parquet_field){"token_str", QK_FIELD_STRING, 0};
     char name[48] = "data.parquet";
-    if (shards > 1)
-        snprintf(name, sizeof name, "data-%05d-of-%05d.parquet", shard, shards);
-    char *path = qk__path_join(head->folder, name);
+    if (shape->shards > 1)
+        snprintf(name, sizeof name, "data-%05d-of-%05d.parquet", shape->shard, shape->shards);
+    char *path = qk__path_join(folder, name);
     if (!path)
         return qk__nomem(err);
     qk_status status;
     if (qk__is_file(path)) /* the same shard twice */
         status = qk__fail(err, QK_ERR_EXISTS, "%s: is there already", path);
     else
-        status =
-            qk_parquet_writer_open(&head->file, path, fields,
-                                   head->strings ? NUM_FIELDS : NUM_FIELDS - 1, settings, err);
+        status = qk_parquet_writer_open(file, path, fields, count, settings, err);
     free(path);
     return status;
 }
 
-qk_status qk__head_writer_open_shard(qk_head_writer **head, qk_capture_writer *writer,
-                                     qk_head_id id, size_t dim, bool strings, int shard,
-                                     int shards, const qk_parquet_writer_settings *settings,
-                                     qk_error *err)
+static qk_status open_own_file(qk_head_writer *head, const qk_parquet_writer_settings *settings,
+                               qk_error *err)
+{
+    char name[QK_HEAD_NAME_SIZE];
+    qk_head_name(head->id, name);
+    head->folder = qk__path_join(head->capture->dir, name);
+    if (!head->folder)
+        return qk__nomem(err);
+    QK_TRY(qk__make_dirs(head->folder, err));
+    return qk__capture_open_file(&head->file, head->capture, head->folder, &head->shape,
+                                 settings, err);
+}
+
+static qk_status open_shared_file(qk_head_writer *head,
+                                  const qk_parquet_writer_settings *settings, qk_error *err)
+{
+    QK_TRY(
+        qk__packed_begin(head->capture, head->id, &head->shape, settings, &head->packed, err));
+    head->file = head->packed->file;
+    return QK_OK;
+}
+
+qk_status qk__head_writer_open_as(qk_head_writer **head, qk_capture_writer *writer,
+                                  qk_head_id id, const qk__head_shape *shape,
+                                  const qk_parquet_writer_settings *settings, qk_error *err)
 {
     *head = NULL;
     if (id.layer < 0 || id.layer > QK_MAX_HEAD_NUMBER || id.head < 0 ||
         id.head > QK_MAX_HEAD_NUMBER || (id.kind != QK_QUERY && id.kind != QK_KEY))
         return qk__fail(err, QK_ERR_ARGUMENT, "no head: layer %d, head %d", id.layer, id.head);
-    if (shards < 1 || shards > MAX_SHARDS || shard < 0 || shard >= shards)
-        return qk__fail(err, QK_ERR_ARGUMENT, "no shard: %d of %d", shard, shards);
-    char name[QK_HEAD_NAME_SIZE];
-    qk_head_name(id, name);
+    int shards = shape->shards > 0 ? shape->shards : 1;
+    if (shape->shards < 0 || shards > MAX_SHARDS || shape->shard < 0 || shape->shard >= shards)
+        return qk__fail(err, QK_ERR_ARGUMENT, "no shard: %d of %d", shape->shard,
+                        shape->shards);
     qk_head_writer *h = calloc(1, sizeof *h);
     if (!h)
         return qk__nomem(err);
-    *h = (qk_head_writer){.id = id, .dim = dim, .strings = strings};
-    h->folder = qk__path_join(writer->dir, name);
-    qk_status status = h->folder ? QK_OK : qk__nomem(err);
-    if (status == QK_OK) {
-        pthread_mutex_lock(&writer->lock);
-        status = begin_file(writer, id, dim, shards, err);
-        pthread_mutex_unlock(&writer->lock);
-    }
+    *h = (qk_head_writer){.id = id, .shape = *shape};
+    pthread_mutex_lock(&writer->lock);
+    qk_status status = begin_file(writer, id, shape->dim, shards, err);
+    pthread_mutex_unlock(&writer->lock);
     if (status == QK_OK) {
         h->capture = writer;
-        status = qk__make_dirs(h->folder, err);
+        status = writer->layout == QK_LAYOUT_PACKED ? open_shared_file(h, settings, err)
+                                                    : open_own_file(h, settings, err);
     }
-    if (status == QK_OK)
-        status = open_file(h, shard, shards, settings, err);
     if (status != QK_OK)
         qk_head_writer_abort(&h);
     *head = h;
@@ -335,7 +366,58 @@ qk_status qk_head_writer_open(qk_head_writer **head, qk_capture_writer *writer, 
     QK_NEED(err, head);
     *head = NULL;
     QK_NEED(err, writer);
-    return qk__head_writer_open_shard(head, writer, id, dim, strings, 0, 1, settings, err);
+    const qk__head_shape shape = {.dim = dim, .strings = strings};
+    return qk__head_writer_open_as(head, writer, id, &shape, settings, err);
+}
+
+/* ---- its rows --------------------------------------------------------------------------- */
+
+static const char *name_of(const qk_head_writer *head, char name[QK_HEAD_NAME_SIZE])
+{
+    qk_head_name(head->id, name);
+    return name;
+}
+
+static qk_status check_block(const qk_head_writer *head, const qk_block *block,
+                             const char *const *token_str, qk_error *err)
+{
+    const qk__head_shape *shape = &head->shape;
+    char name[QK_HEAD_NAME_SIZE];
+    const void *vectors = shape->wide ? (const void *)block->f64 : block->f32;
+    if (!vectors || !block->position || (!block->bucket && !shape->no_buckets) ||
+        (!block->example && !shape->no_examples) || (shape->strings && !token_str))
+        return qk__fail(err, QK_ERR_ARGUMENT, "head %s: a column of the block is missing",
+                        name_of(head, name));
+    if (block->dim != shape->dim)
+        return qk__fail(err, QK_ERR_ARGUMENT, "head %s: vectors of %zu values in a head of %zu",
+                        name_of(head, name), block->dim, shape->dim);
+    return QK_OK;
+}
+
+static qk_status number_rows(qk_head_writer *head, size_t rows, qk_error *err)
+{
+    if (rows <= head->capacity)
+        return QK_OK;
+    free(head->numbers);
+    head->numbers = qk__calloc(rows, sizeof *head->numbers);
+    head->capacity = head->numbers ? rows : 0;
+    if (!head->numbers)
+        return qk__nomem(err);
+    for (size_t i = 0; i < rows; i++)
+        head->numbers[i] = head->id.head;
+    return QK_OK;
+}
+
+/* Which windows and ids are no nulls: rows bytes each. */
+static qk_status mark_nulls(qk_head_writer *head, const qk_block *block, qk_error *err)
+{
+    QK_TRY(qk__buffer_reserve(&head->valid, 2 * block->rows, err));
+    uint8_t *window = head->valid.data, *example = head->valid.data + block->rows;
+    for (size_t i = 0; i < block->rows; i++) {
+        window[i] = block->window && block->window[i] > 0;
+        example[i] = !head->shape.no_examples && block->example[i] != QK_NO_EXAMPLE;
+    }
+    return QK_OK;
 }
 
 qk_status qk_head_writer_add(qk_head_writer *head, const qk_block *block,
@@ -344,26 +426,26 @@ qk_status qk_head_writer_add(qk_head_writer *head, const qk_block *block,
     QK_NEED(err, head, block);
     if (block->rows == 0)
         return QK_OK;
-    if (!block->f32 || !block->position || !block->bucket || !block->example ||
-        (head->strings && !token_str))
-        return qk__fail(err, QK_ERR_ARGUMENT, "%s: a column of the block is missing",
-                        head->folder);
-    if (block->dim != head->dim)
-        return qk__fail(err, QK_ERR_ARGUMENT, "%s: vectors of %zu values in a head of %zu",
-                        head->folder, block->dim, head->dim);
-    QK_TRY(qk__buffer_reserve(&head->valid, block->rows, err));
-    for (size_t i = 0; i < block->rows; i++)
-        head->valid.data[i] = block->window && block->window[i] > 0;
+    QK_TRY(check_block(head, block, token_str, err));
+    QK_TRY(mark_nulls(head, block, err));
+    const qk__head_shape *shape = &head->shape;
+    qk_parquet_values values[MAX_FIELDS] = {0};
+    size_t count = 0;
+    if (head->packed) {
+        QK_TRY(number_rows(head, block->rows, err));
+        values[count++].i64 = head->numbers;
+    }
+    if (!shape->no_buckets)
+        values[count++].i64 = block->bucket;
+    if (!shape->no_examples)
+        values[count++] =
+            (qk_parquet_values){.i64 = block->example, .valid = head->valid.data + block->rows};
+    values[count++].i64 = block->position;
+    values[count++] = (qk_parquet_values){.f32 = block->f32, .f64 = block->f64};
     /* With no window at all every row is null, and any column will do for the values. */
-    const int64_t *window = block->window ? block->window : block->position;
-    const qk_parquet_values values[NUM_FIELDS] = {
-        {.i64 = block->bucket},
-        {.i64 = block->example},
-        {.i64 = block->position},
-        {.f32 = block->f32},
-        {.i64 = window, .valid = head->valid.data},
-        {.strings = token_str},
-    };
+    values[count++] = (qk_parquet_values){
+        .i64 = block->window ? block->window : block->position, .valid = head->valid.data};
+    values[count].strings = token_str;
     QK_TRY(qk_parquet_writer_add(head->file, values, block->rows, err));
     head->rows += (int64_t)block->rows;
     return QK_OK;
@@ -372,6 +454,7 @@ qk_status qk_head_writer_add(qk_head_writer *head, const qk_block *block,
 static void free_head(qk_head_writer **head)
 {
     qk__buffer_free(&(*head)->valid);
+    free((*head)->numbers);
     free((*head)->folder);
     free(*head);
     *head = NULL;
@@ -381,9 +464,13 @@ qk_status qk_head_writer_finish(qk_head_writer **head, qk_error *err)
 {
     QK_NEED(err, head);
     QK_NEED(err, *head);
-    qk_status status = qk_parquet_writer_finish(&(*head)->file, err);
+    qk_head_writer *h = *head;
+    qk_status status = h->packed ? qk__packed_end(h->capture, h->packed, err)
+                                 : qk_parquet_writer_finish(&h->file, err);
+    h->packed = NULL; /* its turn is over */
+    h->file = NULL;
     if (status == QK_OK) {
-        end_file(*head, true);
+        end_file(h, true);
         free_head(head);
     }
     qk_head_writer_abort(head); /* nothing, where it is finished */
@@ -396,9 +483,13 @@ void qk_head_writer_abort(qk_head_writer **head)
     qk_head_writer *h = *head;
     if (!h)
         return;
-    qk_parquet_writer_abort(&h->file);
+    if (h->packed)
+        qk__packed_give_up(h->capture, h->packed, h->rows);
+    else
+        qk_parquet_writer_abort(&h->file);
     if (h->capture) {
-        rmdir(h->folder); /* stays if other shards are in it */
+        if (h->folder)
+            rmdir(h->folder); /* stays if other shards are in it */
         end_file(h, false);
     }
     free_head(head);

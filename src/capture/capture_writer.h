@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the capture writer share, and heads in several files (shards).
- * capture_writer.c leads; at the end it calls dataset_card.c and capture_json.c. */
+/* What the parts of the capture writer share, heads in several files (shards), heads as others
+ * wrote them. capture_writer.c leads; files that heads share are packed_writer.c's; at the end it
+ * calls dataset_card.c and capture_json.c. */
 #ifndef QK_CAPTURE_CAPTURE_WRITER_H
 #define QK_CAPTURE_CAPTURE_WRITER_H
 
@@ -23,6 +24,28 @@ typedef struct qk__head_record {
     int files_done;
 } qk__head_record;
 
+/* What the rows of a head are like. The heads of a packed file are alike. */
+typedef struct qk__head_shape {
+    size_t dim;
+    bool strings;      /* with token_str */
+    bool wide;         /* vectors of DOUBLE, from block->f64 */
+    bool no_buckets;   /* without the column */
+    bool no_examples;  /* without the column */
+    int shard, shards; /* of which this is one file; 0, 0: the only one */
+} qk__head_shape;
+
+/* A file of heads of one layer and kind. */
+typedef struct qk__packed_file {
+    int layer;
+    qk_kind kind;
+    qk__head_shape shape;
+    char *folder;
+    qk_parquet_writer *file; /* NULL: it is in its place */
+    int last;                /* head begun last */
+    bool busy;               /* its writer is at work */
+    bool lost;               /* part of a head is in it that was given up */
+} qk__packed_file;
+
 struct qk_capture_writer {
     char *dir;
     char *model;
@@ -30,19 +53,45 @@ struct qk_capture_writer {
     char *card;
     int q_per_kv_group;
     bool wide_ids;
+    qk_layout layout;
     json_t *extra;
-    pthread_mutex_t lock; /* of the records: head writers come from several threads */
+    pthread_mutex_t lock; /* of what follows: head writers come from several threads */
+    qk__packed_file **packed;
+    size_t num_packed, packed_capacity;
     qk__head_record *records;
     size_t num_records;
     size_t capacity;
 };
 
-/* qk_head_writer_open for shard `shard` of `shards` of a head: with one shard the file is
- * data.parquet, else data-00000-of-00003.parquet and so on, whose name order is the row
- * order. Shards of a head may be written at the same time. */
-QK_MUST_CHECK qk_status qk__head_writer_open_shard(
-    qk_head_writer **head, qk_capture_writer *writer, qk_head_id id, size_t dim, bool strings,
-    int shard, int shards, const qk_parquet_writer_settings *settings, qk_error *err);
+/* qk_head_writer_open for a head of this shape. With one shard the file is data.parquet, else
+ * data-00000-of-00003.parquet and so on, whose name order is the row order. Shards of a head may
+ * be written at the same time. */
+QK_MUST_CHECK qk_status qk__head_writer_open_as(qk_head_writer **head,
+                                                qk_capture_writer *writer, qk_head_id id,
+                                                const qk__head_shape *shape,
+                                                const qk_parquet_writer_settings *settings,
+                                                qk_error *err);
+
+/* Opens a file of one head or, with packed, of heads that share it, in a folder that is there. */
+QK_MUST_CHECK qk_status qk__capture_open_file(qk_parquet_writer **file,
+                                              const qk_capture_writer *writer,
+                                              const char *folder, const qk__head_shape *shape,
+                                              const qk_parquet_writer_settings *settings,
+                                              qk_error *err);
+
+/* Has a head's turn in the file that it shares begin, and end. Between them *file is the head's
+ * alone. done: all its rows are there; else there were `rows` of them. The writer's lock is free. */
+QK_MUST_CHECK qk_status qk__packed_begin(qk_capture_writer *writer, qk_head_id id,
+                                         const qk__head_shape *shape,
+                                         const qk_parquet_writer_settings *settings,
+                                         qk__packed_file **file, qk_error *err);
+QK_MUST_CHECK qk_status qk__packed_end(qk_capture_writer *writer, qk__packed_file *file,
+                                       qk_error *err);
+void qk__packed_give_up(qk_capture_writer *writer, qk__packed_file *file, int64_t rows);
+
+/* All such files take their places; none of them does. */
+QK_MUST_CHECK qk_status qk__packed_finish(qk_capture_writer *writer, qk_error *err);
+void qk__packed_free(qk_capture_writer *writer);
 
 /* qk_capture_writer_open for a capture that was begun before: the folder may hold anything.
  * Heads that are finished are made known, with their rows, by qk__capture_writer_adopt. */

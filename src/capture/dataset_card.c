@@ -6,9 +6,31 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "capture/capture.h"
 #include "capture/capture_writer.h"
 
 #include <qkscope/common.h>
+
+/* Whether record i is the first of its file: of a packed one the heads of a layer and kind. */
+static bool begins_file(const qk_capture_writer *writer, size_t i)
+{
+    const qk__head_record *records = writer->records;
+    if (writer->layout != QK_LAYOUT_PACKED)
+        return true;
+    for (size_t j = i; j > 0 && records[j - 1].id.layer == records[i].id.layer; j--)
+        if (records[j - 1].id.kind == records[i].id.kind)
+            return false;
+    return true;
+}
+
+static void name_folder(const qk_capture_writer *writer, size_t i, char name[QK_HEAD_NAME_SIZE])
+{
+    qk_head_id id = writer->records[i].id;
+    if (writer->layout == QK_LAYOUT_PACKED)
+        qk__layer_name(id.layer, id.kind, name);
+    else
+        qk_head_name(id, name);
+}
 
 static qk_status put_front_matter(const qk_capture_writer *writer, qk__buffer *out,
                                   qk_error *err)
@@ -16,7 +38,9 @@ static qk_status put_front_matter(const qk_capture_writer *writer, qk__buffer *o
     QK_TRY(qk__buffer_printf(out, err, "---\nconfigs:%s\n", writer->num_records ? "" : " []"));
     for (size_t i = 0; i < writer->num_records; i++) {
         char name[QK_HEAD_NAME_SIZE];
-        qk_head_name(writer->records[i].id, name);
+        if (!begins_file(writer, i))
+            continue;
+        name_folder(writer, i, name);
         QK_TRY(qk__buffer_printf(out, err,
                                  "- config_name: %s\n  data_files:\n  - split: train\n"
                                  "    path: %s/%s\n",
@@ -48,27 +72,54 @@ static qk_status put_summary(const qk_capture_writer *writer, qk__buffer *out, q
                              writer->card);
 }
 
+static qk_status put_examples(const qk_capture_writer *writer, qk__buffer *out, qk_error *err)
+{
+    bool packed = writer->layout == QK_LAYOUT_PACKED;
+    char name[QK_HEAD_NAME_SIZE] = "l00q";
+    if (!packed)
+        snprintf(name, sizeof name, "l00h00q");
+    if (writer->num_records > 0)
+        name_folder(writer, 0, name);
+    if (!packed)
+        return qk__buffer_printf(
+            out, err,
+            "One configuration per head: `l` and the layer, `h` and the head, `q` for queries "
+            "or\n"
+            "`k` for keys (key heads are counted by themselves).\n\n"
+            "```python\nfrom datasets import load_dataset\n\n"
+            "rows = load_dataset(\"path/to/this/folder\", \"%s\", split=\"train\")\n```\n\n",
+            name);
+    return qk__buffer_printf(
+        out, err,
+        "One configuration per layer and kind: `l` and the layer, `q` for queries or `k` for\n"
+        "keys. The column `head` has the number of the head (key heads are counted by "
+        "themselves).\n"
+        "A row group holds rows of one head, so a reader that filters by it skips all "
+        "others.\n\n"
+        "```python\nimport pyarrow.parquet as pq\nfrom datasets import load_dataset\n\n"
+        "rows = load_dataset(\"path/to/this/folder\", \"%s\", split=\"train\")  # all heads\n"
+        "rows = pq.read_table(\"path/to/this/folder/%s\", filters=[(\"head\", \"==\", 0)])\n"
+        "```\n\n",
+        name, name);
+}
+
 static qk_status put_explanation(const qk_capture_writer *writer, qk__buffer *out,
                                  qk_error *err)
 {
-    char name[QK_HEAD_NAME_SIZE] = "l00h00q";
-    if (writer->num_records > 0)
-        qk_head_name(writer->records[0].id, name);
+    QK_TRY(put_examples(writer, out, err));
     return qk__buffer_printf(
         out, err,
-        "One configuration per head: `l` and the layer, `h` and the head, `q` for queries or\n"
-        "`k` for keys (key heads are counted by themselves).\n\n"
-        "```python\nfrom datasets import load_dataset\n\n"
-        "rows = load_dataset(\"path/to/this/folder\", \"%s\", split=\"train\")\n```\n\n"
         "## Columns\n\n"
         "| column | type | meaning |\n| --- | --- | --- |\n"
+        "%s"
         "| bucket | int32 | position bucket |\n"
         "| example_id | %s | which text the row comes from |\n"
         "| position | int32 | token position in the text, from 0 |\n"
         "| vector | list of float32 | the vector, all of one length |\n"
         "| sliding_window | int32 | attention window in tokens, null = full attention |\n"
         "| token_str | string | the token, where it was captured |\n\n",
-        name, writer->wide_ids ? "int64" : "int32");
+        writer->layout == QK_LAYOUT_PACKED ? "| head | int32 | number of the head |\n" : "",
+        writer->wide_ids ? "int64" : "int32");
 }
 
 static qk_status put_heads(const qk_capture_writer *writer, qk__buffer *out, qk_error *err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names and order of heads: "l00h12q" and back. */
+/* Names and order of heads: "l00h12q" and back; folders of packed files: "l00q". */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,19 +31,35 @@ static bool parse_number(const char **text, int *number)
     return true;
 }
 
-bool qk_head_parse(const char *name, qk_head_id *id)
+void qk__layer_name(int layer, qk_kind kind, char name[QK_HEAD_NAME_SIZE])
 {
-    assert(name && id);
-    qk_head_id parsed;
+    snprintf(name, QK_HEAD_NAME_SIZE, "l%02d%c", layer, kind == QK_QUERY ? 'q' : 'k');
+}
+
+/* l{layer}{q|k}, or with a head l{layer}h{head}{q|k}. */
+static bool parse_name(const char *name, bool head, qk_head_id *id)
+{
+    qk_head_id parsed = {0};
     if (*name++ != 'l' || !parse_number(&name, &parsed.layer))
         return false;
-    if (*name++ != 'h' || !parse_number(&name, &parsed.head))
+    if (head && (*name++ != 'h' || !parse_number(&name, &parsed.head)))
         return false;
     if ((*name != 'q' && *name != 'k') || name[1] != 0)
         return false;
     parsed.kind = *name == 'q' ? QK_QUERY : QK_KEY;
     *id = parsed;
     return true;
+}
+
+bool qk_head_parse(const char *name, qk_head_id *id)
+{
+    assert(name && id);
+    return parse_name(name, true, id);
+}
+
+bool qk__layer_parse(const char *name, qk_head_id *id)
+{
+    return parse_name(name, false, id);
 }
 
 int qk_head_compare(qk_head_id a, qk_head_id b)

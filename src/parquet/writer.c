@@ -47,7 +47,7 @@ static qk_status check_fields(const qk_parquet_field *fields, size_t num_fields,
     if (num_fields == 0)
         return qk__fail(err, QK_ERR_ARGUMENT, "a Parquet file needs at least one field");
     for (size_t i = 0; i < num_fields; i++) {
-        if (fields[i].kind != QK_FIELD_VECTOR)
+        if (fields[i].kind != QK_FIELD_VECTOR && fields[i].kind != QK_FIELD_VECTOR_F64)
             continue;
         if (fields[i].width == 0 || fields[i].width > MAX_VECTOR_WIDTH)
             return qk__fail(err, QK_ERR_ARGUMENT,
@@ -63,11 +63,13 @@ static qk_status init_columns(qk_parquet_writer *writer, const qk_parquet_field 
     static const size_t value_sizes[] = {[QK_FIELD_INT32] = 4,
                                          [QK_FIELD_INT64] = 8,
                                          [QK_FIELD_STRING] = 0,
-                                         [QK_FIELD_VECTOR] = 4};
+                                         [QK_FIELD_VECTOR] = 4,
+                                         [QK_FIELD_VECTOR_F64] = 8};
     for (size_t i = 0; i < writer->num_columns; i++) {
         qk__column_buffer *column = &writer->columns[i];
-        column->kind = fields[i].kind;
-        column->width = fields[i].kind == QK_FIELD_VECTOR ? fields[i].width : 1;
+        bool wide = fields[i].kind == QK_FIELD_VECTOR_F64; /* which value_size tells */
+        column->kind = wide ? QK_FIELD_VECTOR : fields[i].kind;
+        column->width = column->kind == QK_FIELD_VECTOR ? fields[i].width : 1;
         column->value_size = value_sizes[fields[i].kind];
         column->name = qk__strdup(fields[i].name);
         if (!column->name)
@@ -144,11 +146,16 @@ static bool is_valid(const qk_parquet_values *values, qk_parquet_field_kind kind
     return kind != QK_FIELD_STRING || values->strings[row];
 }
 
+static const void *vectors_of(const qk__column_buffer *column, const qk_parquet_values *values)
+{
+    return column->value_size == sizeof(double) ? (const void *)values->f64 : values->f32;
+}
+
 /* Everything that can be wrong with the rows is found before any is taken over. */
 static qk_status check_values(const qk__column_buffer *column, const qk_parquet_values *values,
                               size_t rows, qk_error *err)
 {
-    const void *given = column->kind == QK_FIELD_VECTOR   ? (const void *)values->f32
+    const void *given = column->kind == QK_FIELD_VECTOR   ? vectors_of(column, values)
                         : column->kind == QK_FIELD_STRING ? (const void *)values->strings
                                                           : (const void *)values->i64;
     if (!given)
@@ -184,9 +191,11 @@ static qk_status append_rows(qk__column_buffer *column, const qk_parquet_values 
                              size_t first, size_t rows, qk_error *err)
 {
     if (column->kind == QK_FIELD_VECTOR) {
+        size_t row_bytes = column->width * column->value_size;
+        const uint8_t *vectors = vectors_of(column, values);
         column->present += rows * column->width;
-        return qk__buffer_append(&column->values, values->f32 + first * column->width,
-                                 rows * column->width * sizeof(float), err);
+        return qk__buffer_append(&column->values, vectors + first * row_bytes, rows * row_bytes,
+                                 err);
     }
     for (size_t i = first; i < first + rows; i++) {
         uint8_t valid = is_valid(values, column->kind, i);
@@ -218,6 +227,16 @@ static qk_status add_group(qk_parquet_writer *writer, qk_error *err)
     return QK_OK;
 }
 
+static void clear_columns(qk_parquet_writer *writer)
+{
+    for (size_t i = 0; i < writer->num_columns; i++) {
+        qk__column_buffer *column = &writer->columns[i];
+        column->values.size = column->lengths.size = column->valid.size = 0;
+        column->present = column->nulls = 0;
+    }
+    writer->rows = 0;
+}
+
 static qk_status write_group(qk_parquet_writer *writer, qk_error *err)
 {
     QK_TRY(add_group(writer, err));
@@ -225,10 +244,8 @@ static qk_status write_group(qk_parquet_writer *writer, qk_error *err)
     for (size_t i = 0; i < writer->num_columns; i++) {
         qk__column_buffer *column = &writer->columns[i];
         QK_TRY(qk__chunk_write(&writer->chunk, column, writer->rows, &group->chunks[i], err));
-        column->values.size = column->lengths.size = column->valid.size = 0;
-        column->present = column->nulls = 0;
     }
-    writer->rows = 0;
+    clear_columns(writer);
     return QK_OK;
 }
 
@@ -268,6 +285,20 @@ qk_status qk_parquet_writer_add(qk_parquet_writer *writer, const qk_parquet_valu
     if (status == QK_OK)
         status = writer->failed = add_rows(writer, values, rows, err);
     return status == QK_OK ? QK_OK : name_file(writer, status, err);
+}
+
+qk_status qk__parquet_writer_cut(qk_parquet_writer *writer, qk_error *err)
+{
+    if (writer->failed == QK_OK && writer->rows > 0)
+        writer->failed = write_group(writer, err);
+    return writer->failed == QK_OK ? QK_OK : name_file(writer, writer->failed, err);
+}
+
+size_t qk__parquet_writer_drop(qk_parquet_writer *writer)
+{
+    size_t rows = writer->rows;
+    clear_columns(writer);
+    return rows;
 }
 
 /* ---- the end ---------------------------------------------------------------------------- */

@@ -24,7 +24,7 @@ typedef struct qk__column_buffer {
     char *name;
     qk_parquet_field_kind kind;
     size_t width;       /* values a row: 1 except for vectors */
-    size_t value_size;  /* bytes a value; 0 for strings */
+    size_t value_size;  /* bytes a value: 8 for vectors of DOUBLE; 0 for strings */
     qk__buffer values;  /* values as PLAIN stores them; for strings the bytes alone */
     qk__buffer lengths; /* strings: one uint32_t a value */
     qk__buffer valid;   /* one byte a row; empty for vectors, which have no nulls */
@@ -72,6 +72,12 @@ typedef struct qk__chunk_writer {
 /* QK_ERR_ARGUMENT or QK_ERR_UNSUPPORTED for settings that qk_parquet_writer_open refuses. */
 QK_MUST_CHECK qk_status qk__writer_check_settings(const qk_parquet_writer_settings *settings,
                                                   qk_error *err);
+
+/* Writes the rows gathered so far as a row group of their own. */
+QK_MUST_CHECK qk_status qk__parquet_writer_cut(qk_parquet_writer *writer, qk_error *err);
+
+/* Forgets them instead, and tells how many there were. */
+size_t qk__parquet_writer_drop(qk_parquet_writer *writer);
 
 /* The part of a column that one page holds. */
 typedef struct qk__slice {

@@ -7,15 +7,16 @@
 #include "parquet/format.h"
 #include "parquet/thrift.h"
 
-static int32_t physical_type(qk_parquet_field_kind kind)
+static int32_t physical_type(const qk__column_buffer *column)
 {
-    switch (kind) {
+    switch (column->kind) {
     case QK_FIELD_INT32:
         return QK_PARQUET_INT32;
     case QK_FIELD_INT64:
         return QK_PARQUET_INT64;
     case QK_FIELD_VECTOR:
-        return QK_PARQUET_FLOAT;
+    case QK_FIELD_VECTOR_F64:
+        return column->value_size == sizeof(double) ? QK_PARQUET_DOUBLE : QK_PARQUET_FLOAT;
     case QK_FIELD_STRING:
         break;
     }
@@ -39,25 +40,25 @@ static void put_root(qk__thrift_writer *w, size_t num_columns)
     qk__thrift_end(w);
 }
 
-static void put_leaf(qk__thrift_writer *w, qk_parquet_field_kind kind, const char *name)
+static void put_leaf(qk__thrift_writer *w, const qk__column_buffer *column, const char *name)
 {
     qk__thrift_element_begin(w);
-    qk__thrift_i32(w, 1, physical_type(kind));
+    qk__thrift_i32(w, 1, physical_type(column));
     qk__thrift_i32(w, 3, REPETITION_OPTIONAL);
     qk__thrift_string(w, 4, name);
-    if (kind == QK_FIELD_STRING) {
+    if (column->kind == QK_FIELD_STRING) {
         qk__thrift_i32(w, 6, CONVERTED_UTF8);
         put_choice(w, 10, LOGICAL_STRING);
     }
     qk__thrift_end(w);
 }
 
-/* optional group <name> (LIST) { repeated group list { optional float element; } } */
-static void put_list(qk__thrift_writer *w, const char *name)
+/* optional group <name> (LIST) { repeated group list { optional float element; } }, or double */
+static void put_list(qk__thrift_writer *w, const qk__column_buffer *column)
 {
     qk__thrift_element_begin(w);
     qk__thrift_i32(w, 3, REPETITION_OPTIONAL);
-    qk__thrift_string(w, 4, name);
+    qk__thrift_string(w, 4, column->name);
     qk__thrift_i32(w, 5, 1);
     qk__thrift_i32(w, 6, CONVERTED_LIST);
     put_choice(w, 10, LOGICAL_LIST);
@@ -67,7 +68,7 @@ static void put_list(qk__thrift_writer *w, const char *name)
     qk__thrift_string(w, 4, "list");
     qk__thrift_i32(w, 5, 1);
     qk__thrift_end(w);
-    put_leaf(w, QK_FIELD_VECTOR, "element");
+    put_leaf(w, column, "element");
 }
 
 static void put_schema(qk__thrift_writer *w, const qk__column_buffer *columns, size_t count)
@@ -79,9 +80,9 @@ static void put_schema(qk__thrift_writer *w, const qk__column_buffer *columns, s
     put_root(w, count);
     for (size_t i = 0; i < count; i++) {
         if (columns[i].kind == QK_FIELD_VECTOR)
-            put_list(w, columns[i].name);
+            put_list(w, &columns[i]);
         else
-            put_leaf(w, columns[i].kind, columns[i].name);
+            put_leaf(w, &columns[i], columns[i].name);
     }
 }
 
@@ -134,7 +135,7 @@ static void put_chunk(qk__thrift_writer *w, const qk__column_buffer *column,
     qk__thrift_element_begin(w);
     qk__thrift_i64(w, 2, 0); /* deprecated, but required */
     qk__thrift_begin(w, 3);
-    qk__thrift_i32(w, 1, physical_type(column->kind));
+    qk__thrift_i32(w, 1, physical_type(column));
     put_encodings(w, info);
     put_path(w, column);
     qk__thrift_i32(w, 4, (int32_t)codec);

@@ -96,7 +96,7 @@ qk_status qk__plan_values(qk__chunk_writer *writer, const qk__column_buffer *col
         return QK_OK;
     const uint8_t *values = column->values.data + slice->value * column->value_size;
     if (encoding == ENC_BYTE_STREAM_SPLIT)
-        return qk__encode_split(out, values, slice->values, err);
+        return qk__encode_split(out, values, slice->values, column->value_size, err);
     if (encoding == ENC_DELTA_BINARY_PACKED)
         return qk__encode_delta(out, values, slice->values, column->value_size, err);
     return qk__buffer_append(out, values, slice->values * column->value_size, err);

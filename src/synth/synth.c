@@ -82,8 +82,9 @@ static qk_status write_shard(const synth_run *run, const qk__synth_head *head,
     int64_t total = (int64_t)s->examples * (int64_t)s->rows_per_example;
     int64_t left = total / s->shards + (shard < total % s->shards);
     qk_head_writer *file;
-    QK_TRY(qk__head_writer_open_shard(&file, run->writer, head->id, head->dim, s->strings,
-                                      shard, s->shards, &s->writer, err));
+    const qk__head_shape shape = {
+        .dim = head->dim, .strings = s->strings, .shard = shard, .shards = s->shards};
+    QK_TRY(qk__head_writer_open_as(&file, run->writer, head->id, &shape, &s->writer, err));
     while (left > 0) {
         qk_block block;
         const char *const *strings;
@@ -116,17 +117,23 @@ static qk_status write_head(synth_run *run, size_t i, qk_error *err)
     return status;
 }
 
+static void fail_head(synth_run *run, size_t i, const qk_error *err)
+{
+    pthread_mutex_lock(&run->lock);
+    if (i < run->failed_head) {
+        run->failed_head = i;
+        run->failure = *err;
+    }
+    run->stop = true;
+    pthread_mutex_unlock(&run->lock);
+}
+
 static void head_done(synth_run *run, size_t i, qk_status status, const qk_error *err)
 {
     const qk_synth_settings *s = run->settings;
+    if (status != QK_OK)
+        fail_head(run, i, err);
     pthread_mutex_lock(&run->lock);
-    if (status != QK_OK) {
-        if (i < run->failed_head) {
-            run->failed_head = i;
-            run->failure = *err;
-        }
-        run->stop = true;
-    }
     run->done++;
     run->bytes +=
         (int64_t)s->examples * (int64_t)(s->rows_per_example * s->dim * sizeof(float));
@@ -143,18 +150,41 @@ static void head_done(synth_run *run, size_t i, qk_status status, const qk_error
     pthread_mutex_unlock(&run->lock);
 }
 
+static bool is_stopped(synth_run *run)
+{
+    pthread_mutex_lock(&run->lock);
+    bool stop = run->stop;
+    pthread_mutex_unlock(&run->lock);
+    return stop;
+}
+
 static void head_job(void *context, size_t i, int worker)
 {
     (void)worker;
     synth_run *run = context;
-    pthread_mutex_lock(&run->lock);
-    bool stop = run->stop;
-    pthread_mutex_unlock(&run->lock);
-    if (stop)
+    if (is_stopped(run))
         return;
     qk_error err;
     qk_status status = write_head(run, i, &err);
     head_done(run, i, status, &err);
+}
+
+/* The heads of a packed file, one after the other. */
+static void file_job(void *context, size_t i, int worker)
+{
+    synth_run *run = context;
+    int layer = (int)(i / 2);
+    qk_kind kind = i % 2 == 0 ? QK_QUERY : QK_KEY;
+    size_t last = 0;
+    for (size_t h = 0; h < run->num_heads; h++)
+        if (run->ids[h].layer == layer && run->ids[h].kind == kind)
+            head_job(run, last = h, worker);
+    qk_error err;
+    if (is_stopped(run))
+        return;
+    qk_status status = qk_capture_writer_end_layer(run->writer, layer, kind, &err);
+    if (status != QK_OK)
+        fail_head(run, last, &err);
 }
 
 /* ---- truth.json ------------------------------------------------------------------------- */
@@ -216,12 +246,15 @@ static qk_status write_capture(synth_run *run, const char *dir, qk_error *err)
         .q_per_kv_group = s->group,
         .source = "qkscope synth",
         .extra_json = extra,
+        .layout = s->layout,
     };
+    bool packed = s->layout == QK_LAYOUT_PACKED;
     qk_status status = qk_capture_writer_open(&run->writer, dir, &meta, err);
     free(extra);
     QK_TRY(status);
-    qk__parallel_for(run->num_heads, s->threads ? s->threads : qk__available_threads(),
-                     head_job, run);
+    qk__parallel_for(packed ? 2 * (size_t)s->layers : run->num_heads,
+                     s->threads ? s->threads : qk__available_threads(),
+                     packed ? file_job : head_job, run);
     if (run->failed_head < run->num_heads) {
         if (err)
             *err = run->failure;

@@ -71,8 +71,10 @@ static const qk_setting ROWS[] = {
      .unit = "sd of content", .help = "their radius, in standard deviations of content", DRAWN},
     {"truth-matrices", QK_SETTING_FLAG, AT(truth_matrices),
      .help = "add full covariance bases to truth.json", .section = "Files"},
+    QK__LAYOUT_ROW(qk_synth_settings, NULL, .yaml = NULL),
     {"shards", QK_SETTING_INTEGER, AT(shards), .number = 1, .min = 1, .max = 10000,
-     .value = "N", .help = "files per head", .section = "Files"},
+     .value = "N", .help = "files per head, or of packed ones per layer and kind",
+     .section = "Files"},
     QK_SETTING_PART(qk_synth_settings, writer, qk__parquet_writer_settings_table),
     QK__THREADS_ROW(qk_synth_settings, threads, NULL, .yaml = NULL),
 };

@@ -188,8 +188,8 @@ static void test_unfinished(void **state)
     qk_head_writer *head;
     qk_error err;
     assert_int_equal(qk_capture_writer_open(&writer, tree_path("c"), NULL, &err), QK_OK);
-    assert_int_equal(
-        qk__head_writer_open_shard(&head, writer, HEAD, DIM, false, 0, 2, NULL, &err), QK_OK);
+    const qk__head_shape shape = {.dim = DIM, .shards = 2};
+    assert_int_equal(qk__head_writer_open_as(&head, writer, HEAD, &shape, NULL, &err), QK_OK);
     assert_int_equal(qk_head_writer_finish(&head, &err), QK_OK);
     assert_int_equal(qk_capture_writer_finish(&writer, &err), QK_ERR_ARGUMENT);
     assert_null(writer);
