@@ -218,16 +218,31 @@ static int compare_regions(const void *a, const void *b)
     return (x->text > y->text) - (x->text < y->text);
 }
 
-static qk_status write_regions(const qk__block *block, int stage, qk_error *err)
+/* First where the regions of each part begin, then the regions. */
+static qk_status write_regions(const qk_sink *sink, const qk__block *block, int stage,
+                               qk_error *err)
 {
-    qk__buffer list = block->regions[stage];
+    qk__buffer list = block->regions[stage], index = {0};
+    size_t parts = 2 * (size_t)sink->settings.num_layers, count = list.size / sizeof(qk__region);
+    qk__region *regions = (qk__region *)(void *)list.data;
     char name[16];
-    if (list.size > 0)
-        qsort(list.data, list.size / sizeof(qk__region), sizeof(qk__region), compare_regions);
+    if (count > 0)
+        qsort(regions, count, sizeof *regions, compare_regions);
+    qk_status status = QK_OK;
+    for (size_t part = 0, at = 0; status == QK_OK && part <= parts; part++) {
+        while (at < count && regions[at].part < (int64_t)part)
+            at++;
+        int64_t start = (int64_t)at;
+        status = qk__buffer_append(&index, &start, sizeof start, err);
+    }
+    if (status == QK_OK)
+        status = qk__buffer_append(&index, list.data, list.size, err);
     snprintf(name, sizeof name, "index.%s", qk__stage_name(stage));
     char *path = qk__path_join(block->folder, name);
-    qk_status status = path ? qk__write_file(path, list.data, list.size, err) : qk__nomem(err);
+    if (status == QK_OK)
+        status = path ? qk__write_file(path, index.data, index.size, err) : qk__nomem(err);
     free(path);
+    qk__buffer_free(&index);
     return status;
 }
 
@@ -274,7 +289,7 @@ static qk_status write_block(qk_sink *sink, qk__block *block, qk_error *err)
 {
     for (int stage = 0; stage < QK__STAGES; stage++)
         if (block->files[stage] >= 0)
-            QK_TRY(write_regions(block, stage, err));
+            QK_TRY(write_regions(sink, block, stage, err));
     QK_TRY(write_lines(block, err));
     QK_TRY(write_facts(sink, block, err));
     if (sink->settings.keep.moments)

@@ -48,6 +48,9 @@
 #include "state/layer_moments.h"
 #include "units/units.h"
 
+/* The folder of moments in a capture. */
+#define QK__MOMENTS_NAME "moments"
+
 /* After and before RoPE. */
 enum { QK__POST, QK__PRE, QK__STAGES };
 
@@ -320,13 +323,10 @@ QK_MUST_CHECK qk_status qk__tree_finish(qk_sink *sink, int stage, const char *fo
 QK_MUST_CHECK qk_status qk__write_captures(qk_sink *sink, qk_sink_outcome *outcome,
                                            qk_error *err);
 
-/* Keys for capture.json and lines for the card of one stage, to be freed. bucket_rows: of all heads,
- * by bucket. */
-typedef struct qk__bucket_rows {
-    int64_t bucket, rows;
-} qk__bucket_rows;
-QK_MUST_CHECK qk_status qk__describe(const qk_sink *sink, int stage, const qk__bucket_rows *rows,
-                                     size_t num_buckets, char **json, char **card,
+/* Keys for capture.json and lines for the card of one stage, to be freed. */
+struct qk__all_rows;
+QK_MUST_CHECK qk_status qk__describe(const qk_sink *sink, int stage,
+                                     const struct qk__all_rows *rows, char **json, char **card,
                                      qk_error *err);
 
 /* Writes dir/examples.csv. */

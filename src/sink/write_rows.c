@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes captures from the spool, when all texts are through. A head whose file is finished
- * loses its spool, so a run that was stopped here is resumed with the other heads. */
+/* Writes captures from the blocks, when all of them are there. What is finished stays when a run is
+ * stopped here, and is not written again. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -8,46 +8,49 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buffer.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/parallel.h"
 #include "capture/capture_writer.h"
-#include "recorder/place.h"
-#include "recorder/recording.h"
+#include "sink/block_rows.h"
+#include "sink/sink.h"
 
 /* A row group takes about as much memory in each thread; heads of a capture are read in blocks
  * of rows, whatever the groups. */
 enum { GROUP_BYTES = 16 << 20, MIN_GROUP_ROWS = 1024, MAX_GROUP_ROWS = 65536 };
 enum { BLOCK_BYTES = 1 << 20 };
 
-typedef struct head_job {
-    qk_head_id id;
+/* A file: a head, or all heads of a layer and kind. */
+typedef struct file_job {
+    int layer;
+    qk_kind kind;
+    const int *heads;
+    size_t num_heads;
     qk_status status;
     qk_error err;
-} head_job;
+} file_job;
 
 typedef struct finish {
-    qk__recording *r;
+    qk_sink *sink;
     int stage;
+    qk__all_rows *rows;
     qk_capture_writer *writer;
-    head_job *jobs;
+    file_job *jobs;
     size_t count;
-    atomic_bool failed; /* no use in beginning further heads */
+    atomic_bool failed; /* no use in beginning further files */
 } finish;
 
+/* ---- a head ----------------------------------------------------------------------------- */
+
 /* Rows of a head on their way. */
-typedef struct block_buffer {
-    size_t capacity; /* rows */
-    uint8_t *raw;
+typedef struct row_buffer {
+    size_t capacity, filled; /* rows */
     float *vectors;
     int64_t *bucket, *example, *position, *window;
     const char **strings;
-} block_buffer;
+} row_buffer;
 
-static void free_buffer(block_buffer *b)
+static void free_buffer(row_buffer *b)
 {
-    free(b->raw);
     free(b->vectors);
     free(b->bucket);
     free(b->example);
@@ -56,248 +59,264 @@ static void free_buffer(block_buffer *b)
     free(b->strings);
 }
 
-static qk_status init_buffer(const qk__recording *r, block_buffer *b, int64_t window,
-                             qk_error *err)
+static qk_status init_buffer(const qk_sink *sink, row_buffer *b, int layer, qk_error *err)
 {
-    size_t row = qk__spool_row_bytes(r);
+    size_t row = sink->settings.head_dim * sizeof(float) + 2 * sizeof(int64_t);
     b->capacity = BLOCK_BYTES / row > 0 ? BLOCK_BYTES / row : 1;
-    b->raw = qk__calloc(b->capacity, row);
-    b->vectors = qk__calloc(b->capacity, (size_t)r->facts->head_dim * sizeof *b->vectors);
+    b->vectors = qk__calloc(b->capacity, sink->settings.head_dim * sizeof *b->vectors);
     b->bucket = qk__calloc(b->capacity, sizeof *b->bucket);
     b->example = qk__calloc(b->capacity, sizeof *b->example);
     b->position = qk__calloc(b->capacity, sizeof *b->position);
     b->window = qk__calloc(b->capacity, sizeof *b->window);
     b->strings = qk__calloc(b->capacity, sizeof *b->strings);
-    if (!b->raw || !b->vectors || !b->bucket || !b->example || !b->position || !b->window ||
-        !b->strings)
+    if (!b->vectors || !b->bucket || !b->example || !b->position || !b->window || !b->strings)
         return qk__nomem(err);
     for (size_t i = 0; i < b->capacity; i++)
-        b->window[i] = window;
+        b->window[i] = sink->settings.windows ? sink->settings.windows[layer] : 0;
     return QK_OK;
 }
 
-static qk_status add_rows(const qk__recording *r, qk_head_writer *writer, block_buffer *b,
-                          size_t rows, qk_error *err)
+static qk_status flush(const qk_sink *sink, qk_head_writer *writer, row_buffer *b, qk_error *err)
 {
-    size_t dim = (size_t)r->facts->head_dim;
-    size_t size = qk__spool_row_bytes(r);
-    for (size_t i = 0; i < rows; i++) {
-        qk__spool_row row;
-        memcpy(&row, b->raw + i * size, sizeof row);
-        memcpy(b->vectors + i * dim, b->raw + i * size + sizeof row, dim * sizeof(float));
-        b->example[i] = row.example_id;
-        b->position[i] = row.position;
-        b->bucket[i] = qk_sampler_bucket(&r->sampler, row.position);
-        const char *piece = qk_tokenizer_piece(r->tokenizer, row.token);
-        b->strings[i] = piece ? piece : "";
-    }
-    const qk_block block = {.rows = rows,
-                            .dim = dim,
+    const qk_block block = {.rows = b->filled,
+                            .dim = sink->settings.head_dim,
                             .f32 = b->vectors,
                             .position = b->position,
                             .bucket = b->bucket,
                             .example = b->example,
                             .window = b->window};
+    b->filled = 0;
     return qk_head_writer_add(writer, &block, b->strings, err);
 }
 
-static qk_status copy_rows(const qk__recording *r, int fd, qk_head_id id,
-                           qk_head_writer *writer, qk_error *err)
+static const char *string_of(const qk_sink *sink, int32_t token)
 {
-    block_buffer b = {0};
-    size_t size = qk__spool_row_bytes(r);
-    int64_t total = r->journal.rows[qk__part(id.layer, id.kind)];
-    qk_status status = init_buffer(r, &b, r->facts->layers[id.layer].window, err);
-    for (int64_t done = 0; status == QK_OK && done < total;) {
-        int64_t left = total - done;
-        size_t rows = left < (int64_t)b.capacity ? (size_t)left : b.capacity;
-        status = qk__read_at(fd, b.raw, rows * size, done * (int64_t)size, err);
-        if (status == QK_OK)
-            status = add_rows(r, writer, &b, rows, err);
-        done += (int64_t)rows;
-    }
-    free_buffer(&b);
-    return status;
+    const qk_sink_settings *s = &sink->settings;
+    const char *text = s->token_string && token >= 0 ? s->token_string(s->user, token) : NULL;
+    return text ? text : "";
 }
 
-static void set_group_rows(const qk__recording *r, qk_parquet_writer_settings *settings)
+/* Fills the buffer with rows of a text, and hands it over each time it is full. */
+static qk_status copy_text(const finish *f, const qk__text_rows *text, size_t head,
+                           qk_head_writer *writer, row_buffer *b, qk_error *err)
+{
+    const qk_sink *sink = f->sink;
+    size_t dim = sink->settings.head_dim, rows = (size_t)text->rows, take;
+    for (size_t done = 0; done < rows; done += take) {
+        size_t room = b->capacity - b->filled;
+        take = rows - done < room ? rows - done : room;
+        QK_TRY(qk__text_vectors(text, head, done, take, dim, b->vectors + b->filled * dim, err));
+        for (size_t i = 0; i < take; i++) {
+            size_t at = b->filled + i;
+            b->example[at] = text->example_id;
+            b->position[at] = text->position[done + i];
+            b->bucket[at] = qk_sampler_bucket(&sink->settings.sampler, b->position[at]);
+            b->strings[at] = string_of(sink, text->token[done + i]);
+        }
+        b->filled += take;
+        if (b->filled == b->capacity)
+            QK_TRY(flush(sink, writer, b, err));
+    }
+    return QK_OK;
+}
+
+typedef struct copying {
+    const finish *f;
+    qk_head_writer *writer;
+    row_buffer *buffer;
+    size_t head; /* its place in the layer */
+} copying;
+
+static qk_status see_text(void *user, const qk__text_rows *text, qk_error *err)
+{
+    copying *c = user;
+    return copy_text(c->f, text, c->head, c->writer, c->buffer, err);
+}
+
+static void set_group_rows(const qk_sink *sink, qk_parquet_writer_settings *settings)
 {
     qk_parquet_writer_settings_default(settings);
-    size_t rows = GROUP_BYTES / ((size_t)r->facts->head_dim * sizeof(float));
+    size_t rows = GROUP_BYTES / (sink->settings.head_dim * sizeof(float));
     settings->row_group_rows = rows < MIN_GROUP_ROWS   ? MIN_GROUP_ROWS
                                : rows > MAX_GROUP_ROWS ? MAX_GROUP_ROWS
                                                        : rows;
 }
 
-static qk_status write_head(const finish *f, qk_head_id id, const char *spool, qk_error *err)
+static qk_status write_head(const finish *f, const file_job *job, size_t i, qk_error *err)
 {
-    const qk__recording *r = f->r;
+    const qk_sink *sink = f->sink;
+    row_buffer buffer = {0};
     qk_parquet_writer_settings settings;
-    qk_head_writer *writer;
-    int fd = open(spool, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return qk__fail(err, QK_ERR_IO, "%s: cannot open: %s", spool, strerror(errno));
-    set_group_rows(r, &settings);
-    qk_status status = qk_head_writer_open(&writer, f->writer, id, (size_t)r->facts->head_dim,
-                                           r->settings->token_strings, &settings, err);
-    if (status == QK_OK) {
-        status = copy_rows(r, fd, id, writer, err);
-        if (status != QK_OK) {
-            qk__context(err, status, "%s", spool);
-            qk_head_writer_abort(&writer);
-        }
-    }
+    const int *all;
+    qk_head_id id = {job->layer, job->heads[i], job->kind};
+    copying c = {.f = f, .buffer = &buffer};
+    qk__heads_of(sink, job->layer, job->kind, &all);
+    c.head = (size_t)(&job->heads[i] - all);
+    set_group_rows(sink, &settings);
+    QK_TRY(qk_head_writer_open(&c.writer, f->writer, id, sink->settings.head_dim,
+                               sink->settings.token_strings, &settings, err));
+    qk_status status = init_buffer(sink, &buffer, job->layer, err);
     if (status == QK_OK)
-        status = qk_head_writer_finish(&writer, err);
-    close(fd);
+        status = qk__each_text(f->rows, qk__part_of(job->layer, job->kind), see_text, &c, err);
+    if (status == QK_OK && buffer.filled > 0)
+        status = flush(sink, c.writer, &buffer, err);
+    free_buffer(&buffer);
+    if (status == QK_OK)
+        return qk_head_writer_finish(&c.writer, err);
+    qk_head_writer_abort(&c.writer);
     return status;
 }
 
-/* A head is finished when its file is in its place. */
-static qk_status finish_head(const finish *f, qk_head_id id, const char *folder,
-                             const char *spool, qk_error *err)
+/* ---- a file ----------------------------------------------------------------------------- */
+
+/* The folder of a file is named after its head, or after layer and kind. */
+static char *name_folder(const finish *f, const file_job *job)
 {
-    const qk__recording *r = f->r;
-    char *file = qk__path_join(folder, "data.parquet");
-    if (!file)
-        return qk__nomem(err);
-    qk_status status;
-    qk__output_sweep(folder);
-    if (qk__is_file(file))
-        status = qk__capture_writer_adopt(f->writer, id, (size_t)r->facts->head_dim,
-                                          r->journal.rows[qk__part(id.layer, id.kind)], err);
+    char name[QK_HEAD_NAME_SIZE];
+    if (f->sink->settings.layout == QK_LAYOUT_PACKED)
+        qk__layer_name(job->layer, job->kind, name);
     else
-        status = write_head(f, id, spool, err);
-    if (status == QK_OK)
-        unlink(spool);
-    free(file);
-    return status;
+        qk_head_name((qk_head_id){job->layer, job->heads[0], job->kind}, name);
+    char *stage = qk__stage_folder(f->sink, f->sink->fresh, f->stage);
+    char *folder = stage ? qk__path_join(stage, name) : NULL;
+    free(stage);
+    return folder;
+}
+
+/* It is finished when it is in its place. */
+static qk_status write_file(const finish *f, const file_job *job, const char *folder,
+                            qk_error *err)
+{
+    const qk_sink *sink = f->sink;
+    int64_t rows = qk__all_rows_count(f->rows, qk__part_of(job->layer, job->kind));
+    qk__output_sweep(folder);
+    bool there = qk__is_file_in(folder, "data.parquet");
+    for (size_t i = 0; i < job->num_heads; i++) {
+        qk_head_id id = {job->layer, job->heads[i], job->kind};
+        if (there)
+            QK_TRY(qk__capture_writer_adopt(f->writer, id, sink->settings.head_dim, rows, err));
+        else
+            QK_TRY(write_head(f, job, i, err));
+    }
+    return there ? QK_OK
+                 : qk_capture_writer_end_layer(f->writer, job->layer, job->kind, err);
 }
 
 static void run_job(void *context, size_t i, int worker)
 {
     finish *f = context;
-    head_job *job = &f->jobs[i];
-    char name[QK_HEAD_NAME_SIZE];
+    file_job *job = &f->jobs[i];
     (void)worker;
     if (atomic_load(&f->failed))
         return;
-    qk_head_name(job->id, name);
-    char *stage = qk__stage_folder(f->r, f->r->fresh, f->stage);
-    char *folder = stage ? qk__path_join(stage, name) : NULL;
-    char *spool = qk__spool_path(f->r, f->stage, job->id);
-    job->status = folder && spool ? finish_head(f, job->id, folder, spool, &job->err)
-                                  : qk__nomem(&job->err);
+    char *folder = name_folder(f, job);
+    job->status = folder ? write_file(f, job, folder, &job->err) : qk__nomem(&job->err);
     if (job->status != QK_OK)
         atomic_store(&f->failed, true);
-    free(stage);
     free(folder);
-    free(spool);
 }
 
 /* ---- one capture ------------------------------------------------------------------------ */
 
+static void add_jobs(finish *f, int layer, qk_kind kind)
+{
+    const int *heads;
+    size_t count = qk__heads_of(f->sink, layer, kind, &heads);
+    bool packed = f->sink->settings.layout == QK_LAYOUT_PACKED;
+    size_t together = packed ? count : 1;
+    if (qk__all_rows_count(f->rows, qk__part_of(layer, kind)) == 0)
+        return;
+    for (size_t i = 0; i < count; i += together)
+        f->jobs[f->count++] =
+            (file_job){.layer = layer, .kind = kind, .heads = heads + i, .num_heads = together};
+}
+
 static qk_status list_jobs(finish *f, qk_error *err)
 {
-    const qk__recording *r = f->r;
-    f->jobs = qk__calloc(r->selection->num_q + r->selection->num_k, sizeof *f->jobs);
+    const qk_sink *sink = f->sink;
+    size_t layers = (size_t)sink->settings.num_layers;
+    f->count = 0;
+    f->jobs = qk__calloc(sink->starts[QK_QUERY][layers] + sink->starts[QK_KEY][layers],
+                         sizeof *f->jobs);
     if (!f->jobs)
         return qk__nomem(err);
-    f->count = 0;
-    for (int layer = 0; layer < r->facts->num_layers; layer++)
+    for (int layer = 0; layer < sink->settings.num_layers; layer++)
         for (int kind = QK_QUERY; kind <= QK_KEY; kind++)
-            for (int head = 0; head < qk__num_heads(r, (qk_kind)kind); head++) {
-                qk_head_id id = {layer, head, (qk_kind)kind};
-                if (qk__is_kept(r, id) && r->journal.rows[qk__part(layer, id.kind)] > 0)
-                    f->jobs[f->count++].id = id;
-            }
-    if (f->count > 0)
-        return QK_OK;
-    if (r->journal.tokens == 0 && r->journal.skipped > 0)
-        return qk__fail(
-            err, QK_ERR_DEGENERATE,
-            "no position was kept: %lld of %lld texts have more than %lld tokens and "
-            "were passed over; split or cut them",
-            (long long)r->journal.skipped, (long long)r->journal.texts,
-            (long long)r->max_length);
-    return qk__fail(err, QK_ERR_DEGENERATE,
-                    "of %lld texts with %lld tokens no position was kept: the texts are too "
-                    "short for the sampler's rate",
-                    (long long)r->journal.texts, (long long)r->journal.tokens);
+            add_jobs(f, layer, (qk_kind)kind);
+    return QK_OK;
 }
 
 static qk_status open_writer(finish *f, const char *folder, qk_error *err)
 {
-    const qk__recording *r = f->r;
-    char *json;
-    char *card;
-    QK_TRY(qk__describe(r, f->stage, &json, &card, err));
-    const qk_capture_meta meta = {.model = r->model_name,
-                                  .q_per_kv_group =
-                                      r->facts->num_q_heads / r->facts->num_k_heads,
-                                  .source = "qkscope capture",
+    const qk_sink_settings *s = &f->sink->settings;
+    char *json, *card;
+    QK_TRY(qk__describe(f->sink, f->stage, f->rows, &json, &card, err));
+    const qk_capture_meta meta = {.model = s->model_name ? s->model_name : "",
+                                  .q_per_kv_group = s->num_q_heads / s->num_k_heads,
+                                  .source = s->source ? s->source : "qkscope sink",
                                   .extra_json = json,
                                   .card = card,
-                                  .wide_ids = true};
+                                  .wide_ids = true,
+                                  .layout = s->layout};
     qk_status status = qk__capture_writer_reopen(&f->writer, folder, &meta, err);
     free(json);
     free(card);
     return status;
 }
 
-static qk_status write_heads(finish *f, qk_error *err)
+static qk_status write_files(finish *f, qk_error *err)
 {
-    qk__parallel_for(f->count, f->r->threads, run_job, f);
+    qk__parallel_for(f->count, f->sink->threads, run_job, f);
     for (size_t i = 0; i < f->count; i++)
         if (f->jobs[i].status != QK_OK)
             return qk__fail(err, f->jobs[i].status, "%s", f->jobs[i].err.message);
     return QK_OK;
 }
 
-static qk_status write_capture(finish *f, qk_error *err)
+static qk_status write_parts(finish *f, const char *folder, qk_error *err)
 {
-    char *folder = qk__stage_folder(f->r, f->r->fresh, f->stage);
+    qk__output_sweep(folder);
+    QK_TRY(open_writer(f, folder, err));
+    qk_status status = list_jobs(f, err);
+    if (status == QK_OK)
+        status = write_files(f, err);
+    free(f->jobs);
+    QK_TRY(status);
+    if (f->sink->settings.keep.moments)
+        QK_TRY(qk__tree_finish(f->sink, f->stage, folder, err));
+    QK_TRY(qk__write_examples(f->sink, folder, err));
+    return qk_capture_writer_finish(&f->writer, err);
+}
+
+static qk_status write_capture(finish *f, qk_sink_outcome *outcome, qk_error *err)
+{
+    char *folder = qk__stage_folder(f->sink, f->sink->fresh, f->stage);
     if (!folder)
         return qk__nomem(err);
-    if (qk__is_capture_of(folder, f->r->fingerprint)) { /* by an earlier run */
-        free(folder);
-        return QK_OK;
-    }
-    qk__output_sweep(folder);
-    qk_status status = open_writer(f, folder, err);
+    qk_status status = qk__all_rows_open(&f->rows, f->sink, f->stage, err);
     if (status == QK_OK)
-        status = write_heads(f, err);
-    if (status == QK_OK)
-        status = qk__write_examples(f->r, folder, err);
-    if (status == QK_OK)
-        status = qk_capture_writer_finish(&f->writer, err);
+        qk__all_rows_sum(f->rows, &outcome->heads, &outcome->rows);
+    if (status == QK_OK && outcome->heads == 0)
+        status = qk__fail(err, QK_ERR_DEGENERATE, "no position was kept");
+    if (status == QK_OK && !qk__is_capture_of(folder, f->sink->fingerprint)) /* by an earlier run */
+        status = write_parts(f, folder, err);
     qk_capture_writer_abort(&f->writer);
+    qk__all_rows_close(&f->rows);
     free(folder);
     return status;
 }
 
-qk_status qk__write_captures(qk__recording *r, qk_error *err)
+qk_status qk__write_captures(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
 {
-    finish f = {.r = r};
+    finish f = {.sink = sink};
     atomic_init(&f.failed, false);
-    qk_status status = list_jobs(&f, err);
-    r->outcome->heads = f.count;
-    if (status == QK_OK && !r->journal.built)
-        status = qk__count_buckets(r, err);
-    for (int stage = 0; status == QK_OK && stage < QK__STAGES; stage++) {
-        if (!r->stages[stage])
-            continue;
+    for (int stage = 0; stage < QK__STAGES; stage++) {
         f.stage = stage;
-        for (size_t i = 0; i < f.count; i++)
-            r->outcome->rows +=
-                r->journal.rows[qk__part(f.jobs[i].id.layer, f.jobs[i].id.kind)];
-        if (!r->journal.built)
-            status = write_capture(&f, err);
+        if (sink->stages[stage])
+            QK_TRY(write_capture(&f, outcome, err));
     }
-    if (status == QK_OK && !r->journal.built) {
-        r->journal.built = true;
-        status = qk__journal_write(r, err);
-    }
-    free(f.jobs);
+    char *built = qk__path_join(sink->partial, QK__BUILT);
+    qk_status status = built ? qk__write_file(built, "", 0, err) : qk__nomem(err);
+    free(built);
     return status;
 }
