@@ -7,31 +7,17 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "stats/jackknife.h"
 
 /* ---- keys ------------------------------------------------------------------------------- */
-
-static qk_status prepare_keys(const qk__run *run, qk__key_data *keys, qk_error *err)
-{
-    if (qk__run_does(run, QK_ANALYSE_PLASTICITY))
-        QK_TRY(qk__key_index_create(&keys->index, &keys->data.rows, err));
-    if (run->settings->ci > 0) {
-        QK_TRY(qk__example_groups_create(&keys->groups, &keys->data.rows, err));
-        QK_TRY(qk__example_groups_assign(keys->groups, &keys->data.rows, &keys->group_of_row,
-                                         err));
-        keys->data.rows.group = keys->group_of_row;
-        QK_TRY(qk__group_moments(&keys->data.rows, keys->groups->count, keys->parts, err));
-        keys->data.rows.group = NULL;
-    }
-    return QK_OK;
-}
 
 qk_status qk__key_data_read(qk__run *run, int worker, const qk_head *head, qk__key_data *keys,
                             qk_error *err)
 {
     *keys = (qk__key_data){0};
     QK_TRY(qk__head_data_read(run, worker, head, &keys->data, err));
-    qk_status status = prepare_keys(run, keys, err);
+    qk_status status = QK_OK;
+    if (qk__run_does(run, QK_ANALYSE_PLASTICITY))
+        status = qk__key_index_create(&keys->index, &keys->data.rows, err);
     if (status != QK_OK)
         qk__key_data_free(run, keys);
     return status;
@@ -40,11 +26,6 @@ qk_status qk__key_data_read(qk__run *run, int worker, const qk_head *head, qk__k
 void qk__key_data_free(qk__run *run, qk__key_data *keys)
 {
     qk__key_index_free(&keys->index);
-    for (int g = 0; g < QK_MAX_GROUPS; g++)
-        qk_moments_free(&keys->parts[g]);
-    qk__example_groups_free(&keys->groups);
-    free(keys->group_of_row);
-    keys->group_of_row = NULL;
     qk__head_data_free(run, &keys->data);
 }
 

@@ -161,7 +161,7 @@ static reading plan_reading(const qk__run *run, const qk_rows *reader)
 static qk_status accumulate(reading *how, const qk_block *b, bool last, qk_accumulator *acc,
                             qk_error *err)
 {
-    uint32_t group, move[QK_TEXT_GROUPS];
+    uint32_t group, move[QK_MOST_GROUPS];
     bool joined;
     for (size_t i = 0; b->example && !how->by_text && i < b->rows; i++)
         if (i == 0 || b->example[i] != b->example[i - 1])
@@ -301,6 +301,8 @@ static qk_status read_all(qk__run *run, int worker, const qk_head *head, qk__hea
         if (status != QK_OK)
             name_file(status, head, err);
     }
+    if (status == QK_OK && run->settings->ci > 0)
+        status = qk__text_parts_of_rows(&data->parts, &data->rows, QK_INTERVAL_GROUPS, err);
     if (status == QK_OK && how.constant && data->moments->count > 1)
         note_constant(run, data);
     if (!qk__run_does(run, QK_ANALYSE_PCA)) /* only the PCA asks for them */
@@ -327,6 +329,7 @@ void qk__head_data_free(qk__run *run, qk__head_data *data)
 {
     qk_moments_free(&data->moments);
     release_texts(run, &data->texts);
+    qk__text_parts_free(&data->parts);
     free(data->vectors);
     free(data->integers);
     data->vectors = NULL;
