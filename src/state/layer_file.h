@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of a layer's moments: safetensors, metadata {"format": "qkscope moments 2", "layer": "0",
+ * "groups": "16"} and whatever texts the writer adds. For each kind, after "q." or "k.", with H
+ * heads, G groups of texts, B buckets and d dimensions:
+ *
+ *     heads         I64 [H]          numbers of the heads, ascending
+ *     texts         I64 [H]          texts that gave the head rows
+ *     positions     I64 [H][2]       least and largest position; 0, -1 without rows
+ *     group         I64 [G]          labels (id & mask), ascending as unsigned
+ *     mask          I64 []           bits of an id that tell its group; -1: all, 0: groups = 0
+ *     count         I64 [G][H]       rows
+ *     mean_t        F64 [G][H]       mean position
+ *     sum_tt        F64 [G][H]       sum of (t - mean_t)^2
+ *     mean          F64 [G][H][d]    mean of x
+ *     sum_xt        F64 [G][H][d]    sum of (x - mean)(t - mean_t)
+ *     sum_xx        F64 [G][H][d(d+1)/2]  sum of (x - mean)(x - mean)^T: i <= j, row by row
+ *
+ * and of queries, where buckets are kept:
+ *
+ *     bucket        I64 [B]          the sampler's ids that occur, ascending
+ *     bucket_count  I64 [B][H]       and so on, without groups; bucket_sum_xx, F64 [B][H][d], is
+ *                                    the diagonal alone
+ *
+ * A kind of which no head was captured has no arrays. */
+#ifndef QK_STATE_LAYER_FILE_H
+#define QK_STATE_LAYER_FILE_H
+
+#include <jansson.h>
+
+#include <qkscope/capture.h>
+
+#include "state/layer_moments.h"
+
+/* ==== whole layers ======================================================================== */
+
+/* Either part may be NULL, not both; those given agree on max_groups and dim. metadata: more texts, or
+ * NULL; its keys "format", "layer" and "groups" are replaced. Equal moments give equal bytes; the file appears
+ * whole or not at all. */
+QK_MUST_CHECK qk_status qk__layer_moments_write(const char *path, const qk__part_moments *q,
+                                                const qk__part_moments *k, int layer,
+                                                const json_t *metadata, qk_error *err);
+
+/* Everything into memory, every number checked, ready to be merged. *q or *k is NULL where the
+ * file has none of the kind. On failure both are. Messages name the file. */
+QK_MUST_CHECK qk_status qk__layer_moments_read(const char *path, qk__part_moments **q,
+                                               qk__part_moments **k, qk_error *err);
+
+/* ==== single heads ======================================================================== */
+
+/* A file that stays on disk: a head costs what is its own. Any number of threads may read heads
+ * of one file. */
+typedef struct qk__layer_file qk__layer_file;
+
+/* Checks all but the sums of single heads: types, shapes, heads, labels and buckets that ascend,
+ * counts. What is no such file is QK_ERR_MALFORMED, a later format QK_ERR_UNSUPPORTED. Messages
+ * name the file. */
+QK_MUST_CHECK qk_status qk__layer_file_open(qk__layer_file **file, const char *path,
+                                            qk_error *err);
+void qk__layer_file_close(qk__layer_file **file); /* takes a pointer to NULL, too */
+
+int qk__layer_file_layer(const qk__layer_file *file);
+const char *qk__layer_file_path(const qk__layer_file *file);
+const json_t *qk__layer_file_metadata(const qk__layer_file *file); /* an object of texts */
+
+/* What is there of a kind; NULL: nothing. It lives as long as the file. */
+const qk__part_shape *qk__layer_file_shape(const qk__layer_file *file, qk_kind kind);
+size_t qk__layer_file_groups(const qk__layer_file *file, qk_kind kind);
+size_t qk__layer_file_buckets(const qk__layer_file *file, qk_kind kind);
+
+/* Place of a head in shape->heads, -1: it is not there. */
+ptrdiff_t qk__layer_file_find(const qk__layer_file *file, qk_kind kind, int head);
+
+/* Rows of the head at a place, without reading its sums. */
+int64_t qk__layer_file_rows(const qk__layer_file *file, qk_kind kind, size_t place);
+
+/* Sums over the rows of a head in one bucket. */
+typedef struct qk__bucket_sums {
+    int64_t bucket, count; /* count: may be 0 for this head */
+    double mean_t, sum_tt;
+    double *mean, *sum_xt; /* [d] */
+    double *sum_xx;        /* [d] the diagonal */
+} qk__bucket_sums;
+
+/* All that is known of a head. */
+typedef struct qk__head_state {
+    qk_moments *moments; /* of all rows: the groups merged in the order of their labels */
+    qk_text_moments
+        *texts; /* as qk_accumulator_finish_texts gives them, of at most as many groups:
+                               finer ones are joined. NULL where texts were not kept apart */
+    int64_t num_texts;
+    int64_t first_position, last_position; /* 0, -1 without rows */
+    uint64_t mask;                         /* as in the file */
+    size_t num_groups;
+    uint64_t *labels;         /* [num_groups] ascending */
+    qk_moments **parts;       /* [num_groups] moments of each; count 0 where it has no rows */
+    size_t num_buckets;       /* 0 for keys and where buckets were not kept */
+    qk__bucket_sums *buckets; /* [num_buckets] ascending */
+} qk__head_state;
+
+/* Reads and checks the sums of the head at a place of shape->heads. What no rows give (sums of
+ * squares below 0, NaN) is QK_ERR_MALFORMED, numbers that overflow QK_ERR_INCONSISTENT; messages
+ * name file, kind and head. */
+QK_MUST_CHECK qk_status qk__layer_file_head(const qk__layer_file *file, qk_kind kind,
+                                            size_t place, qk__head_state **state,
+                                            qk_error *err);
+void qk__head_state_free(qk__head_state **state); /* takes a pointer to NULL, too */
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Moments of a layer while a capture is made: sums over the queries, or the keys, of all its
+ * heads, by groups of texts and, of queries, by the sampler's buckets.
+ *
+ *     rows of a text ──compute──▶ chunk ──fold──▶ part ──merge──▶ part ──write──▶ file
+ *       (any thread)                  (in order)     (in a fixed tree)     (layer_file.h)
+ *
+ * All numbers are about means: two sets of rows join by the formula of qk_moments_merge (Chan,
+ * Golub and LeVeque, 1979), so means far from zero cost no digits. The same folds and merges in
+ * the same order give the same bits on every processor; another order gives other roundings. So who
+ * folds keeps an order that does not depend on threads. Nothing here starts threads or locks.
+ *
+ * Groups of texts are those of stats/text_groups.h: they depend on the set of ids alone. A part
+ * does not remember ids, only the labels of its groups. */
+#ifndef QK_STATE_LAYER_MOMENTS_H
+#define QK_STATE_LAYER_MOMENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/stats.h>
+
+enum {
+    QK__CHUNK_ROWS = 256,      /* rows of a chunk, at most */
+    QK__MAX_GROUPS = 64,       /* of texts in a part, at most */
+    QK__MAX_PART_HEADS = 4096, /* of a kind in a layer */
+};
+
+/* What a part is of. */
+typedef struct qk__part_shape {
+    size_t dim;          /* 1 .. QK_MAX_DIM */
+    size_t num_heads;    /* 1 .. QK__MAX_PART_HEADS */
+    const int *heads;    /* [num_heads] ascending, from 0 on; copied by who keeps them */
+    uint32_t max_groups; /* 0: one group of all texts; else 2 .. QK__MAX_GROUPS */
+    bool by_bucket;      /* of queries: sums by bucket, too */
+} qk__part_shape;
+
+/* Bytes of the arrays of such a part in a file, with so many groups and buckets; in memory it
+ * takes the same and a few hundred bytes for each group and bucket. Saturates at INT64_MAX. */
+int64_t qk__part_shape_bytes(const qk__part_shape *shape, size_t groups, size_t buckets);
+
+/* ==== a chunk ============================================================================= */
+
+/* Rows of one text, of every head at the same positions. */
+typedef struct qk__chunk_rows {
+    size_t rows;        /* 1 .. QK__CHUNK_ROWS */
+    const float *x;     /* row r of head h begins at x + h * head_stride + index[r] * dim */
+    size_t head_stride; /* in floats */
+    const uint32_t
+        *index; /* [rows]; NULL: 0, 1, 2 ... With rows that lie apart, [position][head]
+                                for example, index[r] counts vectors of dim floats */
+    const int64_t *position; /* [rows] ascending */
+    const int64_t *bucket;   /* [rows], in runs; NULL where the part is not by bucket */
+} qk__chunk_rows;
+
+/* Moments of such rows, and memory that is used again for the next ones: a thread needs one of
+ * them for all layers and kinds. It grows to what the largest part asks for; then computing
+ * allocates nothing. */
+typedef struct qk__chunk_moments qk__chunk_moments;
+
+QK_MUST_CHECK qk_status qk__chunk_moments_create(qk__chunk_moments **chunk, qk_error *err);
+void qk__chunk_moments_free(qk__chunk_moments **chunk); /* takes a pointer to NULL, too */
+
+/* Replaces what the chunk held. shape need not outlive the call. A NaN or infinity is
+ * QK_ERR_INCONSISTENT: "head 3, row 17 (position 40), dimension 5: NaN or infinity", where row
+ * counts from the first of these and the caller adds layer, kind and text. */
+QK_MUST_CHECK qk_status qk__chunk_moments_compute(qk__chunk_moments *chunk,
+                                                  const qk__part_shape *shape,
+                                                  const qk__chunk_rows *rows, qk_error *err);
+
+/* ==== a part ============================================================================== */
+
+/* Sums over any rows of a kind in a layer. */
+typedef struct qk__part_moments qk__part_moments;
+
+/* Starts without rows and, whatever the shape allows, without groups and buckets: they come as
+ * rows do. A shape outside its ranges is QK_ERR_ARGUMENT. */
+QK_MUST_CHECK qk_status qk__part_moments_create(qk__part_moments **part,
+                                                const qk__part_shape *shape, qk_error *err);
+void qk__part_moments_free(qk__part_moments **part);
+
+const qk__part_shape *qk__part_moments_shape(const qk__part_moments *part);
+size_t qk__part_moments_bytes(const qk__part_moments *part);  /* of memory it takes now */
+int64_t qk__part_moments_count(const qk__part_moments *part); /* rows of its first head */
+size_t qk__part_moments_groups(const qk__part_moments *part); /* so far */
+size_t qk__part_moments_buckets(const qk__part_moments *part);
+
+/* Adds a chunk that was computed for the part's shape (another one is QK_ERR_ARGUMENT).
+ * first_of_text: no chunk of this text was folded before, here or into a part that is merged with
+ * this one; it counts texts. Who calls keeps the order, and two from folding at once. After a
+ * failure, of memory, the part is as it was. */
+QK_MUST_CHECK qk_status qk__part_moments_fold(qk__part_moments *part, int64_t example_id,
+                                              bool first_of_text,
+                                              const qk__chunk_moments *chunk, qk_error *err);
+
+/* part = part and then later. Both are of one shape, else QK_ERR_INCONSISTENT. later is left
+ * without rows (what it held moves, where it can, instead of being copied); freeing it is still
+ * the caller's. After a failure both are as they were. */
+QK_MUST_CHECK qk_status qk__part_moments_merge(qk__part_moments *part, qk__part_moments *later,
+                                               qk_error *err);
+
+#endif
