@@ -96,8 +96,8 @@ static qk_status repeat_plasticity(repetition *r, qk_error *err)
     double overall, fifths[QK_FIFTHS];
     QK_TRY(qk__query_model_create(&model, r->q_rest, s->ci_refit ? NULL : r->model,
                                   (int)r->model->sign, err));
-    qk_status status = qk__plasticity_profile(model, &r->queries, &r->keys, r->index, &settings,
-                                              r->stream, &overall, fifths, err);
+    qk_status status = qk__plasticity_profile(model, &r->queries, &r->keys, r->index, NULL,
+                                              &settings, r->stream, &overall, fifths, err);
     if (status == QK_OK) {
         set(r, AP, overall);
         set(r, AP_DROP, fifths[0] - fifths[QK_FIFTHS - 1]);
