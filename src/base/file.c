@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -111,6 +112,36 @@ qk_status qk__read_file(const char *path, size_t limit, qk__buffer *contents, qk
     if (status != QK_OK)
         qk__buffer_free(contents);
     return qk__context(err, status, "%s", path);
+}
+
+qk_status qk__map_file(const char *path, const uint8_t **bytes, size_t *size, qk_error *err)
+{
+    int fd;
+    int64_t length;
+    *bytes = NULL;
+    *size = 0;
+    QK_TRY(qk__open_file(path, &fd, &length, err));
+    qk_status status = QK_OK;
+    void *map = MAP_FAILED;
+    if (length <= 0 || (uint64_t)length > SIZE_MAX)
+        status =
+            qk__fail(err, QK_ERR_MALFORMED, "%s: it has %lld bytes", path, (long long)length);
+    else if ((map = mmap(NULL, (size_t)length, PROT_READ, MAP_PRIVATE, fd, 0)) == MAP_FAILED)
+        status =
+            qk__fail(err, errno == ENOMEM ? QK_ERR_NOMEM : QK_ERR_IO,
+                     "%s: cannot map %lld bytes: %s", path, (long long)length, strerror(errno));
+    close(fd);
+    if (status == QK_OK) {
+        *bytes = map;
+        *size = (size_t)length;
+    }
+    return status;
+}
+
+void qk__unmap_file(const uint8_t *bytes, size_t size)
+{
+    if (bytes)
+        munmap((void *)(uintptr_t)bytes, size);
 }
 
 char *qk__path_join(const char *dir, const char *name)

@@ -28,6 +28,12 @@ QK_MUST_CHECK qk_status qk__read_at(int fd, void *data, size_t size, int64_t off
 QK_MUST_CHECK qk_status qk__read_file(const char *path, size_t limit, qk__buffer *contents,
                                       qk_error *err);
 
+/* Maps a whole file for reading; an empty one is QK_ERR_MALFORMED. The map stays when the file is
+ * removed or replaced. Messages name the file. unmap takes NULL. */
+QK_MUST_CHECK qk_status qk__map_file(const char *path, const uint8_t **bytes, size_t *size,
+                                     qk_error *err);
+void qk__unmap_file(const uint8_t *bytes, size_t size);
+
 /* "dir/name" in a new string, NULL when out of memory. */
 char *qk__path_join(const char *dir, const char *name);
 

@@ -2,13 +2,10 @@
 /* Weight files, mapped, and their tensors by name. */
 #include "model/checkpoint.h"
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <xxhash.h>
 
@@ -74,29 +71,6 @@ qk__tensor qk__tensor_slice(const qk__tensor *tensor, int64_t first, int64_t cou
 
 /* ---- files ------------------------------------------------------------------------------ */
 
-static qk_status map_file(qk__shard *file, const char *path, qk_error *err)
-{
-    int fd;
-    int64_t size;
-    QK_TRY(qk__open_file(path, &fd, &size, err));
-    qk_status status = QK_OK;
-    if (size <= 0 || (uint64_t)size > SIZE_MAX)
-        status = qk__fail(err, QK_ERR_MALFORMED, "%s: %lld bytes are no file of weights", path,
-                          (long long)size);
-    if (status == QK_OK) {
-        file->size = (size_t)size;
-        void *bytes = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (bytes == MAP_FAILED)
-            status =
-                qk__fail(err, errno == ENOMEM ? QK_ERR_NOMEM : QK_ERR_IO,
-                         "%s: cannot map %zu bytes: %s", path, file->size, strerror(errno));
-        else
-            file->bytes = bytes;
-    }
-    close(fd);
-    return status;
-}
-
 static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -125,7 +99,7 @@ static qk_status open_shard(qk__shard *file, const char *folder, qk__shard_parse
     char *path = qk__path_join(folder, file->name);
     if (!path)
         return qk__nomem(err);
-    qk_status status = map_file(file, path, err);
+    qk_status status = qk__map_file(path, &file->bytes, &file->size, err);
     if (status == QK_OK) {
         status = parse(context, file, err);
         qk__context(err, status, "%s", path);
@@ -143,8 +117,7 @@ void qk__checkpoint_close(qk__checkpoint **checkpoint)
         return;
     for (size_t i = 0; i < c->num_shards; i++) {
         qk__tensor_list_free(&c->shards[i].list);
-        if (c->shards[i].bytes)
-            munmap(c->shards[i].bytes, c->shards[i].size);
+        qk__unmap_file(c->shards[i].bytes, c->shards[i].size);
         free(c->shards[i].name);
     }
     free(c->shards);

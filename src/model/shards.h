@@ -8,7 +8,7 @@
 
 typedef struct qk__shard {
     char *name;
-    uint8_t *bytes; /* NULL: not mapped */
+    const uint8_t *bytes; /* NULL: not mapped */
     size_t size;
     qk__tensor_list list;
 } qk__shard;

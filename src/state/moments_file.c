@@ -20,9 +20,12 @@ static void list_arrays(const qk_moments *m, qk__tensor_out arrays[NUM_ARRAYS])
 {
     int64_t d = (int64_t)m->dim;
     const qk__tensor_out all[NUM_ARRAYS] = {
-        {"count", "I64", 0, {0}, &m->count},   {"mean_t", "F64", 0, {0}, &m->mean_t},
-        {"sum_tt", "F64", 0, {0}, &m->sum_tt}, {"mean", "F64", 1, {d}, m->mean},
-        {"sum_xt", "F64", 1, {d}, m->sum_xt},  {"sum_xx", "F64", 2, {d, d}, m->sum_xx},
+        {"count", "I64", 0, {0}, &m->count, NULL},
+        {"mean_t", "F64", 0, {0}, &m->mean_t, NULL},
+        {"sum_tt", "F64", 0, {0}, &m->sum_tt, NULL},
+        {"mean", "F64", 1, {d}, m->mean, NULL},
+        {"sum_xt", "F64", 1, {d}, m->sum_xt, NULL},
+        {"sum_xx", "F64", 2, {d, d}, m->sum_xx, NULL},
     };
     memcpy(arrays, all, sizeof all);
 }

@@ -51,13 +51,12 @@ struct qk_accumulator {
 
 /* ---- sums ------------------------------------------------------------------------------- */
 
-static size_t sums_size(size_t panels)
+size_t qk__sums_size(size_t panels)
 {
     return qk__gram_size(panels) + 2 * panels * PANEL;
 }
 
-/* Empty sums in memory of sums_size; the matrix is set by the first tile. */
-static qk__sums sums_at(double *memory, size_t panels)
+qk__sums qk__sums_at(double *memory, size_t panels)
 {
     double *sum = memory + qk__gram_size(panels);
     return (qk__sums){.gram = memory, .sum = sum, .sum_xt = sum + panels * PANEL};
@@ -66,13 +65,13 @@ static qk__sums sums_at(double *memory, size_t panels)
 /* Memory for the sums of `count` groups, in one piece. */
 static double *sums_memory(size_t count, size_t panels)
 {
-    return qk__alloc_aligned(count * sums_size(panels), sizeof(double));
+    return qk__alloc_aligned(count * qk__sums_size(panels), sizeof(double));
 }
 
 static void sums_add(const qk__gram_kernel *kernel, qk__sums *to, const qk__sums *more,
                      size_t panels)
 {
-    size_t size = sums_size(panels);
+    size_t size = qk__sums_size(panels);
     if (to->count == 0)
         memcpy(to->gram, more->gram, size * sizeof(double));
     else
@@ -131,7 +130,7 @@ void qk_accumulator_free(qk_accumulator **acc)
     *acc = NULL;
 }
 
-static uint32_t most_groups(size_t panels)
+uint32_t qk__most_text_groups(size_t panels)
 {
     size_t fit = MAX_GRAMS / qk__gram_size(panels);
     uint32_t groups = QK_TEXT_GROUPS;
@@ -156,13 +155,13 @@ static qk_status start(qk_accumulator *acc, bool wide, bool has_texts, qk_error 
     acc->batch = has_texts ? qk__accumulator_batch(acc->dim) : TILE_ROWS;
     acc->group = qk__calloc(acc->batch, sizeof *acc->group);
     acc->order = qk__calloc(acc->batch, sizeof *acc->order);
-    uint32_t limit = has_texts ? most_groups(acc->panels) : 1;
+    uint32_t limit = has_texts ? qk__most_text_groups(acc->panels) : 1;
     if (!acc->memory || !has_texts) {
         free(acc->memory);
         acc->memory = sums_memory(limit, acc->panels);
     }
     for (size_t g = 0; acc->memory && g < limit; g++)
-        acc->sums[g] = sums_at(acc->memory + g * sums_size(acc->panels), acc->panels);
+        acc->sums[g] = qk__sums_at(acc->memory + g * qk__sums_size(acc->panels), acc->panels);
     if (!acc->group || !acc->order || !acc->memory)
         return qk__nomem(err);
     for (size_t i = 0; i < acc->batch; i++)
@@ -337,7 +336,7 @@ static void follow(qk_accumulator *acc, const uint32_t move[QK_MOST_GROUPS], siz
         if (from == to || from->count == 0)
             continue;
         sums_add(acc->kernel, to, from, acc->panels);
-        *from = sums_at(from->gram, acc->panels);
+        *from = qk__sums_at(from->gram, acc->panels);
     }
     memset(acc->recent, 0, sizeof acc->recent);
 }
@@ -477,7 +476,7 @@ static qk_status conclude(const qk_accumulator *acc, qk_moments *m, qk_error *er
         double *memory = sums_memory(1, acc->panels);
         if (!memory)
             return qk__nomem(err);
-        qk__sums total = sums_at(memory, acc->panels);
+        qk__sums total = qk__sums_at(memory, acc->panels);
         for (uint32_t g = acc->groups.count; g-- > 0;) /* the last is still in the cache */
             sums_add(acc->kernel, &total, &acc->sums[g], acc->panels);
         centre(acc, &total, m);

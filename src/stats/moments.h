@@ -34,6 +34,14 @@ typedef struct qk__line_sums {
     double n, t, tt, x, xt, xx;
 } qk__line_sums;
 
+/* Texts in groups, of moments that were kept for each: parts[i], of the texts whose ids have label
+ * labels[i] in the bits of mask. all: those of all rows. Groups join as in an accumulator, until
+ * there are no more than it would keep. num_texts: that all of them are of. */
+QK_MUST_CHECK qk_status qk__text_moments_join(qk_text_moments **texts, const qk_moments *all,
+                                              const qk_moments *const *parts,
+                                              const uint64_t *labels, size_t count,
+                                              uint64_t mask, size_t num_texts, qk_error *err);
+
 /* What each group does along an axis; axis has whole panels, padded with zeros. */
 void qk__text_moments_along(const qk_text_moments *texts, const double *axis,
                             qk__line_sums lines[QK_TEXT_GROUPS]);
@@ -66,6 +74,14 @@ size_t qk__accumulator_batch(size_t dim);
 /* Correlations multiply a sum of squares by that of the positions: QK_ERR_INCONSISTENT where
  * this overflows, or where squares are so small that they lose digits. */
 QK_MUST_CHECK qk_status qk__moments_check(const qk_moments *moments, qk_error *err);
+
+/* Groups of texts that are kept of vectors of so many panels, at most. */
+uint32_t qk__most_text_groups(size_t panels);
+
+/* Numbers of the sums of one group; and empty ones in such memory: the matrix is set by the first
+ * rows. */
+size_t qk__sums_size(size_t panels);
+qk__sums qk__sums_at(double *memory, size_t panels);
 
 /* All zeros. One allocation; NULL without memory. */
 qk_moments *qk__moments_create(size_t dim);

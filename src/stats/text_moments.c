@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What groups of texts do along an axis. */
+/* Groups of texts: what they do along an axis; and made of moments that were kept for each. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
+#include "base/error.h"
 #include "stats/moments.h"
 #include "stats/project.h"
 
@@ -48,4 +50,73 @@ void qk__text_moments_along(const qk_text_moments *texts, const double *axis,
                                    .xt = qk__dot(axis, s->sum_xt, texts->dim),
                                    .xx = texts->kernel->form(s->gram, texts->panels, axis)};
     }
+}
+
+/* ---- of moments ------------------------------------------------------------------------- */
+
+/* Adds moments to sums about the pilot. */
+static void add_part(const qk_text_moments *texts, const qk_moments *part, qk__sums *to)
+{
+    const double n = (double)part->count, step_t = part->mean_t - texts->pilot_t;
+    const size_t d = texts->dim;
+    if (to->count == 0) {
+        memset(to->gram, 0, qk__sums_size(texts->panels) * sizeof(double));
+        to->sum_t = to->sum_tt = 0;
+    }
+    to->count += part->count;
+    to->sum_t += n * step_t;
+    to->sum_tt += part->sum_tt + n * step_t * step_t;
+    for (size_t i = 0; i < d; i++) {
+        double step = part->mean[i] - texts->pilot[i];
+        double *gram = to->gram + qk__gram_row(texts->panels, i);
+        to->sum[i] += n * step;
+        to->sum_xt[i] += part->sum_xt[i] + n * step * step_t;
+        /* The whole diagonal panel counts in qk__gram_kernel.form. */
+        for (size_t j = i / PANEL * PANEL; j < d; j++)
+            gram[j] += part->sum_xx[i * d + j] + n * step * (part->mean[j] - texts->pilot[j]);
+    }
+}
+
+/* Which of the groups has a label, which may be a new one. */
+static uint32_t group_of(qk__text_groups *groups, uint64_t label)
+{
+    uint32_t g = 0;
+    while (g < groups->count && groups->label[g] != label)
+        g++;
+    if (g == groups->count)
+        groups->label[groups->count++] = label;
+    return g;
+}
+
+qk_status qk__text_moments_join(qk_text_moments **texts, const qk_moments *all,
+                                const qk_moments *const *parts, const uint64_t *labels,
+                                size_t count, uint64_t mask, size_t num_texts, qk_error *err)
+{
+    qk_text_moments *t = *texts = calloc(1, sizeof *t);
+    if (!t)
+        return qk__nomem(err);
+    t->kernel = qk__best_gram_kernel();
+    t->dim = all->dim;
+    t->panels = (all->dim + PANEL - 1) / PANEL;
+    t->pilot_t = all->mean_t;
+    t->pilot = qk__calloc(t->panels * PANEL, sizeof(double));
+    uint32_t limit = qk__most_text_groups(t->panels);
+    size_t size = qk__sums_size(t->panels);
+    t->memory = qk__alloc_aligned(limit * size, sizeof(double));
+    if (!t->pilot || !t->memory) {
+        qk_text_moments_free(texts);
+        return qk__nomem(err);
+    }
+    memcpy(t->pilot, all->mean, all->dim * sizeof(double));
+    for (size_t i = 0; i < all->dim; i++)
+        t->trace += all->sum_xx[i * all->dim + i];
+    qk__text_groups_start(&t->groups, limit);
+    t->groups.mask = qk__text_groups_mask(labels, count, limit, mask);
+    t->groups.num_texts = num_texts < QK_COUNTED_TEXTS ? num_texts : QK_COUNTED_TEXTS;
+    for (uint32_t g = 0; g < limit; g++)
+        t->sums[g] = qk__sums_at(t->memory + g * size, t->panels);
+    for (size_t i = 0; i < count; i++)
+        if (parts[i]->count > 0)
+            add_part(t, parts[i], &t->sums[group_of(&t->groups, labels[i] & t->groups.mask)]);
+    return QK_OK;
 }

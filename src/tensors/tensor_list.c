@@ -144,8 +144,10 @@ static qk_status parse_header(qk__tensor_list *list, json_t *header, const uint8
     json_t *object;
     json_object_foreach(header, name, object)
     {
-        if (strcmp(name, "__metadata__") == 0)
+        if (strcmp(name, "__metadata__") == 0) {
+            list->metadata = json_incref(object);
             continue;
+        }
         qk__tensor_entry *entry = &list->items[list->count++];
         QK_TRY(parse_entry(entry, name, object, data, size, err));
     }
@@ -190,5 +192,6 @@ void qk__tensor_list_free(qk__tensor_list *list)
     for (size_t i = 0; i < list->count; i++)
         free(list->items[i].name);
     free(list->items);
+    json_decref(list->metadata);
     *list = (qk__tensor_list){0};
 }

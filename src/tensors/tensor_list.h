@@ -26,7 +26,8 @@ typedef struct qk__tensor_entry {
 typedef struct qk__tensor_list {
     qk__tensor_entry *items; /* in the order of their data */
     size_t count;
-    size_t header_size; /* bytes of the file before the first tensor's */
+    size_t header_size;      /* bytes of the file before the first tensor's */
+    struct json_t *metadata; /* safetensors: the object of texts; NULL: there is none */
 } qk__tensor_list;
 
 /* Bytes of a number of that type; 0: not known. */

@@ -59,13 +59,21 @@ static qk_status write_header(qk__outfile *file, const char *text, qk_error *err
     return qk__outfile_write(file, spaces, fill, err);
 }
 
+static qk_status write_tensor(qk__outfile *file, const qk__tensor_out *tensor, qk_error *err)
+{
+    size_t bytes = bytes_of(tensor), pieces = tensor->pieces ? (size_t)tensor->shape[0] : 1;
+    for (size_t i = 0; i < pieces && bytes > 0; i++)
+        QK_TRY(qk__outfile_write(file, tensor->pieces ? tensor->pieces[i] : tensor->data,
+                                 bytes / pieces, err));
+    return QK_OK;
+}
+
 static qk_status write_all(qk__outfile *file, const char *header, const qk__tensor_out *tensors,
                            size_t count, qk_error *err)
 {
     QK_TRY(write_header(file, header, err));
     for (size_t i = 0; i < count; i++)
-        if (bytes_of(&tensors[i]) > 0)
-            QK_TRY(qk__outfile_write(file, tensors[i].data, bytes_of(&tensors[i]), err));
+        QK_TRY(write_tensor(file, &tensors[i], err));
     return QK_OK;
 }
 

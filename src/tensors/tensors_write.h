@@ -15,6 +15,8 @@ typedef struct qk__tensor_out {
     int rank;
     int64_t shape[QK__MAX_RANK];
     const void *data; /* little-endian; not needed where the shape has a 0 */
+    const void *const
+        *pieces; /* or, not NULL: shape[0] pieces of it, one for each first index */
 } qk__tensor_out;
 
 /* Writes the arrays in this order; those whose numbers are widest come first, so that all are

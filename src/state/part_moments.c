@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sums over any rows of the queries or keys of a layer: chunks folded in, parts merged. */
+#include "state/part_moments.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "state/chunk_moments.h"
+#include "stats/text_groups.h"
+
+/* ---- shapes ----------------------------------------------------------------------------- */
+
+static qk__set_shape set_shape(const qk__part_shape *shape, bool diagonal)
+{
+    return (qk__set_shape){
+        .num_heads = shape->num_heads, .dim = shape->dim, .diagonal = diagonal};
+}
+
+/* Saturates. */
+static int64_t sets_bytes(const qk__set_shape *shape, size_t count)
+{
+    int64_t bytes;
+    if (count > INT64_MAX ||
+        __builtin_mul_overflow((int64_t)(qk__set_size(shape) + 1) * 8, (int64_t)count, &bytes))
+        return INT64_MAX;
+    return bytes;
+}
+
+int64_t qk__part_shape_bytes(const qk__part_shape *shape, size_t groups, size_t buckets)
+{
+    const qk__set_shape of_group = set_shape(shape, false), of_bucket = set_shape(shape, true);
+    int64_t bytes = (int64_t)shape->num_heads * 4 * 8 + 8; /* heads, texts, positions, mask */
+    if (!shape->by_bucket)
+        buckets = 0;
+    if (__builtin_add_overflow(bytes, sets_bytes(&of_group, groups), &bytes) ||
+        __builtin_add_overflow(bytes, sets_bytes(&of_bucket, buckets), &bytes))
+        return INT64_MAX;
+    return bytes;
+}
+
+static qk_status check_shape(const qk__part_shape *shape, qk_error *err)
+{
+    if (shape->dim < 1 || shape->dim > QK_MAX_DIM)
+        return qk__fail(err, QK_ERR_ARGUMENT, "vector dimension %zu is not in 1..%d",
+                        shape->dim, QK_MAX_DIM);
+    if (shape->num_heads < 1 || shape->num_heads > QK__MAX_PART_HEADS)
+        return qk__fail(err, QK_ERR_ARGUMENT, "%zu heads of a layer are not in 1..%d",
+                        shape->num_heads, QK__MAX_PART_HEADS);
+    if (shape->max_groups == 1 || shape->max_groups > QK__MAX_GROUPS)
+        return qk__fail(err, QK_ERR_ARGUMENT, "%u groups of texts: expected 0 or 2..%d",
+                        shape->max_groups, QK__MAX_GROUPS);
+    for (size_t i = 0; i < shape->num_heads; i++)
+        if (shape->heads[i] < 0 || (i > 0 && shape->heads[i] <= shape->heads[i - 1]))
+            return qk__fail(err, QK_ERR_ARGUMENT, "head %d: numbers of heads ascend from 0 on",
+                            shape->heads[i]);
+    return QK_OK;
+}
+
+/* ---- a part ----------------------------------------------------------------------------- */
+
+/* As one without rows. */
+static void forget(qk__part_moments *part)
+{
+    part->mask = part->shape.max_groups > 0 ? UINT64_MAX : 0;
+    for (size_t h = 0; h < part->shape.num_heads; h++) {
+        part->texts[h] = 0;
+        part->position[2 * h] = 0;
+        part->position[2 * h + 1] = -1;
+    }
+}
+
+qk_status qk__part_moments_create(qk__part_moments **part, const qk__part_shape *shape,
+                                  qk_error *err)
+{
+    *part = NULL;
+    QK_TRY(check_shape(shape, err));
+    qk__part_moments *p = calloc(1, sizeof *p);
+    if (!p)
+        return qk__nomem(err);
+    int *heads = qk__calloc(shape->num_heads, sizeof *heads);
+    p->shape = *shape;
+    p->shape.heads = heads;
+    p->texts = qk__calloc(shape->num_heads, sizeof *p->texts);
+    p->position = qk__calloc(2 * shape->num_heads, sizeof *p->position);
+    if (!heads || !p->texts || !p->position) {
+        qk__part_moments_free(&p);
+        return qk__nomem(err);
+    }
+    memcpy(heads, shape->heads, shape->num_heads * sizeof *heads);
+    p->group_shape = set_shape(shape, false);
+    p->bucket_shape = set_shape(shape, true);
+    forget(p);
+    *part = p;
+    return QK_OK;
+}
+
+void qk__part_moments_free(qk__part_moments **part)
+{
+    assert(part);
+    qk__part_moments *p = *part;
+    if (!p)
+        return;
+    qk__set_list_free(&p->groups);
+    qk__set_list_free(&p->buckets);
+    free((int *)(uintptr_t)p->shape.heads);
+    free(p->texts);
+    free(p->position);
+    free(p);
+    *part = NULL;
+}
+
+const qk__part_shape *qk__part_moments_shape(const qk__part_moments *part)
+{
+    return &part->shape;
+}
+
+size_t qk__part_moments_bytes(const qk__part_moments *part)
+{
+    size_t sets = part->groups.count + part->buckets.count;
+    size_t lists = part->groups.capacity + part->buckets.capacity;
+    return sizeof *part + sets * sizeof(qk__moment_set) + lists * sizeof(void *) +
+           (size_t)qk__part_shape_bytes(&part->shape, part->groups.count, part->buckets.count);
+}
+
+int64_t qk__part_moments_count(const qk__part_moments *part)
+{
+    int64_t count = 0;
+    for (size_t g = 0; g < part->groups.count; g++)
+        count += part->groups.sets[g]->count[0];
+    return count;
+}
+
+size_t qk__part_moments_groups(const qk__part_moments *part)
+{
+    return part->groups.count;
+}
+
+size_t qk__part_moments_buckets(const qk__part_moments *part)
+{
+    return part->buckets.count;
+}
+
+/* ---- groups ----------------------------------------------------------------------------- */
+
+static uint32_t most_groups(const qk__part_moments *part)
+{
+    return part->shape.max_groups > 0 ? part->shape.max_groups : 1;
+}
+
+/* Writes the labels of a part, and how many there are. */
+static size_t list_labels(const qk__part_moments *part, uint64_t mask, uint64_t *labels)
+{
+    for (size_t g = 0; g < part->groups.count; g++)
+        labels[g] = part->groups.sets[g]->key & mask;
+    return part->groups.count;
+}
+
+/* Groups of texts that agree in these bits become one. */
+static void narrow(qk__part_moments *part, uint64_t mask)
+{
+    if (mask == part->mask)
+        return;
+    qk__set_list_join(&part->groups, &part->group_shape, mask);
+    part->mask = mask;
+}
+
+/* An empty set where a text has no group yet, else NULL; and room for it. */
+static qk_status prepare_group(qk__part_moments *part, uint64_t id, qk__moment_set **own,
+                               qk_error *err)
+{
+    *own = NULL;
+    if (qk__set_list_find(&part->groups, id & part->mask))
+        return QK_OK;
+    QK_TRY(qk__set_list_reserve(&part->groups, part->groups.count + 1, err));
+    *own = qk__set_create(&part->group_shape, 0);
+    return *own ? QK_OK : qk__nomem(err);
+}
+
+/* The group of a text, which may make others join. own is used or freed. */
+static qk__moment_set *find_group(qk__part_moments *part, uint64_t id, qk__moment_set *own)
+{
+    uint64_t labels[QK__MAX_GROUPS + 1];
+    if (own) {
+        size_t count = list_labels(part, part->mask, labels);
+        labels[count] = id & part->mask;
+        narrow(part, qk__text_groups_mask(labels, count + 1, most_groups(part), part->mask));
+    }
+    qk__moment_set *group = qk__set_list_find(&part->groups, id & part->mask);
+    if (group) {
+        free(own);
+        return group;
+    }
+    own->key = id & part->mask;
+    qk__set_list_insert(&part->groups, own);
+    return own;
+}
+
+/* ---- folding ---------------------------------------------------------------------------- */
+
+/* Sees to it that every bucket of the chunk has a place. */
+static qk_status make_buckets(qk__part_moments *part, const qk__chunk_moments *chunk,
+                              qk_error *err)
+{
+    bool added[QK__CHUNK_ROWS] = {false};
+    for (size_t run = 0; run < chunk->num_runs; run++) {
+        uint64_t key = qk__bucket_key(chunk->run[run].bucket);
+        if (qk__set_list_find(&part->buckets, key))
+            continue;
+        added[run] = true;
+        if (qk__set_list_new(&part->buckets, &part->bucket_shape, key))
+            continue;
+        while (run-- > 0) /* the part stays as it was */
+            if (added[run])
+                qk__set_list_remove(&part->buckets, qk__bucket_key(chunk->run[run].bucket));
+        return qk__nomem(err);
+    }
+    return QK_OK;
+}
+
+/* The positions of one head, when rows at these come in. */
+static void widen(int64_t position[2], int64_t first, int64_t last)
+{
+    bool empty = position[0] > position[1];
+    position[0] = empty || first < position[0] ? first : position[0];
+    position[1] = empty || last > position[1] ? last : position[1];
+}
+
+qk_status qk__part_moments_fold(qk__part_moments *part, int64_t example_id, bool first_of_text,
+                                const qk__chunk_moments *chunk, qk_error *err)
+{
+    if (chunk->shape.dim != part->shape.dim ||
+        chunk->shape.num_heads != part->shape.num_heads ||
+        chunk->by_bucket != part->shape.by_bucket)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "a chunk of %zu heads, dimension %zu, does not fit a part of %zu, "
+                        "dimension %zu",
+                        chunk->shape.num_heads, chunk->shape.dim, part->shape.num_heads,
+                        part->shape.dim);
+    qk__moment_set *group;
+    QK_TRY(prepare_group(part, (uint64_t)example_id, &group, err));
+    qk_status status = part->shape.by_bucket ? make_buckets(part, chunk, err) : QK_OK;
+    if (status != QK_OK) {
+        free(group);
+        return status;
+    }
+    group = find_group(part, (uint64_t)example_id, group);
+    qk__set_add(&part->group_shape, group, &chunk->whole);
+    for (size_t run = 0; part->shape.by_bucket && run < chunk->num_runs; run++)
+        qk__set_add(&part->bucket_shape,
+                    qk__set_list_find(&part->buckets, qk__bucket_key(chunk->run[run].bucket)),
+                    &chunk->of_run[run]);
+    for (size_t h = 0; h < part->shape.num_heads; h++) {
+        part->texts[h] += first_of_text;
+        widen(part->position + 2 * h, chunk->first_position, chunk->last_position);
+    }
+    return QK_OK;
+}
+
+/* ---- merging ---------------------------------------------------------------------------- */
+
+static qk_status check_same(const qk__part_shape *a, const qk__part_shape *b, qk_error *err)
+{
+    if (a->dim != b->dim)
+        return qk__fail(err, QK_ERR_INCONSISTENT, "dimensions differ: %zu and %zu", a->dim,
+                        b->dim);
+    bool same = a->num_heads == b->num_heads;
+    for (size_t i = 0; same && i < a->num_heads; i++)
+        same = a->heads[i] == b->heads[i];
+    if (!same)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "they are of different heads: %zu from %d on, and %zu from %d on",
+                        a->num_heads, a->heads[0], b->num_heads, b->heads[0]);
+    if (a->max_groups != b->max_groups)
+        return qk__fail(err, QK_ERR_INCONSISTENT, "groups of texts differ: %u and %u",
+                        a->max_groups, b->max_groups);
+    if (a->by_bucket != b->by_bucket)
+        return qk__fail(err, QK_ERR_INCONSISTENT, "only one of them is by bucket");
+    return QK_OK;
+}
+
+qk_status qk__part_moments_merge(qk__part_moments *part, qk__part_moments *later, qk_error *err)
+{
+    uint64_t labels[2 * QK__MAX_GROUPS], mask = part->mask & later->mask;
+    QK_TRY(check_same(&part->shape, &later->shape, err));
+    QK_TRY(qk__set_list_reserve(&part->groups, part->groups.count + later->groups.count, err));
+    QK_TRY(
+        qk__set_list_reserve(&part->buckets, part->buckets.count + later->buckets.count, err));
+    size_t count = list_labels(part, mask, labels);
+    count += list_labels(later, mask, labels + count);
+    mask = qk__text_groups_mask(labels, count, most_groups(part), mask);
+    narrow(part, mask);
+    narrow(later, mask);
+    qk__set_list_merge(&part->groups, &part->group_shape, &later->groups);
+    qk__set_list_merge(&part->buckets, &part->bucket_shape, &later->buckets);
+    for (size_t h = 0; h < part->shape.num_heads; h++) {
+        const int64_t *more = later->position + 2 * h;
+        part->texts[h] += later->texts[h];
+        if (more[0] <= more[1])
+            widen(part->position + 2 * h, more[0], more[1]);
+    }
+    forget(later);
+    return QK_OK;
+}
