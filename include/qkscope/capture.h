@@ -68,6 +68,11 @@ typedef struct qk_head {
     size_t index; /* its i in qk_capture_head */
     int64_t rows; /* that capture.json lists, 0 = not listed; other numbers are an error */
     bool missing; /* capture.json lists it, but there are no files: files[0] would be it */
+
+    /* The file of its layer's moments; NULL: the capture keeps none. Where it keeps no rows
+     * num_files is 0, and files[0] is this file, for messages. */
+    const char *moments;
+    int64_t summed; /* rows behind the moments that capture.json lists, 0 = not listed */
 } qk_head;
 
 typedef struct qk_capture qk_capture;
@@ -100,6 +105,13 @@ typedef enum qk_stage {
     QK_STAGE_POST_ROPE,
 } qk_stage;
 
+/* Which rows of those that it was made from a capture keeps. */
+typedef enum qk_kept_rows {
+    QK_ROWS_ALL,
+    QK_ROWS_NONE,
+    QK_ROWS_RESERVOIR, /* some of each bucket and text */
+} qk_kept_rows;
+
 /* What capture.json says: "" / 0 / false where it is absent or silent.
  * `complete` is false only when a manifest says that the capture was not finished. */
 typedef struct qk_capture_info {
@@ -111,6 +123,10 @@ typedef struct qk_capture_info {
     int64_t num_texts, num_windows; /* that long texts were split into; 0 = not recorded */
     qk_stage stage;
     bool rope_interleaved; /* dimensions 2j and 2j + 1 turn together, not j and j + pairs */
+    qk_kept_rows kept;
+    int reservoir;    /* rows of a bucket and text in the reservoir, at most */
+    bool has_moments; /* in moments/l{LL}.safetensors */
+    int groups;       /* of texts that moments are apart by, at most */
 } qk_capture_info;
 QK_API const qk_capture_info *qk_capture_get_info(const qk_capture *capture);
 

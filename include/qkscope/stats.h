@@ -392,6 +392,10 @@ typedef struct qk_plasticity {
     qk_ap_distance *distances;
     int64_t pairs_evaluated; /* values of PP formed */
     int64_t cells_sampled;   /* cells with more than max_pairs pairs */
+
+    /* Of a capture that keeps moments and some rows: the standard error of ap_overall that comes
+     * from these being some; else NaN. */
+    double ap_overall_se;
 } qk_plasticity;
 
 /* Analyses the queries of one head against the keys of its group. `q` are the moments of

@@ -7,31 +7,17 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "stats/jackknife.h"
 
 /* ---- keys ------------------------------------------------------------------------------- */
-
-static qk_status prepare_keys(const qk__run *run, qk__key_data *keys, qk_error *err)
-{
-    if (qk__run_does(run, QK_ANALYSE_PLASTICITY))
-        QK_TRY(qk__key_index_create(&keys->index, &keys->data.rows, err));
-    if (run->settings->ci > 0) {
-        QK_TRY(qk__example_groups_create(&keys->groups, &keys->data.rows, err));
-        QK_TRY(qk__example_groups_assign(keys->groups, &keys->data.rows, &keys->group_of_row,
-                                         err));
-        keys->data.rows.group = keys->group_of_row;
-        QK_TRY(qk__group_moments(&keys->data.rows, keys->groups->count, keys->parts, err));
-        keys->data.rows.group = NULL;
-    }
-    return QK_OK;
-}
 
 qk_status qk__key_data_read(qk__run *run, int worker, const qk_head *head, qk__key_data *keys,
                             qk_error *err)
 {
     *keys = (qk__key_data){0};
     QK_TRY(qk__head_data_read(run, worker, head, &keys->data, err));
-    qk_status status = prepare_keys(run, keys, err);
+    qk_status status = QK_OK;
+    if (qk__run_does(run, QK_ANALYSE_PLASTICITY))
+        status = qk__key_index_create(&keys->index, &keys->data.rows, err);
     if (status != QK_OK)
         qk__key_data_free(run, keys);
     return status;
@@ -40,11 +26,6 @@ qk_status qk__key_data_read(qk__run *run, int worker, const qk_head *head, qk__k
 void qk__key_data_free(qk__run *run, qk__key_data *keys)
 {
     qk__key_index_free(&keys->index);
-    for (int g = 0; g < QK_MAX_GROUPS; g++)
-        qk_moments_free(&keys->parts[g]);
-    qk__example_groups_free(&keys->groups);
-    free(keys->group_of_row);
-    keys->group_of_row = NULL;
     qk__head_data_free(run, &keys->data);
 }
 
@@ -142,6 +123,21 @@ static void find_nearest(const double *frequencies, size_t count, qk_plane *plan
         }
 }
 
+/* The second look, in as many passes as it takes. */
+static qk_status scan_rows(qk__run *run, int worker, const qk__head_data *q,
+                           const qk__head_data *k, qk_rotation *rotation, qk_error *err)
+{
+    int64_t rows = rotation->n_q + rotation->n_k;
+    int64_t fit = MAX_SCAN_BYTES / (rows * (int64_t)sizeof(double));
+    size_t step = fit > 1 ? (size_t)fit : 1, first = 0;
+    do {
+        size_t left = rotation->num_planes - first, count = left < step ? left : step;
+        QK_TRY(qk__scan_rotation(run, worker, q, k, rotation, first, count, err));
+        first += count;
+    } while (first < rotation->num_planes);
+    return QK_OK;
+}
+
 static qk_status run_rotation(qk__run *run, int worker, qk_head_results *head,
                               const qk__head_data *q, const qk__key_data *keys, qk_error *err)
 {
@@ -151,16 +147,8 @@ static qk_status run_rotation(qk__run *run, int worker, qk_head_results *head,
         qk_rotation_fit(q->moments, k->moments, &run->settings->rotation, &rotation, err);
     if (status != QK_OK)
         return qk__context(err, status, "column 'vector'");
-    if (!rotation->degenerate) {
-        int64_t rows = rotation->n_q + rotation->n_k;
-        int64_t fit = MAX_SCAN_BYTES / (rows * (int64_t)sizeof(double));
-        size_t step = fit > 1 ? (size_t)fit : 1, first = 0;
-        do {
-            size_t left = rotation->num_planes - first, count = left < step ? left : step;
-            status = qk__scan_rotation(run, worker, q, k, rotation, first, count, err);
-            first += count;
-        } while (status == QK_OK && first < rotation->num_planes);
-    }
+    if (!rotation->degenerate && !q->state)
+        status = scan_rows(run, worker, q, k, rotation, err);
     if (status != QK_OK)
         qk_rotation_free(&rotation);
     size_t count;
@@ -174,14 +162,47 @@ static qk_status run_rotation(qk__run *run, int worker, qk_head_results *head,
 
 /* ---- plasticity ------------------------------------------------------------------------- */
 
+/* What the moments say of all rows, where those here are some: integers and
+ * reals have room for the queries' buckets. Buckets that were cut anew have no moments. */
+static void find_totals(const qk__run *run, const qk__head_data *q, const qk__head_data *k,
+                        qk__totals *totals, int64_t *integers, double *reals)
+{
+    const qk__head_state *state = q->state;
+    size_t count = run->buckets.count > 0 ? 0 : state->num_buckets;
+    *totals = (qk__totals){.queries = q->moments->count,
+                           .keys = k->moments->count,
+                           .last_position = state->last_position,
+                           .num_buckets = count,
+                           .bucket = integers,
+                           .count = integers + count,
+                           .mean_t = reals};
+    for (size_t i = 0; i < count; i++) {
+        integers[i] = state->buckets[i].bucket;
+        integers[count + i] = state->buckets[i].count;
+        reals[i] = state->buckets[i].mean_t;
+    }
+}
+
 static qk_status run_plasticity(qk__run *run, int worker, qk_head_results *head,
                                 const qk__head_data *q, const qk__key_data *k, qk_error *err)
 {
     (void)worker;
     qk_plasticity_settings settings = qk__run_plasticity(run);
     const uint64_t stream[2] = {(uint64_t)head->id.layer, (uint64_t)head->id.head};
-    return qk__plasticity_fit(q->moments, &q->rows, &k->data.rows, k->index, k->data.sign,
-                              &settings, stream, &head->plasticity, err);
+    qk__totals totals;
+    size_t buckets = q->state ? q->state->num_buckets : 0;
+    double *reals = qk__calloc(buckets + 1, sizeof *reals);
+    int64_t *integers = qk__calloc(2 * buckets + 1, sizeof *integers);
+    qk_status status = reals && integers ? QK_OK : qk__nomem(err);
+    if (status == QK_OK && q->state)
+        find_totals(run, q, &k->data, &totals, integers, reals);
+    if (status == QK_OK)
+        status = qk__plasticity_fit(q->moments, &q->rows, &k->data.rows, k->index,
+                                    q->state ? &totals : NULL, k->data.sign, &settings, stream,
+                                    &head->plasticity, err);
+    free(reals);
+    free(integers);
+    return status;
 }
 
 /* ---- intervals -------------------------------------------------------------------------- */

@@ -5,17 +5,12 @@
 #define QK_ANALYSIS_HEAD_ANALYSES_H
 
 #include "analysis/head_data.h"
-#include "stats/jackknife.h"
 #include "stats/plasticity_core.h"
 
 /* Everything that is read off the keys of a group once, for all its query heads. */
 typedef struct qk__key_data {
     qk__head_data data;
     qk__key_index *index; /* the keys by example; NULL without plasticity */
-    /* with intervals only */
-    qk__example_groups *groups;
-    uint32_t *group_of_row;
-    qk_moments *parts[QK_MAX_GROUPS]; /* moments of the keys of each group */
 } qk__key_data;
 
 QK_MUST_CHECK qk_status qk__key_data_read(qk__run *run, int worker, const qk_head *head,

@@ -161,7 +161,7 @@ static reading plan_reading(const qk__run *run, const qk_rows *reader)
 static qk_status accumulate(reading *how, const qk_block *b, bool last, qk_accumulator *acc,
                             qk_error *err)
 {
-    uint32_t group, move[QK_TEXT_GROUPS];
+    uint32_t group, move[QK_MOST_GROUPS];
     bool joined;
     for (size_t i = 0; b->example && !how->by_text && i < b->rows; i++)
         if (i == 0 || b->example[i] != b->example[i - 1])
@@ -214,6 +214,32 @@ static qk_status add_rows(qk__run *run, qk_rows *reader, qk__head_data *data,
         if (status != QK_OK)
             return name_file(status, data->head, err);
     }
+}
+
+/* The rows of a reservoir, and nothing else. */
+static qk_status read_reservoir(qk__run *run, int worker, const qk_head *head,
+                                qk__head_data *data, qk_error *err)
+{
+    qk_accumulator *acc = NULL;
+    QK_TRY(open_rows(run, worker, head, data, err));
+    qk_rows *reader = run->readers[worker];
+    keeper k = {.data = data, .total = (size_t)qk_rows_total(reader)};
+    reading how = {.keeping = true};
+    qk_block block;
+    if (qk_rows_dim(reader) != data->moments->dim ||
+        qk_rows_total(reader) > data->moments->count)
+        return qk__fail(
+            err, QK_ERR_INCONSISTENT,
+            "%s: %lld rows of dimension %zu are no part of the %lld of dimension %zu "
+            "that %s has moments of",
+            head->files[0], (long long)qk_rows_total(reader), qk_rows_dim(reader),
+            (long long)data->moments->count, data->moments->dim, head->moments);
+    do {
+        QK_TRY(qk_rows_next(reader, run->block_rows, &block, err));
+        if (block.rows > 0)
+            QK_TRY(keep(&k, &run->buckets, &block, err));
+    } while (block.rows > 0);
+    return finish_rows(run, &k, &how, acc, err);
 }
 
 /* Gives an accumulator the memory of an earlier head. */
@@ -271,8 +297,9 @@ static void note_constant(qk__run *run, const qk__head_data *data)
                        data->head->files[0], (long long)data->moments->count);
 }
 
-static qk_status read_all(qk__run *run, int worker, const qk_head *head, qk__head_data *data,
-                          qk_error *err)
+/* Opens the head's files for the columns that the run looks at. */
+static qk_status open_rows(qk__run *run, int worker, const qk_head *head, qk__head_data *data,
+                           qk_error *err)
 {
     unsigned columns = QK_COLUMN_VECTOR | QK_COLUMN_POSITION;
     if (run->inputs)
@@ -285,10 +312,17 @@ static qk_status read_all(qk__run *run, int worker, const qk_head *head, qk__hea
         columns |= QK_COLUMN_BUCKET;
     QK_TRY(
         qk_rows_reopen(&run->readers[worker], head, columns, run->settings->max_samples, err));
+    note_files(run, head, run->readers[worker], &data->bytes);
+    return qk_rows_dim(run->readers[worker]) > 0
+               ? QK_OK
+               : qk__fail(err, QK_ERR_DEGENERATE, "%s: no rows", head->files[0]);
+}
+
+static qk_status read_all(qk__run *run, int worker, const qk_head *head, qk__head_data *data,
+                          qk_error *err)
+{
+    QK_TRY(open_rows(run, worker, head, data, err));
     qk_rows *reader = run->readers[worker];
-    note_files(run, head, reader, &data->bytes);
-    if (qk_rows_dim(reader) == 0)
-        return qk__fail(err, QK_ERR_DEGENERATE, "%s: no rows", head->files[0]);
     qk_accumulator *acc;
     reading how = plan_reading(run, reader);
     QK_TRY(qk_accumulator_create(&acc, qk_rows_dim(reader), err));
@@ -301,6 +335,8 @@ static qk_status read_all(qk__run *run, int worker, const qk_head *head, qk__hea
         if (status != QK_OK)
             name_file(status, head, err);
     }
+    if (status == QK_OK && run->settings->ci > 0)
+        status = qk__text_parts_of_rows(&data->parts, &data->rows, QK_INTERVAL_GROUPS, err);
     if (status == QK_OK && how.constant && data->moments->count > 1)
         note_constant(run, data);
     if (!qk__run_does(run, QK_ANALYSE_PCA)) /* only the PCA asks for them */
@@ -310,6 +346,44 @@ static qk_status read_all(qk__run *run, int worker, const qk_head *head, qk__hea
     return status;
 }
 
+/* Moments of each group that has rows, by as many bits as intervals take. */
+static qk_status take_parts(qk__head_data *data, qk_error *err)
+{
+    qk__head_state *state = data->state;
+    qk__text_parts all = {.mask = state->mask};
+    for (size_t g = 0; g < state->num_groups && g < QK_MOST_GROUPS; g++)
+        if (state->parts[g]->count > 0) {
+            all.label[all.count] = state->labels[g];
+            all.part[all.count++] = state->parts[g];
+        }
+    uint64_t mask = qk__text_groups_mask(all.label, all.count, QK_INTERVAL_GROUPS, all.mask);
+    return qk__text_parts_join(&data->parts, &all, mask, err);
+}
+
+/* A head of a capture that keeps moments in place of all rows. */
+static qk_status read_state(qk__run *run, int worker, const qk_head *head, qk__head_data *data,
+                            qk_error *err)
+{
+    QK_TRY(qk__states_read(run, head, &data->state, err));
+    qk__head_state *state = data->state;
+    data->moments = state->moments;
+    state->moments = NULL;
+    data->num_texts = (size_t)state->num_texts;
+    data->bytes = (int64_t)(state->num_groups * (data->moments->dim + 5) * data->moments->dim *
+                            sizeof(double) / 2);
+    if (qk__run_does(run, QK_ANALYSE_PCA)) {
+        data->texts = state->texts;
+        state->texts = NULL;
+    }
+    if (run->settings->ci > 0 && state->mask != 0)
+        QK_TRY(take_parts(data, err));
+    if (data->moments->sum_tt == 0 && data->moments->count > 1)
+        note_constant(run, data);
+    return qk__run_does(run, QK_ANALYSE_PLASTICITY)
+               ? read_reservoir(run, worker, head, data, err)
+               : QK_OK;
+}
+
 qk_status qk__head_data_read(qk__run *run, int worker, const qk_head *head, qk__head_data *data,
                              qk_error *err)
 {
@@ -317,7 +391,8 @@ qk_status qk__head_data_read(qk__run *run, int worker, const qk_head *head, qk__
     qk__input *inputs = inputs_of(run, head);
     for (size_t i = 0; inputs && i < head->num_files; i++)
         inputs[i].path = head->files[i];
-    qk_status status = read_all(run, worker, head, data, err);
+    qk_status status = run->states.count > 0 ? read_state(run, worker, head, data, err)
+                                             : read_all(run, worker, head, data, err);
     if (status != QK_OK)
         qk__head_data_free(run, data);
     return status;
@@ -327,6 +402,8 @@ void qk__head_data_free(qk__run *run, qk__head_data *data)
 {
     qk_moments_free(&data->moments);
     release_texts(run, &data->texts);
+    qk__text_parts_free(&data->parts);
+    qk__head_state_free(&data->state);
     free(data->vectors);
     free(data->integers);
     data->vectors = NULL;

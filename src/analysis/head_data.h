@@ -7,6 +7,7 @@
 #include <qkscope/stats.h>
 
 #include "analysis/run.h"
+#include "stats/text_parts.h"
 
 typedef struct qk__head_data {
     const qk_head *head;
@@ -15,9 +16,10 @@ typedef struct qk__head_data {
     size_t num_texts;       /* 0: the files do not tell */
     qk_block rows;          /* rows is 0 unless the run keeps rows, which then lie here: */
     void *vectors;
-    int64_t *integers; /* 4 a row: all positions, then buckets, examples, windows */
-    int sign;          /* of its rows as keys (qk__key_sign), 1 where nobody asks */
-    int64_t bytes;     /* of the head's files */
+    int64_t *integers;    /* 4 a row: all positions, then buckets, examples, windows */
+    qk__text_parts parts; /* moments by groups of texts, with intervals only */
+    int sign;             /* of its rows as keys (qk__key_sign), 1 where nobody asks */
+    int64_t bytes;        /* of the head's files */
 } qk__head_data;
 
 /* Reads a head, its files once: moments, rows if the settings call for them, fingerprints. A

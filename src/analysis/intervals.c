@@ -6,6 +6,7 @@
 
 #include "analysis/head_analyses.h"
 #include "base/error.h"
+#include "stats/jackknife.h"
 #include "stats/project.h"
 #include "stats/query_model.h"
 
@@ -19,10 +20,13 @@ typedef struct repetition {
     const qk__query_model *model; /* of all queries: whose reflection is kept */
     const qk__key_index *index;
     uint64_t stream[2];
+    qk__text_labels labels;
+    qk__text_parts q_parts, k_parts; /* joined, where the labels have fewer bits */
+    const qk__text_parts *q_of, *k_of;
     qk_block queries, keys;            /* with groups, left_out set */
     const qk_moments *q_rest, *k_rest; /* of the rows not left out */
     double *scratch;                   /* [dim] */
-    double values[NUM_NUMBERS][QK_MAX_GROUPS];
+    double values[NUM_NUMBERS][QK_MOST_GROUPS];
 } repetition;
 
 static qk__axis_view project(const repetition *r, const qk_moments *m, const double *axis)
@@ -92,8 +96,8 @@ static qk_status repeat_plasticity(repetition *r, qk_error *err)
     double overall, fifths[QK_FIFTHS];
     QK_TRY(qk__query_model_create(&model, r->q_rest, s->ci_refit ? NULL : r->model,
                                   (int)r->model->sign, err));
-    qk_status status = qk__plasticity_profile(model, &r->queries, &r->keys, r->index, &settings,
-                                              r->stream, &overall, fifths, err);
+    qk_status status = qk__plasticity_profile(model, &r->queries, &r->keys, r->index, NULL,
+                                              &settings, r->stream, &overall, fifths, err);
     if (status == QK_OK) {
         set(r, AP, overall);
         set(r, AP_DROP, fifths[0] - fifths[QK_FIFTHS - 1]);
@@ -115,26 +119,55 @@ static qk_status repeat(repetition *r, qk_error *err)
     return QK_OK;
 }
 
-static qk_status leave_out(repetition *r, uint32_t g, const qk_moments *q, qk_moments *q_part,
-                           const qk_moments *k, qk_moments *k_part, qk_error *err)
+/* All rows but a part's, which may be none: then *own stays NULL. */
+static qk_status take_out(const qk_moments *all, const qk_moments *part,
+                          const qk_moments **rest, qk_moments **own, qk_error *err)
 {
-    qk_moments *q_rest, *k_rest;
-    QK_TRY(qk_moments_without(q, q_part, &q_rest, err));
-    qk_status status = qk_moments_without(k, k_part, &k_rest, err);
-    if (status == QK_OK) {
-        r->queries.left_out = r->keys.left_out = g;
-        r->q_rest = q_rest;
-        r->k_rest = k_rest;
-        for (int i = 0; i < NUM_NUMBERS; i++)
-            set(r, i, NAN);
+    *own = NULL;
+    *rest = all;
+    if (!part)
+        return QK_OK;
+    QK_TRY(qk_moments_without(all, part, own, err));
+    *rest = *own;
+    return QK_OK;
+}
+
+static qk_status leave_out(repetition *r, uint32_t g, const qk_moments *q, const qk_moments *k,
+                           qk_error *err)
+{
+    qk_moments *own_q, *own_k;
+    uint64_t label = r->labels.label[g];
+    r->queries.left_out = r->keys.left_out = g;
+    for (int i = 0; i < NUM_NUMBERS; i++)
+        set(r, i, NAN);
+    QK_TRY(take_out(q, qk__text_parts_find(r->q_of, label), &r->q_rest, &own_q, err));
+    qk_status status =
+        take_out(k, qk__text_parts_find(r->k_of, label), &r->k_rest, &own_k, err);
+    if (status == QK_OK)
         status = repeat(r, err);
-        qk_moments_free(&k_rest);
-    }
-    qk_moments_free(&q_rest);
+    qk_moments_free(&own_k);
+    qk_moments_free(&own_q);
     return status;
 }
 
-static void conclude(const repetition *r, uint32_t groups, qk_head_intervals *out)
+/* ---- the intervals ---------------------------------------------------------------------- */
+
+/* The repetitions that a number is of: those without a group that has rows of a kind that it
+ * depends on. The others would only repeat it. */
+static uint32_t gather(const repetition *r, int number, double values[QK_MOST_GROUPS])
+{
+    bool refit = r->run->settings->ci_refit;
+    bool of_q = refit || !(number == R_K || number == R_K_A || number == ALPHA_K);
+    bool of_k = refit || !(number == R_Q || number == R_Q_A);
+    uint32_t count = 0;
+    for (uint32_t g = 0; g < r->labels.count; g++)
+        if ((of_q && qk__text_parts_find(r->q_of, r->labels.label[g])) ||
+            (of_k && qk__text_parts_find(r->k_of, r->labels.label[g])))
+            values[count++] = r->values[number][g];
+    return count;
+}
+
+static void conclude(const repetition *r, qk_head_intervals *out)
 {
     const qk_pca *pca = r->full->pca;
     const qk_rotation *rotation = r->full->rotation;
@@ -153,23 +186,52 @@ static void conclude(const repetition *r, uint32_t groups, qk_head_intervals *ou
         [AP] = {plasticity ? plasticity->ap_overall : NAN, false, &out->ap_overall},
         [AP_DROP] = {plasticity ? plasticity->ap_drop : NAN, false, &out->ap_drop},
     };
-    for (int i = 0; i < NUM_NUMBERS; i++)
-        qk__jackknife_interval(numbers[i].estimate, r->values[i], groups,
-                               r->run->settings->ci / 100, numbers[i].is_correlation,
-                               &numbers[i].interval->lo, &numbers[i].interval->hi);
+    for (int i = 0; i < NUM_NUMBERS; i++) {
+        double values[QK_MOST_GROUPS];
+        uint32_t groups = gather(r, i, values);
+        qk__jackknife_interval(numbers[i].estimate, values, groups, r->run->settings->ci / 100,
+                               numbers[i].is_correlation, &numbers[i].interval->lo,
+                               &numbers[i].interval->hi);
+    }
     out->ap_overall.lo = out->ap_overall.lo < 0 ? 0 : out->ap_overall.lo;
     out->ap_overall.hi = out->ap_overall.hi > 1 ? 1 : out->ap_overall.hi;
+}
+
+/* ---- groups of a query head and its key head -------------------------------------------- */
+
+static qk_status join(qk__text_parts *own, const qk__text_parts *parts, uint64_t mask,
+                      const qk__text_parts **used, qk_error *err)
+{
+    *used = parts;
+    if (parts->mask == mask)
+        return QK_OK;
+    *used = own;
+    return qk__text_parts_join(own, parts, mask, err);
+}
+
+static qk_status settle_groups(repetition *r, const qk__text_parts *q, const qk__text_parts *k,
+                               uint32_t **group_of_query, uint32_t **group_of_key,
+                               qk_error *err)
+{
+    qk__text_labels_unite(&r->labels, q->label, q->count, q->mask, k->label, k->count, k->mask,
+                          QK_INTERVAL_GROUPS);
+    QK_TRY(join(&r->q_parts, q, r->labels.mask, &r->q_of, err));
+    QK_TRY(join(&r->k_parts, k, r->labels.mask, &r->k_of, err));
+    QK_TRY(qk__text_labels_of_rows(&r->labels, &r->queries, group_of_query, err));
+    QK_TRY(qk__text_labels_of_rows(&r->labels, &r->keys, group_of_key, err));
+    r->queries.group = *group_of_query;
+    r->keys.group = *group_of_key;
+    return QK_OK;
 }
 
 qk_status qk__head_intervals(const qk__run *run, const qk_head_results *results,
                              const qk__head_data *queries, const qk__key_data *keys,
                              qk_head_intervals *intervals, qk_error *err)
 {
-    size_t dim = queries->moments->dim;
-    repetition *r = malloc(sizeof *r + dim * sizeof(double));
-    uint32_t *group_of_query = NULL, groups = keys->groups->count;
+    const qk_moments *q = queries->moments, *k = keys->data.moments;
+    repetition *r = malloc(sizeof *r + q->dim * sizeof(double));
+    uint32_t *group_of_query = NULL, *group_of_key = NULL;
     qk__query_model *model = NULL;
-    qk_moments *parts[QK_MAX_GROUPS] = {NULL};
     if (!r)
         return qk__nomem(err);
     *r = (repetition){.run = run,
@@ -179,24 +241,20 @@ qk_status qk__head_intervals(const qk__run *run, const qk_head_results *results,
                       .queries = queries->rows,
                       .keys = keys->data.rows,
                       .scratch = (double *)(r + 1)};
-    qk_status status =
-        qk__example_groups_assign(keys->groups, &queries->rows, &group_of_query, err);
-    r->queries.group = group_of_query;
-    r->keys.group = keys->group_of_row;
+    qk_status status = settle_groups(r, &queries->parts, &keys->data.parts, &group_of_query,
+                                     &group_of_key, err);
     if (status == QK_OK)
-        status = qk__group_moments(&r->queries, groups, parts, err);
-    if (status == QK_OK)
-        status = qk__query_model_create(&model, queries->moments, NULL, keys->data.sign, err);
+        status = qk__query_model_create(&model, q, NULL, keys->data.sign, err);
     r->model = model;
-    for (uint32_t g = 0; g < groups && status == QK_OK; g++)
-        status = leave_out(r, g, queries->moments, parts[g], keys->data.moments, keys->parts[g],
-                           err);
+    for (uint32_t g = 0; g < r->labels.count && status == QK_OK; g++)
+        status = leave_out(r, g, q, k, err);
     if (status == QK_OK)
-        conclude(r, groups, intervals);
-    for (uint32_t g = 0; g < groups; g++)
-        qk_moments_free(&parts[g]);
+        conclude(r, intervals);
     qk__query_model_free(&model);
+    qk__text_parts_free(&r->q_parts);
+    qk__text_parts_free(&r->k_parts);
     free(group_of_query);
+    free(group_of_key);
     free(r);
     return status;
 }

@@ -151,7 +151,8 @@ qk_status qk__run_list_inputs(qk__run *run, qk_error *err)
         files += qk_capture_head(run->capture, i)->num_files;
     }
     run->first_input[heads] = files;
-    run->inputs = qk__calloc(files, sizeof *run->inputs);
+    run->num_inputs = files + run->states.count;
+    run->inputs = qk__calloc(run->num_inputs, sizeof *run->inputs);
     return run->inputs ? QK_OK : qk__nomem(err);
 }
 
@@ -237,6 +238,8 @@ qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_er
     free(path);
     if (status != QK_OK)
         return status;
+    QK_TRY(qk__states_open(run, err));
+    settings = run->settings;
     const qk_capture_info *info = qk_capture_get_info(run->capture);
     if (info->has_manifest && !info->complete)
         qk__run_notice(run, QK_NOTICE_WARNING,
@@ -284,6 +287,7 @@ void qk__run_close(qk__run *run)
     for (size_t i = 0; i < run->num_spare; i++)
         free(run->spare[i].memory);
     free(run->spare);
+    qk__states_close(&run->states);
     qk_capture_close(&run->capture);
     free(run->inputs);
     free(run->first_input);

@@ -14,6 +14,7 @@
 #include <qkscope/stats.h>
 
 #include "analysis/buckets.h"
+#include "analysis/states.h"
 #include "base/file.h"
 #include "base/folder.h"
 #include "results/manifest.h"
@@ -33,12 +34,16 @@ enum { SPARE_SUMS = 3 };
 
 typedef struct qk__run {
     const qk_analysis_settings *settings;
+    qk_analysis_settings adapted; /* to what the capture keeps, where settings points to it */
     qk_capture *capture;
     qk_analysis_results *results;
     int threads;
-    size_t block_rows;   /* rows read at a time */
-    qk__input *inputs;   /* files of the heads read, in capture order, set by the workers; NULL:
-                            nobody lists them */
+    size_t block_rows; /* rows read at a time */
+    qk__states states; /* moments in place of all rows */
+    qk__input
+        *inputs; /* files of the heads read, in capture order, set by the workers, and those
+                            of the layers' moments; NULL: nobody lists them */
+    size_t num_inputs;
     size_t *first_input; /* [capture heads + 1] where each head's files start in inputs */
     qk_rows **readers;   /* [threads] one a worker, kept from head to head */
     const char *jobs;    /* what is counted as done: "heads" */

@@ -46,8 +46,7 @@ const char *qk__input_name(const qk__run *run, const char *path)
 static json_t *list_inputs(const qk__run *run)
 {
     json_t *array = json_array();
-    size_t files = run->first_input[qk_capture_num_heads(run->capture)];
-    for (size_t i = 0; i < files; i++) {
+    for (size_t i = 0; i < run->num_inputs; i++) {
         const qk__input *input = &run->inputs[i];
         if (!input->path) /* belongs to a head that was not asked for */
             continue;
@@ -156,6 +155,8 @@ json_t *qk__describe_run(const qk__run *run)
         (json_int_t)results->num_rows, "failures", list_failures(results), "seconds", timings,
         "capture_json", qk__describe_capture_json(run), "inputs", list_inputs(run));
     const qk__run *before = run->before_rope;
+    if (run->states.count > 0)
+        root = qk__json_set(root, "kept", qk__states_describe(run));
     if (!before)
         return root;
     return qk__json_set(root, "before_rope",

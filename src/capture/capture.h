@@ -27,6 +27,7 @@ bool qk__layer_parse(const char *name, qk_head_id *id);
 typedef struct qk__capture_entry {
     qk_head head;
     qk__names files;
+    char *moments; /* what head.moments points to */
 } qk__capture_entry;
 
 /* "rope_frequencies" of capture.json for one layer, or for all. */
@@ -39,7 +40,7 @@ typedef struct qk__rope_entry {
 /* "heads" of capture.json. */
 typedef struct qk__listed_head {
     qk_head_id id;
-    int64_t rows;
+    int64_t rows, summed;
 } qk__listed_head;
 
 struct qk_capture {
@@ -60,6 +61,16 @@ struct qk_capture {
 QK_MUST_CHECK qk_status qk__capture_read_manifest(qk_capture *capture, const char *root,
                                                   qk_error *err);
 void qk__capture_free_manifest(qk_capture *capture);
+
+/* Where moments lie, beside the head folders. */
+#define QK__MOMENTS_FOLDER "moments"
+
+/* Whether a folder has moments of a layer in that place (kept_moments.c). */
+QK_MUST_CHECK qk_status qk__has_moments(const char *folder, bool *has, qk_error *err);
+
+/* Tells the heads of a capture that keeps moments where theirs are. capture.json has been read,
+ * and the heads that it lists are there. */
+QK_MUST_CHECK qk_status qk__capture_set_moments(qk_capture *capture, qk_error *err);
 
 /* How many heads are missing, of which the first few are named in text. */
 size_t qk__capture_missing(const qk_capture *capture, char *text, size_t size);

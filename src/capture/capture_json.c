@@ -146,8 +146,33 @@ static qk_status read_heads(qk_capture *capture, const qk__node *heads, qk_error
             !qk_head_parse(name, &listed->id))
             continue;
         listed->rows = count_of(&head, "rows");
+        listed->summed = count_of(&head, "summed");
         capture->num_listed++;
     }
+    return QK_OK;
+}
+
+/* ---- what is kept ----------------------------------------------------------------------- */
+
+static qk_status read_keep(qk_capture_info *info, const qk__node *root, qk_error *err)
+{
+    static const char *const WORDS[] = {[QK_ROWS_ALL] = "all",
+                                        [QK_ROWS_NONE] = "none",
+                                        [QK_ROWS_RESERVOIR] = "reservoir",
+                                        NULL};
+    qk__node keep = qk__node_member(root, "keep");
+    int kept = QK_ROWS_ALL;
+    if (!qk__node_is_given(&keep))
+        return QK_OK;
+    if (qk__node_kind_of(&keep) != QK__OBJECT)
+        return qk__fail_expected(&keep, "an object", err);
+    QK_TRY(qk__read_word(&keep, "rows", WORDS, &kept, err));
+    QK_TRY(qk__read_int(&keep, "reservoir", 0, INT_MAX, &info->reservoir, err));
+    QK_TRY(qk__read_bool(&keep, "moments", &info->has_moments, err));
+    QK_TRY(qk__read_int(&keep, "groups", 0, INT_MAX, &info->groups, err));
+    info->kept = (qk_kept_rows)kept;
+    if (kept == QK_ROWS_NONE && !info->has_moments)
+        return qk__fail_at(&keep, err, QK_ERR_INCONSISTENT, "neither rows nor moments");
     return QK_OK;
 }
 
@@ -183,6 +208,7 @@ static qk_status read_keys(qk_capture *capture, const qk__node *root, qk_error *
     qk__node pairs = qk__node_member(root, "rope");
     QK_TRY(read_rope(capture, &rope, err));
     QK_TRY(read_pairing(capture, &pairs, err));
+    QK_TRY(read_keep(info, root, err));
     info->stage = read_stage(root);
     info->num_texts = count_of(&texts, "count");
     info->num_windows = count_of(&texts, "windows");

@@ -128,6 +128,8 @@ static qk_status find_heads(search *s, const char *dir, const char *rel, const q
         }
         qk__names_free(&files);
     }
+    if (!any)
+        QK_TRY(qk__has_moments(dir, &any, err));
     return any ? add_prefix(s, dir, rel, err) : QK_OK;
 }
 
@@ -267,6 +269,12 @@ static int compare_listed(const void *a, const void *b)
     return qk_head_compare(((const qk__listed_head *)a)->id, ((const qk__listed_head *)b)->id);
 }
 
+static void set_listed(qk_head *head, const qk__listed_head *listed)
+{
+    head->rows = listed->rows;
+    head->summed = listed->summed;
+}
+
 /* Adds a head that is not there, with the one file that it should have: who reads it is
  * told. */
 static qk_status add_missing(search *s, const qk__listed_head *listed, qk_error *err)
@@ -285,7 +293,7 @@ static qk_status add_missing(search *s, const qk__listed_head *listed, qk_error 
     QK_TRY(add_entry(s, listed->id, &files, err));
     qk_head *head = &s->capture->entries[s->capture->num_entries - 1].head;
     head->missing = true;
-    head->rows = listed->rows;
+    set_listed(head, listed);
     return QK_OK;
 }
 
@@ -306,7 +314,7 @@ static qk_status compare_with_list(search *s, qk_error *err)
             found++;
         if (found < present &&
             qk_head_compare(capture->entries[found].head.id, listed->id) == 0)
-            capture->entries[found].head.rows = listed->rows;
+            set_listed(&capture->entries[found].head, listed);
         else if (!s->single)
             QK_TRY(add_missing(s, listed, err));
     }
@@ -335,9 +343,11 @@ static qk_status find_under(search *s, const char *root, const char *start, cons
                         "which resumes it",
                         start);
     if (!found)
-        return qk__fail(err, QK_ERR_NOT_FOUND,
-                        "%s: no head folders with Parquet files (such as l00h00q/data.parquet)",
-                        start);
+        return qk__fail(
+            err, QK_ERR_NOT_FOUND,
+            "%s: no head folders with Parquet files (such as l00h00q/data.parquet), and no "
+            "moments/l00.safetensors",
+            start);
     if (s->prefixes.count > 1)
         return fail_several(s, root, err);
     return sort_heads(s->capture, err);
@@ -373,6 +383,8 @@ static qk_status open_capture(qk_capture *capture, const char *root, const char 
         status = qk__capture_read_manifest(capture, root, err);
     if (status == QK_OK)
         status = compare_with_list(&s, err);
+    if (status == QK_OK)
+        status = qk__capture_set_moments(capture, err);
     qk__names_free(&s.prefixes);
     free(s.seen);
     free(rel);
@@ -402,8 +414,10 @@ void qk_capture_close(qk_capture **capture)
     qk_capture *c = *capture;
     if (!c)
         return;
-    for (size_t i = 0; i < c->num_entries; i++)
+    for (size_t i = 0; i < c->num_entries; i++) {
         qk__names_free(&c->entries[i].files);
+        free(c->entries[i].moments);
+    }
     free(c->entries);
     free(c->path);
     free(c->prefix);

@@ -327,7 +327,7 @@ static qk_status gather(qk_accumulator *acc, const void *x, const int64_t *t, si
 /* ---- rows that arrive ------------------------------------------------------------------- */
 
 /* Groups have joined: so do their sums, and the rows that wait. Who went where is forgotten. */
-static void follow(qk_accumulator *acc, const uint32_t move[QK_TEXT_GROUPS], size_t waiting)
+static void follow(qk_accumulator *acc, const uint32_t move[QK_MOST_GROUPS], size_t waiting)
 {
     for (size_t r = 0; r < waiting; r++)
         acc->group[r] = (uint8_t)move[acc->group[r]];
@@ -350,7 +350,7 @@ static qk_status note_texts(qk_accumulator *acc, const int64_t *text, size_t row
         uint64_t id = (uint64_t)text[r];
         qk__known_text *recent = &acc->recent[id % RECENT_TEXTS];
         if (!recent->used || recent->id != id) {
-            uint32_t move[QK_TEXT_GROUPS];
+            uint32_t move[QK_MOST_GROUPS];
             bool joined;
             QK_TRY(qk__text_groups_find(&acc->groups, text[r], &recent->group, &joined, move,
                                         err));

@@ -14,45 +14,6 @@
 
 static const double LEVEL = 0.95;
 
-/* ---- groups of queries and keys together ------------------------------------------------ */
-
-/* Labels of both kinds in the bits that leave few enough groups, each once. */
-typedef struct labels {
-    uint64_t mask;
-    uint64_t label[2 * QK_TEXT_GROUPS];
-    uint32_t count;
-} labels;
-
-static uint32_t find(const labels *l, uint64_t label)
-{
-    uint32_t g = 0;
-    while (g < l->count && l->label[g] != (label & l->mask))
-        g++;
-    return g;
-}
-
-static void add_labels(labels *l, const qk__text_groups *groups)
-{
-    for (uint32_t g = 0; g < groups->count; g++)
-        if (find(l, groups->label[g]) == l->count)
-            l->label[l->count++] = groups->label[g] & l->mask;
-}
-
-/* With one label left there may be many texts, but nothing to leave out. */
-static void unite(labels *l, const qk__text_groups *q, const qk__text_groups *k)
-{
-    uint32_t limit = q->limit < k->limit ? q->limit : k->limit;
-    *l = (labels){.mask = q->mask & k->mask};
-    add_labels(l, q);
-    add_labels(l, k);
-    uint64_t mask = qk__text_groups_mask(l->label, l->count, limit, l->mask);
-    if (mask != l->mask) {
-        *l = (labels){.mask = mask};
-        add_labels(l, q);
-        add_labels(l, k);
-    }
-}
-
 /* ---- along an axis ---------------------------------------------------------------------- */
 
 static void add(qk__line_sums *to, const qk__line_sums *more)
@@ -66,14 +27,14 @@ static void add(qk__line_sums *to, const qk__line_sums *more)
 }
 
 /* Sums of each of the united groups; axis has whole panels. */
-static void project(const qk_text_moments *texts, const labels *l, const double *axis,
+static void project(const qk_text_moments *texts, const qk__text_labels *l, const double *axis,
                     qk__line_sums lines[QK_TEXT_GROUPS])
 {
     qk__line_sums own[QK_TEXT_GROUPS];
     qk__text_moments_along(texts, axis, own);
     memset(lines, 0, QK_TEXT_GROUPS * sizeof *lines);
     for (uint32_t g = 0; g < texts->groups.count; g++)
-        add(&lines[find(l, texts->groups.label[g])], &own[g]);
+        add(&lines[qk__text_labels_find(l, texts->groups.label[g])], &own[g]);
 }
 
 /* Correlation of the rows that are not in group `out`; NaN where there are none. */
@@ -128,8 +89,10 @@ qk_status qk_pca_certainty(const qk_pca *pca, const qk_pca_settings *settings,
     const qk_component *first = &pca->components[0];
     if ((first->r_q == 0 && first->p_q == 1) || (first->r_k == 0 && first->p_k == 1))
         return QK_OK;
-    labels l;
-    unite(&l, &q_texts->groups, &k_texts->groups);
+    const qk__text_groups *of_q = &q_texts->groups, *of_k = &k_texts->groups;
+    qk__text_labels l;
+    qk__text_labels_unite(&l, of_q->label, of_q->count, of_q->mask, of_k->label, of_k->count,
+                          of_k->mask, of_q->limit < of_k->limit ? of_q->limit : of_k->limit);
     certainty->groups = l.count;
     if (l.count < 2)
         return QK_OK;

@@ -59,6 +59,7 @@ static void clear_description(qk_plasticity *out)
     out->resid0_skew = out->resid0_kurt = out->resid0_ks_p = NAN;
     out->noise_med_abs_skew = out->noise_med_abs_kurt = NAN;
     out->noise_med_ks_p = out->noise_frac_ks_p_lt_alpha = NAN;
+    out->ap_overall_se = NAN; /* of rows that are all there are nothing is drawn */
 }
 
 static qk_status set_profile(qk_plasticity *out, const qk__query_grid *grid,
@@ -71,7 +72,7 @@ static qk_status set_profile(qk_plasticity *out, const qk__query_grid *grid,
     for (size_t j = 0; j < grid->num; j++)
         out->profile[j] = (qk_ap_profile){.q_bucket = grid->bucket[j].id,
                                           .position = grid->bucket[j].tau,
-                                          .queries = (int64_t)grid->bucket[j].queries,
+                                          .queries = grid->bucket[j].total,
                                           .pairs = tally->pairs[j],
                                           .ap = tally->ap[j]};
     qk__summarise_profile(grid, tally->ap, &out->ap_overall, out->fifths, out->tenths);
@@ -135,16 +136,16 @@ static qk_status check(const qk_moments *q, const qk_block *queries, const qk_bl
 /* Everything once the index of present keys and the query buckets are there. */
 static qk_status fit(qk_plasticity *out, const qk__query_model *model,
                      const qk__pair_space *space, const qk_block *queries,
-                     const qk_plasticity_settings *settings, const uint64_t stream[2],
-                     qk_error *err)
+                     const qk__totals *totals, const qk_plasticity_settings *settings,
+                     const uint64_t stream[2], qk_error *err)
 {
     const qk__query_grid *grid = space->grid;
     double width = settings->bucket_width > 0 ? settings->bucket_width
                                               : qk__bucket_width(queries, space->keys);
     if (grid->rows == 0 || space->index->rows == 0)
         return qk__fail(err, QK_ERR_DEGENERATE, "no %s", grid->rows == 0 ? "queries" : "keys");
-    out->n_q = (int64_t)grid->rows;
-    out->n_k = (int64_t)space->index->rows;
+    out->n_q = totals ? totals->queries : (int64_t)grid->rows;
+    out->n_k = totals ? totals->keys : (int64_t)space->index->rows;
     out->window = grid->window;
     qk__tally tally = {.ap = qk__calloc(grid->num + 1, sizeof(double)),
                        .pairs = qk__calloc(grid->num + 1, sizeof(int64_t))};
@@ -169,7 +170,7 @@ static qk_status fit(qk_plasticity *out, const qk__query_model *model,
 }
 
 qk_status qk__plasticity_fit(const qk_moments *q, const qk_block *queries, const qk_block *keys,
-                             const qk__key_index *index, int sign,
+                             const qk__key_index *index, const qk__totals *totals, int sign,
                              const qk_plasticity_settings *settings, const uint64_t stream[2],
                              qk_plasticity **plasticity, qk_error *err)
 {
@@ -181,12 +182,16 @@ qk_status qk__plasticity_fit(const qk_moments *q, const qk_block *queries, const
     qk_status status =
         out ? qk__query_model_create(&model, q, NULL, sign, err) : qk__nomem(err);
     if (status == QK_OK)
-        status = qk__pair_source_open(&source, queries, keys, index, settings->convention, err);
+        status = qk__pair_source_open(&source, queries, keys, index, totals,
+                                      settings->convention, err);
     if (status == QK_OK) {
         out->dim = q->dim;
         clear_description(out);
-        status = fit(out, model, &source.space, queries, settings, stream, err);
+        status = fit(out, model, &source.space, queries, totals, settings, stream, err);
     }
+    if (status == QK_OK && totals)
+        status = qk__plasticity_sampling_error(model, queries, keys, index, totals, settings,
+                                               stream, &out->ap_overall_se, err);
     if (status == QK_OK)
         status = set_components(out, q, model->beta_norm, err);
     if (status == QK_OK && !queries->group)
@@ -209,5 +214,6 @@ qk_status qk_plasticity_fit(const qk_moments *q, const qk_block *queries, const 
     int sign = 1;
     if (settings->convention == QK_CONVENTION_PUBLISHED)
         QK_TRY(qk__key_sign(keys, &sign, err));
-    return qk__plasticity_fit(q, queries, keys, NULL, sign, settings, stream, plasticity, err);
+    return qk__plasticity_fit(q, queries, keys, NULL, NULL, sign, settings, stream, plasticity,
+                              err);
 }

@@ -13,7 +13,8 @@
 
 qk_status qk__pair_source_open(qk__pair_source *source, const qk_block *queries,
                                const qk_block *keys, const qk__key_index *index,
-                               qk_plasticity_convention convention, qk_error *err)
+                               const qk__totals *totals, qk_plasticity_convention convention,
+                               qk_error *err)
 {
     *source = (qk__pair_source){0};
     if (!index) {
@@ -25,7 +26,7 @@ qk_status qk__pair_source_open(qk__pair_source *source, const qk_block *queries,
         index = source->present;
     }
     QK_TRY(qk__query_grid_create(&source->grid, queries, convention == QK_CONVENTION_PUBLISHED,
-                                 err));
+                                 totals, err));
     source->space = (qk__pair_space){keys, index, source->grid};
     return QK_OK;
 }
@@ -232,11 +233,11 @@ void qk__summarise_profile(const qk__query_grid *grid, const double *ap, double 
     for (size_t j = 0; j < grid->num; j++) {
         if (isnan(ap[j]))
             continue;
-        double queries = (double)grid->bucket[j].queries;
+        double queries = (double)grid->bucket[j].total;
         sum[0] += queries * ap[j];
         weight[0] += queries;
         for (size_t i = 0; i < QK_TENTHS; i++) {
-            double n = (double)grid->bucket[j].tenths[i];
+            double n = grid->bucket[j].tenths[i];
             size_t fifth = 1 + QK_TENTHS + i / 2;
             sum[1 + i] += n * ap[j];
             weight[1 + i] += n;
@@ -255,6 +256,7 @@ void qk__summarise_profile(const qk__query_grid *grid, const double *ap, double 
 
 qk_status qk__plasticity_profile(const qk__query_model *model, const qk_block *queries,
                                  const qk_block *keys, const qk__key_index *index,
+                                 const qk__totals *totals,
                                  const qk_plasticity_settings *settings,
                                  const uint64_t stream[2], double *ap_overall,
                                  double fifths[QK_FIFTHS], qk_error *err)
@@ -262,7 +264,7 @@ qk_status qk__plasticity_profile(const qk__query_model *model, const qk_block *q
     qk__pair_source source;
     qk__tally tally = {0};
     qk_status status =
-        qk__pair_source_open(&source, queries, keys, index, settings->convention, err);
+        qk__pair_source_open(&source, queries, keys, index, totals, settings->convention, err);
     if (status == QK_OK) {
         tally.ap = qk__calloc(source.grid->num + 1, sizeof *tally.ap);
         tally.pairs = qk__calloc(source.grid->num + 1, sizeof *tally.pairs);

@@ -17,10 +17,11 @@ typedef struct qk__pair_source {
     qk__query_grid *grid;
 } qk__pair_source;
 
-/* `index` is that of all keys (qk__key_index_create), or NULL to make one. Close the source
- * after a failure, too. */
+/* `index` is that of all keys (qk__key_index_create), or NULL to make one; totals: NULL where
+ * the rows are all there are. Close the source after a failure, too. */
 QK_MUST_CHECK qk_status qk__pair_source_open(qk__pair_source *source, const qk_block *queries,
                                              const qk_block *keys, const qk__key_index *index,
+                                             const qk__totals *totals,
                                              qk_plasticity_convention convention,
                                              qk_error *err);
 void qk__pair_source_close(qk__pair_source *source);
@@ -44,16 +45,28 @@ void qk__summarise_profile(const qk__query_grid *grid, const double *ap, double 
 QK_MUST_CHECK qk_status qk__plasticity_profile(const qk__query_model *model,
                                                const qk_block *queries, const qk_block *keys,
                                                const qk__key_index *index,
+                                               const qk__totals *totals,
                                                const qk_plasticity_settings *settings,
                                                const uint64_t stream[2], double *ap_overall,
                                                double fifths[QK_FIFTHS], qk_error *err);
 
-/* qk_plasticity_fit with an index of the keys (or NULL), which query heads may share, and the
- * sign of the mirror (qk__query_model_create). */
+/* qk_plasticity_fit with an index of the keys (or NULL), which query heads may share, totals (or
+ * NULL) where rows are some of those that the moments are of, and the sign of the mirror
+ * (qk__query_model_create). */
 QK_MUST_CHECK qk_status qk__plasticity_fit(const qk_moments *q, const qk_block *queries,
                                            const qk_block *keys, const qk__key_index *index,
-                                           int sign, const qk_plasticity_settings *settings,
+                                           const qk__totals *totals, int sign,
+                                           const qk_plasticity_settings *settings,
                                            const uint64_t stream[2], qk_plasticity **plasticity,
                                            qk_error *err);
+
+/* How far ap_overall of these keys, a random choice of totals->keys within texts and buckets, may be
+ * from that of all: the standard error of a jackknife that leaves out some of the keys of every
+ * text (sampling_error.c). 0 where they are all. */
+QK_MUST_CHECK qk_status
+qk__plasticity_sampling_error(const qk__query_model *model, const qk_block *queries,
+                              const qk_block *keys, const qk__key_index *index,
+                              const qk__totals *totals, const qk_plasticity_settings *settings,
+                              const uint64_t stream[2], double *se, qk_error *err);
 
 #endif

@@ -64,13 +64,18 @@ static qk_status find_buckets(qk__query_grid *grid, const qk_block *queries, qk_
     return QK_OK;
 }
 
-static void set_positions(qk__query_grid *grid, const qk_block *queries)
+static double context_length(const qk__query_grid *grid, const qk_block *queries)
 {
     double length = 0;
     for (size_t i = 0; i < grid->rows; i++) {
         double next = (double)queries->position[grid->order[i]] + 1;
         length = next > length ? next : length;
     }
+    return length;
+}
+
+static void set_positions(qk__query_grid *grid, const qk_block *queries, double length)
+{
     for (size_t j = 0; j < grid->num; j++) {
         qk__query_bucket *bucket = &grid->bucket[j];
         double sum = 0;
@@ -83,11 +88,42 @@ static void set_positions(qk__query_grid *grid, const qk_block *queries)
             }
         }
         bucket->tau = sum / (double)bucket->queries;
+        bucket->total = (int64_t)bucket->queries;
     }
 }
 
+/* The buckets of totals that see keys and have queries are those of the grid, in one order. */
+static qk_status set_totals(qk__query_grid *grid, const qk__totals *totals, qk_error *err)
+{
+    size_t j = 0;
+    for (size_t i = 0; i < totals->num_buckets; i++) {
+        qk__query_bucket *bucket = j < grid->num ? &grid->bucket[j] : NULL;
+        if (totals->bucket[i] <= 0 || totals->count[i] == 0)
+            continue;
+        if (!bucket || bucket->id != totals->bucket[i] ||
+            (int64_t)bucket->queries > totals->count[i])
+            return qk__fail(
+                err, QK_ERR_INCONSISTENT,
+                "rows and moments have other queries in bucket %lld: they are not of one "
+                "capture",
+                (long long)totals->bucket[i]);
+        double factor = (double)totals->count[i] / (double)bucket->queries;
+        for (size_t k = 0; k < QK_TENTHS; k++)
+            bucket->tenths[k] *= factor;
+        bucket->tau = totals->mean_t[i];
+        bucket->total = totals->count[i];
+        j++;
+    }
+    return j == grid->num
+               ? QK_OK
+               : qk__fail(err, QK_ERR_INCONSISTENT,
+                          "bucket %lld has queries in rows and none in moments: they are "
+                          "not of one capture",
+                          (long long)grid->bucket[j].id);
+}
+
 qk_status qk__query_grid_create(qk__query_grid **grid, const qk_block *queries, bool in_buckets,
-                                qk_error *err)
+                                const qk__totals *totals, qk_error *err)
 {
     *grid = NULL;
     if (queries->rows >= UINT32_MAX)
@@ -100,11 +136,13 @@ qk_status qk__query_grid_create(qk__query_grid **grid, const qk_block *queries, 
     qk_status status = g->order ? order_queries(g, queries, err) : qk__nomem(err);
     if (status == QK_OK)
         status = find_buckets(g, queries, err);
-    if (status != QK_OK) {
+    if (status == QK_OK)
+        set_positions(g, queries,
+                      totals ? (double)totals->last_position + 1 : context_length(g, queries));
+    if (status == QK_OK && totals && totals->num_buckets > 0)
+        status = set_totals(g, totals, err);
+    if (status != QK_OK)
         qk__query_grid_free(&g);
-        return status;
-    }
-    set_positions(g, queries);
     *grid = g;
-    return QK_OK;
+    return status;
 }

@@ -10,11 +10,21 @@
 #include <qkscope/stats.h>
 
 typedef struct qk__query_bucket {
-    int64_t id;                /* > 0 */
-    double tau;                /* mean position of its queries */
-    size_t first, queries;     /* its rows are order[first .. first + queries - 1] */
-    int64_t tenths[QK_TENTHS]; /* its queries in each tenth of the context */
+    int64_t id;               /* > 0 */
+    double tau;               /* mean position of its queries */
+    size_t first, queries;    /* its rows are order[first .. first + queries - 1] */
+    int64_t total;            /* queries that there are, where rows are some of them */
+    double tenths[QK_TENTHS]; /* of these in each tenth of the context */
 } qk__query_bucket;
+
+/* What is known of all queries and keys of a head where rows are some of them. */
+typedef struct qk__totals {
+    int64_t queries, keys;
+    int64_t last_position; /* of a query */
+    size_t num_buckets; /* of queries, ascending; 0: not known of the buckets that rows have */
+    const int64_t *bucket, *count;
+    const double *mean_t; /* of their positions */
+} qk__totals;
 
 typedef struct qk__query_grid {
     size_t rows; /* queries in all, those of bucket <= 0 too */
@@ -25,9 +35,12 @@ typedef struct qk__query_grid {
     bool in_buckets; /* the window, else in tokens */
 } qk__query_grid;
 
-/* Of the queries that are not left out. QK_ERR_INCONSISTENT where windows differ. */
+/* Of the queries that are not left out. With totals buckets have their numbers and mean positions from
+ * there (tenths in the proportion of the rows), else totals is NULL. QK_ERR_INCONSISTENT where windows
+ * differ, or rows and totals have other buckets. */
 QK_MUST_CHECK qk_status qk__query_grid_create(qk__query_grid **grid, const qk_block *queries,
-                                              bool in_buckets, qk_error *err);
+                                              bool in_buckets, const qk__totals *totals,
+                                              qk_error *err);
 void qk__query_grid_free(qk__query_grid **grid);
 
 /* Whether queries of bucket j may see a key. */

@@ -92,7 +92,7 @@ uint64_t qk__text_groups_mask(const uint64_t *labels, size_t count, uint32_t lim
 }
 
 /* Joins groups until the last one, over the limit, has found a place. */
-static void join(qk__text_groups *groups, uint32_t move[QK_TEXT_GROUPS + 1])
+static void join(qk__text_groups *groups, uint32_t move[QK_MOST_GROUPS + 1])
 {
     uint32_t before = groups->count, kept = 0;
     groups->mask = qk__text_groups_mask(groups->label, before, groups->limit, groups->mask);
@@ -113,7 +113,7 @@ static void join(qk__text_groups *groups, uint32_t move[QK_TEXT_GROUPS + 1])
 
 /* The group of an id that is not in the table. */
 static uint32_t group_of_label(qk__text_groups *groups, uint64_t id, bool *joined,
-                               uint32_t move[QK_TEXT_GROUPS])
+                               uint32_t move[QK_MOST_GROUPS])
 {
     uint64_t label = id & groups->mask;
     for (uint32_t g = 0; g < groups->count; g++)
@@ -123,7 +123,7 @@ static uint32_t group_of_label(qk__text_groups *groups, uint64_t id, bool *joine
     groups->label[own] = label;
     if (own < groups->limit)
         return own;
-    uint32_t all[QK_TEXT_GROUPS + 1];
+    uint32_t all[QK_MOST_GROUPS + 1];
     join(groups, all);
     for (uint32_t g = 0; g < own; g++)
         move[g] = all[g];
@@ -132,7 +132,7 @@ static uint32_t group_of_label(qk__text_groups *groups, uint64_t id, bool *joine
 }
 
 qk_status qk__text_groups_find(qk__text_groups *groups, int64_t id, uint32_t *group,
-                               bool *joined, uint32_t move[QK_TEXT_GROUPS], qk_error *err)
+                               bool *joined, uint32_t move[QK_MOST_GROUPS], qk_error *err)
 {
     uint64_t bits = (uint64_t)id;
     *joined = false;
@@ -148,4 +148,36 @@ qk_status qk__text_groups_find(qk__text_groups *groups, int64_t id, uint32_t *gr
         groups->num_texts++;
     }
     return QK_OK;
+}
+
+/* ---- queries and keys together ---------------------------------------------------------- */
+
+uint32_t qk__text_labels_find(const qk__text_labels *labels, uint64_t id)
+{
+    uint32_t g = 0;
+    while (g < labels->count && labels->label[g] != (id & labels->mask))
+        g++;
+    return g;
+}
+
+static void add_labels(qk__text_labels *labels, const uint64_t *more, uint32_t count)
+{
+    for (uint32_t g = 0; g < count; g++)
+        if (qk__text_labels_find(labels, more[g]) == labels->count)
+            labels->label[labels->count++] = more[g] & labels->mask;
+}
+
+void qk__text_labels_unite(qk__text_labels *labels, const uint64_t *a, uint32_t num_a,
+                           uint64_t mask_a, const uint64_t *b, uint32_t num_b, uint64_t mask_b,
+                           uint32_t limit)
+{
+    *labels = (qk__text_labels){.mask = mask_a & mask_b};
+    add_labels(labels, a, num_a);
+    add_labels(labels, b, num_b);
+    uint64_t mask = qk__text_groups_mask(labels->label, labels->count, limit, labels->mask);
+    if (mask == labels->mask)
+        return;
+    *labels = (qk__text_labels){.mask = mask};
+    add_labels(labels, a, num_a);
+    add_labels(labels, b, num_b);
 }

@@ -15,7 +15,12 @@
 
 #include <qkscope/common.h>
 
-enum { QK_TEXT_GROUPS = 16, QK_COUNTED_TEXTS = (1 << 16) - 1 };
+enum {
+    QK_TEXT_GROUPS = 16,     /* limit of the groups that every head's sums are kept apart by */
+    QK_INTERVAL_GROUPS = 32, /* of those of confidence intervals, which refine these */
+    QK_MOST_GROUPS = 64,     /* the largest limit */
+    QK_COUNTED_TEXTS = (1 << 16) - 1,
+};
 
 typedef struct qk__known_text {
     uint64_t id;
@@ -26,13 +31,13 @@ typedef struct qk__known_text {
 typedef struct qk__text_groups {
     uint32_t limit, count; /* groups: at most, and so far */
     uint64_t mask;         /* the bits of an id that tell its group */
-    uint64_t label[QK_TEXT_GROUPS + 1];
+    uint64_t label[QK_MOST_GROUPS + 1];
     size_t num_texts; /* found so far; no more than QK_COUNTED_TEXTS are counted */
     size_t room;      /* of the table, a power of two */
     qk__known_text *known;
 } qk__text_groups;
 
-/* limit: 1 .. QK_TEXT_GROUPS. An object of zeros may be freed. */
+/* limit: 1 .. QK_MOST_GROUPS. An object of zeros may be freed. */
 void qk__text_groups_start(qk__text_groups *groups, uint32_t limit);
 void qk__text_groups_free(qk__text_groups *groups);
 
@@ -40,11 +45,29 @@ void qk__text_groups_free(qk__text_groups *groups);
  * where what lay in group g now belongs; the others are left as they are. */
 QK_MUST_CHECK qk_status qk__text_groups_find(qk__text_groups *groups, int64_t id,
                                              uint32_t *group, bool *joined,
-                                             uint32_t move[QK_TEXT_GROUPS], qk_error *err);
+                                             uint32_t move[QK_MOST_GROUPS], qk_error *err);
 
 /* The most bits in which no more than `limit` of `count` labels differ: `mask` itself, or fewer of
  * them. Takes the square of count. */
 uint64_t qk__text_groups_mask(const uint64_t *labels, size_t count, uint32_t limit,
                               uint64_t mask);
+
+/* ---- the groups of queries and keys together -------------------------------------------- */
+
+/* Labels, each once. */
+typedef struct qk__text_labels {
+    uint64_t mask;
+    uint32_t count;
+    uint64_t label[2 * QK_MOST_GROUPS];
+} qk__text_labels;
+
+/* The labels of a[num_a] (of a mask) and b[num_b], in the bits that leave no more than `limit`.
+ * With one left there may be many texts, but nothing to leave out. */
+void qk__text_labels_unite(qk__text_labels *labels, const uint64_t *a, uint32_t num_a,
+                           uint64_t mask_a, const uint64_t *b, uint32_t num_b, uint64_t mask_b,
+                           uint32_t limit);
+
+/* Which of them an id, or a label with more bits, belongs to; labels->count: to none. */
+uint32_t qk__text_labels_find(const qk__text_labels *labels, uint64_t id);
 
 #endif

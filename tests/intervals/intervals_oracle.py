@@ -16,21 +16,28 @@ from plasticity_oracle import Plasticity
 from rotation_oracle import exact_drift
 
 GROUPS = 32
+DEPENDS = {"r_q": {"q"}, "r_q_a": {"q"}, "r_k": {"k"}, "r_k_a": {"k"}, "alpha_k": {"k"}}
 CORRELATIONS = {"r_q", "r_k", "r_q_a", "r_k_a"}
 
 
 # ---- groups of texts -------------------------------------------------------------------------
 
-def groups_of(q, k):
-    """Group numbers of the rows of queries and of keys, and how many groups there are."""
-    ids = np.unique(k["example_id"])
-    count = min(len(ids), GROUPS)
-    dealt = np.arange(len(ids)) % count
+def kept_bits(ids, limit):
+    """The most bits in which no more than `limit` of the ids differ; None: they need no cut."""
+    ids = {int(i) % 2 ** 64 for i in ids}
+    return next(b for b in range(64, -1, -1) if len({i % 2 ** b for i in ids}) <= limit)
 
-    def of(example):
-        at = np.searchsorted(ids, example)
-        return dealt[at % len(ids)]
-    return of(q["example_id"]), of(k["example_id"]), count
+
+def groups_of(q, k, limit=GROUPS):
+    """Group numbers of the rows of queries and of keys, and how many groups there are: texts
+    whose ids agree in their last bits are one, with as many bits as leave `limit`."""
+    sides = [np.unique(side["example_id"]) for side in (q, k)]
+    bits = kept_bits(np.concatenate(sides), limit)
+
+    def cut(ids):
+        return np.array([int(i) % 2 ** 64 % 2 ** bits for i in ids], dtype=np.uint64)
+    labels = np.unique(cut(np.concatenate(sides)))
+    return (*(np.searchsorted(labels, cut(side["example_id"])) for side in (q, k)), len(labels))
 
 
 def without(columns, groups, left_out):
@@ -38,11 +45,14 @@ def without(columns, groups, left_out):
 
 
 def replicates(q, k, numbers):
-    """numbers(q, k) of all rows but those of each group in turn, as dicts."""
+    """numbers(q, k) of all rows but those of each group in turn, as dicts, and which of the two
+    kinds have rows of that group."""
     group_q, group_k, count = groups_of(q, k)
     if count < 2:
         return []
-    return [numbers(without(q, group_q, g), without(k, group_k, g)) for g in range(count)]
+    return [(numbers(without(q, group_q, g), without(k, group_k, g)),
+             {kind for kind, group in (("q", group_q), ("k", group_k)) if (group == g).any()})
+            for g in range(count)]
 
 
 def interval(name, value, values, level):
@@ -64,12 +74,15 @@ def interval(name, value, values, level):
     return ends
 
 
-def intervals(q, k, numbers, value_of, names, level):
-    """{name_lo, name_hi} of all names."""
+def intervals(q, k, numbers, value_of, names, level, refit=True):
+    """{name_lo, name_hi} of all names. With axes that stay some numbers are of one kind alone:
+    then only the groups that have rows of it repeat them."""
     runs = replicates(q, k, numbers)
     result = {}
     for name in names:
-        low, high = interval(name, value_of[name], [run[name] for run in runs], level)
+        kinds = set("qk") if refit else DEPENDS.get(name, set("qk"))
+        low, high = interval(name, value_of[name],
+                             [run[name] for run, there in runs if there & kinds], level)
         result[name + "_lo"], result[name + "_hi"] = low, high
     return result
 
@@ -107,7 +120,7 @@ def linear(q, k, names, find_axis, level, refit):
         if refit:
             own = turned(find_axis(some_q, some_k), axis)
         return along(own, some_q, some_k)
-    return intervals(q, k, numbers, along(axis, q, k), names, level)
+    return intervals(q, k, numbers, along(axis, q, k), names, level, refit)
 
 
 def pca(q, k, level=95, refit=False):

@@ -90,11 +90,14 @@ def test_oracle_mean():
 
 
 def test_oracle_groups():
-    q, k = {"example_id": np.array([0, 5, 6, 8, 11])}, {"example_id": np.array([8, 5, 8, 11])}
+    """Where all ids fit they are a group each, keys' and queries'; else their last bits count."""
+    q, k = {"example_id": np.array([0, 5, 6, 8, 11])}, {"example_id": np.array([8, 5, 8, 12])}
     assert [g.tolist() if hasattr(g, "tolist") else g for g in oracle.groups_of(q, k)] == [
-        [0, 0, 1, 1, 2], [1, 0, 1, 2], 3]
-    many = {"example_id": np.arange(70) * 7}
-    assert oracle.groups_of(many, many)[0].tolist() == [i % 32 for i in range(70)]
+        [0, 1, 2, 3, 4], [3, 1, 3, 5], 6]
+    many = {"example_id": np.arange(70) * 8 - 16}
+    assert oracle.groups_of(many, many)[0].tolist() == [(i - 2) % 32 for i in range(70)]
+    q = {"example_id": np.array([1, 3, 9, 11, -7])}
+    assert oracle.groups_of(q, q, 3)[0].tolist() == [0, 1, 0, 1, 0]
 
 
 # ---- captures --------------------------------------------------------------------------------

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The moments that a capture keeps in place of all rows (docs/state.md): what a run reads of them, and
+ * which of its settings they cannot serve. */
+#ifndef QK_ANALYSIS_STATES_H
+#define QK_ANALYSIS_STATES_H
+
+#include <pthread.h>
+
+#include "base/file.h"
+#include "state/layer_file.h"
+
+struct qk__run;
+struct qk__input;
+
+/* A layer's file, opened by the first job that reads a head of it. */
+typedef struct qk__state_layer {
+    int layer;
+    const char *path; /* the capture's */
+    bool tried;
+    qk__layer_file *file;
+    qk_status status; /* of opening it */
+    qk_error error;
+} qk__state_layer;
+
+/* All zeros: the capture keeps all rows, and moments are not looked at. */
+typedef struct qk__states {
+    qk__state_layer *layers; /* ascending */
+    size_t count;
+    bool has_rows; /* a reservoir */
+    pthread_mutex_t lock;
+} qk__states;
+
+/* Once the capture is open: lists its layers, and takes from the run's settings what the capture
+ * cannot serve; where nothing would be left, or a number would be another one than asked for,
+ * QK_ERR_NOT_FOUND or QK_ERR_ARGUMENT with the remedy. */
+QK_MUST_CHECK qk_status qk__states_open(struct qk__run *run, qk_error *err);
+void qk__states_close(qk__states *states);
+
+/* What is known of a head. Errors are of the head, or of its layer's file. Any thread. */
+QK_MUST_CHECK qk_status qk__states_read(struct qk__run *run, const qk_head *head,
+                                        qk__head_state **state, qk_error *err);
+
+/* What manifest.json says of it: what was kept, and which columns are empty for that. NULL: no
+ * memory. */
+json_t *qk__states_describe(const struct qk__run *run);
+
+#endif

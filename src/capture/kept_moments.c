@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Captures that keep moments, a file a layer, instead of all rows: which heads have them, and that this
+ * agrees with capture.json. What is in the files is not looked at. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "capture/capture.h"
+
+/* Enough for the name of any layer's file. */
+enum { NAME_SIZE = 64 };
+
+static void moments_name(int layer, char name[NAME_SIZE])
+{
+    snprintf(name, NAME_SIZE, QK__MOMENTS_FOLDER "/l%02d.safetensors", layer);
+}
+
+static bool is_layer_name(const char *name)
+{
+    size_t digits = *name == 'l' ? strspn(name + 1, "0123456789") : 0;
+    return digits > 0 && strcmp(name + 1 + digits, ".safetensors") == 0;
+}
+
+qk_status qk__has_moments(const char *folder, bool *has, qk_error *err)
+{
+    *has = false;
+    char *path = qk__path_join(folder, QK__MOMENTS_FOLDER);
+    if (!path)
+        return qk__nomem(err);
+    qk__names names = {0};
+    qk_status status = qk__is_dir(path) ? qk__list_dir(path, &names, err) : QK_OK;
+    for (size_t i = 0; i < names.count && status == QK_OK; i++)
+        *has = *has || is_layer_name(names.items[i]);
+    qk__names_free(&names);
+    free(path);
+    return status;
+}
+
+/* A head without rows: its file is that of its moments, and is not one to read rows from. */
+static qk_status set_rowless(qk__capture_entry *entry, qk_error *err)
+{
+    char name[QK_HEAD_NAME_SIZE];
+    if (!entry->head.missing) {
+        qk_head_name(entry->head.id, name);
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s: here are rows of %s, and capture.json says that none are kept",
+                        entry->head.files[0], name);
+    }
+    char *path = qk__strdup(entry->moments);
+    if (!path)
+        return qk__nomem(err);
+    free(entry->files.items[0]);
+    entry->files.items[0] = path;
+    entry->head.num_files = 0;
+    entry->head.missing = !qk__is_file(path);
+    return QK_OK;
+}
+
+qk_status qk__capture_set_moments(qk_capture *capture, qk_error *err)
+{
+    const qk_capture_info *info = &capture->info;
+    if (capture->num_entries == 0)
+        return qk__fail(err, QK_ERR_NOT_FOUND,
+                        "%s: there is a folder " QK__MOMENTS_FOLDER
+                        ", and no capture.json of a finished capture that lists its heads",
+                        capture->path);
+    for (size_t i = 0; info->has_moments && i < capture->num_entries; i++) {
+        qk__capture_entry *entry = &capture->entries[i];
+        char name[NAME_SIZE];
+        moments_name(entry->head.id.layer, name);
+        entry->moments = qk__path_join(capture->path, name);
+        if (!entry->moments)
+            return qk__nomem(err);
+        entry->head.moments = entry->moments;
+        if (info->kept == QK_ROWS_NONE)
+            QK_TRY(set_rowless(entry, err));
+    }
+    return QK_OK;
+}

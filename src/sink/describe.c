@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a capture says about itself: keys for capture.json, lines for its card, the table of
+ * examples. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json_build.h"
+#include "base/number.h"
+#include "sink/block_rows.h"
+#include "sink/sink.h"
+
+/* Examples in capture.json, read whole by whoever opens it; the table has all of them. */
+enum { MAX_LISTED = 1000 };
+enum { MAX_LINES_BYTES = 1 << 30 };
+
+/* ---- the examples ----------------------------------------------------------------------- */
+
+/* Calls take for every text of the blocks, in order, at most `limit` of them. */
+typedef qk_status take_fn(void *user, json_t *example, qk_error *err);
+
+static qk_status take_line(const char *line, size_t size, take_fn *take, void *user,
+                           qk_error *err)
+{
+    json_t *example;
+    qk_status status = qk__json_parse(&example, line, size, QK__JSON_NO_ZEROS, NULL);
+    if (status == QK_OK)
+        status = take(user, example, err);
+    else if (status == QK_ERR_NOMEM)
+        status = qk__nomem(err);
+    else
+        status = qk__fail(err, status, "the list of examples of the unfinished run is damaged");
+    json_decref(example);
+    return status;
+}
+
+static qk_status read_lines(const qk__buffer *lines, int64_t *left, take_fn *take, void *user,
+                            qk_error *err)
+{
+    const char *at = (const char *)lines->data, *end = at + lines->size;
+    while (at < end && *left > 0) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        stop = stop ? stop : end;
+        QK_TRY(take_line(at, (size_t)(stop - at), take, user, err));
+        at = stop + 1;
+        --*left;
+    }
+    return QK_OK;
+}
+
+static qk_status each_example(const qk_sink *sink, int64_t limit, take_fn *take, void *user,
+                              qk_error *err)
+{
+    for (int64_t b = 0; b < sink->num_blocks && limit > 0; b++) {
+        char name[QK__UNIT_NAME_SIZE];
+        qk__buffer lines = {0};
+        qk__block_name(b, name);
+        char *path = qk__units_path(&sink->units, name, "examples");
+        qk_status status =
+            path ? qk__read_file(path, MAX_LINES_BYTES, &lines, err) : qk__nomem(err);
+        if (status == QK_OK)
+            status = read_lines(&lines, &limit, take, user, err);
+        qk__buffer_free(&lines);
+        free(path);
+        QK_TRY(status);
+    }
+    return QK_OK;
+}
+
+static qk_status list_example(void *user, json_t *example, qk_error *err)
+{
+    return json_array_append(user, example) == 0 ? QK_OK : qk__nomem(err);
+}
+
+static int64_t number_in(const json_t *example, const char *key)
+{
+    return (int64_t)json_integer_value(json_object_get(example, key));
+}
+
+static const char *text_in(const json_t *example, const char *key)
+{
+    const char *text = json_string_value(json_object_get(example, key));
+    return text ? text : "";
+}
+
+static qk_status make_row(json_t *example, qk__buffer *row, qk_error *err)
+{
+    bool truncated = json_is_true(json_object_get(example, "truncated"));
+    QK_TRY(qk__csv_integer(row, number_in(example, "example_id"), ',', err));
+    QK_TRY(qk__csv_text(row, text_in(example, "source"), ',', err));
+    QK_TRY(qk__csv_text(row, text_in(example, "source_id"), ',', err));
+    QK_TRY(qk__csv_integer(row, number_in(example, "tokens"), ',', err));
+    QK_TRY(qk__csv_integer(row, truncated, ',', err));
+    QK_TRY(qk__csv_integer(row, number_in(example, "window"), ',', err));
+    return qk__csv_integer(row, number_in(example, "first_token"), '\n', err);
+}
+
+static qk_status write_example(void *user, json_t *example, qk_error *err)
+{
+    qk__buffer row = {0};
+    qk_status status = make_row(example, &row, err);
+    if (status == QK_OK)
+        status = qk__outfile_write(user, row.data, row.size, err);
+    qk__buffer_free(&row);
+    return status;
+}
+
+qk_status qk__write_examples(const qk_sink *sink, const char *dir, qk_error *err)
+{
+    static const char HEADER[] =
+        "example_id,source,source_id,tokens,truncated,window,first_token\n";
+    qk__outfile *file = NULL;
+    char *path = qk__path_join(dir, "examples.csv");
+    qk_status status = path ? qk__outfile_open(&file, path, err) : qk__nomem(err);
+    if (status == QK_OK)
+        status = qk__outfile_write(file, HEADER, sizeof HEADER - 1, err);
+    if (status == QK_OK)
+        status = each_example(sink, INT64_MAX, write_example, file, err);
+    if (status == QK_OK)
+        status = qk__outfile_commit(&file, err);
+    qk__outfile_discard(&file);
+    free(path);
+    return status;
+}
+
+/* ---- capture.json ----------------------------------------------------------------------- */
+
+/* Frequencies by layer number; layers without rotation are left out. */
+static json_t *list_frequencies(const qk_sink *sink)
+{
+    json_t *layers = json_object();
+    for (int l = 0; layers && l < sink->settings.num_layers; l++) {
+        const qk_frequencies *layer = &sink->settings.frequencies[l];
+        char name[16];
+        if (layer->count == 0)
+            continue;
+        json_t *list = json_array();
+        for (size_t i = 0; list && i < layer->count; i++)
+            list = qk__json_append(list, json_real(layer->values[i]));
+        snprintf(name, sizeof name, "%d", l);
+        layers = qk__json_set(layers, name, list);
+    }
+    return layers;
+}
+
+/* Those of the user, which may be NULL. */
+static qk_status parse_extra(const qk_sink *sink, json_t **root, qk_error *err)
+{
+    const char *text = sink->settings.extra_json ? sink->settings.extra_json : "{}";
+    QK_TRY(qk__context(err, qk__json_parse(root, text, strlen(text), QK__JSON_NO_ZEROS, err),
+                       "extra_json"));
+    if (json_is_object(*root))
+        return QK_OK;
+    json_decref(*root);
+    *root = NULL;
+    return qk__fail(err, QK_ERR_ARGUMENT, "extra_json: no JSON object");
+}
+
+static json_t *describe_keep(const qk_sink *sink)
+{
+    const qk_keep *keep = &sink->settings.keep;
+    return json_pack("{s:s, s:i, s:b, s:i}", "rows",
+                     keep->rows            ? "all"
+                     : keep->reservoir > 0 ? "reservoir"
+                                           : "none",
+                     "reservoir", keep->reservoir, "moments", keep->moments, "groups",
+                     keep->moments ? keep->groups : 0);
+}
+
+/* Rows that were not rotated do not turn at the model's frequencies: with them these are told beside
+ * the kind of rotation. */
+static json_t *add_rotation(const qk_sink *sink, int stage, json_t *root)
+{
+    const json_t *given = json_object_get(root, "rope");
+    json_t *rope = given ? json_deep_copy(given)
+                         : json_pack("{s:s}", "pairing",
+                                     sink->settings.rope_interleaved ? "interleaved" : "half");
+    if (!sink->settings.frequencies || stage == QK__POST) {
+        root = qk__json_set(root, "rope", rope);
+        return sink->settings.frequencies
+                   ? qk__json_set(root, "rope_frequencies", list_frequencies(sink))
+                   : root;
+    }
+    return qk__json_set(root, "rope",
+                        qk__json_set(rope, "frequencies", list_frequencies(sink)));
+}
+
+static json_t *describe_stage(const qk_sink *sink, int stage, json_t *extra, json_t *examples)
+{
+    json_t *root = json_pack("{s:s, s:s, s:i, s:O, s:o}", "fingerprint", sink->fingerprint,
+                             "stage", stage == QK__POST ? "post-rope" : "pre-rope", "num_layers",
+                             sink->settings.num_layers, "run", sink->identity, "keep",
+                             describe_keep(sink));
+    const char *key;
+    json_t *value;
+    json_object_foreach(extra, key, value)
+        if (root && !json_object_get(root, key))
+            root = qk__json_set(root, key, json_incref(value));
+    if (root)
+        root = add_rotation(sink, stage, root);
+    root = qk__json_set(root, "examples", examples);
+    return qk__json_set(root, "examples_table", json_string("examples.csv"));
+}
+
+/* ---- buckets ---------------------------------------------------------------------------- */
+
+/* All buckets from the last on are one. */
+enum { COUNTED = 1 << 16, MAX_BUCKETS = 1000 };
+
+typedef struct counting {
+    const qk_sink *sink;
+    int64_t heads; /* that have each row */
+    int64_t *rows; /* [COUNTED] */
+} counting;
+
+static qk_status count_text(void *user, const qk__text_rows *text, qk_error *err)
+{
+    counting *c = user;
+    (void)err;
+    for (int64_t i = 0; i < text->rows; i++) {
+        int64_t bucket = qk_sampler_bucket(&c->sink->settings.sampler, text->position[i]);
+        c->rows[bucket < COUNTED ? bucket : COUNTED - 1] += c->heads;
+    }
+    return QK_OK;
+}
+
+static qk_status put_counts(const int64_t *rows, qk__buffer *out, qk_error *err)
+{
+    size_t listed = 0;
+    int64_t rest = 0;
+    QK_TRY(qk__buffer_printf(out, err, "- `bucket_counts`: `"));
+    for (int i = 0; i < COUNTED; i++) {
+        if (rows[i] == 0)
+            continue;
+        if (listed < MAX_BUCKETS && i < COUNTED - 1)
+            QK_TRY(
+                qk__buffer_printf(out, err, "%sb%d=%" PRId64, listed ? ", " : "", i, rows[i]));
+        else
+            rest += rows[i];
+        listed++;
+    }
+    QK_TRY(qk__buffer_printf(out, err, "`"));
+    if (rest > 0)
+        QK_TRY(qk__buffer_printf(out, err, ", in further buckets %" PRId64, rest));
+    return qk__buffer_printf(out, err, "\n");
+}
+
+/* Rows of all heads by bucket. */
+static qk_status put_buckets(const qk_sink *sink, const qk__all_rows *all, qk__buffer *out,
+                             qk_error *err)
+{
+    size_t parts = 2 * (size_t)sink->settings.num_layers;
+    counting c = {.sink = sink, .rows = qk__calloc(COUNTED, sizeof *c.rows)};
+    qk_status status = c.rows ? QK_OK : qk__nomem(err);
+    for (size_t part = 0; status == QK_OK && part < parts; part++) {
+        const int *list;
+        c.heads = (int64_t)qk__heads_of(sink, (int)(part / 2), (qk_kind)(part % 2), &list);
+        if (c.heads > 0 && qk__all_rows_count(all, part) > 0)
+            status = qk__each_text(all, part, count_text, &c, err);
+    }
+    if (status == QK_OK)
+        status = put_counts(c.rows, out, err);
+    free(c.rows);
+    return status;
+}
+
+/* ---- the card --------------------------------------------------------------------------- */
+
+static qk_status put_kept(const qk_sink *sink, qk__buffer *out, qk_error *err)
+{
+    const qk_keep *keep = &sink->settings.keep;
+    if (!keep->moments)
+        return QK_OK;
+    QK_TRY(qk__buffer_printf(out, err, "- kept: %smoments, a file a layer in `moments/`",
+                             keep->rows ? "rows and " : ""));
+    if (keep->groups > 0)
+        QK_TRY(qk__buffer_printf(out, err, ", apart by up to %d groups of texts",
+                                 keep->groups));
+    if (keep->reservoir > 0)
+        QK_TRY(qk__buffer_printf(out, err,
+                                 "; of the rows %d of each text and bucket, chosen by a hash",
+                                 keep->reservoir));
+    return qk__buffer_printf(out, err, "\n");
+}
+
+static qk_status write_card(const qk_sink *sink, int stage, const qk__all_rows *rows,
+                            qk__buffer *out, qk_error *err)
+{
+    QK_TRY(qk__buffer_printf(out, err, "- stage: %s RoPE\n%s",
+                             stage == QK__POST ? "after" : "before",
+                             sink->settings.card ? sink->settings.card : ""));
+    QK_TRY(put_kept(sink, out, err));
+    return qk__stores_rows(sink) ? put_buckets(sink, rows, out, err) : QK_OK;
+}
+
+/* ---- both ------------------------------------------------------------------------------- */
+
+qk_status qk__describe(const qk_sink *sink, int stage, const qk__all_rows *rows, char **json,
+                       char **card, qk_error *err)
+{
+    qk__buffer text = {0};
+    json_t *extra;
+    *json = *card = NULL;
+    QK_TRY(parse_extra(sink, &extra, err));
+    json_t *examples = json_array();
+    qk_status status = each_example(sink, MAX_LISTED, list_example, examples, err);
+    if (status == QK_OK) {
+        json_t *root = describe_stage(sink, stage, extra, json_incref(examples));
+        *json = qk__json_dumps(root, JSON_REAL_PRECISION(17));
+        json_decref(root);
+        status = *json ? write_card(sink, stage, rows, &text, err) : qk__nomem(err);
+    }
+    json_decref(examples);
+    json_decref(extra);
+    if (status == QK_OK) {
+        *card = (char *)text.data;
+        return QK_OK;
+    }
+    free(*json);
+    *json = NULL;
+    qk__buffer_free(&text);
+    return status;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The arrays of a layer's file: names, types and shapes (layer_file.h says what they mean). */
+#ifndef QK_STATE_LAYER_ARRAYS_H
+#define QK_STATE_LAYER_ARRAYS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/capture.h>
+
+#define QK__LAYER_FORMAT "qkscope moments 2"
+
+/* In the order of the file. Those of groups and of buckets follow each other as the members of
+ * qk__moment_set do. */
+enum {
+    QK__ARRAY_HEADS,
+    QK__ARRAY_TEXTS,
+    QK__ARRAY_POSITIONS,
+    QK__ARRAY_MASK,
+    QK__ARRAY_GROUP,
+    QK__ARRAY_COUNT, /* to SUM_XX: a set for each group */
+    QK__ARRAY_MEAN_T,
+    QK__ARRAY_SUM_TT,
+    QK__ARRAY_MEAN,
+    QK__ARRAY_SUM_XT,
+    QK__ARRAY_SUM_XX,
+    QK__ARRAY_BUCKET, /* from here on only where buckets are kept */
+    QK__ARRAY_BUCKET_COUNT,
+    QK__NUM_ARRAYS = QK__ARRAY_BUCKET_COUNT + QK__ARRAY_SUM_XX - QK__ARRAY_COUNT + 1,
+    QK__SET_ARRAYS = QK__ARRAY_SUM_XX - QK__ARRAY_COUNT + 1,
+};
+
+typedef struct qk__layer_sizes {
+    int64_t heads, groups, buckets, dim;
+} qk__layer_sizes;
+
+typedef struct qk__layer_array {
+    char name[24];     /* with the kind: "q.sum_xx" */
+    const char *dtype; /* "F64" */
+    int rank;
+    int64_t shape[3];
+} qk__layer_array;
+
+qk__layer_array qk__layer_array_of(int array, qk_kind kind, const qk__layer_sizes *sizes);
+
+#endif

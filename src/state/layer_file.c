@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of a layer's moments, mapped: what is in them is checked before anything is believed. */
+#include "state/layer_file.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/parse_number.h"
+#include "state/layer_view.h"
+#include "tensors/tensor_list.h"
+
+/* Far more rows than there are; sums of such counts do not overflow. */
+static const int64_t MAX_ROWS = INT64_C(1) << 48;
+
+struct qk__layer_file {
+    char *path;
+    const uint8_t *bytes;
+    size_t size;
+    qk__tensor_list list;
+    int layer;
+    uint32_t max_groups;
+    qk__layer_view views[2]; /* by kind */
+};
+
+/* ---- metadata --------------------------------------------------------------------------- */
+
+/* Says which format a file has that is not ours, or none. */
+static qk_status refuse_format(const char *format, qk_error *err)
+{
+    static const char family[] = "qkscope moments ";
+    int64_t number;
+    if (format && strncmp(format, family, sizeof family - 1) == 0 &&
+        qk__parse_integer(format + sizeof family - 1, &number) && number > 2)
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "its format is \"%s\", \"%s\" is read: a later qkscope wrote it",
+                        format, QK__LAYER_FORMAT);
+    return qk__fail(
+        err, QK_ERR_MALFORMED,
+        "its metadata says format \"%s\" instead of \"%s\": these are no moments of "
+        "a layer",
+        format ? format : "", QK__LAYER_FORMAT);
+}
+
+static qk_status read_number(const json_t *metadata, const char *key, int64_t most,
+                             int64_t *value, qk_error *err)
+{
+    const char *text = json_string_value(json_object_get(metadata, key));
+    if (!text || !qk__parse_integer(text, value) || *value < 0 || *value > most)
+        return qk__fail(err, QK_ERR_MALFORMED, "metadata: \"%s\" is not a number of 0 to %lld",
+                        key, (long long)most);
+    return QK_OK;
+}
+
+static qk_status read_metadata(qk__layer_file *file, qk_error *err)
+{
+    int64_t layer, groups;
+    const json_t *metadata = file->list.metadata;
+    const char *format = json_string_value(json_object_get(metadata, "format"));
+    if (!format || strcmp(format, QK__LAYER_FORMAT) != 0)
+        return refuse_format(format, err);
+    QK_TRY(read_number(metadata, "layer", INT_MAX, &layer, err));
+    QK_TRY(read_number(metadata, "groups", QK__MAX_GROUPS, &groups, err));
+    if (groups == 1)
+        return qk__fail(err, QK_ERR_MALFORMED, "metadata: \"groups\" is 1, which is no limit");
+    file->layer = (int)layer;
+    file->max_groups = (uint32_t)groups;
+    return QK_OK;
+}
+
+/* ---- arrays ----------------------------------------------------------------------------- */
+
+static const qk__tensor_entry *find(const qk__tensor_list *list, const char *name)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->items[i].name, name) == 0)
+            return &list->items[i];
+    return NULL;
+}
+
+/* Length of an axis of an array, which must have so many axes. */
+static qk_status measure(const qk__tensor_list *list, int array, qk_kind kind, int axis,
+                         int64_t least, int64_t most, int64_t *length, qk_error *err)
+{
+    static const qk__layer_sizes any = {1, 1, 1, 1};
+    const qk__layer_array wanted = qk__layer_array_of(array, kind, &any);
+    const qk__tensor_entry *entry = find(list, wanted.name);
+    if (!entry)
+        return qk__fail(err, QK_ERR_MALFORMED, "there is no array %s", wanted.name);
+    *length = entry->rank == wanted.rank ? entry->shape[axis] : -1;
+    if (*length < least || *length > most)
+        return qk__fail(err, QK_ERR_MALFORMED,
+                        "%s: expected %d axes, number %d of length "
+                        "%lld to %lld",
+                        wanted.name, wanted.rank, axis + 1, (long long)least, (long long)most);
+    return QK_OK;
+}
+
+static qk_status find_array(const qk__tensor_list *list, int array, qk_kind kind,
+                            qk__layer_view *view, qk_error *err)
+{
+    const qk__layer_array wanted = qk__layer_array_of(array, kind, &view->sizes);
+    const qk__tensor_entry *entry = find(list, wanted.name);
+    if (!entry)
+        return qk__fail(err, QK_ERR_MALFORMED, "there is no array %s", wanted.name);
+    bool fits = strcmp(entry->dtype, wanted.dtype) == 0 && entry->rank == wanted.rank;
+    for (int i = 0; fits && i < wanted.rank; i++)
+        fits = entry->shape[i] == wanted.shape[i];
+    if (!fits)
+        return qk__fail(err, QK_ERR_MALFORMED,
+                        "%s: its type or shape does not fit %lld heads, %lld groups of texts, "
+                        "%lld buckets and dimension %lld",
+                        wanted.name, (long long)view->sizes.heads,
+                        (long long)view->sizes.groups, (long long)view->sizes.buckets,
+                        (long long)view->sizes.dim);
+    if (entry->size > 0 && (uintptr_t)entry->data % sizeof(double) != 0)
+        return qk__fail(err, QK_ERR_MALFORMED,
+                        "%s: its numbers do not begin at a multiple of 8 bytes", wanted.name);
+    view->data[array] = entry->data;
+    return QK_OK;
+}
+
+static bool has_kind(const qk__tensor_list *list, qk_kind kind)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (strncmp(list->items[i].name, kind == QK_QUERY ? "q." : "k.", 2) == 0)
+            return true;
+    return false;
+}
+
+static qk_status find_arrays(const qk__tensor_list *list, qk_kind kind, qk__layer_view *view,
+                             qk_error *err)
+{
+    static const qk__layer_sizes any = {1, 1, 1, 1};
+    qk__layer_sizes *sizes = &view->sizes;
+    QK_TRY(measure(list, QK__ARRAY_HEADS, kind, 0, 1, QK__MAX_PART_HEADS, &sizes->heads, err));
+    QK_TRY(measure(list, QK__ARRAY_GROUP, kind, 0, 0, QK__MAX_GROUPS, &sizes->groups, err));
+    QK_TRY(measure(list, QK__ARRAY_MEAN, kind, 2, 1, QK_MAX_DIM, &sizes->dim, err));
+    view->shape.by_bucket = find(list, qk__layer_array_of(QK__ARRAY_BUCKET, kind, &any).name);
+    if (view->shape.by_bucket)
+        QK_TRY(measure(list, QK__ARRAY_BUCKET, kind, 0, 0, MAX_ROWS, &sizes->buckets, err));
+    int arrays = view->shape.by_bucket ? QK__NUM_ARRAYS : QK__ARRAY_BUCKET;
+    for (int i = 0; i < arrays; i++)
+        QK_TRY(find_array(list, i, kind, view, err));
+    view->texts = view->data[QK__ARRAY_TEXTS];
+    view->positions = view->data[QK__ARRAY_POSITIONS];
+    view->labels = view->data[QK__ARRAY_GROUP];
+    view->buckets = view->data[QK__ARRAY_BUCKET];
+    view->mask = *(const uint64_t *)view->data[QK__ARRAY_MASK];
+    return QK_OK;
+}
+
+/* ---- numbers of all heads --------------------------------------------------------------- */
+
+static qk_status take_heads(qk__layer_view *view, qk_error *err)
+{
+    const int64_t *heads = view->data[QK__ARRAY_HEADS];
+    size_t count = (size_t)view->sizes.heads;
+    view->heads = qk__calloc(count, sizeof *view->heads);
+    if (!view->heads)
+        return qk__nomem(err);
+    for (size_t i = 0; i < count; i++) {
+        if (heads[i] < 0 || heads[i] > INT_MAX || (i > 0 && heads[i] <= heads[i - 1]))
+            return qk__fail(err, QK_ERR_MALFORMED,
+                            "head %lld: numbers of heads ascend from 0 on",
+                            (long long)heads[i]);
+        view->heads[i] = (int)heads[i];
+    }
+    view->shape.heads = view->heads;
+    view->shape.dim = (size_t)view->sizes.dim;
+    return QK_OK;
+}
+
+static qk_status check_labels(const qk__layer_view *view, qk_error *err)
+{
+    const uint32_t limit = view->shape.max_groups;
+    const uint64_t mask = view->mask;
+    if ((mask & (mask + 1)) != 0 || (mask == 0) != (limit == 0))
+        return qk__fail(err, QK_ERR_MALFORMED, "mask %llx does not fit groups = %u",
+                        (unsigned long long)mask, limit);
+    if (view->sizes.groups > (limit > 0 ? limit : 1))
+        return qk__fail(err, QK_ERR_MALFORMED, "%lld groups of texts, more than groups = %u",
+                        (long long)view->sizes.groups, limit);
+    for (int64_t g = 0; g < view->sizes.groups; g++) {
+        uint64_t label = (uint64_t)view->labels[g];
+        if ((label & ~mask) != 0 || (g > 0 && label <= (uint64_t)view->labels[g - 1]))
+            return qk__fail(err, QK_ERR_MALFORMED,
+                            "group %lld: labels ascend, with bits of mask %llx", (long long)g,
+                            (unsigned long long)mask);
+    }
+    for (int64_t b = 1; b < view->sizes.buckets; b++)
+        if (view->buckets[b] <= view->buckets[b - 1])
+            return qk__fail(err, QK_ERR_MALFORMED, "bucket %lld follows bucket %lld",
+                            (long long)view->buckets[b], (long long)view->buckets[b - 1]);
+    return QK_OK;
+}
+
+/* Sum of a head's counts; -1: one of them is no count. */
+static int64_t sum_counts(const qk__layer_view *view, int array, int64_t sets, int64_t head)
+{
+    const int64_t *counts = view->data[array];
+    int64_t total = 0;
+    for (int64_t i = 0; i < sets; i++) {
+        int64_t count = counts[i * view->sizes.heads + head];
+        if (count < 0 || count > MAX_ROWS || total + count > MAX_ROWS)
+            return -1;
+        total += count;
+    }
+    return total;
+}
+
+static qk_status check_counts(const qk__layer_view *view, qk_error *err)
+{
+    for (int64_t h = 0; h < view->sizes.heads; h++) {
+        int64_t rows = sum_counts(view, QK__ARRAY_COUNT, view->sizes.groups, h);
+        int64_t first = view->positions[2 * h], last = view->positions[2 * h + 1];
+        int64_t texts = view->texts[h];
+        if (rows < 0 || texts < 0 || texts > rows)
+            return qk__fail(err, QK_ERR_MALFORMED,
+                            "head %d: its counts of rows and texts are "
+                            "not those of any",
+                            view->heads[h]);
+        if (rows > 0 ? first > last : first != 0 || last != -1)
+            return qk__fail(err, QK_ERR_MALFORMED,
+                            "head %d: positions %lld to %lld of %lld rows", view->heads[h],
+                            (long long)first, (long long)last, (long long)rows);
+        int64_t bucketed = view->shape.by_bucket ? sum_counts(view, QK__ARRAY_BUCKET_COUNT,
+                                                              view->sizes.buckets, h)
+                                                 : rows;
+        if (bucketed != rows)
+            return qk__fail(err, QK_ERR_MALFORMED,
+                            "head %d: its groups have %lld rows, its buckets %lld",
+                            view->heads[h], (long long)rows, (long long)bucketed);
+    }
+    return QK_OK;
+}
+
+static qk_status open_view(qk__layer_file *file, qk_kind kind, qk_error *err)
+{
+    qk__layer_view *view = &file->views[kind];
+    if (!has_kind(&file->list, kind))
+        return QK_OK;
+    view->shape.max_groups = file->max_groups;
+    QK_TRY(find_arrays(&file->list, kind, view, err));
+    QK_TRY(take_heads(view, err));
+    QK_TRY(check_labels(view, err));
+    QK_TRY(check_counts(view, err));
+    view->shape.num_heads = (size_t)view->sizes.heads;
+    return QK_OK;
+}
+
+/* ---- a file ----------------------------------------------------------------------------- */
+
+static qk_status open_views(qk__layer_file *file, qk_error *err)
+{
+    static const char *const names[] = {"queries", "keys"};
+    QK_TRY(qk__tensor_list_parse(&file->list, file->bytes, file->size, err));
+    QK_TRY(read_metadata(file, err));
+    for (int kind = QK_QUERY; kind <= QK_KEY; kind++) {
+        qk_status status = open_view(file, (qk_kind)kind, err);
+        if (status != QK_OK)
+            return qk__context(err, status, "%s", names[kind]);
+    }
+    const qk__layer_view *q = &file->views[QK_QUERY], *k = &file->views[QK_KEY];
+    if (q->shape.num_heads == 0 && k->shape.num_heads == 0)
+        return qk__fail(err, QK_ERR_MALFORMED, "it has no array of queries (q.) or keys (k.)");
+    if (q->shape.num_heads > 0 && k->shape.num_heads > 0 && q->shape.dim != k->shape.dim)
+        return qk__fail(err, QK_ERR_MALFORMED, "queries of dimension %zu, keys of %zu",
+                        q->shape.dim, k->shape.dim);
+    return QK_OK;
+}
+
+qk_status qk__layer_file_open(qk__layer_file **file, const char *path, qk_error *err)
+{
+    *file = NULL;
+    qk__layer_file *f = calloc(1, sizeof *f);
+    if (!f)
+        return qk__nomem(err);
+    f->path = qk__strdup(path);
+    qk_status status = f->path ? qk__map_file(path, &f->bytes, &f->size, err) : qk__nomem(err);
+    if (status == QK_OK)
+        status = qk__context(err, open_views(f, err), "%s", path);
+    if (status != QK_OK)
+        qk__layer_file_close(&f);
+    *file = f;
+    return status;
+}
+
+void qk__layer_file_close(qk__layer_file **file)
+{
+    assert(file);
+    qk__layer_file *f = *file;
+    if (!f)
+        return;
+    qk__tensor_list_free(&f->list);
+    qk__unmap_file(f->bytes, f->size);
+    free(f->views[QK_QUERY].heads);
+    free(f->views[QK_KEY].heads);
+    free(f->path);
+    free(f);
+    *file = NULL;
+}
+
+int qk__layer_file_layer(const qk__layer_file *file)
+{
+    return file->layer;
+}
+
+const char *qk__layer_file_path(const qk__layer_file *file)
+{
+    return file->path;
+}
+
+const json_t *qk__layer_file_metadata(const qk__layer_file *file)
+{
+    return file->list.metadata;
+}
+
+const qk__part_shape *qk__layer_file_shape(const qk__layer_file *file, qk_kind kind)
+{
+    const qk__layer_view *view = &file->views[kind];
+    return view->shape.num_heads > 0 ? &view->shape : NULL;
+}
+
+size_t qk__layer_file_groups(const qk__layer_file *file, qk_kind kind)
+{
+    return (size_t)file->views[kind].sizes.groups;
+}
+
+size_t qk__layer_file_buckets(const qk__layer_file *file, qk_kind kind)
+{
+    return (size_t)file->views[kind].sizes.buckets;
+}
+
+ptrdiff_t qk__layer_file_find(const qk__layer_file *file, qk_kind kind, int head)
+{
+    const qk__part_shape *shape = &file->views[kind].shape;
+    for (size_t i = 0; i < shape->num_heads; i++)
+        if (shape->heads[i] == head)
+            return (ptrdiff_t)i;
+    return -1;
+}
+
+int64_t qk__layer_file_rows(const qk__layer_file *file, qk_kind kind, size_t place)
+{
+    const qk__layer_view *view = &file->views[kind];
+    return sum_counts(view, QK__ARRAY_COUNT, view->sizes.groups, (int64_t)place);
+}
+
+const qk__layer_view *qk__layer_file_view(const qk__layer_file *file, qk_kind kind)
+{
+    return &file->views[kind];
+}
+
+/* ---- sets ------------------------------------------------------------------------------- */
+
+static double *numbers_at(const qk__layer_view *view, int array, size_t offset)
+{
+    return (double *)(uintptr_t)((const double *)view->data[array] + offset);
+}
+
+/* first: the array of counts; squares: numbers of sum_xx of a head. */
+static qk__moment_set set_at(const qk__layer_view *view, int first, size_t i, size_t squares)
+{
+    const size_t heads = (size_t)view->sizes.heads, d = (size_t)view->sizes.dim;
+    return (qk__moment_set){
+        .count = (int64_t *)(uintptr_t)((const int64_t *)view->data[first] + i * heads),
+        .mean_t = numbers_at(view, first + 1, i * heads),
+        .sum_tt = numbers_at(view, first + 2, i * heads),
+        .mean = numbers_at(view, first + 3, i * heads * d),
+        .sum_xt = numbers_at(view, first + 4, i * heads * d),
+        .sum_xx = numbers_at(view, first + 5, i * heads * squares),
+    };
+}
+
+qk__moment_set qk__layer_view_group(const qk__layer_view *view, size_t group)
+{
+    const size_t d = (size_t)view->sizes.dim;
+    qk__moment_set set = set_at(view, QK__ARRAY_COUNT, group, d * (d + 1) / 2);
+    set.key = (uint64_t)view->labels[group];
+    return set;
+}
+
+qk__moment_set qk__layer_view_bucket(const qk__layer_view *view, size_t bucket)
+{
+    qk__moment_set set = set_at(view, QK__ARRAY_BUCKET_COUNT, bucket, (size_t)view->sizes.dim);
+    set.key = qk__bucket_key(view->buckets[bucket]);
+    return set;
+}
+
+static bool all_finite(const double *numbers, size_t count)
+{
+    bool finite = true;
+    for (size_t i = 0; i < count; i++)
+        finite = finite && isfinite(numbers[i]);
+    return finite;
+}
+
+qk_status qk__check_set(const qk__set_shape *shape, const qk__moment_set *set, size_t head,
+                        qk_error *err)
+{
+    const size_t d = shape->dim, squares = qk__set_squares(shape);
+    const double *sum_xx = set->sum_xx + head * squares;
+    if (set->count[head] == 0)
+        return QK_OK;
+    bool sound = isfinite(set->mean_t[head]) && isfinite(set->sum_tt[head]) &&
+                 set->sum_tt[head] >= 0 && all_finite(set->mean + head * d, d) &&
+                 all_finite(set->sum_xt + head * d, d) && all_finite(sum_xx, squares);
+    for (size_t i = 0; sound && i < d; sum_xx += shape->diagonal ? 1 : d - i, i++)
+        sound = *sum_xx >= 0;
+    return sound ? QK_OK
+                 : qk__fail(err, QK_ERR_MALFORMED, "its numbers are not moments of any rows");
+}
