@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every other header uses: status codes and errors, notices and progress, the version. */
+/* What every other header uses: status codes and errors, notices and progress, rows, shards, the
+ * version. */
 #ifndef QKSCOPE_COMMON_H
 #define QKSCOPE_COMMON_H
 
@@ -118,6 +119,26 @@ typedef struct qk_block {
 } qk_block;
 
 #define QK_NO_EXAMPLE INT64_MIN
+
+/* ==== many processes ====================================================================== */
+
+/* Work may be shared by any number of equal processes, which have a folder in common and never
+ * talk: each computes its part, and the last one puts the parts together. Results are the same
+ * bytes as those of one process. docs/cluster.md */
+typedef struct qk_shard {
+    int64_t index,
+        count; /* this is process `index`, from 0, of `count`; count 0 or 1: all of it */
+    const char *source; /* what said so: "--shard" or the name of a variable, a static text;
+                             NULL: nothing did */
+} qk_shard;
+
+/* Finds out which process this is. text, what --shard takes: "i/N"; "none" or "0/1": alone; the
+ * name of a launcher's variable below, which then counts alone. NULL: as the environment says,
+ * in this order: SLURM_PROCID of an srun (with SLURM_STEP_ID), OMPI_COMM_WORLD_RANK, PMI_RANK,
+ * PMIX_RANK, SLURM_ARRAY_TASK_ID, RANK with WORLD_SIZE. QK_ERR_ARGUMENT: the text is none of these,
+ * or two launchers disagree. The library's other functions do not look at the environment: what
+ * works for a part takes a qk_shard in its settings. */
+QK_API QK_MUST_CHECK qk_status qk_shard_find(const char *text, qk_shard *shard, qk_error *err);
 
 /* ==== version ============================================================================= */
 

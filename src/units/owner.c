@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Telling processes apart that share a folder, and whether one of this machine is alive. */
+#define _XOPEN_SOURCE 700 /* readlink */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/fingerprint.h"
+#include "base/parse_number.h"
+#include "units/units.h"
+
+enum { MACHINE_DIGITS = 16, HOST_LETTERS = 64 };
+
+/* The beginning of a small file, "" where there is none. */
+static void read_start(const char *path, char *text, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd >= 0 ? read(fd, text, size - 1) : -1;
+    text[got > 0 ? got : 0] = 0;
+    if (fd >= 0)
+        close(fd);
+}
+
+/* When a process started, in ticks since the machine did: a number that came to be used again
+ * is another process. 0 where the system does not tell. */
+static int64_t started(int64_t pid)
+{
+    enum { FIELD = 22, AFTER_NAME = 2 };
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+    read_start(path, text, sizeof text);
+    char *p = strrchr(text, ')'); /* the name before it may hold anything */
+    for (int field = AFTER_NAME; p && field < FIELD; field++)
+        if ((p = strchr(p, ' ')) != NULL)
+            p++;
+    int64_t ticks;
+    if (p)
+        p[strcspn(p, " ")] = 0;
+    return p && qk__parse_integer(p, &ticks) ? ticks : 0;
+}
+
+/* Numbers of processes mean something within one start of one system, and one namespace. */
+static void name_machine(const char *host, char machine[MACHINE_DIGITS + 1])
+{
+    char text[512], boot[64], hash[QK__FINGERPRINT_SIZE], space[64];
+    ssize_t length = readlink("/proc/self/ns/pid", space, sizeof space - 1);
+    space[length > 0 ? length : 0] = 0;
+    read_start("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
+    snprintf(text, sizeof text, "%s %s %s", host, boot, space);
+    qk__fingerprint_bytes(text, strlen(text), hash);
+    snprintf(machine, MACHINE_DIGITS + 1, "%.*s", MACHINE_DIGITS, hash);
+}
+
+void qk__owner_self(char text[QK__OWNER_SIZE])
+{
+    static const char LETTERS[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+    struct utsname system;
+    char host[HOST_LETTERS + 1] = "host", machine[MACHINE_DIGITS + 1];
+    if (uname(&system) == 0)
+        snprintf(host, sizeof host, "%.*s", HOST_LETTERS, system.nodename);
+    name_machine(host, machine);
+    for (char *p = host; *p; p++)
+        if (!strchr(LETTERS, *p))
+            *p = '_';
+    long long pid = (long long)getpid();
+    snprintf(text, QK__OWNER_SIZE, "%s-%s-%lld-%lld", host, machine, pid,
+             (long long)started(pid));
+}
+
+/* Cuts off what follows the last '-' and reads it as a number. */
+static bool take_number(char *text, int64_t *number)
+{
+    char *mark = strrchr(text, '-');
+    if (!mark || !qk__parse_integer(mark + 1, number))
+        return false;
+    *mark = 0;
+    return true;
+}
+
+qk__life qk__owner_life(const char *text)
+{
+    char other[QK__OWNER_SIZE], self[QK__OWNER_SIZE];
+    int64_t pid, start, number;
+    if (strlen(text) >= sizeof other)
+        return QK__LIFE_ELSEWHERE;
+    snprintf(other, sizeof other, "%s", text);
+    qk__owner_self(self);
+    if (!take_number(other, &start) || !take_number(other, &pid) || pid <= 0 ||
+        !take_number(self, &number) || !take_number(self, &number) || strcmp(other, self) != 0)
+        return QK__LIFE_ELSEWHERE;
+    if (kill((pid_t)pid, 0) != 0 && errno == ESRCH)
+        return QK__LIFE_GONE;
+    return start > 0 && started(pid) != start ? QK__LIFE_GONE : QK__LIFE_ALIVE;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Work of many processes. It is cut into units, each a pure function of what it is made from, so
+ * that it does not matter who computes one, nor how often. A unit appears whole, by a rename, and
+ * whoever sees all of them puts them together. Nobody waits, nobody holds a lock.
+ *
+ *     DIR/.units/RUN/            RUN: a name that says what is computed, from what and how
+ *         plan.json              files of the run as a whole have a dot in their names,
+ *         l00k00/                units have none
+ *         l00k01.tmp-HOST-...-0/ one that is being made, or was when its process died
+ *         ranks/0-of-3           who has which number
+ *
+ * shard.c finds a process's number, share.c says who computes what, units.c keeps the units,
+ * rank.c notices two processes with one number, owner.c tells processes apart. */
+#ifndef QK_UNITS_UNITS_H
+#define QK_UNITS_UNITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/common.h>
+
+#include "base/file.h"
+
+#define QK__UNITS_NAME ".units"
+
+/* ---- the folder of a run (units.c) ------------------------------------------------------ */
+
+typedef struct qk__unit_folder {
+    char *top;  /* DIR/.units */
+    char *path; /* DIR/.units/RUN */
+} qk__unit_folder;
+
+/* Names the folder; nothing is made. The run's name and those of units are letters, digits, '-'
+ * and '_'. */
+QK_MUST_CHECK qk_status qk__units_open(qk__unit_folder *units, const char *folder,
+                                       const char *run, qk_error *err);
+void qk__units_close(qk__unit_folder *units);
+
+/* Makes the folder with its parents; it may be there. */
+QK_MUST_CHECK qk_status qk__units_make(const qk__unit_folder *units, qk_error *err);
+
+/* The runs that have units in a folder, and the units of a run that are there, sorted; none where
+ * there is no such folder. Release with qk__names_free. */
+QK_MUST_CHECK qk_status qk__units_runs(const char *folder, qk__names *runs, qk_error *err);
+QK_MUST_CHECK qk_status qk__units_list(const qk__unit_folder *units, qk__names *names,
+                                       qk_error *err);
+bool qk__names_have(const qk__names *names, const char *name);
+
+/* The path of a unit, of a file in it, or of a file of the run; NULL when out of memory. */
+char *qk__units_path(const qk__unit_folder *units, const char *unit, const char *file);
+
+/* Begins a unit: makes an empty folder for its files, whose path the caller owns. Publishing
+ * syncs them and gives the folder its name, where nobody did so before; discarding removes it.
+ * Both free the path and set it to NULL. QK_ERR_NOT_FOUND from publishing: the run's folder has
+ * gone, as it does when another process put the units together. */
+QK_MUST_CHECK qk_status qk__unit_begin(const qk__unit_folder *units, const char *unit,
+                                       char **path, qk_error *err);
+QK_MUST_CHECK qk_status qk__unit_publish(const qk__unit_folder *units, const char *unit,
+                                         char **path, qk_error *err);
+void qk__unit_discard(char **path);
+
+/* Removes a unit that is there. */
+QK_MUST_CHECK qk_status qk__unit_remove(const qk__unit_folder *units, const char *unit,
+                                        qk_error *err);
+
+/* Removes what processes of this machine that are gone were making. */
+QK_MUST_CHECK qk_status qk__units_sweep(const qk__unit_folder *units, qk_error *err);
+
+/* Removes the run's folder, at once for all who look, and .units with it if that is empty then. */
+QK_MUST_CHECK qk_status qk__units_remove(const qk__unit_folder *units, qk_error *err);
+
+/* ---- who computes what (share.c) -------------------------------------------------------- */
+
+typedef struct qk__unit_size {
+    const char *name;
+    int64_t bytes; /* or any measure of its work */
+} qk__unit_size;
+
+/* Sets owner[i], the shard that computes unit i: the largest unit first (of equal ones by name),
+ * each to the shard with the least so far (of equal ones the first). */
+QK_MUST_CHECK qk_status qk__share_units(const qk__unit_size *units, size_t count,
+                                        int64_t shards, int64_t *owner, qk_error *err);
+
+/* ---- numbers of processes (shard.c, rank.c) --------------------------------------------- */
+
+/* What a launcher calls the job that this process is part of; "" where there is none. */
+enum { QK__JOB_SIZE = 256 };
+void qk__launcher_job(char text[QK__JOB_SIZE]);
+
+typedef struct qk__rank {
+    char *path; /* ranks/1-of-3; NULL: not joined */
+    char *text; /* what it says */
+} qk__rank;
+
+/* Says in the run's folder that this process has this number. QK_ERR_EXISTS where another one
+ * that is at work has it: one of this machine that is alive, or one of the same job. */
+QK_MUST_CHECK qk_status qk__rank_join(qk__rank *rank, const qk__unit_folder *units,
+                                      const qk_shard *shard, qk_error *err);
+void qk__rank_leave(qk__rank *rank);
+
+/* ---- processes (owner.c) ---------------------------------------------------------------- */
+
+/* Host, machine and process as "HOST-0123456789abcdef-PID-START". Two containers with one host
+ * name, and one host before and after a start, are different machines. */
+enum { QK__OWNER_SIZE = 160 };
+void qk__owner_self(char text[QK__OWNER_SIZE]);
+
+typedef enum qk__life {
+    QK__LIFE_GONE,
+    QK__LIFE_ALIVE,
+    QK__LIFE_ELSEWHERE, /* on another machine: nobody can tell; or no name of a process */
+} qk__life;
+qk__life qk__owner_life(const char *text);
+
+#endif

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Units in a folder: appearing whole, lost races, what dead processes leave, numbers in use, and
+ * who computes what. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "unit.h"
+#include "units/units.h"
+
+static char folder[] = "/tmp/qkscope-units-XXXXXX";
+
+static int set_up(void **state)
+{
+    (void)state;
+    strcpy(folder + strlen(folder) - 6, "XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    char command[100];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command);
+}
+
+static void open_units(qk__unit_folder *units)
+{
+    qk_error err = {0};
+    assert_int_equal(qk__units_open(units, folder, "0123abcd", &err), QK_OK);
+    assert_int_equal(qk__units_make(units, &err), QK_OK);
+}
+
+/* Makes a unit with one file up to the publishing. */
+static char *begin(const qk__unit_folder *units, const char *name, const char *contents)
+{
+    char *path;
+    assert_int_equal(qk__unit_begin(units, name, &path, NULL), QK_OK);
+    char *file = qk__path_join(path, "data");
+    assert_int_equal(qk__write_file(file, contents, strlen(contents), NULL), QK_OK);
+    free(file);
+    return path;
+}
+
+static void expect_names(const qk__unit_folder *units, const char *expected)
+{
+    qk__names names;
+    char text[200] = "";
+    assert_int_equal(qk__units_list(units, &names, NULL), QK_OK);
+    for (size_t i = 0; i < names.count; i++) {
+        strcat(strcat(text, names.items[i]), " ");
+        assert_true(qk__names_have(&names, names.items[i]));
+    }
+    assert_false(qk__names_have(&names, "other"));
+    qk__names_free(&names);
+    assert_string_equal(text, expected);
+}
+
+/* How many names the run's folder has, of whatever. */
+static size_t count_entries(const char *path)
+{
+    qk__names names;
+    assert_int_equal(qk__list_dir(path, &names, NULL), QK_OK);
+    size_t count = names.count;
+    qk__names_free(&names);
+    return count;
+}
+
+static void units_appear_whole(void **state)
+{
+    (void)state;
+    qk__unit_folder units;
+    qk__names runs;
+    assert_int_equal(qk__units_open(&units, folder, "0123abcd", NULL), QK_OK);
+    expect_names(&units, ""); /* nothing is made by looking */
+    assert_false(qk__is_there(units.top));
+    assert_int_equal(qk__units_make(&units, NULL), QK_OK);
+    char *b = begin(&units, "b", "of b"), *a = begin(&units, "a", "of a");
+    expect_names(&units, "");
+    assert_int_equal(qk__unit_publish(&units, "b", &b, NULL), QK_OK);
+    assert_null(b);
+    expect_names(&units, "b ");
+    assert_int_equal(qk__unit_publish(&units, "a", &a, NULL), QK_OK);
+    expect_names(&units, "a b ");
+    qk__buffer contents = {0};
+    char *path = qk__units_path(&units, "a", "data");
+    assert_int_equal(qk__read_file(path, 100, &contents, NULL), QK_OK);
+    assert_string_equal((char *)contents.data, "of a");
+    qk__buffer_free(&contents);
+    free(path);
+    assert_int_equal(qk__units_runs(folder, &runs, NULL), QK_OK);
+    assert_int_equal(runs.count, 1);
+    assert_string_equal(runs.items[0], "0123abcd");
+    qk__names_free(&runs);
+    assert_int_equal(qk__unit_remove(&units, "a", NULL), QK_OK);
+    assert_int_equal(qk__unit_remove(&units, "a", NULL), QK_OK);
+    expect_names(&units, "b ");
+    assert_int_equal(qk__units_remove(&units, NULL), QK_OK);
+    assert_false(qk__is_there(units.top));
+    assert_int_equal(qk__units_remove(&units, NULL), QK_OK);
+    qk__units_close(&units);
+}
+
+static void a_lost_race_is_fine(void **state)
+{
+    (void)state;
+    qk__unit_folder units;
+    open_units(&units);
+    char *first = begin(&units, "a", "same"), *second = begin(&units, "a", "same");
+    assert_string_not_equal(first, second);
+    assert_int_equal(qk__unit_publish(&units, "a", &first, NULL), QK_OK);
+    assert_int_equal(qk__unit_publish(&units, "a", &second, NULL), QK_OK);
+    expect_names(&units, "a ");
+    char *third = begin(&units, "b", "unwanted");
+    qk__unit_discard(&third);
+    assert_null(third);
+    assert_int_equal(count_entries(units.path), 1);
+    qk__units_close(&units);
+}
+
+static void a_run_that_others_ended_is_told(void **state)
+{
+    (void)state;
+    qk__unit_folder units;
+    qk_error err = {0};
+    open_units(&units);
+    char *path = begin(&units, "a", "late");
+    assert_int_equal(qk__units_remove(&units, NULL), QK_OK);
+    assert_int_equal(qk__unit_publish(&units, "a", &path, &err), QK_ERR_NOT_FOUND);
+    assert_null(path);
+    assert_int_equal(qk__unit_begin(&units, "a", &path, &err), QK_ERR_NOT_FOUND);
+    assert_int_equal(qk__unit_begin(&units, "../a", &path, &err), QK_ERR_ARGUMENT);
+    assert_int_equal(qk__unit_begin(&units, "a.b", &path, &err), QK_ERR_ARGUMENT);
+    qk__units_close(&units);
+    assert_int_equal(qk__units_open(&units, folder, "", &err), QK_ERR_ARGUMENT);
+}
+
+/* Runs a function in a process that ends without cleaning up. */
+static void in_dead_process(void (*act)(const qk__unit_folder *), const qk__unit_folder *units)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        act(units);
+        _exit(0);
+    }
+    int result;
+    assert_int_equal(waitpid(child, &result, 0), child);
+    assert_true(WIFEXITED(result) && WEXITSTATUS(result) == 0);
+}
+
+static void leave_unit(const qk__unit_folder *units)
+{
+    free(begin(units, "a", "half"));
+}
+
+static void what_dead_processes_leave_is_removed(void **state)
+{
+    (void)state;
+    qk__unit_folder units;
+    open_units(&units);
+    in_dead_process(leave_unit, &units);
+    char *own = begin(&units, "b", "alive");
+    char foreign[400];
+    snprintf(foreign, sizeof foreign, "%s/c.tmp-elsewhere-0123456789abcdef-1-1-0", units.path);
+    assert_int_equal(mkdir(foreign, 0777), 0);
+    snprintf(foreign, sizeof foreign, "%s/d.tmp-", units.path);
+    assert_int_equal(mkdir(foreign, 0777), 0);
+    assert_int_equal(count_entries(units.path), 4);
+    assert_int_equal(qk__units_sweep(&units, NULL), QK_OK);
+    assert_int_equal(count_entries(units.path), 3); /* own, elsewhere's, no process's */
+    assert_int_equal(qk__unit_publish(&units, "b", &own, NULL), QK_OK);
+    expect_names(&units, "b ");
+    qk__units_close(&units);
+}
+
+static void join_as_1_of_3(const qk__unit_folder *units)
+{
+    qk__rank rank;
+    qk_shard shard = {1, 3, NULL};
+    if (qk__rank_join(&rank, units, &shard, NULL) != QK_OK)
+        _exit(1);
+}
+
+static void fail_as_1_of_3(const qk__unit_folder *units)
+{
+    qk__rank rank;
+    qk_shard shard = {1, 3, NULL};
+    qk_error err;
+    if (qk__rank_join(&rank, units, &shard, &err) != QK_ERR_EXISTS ||
+        !strstr(err.message, "shard 1 of 3"))
+        _exit(1);
+}
+
+static void one_number_is_for_one_process(void **state)
+{
+    (void)state;
+    qk__unit_folder units;
+    qk__rank rank;
+    qk_shard shard = {1, 3, NULL};
+    unsetenv("SLURM_JOB_ID");
+    open_units(&units);
+    in_dead_process(join_as_1_of_3, &units); /* it may be had again */
+    assert_int_equal(qk__rank_join(&rank, &units, &shard, NULL), QK_OK);
+    in_dead_process(fail_as_1_of_3, &units);
+    qk__rank_leave(&rank);
+    qk__rank_leave(&rank);
+    in_dead_process(join_as_1_of_3, &units);
+    expect_names(&units, ""); /* ranks/ is no unit */
+    qk__units_close(&units);
+}
+
+/* Of another machine nobody can tell, but one job has each number once. */
+static void a_job_has_each_number_once(void **state)
+{
+    (void)state;
+    qk__unit_folder units;
+    qk__rank rank;
+    qk_shard shard = {1, 3, NULL};
+    char path[400];
+    const char *other = "elsewhere-0123456789abcdef-1-1\nSLURM_JOB_ID=7\n";
+    open_units(&units);
+    snprintf(path, sizeof path, "%s/ranks", units.path);
+    assert_int_equal(mkdir(path, 0777), 0);
+    snprintf(path, sizeof path, "%s/ranks/1-of-3", units.path);
+    assert_int_equal(qk__write_file(path, other, strlen(other), NULL), QK_OK);
+    setenv("SLURM_JOB_ID", "7", 1);
+    in_dead_process(fail_as_1_of_3, &units);
+    setenv("SLURM_JOB_ID", "8", 1);
+    assert_int_equal(qk__rank_join(&rank, &units, &shard, NULL), QK_OK);
+    qk__rank_leave(&rank);
+    assert_int_equal(qk__write_file(path, "", 0, NULL), QK_OK); /* of a full disk */
+    assert_int_equal(qk__rank_join(&rank, &units, &shard, NULL), QK_OK);
+    qk__rank_leave(&rank);
+    unsetenv("SLURM_JOB_ID");
+    qk__units_close(&units);
+}
+
+static void the_largest_come_first(void **state)
+{
+    (void)state;
+    const qk__unit_size units[] = {{"e", 2}, {"b", 7}, {"a", 7}, {"c", 5}, {"d", 4}, {"f", 0}};
+    const int64_t of_1[] = {0, 0, 0, 0, 0, 0};
+    const int64_t of_2[] = {1, 1, 0, 0, 1, 0}; /* a c f: 13, b d e: 13 */
+    const int64_t of_9[] = {4, 1, 0, 2, 3, 5};
+    int64_t owner[6];
+    assert_int_equal(qk__share_units(units, 6, 1, owner, NULL), QK_OK);
+    assert_memory_equal(owner, of_1, sizeof owner);
+    assert_int_equal(qk__share_units(units, 6, 2, owner, NULL), QK_OK);
+    assert_memory_equal(owner, of_2, sizeof owner);
+    assert_int_equal(qk__share_units(units, 6, INT64_MAX, owner, NULL), QK_OK);
+    assert_memory_equal(owner, of_9, sizeof owner);
+    assert_int_equal(qk__share_units(NULL, 0, 3, owner, NULL), QK_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(units_appear_whole, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_lost_race_is_fine, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_run_that_others_ended_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_dead_processes_leave_is_removed, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(one_number_is_for_one_process, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_job_has_each_number_once, set_up, tear_down),
+        cmocka_unit_test(the_largest_come_first),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
