@@ -69,6 +69,9 @@ typedef struct qk_recorder_settings {
      * docs/sampling.md */
     qk_sampler sampler;
     int64_t rows; /* without effect where base_rate is given */
+    const char *keep; /* as qk_keep_parse has it; NULL = "rows" */
+    int groups;       /* of texts, in moments */
+    qk_layout layout;
     qk_rope_stage stage;
     qk_kinds kinds;
     qk_index_list layers, heads; /* heads are query heads; keys are those of their groups */
@@ -81,6 +84,7 @@ typedef struct qk_recorder_settings {
     const char *output;
     bool force;             /* replace a capture or an unfinished run that is there; the old
                                one stays until the new one is complete */
+    qk_shard shard;         /* of the texts; the last of the processes puts the capture together */
     int threads;            /* 0 = all processors */
     int64_t tokens_at_once; /* texts are run together up to about so many; 0 = 8192 */
     qk_notice_fn *notice;
@@ -93,7 +97,9 @@ typedef struct qk_recorder_settings {
 /* What happened. */
 typedef struct qk_recorder_outcome {
     bool complete_already; /* nothing was to be done; the numbers below are 0 */
-    int64_t texts_before;  /* of them by earlier, unfinished runs */
+    bool complete;         /* else other shards are still to come: */
+    int64_t blocks, blocks_there;
+    int64_t texts_before; /* sequences by earlier, unfinished runs, or other shards */
     int64_t tokens_before;
     int64_t texts, tokens;       /* in all */
     int64_t windows;             /* that were run: texts, or parts of them */

@@ -270,9 +270,11 @@ static json_t *list_heads(const qk_capture_writer *writer)
         const qk__head_record *record = &writer->records[i];
         char name[QK_HEAD_NAME_SIZE];
         qk_head_name(record->id, name);
-        heads = qk__json_append(heads, json_pack("{s:s, s:I, s:I}", "name", name, "rows",
-                                                 (json_int_t)record->rows, "dim",
-                                                 (json_int_t)record->dim));
+        json_t *head = json_pack("{s:s, s:I, s:I}", "name", name, "rows",
+                                 (json_int_t)record->rows, "dim", (json_int_t)record->dim);
+        if (record->summed > 0)
+            head = qk__json_set(head, "summed", json_integer((json_int_t)record->summed));
+        heads = qk__json_append(heads, head);
     }
     return heads;
 }

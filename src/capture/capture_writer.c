@@ -163,7 +163,7 @@ static qk_status settle_records(qk_capture_writer *writer, qk_error *err)
         const qk__head_record record = writer->records[i];
         char name[QK_HEAD_NAME_SIZE];
         qk_head_name(record.id, name);
-        if (record.files_begun == 0)
+        if (record.files_begun == 0 && record.summed == 0)
             continue;
         if (record.files_done < record.shards)
             return qk__fail(err, QK_ERR_ARGUMENT, "%s: head %s: %d of %d files are finished",
@@ -256,6 +256,19 @@ qk_status qk__capture_writer_adopt(qk_capture_writer *writer, qk_head_id id, siz
     }
     pthread_mutex_unlock(&writer->lock);
     return status;
+}
+
+qk_status qk__capture_writer_note_sums(qk_capture_writer *writer, qk_head_id id, size_t dim,
+                                       int64_t summed, qk_error *err)
+{
+    pthread_mutex_lock(&writer->lock);
+    qk__head_record *record = find_record(writer, id);
+    if (!record && (record = add_record(writer)) != NULL)
+        *record = (qk__head_record){.id = id, .dim = dim};
+    if (record)
+        record->summed = summed;
+    pthread_mutex_unlock(&writer->lock);
+    return record ? QK_OK : qk__nomem(err);
 }
 
 static void end_file(qk_head_writer *head, bool done)

@@ -22,6 +22,7 @@ typedef struct qk__head_record {
     int shards;      /* files planned */
     int files_begun; /* not aborted */
     int files_done;
+    int64_t summed; /* rows behind its moments; shards is 0 where nothing else is kept */
 } qk__head_record;
 
 /* What the rows of a head are like. The heads of a packed file are alike. */
@@ -99,6 +100,10 @@ QK_MUST_CHECK qk_status qk__capture_writer_reopen(qk_capture_writer **writer, co
                                                   const qk_capture_meta *meta, qk_error *err);
 QK_MUST_CHECK qk_status qk__capture_writer_adopt(qk_capture_writer *writer, qk_head_id id,
                                                  size_t dim, int64_t rows, qk_error *err);
+
+/* Has capture.json list rows behind a head's moments; its rows, if any are kept, are written. */
+QK_MUST_CHECK qk_status qk__capture_writer_note_sums(qk_capture_writer *writer, qk_head_id id,
+                                                     size_t dim, int64_t summed, qk_error *err);
 
 /* Write capture.json and README.md; records are sorted by then. */
 QK_MUST_CHECK qk_status qk__capture_write_manifest(const qk_capture_writer *writer,

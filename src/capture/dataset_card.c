@@ -32,13 +32,22 @@ static void name_folder(const qk_capture_writer *writer, size_t i, char name[QK_
         qk_head_name(id, name);
 }
 
+/* Else moments alone are kept. */
+static bool has_files(const qk_capture_writer *writer)
+{
+    bool any = false;
+    for (size_t i = 0; i < writer->num_records; i++)
+        any = any || writer->records[i].shards > 0;
+    return any;
+}
+
 static qk_status put_front_matter(const qk_capture_writer *writer, qk__buffer *out,
                                   qk_error *err)
 {
-    QK_TRY(qk__buffer_printf(out, err, "---\nconfigs:%s\n", writer->num_records ? "" : " []"));
+    QK_TRY(qk__buffer_printf(out, err, "---\nconfigs:%s\n", has_files(writer) ? "" : " []"));
     for (size_t i = 0; i < writer->num_records; i++) {
         char name[QK_HEAD_NAME_SIZE];
-        if (!begins_file(writer, i))
+        if (!begins_file(writer, i) || writer->records[i].shards == 0)
             continue;
         name_folder(writer, i, name);
         QK_TRY(qk__buffer_printf(out, err,
@@ -106,6 +115,8 @@ static qk_status put_examples(const qk_capture_writer *writer, qk__buffer *out, 
 static qk_status put_explanation(const qk_capture_writer *writer, qk__buffer *out,
                                  qk_error *err)
 {
+    if (!has_files(writer))
+        return QK_OK;
     QK_TRY(put_examples(writer, out, err));
     return qk__buffer_printf(
         out, err,

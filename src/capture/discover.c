@@ -324,7 +324,7 @@ static qk_status compare_with_list(search *s, qk_error *err)
 /* What qkscope capture leaves when it is stopped. */
 static bool holds_unfinished(const char *folder)
 {
-    char *path = qk__path_join(folder, "." QK__PARTIAL "/journal.json");
+    char *path = qk__path_join(folder, "." QK__PARTIAL "/run.json");
     bool yes = path && qk__is_file(path);
     free(path);
     return yes;

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -12,123 +11,8 @@
 #include "base/number.h"
 #include "recorder/recording.h"
 
-/* Of each list; the rest is counted. */
-enum { MAX_SOURCES = 20, MAX_BUCKETS = 1000 };
-
-/* ---- buckets ---------------------------------------------------------------------------- */
-
-/* Rows of all heads by bucket; all buckets from the last on are one. */
-enum { COUNTED = 1 << 16, BLOCK_ROWS = 1024 };
-
-typedef struct bucket_counts {
-    int64_t *rows; /* [COUNTED] */
-    uint8_t *block;
-} bucket_counts;
-
-static qk_status count_file(const qk__recording *r, int fd, int64_t total, int64_t heads,
-                            const bucket_counts *counts, qk_error *err)
-{
-    size_t size = qk__spool_row_bytes(r);
-    for (int64_t done = 0; done < total; done += BLOCK_ROWS) {
-        int64_t rows = total - done < BLOCK_ROWS ? total - done : BLOCK_ROWS;
-        QK_TRY(qk__read_at(fd, counts->block, (size_t)rows * size, done * (int64_t)size, err));
-        for (int64_t i = 0; i < rows; i++) {
-            qk__spool_row row;
-            memcpy(&row, counts->block + (size_t)i * size, sizeof row);
-            int64_t bucket = qk_sampler_bucket(&r->sampler, row.position);
-            counts->rows[bucket < COUNTED ? bucket : COUNTED - 1] += heads;
-        }
-    }
-    return QK_OK;
-}
-
-/* Heads of one layer and kind keep the same positions: one of them is read. */
-static qk_status count_part(const qk__recording *r, int layer, qk_kind kind,
-                            const bucket_counts *counts, qk_error *err)
-{
-    int64_t total = r->journal.rows[qk__part(layer, kind)];
-    int64_t heads = 0;
-    qk_head_id first = {0};
-    for (int head = qk__num_heads(r, kind) - 1; head >= 0; head--)
-        if (qk__is_kept(r, (qk_head_id){layer, head, kind})) {
-            first = (qk_head_id){layer, head, kind};
-            heads++;
-        }
-    if (heads == 0 || total == 0)
-        return QK_OK;
-    char *path = qk__spool_path(r, r->stages[QK__POST] ? QK__POST : QK__PRE, first);
-    int fd = -1;
-    int64_t size;
-    qk_status status = path ? qk__open_file(path, &fd, &size, err) : qk__nomem(err);
-    if (status == QK_OK)
-        status = count_file(r, fd, total, heads, counts, err);
-    if (fd >= 0)
-        close(fd);
-    free(path);
-    return status;
-}
-
-static qk_status count_all(const qk__recording *r, const char *path, qk_error *err)
-{
-    bucket_counts counts = {qk__calloc(COUNTED, sizeof *counts.rows),
-                            qk__calloc(BLOCK_ROWS, qk__spool_row_bytes(r))};
-    qk_status status = counts.rows && counts.block ? QK_OK : qk__nomem(err);
-    for (int layer = 0; layer < r->facts->num_layers; layer++)
-        for (int kind = QK_QUERY; status == QK_OK && kind <= QK_KEY; kind++)
-            status = count_part(r, layer, (qk_kind)kind, &counts, err);
-    if (status == QK_OK)
-        status = qk__write_file(path, counts.rows, COUNTED * sizeof *counts.rows, err);
-    free(counts.block);
-    free(counts.rows);
-    return status;
-}
-
-qk_status qk__count_buckets(const qk__recording *r, qk_error *err)
-{
-    char *path = qk__path_join(r->spool, "buckets");
-    qk_status status = !path               ? qk__nomem(err)
-                       : qk__is_file(path) ? QK_OK
-                                           : count_all(r, path, err);
-    free(path);
-    return status;
-}
-
-static qk_status list_buckets(const int64_t *rows, qk__buffer *out, qk_error *err)
-{
-    size_t listed = 0;
-    int64_t rest = 0;
-    QK_TRY(qk__buffer_printf(out, err, "- `bucket_counts`: `"));
-    for (int i = 0; i < COUNTED; i++) {
-        if (rows[i] == 0)
-            continue;
-        if (listed < MAX_BUCKETS && i < COUNTED - 1)
-            QK_TRY(
-                qk__buffer_printf(out, err, "%sb%d=%" PRId64, listed ? ", " : "", i, rows[i]));
-        else
-            rest += rows[i];
-        listed++;
-    }
-    QK_TRY(qk__buffer_printf(out, err, "`"));
-    if (rest > 0)
-        QK_TRY(qk__buffer_printf(out, err, ", in further buckets %" PRId64, rest));
-    return qk__buffer_printf(out, err, "\n");
-}
-
-static qk_status put_buckets(const qk__recording *r, qk__buffer *out, qk_error *err)
-{
-    char *path = qk__path_join(r->spool, "buckets");
-    qk__buffer counts;
-    if (!path)
-        return qk__nomem(err);
-    qk_status status = qk__read_file(path, COUNTED * sizeof(int64_t), &counts, err);
-    free(path);
-    QK_TRY(status);
-    status = counts.size == COUNTED * sizeof(int64_t)
-                 ? list_buckets((const int64_t *)(const void *)counts.data, out, err)
-                 : qk__fail(err, QK_ERR_MALFORMED, "the unfinished run is damaged");
-    qk__buffer_free(&counts);
-    return status;
-}
+/* The rest is counted. */
+enum { MAX_SOURCES = 20 };
 
 /* ---- sources ---------------------------------------------------------------------------- */
 
@@ -202,7 +86,7 @@ static qk_status put_sampling(const qk__recording *r, qk__buffer *out, qk_error 
         QK_TRY(qk__buffer_printf(out, err, "- heads: %zu of %zu query heads drawn, seed %lld\n",
                                  r->selection->drawn_q, r->selection->candidates,
                                  (long long)s->head_seed));
-    return put_buckets(r, out, err);
+    return QK_OK;
 }
 
 qk_status qk__write_card(const qk__recording *r, int stage, qk__buffer *out, qk_error *err)
@@ -213,14 +97,13 @@ qk_status qk__write_card(const qk__recording *r, int stage, qk__buffer *out, qk_
         [QK_ARITHMETIC_F16_SIM] = "float32, rounded where a float16 run rounds",
         [QK_ARITHMETIC_BF16] = "bfloat16 products, rounded where a bfloat16 run rounds",
     };
-    const qk__journal *j = &r->journal;
+    const qk__survey_counts *j = &r->counts;
     char theta[QK_NUMBER_SIZE];
     qk__format_number(r->facts->rope_theta, theta);
     QK_TRY(qk__buffer_printf(
         out, err,
-        "- stage: %s RoPE (%s, theta %s)\n- architecture: %s, weights in %s, fingerprint "
+        "- RoPE: %s, theta %s\n- architecture: %s, weights in %s, fingerprint "
         "%016" PRIx64 "\n- arithmetic: %s\n",
-        stage == QK__POST ? "after" : "before",
         r->facts->rope_type ? r->facts->rope_type : "none", theta, r->facts->architecture,
         r->facts->dtype, r->facts->fingerprint,
         ARITHMETICS[qk_prefill_arithmetic(r->settings->arithmetic)]));

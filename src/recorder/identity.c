@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What decides the bytes of a capture: model, tokenizer, texts and settings, as JSON that can
- * be compared key by key, and its fingerprint. Threads and the like have no place here. */
+ * be compared key by key. Threads and the like have no place here. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,35 +49,14 @@ static json_t *describe_settings(const qk__recording *r, json_t *root)
     return qk__json_at(root, "sampler.expected_rows", json_real(r->expected_rows));
 }
 
-static qk_status describe(qk__recording *r, qk_error *err)
+qk_status qk__identify(const qk__recording *r, char **json, qk_error *err)
 {
     json_t *root =
         json_pack("{s:s, s:o, s:o, s:{s:I, s:s}}", "tool", "qkscope " QK_VERSION, "model",
                   describe_model(r), "tokenizer", hex64(qk_tokenizer_fingerprint(r->tokenizer)),
-                  "texts", "count", (json_int_t)r->num_texts, "xxh3_128", r->texts_hash);
-    r->identity = describe_settings(r, root);
-    return r->identity ? QK_OK : qk__nomem(err);
-}
-
-qk_status qk__identify(qk__recording *r, qk_error *err)
-{
-    QK_TRY(describe(r, err));
-    char *text = qk__json_dumps(r->identity, JSON_SORT_KEYS | JSON_COMPACT);
-    if (!text)
-        return qk__nomem(err);
-    qk__fingerprint_bytes(text, strlen(text), r->fingerprint);
-    free(text);
-    return QK_OK;
-}
-
-const char *qk__identity_difference(const json_t *a, json_t *b)
-{
-    const char *key;
-    json_t *value;
-    json_object_foreach(b, key, value)
-    {
-        if (!json_equal(value, json_object_get(a, key)))
-            return key;
-    }
-    return NULL;
+                  "texts", "count", (json_int_t)r->counts.texts, "xxh3_128", r->texts_hash);
+    root = describe_settings(r, root);
+    *json = qk__json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    json_decref(root);
+    return *json ? QK_OK : qk__nomem(err);
 }

@@ -2,8 +2,8 @@
 /* Makes a capture: the order of events of a run. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 #include <qkscope/capture.h>
 
@@ -12,10 +12,22 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/parallel.h"
-#include "recorder/place.h"
 #include "recorder/recording.h"
+#include "sink/sink.h"
 
 enum { MAX_LENGTH = 1 << 30 };
+
+void qk__recorder_notice(const qk__recording *r, qk_notice_level level, const char *fmt, ...)
+{
+    char text[1024];
+    va_list args;
+    if (!r->settings->notice)
+        return;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    r->settings->notice(r->settings->user, level, text);
+}
 
 /* ---- opening ---------------------------------------------------------------------------- */
 
@@ -35,7 +47,7 @@ static qk_status check_sampler(const qk_recorder_settings *s, qk_error *err)
     return qk_sampler_check(&sampler, err);
 }
 
-static qk_status check(const qk_recorder_settings *s, qk_error *err)
+static qk_status check(const qk_recorder_settings *s, qk_keep *keep, qk_error *err)
 {
     if (!s->model || !*s->model)
         return qk__fail(err, QK_ERR_ARGUMENT, "no model given");
@@ -52,6 +64,8 @@ static qk_status check(const qk_recorder_settings *s, qk_error *err)
         return qk__fail(err, QK_ERR_ARGUMENT, "a negative number of texts, heads or tokens");
     if ((unsigned)s->long_texts > QK_LONG_SKIP)
         return qk__fail(err, QK_ERR_ARGUMENT, "long texts are split, cut or skipped");
+    keep->groups = s->groups;
+    QK_TRY(qk__context(err, qk_keep_parse(s->keep ? s->keep : "rows", keep, err), "keep"));
     return check_sampler(s, err);
 }
 
@@ -120,91 +134,170 @@ static qk_status prepare(qk__recording *r, qk_error *err)
         qk__recorder_notice(r, QK_NOTICE_WARNING,
                             "texts of up to %lld tokens are run, the model was made for %lld",
                             (long long)r->max_length, (long long)r->facts->max_positions);
-    r->journal.rows = qk__calloc(2 * (size_t)r->facts->num_layers, sizeof *r->journal.rows);
-    if (!r->journal.rows)
-        return qk__nomem(err);
     qk_tokenizer_special(r->tokenizer, &r->specials_before, &r->specials_after);
     QK_TRY(qk__texts_open(&r->texts, s, err));
-    QK_TRY(qk__survey(r, err));
-    return qk__identify(r, err);
+    return qk__survey(r, err);
 }
 
 static void release(qk__recording *r)
 {
-    if (r->lock >= 0)
-        close(r->lock);
+    qk_sink_close(&r->sink);
     qk__texts_close(&r->texts);
-    json_decref(r->identity);
+    qk__buffer_free(&r->sequences);
     qk_recorder_selection_free(&r->selection);
     qk_tokenizer_close(&r->tokenizer);
     qk_model_close(&r->model);
-    free(r->journal.rows);
     free(r->model_name);
-    free(r->partial);
-    free(r->spool);
-    free(r->fresh);
+}
+
+/* ---- the sink --------------------------------------------------------------------------- */
+
+static const char *token_string(void *user, int32_t token)
+{
+    const qk__recording *r = user;
+    return qk_tokenizer_piece(r->tokenizer, token);
+}
+
+static void pass_notice(void *user, qk_notice_level level, const char *message)
+{
+    qk__recorder_notice(user, level, "%s", message);
+}
+
+/* What the model is, layer by layer. */
+static qk_status list_layers(const qk__recording *r, int64_t **windows,
+                             qk_frequencies **frequencies, qk_error *err)
+{
+    size_t count = (size_t)r->facts->num_layers;
+    *windows = qk__calloc(count, sizeof **windows);
+    *frequencies = qk__calloc(count, sizeof **frequencies);
+    if (!*windows || !*frequencies)
+        return qk__nomem(err);
+    for (size_t l = 0; l < count; l++) {
+        const qk_layer_facts *layer = &r->facts->layers[l];
+        (*windows)[l] = layer->window;
+        if (layer->attends && layer->frequencies)
+            (*frequencies)[l] = (qk_frequencies){layer->frequencies, layer->num_frequencies};
+    }
+    return QK_OK;
+}
+
+static void set_sink(const qk__recording *r, qk_sink_settings *s)
+{
+    const qk_recorder_settings *given = r->settings;
+    qk_sink_settings_default(s);
+    s->output = given->output;
+    s->force = given->force;
+    s->model_name = r->model_name;
+    s->num_layers = r->facts->num_layers;
+    s->num_q_heads = r->facts->num_q_heads;
+    s->num_k_heads = r->facts->num_k_heads;
+    s->head_dim = (size_t)r->facts->head_dim;
+    s->q_heads = r->selection->q_heads;
+    s->k_heads = r->selection->k_heads;
+    s->rope_interleaved = r->facts->rope_interleaved;
+    s->stage = given->stage;
+    s->sampler = r->sampler;
+    s->keep = r->keep;
+    s->layout = given->layout;
+    s->num_texts = r->counts.sequences;
+    s->num_tokens = r->counts.tokens;
+    s->source = "qkscope capture";
+    s->token_strings = given->token_strings;
+    s->token_string = token_string;
+    s->shard = given->shard;
+    s->threads = r->threads;
+    s->notice = pass_notice;
 }
 
 /* ---- running ---------------------------------------------------------------------------- */
 
-static void count_bytes(qk_recorder_outcome *outcome, const char *folder)
-{
-    qk_capture *capture;
-    if (qk_capture_open(&capture, folder, "", NULL) != QK_OK) /* others may lie deeper */
-        return;
-    for (size_t i = 0; i < qk_capture_num_heads(capture); i++) {
-        struct stat st;
-        if (stat(qk_capture_head(capture, i)->files[0], &st) == 0)
-            outcome->bytes += st.st_size;
-    }
-    qk_capture_close(&capture);
-}
-
-static void sum_up(const qk__recording *r)
+static void sum_up(const qk__recording *r, const qk_sink_outcome *sunk)
 {
     qk_recorder_outcome *o = r->outcome;
-    const qk__journal *j = &r->journal;
-    o->texts = j->texts;
-    o->tokens = j->tokens;
-    o->windows = j->windows;
-    o->empty = j->empty;
-    o->split = j->split;
-    o->cut = j->cut;
-    o->skipped = j->skipped;
+    const qk__survey_counts *c = &r->counts;
+    o->complete = sunk->complete;
+    o->blocks = sunk->blocks;
+    o->blocks_there = sunk->blocks_there;
+    o->heads = sunk->heads;
+    o->rows = sunk->rows;
+    o->bytes = sunk->bytes;
+    o->texts = c->texts;
+    o->tokens = c->tokens;
+    o->windows = c->windows;
+    o->empty = c->empty;
+    o->split = c->split;
+    o->cut = c->cut;
+    o->skipped = c->skipped;
     o->sampler = r->sampler;
     o->expected_rows = r->expected_rows;
-    for (int stage = 0; stage < QK__STAGES; stage++) {
-        char *folder = qk__stage_folder(r, r->settings->output, stage);
-        if (folder && r->stages[stage])
-            count_bytes(o, folder);
-        free(folder);
-    }
 }
 
-static qk_status run(qk__recording *r, qk_error *err)
+/* Why there is nothing to be kept, where it can be told. */
+static qk_status explain(const qk__recording *r, qk_status status, qk_error *err)
 {
-    bool complete;
-    QK_TRY(qk__output_open(r, &complete, err));
-    r->outcome->complete_already = complete;
-    if (complete)
+    const qk__survey_counts *c = &r->counts;
+    if (status != QK_ERR_DEGENERATE)
+        return status;
+    if (c->tokens == 0 && c->skipped > 0)
+        return qk__fail(err, status,
+                        "no position was kept: %lld of %lld texts have more than %lld tokens "
+                        "and were passed over; split or cut them",
+                        (long long)c->skipped, (long long)c->texts, (long long)r->max_length);
+    return qk__fail(err, status,
+                    "of %lld texts with %lld tokens no position was kept: the texts are too "
+                    "short for the sampler's rate",
+                    (long long)c->texts, (long long)c->tokens);
+}
+
+static qk_status run(qk__recording *r, const qk_sink_settings *settings, qk_error *err)
+{
+    qk_sink_outcome sunk;
+    QK_TRY(qk_sink_open(&r->sink, settings, err));
+    r->outcome->complete_already = qk_sink_is_complete(r->sink);
+    if (r->outcome->complete_already) {
+        r->outcome->complete = true;
         return QK_OK;
-    double begin = qk__now();
-    qk_status status = r->journal.writing ? QK_OK : qk__run_texts(r, err);
-    double middle = qk__now();
-    bool ran = status == QK_OK;
-    r->outcome->seconds_running = middle - begin;
-    if (ran)
-        status = qk__write_captures(r, err);
-    /* To resume it would not help: the same would come again. */
-    if (status == QK_ERR_DEGENERATE && (ran || r->journal.texts == 0)) {
-        qk__partial_drop(r->settings->output);
-        rmdir(r->settings->output);
     }
+    r->outcome->texts_before = qk_sink_texts_before(r->sink, &r->outcome->tokens_before);
+    double begin = qk__now();
+    qk_status status = qk__run_texts(r, err);
+    double middle = qk__now();
+    r->outcome->seconds_running = middle - begin;
+    QK_TRY(status);
+    status = qk_sink_finish(&r->sink, &sunk, err);
     if (status == QK_OK)
-        status = qk__output_publish(r, err);
-    if (status == QK_OK)
-        sum_up(r);
+        sum_up(r, &sunk);
     r->outcome->seconds_writing = qk__now() - middle;
+    return explain(r, status, err);
+}
+
+static qk_status record(qk__recording *r, qk_error *err)
+{
+    char *identity = NULL, *json = NULL, *card = NULL;
+    int64_t *windows = NULL;
+    qk_frequencies *frequencies = NULL;
+    qk_sink_settings settings;
+    qk_status status = qk__identify(r, &identity, err);
+    if (status == QK_OK)
+        status = qk__describe_run(r, &json, &card, err);
+    if (status == QK_OK)
+        status = list_layers(r, &windows, &frequencies, err);
+    if (status == QK_OK) {
+        set_sink(r, &settings);
+        settings.windows = windows;
+        settings.frequencies = frequencies;
+        settings.run = identity;
+        settings.extra_json = json;
+        settings.card = card;
+        settings.user = r;
+        status = run(r, &settings, err);
+        qk_sink_close(&r->sink);
+    }
+    free(identity);
+    free(json);
+    free(card);
+    free(windows);
+    free(frequencies);
     return status;
 }
 
@@ -214,15 +307,13 @@ qk_status qk_recorder_run(const qk_recorder_settings *settings, qk_recorder_outc
     QK_NEED(err, outcome);
     *outcome = (qk_recorder_outcome){0};
     QK_NEED(err, settings);
-    QK_TRY(check(settings, err));
-    QK_TRY(qk__output_glance(settings, err));
-    qk__recording r = {.settings = settings, .outcome = outcome, .lock = -1};
+    qk__recording r = {.settings = settings, .outcome = outcome};
+    QK_TRY(check(settings, &r.keep, err));
+    QK_TRY(qk__output_glance(settings->output, settings->force, settings->stage, err));
     r.threads = settings->threads > 0 ? settings->threads : qk__available_threads();
-    r.stages[QK__POST] = settings->stage != QK_ROPE_BEFORE;
-    r.stages[QK__PRE] = settings->stage != QK_ROPE_AFTER;
     qk_status status = prepare(&r, err);
     if (status == QK_OK)
-        status = run(&r, err);
+        status = record(&r, err);
     release(&r);
     return status;
 }

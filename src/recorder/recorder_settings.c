@@ -29,6 +29,7 @@ static const qk_setting ROWS[] = {
      .help = "replace a capture or an unfinished run in DIR; the old one stays until the new "
              "one is complete",
      .section = "Output"},
+    QK__LAYOUT_ROW(qk_recorder_settings, NULL, .yaml = NULL),
     {"model-name", QK_SETTING_TEXT, AT(model_name), .value = "NAME",
      .help = "name in capture.json and tables", .unset = "org/name, or the folder's name",
      .section = "Output"},
@@ -97,6 +98,16 @@ static const qk_setting ROWS[] = {
      .unit = "rows", .help = "largest number of rows per text, layer and kind",
      .unset = "no limit", .section = "Rows", .yaml = "capture.max_rows_per_batch",
      .manifest = "sampler.max_rows"},
+    {"keep", QK_SETTING_TEXT, AT(keep), .value = "WHAT",
+     .help = "rows; moments: sums instead of rows, a thousandth of their size, of which pca and "
+             "rotate need no more; moments,reservoir=N: and N rows of each text and bucket, for "
+             "plasticity; rows,moments. Without rows every position is kept unless a sampler is "
+             "given",
+     .unset = "rows", .section = "Rows"},
+    {"groups", QK_SETTING_INTEGER, AT(groups), .number = 16, .max = QK_MOST_GROUPS, .value = "G",
+     .help = "in moments, keep up to G groups of texts apart, which tell how sure numbers are: 0, "
+             "or 2 to 64",
+     .section = "Rows"},
     {"layers", QK_SETTING_LIST, AT(layers), .value = "LIST", .help = "layers to keep",
      .unset = "all", .section = "Heads", .yaml = "capture.layers",
      .manifest = "selection.layers"},

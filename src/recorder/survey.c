@@ -127,15 +127,6 @@ static double choose_rate(qk_sampler *sampler, const token_counts *counts, int64
 
 /* ---- one text --------------------------------------------------------------------------- */
 
-int64_t qk__text_weight(const qk__recording *r, const qk__input_text *text)
-{
-    enum { BYTES_PER_TOKEN = 8, PER_TEXT = 16 };
-    uint64_t most = r->settings->long_texts == QK_LONG_SPLIT
-                        ? INT64_MAX / 2
-                        : (uint64_t)r->max_length * BYTES_PER_TOKEN;
-    return (int64_t)((text->size < most ? text->size : most) + PER_TEXT);
-}
-
 qk_status qk__name_source(const qk__input_text *text, qk__buffer *name, qk_error *err)
 {
     name->size = 0;
@@ -144,7 +135,46 @@ qk_status qk__name_source(const qk__input_text *text, qk__buffer *name, qk_error
     return qk__buffer_printf(name, err, "%s", text->path);
 }
 
-static qk_status count_tokens(const qk__recording *r, const qk__input_text *text,
+/* Notices of one kind are given for the first few texts. */
+enum { MAX_NOTICES = 5 };
+
+static void tell(const qk__recording *r, const qk__input_text *text, const qk__encoded *e)
+{
+    const qk__survey_counts *c = &r->counts;
+    qk__buffer name = {0};
+    const char *source = qk__name_source(text, &name, NULL) == QK_OK ? (char *)name.data : "";
+    if (e->cut && c->cut <= MAX_NOTICES)
+        qk__recorder_notice(r, QK_NOTICE_WARNING, "%s: cut after %lld tokens", source,
+                            (long long)r->max_length);
+    if (e->skipped && c->skipped <= MAX_NOTICES)
+        qk__recorder_notice(r, QK_NOTICE_WARNING, "%s: more than %lld tokens, passed over",
+                            source, (long long)r->max_length);
+    if (!e->skipped && e->windows == 0 && c->empty <= MAX_NOTICES)
+        qk__recorder_notice(r, QK_NOTICE_WARNING, "%s: no tokens in it, passed over", source);
+    qk__buffer_free(&name);
+}
+
+/* A text without tokens is an example, too, of which there are no rows. */
+static qk_status count_text(qk__recording *r, const qk__input_text *text, const qk__encoded *e,
+                            token_counts *counts, qk_error *err)
+{
+    qk__survey_counts *c = &r->counts;
+    bool empty = !e->skipped && e->windows == 0;
+    int64_t sequences = empty ? 1 : (int64_t)e->windows;
+    c->texts++;
+    c->sequences += sequences;
+    c->windows += (int64_t)e->windows;
+    c->empty += empty;
+    c->split += e->windows > 1;
+    c->cut += e->cut;
+    c->skipped += e->skipped;
+    for (size_t i = 0; i < e->windows; i++)
+        count_window(counts, (int64_t)qk__window_tokens(r, e, i));
+    tell(r, text, e);
+    return qk__buffer_append(&r->sequences, &sequences, sizeof sequences, err);
+}
+
+static qk_status count_tokens(qk__recording *r, const qk__input_text *text,
                               token_counts *counts, qk_error *err)
 {
     qk__encoded encoded;
@@ -156,10 +186,9 @@ static qk_status count_tokens(const qk__recording *r, const qk__input_text *text
         qk__buffer_free(&source);
         return status;
     }
-    for (size_t i = 0; i < encoded.windows; i++)
-        count_window(counts, (int64_t)qk__window_tokens(r, &encoded, i));
+    status = count_text(r, text, &encoded, counts, err);
     qk_tokens_free(&encoded.tokens);
-    return QK_OK;
+    return status;
 }
 
 static void hash_text(XXH3_state_t *state, const qk__input_text *text)
@@ -218,13 +247,12 @@ static qk_status warn_of_shared(qk__recording *r, qk__buffer *list, qk_error *er
                         "%s: %zu of %lld texts have an id that other texts have, too (%zu such "
                         "ids; the first is \"%.80s\"): all texts of an id count as one; choose "
                         "another --id-column, or none",
-                        more ? text.path : "", texts, (long long)r->num_texts, count,
+                        more ? text.path : "", texts, (long long)r->counts.texts, count,
                         more ? text.name : "");
     return QK_OK;
 }
 
-/* What is wrong with a text is found here, not after hours of work. counts NULL: tokens do not
- * matter. */
+/* What is wrong with a text is found here, not after hours of work. */
 static qk_status read_texts(qk__recording *r, XXH3_state_t *state, token_counts *counts,
                             qk__buffer *ids, qk_error *err)
 {
@@ -239,16 +267,13 @@ static qk_status read_texts(qk__recording *r, XXH3_state_t *state, token_counts 
         hash_text(state, &text);
         if (text.has_id)
             QK_TRY(qk__buffer_append(ids, &text.id, sizeof text.id, err));
-        if (counts)
-            QK_TRY(count_tokens(r, &text, counts, err));
-        r->num_texts++;
-        r->total_weight += qk__text_weight(r, &text);
+        QK_TRY(count_tokens(r, &text, counts, err));
         if (s->progress &&
-            !s->progress(s->user, &(qk_progress){.what = "texts", .done = r->num_texts}))
+            !s->progress(s->user, &(qk_progress){.what = "texts", .done = r->counts.texts}))
             return qk__fail(err, QK_ERR_CANCELLED,
                             "stopped while the texts were read, before any was run");
     }
-    return r->num_texts > 0 ? QK_OK : qk__fail(err, QK_ERR_DEGENERATE, "there are no texts");
+    return r->counts.texts > 0 ? QK_OK : qk__fail(err, QK_ERR_DEGENERATE, "there are no texts");
 }
 
 static void tell_choice(const qk__recording *r)
@@ -258,21 +283,21 @@ static void tell_choice(const qk__recording *r)
         r, QK_NOTICE_INFO,
         "keeping %s%.0f of %lld positions of each head and kind: %s, rate %g, %sbuckets of "
         "%lld tokens",
-        r->expected_rows < (double)r->total_tokens ? "about " : "all ", r->expected_rows,
-        (long long)r->total_tokens, qk_sampler_type_name(s->type), s->base_rate,
+        r->expected_rows < (double)r->counts.tokens ? "about " : "all ", r->expected_rows,
+        (long long)r->counts.tokens, qk_sampler_type_name(s->type), s->base_rate,
         s->type == QK_SAMPLER_LOG_UNIFORM ? "smallest " : "",
         (long long)qk_sampler_bucket_size(s));
 }
 
 /* Of a sampler that keeps everything the rate says nothing. */
-static void fill_in(qk_sampler *sampler)
+static void fill_in(qk_sampler *sampler, int64_t longest)
 {
     qk_sampler usual;
     qk_sampler_default(&usual);
     if (sampler->base_rate == 0)
         sampler->base_rate = usual.base_rate;
     if (sampler->min_bucket_size == 0)
-        sampler->min_bucket_size = usual.min_bucket_size;
+        sampler->min_bucket_size = choose_bucket(QK_SAMPLER_UNIFORM, longest);
 }
 
 qk_status qk__survey(qk__recording *r, qk_error *err)
@@ -280,14 +305,12 @@ qk_status qk__survey(qk__recording *r, qk_error *err)
     token_counts counts = {0};
     r->sampler = r->settings->sampler;
     r->chosen = r->sampler.base_rate == 0 && r->sampler.type != QK_SAMPLER_ALL;
-    if (r->sampler.type == QK_SAMPLER_ALL)
-        fill_in(&r->sampler);
     XXH3_state_t *state = XXH3_createState();
     if (!state)
         return qk__nomem(err);
     XXH3_128bits_reset(state);
     qk__buffer ids = {0}; /* int64_t of every text, where a column has them */
-    qk_status status = read_texts(r, state, r->chosen ? &counts : NULL, &ids, err);
+    qk_status status = read_texts(r, state, &counts, &ids, err);
     if (status == QK_OK)
         status = warn_of_shared(r, &ids, err);
     qk__buffer_free(&ids);
@@ -295,8 +318,10 @@ qk_status qk__survey(qk__recording *r, qk_error *err)
     XXH3_freeState(state);
     snprintf(r->texts_hash, sizeof r->texts_hash, "%016" PRIx64 "%016" PRIx64, hash.high64,
              hash.low64);
+    r->counts.tokens = counts.tokens;
+    if (r->sampler.type == QK_SAMPLER_ALL)
+        fill_in(&r->sampler, counts.longest);
     if (status == QK_OK && r->chosen) {
-        r->total_tokens = counts.tokens;
         r->expected_rows = choose_rate(&r->sampler, &counts, r->settings->rows);
         tell_choice(r);
     }

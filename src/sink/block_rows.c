@@ -109,6 +109,11 @@ int64_t qk__all_rows_count(const qk__all_rows *rows, size_t part)
     return rows->stored[part];
 }
 
+int64_t qk__all_rows_kept(const qk__all_rows *rows, size_t part)
+{
+    return rows->kept[part];
+}
+
 void qk__all_rows_sum(const qk__all_rows *rows, size_t *heads, int64_t *count)
 {
     size_t parts = count_parts(rows->sink);

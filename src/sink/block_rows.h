@@ -21,8 +21,9 @@ QK_MUST_CHECK qk_status qk__all_rows_open(qk__all_rows **rows, const qk_sink *si
                                           qk_error *err);
 void qk__all_rows_close(qk__all_rows **rows);
 
-/* Rows of each head of a part that are in the files. */
+/* Rows of each head of a part that are in the files, and that are summed. */
 int64_t qk__all_rows_count(const qk__all_rows *rows, size_t part);
+int64_t qk__all_rows_kept(const qk__all_rows *rows, size_t part);
 
 /* Adds the heads of which anything is kept, and their rows in files; *heads is set. */
 void qk__all_rows_sum(const qk__all_rows *rows, size_t *heads, int64_t *count);

@@ -76,10 +76,10 @@ qk_status qk__write_at(int fd, const void *data, size_t size, int64_t offset, qk
 /* ---- which of them are kept ------------------------------------------------------------- */
 
 /* A row that is kept. */
-typedef struct match {
+typedef struct match_row {
     size_t row;  /* of those put */
     size_t kept; /* its place in the part's list */
-} match;
+} match_row;
 
 typedef struct delivery {
     qk_sink *sink;
@@ -91,7 +91,7 @@ typedef struct delivery {
     const int *captured;
     size_t num_captured;
     ptrdiff_t head_stride, row_stride;
-    match *matches;
+    match_row *matches;
     size_t count;
     float *vectors; /* of one head, [count][dim] */
     size_t *full;   /* chunks that are complete with these rows */
@@ -124,7 +124,7 @@ static qk_status match_rows(delivery *d, qk_error *err)
         while (at < part->count && part->kept[at].position < position)
             at++;
         if (at < part->count && part->kept[at].position == position)
-            d->matches[d->count++] = (match){r, at++};
+            d->matches[d->count++] = (match_row){r, at++};
     }
     return QK_OK;
 }
@@ -235,7 +235,7 @@ static qk_status put_head(delivery *d, size_t i, size_t head, qk_error *err)
     size_t dim = d->sink->settings.head_dim;
     const qk__stage_part *s = &d->part->stages[d->stage];
     for (size_t m = 0; m < d->count; m++) {
-        const match *match = &d->matches[m];
+        const match_row *match = &d->matches[m];
         float *vector = d->vectors + m * dim;
         take_vector(d->rows,
                     (ptrdiff_t)i * d->head_stride + (ptrdiff_t)match->row * d->row_stride, dim,

@@ -50,7 +50,7 @@ void qk__sink_fail(qk_sink *sink)
 void qk_sink_settings_default(qk_sink_settings *settings)
 {
     assert(settings);
-    *settings = (qk_sink_settings){.keep = {.rows = true, .groups = QK_USUAL_GROUPS},
+    *settings = (qk_sink_settings){.keep = {.rows = true, .groups = 16},
                                    .shard = {.count = 1}};
     qk_sampler_default(&settings->sampler);
     settings->sampler.type = QK_SAMPLER_ALL;

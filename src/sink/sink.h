@@ -48,9 +48,6 @@
 #include "state/layer_moments.h"
 #include "units/units.h"
 
-/* The folder of moments in a capture. */
-#define QK__MOMENTS_NAME "moments"
-
 /* After and before RoPE. */
 enum { QK__POST, QK__PRE, QK__STAGES };
 
@@ -148,7 +145,7 @@ struct qk_sink {
     json_t *identity;
     char fingerprint[QK__FINGERPRINT_SIZE];
     char *partial, *fresh; /* folders */
-    qk__units units;
+    qk__unit_folder units;
     qk__rank rank; /* of a shard */
     int lock;      /* descriptor, -1 = none */
     bool complete, replaces;

@@ -269,7 +269,7 @@ qk_status qk__tree_finish(qk_sink *sink, int stage, const char *folder, qk_error
     char name[QK__UNIT_NAME_SIZE];
     name_node(root, name);
     char *from = qk__units_path(&sink->units, name, NULL);
-    char *to = qk__path_join(folder, QK__MOMENTS_NAME);
+    char *to = qk__path_join(folder, QK__MOMENTS_FOLDER);
     qk_status status = !from || !to ? qk__nomem(err)
                        : is_there(sink, root)
                            ? give_layers(sink, from, to, err)

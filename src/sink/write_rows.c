@@ -273,6 +273,22 @@ static qk_status write_files(finish *f, qk_error *err)
     return QK_OK;
 }
 
+static qk_status note_sums(const finish *f, qk_error *err)
+{
+    const qk_sink *sink = f->sink;
+    for (int layer = 0; layer < sink->settings.num_layers; layer++)
+        for (int kind = QK_QUERY; kind <= QK_KEY; kind++) {
+            const int *heads;
+            size_t count = qk__heads_of(sink, layer, (qk_kind)kind, &heads);
+            int64_t summed = qk__all_rows_kept(f->rows, qk__part_of(layer, (qk_kind)kind));
+            for (size_t i = 0; summed > 0 && i < count; i++)
+                QK_TRY(qk__capture_writer_note_sums(
+                    f->writer, (qk_head_id){layer, heads[i], (qk_kind)kind},
+                    sink->settings.head_dim, summed, err));
+        }
+    return QK_OK;
+}
+
 static qk_status write_parts(finish *f, const char *folder, qk_error *err)
 {
     qk__output_sweep(folder);
@@ -282,8 +298,10 @@ static qk_status write_parts(finish *f, const char *folder, qk_error *err)
         status = write_files(f, err);
     free(f->jobs);
     QK_TRY(status);
-    if (f->sink->settings.keep.moments)
+    if (f->sink->settings.keep.moments) {
         QK_TRY(qk__tree_finish(f->sink, f->stage, folder, err));
+        QK_TRY(note_sums(f, err));
+    }
     QK_TRY(qk__write_examples(f->sink, folder, err));
     return qk_capture_writer_finish(&f->writer, err);
 }
