@@ -216,32 +216,6 @@ static qk_status add_rows(qk__run *run, qk_rows *reader, qk__head_data *data,
     }
 }
 
-/* The rows of a reservoir, and nothing else. */
-static qk_status read_reservoir(qk__run *run, int worker, const qk_head *head,
-                                qk__head_data *data, qk_error *err)
-{
-    qk_accumulator *acc = NULL;
-    QK_TRY(open_rows(run, worker, head, data, err));
-    qk_rows *reader = run->readers[worker];
-    keeper k = {.data = data, .total = (size_t)qk_rows_total(reader)};
-    reading how = {.keeping = true};
-    qk_block block;
-    if (qk_rows_dim(reader) != data->moments->dim ||
-        qk_rows_total(reader) > data->moments->count)
-        return qk__fail(
-            err, QK_ERR_INCONSISTENT,
-            "%s: %lld rows of dimension %zu are no part of the %lld of dimension %zu "
-            "that %s has moments of",
-            head->files[0], (long long)qk_rows_total(reader), qk_rows_dim(reader),
-            (long long)data->moments->count, data->moments->dim, head->moments);
-    do {
-        QK_TRY(qk_rows_next(reader, run->block_rows, &block, err));
-        if (block.rows > 0)
-            QK_TRY(keep(&k, &run->buckets, &block, err));
-    } while (block.rows > 0);
-    return finish_rows(run, &k, &how, acc, err);
-}
-
 /* Gives an accumulator the memory of an earlier head. */
 static void reuse_sums(qk__run *run, qk_accumulator *acc)
 {
@@ -344,6 +318,32 @@ static qk_status read_all(qk__run *run, int worker, const qk_head *head, qk__hea
     qk__text_groups_free(&how.counted);
     qk_accumulator_free(&acc);
     return status;
+}
+
+/* The rows of a reservoir, and nothing else. */
+static qk_status read_reservoir(qk__run *run, int worker, const qk_head *head,
+                                qk__head_data *data, qk_error *err)
+{
+    qk_accumulator *acc = NULL;
+    QK_TRY(open_rows(run, worker, head, data, err));
+    qk_rows *reader = run->readers[worker];
+    keeper k = {.data = data, .total = (size_t)qk_rows_total(reader)};
+    reading how = {.keeping = true};
+    qk_block block;
+    if (qk_rows_dim(reader) != data->moments->dim ||
+        qk_rows_total(reader) > data->moments->count)
+        return qk__fail(
+            err, QK_ERR_INCONSISTENT,
+            "%s: %lld rows of dimension %zu are no part of the %lld of dimension %zu "
+            "that %s has moments of",
+            head->files[0], (long long)qk_rows_total(reader), qk_rows_dim(reader),
+            (long long)data->moments->count, data->moments->dim, head->moments);
+    do {
+        QK_TRY(qk_rows_next(reader, run->block_rows, &block, err));
+        if (block.rows > 0)
+            QK_TRY(keep(&k, &run->buckets, &block, err));
+    } while (block.rows > 0);
+    return finish_rows(run, &k, &how, acc, err);
 }
 
 /* Moments of each group that has rows, by as many bits as intervals take. */

@@ -16,10 +16,11 @@ typedef struct qk__head_data {
     size_t num_texts;       /* 0: the files do not tell */
     qk_block rows;          /* rows is 0 unless the run keeps rows, which then lie here: */
     void *vectors;
-    int64_t *integers;    /* 4 a row: all positions, then buckets, examples, windows */
-    qk__text_parts parts; /* moments by groups of texts, with intervals only */
-    int sign;             /* of its rows as keys (qk__key_sign), 1 where nobody asks */
-    int64_t bytes;        /* of the head's files */
+    int64_t *integers;     /* 4 a row: all positions, then buckets, examples, windows */
+    qk__text_parts parts;  /* moments by groups of texts, with intervals only */
+    qk__head_state *state; /* what it was read from; NULL: its rows, all of them */
+    int sign;              /* of its rows as keys (qk__key_sign), 1 where nobody asks */
+    int64_t bytes;         /* of the head's files */
 } qk__head_data;
 
 /* Reads a head, its files once: moments, rows if the settings call for them, fingerprints. A

@@ -254,7 +254,8 @@ qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_er
                        qk_capture_num_heads(run->capture), names);
     run->threads = settings->threads > 0 ? settings->threads : qk__available_threads();
     run->results->threads = run->threads;
-    run->results->contents = qk__contents_of(settings);
+    run->results->contents =
+        qk__contents_of(settings) | (run->states.has_rows ? QK__RESERVOIR : 0U);
     run->results->num_layers = qk_capture_num_layers(run->capture);
     run->block_rows = settings->block_rows > 0 ? settings->block_rows : QK__BLOCK_ROWS;
     run->results->capture = qk__strdup(qk_capture_path(run->capture));

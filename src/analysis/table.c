@@ -119,7 +119,11 @@ static unsigned contents_of_staying(const qk__run *run, const qk__table *table)
     const json_t *owner = qk__manifest_owner(&staying, table->info.name);
     json_t *settings = json_object_get(owner, "settings");
     bool intervals = json_is_number(json_object_get(settings, "ci"));
-    return owner ? table->needs | (intervals ? QK__INTERVALS : 0) : 0;
+    json_t *kept = json_object_get(json_object_get(owner, "kept"), "rows");
+    bool reservoir = json_is_string(kept) && strcmp(json_string_value(kept), "reservoir") == 0;
+    return owner ? table->needs | (intervals ? QK__INTERVALS : 0U) |
+                       (reservoir ? QK__RESERVOIR : 0U)
+                 : 0;
 }
 
 static json_t *describe(const qk__run *run)

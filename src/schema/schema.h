@@ -23,6 +23,7 @@ enum {
     QK__PLANES = 1 << 10,    /* of the complement */
     QK__INTERVALS = 1 << 11, /* confidence intervals */
     QK__STUDY = 1 << 12,     /* of many models */
+    QK__RESERVOIR = 1 << 13, /* some of the rows, beside moments of all */
 };
 unsigned qk__contents_of(const qk_analysis_settings *settings);
 

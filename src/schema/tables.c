@@ -49,6 +49,7 @@
 #define METHOD(text) .info.method = text
 #define ROWS(text)   .info.rows = text
 #define WITH_CI      .needs = QK__INTERVALS, .info.option = "--ci"
+#define OF_RESERVOIR .needs = QK__RESERVOIR, .info.option = "capture --keep moments,reservoir=N"
 
 #define ROW(table, column, ...) {.info.name = #column, .file = #table ".csv", __VA_ARGS__},
 #define FIELD(table, column, ...)                                                              \

@@ -29,7 +29,7 @@ qk_status qk__text_labels_of_rows(const qk__text_labels *labels, const qk_block 
                                   uint32_t **group, qk_error *err)
 {
     const int64_t *text = sample->example;
-    *group = qk__calloc(sample->rows, sizeof **group);
+    *group = qk__calloc(sample->rows + 1, sizeof **group);
     if (!*group)
         return qk__nomem(err);
     for (size_t i = 0; i < sample->rows; i++) /* rows of a text are mostly neighbours */

@@ -112,7 +112,7 @@ def layer_arrays(heads, kind, groups):
                                   heads[h]["position"][heads[h]["bucket"] == b])
                        for h in numbers] for b in buckets], False)
         arrays |= {f"bucket_{name}": value for name, value in sums.items()}
-    return {f"{kind}.{name}": np.ascontiguousarray(value) for name, value in arrays.items()}
+    return {f"{kind}.{name}": np.array(value, order="C") for name, value in arrays.items()}
 
 
 # ---- the reservoir ---------------------------------------------------------------------------
