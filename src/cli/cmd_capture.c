@@ -234,6 +234,8 @@ static int capture(request *r)
     progress p = {.first = -1};
     qk_recorder_outcome outcome;
     qk_error err;
+    if (qk_shard_find(NULL, &r->settings.shard, &err) != QK_OK) /* XXX */
+        return cli_usage("%s", err.message);
     print_notes(r);
     cli_messages_init(&p.messages, &r->common, "tokens");
     p.messages.last = 0; /* the first line is drawn at once */

@@ -89,7 +89,7 @@ static qk_status put_sampling(const qk__recording *r, qk__buffer *out, qk_error 
     return QK_OK;
 }
 
-qk_status qk__write_card(const qk__recording *r, int stage, qk__buffer *out, qk_error *err)
+qk_status qk__write_card(const qk__recording *r, qk__buffer *out, qk_error *err)
 {
     static const char *const ARITHMETICS[] = {
         [QK_ARITHMETIC_F32] = "float32",

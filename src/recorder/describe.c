@@ -73,7 +73,7 @@ static json_t *describe(const qk__recording *r)
         list_warnings(r));
 }
 
-qk_status qk__describe_run(const qk__recording *r, char **json, char **card, qk_error *err)
+qk_status qk__describe_capture(const qk__recording *r, char **json, char **card, qk_error *err)
 {
     qk__buffer text = {0};
     json_t *root = describe(r);

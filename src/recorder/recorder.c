@@ -279,7 +279,7 @@ static qk_status record(qk__recording *r, qk_error *err)
     qk_sink_settings settings;
     qk_status status = qk__identify(r, &identity, err);
     if (status == QK_OK)
-        status = qk__describe_run(r, &json, &card, err);
+        status = qk__describe_capture(r, &json, &card, err);
     if (status == QK_OK)
         status = list_layers(r, &windows, &frequencies, err);
     if (status == QK_OK) {

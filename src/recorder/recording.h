@@ -106,7 +106,7 @@ QK_MUST_CHECK qk_status qk__run_texts(qk__recording *r, qk_error *err);
 /* ---- describe.c, card.c ----------------------------------------------------------------- */
 
 /* Keys for capture.json and lines for the card, to be freed. */
-QK_MUST_CHECK qk_status qk__describe_run(const qk__recording *r, char **json, char **card,
+QK_MUST_CHECK qk_status qk__describe_capture(const qk__recording *r, char **json, char **card,
                                          qk_error *err);
 QK_MUST_CHECK qk_status qk__write_card(const qk__recording *r, qk__buffer *out, qk_error *err);
 

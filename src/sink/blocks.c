@@ -131,7 +131,7 @@ qk_status qk__blocks_look(qk_sink *sink, qk_error *err)
 
 /* ---- an open block ---------------------------------------------------------------------- */
 
-void qk__block_free(const qk_sink *sink, qk__block *block)
+void qk__text_block_free(const qk_sink *sink, qk__text_block *block)
 {
     for (int64_t i = 0; block->texts && i < block->count; i++)
         qk__text_free(sink, &block->texts[i]);
@@ -148,7 +148,7 @@ void qk__block_free(const qk_sink *sink, qk__block *block)
     free(block);
 }
 
-static qk_status open_rows(qk__block *block, int stage, qk_error *err)
+static qk_status open_rows(qk__text_block *block, int stage, qk_error *err)
 {
     char name[16];
     snprintf(name, sizeof name, "rows.%s", qk__stage_name(stage));
@@ -164,7 +164,7 @@ static qk_status open_rows(qk__block *block, int stage, qk_error *err)
     return status;
 }
 
-static qk_status begin(qk_sink *sink, qk__block *block, qk_error *err)
+static qk_status begin(qk_sink *sink, qk__text_block *block, qk_error *err)
 {
     size_t parts = 2 * (size_t)sink->settings.num_layers;
     block->texts = qk__calloc((size_t)block->count, sizeof *block->texts);
@@ -183,23 +183,23 @@ static qk_status begin(qk_sink *sink, qk__block *block, qk_error *err)
     return status;
 }
 
-qk_status qk__block_of(qk_sink *sink, int64_t text, qk__block **found, qk_error *err)
+qk_status qk__open_block(qk_sink *sink, int64_t text, qk__text_block **found, qk_error *err)
 {
     int64_t number = text / sink->block_texts;
     for (*found = sink->open; *found; *found = (*found)->next)
         if ((*found)->number == number)
             return QK_OK;
-    qk__block *block = calloc(1, sizeof *block);
+    qk__text_block *block = calloc(1, sizeof *block);
     if (!block)
         return qk__nomem(err);
     int64_t first = number * sink->block_texts, left = sink->settings.num_texts - first;
-    *block = (qk__block){.number = number,
+    *block = (qk__text_block){.number = number,
                          .first = first,
                          .count = left < sink->block_texts ? left : sink->block_texts,
                          .files = {-1, -1}};
     qk_status status = begin(sink, block, err);
     if (status != QK_OK) {
-        qk__block_free(sink, block);
+        qk__text_block_free(sink, block);
         return status;
     }
     block->next = sink->open;
@@ -219,7 +219,7 @@ static int compare_regions(const void *a, const void *b)
 }
 
 /* First where the regions of each part begin, then the regions. */
-static qk_status write_regions(const qk_sink *sink, const qk__block *block, int stage,
+static qk_status write_regions(const qk_sink *sink, const qk__text_block *block, int stage,
                                qk_error *err)
 {
     qk__buffer list = block->regions[stage], index = {0};
@@ -246,7 +246,7 @@ static qk_status write_regions(const qk_sink *sink, const qk__block *block, int 
     return status;
 }
 
-static qk_status write_lines(const qk__block *block, qk_error *err)
+static qk_status write_lines(const qk__text_block *block, qk_error *err)
 {
     qk__buffer lines = {0};
     qk_status status = QK_OK;
@@ -268,7 +268,7 @@ static json_t *list_counts(const int64_t *counts, size_t number)
     return list;
 }
 
-static qk_status write_facts(const qk_sink *sink, const qk__block *block, qk_error *err)
+static qk_status write_facts(const qk_sink *sink, const qk__text_block *block, qk_error *err)
 {
     size_t parts = 2 * (size_t)sink->settings.num_layers;
     int64_t tokens = 0;
@@ -285,7 +285,7 @@ static qk_status write_facts(const qk_sink *sink, const qk__block *block, qk_err
 }
 
 /* The sums go first: where a block is there, so are they. */
-static qk_status write_block(qk_sink *sink, qk__block *block, qk_error *err)
+static qk_status write_block(qk_sink *sink, qk__text_block *block, qk_error *err)
 {
     for (int stage = 0; stage < QK__STAGES; stage++)
         if (block->files[stage] >= 0)
@@ -299,7 +299,7 @@ static qk_status write_block(qk_sink *sink, qk__block *block, qk_error *err)
     return qk__unit_publish(&sink->units, name, &block->folder, err);
 }
 
-qk_status qk__block_finish(qk_sink *sink, qk__block *block, qk_error *err)
+qk_status qk__block_publish(qk_sink *sink, qk__text_block *block, qk_error *err)
 {
     qk_status status = write_block(sink, block, err);
     if (status == QK_OK) {
@@ -307,6 +307,6 @@ qk_status qk__block_finish(qk_sink *sink, qk__block *block, qk_error *err)
         sink->there[block->number] = true;
         pthread_mutex_unlock(&sink->mutex);
     }
-    qk__block_free(sink, block);
+    qk__text_block_free(sink, block);
     return status;
 }

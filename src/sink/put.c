@@ -84,7 +84,7 @@ typedef struct match_row {
 typedef struct delivery {
     qk_sink *sink;
     const qk_sink_rows *rows;
-    qk__block *block;
+    qk__text_block *block;
     qk__text *text;
     qk__part *part;
     int stage;

@@ -173,9 +173,9 @@ void qk_sink_close(qk_sink **sink)
     if (!s)
         return;
     while (s->open) {
-        qk__block *block = s->open;
+        qk__text_block *block = s->open;
         s->open = block->next;
-        qk__block_free(s, block);
+        qk__text_block_free(s, block);
     }
     qk__spare_free(s);
     if (s->lock >= 0)

@@ -117,8 +117,8 @@ typedef struct qk__region {
 } qk__region;
 
 /* Texts first .. first + count - 1. */
-typedef struct qk__block {
-    struct qk__block *next;
+typedef struct qk__text_block {
+    struct qk__text_block *next;
     int64_t number, first, count, done;
     char *folder; /* of the unit, until it is published */
     qk__text *texts;
@@ -127,12 +127,12 @@ typedef struct qk__block {
     int64_t sizes[QK__STAGES];
     qk__buffer regions[QK__STAGES]; /* qk__region */
     int64_t *rows, *stored; /* [2 * num_layers] of each head: kept, and of them in the file */
-} qk__block;
+} qk__text_block;
 
 /* A finished block, as block.json has it. */
 typedef struct qk__block_facts {
     int64_t texts, tokens;
-    int64_t *rows, *stored; /* as in qk__block; one piece of memory, freed through rows */
+    int64_t *rows, *stored; /* as in qk__text_block; one piece of memory, freed through rows */
 } qk__block_facts;
 
 struct qk_sink {
@@ -152,7 +152,7 @@ struct qk_sink {
     bool *there; /* [num_blocks] finished when the sink was opened, or since by this process */
     int64_t texts_before, tokens_before;
     pthread_mutex_t mutex; /* of what follows, and of texts' and parts' states */
-    qk__block *open;
+    qk__text_block *open;
     qk__waiting *spare;
     bool failed;
 };
@@ -241,22 +241,22 @@ QK_MUST_CHECK qk_status qk__block_read(const qk_sink *sink, int64_t number,
                                        qk__block_facts *facts, qk_error *err);
 
 /* The open block of a text, begun if need be; the caller holds the mutex. */
-QK_MUST_CHECK qk_status qk__block_of(qk_sink *sink, int64_t text, qk__block **block,
+QK_MUST_CHECK qk_status qk__open_block(qk_sink *sink, int64_t text, qk__text_block **block,
                                      qk_error *err);
 
 /* Writes what a finished block has in memory, and publishes it. It is freed in any case. */
-QK_MUST_CHECK qk_status qk__block_finish(qk_sink *sink, qk__block *block, qk_error *err);
-void qk__block_free(const qk_sink *sink, qk__block *block);
+QK_MUST_CHECK qk_status qk__block_publish(qk_sink *sink, qk__text_block *block, qk_error *err);
+void qk__text_block_free(const qk_sink *sink, qk__text_block *block);
 
 /* ---- texts.c ---------------------------------------------------------------------------- */
 
 /* A text that is begun, and its block. */
-QK_MUST_CHECK qk_status qk__find_text(qk_sink *sink, int64_t number, qk__block **block,
+QK_MUST_CHECK qk_status qk__find_text(qk_sink *sink, int64_t number, qk__text_block **block,
                                       qk__text **text, qk_error *err);
 
 /* The part of a layer and kind, made if need be; the caller holds the mutex. *part is NULL where it is
  * done, or nothing is kept. */
-QK_MUST_CHECK qk_status qk__part_get(qk_sink *sink, qk__block *block, qk__text *text, int layer,
+QK_MUST_CHECK qk_status qk__part_get(qk_sink *sink, qk__text_block *block, qk__text *text, int layer,
                                      qk_kind kind, qk__part **part, qk_error *err);
 
 /* All of a part is there. */
@@ -287,13 +287,13 @@ QK_MUST_CHECK qk_status qk__write_at(int fd, const void *data, size_t size, int6
 
 /* ---- sums.c ----------------------------------------------------------------------------- */
 
-QK_MUST_CHECK qk_status qk__queues_create(qk_sink *sink, qk__block *block, qk_error *err);
-void qk__queues_free(const qk_sink *sink, qk__block *block);
-qk__queue *qk__queue_of(const qk_sink *sink, const qk__block *block, int stage, int layer,
+QK_MUST_CHECK qk_status qk__queues_create(qk_sink *sink, qk__text_block *block, qk_error *err);
+void qk__queues_free(const qk_sink *sink, qk__text_block *block);
+qk__queue *qk__queue_of(const qk_sink *sink, const qk__text_block *block, int stage, int layer,
                         qk_kind kind);
 
 /* All vectors of a chunk are there: sums them and frees them. */
-QK_MUST_CHECK qk_status qk__sum_chunk(qk_sink *sink, qk__block *block, const qk__text *text,
+QK_MUST_CHECK qk_status qk__sum_chunk(qk_sink *sink, qk__text_block *block, const qk__text *text,
                                       const qk__part *part, int stage, int layer, qk_kind kind,
                                       size_t chunk, qk_error *err);
 
@@ -302,13 +302,13 @@ void qk__spare_give(qk_sink *sink, qk__waiting *w);
 void qk__spare_free(qk_sink *sink);
 
 /* A text is done: what waits for it may follow. */
-QK_MUST_CHECK qk_status qk__sums_follow(qk_sink *sink, qk__block *block, qk_error *err);
+QK_MUST_CHECK qk_status qk__sums_follow(qk_sink *sink, qk__text_block *block, qk_error *err);
 
 /* ---- tree.c ----------------------------------------------------------------------------- */
 
 /* Writes the sums of a block as a leaf of the tree; then merges where both halves of a node are
  * there. */
-QK_MUST_CHECK qk_status qk__tree_add(qk_sink *sink, const qk__block *block, qk_error *err);
+QK_MUST_CHECK qk_status qk__tree_add(qk_sink *sink, const qk__text_block *block, qk_error *err);
 
 /* All blocks are there: merges what is left, and moves the root's files into `folder`. */
 QK_MUST_CHECK qk_status qk__tree_finish(qk_sink *sink, int stage, const char *folder,

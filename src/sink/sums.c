@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "sink/sink.h"
 
-qk__queue *qk__queue_of(const qk_sink *sink, const qk__block *block, int stage, int layer,
+qk__queue *qk__queue_of(const qk_sink *sink, const qk__text_block *block, int stage, int layer,
                         qk_kind kind)
 {
     size_t parts = 2 * (size_t)sink->settings.num_layers;
@@ -25,7 +25,7 @@ static qk__part_shape shape_of(const qk_sink *sink, int layer, qk_kind kind)
 
 /* ---- queues ----------------------------------------------------------------------------- */
 
-static qk_status create(const qk_sink *sink, const qk__block *block, int stage, qk_error *err)
+static qk_status create(const qk_sink *sink, const qk__text_block *block, int stage, qk_error *err)
 {
     for (int layer = 0; layer < sink->settings.num_layers; layer++)
         for (int kind = QK_QUERY; kind <= QK_KEY; kind++) {
@@ -38,7 +38,7 @@ static qk_status create(const qk_sink *sink, const qk__block *block, int stage, 
     return QK_OK;
 }
 
-qk_status qk__queues_create(qk_sink *sink, qk__block *block, qk_error *err)
+qk_status qk__queues_create(qk_sink *sink, qk__text_block *block, qk_error *err)
 {
     size_t count = QK__STAGES * 2 * (size_t)sink->settings.num_layers;
     block->queues = qk__calloc(count, sizeof *block->queues);
@@ -59,7 +59,7 @@ static void free_waiting(qk__waiting *w)
     free(w);
 }
 
-void qk__queues_free(const qk_sink *sink, qk__block *block)
+void qk__queues_free(const qk_sink *sink, qk__text_block *block)
 {
     size_t count = QK__STAGES * 2 * (size_t)sink->settings.num_layers;
     for (size_t i = 0; block->queues && i < count; i++) {
@@ -78,7 +78,7 @@ void qk__queues_free(const qk_sink *sink, qk__block *block)
 
 /* ---- in turn ---------------------------------------------------------------------------- */
 
-static bool is_done(qk_sink *sink, const qk__block *block, int64_t text)
+static bool is_done(qk_sink *sink, const qk__text_block *block, int64_t text)
 {
     pthread_mutex_lock(&sink->mutex);
     bool done = block->texts[text].state == QK__TEXT_DONE;
@@ -100,7 +100,7 @@ static qk__waiting *take_next(qk__queue *queue)
 
 /* The caller holds the queue's lock. Of a text that is done every chunk is here: if its first is not,
  * it has none. */
-static qk_status follow(qk_sink *sink, const qk__block *block, qk__queue *queue, qk_error *err)
+static qk_status follow(qk_sink *sink, const qk__text_block *block, qk__queue *queue, qk_error *err)
 {
     while (queue->text < block->count) {
         bool done = is_done(sink, block, queue->text);
@@ -122,7 +122,7 @@ static qk_status follow(qk_sink *sink, const qk__block *block, qk__queue *queue,
     return QK_OK;
 }
 
-qk_status qk__sums_follow(qk_sink *sink, qk__block *block, qk_error *err)
+qk_status qk__sums_follow(qk_sink *sink, qk__text_block *block, qk_error *err)
 {
     size_t count = QK__STAGES * 2 * (size_t)sink->settings.num_layers;
     qk_status status = QK_OK;
@@ -197,7 +197,7 @@ static qk_status compute(const qk_sink *sink, qk__waiting *w, const qk__part *pa
     return qk__chunk_moments_compute(w->moments, &shape, &vectors, err);
 }
 
-qk_status qk__sum_chunk(qk_sink *sink, qk__block *block, const qk__text *text,
+qk_status qk__sum_chunk(qk_sink *sink, qk__text_block *block, const qk__text *text,
                         const qk__part *part, int stage, int layer, qk_kind kind, size_t chunk,
                         qk_error *err)
 {

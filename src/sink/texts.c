@@ -73,7 +73,7 @@ qk_status qk_sink_positions(qk_sink *sink, int64_t number, int layer, qk_kind ki
                             int64_t **positions, size_t *count, qk_error *err)
 {
     QK_NEED(err, sink, positions, count);
-    qk__block *block;
+    qk__text_block *block;
     qk__text *text;
     qk__part part = {0};
     *positions = NULL;
@@ -111,7 +111,7 @@ void qk__part_end(qk__text *text, size_t part)
 
 /* Where the part's rows go in the block's file: positions and tokens first, then, [heads][rows], the
  * vectors. */
-static qk_status reserve(qk_sink *sink, qk__block *block, const qk__text *text, size_t number,
+static qk_status reserve(qk_sink *sink, qk__text_block *block, const qk__text *text, size_t number,
                          int stage, qk__part *part, qk_error *err)
 {
     const int *heads;
@@ -146,7 +146,7 @@ static qk_status reserve(qk_sink *sink, qk__block *block, const qk__text *text, 
                : status;
 }
 
-static qk_status prepare(qk_sink *sink, qk__block *block, const qk__text *text, size_t number,
+static qk_status prepare(qk_sink *sink, qk__text_block *block, const qk__text *text, size_t number,
                          qk__part *part, qk_error *err)
 {
     const int *heads;
@@ -172,7 +172,7 @@ static qk_status prepare(qk_sink *sink, qk__block *block, const qk__text *text, 
     return QK_OK;
 }
 
-qk_status qk__part_get(qk_sink *sink, qk__block *block, qk__text *text, int layer, qk_kind kind,
+qk_status qk__part_get(qk_sink *sink, qk__text_block *block, qk__text *text, int layer, qk_kind kind,
                        qk__part **found, qk_error *err)
 {
     size_t number = qk__part_of(layer, kind);
@@ -228,8 +228,8 @@ static char *make_line(const qk_sink_text *t)
 static qk_status begin(qk_sink *sink, const qk_sink_text *t, qk_error *err)
 {
     size_t parts = 2 * (size_t)sink->settings.num_layers;
-    qk__block *block;
-    QK_TRY(qk__block_of(sink, t->number, &block, err));
+    qk__text_block *block;
+    QK_TRY(qk__open_block(sink, t->number, &block, err));
     qk__text *text = &block->texts[t->number - block->first];
     if (text->state != QK__TEXT_WAITS)
         return qk__fail(err, QK_ERR_ARGUMENT, "text %lld is begun twice", (long long)t->number);
@@ -259,10 +259,10 @@ qk_status qk_sink_begin(qk_sink *sink, const qk_sink_text *text, qk_error *err)
     return status;
 }
 
-static qk_status find(qk_sink *sink, int64_t number, qk__block **found, qk__text **text,
+static qk_status find(qk_sink *sink, int64_t number, qk__text_block **found, qk__text **text,
                       qk_error *err)
 {
-    qk__block *block = sink->open;
+    qk__text_block *block = sink->open;
     while (block && (number < block->first || number >= block->first + block->count))
         block = block->next;
     *found = block;
@@ -272,7 +272,7 @@ static qk_status find(qk_sink *sink, int64_t number, qk__block **found, qk__text
     return QK_OK;
 }
 
-qk_status qk__find_text(qk_sink *sink, int64_t number, qk__block **block, qk__text **text,
+qk_status qk__find_text(qk_sink *sink, int64_t number, qk__text_block **block, qk__text **text,
                         qk_error *err)
 {
     pthread_mutex_lock(&sink->mutex);
@@ -295,7 +295,7 @@ static qk_status fail_missing(const qk_sink *sink, int64_t text, int layer, qk_k
                     kind == QK_QUERY ? "queries" : "keys", (long long)text);
 }
 
-static qk_status check_all_came(qk_sink *sink, qk__block *block, qk__text *text, int64_t number,
+static qk_status check_all_came(qk_sink *sink, qk__text_block *block, qk__text *text, int64_t number,
                                 qk_error *err)
 {
     for (int layer = 0; layer < sink->settings.num_layers; layer++)
@@ -308,7 +308,7 @@ static qk_status check_all_came(qk_sink *sink, qk__block *block, qk__text *text,
     return QK_OK;
 }
 
-static qk_status end(qk_sink *sink, int64_t number, qk__block **block, qk_error *err)
+static qk_status end(qk_sink *sink, int64_t number, qk__text_block **block, qk_error *err)
 {
     qk__text *text;
     QK_TRY(find(sink, number, block, &text, err));
@@ -323,11 +323,11 @@ static qk_status end(qk_sink *sink, int64_t number, qk__block **block, qk_error 
 }
 
 /* Takes a complete block out of the list of those that are open. */
-static bool close_if_last(qk_sink *sink, qk__block *block)
+static bool close_if_last(qk_sink *sink, qk__text_block *block)
 {
     if (++block->done < block->count)
         return false;
-    qk__block **at = &sink->open;
+    qk__text_block **at = &sink->open;
     while (*at != block)
         at = &(*at)->next;
     *at = block->next;
@@ -337,7 +337,7 @@ static bool close_if_last(qk_sink *sink, qk__block *block)
 qk_status qk_sink_text_done(qk_sink *sink, int64_t number, qk_error *err)
 {
     QK_NEED(err, sink);
-    qk__block *block = NULL;
+    qk__text_block *block = NULL;
     bool last = false;
     pthread_mutex_lock(&sink->mutex);
     qk_status status = end(sink, number, &block, err);
@@ -351,7 +351,7 @@ qk_status qk_sink_text_done(qk_sink *sink, int64_t number, qk_error *err)
         last = close_if_last(sink, block);
     pthread_mutex_unlock(&sink->mutex);
     if (last)
-        status = qk__block_finish(sink, block, err);
+        status = qk__block_publish(sink, block, err);
     if (last && status != QK_OK)
         qk__sink_fail(sink);
     return status;

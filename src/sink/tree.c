@@ -84,7 +84,7 @@ static bool has_layer(const qk_sink *sink, int layer)
 /* One job a layer, of a node that is being made. */
 typedef struct making {
     const qk_sink *sink;
-    const qk__block *block; /* a leaf is made of, or: */
+    const qk__text_block *block; /* a leaf is made of, or: */
     char *left, *right;     /* folders of the nodes that are joined */
     node made;
     char *folder;
@@ -95,7 +95,7 @@ typedef struct making {
 
 static qk_status write_leaf(const making *m, int layer, const char *path, qk_error *err)
 {
-    const qk__block *b = m->block;
+    const qk__text_block *b = m->block;
     return qk__layer_moments_write(
         path, qk__queue_of(m->sink, b, m->made.stage, layer, QK_QUERY)->sums,
         qk__queue_of(m->sink, b, m->made.stage, layer, QK_KEY)->sums, layer, NULL, err);
@@ -213,7 +213,7 @@ static qk_status climb(const qk_sink *sink, node n, qk_error *err)
     return QK_OK;
 }
 
-qk_status qk__tree_add(qk_sink *sink, const qk__block *block, qk_error *err)
+qk_status qk__tree_add(qk_sink *sink, const qk__text_block *block, qk_error *err)
 {
     for (int stage = 0; stage < QK__STAGES; stage++) {
         making m = {.sink = sink, .block = block, .made = {stage, 0, block->number}};
