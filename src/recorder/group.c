@@ -45,7 +45,7 @@ static bool tell_progress(const group *g, int64_t more)
            s->progress(s->user, &(qk_progress){.what = "tokens",
                                                .done = g->tokens_before + more,
                                                .total = g->total,
-                                               .texts = g->texts});
+                                               .texts = g->texts - g->open.is_open});
 }
 
 /* Tokens of earlier runs and of those to come, which are about as long as all. */

@@ -177,6 +177,7 @@ static qk_status begin(qk_sink *sink, bool replaces, qk_error *err)
     qk__partial_empty(sink->partial);
     qk__publish_sweep(sink->settings.output);
     sink->replaces = replaces;
+    sink->began = true;
     QK_TRY(join(sink, err));
     return qk__run_write(sink, err);
 }

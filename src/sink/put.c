@@ -363,6 +363,6 @@ qk_status qk_sink_put(qk_sink *sink, const qk_sink_rows *rows, qk_error *err)
     free(d.vectors);
     free(d.full);
     if (status != QK_OK)
-        qk__sink_fail(sink);
+        qk__sink_fail(sink, status);
     return status;
 }

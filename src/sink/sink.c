@@ -38,10 +38,11 @@ void qk__sink_notice(const qk_sink *sink, qk_notice_level level, const char *fmt
     sink->settings.notice(sink->settings.user, level, text);
 }
 
-void qk__sink_fail(qk_sink *sink)
+void qk__sink_fail(qk_sink *sink, qk_status status)
 {
     pthread_mutex_lock(&sink->mutex);
-    sink->failed = true;
+    if (sink->failure == QK_OK)
+        sink->failure = status;
     pthread_mutex_unlock(&sink->mutex);
 }
 
@@ -166,6 +167,18 @@ qk_status qk_sink_open(qk_sink **sink, const qk_sink_settings *settings, qk_erro
     return status;
 }
 
+/* What cannot be captured would fail again: where nothing is finished nothing is left. */
+static void drop_nothing(qk_sink *sink)
+{
+    bool any = !sink->began || sink->failure != QK_ERR_DEGENERATE;
+    for (int64_t b = 0; b < sink->num_blocks && !any; b++)
+        any = sink->there[b];
+    if (any)
+        return;
+    qk__partial_drop(sink->settings.output);
+    rmdir(sink->settings.output); /* stays if anything is in it */
+}
+
 void qk_sink_close(qk_sink **sink)
 {
     assert(sink);
@@ -178,6 +191,7 @@ void qk_sink_close(qk_sink **sink)
         qk__text_block_free(s, block);
     }
     qk__spare_free(s);
+    drop_nothing(s);
     if (s->lock >= 0)
         close(s->lock);
     for (int kind = QK_QUERY; kind <= QK_KEY; kind++) {
@@ -259,18 +273,14 @@ static int64_t count_bytes(const char *folder)
     return bytes;
 }
 
-/* Without rows nothing could be told; to go on would not help: the same would come again. */
-static void drop(const qk_sink *sink)
-{
-    qk__partial_drop(sink->settings.output);
-    rmdir(sink->settings.output);
-}
-
 static qk_status put_together(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
 {
     qk_status status = qk__write_captures(sink, outcome, err);
-    if (status == QK_ERR_DEGENERATE)
-        drop(sink);
+    if (status == QK_ERR_DEGENERATE) { /* the same would come again */
+        memset(sink->there, 0, (size_t)sink->num_blocks * sizeof *sink->there);
+        sink->began = true;
+        sink->failure = status;
+    }
     QK_TRY(status);
     QK_TRY(qk__output_publish(sink, err));
     for (int stage = 0; stage < QK__STAGES; stage++) {
@@ -290,7 +300,7 @@ static qk_status finish(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
     outcome->complete = sink->complete;
     if (sink->complete)
         return QK_OK;
-    if (sink->failed)
+    if (sink->failure != QK_OK)
         return qk__fail(err, QK_ERR_ARGUMENT, "the sink has failed before");
     QK_TRY(check_own(sink, err));
     QK_TRY(qk__blocks_look(sink, err)); /* others may have come */

@@ -149,12 +149,13 @@ struct qk_sink {
     qk__rank rank; /* of a shard */
     int lock;      /* descriptor, -1 = none */
     bool complete, replaces;
+    bool began; /* by this process */
     bool *there; /* [num_blocks] finished when the sink was opened, or since by this process */
     int64_t texts_before, tokens_before;
     pthread_mutex_t mutex; /* of what follows, and of texts' and parts' states */
     qk__text_block *open;
     qk__waiting *spare;
-    bool failed;
+    qk_status failure; /* the first one */
 };
 
 /* ---- sink.c ----------------------------------------------------------------------------- */
@@ -186,7 +187,7 @@ static inline bool qk__stores_rows(const qk_sink *sink)
 }
 
 /* From now on nothing more is taken. Any thread. */
-void qk__sink_fail(qk_sink *sink);
+void qk__sink_fail(qk_sink *sink, qk_status status);
 
 void qk__sink_notice(const qk_sink *sink, qk_notice_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

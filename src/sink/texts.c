@@ -254,8 +254,9 @@ qk_status qk_sink_begin(qk_sink *sink, const qk_sink_text *text, qk_error *err)
                         (long long)sink->settings.num_texts);
     pthread_mutex_lock(&sink->mutex);
     qk_status status = begin(sink, text, err);
-    sink->failed |= status != QK_OK;
     pthread_mutex_unlock(&sink->mutex);
+    if (status != QK_OK)
+        qk__sink_fail(sink, status);
     return status;
 }
 
@@ -345,14 +346,13 @@ qk_status qk_sink_text_done(qk_sink *sink, int64_t number, qk_error *err)
     if (status == QK_OK && sink->settings.keep.moments)
         status = qk__sums_follow(sink, block, err);
     pthread_mutex_lock(&sink->mutex);
-    sink->failed |= status != QK_OK;
     /* Counted when its sums are in, so nobody else is in the block when it is finished. */
     if (status == QK_OK)
         last = close_if_last(sink, block);
     pthread_mutex_unlock(&sink->mutex);
     if (last)
         status = qk__block_publish(sink, block, err);
-    if (last && status != QK_OK)
-        qk__sink_fail(sink);
+    if (status != QK_OK)
+        qk__sink_fail(sink, status);
     return status;
 }

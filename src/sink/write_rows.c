@@ -316,7 +316,8 @@ static qk_status write_capture(finish *f, qk_sink_outcome *outcome, qk_error *er
         qk__all_rows_sum(f->rows, &outcome->heads, &outcome->rows);
     if (status == QK_OK && outcome->heads == 0)
         status = qk__fail(err, QK_ERR_DEGENERATE, "no position was kept");
-    if (status == QK_OK && !qk__is_capture_of(folder, f->sink->fingerprint)) /* by an earlier run */
+    bool written = qk__is_built(f->sink) || qk__is_capture_of(folder, f->sink->fingerprint);
+    if (status == QK_OK && !written) /* by an earlier run */
         status = write_parts(f, folder, err);
     qk_capture_writer_abort(&f->writer);
     qk__all_rows_close(&f->rows);

@@ -177,3 +177,10 @@ def table_of(folder, head):
     flat = table["vector"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
     columns["vector"] = flat.reshape(len(table), -1)
     return columns
+
+
+# ---- unfinished captures -----------------------------------------------------------------------------
+
+def blocks_of(folder):
+    """Names of the finished blocks of an unfinished capture."""
+    return [p.name for p in folder.glob(".partial/.units/*/b*") if "." not in p.name]

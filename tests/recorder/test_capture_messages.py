@@ -65,7 +65,7 @@ def test_a_pointer_for_other_files(qkscope, capture, model, tmp_path):
 
 def test_an_unfinished_capture_is_called_that(qkscope, tmp_path):
     (tmp_path / "c" / ".partial").mkdir(parents=True)
-    (tmp_path / "c" / ".partial" / "journal.json").write_text("{}")
+    (tmp_path / "c" / ".partial" / "run.json").write_text("{}")
     for words in (["inspect", tmp_path / "c"], ["analyze", tmp_path / "c", "-o", tmp_path / "o"]):
         err = qkscope(*words, expect=1).err
         assert "not finished" in err and "same qkscope capture again" in err, err

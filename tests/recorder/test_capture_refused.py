@@ -11,7 +11,8 @@ import time
 import pytest
 
 from conftest import environment, head_names
-from recording import examples_of, files_of, manifest_of, some_texts, write_jsonl, write_model
+from recording import (blocks_of, examples_of, files_of, manifest_of, some_texts, write_jsonl,
+                       write_model)
 
 
 @pytest.fixture(scope="module")
@@ -196,13 +197,12 @@ def capture_fails(capture, *words):
 
 
 def stopped_run(program, model, folder, texts, *options):
-    """Starts a run and interrupts it when the first texts are through."""
+    """Starts a run and interrupts it when the first block of texts is through."""
     run = subprocess.Popen([program, "capture", "-m", model, "-t", texts, "-o", folder, "--sampler",
                             "all", "--tokens-at-once", "500", *options], env=environment(),
                            stderr=subprocess.PIPE)
-    journal = folder / ".partial" / "journal.json"
     while run.poll() is None:
-        if journal.exists() and json.loads(journal.read_text())["texts"] > 0:
+        if blocks_of(folder):
             run.send_signal(signal.SIGTERM)
             break
         time.sleep(0.002)
@@ -237,19 +237,19 @@ def test_two_runs_at_once(program, qkscope, model, tmp_path):
     texts = write_jsonl(tmp_path / "t.jsonl", some_texts(2000, 300, 400))
     words = ["capture", "-m", model, "-t", texts, "-o", tmp_path / "c", "--sampler", "all"]
     first = subprocess.Popen([program, *words], env=environment(), stdout=subprocess.DEVNULL)
-    while not (tmp_path / "c" / ".partial" / "journal.json").exists():
+    while not (tmp_path / "c" / ".partial" / "run.json").exists():
         time.sleep(0.005)
     assert "another run" in qkscope(*words, expect=1).err
     first.kill()
     first.wait()
 
 
-def test_a_damaged_journal(program, qkscope, model, tmp_path):
+def test_a_damaged_unfinished_run(program, qkscope, model, tmp_path):
     texts = write_jsonl(tmp_path / "t.jsonl", some_texts(400, 300, 400))
     stopped_run(program, model, tmp_path / "c", texts)
-    (tmp_path / "c" / ".partial" / "journal.json").write_text('{"rows": []}')
+    (tmp_path / "c" / ".partial" / "run.json").write_text('{"rows": []}')
     words = ["capture", "-m", model, "-t", texts, "-o", tmp_path / "c", "--sampler", "all"]
-    assert "journal" in qkscope(*words, expect=1).err
+    assert "run.json" in qkscope(*words, expect=1).err
     qkscope(*words, "--force", expect=0)
 
 
