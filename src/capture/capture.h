@@ -23,10 +23,12 @@ enum { QK_MAX_HEAD_NUMBER = 65535 };
 void qk__layer_name(int layer, qk_kind kind, char name[QK_HEAD_NAME_SIZE]);
 bool qk__layer_parse(const char *name, qk_head_id *id);
 
-/* head.files points into files. */
+/* head points into the others. */
 typedef struct qk__capture_entry {
     qk_head head;
     qk__names files;
+    qk_head_part *parts;
+    qk_error *failure;
 } qk__capture_entry;
 
 /* "rope_frequencies" of capture.json for one layer, or for all. */
