@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/json_build.h"
+#include "capture/capture.h"
 #include "capture/packed_file.h"
 #include "schema/schema.h"
 
@@ -199,7 +200,8 @@ static qk_status check_no_head(const char *output, qk_error *err)
     if (!path) /* not there yet */
         return QK_OK;
     qk_status status = QK_OK;
-    if (qk_head_parse(strrchr(path, '/') + 1, &id) && qk__is_dir(path) &&
+    const char *name = strrchr(path, '/') + 1;
+    if ((qk_head_parse(name, &id) || qk__layer_parse(name, &id)) && qk__is_dir(path) &&
         (status = qk__list_dir(path, &names, err)) == QK_OK) {
         for (size_t i = 0; i < names.count; i++) {
             size_t length = strlen(names.items[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the capture room share: an open capture and its manifest. discover.c
- * opens it and calls capture_json.c, which reads the manifest. */
+/* What the files of the capture room share: an open capture and its manifest, names of folders
+ * (head.c). discover.c opens it and calls capture_json.c, which reads the manifest. */
 #ifndef QK_CAPTURE_CAPTURE_H
 #define QK_CAPTURE_CAPTURE_H
 

@@ -16,64 +16,6 @@
  * given by mistake: a home folder, say. */
 enum { MAX_DEPTH = 8, MAX_FOLDERS = 10000, MAX_LISTED = 8 };
 
-/* Hidden files are not meant: some systems put such beside every file. */
-static bool is_parquet_name(const char *name)
-{
-    static const char ENDING[] = ".parquet";
-    size_t length = strlen(name), tail = sizeof ENDING - 1;
-    return name[0] != '.' && length > tail && strcmp(name + length - tail, ENDING) == 0;
-}
-
-/* Paths of the Parquet files in a head folder, in name order. A link to a file that is
- * not there counts, and so does a folder of such a name: a half-downloaded head must fail, not
- * shrink. */
-static qk_status list_shards(const char *dir, qk__names *files, qk_error *err)
-{
-    QK_TRY(qk__list_dir(dir, files, err));
-    qk_status status = QK_OK;
-    size_t kept = 0;
-    for (size_t i = 0; i < files->count; i++) {
-        char *name = files->items[i];
-        files->items[i] = NULL;
-        if (status == QK_OK && is_parquet_name(name)) {
-            char *path = qk__path_join(dir, name);
-            if (path)
-                files->items[kept++] = path;
-            else
-                status = qk__nomem(err);
-        }
-        free(name);
-    }
-    files->count = kept;
-    if (status != QK_OK)
-        qk__names_free(files);
-    return status;
-}
-
-qk_status qk__search_add(qk__search *s, qk_head_id id, qk__names *files, qk_head_part *parts,
-                         qk_error *err)
-{
-    qk_capture *capture = s->capture;
-    if (capture->num_entries == s->capacity) {
-        qk__capture_entry *entries = qk__grow(capture->entries, &s->capacity, sizeof *entries);
-        if (!entries) {
-            qk__names_free(files);
-            free(parts);
-            return qk__nomem(err);
-        }
-        capture->entries = entries;
-    }
-    capture->entries[capture->num_entries++] = (qk__capture_entry){
-        .head = {.id = id,
-                 .files = (const char *const *)files->items,
-                 .num_files = files->count,
-                 .parts = parts},
-        .files = *files,
-        .parts = parts,
-    };
-    return QK_OK;
-}
-
 static qk_status add_prefix(qk__search *s, const char *dir, const char *rel, qk_error *err)
 {
     char **items = realloc(s->prefixes.items, (s->prefixes.count + 1) * sizeof *items);
@@ -111,7 +53,7 @@ static qk_status find_heads(qk__search *s, const char *dir, const char *rel,
         if (!path)
             return qk__nomem(err);
         qk__names files = {0};
-        qk_status status = qk__is_dir(path) ? list_shards(path, &files, err) : QK_OK;
+        qk_status status = qk__is_dir(path) ? qk__search_files(path, &files, err) : QK_OK;
         free(path);
         QK_TRY(status);
         if (files.count > 0) {
@@ -222,7 +164,7 @@ static qk_status try_single_head(qk__search *s, const char *root, bool *found, q
     qk_status status = QK_OK;
     char *base = strrchr(path, '/') + 1;
     if (is_folder_of_heads(base, &id, &packed))
-        status = list_shards(path, &files, err);
+        status = qk__search_files(path, &files, err);
     if (status == QK_OK && files.count > 0) {
         *found = s->single = true;
         status = packed ? qk__search_add_packed(s, id, &files, err)

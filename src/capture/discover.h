@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the search for heads shares: discover.c leads and calls packed_folder.c for folders that hold
- * several heads. */
+ * several heads; both put what they find into search.c's list. */
 #ifndef QK_CAPTURE_DISCOVER_H
 #define QK_CAPTURE_DISCOVER_H
 
@@ -36,6 +36,11 @@ typedef struct qk__search {
     qk__packed_folder *packed;
     size_t num_packed, packed_capacity;
 } qk__search;
+
+/* Paths of the Parquet files in a folder of heads, in name order. A link to a file that is
+ * not there counts, and so does a folder of such a name: a half-downloaded head must fail, not
+ * shrink. */
+QK_MUST_CHECK qk_status qk__search_files(const char *dir, qk__names *files, qk_error *err);
 
 /* Adds a head; its files and parts (NULL: they are its own) belong to the capture from here on,
  * or are released. */

@@ -28,8 +28,9 @@ char *qk__place(const char *output, int place)
 bool qk__is_part_of_capture(const char *name)
 {
     qk_head_id id;
-    return qk_head_parse(name, &id) || strcmp(name, "README.md") == 0 ||
-           strcmp(name, "examples.csv") == 0;
+    return qk__layer_parse(name, &id) || qk_head_parse(name, &id) ||
+           strcmp(name, "README.md") == 0 || strcmp(name, "examples.csv") == 0 ||
+           strcmp(name, "truth.json") == 0;
 }
 
 static bool is_temporary_of(const char *file, const char *name)
@@ -58,7 +59,7 @@ bool qk__holds_capture(const char *folder)
     if (yes || qk__list_dir(folder, &names, NULL) != QK_OK)
         return yes;
     for (size_t i = 0; i < names.count; i++)
-        yes |= qk_head_parse(names.items[i], &id);
+        yes |= qk_head_parse(names.items[i], &id) || qk__layer_parse(names.items[i], &id);
     qk__names_free(&names);
     return yes;
 }
