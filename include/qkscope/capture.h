@@ -18,7 +18,8 @@ QK_BEGIN_DECLS
 /* ==== captures ============================================================================ */
 
 /* A capture: the query and key vectors of one model on one workload, one folder
- * per head, `l{LL}h{HH}{q|k}/data.parquet`, under any prefix of a root folder.
+ * per head, `l{LL}h{HH}{q|k}/data.parquet`, or packed, one folder per layer and kind,
+ * `l{LL}{q|k}/data.parquet`, under any prefix of a root folder.
  *
  *     qk_capture *capture;
  *     qk_rows *rows;
@@ -60,6 +61,12 @@ QK_API bool qk_head_parse(const char *name, qk_head_id *id);
 /* Order by layer, head, kind (q before k): the order of every table. */
 QK_API int qk_head_compare(qk_head_id a, qk_head_id b);
 
+/* Where a packed file, which several heads share, has the rows of one. */
+typedef struct qk_head_part {
+    int first_group, num_groups; /* row groups of the file */
+    int64_t rows, bytes;         /* in them */
+} qk_head_part;
+
 /* One head on disk; owned by its capture. Shards are in file-name order. */
 typedef struct qk_head {
     qk_head_id id;
@@ -68,6 +75,9 @@ typedef struct qk_head {
     size_t index; /* its i in qk_capture_head */
     int64_t rows; /* that capture.json lists, 0 = not listed; other numbers are an error */
     bool missing; /* capture.json lists it, but there are no files: files[0] would be it */
+    const qk_head_part *parts; /* [num_files]; NULL: the files are the head's own */
+    const qk_error
+        *failure; /* why its packed file cannot be read, which reading it tells; or NULL */
 
     /* The file of its layer's moments; NULL: the capture keeps none. Where it keeps no rows
      * num_files is 0, and files[0] is this file, for messages. */
@@ -78,16 +88,19 @@ typedef struct qk_head {
 typedef struct qk_capture qk_capture;
 
 /* Finds the heads under root. `prefix` picks one sub-folder when the root holds
- * several captures; NULL looks for the only one. No Parquet file is opened. Heads that
- * capture.json, right beside the heads, lists and that are not there are `missing`.
+ * several captures; NULL looks for the only one. Of packed files the footers are read, which
+ * tell their heads (docs/capture-format.md); no other Parquet file is opened. Heads that
+ * capture.json, right beside the heads, lists and that are not there are `missing`; those whose
+ * packed file cannot be read have a `failure`.
  * Errors: QK_ERR_NOT_FOUND (no such folder, no heads in it), QK_ERR_INCONSISTENT
- * (several prefixes hold heads and none was chosen: the message lists them),
- * QK_ERR_MALFORMED (a capture.json that cannot be read). */
+ * (several prefixes hold heads and none was chosen: the message lists them; the same head in
+ * two places), QK_ERR_MALFORMED (a capture.json that cannot be read), those of a packed file that
+ * cannot be read and whose heads capture.json does not tell. */
 QK_API QK_MUST_CHECK qk_status qk_capture_open(qk_capture **capture, const char *root,
                                                const char *prefix, qk_error *err);
 QK_API void qk_capture_close(qk_capture **capture);
 
-/* Folder that holds the head folders, root and prefix included. */
+/* Folder that holds the folders of heads, root and prefix included. */
 QK_API const char *qk_capture_path(const qk_capture *capture);
 
 /* Path of the prefix relative to the root, "" if none. */
@@ -207,7 +220,8 @@ QK_API size_t qk_rows_dim(const qk_rows *rows);
 QK_API int64_t qk_rows_total(const qk_rows *rows);
 
 /* Size and fingerprint (see qk_parquet_fingerprint) of file i of the head; the fingerprint is
- * "" unless QK_FINGERPRINT was asked for. */
+ * "" unless QK_FINGERPRINT was asked for. Of a packed file they are those of the head's row
+ * groups; the fingerprint covers the footer, too, after them. */
 typedef struct qk_file_print {
     int64_t bytes;
     char hash[QK_FINGERPRINT_SIZE];
@@ -315,7 +329,7 @@ typedef struct qk_head_inspection {
     qk_status status;
     char *message; /* NULL when QK_OK */
     size_t files;
-    int64_t bytes; /* on disk */
+    int64_t bytes; /* on disk; of a packed file its row groups */
     int row_groups;
     size_t dim;
     int64_t rows;
@@ -350,6 +364,9 @@ typedef struct qk_inspection {
     int64_t position_min, position_max;
     size_t num_examples; /* different ids over all heads */
     qk_values buckets, windows;
+
+    size_t num_files; /* different Parquet files */
+    bool packed;      /* heads share files */
 } qk_inspection;
 
 typedef struct qk_inspect_settings {

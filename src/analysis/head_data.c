@@ -390,7 +390,7 @@ qk_status qk__head_data_read(qk__run *run, int worker, const qk_head *head, qk__
     *data = (qk__head_data){.head = head, .sign = 1};
     qk__input *inputs = inputs_of(run, head);
     for (size_t i = 0; inputs && i < head->num_files; i++)
-        inputs[i].path = head->files[i];
+        inputs[i] = (qk__input){.head = head, .file = i};
     qk_status status = run->states.count > 0 ? read_state(run, worker, head, data, err)
                                              : read_all(run, worker, head, data, err);
     if (status != QK_OK)

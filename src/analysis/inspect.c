@@ -37,11 +37,11 @@ typedef struct job_list {
 
 /* What the footer of one file says; *columns loses those it does not have, where a capture
  * can be used without them. */
-static qk_status look_at_file(qk_head_inspection *head, const char *path, unsigned *columns,
-                              qk_error *err)
+static qk_status look_at_file(qk_head_inspection *head, const qk_head *on_disk, size_t i,
+                              unsigned *columns, qk_error *err)
 {
     qk_parquet *file;
-    QK_TRY(qk_parquet_open(&file, path, err));
+    QK_TRY(qk_parquet_open(&file, on_disk->files[i], err));
     qk_status status = QK_OK;
     int vector = qk_parquet_find(file, "vector");
     if (vector >= 0) {
@@ -51,7 +51,8 @@ static qk_status look_at_file(qk_head_inspection *head, const char *path, unsign
         head->encodings |= column->encodings;
         head->wide |= column->type == QK_PARQUET_DOUBLE;
     }
-    head->row_groups += qk_parquet_num_row_groups(file);
+    head->row_groups +=
+        on_disk->parts ? on_disk->parts[i].num_groups : qk_parquet_num_row_groups(file);
     head->has_window |= qk_parquet_find(file, "sliding_window") >= 0;
     if (qk_parquet_find(file, "bucket") < 0)
         *columns &= ~(unsigned)QK_COLUMN_BUCKET;
@@ -118,10 +119,10 @@ static qk_status inspect_head(qk_head_inspection *head, const qk_head *on_disk, 
 {
     unsigned columns =
         QK_COLUMN_POSITION | QK_COLUMN_BUCKET | QK_COLUMN_EXAMPLE | QK_COLUMN_WINDOW;
-    if (on_disk->missing)
+    if (on_disk->missing || on_disk->failure)
         return check_vectors(head, on_disk, columns, err); /* says what is wrong */
     for (size_t i = 0; i < on_disk->num_files; i++)
-        QK_TRY(look_at_file(head, on_disk->files[i], &columns, err));
+        QK_TRY(look_at_file(head, on_disk, i, &columns, err));
     head->has_bucket = (columns & QK_COLUMN_BUCKET) != 0;
     head->has_example = (columns & QK_COLUMN_EXAMPLE) != 0;
     QK_TRY(check_vectors(head, on_disk, columns, err));
@@ -144,7 +145,9 @@ static void inspect_job(void *context, size_t i, int worker)
     head->files = on_disk->missing ? 0 : on_disk->num_files;
     for (size_t f = 0; f < head->files; f++) {
         struct stat st;
-        if (stat(on_disk->files[f], &st) == 0)
+        if (on_disk->parts)
+            head->bytes += on_disk->parts[f].bytes;
+        else if (stat(on_disk->files[f], &st) == 0)
             head->bytes += st.st_size;
     }
     head->status = inspect_head(head, on_disk, &err);
@@ -191,6 +194,31 @@ static qk_status sum_up(qk_inspection *in, head_sets *sets, qk_error *err)
     return QK_OK;
 }
 
+/* Heads of a packed file are of one layer. */
+static bool is_shared_before(const qk_capture *capture, size_t i, const char *file)
+{
+    int layer = qk_capture_head(capture, i)->id.layer;
+    while (i-- > 0 && qk_capture_head(capture, i)->id.layer == layer) {
+        const qk_head *head = qk_capture_head(capture, i);
+        for (size_t f = 0; head->parts && f < head->num_files; f++)
+            if (strcmp(head->files[f], file) == 0)
+                return true;
+    }
+    return false;
+}
+
+static void count_files(qk_inspection *in, const qk_capture *capture)
+{
+    for (size_t i = 0; i < in->num_heads; i++) {
+        const qk_head *head = qk_capture_head(capture, i);
+        if (head->missing)
+            continue;
+        for (size_t f = 0; f < head->num_files; f++)
+            in->num_files += !head->parts || !is_shared_before(capture, i, head->files[f]);
+        in->packed |= head->parts != NULL;
+    }
+}
+
 static qk_status describe(qk_inspection *in, const qk_capture *capture, int given,
                           qk_error *err)
 {
@@ -203,6 +231,7 @@ static qk_status describe(qk_inspection *in, const qk_capture *capture, int give
     in->num_texts = info->num_texts;
     in->num_windows = info->num_windows;
     in->num_heads = qk_capture_num_heads(capture);
+    count_files(in, capture);
     char names[QK_HEAD_NAME_SIZE * 10];
     in->num_missing = qk__capture_missing(capture, names, sizeof names);
     if (in->num_missing > 0 && !(in->missing = qk__strdup(names)))

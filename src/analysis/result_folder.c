@@ -9,16 +9,16 @@
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <qkscope/common.h>
 
 #include "analysis/run.h"
 #include "analysis/run_manifest.h"
 #include "base/error.h"
-#include "base/fingerprint.h"
 #include "base/json.h"
 #include "base/json_build.h"
+#include "capture/capture.h"
+#include "capture/packed_file.h"
 #include "schema/schema.h"
 
 static const char *text_of(const json_t *object, const char *key)
@@ -92,17 +92,13 @@ static bool is_output(const qk__run *run, const char *name)
  * first one by its contents: the others are compared when they are read anyway. */
 static bool differs(const qk__run *run, const json_t *input, bool read)
 {
-    int64_t bytes;
-    char hash[QK__FINGERPRINT_SIZE];
+    qk__input now;
     const char *was = text_of(input, "xxh3_128");
-    char *path = qk__path_join(qk_capture_path(run->capture), text_of(input, "file"));
-    struct stat st;
-    bool other = !path || stat(path, &st) != 0 ||
-                 st.st_size != json_integer_value(json_object_get(input, "bytes"));
-    if (!other && read)
-        other =
-            qk__fingerprint_file(path, &bytes, hash, NULL) != QK_OK || strcmp(hash, was) != 0;
-    free(path);
+    bool other =
+        !qk__input_find(run, text_of(input, "file"), &now) ||
+        qk__head_file_print(now.head, now.file, NULL, read, &now.print, NULL) != QK_OK ||
+        now.print.bytes != json_integer_value(json_object_get(input, "bytes")) ||
+        (read && strcmp(now.print.hash, was) != 0);
     return other && *was;
 }
 
@@ -204,7 +200,8 @@ static qk_status check_no_head(const char *output, qk_error *err)
     if (!path) /* not there yet */
         return QK_OK;
     qk_status status = QK_OK;
-    if (qk_head_parse(strrchr(path, '/') + 1, &id) && qk__is_dir(path) &&
+    const char *name = strrchr(path, '/') + 1;
+    if ((qk_head_parse(name, &id) || qk__layer_parse(name, &id)) && qk__is_dir(path) &&
         (status = qk__list_dir(path, &names, err)) == QK_OK) {
         for (size_t i = 0; i < names.count; i++) {
             size_t length = strlen(names.items[i]);

@@ -20,10 +20,11 @@
 #include "results/manifest.h"
 #include "stats/moments.h"
 
-/* One input file as manifest.json lists it; no hash if it could not be read. path is NULL for
- * files of heads that were not asked for. */
+/* One input file, or the part of a packed one that is a head's, as manifest.json lists it; no hash
+ * if it could not be read. head is NULL for files of heads that were not asked for. */
 typedef struct qk__input {
-    const char *path;
+    const qk_head *head;
+    size_t file; /* of the head's */
     qk_file_print print;
 } qk__input;
 

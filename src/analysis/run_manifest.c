@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What manifest.json says of a run: what was run on which files with which settings, so that a
  * result can be traced and repeated. */
+#include <stdlib.h>
 #include <string.h>
 
 #include <qkscope/common.h>
@@ -11,6 +12,7 @@
 #include "base/error.h"
 #include "base/fingerprint.h"
 #include "base/json_build.h"
+#include "capture/capture.h"
 #include "schema/schema.h"
 #include "settings/settings_json.h"
 
@@ -36,11 +38,38 @@ json_t *qk__describe_settings(const qk_analysis_settings *s)
     return root;
 }
 
-const char *qk__input_name(const qk__run *run, const char *path)
+char *qk__input_name(const qk__run *run, const qk__input *input)
 {
+    const char *path = input->head->files[input->file];
     size_t root = strlen(qk_capture_path(run->capture));
-    bool inside = strncmp(path, qk_capture_path(run->capture), root) == 0;
-    return inside ? path + root + strspn(path + root, "/") : path;
+    if (strncmp(path, qk_capture_path(run->capture), root) == 0)
+        path += root + strspn(path + root, "/");
+    return input->head->parts ? qk__format("%s#%d", path, input->head->id.head)
+                              : qk__strdup(path);
+}
+
+bool qk__input_find(const qk__run *run, const char *name, qk__input *input)
+{
+    qk_head_id id;
+    char folder[QK_HEAD_NAME_SIZE] = "";
+    const char *mark = strrchr(name, '#');
+    size_t length = strcspn(name, "/");
+    if (length < sizeof folder)
+        memcpy(folder, name, length);
+    if (mark && qk__layer_parse(folder, &id))
+        id.head = atoi(mark + 1);
+    else if (!qk_head_parse(folder, &id))
+        return false;
+    *input = (qk__input){.head = qk_capture_find(run->capture, id)};
+    bool found = false;
+    for (; input->head && !found && input->file < input->head->num_files; input->file++) {
+        char *own = qk__input_name(run, input);
+        found = own && strcmp(own, name) == 0;
+        free(own);
+        if (found)
+            return true;
+    }
+    return false;
 }
 
 static json_t *list_inputs(const qk__run *run)
@@ -48,14 +77,15 @@ static json_t *list_inputs(const qk__run *run)
     json_t *array = json_array();
     for (size_t i = 0; i < run->num_inputs; i++) {
         const qk__input *input = &run->inputs[i];
-        if (!input->path) /* belongs to a head that was not asked for */
+        if (!input->head) /* belongs to a head that was not asked for */
             continue;
-        const char *name = qk__input_name(run, input->path);
+        char *name = qk__input_name(run, input);
         array = qk__json_append(
             array,
-            json_pack("{s:o, s:I, s:o}", "file", qk__json_text(name), "bytes",
+            json_pack("{s:o, s:I, s:o}", "file", name ? qk__json_text(name) : NULL, "bytes",
                       (json_int_t)input->print.bytes, "xxh3_128",
                       input->print.hash[0] ? json_string(input->print.hash) : json_null()));
+        free(name);
     }
     return array;
 }

@@ -20,8 +20,11 @@ json_t *qk__describe_group(const qk_group *group);
 /* "capture_json": null where there is none */
 json_t *qk__describe_capture_json(const qk__run *run);
 /* "file" of an entry of "inputs": path relative to the capture, so that the list does not
- * depend on where it lies */
-const char *qk__input_name(const qk__run *run, const char *path);
+ * depend on where it lies; of a packed file "l00q/data.parquet#3", the part of head 3. A new string,
+ * NULL when out of memory. */
+char *qk__input_name(const qk__run *run, const qk__input *input);
+/* The file of this name in the run's capture; false: there is none. */
+bool qk__input_find(const qk__run *run, const char *name, qk__input *input);
 
 /* Adds size and hash of the table at path to {"qk.csv": {"bytes": 1, "xxh3_128": "..."}}, which
  * becomes NULL where memory runs out. */

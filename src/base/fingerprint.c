@@ -28,6 +28,23 @@ void qk__fingerprint_bytes(const void *data, size_t size, char hash[QK__FINGERPR
 qk_status qk__fingerprint_fd(int fd, int64_t size, char hash[QK__FINGERPRINT_SIZE],
                              qk_error *err)
 {
+    return qk__fingerprint_spans(fd, &(const qk__span){0, size}, 1, hash, err);
+}
+
+static qk_status add_span(XXH3_state_t *state, int fd, qk__span span, uint8_t *piece,
+                          qk_error *err)
+{
+    for (int64_t at = 0; at < span.size; at += PIECE_BYTES) {
+        size_t bytes = span.size - at < PIECE_BYTES ? (size_t)(span.size - at) : PIECE_BYTES;
+        QK_TRY(qk__read_at(fd, piece, bytes, span.offset + at, err));
+        XXH3_128bits_update(state, piece, bytes);
+    }
+    return QK_OK;
+}
+
+qk_status qk__fingerprint_spans(int fd, const qk__span *spans, size_t count,
+                                char hash[QK__FINGERPRINT_SIZE], qk_error *err)
+{
     qk_status status = QK_OK;
     XXH3_state_t *state = XXH3_createState();
     uint8_t *piece = malloc(PIECE_BYTES);
@@ -37,12 +54,8 @@ qk_status qk__fingerprint_fd(int fd, int64_t size, char hash[QK__FINGERPRINT_SIZ
         goto done;
     }
     XXH3_128bits_reset(state);
-    for (int64_t at = 0; at < size && status == QK_OK; at += PIECE_BYTES) {
-        size_t bytes = size - at < PIECE_BYTES ? (size_t)(size - at) : PIECE_BYTES;
-        status = qk__read_at(fd, piece, bytes, at, err);
-        if (status == QK_OK)
-            XXH3_128bits_update(state, piece, bytes);
-    }
+    for (size_t i = 0; i < count && status == QK_OK; i++)
+        status = add_span(state, fd, spans[i], piece, err);
     if (status == QK_OK)
         print_digest(XXH3_128bits_digest(state), hash);
 done:

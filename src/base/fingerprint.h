@@ -17,6 +17,13 @@ void qk__fingerprint_bytes(const void *data, size_t size, char hash[QK__FINGERPR
 QK_MUST_CHECK qk_status qk__fingerprint_fd(int fd, int64_t size,
                                            char hash[QK__FINGERPRINT_SIZE], qk_error *err);
 
+/* Parts of an open file, as if they stood one after the other. Messages do not name it. */
+typedef struct qk__span {
+    int64_t offset, size;
+} qk__span;
+QK_MUST_CHECK qk_status qk__fingerprint_spans(int fd, const qk__span *spans, size_t count,
+                                              char hash[QK__FINGERPRINT_SIZE], qk_error *err);
+
 /* A whole file, and its size. */
 QK_MUST_CHECK qk_status qk__fingerprint_file(const char *path, int64_t *size,
                                              char hash[QK__FINGERPRINT_SIZE], qk_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the capture room share: an open capture and its manifest. discover.c
- * opens it and calls capture_json.c, which reads the manifest. */
+/* What the files of the capture room share: an open capture and its manifest, names of folders
+ * (head.c). discover.c opens it and calls capture_json.c, which reads the manifest. */
 #ifndef QK_CAPTURE_CAPTURE_H
 #define QK_CAPTURE_CAPTURE_H
 
@@ -23,11 +23,13 @@ enum { QK_MAX_HEAD_NUMBER = 65535 };
 void qk__layer_name(int layer, qk_kind kind, char name[QK_HEAD_NAME_SIZE]);
 bool qk__layer_parse(const char *name, qk_head_id *id);
 
-/* head.files points into files. */
+/* head points into the others. */
 typedef struct qk__capture_entry {
     qk_head head;
     qk__names files;
     char *moments; /* what head.moments points to */
+    qk_head_part *parts;
+    qk_error *failure;
 } qk__capture_entry;
 
 /* "rope_frequencies" of capture.json for one layer, or for all. */

@@ -10,84 +10,13 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "capture/capture.h"
+#include "capture/discover.h"
 
 /* A capture lies at most this deep. A root with more folders than this, heads not counted, was
  * given by mistake: a home folder, say. */
 enum { MAX_DEPTH = 8, MAX_FOLDERS = 10000, MAX_LISTED = 8 };
 
-typedef struct folder_id {
-    dev_t device;
-    ino_t inode;
-} folder_id;
-
-/* State of one search. Heads are kept for the first folder that holds some; of any
- * further ones only the path, for the message. */
-typedef struct search {
-    qk_capture *capture;
-    size_t capacity;    /* of capture->entries */
-    bool first_only;    /* the user chose the start folder: heads right in it are meant */
-    bool single;        /* the root is a head folder */
-    qk__names prefixes; /* folders that hold heads, relative to the root */
-    folder_id *seen;    /* folders walked: links may lead back or meet */
-    size_t num_seen;
-} search;
-
-/* Hidden files are not meant: some systems put such beside every file. */
-static bool is_parquet_name(const char *name)
-{
-    static const char ENDING[] = ".parquet";
-    size_t length = strlen(name), tail = sizeof ENDING - 1;
-    return name[0] != '.' && length > tail && strcmp(name + length - tail, ENDING) == 0;
-}
-
-/* Paths of the Parquet files in a head folder, in name order. A link to a file that is
- * not there counts, and so does a folder of such a name: a half-downloaded head must fail, not
- * shrink. */
-static qk_status list_shards(const char *dir, qk__names *files, qk_error *err)
-{
-    QK_TRY(qk__list_dir(dir, files, err));
-    qk_status status = QK_OK;
-    size_t kept = 0;
-    for (size_t i = 0; i < files->count; i++) {
-        char *name = files->items[i];
-        files->items[i] = NULL;
-        if (status == QK_OK && is_parquet_name(name)) {
-            char *path = qk__path_join(dir, name);
-            if (path)
-                files->items[kept++] = path;
-            else
-                status = qk__nomem(err);
-        }
-        free(name);
-    }
-    files->count = kept;
-    if (status != QK_OK)
-        qk__names_free(files);
-    return status;
-}
-
-/* Adds a head; its files belong to the capture from here on, or are released. */
-static qk_status add_entry(search *s, qk_head_id id, qk__names *files, qk_error *err)
-{
-    qk_capture *capture = s->capture;
-    if (capture->num_entries == s->capacity) {
-        qk__capture_entry *entries = qk__grow(capture->entries, &s->capacity, sizeof *entries);
-        if (!entries) {
-            qk__names_free(files);
-            return qk__nomem(err);
-        }
-        capture->entries = entries;
-    }
-    capture->entries[capture->num_entries++] = (qk__capture_entry){
-        .head = {.id = id,
-                 .files = (const char *const *)files->items,
-                 .num_files = files->count},
-        .files = *files,
-    };
-    return QK_OK;
-}
-
-static qk_status add_prefix(search *s, const char *dir, const char *rel, qk_error *err)
+static qk_status add_prefix(qk__search *s, const char *dir, const char *rel, qk_error *err)
 {
     char **items = realloc(s->prefixes.items, (s->prefixes.count + 1) * sizeof *items);
     if (!items)
@@ -102,27 +31,36 @@ static qk_status add_prefix(search *s, const char *dir, const char *rel, qk_erro
     return s->capture->path && s->capture->prefix ? QK_OK : qk__nomem(err);
 }
 
+/* Of one head, or a packed one with several (*packed). */
+static bool is_folder_of_heads(const char *name, qk_head_id *id, bool *packed)
+{
+    *packed = qk__layer_parse(name, id);
+    return *packed || qk_head_parse(name, id);
+}
+
 /* Collects the heads that lie right in dir. */
-static qk_status find_heads(search *s, const char *dir, const char *rel, const qk__names *names,
-                            qk_error *err)
+static qk_status find_heads(qk__search *s, const char *dir, const char *rel,
+                            const qk__names *names, qk_error *err)
 {
     bool keep = s->prefixes.count == 0;
     bool any = false;
     for (size_t i = 0; i < names->count && !(any && !keep); i++) {
         qk_head_id id;
-        if (!qk_head_parse(names->items[i], &id))
+        bool packed;
+        if (!is_folder_of_heads(names->items[i], &id, &packed))
             continue;
         char *path = qk__path_join(dir, names->items[i]);
         if (!path)
             return qk__nomem(err);
         qk__names files = {0};
-        qk_status status = qk__is_dir(path) ? list_shards(path, &files, err) : QK_OK;
+        qk_status status = qk__is_dir(path) ? qk__search_files(path, &files, err) : QK_OK;
         free(path);
         QK_TRY(status);
         if (files.count > 0) {
             any = true;
             if (keep) {
-                QK_TRY(add_entry(s, id, &files, err));
+                QK_TRY(packed ? qk__search_add_packed(s, id, &files, err)
+                              : qk__search_add(s, id, &files, NULL, err));
                 continue;
             }
         }
@@ -134,7 +72,7 @@ static qk_status find_heads(search *s, const char *dir, const char *rel, const q
 }
 
 /* Notes that dir is being walked; *again if it was before, under whatever name. */
-static qk_status mark_seen(search *s, const char *dir, bool *again, qk_error *err)
+static qk_status mark_seen(qk__search *s, const char *dir, bool *again, qk_error *err)
 {
     struct stat st;
     *again = false;
@@ -150,13 +88,14 @@ static qk_status mark_seen(search *s, const char *dir, bool *again, qk_error *er
                         dir, MAX_FOLDERS);
     if (!s->seen && !(s->seen = qk__calloc(MAX_FOLDERS, sizeof *s->seen)))
         return qk__nomem(err);
-    s->seen[s->num_seen++] = (folder_id){st.st_dev, st.st_ino};
+    s->seen[s->num_seen++] = (qk__folder_id){st.st_dev, st.st_ino};
     return QK_OK;
 }
 
-static qk_status walk(search *s, const char *dir, const char *rel, int depth, qk_error *err);
+static qk_status walk(qk__search *s, const char *dir, const char *rel, int depth,
+                      qk_error *err);
 
-static qk_status walk_child(search *s, const char *dir, const char *rel, const char *name,
+static qk_status walk_child(qk__search *s, const char *dir, const char *rel, const char *name,
                             int depth, qk_error *err)
 {
     char *path = qk__path_join(dir, name);
@@ -169,7 +108,7 @@ static qk_status walk_child(search *s, const char *dir, const char *rel, const c
     return status;
 }
 
-static qk_status walk(search *s, const char *dir, const char *rel, int depth, qk_error *err)
+static qk_status walk(qk__search *s, const char *dir, const char *rel, int depth, qk_error *err)
 {
     bool again;
     QK_TRY(mark_seen(s, dir, &again, err));
@@ -181,14 +120,15 @@ static qk_status walk(search *s, const char *dir, const char *rel, int depth, qk
     bool descend = depth < MAX_DEPTH && !(s->first_only && depth == 0 && s->prefixes.count > 0);
     for (size_t i = 0; status == QK_OK && descend && i < names.count; i++) {
         qk_head_id id;
-        if (names.items[i][0] != '.' && !qk_head_parse(names.items[i], &id))
+        bool packed;
+        if (names.items[i][0] != '.' && !is_folder_of_heads(names.items[i], &id, &packed))
             status = walk_child(s, dir, rel, names.items[i], depth, err);
     }
     qk__names_free(&names);
     return status;
 }
 
-static qk_status fail_several(const search *s, const char *root, qk_error *err)
+static qk_status fail_several(const qk__search *s, const char *root, qk_error *err)
 {
     char list[700] = "";
     const char *first = s->prefixes.items[*s->prefixes.items[0] ? 0 : 1];
@@ -212,23 +152,25 @@ static qk_status fail_several(const search *s, const char *root, qk_error *err)
                     root, list, rest, root, *first ? "/" : "", first);
 }
 
-/* The root itself may be one head folder: the capture is then that head alone, lying in
- * the parent folder. *found tells. */
-static qk_status try_single_head(search *s, const char *root, bool *found, qk_error *err)
+/* The root itself may be one head folder, or a packed one: the capture is then what that holds,
+ * lying in the parent folder. *found tells. */
+static qk_status try_single_head(qk__search *s, const char *root, bool *found, qk_error *err)
 {
     *found = false;
     char *path = realpath(root, NULL);
     if (!path)
         return QK_OK;
     qk_head_id id;
+    bool packed;
     qk__names files = {0};
     qk_status status = QK_OK;
     char *base = strrchr(path, '/') + 1;
-    if (qk_head_parse(base, &id))
-        status = list_shards(path, &files, err);
+    if (is_folder_of_heads(base, &id, &packed))
+        status = qk__search_files(path, &files, err);
     if (status == QK_OK && files.count > 0) {
         *found = s->single = true;
-        status = add_entry(s, id, &files, err);
+        status = packed ? qk__search_add_packed(s, id, &files, err)
+                        : qk__search_add(s, id, &files, NULL, err);
         if (base - path > 1)
             base--; /* the slash goes, unless it is the file system's root */
         *base = 0;
@@ -251,11 +193,12 @@ static int compare_entries(const void *a, const void *b)
 static qk_status sort_heads(qk_capture *capture, qk_error *err)
 {
     qk__capture_entry *entries = capture->entries;
-    qsort(entries, capture->num_entries, sizeof *entries, compare_entries);
+    if (capture->num_entries > 1)
+        qsort(entries, capture->num_entries, sizeof *entries, compare_entries);
     for (size_t i = 1; i < capture->num_entries; i++)
         if (compare_entries(&entries[i - 1], &entries[i]) == 0)
             return qk__fail(err, QK_ERR_INCONSISTENT,
-                            "two folders hold the same head: %s and %s",
+                            "two places hold the same head: %s and %s",
                             entries[i - 1].head.files[0], entries[i].head.files[0]);
     for (size_t i = 0; i < capture->num_entries; i++)
         entries[i].head.index = i;
@@ -277,9 +220,13 @@ static void set_listed(qk_head *head, const qk__listed_head *listed)
 
 /* Adds a head that is not there, with the one file that it should have: who reads it is
  * told. */
-static qk_status add_missing(search *s, const qk__listed_head *listed, qk_error *err)
+static qk_status add_missing(qk__search *s, const qk__listed_head *listed, qk_error *err)
 {
     char own[QK_HEAD_NAME_SIZE], name[sizeof own + sizeof "/data.parquet"];
+    bool added;
+    QK_TRY(qk__search_add_unfound(s, listed, &added, err));
+    if (added)
+        return QK_OK;
     qk_head_name(listed->id, own);
     snprintf(name, sizeof name, "%s/data.parquet", own);
     qk__names files = {.items = qk__calloc(1, sizeof *files.items)};
@@ -290,18 +237,18 @@ static qk_status add_missing(search *s, const qk__listed_head *listed, qk_error 
         return qk__nomem(err);
     }
     files.count = 1;
-    QK_TRY(add_entry(s, listed->id, &files, err));
+    QK_TRY(qk__search_add(s, listed->id, &files, NULL, err));
     qk_head *head = &s->capture->entries[s->capture->num_entries - 1].head;
     head->missing = true;
     set_listed(head, listed);
     return QK_OK;
 }
 
-static qk_status compare_with_list(search *s, qk_error *err)
+static qk_status compare_with_list(qk__search *s, qk_error *err)
 {
     qk_capture *capture = s->capture;
     if (capture->num_listed == 0)
-        return QK_OK;
+        return qk__search_check_packed(s, err);
     qsort(capture->listed, capture->num_listed, sizeof *capture->listed, compare_listed);
     size_t found = 0;
     size_t present = capture->num_entries;
@@ -318,6 +265,7 @@ static qk_status compare_with_list(search *s, qk_error *err)
         else if (!s->single)
             QK_TRY(add_missing(s, listed, err));
     }
+    QK_TRY(qk__search_check_packed(s, err));
     return sort_heads(capture, err);
 }
 
@@ -330,7 +278,7 @@ static bool holds_unfinished(const char *folder)
     return yes;
 }
 
-static qk_status find_under(search *s, const char *root, const char *start, const char *rel,
+static qk_status find_under(qk__search *s, const char *root, const char *start, const char *rel,
                             qk_error *err)
 {
     QK_TRY(walk(s, start, rel, 0, err));
@@ -345,8 +293,8 @@ static qk_status find_under(search *s, const char *root, const char *start, cons
     if (!found)
         return qk__fail(
             err, QK_ERR_NOT_FOUND,
-            "%s: no head folders with Parquet files (such as l00h00q/data.parquet), and no "
-            "moments/l00.safetensors",
+            "%s: no head folders with Parquet files (such as l00h00q/data.parquet, or packed "
+            "l00q/data.parquet), and no moments/l00.safetensors",
             start);
     if (s->prefixes.count > 1)
         return fail_several(s, root, err);
@@ -367,7 +315,7 @@ static char *tidy_prefix(const char *prefix)
 static qk_status open_capture(qk_capture *capture, const char *root, const char *prefix,
                               qk_error *err)
 {
-    search s = {.capture = capture, .first_only = prefix != NULL};
+    qk__search s = {.capture = capture, .first_only = prefix != NULL};
     char *rel = tidy_prefix(prefix ? prefix : "");
     char *start = rel && *rel ? qk__path_join(root, rel) : qk__strdup(root);
     qk_status status = rel && start ? QK_OK : qk__nomem(err);
@@ -383,9 +331,13 @@ static qk_status open_capture(qk_capture *capture, const char *root, const char 
         status = qk__capture_read_manifest(capture, root, err);
     if (status == QK_OK)
         status = compare_with_list(&s, err);
+    if (status == QK_OK && capture->num_entries == 0 && s.num_packed > 0)
+        status = qk__fail(err, QK_ERR_NOT_FOUND, "%s: there are no rows in its packed files",
+                          capture->path);
     if (status == QK_OK)
         status = qk__capture_set_moments(capture, err);
     qk__names_free(&s.prefixes);
+    free(s.packed);
     free(s.seen);
     free(rel);
     free(start);
@@ -417,6 +369,8 @@ void qk_capture_close(qk_capture **capture)
     for (size_t i = 0; i < c->num_entries; i++) {
         qk__names_free(&c->entries[i].files);
         free(c->entries[i].moments);
+        free(c->entries[i].parts);
+        free(c->entries[i].failure);
     }
     free(c->entries);
     free(c->path);

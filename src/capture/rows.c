@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the rows of one head, from all its files (shards), the columns in step. */
+/* Reading the rows of one head, from all its files (shards) or its parts of them, the columns in
+ * step. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "capture/capture.h"
+#include "capture/packed_file.h"
 #include "parquet/reader.h"
 
 /* No model has heads beyond a few hundred dimensions. The size of a block has a limit, so that
@@ -15,7 +17,8 @@
 enum { MAX_DIM = 4096 };
 static const size_t MAX_BLOCK_BYTES = (size_t)1 << 30;
 
-enum { VECTOR, POSITION, BUCKET, EXAMPLE, WINDOW, NUM_COLUMNS };
+/* HEAD is for packed files: what their statistics say is checked. */
+enum { VECTOR, POSITION, BUCKET, EXAMPLE, WINDOW, HEAD, NUM_COLUMNS };
 
 static const struct {
     const char *name;
@@ -26,11 +29,13 @@ static const struct {
     [BUCKET] = {"bucket", QK_COLUMN_BUCKET},
     [EXAMPLE] = {"example_id", QK_COLUMN_EXAMPLE},
     [WINDOW] = {"sliding_window", QK_COLUMN_WINDOW},
+    [HEAD] = {"head", 0},
 };
 
 struct qk_rows {
     const qk_head *head;
     unsigned columns;
+    bool packed; /* the head shares its files */
     bool failed; /* the columns may be out of step */
     size_t dim;
     bool wide; /* some shard holds float64: all are read as that */
@@ -67,6 +72,8 @@ static bool is_optional(const qk_rows *rows, int c)
 
 static bool wanted(const qk_rows *rows, int c)
 {
+    if (c == HEAD)
+        return rows->packed;
     if (is_optional(rows, c))
         return !rows->no_examples;
     return (rows->columns & COLUMNS[c].flag) != 0;
@@ -82,11 +89,28 @@ static size_t value_bytes(const qk_rows *rows)
     return rows->wide ? sizeof(double) : sizeof(float);
 }
 
-static void close_shard(qk_rows *rows)
+static void close_cursors(qk_rows *rows)
 {
     for (int c = 0; c < NUM_COLUMNS; c++)
         qk__cursor_retire(&rows->cursors[c], &rows->spare[c]);
+}
+
+/* A packed file stays open for the next head of it. */
+static qk_status open_file(qk_rows *rows, qk_error *err)
+{
+    if (rows->file && rows->head->parts && strcmp(rows->file->path, file_name(rows)) == 0)
+        return QK_OK;
     qk_parquet_close(&rows->file);
+    return qk_parquet_open(&rows->file, file_name(rows), err);
+}
+
+/* The row groups to read of the open shard. */
+static qk_head_part part_of(const qk_rows *rows)
+{
+    if (rows->head->parts)
+        return rows->head->parts[rows->shard];
+    return (qk_head_part){.num_groups = qk_parquet_num_row_groups(rows->file),
+                          .rows = qk_parquet_num_rows(rows->file)};
 }
 
 /* ---- what a column must look like ------------------------------------------------------- */
@@ -212,17 +236,21 @@ static qk_status check_budget(const qk_rows *rows, qk_error *err)
 /* Opens a shard and checks its columns; with `start` ready to read its first row. */
 static qk_status open_shard(qk_rows *rows, size_t shard, bool start, qk_error *err)
 {
-    close_shard(rows);
+    close_cursors(rows);
     rows->shard = shard;
-    QK_TRY(qk_parquet_open(&rows->file, file_name(rows), err));
-    rows->shard_left = qk_parquet_num_rows(rows->file);
+    QK_TRY(open_file(rows, err));
+    const qk_head_part part = part_of(rows);
+    QK_TRY(qk__packed_check(rows->file, &part, err));
+    rows->shard_left = part.rows;
     for (int c = 0; c < NUM_COLUMNS; c++) {
         int index;
         QK_TRY(find_column(rows, c, &index, err));
         if (c == VECTOR && index >= 0)
             rows->wide |= qk_parquet_column_at(rows->file, index)->type == QK_PARQUET_DOUBLE;
         if (start && index >= 0) {
-            QK_TRY(qk_parquet_cursor_open(&rows->cursors[c], rows->file, index, err));
+            QK_TRY(qk__cursor_open_groups(&rows->cursors[c], rows->file, index,
+                                          (size_t)part.first_group, (size_t)part.num_groups,
+                                          err));
             qk__cursor_equip(rows->cursors[c], &rows->spare[c]);
         }
     }
@@ -239,9 +267,9 @@ static qk_status open_shards(qk_rows *rows, int64_t max_rows, qk_error *err)
     size_t first = 0;
     for (size_t i = 0; i < rows->head->num_files; i++) {
         QK_TRY(open_shard(rows, i, alone, err));
-        rows->prints[i].bytes = qk_parquet_file_bytes(rows->file);
-        if (rows->columns & QK_FINGERPRINT)
-            QK_TRY(qk_parquet_fingerprint(rows->file, rows->prints[i].hash, err));
+        QK_TRY(qk__head_file_print(rows->head, i, rows->file,
+                                   (rows->columns & QK_FINGERPRINT) != 0, &rows->prints[i],
+                                   err));
         if (rows->total == 0)
             first = i;
         if (rows->shard_left > INT64_MAX - rows->total)
@@ -271,7 +299,7 @@ qk_status qk_rows_open(qk_rows **rows, const qk_head *head, unsigned columns, in
 /* Forgets the head last read, keeps the memory. */
 static void reset(qk_rows *rows)
 {
-    close_shard(rows);
+    close_cursors(rows);
     rows->failed = rows->wide = rows->no_examples = false;
     rows->dim = 0;
     rows->total = rows->done = 0;
@@ -292,8 +320,10 @@ qk_status qk_rows_reopen(qk_rows **rows, const qk_head *head, unsigned columns,
         return qk__nomem(err);
     size_t old_row_bytes = r->dim * value_bytes(r);
     unsigned old_columns = r->columns;
+    bool was_packed = r->packed;
     reset(r);
     r->head = head;
+    r->packed = head->parts != NULL;
     r->columns = columns;
     r->prints = qk__calloc(head->num_files, sizeof *r->prints);
     qk_status status = QK_OK;
@@ -305,6 +335,14 @@ qk_status qk_rows_reopen(qk_rows **rows, const qk_head *head, unsigned columns,
                      head->moments);
     else if (head->num_files == 0)
         status = qk__fail(err, QK_ERR_NOT_FOUND, "no Parquet files for this head");
+    else if (head->failure)
+        status = qk__fail(err, head->failure->status, "%s", head->failure->message);
+    else if (head->missing && head->parts)
+        status =
+            qk__fail(err, QK_ERR_NOT_FOUND,
+                     "%s: there are no rows of head %d, but capture.json lists them: fetch it "
+                     "again, or capture again",
+                     head->files[0], head->id.head);
     else if (head->missing)
         status = qk__fail(err, QK_ERR_NOT_FOUND,
                           "%s: not there, but capture.json lists this head: fetch it again, or "
@@ -312,7 +350,8 @@ qk_status qk_rows_reopen(qk_rows **rows, const qk_head *head, unsigned columns,
                           head->files[0]);
     else
         status = r->prints ? open_shards(r, max_rows, err) : qk__nomem(err);
-    if (r->dim * value_bytes(r) != old_row_bytes || columns != old_columns)
+    if (r->dim * value_bytes(r) != old_row_bytes || columns != old_columns ||
+        r->packed != was_packed)
         r->capacity = 0; /* the block's arrays no longer fit */
     if (status != QK_OK)
         qk_rows_close(&r);
@@ -326,7 +365,8 @@ void qk_rows_close(qk_rows **rows)
     qk_rows *r = *rows;
     if (!r)
         return;
-    close_shard(r);
+    close_cursors(r);
+    qk_parquet_close(&r->file);
     free(r->prints);
     free(r->vectors);
     for (int c = 0; c < NUM_COLUMNS; c++) {
@@ -371,6 +411,23 @@ static qk_status reserve(qk_rows *rows, size_t capacity, qk_error *err)
     return QK_OK;
 }
 
+/* Statistics that lie would mix heads. */
+static qk_status check_heads(const qk_rows *rows, size_t at, size_t count, qk_error *err)
+{
+    const int64_t *head = rows->ints[HEAD] + at;
+    int64_t own = rows->head->id.head, others = 0;
+    for (size_t i = 0; i < count; i++)
+        others |= head[i] ^ own;
+    for (size_t i = 0; others != 0 && i < count; i++)
+        if (head[i] != own)
+            return qk__fail(err, QK_ERR_INCONSISTENT,
+                            "%s: column 'head': a row of head %lld among those of head %lld, "
+                            "which the statistics of its row group do not tell: write the file "
+                            "again",
+                            file_name(rows), (long long)head[i], (long long)own);
+    return QK_OK;
+}
+
 /* Rows `at` to `at + count` of column c. */
 static qk_status read_column(qk_rows *rows, int c, size_t at, size_t count, qk_error *err)
 {
@@ -392,11 +449,11 @@ static qk_status read_column(qk_rows *rows, int c, size_t at, size_t count, qk_e
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "%s: column '%s' ends %zu rows before the %lld of the file",
                         file_name(rows), COLUMNS[c].name, count - got,
-                        (long long)qk_parquet_num_rows(rows->file));
+                        (long long)part_of(rows).rows);
     for (size_t i = 0; is_optional(rows, c) && i < count; i++)
         if (!rows->valid[i])
             rows->ints[c][at + i] = QK_NO_EXAMPLE;
-    return QK_OK;
+    return c == HEAD ? check_heads(rows, at, count, err) : QK_OK;
 }
 
 static void settle_windows(qk_rows *rows, size_t at, size_t count)
@@ -427,8 +484,7 @@ static qk_status check_ends(qk_rows *rows, qk_error *err)
         if (more > 0)
             return qk__fail(err, QK_ERR_INCONSISTENT,
                             "%s: column '%s' has more rows than the %lld of the file",
-                            file_name(rows), COLUMNS[c].name,
-                            (long long)qk_parquet_num_rows(rows->file));
+                            file_name(rows), COLUMNS[c].name, (long long)part_of(rows).rows);
     }
     return QK_OK;
 }

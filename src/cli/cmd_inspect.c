@@ -65,14 +65,6 @@ static size_t count_layers(const qk_inspection *in)
     return count;
 }
 
-static size_t count_files(const qk_inspection *in)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < in->num_heads; i++)
-        count += in->heads[i].files;
-    return count;
-}
-
 static void print_values(const char *label, const qk_values *values)
 {
     cli_print("%-12s", label);
@@ -142,8 +134,8 @@ static void print_storage(const qk_inspection *in)
         several |= *writer && strcmp(writer, head->created_by) != 0;
         writer = head->created_by;
     }
-    size_t files = count_files(in);
-    cli_print("%-12s%zu file%s, %.1f MB, %s:", "storage", files, cli_s((int64_t)files),
+    cli_print("%-12s%zu file%s%s, %.1f MB, %s:", "storage", in->num_files,
+              cli_s((int64_t)in->num_files), in->packed ? " (packed)" : "",
               (double)in->bytes / 1e6, codec);
     print_encodings(encodings);
     putchar('\n');
@@ -223,6 +215,21 @@ static json_t *range_json(bool has, int64_t first, int64_t last)
     return has ? json_pack("[I, I]", (json_int_t)first, (json_int_t)last) : NULL;
 }
 
+static const char *message_of(const qk_head_inspection *head)
+{
+    return head->message ? head->message : "out of memory";
+}
+
+/* All heads of a packed file that cannot be read say the same. */
+static bool is_told_before(const qk_inspection *in, size_t i)
+{
+    for (size_t k = i; k-- > 0 && in->heads[k].id.layer == in->heads[i].id.layer;)
+        if (in->heads[k].status != QK_OK &&
+            strcmp(message_of(&in->heads[k]), message_of(&in->heads[i])) == 0)
+            return true;
+    return false;
+}
+
 static json_t *head_json(const qk_head_inspection *head)
 {
     char name[QK_HEAD_NAME_SIZE];
@@ -270,15 +277,15 @@ static void print_capture_json(const qk_inspection *in)
                                     (json_int_t)in->num_windows)
                         : NULL;
     cli_json_print(json_pack(
-        "{s:o, s:o, s:o, s:b, s:b, s:o?, s:I, s:I, s:I, s:I, s:I, s:o?, s:o?, s:o, s:I, s:o?, "
-        "s:o, s:o}",
+        "{s:o, s:o, s:o, s:b, s:b, s:o?, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:o?, s:o?, s:o, "
+        "s:I, s:o?, s:o, s:o}",
         "capture", cli_json_text(in->path), "prefix", cli_json_text(in->prefix), "model",
         cli_json_text(in->model), "has_manifest", in->has_manifest, "complete", in->complete,
         "group", group_json(in), "num_heads", (json_int_t)in->num_heads, "num_layers",
-        (json_int_t)count_layers(in), "num_failed", (json_int_t)in->num_failed, "bytes",
-        (json_int_t)in->bytes, "rows", (json_int_t)in->rows, "dim",
-        in->dim ? json_integer((json_int_t)in->dim) : NULL, "positions",
-        range_json(in->rows > 0, in->position_min, in->position_max), "buckets",
+        (json_int_t)count_layers(in), "num_failed", (json_int_t)in->num_failed, "files",
+        (json_int_t)in->num_files, "packed", in->packed, "bytes", (json_int_t)in->bytes, "rows",
+        (json_int_t)in->rows, "dim", in->dim ? json_integer((json_int_t)in->dim) : NULL,
+        "positions", range_json(in->rows > 0, in->position_min, in->position_max), "buckets",
         values_json(&in->buckets), "examples", (json_int_t)in->num_examples, "texts", texts,
         "windows", values_json(&in->windows), "heads", heads));
 }
@@ -296,8 +303,8 @@ static int inspect_capture(const request *r)
         return EXIT_CODE_FAILURE;
     }
     for (size_t i = 0; i < in->num_heads; i++)
-        if (in->heads[i].status != QK_OK && in->heads[i].files > 0)
-            cli_error("%s", in->heads[i].message ? in->heads[i].message : "out of memory");
+        if (in->heads[i].status != QK_OK && in->heads[i].files > 0 && !is_told_before(in, i))
+            cli_error("%s", message_of(&in->heads[i]));
     if (in->num_missing > 0)
         cli_error("warning: %s: %zu of the %zu heads that capture.json lists are not there: %s",
                   in->path, in->num_missing, in->num_heads, in->missing);

@@ -23,6 +23,7 @@
     X(tokenize) \
     X(capture) \
     X(synth) \
+    X(repack) \
     X(heads) \
     X(plot)
 /* clang-format on */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading one column from its first row to its last: row groups, pages, levels, and the call
+/* Reading one column, or some row groups of it, from the first row to the last: row groups, pages, levels, and the call
  * that hands out any of them. */
 #include "parquet/reader.h"
 
@@ -72,9 +72,17 @@ static qk_status check_column(const qk_parquet_cursor *c, qk_error *err)
     if (info->max_definition > MAX_LEVEL || info->max_repetition > MAX_LEVEL)
         return qk__fail(err, QK_ERR_UNSUPPORTED, "over the limit: nested deeper than %d levels",
                         MAX_LEVEL);
-    for (size_t g = 0; g < c->file->metadata.num_groups; g++)
+    for (size_t g = c->group; g < c->end_group; g++)
         QK_TRY(qk__context(err, check_chunk(c, g, err), "row group %zu", g));
     return check_budget(c, err);
+}
+
+static int64_t rows_before(const qk_parquet *file, size_t group)
+{
+    int64_t rows = 0;
+    for (size_t g = 0; g < group; g++)
+        rows += file->metadata.groups[g].num_rows;
+    return rows;
 }
 
 qk_status qk_parquet_cursor_open(qk_parquet_cursor **cursor, const qk_parquet *file, int column,
@@ -83,6 +91,13 @@ qk_status qk_parquet_cursor_open(qk_parquet_cursor **cursor, const qk_parquet *f
     QK_NEED(err, cursor);
     *cursor = NULL;
     QK_NEED(err, file);
+    return qk__cursor_open_groups(cursor, file, column, 0, file->metadata.num_groups, err);
+}
+
+qk_status qk__cursor_open_groups(qk_parquet_cursor **cursor, const qk_parquet *file, int column,
+                                 size_t first, size_t count, qk_error *err)
+{
+    *cursor = NULL;
     if (column < 0 || (size_t)column >= file->metadata.num_leaves)
         return qk__fail(err, QK_ERR_ARGUMENT, "%s: no column number %d", file->path, column);
     qk_parquet_cursor *c = calloc(1, sizeof *c);
@@ -90,6 +105,10 @@ qk_status qk_parquet_cursor_open(qk_parquet_cursor **cursor, const qk_parquet *f
         return qk__nomem(err);
     c->file = file;
     c->column = (size_t)column;
+    c->group = first;
+    c->end_group = first + count;
+    c->row = rows_before(file, c->group);
+    c->end_row = rows_before(file, c->end_group);
     c->leaf = &file->metadata.leaves[column];
     c->type = qk__value_type_of(&c->leaf->info);
     c->kernels = qk__best_parquet_kernels();
@@ -276,7 +295,7 @@ qk_status qk__cursor_fill(qk_parquet_cursor *c, qk_error *err)
     while (c->slots == 0) {
         qk_status status = QK_OK;
         size_t group = c->group;
-        if (!c->in_group && group == c->file->metadata.num_groups)
+        if (!c->in_group && group == c->end_group)
             return QK_OK;
         if (!c->in_group)
             start_group(c);

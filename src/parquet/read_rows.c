@@ -136,7 +136,7 @@ static qk_status read_whole_slots(qk_parquet_cursor *c, int64_t *values, uint8_t
 static qk_status read_null_type(qk_parquet_cursor *c, int64_t *values, uint8_t *valid,
                                 size_t max_rows, size_t *rows, qk_error *err)
 {
-    int64_t left = c->file->metadata.num_rows - c->row;
+    int64_t left = c->end_row - c->row;
     size_t n = (uint64_t)left < max_rows ? (size_t)left : max_rows;
     if (n > 0 && !valid)
         return null_row(c->row, err);

@@ -34,10 +34,12 @@ struct qk_parquet_cursor {
     const qk__parquet_kernels *kernels;
     bool failed;
 
-    size_t group;         /* current row group; the number of them at the end */
+    size_t group;         /* current row group; end_group at the end */
+    size_t end_group;     /* after the last one to read */
     bool in_group;        /* its chunk has been started */
     int64_t group_rows;   /* rows of it begun so far */
-    int64_t row;          /* rows begun so far, in all */
+    int64_t row;          /* of the file: the next to begin */
+    int64_t end_row;      /* of the file: after the last one to read */
     int64_t slots_beyond; /* slots of the chunk in pages not yet reached */
 
     qk__pages pages;
@@ -48,6 +50,11 @@ struct qk_parquet_cursor {
     qk__value_dictionary dictionary;
     qk__buffer scratch; /* FIXED_LEN_BYTE_ARRAY values given out */
 };
+
+/* qk_parquet_cursor_open for `count` row groups from `first` on. */
+QK_MUST_CHECK qk_status qk__cursor_open_groups(qk_parquet_cursor **cursor,
+                                               const qk_parquet *file, int column, size_t first,
+                                               size_t count, qk_error *err);
 
 /* Closes a cursor but keeps its page buffers and decompressor in *spare (what was there is
  * released), and lends them to a cursor just opened. Memory that is new each time costs the

@@ -28,9 +28,9 @@ char *qk__place(const char *output, int place)
 bool qk__is_part_of_capture(const char *name)
 {
     qk_head_id id;
-    return qk_head_parse(name, &id) || qk__layer_parse(name, &id) ||
+    return qk__layer_parse(name, &id) || qk_head_parse(name, &id) ||
            strcmp(name, QK__MOMENTS_FOLDER) == 0 || strcmp(name, "README.md") == 0 ||
-           strcmp(name, "examples.csv") == 0;
+           strcmp(name, "examples.csv") == 0 || strcmp(name, "truth.json") == 0;
 }
 
 static bool is_temporary_of(const char *file, const char *name)

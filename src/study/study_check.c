@@ -14,16 +14,17 @@
 #include "base/error.h"
 #include "base/json_build.h"
 #include "base/parallel.h"
+#include "capture/packed_file.h"
 #include "schema/schema.h"
 #include "study/study.h"
 
 typedef struct checker {
     const qk__study_work *work;
     qk__study_check *check;
-    qk__run run;            /* opened, nothing read */
-    const json_t *manifest; /* entry of the run; NULL: none that is complete and alone */
-    size_t num_inputs;      /* run.inputs has the files to read, as the manifest knows them */
-    const char *changed;    /* the first that is found to differ; run.lock guards it */
+    qk__run run;              /* opened, nothing read */
+    const json_t *manifest;   /* entry of the run; NULL: none that is complete and alone */
+    size_t num_inputs;        /* run.inputs has the files to read, as the manifest knows them */
+    const qk__input *changed; /* the first that is found to differ; run.lock guards it */
 } checker;
 
 /* Puts down why the results do not stand; the first reason stays. */
@@ -127,15 +128,16 @@ static qk_status mark_heads(const qk__run *run, bool *wanted, qk_error *err)
 }
 
 /* Pairs a file with its entry in the manifest: both lists are in capture order. */
-static void add_input(checker *c, const char *path)
+static void add_input(checker *c, const qk_head *head, size_t file)
 {
     const json_t *entry = json_array_get(json_object_get(c->manifest, "inputs"), c->num_inputs);
     const char *hash = json_string_value(json_object_get(entry, "xxh3_128"));
-    const char *name = qk__input_name(&c->run, path);
-    if (!same(entry, "file", qk__json_text(name)))
-        reject(c->check, "%.200s is not the file read then", name);
     qk__input *input = &c->run.inputs[c->num_inputs++];
-    input->path = path;
+    *input = (qk__input){.head = head, .file = file};
+    char *name = qk__input_name(&c->run, input);
+    if (!name || !same(entry, "file", qk__json_text(name)))
+        reject(c->check, "%.200s is not the file read then", name ? name : "?");
+    free(name);
     input->print.bytes = json_integer_value(json_object_get(entry, "bytes"));
     snprintf(input->print.hash, sizeof input->print.hash, "%s", hash ? hash : "");
 }
@@ -145,7 +147,7 @@ static void list_inputs(checker *c, const bool *wanted)
     for (size_t i = 0; i < qk_capture_num_heads(c->run.capture); i++) {
         const qk_head *head = qk_capture_head(c->run.capture, i);
         for (size_t f = 0; wanted[i] && f < head->num_files; f++)
-            add_input(c, head->files[f]);
+            add_input(c, head, f);
     }
     size_t were = json_array_size(json_object_get(c->manifest, "inputs"));
     if (were != c->num_inputs)
@@ -158,20 +160,19 @@ static void compare_file(void *context, size_t i, int worker)
     checker *c = context;
     qk__run *run = &c->run;
     const qk__input *in = &run->inputs[i];
-    int64_t bytes = 0;
-    char hash[QK__FINGERPRINT_SIZE] = "";
+    qk_file_print now;
     pthread_mutex_lock(&run->lock);
     bool stop = atomic_load(&run->cancelled) || c->changed;
     pthread_mutex_unlock(&run->lock);
     if (stop)
         return;
-    bool equal = qk__fingerprint_file(in->path, &bytes, hash, NULL) == QK_OK &&
-                 bytes == in->print.bytes && strcmp(hash, in->print.hash) == 0;
+    bool equal = qk__head_file_print(in->head, in->file, NULL, true, &now, NULL) == QK_OK &&
+                 now.bytes == in->print.bytes && strcmp(now.hash, in->print.hash) == 0;
     pthread_mutex_lock(&run->lock);
     if (!equal && !c->changed)
-        c->changed = in->path;
+        c->changed = in;
     pthread_mutex_unlock(&run->lock);
-    qk__run_progress(run, bytes, 0);
+    qk__run_progress(run, now.bytes, 0);
 }
 
 /* Reads every file, and so comes last. */
@@ -182,8 +183,11 @@ static qk_status compare_files(checker *c, qk_error *err)
     qk__parallel_for(c->num_inputs, c->work->threads, compare_file, c);
     if (atomic_load(&c->run.cancelled))
         return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end");
-    if (c->changed)
-        reject(c->check, "%.200s has changed", qk__input_name(&c->run, c->changed));
+    if (c->changed) {
+        char *name = qk__input_name(&c->run, c->changed);
+        reject(c->check, "%.200s has changed", name ? name : "a file");
+        free(name);
+    }
     return QK_OK;
 }
 

@@ -173,6 +173,17 @@ def test_threads_and_shards(qkscope, tmp_path):
     assert len(found) == 1
 
 
+def test_packed(qkscope, tmp_path):
+    """Doubles in row groups of one file: the bytes of the tables stay."""
+    heads = made_heads(np.random.default_rng(4), 16, layers=2)
+    write_stages(tmp_path / "c", heads, list(OMEGA))
+    compare(qkscope, tmp_path / "c", tmp_path / "own")
+    for stage in ("pre", "post"):
+        qkscope("repack", tmp_path / "c" / stage, "-o", tmp_path / "p" / stage, "-q", expect=0)
+    compare(qkscope, tmp_path / "p", tmp_path / "packed")
+    assert read_bytes(tmp_path / "own", *TABLES) == read_bytes(tmp_path / "packed", *TABLES)
+
+
 def test_selections(qkscope, tmp_path):
     heads = made_heads(np.random.default_rng(4), 16, layers=3)
     write_stages(tmp_path / "c", heads, list(OMEGA))

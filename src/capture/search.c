@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of a folder of heads, and the heads that a search has found. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "capture/discover.h"
+
+/* Hidden files are not meant: some systems put such beside every file. */
+static bool is_parquet_name(const char *name)
+{
+    static const char ENDING[] = ".parquet";
+    size_t length = strlen(name), tail = sizeof ENDING - 1;
+    return name[0] != '.' && length > tail && strcmp(name + length - tail, ENDING) == 0;
+}
+
+qk_status qk__search_files(const char *dir, qk__names *files, qk_error *err)
+{
+    QK_TRY(qk__list_dir(dir, files, err));
+    qk_status status = QK_OK;
+    size_t kept = 0;
+    for (size_t i = 0; i < files->count; i++) {
+        char *name = files->items[i];
+        files->items[i] = NULL;
+        if (status == QK_OK && is_parquet_name(name)) {
+            char *path = qk__path_join(dir, name);
+            if (path)
+                files->items[kept++] = path;
+            else
+                status = qk__nomem(err);
+        }
+        free(name);
+    }
+    files->count = kept;
+    if (status != QK_OK)
+        qk__names_free(files);
+    return status;
+}
+
+qk_status qk__search_add(qk__search *s, qk_head_id id, qk__names *files, qk_head_part *parts,
+                         qk_error *err)
+{
+    qk_capture *capture = s->capture;
+    if (capture->num_entries == s->capacity) {
+        qk__capture_entry *entries = qk__grow(capture->entries, &s->capacity, sizeof *entries);
+        if (!entries) {
+            qk__names_free(files);
+            free(parts);
+            return qk__nomem(err);
+        }
+        capture->entries = entries;
+    }
+    capture->entries[capture->num_entries++] = (qk__capture_entry){
+        .head = {.id = id,
+                 .files = (const char *const *)files->items,
+                 .num_files = files->count,
+                 .parts = parts},
+        .files = *files,
+        .parts = parts,
+    };
+    return QK_OK;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is told of a capture besides its rows: keys of capture.json, facts of the card, files. */
+#include "recorder/repack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json_build.h"
+#include "capture/capture.h"
+
+static const size_t MAX_FILE = (size_t)1 << 30;
+
+/* A file of the capture's folder, else of the folder above the prefix, where its manifest may
+ * be. NULL: there is none, or no memory. */
+static char *find_file(const qk_capture *capture, const char *name)
+{
+    const char *path = qk_capture_path(capture);
+    size_t prefix = strlen(qk_capture_prefix(capture));
+    char *file = qk__path_join(path, name);
+    if (file && !qk__is_file(file) && prefix > 0) {
+        free(file);
+        file = qk__format("%.*s/%s", (int)(strlen(path) - prefix - 1), path, name);
+    }
+    if (file && qk__is_file(file))
+        return file;
+    free(file);
+    return NULL;
+}
+
+/* ---- capture.json ----------------------------------------------------------------------- */
+
+/* The writer's own keys are not among them. */
+static qk_status take_keys(json_t *root, qk__repack_facts *facts, qk_error *err)
+{
+    static const char *const OWN[] = {
+        "format", "format_version", "tool",     "model",  "q_per_kv_group",
+        "source", "complete",       "changing", "layout", "heads"};
+    const char *source = json_string_value(json_object_get(root, "source"));
+    if (source && !(facts->source = qk__strdup(source)))
+        return qk__nomem(err);
+    for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++)
+        json_object_del(root, OWN[i]);
+    facts->extra = qk__json_dumps(root, JSON_REAL_PRECISION(17));
+    return facts->extra ? QK_OK : qk__nomem(err);
+}
+
+static qk_status read_manifest(const qk_capture *capture, qk__repack_facts *facts,
+                               qk_error *err)
+{
+    if (!qk_capture_get_info(capture)->has_manifest)
+        return QK_OK;
+    char *path = find_file(capture, QK_MANIFEST_NAME);
+    if (!path)
+        return qk__nomem(err);
+    json_t *root;
+    qk_status status = qk__json_read_file(&root, path, MAX_FILE, QK__JSON_NO_ZEROS, err);
+    free(path);
+    if (status == QK_OK)
+        status = take_keys(root, facts, err);
+    json_decref(root);
+    return status;
+}
+
+/* ---- the card --------------------------------------------------------------------------- */
+
+/* What stands between the writer's own lines; nothing of a card that is not the writer's. */
+static qk_status read_card(const qk_capture *capture, qk__repack_facts *facts, qk_error *err)
+{
+    char *path = find_file(capture, "README.md");
+    if (!path)
+        return QK_OK;
+    qk__buffer text = {0};
+    qk_status status = qk__read_file(path, MAX_FILE, &text, err);
+    free(path);
+    if (status != QK_OK)
+        return status;
+    char *begin = strstr((char *)text.data, "\n- written by: qkscope ");
+    begin = begin ? strchr(begin + 1, '\n') : NULL;
+    char *end = begin ? strstr(begin, "\n\nOne configuration per ") : NULL;
+    if (end && end > begin) {
+        end[1] = 0; /* facts end with a newline */
+        facts->card = qk__strdup(begin + 1);
+        status = facts->card ? QK_OK : qk__nomem(err);
+    }
+    qk__buffer_free(&text);
+    return status;
+}
+
+qk_status qk__repack_facts_read(const qk_capture *capture, qk__repack_facts *facts,
+                                qk_error *err)
+{
+    *facts = (qk__repack_facts){0};
+    qk_status status = read_manifest(capture, facts, err);
+    if (status == QK_OK)
+        status = read_card(capture, facts, err);
+    if (status != QK_OK)
+        qk__repack_facts_free(facts);
+    return status;
+}
+
+void qk__repack_facts_free(qk__repack_facts *facts)
+{
+    free(facts->source);
+    free(facts->extra);
+    free(facts->card);
+    *facts = (qk__repack_facts){0};
+}
+
+/* ---- files ------------------------------------------------------------------------------ */
+
+qk_status qk__repack_copy_files(const qk_capture *capture, const char *folder, qk_error *err)
+{
+    static const char *const NAMES[] = {"examples.csv", "truth.json"};
+    qk_status status = QK_OK;
+    for (size_t i = 0; status == QK_OK && i < sizeof NAMES / sizeof *NAMES; i++) {
+        qk__buffer text = {0};
+        char *from = find_file(capture, NAMES[i]);
+        char *to = from ? qk__path_join(folder, NAMES[i]) : NULL;
+        if (from)
+            status = to ? qk__read_file(from, MAX_FILE, &text, err) : qk__nomem(err);
+        if (from && status == QK_OK)
+            status = qk__write_file(to, text.data, text.size, err);
+        qk__buffer_free(&text);
+        free(from);
+        free(to);
+    }
+    return status;
+}
