@@ -140,13 +140,25 @@ static void add_input(checker *c, const char *path)
     snprintf(input->print.hash, sizeof input->print.hash, "%s", hash ? hash : "");
 }
 
+static bool wants_layer(const qk__run *run, const bool *wanted, int layer)
+{
+    bool wants = false;
+    for (size_t i = 0; i < qk_capture_num_heads(run->capture); i++)
+        wants = wants || (wanted[i] && qk_capture_head(run->capture, i)->id.layer == layer);
+    return wants;
+}
+
 static void list_inputs(checker *c, const bool *wanted)
 {
     for (size_t i = 0; i < qk_capture_num_heads(c->run.capture); i++) {
         const qk_head *head = qk_capture_head(c->run.capture, i);
-        for (size_t f = 0; wanted[i] && f < head->num_files; f++)
+        bool read = wanted[i] && qk__states_need_rows(&c->run);
+        for (size_t f = 0; read && f < head->num_files; f++)
             add_input(c, head->files[f]);
     }
+    for (size_t l = 0; l < c->run.states.count; l++)
+        if (wants_layer(&c->run, wanted, c->run.states.layers[l].layer))
+            add_input(c, c->run.states.layers[l].path);
     size_t were = json_array_size(json_object_get(c->manifest, "inputs"));
     if (were != c->num_inputs)
         reject(c->check, "%zu files to read, %zu were read then", c->num_inputs, were);
