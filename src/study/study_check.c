@@ -271,6 +271,8 @@ qk_status qk__study_check_model(const qk__study_work *work, size_t i, qk__study_
         if (status == QK_OK)
             status = check_manifest(&c, err);
         check->num_layers = c.run.results->num_layers;
+        check->contents = c.run.results->contents;
+        check->rowless = c.run.states.count > 0 && !c.run.states.has_rows;
         check->capture = qk__strdup(qk_capture_path(c.run.capture));
     }
     qk_analysis_results_free(&c.run.results);
