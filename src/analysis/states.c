@@ -62,6 +62,13 @@ static void adapt(qk__run *run)
                        "%s: keeps %s: lda_accuracy needs all rows and stays empty",
                        qk_capture_path(run->capture), kept_of(run));
     }
+    if (run->states.has_rows && info->reservoir == 1 &&
+        qk__run_does(run, QK_ANALYSE_PLASTICITY))
+        qk__run_notice(
+            run, QK_NOTICE_WARNING,
+            "%s: keeps one row of each bucket and text, so no two keys of one bucket: "
+            "plasticity without such pairs is another number; keep 2 or more",
+            qk_capture_path(run->capture));
     if (s->ci > 0 && info->groups == 0)
         qk__run_notice(
             run, QK_NOTICE_WARNING,
