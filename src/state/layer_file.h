@@ -33,9 +33,9 @@
 
 /* ==== whole layers ======================================================================== */
 
-/* Either part may be NULL, not both; those given agree on max_groups and dim. metadata: more texts, or
- * NULL; its keys "format", "layer" and "groups" are replaced. Equal moments give equal bytes; the file appears
- * whole or not at all. */
+/* Either part may be NULL, not both; those given agree on max_groups and dim. metadata: more texts,
+ * or NULL; "format", "layer" and "groups" are the file's own, whatever it says of them. Equal
+ * moments give equal bytes; the file appears whole or not at all. */
 QK_MUST_CHECK qk_status qk__layer_moments_write(const char *path, const qk__part_moments *q,
                                                 const qk__part_moments *k, int layer,
                                                 const json_t *metadata, qk_error *err);
@@ -81,12 +81,12 @@ typedef struct qk__bucket_sums {
     double *sum_xx;        /* [d] the diagonal */
 } qk__bucket_sums;
 
-/* All that is known of a head. */
+/* All that is known of a head. Who wants to keep moments or texts sets the member to NULL.
+ * texts: as qk_accumulator_finish_texts gives them, of no more groups than it would keep, finer ones
+ * being joined; NULL where texts were not kept apart. */
 typedef struct qk__head_state {
     qk_moments *moments; /* of all rows: the groups merged in the order of their labels */
-    qk_text_moments
-        *texts; /* as qk_accumulator_finish_texts gives them, of at most as many groups:
-                               finer ones are joined. NULL where texts were not kept apart */
+    qk_text_moments *texts;
     int64_t num_texts;
     int64_t first_position, last_position; /* 0, -1 without rows */
     uint64_t mask;                         /* as in the file */

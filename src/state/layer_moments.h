@@ -2,8 +2,8 @@
 /* Moments of a layer while a capture is made: sums over the queries, or the keys, of all its
  * heads, by groups of texts and, of queries, by the sampler's buckets.
  *
- *     rows of a text ──compute──▶ chunk ──fold──▶ part ──merge──▶ part ──write──▶ file
- *       (any thread)                  (in order)     (in a fixed tree)     (layer_file.h)
+ *     rows ──compute──▶ chunk ──fold──▶ part ──merge──▶ part ──write──▶ file
+ *        (any thread)       (in order)   (in a fixed tree)   (layer_file.h)
  *
  * All numbers are about means: two sets of rows join by the formula of qk_moments_merge (Chan,
  * Golub and LeVeque, 1979), so means far from zero cost no digits. The same folds and merges in
@@ -42,14 +42,14 @@ int64_t qk__part_shape_bytes(const qk__part_shape *shape, size_t groups, size_t 
 
 /* ==== a chunk ============================================================================= */
 
-/* Rows of one text, of every head at the same positions. */
+/* Rows of one text, of every head at the same positions. Row r of head h begins at
+ * x + h * head_stride + index[r] * dim: with vectors that lie as [position][head], head_stride is
+ * dim and index[r] counts vectors. */
 typedef struct qk__chunk_rows {
-    size_t rows;        /* 1 .. QK__CHUNK_ROWS */
-    const float *x;     /* row r of head h begins at x + h * head_stride + index[r] * dim */
-    size_t head_stride; /* in floats */
-    const uint32_t
-        *index; /* [rows]; NULL: 0, 1, 2 ... With rows that lie apart, [position][head]
-                                for example, index[r] counts vectors of dim floats */
+    size_t rows; /* 1 .. QK__CHUNK_ROWS */
+    const float *x;
+    size_t head_stride;      /* in floats */
+    const uint32_t *index;   /* [rows]; NULL: 0, 1, 2 ... */
     const int64_t *position; /* [rows] ascending */
     const int64_t *bucket;   /* [rows], in runs; NULL where the part is not by bucket */
 } qk__chunk_rows;

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of a layer's moments, for test_layer_moments.py.
+ *
+ *     layer_moments make FILE ROWS GROUPS CHUNK BLOCK FIRST LAST
+ *         sums sequences FIRST .. LAST - 1 of ROWS, in chunks of CHUNK rows, in blocks of BLOCK
+ *         sequences that are merged in a binary tree over all block numbers; queries by bucket
+ *     layer_moments merge FILE A B
+ *     layer_moments head FILE q|k PLACE          prints all that is known of a head, as JSON
+ *
+ * ROWS: int64 heads, dim, sequences; then of each: int64 id, first of its text, n; positions [n];
+ * buckets [n]; float32 queries [heads][n][dim]; keys likewise. */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "state/layer_file.h"
+#include "stats/moments.h"
+
+static qk_error err;
+
+static void need(qk_status status)
+{
+    if (status == QK_OK)
+        return;
+    fprintf(stderr, "%d %s\n", (int)status, err.message);
+    exit(1);
+}
+
+static void *allocate(size_t count, size_t size)
+{
+    void *memory = calloc(count + 1, size);
+    if (!memory)
+        exit(2);
+    return memory;
+}
+
+/* ---- sums ------------------------------------------------------------------------------- */
+
+typedef struct sequence {
+    int64_t id, first, rows, *position, *bucket;
+    float *x[2];
+} sequence;
+
+typedef struct rows_file {
+    int64_t heads, dim, count;
+    int *numbers;
+    sequence *sequences;
+} rows_file;
+
+static void get(FILE *file, void *to, size_t size, size_t count)
+{
+    if (fread(to, size, count, file) != count)
+        exit(2);
+}
+
+static rows_file read_rows(const char *path)
+{
+    rows_file rows;
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        exit(2);
+    get(file, &rows.heads, sizeof(int64_t), 3);
+    rows.numbers = allocate((size_t)rows.heads, sizeof(int));
+    for (int64_t h = 0; h < rows.heads; h++)
+        rows.numbers[h] = 2 * (int)h + 1;
+    rows.sequences = allocate((size_t)rows.count, sizeof(sequence));
+    for (int64_t i = 0; i < rows.count; i++) {
+        sequence *s = &rows.sequences[i];
+        get(file, s, sizeof(int64_t), 3);
+        size_t n = (size_t)s->rows, values = n * (size_t)(rows.heads * rows.dim);
+        s->position = allocate(n, sizeof(int64_t));
+        s->bucket = allocate(n, sizeof(int64_t));
+        get(file, s->position, sizeof(int64_t), n);
+        get(file, s->bucket, sizeof(int64_t), n);
+        for (int kind = 0; kind < 2; kind++) {
+            s->x[kind] = allocate(values, sizeof(float));
+            get(file, s->x[kind], sizeof(float), values);
+        }
+    }
+    fclose(file);
+    return rows;
+}
+
+static void free_rows(rows_file *rows)
+{
+    for (int64_t i = 0; i < rows->count; i++) {
+        sequence *s = &rows->sequences[i];
+        free(s->position);
+        free(s->bucket);
+        free(s->x[0]);
+        free(s->x[1]);
+    }
+    free(rows->sequences);
+    free(rows->numbers);
+}
+
+static void fold(qk__part_moments *part, qk__chunk_moments *chunk, const sequence *s, int kind,
+                 int64_t at_once)
+{
+    const qk__part_shape *shape = qk__part_moments_shape(part);
+    for (int64_t at = 0; at < s->rows; at += at_once) {
+        const qk__chunk_rows rows = {
+            .rows = (size_t)(s->rows - at < at_once ? s->rows - at : at_once),
+            .x = s->x[kind] + at * (int64_t)shape->dim,
+            .head_stride = (size_t)s->rows * shape->dim,
+            .position = s->position + at,
+            .bucket = s->bucket + at};
+        need(qk__chunk_moments_compute(chunk, shape, &rows, &err));
+        need(qk__part_moments_fold(part, s->id, at == 0 && s->first, chunk, &err));
+    }
+}
+
+/* The part of blocks `first` .. first + count - 1, count being a power of two. */
+static qk__part_moments *sum_blocks(const rows_file *rows, const qk__part_shape *shape,
+                                    int kind, const int64_t range[4], int64_t first,
+                                    int64_t count)
+{
+    const int64_t at_once = range[0], block = range[1];
+    qk__part_moments *part;
+    if (count > 1) {
+        part = sum_blocks(rows, shape, kind, range, first, count / 2);
+        qk__part_moments *later =
+            sum_blocks(rows, shape, kind, range, first + count / 2, count / 2);
+        need(qk__part_moments_merge(part, later, &err));
+        qk__part_moments_free(&later);
+        return part;
+    }
+    qk__chunk_moments *chunk;
+    need(qk__part_moments_create(&part, shape, &err));
+    need(qk__chunk_moments_create(&chunk, &err));
+    for (int64_t i = first * block; i < (first + 1) * block && i < rows->count; i++)
+        if (i >= range[2] && i < range[3])
+            fold(part, chunk, &rows->sequences[i], kind, at_once);
+    qk__chunk_moments_free(&chunk);
+    return part;
+}
+
+static void make(char **argv)
+{
+    rows_file rows = read_rows(argv[1]);
+    int64_t range[4], blocks = 1;
+    for (int i = 0; i < 4; i++)
+        range[i] = atoll(argv[3 + i]);
+    while (blocks * range[1] < rows.count)
+        blocks *= 2;
+    qk__part_moments *parts[2];
+    for (int kind = 0; kind < 2; kind++) {
+        const qk__part_shape shape = {.dim = (size_t)rows.dim,
+                                      .num_heads = (size_t)rows.heads,
+                                      .heads = rows.numbers,
+                                      .max_groups = (uint32_t)atoi(argv[2]),
+                                      .by_bucket = kind == 0};
+        parts[kind] = sum_blocks(&rows, &shape, kind, range, 0, blocks);
+    }
+    need(qk__layer_moments_write(argv[0], parts[0], parts[1], 7, NULL, &err));
+    qk__part_moments_free(&parts[0]);
+    qk__part_moments_free(&parts[1]);
+    free_rows(&rows);
+}
+
+static void merge(char **argv)
+{
+    qk__part_moments *a[2], *b[2];
+    need(qk__layer_moments_read(argv[1], &a[0], &a[1], &err));
+    need(qk__layer_moments_read(argv[2], &b[0], &b[1], &err));
+    for (int kind = 0; kind < 2; kind++)
+        if (a[kind])
+            need(qk__part_moments_merge(a[kind], b[kind], &err));
+    need(qk__layer_moments_write(argv[0], a[0], a[1], 7, NULL, &err));
+    for (int kind = 0; kind < 2; kind++) {
+        qk__part_moments_free(&a[kind]);
+        qk__part_moments_free(&b[kind]);
+    }
+}
+
+/* ---- a head ----------------------------------------------------------------------------- */
+
+static void print_numbers(const char *name, const double *numbers, size_t count)
+{
+    printf(", \"%s\": [", name);
+    for (size_t i = 0; i < count; i++)
+        printf("%s%.17g", i > 0 ? ", " : "", numbers[i]);
+    printf("]");
+}
+
+static void print_sums(int64_t count, double mean_t, double sum_tt, const double *mean,
+                       const double *sum_xt, const double *sum_xx, size_t d, size_t squares)
+{
+    printf("{\"count\": %" PRId64 ", \"mean_t\": %.17g, \"sum_tt\": %.17g", count, mean_t,
+           sum_tt);
+    print_numbers("mean", mean, d);
+    print_numbers("sum_xt", sum_xt, d);
+    print_numbers("sum_xx", sum_xx, squares);
+    printf("}");
+}
+
+static void print_moments(const qk_moments *m)
+{
+    print_sums(m->count, m->mean_t, m->sum_tt, m->mean, m->sum_xt, m->sum_xx, m->dim,
+               m->dim * m->dim);
+}
+
+/* What the groups of the jackknife do along the axis 1, 2, 3 ... */
+static void print_texts(const qk_text_moments *texts)
+{
+    if (!texts) {
+        printf("null");
+        return;
+    }
+    qk__line_sums lines[QK_TEXT_GROUPS];
+    double *axis = allocate(texts->panels * PANEL, sizeof *axis);
+    for (size_t i = 0; i < texts->dim; i++)
+        axis[i] = (double)(i + 1);
+    qk__text_moments_along(texts, axis, lines);
+    free(axis);
+    printf("{\"texts\": %zu, \"trace\": %.17g", qk_text_moments_count(texts), texts->trace);
+    printf(", \"mask\": \"%" PRIu64 "\", \"groups\": [", texts->groups.mask);
+    for (uint32_t g = 0; g < texts->groups.count; g++) {
+        const qk__line_sums *l = &lines[g];
+        printf("%s[\"%" PRIu64 "\", %.17g, %.17g, %.17g, %.17g, %.17g, %.17g]",
+               g > 0 ? ", " : "", texts->groups.label[g], l->n, l->t, l->tt, l->x, l->xt,
+               l->xx);
+    }
+    printf("]}");
+}
+
+static void head(char **argv)
+{
+    qk__layer_file *file;
+    qk__head_state *s;
+    need(qk__layer_file_open(&file, argv[0], &err));
+    need(qk__layer_file_head(file, argv[1][0] == 'q' ? QK_QUERY : QK_KEY, (size_t)atoi(argv[2]),
+                             &s, &err));
+    printf("{\"layer\": %d, \"num_texts\": %" PRId64 ", \"positions\": [%" PRId64 ", %" PRId64
+           "], \"mask\": \"%" PRIu64 "\", \"moments\": ",
+           qk__layer_file_layer(file), s->num_texts, s->first_position, s->last_position,
+           s->mask);
+    print_moments(s->moments);
+    printf(", \"groups\": {");
+    for (size_t g = 0; g < s->num_groups; g++) {
+        printf("%s\"%" PRIu64 "\": ", g > 0 ? ", " : "", s->labels[g]);
+        print_moments(s->parts[g]);
+    }
+    printf("}, \"buckets\": {");
+    for (size_t b = 0; b < s->num_buckets; b++) {
+        const qk__bucket_sums *m = &s->buckets[b];
+        printf("%s\"%" PRId64 "\": ", b > 0 ? ", " : "", m->bucket);
+        print_sums(m->count, m->mean_t, m->sum_tt, m->mean, m->sum_xt, m->sum_xx,
+                   s->moments->dim, s->moments->dim);
+    }
+    printf("}, \"texts\": ");
+    print_texts(s->texts);
+    printf("}\n");
+    qk__head_state_free(&s);
+    qk__layer_file_close(&file);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 9 && strcmp(argv[1], "make") == 0)
+        make(argv + 2);
+    else if (argc == 5 && strcmp(argv[1], "merge") == 0)
+        merge(argv + 2);
+    else if (argc == 5 && strcmp(argv[1], "head") == 0)
+        head(argv + 2);
+    else
+        return 2;
+    return 0;
+}

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Moments of a layer: the numbers are NumPy's, the safetensors package reads the file, the bytes do not depend on who
+summed which block, and what is no such file is refused with a reason."""
+import json
+import struct
+import subprocess
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
+
+from conftest import BUILD
+
+TOOL = BUILD / "tests" / "state" / "layer_moments"
+NUMBERS = "count mean_t sum_tt mean sum_xt sum_xx".split()
+
+
+@dataclass
+class Sequence:
+    id: int
+    t: np.ndarray
+    q: np.ndarray  # [heads][rows][d]
+    k: np.ndarray
+    first: bool = True
+
+    @property
+    def bucket(self):
+        return self.t // 50 - 3
+
+
+def sequences(ids, heads=3, d=5, seed=0, mean=0.0, rows=(1, 700), t=None):
+    random = np.random.default_rng(seed)
+    made = []
+    for i in ids:
+        n = int(random.integers(*rows))
+        position = np.sort(random.choice(1500, n, replace=False)) if t is None else np.full(n, t)
+        x = random.normal(mean, 1, (2, heads, n, d)) * np.arange(1, d + 1)
+        x += 0.003 * position[:, None]
+        made.append(Sequence(i, position.astype(np.int64), *x.astype(np.float32)))
+    return made
+
+
+def tool(*args, fails=False):
+    done = subprocess.run([TOOL, *map(str, args)], capture_output=True, text=True, timeout=300)
+    assert (done.returncode == 1) == fails and done.returncode in (0, 1), done.stderr
+    return done.stderr if fails else done.stdout
+
+
+def write_rows(path, made):
+    with open(path, "wb") as file:
+        heads, _, d = made[0].q.shape
+        file.write(struct.pack("<3q", heads, d, len(made)))
+        for s in made:
+            file.write(struct.pack("<q", s.id if s.id < 2**63 else s.id - 2**64))
+            file.write(struct.pack("<2q", s.first, len(s.t)))
+            for array in (s.t, s.bucket, s.q, s.k):
+                file.write(array.tobytes())
+    return path
+
+
+def make(tmp_path, made, name="l07", groups=16, chunk=256, block=4, first=0, last=None):
+    rows = tmp_path / "rows"
+    if not rows.exists():
+        write_rows(rows, made)
+    tool("make", tmp_path / name, rows, groups, chunk, block, first, len(made) if last is None else last)
+    return tmp_path / name
+
+
+# ---- the oracle ----------------------------------------------------------------------------
+
+def moments(x, t, diagonal=False):
+    x, t = x.astype(np.longdouble), t.astype(np.longdouble)
+    centred, off = x - x.mean(0), t - t.mean()
+    return {"count": len(t), "mean_t": t.mean(), "sum_tt": off @ off, "mean": x.mean(0), "sum_xt": off @ centred,
+            "sum_xx": (centred**2).sum(0) if diagonal else (centred.T @ centred).ravel()}
+
+
+def mask_of(ids, limit):
+    """The most bits in which no more than `limit` ids differ; all of them where that many do not."""
+    ids = {i % 2**64 for i in ids}
+    if limit == 0:
+        return 0
+    return next(mask for mask in [2**64 - 1, *(2**bits - 1 for bits in range(63, -1, -1))]
+                if len({i & mask for i in ids}) <= limit)
+
+
+def assert_close(found, expected, spread):
+    """spread: what the rows vary by; sums may be off by its rounding, not by that of means."""
+    for name in NUMBERS:
+        scale = spread[name] if name in spread else np.abs(np.asarray(expected[name], float))
+        error = np.abs(np.asarray(found[name], float) - np.asarray(expected[name], float))
+        assert np.all(error <= 1e-12 * scale), (name, error / scale)
+
+
+def spreads(whole, diagonal=False):
+    """Of two dimensions the root of the product of their sums of squares."""
+    d = len(whole["mean"])
+    sd = np.sqrt(np.asarray(whole["sum_xx"], float).reshape(-1)[:: 1 if diagonal else d + 1]) + 1e-30
+    tt = np.sqrt(float(whole["sum_tt"])) + 1e-30
+    return {"mean": np.abs(np.asarray(whole["mean"], float)) + sd, "sum_xt": sd * tt,
+            "sum_xx": sd**2 if diagonal else np.outer(sd, sd).ravel()}
+
+
+def check_head(path, made, kind, place, groups):
+    state = json.loads(tool("head", path, kind, place))
+    x = [getattr(s, kind)[place] for s in made]
+    every, t = np.concatenate(x), np.concatenate([s.t for s in made])
+    whole = moments(every, t)
+    assert_close(state["moments"], whole, spreads(whole))
+    assert state["layer"] == 7 and state["num_texts"] == sum(s.first for s in made)
+    assert state["positions"] == [t.min(), t.max()]
+    mask = mask_of([s.id for s in made], groups)
+    assert int(state["mask"]) == mask
+    labels = sorted({s.id % 2**64 & mask for s in made})
+    assert list(map(int, state["groups"])) == labels
+    for label in labels:
+        own = [i for i, s in enumerate(made) if s.id % 2**64 & mask == label]
+        part = moments(np.concatenate([x[i] for i in own]), np.concatenate([made[i].t for i in own]))
+        assert_close(state["groups"][str(label)], part, spreads(part))
+    buckets = np.concatenate([s.bucket for s in made])
+    assert list(map(int, state["buckets"])) == (sorted(set(buckets)) if kind == "q" else [])
+    for name, found in state["buckets"].items():
+        part = moments(every[buckets == int(name)], t[buckets == int(name)], diagonal=True)
+        assert_close(found, part, {**spreads(part, True), "sum_xx": spreads(part, True)["sum_xx"] + 1e-3})
+    check_texts(state, made, x, groups)
+
+
+def check_texts(state, made, x, groups):
+    """Sums of each group of the jackknife about the common mean, along the axis 1, 2, 3 ..."""
+    if groups == 0:
+        assert state["texts"] is None
+        return
+    mask = mask_of([s.id for s in made], min(groups, 16))
+    assert int(state["texts"]["mask"]) == mask and state["texts"]["texts"] == state["num_texts"]
+    axis = np.arange(1, x[0].shape[1] + 1)
+    mean = np.array(state["moments"]["mean"])
+    rows = {}
+    for s, own in zip(made, x):
+        rows.setdefault(s.id % 2**64 & mask, []).append((s.t - state["moments"]["mean_t"], (own - mean) @ axis))
+    assert sorted(int(group[0]) for group in state["texts"]["groups"]) == sorted(rows)
+    for label, *found in state["texts"]["groups"]:
+        t, y = map(np.concatenate, zip(*rows[int(label)]))
+        expected = [len(t), t.sum(), t @ t, y.sum(), y @ t, y @ y]
+        scale = [1, np.abs(t).sum(), t @ t, np.abs(y).sum(), np.abs(y) @ np.abs(t), y @ y]
+        assert np.all(np.abs(np.subtract(found, expected)) <= 1e-11 * np.array(scale) + 1e-20)
+
+
+# ---- numbers -------------------------------------------------------------------------------
+
+CASES = {
+    "few texts": dict(ids=range(5)),
+    "more texts than groups": dict(ids=range(40), rows=(1, 90)),
+    "ids of all sizes": dict(ids=[-1, -2**63, 2**63 - 1, 0, -7, 2**40, 2**40 + 1, 2**62], rows=(1, 90)),
+    "ids that differ in high bits": dict(ids=[i * 2**57 for i in range(100)], rows=(1, 20)),
+    "one row": dict(ids=[3], rows=(1, 2)),
+    "equal positions": dict(ids=range(3), t=77),
+    "means far from zero": dict(ids=range(6), mean=1e3),
+    "a dimension of whole panels": dict(ids=range(3), d=16, rows=(250, 600)),
+    "one dimension": dict(ids=range(3), d=1),
+}
+
+
+@pytest.mark.parametrize("groups", [16, 0, 2, 64])
+@pytest.mark.parametrize("case", CASES)
+def test_numbers_are_numpys(tmp_path, case, groups):
+    made = sequences(**CASES[case])
+    path = make(tmp_path, made, groups=groups)
+    for kind in "qk":
+        for place in (0, 2):
+            check_head(path, made, kind, place, groups)
+
+
+def test_rows_of_a_text_may_come_in_windows(tmp_path):
+    made = sequences([4, 4, 4, 9, 9])
+    for i in (1, 2, 4):
+        made[i].first = False
+    check_head(make(tmp_path, made), made, "q", 1, 16)
+
+
+def test_chunks_of_any_size_give_the_same_sums(tmp_path):
+    made = sequences(range(4))
+    for chunk in (1, 7, 128, 129, 255):
+        check_head(make(tmp_path, made, f"chunk{chunk}", chunk=chunk), made, "q", 1, 16)
+
+
+def test_others_read_the_file(tmp_path):
+    made = sequences(range(20), d=4, rows=(1, 60))
+    path = make(tmp_path, made)
+    with safe_open(path, "np") as file:
+        assert file.metadata() == {"format": "qkscope moments 2", "layer": "7", "groups": "16"}
+    arrays = load_file(path)
+    assert {name.partition(".")[0] for name in arrays} == {"q", "k"}
+    assert not any("bucket" in name for name in arrays if name.startswith("k."))
+    assert list(arrays["q.heads"]) == [1, 3, 5] and arrays["k.mask"] == 15
+    assert arrays["k.sum_xx"].shape == (16, 3, 10) and arrays["q.bucket_sum_xx"].shape[1:] == (3, 4)
+    x, t = np.concatenate([made[i].k[2] for i in (1, 17)]), np.concatenate([made[i].t for i in (1, 17)])
+    expected = moments(x, t)
+    triangle = expected["sum_xx"].reshape(4, 4)[np.triu_indices(4)].astype(float)
+    np.testing.assert_allclose(arrays["k.sum_xx"][1, 2], triangle, rtol=1e-12, atol=1e-12 * triangle.max())
+    assert arrays["k.count"][1, 2] == len(t) and list(arrays["k.texts"]) == [20] * 3
+    assert {array.dtype.str for array in arrays.values()} == {"<i8", "<f8"}
+    assert struct.unpack("<Q", path.read_bytes()[:8])[0] % 8 == 0
+
+
+# ---- the same bytes ------------------------------------------------------------------------
+
+@pytest.mark.parametrize("ids", [range(32), [i * 2**50 for i in range(32)], [5] * 32, [-i for i in range(32)]])
+@pytest.mark.parametrize("groups", [16, 0, 5])
+def test_halves_summed_apart_are_the_whole(tmp_path, ids, groups):
+    """Eight blocks of 4 sequences; the tree joins 0..3 with 4..7 last."""
+    made = sequences(ids, rows=(1, 80))
+    whole = make(tmp_path, made, "whole", groups)
+    quarters = [make(tmp_path, made, f"part{i}", groups, first=8 * i, last=8 * i + 8) for i in range(4)]
+    for i in (2, 0):
+        tool("merge", tmp_path / f"half{i}", quarters[i], quarters[i + 1])
+    tool("merge", tmp_path / "again", tmp_path / "half0", tmp_path / "half2")
+    assert (tmp_path / "again").read_bytes() == whole.read_bytes()
+
+
+def test_parts_without_rows_change_nothing(tmp_path):
+    made = sequences(range(9), rows=(1, 80))
+    whole = make(tmp_path, made, "whole")
+    empty = make(tmp_path, made, "empty", first=0, last=0)
+    assert load_file(empty)["q.count"].shape == (0, 3)
+    for a, b in ((whole, empty), (empty, whole)):
+        tool("merge", tmp_path / "same", a, b)
+        assert (tmp_path / "same").read_bytes() == whole.read_bytes()
+    state = json.loads(tool("head", empty, "q", 0))
+    assert state["moments"]["count"] == 0 and state["positions"] == [0, -1] and state["groups"] == {}
+
+
+@pytest.mark.parametrize("other, reason", [
+    (dict(groups=8), "groups of texts differ: 16 and 8"),
+    (dict(d=6), "dimensions differ: 5 and 6"),
+    (dict(heads=2), "different heads"),
+])
+def test_parts_of_another_shape_are_not_merged(tmp_path, other, reason):
+    a = make(tmp_path, sequences(range(2)), "a")
+    (tmp_path / "rows").unlink()
+    groups = other.pop("groups", 16)
+    b = make(tmp_path, sequences(range(2), **other), "b", groups)
+    assert reason in tool("merge", tmp_path / "c", a, b, fails=True)
+
+
+# ---- what is no such file ------------------------------------------------------------------
+
+METADATA = {"format": "qkscope moments 2", "layer": "7", "groups": "16"}
+
+
+@pytest.fixture
+def arrays(tmp_path):
+    return load_file(make(tmp_path, sequences(range(20), d=4, rows=(1, 60))))
+
+
+def put(name, at, value):
+    return lambda a: a[name].__setitem__(at, value)
+
+
+@pytest.mark.parametrize("change, reason", [
+    (lambda a: a.pop("q.sum_xt"), "queries: there is no array q.sum_xt"),
+    (lambda a: a.pop("q.heads"), "there is no array q.heads"),
+    (lambda a: a.pop("q.bucket_mean"), "there is no array q.bucket_mean"),
+    (lambda a: a.update({"k.mean": a["k.mean"].astype(np.float32)}), "keys: k.mean"),
+    (lambda a: a.update({"q.mean": a["q.mean"][:, :, :0]}), "q.mean: expected 3 axes"),
+    (lambda a: a.update({"q.sum_xx": a["q.sum_xx"][:, :, :9]}), "q.sum_xx: its type or shape"),
+    (lambda a: a.update({"q.mask": np.array([15])}), "q.mask"),
+    (lambda a: a.update({"q.mask": np.array(14)}), "mask e"),
+    (lambda a: a.update({"q.mask": np.array(0)}), "mask 0"),
+    (lambda a: a.update({"q.mask": np.array(7)}), "group 8"),
+    (put("q.group", 1, 0), "group 1: labels ascend"),
+    (put("q.heads", 1, 1), "head 1: numbers of heads ascend"),
+    (put("q.heads", 0, -1), "head -1"),
+    (put("q.heads", 2, 2**40), "head 1099511627776"),
+    (put("q.bucket", 1, -3), "bucket -3 follows"),
+    (put("k.count", (0, 1), -1), "keys: head 3: its counts"),
+    (put("k.count", (0, 1), 2**62), "its counts"),
+    (put("q.count", (0, 1), 1), "head 3: its groups have"),
+    (put("k.texts", 0, -1), "its counts"),
+    (put("k.texts", 0, 10**6), "its counts"),
+    (put("k.positions", (0, 0), 5000), "positions 5000 to"),
+    (put("k.sum_tt", (3, 0), -1.0), "head 1: its numbers are not moments"),
+    (put("k.mean_t", (3, 0), np.nan), "not moments"),
+    (put("k.mean", (3, 0, 1), np.inf), "not moments"),
+    (put("k.sum_xx", (3, 0, 4), -1.0), "not moments"),
+    (put("k.sum_xx", (3, 0, 1), np.nan), "not moments"),
+    (put("k.sum_xx", (3, 0, 4), 1e300), "too large to square"),
+    (put("q.bucket_sum_xx", (0, 0, 0), -1.0), "not moments"),
+    (lambda a: [a.pop(name) for name in [*a]], "no array of queries"),
+    (lambda a: a.update({name: a[name][..., :3] for name in ("k.mean", "k.sum_xt")}
+                        | {"k.sum_xx": a["k.sum_xx"][:, :, :6]}), "queries of dimension 4, keys of 3"),
+])
+def test_what_are_no_moments_is_refused(tmp_path, arrays, change, reason):
+    change(arrays)
+    save_file(arrays, tmp_path / "wrong", METADATA)
+    messages = []
+    for kind in "qk":
+        done = subprocess.run([TOOL, "head", tmp_path / "wrong", kind, "0"], capture_output=True, text=True)
+        assert done.returncode in (0, 1)
+        messages.append(done.stderr)
+    assert any(reason in m and str(tmp_path / "wrong") in m for m in messages), messages
+
+
+@pytest.mark.parametrize("metadata, reason", [
+    (None, 'format ""'),
+    ({}, 'format ""'),
+    ({"format": "pt"}, 'format "pt"'),
+    ({"format": "qkscope moments 1"}, "no moments of a layer"),
+    (METADATA | {"format": "qkscope moments 3"}, "a later qkscope wrote it"),
+    (METADATA | {"layer": "-1"}, '"layer" is not'),
+    (METADATA | {"groups": "65"}, '"groups" is not'),
+    (METADATA | {"groups": "1"}, '"groups" is 1'),
+    (METADATA | {"groups": "0"}, "does not fit groups = 0"),
+    (METADATA | {"groups": "8"}, "16 groups of texts, more than groups = 8"),
+    ({"format": METADATA["format"], "groups": "16"}, '"layer" is not'),
+])
+def test_metadata_that_say_something_else_are_refused(tmp_path, arrays, metadata, reason):
+    save_file(arrays, tmp_path / "wrong", metadata)
+    for error in (tool("head", tmp_path / "wrong", "q", 0, fails=True),
+                  tool("merge", tmp_path / "c", tmp_path / "wrong", tmp_path / "wrong", fails=True)):
+        assert reason in error and str(tmp_path / "wrong") in error
+
+
+def test_what_others_write_is_read(tmp_path, arrays):
+    path = tmp_path / "l07"
+    save_file(dict(reversed(arrays.items())), tmp_path / "theirs", METADATA | {"note": "mine"})
+    assert tool("head", tmp_path / "theirs", "q", 1) == tool("head", path, "q", 1)
+    tool("merge", tmp_path / "c", tmp_path / "theirs", make(tmp_path, sequences([0], d=4), "e", first=0, last=0))
+    assert (tmp_path / "c").read_bytes() == path.read_bytes()
