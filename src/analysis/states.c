@@ -128,15 +128,17 @@ void qk__states_close(qk__states *states)
 
 /* ---- a head ----------------------------------------------------------------------------- */
 
+/* Notes the file among the run's inputs, which are not listed yet while buckets are settled. */
 static qk_status open_layer(qk__run *run, qk__state_layer *layer, qk_error *err)
 {
-    if (run->inputs) {
-        qk__input *input = &run->inputs[run->num_inputs - run->states.count +
-                                        (size_t)(layer - run->states.layers)];
+    if (run->inputs && !layer->listed) {
+        size_t i = (size_t)(layer - run->states.layers);
+        qk__input *input = &run->inputs[run->num_inputs - run->states.count + i];
+        layer->listed = true;
         input->path = layer->path;
         QK_TRY(qk__fingerprint_file(layer->path, &input->print.bytes, input->print.hash, err));
     }
-    return qk__layer_file_open(&layer->file, layer->path, err);
+    return layer->file ? QK_OK : qk__layer_file_open(&layer->file, layer->path, err);
 }
 
 static qk_status find_layer(qk__run *run, const qk_head *head, qk__state_layer **found,
@@ -148,10 +150,9 @@ static qk_status find_layer(qk__run *run, const qk_head *head, qk__state_layer *
         i++;
     qk__state_layer *layer = *found = &states->layers[i];
     pthread_mutex_lock(&states->lock);
-    if (!layer->tried) {
+    if (!layer->tried || (run->inputs && !layer->listed))
         layer->status = open_layer(run, layer, &layer->error);
-        layer->tried = true;
-    }
+    layer->tried = true;
     pthread_mutex_unlock(&states->lock);
     return layer->status == QK_OK ? QK_OK
                                   : qk__fail(err, layer->status, "%s", layer->error.message);

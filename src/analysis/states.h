@@ -15,8 +15,8 @@ struct qk__input;
 /* A layer's file, opened by the first job that reads a head of it. */
 typedef struct qk__state_layer {
     int layer;
-    const char *path; /* the capture's */
-    bool tried;
+    const char *path;   /* the capture's */
+    bool tried, listed; /* listed: among the run's inputs */
     qk__layer_file *file;
     qk_status status; /* of opening it */
     qk_error error;

@@ -222,6 +222,20 @@ def test_sampling_error(qkscope, tmp_path):
     assert 0.5 < np.sqrt((ratios ** 2).mean()) < 1.5
 
 
+def test_buckets_cut_anew(qkscope, tmp_path):
+    """They are cut from the positions of all rows, though the last one is not held."""
+    state = make_state.make_state(EXAMPLE, tmp_path / "s", reservoir=2)
+    cut = []
+    for capture, out in ((EXAMPLE, "rows"), (state, "out")):
+        analyze(qkscope, capture, tmp_path / out, "--buckets", 7, command="plasticity")
+        cut.append(read_json(tmp_path / out / "manifest.json")["runs"][0]["buckets"])
+    assert cut[0] == cut[1] and cut[0]["last_position"] == 1023
+    inputs = read_json(tmp_path / "out" / "manifest.json")["runs"][0]["inputs"]
+    assert len([i for i in inputs if i["file"].startswith("moments/") and i["xxh3_128"]]) == 5
+    for row in read_csv(tmp_path / "out" / "head_metrics.csv"):
+        assert row["ap_overall_se"] > 0
+
+
 def test_one_row_of_a_bucket(qkscope, tmp_path):
     state = make_state.make_state(EXAMPLE, tmp_path / "s", reservoir=1)
     assert "no two keys of one bucket" in analyze(qkscope, state, tmp_path / "out").err
