@@ -340,6 +340,8 @@ typedef struct qk_head_inspection {
     bool wide;          /* float64 vectors */
     qk_values buckets, examples, windows;     /* windows: 0 = full attention */
     bool has_bucket, has_example, has_window; /* false: no such column */
+    int64_t summed;                           /* rows behind its moments, 0 = there are none */
+    int64_t texts;                            /* that these came from */
 } qk_head_inspection;
 
 typedef struct qk_inspection {
@@ -362,11 +364,20 @@ typedef struct qk_inspection {
     size_t dim; /* 0: the heads differ, or there are no rows */
     int64_t rows, bytes;
     int64_t position_min, position_max;
-    size_t num_examples; /* different ids over all heads */
+    size_t
+        num_examples; /* different ids over all heads; without rows: texts of the head with most */
     qk_values buckets, windows;
 
     size_t num_files; /* different Parquet files */
     bool packed;      /* heads share files */
+
+    /* what it keeps besides rows, or in their place, as in qk_capture_info */
+    qk_kept_rows kept;
+    bool has_moments;
+    int reservoir, groups;
+    int64_t summed; /* rows behind the moments, over the heads that could be read */
+    size_t moments_files;
+    int64_t moments_bytes;
 } qk_inspection;
 
 typedef struct qk_inspect_settings {

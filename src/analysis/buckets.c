@@ -108,6 +108,17 @@ static qk_status read_footers(content *c, const qk_head *head, qk_error *err)
     return QK_OK;
 }
 
+/* A reservoir need not have the first and the last of all rows. */
+static qk_status widen(qk__run *run, content *c, const qk_head *head, qk_error *err)
+{
+    qk__head_state *state;
+    QK_TRY(qk__states_read(run, head, &state, err));
+    c->least = state->first_position < c->least ? state->first_position : c->least;
+    c->most = state->last_position > c->most ? state->last_position : c->most;
+    qk__head_state_free(&state);
+    return QK_OK;
+}
+
 static qk_status read_rows(qk__run *run, int worker, content *c, const qk_head *head,
                            qk_error *err)
 {
@@ -118,7 +129,7 @@ static qk_status read_rows(qk__run *run, int worker, content *c, const qk_head *
     for (;;) {
         QK_TRY(qk_rows_next(run->readers[worker], SCAN_ROWS, &block, err));
         if (block.rows == 0)
-            return QK_OK;
+            return run->states.count > 0 ? widen(run, c, head, err) : QK_OK;
         add_block(c, &block);
     }
 }

@@ -7,8 +7,28 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "stats/reservoir.h"
 
 /* ---- keys ------------------------------------------------------------------------------- */
+
+/* What the keys of a reservoir stand for, as long as buckets are those that they were chosen by. */
+static qk_status weigh_keys(const qk__run *run, qk__key_data *keys, qk_error *err)
+{
+    const qk__head_state *state = keys->data.state;
+    int64_t *counts = qk__calloc(state->num_groups + 1, sizeof *counts);
+    if (!counts)
+        return qk__nomem(err);
+    for (size_t g = 0; g < state->num_groups; g++)
+        counts[g] = state->parts[g]->count;
+    const qk__reservoir reservoir = {.most = qk_capture_get_info(run->capture)->reservoir,
+                                     .mask = state->mask,
+                                     .num_groups = state->num_groups,
+                                     .label = state->labels,
+                                     .count = counts};
+    qk_status status = qk__reservoir_weigh(keys->index, &keys->data.rows, &reservoir, err);
+    free(counts);
+    return status == QK_OK ? status : qk__context(err, status, "%s", keys->data.head->files[0]);
+}
 
 qk_status qk__key_data_read(qk__run *run, int worker, const qk_head *head, qk__key_data *keys,
                             qk_error *err)
@@ -18,6 +38,8 @@ qk_status qk__key_data_read(qk__run *run, int worker, const qk_head *head, qk__k
     qk_status status = QK_OK;
     if (qk__run_does(run, QK_ANALYSE_PLASTICITY))
         status = qk__key_index_create(&keys->index, &keys->data.rows, err);
+    if (status == QK_OK && keys->index && keys->data.state && run->buckets.count == 0)
+        status = weigh_keys(run, keys, err);
     if (status != QK_OK)
         qk__key_data_free(run, keys);
     return status;

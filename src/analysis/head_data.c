@@ -379,9 +379,7 @@ static qk_status read_state(qk__run *run, int worker, const qk_head *head, qk__h
         QK_TRY(take_parts(data, err));
     if (data->moments->sum_tt == 0 && data->moments->count > 1)
         note_constant(run, data);
-    return qk__run_does(run, QK_ANALYSE_PLASTICITY)
-               ? read_reservoir(run, worker, head, data, err)
-               : QK_OK;
+    return qk__states_need_rows(run) ? read_reservoir(run, worker, head, data, err) : QK_OK;
 }
 
 qk_status qk__head_data_read(qk__run *run, int worker, const qk_head *head, qk__head_data *data,
@@ -389,8 +387,8 @@ qk_status qk__head_data_read(qk__run *run, int worker, const qk_head *head, qk__
 {
     *data = (qk__head_data){.head = head, .sign = 1};
     qk__input *inputs = inputs_of(run, head);
-    for (size_t i = 0; inputs && i < head->num_files; i++)
-        inputs[i] = (qk__input){.head = head, .file = i};
+    for (size_t i = 0; inputs && qk__states_need_rows(run) && i < head->num_files; i++)
+        inputs[i] = (qk__input){.path = head->files[i], .head = head, .file = i};
     qk_status status = run->states.count > 0 ? read_state(run, worker, head, data, err)
                                              : read_all(run, worker, head, data, err);
     if (status != QK_OK)

@@ -9,6 +9,7 @@
 
 #include <qkscope/capture.h>
 
+#include "analysis/inspect_moments.h"
 #include "analysis/value_set.h"
 #include "base/buffer.h"
 #include "base/error.h"
@@ -121,6 +122,10 @@ static qk_status inspect_head(qk_head_inspection *head, const qk_head *on_disk, 
         QK_COLUMN_POSITION | QK_COLUMN_BUCKET | QK_COLUMN_EXAMPLE | QK_COLUMN_WINDOW;
     if (on_disk->missing || on_disk->failure)
         return check_vectors(head, on_disk, columns, err); /* says what is wrong */
+    if (on_disk->moments)
+        QK_TRY(qk__inspect_moments(head, on_disk, err));
+    if (on_disk->num_files == 0)
+        return QK_OK;
     for (size_t i = 0; i < on_disk->num_files; i++)
         QK_TRY(look_at_file(head, on_disk, i, &columns, err));
     head->has_bucket = (columns & QK_COLUMN_BUCKET) != 0;
@@ -165,13 +170,14 @@ static qk_status add_values(qk__value_set *set, const qk_values *values, qk_erro
 static qk_status sum_up(qk_inspection *in, head_sets *sets, qk_error *err)
 {
     bool same_dim = true;
+    size_t texts = 0;
     for (size_t i = 0; i < in->num_heads; i++) {
         const qk_head_inspection *head = &in->heads[i];
         in->bytes += head->bytes;
         in->num_failed += head->status != QK_OK;
-        if (head->status != QK_OK || head->rows == 0)
+        if (head->status != QK_OK || (head->rows == 0 && head->summed == 0))
             continue;
-        bool first = in->rows == 0;
+        bool first = in->rows == 0 && in->summed == 0;
         if (first || head->position_min < in->position_min)
             in->position_min = head->position_min;
         if (first || head->position_max > in->position_max)
@@ -179,6 +185,8 @@ static qk_status sum_up(qk_inspection *in, head_sets *sets, qk_error *err)
         same_dim &= first || head->dim == in->dim;
         in->dim = head->dim;
         in->rows += head->rows;
+        in->summed += head->summed;
+        texts = (size_t)head->texts > texts ? (size_t)head->texts : texts;
         QK_TRY(add_values(&sets->buckets, &head->buckets, err));
         QK_TRY(add_values(&sets->examples, &head->examples, err));
         QK_TRY(add_values(&sets->windows, &head->windows, err));
@@ -189,7 +197,7 @@ static qk_status sum_up(qk_inspection *in, head_sets *sets, qk_error *err)
     qk__value_set_take(&sets->buckets, &in->buckets);
     qk__value_set_take(&sets->windows, &in->windows);
     qk__value_set_take(&sets->examples, &examples);
-    in->num_examples = examples.count;
+    in->num_examples = in->kept == QK_ROWS_NONE ? texts : examples.count;
     free(examples.items);
     return QK_OK;
 }
@@ -230,6 +238,11 @@ static qk_status describe(qk_inspection *in, const qk_capture *capture, int give
     in->complete = info->complete;
     in->num_texts = info->num_texts;
     in->num_windows = info->num_windows;
+    in->kept = info->kept;
+    in->has_moments = info->has_moments;
+    in->reservoir = info->reservoir;
+    in->groups = info->groups;
+    qk__inspect_moments_files(in, capture);
     in->num_heads = qk_capture_num_heads(capture);
     count_files(in, capture);
     char names[QK_HEAD_NAME_SIZE * 10];

@@ -96,7 +96,7 @@ static bool differs(const qk__run *run, const json_t *input, bool read)
     const char *was = text_of(input, "xxh3_128");
     bool other =
         !qk__input_find(run, text_of(input, "file"), &now) ||
-        qk__head_file_print(now.head, now.file, NULL, read, &now.print, NULL) != QK_OK ||
+        qk__input_print(&now, read, &now.print) != QK_OK ||
         now.print.bytes != json_integer_value(json_object_get(input, "bytes")) ||
         (read && strcmp(now.print.hash, was) != 0);
     return other && *was;

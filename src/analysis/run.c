@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of one run use: the capture opened, notices, progress, heads that fail, the end. */
+/* What the parts of one run use: the capture opened, what was read and written, the end. */
 #include "analysis/run.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,121 +15,6 @@
 #include "base/parallel.h"
 #include "capture/capture.h"
 #include "schema/schema.h"
-
-void qk__run_notice(qk__run *run, qk_notice_level level, const char *fmt, ...)
-{
-    if (!run->settings->notice)
-        return;
-    char message[2048];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(message, sizeof message, fmt, args);
-    va_end(args);
-    pthread_mutex_lock(&run->lock);
-    run->settings->notice(run->settings->user, level, message);
-    pthread_mutex_unlock(&run->lock);
-}
-
-void qk__run_progress(qk__run *run, int64_t bytes, int64_t rows)
-{
-    pthread_mutex_lock(&run->lock);
-    run->done_jobs++;
-    run->done_bytes += bytes;
-    run->done_rows += rows;
-    const qk_analysis_settings *settings = run->settings;
-    if (settings->progress &&
-        !settings->progress(settings->user, &(qk_progress){.what = run->jobs,
-                                                           .done = (int64_t)run->done_jobs,
-                                                           .total = (int64_t)run->total_jobs,
-                                                           .bytes = run->done_bytes}))
-        atomic_store(&run->cancelled, true);
-    pthread_mutex_unlock(&run->lock);
-}
-
-void qk__run_note_failure(qk__run *run, size_t i, qk_status status, const char *message)
-{
-    qk_head_results *head = &run->results->heads[i];
-    if (head->status == QK_OK) {
-        head->status = status;
-        head->message = qk__strdup(message);
-    }
-}
-
-void qk__run_fail_head(qk__run *run, size_t i, qk_status status, const char *message)
-{
-    char name[QK_HEAD_NAME_SIZE];
-    qk__run_note_failure(run, i, status, message);
-    qk_head_name(run->results->heads[i].id, name);
-    qk__run_notice(run, QK_NOTICE_ERROR, "%s: %s", name, message);
-}
-
-/* ---- failures for the same reason ------------------------------------------------------- */
-
-static const char *reason_of(const qk_head_results *head)
-{
-    return head->message ? head->message : qk_status_text(head->status);
-}
-
-/* Equal but for numbers, those of heads, rows and texts. */
-static bool is_alike(const char *a, const char *b)
-{
-    static const char NUMBER[] = "+-.0123456789";
-    while (*a && *b) {
-        a += strspn(a, NUMBER);
-        b += strspn(b, NUMBER);
-        if (*a != *b)
-            return false;
-        a += *a != 0;
-        b += *b != 0;
-    }
-    return a[strspn(a, NUMBER)] == 0 && b[strspn(b, NUMBER)] == 0;
-}
-
-/* How many heads from `from` up to `end` failed as head i did; their names, the first few, go
- * into text. */
-static size_t count_alike(const qk_analysis_results *results, size_t i, size_t from, size_t end,
-                          char *text, size_t size)
-{
-    enum { LISTED = 8 };
-    size_t count = 0, used = 0;
-    text[0] = 0;
-    for (size_t k = from; k < end; k++) {
-        char name[QK_HEAD_NAME_SIZE];
-        if (k == i || results->heads[k].status == QK_OK ||
-            !is_alike(reason_of(&results->heads[i]), reason_of(&results->heads[k])))
-            continue;
-        qk_head_name(results->heads[k].id, name);
-        if (count++ < LISTED && used < size)
-            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", name);
-    }
-    if (count > LISTED && used < size)
-        snprintf(text + used, size - used, " and %zu more", count - LISTED);
-    return count;
-}
-
-void qk__run_tell_failures(qk__run *run)
-{
-    const qk_analysis_results *results = run->results;
-    size_t failed = 0;
-    for (size_t i = 0; i < results->num_heads; i++)
-        failed += results->heads[i].status != QK_OK;
-    for (size_t i = 0; i < results->num_heads; i++) {
-        char name[QK_HEAD_NAME_SIZE], others[QK_HEAD_NAME_SIZE * 10];
-        const qk_head_results *head = &results->heads[i];
-        if (head->status == QK_OK || count_alike(results, i, 0, i, others, sizeof others) > 0)
-            continue;
-        size_t count =
-            1 + count_alike(results, i, i + 1, results->num_heads, others, sizeof others);
-        if (count == failed && (count == 1 || count == results->num_heads))
-            return; /* the verdict says it */
-        qk_head_name(head->id, name);
-        if (count > 1)
-            qk__run_notice(run, QK_NOTICE_ERROR, "%s: %s (likewise %s)", name, reason_of(head),
-                           others);
-        else
-            qk__run_notice(run, QK_NOTICE_ERROR, "%s: %s", name, reason_of(head));
-    }
-}
 
 /* ---- what was read ---------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of one run share: settings, capture, results, progress, fingerprints. analysis.c
- * leads: it runs the other parts, named below, in turn. All of them use run.c. */
+ * leads: it runs the other parts, named below, in turn. All of them use run.c and notices.c. */
 #ifndef QK_ANALYSIS_RUN_H
 #define QK_ANALYSIS_RUN_H
 
@@ -21,10 +21,11 @@
 #include "stats/moments.h"
 
 /* One input file, or the part of a packed one that is a head's, as manifest.json lists it; no hash
- * if it could not be read. head is NULL for files of heads that were not asked for. */
+ * if it could not be read. path is NULL for files of heads that were not asked for. */
 typedef struct qk__input {
-    const qk_head *head;
-    size_t file; /* of the head's */
+    const char *path;
+    const qk_head *head; /* whose rows are in it; NULL: it has moments of a layer */
+    size_t file;         /* of the head's */
     qk_file_print print;
 } qk__input;
 

@@ -40,12 +40,30 @@ json_t *qk__describe_settings(const qk_analysis_settings *s)
 
 char *qk__input_name(const qk__run *run, const qk__input *input)
 {
-    const char *path = input->head->files[input->file];
+    const char *path = input->path;
     size_t root = strlen(qk_capture_path(run->capture));
     if (strncmp(path, qk_capture_path(run->capture), root) == 0)
         path += root + strspn(path + root, "/");
-    return input->head->parts ? qk__format("%s#%d", path, input->head->id.head)
+    return input->head && input->head->parts ? qk__format("%s#%d", path, input->head->id.head)
                               : qk__strdup(path);
+}
+
+static bool is_input(const qk__run *run, qk__input candidate, const char *name,
+                     qk__input *input)
+{
+    char *own = qk__input_name(run, &candidate);
+    bool is = own && strcmp(own, name) == 0;
+    free(own);
+    *input = candidate;
+    return is;
+}
+
+static bool find_layer(const qk__run *run, const char *name, qk__input *input)
+{
+    for (size_t i = 0; i < run->states.count; i++)
+        if (is_input(run, (qk__input){.path = run->states.layers[i].path}, name, input))
+            return true;
+    return false;
 }
 
 bool qk__input_find(const qk__run *run, const char *name, qk__input *input)
@@ -59,17 +77,20 @@ bool qk__input_find(const qk__run *run, const char *name, qk__input *input)
     if (mark && qk__layer_parse(folder, &id))
         id.head = atoi(mark + 1);
     else if (!qk_head_parse(folder, &id))
-        return false;
-    *input = (qk__input){.head = qk_capture_find(run->capture, id)};
-    bool found = false;
-    for (; input->head && !found && input->file < input->head->num_files; input->file++) {
-        char *own = qk__input_name(run, input);
-        found = own && strcmp(own, name) == 0;
-        free(own);
-        if (found)
+        return find_layer(run, name, input);
+    const qk_head *head = qk_capture_find(run->capture, id);
+    for (size_t i = 0; head && i < head->num_files; i++)
+        if (is_input(run, (qk__input){.path = head->files[i], .head = head, .file = i}, name,
+                     input))
             return true;
-    }
     return false;
+}
+
+qk_status qk__input_print(const qk__input *input, bool hash, qk_file_print *print)
+{
+    if (input->head)
+        return qk__head_file_print(input->head, input->file, NULL, hash, print, NULL);
+    return qk__fingerprint_file(input->path, &print->bytes, print->hash, NULL);
 }
 
 static json_t *list_inputs(const qk__run *run)
@@ -77,7 +98,7 @@ static json_t *list_inputs(const qk__run *run)
     json_t *array = json_array();
     for (size_t i = 0; i < run->num_inputs; i++) {
         const qk__input *input = &run->inputs[i];
-        if (!input->head) /* belongs to a head that was not asked for */
+        if (!input->path) /* belongs to a head that was not asked for */
             continue;
         char *name = qk__input_name(run, input);
         array = qk__json_append(

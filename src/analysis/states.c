@@ -62,6 +62,13 @@ static void adapt(qk__run *run)
                        "%s: keeps %s: lda_accuracy needs all rows and stays empty",
                        qk_capture_path(run->capture), kept_of(run));
     }
+    if (run->states.has_rows && info->reservoir == 1 &&
+        qk__run_does(run, QK_ANALYSE_PLASTICITY))
+        qk__run_notice(
+            run, QK_NOTICE_WARNING,
+            "%s: keeps one row of each bucket and text, so no two keys of one bucket: "
+            "plasticity without such pairs is another number; keep 2 or more",
+            qk_capture_path(run->capture));
     if (s->ci > 0 && info->groups == 0)
         qk__run_notice(
             run, QK_NOTICE_WARNING,
@@ -69,6 +76,11 @@ static void adapt(qk__run *run)
             "are empty",
             qk_capture_path(run->capture));
     run->settings = s;
+}
+
+bool qk__states_need_rows(const qk__run *run)
+{
+    return run->states.count == 0 || qk__run_does(run, QK_ANALYSE_PLASTICITY);
 }
 
 /* ---- layers ----------------------------------------------------------------------------- */
@@ -116,19 +128,17 @@ void qk__states_close(qk__states *states)
 
 /* ---- a head ----------------------------------------------------------------------------- */
 
+/* Notes the file among the run's inputs, which are not listed yet while buckets are settled. */
 static qk_status open_layer(qk__run *run, qk__state_layer *layer, qk_error *err)
 {
-    if (run->inputs) {
-        qk__input *input = &run->inputs[run->num_inputs - run->states.count +
-                                        (size_t)(layer - run->states.layers)];
+    if (run->inputs && !layer->listed) {
+        size_t i = (size_t)(layer - run->states.layers);
+        qk__input *input = &run->inputs[run->num_inputs - run->states.count + i];
+        layer->listed = true;
         input->path = layer->path;
         QK_TRY(qk__fingerprint_file(layer->path, &input->print.bytes, input->print.hash, err));
     }
-    QK_TRY(qk__layer_file_open(&layer->file, layer->path, err));
-    if (qk__layer_file_layer(layer->file) != layer->layer)
-        return qk__fail(err, QK_ERR_INCONSISTENT, "%s: holds the moments of layer %d",
-                        layer->path, qk__layer_file_layer(layer->file));
-    return QK_OK;
+    return layer->file ? QK_OK : qk__layer_file_open(&layer->file, layer->path, err);
 }
 
 static qk_status find_layer(qk__run *run, const qk_head *head, qk__state_layer **found,
@@ -140,42 +150,50 @@ static qk_status find_layer(qk__run *run, const qk_head *head, qk__state_layer *
         i++;
     qk__state_layer *layer = *found = &states->layers[i];
     pthread_mutex_lock(&states->lock);
-    if (!layer->tried) {
+    if (!layer->tried || (run->inputs && !layer->listed))
         layer->status = open_layer(run, layer, &layer->error);
-        layer->tried = true;
-    }
+    layer->tried = true;
     pthread_mutex_unlock(&states->lock);
     return layer->status == QK_OK ? QK_OK
                                   : qk__fail(err, layer->status, "%s", layer->error.message);
+}
+
+qk_status qk__states_head(const qk__layer_file *file, const qk_head *head,
+                          qk__head_state **state, qk_error *err)
+{
+    char name[QK_HEAD_NAME_SIZE];
+    const char *path = qk__layer_file_path(file);
+    ptrdiff_t place = qk__layer_file_find(file, head->id.kind, head->id.head);
+    qk_head_name(head->id, name);
+    *state = NULL;
+    if (qk__layer_file_layer(file) != head->id.layer)
+        return qk__fail(err, QK_ERR_INCONSISTENT, "%s: holds the moments of layer %d", path,
+                        qk__layer_file_layer(file));
+    if (place < 0)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s: has no moments of %s, which capture.json lists", path, name);
+    int64_t rows = qk__layer_file_rows(file, head->id.kind, (size_t)place);
+    if (head->summed > 0 && rows != head->summed)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s: has moments of %lld rows of %s, and capture.json lists %lld", path,
+                        (long long)rows, name, (long long)head->summed);
+    if (rows == 0)
+        return qk__fail(err, QK_ERR_DEGENERATE, "%s: no rows of %s", path, name);
+    return qk__layer_file_head(file, head->id.kind, (size_t)place, state, err);
 }
 
 qk_status qk__states_read(qk__run *run, const qk_head *head, qk__head_state **state,
                           qk_error *err)
 {
     qk__state_layer *layer;
-    char name[QK_HEAD_NAME_SIZE];
     *state = NULL;
-    qk_head_name(head->id, name);
     if (head->missing)
         return qk__fail(err, QK_ERR_NOT_FOUND,
                         "%s: not there, but capture.json lists this head: fetch it again, or "
                         "capture again",
                         head->files[0]);
     QK_TRY(find_layer(run, head, &layer, err));
-    ptrdiff_t place = qk__layer_file_find(layer->file, head->id.kind, head->id.head);
-    if (place < 0)
-        return qk__fail(err, QK_ERR_INCONSISTENT,
-                        "%s: has no moments of %s, which capture.json "
-                        "lists",
-                        layer->path, name);
-    int64_t rows = qk__layer_file_rows(layer->file, head->id.kind, (size_t)place);
-    if (head->summed > 0 && rows != head->summed)
-        return qk__fail(err, QK_ERR_INCONSISTENT,
-                        "%s: has moments of %lld rows of %s, and capture.json lists %lld",
-                        layer->path, (long long)rows, name, (long long)head->summed);
-    if (rows == 0)
-        return qk__fail(err, QK_ERR_DEGENERATE, "%s: no rows of %s", layer->path, name);
-    return qk__layer_file_head(layer->file, head->id.kind, (size_t)place, state, err);
+    return qk__states_head(layer->file, head, state, err);
 }
 
 /* ---- the manifest ----------------------------------------------------------------------- */

@@ -15,8 +15,8 @@ struct qk__input;
 /* A layer's file, opened by the first job that reads a head of it. */
 typedef struct qk__state_layer {
     int layer;
-    const char *path; /* the capture's */
-    bool tried;
+    const char *path;   /* the capture's */
+    bool tried, listed; /* listed: among the run's inputs */
     qk__layer_file *file;
     qk_status status; /* of opening it */
     qk_error error;
@@ -36,7 +36,14 @@ typedef struct qk__states {
 QK_MUST_CHECK qk_status qk__states_open(struct qk__run *run, qk_error *err);
 void qk__states_close(qk__states *states);
 
-/* What is known of a head. Errors are of the head, or of its layer's file. Any thread. */
+/* Whether heads' files are read, or moments alone. */
+bool qk__states_need_rows(const struct qk__run *run);
+
+/* What a layer's file knows of a head: as much as capture.json lists, and at least a row. */
+QK_MUST_CHECK qk_status qk__states_head(const qk__layer_file *file, const qk_head *head,
+                                        qk__head_state **state, qk_error *err);
+
+/* What is known of a head of the run. Errors are of the head, or of its layer's file. Any thread. */
 QK_MUST_CHECK qk_status qk__states_read(struct qk__run *run, const qk_head *head,
                                         qk__head_state **state, qk_error *err);
 

@@ -327,15 +327,7 @@ qk_status qk_rows_reopen(qk_rows **rows, const qk_head *head, unsigned columns,
     r->columns = columns;
     r->prints = qk__calloc(head->num_files, sizeof *r->prints);
     qk_status status = QK_OK;
-    if (head->num_files == 0 && head->moments)
-        status =
-            qk__fail(err, QK_ERR_NOT_FOUND,
-                     "%s: this capture keeps moments and no rows, which this needs: capture "
-                     "again with --keep rows",
-                     head->moments);
-    else if (head->num_files == 0)
-        status = qk__fail(err, QK_ERR_NOT_FOUND, "no Parquet files for this head");
-    else if (head->failure)
+    if (head->failure)
         status = qk__fail(err, head->failure->status, "%s", head->failure->message);
     else if (head->missing && head->parts)
         status =
@@ -348,6 +340,13 @@ qk_status qk_rows_reopen(qk_rows **rows, const qk_head *head, unsigned columns,
                           "%s: not there, but capture.json lists this head: fetch it again, or "
                           "capture again",
                           head->files[0]);
+    else if (head->num_files == 0 && head->moments)
+        status = qk__fail(err, QK_ERR_NOT_FOUND,
+                          "%s: this capture keeps moments and no rows, which this needs: capture "
+                          "again with --keep rows",
+                          head->moments);
+    else if (head->num_files == 0)
+        status = qk__fail(err, QK_ERR_NOT_FOUND, "no Parquet files for this head");
     else
         status = r->prints ? open_shards(r, max_rows, err) : qk__nomem(err);
     if (r->dim * value_bytes(r) != old_row_bytes || columns != old_columns ||

@@ -127,7 +127,7 @@ static void print_storage(const qk_inspection *in)
     bool several = false;
     for (size_t i = 0; i < in->num_heads; i++) {
         const qk_head_inspection *head = &in->heads[i];
-        if (head->status != QK_OK)
+        if (head->status != QK_OK || head->files == 0)
             continue;
         encodings |= head->encodings;
         codec = *codec && strcmp(codec, head->codec) != 0 ? "mixed codecs" : head->codec;
@@ -153,12 +153,33 @@ static void print_heads(const qk_inspection *in)
         if (head->status != QK_OK)
             cli_print("%-10s %s\n", name, qk_status_text(head->status));
         else
-            cli_print("%-10s %9" PRId64 " %5zu %10" PRId64 " %10" PRId64
-                      " %8zu %8zu %9.1f  %s%s\n",
-                      name, head->rows, head->dim, head->position_min, head->position_max,
-                      head->buckets.count, head->examples.count, (double)head->bytes / 1e3,
-                      head->codec, head->wide ? ", float64" : "");
+            cli_print(
+                "%-10s %9" PRId64 " %5zu %10" PRId64 " %10" PRId64 " %8zu %8zu %9.1f  %s%s\n",
+                name, head->rows > 0 ? head->rows : head->summed, head->dim, head->position_min,
+                head->position_max, head->buckets.count, head->examples.count,
+                (double)head->bytes / 1e3, head->codec, head->wide ? ", float64" : "");
     }
+}
+
+/* What there is in the place of rows, or besides them. */
+static void print_kept(const qk_inspection *in)
+{
+    static const char *const ROWS_KEPT[] = {[QK_ROWS_ALL] = "all rows",
+                                            [QK_ROWS_NONE] = "no rows",
+                                            [QK_ROWS_RESERVOIR] = "a reservoir of rows"};
+    if (!in->has_moments && in->kept == QK_ROWS_ALL)
+        return;
+    cli_print("%-12s%s", "kept", ROWS_KEPT[in->kept]);
+    if (in->kept == QK_ROWS_RESERVOIR)
+        cli_print(", up to %d of a bucket and text", in->reservoir);
+    if (in->has_moments)
+        cli_print("; moments of %" PRId64 " rows", in->summed);
+    if (in->has_moments && in->groups > 0)
+        cli_print(", in up to %d groups of texts", in->groups);
+    putchar('\n');
+    if (in->has_moments)
+        cli_print("%-12s%zu file%s, %.1f MB\n", "moments", in->moments_files,
+                  cli_s((int64_t)in->moments_files), (double)in->moments_bytes / 1e6);
 }
 
 static void print_capture(const qk_inspection *in)
@@ -175,9 +196,11 @@ static void print_capture(const qk_inspection *in)
     if (in->dim > 0)
         cli_print("%-12s%zu\n", "dimension", in->dim);
     else
-        cli_print("%-12s%s\n", "dimension", in->rows > 0 ? "differs between heads" : "unknown");
+        cli_print("%-12s%s\n", "dimension",
+                  in->rows + in->summed > 0 ? "differs between heads" : "unknown");
     cli_print("%-12s%" PRId64 "\n", "rows", in->rows);
-    if (in->rows > 0)
+    print_kept(in);
+    if (in->rows + in->summed > 0)
         cli_print("%-12s%" PRId64 " to %" PRId64 "\n", "positions", in->position_min,
                   in->position_max);
     print_values("buckets", &in->buckets);
@@ -186,6 +209,8 @@ static void print_capture(const qk_inspection *in)
         cli_print(", of %" PRId64 " text%s in %" PRId64 " window%s", in->num_texts,
                   cli_s(in->num_texts), in->num_windows, cli_s(in->num_windows));
     putchar('\n');
+    if (in->kept == QK_ROWS_NONE)
+        return; /* there are no columns to tell of windows, and no files of rows */
     print_windows(in);
     print_storage(in);
 }
@@ -244,17 +269,19 @@ static json_t *head_json(const qk_head_inspection *head)
             cli_json_text(head->message ? head->message : qk_status_text(head->status)));
         return object;
     }
-    json_t *counts =
-        json_pack("{s:I, s:I, s:o*, s:o?, s:o?, s:o, s:i, s:s, s:o, s:b, s:o}", "rows",
-                  (json_int_t)head->rows, "dim", (json_int_t)head->dim, "positions",
-                  range_json(head->rows > 0, head->position_min, head->position_max), "buckets",
-                  head->has_bucket ? values_json(&head->buckets) : NULL, "examples",
-                  head->has_example ? json_integer((json_int_t)head->examples.count) : NULL,
-                  "windows", values_json(&head->windows), "row_groups", head->row_groups,
-                  "codec", head->codec, "encodings", encodings_json(head->encodings), "float64",
-                  head->wide, "created_by", cli_json_text(head->created_by));
+    json_t *counts = json_pack(
+        "{s:I, s:I, s:o*, s:o?, s:o?, s:o, s:i, s:s, s:o, s:b, s:o}", "rows",
+        (json_int_t)head->rows, "dim", (json_int_t)head->dim, "positions",
+        range_json(head->rows + head->summed > 0, head->position_min, head->position_max),
+        "buckets", head->has_bucket ? values_json(&head->buckets) : NULL, "examples",
+        head->has_example ? json_integer((json_int_t)head->examples.count) : NULL, "windows",
+        values_json(&head->windows), "row_groups", head->row_groups, "codec", head->codec,
+        "encodings", encodings_json(head->encodings), "float64", head->wide, "created_by",
+        cli_json_text(head->created_by ? head->created_by : ""));
     json_object_update(object, counts);
     json_decref(counts);
+    if (head->summed > 0)
+        json_object_set_new(object, "summed", json_integer((json_int_t)head->summed));
     return object;
 }
 
@@ -267,6 +294,16 @@ static json_t *group_json(const qk_inspection *in)
                      "num_consistent", in->group.num_consistent);
 }
 
+static json_t *kept_json(const qk_inspection *in)
+{
+    static const char *const WORDS[] = {
+        [QK_ROWS_ALL] = "all", [QK_ROWS_NONE] = "none", [QK_ROWS_RESERVOIR] = "reservoir"};
+    return json_pack("{s:s, s:i, s:b, s:i, s:I, s:I, s:I}", "rows", WORDS[in->kept],
+                     "reservoir", in->reservoir, "moments", in->has_moments, "groups",
+                     in->groups, "summed", (json_int_t)in->summed, "files",
+                     (json_int_t)in->moments_files, "bytes", (json_int_t)in->moments_bytes);
+}
+
 static void print_capture_json(const qk_inspection *in)
 {
     json_t *heads = json_array();
@@ -276,7 +313,7 @@ static void print_capture_json(const qk_inspection *in)
                         ? json_pack("{s:I, s:I}", "count", (json_int_t)in->num_texts, "windows",
                                     (json_int_t)in->num_windows)
                         : NULL;
-    cli_json_print(json_pack(
+    json_t *object = json_pack(
         "{s:o, s:o, s:o, s:b, s:b, s:o?, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:o?, s:o?, s:o, "
         "s:I, s:o?, s:o, s:o}",
         "capture", cli_json_text(in->path), "prefix", cli_json_text(in->prefix), "model",
@@ -285,9 +322,13 @@ static void print_capture_json(const qk_inspection *in)
         (json_int_t)count_layers(in), "num_failed", (json_int_t)in->num_failed, "files",
         (json_int_t)in->num_files, "packed", in->packed, "bytes", (json_int_t)in->bytes, "rows",
         (json_int_t)in->rows, "dim", in->dim ? json_integer((json_int_t)in->dim) : NULL,
-        "positions", range_json(in->rows > 0, in->position_min, in->position_max), "buckets",
+        "positions",
+        range_json(in->rows + in->summed > 0, in->position_min, in->position_max), "buckets",
         values_json(&in->buckets), "examples", (json_int_t)in->num_examples, "texts", texts,
-        "windows", values_json(&in->windows), "heads", heads));
+        "windows", values_json(&in->windows), "heads", heads);
+    if (in->has_moments || in->kept != QK_ROWS_ALL)
+        json_object_set_new(object, "kept", kept_json(in));
+    cli_json_print(object);
 }
 
 static int inspect_capture(const request *r)
@@ -303,7 +344,8 @@ static int inspect_capture(const request *r)
         return EXIT_CODE_FAILURE;
     }
     for (size_t i = 0; i < in->num_heads; i++)
-        if (in->heads[i].status != QK_OK && in->heads[i].files > 0 && !is_told_before(in, i))
+        if (in->heads[i].status != QK_OK &&
+            (in->heads[i].files > 0 || in->kept == QK_ROWS_NONE) && !is_told_before(in, i))
             cli_error("%s", message_of(&in->heads[i]));
     if (in->num_missing > 0)
         cli_error("warning: %s: %zu of the %zu heads that capture.json lists are not there: %s",

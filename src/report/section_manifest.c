@@ -49,6 +49,32 @@ static void shorten(qk__page *page, json_t *value, int depth)
         shorten(page, json_object_iter_value(at), depth + 1);
 }
 
+/* What the capture kept in place of all rows, and what is empty for it. */
+static void kept(qk__page *page, const json_t *what)
+{
+    size_t i;
+    const json_t *one;
+    json_int_t rows = json_integer_value(json_object_get(what, "reservoir"));
+    if (!json_is_object(what))
+        return;
+    qk__page_raw(page, "<dt>kept</dt><dd>moments of all rows, and ");
+    if (rows > 0)
+        qk__page_print(page, "up to %lld rows of each bucket and text", (long long)rows);
+    else
+        qk__page_raw(page, "no rows");
+    json_array_foreach(json_object_get(what, "empty"), i, one)
+    {
+        const char *columns = json_string_value(json_object_get(one, "columns"));
+        const char *reason = json_string_value(json_object_get(one, "reason"));
+        qk__page_raw(page, i ? "; " : ". Empty: ");
+        qk__page_text(page, columns ? columns : "?");
+        qk__page_raw(page, " (");
+        qk__page_text(page, reason ? reason : "?");
+        qk__page_raw(page, ")");
+    }
+    qk__page_raw(page, "</dd>\n");
+}
+
 /* A few members that say what was run, as a list. */
 static void overview(qk__page *page, const json_t *root)
 {
@@ -67,6 +93,7 @@ static void overview(qk__page *page, const json_t *root)
             qk__page_print(page, "%lld", (long long)json_integer_value(value));
         qk__page_raw(page, "</dd>\n");
     }
+    kept(page, json_object_get(root, "kept"));
     qk__page_raw(page, "</dl>\n");
 }
 

@@ -450,6 +450,7 @@ qk_status qk_scatter_run(const qk_scatter_settings *settings, qk_scatter_outcome
     input.combined = settings->kinds == QK_KINDS_BOTH;
     input.sample_heads = 0;
     input.ci = 0;
+    input.lda = false;
     scatter c = {.settings = settings};
     qk_status status = qk__run_open(&c.run, &input, err);
     if (status == QK_OK)

@@ -199,7 +199,7 @@ static qk_status fit_rotation(const qk__look *look, const qk__head_data *q,
             qk__fail(err, QK_ERR_DEGENERATE,
                      "no drift with position, or fewer than 3 rows of a kind: there are no "
                      "axes a and b");
-    if (status == QK_OK)
+    if (status == QK_OK && !q->state) /* for omega, which moments do not tell */
         status = qk__scan_rotation(look->run, look->worker, q, k, r, 0, 0, err);
     if (status == QK_OK)
         status =
@@ -221,16 +221,22 @@ static void set_text_subtitle(const qk_scatter_settings *settings, qk__head_view
              used > 0 ? "; text" : "Text", (long long)settings->example_id, what);
 }
 
+/* Rows there are to pick from: of moments, those of the reservoir. */
+static int64_t rows_of(const qk__head_data *data)
+{
+    return data->state && data->head->rows > 0 ? data->head->rows : data->moments->count;
+}
+
 static qk_status place_rows(const qk__look *look, const qk__head_data *q,
                             const qk__head_data *k, qk_error *err)
 {
     const qk_scatter_settings *settings = look->settings;
     char texts[QK__SCATTER_TEXT];
     qk__picked_rows picked_q, picked_k = {.span = {0, -1}};
-    QK_TRY(qk__pick_rows(look, q->head, q->moments->count, &picked_q, texts, err));
+    QK_TRY(qk__pick_rows(look, q->head, rows_of(q), &picked_q, texts, err));
     qk_status status = QK_OK;
     if (k)
-        status = qk__pick_rows(look, k->head, k->moments->count, &picked_k, NULL, err);
+        status = qk__pick_rows(look, k->head, rows_of(k), &picked_k, NULL, err);
     if (status == QK_OK && settings->example_id >= 0 &&
         picked_q.in_text + picked_k.in_text == 0)
         status = qk__fail(err, QK_ERR_NOT_FOUND,

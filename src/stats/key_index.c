@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "stats/reservoir.h"
 #include "stats/row_order.h"
 
 static qk_status allocate(qk__key_index **index, size_t rows, size_t examples, qk_error *err)
@@ -35,6 +36,7 @@ void qk__key_index_free(qk__key_index **index)
     free((*index)->bucket);
     free((*index)->position);
     free((*index)->start);
+    free((*index)->chosen_of);
     free(*index);
     *index = NULL;
 }
@@ -91,6 +93,10 @@ qk_status qk__key_index_select(qk__key_index **selected, const qk__key_index *in
 {
     qk__key_index *x;
     QK_TRY(allocate(&x, index->rows, index->num_examples, err));
+    if (index->chosen_of && !qk__reservoir_room(x, index->rows)) {
+        qk__key_index_free(&x);
+        return qk__nomem(err);
+    }
     for (size_t e = 0; e < index->num_examples; e++) {
         size_t before = x->rows;
         for (size_t i = index->start[e]; i < index->start[e + 1]; i++) {
@@ -98,12 +104,16 @@ qk_status qk__key_index_select(qk__key_index **selected, const qk__key_index *in
                 continue;
             x->row[x->rows] = index->row[i];
             x->bucket[x->rows] = index->bucket[i];
+            if (index->chosen_of)
+                x->chosen_of[x->rows] = index->chosen_of[i];
             x->position[x->rows++] = index->position[i];
         }
         if (x->rows > before)
             x->start[x->num_examples++] = before;
     }
     x->start[x->num_examples] = x->rows;
+    if (x->chosen_of)
+        qk__reservoir_balance(x);
     *selected = x;
     return QK_OK;
 }

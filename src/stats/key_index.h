@@ -16,7 +16,20 @@ typedef struct qk__key_index {
     int64_t *bucket;  /* [rows] of that row */
     double *position; /* [rows] */
     size_t *start;    /* [num_examples + 1] an example's first place */
+
+    /* Where the keys are a choice of those there were (reservoir.c), else NULL. [rows] each: */
+    double *chosen_of; /* keys of that text and bucket that there were */
+    double *weight;    /* keys that it stands for: these by those that are here */
+    double
+        *alike; /* what the weight of a pair of one text and bucket is times more than theirs */
 } qk__key_index;
+
+/* What a pair of keys, at two places of one example, counts. */
+static inline double qk__pair_weight(const qk__key_index *index, size_t a, size_t b)
+{
+    double weight = index->weight[a] * index->weight[b];
+    return index->bucket[a] == index->bucket[b] ? weight * index->alike[a] : weight;
+}
 
 /* Of all rows of `keys`, its left_out ignored. */
 QK_MUST_CHECK qk_status qk__key_index_create(qk__key_index **index, const qk_block *keys,

@@ -146,6 +146,16 @@ static qk__pair_list wanted(const qk__pair_walk *w, const qk__pair_list *list)
     return all;
 }
 
+/* What the pairs of a row count, where keys have weights. */
+static void weigh_row(const qk__pair_walk *w, const qk__block_row *r)
+{
+    const qk__pair_block *b = &w->block;
+    double *weight = b->all.list.weight + r->at;
+    for (uint32_t k = r->from; k < r->end; k++)
+        weight[k - r->from] =
+            qk__pair_weight(w->space->index, b->key[r->left]->place, b->key[k]->place);
+}
+
 /* u, w and the rest of all rows. Distances go through the keys a few at a time; the other
  * kernel writes whole lanes, so its rows come in the order in which they lie. */
 static void form_pairs(qk__pair_walk *w)
@@ -169,6 +179,8 @@ static void form_pairs(qk__pair_walk *w)
         w->kernel->differences(&b->scores, r->left, r->from, r->end - r->from,
                                bins ? bins->width : 1, bins ? (double)bins->lags : 0, &list,
                                r->at);
+        if (list.weight)
+            weigh_row(w, r);
     }
     w->kernel->normalise(b->all.v, b->all.list.u, b->all.list.w, b->num_pairs);
 }
@@ -182,6 +194,8 @@ static void copy_pairs(const qk__pair_list *to, size_t at, const qk__pair_list *
     memcpy(to->w + at, from->w + i, n * sizeof *to->w);
     memcpy(to->mid + at, from->mid + i, n * sizeof *to->mid);
     memcpy(to->bin + at, from->bin + i, n * sizeof *to->bin);
+    if (from->weight)
+        memcpy(to->weight + at, from->weight + i, n * sizeof *to->weight);
 }
 
 /* end[i] - i: how many keys from i on are seen without a gap; next[i]: the first one seen. */
@@ -269,7 +283,22 @@ static void tally_drawn(qk__pair_walk *w, size_t active)
     const qk__pair_list list = wanted(w, &b->some.list);
     size_t n = find_members(w, active);
     w->kernel->pick(&b->all.list, w->members, n, &list);
+    for (size_t i = 0; i < n && list.weight; i++)
+        list.weight[i] = b->all.list.weight[w->members[i]];
     qk__tally_pairs(w->space, w->model, w->active[active], &list, n, false, &b->all, w->tally);
+}
+
+/* Pairs of one key bucket, whose values lie where they lie in the list of these weights. */
+static void add_to_cell(qk__pair_walk *w, const qk__block_segment *s, const double *weight,
+                        size_t cell)
+{
+    const double *pp = w->block.all.pp + s->at;
+    if (!weight) {
+        w->tally->cells->cell[cell].ap += w->kernel->sum(pp, s->count);
+        return;
+    }
+    w->tally->cells->cell[cell].ap += w->kernel->dot(weight + s->at, pp, s->count);
+    w->tally->cells->weight[cell] += w->kernel->sum(weight + s->at, s->count);
 }
 
 static void tally_block(qk__pair_walk *w, size_t active)
@@ -293,10 +322,9 @@ static void tally_block(qk__pair_walk *w, size_t active)
     qk__tally_pairs(w->space, w->model, j, list, n, w->only_cells, &b->all, w->tally);
     if (!w->tally->cells)
         return;
-    qk_ap_cell *cells = w->tally->cells->cell + w->tally->cells->at[j];
+    size_t first = w->tally->cells->at[j];
     for (size_t s = 0; s < b->num_segments && b->segment[s].at < n; s++)
-        cells[b->segment[s].rank].ap +=
-            w->kernel->sum(b->all.pp + b->segment[s].at, b->segment[s].count);
+        add_to_cell(w, &b->segment[s], list->weight, first + b->segment[s].rank);
 }
 
 void qk__block_finish(qk__pair_walk *w)

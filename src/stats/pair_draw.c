@@ -85,6 +85,8 @@ static void place_pairs(draw *d)
 {
     const qk__bin_table *bins = d->tally->bins;
     const double *position = d->space->index->position;
+    for (size_t i = 0; i < d->filled && d->room.list.weight; i++)
+        d->room.list.weight[i] = qk__pair_weight(d->space->index, d->late[i], d->early[i]);
     for (size_t i = 0; i < d->filled && bins; i++) {
         double s1 = position[d->late[i]], s2 = position[d->early[i]];
         d->room.list.mid[i] = (s1 + s2) * 0.5;
@@ -105,8 +107,12 @@ static void finish_batch(draw *d)
     place_pairs(d);
     kernel->normalise(room->v, room->list.u, room->list.w, d->filled);
     qk__tally_pairs(d->space, d->model, d->j, &room->list, d->filled, !whole, room, d->tally);
+    const double *weight = room->list.weight;
     if (!whole)
-        d->tally->cells->cell[d->cell].ap += kernel->sum(room->pp, d->filled);
+        d->tally->cells->cell[d->cell].ap += weight ? kernel->dot(weight, room->pp, d->filled)
+                                                    : kernel->sum(room->pp, d->filled);
+    if (!whole && weight)
+        d->tally->cells->weight[d->cell] += kernel->sum(weight, d->filled);
     d->filled = 0;
 }
 
@@ -211,7 +217,7 @@ static qk_status allocate(draw *d, size_t limit, qk_error *err)
     d->zero = d->memory + 2 * tile;
     d->keys = d->memory + 2 * tile + ld;
     memset(d->zero, 0, ld * sizeof(double));
-    return qk__pair_room_create(&d->room, BATCH, err);
+    return qk__pair_room_create(&d->room, BATCH, d->space->index->weight, err);
 }
 
 qk_status qk__add_drawn_pairs(const qk__pair_space *space, const qk__pair_model *model,

@@ -39,6 +39,7 @@ typedef struct qk__key_scores {
 typedef struct qk__pair_list {
     double *u, *w, *mid;
     int32_t *bin;
+    double *weight; /* NULL: each counts as one. No kernel looks at it */
 } qk__pair_list;
 
 /* Up to 64 neighbours of a list, at `at`: pairs number, number + 1, ... */

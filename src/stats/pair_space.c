@@ -147,6 +147,9 @@ qk_status qk__cell_table_create(qk__cell_table **table, const qk__pair_space *sp
         status = rank_buckets(t, index, ids, &num_ids, err);
     if (status == QK_OK)
         status = allocate_cells(t, space->grid, ids, num_ids, err);
+    if (status == QK_OK && index->weight &&
+        !(t->weight = qk__calloc(t->num_cells + 1, sizeof *t->weight)))
+        status = qk__nomem(err);
     free(ids);
     if (status != QK_OK) {
         qk__cell_table_free(&t);
@@ -171,6 +174,7 @@ void qk__cell_table_free(qk__cell_table **table)
     free((*table)->rank);
     free((*table)->at);
     free((*table)->cell);
+    free((*table)->weight);
     free(*table);
     *table = NULL;
 }
@@ -195,6 +199,7 @@ qk_status qk__bin_table_create(qk__bin_table **table, const qk__pair_space *spac
     qk__bin_table *t = calloc(1, sizeof *t);
     if (!t)
         return qk__nomem(err);
+    t->weighted = index->weight != NULL;
     if (grid->num > 0 && index->rows > 0) {
         double side = fmax(most - least, (latest - least) - (soonest - most));
         t->width = fmax(width, side / (MAX_BINS - 2));

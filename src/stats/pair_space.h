@@ -31,6 +31,7 @@ typedef struct qk__cell_table {
     size_t num_cells;
     size_t *at; /* [grid->num + 1] */
     qk_ap_cell *cell;
+    double *weight; /* [num_cells] of the pairs in each sum; NULL where keys have no weights */
 } qk__cell_table;
 
 QK_MUST_CHECK qk_status qk__cell_table_create(qk__cell_table **table,
@@ -41,9 +42,11 @@ void qk__cell_table_free(qk__cell_table **table);
 typedef struct qk__bin {
     double ap; /* sum */
     int64_t pairs;
+    double weight; /* of these, where keys have weights */
 } qk__bin;
 
 typedef struct qk__bin_table {
+    bool weighted; /* keys have weights */
     double width;
     int64_t first_lag; /* bins of lags first_lag .. first_lag + lags - 1 */
     size_t distances, lags;
@@ -57,7 +60,9 @@ void qk__bin_table_free(qk__bin_table **table);
 /* Where the values of pairs are summed. cells and bins are NULL where only the profile is
  * wanted. */
 typedef struct qk__tally {
-    double *ap;        /* [grid->num] sums over the pairs of a query bucket */
+    double *ap; /* [grid->num] sums over the pairs of a query bucket */
+    double
+        *weight; /* [grid->num] of these pairs, where keys have weights; qk__sum_pairs' own */
     int64_t *pairs;    /* [grid->num] there are; more than `limit` are drawn from */
     int64_t limit;     /* pairs a cell, INT64_MAX without */
     int64_t evaluated; /* values of PP */

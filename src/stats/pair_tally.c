@@ -9,15 +9,17 @@
 #include "base/error.h"
 #include "stats/block_rows.h"
 
-qk_status qk__pair_room_create(qk__pair_room *room, size_t capacity, qk_error *err)
+qk_status qk__pair_room_create(qk__pair_room *room, size_t capacity, bool weighted,
+                               qk_error *err)
 {
     size_t size = capacity + LANES; /* kernels write whole lanes */
-    double *x = qk__alloc_aligned(6 * size, sizeof *x);
+    double *x = qk__alloc_aligned(7 * size, sizeof *x);
     if (!x)
         return qk__nomem(err);
-    memset(x, 0, 6 * size * sizeof *x);
+    memset(x, 0, 7 * size * sizeof *x);
     room->memory = x;
-    room->list = (qk__pair_list){x, x + size, x + 2 * size, NULL};
+    room->list =
+        (qk__pair_list){x, x + size, x + 2 * size, NULL, weighted ? x + 6 * size : NULL};
     room->v = x + 3 * size;
     room->pp = x + 4 * size;
     room->list.bin = (int32_t *)(void *)(x + 5 * size);
@@ -53,6 +55,17 @@ void qk__prefetch_key(const qk__pair_space *space, size_t place)
         __builtin_prefetch(row + at);
 }
 
+static void add_weighted_to_bins(qk__bin_table *bins, const int32_t *cell, const double *pp,
+                                 const double *weight, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        qk__bin *bin = &bins->bin[cell[i]];
+        bin->ap += weight[i] * pp[i];
+        bin->weight += weight[i];
+        bin->pairs++;
+    }
+}
+
 static void add_to_bins(qk__bin_table *bins, const int32_t *cell, const double *pp, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -72,10 +85,18 @@ void qk__tally_pairs(const qk__pair_space *space, const qk__pair_model *model, s
     tally->evaluated += (int64_t)n;
     if (only_cells)
         return;
-    tally->ap[j] += kernel->sum(room->pp, n);
+    if (list->weight) {
+        tally->ap[j] += kernel->dot(list->weight, room->pp, n);
+        tally->weight[j] += kernel->sum(list->weight, n);
+    } else {
+        tally->ap[j] += kernel->sum(room->pp, n);
+    }
     if (!tally->bins)
         return;
     kernel->lags(list->mid, list->bin, tau, tally->bins->width, (double)tally->bins->first_lag,
                  n, room->cell);
-    add_to_bins(tally->bins, room->cell, room->pp, n);
+    if (list->weight)
+        add_weighted_to_bins(tally->bins, room->cell, room->pp, list->weight, n);
+    else
+        add_to_bins(tally->bins, room->cell, room->pp, n);
 }

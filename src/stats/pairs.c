@@ -134,9 +134,10 @@ static qk_status allocate(qk__pair_walk *w, qk_error *err)
         if (!w->base || !w->members)
             return qk__nomem(err);
     }
-    QK_TRY(qk__pair_room_create(&b->all, MAX_PAIRS, err));
+    QK_TRY(qk__pair_room_create(&b->all, MAX_PAIRS, w->space->index->weight, err));
     bool copies = w->sets || w->space->grid->window;
-    return copies ? qk__pair_room_create(&b->some, MAX_PAIRS, err) : QK_OK;
+    return copies ? qk__pair_room_create(&b->some, MAX_PAIRS, w->space->index->weight, err)
+                  : QK_OK;
 }
 
 qk_status qk__add_all_pairs(const qk__pair_space *space, const qk__pair_model *model,

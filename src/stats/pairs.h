@@ -44,7 +44,7 @@ typedef struct qk__pair_room {
 } qk__pair_room;
 
 QK_MUST_CHECK qk_status qk__pair_room_create(qk__pair_room *room, size_t capacity,
-                                             qk_error *err);
+                                             bool weighted, qk_error *err);
 void qk__pair_room_free(qk__pair_room *room);
 
 /* scale H x and the scores {x . mean, x . slope} of a key at a place of the index, x being its

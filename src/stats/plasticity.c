@@ -112,11 +112,11 @@ static qk_status set_distances(qk_plasticity *out, const qk__bin_table *table, q
     for (size_t i = 0; i < size; i++) {
         const qk__bin *bin = &table->bin[i];
         if (bin->pairs > 0)
-            out->distances[out->num_distances++] =
-                (qk_ap_distance){.distance_bin = (int64_t)(i / table->lags),
-                                 .lag_bin = table->first_lag + (int64_t)(i % table->lags),
-                                 .pairs = bin->pairs,
-                                 .ap = bin->ap / (double)bin->pairs};
+            out->distances[out->num_distances++] = (qk_ap_distance){
+                .distance_bin = (int64_t)(i / table->lags),
+                .lag_bin = table->first_lag + (int64_t)(i % table->lags),
+                .pairs = bin->pairs,
+                .ap = bin->ap / (table->weighted ? bin->weight : (double)bin->pairs)};
     }
     return QK_OK;
 }

@@ -196,11 +196,12 @@ static qk_status add_all_buckets(const run *r, const qk_block *queries, size_t *
     return QK_OK;
 }
 
-static void to_mean(double *ap, int64_t *pairs, int64_t limit)
+/* weight: of the pairs together; NULL: each counts as one. */
+static void to_mean(double *ap, int64_t *pairs, int64_t limit, const double *weight)
 {
     if (*pairs > limit)
         *pairs = limit;
-    *ap = *pairs > 0 ? *ap / (double)*pairs : NAN;
+    *ap = *pairs > 0 ? *ap / (weight ? *weight : (double)*pairs) : NAN;
 }
 
 qk_status qk__sum_pairs(const qk__pair_space *space, const qk__query_model *model,
@@ -210,19 +211,26 @@ qk_status qk__sum_pairs(const qk__pair_space *space, const qk__query_model *mode
     run r = {space, model, settings, stream, tally, NULL};
     tally->limit = settings->max_pairs > 0 ? settings->max_pairs : INT64_MAX;
     qk__count_pairs(space, tally->pairs);
+    const bool weighted = space->index->weight != NULL;
     size_t *scratch = qk__calloc(2 * space->grid->num + 1, sizeof *scratch);
-    if (!scratch)
-        return qk__nomem(err);
-    qk_status status =
-        qk__whitening_create(&r.whitening, model, settings->variance == QK_VARIANCE_FULL, err);
+    double *weight = qk__calloc(space->grid->num + 1, sizeof *weight);
+    tally->weight = weight;
+    qk_status status = scratch && weight
+                           ? qk__whitening_create(&r.whitening, model,
+                                                  settings->variance == QK_VARIANCE_FULL, err)
+                           : qk__nomem(err);
     if (status == QK_OK)
         status = add_all_buckets(&r, queries, scratch, err);
     qk__whitening_free(&r.whitening);
     free(scratch);
-    for (size_t j = 0; j < space->grid->num; j++)
-        to_mean(&tally->ap[j], &tally->pairs[j], tally->limit);
-    for (size_t c = 0; tally->cells && c < tally->cells->num_cells; c++)
-        to_mean(&tally->cells->cell[c].ap, &tally->cells->cell[c].pairs, tally->limit);
+    const qk__cell_table *cells = tally->cells;
+    for (size_t j = 0; j < space->grid->num && status == QK_OK; j++)
+        to_mean(&tally->ap[j], &tally->pairs[j], tally->limit, weighted ? &weight[j] : NULL);
+    for (size_t c = 0; cells && c < cells->num_cells; c++)
+        to_mean(&cells->cell[c].ap, &cells->cell[c].pairs, tally->limit,
+                cells->weight ? &cells->weight[c] : NULL);
+    free(weight);
+    tally->weight = NULL;
     return status;
 }
 

@@ -62,7 +62,8 @@ QK_MUST_CHECK qk_status qk__plasticity_fit(const qk_moments *q, const qk_block *
 
 /* How far ap_overall of these keys, a random choice of totals->keys within texts and buckets, may be
  * from that of all: the standard error of a jackknife that leaves out some of the keys of every
- * text (sampling_error.c). 0 where they are all. */
+ * text (sampling_error.c). index is that of these keys, weighed where their buckets are those
+ * that they were chosen by. 0 where they are all. */
 QK_MUST_CHECK qk_status
 qk__plasticity_sampling_error(const qk__query_model *model, const qk_block *queries,
                               const qk_block *keys, const qk__key_index *index,

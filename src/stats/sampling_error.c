@@ -2,9 +2,11 @@
 /* How sure plasticity is where the rows are a random choice of those that there were.
  *
  * What is repeated is the choice, not the texts: each repetition leaves out a sixteenth of the
- * keys of all texts, by a hash of text and position. Query buckets stay as they are, since their
- * weights and mean positions are of all queries. */
+ * keys that were chosen from more, by a hash of text and position, and the others of their text
+ * and bucket stand for them. Query buckets stay as they are, since their weights and mean
+ * positions are of all queries. */
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/buffer.h"
@@ -40,6 +42,24 @@ static double error_of(const double values[GROUPS], double share_held)
     return used > 1 ? sqrt(sum * (used - 1) / used * (1 - share_held)) : NAN;
 }
 
+/* The group of each key; GROUPS, which is never left out, for those of a text and bucket that are
+ * here as a whole. What share of the others' keys they are. */
+static double deal(const qk_block *keys, const qk__key_index *index, const qk__totals *totals,
+                   uint32_t *group)
+{
+    double here = 0, all = 0;
+    for (size_t place = 0; place < index->rows; place++) {
+        uint32_t i = index->row[place];
+        bool chosen = !index->weight || index->weight[place] > 1;
+        group[i] = chosen ? group_of(keys->example[i], keys->position[i]) : GROUPS;
+        if (chosen && index->weight) {
+            here++;
+            all += index->weight[place];
+        }
+    }
+    return here > 0 ? here / all : (double)keys->rows / (double)totals->keys;
+}
+
 qk_status qk__plasticity_sampling_error(const qk__query_model *model, const qk_block *queries,
                                         const qk_block *keys, const qk__key_index *index,
                                         const qk__totals *totals,
@@ -53,10 +73,9 @@ qk_status qk__plasticity_sampling_error(const qk__query_model *model, const qk_b
     uint32_t *group = qk__calloc(keys->rows, sizeof *group);
     if (!group)
         return qk__nomem(err);
+    double held = deal(keys, index, totals, group);
     qk_block some = *keys;
     some.group = group;
-    for (size_t i = 0; i < keys->rows; i++)
-        group[i] = group_of(keys->example[i], keys->position[i]);
     qk_status status = QK_OK;
     for (uint32_t g = 0; g < GROUPS && status == QK_OK; g++) {
         some.left_out = g;
@@ -65,6 +84,6 @@ qk_status qk__plasticity_sampling_error(const qk__query_model *model, const qk_b
     }
     free(group);
     if (status == QK_OK)
-        *se = error_of(values, (double)keys->rows / (double)totals->keys);
+        *se = error_of(values, held);
     return status;
 }

@@ -94,7 +94,7 @@ static qk_status collect(qk__study_work *work, size_t i, const qk_analysis_resul
     if (work->run->dry_run)
         return QK_OK;
     return qk__results_add(work->builder, &listed, run, stands ? work->places[i].folder : NULL,
-                           qk__study_contents(work), err);
+                           work->places[i].contents, err);
 }
 
 /* A model's failure is its own, unless the user stops the run. */
@@ -176,6 +176,8 @@ static qk_status do_model(qk__study_work *work, size_t i, qk_error *err)
     qk_status status = qk__study_check_model(work, i, &check, &why);
     work->places[i].capture = check.capture;
     work->places[i].layers = check.num_layers;
+    work->places[i].contents = check.contents;
+    work->places[i].rowless = check.rowless;
     if (status == QK_OK) {
         compare_captures(work, i);
         status = settle(work, i, &check, err);

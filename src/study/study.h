@@ -62,6 +62,10 @@ typedef struct qk__study_place {
     char *local;   /* local_root/DATASET/REVISION where that is a folder */
     char *capture; /* folder of the heads, once it was looked at */
     int layers;    /* likewise, of the model; 0: not known */
+    unsigned
+        contents; /* likewise, of its results (schema.h): by what the capture keeps there may be
+                          fewer tables than in others, or a column more */
+    bool rowless; /* likewise: there is nothing to draw collages of */
 } qk__study_place;
 
 typedef struct qk__study_work {
@@ -105,7 +109,7 @@ void qk__study_notice(const qk__study_work *work, qk_notice_level level, const c
 
 /* ---- tables (study_tables.c) ------------------------------------------------------------ */
 
-/* What a run of a model has, for qk__has_table. */
+/* What the tables of all models together have, for qk__has_table. */
 unsigned qk__study_contents(const qk__study_work *work);
 
 /* Combined tables, models.csv, scores.csv and schema.json of all models with results. */
@@ -123,10 +127,12 @@ static inline bool qk__study_has_results(const qk_study_result *result)
 typedef struct qk__study_check {
     bool stands;
     char reason[256];
-    size_t num_heads; /* of the results that stand */
-    int num_layers;   /* of the model */
-    char *warning;    /* what opening the capture warns of; NULL = nothing */
-    char *capture;    /* folder of the heads */
+    size_t num_heads;  /* of the results that stand */
+    int num_layers;    /* of the model */
+    unsigned contents; /* of its results, those that stand or those to come */
+    bool rowless;      /* the capture keeps moments and no rows */
+    char *warning;     /* what opening the capture warns of; NULL = nothing */
+    char *capture;     /* folder of the heads */
 } qk__study_check;
 QK_MUST_CHECK qk_status qk__study_check_model(const qk__study_work *work, size_t i,
                                               qk__study_check *check, qk_error *err);

@@ -128,12 +128,12 @@ static qk_status mark_heads(const qk__run *run, bool *wanted, qk_error *err)
 }
 
 /* Pairs a file with its entry in the manifest: both lists are in capture order. */
-static void add_input(checker *c, const qk_head *head, size_t file)
+static void add_input(checker *c, const char *path, const qk_head *head, size_t file)
 {
     const json_t *entry = json_array_get(json_object_get(c->manifest, "inputs"), c->num_inputs);
     const char *hash = json_string_value(json_object_get(entry, "xxh3_128"));
     qk__input *input = &c->run.inputs[c->num_inputs++];
-    *input = (qk__input){.head = head, .file = file};
+    *input = (qk__input){.path = path, .head = head, .file = file};
     char *name = qk__input_name(&c->run, input);
     if (!name || !same(entry, "file", qk__json_text(name)))
         reject(c->check, "%.200s is not the file read then", name ? name : "?");
@@ -142,13 +142,25 @@ static void add_input(checker *c, const qk_head *head, size_t file)
     snprintf(input->print.hash, sizeof input->print.hash, "%s", hash ? hash : "");
 }
 
+static bool wants_layer(const qk__run *run, const bool *wanted, int layer)
+{
+    bool wants = false;
+    for (size_t i = 0; i < qk_capture_num_heads(run->capture); i++)
+        wants = wants || (wanted[i] && qk_capture_head(run->capture, i)->id.layer == layer);
+    return wants;
+}
+
 static void list_inputs(checker *c, const bool *wanted)
 {
     for (size_t i = 0; i < qk_capture_num_heads(c->run.capture); i++) {
         const qk_head *head = qk_capture_head(c->run.capture, i);
-        for (size_t f = 0; wanted[i] && f < head->num_files; f++)
-            add_input(c, head, f);
+        bool read = wanted[i] && qk__states_need_rows(&c->run);
+        for (size_t f = 0; read && f < head->num_files; f++)
+            add_input(c, head->files[f], head, f);
     }
+    for (size_t l = 0; l < c->run.states.count; l++)
+        if (wants_layer(&c->run, wanted, c->run.states.layers[l].layer))
+            add_input(c, c->run.states.layers[l].path, NULL, 0);
     size_t were = json_array_size(json_object_get(c->manifest, "inputs"));
     if (were != c->num_inputs)
         reject(c->check, "%zu files to read, %zu were read then", c->num_inputs, were);
@@ -166,7 +178,7 @@ static void compare_file(void *context, size_t i, int worker)
     pthread_mutex_unlock(&run->lock);
     if (stop)
         return;
-    bool equal = qk__head_file_print(in->head, in->file, NULL, true, &now, NULL) == QK_OK &&
+    bool equal = qk__input_print(in, true, &now) == QK_OK &&
                  now.bytes == in->print.bytes && strcmp(now.hash, in->print.hash) == 0;
     pthread_mutex_lock(&run->lock);
     if (!equal && !c->changed)
@@ -263,6 +275,8 @@ qk_status qk__study_check_model(const qk__study_work *work, size_t i, qk__study_
         if (status == QK_OK)
             status = check_manifest(&c, err);
         check->num_layers = c.run.results->num_layers;
+        check->contents = c.run.results->contents;
+        check->rowless = c.run.states.count > 0 && !c.run.states.has_rows;
         check->capture = qk__strdup(qk_capture_path(c.run.capture));
     }
     qk_analysis_results_free(&c.run.results);

@@ -206,7 +206,8 @@ static void list_tasks(drawing *d)
 {
     const qk__study_work *work = d->work;
     for (size_t i = 0; i < work->plan->num_models; i++) {
-        if (!qk__study_has_results(&work->outcome->models[i]) || stand(work, i))
+        if (!qk__study_has_results(&work->outcome->models[i]) || work->places[i].rowless ||
+            stand(work, i))
             continue;
         for (size_t k = 0; k < NUM_COLLAGES; k++) {
             task *t = &d->tasks[d->count];

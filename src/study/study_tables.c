@@ -7,6 +7,8 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/json_build.h"
+#include "base/number.h"
+#include "results/csv_reader.h"
 #include "schema/schema.h"
 #include "study/study.h"
 
@@ -14,42 +16,76 @@ enum { MAX_TABLE_BYTES = 1 << 30 };
 
 unsigned qk__study_contents(const qk__study_work *work)
 {
-    return qk__contents_of(&work->plan->config.settings);
+    unsigned contents = qk__contents_of(&work->plan->config.settings);
+    for (size_t i = 0; i < work->plan->num_models; i++)
+        contents |= work->places[i].contents & QK__RESERVOIR;
+    return contents;
 }
 
 /* ---- one combined table ----------------------------------------------------------------- */
 
 typedef struct combined {
-    const char *name;
-    qk__buffer header; /* with its line end; of the first model */
+    const qk__table *table;
+    qk__buffer header; /* with its line end */
     qk__outfile *file;
 } combined;
 
+/* The rows of a table without a column that others have: its fields are empty. */
+static qk_status add_aligned(combined *c, const char *path, unsigned contents, qk_error *err)
+{
+    qk__csv_reader *reader;
+    qk__buffer line = {0};
+    bool more = true;
+    QK_TRY(qk__reader_open(&reader, path, err));
+    qk_status status = qk__reader_next(reader, &more, err);
+    while (status == QK_OK && more) {
+        line.size = 0;
+        for (size_t i = 0, at; status == QK_OK && i < c->table->num_columns; i++) {
+            const qk__column *column = &c->table->columns[i];
+            if (!qk__has_column(column, contents))
+                continue;
+            status = qk__reader_find(reader, column->info.name, false, &at, err);
+            if (status == QK_OK)
+                status = qk__csv_text(&line, qk__reader_text(reader, at), ',', err);
+        }
+        if (status == QK_OK) {
+            line.data[line.size - 1] = '\n';
+            status = qk__outfile_write(c->file, line.data, line.size, err);
+        }
+        if (status == QK_OK)
+            status = qk__reader_next(reader, &more, err);
+    }
+    qk__buffer_free(&line);
+    qk__reader_close(&reader);
+    return status;
+}
+
 static qk_status add_rows(combined *c, const qk__buffer *text, qk_error *err)
 {
-    const uint8_t *end = memchr(text->data, '\n', text->size);
-    size_t header = end ? (size_t)(end - text->data) + 1 : 0;
-    if (header == 0)
-        return qk__fail(err, QK_ERR_MALFORMED, "has no header");
-    if (c->header.size == 0) {
-        QK_TRY(qk__buffer_append(&c->header, text->data, header, err));
-        QK_TRY(qk__outfile_write(c->file, text->data, header, err));
-    } else if (header != c->header.size || memcmp(text->data, c->header.data, header) != 0) {
+    size_t header = c->header.size;
+    if (text->size < header || memcmp(text->data, c->header.data, header) != 0)
         return qk__fail(err, QK_ERR_INCONSISTENT,
-                        "has other columns than the models before it: it was changed; --force "
+                        "has other columns than this run gives it: it was changed; --force "
                         "computes it again");
-    }
     return qk__outfile_write(c->file, text->data + header, text->size - header, err);
 }
 
 static qk_status add_model(const qk__study_work *work, combined *c, size_t i, qk_error *err)
 {
+    unsigned own = work->places[i].contents, all = qk__study_contents(work);
     qk__buffer text;
-    char *path = qk__path_join(work->places[i].folder, c->name);
+    if (!qk__has_table(c->table, own))
+        return QK_OK;
+    char *path = qk__path_join(work->places[i].folder, c->table->info.name);
     if (!path)
         return qk__nomem(err);
-    qk_status status = qk__read_file(path, MAX_TABLE_BYTES, &text, err);
-    if (status == QK_OK) {
+    bool differs = false;
+    for (size_t k = 0; k < c->table->num_columns; k++)
+        differs = differs || qk__has_column(&c->table->columns[k], own) !=
+                                 qk__has_column(&c->table->columns[k], all);
+    qk_status status = differs ? add_aligned(c, path, all, err)
+                               : qk__read_file(path, MAX_TABLE_BYTES, &text, err);
+    if (status == QK_OK && !differs) {
         status = add_rows(c, &text, err);
         if (status != QK_OK)
             qk__context(err, status, "%s", path);
@@ -61,6 +97,8 @@ static qk_status add_model(const qk__study_work *work, combined *c, size_t i, qk
 
 static qk_status add_models(const qk__study_work *work, combined *c, qk_error *err)
 {
+    QK_TRY(qk__csv_header(c->table, qk__study_contents(work), &c->header, err));
+    QK_TRY(qk__outfile_write(c->file, c->header.data, c->header.size, err));
     for (size_t i = 0; i < work->plan->num_models; i++)
         if (qk__study_has_results(&work->outcome->models[i]))
             QK_TRY(add_model(work, c, i, err));
@@ -86,10 +124,10 @@ static qk_status keep_output(qk__study_work *work, qk__outfile *file, qk_status 
     return status;
 }
 
-static qk_status combine(qk__study_work *work, const char *name, qk_error *err)
+static qk_status combine(qk__study_work *work, const qk__table *table, qk_error *err)
 {
-    combined c = {.name = name};
-    QK_TRY(open_output(work, name, &c.file, err));
+    combined c = {.table = table};
+    QK_TRY(open_output(work, table->info.name, &c.file, err));
     qk_status status = keep_output(work, c.file, add_models(work, &c, err));
     qk__buffer_free(&c.header);
     return status;
@@ -156,7 +194,7 @@ qk_status qk__study_write_tables(qk__study_work *work, qk_error *err)
     qk__buffer models = {0};
     for (size_t i = 0; i < qk__num_tables; i++)
         if (qk__has_table(&qk__tables[i], contents))
-            QK_TRY(combine(work, qk__tables[i].info.name, err));
+            QK_TRY(combine(work, &qk__tables[i], err));
     qk_status status = list_models(work, &models, err);
     if (status == QK_OK)
         status = write_output(work, "models.csv", &models, err);

@@ -91,11 +91,11 @@ static qk_status compare_stages(const char *capture, const char *output, qk_erro
     return status;
 }
 
-typedef enum analysis { COMBINED, EACH_KIND, STAGES } analysis;
+typedef enum analysis { COMBINED, EACH_KIND, STAGES, MOMENTS } analysis;
 
 static qk_status analyse(const char *capture, const char *output, analysis what, qk_error *err)
 {
-    bool combined = what == COMBINED;
+    bool combined = what == COMBINED || what == MOMENTS;
     if (what == STAGES)
         return compare_stages(capture, output, err);
     char from[512], to[512];
@@ -109,6 +109,11 @@ static qk_status analyse(const char *capture, const char *output, analysis what,
     s.combined = combined;
     if (combined)
         s.analyses |= QK_ANALYSE_ROTATION;
+    if (what == MOMENTS) { /* made by tests/state/make_state.py, with a reservoir of 2 */
+        s.capture = QK_TEST_DATA "/state-tiny";
+        s.analyses |= QK_ANALYSE_PLASTICITY;
+        s.ci = 95;
+    }
     s.threads = 1;
     s.command_line = "\xc3\xa9t\xc3\xa9";
     qk_status status = qk_analysis_run(&s, &report, err);
@@ -203,6 +208,12 @@ static void analysing_each_kind(void **state)
     analysing(EACH_KIND, "summary.json");
 }
 
+static void analysing_moments(void **state)
+{
+    (void)state;
+    analysing(MOMENTS, "head_metrics.csv");
+}
+
 static void comparing_stages(void **state)
 {
     (void)state;
@@ -238,10 +249,12 @@ static void texts(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts), cmocka_unit_test(making_a_capture),
-        cmocka_unit_test(analysing_queries_with_keys), cmocka_unit_test(analysing_each_kind),
-        cmocka_unit_test(comparing_stages)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(texts),
+                                       cmocka_unit_test(making_a_capture),
+                                       cmocka_unit_test(analysing_queries_with_keys),
+                                       cmocka_unit_test(analysing_each_kind),
+                                       cmocka_unit_test(analysing_moments),
+                                       cmocka_unit_test(comparing_stages)};
     json_set_alloc_funcs(__wrap_malloc, free); /* jansson is not linked with --wrap */
     return cmocka_run_group_tests_name("out_of_memory", tests, tree_setup, tree_teardown);
 }

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What chosen keys stand for. */
+#include "stats/reservoir.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "stats/text_groups.h"
+
+bool qk__reservoir_room(qk__key_index *index, size_t rows)
+{
+    index->chosen_of = qk__calloc(3 * rows + 1, sizeof *index->chosen_of);
+    index->weight = index->chosen_of ? index->chosen_of + rows : NULL;
+    index->alike = index->chosen_of ? index->weight + rows : NULL;
+    return index->chosen_of != NULL;
+}
+
+/* Where the keys at i and after it stop being of one text, which ends at `end`, and bucket. */
+static size_t end_of(const qk__key_index *index, size_t i, size_t end)
+{
+    size_t next = i + 1;
+    while (next < end && index->bucket[next] == index->bucket[i])
+        next++;
+    return next;
+}
+
+void qk__reservoir_balance(qk__key_index *index)
+{
+    for (size_t e = 0; e < index->num_examples; e++)
+        for (size_t i = index->start[e], next; i < index->start[e + 1]; i = next) {
+            next = end_of(index, i, index->start[e + 1]);
+            double here = (double)(next - i), all = index->chosen_of[i];
+            for (size_t k = i; k < next; k++) {
+                index->weight[k] = all / here;
+                index->alike[k] = here > 1 ? (all - 1) / all * (here / (here - 1)) : 1;
+            }
+        }
+}
+
+/* ---- how many keys there were ----------------------------------------------------------- */
+
+/* Of one group of texts: keys that are not in whole buckets, and the texts' other buckets. */
+typedef struct rest {
+    int64_t keys, buckets;
+} rest;
+
+static qk_status find_group(const qk__reservoir *reservoir, int64_t text, size_t *group,
+                            qk_error *err)
+{
+    for (*group = 0; *group < reservoir->num_groups; ++*group)
+        if (reservoir->label[*group] == ((uint64_t)text & reservoir->mask))
+            return QK_OK;
+    return qk__fail(
+        err, QK_ERR_INCONSISTENT,
+        "the rows have a text, %lld, that the moments have no rows of: they are not of one "
+        "capture",
+        (long long)text);
+}
+
+static qk_status count_rest(const qk__key_index *index, const qk_block *keys,
+                            const qk__reservoir *reservoir, rest *rests, qk_error *err)
+{
+    for (size_t g = 0; g < reservoir->num_groups; g++)
+        rests[g] = (rest){.keys = reservoir->count[g]};
+    for (size_t e = 0; e < index->num_examples; e++) {
+        size_t g;
+        QK_TRY(find_group(reservoir, keys->example[index->row[index->start[e]]], &g, err));
+        for (size_t i = index->start[e], next; i < index->start[e + 1]; i = next) {
+            next = end_of(index, i, index->start[e + 1]);
+            int64_t here = (int64_t)(next - i);
+            if (here > reservoir->most)
+                return qk__fail(
+                    err, QK_ERR_INCONSISTENT,
+                    "text %lld has %lld keys in bucket %lld, and capture.json says that "
+                    "no more than %lld are kept",
+                    (long long)keys->example[index->row[i]], (long long)here,
+                    (long long)index->bucket[i], (long long)reservoir->most);
+            if (here == reservoir->most)
+                rests[g].buckets++;
+            else
+                rests[g].keys -= here;
+        }
+    }
+    return QK_OK;
+}
+
+/* Whether any key stands for more than itself. */
+static qk_status set_sizes(qk__key_index *index, const qk_block *keys,
+                           const qk__reservoir *reservoir, const rest *rests, bool *more,
+                           qk_error *err)
+{
+    *more = false;
+    for (size_t e = 0; e < index->num_examples; e++) {
+        size_t g;
+        QK_TRY(find_group(reservoir, keys->example[index->row[index->start[e]]], &g, err));
+        if (rests[g].keys < rests[g].buckets * reservoir->most)
+            return qk__fail(err, QK_ERR_INCONSISTENT,
+                            "there are more rows of text %lld and its group than moments say",
+                            (long long)keys->example[index->row[index->start[e]]]);
+        for (size_t i = index->start[e], next; i < index->start[e + 1]; i = next) {
+            next = end_of(index, i, index->start[e + 1]);
+            double all = (double)(next - i);
+            if ((int64_t)(next - i) == reservoir->most)
+                all = (double)rests[g].keys / (double)rests[g].buckets;
+            *more = *more || all > (double)(next - i);
+            for (size_t k = i; k < next; k++)
+                index->chosen_of[k] = all;
+        }
+    }
+    return QK_OK;
+}
+
+qk_status qk__reservoir_weigh(qk__key_index *index, const qk_block *keys,
+                              const qk__reservoir *reservoir, qk_error *err)
+{
+    bool more = false;
+    rest *rests = qk__calloc(reservoir->num_groups + 1, sizeof *rests);
+    qk_status status = rests && qk__reservoir_room(index, index->rows) ? QK_OK : qk__nomem(err);
+    if (status == QK_OK)
+        status = count_rest(index, keys, reservoir, rests, err);
+    if (status == QK_OK)
+        status = set_sizes(index, keys, reservoir, rests, &more, err);
+    free(rests);
+    if (status == QK_OK && more) {
+        qk__reservoir_balance(index);
+        return QK_OK;
+    }
+    free(index->chosen_of);
+    index->chosen_of = index->weight = index->alike = NULL;
+    return status;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keys that are a choice of those there were: no more than so many of each text and bucket, drawn
+ * at random. What each of them, and each pair of them, stands for.
+ *
+ * A text and bucket with fewer than that is there as a whole. Of the others it is only known how
+ * many keys they have together, in each group of texts: each is taken to have as many as they
+ * have on average. A key then stands for K / m keys, K being those there were and m those here;
+ * a pair of two texts' or buckets' keys for the product of theirs; a pair of one text and bucket for
+ * K (K - 1) / m (m - 1), since no key is paired with itself. */
+#ifndef QK_STATS_RESERVOIR_H
+#define QK_STATS_RESERVOIR_H
+
+#include <stdbool.h>
+
+#include <qkscope/stats.h>
+
+#include "stats/key_index.h"
+
+/* What is known of all keys: how many each group of texts has. */
+typedef struct qk__reservoir {
+    int64_t most; /* keys of a text and bucket that are here */
+    uint64_t mask;
+    size_t num_groups;
+    const uint64_t *label; /* of a group: an id's bits in mask */
+    const int64_t *count;
+} qk__reservoir;
+
+/* Gives the keys of the index their weights; none where all there were are here. The buckets of the
+ * index are those that keys were chosen by. QK_ERR_INCONSISTENT: they are no choice of so many. */
+QK_MUST_CHECK qk_status qk__reservoir_weigh(qk__key_index *index, const qk_block *keys,
+                                            const qk__reservoir *reservoir, qk_error *err);
+
+/* Room for chosen_of, weight and alike of `rows` keys; false: no memory. */
+bool qk__reservoir_room(qk__key_index *index, size_t rows);
+
+/* weight and alike of the keys that are in the index, from chosen_of. */
+void qk__reservoir_balance(qk__key_index *index);
+
+#endif
