@@ -14,12 +14,13 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/parallel.h"
+#include "analysis/sharing.h"
 #include "capture/capture.h"
 #include "schema/schema.h"
 
 void qk__run_notice(qk__run *run, qk_notice_level level, const char *fmt, ...)
 {
-    if (!run->settings->notice)
+    if (!run->settings->notice || run->silent)
         return;
     char message[2048];
     va_list args;
@@ -218,6 +219,7 @@ static const char *model_name(const qk__run *run, bool is_folder)
 qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_error *err)
 {
     *run = (qk__run){.settings = settings, .jobs = "heads", .folder.lock = -1};
+    run->silent = settings->shard.index > 0;
     pthread_mutex_init(&run->lock, NULL);
     atomic_init(&run->cancelled, false);
     double start = qk__now();
@@ -284,6 +286,7 @@ void qk__run_close(qk__run *run)
     for (size_t i = 0; i < run->num_spare; i++)
         free(run->spare[i].memory);
     free(run->spare);
+    qk__sharing_free(run);
     qk_capture_close(&run->capture);
     free(run->inputs);
     free(run->first_input);
