@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <float.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/run.h"
 #include "analysis/sharing.h"
@@ -187,14 +188,13 @@ static qk_status leave_unfinished(qk__run *run, qk_error *err)
 {
     qk_analysis_results *results = run->results;
     free_heads(results);
-    if (!run->settings->merge)
+    if (!run->settings->merge || !run->missing)
         return QK_OK;
-    return qk__fail(
-        err, QK_ERR_PARTIAL,
-        "%s: the unit of %s is missing (%zu of %zu are there): run the same command "
-        "again, which computes what is missing",
-        run->settings->output, run->missing ? run->missing->name : "a head",
-        results->units_there, results->units);
+    return qk__fail(err, QK_ERR_PARTIAL,
+                    "%s: unit %.*s is missing (%zu of %zu are there): run the same command "
+                    "again, which computes what is missing",
+                    run->settings->output, (int)strcspn(run->missing->name, "-"),
+                    run->missing->name, results->units_there, results->units);
 }
 
 static qk_status run_all(qk__run *run, qk_error *err)

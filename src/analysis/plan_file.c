@@ -50,41 +50,57 @@ qk_status qk__each_setting(const qk_analysis_settings *settings, qk__see_setting
 
 /* ---- writing ---------------------------------------------------------------------------- */
 
-/* Where the tables go and on how many threads is not the run's. */
 static qk_status add_setting(void *user, const char *name, const char *text, qk_error *err)
 {
     json_t **object = user;
-    if (strcmp(name, "output") == 0 || strcmp(name, "threads") == 0)
-        return QK_OK;
     *object = qk__json_set(*object, name, qk__json_text(text));
     return *object ? QK_OK : qk__nomem(err);
+}
+
+/* Those that are not the defaults, some of which no text can set. Where the tables go and on how many
+ * threads is not the run's. */
+static json_t *list_settings(const qk_analysis_settings *values)
+{
+    qk_analysis_settings standard;
+    json_t *settings = json_object(), *defaults = json_object();
+    const char *name;
+    json_t *value;
+    qk_analysis_settings_default(&standard);
+    bool done = settings && defaults &&
+                qk__each_setting(values, add_setting, &settings, NULL) == QK_OK &&
+                qk__each_setting(&standard, add_setting, &defaults, NULL) == QK_OK;
+    json_object_foreach(defaults, name, value)
+    {
+        if (json_equal(value, json_object_get(settings, name)))
+            json_object_del(settings, name);
+    }
+    json_object_del(settings, "output");
+    json_object_del(settings, "threads");
+    json_decref(defaults);
+    if (done)
+        return settings;
+    json_decref(settings);
+    return NULL;
 }
 
 qk_status qk__plan_write(const qk__run *run, qk_error *err)
 {
     const qk_analysis_settings *s = run->settings;
     qk__outfile *file;
-    json_t *settings = json_object();
     char *path = qk__units_path(&run->units_at, NULL, PLAN);
     char *here = realpath(".", NULL);
-    qk_status status = path && settings ? QK_OK : qk__nomem(err);
-    if (status == QK_OK && qk__is_file(path))
-        goto done;
-    if (status == QK_OK)
-        status = qk__each_setting(s, add_setting, &settings, err);
-    if (status == QK_OK) {
+    qk_status status = path ? QK_OK : qk__nomem(err);
+    if (status == QK_OK && !qk__is_file(path)) {
         json_t *root =
-            json_pack("{s:s, s:i, s:s, s:o, s:I, s:O, s:o, s:o}", "kind", KIND, "version",
+            json_pack("{s:s, s:i, s:s, s:o, s:I, s:o, s:o, s:o}", "kind", KIND, "version",
                       VERSION, "qkscope", QK_VERSION, "folder", qk__json_text_or_null(here),
-                      "units", (json_int_t)run->num_units, "settings", settings, "device",
-                      qk__json_text_or_null(s->device), "pca_backend",
+                      "units", (json_int_t)run->num_units, "settings", list_settings(s),
+                      "device", qk__json_text_or_null(s->device), "pca_backend",
                       qk__json_text_or_null(s->pca_backend));
         status = qk__json_write(root, run->units_at.path, PLAN, &file, err);
         if (status == QK_OK)
             status = qk__outfile_commit(&file, err);
     }
-done:
-    json_decref(settings);
     free(path);
     free(here);
     return status;

@@ -140,7 +140,10 @@ static qk_status plan_shared(qk__run *run, qk_error *err)
     if (status == QK_OK && wanted > 0)
         status = prepare(run, err);
     free(owner);
-    if (status == QK_OK && run->settings->shard.count > 1)
+    if (status == QK_OK && run->settings->shard.count <= 1)
+        qk__run_notice(run, QK_NOTICE_INFO, "%zu of %zu units are there already",
+                       run->own - wanted, run->num_units);
+    else if (status == QK_OK)
         qk__run_notice(run, QK_NOTICE_INFO,
                        "shard %lld of %lld (%s): %zu of %zu units, %zu of them there already",
                        (long long)run->settings->shard.index,

@@ -217,6 +217,8 @@ static void walk_head(walk *w, qk_head_results *h)
         fail(w, "there is no such status");
     h->status = (qk_status)status;
     walk_text(w, &h->message);
+    if ((h->status == QK_OK) != (h->message == NULL))
+        fail(w, "a failure has no message");
     ONE(w, h->certainty.groups);
     SPAN(w, &h->certainty, category_share, r_q_hi);
     STRUCT(w, h->pca, walk_pca);

@@ -278,6 +278,8 @@ void cli_print_unfinished(const cli_common *common, const qk_analysis_settings *
                                  (json_int_t)units, "units_there", (json_int_t)there));
     else if (common->quiet || settings->merge)
         return;
+    else if (there == 0)
+        cli_print("none of the %zu units is this process's\n", units);
     else if (there == units)
         cli_print(
             "%zu of %zu units are there; another process is at work in %s, and writes the "
