@@ -47,6 +47,7 @@ bench: test-build
 	@$(PYTHON) bench/tokenizer.py $(BUILD)
 	@$(PYTHON) bench/scatter.py $(BUILD)
 	@$(PYTHON) bench/report.py $(BUILD)
+	@$(PYTHON) bench/shards.py $(BUILD)
 	@$(PYTHON) bench/real.py $(BUILD)
 
 # The whole suite under AddressSanitizer and UndefinedBehaviorSanitizer, and its core. A small quarantine

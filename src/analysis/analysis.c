@@ -4,19 +4,17 @@
 #include <assert.h>
 #include <float.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/run.h"
+#include "analysis/sharing.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "settings/settings.h"
 
-void qk_analysis_results_free(qk_analysis_results **results)
+static void free_heads(qk_analysis_results *r)
 {
-    assert(results);
-    qk_analysis_results *r = *results;
-    if (!r)
-        return;
     for (size_t i = 0; i < r->num_heads; i++) {
         qk_pca_free(&r->heads[i].pca);
         qk_rotation_free(&r->heads[i].rotation);
@@ -25,6 +23,17 @@ void qk_analysis_results_free(qk_analysis_results **results)
         free(r->heads[i].message);
     }
     free(r->heads);
+    r->heads = NULL;
+    r->num_heads = 0;
+}
+
+void qk_analysis_results_free(qk_analysis_results **results)
+{
+    assert(results);
+    qk_analysis_results *r = *results;
+    if (!r)
+        return;
+    free_heads(r);
     free(r->capture);
     free(r->model);
     free(r);
@@ -60,6 +69,21 @@ static qk_status check_settings(const qk_analysis_settings *s, qk_error *err)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "there are no intervals for kinds fitted by themselves");
     return qk__settings_check(&qk_analysis_settings_table, s, err);
+}
+
+static qk_status check_shard(const qk_analysis_settings *s, qk_error *err)
+{
+    int64_t count = s->shard.count > 0 ? s->shard.count : 1;
+    if (s->shard.count < 0 || s->shard.index < 0 || s->shard.index >= count)
+        return qk__fail(err, QK_ERR_ARGUMENT, "there is no shard %lld of %lld",
+                        (long long)s->shard.index, (long long)s->shard.count);
+    if ((count > 1 || s->merge) && (!s->output || s->published_tables))
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "several processes share a run through its output folder: %s",
+                        s->output ? "not with the original tool's tables" : "there is none");
+    if (count > 1 && s->merge)
+        return qk__fail(err, QK_ERR_ARGUMENT, "one process merges, no shard");
+    return QK_OK;
 }
 
 qk_status qk__run_conclude(const qk__run *run, qk_error *err)
@@ -142,27 +166,70 @@ void qk__run_warn_of_few(qk__run *run)
     }
 }
 
+/* Once all heads are there, of this process or of others. */
+static qk_status finish(qk__run *run, qk_error *err)
+{
+    qk_analysis_results *results = run->results;
+    results->bytes_read = run->done_bytes;
+    results->num_rows = (size_t)run->done_rows;
+    qk_status verdict = qk__run_conclude(run, err);
+    if (!is_complete_failure(results)) {
+        qk__find_totals(run);
+        if (run->settings->output)
+            QK_TRY(qk__write_results(run, err));
+        qk__run_warn_of_few(run);
+    }
+    QK_TRY(qk__sharing_end(run, err));
+    return verdict;
+}
+
+/* The results that others have not finished yet are none. */
+static qk_status leave_unfinished(qk__run *run, qk_error *err)
+{
+    qk_analysis_results *results = run->results;
+    free_heads(results);
+    if (!run->settings->merge || !run->missing)
+        return QK_OK;
+    return qk__fail(err, QK_ERR_PARTIAL,
+                    "%s: unit %.*s is missing (%zu of %zu are there): run the same command "
+                    "again, which computes what is missing",
+                    run->settings->output, (int)strcspn(run->missing->name, "-"),
+                    run->missing->name, results->units_there, results->units);
+}
+
 static qk_status run_all(qk__run *run, qk_error *err)
 {
     double start = qk__now();
+    bool whole = true;
     QK_TRY(qk__run_set_buckets(run, err));
     if (run->settings->output)
         QK_TRY(qk__run_list_inputs(run, err));
     QK_TRY(run->settings->combined ? qk__run_combined(run, err) : qk__run_single(run, err));
     run->seconds_heads = qk__now() - start;
-    if (atomic_load(&run->cancelled))
-        return qk__fail(err, QK_ERR_CANCELLED, "stopped before the end; nothing was written");
-    qk_analysis_results *results = run->results;
-    results->bytes_read = run->done_bytes;
-    results->num_rows = (size_t)run->done_rows;
-    qk_status verdict = qk__run_conclude(run, err);
-    if (is_complete_failure(results))
-        return verdict;
-    qk__find_totals(run);
-    if (run->settings->output)
-        QK_TRY(qk__write_results(run, err));
-    qk__run_warn_of_few(run);
-    return verdict;
+    if (atomic_load(&run->cancelled) && run->unit_status == QK_OK)
+        return qk__fail(err, QK_ERR_CANCELLED,
+                        run->shared ? "stopped before the end; the same command goes on"
+                                    : "stopped before the end; nothing was written");
+    QK_TRY(qk__sharing_gather(run, &whole, err));
+    return whole ? finish(run, err) : leave_unfinished(run, err);
+}
+
+/* Who works with others holds the output folder at the end only. */
+static qk_status begin_output(qk__run *run, qk_error *err)
+{
+    const qk_analysis_settings *s = run->settings;
+    run->shared = s->shard.count > 1 || s->merge;
+    if (!s->output)
+        return QK_OK;
+    if (s->shard.count > 1)
+        return qk__results_look(run, err);
+    QK_TRY(qk__results_claim(run, err));
+    char *units = qk__path_join(s->output, QK__UNITS_NAME);
+    if (!units)
+        return qk__nomem(err);
+    run->shared = run->shared || (!s->published_tables && qk__is_dir(units));
+    free(units);
+    return QK_OK;
 }
 
 qk_status qk_analysis_run(const qk_analysis_settings *settings, qk_analysis_results **results,
@@ -174,9 +241,10 @@ qk_status qk_analysis_run(const qk_analysis_settings *settings, qk_analysis_resu
     QK_NEED(err, settings);
     qk__run run;
     QK_TRY(check_settings(settings, err));
+    QK_TRY(check_shard(settings, err));
     qk_status status = qk__run_open(&run, settings, err);
-    if (status == QK_OK && settings->output)
-        status = qk__results_claim(&run, err);
+    if (status == QK_OK)
+        status = begin_output(&run, err);
     if (status == QK_OK)
         status = run_all(&run, err);
     if (run.results)

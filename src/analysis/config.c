@@ -112,8 +112,13 @@ qk_status qk_config_load(qk_config **config, const char *path, qk_error *err)
 void qk__config_release(qk_config *config)
 {
     qk__tree_free(&config->tree);
-    qk_index_list_free(&config->settings.layers);
-    qk_index_list_free(&config->settings.heads);
+    if (!config->named) {
+        qk_index_list_free(&config->settings.layers);
+        qk_index_list_free(&config->settings.heads);
+    }
+    qk_settings_free(&config->named);
+    json_decref(config->plan);
+    free(config->output);
 }
 
 void qk_config_free(qk_config **config)
@@ -135,11 +140,11 @@ const qk_analysis_settings *qk_config_settings(const qk_config *config)
 size_t qk_config_num_notes(const qk_config *config)
 {
     assert(config);
-    return qk__tree_num_notes(config->tree);
+    return config->tree ? qk__tree_num_notes(config->tree) : 0;
 }
 
 const char *qk_config_note(const qk_config *config, size_t i)
 {
-    assert(config && i < qk__tree_num_notes(config->tree));
+    assert(config && i < qk_config_num_notes(config));
     return qk__tree_get_note(config->tree, i);
 }

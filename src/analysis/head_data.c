@@ -311,7 +311,8 @@ static qk_status read_all(qk__run *run, int worker, const qk_head *head, qk__hea
     }
     if (status == QK_OK && run->settings->ci > 0)
         status = qk__text_parts_of_rows(&data->parts, &data->rows, QK_INTERVAL_GROUPS, err);
-    if (status == QK_OK && how.constant && data->moments->count > 1)
+    data->constant = status == QK_OK && how.constant && data->moments->count > 1;
+    if (data->constant)
         note_constant(run, data);
     if (!qk__run_does(run, QK_ANALYSE_PCA)) /* only the PCA asks for them */
         release_texts(run, &data->texts);

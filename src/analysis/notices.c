@@ -9,7 +9,7 @@
 
 void qk__run_notice(qk__run *run, qk_notice_level level, const char *fmt, ...)
 {
-    if (!run->settings->notice)
+    if (!run->settings->notice || run->silent)
         return;
     char message[2048];
     va_list args;

@@ -216,24 +216,37 @@ static qk_status check_no_head(const char *output, qk_error *err)
     return status;
 }
 
-qk_status qk__results_claim(qk__run *run, qk_error *err)
+qk_status qk__results_look(qk__run *run, qk_error *err)
 {
     const char *output = run->settings->output;
     QK_TRY(check_no_head(output, err));
-    QK_TRY(qk__folder_claim(&run->folder, output, err));
-    QK_TRY(qk__manifest_read(&run->before, output, err));
+    qk__manifest_free(&run->before); /* of an earlier look */
+    json_decref(run->staying);
     run->staying = json_array();
+    QK_TRY(qk__manifest_read(&run->before, output, err));
     if (!run->staying)
         return qk__nomem(err);
+    return run->settings->published_tables ? QK_OK : check_owner(run, err);
+}
+
+qk_status qk__results_claim(qk__run *run, qk_error *err)
+{
+    const char *output = run->settings->output;
+    if (!run->folder.path) {
+        QK_TRY(check_no_head(output, err));
+        QK_TRY(qk__folder_claim(&run->folder, output, err));
+    }
+    QK_TRY(qk__results_look(run, err));
     if (run->settings->published_tables)
         return QK_OK;
-    QK_TRY(check_owner(run, err));
     if (!run->before.complete)
         qk__run_notice(run, QK_NOTICE_WARNING,
                        "%s: not complete: a run was stopped while its tables took their places "
                        "(%.300s); this one replaces them",
                        output, text_of(run->before.root, "command_line"));
-    return qk__folder_sweep(output, err);
+    /* where locks do not hold, what is being written there may be another process's that ends
+     * the same run */
+    return run->settings->shard.count > 1 ? QK_OK : qk__folder_sweep(output, err);
 }
 
 /* ---- new tables in the place of old ones ------------------------------------------------ */

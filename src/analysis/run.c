@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/parallel.h"
+#include "analysis/sharing.h"
 #include "capture/capture.h"
 #include "schema/schema.h"
 
@@ -103,6 +104,7 @@ static const char *model_name(const qk__run *run, bool is_folder)
 qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_error *err)
 {
     *run = (qk__run){.settings = settings, .jobs = "heads", .folder.lock = -1};
+    run->silent = settings->shard.index > 0;
     pthread_mutex_init(&run->lock, NULL);
     atomic_init(&run->cancelled, false);
     double start = qk__now();
@@ -173,6 +175,7 @@ void qk__run_close(qk__run *run)
         free(run->spare[i].memory);
     free(run->spare);
     qk__states_close(&run->states);
+    qk__sharing_free(run);
     qk_capture_close(&run->capture);
     free(run->inputs);
     free(run->first_input);

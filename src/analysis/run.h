@@ -19,6 +19,7 @@
 #include "base/folder.h"
 #include "results/manifest.h"
 #include "stats/moments.h"
+#include "units/units.h"
 
 /* One input file, or the part of a packed one that is a head's, as manifest.json lists it; no hash
  * if it could not be read. path is NULL for files of heads that were not asked for. */
@@ -28,6 +29,21 @@ typedef struct qk__input {
     size_t file;         /* of the head's */
     qk_file_print print;
 } qk__input;
+
+/* What was read for a unit, and how many warnings of equal positions it gave rise to. */
+typedef struct qk__unit_counts {
+    int64_t bytes, rows, constant;
+} qk__unit_counts;
+
+/* Heads of the results that one process computes together (sharing.h). */
+typedef struct qk__unit {
+    char name[48];       /* "l00h03k", or with what its files hold "l00h03k-0123456789ab" */
+    bool named;          /* it is that */
+    size_t first, count; /* its heads in the results */
+    const qk_head *keys; /* of the group; NULL: of a kind by itself */
+    bool wanted;         /* is computed by this process */
+    qk__unit_counts counts;
+} qk__unit;
 
 /* Rows read at a time, unless the settings say otherwise. */
 enum { QK__BLOCK_ROWS = 256 };
@@ -53,6 +69,15 @@ typedef struct qk__run {
     qk__buckets buckets;         /* of plasticity */
     struct qk__run *before_rope; /* of compare-stages: the other capture */
     double seconds_open, seconds_heads, seconds_tables;
+    bool shared;              /* units are kept for other processes, or are there from them */
+    qk__unit_folder units_at; /* where */
+    qk__rank rank;
+    qk__unit *units;
+    size_t num_units, own;   /* own: of this process's shard */
+    const qk__unit *missing; /* the first that is not there */
+    bool silent;             /* the first process tells what all of them find out */
+    qk_status unit_status;   /* of the first that could not be kept */
+    qk_error unit_error;
     qk__folder folder;   /* the output, held from before the first head is read */
     qk__manifest before; /* what was there */
     json_t *staying;     /* its runs whose tables stay, less the tables that do not */
@@ -165,8 +190,11 @@ QK_MUST_CHECK qk_status qk__write_summary(qk__run *run, qk_error *err);
 
 /* ---- the folder of the results (result_folder.c) ---------------------------------------- */
 
-/* Takes the output folder: nobody else writes there now, it is no study's, and what it holds is
- * of the same capture, as far as names and sizes of files tell, or to be replaced. */
+/* Looks whether results may go to the output folder: it is no study's, and what it holds is of the
+ * same capture, as far as names and sizes of files tell, or to be replaced. */
+QK_MUST_CHECK qk_status qk__results_look(qk__run *run, qk_error *err);
+
+/* The same once the folder is held, so that nobody else writes there. */
 QK_MUST_CHECK qk_status qk__results_claim(qk__run *run, qk_error *err);
 
 /* Puts the outputs in the place of the tables of the same analyses, and manifest.json last. */

@@ -133,6 +133,16 @@ static int store_all(const parser *p, const char *const *names, bool others)
     return -1;
 }
 
+int cli_find_shard(const cli_call *call, qk_shard *shard)
+{
+    qk_error err;
+    const cli_common *common = call->request;
+    if (qk_shard_find(common->shard, shard, &err) != QK_OK)
+        return cli_usage("%s", err.message);
+    cli_begin_shard(shard);
+    return -1;
+}
+
 /* The file's settings come first, so that options override them. */
 static int load(const parser *p)
 {

@@ -29,6 +29,7 @@ enum cli_exit {
 typedef struct cli_common {
     bool quiet, verbose, json, help, version;
     const char *config; /* see CLI_CONFIG */
+    const char *shard;  /* see CLI_SHARD */
 } cli_common;
 
 extern const qk_settings_table cli_common_table;
@@ -38,6 +39,17 @@ extern const qk_settings_table cli_common_table;
     {                                                                                          \
         "config", QK_SETTING_PATH, QK_SETTING_AT(owner, common.config),                        \
             .value = "FILE", .help = text, .section = "Running"                                \
+    }
+
+/* The row of --shard, for commands that several processes may share; cli_find_shard takes it. */
+#define CLI_SHARD(owner, of)                                                                   \
+    {                                                                                          \
+        "shard", QK_SETTING_TEXT, QK_SETTING_AT(owner, common.shard),                          \
+            .value = "I/N",                                                                    \
+            .help = "compute part I of N, counted from 0; the last process to end writes the " \
+                    "tables; none: this process does all",                                     \
+            .unset = "as srun, sbatch --array, mpirun or torchrun say, else none",             \
+            .section = "Running", .commands = (of)                                             \
     }
 
 /* For descriptions of commands. */
@@ -79,6 +91,10 @@ typedef struct cli_call {
 /* Parses, then runs or explains; returns the exit code (call.c). */
 int cli_run(const cli_command *command, int argc, char **argv);
 
+/* Which of several processes this one is, by --shard or the launcher's environment; messages then
+ * begin with it. Exit code of a usage error, or -1. */
+int cli_find_shard(const cli_call *call, qk_shard *shard);
+
 /* Whether the option was given. */
 bool cli_given(const cli_call *call, const char *option);
 
@@ -119,8 +135,11 @@ void cli_vprint(FILE *out, const char *fmt, va_list args) __attribute__((format(
 void cli_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int cli_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Names the command that runs, for errors: until then they begin with "qkscope". */
+/* Names the command that runs, for errors: until then they begin with "qkscope". Where several
+ * processes share its work, they have the number of this one, too. */
 void cli_begin(const char *name);
+void cli_begin_shard(const qk_shard *shard);
+bool cli_is_first(void); /* of these processes, or the only one */
 
 /* Prints a number in its format, or as wide a "-" where there is none. */
 void cli_print_number(const char *format, double value);

@@ -15,6 +15,7 @@
     X(plasticity) \
     X(analyze) \
     X(compare_stages) \
+    X(merge) \
     X(study) \
     X(report) \
     X(scatter) \

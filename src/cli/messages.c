@@ -105,7 +105,7 @@ bool cli_progress(void *user, const qk_progress *progress)
     int64_t done = progress->done, total = progress->total, bytes = progress->bytes;
     double time = cli_now(), spent = time - messages->start;
     bool due = time - messages->last > 0.1 && done > 0;
-    if (due && !messages->common->quiet && isatty(STDERR_FILENO)) {
+    if (due && !messages->common->quiet && cli_is_first() && isatty(STDERR_FILENO)) {
         char bar[WIDTH + 1];
         size_t full = (size_t)(total ? done * WIDTH / total : WIDTH);
         memset(bar, '.', WIDTH);

@@ -6,8 +6,11 @@
 
 #include "cli.h"
 
+#include <inttypes.h>
+
 /* Global, as the name of a program is. */
 static const char *command = "";
+static qk_shard shard = {0, 1, NULL};
 
 /* va_list may be an array, of which a function gets no copy: hence the struct. */
 typedef struct arguments {
@@ -184,6 +187,19 @@ void cli_begin(const char *name)
     command = name;
 }
 
+/* Lines of several processes often end up in one file: each is written at once. */
+void cli_begin_shard(const qk_shard *of)
+{
+    shard = *of;
+    if (shard.count > 1)
+        setvbuf(stderr, NULL, _IOLBF, BUFSIZ);
+}
+
+bool cli_is_first(void)
+{
+    return shard.index == 0;
+}
+
 const char *cli_s(int64_t count)
 {
     return count == 1 ? "" : "s";
@@ -214,7 +230,10 @@ void cli_draw(const char *fmt, ...)
 
 static void put_error(const char *fmt, va_list args)
 {
-    fprintf(stderr, "qkscope%s%s: ", *command ? " " : "", command);
+    fprintf(stderr, "qkscope%s%s", *command ? " " : "", command);
+    if (shard.count > 1)
+        fprintf(stderr, " %" PRId64 "/%" PRId64, shard.index, shard.count);
+    fputs(": ", stderr);
     cli_vprint(stderr, fmt, args);
     fputc('\n', stderr);
 }

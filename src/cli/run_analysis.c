@@ -17,6 +17,7 @@ static const qk_setting ROWS[] = {
      .help = "write complement.csv: the planes of what is left, and how they turn",
      .section = "Rotation", .commands = "rotate analyze"},
     CLI_CONFIG(request, "settings in YAML; options given here override it"),
+    CLI_SHARD(request, NULL),
     QK_SETTING_PART(request, common, cli_common_table),
 };
 
@@ -77,22 +78,24 @@ static int check(const qk_analysis_settings *s)
     return -1;
 }
 
-static int analyse(request *r)
+int cli_analyse(const cli_common *common, qk_analysis_settings *settings, bool *whole)
 {
     cli_messages messages;
     qk_analysis_results *results;
     qk_error err;
-    cli_messages_init(&messages, &r->common, "heads");
-    cli_print_notes(r->config, &r->common);
-    r->settings.notice = cli_notice;
-    r->settings.progress = cli_progress;
-    r->settings.user = &messages;
-    qk_status status = qk_analysis_run(&r->settings, &results, &err);
+    cli_messages_init(&messages, common, "heads");
+    settings->notice = cli_notice;
+    settings->progress = cli_progress;
+    settings->user = &messages;
+    qk_status status = qk_analysis_run(settings, &results, &err);
     cli_messages_end(&messages, status, &err);
-    if (results && r->common.json)
-        cli_print_outcome_json(&r->settings, results);
-    else if (results && !r->common.quiet)
-        cli_print_outcome(&r->settings, results);
+    *whole = results && results->num_heads > 0;
+    if (results && !*whole)
+        cli_print_unfinished(common, settings, results);
+    else if (results && common->json)
+        cli_print_outcome_json(settings, results);
+    else if (results && !common->quiet)
+        cli_print_outcome(settings, results);
     qk_analysis_results_free(&results);
     return cli_exit_code(status);
 }
@@ -102,5 +105,12 @@ int cli_analysis_run(cli_call *call)
     request *r = call->request;
     settle(call);
     int code = check(&r->settings);
-    return code < 0 ? analyse(r) : code;
+    if (code < 0)
+        code = cli_find_shard(call, &r->settings.shard);
+    if (code >= 0)
+        return code;
+    if (cli_is_first())
+        cli_print_notes(r->config, &r->common);
+    bool whole;
+    return cli_analyse(&r->common, &r->settings, &whole);
 }

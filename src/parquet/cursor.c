@@ -113,6 +113,8 @@ qk_status qk__cursor_open_groups(qk_parquet_cursor **cursor, const qk_parquet *f
     c->type = qk__value_type_of(&c->leaf->info);
     c->kernels = qk__best_parquet_kernels();
     qk_status status = qk__cursor_result(c, check_column(c, err), err);
+    if (status == QK_OK)
+        status = qk__context(err, qk__source_load(&file->source, err), "%s", file->path);
     if (status != QK_OK)
         qk_parquet_cursor_close(&c);
     *cursor = c;

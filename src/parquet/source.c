@@ -12,8 +12,9 @@
 #include "parquet/reader.h"
 
 enum {
-    /* Files up to this size are read whole: one call instead of many, and the fingerprint
-     * does not read them again. More would let memory follow the size of the data. */
+    /* Files up to this size are read whole once something beside the footer is asked for: one
+     * call instead of many, and the fingerprint does not read them again. More would let memory
+     * follow the size of the data. */
     SMALL_FILE_BYTES = 1 << 22,
     /* Any file may become this much, and more the larger it is. Real captures hold at least a
      * byte or two for a row, whose positions differ even when its vectors do not. */
@@ -24,13 +25,23 @@ enum {
 qk_status qk__source_open(qk__source *source, int fd, qk_error *err)
 {
     *source = (qk__source){.fd = fd};
-    QK_TRY(qk__check_file(fd, &source->size, err));
-    if (source->size == 0 || source->size > SMALL_FILE_BYTES)
+    return qk__check_file(fd, &source->size, err);
+}
+
+qk_status qk__source_load(const qk__source *source, qk_error *err)
+{
+    qk__source *s = (qk__source *)(uintptr_t)source; /* the same bytes, elsewhere */
+    if (s->contents || s->size == 0 || s->size > SMALL_FILE_BYTES)
         return QK_OK;
-    source->contents = malloc((size_t)source->size);
-    if (!source->contents)
+    uint8_t *contents = malloc((size_t)s->size);
+    if (!contents)
         return qk__nomem(err);
-    return qk__read_at(fd, source->contents, (size_t)source->size, 0, err);
+    qk_status status = qk__read_at(s->fd, contents, (size_t)s->size, 0, err);
+    if (status == QK_OK)
+        s->contents = contents;
+    else
+        free(contents);
+    return status;
 }
 
 void qk__source_close(qk__source *source)
@@ -64,6 +75,7 @@ qk_status qk_parquet_fingerprint(const qk_parquet *file, char hash[QK_FINGERPRIN
 {
     QK_NEED(err, file, hash);
     const qk__source *source = &file->source;
+    QK_TRY(qk__context(err, qk__source_load(source, err), "%s", file->path));
     if (source->contents) {
         qk__fingerprint_bytes(source->contents, (size_t)source->size, hash);
         return QK_OK;

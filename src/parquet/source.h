@@ -11,12 +11,14 @@
 typedef struct qk__source {
     int fd;
     int64_t size;
-    uint8_t *contents; /* all `size` bytes, or NULL */
+    uint8_t *contents; /* all `size` bytes, or NULL: not read, or too many */
 } qk__source;
 
 /* Takes over a descriptor (also on failure: close it with qk__source_close either way). What
  * is not a regular file is QK_ERR_IO. */
 QK_MUST_CHECK qk_status qk__source_open(qk__source *source, int fd, qk_error *err);
+/* Reads a small file whole, unless that was done. */
+QK_MUST_CHECK qk_status qk__source_load(const qk__source *source, qk_error *err);
 void qk__source_close(qk__source *source);
 
 /* Bytes that one column, or the rows of a capture, may become once decoded: what a file of this

@@ -60,13 +60,15 @@ static qk_status remove_one(const char *path, bool is_folder, qk_error *err)
     return fail_errno(err, "remove", path);
 }
 
-static qk_status sync_one(const char *path, bool is_folder, qk_error *err)
+static qk_status sync_folder(const char *path, bool is_folder, qk_error *err)
 {
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | (is_folder ? O_DIRECTORY : 0));
+    if (!is_folder)
+        return QK_OK;
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_DIRECTORY);
     if (fd < 0)
         return fail_errno(err, "open", path);
     /* some file systems cannot sync a folder */
-    bool done = fsync(fd) == 0 || (is_folder && errno == EINVAL);
+    bool done = fsync(fd) == 0 || errno == EINVAL;
     qk_status status = done ? QK_OK : fail_errno(err, "sync", path);
     close(fd);
     return status;
@@ -228,11 +230,10 @@ qk_status qk__unit_publish(const qk__unit_folder *units, const char *unit, char 
                            qk_error *err)
 {
     char *place = qk__units_path(units, unit, NULL);
-    qk_status status = place ? walk_tree(*path, sync_one, 0, err) : qk__nomem(err);
+    qk_status status = place ? walk_tree(*path, sync_folder, 0, err) : qk__nomem(err);
     if (status == QK_OK && rename(*path, place) == 0) {
         free(*path);
         *path = NULL;
-        status = sync_one(units->path, true, err);
     } else if (status == QK_OK && errno != EEXIST && errno != ENOTEMPTY) {
         status = fail_errno(err, "rename to its place", place);
     } /* else another process published the same */

@@ -50,8 +50,10 @@ bool qk__names_have(const qk__names *names, const char *name);
 /* The path of a unit, of a file in it, or of a file of the run; NULL when out of memory. */
 char *qk__units_path(const qk__unit_folder *units, const char *unit, const char *file);
 
-/* Begins a unit: makes an empty folder for its files, whose path the caller owns. Publishing
- * syncs them and gives the folder its name, where nobody did so before; discarding removes it.
+/* Begins a unit: makes an empty folder for its files, whose path the caller owns. Whoever writes
+ * the files syncs them, as qk__outfile does. Publishing syncs the folder and gives it its name,
+ * where nobody did so before; discarding removes it. A name that a crash of the machine takes back
+ * is a unit to compute again.
  * Both free the path and set it to NULL. QK_ERR_NOT_FOUND from publishing: the run's folder has
  * gone, as it does when another process put the units together. */
 QK_MUST_CHECK qk_status qk__unit_begin(const qk__unit_folder *units, const char *unit,

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sharing a run: which units are this process's, which are there, and the end. */
+#include "analysis/sharing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/parallel.h"
+
+/* ---- which units are there -------------------------------------------------------------- */
+
+/* By a part of the name: until its files were looked at, of a unit only that is known. */
+static int compare_start(const void *key, const void *item)
+{
+    const char *name = *(char *const *)item;
+    size_t length = strlen(key);
+    int order = strncmp(key, name, length);
+    return order != 0 ? order : name[length] == '-' ? 0 : -1;
+}
+
+static bool is_there(const qk__names *names, const qk__unit *unit)
+{
+    if (unit->named || names->count == 0)
+        return qk__names_have(names, unit->name);
+    return bsearch(unit->name, names->items, names->count, sizeof *names->items,
+                   compare_start) != NULL;
+}
+
+typedef struct naming {
+    qk__run *run;
+    const int64_t *owner; /* NULL: of all */
+    qk_status *status;
+    qk_error *errors;
+} naming;
+
+static void name_unit(void *context, size_t i, int worker)
+{
+    (void)worker;
+    naming *n = context;
+    qk__unit *unit = &n->run->units[i];
+    if (!unit->named && (!n->owner || n->owner[i] == n->run->settings->shard.index))
+        n->status[i] = qk__name_unit(n->run, unit, &n->errors[i]);
+}
+
+/* Only memory can run out here. */
+static qk_status name_units(qk__run *run, const int64_t *owner, qk_error *err)
+{
+    naming n = {run, owner, qk__calloc(run->num_units, sizeof *n.status),
+                qk__calloc(run->num_units, sizeof *n.errors)};
+    qk_status status = n.status && n.errors ? QK_OK : qk__nomem(err);
+    if (status == QK_OK)
+        qk__parallel_for(run->num_units, run->threads, name_unit, &n);
+    for (size_t i = 0; i < run->num_units && status == QK_OK; i++)
+        if (n.status[i] != QK_OK)
+            status = qk__nomem(err);
+    free(n.status);
+    free(n.errors);
+    return status;
+}
+
+/* ---- whose units ------------------------------------------------------------------------ */
+
+typedef struct sizing {
+    int64_t bytes;
+} sizing;
+
+static qk_status add_size(void *user, const qk_head *head, qk_error *err)
+{
+    (void)err;
+    struct stat st;
+    for (size_t f = 0; f < head->num_files; f++)
+        if (stat(head->files[f], &st) == 0)
+            ((sizing *)user)->bytes += st.st_size;
+    return QK_OK;
+}
+
+static qk_status find_owners(const qk__run *run, int64_t *owner, qk_error *err)
+{
+    qk__unit_size *sizes = qk__calloc(run->num_units, sizeof *sizes);
+    qk_status status = sizes ? QK_OK : qk__nomem(err);
+    for (size_t i = 0; i < run->num_units && status == QK_OK; i++) {
+        sizing s = {0};
+        status = qk__unit_heads(run, &run->units[i], add_size, &s, err);
+        sizes[i] = (qk__unit_size){run->units[i].name, s.bytes};
+    }
+    if (status == QK_OK)
+        status = qk__share_units(sizes, run->num_units, run->settings->shard.count, owner, err);
+    free(sizes);
+    return status;
+}
+
+static qk_status want_own(qk__run *run, const int64_t *owner, size_t *wanted, qk_error *err)
+{
+    qk__names names;
+    QK_TRY(name_units(run, owner, err));
+    QK_TRY(qk__units_list(&run->units_at, &names, err));
+    run->own = *wanted = 0;
+    for (size_t i = 0; i < run->num_units; i++) {
+        qk__unit *unit = &run->units[i];
+        bool own = owner[i] == run->settings->shard.index;
+        unit->wanted = own && !run->settings->merge && !is_there(&names, unit);
+        run->own += own;
+        *wanted += unit->wanted;
+    }
+    qk__names_free(&names);
+    return QK_OK;
+}
+
+/* What must be there before the first unit can be. */
+static qk_status prepare(qk__run *run, qk_error *err)
+{
+    QK_TRY(qk__units_make(&run->units_at, err));
+    QK_TRY(qk__units_sweep(&run->units_at, err));
+    if (run->settings->shard.count > 1)
+        QK_TRY(qk__rank_join(&run->rank, &run->units_at, &run->settings->shard, err));
+    return qk__plan_write(run, err);
+}
+
+static qk_status plan_shared(qk__run *run, qk_error *err)
+{
+    char name[QK__RUN_NAME_SIZE];
+    size_t wanted = 0;
+    QK_TRY(qk__name_run(run, name, err));
+    QK_TRY(qk__units_open(&run->units_at, run->settings->output, name, err));
+    if (run->settings->shard.count <= 1 && !run->settings->merge &&
+        !qk__is_dir(run->units_at.path)) {
+        run->shared = false; /* the units there are of another run */
+        return QK_OK;
+    }
+    int64_t *owner = qk__calloc(run->num_units, sizeof *owner);
+    if (!owner)
+        return qk__nomem(err);
+    qk_status status = run->settings->shard.count > 1 ? find_owners(run, owner, err) : QK_OK;
+    if (status == QK_OK)
+        status = want_own(run, owner, &wanted, err);
+    if (status == QK_OK && wanted > 0)
+        status = prepare(run, err);
+    free(owner);
+    if (status == QK_OK && run->settings->shard.count <= 1)
+        qk__run_notice(run, QK_NOTICE_INFO, "%zu of %zu units are there already",
+                       run->own - wanted, run->num_units);
+    else if (status == QK_OK)
+        qk__run_notice(run, QK_NOTICE_INFO,
+                       "shard %lld of %lld (%s): %zu of %zu units, %zu of them there already",
+                       (long long)run->settings->shard.index,
+                       (long long)run->settings->shard.count,
+                       run->settings->shard.source ? run->settings->shard.source : "settings",
+                       run->own, run->num_units, run->own - wanted);
+    return status;
+}
+
+qk_status qk__sharing_plan(qk__run *run, qk__unit *units, size_t count, qk_error *err)
+{
+    run->units = units;
+    run->num_units = count;
+    for (size_t i = 0; i < count; i++)
+        units[i].wanted = true;
+    run->silent = false;
+    return run->shared && count > 0 ? plan_shared(run, err) : QK_OK;
+}
+
+/* ---- while units are computed ----------------------------------------------------------- */
+
+void qk__sharing_add(qk__run *run, qk__unit *unit, int64_t bytes, int64_t rows, bool constant)
+{
+    pthread_mutex_lock(&run->lock);
+    unit->counts.bytes += bytes;
+    unit->counts.rows += rows;
+    unit->counts.constant += constant;
+    pthread_mutex_unlock(&run->lock);
+}
+
+static qk_status publish(const qk__run *run, const qk__unit *unit, qk_error *err)
+{
+    char *folder;
+    QK_TRY(qk__unit_begin(&run->units_at, unit->name, &folder, err));
+    qk_status status = qk__unit_write(run, unit, folder, err);
+    if (status == QK_OK)
+        return qk__unit_publish(&run->units_at, unit->name, &folder, err);
+    qk__unit_discard(&folder);
+    return status;
+}
+
+void qk__sharing_publish(qk__run *run, qk__unit *unit)
+{
+    qk_error err = {0};
+    if (!run->shared)
+        return;
+    qk_status status = publish(run, unit, &err);
+    if (status == QK_OK)
+        return;
+    pthread_mutex_lock(&run->lock);
+    if (run->unit_status == QK_OK) {
+        run->unit_status = status;
+        run->unit_error = err;
+    }
+    pthread_mutex_unlock(&run->lock);
+    atomic_store(&run->cancelled, true);
+}
+
+/* ---- the end ---------------------------------------------------------------------------- */
+
+/* Counts the units that are there, and looks at their files where all seem to be. */
+static qk_status count_there(qk__run *run, qk_error *err)
+{
+    for (int look = 0; look < 2; look++) {
+        qk__names names;
+        qk_analysis_results *results = run->results;
+        QK_TRY(qk__units_list(&run->units_at, &names, err));
+        results->units_there = 0;
+        run->missing = NULL;
+        for (size_t i = 0; i < run->num_units; i++) {
+            bool there = is_there(&names, &run->units[i]);
+            results->units_there += there;
+            if (!there && !run->missing)
+                run->missing = &run->units[i];
+        }
+        qk__names_free(&names);
+        if (look > 0 || results->units_there < run->num_units)
+            return QK_OK;
+        QK_TRY(name_units(run, NULL, err));
+    }
+    return QK_OK;
+}
+
+/* The heads of a unit that other processes computed, as if they had failed here. */
+static void tell_failures(qk__run *run, const qk__unit *unit)
+{
+    for (size_t i = unit->first; i < unit->first + unit->count; i++) {
+        const qk_head_results *head = &run->results->heads[i];
+        char name[QK_HEAD_NAME_SIZE];
+        if (head->status == QK_OK)
+            continue;
+        qk_head_name(head->id, name);
+        qk__run_notice(run, QK_NOTICE_ERROR, "%s: %s", name,
+                       head->message ? head->message : qk_status_text(head->status));
+    }
+}
+
+static qk_status take_in(qk__run *run, qk__unit *unit, qk_error *err)
+{
+    char *folder = qk__units_path(&run->units_at, unit->name, NULL);
+    qk_status status = folder ? qk__unit_read(run, unit, folder, err) : qk__nomem(err);
+    free(folder);
+    QK_TRY(status);
+    run->done_bytes += unit->counts.bytes;
+    run->done_rows += unit->counts.rows;
+    run->num_constant += (size_t)unit->counts.constant;
+    tell_failures(run, unit);
+    return QK_OK;
+}
+
+static qk_status take_in_all(qk__run *run, qk_error *err)
+{
+    for (size_t i = 0; i < run->num_units; i++)
+        if (!run->units[i].wanted)
+            QK_TRY(take_in(run, &run->units[i], err));
+    return QK_OK;
+}
+
+/* Another process that ends the run at the same time holds the folder or has removed the units. */
+static qk_status hold(qk__run *run, bool *held, qk_error *err)
+{
+    *held = run->folder.path != NULL;
+    if (*held)
+        return QK_OK;
+    qk_status status = qk__folder_claim(&run->folder, run->settings->output, err);
+    if (status == QK_ERR_EXISTS && !run->settings->merge)
+        return QK_OK;
+    *held = status == QK_OK;
+    return status == QK_OK ? qk__results_claim(run, err) : status;
+}
+
+qk_status qk__sharing_gather(qk__run *run, bool *whole, qk_error *err)
+{
+    bool held;
+    *whole = !run->shared;
+    if (!run->shared)
+        return QK_OK;
+    run->results->units = run->num_units;
+    if (run->unit_status == QK_ERR_NOT_FOUND && !qk__is_dir(run->units_at.path)) {
+        run->results->units_there = run->num_units;
+        return QK_OK;
+    }
+    if (run->unit_status != QK_OK) {
+        if (err)
+            *err = run->unit_error;
+        return run->unit_status;
+    }
+    QK_TRY(count_there(run, err));
+    if (run->missing)
+        return QK_OK;
+    QK_TRY(hold(run, &held, err));
+    if (!held)
+        return QK_OK;
+    qk_status status = take_in_all(run, err);
+    if (status == QK_ERR_NOT_FOUND && !qk__is_dir(run->units_at.path))
+        return QK_OK;
+    *whole = status == QK_OK;
+    return status;
+}
+
+qk_status qk__sharing_end(qk__run *run, qk_error *err)
+{
+    return run->shared ? qk__units_remove(&run->units_at, err) : QK_OK;
+}
+
+void qk__sharing_free(qk__run *run)
+{
+    qk__rank_leave(&run->rank);
+    qk__units_close(&run->units_at);
+    free(run->units);
+}

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of several processes share: comparing results folders, starting processes."""
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+from conftest import environment
+
+# What manifest.json says of one run alone.
+UNTOLD = ("seconds", "command_line", "threads")
+# Of launchers that may have started the tests.
+LAUNCHERS = ("SLURM_", "OMPI_", "PMI_", "PMIX_", "RANK", "WORLD_SIZE")
+
+
+def quiet_environment(**changes):
+    """Without what a launcher says."""
+    env = {k: v for k, v in environment(changes).items() if k in changes or not k.startswith(LAUNCHERS)}
+    return {**env, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_btl": "self"}
+
+
+def results(folder):
+    """Every file of a finished folder, the manifest without what is one run's; nothing else is
+    there."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.name == "manifest.json":
+            manifest = json.loads(path.read_text())
+            for part in (manifest, *manifest["runs"]):
+                for key in UNTOLD:
+                    part.pop(key, None)
+            found[path.name] = manifest
+        elif path.name == "summary.json":
+            found[path.name] = {**json.loads(path.read_text()), "timestamp": None}
+        else:
+            found[str(path.relative_to(folder))] = path.read_bytes() if path.is_file() else "folder"
+    assert found["manifest.json"]["complete"]
+    return found
+
+
+def units(folder):
+    """{name: inode of its results} of the units that are there."""
+    found = {path.parent.name: path.stat().st_ino for path in folder.glob(".units/*/*/results")}
+    return {name.split("-")[0]: inode for name, inode in found.items() if ".tmp-" not in name}
+
+
+def left_over(folder):
+    return [path for path in folder.rglob("*") if ".tmp-" in path.name]
+
+
+def run_shard(program, i, count, *words, code=0, **options):
+    done = subprocess.run([program, *map(os.fspath, words), "--shard", f"{i}/{count}"],
+                          capture_output=True, text=True, env=quiet_environment(), timeout=300, **options)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def need(*programs):
+    for name in programs:
+        if not shutil.which(name):
+            pytest.skip(f"{name} is not installed (Debian: openmpi-bin, slurm-wlm, munge, parallel)")
