@@ -71,6 +71,12 @@ typedef struct qk_model qk_model;
  * say. */
 QK_API QK_MUST_CHECK qk_status qk_model_open(qk_model **model, const char *path,
                                              const char *overrides, qk_error *err);
+
+/* The same by config.json alone, whose weights need not be there: facts, qk_prefill_flops and
+ * qk_prefill_bytes of a model that is somewhere else. dtype is "", weight_bytes and parameters
+ * are 0, and qk_prefill refuses it. A GGUF file is opened whole. */
+QK_API QK_MUST_CHECK qk_status qk_model_open_shape(qk_model **model, const char *path,
+                                                   const char *overrides, qk_error *err);
 QK_API void qk_model_close(qk_model **model);
 
 /* They belong to the model. */

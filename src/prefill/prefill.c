@@ -197,6 +197,8 @@ qk_status qk_prefill(const qk_model *model, const qk_prefill_settings *settings,
     };
     if (!settings->sink)
         return qk__fail(err, QK_ERR_ARGUMENT, "a run without a sink");
+    if (!model->embedding.data)
+        return qk__fail(err, QK_ERR_ARGUMENT, "a run of a model opened without its weights");
     if (num_sequences == 0)
         return QK_OK;
     if (pthread_mutex_init(&run.lock, NULL))
