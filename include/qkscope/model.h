@@ -92,14 +92,10 @@ typedef enum qk_arithmetic {
     QK_ARITHMETIC_BF16_SIM, /* rounds where a bfloat16 run rounds: to compare with its captures
                              */
     QK_ARITHMETIC_F16_SIM,  /* where a float16 run does, and to its numbers */
-    /* As BF16_SIM, with products of pairs of bfloat16 numbers and float32 sums, as GPUs have it,
-     * on processors with AVX512_BF16: faster than F32. On others, BF16_SIM. */
+    /* As BF16_SIM, with products of pairs of bfloat16 numbers and float32 sums, as GPUs have it:
+     * faster than F32 on processors with AVX512_BF16, the same bytes on all. */
     QK_ARITHMETIC_BF16,
 } qk_arithmetic;
-
-/* What this processor computes for it: BF16_SIM for BF16 where it lacks the instruction. (So is a
- * model whose head dimension is odd, on any processor.) */
-QK_API qk_arithmetic qk_prefill_arithmetic(qk_arithmetic wanted);
 
 /* Some rows of one layer: the heads asked for, in ascending order, side by side. */
 typedef struct qk_prefill_block {

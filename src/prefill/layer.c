@@ -65,7 +65,21 @@ static void round_panels(const qk__prefill_run *run, const qk__panels *panels, s
 static void pair_features(const qk__prefill_run *run, const qk__panels *panels, size_t features)
 {
     for (size_t p = 0; run->bf16 && p < panels->count; p++)
-        run->bf16->pair_features(panels->values + p * panels->step, features);
+        run->bf16->pair_features(panels->values + p * panels->step, features,
+                                 panels->values + p * panels->step);
+}
+
+/* As scores take them: each head's by themselves. */
+static void pair_keys(const qk__prefill_run *run, const qk__panels *keys)
+{
+    size_t width = (size_t)run->model->config.head_dim;
+    size_t paired = qk__paired(run->bf16, width);
+    for (size_t p = 0; p < keys->count; p++) {
+        float *panel = keys->values + p * keys->step;
+        for (size_t h = 0; h < run->k.rows / width; h++)
+            run->bf16->pair_features(panel + h * width * QK_LANES, width,
+                                     panel + h * paired * QK_LANES);
+    }
 }
 
 static void apply(const qk__prefill_run *run, const qk__matrix *matrix, const qk__panels *x,
@@ -215,7 +229,7 @@ static void keys_job(void *context, size_t number, int worker)
     apply(run, &run->v, &hidden, &values);
     if (!project(run, number, QK_KEY, &hidden, &keys, &scratch) || !run->bf16)
         return;
-    pair_features(run, &keys, run->k.rows);
+    pair_keys(run, &keys);
     for (size_t p = 0; p < values.count; p++)
         run->bf16->pair_lanes(values.values + p * values.step, run->v.rows * QK_LANES);
 }
