@@ -41,7 +41,8 @@ static inline float flushed(float x)
 
 #include "prefill/bf16_kernel_body.h"
 
-const qk__panel_kernel qk__panel_portable = {"portable", rows, columns, softmax, activate};
+const qk__panel_kernel qk__panel_portable = {"portable", rows, columns, softmax,
+                                             activate,   norm, turn};
 const qk__bf16_kernel qk__bf16_portable = {BF16_KERNEL};
 
 const qk__panel_kernel *qk__panel_kernel_at(size_t i)
