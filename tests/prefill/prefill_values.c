@@ -4,6 +4,7 @@
  *
  *     prefill_values MODEL TOKENS OUT [threads=N] [bf16|bf16-products|bf16-kernel=I|f16]
  *                    [heads=SEED] [before|after] [stop=N] [cancel=N]
+ *     prefill_values MODEL TOKENS OUT shape    the model is opened without its weights
  *
  * A record is 8 int32 (layer, kind, rotated, sequence, first token, tokens, heads, head_dim),
  * the heads as int32, the rows as float32. bf16-products is the processor's
@@ -105,7 +106,9 @@ int main(int argc, char **argv)
     if (argc < 4)
         return 2;
     size_t count = read_tokens(argv[2], &tokens, sequences);
-    qk_status status = qk_model_open(&model, argv[1], NULL, &err);
+    bool shape = argc > 4 && strcmp(argv[4], "shape") == 0;
+    qk_status status =
+        (shape ? qk_model_open_shape : qk_model_open)(&model, argv[1], NULL, &err);
     if (status == QK_OK) {
         const qk_model_facts *facts = qk_model_get_facts(model);
         qk_prefill_settings_default(&settings);

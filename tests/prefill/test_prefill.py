@@ -366,3 +366,15 @@ def test_weights_that_are_no_numbers(value, name, tmp_path):
         values = prefill(model, [text(300)], tmp_path, *options)
         assert np.isfinite(values[0, "q", 1, 0][1]).all()
         assert len(values) == 12
+
+
+@pytest.mark.parametrize("case", ["llama", "gemma3", "mllama", "llama-longrope"])
+def test_a_model_without_weights(case, tmp_path):
+    """Costs are told by config.json alone; it is not run."""
+    whole, _ = start(GOLDEN / case, [text(20)], tmp_path)
+    folder = tmp_path / "m"
+    folder.mkdir()
+    shutil.copy(GOLDEN / case / "config.json", folder)
+    run, out = start(folder, [text(20)], tmp_path, "shape")
+    assert run.returncode == 1 and "opened without its weights" in run.stderr
+    assert run.stdout == whole.stdout and out.stat().st_size == 0
