@@ -3,7 +3,7 @@
  *
  *     prefill run MODEL TOKENS THREADS [ARITHMETIC]
  *                                           one text, all heads, rows copied out; float32,
- *                                           bf16 or bf16-sim
+ *                                           bf16, bf16-sim or bf16=I, the I-th kernel
  *     prefill products OUTPUTS INPUTS TOKENS  our kernels and OpenBLAS's sgemm on one thread,
  *                                           interleaved, best of RUNS, in GFLOP/s */
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 #include "base/buffer.h"
 #include "base/simd.h"
-#include "prefill/linear.h"
+#include "prefill/prefill.h"
 
 enum { RUNS = 7 };
 
@@ -63,9 +63,13 @@ static int run(const char *folder, int64_t tokens, int threads, const char *arit
     qk_prefill_settings settings;
     qk_prefill_settings_default(&settings);
     settings.threads = threads;
-    if (strcmp(arithmetic, "float32") != 0)
-        settings.arithmetic =
-            strcmp(arithmetic, "bf16") == 0 ? QK_ARITHMETIC_BF16 : QK_ARITHMETIC_BF16_SIM;
+    const qk__bf16_kernel *bf16 = qk__best_bf16_kernel();
+    if (strncmp(arithmetic, "bf16=", 5) == 0)
+        bf16 = qk__bf16_kernel_at((size_t)atoi(arithmetic + 5) % qk__bf16_count());
+    if (strcmp(arithmetic, "bf16-sim") == 0)
+        settings.arithmetic = QK_ARITHMETIC_BF16_SIM;
+    else if (strcmp(arithmetic, "float32") != 0)
+        settings.arithmetic = QK_ARITHMETIC_BF16;
     settings.sink = copy_rows;
     if (qk_model_open(&model, folder, NULL, &err) != QK_OK) {
         fprintf(stderr, "%s\n", err.message);
@@ -77,7 +81,8 @@ static int run(const char *folder, int64_t tokens, int threads, const char *arit
         text[i] = (int32_t)(i * 7919 % vocab);
     qk_sequence sequence = {text, tokens};
     double start = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
-    qk_status status = text ? qk_prefill(model, &settings, &sequence, 1, &err) : QK_ERR_NOMEM;
+    qk_status status =
+        text ? qk__prefill_by(bf16, model, &settings, &sequence, 1, &err) : QK_ERR_NOMEM;
     double wall = seconds(CLOCK_MONOTONIC) - start;
     cpu = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
     printf("{\"seconds\": %.6f, \"cpu\": %.6f, \"flops\": %.6g, \"bytes\": %lld, "

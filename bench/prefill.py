@@ -114,6 +114,23 @@ def compare(build, python, model, tokens, threads, runs):
               f"(processor time: {statistics.median(cpu):.2f}).")
 
 
+def compare_bf16(build, work, runs):
+    """By processor time on one thread: in bfloat16 against float32, by shape and length."""
+    shapes = {"hidden 768, d = 64 (the model above)": ("llama-100m", 768, 2048, 12, 12, 4, 64, 32000),
+              "hidden 1,024, d = 128": ("llama-d128", 1024, 2816, 8, 8, 2, 128, 8192),
+              "hidden 256, d = 64": ("llama-small", 256, 704, 4, 4, 2, 64, 4096),
+              "hidden 256, d = 32": ("llama-d32", 256, 704, 4, 8, 2, 32, 4096)}
+    lengths = (128, 512, 2048, 8192)
+    print("\nfloat32 / bf16, processor time of one thread, medians:\n\n| | " +
+          " | ".join(f"{n:,} tokens" for n in lengths) + " |\n" + "|---" * (1 + len(lengths)) + "|")
+    for title, (name, *shape) in shapes.items():
+        model, cells = make_llama(work / name, *shape), []
+        for n in lengths:
+            pairs = [[ours(build, "run", model, n, 1, a)["cpu"] for a in ("float32", "bf16")] for _ in range(runs)]
+            cells.append(f"{statistics.median(a / b for a, b in pairs):.2f}")
+        print(f"| {title} | {' | '.join(cells)} |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", type=Path)
@@ -127,6 +144,7 @@ def main():
     large = make_llama(work / "llama-100m", 768, 2048, 12, 12, 4, 64, 32000)
     small = make_llama(work / "llama-small", 256, 704, 4, 4, 2, 64, 4096)
     compare(args.build, args.python, large, args.tokens, args.threads, args.runs)
+    compare_bf16(args.build, work, args.runs)
     print("\nProducts on one thread, GFLOP/s, best of 7:\n\n| outputs x inputs | sgemm | AVX2 | "
           "AVX-512 |\n|---|---|---|---|")
     for outputs, inputs in ((768, 768), (2048, 768), (768, 2048), (4096, 4096)):

@@ -71,6 +71,12 @@ typedef struct qk_model qk_model;
  * say. */
 QK_API QK_MUST_CHECK qk_status qk_model_open(qk_model **model, const char *path,
                                              const char *overrides, qk_error *err);
+
+/* The same by config.json alone, whose weights need not be there: facts, qk_prefill_flops and
+ * qk_prefill_bytes of a model that is somewhere else. dtype is "", weight_bytes and parameters
+ * are 0, and qk_prefill refuses it. A GGUF file is opened whole. */
+QK_API QK_MUST_CHECK qk_status qk_model_open_shape(qk_model **model, const char *path,
+                                                   const char *overrides, qk_error *err);
 QK_API void qk_model_close(qk_model **model);
 
 /* They belong to the model. */
@@ -86,14 +92,10 @@ typedef enum qk_arithmetic {
     QK_ARITHMETIC_BF16_SIM, /* rounds where a bfloat16 run rounds: to compare with its captures
                              */
     QK_ARITHMETIC_F16_SIM,  /* where a float16 run does, and to its numbers */
-    /* As BF16_SIM, with products of pairs of bfloat16 numbers and float32 sums, as GPUs have it,
-     * on processors with AVX512_BF16: faster than F32. On others, BF16_SIM. */
+    /* As BF16_SIM, with products of pairs of bfloat16 numbers and float32 sums, as GPUs have it:
+     * faster than F32 on processors with AVX512_BF16, the same bytes on all. */
     QK_ARITHMETIC_BF16,
 } qk_arithmetic;
-
-/* What this processor computes for it: BF16_SIM for BF16 where it lacks the instruction. (So is a
- * model whose head dimension is odd, on any processor.) */
-QK_API qk_arithmetic qk_prefill_arithmetic(qk_arithmetic wanted);
 
 /* Some rows of one layer: the heads asked for, in ascending order, side by side. */
 typedef struct qk_prefill_block {

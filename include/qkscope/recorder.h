@@ -148,6 +148,29 @@ QK_API QK_MUST_CHECK qk_status qk_recorder_select(const qk_recorder_settings *se
                                                   qk_error *err);
 QK_API void qk_recorder_selection_free(qk_recorder_selection **selection);
 
+/* What a capture is made of. */
+typedef struct qk_recorder_amount {
+    int64_t texts, tokens; /* so many texts of so many tokens */
+    int64_t reservoir;     /* rows kept of each text and bucket, of each head and kind */
+    int groups, buckets;   /* of texts, 0 = none; of positions, by the sampler */
+} qk_recorder_amount;
+
+/* What it takes on disk: of rows the vectors in float32, of moments the arrays of their files,
+ * whose headers have a few KB more. Numbers that do not fit are INT64_MAX. */
+typedef struct qk_recorder_sizes {
+    int64_t rows;           /* of each head and kind, if all are kept */
+    int64_t reservoir_rows; /* if a reservoir is, at most */
+    int64_t row_bytes;      /* of one row of every head */
+    int64_t moment_bytes;   /* of all heads */
+    int64_t query_bytes;    /* moments of one query head */
+    int64_t key_bytes;
+    int64_t moment_files;
+} qk_recorder_sizes;
+
+QK_API void qk_recorder_measure(const qk_recorder_selection *selection,
+                                const qk_model_facts *facts, const qk_recorder_amount *amount,
+                                qk_recorder_sizes *sizes);
+
 /* ---- configuration files ---------------------------------------------------------------- */
 
 /* A YAML file of the original capture tool. The strings of the settings point into the config;

@@ -172,7 +172,7 @@ static void walk_plasticity(walk *w, qk_plasticity *p)
 {
     SPAN(w, p, dim, noise_frac_ks_p_lt_alpha);
     SPAN(w, p, ap_overall, num_distances);
-    SPAN(w, p, pairs_evaluated, cells_sampled);
+    SPAN(w, p, pairs_evaluated, ap_overall_se);
     ARRAY(w, p->component_r2, p->dim, 1);
     ARRAY(w, p->component_weight, p->dim, 1);
     ARRAY(w, p->profile, p->num_profile, 1);

@@ -29,6 +29,9 @@ static const qk_setting ROWS[] = {
     {"length", QK_SETTING_INTEGER, QK_SETTING_AT(request, run.length), .min = 1, .max = 1e12,
      .value = "N", .unit = "tokens", .help = "say what texts of N tokens cost",
      .unset = "as many as the model takes", .section = "Of a model"},
+    {"texts", QK_SETTING_INTEGER, QK_SETTING_AT(request, run.texts), .min = 1, .max = 1e9,
+     .number = 1, .value = "N", .unit = "texts", .help = "so many of them",
+     .section = "Of a model"},
     {"max-length", QK_SETTING_INTEGER, QK_SETTING_AT(request, run.max_length), .min = 1,
      .max = 1e9, .value = "N", .unit = "tokens",
      .help = "split texts into windows of N tokens, as capture does",
@@ -36,6 +39,16 @@ static const qk_setting ROWS[] = {
     {"rows", QK_SETTING_INTEGER, QK_SETTING_AT(request, run.rows), .min = 1, .max = 1e15,
      .value = "N", .unit = "rows", .help = "rows of each head and kind, as in capture",
      .unset = "8000", .section = "Of a model"},
+    {"keep", QK_SETTING_TEXT, QK_SETTING_AT(request, run.keep), .value = "WHAT",
+     .help = "say what a capture takes on disk that keeps rows, moments, rows,moments or "
+             "moments,reservoir=N; config.json is enough for it",
+     .unset = "not said", .section = "Of a model"},
+    {"groups", QK_SETTING_INTEGER, QK_SETTING_AT(request, run.groups), .min = 0, .max = 64,
+     .number = 16, .value = "N", .unit = "groups",
+     .help = "moments of N groups of texts, 0 = all texts together", .section = "Of a model"},
+    {"buckets", QK_SETTING_INTEGER, QK_SETTING_AT(request, run.buckets), .min = 1, .max = 1e6,
+     .number = 16, .value = "N", .unit = "buckets",
+     .help = "moments of queries in N buckets of positions", .section = "Of a model"},
     QK_SETTING_PART(request, common, cli_common_table),
 };
 
@@ -470,9 +483,11 @@ const cli_command cmd_inspect = {
         " Of a single Parquet file it shows columns, encodings and sizes. Integer columns are "
         "read in full; vectors are not.\n\nOf a model (a folder with config.json, a GGUF file, "
         "or org/name) it shows the heads, RoPE and windows, what qkscope capture would keep, "
-        "and what texts of --length tokens cost.",
+        "and what texts of --length tokens cost; with --keep, what a capture of them takes on "
+        "disk.",
     .examples = "qkscope inspect examples/kjv-tiny-capture --heads\n"
                 "qkscope inspect org/name --length 100000\n"
+                "qkscope inspect org/name --length 1000000 --keep moments --groups 0\n"
                 "qkscope inspect capture/l00h00q/data.parquet --json\n",
     .table = &TABLE,
     .max_arguments = 1,

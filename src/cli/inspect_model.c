@@ -11,16 +11,25 @@
 #include <qkscope/capture.h>
 #include <qkscope/recorder.h>
 
-/* A model and the costs of one text, with the settings that qkscope capture has by itself. */
+/* What --keep names. */
+typedef struct kept {
+    bool rows, moments;
+    int64_t reservoir;
+} kept;
+
+/* A model and the costs of texts, with the settings that qkscope capture has by itself. */
 typedef struct view {
     const char *name;
     const qk_model_facts *facts;
     const qk_recorder_selection *selection;
-    int64_t length; /* tokens of the text */
-    int64_t window; /* it is run in pieces of so many */
+    int64_t texts, length; /* of so many tokens */
+    int64_t window;        /* one is run in pieces of so many */
     int64_t bytes;
     double flops;
     int64_t wanted, rows; /* of each head and kind */
+    const cli_inspect_run *run; /* what was asked for */
+    kept keep;
+    qk_recorder_sizes sizes;
 } view;
 
 static bool ends_with(const char *name, const char *end)
@@ -86,15 +95,22 @@ static bool slides(const qk_layer_facts *layer)
     return layer->attends && layer->window > 0;
 }
 
-static int64_t vector_bytes(const view *v)
+static double vector_bytes(const view *v, int64_t rows)
 {
-    int64_t heads = (int64_t)(v->selection->num_q + v->selection->num_k);
-    return v->rows * heads * v->facts->head_dim * (int64_t)sizeof(float);
+    return (double)rows * (double)v->sizes.row_bytes;
 }
 
 static int64_t num_windows(const view *v)
 {
-    return (v->length - 1) / v->window + 1;
+    return v->texts * ((v->length - 1) / v->window + 1);
+}
+
+/* Everything that --keep names. */
+static double kept_bytes(const view *v)
+{
+    double bytes = v->keep.moments ? (double)v->sizes.moment_bytes : 0;
+    bytes += v->keep.rows ? vector_bytes(v, v->rows) : 0;
+    return bytes + vector_bytes(v, v->sizes.reservoir_rows);
 }
 
 /* ---- text ------------------------------------------------------------------------------- */
@@ -120,6 +136,65 @@ static void print_windows(const view *v)
                   least, most, sliding, v->facts->num_layers);
 }
 
+/* 1.23 of the unit that leaves three digits or so before the point. */
+static const char *in_units(double bytes, char text[24])
+{
+    static const char *const UNITS[] = {"kB", "MB", "GB", "TB", "PB"};
+    size_t unit = 0;
+    for (bytes /= 1e3; bytes >= 1000 && unit < 4; unit++)
+        bytes /= 1e3;
+    snprintf(text, 24, bytes < 10 ? "%.2f %s" : "%.1f %s", bytes, UNITS[unit]);
+    return text;
+}
+
+static void print_kept(const view *v)
+{
+    char text[24];
+    char query[24];
+    char key[24];
+    cli_print("\nKept with --keep %s, %s on disk:\n", v->run->keep,
+              in_units(kept_bytes(v), text));
+    if (v->keep.rows)
+        cli_print("%-12s%" PRId64 " a head, %s of vectors\n", "rows", v->rows,
+                  in_units(vector_bytes(v, v->rows), text));
+    if (v->keep.moments)
+        cli_print("%-12s%s in %" PRId64 " file%s; %s of a query head, %s of a key head\n",
+                  "moments", in_units((double)v->sizes.moment_bytes, text),
+                  v->sizes.moment_files, cli_s(v->sizes.moment_files),
+                  in_units((double)v->sizes.query_bytes, query),
+                  in_units((double)v->sizes.key_bytes, key));
+    if (v->keep.moments && v->run->groups > 0)
+        cli_print("%-12s%d of texts, %d buckets of queries\n", "groups", v->run->groups,
+                  v->run->buckets);
+    else if (v->keep.moments)
+        cli_print("%-12snone, %d buckets of queries\n", "groups", v->run->buckets);
+    if (v->keep.reservoir > 0)
+        cli_print("%-12sup to %" PRId64 " rows a head, %s of vectors\n", "reservoir",
+                  v->sizes.reservoir_rows,
+                  in_units(vector_bytes(v, v->sizes.reservoir_rows), text));
+}
+
+static void print_costs(const view *v)
+{
+    char text[24];
+    if (v->texts > 1)
+        cli_print("\n%" PRId64 " texts of %" PRId64 " tokens", v->texts, v->length);
+    else
+        cli_print("\nTexts of %" PRId64 " tokens", v->length);
+    if (v->length > v->window)
+        cli_print(", in %" PRId64 " windows of at most %" PRId64, num_windows(v), v->window);
+    cli_print(":\n%-12s%.3g GFLOP, %.0f MB of memory\n", "run", v->flops / 1e9,
+              (double)v->bytes / 1e6);
+    cli_print("%-12s%" PRId64 " a head, %s of vectors", "rows", v->rows,
+              in_units(vector_bytes(v, v->rows), text));
+    if (v->rows < v->wanted)
+        cli_print("; of more such texts up to %" PRId64, v->wanted);
+    cli_print("\n%-12s%" PRId64 " a head, %s (--sampler all)\n", "all rows", v->sizes.rows,
+              in_units(vector_bytes(v, v->sizes.rows), text));
+    if (v->run->keep)
+        print_kept(v);
+}
+
 static void print_view(const view *v)
 {
     const qk_model_facts *f = v->facts;
@@ -129,9 +204,12 @@ static void print_view(const view *v)
               f->architecture, f->num_layers, cli_s(f->num_layers), f->num_q_heads,
               cli_s(f->num_q_heads), f->num_k_heads, cli_s(f->num_k_heads), f->head_dim);
     cli_print("%-12s%d query head%s per key head\n", "group size", group, cli_s(group));
-    cli_print("%-12s%.2f million in %s, %.1f MB; fingerprint %016" PRIx64 "\n", "parameters",
-              (double)f->parameters / 1e6, f->dtype, (double)f->weight_bytes / 1e6,
-              f->fingerprint);
+    if (f->parameters > 0)
+        cli_print("%-12s%.2f million in %s, %.1f MB; fingerprint %016" PRIx64 "\n",
+                  "parameters", (double)f->parameters / 1e6, f->dtype,
+                  (double)f->weight_bytes / 1e6, f->fingerprint);
+    else
+        cli_print("%-12snot there: this is what config.json says\n", "weights");
     cli_print("%-12s%" PRId64 " tokens, vocabulary of %d\n", "context", f->max_positions,
               f->vocab_size);
     cli_print("%-12s%s, theta %.15g, in %d of %d layers\n", "RoPE",
@@ -140,17 +218,7 @@ static void print_view(const view *v)
     print_windows(v);
     cli_print("%-12s%zu query heads and %zu key heads in %d layers\n", "captured",
               v->selection->num_q, v->selection->num_k, count_layers(v, attends));
-    cli_print("\nTexts of %" PRId64 " tokens", v->length);
-    if (v->length > v->window)
-        cli_print(", in %" PRId64 " windows of at most %" PRId64, num_windows(v), v->window);
-    cli_print(":\n%-12s%.3g GFLOP, %.0f MB of memory\n", "run", v->flops / 1e9,
-              (double)v->bytes / 1e6);
-    cli_print("%-12s%" PRId64 " a head, %.2f MB of vectors", "rows", v->rows,
-              (double)vector_bytes(v) / 1e6);
-    if (v->rows < v->wanted)
-        cli_print("; of more such texts up to %" PRId64, v->wanted);
-    cli_print("\n%-12s%" PRId64 " a head, %.2f MB (--sampler all)\n", "all rows", v->length,
-              (double)vector_bytes(v) / (double)v->rows * (double)v->length / 1e6);
+    print_costs(v);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------- */
@@ -172,33 +240,82 @@ static json_t *list_layers(const view *v)
     return list;
 }
 
+/* What is not known of a model without its weights is null. */
+static json_t *weight_number(const qk_model_facts *f, int64_t number)
+{
+    return f->parameters > 0 ? json_integer((json_int_t)number) : json_null();
+}
+
+static json_t *keep_json(const view *v)
+{
+    return json_pack("{s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "keep",
+                     v->run->keep, "groups", v->run->groups, "buckets", v->run->buckets,
+                     "moment_bytes", (json_int_t)(v->keep.moments ? v->sizes.moment_bytes : 0),
+                     "moment_files", (json_int_t)(v->keep.moments ? v->sizes.moment_files : 0),
+                     "query_head_bytes",
+                     (json_int_t)(v->keep.moments ? v->sizes.query_bytes : 0), "key_head_bytes",
+                     (json_int_t)(v->keep.moments ? v->sizes.key_bytes : 0),
+                     "reservoir_rows_per_head", (json_int_t)v->sizes.reservoir_rows,
+                     "reservoir_bytes", vector_bytes(v, v->sizes.reservoir_rows), "row_bytes",
+                     v->keep.rows ? vector_bytes(v, v->rows) : 0, "bytes", kept_bytes(v));
+}
+
 static void print_view_json(const view *v)
 {
     const qk_model_facts *f = v->facts;
     char fingerprint[17];
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, f->fingerprint);
     json_t *root = json_pack(
-        "{s:o, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:s, s:s, s:f, s:o}",
+        "{s:o, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:o, s:o, s:o, s:s, s:f, s:o}",
         "model", cli_json_text(v->name), "architecture", f->architecture, "fingerprint",
         fingerprint, "num_layers", f->num_layers, "query_heads", f->num_q_heads, "key_heads",
         f->num_k_heads, "q_per_kv_group", f->num_q_heads / f->num_k_heads, "head_dim",
         f->head_dim, "hidden_size", f->hidden_size, "vocab_size", f->vocab_size,
-        "max_positions", (json_int_t)f->max_positions, "parameters", (json_int_t)f->parameters,
-        "weight_bytes", (json_int_t)f->weight_bytes, "dtype", f->dtype, "rope_type",
+        "max_positions", (json_int_t)f->max_positions, "parameters",
+        weight_number(f, f->parameters), "weight_bytes", weight_number(f, f->weight_bytes),
+        "dtype", f->parameters > 0 ? json_string(f->dtype) : json_null(), "rope_type",
         f->rope_type ? f->rope_type : "none", "rope_theta", f->rope_theta, "layers",
         list_layers(v));
-    json_object_set_new(root, "capture",
-                        json_pack("{s:i, s:i, s:I, s:I, s:I, s:f, s:I, s:I, s:I}",
-                                  "query_heads", (int)v->selection->num_q, "key_heads",
-                                  (int)v->selection->num_k, "length", (json_int_t)v->length,
-                                  "window", (json_int_t)v->window, "windows",
-                                  (json_int_t)num_windows(v), "flops", v->flops, "memory_bytes",
-                                  (json_int_t)v->bytes, "rows_per_head", (json_int_t)v->rows,
-                                  "vector_bytes", (json_int_t)vector_bytes(v)));
+    json_t *capture =
+        json_pack("{s:i, s:i, s:I, s:I, s:I, s:I, s:f, s:I, s:I, s:I}", "query_heads",
+                  (int)v->selection->num_q, "key_heads", (int)v->selection->num_k, "texts",
+                  (json_int_t)v->texts, "length", (json_int_t)v->length, "window",
+                  (json_int_t)v->window, "windows", (json_int_t)num_windows(v), "flops",
+                  v->flops, "memory_bytes", (json_int_t)v->bytes, "rows_per_head",
+                  (json_int_t)v->rows, "vector_bytes", (json_int_t)vector_bytes(v, v->rows));
+    if (v->run->keep)
+        json_object_set_new(capture, "kept", keep_json(v));
+    json_object_set_new(root, "capture", capture);
     cli_json_print(root);
 }
 
 /* ---- both ------------------------------------------------------------------------------- */
+
+/* Words with commas; false: the text is none of those that help names. */
+static bool parse_keep(const char *text, kept *keep)
+{
+    static const char RESERVOIR[] = "reservoir=";
+    for (const char *word = text;; word++) {
+        size_t size = strcspn(word, ",");
+        size_t before = sizeof RESERVOIR - 1;
+        char *end = NULL;
+        if (size == 4 && strncmp(word, "rows", size) == 0)
+            keep->rows = true;
+        else if (size == 7 && strncmp(word, "moments", size) == 0)
+            keep->moments = true;
+        else if (size > before && size < before + 8 && strncmp(word, RESERVOIR, before) == 0 &&
+                 word[before] >= '0' && word[before] <= '9') {
+            keep->reservoir = strtoll(word + before, &end, 10);
+            if (end != word + size || keep->reservoir < 1)
+                return false;
+        } else
+            return false;
+        word += size;
+        if (!*word)
+            break;
+    }
+    return keep->reservoir == 0 || (keep->moments && !keep->rows);
+}
 
 static qk_status look(view *v, const qk_model *model, const cli_common *common, qk_error *err)
 {
@@ -215,7 +332,10 @@ static qk_status look(view *v, const qk_model *model, const cli_common *common, 
     v->window = v->window > 0 ? v->window : v->facts->max_positions;
     v->length = v->length > 0 ? v->length : v->window;
     v->wanted = v->wanted > 0 ? v->wanted : settings.rows;
-    v->rows = v->length < v->wanted ? v->length : v->wanted;
+    qk_recorder_amount amount = {v->texts, v->length, v->keep.reservoir, v->run->groups,
+                                 v->run->buckets};
+    qk_recorder_measure(selection, v->facts, &amount, &v->sizes);
+    v->rows = v->sizes.rows < v->wanted ? v->sizes.rows : v->wanted;
     run.q_heads = selection->q_heads;
     run.k_heads = selection->k_heads;
     int64_t whole = v->length / v->window;
@@ -224,6 +344,7 @@ static qk_status look(view *v, const qk_model *model, const cli_common *common, 
     v->flops = (double)whole * qk_prefill_flops(model, &run, v->window);
     if (rest > 0)
         v->flops += qk_prefill_flops(model, &run, rest);
+    v->flops *= (double)v->texts;
     v->bytes = qk_prefill_bytes(model, &run, longest);
     if (common->json)
         print_view_json(v);
@@ -239,11 +360,22 @@ int cli_inspect_model(const char *name, const char *revision, const cli_inspect_
     char *folder;
     qk_error err;
     qk_model *model = NULL;
-    view v = {
-        .name = name, .length = run->length, .window = run->max_length, .wanted = run->rows};
+    view v = {.name = name,
+              .texts = run->texts,
+              .length = run->length,
+              .window = run->max_length,
+              .wanted = run->rows,
+              .run = run};
+    if (run->keep && !parse_keep(run->keep, &v.keep))
+        return cli_usage("--keep %s: give rows, moments, rows,moments or moments,reservoir=N",
+                         run->keep);
+    if (run->groups == 1)
+        return cli_usage("--groups 1: give 0, or 2 to 64");
     qk_status status = qk_hub_find_model(name, revision, &folder, &err);
     if (status == QK_OK) {
         status = qk_model_open(&model, folder, NULL, &err);
+        if (status == QK_ERR_NOT_FOUND && run->keep)
+            status = qk_model_open_shape(&model, folder, NULL, &err);
         free(folder);
     }
     if (status == QK_OK)

@@ -13,8 +13,10 @@ bool cli_is_model(const char *name, const char *revision);
 
 /* What a capture is asked for. 0: as a capture has it by itself. */
 typedef struct cli_inspect_run {
-    int64_t length; /* tokens of all texts; 0 = as many as the model takes */
-    int64_t max_length, rows;
+    int64_t length; /* tokens of a text; 0 = as many as the model takes */
+    int64_t texts, max_length, rows;
+    const char *keep; /* NULL: nothing is said of it */
+    int groups, buckets;
 } cli_inspect_run;
 
 int cli_inspect_model(const char *name, const char *revision, const cli_inspect_run *run,

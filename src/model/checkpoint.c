@@ -60,6 +60,12 @@ const float *qk__tensor_rows(const qk__tensor *tensor, int64_t first, int64_t co
     return out;
 }
 
+const void *qk__tensor_bf16_row(const qk__tensor *tensor, int64_t row)
+{
+    bool as_it_is = tensor->type->id == QK_TYPE_BF16 && tensor->paired_head == 0;
+    return as_it_is ? find_number(tensor, row, 0) : NULL;
+}
+
 qk__tensor qk__tensor_slice(const qk__tensor *tensor, int64_t first, int64_t count)
 {
     qk__tensor part = *tensor;

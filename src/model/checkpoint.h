@@ -31,6 +31,9 @@ typedef struct qk__tensor {
 const float *qk__tensor_rows(const qk__tensor *tensor, int64_t first, int64_t count,
                              float *out);
 
+/* The numbers of one row as they lie in the file, if they are BF16 in their order; else NULL. */
+const void *qk__tensor_bf16_row(const qk__tensor *tensor, int64_t row);
+
 /* Some rows of a tensor, or some values of a vector of plain numbers; not of a paired one. */
 qk__tensor qk__tensor_slice(const qk__tensor *tensor, int64_t first, int64_t count);
 

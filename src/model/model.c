@@ -176,11 +176,7 @@ static qk_status get_norms(lookup *l, qk__layer *layer, qk_error *err)
 
 static qk_status get_layer(lookup *l, qk_model *model, int i, qk_error *err)
 {
-    const qk__layer_config *rules = &model->config.layers[i];
     qk__layer *layer = &model->layers[i];
-    layer->attends = rules->attends;
-    layer->window = rules->window;
-    layer->rope = rules->rope >= 0 ? &model->ropes[rules->rope] : NULL;
     if (!layer->attends)
         return QK_OK;
     l->layer = i;
@@ -223,9 +219,6 @@ static qk_status get_tensors(qk_model *model, lookup *l, qk_error *err)
     l->layer = -1;
     QK_TRY(get_tensor(l, pick(l, "embed_tokens", "token_embd"), ".weight", rows, c->hidden_size,
                       &model->embedding, err));
-    model->layers = qk__calloc((size_t)c->num_layers, sizeof *model->layers);
-    if (!model->layers)
-        return qk__nomem(err);
     for (int i = 0; i < c->num_layers; i++)
         QK_TRY(get_layer(l, model, i, err));
     model->facts.weight_bytes = l->bytes;
@@ -259,6 +252,22 @@ static qk_status make_ropes(qk_model *model, qk_error *err)
 }
 
 /* ---- facts ------------------------------------------------------------------------------ */
+
+/* What they do with positions; weights come later. */
+static qk_status make_layers(qk_model *model, qk_error *err)
+{
+    const qk__model_config *c = &model->config;
+    model->layers = qk__calloc((size_t)c->num_layers, sizeof *model->layers);
+    if (!model->layers)
+        return qk__nomem(err);
+    for (int i = 0; i < c->num_layers; i++) {
+        const qk__layer_config *rules = &c->layers[i];
+        model->layers[i].attends = rules->attends;
+        model->layers[i].window = rules->window;
+        model->layers[i].rope = rules->rope >= 0 ? &model->ropes[rules->rope] : NULL;
+    }
+    return QK_OK;
+}
 
 static qk_status make_layer_facts(qk_model *model, qk_error *err)
 {
@@ -301,16 +310,25 @@ static qk_status make_facts(qk_model *model, uint64_t seed, qk_error *err)
     f->attention_factor = rope->attention_factor;
     f->rope_interleaved = c->interleaved_rope;
     f->layers = model->layer_facts;
-    return qk__checkpoint_fingerprint(model->checkpoint, seed, &f->fingerprint, err);
+    f->fingerprint = seed;
+    return model->checkpoint
+               ? qk__checkpoint_fingerprint(model->checkpoint, seed, &f->fingerprint, err)
+               : QK_OK;
 }
 
 /* ---- opening ---------------------------------------------------------------------------- */
 
+static qk_status open_config(qk_model *model, const char *folder, const char *overrides,
+                             uint64_t *seed, qk_error *err)
+{
+    QK_TRY(qk__model_config_read(&model->config, folder, overrides, seed, err));
+    return qk__context(err, make_ropes(model, err), "%s/config.json", folder);
+}
+
 static qk_status open_folder(qk_model *model, const char *folder, const char *overrides,
                              lookup *l, uint64_t *seed, qk_error *err)
 {
-    QK_TRY(qk__model_config_read(&model->config, folder, overrides, seed, err));
-    QK_TRY(qk__context(err, make_ropes(model, err), "%s/config.json", folder));
+    QK_TRY(open_config(model, folder, overrides, seed, err));
     QK_TRY(qk__checkpoint_open_folder(&model->checkpoint, folder, err));
     l->prefix = find_prefix(model->checkpoint);
     return l->prefix ? QK_OK
@@ -356,8 +374,38 @@ static qk_status open_parts(qk_model *model, const char *path, const char *overr
         (qk__is_file(path) ? open_gguf : open_folder)(model, path, overrides, &l, &seed, err));
     l.checkpoint = model->checkpoint;
     l.config = &model->config;
+    QK_TRY(make_layers(model, err));
     QK_TRY(qk__context(err, get_tensors(model, &l, err), "%s", path));
     return make_facts(model, seed, err);
+}
+
+static qk_status open_shape(qk_model *model, const char *path, const char *overrides,
+                            qk_error *err)
+{
+    uint64_t seed = 0;
+    if (qk__is_file(path))
+        return open_parts(model, path, overrides, err);
+    QK_TRY(open_config(model, path, overrides, &seed, err));
+    QK_TRY(make_layers(model, err));
+    model->facts.dtype = "";
+    return make_facts(model, seed, err);
+}
+
+typedef qk_status open_fn(qk_model *model, const char *path, const char *overrides,
+                          qk_error *err);
+
+static qk_status open_by(open_fn *open, qk_model **model, const char *path,
+                         const char *overrides, qk_error *err)
+{
+    qk_model *m = qk__calloc(1, sizeof *m);
+    if (!m)
+        return qk__nomem(err);
+    qk_status status = open(m, path, overrides, err);
+    if (status == QK_OK)
+        *model = m;
+    else
+        qk_model_close(&m);
+    return status;
 }
 
 qk_status qk_model_open(qk_model **model, const char *path, const char *overrides,
@@ -366,15 +414,16 @@ qk_status qk_model_open(qk_model **model, const char *path, const char *override
     QK_NEED(err, model);
     *model = NULL;
     QK_NEED(err, path);
-    qk_model *m = qk__calloc(1, sizeof *m);
-    if (!m)
-        return qk__nomem(err);
-    qk_status status = open_parts(m, path, overrides, err);
-    if (status == QK_OK)
-        *model = m;
-    else
-        qk_model_close(&m);
-    return status;
+    return open_by(open_parts, model, path, overrides, err);
+}
+
+qk_status qk_model_open_shape(qk_model **model, const char *path, const char *overrides,
+                              qk_error *err)
+{
+    QK_NEED(err, model);
+    *model = NULL;
+    QK_NEED(err, path);
+    return open_by(open_shape, model, path, overrides, err);
 }
 
 void qk_model_close(qk_model **model)

@@ -55,7 +55,7 @@ static void start(const qk__attention *a, const walk *w, const float *query)
     for (size_t i = 0; i < a->head_dim * QK_LANES; i++)
         w->query[i] = query[i] * scale;
     if (a->bf16)
-        a->bf16->pair_features(w->query, a->head_dim);
+        a->bf16->pair_features(w->query, a->head_dim, w->query);
     memset(w->sums, 0, qk__whole_tiles(a->head_dim) * QK_LANES * sizeof(float));
     for (size_t lane = 0; lane < QK_LANES; lane++) {
         w->top[lane] = -FLT_MAX;
@@ -93,50 +93,49 @@ static void mask(const qk__attention *a, size_t query_panel, size_t key_panel, f
 }
 
 /* Products of a panel of keys with a panel of queries. */
-static void score(const qk__attention *a, const float *keys, size_t at, const float *query,
+static void score(const qk__attention *a, const float *keys, size_t head, const float *query,
                   float *scores)
 {
+    keys += head * qk__paired(a->bf16, a->head_dim) * QK_LANES;
     for (size_t key = 0; key < QK_LANES; key += QK_TILE)
         if (a->bf16)
-            a->bf16->columns(keys + at / 2 * QK_LANES + key, a->head_dim / 2, query, in_ln2(a),
+            a->bf16->columns(keys + key, a->head_dim, query, in_ln2(a),
                              scores + key * QK_LANES);
         else
-            a->kernel->columns(keys + at * QK_LANES + key, a->head_dim, query,
-                               scores + key * QK_LANES);
+            a->kernel->columns(keys + key, a->head_dim, query, scores + key * QK_LANES);
 }
 
-/* Adds values, weighted; `at` is the first feature of their head. */
-static void weigh(const qk__attention *a, const float *values, size_t at, size_t panels,
+/* Adds values of a head, weighted. */
+static void weigh(const qk__attention *a, const float *values, size_t head, size_t panels,
                   float *weights, float *sums)
 {
     size_t width = qk__whole_tiles(a->head_dim);
-    size_t length = a->bf16 ? QK_LANES / 2 : QK_LANES; /* of a feature's tokens */
+    size_t length = qk__paired(a->bf16, QK_LANES); /* of a feature's tokens */
     void (*rows)(const float *, size_t, size_t, size_t, size_t, const float *, bool, float *) =
         a->kernel->rows;
     if (a->bf16) {
-        a->bf16->pair_features(weights, panels * QK_LANES);
+        a->bf16->pair_features(weights, panels * QK_LANES, weights);
         rows = a->bf16->rows;
     } else {
         qk__round_values(a->rounding, weights, panels * QK_LANES * QK_LANES);
     }
     for (size_t i = 0; i < width; i += QK_TILE)
-        rows(values + (at + i) * length, length, length, panels, a->step, weights, true,
-             sums + i * QK_LANES);
+        rows(values + (head * a->head_dim + i) * length, length, QK_LANES, panels, a->step,
+             weights, true, sums + i * QK_LANES);
 }
 
-/* One panel of queries meets the panels from .. to-1 of keys; `at` is the first feature of
- * their head. */
+/* One panel of queries meets the panels from .. to-1 of a head's keys. */
 static void meet(const qk__attention *a, const walk *w, size_t query_panel, size_t from,
-                 size_t to, size_t at, float *scores)
+                 size_t to, size_t head, float *scores)
 {
     for (size_t panel = from; panel < to; panel++) {
         float *part = scores + (panel - from) * QK_LANES * QK_LANES;
-        score(a, a->keys + panel * a->step, at, w->query, part);
+        score(a, a->keys + panel * a->step, head, w->query, part);
         mask(a, query_panel, panel, part);
     }
     size_t width = qk__whole_tiles(a->head_dim);
     a->kernel->softmax(scores, (to - from) * QK_LANES, w->top, w->total, w->sums, width);
-    weigh(a, a->values + from * a->step, at, to - from, scores, w->sums);
+    weigh(a, a->values + from * a->step, head, to - from, scores, w->sums);
 }
 
 static void attend_head(const qk__attention *a, size_t head, size_t first_panel,
@@ -156,7 +155,7 @@ static void attend_head(const qk__attention *a, size_t head, size_t first_panel,
             size_t from = block > seen ? block : seen;
             size_t to = block + BLOCK < panel + 1 ? block + BLOCK : panel + 1;
             if (from < to)
-                meet(a, &w, panel, from, to, head * a->head_dim, scratch);
+                meet(a, &w, panel, from, to, head, scratch);
         }
     for (size_t i = 0; i < walks; i++) {
         walk w = walk_at(a, scratch, i);

@@ -14,8 +14,8 @@
 
 typedef struct qk__attention {
     const qk__panel_kernel *kernel;
-    const qk__bf16_kernel
-        *bf16; /* keys are paired by features, values by lanes; NULL: float32 */
+    /* Keys are paired by features, head by head, values by lanes; NULL: float32. */
+    const qk__bf16_kernel *bf16;
     size_t num_k_heads, group, head_dim; /* query head h looks at key head h / group */
     int64_t window;                      /* keys that a query sees, its own included; 0 = all */
     float scale;                         /* on scores */

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products of bfloat16 numbers with sums in float32, for processors with AVX512_BF16.
+/* Products of bfloat16 numbers with sums in float32, as AVX512_BF16 has them, to the same bits on every
+ * processor.
  *
- * Its instruction adds two products at once, so numbers that are added lie in pairs: a word has
- * the first in its lower half and the second in its upper. A panel (panel_kernel.h) is paired by
+ * That instruction adds two products at once: that of the second numbers of two pairs, then that of the
+ * first, each fused, and what is smaller than 2^-126 is 0, products' operands included. So numbers whose
+ * products are added lie in pairs. Where there is the instruction a pair is a word, the first in its
+ * lower half, and what is paired takes half of its room. A panel (panel_kernel.h) is paired by
  * features, for what a matrix multiplies,
  *
  *     features 0 and 1: token 0 .. 31
  *     features 2 and 3: token 0 .. 31
  *     ...
  *
- * or by lanes, for values that attention weighs: a feature's tokens 0 and 1, 2 and 3, ... Both
- * are made in place, and take the first half of it. */
+ * or by lanes, for values that attention weighs: a feature's tokens 0 and 1, 2 and 3, ... Elsewhere
+ * numbers stay where they are, as rounded floats. */
 #ifndef QK_PREFILL_BF16_KERNEL_H
 #define QK_PREFILL_BF16_KERNEL_H
 
@@ -18,10 +21,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A product of one tile is as in panel_kernel.h, with words for numbers: length, steps and k
- * count words, and of a word the product of the second numbers is added first. */
+/* A product of one tile is as in panel_kernel.h. length counts numbers; steps are in floats of the
+ * panels or words. */
 typedef struct qk__bf16_kernel {
-    /* a(r, k) = a[r * row_step + k], and so on for further parts. */
+    bool words; /* pairs are words */
+
+    /* a(r, k) = a[r * row_step + k], and so on for further parts; k counts words, if they are. */
     void (*rows)(const float *a, size_t row_step, size_t length, size_t parts, size_t part_step,
                  const float *b, bool add, float *y);
 
@@ -30,16 +35,29 @@ typedef struct qk__bf16_kernel {
 
     /* qk__round_values, sooner. */
     void (*round)(float *x, size_t n);
-    /* Rounds to the nearest, ties to even, and pairs by features; of an odd number, the last with
-     * zeros. */
-    void (*pair_features)(float *panel, size_t features);
-    /* The same by lanes: n numbers that lie side by side, even. */
+    /* Rounds to the nearest, ties to even, and pairs by features; the last of an odd number has a
+     * zero beside it. `to` is the panel itself, or begins before it. */
+    void (*pair_features)(const float *panel, size_t features, float *to);
+    /* The same by lanes, in place: n numbers that lie side by side. */
     void (*pair_lanes)(float *values, size_t n);
 } qk__bf16_kernel;
 
-/* NULL: this processor has no instruction for it. */
-const qk__bf16_kernel *qk__find_bf16_kernel(void);
+/* Rows, or floats, that n paired numbers take; kernel may be NULL: that many. */
+static inline size_t qk__paired(const qk__bf16_kernel *kernel, size_t n)
+{
+    return kernel && kernel->words ? (n + 1) / 2 : n;
+}
 
+/* Fastest kernel for this processor. */
+const qk__bf16_kernel *qk__best_bf16_kernel(void);
+
+/* The i-th of qk__bf16_count() that it has: 0 is the portable reference. */
+size_t qk__bf16_count(void);
+const qk__bf16_kernel *qk__bf16_kernel_at(size_t i);
+
+extern const qk__bf16_kernel qk__bf16_portable;
+extern const qk__bf16_kernel qk__bf16_avx2;
 extern const qk__bf16_kernel qk__bf16_avx512;
+extern const qk__bf16_kernel qk__bf16_words; /* with AVX512_BF16 */
 
 #endif

@@ -63,12 +63,12 @@ static inline __attribute__((always_inline)) void tile(const float *a, size_t ro
 static void rows(const float *a, size_t row_step, size_t length, size_t parts, size_t part_step,
                  const float *b, bool add, float *y)
 {
-    tile(a, row_step, 1, length, parts, part_step, b, add, 1, y);
+    tile(a, row_step, 1, (length + 1) / 2, parts, part_step, b, add, 1, y);
 }
 
 static void columns(const float *a, size_t length, const float *b, float scale, float *y)
 {
-    tile(a, 1, QK_LANES, length, 1, 0, b, false, scale, y);
+    tile(a, 1, QK_LANES, (length + 1) / 2, 1, 0, b, false, scale, y);
 }
 
 static void round_all(float *x, size_t n)
@@ -82,7 +82,7 @@ static inline __m512i lower_halves(const float *values)
     return _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(values)));
 }
 
-static void pair_features(float *panel, size_t features)
+static void pair_features(const float *panel, size_t features, float *to)
 {
     static const float zeros[QK_LANES];
     for (size_t i = 0; i < features; i += 2) {
@@ -91,19 +91,24 @@ static void pair_features(float *panel, size_t features)
         for (size_t v = 0; v < QK_LANES; v += WIDTH) {
             __m512i low = lower_halves(first + v), high = lower_halves(second + v);
             __m512i words = _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
-            memcpy(panel + i / 2 * QK_LANES + v, &words, sizeof words);
+            memcpy(to + i / 2 * QK_LANES + v, &words, sizeof words);
         }
     }
 }
 
 static void pair_lanes(float *values, size_t n)
 {
-    for (size_t i = 0; i < n; i += WIDTH) {
-        size_t left = n - i < WIDTH ? n - i : WIDTH;
-        __m512 x = _mm512_maskz_loadu_ps((__mmask16)((1u << left) - 1), values + i);
+    size_t i = 0;
+    for (; i + WIDTH <= n; i += WIDTH) {
+        __m256bh halves = _mm512_cvtneps_pbh(_mm512_loadu_ps(values + i));
+        memcpy(values + i / 2, &halves, sizeof halves);
+    }
+    if (i < n) {
+        __m512 x = _mm512_maskz_loadu_ps((__mmask16)((1u << (n - i)) - 1), values + i);
         __m256bh halves = _mm512_cvtneps_pbh(x);
-        memcpy(values + i / 2, &halves, left * sizeof(uint16_t));
+        memcpy(values + i / 2, &halves, (n - i + 1) / 2 * sizeof(float));
     }
 }
 
-const qk__bf16_kernel qk__bf16_avx512 = {rows, columns, round_all, pair_features, pair_lanes};
+const qk__bf16_kernel qk__bf16_words = {true,      rows,          columns,
+                                        round_all, pair_features, pair_lanes};

@@ -65,7 +65,21 @@ static void round_panels(const qk__prefill_run *run, const qk__panels *panels, s
 static void pair_features(const qk__prefill_run *run, const qk__panels *panels, size_t features)
 {
     for (size_t p = 0; run->bf16 && p < panels->count; p++)
-        run->bf16->pair_features(panels->values + p * panels->step, features);
+        run->bf16->pair_features(panels->values + p * panels->step, features,
+                                 panels->values + p * panels->step);
+}
+
+/* As scores take them: each head's by themselves. */
+static void pair_keys(const qk__prefill_run *run, const qk__panels *keys)
+{
+    size_t width = (size_t)run->model->config.head_dim;
+    size_t paired = qk__paired(run->bf16, width);
+    for (size_t p = 0; p < keys->count; p++) {
+        float *panel = keys->values + p * keys->step;
+        for (size_t h = 0; h < run->k.rows / width; h++)
+            run->bf16->pair_features(panel + h * width * QK_LANES, width,
+                                     panel + h * paired * QK_LANES);
+    }
 }
 
 static void apply(const qk__prefill_run *run, const qk__matrix *matrix, const qk__panels *x,
@@ -75,18 +89,20 @@ static void apply(const qk__prefill_run *run, const qk__matrix *matrix, const qk
     round_panels(run, y, matrix->rows);
 }
 
-static void norm_panels(const qk__norm *norm, const qk__panels *x, const qk__panels *y)
+static void norm_panels(const qk__prefill_run *run, const qk__norm *norm, const qk__panels *x,
+                        const qk__panels *y)
 {
     for (size_t p = 0; p < x->count; p++)
-        qk__norm_apply(norm, x->values + p * x->step, y->values + p * y->step);
+        run->kernel->norm(norm, x->values + p * x->step, y->values + p * y->step);
 }
 
-static void norm_heads(const qk__norm *norm, size_t heads, const qk__panels *panels)
+static void norm_heads(const qk__prefill_run *run, const qk__norm *norm, size_t heads,
+                       const qk__panels *panels)
 {
     for (size_t p = 0; p < panels->count; p++)
         for (size_t h = 0; h < heads; h++) {
             float *head = panels->values + p * panels->step + h * norm->width * QK_LANES;
-            qk__norm_apply(norm, head, head);
+            run->kernel->norm(norm, head, head);
         }
 }
 
@@ -144,7 +160,8 @@ static void rotate_heads(const qk__prefill_run *run, const qk__panel_block *bloc
     size_t width = (size_t)run->model->config.head_dim * QK_LANES;
     for (size_t p = 0; p < panels->count; p++)
         for (size_t h = 0; h < heads; h++)
-            qk__rotate(&rotation, p, panels->values + p * panels->step + h * width);
+            qk__rotate(run->kernel, &rotation, p,
+                       panels->values + p * panels->step + h * width);
 }
 
 /* ---- queries and keys ------------------------------------------------------------------- */
@@ -165,7 +182,7 @@ static bool project(qk__prefill_run *run, size_t number, qk_kind kind, const qk_
 
     apply(run, matrix, hidden, out);
     if (norm->weight)
-        norm_heads(norm, heads, out);
+        norm_heads(run, norm, heads, out);
     if (before)
         qk__prefill_gather(run, kind, out, last, scratch->before);
     if (last && !after)
@@ -198,7 +215,7 @@ static qk__panels normed(const qk__prefill_run *run, const qk__panel_block *bloc
 {
     qk__panels x = residual(run, block);
     qk__panels hidden = scratch_panels(scratch->hidden, run->sizes.features, block);
-    norm_panels(&run->attention_norm, &x, &hidden);
+    norm_panels(run, &run->attention_norm, &x, &hidden);
     pair_features(run, &hidden, (size_t)run->model->config.hidden_size);
     return hidden;
 }
@@ -215,7 +232,7 @@ static void keys_job(void *context, size_t number, int worker)
     apply(run, &run->v, &hidden, &values);
     if (!project(run, number, QK_KEY, &hidden, &keys, &scratch) || !run->bf16)
         return;
-    pair_features(run, &keys, run->k.rows);
+    pair_keys(run, &keys);
     for (size_t p = 0; p < values.count; p++)
         run->bf16->pair_lanes(values.values + p * values.step, run->v.rows * QK_LANES);
 }
@@ -308,13 +325,13 @@ static void rest_job(void *context, size_t number, int worker)
     pair_features(run, &attended, run->o.columns);
     apply(run, &run->o, &attended, &out);
     if (run->attention_out_norm.weight)
-        norm_panels(&run->attention_out_norm, &out, &out);
+        norm_panels(run, &run->attention_out_norm, &out, &out);
     add_to_residual(run, &out, &x);
-    norm_panels(&run->mlp_norm, &x, &hidden);
+    norm_panels(run, &run->mlp_norm, &x, &hidden);
     pair_features(run, &hidden, run->gate.columns);
     mlp(run, &hidden, &out, &scratch);
     if (run->mlp_out_norm.weight)
-        norm_panels(&run->mlp_out_norm, &out, &out);
+        norm_panels(run, &run->mlp_out_norm, &out, &out);
     add_to_residual(run, &out, &x);
 }
 

@@ -81,6 +81,20 @@ static void fill_bias(const qk__matrix_source *source, qk__rounding rounding)
                 which->head_dim * sizeof *m->bias);
 }
 
+/* Of a matrix of bfloat16 numbers, rounded and paired. What a file has of them are words already; that
+ * small ones are 0 is left to the product. */
+static void fill_paired(const qk__matrix *m, const qk__tensor *weight, size_t row, float *out)
+{
+    const void *halves = m->bf16->words ? qk__tensor_bf16_row(weight, (int64_t)row) : NULL;
+    if (halves) {
+        out[(m->columns - 1) / 2] = 0; /* whose second half may be beside the last number */
+        memcpy(out, halves, m->columns * sizeof(uint16_t));
+        return;
+    }
+    convert(weight, row, QK__UNROUNDED, out);
+    m->bf16->pair_lanes(out, m->columns);
+}
+
 typedef struct filling {
     const qk__matrix_source *sources;
     qk__rounding rounding;
@@ -95,17 +109,15 @@ static void fill_tile(void *context, size_t i, int worker)
     for (; i >= qk__whole_tiles(source->matrix->rows) / QK_TILE; source++)
         i -= qk__whole_tiles(source->matrix->rows) / QK_TILE;
     qk__matrix *m = source->matrix;
+    const qk__tensor *weight = &source->linear->weight;
     for (size_t row = i * QK_TILE; row < (i + 1) * QK_TILE; row++) {
         float *out = m->values + row * m->step;
-        if (row < m->rows)
-            convert(&source->linear->weight, source_row(&source->which, row), f->rounding, out);
-        else
+        if (row >= m->rows)
             memset(out, 0, m->columns * sizeof *out);
-        if (m->bf16) {
-            if (m->columns % 2 == 1)
-                out[m->columns] = 0; /* within the row, whose lines are whole */
-            m->bf16->pair_lanes(out, (m->columns + 1) / 2 * 2);
-        }
+        else if (m->bf16)
+            fill_paired(m, weight, source_row(&source->which, row), out);
+        else
+            convert(weight, source_row(&source->which, row), f->rounding, out);
     }
 }
 
@@ -131,8 +143,8 @@ static void multiply_tile(const qk__panel_kernel *kernel, const qk__matrix *matr
 {
     const float *weights = matrix->values + row * matrix->step;
     if (matrix->bf16)
-        matrix->bf16->rows(weights + column / 2, matrix->step, (depth + 1) / 2, 1, 0, x, add,
-                           y);
+        matrix->bf16->rows(weights + qk__paired(matrix->bf16, column), matrix->step, depth, 1,
+                           0, x, add, y);
     else
         kernel->rows(weights + column, matrix->step, depth, 1, 0, x, add, y);
 }
@@ -143,7 +155,7 @@ void qk__matrix_multiply(const qk__panel_kernel *kernel, const qk__matrix *matri
 {
     for (size_t k = 0; k < num_columns; k += QK_DEPTH) {
         size_t depth = num_columns - k < QK_DEPTH ? num_columns - k : QK_DEPTH;
-        size_t feature = matrix->bf16 ? k / 2 : k; /* of x: where k's is */
+        size_t feature = qk__paired(matrix->bf16, k); /* of x: where k's is */
         for (size_t chunk = 0; chunk < num_rows; chunk += CHUNK) {
             size_t end = num_rows - chunk < CHUNK ? num_rows : chunk + CHUNK;
             for (size_t p = 0; p < x->count; p++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Root mean square norms of panels of tokens. */
+/* Root mean square norms of panels of tokens: what they are; kernels (panel_kernel.h) apply them. */
 #ifndef QK_PREFILL_NORM_H
 #define QK_PREFILL_NORM_H
 
@@ -18,8 +18,5 @@ typedef struct qk__norm {
 
 /* Reads the weight of a norm from its tensor into norm->weight, of norm->width values. */
 void qk__norm_fill(qk__norm *norm, const qk__tensor *tensor);
-
-/* y = norm(x) for one panel of `width` features, which may be the same. */
-void qk__norm_apply(const qk__norm *norm, const float *x, float *y);
 
 #endif

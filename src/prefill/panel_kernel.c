@@ -2,6 +2,7 @@
 /* The portable prefill kernels, which the others must equal, and the choice among them. */
 #include "prefill/panel_kernel.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -19,6 +20,8 @@ enum { WIDTH = 1, TILE_ROWS = 4, TILE_VECS = 16 };
 #define SMALLER(x, y)        ((x) < (y) ? (x) : (y))
 #define KEEP_FROM(y, x, low) ((x) < (low) ? 0.0f : (y))
 #define POWER(t)             power(t)
+#define FLUSHED(x)           flushed(x)
+#define WHILE_FLUSHING(call) call
 
 static inline float power(float t)
 {
@@ -29,9 +32,18 @@ static inline float power(float t)
     return t;
 }
 
+static inline float flushed(float x)
+{
+    return fabsf(x) < FLT_MIN ? copysignf(0, x) : x;
+}
+
 #include "prefill/panel_kernel_body.h"
 
-const qk__panel_kernel qk__panel_portable = {"portable", rows, columns, softmax, activate};
+#include "prefill/bf16_kernel_body.h"
+
+const qk__panel_kernel qk__panel_portable = {"portable", rows, columns, softmax,
+                                             activate,   norm, turn};
+const qk__bf16_kernel qk__bf16_portable = {BF16_KERNEL};
 
 const qk__panel_kernel *qk__panel_kernel_at(size_t i)
 {
@@ -45,16 +57,32 @@ const qk__panel_kernel *qk__panel_kernel_at(size_t i)
     return kernels[i];
 }
 
-const qk__bf16_kernel *qk__find_bf16_kernel(void)
-{
-#ifdef QK_HAVE_X86_KERNELS
-    if (qk__simd_has_bf16())
-        return &qk__bf16_avx512;
-#endif
-    return NULL;
-}
-
 const qk__panel_kernel *qk__best_panel_kernel(void)
 {
     return qk__panel_kernel_at(qk__simd_count() - 1);
+}
+
+/* ---- of bfloat16 numbers ---------------------------------------------------------------- */
+
+size_t qk__bf16_count(void)
+{
+    return qk__simd_count() + qk__simd_has_bf16();
+}
+
+const qk__bf16_kernel *qk__bf16_kernel_at(size_t i)
+{
+    static const qk__bf16_kernel *const kernels[QK_NUM_SIMD + 1] = {
+        [QK_PORTABLE] = &qk__bf16_portable,
+#ifdef QK_HAVE_X86_KERNELS
+        [QK_AVX2] = &qk__bf16_avx2,
+        [QK_AVX512] = &qk__bf16_avx512,
+        [QK_NUM_SIMD] = &qk__bf16_words,
+#endif
+    };
+    return kernels[i];
+}
+
+const qk__bf16_kernel *qk__best_bf16_kernel(void)
+{
+    return qk__bf16_kernel_at(qk__bf16_count() - 1);
 }

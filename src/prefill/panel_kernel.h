@@ -22,6 +22,8 @@
 #include <stddef.h>
 
 #include "model/model_config.h"
+#include "prefill/norm.h"
+#include "prefill/rounding.h"
 
 enum {
     QK_LANES = 32, /* tokens in a panel */
@@ -51,6 +53,14 @@ typedef struct qk__panel_kernel {
 
     /* x = activation(x) for n values, a multiple of QK_LANES. */
     void (*activate)(qk__activation activation, float *x, size_t n);
+
+    /* y = norm(x) for one panel of norm->width features, which may be the same. */
+    void (*norm)(const qk__norm *norm, const float *x, float *y);
+
+    /* (a, b) = (a cos - b sin, b cos + a sin), a pair of features of all lanes; each step is
+     * rounded. */
+    void (*turn)(qk__rounding rounding, float *a, float *b, const float *cosines,
+                 const float *sines);
 } qk__panel_kernel;
 
 /* Fastest kernel for this processor. */

@@ -11,6 +11,7 @@
 #ifndef QK_PREFILL_PANEL_KERNEL_BODY_H
 #define QK_PREFILL_PANEL_KERNEL_BODY_H
 
+#include <math.h>
 #include <string.h>
 
 #include "prefill/panel_kernel.h"
@@ -164,6 +165,70 @@ static void activate(qk__activation activation, float *values, size_t n)
         EXP2(e, u);
         x = x / (ALL(1.0f) + e);
         STORE(values + i, x);
+    }
+}
+
+/* ---- plain loops over lanes, as wide as the instruction set ------------------------------ */
+
+/* Inlined for each rounding. */
+INLINE void turn_rounded(qk__rounding r, float *a, float *b, const float *cosines,
+                         const float *sines)
+{
+    for (size_t lane = 0; lane < QK_LANES; lane++) {
+        float x = a[lane], y = b[lane], c = cosines[lane], s = sines[lane];
+        a[lane] = qk__rounded(r, qk__rounded(r, x * c) - qk__rounded(r, y * s));
+        b[lane] = qk__rounded(r, qk__rounded(r, y * c) + qk__rounded(r, x * s));
+    }
+}
+
+static void turn(qk__rounding rounding, float *a, float *b, const float *cosines,
+                 const float *sines)
+{
+    if (rounding == QK__UNROUNDED)
+        turn_rounded(QK__UNROUNDED, a, b, cosines, sines);
+    else if (rounding == QK__BF16)
+        turn_rounded(QK__BF16, a, b, cosines, sines);
+    else
+        turn_rounded(QK__F16, a, b, cosines, sines);
+}
+
+/* Squares are summed in stretches, so that the error grows with the root of their number. */
+enum { STRETCH = 64 };
+
+static void sum_of_squares(const float *x, size_t width, float total[QK_LANES])
+{
+    memset(total, 0, QK_LANES * sizeof *total);
+    for (size_t start = 0; start < width; start += STRETCH) {
+        size_t end = width - start < STRETCH ? width : start + STRETCH;
+        float sum[QK_LANES] = {0};
+        for (size_t i = start; i < end; i++)
+            for (size_t lane = 0; lane < QK_LANES; lane++)
+                sum[lane] += x[i * QK_LANES + lane] * x[i * QK_LANES + lane];
+        for (size_t lane = 0; lane < QK_LANES; lane++)
+            total[lane] += sum[lane];
+    }
+}
+
+static void norm(const qk__norm *n, const float *x, float *y)
+{
+    float scale[QK_LANES];
+    sum_of_squares(x, n->width, scale);
+    for (size_t lane = 0; lane < QK_LANES; lane++)
+        scale[lane] = 1 / sqrtf(scale[lane] / (float)n->width + n->eps);
+    bool llama = n->kind == QK_NORM_LLAMA;
+    for (size_t i = 0; i < n->width; i++) {
+        const float *in = x + i * QK_LANES;
+        float *out = y + i * QK_LANES;
+        float weight = n->weight[i];
+        if (n->kind == QK_NORM_GEMMA)
+            weight = 1 + weight;
+        for (size_t lane = 0; lane < QK_LANES; lane++)
+            out[lane] = in[lane] * scale[lane];
+        if (llama)
+            qk__round_values(n->rounding, out, QK_LANES);
+        for (size_t lane = 0; lane < QK_LANES; lane++)
+            out[lane] *= weight;
+        qk__round_values(n->rounding, out, QK_LANES);
     }
 }
 

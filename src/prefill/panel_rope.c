@@ -95,47 +95,15 @@ qk__panel_rotation qk__rotation_at(const qk__rope_table *table, int64_t length,
     return rotation;
 }
 
-/* (a, b) = (a cos - b sin, b cos + a sin), a pair of features of all lanes. */
-static void turn(float *a, float *b, const float *cosines, const float *sines)
+void qk__rotate(const qk__panel_kernel *kernel, const qk__panel_rotation *rotation, size_t i,
+                float *head)
 {
-    for (size_t lane = 0; lane < QK_LANES; lane++) {
-        float x = a[lane], y = b[lane];
-        a[lane] = x * cosines[lane] - y * sines[lane];
-        b[lane] = y * cosines[lane] + x * sines[lane];
-    }
-}
-
-/* Each step is rounded; inlined for each rounding. */
-static inline void turn_rounded(qk__rounding r, float *a, float *b, const float *cosines,
-                                const float *sines)
-{
-    for (size_t lane = 0; lane < QK_LANES; lane++) {
-        float x = a[lane], y = b[lane], c = cosines[lane], s = sines[lane];
-        a[lane] = qk__rounded(r, qk__rounded(r, x * c) - qk__rounded(r, y * s));
-        b[lane] = qk__rounded(r, qk__rounded(r, y * c) + qk__rounded(r, x * s));
-    }
-}
-
-static void turn_bf16(float *a, float *b, const float *cosines, const float *sines)
-{
-    turn_rounded(QK__BF16, a, b, cosines, sines);
-}
-
-static void turn_f16(float *a, float *b, const float *cosines, const float *sines)
-{
-    turn_rounded(QK__F16, a, b, cosines, sines);
-}
-
-void qk__rotate(const qk__panel_rotation *rotation, size_t i, float *head)
-{
-    static void (*const TURNS[])(float *, float *, const float *, const float *) = {
-        [QK__UNROUNDED] = turn, [QK__BF16] = turn_bf16, [QK__F16] = turn_f16};
     size_t pairs = rotation->pairs;
     size_t step = rotation->interleaved ? 2 : 1, partner = rotation->interleaved ? 1 : pairs;
     for (size_t pair = 0; pair < pairs; pair++) {
         float *a = head + pair * step * QK_LANES;
         size_t at = (i * pairs + pair) * QK_LANES;
-        TURNS[rotation->rounding](a, a + partner * QK_LANES, rotation->cosines + at,
-                                  rotation->sines + at);
+        kernel->turn(rotation->rounding, a, a + partner * QK_LANES, rotation->cosines + at,
+                     rotation->sines + at);
     }
 }

@@ -10,6 +10,7 @@
 #include <qkscope/common.h>
 
 #include "model/rope.h"
+#include "prefill/panel_kernel.h"
 #include "prefill/rounding.h"
 
 /* Cosines and sines of every position of the longest sequence, for the frequencies of a short
@@ -39,6 +40,7 @@ qk__panel_rotation qk__rotation_at(const qk__rope_table *table, int64_t length,
                                    size_t first_panel, size_t count, float *scratch);
 
 /* Rotates the features of one head in the i-th panel of the rotation. */
-void qk__rotate(const qk__panel_rotation *rotation, size_t i, float *head);
+void qk__rotate(const qk__panel_kernel *kernel, const qk__panel_rotation *rotation, size_t i,
+                float *head);
 
 #endif

@@ -170,16 +170,18 @@ static qk_status run_layers(qk__prefill_run *run, qk_error *err)
     return QK_OK;
 }
 
-qk_arithmetic qk_prefill_arithmetic(qk_arithmetic wanted)
-{
-    return wanted == QK_ARITHMETIC_BF16 && !qk__find_bf16_kernel() ? QK_ARITHMETIC_BF16_SIM
-                                                                   : wanted;
-}
-
 qk_status qk_prefill(const qk_model *model, const qk_prefill_settings *settings,
                      const qk_sequence *sequences, size_t num_sequences, qk_error *err)
 {
     QK_NEED(err, model, settings);
+    return qk__prefill_by(qk__best_bf16_kernel(), model, settings, sequences, num_sequences,
+                          err);
+}
+
+qk_status qk__prefill_by(const qk__bf16_kernel *bf16, const qk_model *model,
+                         const qk_prefill_settings *settings, const qk_sequence *sequences,
+                         size_t num_sequences, qk_error *err)
+{
     qk__prefill_run run = {
         .model = model,
         .settings = settings,
@@ -187,9 +189,7 @@ qk_status qk_prefill(const qk_model *model, const qk_prefill_settings *settings,
         .num_sequences = num_sequences,
         .kernel = qk__best_panel_kernel(),
         .threads = settings->threads > 0 ? settings->threads : qk__available_threads(),
-        .bf16 = settings->arithmetic == QK_ARITHMETIC_BF16 && model->config.head_dim % 2 == 0
-                    ? qk__find_bf16_kernel()
-                    : NULL,
+        .bf16 = settings->arithmetic == QK_ARITHMETIC_BF16 ? bf16 : NULL,
         .rounding = settings->arithmetic == QK_ARITHMETIC_BF16_SIM  ? QK__BF16
                     : settings->arithmetic == QK_ARITHMETIC_BF16    ? QK__BF16
                     : settings->arithmetic == QK_ARITHMETIC_F16_SIM ? QK__F16
@@ -197,6 +197,8 @@ qk_status qk_prefill(const qk_model *model, const qk_prefill_settings *settings,
     };
     if (!settings->sink)
         return qk__fail(err, QK_ERR_ARGUMENT, "a run without a sink");
+    if (!model->embedding.data)
+        return qk__fail(err, QK_ERR_ARGUMENT, "a run of a model opened without its weights");
     if (num_sequences == 0)
         return QK_OK;
     if (pthread_mutex_init(&run.lock, NULL))

@@ -102,6 +102,12 @@ typedef struct qk__prefill_scratch {
     float *hidden, *q, *attended, *out, *gate, *up, *attention, *rotation, *before, *after;
 } qk__prefill_scratch;
 
+/* qk_prefill, whose products of bfloat16 numbers are this kernel's. */
+QK_MUST_CHECK qk_status qk__prefill_by(const qk__bf16_kernel *bf16, const qk_model *model,
+                                       const qk_prefill_settings *settings,
+                                       const qk_sequence *sequences, size_t num_sequences,
+                                       qk_error *err);
+
 /* workload.c */
 void qk__prefill_measure(qk__prefill_sizes *sizes, const qk_model *model);
 QK_MUST_CHECK qk_status qk__prefill_plan(qk__prefill_run *run, qk_error *err);

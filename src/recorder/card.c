@@ -105,8 +105,7 @@ qk_status qk__write_card(const qk__recording *r, qk__buffer *out, qk_error *err)
         "- RoPE: %s, theta %s\n- architecture: %s, weights in %s, fingerprint "
         "%016" PRIx64 "\n- arithmetic: %s\n",
         r->facts->rope_type ? r->facts->rope_type : "none", theta, r->facts->architecture,
-        r->facts->dtype, r->facts->fingerprint,
-        ARITHMETICS[qk_prefill_arithmetic(r->settings->arithmetic)]));
+        r->facts->dtype, r->facts->fingerprint, ARITHMETICS[r->settings->arithmetic]));
     QK_TRY(put_sources(r->settings, out, err));
     QK_TRY(qk__buffer_printf(out, err,
                              "- texts: %" PRId64 " in %" PRId64 " windows, %" PRId64

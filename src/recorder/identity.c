@@ -35,7 +35,6 @@ static json_t *describe_settings(const qk__recording *r, json_t *root)
 {
     qk_recorder_settings s = *r->settings;
     s.max_length = r->max_length;
-    s.arithmetic = qk_prefill_arithmetic(s.arithmetic);
     s.sampler = r->sampler;
     s.sampler.min_bucket_size = qk_sampler_bucket_size(&r->sampler);
     if (s.sampler.max_rows < 0)

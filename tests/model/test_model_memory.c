@@ -95,6 +95,43 @@ static void every_allocation(void **state)
     qk_model_close(&model);
 }
 
+/* By config.json alone: the same facts but for those of weights. */
+static void every_allocation_of_a_shape(void **state)
+{
+    (void)state;
+    add_model();
+    qk_model *whole, *model = NULL;
+    qk_error err;
+    assert_int_equal(qk_model_open(&whole, tree_path(""), NULL, &err), QK_OK);
+    const qk_model_facts *expected = qk_model_get_facts(whole);
+    remove(tree_path("a.safetensors"));
+    remove(tree_path("model.safetensors.index.json"));
+    qk_status status = QK_ERR_NOMEM;
+    long failures = -1;
+    for (long i = 0; status == QK_ERR_NOMEM; i++, failures++) {
+        remaining = i;
+        status = qk_model_open_shape(&model, tree_path(""), NULL, &err);
+        bool failed = remaining < 0;
+        remaining = -1;
+        assert_int_equal(status, failed ? QK_ERR_NOMEM : QK_OK);
+        assert_int_equal(model == NULL, failed);
+    }
+    assert_true(failures > 20);
+    const qk_model_facts *facts = qk_model_get_facts(model);
+    assert_int_equal(facts->num_layers, expected->num_layers);
+    assert_int_equal(facts->head_dim, expected->head_dim);
+    assert_int_equal(facts->layers[0].num_frequencies, expected->layers[0].num_frequencies);
+    assert_memory_equal(facts->layers[0].frequencies, expected->layers[0].frequencies,
+                        facts->layers[0].num_frequencies * sizeof(double));
+    assert_true(facts->layers[0].attends && facts->layers[0].rope);
+    assert_int_equal(facts->parameters, 0);
+    assert_int_equal(facts->weight_bytes, 0);
+    assert_string_equal(facts->dtype, "");
+    assert_true(expected->parameters > 0 && facts->fingerprint != expected->fingerprint);
+    qk_model_close(&model);
+    qk_model_close(&whole);
+}
+
 #define ADDED(id, text)                                                                        \
     "{\"id\": " id ", \"content\": \"" text "\", \"special\": false, \"normalized\": true}"
 
@@ -197,6 +234,7 @@ int main(void)
     json_set_alloc_funcs(__wrap_malloc, free);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_allocation, tree_setup, tree_teardown),
+        cmocka_unit_test_setup_teardown(every_allocation_of_a_shape, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(every_allocation_of_a_tokenizer, tree_setup,
                                         tree_teardown),
         cmocka_unit_test(every_allocation_of_gguf_files),

@@ -2,11 +2,13 @@
 /* Runs a model over the token numbers of a text file, a sequence a line, and writes every block
  * that the sink sees, for tests in Python:
  *
- *     prefill_values MODEL TOKENS OUT [threads=N] [bf16|f16] [heads=SEED] [before|after]
- *                    [stop=N] [cancel=N]
+ *     prefill_values MODEL TOKENS OUT [threads=N] [bf16|bf16-products|bf16-kernel=I|f16]
+ *                    [heads=SEED] [before|after] [stop=N] [cancel=N]
+ *     prefill_values MODEL TOKENS OUT shape    the model is opened without its weights
  *
  * A record is 8 int32 (layer, kind, rotated, sequence, first token, tokens, heads, head_dim),
- * the heads as int32, the rows as float32. heads draws a third of the heads. stop fails in the
+ * the heads as int32, the rows as float32. bf16-products is the processor's
+ * fastest kernel, bf16-kernel=I the I-th that it has. heads draws a third of the heads. stop fails in the
  * N-th call, cancel ahead of the N-th layer. Prints flops and bytes of 1,000 tokens. */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,6 +21,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "prefill/prefill.h"
 
 enum { MAX_SEQUENCES = 4096 };
 
@@ -97,12 +100,15 @@ int main(int argc, char **argv)
     qk_error err = {0};
     qk__buffer tokens = {0};
     qk_prefill_settings settings;
+    const qk__bf16_kernel *bf16 = NULL;
     output out = {.lock = PTHREAD_MUTEX_INITIALIZER, .cancel = -1};
     bool *q_heads = NULL, *k_heads = NULL;
     if (argc < 4)
         return 2;
     size_t count = read_tokens(argv[2], &tokens, sequences);
-    qk_status status = qk_model_open(&model, argv[1], NULL, &err);
+    bool shape = argc > 4 && strcmp(argv[4], "shape") == 0;
+    qk_status status =
+        (shape ? qk_model_open_shape : qk_model_open)(&model, argv[1], NULL, &err);
     if (status == QK_OK) {
         const qk_model_facts *facts = qk_model_get_facts(model);
         qk_prefill_settings_default(&settings);
@@ -117,7 +123,10 @@ int main(int argc, char **argv)
                 settings.arithmetic = QK_ARITHMETIC_F16_SIM;
             else if (strcmp(argv[i], "bf16-products") == 0)
                 settings.arithmetic = QK_ARITHMETIC_BF16;
-            else if (strcmp(argv[i], "bf16") == 0)
+            else if (strncmp(argv[i], "bf16-kernel=", 12) == 0) {
+                settings.arithmetic = QK_ARITHMETIC_BF16;
+                bf16 = qk__bf16_kernel_at((size_t)atoi(argv[i] + 12) % qk__bf16_count());
+            } else if (strcmp(argv[i], "bf16") == 0)
                 settings.arithmetic = QK_ARITHMETIC_BF16_SIM;
             else if (strcmp(argv[i], "before") == 0)
                 settings.after_rope = false;
@@ -140,7 +149,8 @@ int main(int argc, char **argv)
         out.file = fopen(argv[3], "wb");
         if (!out.file)
             return 2;
-        status = qk_prefill(model, &settings, sequences, count, &err);
+        status = bf16 ? qk__prefill_by(bf16, model, &settings, sequences, count, &err)
+                      : qk_prefill(model, &settings, sequences, count, &err);
         if (fclose(out.file) != 0)
             return 2;
     }

@@ -234,13 +234,58 @@ static void activations_agree(void **state)
         }
 }
 
+static void norms_agree(void **state)
+{
+    (void)state;
+    enum { WIDTH = 77 }; /* more than a stretch of squares */
+    static float x[WIDTH * QK_LANES], expected[WIDTH * QK_LANES], y[WIDTH * QK_LANES];
+    float weight[WIDTH];
+    uint64_t seed = 6;
+    for (size_t k = 0; k < qk__simd_count(); k++)
+        for (int round = 0; round < 36; round++) {
+            qk__norm norm = {(qk__norm_kind)(round / 3 % 3), 1e-5f, (qk__rounding)(round % 3),
+                             1 + (size_t)round * 29 % WIDTH, weight};
+            fill(x, WIDTH * QK_LANES, &seed, round % 5 == 4);
+            fill(weight, WIDTH, &seed, false);
+            qk__panel_portable.norm(&norm, x, expected);
+            qk__panel_kernel_at(k)->norm(&norm, x, y);
+            assert_same(y, expected, norm.width * QK_LANES);
+            qk__panel_kernel_at(k)->norm(&norm, x, x);
+            assert_same(x, expected, norm.width * QK_LANES);
+        }
+}
+
+static void turns_agree(void **state)
+{
+    (void)state;
+    uint64_t seed = 7;
+    for (size_t k = 0; k < qk__simd_count(); k++)
+        for (int round = 0; round < 60; round++) {
+            float a[2][QK_LANES], b[2][QK_LANES], c[QK_LANES], s[QK_LANES];
+            fill(a[0], QK_LANES, &seed, round % 5 == 4);
+            fill(b[0], QK_LANES, &seed, round % 5 == 4);
+            fill(c, QK_LANES, &seed, false);
+            fill(s, QK_LANES, &seed, false);
+            memcpy(a[1], a[0], sizeof c);
+            memcpy(b[1], b[0], sizeof c);
+            qk__rounding rounding = (qk__rounding)(round % 3);
+            qk__panel_portable.turn(rounding, a[0], b[0], c, s);
+            qk__panel_kernel_at(k)->turn(rounding, a[1], b[1], c, s);
+            assert_same(a[1], a[0], QK_LANES);
+            assert_same(b[1], b[0], QK_LANES);
+            if (rounding == QK__BF16 && !isnan(a[0][5]))
+                assert_true(a[0][5] == qk__bf16(a[0][5]));
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_agree),       cmocka_unit_test(products_are_right),
         cmocka_unit_test(softmax_agrees),       cmocka_unit_test(softmax_is_right),
         cmocka_unit_test(exponential_is_right), cmocka_unit_test(activations_are_right),
-        cmocka_unit_test(activations_agree),
+        cmocka_unit_test(activations_agree),    cmocka_unit_test(norms_agree),
+        cmocka_unit_test(turns_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,13 +72,9 @@ def test_bf16_simulation(case, tmp_path):
                 0.6 * np.linalg.norm(other - expected)
 
 
-HAS_BF16 = "avx512_bf16" in pathlib.Path("/proc/cpuinfo").read_text()
-
-
 @pytest.mark.parametrize("case", ["llama-yarn", "ministral3", "qwen3", "glm4", "gemma3"])
 def test_bf16_products(case, tmp_path):
-    """As close to the original's bfloat16 run as the simulation, and far closer than float32 is; without the
-    instruction, the simulation itself."""
+    """As close to the original's bfloat16 run as the simulation, and far closer than float32 is."""
     golden = read_tensors(GOLDEN / case / "golden.safetensors")
     products, simulated, exact = (prefill(GOLDEN / case, [golden["input_ids"]], tmp_path, *options)
                                   for options in (["bf16-products"], ["bf16"], []))
@@ -88,14 +84,46 @@ def test_bf16_products(case, tmp_path):
         expected = golden[f"bf16.{layer}.{kind}_{'post' if rotated else 'pre'}"]
         ours, sims, floats = (np.linalg.norm(found[rows] - expected)
                               for found in (values, simulated[key][1], exact[key][1]))
-        if not HAS_BF16:
-            assert np.array_equal(values, simulated[key][1])
         assert (values == (values.view(np.uint32) & 0xffff0000).view(np.float32)).all()
         if layer == 0:
             assert (values[rows] == expected).mean() > 0.99
         assert ours < 1.25 * sims + 1e-3 * np.linalg.norm(expected), key
         compared += ours < floats
     assert compared > 0.8 * len(products)
+
+
+def odd_heads(folder):
+    """A copy of glm whose heads have an odd number of dimensions, three less."""
+    config = json.loads((GOLDEN / "glm" / "config.json").read_text())
+    d = config["head_dim"]
+
+    def cut(tensors):
+        for name in list(tensors):
+            part = next((p for p in ("q_proj", "k_proj", "v_proj", "o_proj") if p in name), None)
+            values = tensors[name].T if part == "o_proj" else tensors[name]
+            if part:
+                values = values.reshape(-1, d, *values.shape[1:])[:, :-3]
+                values = values.reshape(-1, *values.shape[2:])
+                tensors[name] = values.T.copy() if part == "o_proj" else values
+    return copy_with("glm", folder, {"head_dim": d - 3}, cut), d - 3
+
+
+def test_bf16_products_of_every_processor(tmp_path):
+    """To the same bits with each kernel that there is, of even and odd dimensions; the latter as close to
+    float32 as the simulation is."""
+    model, d = odd_heads(tmp_path)
+    assert d % 2 == 1
+    for folder in (GOLDEN / "qwen3", GOLDEN / "gemma3", model):
+        fastest, simulated, exact = (prefill(folder, [text(150), text(33)], tmp_path, *options)
+                                     for options in (["bf16-products"], ["bf16"], []))
+        for kernel in range(4):
+            found = prefill(folder, [text(150), text(33)], tmp_path, f"bf16-kernel={kernel}")
+            assert found.keys() == fastest.keys()
+            for key, (_, rows) in found.items():
+                assert rows.tobytes() == fastest[key][1].tobytes(), (folder, kernel, key)
+        for key, (_, rows) in fastest.items():
+            assert np.linalg.norm(rows - exact[key][1]) < \
+                1.25 * np.linalg.norm(simulated[key][1] - exact[key][1]), key
 
 
 def half_llama(folder, tokens):
@@ -338,3 +366,15 @@ def test_weights_that_are_no_numbers(value, name, tmp_path):
         values = prefill(model, [text(300)], tmp_path, *options)
         assert np.isfinite(values[0, "q", 1, 0][1]).all()
         assert len(values) == 12
+
+
+@pytest.mark.parametrize("case", ["llama", "gemma3", "mllama", "llama-longrope"])
+def test_a_model_without_weights(case, tmp_path):
+    """Costs are told by config.json alone; it is not run."""
+    whole, _ = start(GOLDEN / case, [text(20)], tmp_path)
+    folder = tmp_path / "m"
+    folder.mkdir()
+    shutil.copy(GOLDEN / case / "config.json", folder)
+    run, out = start(folder, [text(20)], tmp_path, "shape")
+    assert run.returncode == 1 and "opened without its weights" in run.stderr
+    assert run.stdout == whole.stdout and out.stat().st_size == 0

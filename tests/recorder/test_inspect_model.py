@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What qkscope inspect says of models."""
 import json
+import math
 
 import pytest
 
@@ -63,3 +64,103 @@ def test_damaged_model(qkscope, tmp_path):
     write_model(tmp_path / "m")
     (tmp_path / "m" / "model.safetensors").unlink()
     assert "model.safetensors" in qkscope("inspect", tmp_path / "m", expect=1).err
+
+
+# ---- what a capture takes on disk ----------------------------------------------------------------
+
+LLAMA_3 = dict(architectures=["LlamaForCausalLM"], model_type="llama", vocab_size=128256, rope_theta=500000.0,
+               max_position_embeddings=8192, rms_norm_eps=1e-5, num_key_value_heads=8)
+LLAMAS = {"8b": dict(hidden_size=4096, intermediate_size=14336, num_hidden_layers=32, num_attention_heads=32),
+          "70b": dict(hidden_size=8192, intermediate_size=28672, num_hidden_layers=80, num_attention_heads=64)}
+
+
+def moment_shapes(heads, d, groups, buckets):
+    """Arrays of one layer and kind, as docs/state.md lists them; all of 8 bytes."""
+    shapes = dict(heads=(heads,), texts=(heads,), positions=(heads, 2), group=(groups,), mask=(),
+                  count=(groups, heads), mean_t=(groups, heads), sum_tt=(groups, heads),
+                  mean=(groups, heads, d), sum_xt=(groups, heads, d), sum_xx=(groups, heads, d * (d + 1) // 2))
+    if buckets:
+        shapes |= dict(bucket=(buckets,), bucket_count=(buckets, heads), bucket_mean_t=(buckets, heads),
+                       bucket_sum_tt=(buckets, heads), bucket_mean=(buckets, heads, d),
+                       bucket_sum_xt=(buckets, heads, d), bucket_sum_xx=(buckets, heads, d))
+    return shapes
+
+
+def moment_bytes(layers, q_heads, k_heads, d, groups, buckets):
+    return 8 * layers * sum(math.prod(shape) for heads, b in ((q_heads, buckets), (k_heads, 0))
+                            for shape in moment_shapes(heads, d, max(groups, 1), b).values())
+
+
+def write_config(folder, which):
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(LLAMA_3 | LLAMAS[which]))
+    return folder
+
+
+@pytest.mark.parametrize("buckets", [16, 5])
+@pytest.mark.parametrize("groups", [0, 16])
+@pytest.mark.parametrize("which", LLAMAS)
+def test_moments_take_what_their_arrays_take(qkscope, tmp_path, which, groups, buckets):
+    """By config.json alone; of rows, what a million tokens take."""
+    folder, shape = write_config(tmp_path / which, which), LLAMAS[which]
+    layers, q_heads, d = shape["num_hidden_layers"], shape["num_attention_heads"], 128
+    kept = costs(qkscope, folder, "--keep", "moments", "--groups", groups, "--buckets", buckets)["kept"]
+    assert kept["moment_bytes"] == moment_bytes(layers, q_heads, 8, d, groups, buckets) == kept["bytes"]
+    of_group = 8 * (3 + 2 * d + d * (d + 1) // 2)
+    assert of_group == 68120
+    assert kept["key_head_bytes"] == max(groups, 1) * of_group
+    assert kept["query_head_bytes"] == max(groups, 1) * of_group + buckets * 8 * (3 + 3 * d)
+    assert kept["moment_files"] == layers
+    heads = q_heads + 8
+    rows = costs(qkscope, folder, "--length", 8000, "--texts", 125, "--keep", "rows", "--rows", 10 ** 6)["kept"]
+    assert rows["bytes"] == rows["row_bytes"] == 10 ** 6 * layers * heads * d * 4
+    assert rows["moment_bytes"] == 0
+
+
+def test_a_reservoir_holds_so_many_of_each_bucket(qkscope, tmp_path):
+    """At most the whole text; with moments beside it."""
+    folder = write_config(tmp_path / "8b", "8b")
+    for length, number, rows in ((8192, 4, 64), (40, 4, 40), (8192, 1000, 8192)):
+        kept = costs(qkscope, folder, "--length", length, "--texts", 10, "--groups", 0, "--keep",
+                     f"moments,reservoir={number}")["kept"]
+        assert kept["reservoir_rows_per_head"] == 10 * rows
+        assert kept["reservoir_bytes"] == 10 * rows * 32 * 40 * 128 * 4
+        assert kept["bytes"] == kept["reservoir_bytes"] + moment_bytes(32, 32, 8, 128, 0, 16)
+    both = costs(qkscope, folder, "--keep", "rows,moments")["kept"]
+    assert both["bytes"] == both["row_bytes"] + both["moment_bytes"]
+
+
+def test_sizes_in_words(qkscope, tmp_path):
+    folder = write_config(tmp_path / "70b", "70b")
+    out = qkscope("inspect", folder, "--length", 10 ** 6, "--keep", "moments", "--groups", 0, expect=0).out
+    for words in ("weights     not there", "all rows    1000000 a head, 2.95 TB (--sampler all)",
+                  "moments     646.2 MB in 80 files; 117.7 kB of a query head, 68.1 kB of a key head",
+                  "groups      none, 16 buckets of queries"):
+        assert words in out, out
+    shown = json.loads(qkscope("inspect", folder, "--keep", "moments", "--json", expect=0).out)
+    assert shown["parameters"] is None and shown["weight_bytes"] is None and shown["dtype"] is None
+
+
+def test_sizes_beside_weights(qkscope, tmp_path):
+    """Layers without attention take nothing, and weights change nothing."""
+    write_model(tmp_path / "m", "mllama_text_model")
+    found = []
+    for _ in range(2):
+        kept = costs(qkscope, tmp_path / "m", "--keep", "moments")["kept"]
+        found.append((kept["moment_bytes"], kept["moment_files"]))
+        (tmp_path / "m" / "model.safetensors").unlink(missing_ok=True)
+    d = json.loads(qkscope("inspect", tmp_path / "m", "--json", "--keep", "rows", expect=0).out)["head_dim"]
+    assert found == [(moment_bytes(2, 4, 2, d, 16, 16), 2)] * 2
+
+
+@pytest.mark.parametrize("words", ["", "row", "moments,", "reservoir=4", "rows,reservoir=4", "moments,reservoir=0",
+                                   "moments,reservoir=x", "moments,reservoir=99999999"])
+def test_what_cannot_be_kept(qkscope, tmp_path, words):
+    folder = write_config(tmp_path / "8b", "8b")
+    assert "moments,reservoir=N" in qkscope("inspect", folder, "--keep", words, expect=2).err
+
+
+def test_one_group_is_none(qkscope, tmp_path):
+    folder = write_config(tmp_path / "8b", "8b")
+    assert "2 to 64" in qkscope("inspect", folder, "--keep", "moments", "--groups", 1, expect=2).err
+    assert "model.safetensors" in qkscope("inspect", folder, expect=1).err
