@@ -69,7 +69,7 @@ typedef struct qk_recorder_settings {
      * min_bucket_size of 0 is a sixteenth of the longest text for QK_SAMPLER_UNIFORM, else 128.
      * docs/sampling.md */
     qk_sampler sampler;
-    int64_t rows; /* without effect where base_rate is given */
+    int64_t rows;     /* without effect where base_rate is given */
     const char *keep; /* as qk_keep_parse has it; NULL = "rows" */
     int groups;       /* of texts, in moments */
     qk_layout layout;
@@ -83,10 +83,10 @@ typedef struct qk_recorder_settings {
     bool token_strings;
     /* output and running */
     const char *output;
-    bool force;             /* replace a capture or an unfinished run that is there; the old
+    bool force;     /* replace a capture or an unfinished run that is there; the old
                                one stays until the new one is complete */
-    qk_shard shard;         /* of the texts; the last of the processes puts the capture together */
-    int threads;            /* 0 = all processors */
+    qk_shard shard; /* of the texts; the last of the processes puts the capture together */
+    int threads;    /* 0 = all processors */
     int64_t tokens_at_once; /* texts are run together up to about so many; 0 = 8192 */
     qk_notice_fn *notice;
     /* First "texts" that are read through, then "tokens" that are run, those of earlier runs
@@ -110,6 +110,7 @@ typedef struct qk_recorder_outcome {
     double expected_rows;        /* of each head and kind, where the rate was chosen; else 0 */
     size_t heads;                /* files of heads, both kinds, of one stage */
     int64_t rows, bytes;         /* in all files */
+    int64_t summed;              /* rows behind moments */
     double seconds_running, seconds_writing; /* of this run */
 } qk_recorder_outcome;
 

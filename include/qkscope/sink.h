@@ -108,8 +108,8 @@ QK_API void qk_key_heads_of(const bool *query_heads, int num_layers, int num_q_h
 
 /* Rows as they are, or sums that most analyses need no more than, or both. docs/state.md */
 typedef struct qk_keep {
-    bool rows;     /* every row of the positions that the sampler keeps */
-    bool moments;  /* their moments, from the vectors as they come: nothing of a row is stored */
+    bool rows;    /* every row of the positions that the sampler keeps */
+    bool moments; /* their moments, from the vectors as they come: nothing of a row is stored */
     int reservoir; /* beside moments, without rows: so many queries and keys of a text and bucket;
                       0 = none */
     int groups;    /* of texts, whose moments are apart, for intervals: 2 to 64; 0 = none */
@@ -172,9 +172,9 @@ typedef struct qk_sink_settings {
     const char *model_name; /* in capture.json and tables; NULL = "" */
     int num_layers, num_q_heads, num_k_heads;
     size_t head_dim;
-    const bool *q_heads;               /* [num_layers][num_q_heads] which are captured; NULL = all */
-    const bool *k_heads;               /* [num_layers][num_k_heads] */
-    const int64_t *windows;            /* [num_layers] sliding windows, 0 = none; NULL = no windows */
+    const bool *q_heads;    /* [num_layers][num_q_heads] which are captured; NULL = all */
+    const bool *k_heads;    /* [num_layers][num_k_heads] */
+    const int64_t *windows; /* [num_layers] sliding windows, 0 = none; NULL = no windows */
     const qk_frequencies *frequencies; /* [num_layers]; NULL = not known */
     bool rope_interleaved;             /* dimensions 2j and 2j + 1 turn together */
     qk_rope_stage stage;
@@ -254,14 +254,16 @@ typedef struct qk_sink_rows {
     int layer;
     qk_kind kind;
     bool before_rope; /* which stage they are of */
-    const int *heads; /* [num_heads]; NULL: 0 .. num_heads - 1. Those not captured are passed over */
+    const int
+        *heads; /* [num_heads]; NULL: 0 .. num_heads - 1. Those not captured are passed over */
     size_t num_heads;
-    const int64_t *positions; /* [rows] ascending; NULL: first_position, first_position + 1, ... Those not
+    const int64_t
+        *positions; /* [rows] ascending; NULL: first_position, first_position + 1, ... Those not
                                  kept are passed over */
     int64_t first_position;
     size_t rows;
     qk_number_type type;
-    const void *data;               /* vector of head i, row r: at i head_stride + r row_stride */
+    const void *data; /* vector of head i, row r: at i head_stride + r row_stride */
     ptrdiff_t head_stride, row_stride; /* in numbers; both 0: [num_heads][rows][head_dim] */
 } qk_sink_rows;
 
@@ -280,9 +282,10 @@ typedef struct qk_sink_outcome {
     bool complete; /* the capture is in its place; else other shards are still to come */
     int64_t blocks, blocks_there;
     int64_t texts_there;
-    size_t heads;  /* of both kinds, of one stage; 0 where not complete, like what follows */
-    int64_t rows;  /* in files, of all heads and stages */
-    int64_t bytes; /* on disk */
+    size_t heads;   /* of both kinds, of one stage; 0 where not complete, like what follows */
+    int64_t rows;   /* in files, of all heads and stages */
+    int64_t summed; /* rows behind moments */
+    int64_t bytes;  /* on disk */
 } qk_sink_outcome;
 
 /* Puts the capture together where all its blocks are there, and closes the sink in any case. Errors:

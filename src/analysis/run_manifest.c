@@ -13,6 +13,7 @@
 #include "base/fingerprint.h"
 #include "base/json_build.h"
 #include "capture/capture.h"
+#include "capture/packed_file.h"
 #include "schema/schema.h"
 #include "settings/settings_json.h"
 

@@ -46,8 +46,8 @@ extern const qk_settings_table cli_common_table;
     {                                                                                          \
         "shard", QK_SETTING_TEXT, QK_SETTING_AT(owner, common.shard),                          \
             .value = "I/N",                                                                    \
-            .help = "compute part I of N, counted from 0; the last process to end writes the " \
-                    "tables; none: this process does all",                                     \
+            .help = "do part I of N, counted from 0; the last process to end puts the "        \
+                    "parts together; none: this process does all",                             \
             .unset = "as srun, sbatch --array, mpirun or torchrun say, else none",             \
             .section = "Running", .commands = (of)                                             \
     }

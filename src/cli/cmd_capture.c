@@ -17,6 +17,7 @@ typedef struct request {
 
 static const qk_setting ROWS[] = {
     QK_SETTING_PART(request, settings, qk_recorder_settings_table),
+    CLI_SHARD(request, NULL),
     CLI_CONFIG(request, "settings in YAML, as the original tool has them"),
     QK_SETTING_PART(request, common, cli_common_table),
 };
@@ -72,8 +73,16 @@ static int settle_sampler(const cli_call *call)
     request *r = call->request;
     qk_sampler *s = &r->settings.sampler;
     qk_sampler usual;
+    qk_keep keep = {.rows = true};
+    qk_error err;
     qk_sampler_default(&usual);
     bool type = cli_given(call, "sampler"), rate = cli_given(call, "base-rate");
+    if (r->settings.keep && qk_keep_parse(r->settings.keep, &keep, &err) != QK_OK)
+        return cli_usage("--keep: %s", err.message);
+    if (!keep.rows && !type && !rate && !cli_given(call, "rows") && !r->config) {
+        s->type = QK_SAMPLER_ALL; /* sums of all positions are no larger */
+        return -1;
+    }
     if (cli_given(call, "rows")) {
         if (rate)
             return cli_usage("--rows chooses the rate: give --rows or --base-rate, not both");
@@ -150,14 +159,17 @@ static void print_json(const request *r, const qk_recorder_outcome *o)
 {
     double run = (double)(o->tokens - o->tokens_before);
     cli_json_print(json_pack(
-        "{s:o, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:o}",
-        "output", cli_json_text(r->settings.output), "complete_already", o->complete_already,
-        "texts", (json_int_t)o->texts, "windows", (json_int_t)o->windows, "tokens",
-        (json_int_t)o->tokens, "texts_before", (json_int_t)o->texts_before, "split",
+        "{s:o, s:b, s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+        "s:f, s:f, s:f, s:o}",
+        "output", cli_json_text(r->settings.output), "complete", o->complete, "blocks",
+        (json_int_t)o->blocks, "blocks_there", (json_int_t)o->blocks_there, "complete_already",
+        o->complete_already, "texts", (json_int_t)o->texts, "windows", (json_int_t)o->windows,
+        "tokens", (json_int_t)o->tokens, "texts_before", (json_int_t)o->texts_before, "split",
         (json_int_t)o->split, "truncated", (json_int_t)o->cut, "skipped",
         (json_int_t)o->skipped, "empty", (json_int_t)o->empty, "heads", (json_int_t)o->heads,
-        "rows", (json_int_t)o->rows, "bytes", (json_int_t)o->bytes, "seconds_running",
-        o->seconds_running, "seconds_writing", o->seconds_writing, "tokens_per_second",
+        "rows", (json_int_t)o->rows, "summed", (json_int_t)o->summed, "bytes",
+        (json_int_t)o->bytes, "seconds_running", o->seconds_running, "seconds_writing",
+        o->seconds_writing, "tokens_per_second",
         o->seconds_running > 0 ? run / o->seconds_running : 0.0, "sampler",
         o->complete_already ? json_null() : sampler_json(o)));
 }
@@ -188,8 +200,21 @@ static void print_next(const request *r)
         print_command("and:  ", "qkscope compare-stages", r->settings.output, "");
 }
 
+/* What this process did, where others have to do the rest. */
+static void print_unfinished(const request *r, const qk_recorder_outcome *o)
+{
+    cli_error("%" PRId64 " of %" PRId64
+              " blocks of texts are there; the process that makes the "
+              "last one puts the capture together in %s",
+              o->blocks_there, o->blocks, r->settings.output);
+}
+
 static void print_outcome(const request *r, const qk_recorder_outcome *o)
 {
+    if (!o->complete) {
+        print_unfinished(r, o);
+        return;
+    }
     if (o->complete_already) {
         cli_print("%s is complete already: nothing to do\n", r->settings.output);
         return;
@@ -204,8 +229,13 @@ static void print_outcome(const request *r, const qk_recorder_outcome *o)
     if (o->seconds_running > 0)
         cli_print(", %.0f tokens/s",
                   (double)(o->tokens - o->tokens_before) / o->seconds_running);
-    cli_print("\n%" PRId64 " row%s of %zu head%s%s, %.1f MB, in %s\n", o->rows, cli_s(o->rows),
-              o->heads, cli_s((int64_t)o->heads),
+    cli_print("\n");
+    if (o->rows > 0)
+        cli_print("%" PRId64 " row%s", o->rows, cli_s(o->rows));
+    if (o->summed > 0)
+        cli_print("%ssums of %" PRId64 " row%s", o->rows > 0 ? " and " : "", o->summed,
+                  cli_s(o->summed));
+    cli_print(" of %zu head%s%s, %.1f MB, in %s\n", o->heads, cli_s((int64_t)o->heads),
               r->settings.stage == QK_ROPE_BOTH ? " twice, before and after RoPE" : "",
               (double)o->bytes / 1e6, r->settings.output);
     if (o->expected_rows > 0)
@@ -234,8 +264,6 @@ static int capture(request *r)
     progress p = {.first = -1};
     qk_recorder_outcome outcome;
     qk_error err;
-    if (qk_shard_find(NULL, &r->settings.shard, &err) != QK_OK) /* XXX */
-        return cli_usage("%s", err.message);
     print_notes(r);
     cli_messages_init(&p.messages, &r->common, "tokens");
     p.messages.last = 0; /* the first line is drawn at once */
@@ -253,8 +281,11 @@ static int capture(request *r)
 
 static int run(cli_call *call)
 {
+    request *r = call->request;
     int code = settle(call);
-    return code < 0 ? capture(call->request) : code;
+    if (code < 0)
+        code = cli_find_shard(call, &r->settings.shard);
+    return code < 0 ? capture(r) : code;
 }
 
 const cli_command cmd_capture = {

@@ -63,14 +63,14 @@ static json_t *describe_draw(const qk__recording *r)
 static json_t *describe(const qk__recording *r)
 {
     const qk__survey_counts *c = &r->counts;
-    return json_pack(
-        "{s:o, s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}, s:o}", "rope",
-        describe_rope(r->facts), "head_sampling", describe_draw(r), "texts", "count",
-        (json_int_t)c->texts, "windows", (json_int_t)c->windows, "tokens",
-        (json_int_t)c->tokens, "split", (json_int_t)c->split, "truncated", (json_int_t)c->cut,
-        "skipped", (json_int_t)c->skipped, "empty", (json_int_t)c->empty, "positions_of",
-        r->settings->long_texts == QK_LONG_SPLIT ? "window" : "text", "warnings",
-        list_warnings(r));
+    return json_pack("{s:o, s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}, s:o}", "rope",
+                     describe_rope(r->facts), "head_sampling", describe_draw(r), "texts",
+                     "count", (json_int_t)c->texts, "windows", (json_int_t)c->windows, "tokens",
+                     (json_int_t)c->tokens, "split", (json_int_t)c->split, "truncated",
+                     (json_int_t)c->cut, "skipped", (json_int_t)c->skipped, "empty",
+                     (json_int_t)c->empty, "positions_of",
+                     r->settings->long_texts == QK_LONG_SPLIT ? "window" : "text", "warnings",
+                     list_warnings(r));
 }
 
 qk_status qk__describe_capture(const qk__recording *r, char **json, char **card, qk_error *err)

@@ -25,12 +25,12 @@ typedef struct open_text {
 typedef struct group {
     qk__recording *r;
     open_text open;
-    int64_t texts;         /* read so far */
-    int64_t numbered;      /* sequences of them */
+    int64_t texts;    /* read so far */
+    int64_t numbered; /* sequences of them */
     qk_sequence *sequences;
-    int64_t *numbers;      /* of the sequences */
+    int64_t *numbers; /* of the sequences */
     qk_tokens *tokens;
-    size_t count;          /* at most MAX_GROUP_TEXTS */
+    size_t count; /* at most MAX_GROUP_TEXTS */
     int64_t num_tokens;
     int64_t tokens_before; /* of groups before, and of earlier runs */
     int64_t total;         /* tokens, about */
@@ -97,20 +97,20 @@ static bool pass_progress(void *user, const qk_progress *layers)
 static qk_status take_rows(void *user, const qk_prefill_block *block, qk_error *err)
 {
     const group *g = user;
-    return qk_sink_put(g->r->sink,
-                       &(qk_sink_rows){.text = g->numbers[block->sequence],
-                                       .layer = block->layer,
-                                       .kind = block->kind,
-                                       .before_rope = !block->rotated,
-                                       .heads = block->heads,
-                                       .num_heads = block->num_heads,
-                                       .first_position = block->first_token,
-                                       .rows = (size_t)block->num_tokens,
-                                       .data = block->rows,
-                                       .head_stride = block->head_dim,
-                                       .row_stride = (ptrdiff_t)block->num_heads *
-                                                     block->head_dim},
-                       err);
+    return qk_sink_put(
+        g->r->sink,
+        &(qk_sink_rows){.text = g->numbers[block->sequence],
+                        .layer = block->layer,
+                        .kind = block->kind,
+                        .before_rope = !block->rotated,
+                        .heads = block->heads,
+                        .num_heads = block->num_heads,
+                        .first_position = block->first_token,
+                        .rows = (size_t)block->num_tokens,
+                        .data = block->rows,
+                        .head_stride = block->head_dim,
+                        .row_stride = (ptrdiff_t)block->num_heads * block->head_dim},
+        err);
 }
 
 static qk_status run_model(group *g, qk_error *err)

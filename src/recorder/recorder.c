@@ -220,6 +220,7 @@ static void sum_up(const qk__recording *r, const qk_sink_outcome *sunk)
     o->blocks_there = sunk->blocks_there;
     o->heads = sunk->heads;
     o->rows = sunk->rows;
+    o->summed = sunk->summed;
     o->bytes = sunk->bytes;
     o->texts = c->texts;
     o->tokens = c->tokens;

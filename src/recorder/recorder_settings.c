@@ -45,9 +45,8 @@ static const qk_setting ROWS[] = {
      .help = "tokenizer.json or its folder, or a GGUF file", .unset = "the model's",
      .section = "Model", .yaml = "tokenizer.name"},
     {"dtype", QK_SETTING_CHOICE, AT(arithmetic), .number = QK_ARITHMETIC_F32, .words = DTYPES,
-     .help =
-         "bf16: bfloat16 products, faster where the processor has AVX512_BF16; bf16-sim, "
-         "f16-sim: float32, rounded as a run in bfloat16 or float16 does",
+     .help = "bf16: bfloat16 products, faster where the processor has AVX512_BF16; bf16-sim, "
+             "f16-sim: float32, rounded as a run in bfloat16 or float16 does",
      .section = "Model", .manifest = "arithmetic"},
     {"text", QK_SETTING_PATHS, AT(texts), .letter = 't', .value = "TEXT",
      .help = "file or folder of texts; several may follow", .section = "Texts"},
@@ -99,14 +98,17 @@ static const qk_setting ROWS[] = {
      .unset = "no limit", .section = "Rows", .yaml = "capture.max_rows_per_batch",
      .manifest = "sampler.max_rows"},
     {"keep", QK_SETTING_TEXT, AT(keep), .value = "WHAT",
-     .help = "rows; moments: sums instead of rows, a thousandth of their size, of which pca and "
-             "rotate need no more; moments,reservoir=N: and N rows of each text and bucket, for "
-             "plasticity; rows,moments. Without rows every position is kept unless a sampler is "
-             "given",
+     .help =
+         "rows; moments: sums instead of rows, a thousandth of their size, of which pca and "
+         "rotate need no more; moments,reservoir=N: and N rows of each text and bucket, for "
+         "plasticity; rows,moments. Without rows every position is kept unless a sampler is "
+         "given",
      .unset = "rows", .section = "Rows"},
-    {"groups", QK_SETTING_INTEGER, AT(groups), .number = 16, .max = QK_MOST_GROUPS, .value = "G",
-     .help = "in moments, keep up to G groups of texts apart, which tell how sure numbers are: 0, "
-             "or 2 to 64",
+    {"groups", QK_SETTING_INTEGER, AT(groups), .number = 16, .max = QK_MOST_GROUPS,
+     .value = "G",
+     .help =
+         "in moments, keep up to G groups of texts apart, which tell how sure numbers are: 0, "
+         "or 2 to 64",
      .section = "Rows"},
     {"layers", QK_SETTING_LIST, AT(layers), .value = "LIST", .help = "layers to keep",
      .unset = "all", .section = "Heads", .yaml = "capture.layers",

@@ -30,11 +30,11 @@
 /* All texts, as the survey finds them. */
 typedef struct qk__survey_counts {
     int64_t texts;
-    int64_t sequences;            /* that are run, or empty: numbered, and in the table of examples */
-    int64_t windows;              /* of them, those that are run */
-    int64_t tokens;               /* in the windows */
-    int64_t empty;                /* texts without tokens */
-    int64_t split, cut, skipped;  /* texts that are too long */
+    int64_t sequences; /* that are run, or empty: numbered, and in the table of examples */
+    int64_t windows;   /* of them, those that are run */
+    int64_t tokens;    /* in the windows */
+    int64_t empty;     /* texts without tokens */
+    int64_t split, cut, skipped; /* texts that are too long */
 } qk__survey_counts;
 
 typedef struct qk__recording {
@@ -107,7 +107,7 @@ QK_MUST_CHECK qk_status qk__run_texts(qk__recording *r, qk_error *err);
 
 /* Keys for capture.json and lines for the card, to be freed. */
 QK_MUST_CHECK qk_status qk__describe_capture(const qk__recording *r, char **json, char **card,
-                                         qk_error *err);
+                                             qk_error *err);
 QK_MUST_CHECK qk_status qk__write_card(const qk__recording *r, qk__buffer *out, qk_error *err);
 
 #endif

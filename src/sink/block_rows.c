@@ -58,10 +58,10 @@ static qk_status open_block(qk__all_rows *all, int64_t number, int stage, qk_err
     QK_TRY(open_file(all->sink, number, "rows", stage, &b->rows, &b->bytes, err));
     QK_TRY(open_file(all->sink, number, "index", stage, &b->index, &bytes, err));
     b->regions = (bytes - starts) / (int64_t)sizeof(qk__region);
-    return bytes < starts ? qk__fail(err, QK_ERR_MALFORMED,
-                                     "block %lld of the unfinished run is damaged",
-                                     (long long)number)
-                          : QK_OK;
+    return bytes < starts
+               ? qk__fail(err, QK_ERR_MALFORMED, "block %lld of the unfinished run is damaged",
+                          (long long)number)
+               : QK_OK;
 }
 
 qk_status qk__all_rows_open(qk__all_rows **rows, const qk_sink *sink, int stage, qk_error *err)
@@ -77,8 +77,7 @@ qk_status qk__all_rows_open(qk__all_rows **rows, const qk_sink *sink, int stage,
     all->stored = qk__calloc(parts, sizeof *all->stored);
     for (size_t b = 0; all->blocks && b < blocks; b++)
         all->blocks[b].rows = all->blocks[b].index = -1;
-    qk_status status =
-        all->blocks && all->kept && all->stored ? QK_OK : qk__nomem(err);
+    qk_status status = all->blocks && all->kept && all->stored ? QK_OK : qk__nomem(err);
     for (int64_t b = 0; status == QK_OK && b < sink->num_blocks; b++)
         status = open_block(all, b, stage, err);
     if (status != QK_OK)
@@ -114,16 +113,17 @@ int64_t qk__all_rows_kept(const qk__all_rows *rows, size_t part)
     return rows->kept[part];
 }
 
-void qk__all_rows_sum(const qk__all_rows *rows, size_t *heads, int64_t *count)
+void qk__all_rows_sum(const qk__all_rows *rows, qk_sink_outcome *outcome)
 {
     size_t parts = count_parts(rows->sink);
-    *heads = 0;
+    outcome->heads = 0;
     for (size_t part = 0; part < parts; part++) {
         const int *list;
-        size_t number =
-            qk__heads_of(rows->sink, (int)(part / 2), (qk_kind)(part % 2), &list);
-        *heads += rows->kept[part] > 0 ? number : 0;
-        *count += rows->stored[part] * (int64_t)number;
+        size_t number = qk__heads_of(rows->sink, (int)(part / 2), (qk_kind)(part % 2), &list);
+        outcome->heads += rows->kept[part] > 0 ? number : 0;
+        outcome->rows += rows->stored[part] * (int64_t)number;
+        if (rows->sink->settings.keep.moments)
+            outcome->summed += rows->kept[part] * (int64_t)number;
     }
 }
 
@@ -191,16 +191,15 @@ qk_status qk__each_text(const qk__all_rows *rows, size_t part, qk__see_text_fn *
 {
     for (int64_t b = 0; b < rows->sink->num_blocks; b++)
         if (rows->blocks[b].index >= 0)
-            QK_TRY(qk__context(
-                err, see_block(rows, &rows->blocks[b], part, see, user, err), "block %lld",
-                (long long)b));
+            QK_TRY(qk__context(err, see_block(rows, &rows->blocks[b], part, see, user, err),
+                               "block %lld", (long long)b));
     return QK_OK;
 }
 
 qk_status qk__text_vectors(const qk__text_rows *text, size_t head, size_t first, size_t count,
                            size_t dim, float *vectors, qk_error *err)
 {
-    int64_t at = text->offset +
-                 (int64_t)((head * (size_t)text->rows + first) * dim * sizeof(float));
+    int64_t at =
+        text->offset + (int64_t)((head * (size_t)text->rows + first) * dim * sizeof(float));
     return qk__read_at(text->fd, vectors, count * dim * sizeof(float), at, err);
 }

@@ -25,8 +25,8 @@ void qk__all_rows_close(qk__all_rows **rows);
 int64_t qk__all_rows_count(const qk__all_rows *rows, size_t part);
 int64_t qk__all_rows_kept(const qk__all_rows *rows, size_t part);
 
-/* Adds the heads of which anything is kept, and their rows in files; *heads is set. */
-void qk__all_rows_sum(const qk__all_rows *rows, size_t *heads, int64_t *count);
+/* Adds rows in files, and rows summed; sets the heads of which anything is kept. */
+void qk__all_rows_sum(const qk__all_rows *rows, qk_sink_outcome *outcome);
 
 /* Calls `see` for each text that has rows in the files. Any thread. */
 typedef qk_status qk__see_text_fn(void *user, const qk__text_rows *text, qk_error *err);

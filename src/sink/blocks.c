@@ -27,9 +27,9 @@ enum { LEAST_TOKENS = 8192, MOST_BLOCKS = 64 };
 int64_t qk__choose_block(int64_t texts, int64_t tokens)
 {
     int64_t size = 1;
-    while (size < texts &&
-           (texts / size > MOST_BLOCKS ||
-            (tokens > 0 && (double)tokens * (double)size < (double)LEAST_TOKENS * (double)texts)))
+    while (size < texts && (texts / size > MOST_BLOCKS ||
+                            (tokens > 0 && (double)tokens * (double)size <
+                                               (double)LEAST_TOKENS * (double)texts)))
         size *= 2;
     return size;
 }
@@ -96,9 +96,9 @@ qk_status qk__block_read(const qk_sink *sink, int64_t number, qk__block_facts *f
     if (status == QK_OK)
         status = qk__json_read_file(&root, path, MAX_FACTS_BYTES, QK__JSON_NO_ZEROS, err);
     if (status == QK_OK && !take_facts(sink, root, facts))
-        status = qk__fail(err, QK_ERR_MALFORMED,
-                          "%s: not of this run: remove its folder and run the command again",
-                          path);
+        status =
+            qk__fail(err, QK_ERR_MALFORMED,
+                     "%s: not of this run: remove its folder and run the command again", path);
     if (status != QK_OK) {
         free(facts->rows);
         facts->rows = NULL;
@@ -194,9 +194,9 @@ qk_status qk__open_block(qk_sink *sink, int64_t text, qk__text_block **found, qk
         return qk__nomem(err);
     int64_t first = number * sink->block_texts, left = sink->settings.num_texts - first;
     *block = (qk__text_block){.number = number,
-                         .first = first,
-                         .count = left < sink->block_texts ? left : sink->block_texts,
-                         .files = {-1, -1}};
+                              .first = first,
+                              .count = left < sink->block_texts ? left : sink->block_texts,
+                              .files = {-1, -1}};
     qk_status status = begin(sink, block, err);
     if (status != QK_OK) {
         qk__text_block_free(sink, block);
@@ -223,7 +223,8 @@ static qk_status write_regions(const qk_sink *sink, const qk__text_block *block,
                                qk_error *err)
 {
     qk__buffer list = block->regions[stage], index = {0};
-    size_t parts = 2 * (size_t)sink->settings.num_layers, count = list.size / sizeof(qk__region);
+    size_t parts = 2 * (size_t)sink->settings.num_layers,
+           count = list.size / sizeof(qk__region);
     qk__region *regions = (qk__region *)(void *)list.data;
     char name[16];
     if (count > 0)

@@ -40,7 +40,7 @@ static qk_status read_lines(const qk__buffer *lines, int64_t *left, take_fn *tak
                             qk_error *err)
 {
     const char *at = (const char *)lines->data, *end = at + lines->size;
-    while (at < end && *left > 0) {
+    while (at<end && * left> 0) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         stop = stop ? stop : end;
         QK_TRY(take_line(at, (size_t)(stop - at), take, user, err));
@@ -190,14 +190,13 @@ static json_t *add_rotation(const qk_sink *sink, int stage, json_t *root)
 static json_t *describe_stage(const qk_sink *sink, int stage, json_t *extra, json_t *examples)
 {
     json_t *root = json_pack("{s:s, s:s, s:i, s:O, s:o}", "fingerprint", sink->fingerprint,
-                             "stage", stage == QK__POST ? "post-rope" : "pre-rope", "num_layers",
-                             sink->settings.num_layers, "run", sink->identity, "keep",
-                             describe_keep(sink));
+                             "stage", stage == QK__POST ? "post-rope" : "pre-rope",
+                             "num_layers", sink->settings.num_layers, "run", sink->identity,
+                             "keep", describe_keep(sink));
     const char *key;
     json_t *value;
-    json_object_foreach(extra, key, value)
-        if (root && !json_object_get(root, key))
-            root = qk__json_set(root, key, json_incref(value));
+    json_object_foreach(extra, key, value) if (root && !json_object_get(root, key)) root =
+        qk__json_set(root, key, json_incref(value));
     if (root)
         root = add_rotation(sink, stage, root);
     root = qk__json_set(root, "examples", examples);
@@ -276,8 +275,8 @@ static qk_status put_kept(const qk_sink *sink, qk__buffer *out, qk_error *err)
     QK_TRY(qk__buffer_printf(out, err, "- kept: %smoments, a file a layer in `moments/`",
                              keep->rows ? "rows and " : ""));
     if (keep->groups > 0)
-        QK_TRY(qk__buffer_printf(out, err, ", apart by up to %d groups of texts",
-                                 keep->groups));
+        QK_TRY(
+            qk__buffer_printf(out, err, ", apart by up to %d groups of texts", keep->groups));
     if (keep->reservoir > 0)
         QK_TRY(qk__buffer_printf(out, err,
                                  "; of the rows %d of each text and bucket, chosen by a hash",

@@ -22,9 +22,9 @@ static void hash_heads(const qk_sink *sink, char hash[QK__FINGERPRINT_SIZE])
         status = qk__buffer_append(&all, sink->starts[kind],
                                    (layers + 1) * sizeof *sink->starts[kind], NULL);
         if (status == QK_OK)
-            status = qk__buffer_append(&all, sink->heads[kind],
-                                       sink->starts[kind][layers] * sizeof *sink->heads[kind],
-                                       NULL);
+            status =
+                qk__buffer_append(&all, sink->heads[kind],
+                                  sink->starts[kind][layers] * sizeof *sink->heads[kind], NULL);
     }
     hash[0] = 0;
     if (status == QK_OK)
@@ -106,8 +106,7 @@ qk_status qk__run_write(const qk_sink *sink, qk_error *err)
 static qk_status read_path(const char *path, json_t **identity, bool *replaces, qk_error *err)
 {
     json_t *root;
-    qk_status status =
-        qk__json_read_file(&root, path, MAX_RUN_BYTES, QK__JSON_NO_ZEROS, err);
+    qk_status status = qk__json_read_file(&root, path, MAX_RUN_BYTES, QK__JSON_NO_ZEROS, err);
     if (status != QK_OK && status != QK_ERR_MALFORMED)
         return status;
     json_t *run = json_object_get(root, "run");

@@ -27,7 +27,8 @@ static qk_status take_word(const char *word, size_t size, qk_keep *keep, qk_erro
         memcpy(digits, word + before, size - before);
         if (!qk__parse_integer(digits, &count) || count < 1 || count > 1000000)
             return qk__fail(err, QK_ERR_ARGUMENT,
-                            "reservoir=%s: give 1 to 1000000 rows of a text and bucket", digits);
+                            "reservoir=%s: give 1 to 1000000 rows of a text and bucket",
+                            digits);
         keep->reservoir = (int)count;
     } else {
         return qk__fail(err, QK_ERR_ARGUMENT,
@@ -53,9 +54,10 @@ qk_status qk_keep_parse(const char *text, qk_keep *keep, qk_error *err)
                         "a reservoir goes with moments: give moments,reservoir=%d",
                         found.reservoir);
     if (found.reservoir > 0 && found.rows)
-        return qk__fail(err, QK_ERR_ARGUMENT,
-                        "a reservoir is a part of the rows: give rows or reservoir=%d, not both",
-                        found.reservoir);
+        return qk__fail(
+            err, QK_ERR_ARGUMENT,
+            "a reservoir is a part of the rows: give rows or reservoir=%d, not both",
+            found.reservoir);
     *keep = found;
     return QK_OK;
 }

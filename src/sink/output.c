@@ -111,7 +111,8 @@ static bool is_in_place(int fd, const char *path)
 
 static qk_status fail_locked(const qk_sink *sink, qk_error *err)
 {
-    return qk__fail(err, QK_ERR_EXISTS, "%s: another run is writing here", sink->settings.output);
+    return qk__fail(err, QK_ERR_EXISTS, "%s: another run is writing here",
+                    sink->settings.output);
 }
 
 /* Some network file systems have no locks: then there is none. */

@@ -108,8 +108,8 @@ static qk_status match_rows(delivery *d, qk_error *err)
     const qk_sink_rows *rows = d->rows;
     const qk__part *part = d->part;
     size_t at = 0, step = part->count;
-    d->matches = qk__calloc(rows->rows < part->count ? rows->rows : part->count,
-                            sizeof *d->matches);
+    d->matches =
+        qk__calloc(rows->rows < part->count ? rows->rows : part->count, sizeof *d->matches);
     if (!d->matches)
         return qk__nomem(err);
     for (; step > 0; step /= 2) /* what lies before them */
@@ -208,8 +208,7 @@ static qk_status store(delivery *d, size_t head, qk_error *err)
     const qk__part *part = d->part;
     size_t dim = d->sink->settings.head_dim, filled = 0;
     size_t bytes = dim * sizeof(float);
-    int64_t start = part->stages[d->stage].offset +
-                    (int64_t)(head * part->stored * bytes);
+    int64_t start = part->stages[d->stage].offset + (int64_t)(head * part->stored * bytes);
     float *stored = d->vectors + d->count * dim; /* behind the vectors themselves */
     int64_t first = -1;
     for (size_t i = 0; i < d->count; i++) {
@@ -256,16 +255,18 @@ static qk_status put_head(delivery *d, size_t i, size_t head, qk_error *err)
 
 static qk_status check_rows(const qk_sink *sink, const qk_sink_rows *rows, qk_error *err)
 {
-    int limit = rows->kind == QK_QUERY ? sink->settings.num_q_heads : sink->settings.num_k_heads;
+    int limit =
+        rows->kind == QK_QUERY ? sink->settings.num_q_heads : sink->settings.num_k_heads;
     if (rows->layer < 0 || rows->layer >= sink->settings.num_layers ||
         (rows->kind != QK_QUERY && rows->kind != QK_KEY) || (unsigned)rows->type > QK_BFLOAT16)
-        return qk__fail(err, QK_ERR_ARGUMENT, "rows of layer %d, kind %d, type %d: no such thing",
-                        rows->layer, (int)rows->kind, (int)rows->type);
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "rows of layer %d, kind %d, type %d: no such thing", rows->layer,
+                        (int)rows->kind, (int)rows->type);
     for (size_t i = 0; i < rows->num_heads; i++) {
         int head = rows->heads ? rows->heads[i] : (int)i;
         if (head < 0 || head >= limit)
-            return qk__fail(err, QK_ERR_ARGUMENT, "head %d: the model has %d of that kind", head,
-                            limit);
+            return qk__fail(err, QK_ERR_ARGUMENT, "head %d: the model has %d of that kind",
+                            head, limit);
     }
     if (rows->rows > 0 && rows->num_heads > 0 && !rows->data)
         return qk__fail(err, QK_ERR_ARGUMENT, "rows without data");
@@ -285,14 +286,14 @@ static qk_status begin(delivery *d, qk_error *err)
     }
     d->num_captured = qk__heads_of(sink, rows->layer, rows->kind, &d->captured);
     QK_TRY(qk__find_text(sink, rows->text, &d->block, &d->text, err));
-    if (rows->rows > 0 && (position_of(rows, 0) < 0 ||
-                           position_of(rows, rows->rows - 1) >= d->text->tokens))
+    if (rows->rows > 0 &&
+        (position_of(rows, 0) < 0 || position_of(rows, rows->rows - 1) >= d->text->tokens))
         return qk__fail(err, QK_ERR_ARGUMENT, "position %lld: text %lld has %lld tokens",
                         (long long)position_of(rows, rows->rows - 1), (long long)rows->text,
                         (long long)d->text->tokens);
     pthread_mutex_lock(&sink->mutex);
-    qk_status status = qk__part_get(sink, d->block, d->text, rows->layer, rows->kind, &d->part,
-                                    err);
+    qk_status status =
+        qk__part_get(sink, d->block, d->text, rows->layer, rows->kind, &d->part, err);
     pthread_mutex_unlock(&sink->mutex);
     return status;
 }

@@ -51,8 +51,7 @@ void qk__sink_fail(qk_sink *sink, qk_status status)
 void qk_sink_settings_default(qk_sink_settings *settings)
 {
     assert(settings);
-    *settings = (qk_sink_settings){.keep = {.rows = true, .groups = 16},
-                                   .shard = {.count = 1}};
+    *settings = (qk_sink_settings){.keep = {.rows = true, .groups = 16}, .shard = {.count = 1}};
     qk_sampler_default(&settings->sampler);
     settings->sampler.type = QK_SAMPLER_ALL;
 }
@@ -62,8 +61,9 @@ static qk_status check_model(const qk_sink_settings *s, qk_error *err)
     if (s->num_layers < 1 || s->num_layers > QK_MAX_HEAD_NUMBER + 1 || s->num_q_heads < 1 ||
         s->num_q_heads > QK__MAX_PART_HEADS || s->num_k_heads < 1 ||
         s->num_k_heads > s->num_q_heads || s->num_q_heads % s->num_k_heads != 0)
-        return qk__fail(err, QK_ERR_ARGUMENT, "no model has %d layers of %d query and %d key heads",
-                        s->num_layers, s->num_q_heads, s->num_k_heads);
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "no model has %d layers of %d query and %d key heads", s->num_layers,
+                        s->num_q_heads, s->num_k_heads);
     if (s->head_dim < 1 || s->head_dim > QK_MAX_DIM)
         return qk__fail(err, QK_ERR_ARGUMENT, "head dimension %zu is not in 1..%d", s->head_dim,
                         QK_MAX_DIM);
@@ -257,17 +257,28 @@ static qk_status check_own(const qk_sink *sink, qk_error *err)
     return QK_OK;
 }
 
+/* Of a file that may be missing, unless it is the one before, which several heads share. */
+static int64_t bytes_of(const char *path, const char *before)
+{
+    struct stat st;
+    bool counted = before && path && strcmp(path, before) == 0;
+    return path && !counted && stat(path, &st) == 0 ? st.st_size : 0;
+}
+
+/* Heads of a layer are neighbours, not those of one kind. */
 static int64_t count_bytes(const char *folder)
 {
     qk_capture *capture;
     int64_t bytes = 0;
+    const char *rows[2] = {NULL}, *moments = NULL;
     if (qk_capture_open(&capture, folder, "", NULL) != QK_OK) /* others may lie deeper */
         return 0;
     for (size_t i = 0; i < qk_capture_num_heads(capture); i++) {
         const qk_head *head = qk_capture_head(capture, i);
-        struct stat st;
-        if (head->num_files > 0 && stat(head->files[0], &st) == 0)
-            bytes += st.st_size;
+        const char *file = head->num_files > 0 ? head->files[0] : NULL;
+        bytes += bytes_of(file, rows[head->id.kind]) + bytes_of(head->moments, moments);
+        rows[head->id.kind] = file;
+        moments = head->moments;
     }
     qk_capture_close(&capture);
     return bytes;

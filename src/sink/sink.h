@@ -139,8 +139,8 @@ struct qk_sink {
     qk_sink_settings settings;
     int threads;
     bool stages[QK__STAGES];
-    int *heads[2];      /* captured ones by kind, layer by layer */
-    size_t *starts[2];  /* [num_layers + 1] where those of a layer begin */
+    int *heads[2];     /* captured ones by kind, layer by layer */
+    size_t *starts[2]; /* [num_layers + 1] where those of a layer begin */
     int64_t block_texts, num_blocks;
     json_t *identity;
     char fingerprint[QK__FINGERPRINT_SIZE];
@@ -149,7 +149,7 @@ struct qk_sink {
     qk__rank rank; /* of a shard */
     int lock;      /* descriptor, -1 = none */
     bool complete, replaces;
-    bool began; /* by this process */
+    bool began;  /* by this process */
     bool *there; /* [num_blocks] finished when the sink was opened, or since by this process */
     int64_t texts_before, tokens_before;
     pthread_mutex_t mutex; /* of what follows, and of texts' and parts' states */
@@ -243,7 +243,7 @@ QK_MUST_CHECK qk_status qk__block_read(const qk_sink *sink, int64_t number,
 
 /* The open block of a text, begun if need be; the caller holds the mutex. */
 QK_MUST_CHECK qk_status qk__open_block(qk_sink *sink, int64_t text, qk__text_block **block,
-                                     qk_error *err);
+                                       qk_error *err);
 
 /* Writes what a finished block has in memory, and publishes it. It is freed in any case. */
 QK_MUST_CHECK qk_status qk__block_publish(qk_sink *sink, qk__text_block *block, qk_error *err);
@@ -257,8 +257,8 @@ QK_MUST_CHECK qk_status qk__find_text(qk_sink *sink, int64_t number, qk__text_bl
 
 /* The part of a layer and kind, made if need be; the caller holds the mutex. *part is NULL where it is
  * done, or nothing is kept. */
-QK_MUST_CHECK qk_status qk__part_get(qk_sink *sink, qk__text_block *block, qk__text *text, int layer,
-                                     qk_kind kind, qk__part **part, qk_error *err);
+QK_MUST_CHECK qk_status qk__part_get(qk_sink *sink, qk__text_block *block, qk__text *text,
+                                     int layer, qk_kind kind, qk__part **part, qk_error *err);
 
 /* All of a part is there. */
 void qk__part_end(qk__text *text, size_t part);
@@ -294,9 +294,9 @@ qk__queue *qk__queue_of(const qk_sink *sink, const qk__text_block *block, int st
                         qk_kind kind);
 
 /* All vectors of a chunk are there: sums them and frees them. */
-QK_MUST_CHECK qk_status qk__sum_chunk(qk_sink *sink, qk__text_block *block, const qk__text *text,
-                                      const qk__part *part, int stage, int layer, qk_kind kind,
-                                      size_t chunk, qk_error *err);
+QK_MUST_CHECK qk_status qk__sum_chunk(qk_sink *sink, qk__text_block *block,
+                                      const qk__text *text, const qk__part *part, int stage,
+                                      int layer, qk_kind kind, size_t chunk, qk_error *err);
 
 /* Memory of chunks that were added, for the next ones. */
 void qk__spare_give(qk_sink *sink, qk__waiting *w);

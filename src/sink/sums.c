@@ -25,7 +25,8 @@ static qk__part_shape shape_of(const qk_sink *sink, int layer, qk_kind kind)
 
 /* ---- queues ----------------------------------------------------------------------------- */
 
-static qk_status create(const qk_sink *sink, const qk__text_block *block, int stage, qk_error *err)
+static qk_status create(const qk_sink *sink, const qk__text_block *block, int stage,
+                        qk_error *err)
 {
     for (int layer = 0; layer < sink->settings.num_layers; layer++)
         for (int kind = QK_QUERY; kind <= QK_KEY; kind++) {
@@ -100,7 +101,8 @@ static qk__waiting *take_next(qk__queue *queue)
 
 /* The caller holds the queue's lock. Of a text that is done every chunk is here: if its first is not,
  * it has none. */
-static qk_status follow(qk_sink *sink, const qk__text_block *block, qk__queue *queue, qk_error *err)
+static qk_status follow(qk_sink *sink, const qk__text_block *block, qk__queue *queue,
+                        qk_error *err)
 {
     while (queue->text < block->count) {
         bool done = is_done(sink, block, queue->text);
@@ -111,9 +113,8 @@ static qk_status follow(qk_sink *sink, const qk__text_block *block, qk__queue *q
             queue->text++;
             continue;
         }
-        qk_status status =
-            qk__part_moments_fold(queue->sums, block->texts[w->text].example_id, w->chunk == 0,
-                                  w->moments, err);
+        qk_status status = qk__part_moments_fold(queue->sums, block->texts[w->text].example_id,
+                                                 w->chunk == 0, w->moments, err);
         queue->chunk = w->last ? 0 : queue->chunk + 1;
         queue->text += w->last;
         qk__spare_give(sink, w);

@@ -48,8 +48,7 @@ static qk_status choose(const qk_sink *sink, int64_t example_id, int64_t tokens,
 
 static qk_status check_part(const qk_sink *sink, int layer, qk_kind kind, qk_error *err)
 {
-    if (layer < 0 || layer >= sink->settings.num_layers ||
-        (kind != QK_QUERY && kind != QK_KEY))
+    if (layer < 0 || layer >= sink->settings.num_layers || (kind != QK_QUERY && kind != QK_KEY))
         return qk__fail(err, QK_ERR_ARGUMENT, "layer %d: the model has %d", layer,
                         sink->settings.num_layers);
     return QK_OK;
@@ -111,13 +110,12 @@ void qk__part_end(qk__text *text, size_t part)
 
 /* Where the part's rows go in the block's file: positions and tokens first, then, [heads][rows], the
  * vectors. */
-static qk_status reserve(qk_sink *sink, qk__text_block *block, const qk__text *text, size_t number,
-                         int stage, qk__part *part, qk_error *err)
+static qk_status reserve(qk_sink *sink, qk__text_block *block, const qk__text *text,
+                         size_t number, int stage, qk__part *part, qk_error *err)
 {
     const int *heads;
     size_t rows = part->stored, even = rows + rows % 2;
-    size_t num_heads =
-        qk__heads_of(sink, (int)(number / 2), (qk_kind)(number % 2), &heads);
+    size_t num_heads = qk__heads_of(sink, (int)(number / 2), (qk_kind)(number % 2), &heads);
     const qk__region region = {.text = block->first + (text - block->texts),
                                .example_id = text->example_id,
                                .part = (int64_t)number,
@@ -135,8 +133,7 @@ static qk_status reserve(qk_sink *sink, qk__text_block *block, const qk__text *t
         positions[kept->row] = kept->position;
         tokens[kept->row] = text->ids ? text->ids[kept->position] : -1;
     }
-    qk_status status =
-        qk__write_at(block->files[stage], positions, before, region.offset, err);
+    qk_status status = qk__write_at(block->files[stage], positions, before, region.offset, err);
     free(positions);
     part->stages[stage].offset = region.offset + (int64_t)before;
     block->sizes[stage] = part->stages[stage].offset +
@@ -146,12 +143,11 @@ static qk_status reserve(qk_sink *sink, qk__text_block *block, const qk__text *t
                : status;
 }
 
-static qk_status prepare(qk_sink *sink, qk__text_block *block, const qk__text *text, size_t number,
-                         qk__part *part, qk_error *err)
+static qk_status prepare(qk_sink *sink, qk__text_block *block, const qk__text *text,
+                         size_t number, qk__part *part, qk_error *err)
 {
     const int *heads;
-    size_t num_heads =
-        qk__heads_of(sink, (int)(number / 2), (qk_kind)(number % 2), &heads);
+    size_t num_heads = qk__heads_of(sink, (int)(number / 2), (qk_kind)(number % 2), &heads);
     size_t chunks = sink->settings.keep.moments ? qk__chunks_of(part) : 0;
     for (int stage = 0; stage < QK__STAGES; stage++) {
         qk__stage_part *s = &part->stages[stage];
@@ -172,8 +168,8 @@ static qk_status prepare(qk_sink *sink, qk__text_block *block, const qk__text *t
     return QK_OK;
 }
 
-qk_status qk__part_get(qk_sink *sink, qk__text_block *block, qk__text *text, int layer, qk_kind kind,
-                       qk__part **found, qk_error *err)
+qk_status qk__part_get(qk_sink *sink, qk__text_block *block, qk__text *text, int layer,
+                       qk_kind kind, qk__part **found, qk_error *err)
 {
     size_t number = qk__part_of(layer, kind);
     *found = text->parts[number];
@@ -215,11 +211,11 @@ static json_t *text_or_empty(const char *text)
 
 static char *make_line(const qk_sink_text *t)
 {
-    json_t *line = json_pack(
-        "{s:I, s:o, s:o, s:I, s:b, s:I, s:I}", "example_id", (json_int_t)t->example_id, "source",
-        text_or_empty(t->source), "source_id", text_or_empty(t->source_id), "tokens",
-        (json_int_t)t->tokens, "truncated", t->truncated, "window", (json_int_t)t->window,
-        "first_token", (json_int_t)t->first_token);
+    json_t *line = json_pack("{s:I, s:o, s:o, s:I, s:b, s:I, s:I}", "example_id",
+                             (json_int_t)t->example_id, "source", text_or_empty(t->source),
+                             "source_id", text_or_empty(t->source_id), "tokens",
+                             (json_int_t)t->tokens, "truncated", t->truncated, "window",
+                             (json_int_t)t->window, "first_token", (json_int_t)t->first_token);
     char *dump = qk__json_dumps(line, JSON_COMPACT);
     json_decref(line);
     return dump;
@@ -296,8 +292,8 @@ static qk_status fail_missing(const qk_sink *sink, int64_t text, int layer, qk_k
                     kind == QK_QUERY ? "queries" : "keys", (long long)text);
 }
 
-static qk_status check_all_came(qk_sink *sink, qk__text_block *block, qk__text *text, int64_t number,
-                                qk_error *err)
+static qk_status check_all_came(qk_sink *sink, qk__text_block *block, qk__text *text,
+                                int64_t number, qk_error *err)
 {
     for (int layer = 0; layer < sink->settings.num_layers; layer++)
         for (int kind = QK_QUERY; kind <= QK_KEY; kind++) {

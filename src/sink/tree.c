@@ -85,7 +85,7 @@ static bool has_layer(const qk_sink *sink, int layer)
 typedef struct making {
     const qk_sink *sink;
     const qk__text_block *block; /* a leaf is made of, or: */
-    char *left, *right;     /* folders of the nodes that are joined */
+    char *left, *right;          /* folders of the nodes that are joined */
     node made;
     char *folder;
     pthread_mutex_t lock; /* of what follows */
@@ -270,11 +270,12 @@ qk_status qk__tree_finish(qk_sink *sink, int stage, const char *folder, qk_error
     name_node(root, name);
     char *from = qk__units_path(&sink->units, name, NULL);
     char *to = qk__path_join(folder, QK__MOMENTS_FOLDER);
-    qk_status status = !from || !to ? qk__nomem(err)
-                       : is_there(sink, root)
-                           ? give_layers(sink, from, to, err)
-                           : qk__fail(err, QK_ERR_NOT_FOUND, "%s: sums are missing: remove %s "
-                                      "and run the command again", from, sink->partial);
+    qk_status status = !from || !to           ? qk__nomem(err)
+                       : is_there(sink, root) ? give_layers(sink, from, to, err)
+                                              : qk__fail(err, QK_ERR_NOT_FOUND,
+                                                         "%s: sums are missing: remove %s "
+                                                         "and run the command again",
+                                                         from, sink->partial);
     free(from);
     free(to);
     return status;

@@ -76,7 +76,8 @@ static qk_status init_buffer(const qk_sink *sink, row_buffer *b, int layer, qk_e
     return QK_OK;
 }
 
-static qk_status flush(const qk_sink *sink, qk_head_writer *writer, row_buffer *b, qk_error *err)
+static qk_status flush(const qk_sink *sink, qk_head_writer *writer, row_buffer *b,
+                       qk_error *err)
 {
     const qk_block block = {.rows = b->filled,
                             .dim = sink->settings.head_dim,
@@ -105,7 +106,8 @@ static qk_status copy_text(const finish *f, const qk__text_rows *text, size_t he
     for (size_t done = 0; done < rows; done += take) {
         size_t room = b->capacity - b->filled;
         take = rows - done < room ? rows - done : room;
-        QK_TRY(qk__text_vectors(text, head, done, take, dim, b->vectors + b->filled * dim, err));
+        QK_TRY(
+            qk__text_vectors(text, head, done, take, dim, b->vectors + b->filled * dim, err));
         for (size_t i = 0; i < take; i++) {
             size_t at = b->filled + i;
             b->example[at] = text->example_id;
@@ -198,8 +200,7 @@ static qk_status write_file(const finish *f, const file_job *job, const char *fo
         else
             QK_TRY(write_head(f, job, i, err));
     }
-    return there ? QK_OK
-                 : qk_capture_writer_end_layer(f->writer, job->layer, job->kind, err);
+    return there ? QK_OK : qk_capture_writer_end_layer(f->writer, job->layer, job->kind, err);
 }
 
 static void run_job(void *context, size_t i, int worker)
@@ -313,7 +314,7 @@ static qk_status write_capture(finish *f, qk_sink_outcome *outcome, qk_error *er
         return qk__nomem(err);
     qk_status status = qk__all_rows_open(&f->rows, f->sink, f->stage, err);
     if (status == QK_OK)
-        qk__all_rows_sum(f->rows, &outcome->heads, &outcome->rows);
+        qk__all_rows_sum(f->rows, outcome);
     if (status == QK_OK && outcome->heads == 0)
         status = qk__fail(err, QK_ERR_DEGENERATE, "no position was kept");
     bool written = qk__is_built(f->sink) || qk__is_capture_of(folder, f->sink->fingerprint);
