@@ -294,6 +294,27 @@ typedef struct qk_sink_outcome {
 QK_API QK_MUST_CHECK qk_status qk_sink_finish(qk_sink **sink, qk_sink_outcome *outcome,
                                               qk_error *err);
 
+/* ---- pieces of a capture ---------------------------------------------------------------- */
+
+/* Folders in which shards of one run were made, each with some of its blocks. */
+typedef struct qk_merge_settings {
+    const char *const *inputs;
+    size_t num_inputs;
+    const char *output; /* NULL with one input: there */
+    bool force;  /* replace what is in output; it stays until the new capture is complete */
+    int threads; /* 0 = all processors */
+    qk_notice_fn *notice;
+    void *user;
+} qk_merge_settings;
+
+/* Brings blocks together in output, and puts the capture together where all are there: outcome->complete.
+ * The bytes are those of one process, in whatever order and by how many steps they come together. The
+ * inputs stay. Errors: QK_ERR_NOT_FOUND (no pieces), QK_ERR_INCONSISTENT (of different runs, or two
+ * hold the same block), QK_ERR_EXISTS (output holds something else), QK_ERR_UNSUPPORTED (a capture
+ * with strings of tokens: its own command puts it together). */
+QK_API QK_MUST_CHECK qk_status qk_sink_merge(const qk_merge_settings *settings,
+                                             qk_sink_outcome *outcome, qk_error *err);
+
 QK_END_DECLS
 
 #endif

@@ -1,15 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qkscope merge: puts together what several processes computed. */
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <qkscope/sink.h>
 
 #include "run_analysis.h"
 
 typedef struct request {
     cli_common common;
+    const char *output;
+    bool force;
     int threads;
 } request;
 
 static const qk_setting ROWS[] = {
+    {"output", QK_SETTING_PATH, QK_SETTING_AT(request, output), .letter = 'o', .value = "DIR",
+     .help = "folder for the capture that pieces make", .unset = "DIR, of one folder",
+     .section = "Output"},
+    {"force", QK_SETTING_FLAG, QK_SETTING_AT(request, force),
+     .help = "replace a capture in it; the old one stays until the new one is complete",
+     .section = "Output"},
     {"threads", QK_SETTING_INTEGER, QK_SETTING_AT(request, threads), .letter = 't', .min = 1,
      .max = 4096, .value = "N", .help = "threads", .unset = "all processors",
      .section = "Running"},
@@ -45,29 +59,90 @@ static int finish_runs(const cli_call *call, const char *folder)
     }
 }
 
+/* ---- captures --------------------------------------------------------------------------- */
+
+static bool has_pieces(const char *folder)
+{
+    size_t size = strlen(folder) + sizeof "/.partial";
+    char *path = malloc(size);
+    struct stat st;
+    if (path)
+        snprintf(path, size, "%s/.partial", folder);
+    bool yes = path && stat(path, &st) == 0;
+    free(path);
+    return yes;
+}
+
+static int merge_captures(const cli_call *call)
+{
+    const request *r = call->request;
+    cli_messages messages;
+    qk_sink_outcome o;
+    qk_error err;
+    cli_messages_init(&messages, &r->common, "blocks");
+    const qk_merge_settings settings = {.inputs = (const char *const *)call->arguments,
+                                        .num_inputs = (size_t)call->count,
+                                        .output = r->output,
+                                        .force = r->force,
+                                        .threads = r->threads,
+                                        .notice = cli_notice,
+                                        .user = &messages};
+    const char *output = r->output ? r->output : call->arguments[0];
+    qk_status status = qk_sink_merge(&settings, &o, &err);
+    cli_messages_end(&messages, status, &err);
+    if (status != QK_OK)
+        return cli_exit_code(status);
+    if (r->common.json)
+        cli_json_print(json_pack(
+            "{s:o, s:b, s:I, s:I, s:I, s:I, s:I, s:I}", "output", cli_json_text(output),
+            "complete", o.complete, "blocks", (json_int_t)o.blocks, "blocks_there",
+            (json_int_t)o.blocks_there, "heads", (json_int_t)o.heads, "rows",
+            (json_int_t)o.rows, "summed", (json_int_t)o.summed, "bytes", (json_int_t)o.bytes));
+    else if (o.complete && !r->common.quiet)
+        cli_print("%s is complete: %zu head%s, %.1f MB\n", output, o.heads,
+                  cli_s((int64_t)o.heads), (double)o.bytes / 1e6);
+    if (!o.complete)
+        cli_error("%s: %" PRId64 " of %" PRId64
+                  " blocks of texts are there: run the shards that "
+                  "are missing, or merge their folders, too",
+                  output, o.blocks_there, o.blocks);
+    return o.complete ? EXIT_CODE_OK : EXIT_CODE_PARTIAL;
+}
+
 static int run(cli_call *call)
 {
+    const request *r = call->request;
     if (call->count == 0)
-        return cli_usage("what? Give the results folder that several processes wrote to");
-    return finish_runs(call, call->arguments[0]);
+        return cli_usage("what? Give the folder that several processes wrote to");
+    if (call->count > 1 && !r->output)
+        return cli_usage("where to? -o DIR");
+    return call->count > 1 || r->output || has_pieces(call->arguments[0])
+               ? merge_captures(call)
+               : finish_runs(call, call->arguments[0]);
 }
 
 const cli_command cmd_merge = {
     .name = "merge",
     .group = "Analyse",
-    .summary = "finish what several processes have computed",
-    .usage = "DIR [options]",
+    .summary = "put together what several processes made or computed",
+    .usage = "DIR [options], or A B C... -o DIR",
     .description =
-        "Several processes may share an analysis (--shard I/N, or started by srun, sbatch "
-        "--array or mpirun): each leaves its parts under DIR/.units, and the last one writes "
-        "the "
-        "tables. Where it could not, merge does, with the settings that the processes "
-        "recorded; it "
-        "reads no rows. If parts are missing it names the first one, and its exit code is 3.",
+        "Several processes may share a capture or an analysis (--shard I/N, or started by "
+        "srun, "
+        "sbatch --array or mpirun): each leaves its parts in DIR, and the last one puts them "
+        "together. Where it could not, or where each has a folder of its own, merge "
+        "does.\n\nOf "
+        "an analysis it writes the tables, with the settings that the processes recorded; it "
+        "reads no rows. If parts are missing it names the first one.\n\nOf a capture, A B C... "
+        "are folders of shards of one run. The capture has the bytes that one process would "
+        "have made, in whatever order and by how many steps they are merged. Folders of "
+        "different runs, or with a block of texts in common, are refused.\n\nThe exit code is "
+        "3 while parts are missing.",
     .examples = "qkscope analyze capture -o results --shard 0/2\n"
                 "qkscope analyze capture -o results --shard 1/2\n"
-                "qkscope merge results\n",
+                "qkscope merge results\n"
+                "qkscope merge part-0 part-1 part-2 -o capture\n",
     .table = &TABLE,
-    .max_arguments = 1,
+    .max_arguments = -1,
     .run = run,
 };

@@ -8,9 +8,6 @@
 #include "base/json_build.h"
 #include "sink/sink.h"
 
-#define RUN_NAME "run.json"
-enum { MAX_RUN_BYTES = 16 << 20 };
-
 /* ---- making ----------------------------------------------------------------------------- */
 
 static void hash_heads(const qk_sink *sink, char hash[QK__FINGERPRINT_SIZE])
@@ -35,9 +32,11 @@ static void hash_heads(const qk_sink *sink, char hash[QK__FINGERPRINT_SIZE])
 static json_t *describe_keep(const qk_sink *sink)
 {
     const qk_keep *keep = &sink->settings.keep;
-    return json_pack("{s:b, s:b, s:i, s:i, s:s}", "rows", keep->rows, "moments", keep->moments,
-                     "reservoir", keep->reservoir, "groups", keep->moments ? keep->groups : 0,
-                     "layout", sink->settings.layout == QK_LAYOUT_PACKED ? "packed" : "heads");
+    return json_pack("{s:b, s:b, s:i, s:I, s:i, s:s}", "rows", keep->rows, "moments",
+                     keep->moments, "reservoir", keep->reservoir, "reservoir_seed",
+                     (json_int_t)sink->settings.reservoir_seed, "groups",
+                     keep->moments ? keep->groups : 0, "layout",
+                     sink->settings.layout == QK_LAYOUT_PACKED ? "packed" : "heads");
 }
 
 /* What the sink itself was told. */
@@ -69,15 +68,21 @@ static qk_status make(qk_sink *sink, qk_error *err)
     return sink->identity ? QK_OK : qk__nomem(err);
 }
 
+qk_status qk__identity_fingerprint(const json_t *identity, char hash[QK__FINGERPRINT_SIZE],
+                                   qk_error *err)
+{
+    char *text = qk__json_dumps(identity, JSON_SORT_KEYS | JSON_COMPACT);
+    if (!text)
+        return qk__nomem(err);
+    qk__fingerprint_bytes(text, strlen(text), hash);
+    free(text);
+    return QK_OK;
+}
+
 qk_status qk__sink_identify(qk_sink *sink, qk_error *err)
 {
     QK_TRY(make(sink, err));
-    char *text = qk__json_dumps(sink->identity, JSON_SORT_KEYS | JSON_COMPACT);
-    if (!text)
-        return qk__nomem(err);
-    qk__fingerprint_bytes(text, strlen(text), sink->fingerprint);
-    free(text);
-    return QK_OK;
+    return qk__identity_fingerprint(sink->identity, sink->fingerprint, err);
 }
 
 const char *qk__identity_difference(const json_t *a, json_t *b)
@@ -90,43 +95,4 @@ const char *qk__identity_difference(const json_t *a, json_t *b)
             return key;
     }
     return NULL;
-}
-
-/* ---- run.json --------------------------------------------------------------------------- */
-
-qk_status qk__run_write(const qk_sink *sink, qk_error *err)
-{
-    json_t *root = json_pack("{s:s, s:b, s:O}", "fingerprint", sink->fingerprint, "replaces",
-                             sink->replaces, "run", sink->identity);
-    qk__outfile *file;
-    QK_TRY(qk__json_write(root, sink->partial, RUN_NAME, &file, err));
-    return qk__outfile_commit(&file, err);
-}
-
-static qk_status read_path(const char *path, json_t **identity, bool *replaces, qk_error *err)
-{
-    json_t *root;
-    qk_status status = qk__json_read_file(&root, path, MAX_RUN_BYTES, QK__JSON_NO_ZEROS, err);
-    if (status != QK_OK && status != QK_ERR_MALFORMED)
-        return status;
-    json_t *run = json_object_get(root, "run");
-    *identity = json_is_object(run) ? json_incref(run) : NULL;
-    *replaces = json_is_true(json_object_get(root, "replaces"));
-    json_decref(root);
-    return *identity ? QK_OK
-                     : qk__fail(err, QK_ERR_MALFORMED, "%s: not what a capture writes", path);
-}
-
-qk_status qk__run_read(const char *partial, bool *found, json_t **identity, bool *replaces,
-                       qk_error *err)
-{
-    char *path = qk__path_join(partial, RUN_NAME);
-    *identity = NULL;
-    *found = false;
-    if (!path)
-        return qk__nomem(err);
-    *found = qk__is_file(path);
-    qk_status status = *found ? read_path(path, identity, replaces, err) : QK_OK;
-    free(path);
-    return status;
 }

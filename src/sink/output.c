@@ -11,11 +11,12 @@
 #include "base/file.h"
 #include "capture/capture.h"
 #include "sink/place.h"
+#include "sink/run_file.h"
 #include "sink/sink.h"
 
 /* ---- what is there ---------------------------------------------------------------------- */
 
-static bool is_complete(const qk_sink *sink)
+bool qk__is_complete(const qk_sink *sink)
 {
     bool yes = true;
     for (int stage = 0; stage < QK__STAGES; stage++) {
@@ -156,7 +157,7 @@ static qk_status lock_partial(qk_sink *sink, qk_error *err)
 /* Shards write side by side; only a process that is alone may lock the others out. */
 static qk_status enter(qk_sink *sink, qk_error *err)
 {
-    if (sink->settings.shard.count == 1)
+    if (sink->settings.shard.count == 1 && !sink->merging)
         return lock_partial(sink, err);
     if (qk__is_locked(sink->settings.output))
         return fail_locked(sink, err);
@@ -175,7 +176,11 @@ static qk_status join(qk_sink *sink, qk_error *err)
 
 static qk_status begin(qk_sink *sink, bool replaces, qk_error *err)
 {
-    qk__partial_empty(sink->partial);
+    /* What other shards have begun beside this one is theirs; it is of this run, or not looked at. */
+    if (sink->settings.shard.count > 1)
+        qk__partial_unbuild(sink->partial);
+    else
+        qk__partial_empty(sink->partial);
     qk__publish_sweep(sink->settings.output);
     sink->replaces = replaces;
     sink->began = true;
@@ -196,7 +201,7 @@ static qk_status resume(qk_sink *sink, qk_error *err)
         qk__sink_notice(sink, QK_NOTICE_INFO, "all is written: moving it to its place");
     else if (sink->settings.num_texts > 0 && sink->texts_before == sink->settings.num_texts)
         qk__sink_notice(sink, QK_NOTICE_INFO, "resuming: writing the files");
-    else if (sink->settings.shard.count == 1)
+    else if (sink->settings.shard.count == 1 && !sink->merging)
         qk__sink_notice(sink, QK_NOTICE_INFO, "resuming after %lld of %lld texts",
                         (long long)sink->texts_before, (long long)sink->settings.num_texts);
     return QK_OK;
@@ -216,16 +221,21 @@ static qk_status decide(qk_sink *sink, size_t others, qk_error *err)
 {
     const char *output = sink->settings.output;
     bool found, force = sink->settings.force;
-    json_t *identity;
+    qk__run_file run;
     if (force && sink->settings.shard.count == 1)
         return begin(sink, true, err);
-    sink->complete = !force && is_complete(sink);
+    sink->complete = !force && qk__is_complete(sink);
     if (sink->complete)
         return QK_OK;
-    QK_TRY(qk__run_read(sink->partial, &found, &identity, &sink->replaces, err));
-    const char *difference = found ? qk__identity_difference(identity, sink->identity) : NULL;
-    qk_status status;
-    if (!found && others > 0 && !force)
+    qk_status status = qk__run_read(&run, sink->partial, &found, err);
+    const char *difference =
+        status == QK_OK && found ? qk__identity_difference(run.identity, sink->identity) : NULL;
+    sink->replaces = run.replaces;
+    if (status == QK_ERR_MALFORMED && force)
+        status = begin(sink, force, err);
+    else if (status != QK_OK)
+        sink->replaces = false;
+    else if (!found && others > 0 && !force)
         status = fail_not_empty(output, err);
     else if (!found || (difference && force))
         status = begin(sink, force, err);
@@ -235,7 +245,7 @@ static qk_status decide(qk_sink *sink, size_t others, qk_error *err)
         status = begin(sink, sink->replaces, err);
     else
         status = resume(sink, err);
-    json_decref(identity);
+    qk__run_free(&run);
     return status;
 }
 
@@ -275,7 +285,7 @@ qk_status qk__output_open(qk_sink *sink, qk_error *err)
     QK_TRY(qk__output_glance(output, sink->settings.force, sink->settings.stage, err));
     QK_TRY(count_others(output, &others, &partial, err));
     /* A finished capture is not to be written into, not even for a moment. */
-    sink->complete = !partial && !sink->settings.force && is_complete(sink);
+    sink->complete = !partial && !sink->settings.force && qk__is_complete(sink);
     if (sink->complete) {
         qk__publish_sweep(output);
         return QK_OK;

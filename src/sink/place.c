@@ -238,6 +238,13 @@ void qk__partial_empty(const char *partial)
     remove_those(partial, is_no_lock);
 }
 
+void qk__partial_unbuild(const char *partial)
+{
+    remove_below(partial, QK__BUILT);
+    remove_below(partial, "cleared");
+    remove_below(partial, "new");
+}
+
 void qk__partial_drop(const char *output)
 {
     char *partial = qk__path_join(output, "." QK__PARTIAL);

@@ -50,6 +50,9 @@ qk__capture_fn qk__capture_remove;
  * is nothing. The lock stays: others respect it. */
 void qk__partial_empty(const char *partial);
 
+/* Removes captures in it that are not in their place yet. */
+void qk__partial_unbuild(const char *partial);
+
 /* Removes .partial of an output folder, where nothing can become of an unfinished run. */
 void qk__partial_drop(const char *output);
 

@@ -90,6 +90,11 @@ static qk_status check(const qk_sink_settings *s, qk_error *err)
         s->shard.index >= (s->shard.count > 0 ? s->shard.count : 1))
         return qk__fail(err, QK_ERR_ARGUMENT, "no shard: %lld of %lld",
                         (long long)s->shard.index, (long long)s->shard.count);
+    if (s->shard.count > 1 && s->force)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "each shard would replace what the others have made: remove %s, or "
+                        "replace it by a run without shards",
+                        s->output);
     if ((unsigned)s->stage > QK_ROPE_BOTH || (unsigned)s->layout > QK_LAYOUT_PACKED)
         return qk__fail(err, QK_ERR_ARGUMENT, "a stage or layout that is not known");
     return QK_OK;
@@ -148,6 +153,13 @@ qk_status qk_sink_open(qk_sink **sink, const qk_sink_settings *settings, qk_erro
     QK_NEED(err, sink);
     *sink = NULL;
     QK_NEED(err, settings);
+    return qk__sink_open(sink, settings, false, err);
+}
+
+qk_status qk__sink_open(qk_sink **sink, const qk_sink_settings *settings, bool merging,
+                        qk_error *err)
+{
+    *sink = NULL;
     QK_TRY(check(settings, err));
     qk_sink *s = calloc(1, sizeof *s);
     if (!s)
@@ -155,6 +167,7 @@ qk_status qk_sink_open(qk_sink **sink, const qk_sink_settings *settings, qk_erro
     s->settings = *settings;
     if (s->settings.shard.count == 0)
         s->settings.shard.count = 1;
+    s->merging = merging;
     s->lock = -1;
     if (pthread_mutex_init(&s->mutex, NULL) != 0) {
         free(s);
@@ -304,22 +317,86 @@ static qk_status put_together(qk_sink *sink, qk_sink_outcome *outcome, qk_error 
     return QK_OK;
 }
 
-static qk_status finish(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
+/* Of shards that see all blocks one puts them together: the one that is the first to say so. */
+static qk_status claim_end(qk_sink *sink, bool forced, bool *mine, qk_error *err)
 {
+    static const char UNIT[] = "end";
+    char self[QK__OWNER_SIZE], *folder;
+    *mine = sink->lock >= 0;
+    if (*mine)
+        return QK_OK;
+    qk__owner_self(self);
+    char *place = qk__units_path(&sink->units, UNIT, "owner");
+    qk_status status = place ? QK_OK : qk__nomem(err);
+    for (int tries = 0; status == QK_OK && !*mine && tries < 2; tries++) {
+        qk__buffer owner = {0};
+        status = qk__unit_begin(&sink->units, UNIT, &folder, err);
+        char *path = status == QK_OK ? qk__path_join(folder, "owner") : NULL;
+        if (status == QK_OK)
+            status = path ? qk__write_file(path, self, strlen(self), err) : qk__nomem(err);
+        free(path);
+        if (status == QK_OK)
+            status = qk__unit_publish(&sink->units, UNIT, &folder, err);
+        qk__unit_discard(&folder);
+        if (status == QK_OK)
+            status = qk__read_file(place, QK__OWNER_SIZE, &owner, err);
+        *mine = status == QK_OK && strcmp((char *)owner.data, self) == 0;
+        qk__life life = status == QK_OK ? qk__owner_life((char *)owner.data) : QK__LIFE_ALIVE;
+        qk__buffer_free(&owner);
+        if (status == QK_OK && !*mine &&
+            (life == QK__LIFE_GONE || (forced && life != QK__LIFE_ALIVE)))
+            status = qk__unit_remove(&sink->units, UNIT, err);
+        else if (!*mine)
+            break;
+    }
+    free(place);
+    return status;
+}
+
+static qk_status end(qk_sink *sink, bool forced, qk_sink_outcome *outcome, qk_error *err)
+{
+    bool mine;
     outcome->blocks = outcome->blocks_there = sink->num_blocks;
     outcome->texts_there = sink->settings.num_texts;
     outcome->complete = sink->complete;
     if (sink->complete)
         return QK_OK;
-    if (sink->failure != QK_OK)
-        return qk__fail(err, QK_ERR_ARGUMENT, "the sink has failed before");
-    QK_TRY(check_own(sink, err));
     QK_TRY(qk__blocks_look(sink, err)); /* others may have come */
     outcome->texts_there = sink->texts_before;
     outcome->blocks_there = 0;
     for (int64_t b = 0; b < sink->num_blocks; b++)
         outcome->blocks_there += sink->there[b];
-    return outcome->blocks_there == sink->num_blocks ? put_together(sink, outcome, err) : QK_OK;
+    if (outcome->blocks_there < sink->num_blocks)
+        return QK_OK;
+    QK_TRY(claim_end(sink, forced, &mine, err));
+    if (mine && sink->lock < 0 && !qk__is_built(sink)) /* of whoever was at it before */
+        qk__partial_unbuild(sink->partial);
+    if (mine)
+        return put_together(sink, outcome, err);
+    qk__sink_notice(
+        sink, QK_NOTICE_INFO,
+        "another process puts the capture together; if it has died: qkscope merge %s",
+        sink->settings.output);
+    return QK_OK;
+}
+
+qk_status qk__sink_end(qk_sink *sink, bool forced, qk_sink_outcome *outcome, qk_error *err)
+{
+    qk_status status = end(sink, forced, outcome, err);
+    /* What is gone has been taken away by the shard that put all together. */
+    if (status == QK_OK || sink->lock >= 0 || !qk__is_complete(sink))
+        return status;
+    outcome->complete = true;
+    return QK_OK;
+}
+
+static qk_status finish(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
+{
+    if (sink->failure != QK_OK)
+        return qk__fail(err, QK_ERR_ARGUMENT, "the sink has failed before");
+    if (!sink->complete)
+        QK_TRY(check_own(sink, err));
+    return qk__sink_end(sink, false, outcome, err);
 }
 
 qk_status qk_sink_finish(qk_sink **sink, qk_sink_outcome *outcome, qk_error *err)

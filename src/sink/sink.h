@@ -4,6 +4,7 @@
  *     sink.c          the order of events: opening, finishing; what the others share
  *     keep.c          what is kept: words for it
  *     identity.c      what decides the bytes, and its fingerprint
+ *     run_file.c      run.json: that, and all that it takes to put the capture together
  *     output.c        the output folder: what may be done with it; the lock on .partial
  *     place.c         captures in a folder: which files are theirs
  *     blocks.c        blocks of texts: how large, whose, which are there; publishing one
@@ -14,6 +15,7 @@
  *     write_rows.c    rows of all blocks -> Parquet
  *     describe.c      capture.json, card and table of examples
  *     publish.c       finished captures take their place
+ *     merge.c         blocks that several folders have, in one
  *
  * OUTPUT/.partial while it goes on:
  *
@@ -148,7 +150,7 @@ struct qk_sink {
     qk__unit_folder units;
     qk__rank rank; /* of a shard */
     int lock;      /* descriptor, -1 = none */
-    bool complete, replaces;
+    bool merging, complete, replaces;
     bool began;  /* by this process */
     bool *there; /* [num_blocks] finished when the sink was opened, or since by this process */
     int64_t texts_before, tokens_before;
@@ -189,10 +191,23 @@ static inline bool qk__stores_rows(const qk_sink *sink)
 /* From now on nothing more is taken. Any thread. */
 void qk__sink_fail(qk_sink *sink, qk_status status);
 
+/* qk_sink_open; merging: nothing is put in, and shards may be at work beside. */
+QK_MUST_CHECK qk_status qk__sink_open(qk_sink **sink, const qk_sink_settings *settings,
+                                      bool merging, qk_error *err);
+
+/* Puts the capture together if all blocks are there. forced: whoever else was at it has died, the user
+ * says. */
+QK_MUST_CHECK qk_status qk__sink_end(qk_sink *sink, bool forced, qk_sink_outcome *outcome,
+                                     qk_error *err);
+
 void qk__sink_notice(const qk_sink *sink, qk_notice_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* ---- identity.c ------------------------------------------------------------------------- */
+
+QK_MUST_CHECK qk_status qk__identity_fingerprint(const json_t *identity,
+                                                 char hash[QK__FINGERPRINT_SIZE],
+                                                 qk_error *err);
 
 /* Sets identity and fingerprint. */
 QK_MUST_CHECK qk_status qk__sink_identify(qk_sink *sink, qk_error *err);
@@ -200,16 +215,14 @@ QK_MUST_CHECK qk_status qk__sink_identify(qk_sink *sink, qk_error *err);
 /* Name of the first thing in which two identities differ; NULL when none does. */
 const char *qk__identity_difference(const json_t *a, json_t *b);
 
-/* Writes run.json; reads it: *found is false where there is none, identity is to be released. */
-QK_MUST_CHECK qk_status qk__run_write(const qk_sink *sink, qk_error *err);
-QK_MUST_CHECK qk_status qk__run_read(const char *partial, bool *found, json_t **identity,
-                                     bool *replaces, qk_error *err);
-
 /* ---- output.c --------------------------------------------------------------------------- */
 
 /* Refuses at once an output folder in which there is something else. */
 QK_MUST_CHECK qk_status qk__output_glance(const char *output, bool force, qk_rope_stage stage,
                                           qk_error *err);
+
+/* The capture of this run is in its place. */
+bool qk__is_complete(const qk_sink *sink);
 
 /* All files of the captures are in .partial/new. */
 #define QK__BUILT "built"

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Unfinished captures of one run, each with some of its blocks, in one folder. Blocks do not depend on
+ * who made them, so it does not matter in which order or by how many steps they come together. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "sink/run_file.h"
+
+typedef struct input {
+    const char *folder;
+    char *partial;
+    qk__run_file run;
+    qk__unit_folder units;
+    qk__names names; /* of its units */
+} input;
+
+typedef struct merging {
+    const qk_merge_settings *settings;
+    input *inputs;
+    size_t count;
+    const char *output;
+} merging;
+
+static void release(merging *m)
+{
+    for (size_t i = 0; m->inputs && i < m->count; i++) {
+        free(m->inputs[i].partial);
+        qk__run_free(&m->inputs[i].run);
+        qk__units_close(&m->inputs[i].units);
+        qk__names_free(&m->inputs[i].names);
+    }
+    free(m->inputs);
+}
+
+/* ---- what is to be merged --------------------------------------------------------------- */
+
+static qk_status fail_no_pieces(const char *folder, qk_error *err)
+{
+    if (qk__holds_captures(folder))
+        return qk__fail(err, QK_ERR_EXISTS,
+                        "%s: a finished capture: there is nothing to merge; texts of several "
+                        "captures come together by capturing them in one run",
+                        folder);
+    return qk__fail(err, QK_ERR_NOT_FOUND,
+                    "%s: no pieces of a capture, which 'qkscope capture --shard I/N' leaves in "
+                    "its folder",
+                    folder);
+}
+
+static qk_status open_input(input *in, const char *folder, qk_error *err)
+{
+    bool found = false;
+    in->folder = folder;
+    in->partial = qk__path_join(folder, "." QK__PARTIAL);
+    if (!in->partial)
+        return qk__nomem(err);
+    if (!qk__is_dir(folder))
+        return qk__fail(err, QK_ERR_NOT_FOUND, "%s: no such folder", folder);
+    QK_TRY(qk__run_read(&in->run, in->partial, &found, err));
+    if (!found)
+        return fail_no_pieces(folder, err);
+    char fingerprint[QK__FINGERPRINT_SIZE];
+    QK_TRY(qk__identity_fingerprint(in->run.identity, fingerprint, err));
+    QK_TRY(qk__units_open(&in->units, in->partial, fingerprint, err));
+    return qk__units_list(&in->units, &in->names, err);
+}
+
+static bool is_block(const char *name)
+{
+    return *name == 'b';
+}
+
+/* No two may have a block in common: somebody has made a mistake. */
+static qk_status check_overlap(const merging *m, const input *b, qk_error *err)
+{
+    for (size_t n = 0; n < b->names.count; n++)
+        for (const input *a = m->inputs; is_block(b->names.items[n]) && a < b; a++)
+            if (qk__names_have(&a->names, b->names.items[n]))
+                return qk__fail(err, QK_ERR_INCONSISTENT,
+                                "%s and %s overlap: both hold block %s of the texts; leave out "
+                                "one of them",
+                                a->folder, b->folder, b->names.items[n] + 1);
+    return QK_OK;
+}
+
+static qk_status open_inputs(merging *m, qk_error *err)
+{
+    const qk_merge_settings *s = m->settings;
+    m->inputs = qk__calloc(s->num_inputs, sizeof *m->inputs);
+    if (!m->inputs)
+        return qk__nomem(err);
+    for (m->count = 0; m->count < s->num_inputs;) {
+        input *in = &m->inputs[m->count++];
+        QK_TRY(open_input(in, s->inputs[in - m->inputs], err));
+        const char *difference =
+            qk__identity_difference(m->inputs[0].run.identity, in->run.identity);
+        if (difference)
+            return qk__fail(err, QK_ERR_INCONSISTENT,
+                            "%s and %s are not of one run: they differ in %s",
+                            m->inputs[0].folder, in->folder, difference);
+        QK_TRY(check_overlap(m, in, err));
+    }
+    return QK_OK;
+}
+
+/* ---- bringing them together ------------------------------------------------------------- */
+
+static qk_status copy_bytes(const char *from, const char *to, qk_error *err)
+{
+    enum { PIECE = 1 << 20 };
+    int fd = -1;
+    int64_t size = 0;
+    qk__outfile *file = NULL;
+    uint8_t *piece = malloc(PIECE);
+    qk_status status = piece ? qk__open_file(from, &fd, &size, err) : qk__nomem(err);
+    if (status == QK_OK)
+        status = qk__outfile_open(&file, to, err);
+    for (int64_t at = 0; status == QK_OK && at < size; at += PIECE) {
+        size_t take = size - at < PIECE ? (size_t)(size - at) : PIECE;
+        status = qk__context(err, qk__read_at(fd, piece, take, at, err), "%s", from);
+        if (status == QK_OK)
+            status = qk__outfile_write(file, piece, take, err);
+    }
+    if (status == QK_OK)
+        status = qk__outfile_commit(&file, err);
+    qk__outfile_discard(&file);
+    if (fd >= 0)
+        close(fd);
+    free(piece);
+    return status;
+}
+
+/* A second name for the file, or a copy on another disk. */
+static qk_status give_file(const char *from, const char *to, qk_error *err)
+{
+    return link(from, to) == 0 ? QK_OK : copy_bytes(from, to, err);
+}
+
+static qk_status give_unit(const input *in, const char *name, const qk__unit_folder *to,
+                           qk_error *err)
+{
+    char *folder, *from = qk__units_path(&in->units, name, NULL);
+    qk__names files = {0};
+    if (!from)
+        return qk__nomem(err);
+    qk_status status = qk__unit_begin(to, name, &folder, err);
+    if (status == QK_OK)
+        status = qk__list_dir(from, &files, err);
+    for (size_t i = 0; status == QK_OK && i < files.count; i++) {
+        char *source = qk__path_join(from, files.items[i]);
+        char *target = qk__path_join(folder, files.items[i]);
+        status = source && target ? give_file(source, target, err) : qk__nomem(err);
+        free(source);
+        free(target);
+    }
+    if (status == QK_OK)
+        status = qk__unit_publish(to, name, &folder, err);
+    qk__unit_discard(&folder);
+    qk__names_free(&files);
+    free(from);
+    return status;
+}
+
+static qk_status gather(const merging *m, const qk_sink *sink, qk_error *err)
+{
+    for (size_t i = 0; i < m->count; i++) {
+        const input *in = &m->inputs[i];
+        if (strcmp(in->units.path, sink->units.path) == 0)
+            continue;
+        for (size_t n = 0; n < in->names.count; n++)
+            QK_TRY(give_unit(in, in->names.items[n], &sink->units, err));
+    }
+    return QK_OK;
+}
+
+static qk_status merge(merging *m, qk_sink_outcome *outcome, qk_error *err)
+{
+    QK_TRY(open_inputs(m, err));
+    qk_sink_settings settings = m->inputs[0].run.settings;
+    settings.output = m->settings->output ? m->settings->output : m->inputs[0].folder;
+    settings.force = m->settings->force;
+    settings.threads = m->settings->threads;
+    settings.notice = m->settings->notice;
+    settings.user = m->settings->user;
+    if (settings.token_strings)
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "%s: the strings of tokens have to come from the tokenizer: run the "
+                        "qkscope capture command there once more, with --shard none",
+                        settings.output);
+    qk_sink *sink;
+    QK_TRY(qk__sink_open(&sink, &settings, true, err));
+    qk_status status = sink->complete ? QK_OK : gather(m, sink, err);
+    if (status == QK_OK)
+        status = qk__sink_end(sink, true, outcome, err);
+    qk_sink_close(&sink);
+    return status;
+}
+
+qk_status qk_sink_merge(const qk_merge_settings *settings, qk_sink_outcome *outcome,
+                        qk_error *err)
+{
+    QK_NEED(err, settings, outcome);
+    *outcome = (qk_sink_outcome){0};
+    if (settings->num_inputs == 0 || (settings->num_inputs > 1 && !settings->output))
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        settings->num_inputs == 0 ? "nothing to merge"
+                                                  : "where to? no output folder given");
+    merging m = {.settings = settings};
+    qk_status status = merge(&m, outcome, err);
+    release(&m);
+    return status;
+}

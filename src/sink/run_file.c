@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes and reads run.json. */
+#include "sink/run_file.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json_build.h"
+#include "base/tree.h"
+
+#define RUN_NAME "run.json"
+enum { MAX_RUN_BYTES = 256 << 20, MAX_FREQUENCIES = 1 << 16 };
+
+/* ---- writing ---------------------------------------------------------------------------- */
+
+static json_t *list_heads(const qk_sink *sink, qk_kind kind)
+{
+    json_t *layers = json_array();
+    for (int l = 0; l < sink->settings.num_layers; l++) {
+        const int *heads;
+        size_t count = qk__heads_of(sink, l, kind, &heads);
+        json_t *list = json_array();
+        for (size_t i = 0; i < count; i++)
+            list = qk__json_append(list, json_integer(heads[i]));
+        layers = qk__json_append(layers, list);
+    }
+    return layers;
+}
+
+static json_t *list_windows(const qk_sink *sink)
+{
+    json_t *list = json_array();
+    for (int l = 0; l < sink->settings.num_layers; l++)
+        list = qk__json_append(
+            list, json_integer(sink->settings.windows ? sink->settings.windows[l] : 0));
+    return list;
+}
+
+static json_t *list_frequencies(const qk_sink *sink)
+{
+    json_t *layers = json_array();
+    for (int l = 0; l < sink->settings.num_layers; l++) {
+        const qk_frequencies *f = &sink->settings.frequencies[l];
+        json_t *list = json_array();
+        for (size_t i = 0; i < f->count; i++)
+            list = qk__json_append(list, json_real(f->values[i]));
+        layers = qk__json_append(layers, list);
+    }
+    return layers;
+}
+
+static json_t *text(const char *value)
+{
+    return qk__json_text(value ? value : "");
+}
+
+/* What the files at the end are made of, besides what decides their rows. */
+static json_t *describe(const qk_sink *sink)
+{
+    const qk_sink_settings *s = &sink->settings;
+    json_t *root = json_pack(
+        "{s:o, s:o, s:o, s:o, s:b, s:b, s:o, s:o, s:o}", "model", text(s->model_name), "source",
+        text(s->source ? s->source : "qkscope sink"), "card", text(s->card), "extra",
+        text(s->extra_json ? s->extra_json : "{}"), "rope_interleaved", s->rope_interleaved,
+        "token_strings", s->token_strings, "q_heads", list_heads(sink, QK_QUERY), "k_heads",
+        list_heads(sink, QK_KEY), "windows", list_windows(sink));
+    return s->frequencies ? qk__json_set(root, "frequencies", list_frequencies(sink)) : root;
+}
+
+qk_status qk__run_write(const qk_sink *sink, qk_error *err)
+{
+    json_t *root =
+        json_pack("{s:s, s:b, s:O, s:o}", "fingerprint", sink->fingerprint, "replaces",
+                  sink->replaces, "run", sink->identity, "capture", describe(sink));
+    qk__outfile *file;
+    QK_TRY(qk__json_write(root, sink->partial, RUN_NAME, &file, err));
+    return qk__outfile_commit(&file, err);
+}
+
+/* ---- reading ---------------------------------------------------------------------------- */
+
+static qk_status read_heads(const json_t *list, int layers, int heads, bool **chosen,
+                            qk_error *err)
+{
+    size_t l, i;
+    json_t *layer, *head;
+    if (json_array_size(list) != (size_t)layers)
+        return QK_ERR_MALFORMED;
+    *chosen = qk__calloc((size_t)layers * (size_t)heads, sizeof **chosen);
+    if (!*chosen)
+        return qk__nomem(err);
+    json_array_foreach(list, l, layer) json_array_foreach(layer, i, head)
+    {
+        json_int_t h = json_integer_value(head);
+        if (!json_is_integer(head) || h < 0 || h >= heads)
+            return QK_ERR_MALFORMED;
+        (*chosen)[l * (size_t)heads + (size_t)h] = true;
+    }
+    return QK_OK;
+}
+
+static qk_status read_windows(qk__run_file *file, const json_t *list, qk_error *err)
+{
+    size_t layers = (size_t)file->settings.num_layers;
+    if (json_array_size(list) != layers)
+        return QK_ERR_MALFORMED;
+    file->windows = qk__calloc(layers, sizeof *file->windows);
+    if (!file->windows)
+        return qk__nomem(err);
+    for (size_t l = 0; l < layers; l++)
+        file->windows[l] = (int64_t)json_integer_value(json_array_get(list, l));
+    file->settings.windows = file->windows;
+    return QK_OK;
+}
+
+static qk_status read_frequencies(qk__run_file *file, const json_t *list, qk_error *err)
+{
+    size_t layers = (size_t)file->settings.num_layers, total = 0;
+    if (!list)
+        return QK_OK;
+    if (json_array_size(list) != layers)
+        return QK_ERR_MALFORMED;
+    for (size_t l = 0; l < layers; l++)
+        total += json_array_size(json_array_get(list, l));
+    file->frequencies = qk__calloc(layers, sizeof *file->frequencies);
+    file->values = qk__calloc(total + 1, sizeof *file->values);
+    if (!file->frequencies || !file->values)
+        return qk__nomem(err);
+    double *values = file->values;
+    for (size_t l = 0; l < layers; l++) {
+        const json_t *layer = json_array_get(list, l);
+        size_t count = json_array_size(layer);
+        for (size_t i = 0; i < count; i++)
+            values[i] = json_number_value(json_array_get(layer, i));
+        file->frequencies[l] = (qk_frequencies){values, count};
+        values += count;
+    }
+    file->settings.frequencies = file->frequencies;
+    return QK_OK;
+}
+
+static const char *text_in(const json_t *object, const char *key)
+{
+    const char *value = json_string_value(json_object_get(object, key));
+    return value ? value : "";
+}
+
+static int number_in(const json_t *object, const char *key)
+{
+    json_int_t value = json_integer_value(json_object_get(object, key));
+    return value >= 0 && value <= INT_MAX ? (int)value : -1;
+}
+
+/* "sink" of the identity. */
+static bool read_shape(qk_sink_settings *s, const json_t *sink)
+{
+    const json_t *keep = json_object_get(sink, "keep"),
+                 *sampler = json_object_get(sink, "sampler");
+    s->num_layers = number_in(sink, "layers");
+    s->num_q_heads = number_in(sink, "q_heads");
+    s->num_k_heads = number_in(sink, "k_heads");
+    s->head_dim = (size_t)json_integer_value(json_object_get(sink, "head_dim"));
+    s->num_texts = (int64_t)json_integer_value(json_object_get(sink, "texts"));
+    s->num_tokens = (int64_t)json_integer_value(json_object_get(sink, "tokens"));
+    s->stage = (qk_rope_stage)number_in(sink, "stage");
+    s->keep = (qk_keep){.rows = json_is_true(json_object_get(keep, "rows")),
+                        .moments = json_is_true(json_object_get(keep, "moments")),
+                        .reservoir = number_in(keep, "reservoir"),
+                        .groups = number_in(keep, "groups")};
+    s->reservoir_seed = (uint64_t)json_integer_value(json_object_get(keep, "reservoir_seed"));
+    s->layout =
+        strcmp(text_in(keep, "layout"), "packed") == 0 ? QK_LAYOUT_PACKED : QK_LAYOUT_HEADS;
+    s->sampler.base_rate = json_number_value(json_object_get(sampler, "base_rate"));
+    s->sampler.min_bucket_size =
+        (int64_t)json_integer_value(json_object_get(sampler, "bucket_size"));
+    s->sampler.max_rows = (int64_t)json_integer_value(json_object_get(sampler, "max_rows"));
+    return qk_sampler_type_parse(text_in(sampler, "type"), &s->sampler.type) &&
+           s->num_layers > 0 && s->num_layers <= QK_MAX_HEAD_NUMBER + 1 && s->num_q_heads > 0 &&
+           s->num_q_heads <= QK__MAX_PART_HEADS && s->num_k_heads > 0 &&
+           s->num_k_heads <= QK__MAX_PART_HEADS && s->num_texts >= 0;
+}
+
+/* The user's part of the identity, which the sink adds its own to. */
+static char *take_run(const json_t *identity)
+{
+    json_t *copy = json_deep_copy(identity);
+    if (copy)
+        json_object_del(copy, "sink");
+    char *run = qk__json_dumps(copy, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    json_decref(copy);
+    return run;
+}
+
+static qk_status take(qk__run_file *file, qk_error *err)
+{
+    qk_sink_settings *s = &file->settings;
+    json_t *of = json_object_get(file->root, "capture");
+    file->identity = json_object_get(file->root, "run");
+    file->replaces = json_is_true(json_object_get(file->root, "replaces"));
+    if (!json_is_object(file->identity) || !json_is_object(of) ||
+        !read_shape(s, json_object_get(file->identity, "sink")))
+        return QK_ERR_MALFORMED;
+    file->run = take_run(file->identity);
+    if (!file->run)
+        return qk__nomem(err);
+    s->run = file->run;
+    s->model_name = text_in(of, "model");
+    s->source = text_in(of, "source");
+    s->card = text_in(of, "card");
+    s->extra_json = text_in(of, "extra");
+    s->rope_interleaved = json_is_true(json_object_get(of, "rope_interleaved"));
+    s->token_strings = json_is_true(json_object_get(of, "token_strings"));
+    QK_TRY(read_heads(json_object_get(of, "q_heads"), s->num_layers, s->num_q_heads,
+                      &file->q_heads, err));
+    QK_TRY(read_heads(json_object_get(of, "k_heads"), s->num_layers, s->num_k_heads,
+                      &file->k_heads, err));
+    s->q_heads = file->q_heads;
+    s->k_heads = file->k_heads;
+    QK_TRY(read_windows(file, json_object_get(of, "windows"), err));
+    return read_frequencies(file, json_object_get(of, "frequencies"), err);
+}
+
+static qk_status read_path(qk__run_file *file, const char *path, qk_error *err)
+{
+    qk_status status =
+        qk__json_read_file(&file->root, path, MAX_RUN_BYTES, QK__JSON_NO_ZEROS, err);
+    if (status == QK_OK)
+        status = take(file, err);
+    return status == QK_ERR_MALFORMED
+               ? qk__fail(err, status, "%s: not what a capture writes while it goes on", path)
+               : status;
+}
+
+qk_status qk__run_read(qk__run_file *file, const char *partial, bool *found, qk_error *err)
+{
+    *file = (qk__run_file){0};
+    *found = false;
+    char *path = qk__path_join(partial, RUN_NAME);
+    if (!path)
+        return qk__nomem(err);
+    qk_sink_settings_default(&file->settings);
+    *found = qk__is_file(path);
+    qk_status status = *found ? read_path(file, path, err) : QK_OK;
+    free(path);
+    return status;
+}
+
+void qk__run_free(qk__run_file *file)
+{
+    json_decref(file->root);
+    free(file->q_heads);
+    free(file->k_heads);
+    free(file->windows);
+    free(file->frequencies);
+    free(file->values);
+    free(file->run);
+    *file = (qk__run_file){0};
+}

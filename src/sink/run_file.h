@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run.json of an unfinished capture: what the run is, and all that is needed to put it together. */
+#ifndef QK_SINK_RUN_FILE_H
+#define QK_SINK_RUN_FILE_H
+
+#include "sink/sink.h"
+
+typedef struct qk__run_file {
+    json_t *root;
+    json_t *identity; /* within root */
+    bool replaces;    /* begun with `force` */
+    qk_sink_settings
+        settings; /* as the sink was opened, but for output, shard, threads, notices and
+                                  strings of tokens */
+    bool *q_heads, *k_heads;
+    int64_t *windows;
+    qk_frequencies *frequencies;
+    double *values; /* theirs */
+    char *run;
+} qk__run_file;
+
+QK_MUST_CHECK qk_status qk__run_write(const qk_sink *sink, qk_error *err);
+
+/* *found is false where there is none in a folder .partial, or no such folder. Free file after a failure,
+ * too. */
+QK_MUST_CHECK qk_status qk__run_read(qk__run_file *file, const char *partial, bool *found,
+                                     qk_error *err);
+void qk__run_free(qk__run_file *file);
+
+#endif
