@@ -47,6 +47,7 @@ struct qk_rows {
     /* the shard being read */
     size_t shard;
     qk_parquet *file;
+    qk_parquet *before; /* the packed file open before it: keys and queries take turns */
     qk_parquet_cursor *cursors[NUM_COLUMNS]; /* NULL: not asked for, or no windows */
     int64_t shard_left;
     qk__pages spare[NUM_COLUMNS]; /* buffers kept for the next shard or head */
@@ -95,13 +96,26 @@ static void close_cursors(qk_rows *rows)
         qk__cursor_retire(&rows->cursors[c], &rows->spare[c]);
 }
 
-/* A packed file stays open for the next head of it. */
+static bool is_open(const qk_parquet *file, const char *path)
+{
+    return file && strcmp(file->path, path) == 0;
+}
+
+/* Packed files stay open for the next heads of them: the footer of one is long. */
 static qk_status open_file(qk_rows *rows, qk_error *err)
 {
-    if (rows->file && rows->head->parts && strcmp(rows->file->path, file_name(rows)) == 0)
+    const char *path = file_name(rows);
+    if (rows->packed && is_open(rows->file, path))
+        return QK_OK;
+    qk_parquet *before = rows->before;
+    rows->before = rows->file;
+    rows->file = before;
+    if (rows->packed && is_open(rows->file, path))
         return QK_OK;
     qk_parquet_close(&rows->file);
-    return qk_parquet_open(&rows->file, file_name(rows), err);
+    if (!rows->packed)
+        qk_parquet_close(&rows->before);
+    return qk_parquet_open(&rows->file, path, err);
 }
 
 /* The row groups to read of the open shard. */
@@ -353,6 +367,24 @@ qk_status qk_rows_reopen(qk_rows **rows, const qk_head *head, unsigned columns,
     return status;
 }
 
+qk_status qk__rows_file(qk_rows **rows, const qk_head *head, size_t i, const qk_parquet **file,
+                        qk_error *err)
+{
+    qk_rows *r = *rows ? *rows : calloc(1, sizeof *r);
+    *file = NULL;
+    if (!r)
+        return qk__nomem(err);
+    *rows = r;
+    reset(r);
+    r->head = head;
+    r->packed = head->parts != NULL;
+    r->capacity = 0;
+    r->shard = i;
+    QK_TRY(open_file(r, err));
+    *file = r->file;
+    return QK_OK;
+}
+
 void qk_rows_close(qk_rows **rows)
 {
     assert(rows);
@@ -361,6 +393,7 @@ void qk_rows_close(qk_rows **rows)
         return;
     close_cursors(r);
     qk_parquet_close(&r->file);
+    qk_parquet_close(&r->before);
     free(r->prints);
     free(r->vectors);
     for (int c = 0; c < NUM_COLUMNS; c++) {
