@@ -46,6 +46,7 @@ bench: test-build
 	@$(PYTHON) bench/prefill.py $(BUILD)
 	@$(PYTHON) bench/tokenizer.py $(BUILD)
 	@$(PYTHON) bench/scatter.py $(BUILD)
+	@$(PYTHON) bench/packed.py $(BUILD)
 	@$(PYTHON) bench/report.py $(BUILD)
 	@$(PYTHON) bench/shards.py $(BUILD)
 	@$(PYTHON) bench/real.py $(BUILD)

@@ -11,6 +11,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/parallel.h"
+#include "capture/capture.h"
 
 __extension__ typedef unsigned __int128 wide; /* positions may be any int64_t */
 
@@ -86,13 +87,16 @@ static void add_block(content *c, const qk_block *block)
 }
 
 /* A shard without the column makes it a head without. */
-static qk_status read_footers(content *c, const qk_head *head, qk_error *err)
+static qk_status read_footers(qk__run *run, int worker, content *c, const qk_head *head,
+                              qk_error *err)
 {
+    if (head->missing || head->failure)
+        return qk__fail(err, QK_ERR_NOT_FOUND, "%s: cannot be read", head->files[0]);
     size_t ranges = 0;
     c->has_column = true;
     for (size_t i = 0; i < head->num_files && c->has_column; i++) {
-        qk_parquet *file;
-        QK_TRY(qk_parquet_open(&file, head->files[i], err));
+        const qk_parquet *file;
+        QK_TRY(qk__rows_file(&run->readers[worker], head, i, &file, err));
         int index = qk_parquet_find(file, "bucket");
         c->has_column = index >= 0;
         const qk_parquet_column *column =
@@ -102,7 +106,6 @@ static qk_status read_footers(content *c, const qk_head *head, qk_error *err)
             c->last = ranges == 0 || column->max > c->last ? column->max : c->last;
             ranges++;
         }
-        qk_parquet_close(&file);
     }
     c->has_range = ranges == head->num_files;
     return QK_OK;
@@ -147,7 +150,7 @@ static void scan_head(void *context, size_t i, int worker)
     content *c = &s->heads[i];
     qk_error err;
     if (!s->rows)
-        c->status = read_footers(c, head, &err);
+        c->status = read_footers(s->run, worker, c, head, &err);
     else if (c->status == QK_OK)
         c->status = read_rows(s->run, worker, c, head, &err);
 }

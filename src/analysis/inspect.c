@@ -32,6 +32,7 @@ const qk_settings_table qk_inspect_settings_table = {
 typedef struct job_list {
     const qk_capture *capture;
     qk_inspection *inspection;
+    qk_rows **readers; /* one a worker */
 } job_list;
 
 /* ---- one head --------------------------------------------------------------------------- */
@@ -39,11 +40,10 @@ typedef struct job_list {
 /* What the footer of one file says; *columns loses those it does not have, where a capture
  * can be used without them. */
 static qk_status look_at_file(qk_head_inspection *head, const qk_head *on_disk, size_t i,
-                              unsigned *columns, qk_error *err)
+                              qk_rows **reader, unsigned *columns, qk_error *err)
 {
-    qk_parquet *file;
-    QK_TRY(qk_parquet_open(&file, on_disk->files[i], err));
-    qk_status status = QK_OK;
+    const qk_parquet *file;
+    QK_TRY(qk__rows_file(reader, on_disk, i, &file, err));
     int vector = qk_parquet_find(file, "vector");
     if (vector >= 0) {
         const qk_parquet_column *column = qk_parquet_column_at(file, vector);
@@ -59,21 +59,18 @@ static qk_status look_at_file(qk_head_inspection *head, const qk_head *on_disk, 
         *columns &= ~(unsigned)QK_COLUMN_BUCKET;
     if (qk_parquet_find(file, "example_id") < 0)
         *columns &= ~(unsigned)QK_COLUMN_EXAMPLE;
-    if (!head->created_by && !(head->created_by = qk__strdup(qk_parquet_created_by(file))))
-        status = qk__nomem(err);
-    qk_parquet_close(&file);
-    return status;
+    if (!head->created_by)
+        head->created_by = qk__strdup(qk_parquet_created_by(file));
+    return head->created_by ? QK_OK : qk__nomem(err);
 }
 
 /* Opening with vectors checks their column and dimension; reading is left to the next step,
  * without them. */
 static qk_status check_vectors(qk_head_inspection *head, const qk_head *on_disk,
-                               unsigned columns, qk_error *err)
+                               qk_rows **reader, unsigned columns, qk_error *err)
 {
-    qk_rows *rows;
-    QK_TRY(qk_rows_open(&rows, on_disk, columns | QK_COLUMN_VECTOR, 0, err));
-    head->dim = qk_rows_dim(rows);
-    qk_rows_close(&rows);
+    QK_TRY(qk_rows_reopen(reader, on_disk, columns | QK_COLUMN_VECTOR, 0, err));
+    head->dim = qk_rows_dim(*reader);
     return QK_OK;
 }
 
@@ -101,38 +98,37 @@ static qk_status add_block(qk_head_inspection *head, head_sets *sets, const qk_b
 }
 
 static qk_status read_integers(qk_head_inspection *head, const qk_head *on_disk,
-                               unsigned columns, head_sets *sets, qk_error *err)
+                               qk_rows **reader, unsigned columns, head_sets *sets,
+                               qk_error *err)
 {
-    qk_rows *rows;
-    QK_TRY(qk_rows_open(&rows, on_disk, columns, 0, err));
-    qk_status status;
-    qk_block block;
-    do {
-        status = qk_rows_next(rows, BLOCK_ROWS, &block, err);
-        if (status == QK_OK)
-            status = add_block(head, sets, &block, err);
-    } while (status == QK_OK && block.rows > 0);
-    qk_rows_close(&rows);
-    return status;
+    QK_TRY(qk_rows_reopen(reader, on_disk, columns, 0, err));
+    for (;;) {
+        qk_block block;
+        QK_TRY(qk_rows_next(*reader, BLOCK_ROWS, &block, err));
+        if (block.rows == 0)
+            return QK_OK;
+        QK_TRY(add_block(head, sets, &block, err));
+    }
 }
 
-static qk_status inspect_head(qk_head_inspection *head, const qk_head *on_disk, qk_error *err)
+static qk_status inspect_head(qk_head_inspection *head, const qk_head *on_disk,
+                              qk_rows **reader, qk_error *err)
 {
     unsigned columns =
         QK_COLUMN_POSITION | QK_COLUMN_BUCKET | QK_COLUMN_EXAMPLE | QK_COLUMN_WINDOW;
     if (on_disk->missing || on_disk->failure)
-        return check_vectors(head, on_disk, columns, err); /* says what is wrong */
+        return check_vectors(head, on_disk, reader, columns, err); /* says what is wrong */
     if (on_disk->moments)
         QK_TRY(qk__inspect_moments(head, on_disk, err));
     if (on_disk->num_files == 0)
         return QK_OK;
     for (size_t i = 0; i < on_disk->num_files; i++)
-        QK_TRY(look_at_file(head, on_disk, i, &columns, err));
+        QK_TRY(look_at_file(head, on_disk, i, reader, &columns, err));
     head->has_bucket = (columns & QK_COLUMN_BUCKET) != 0;
     head->has_example = (columns & QK_COLUMN_EXAMPLE) != 0;
-    QK_TRY(check_vectors(head, on_disk, columns, err));
+    QK_TRY(check_vectors(head, on_disk, reader, columns, err));
     head_sets sets = {0};
-    qk_status status = read_integers(head, on_disk, columns, &sets, err);
+    qk_status status = read_integers(head, on_disk, reader, columns, &sets, err);
     qk__value_set_take(&sets.buckets, &head->buckets);
     qk__value_set_take(&sets.examples, &head->examples);
     qk__value_set_take(&sets.windows, &head->windows);
@@ -145,7 +141,6 @@ static void inspect_job(void *context, size_t i, int worker)
     qk_head_inspection *head = &jobs->inspection->heads[i];
     const qk_head *on_disk = qk_capture_head(jobs->capture, i);
     qk_error err = {0};
-    (void)worker;
     head->id = on_disk->id;
     head->files = on_disk->missing ? 0 : on_disk->num_files;
     for (size_t f = 0; f < head->files; f++) {
@@ -155,7 +150,7 @@ static void inspect_job(void *context, size_t i, int worker)
         else if (stat(on_disk->files[f], &st) == 0)
             head->bytes += st.st_size;
     }
-    head->status = inspect_head(head, on_disk, &err);
+    head->status = inspect_head(head, on_disk, &jobs->readers[worker], &err);
     if (head->status != QK_OK)
         head->message = qk__strdup(err.message);
 }
@@ -266,9 +261,14 @@ static qk_status inspect(const qk_inspect_settings *settings, const qk_capture *
                          qk_inspection *in, qk_error *err)
 {
     QK_TRY(describe(in, capture, settings->q_per_kv_group, err));
-    job_list jobs = {capture, in};
     int threads = settings->threads > 0 ? settings->threads : qk__available_threads();
+    job_list jobs = {capture, in, qk__calloc((size_t)threads, sizeof *jobs.readers)};
+    if (!jobs.readers)
+        return qk__nomem(err);
     qk__parallel_for(in->num_heads, threads, inspect_job, &jobs);
+    for (int i = 0; i < threads; i++)
+        qk_rows_close(&jobs.readers[i]);
+    free(jobs.readers);
     head_sets sets = {0};
     qk_status status = sum_up(in, &sets, err);
     qk__value_set_free(&sets.buckets);

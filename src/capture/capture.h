@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the capture room share: an open capture and its manifest, names of folders
- * (head.c). discover.c opens it and calls capture_json.c, which reads the manifest. */
+ * (head.c). discover.c opens it and calls capture_json.c, which reads the manifest; rows.c reads its rows. */
 #ifndef QK_CAPTURE_CAPTURE_H
 #define QK_CAPTURE_CAPTURE_H
 
@@ -73,6 +73,11 @@ QK_MUST_CHECK qk_status qk__has_moments(const char *folder, bool *has, qk_error 
 /* Tells the heads of a capture that keeps moments where theirs are. capture.json has been read,
  * and the heads that it lists are there. */
 QK_MUST_CHECK qk_status qk__capture_set_moments(qk_capture *capture, qk_error *err);
+
+/* Opens file i of a head by an earlier reader (*rows may be NULL), which keeps the file until its
+ * next call, and packed files longer: their footers are read once for many heads. */
+QK_MUST_CHECK qk_status qk__rows_file(qk_rows **rows, const qk_head *head, size_t i,
+                                      const qk_parquet **file, qk_error *err);
 
 /* How many heads are missing, of which the first few are named in text. */
 size_t qk__capture_missing(const qk_capture *capture, char *text, size_t size);

@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
 #include "capture/capture.h"
 #include "capture/packed_file.h"
+#include "capture/row_columns.h"
 #include "parquet/reader.h"
 
 /* No model has heads beyond a few hundred dimensions. The size of a block has a limit, so that
@@ -17,19 +19,10 @@
 enum { MAX_DIM = 4096 };
 static const size_t MAX_BLOCK_BYTES = (size_t)1 << 30;
 
-/* HEAD is for packed files: what their statistics say is checked. */
-enum { VECTOR, POSITION, BUCKET, EXAMPLE, WINDOW, HEAD, NUM_COLUMNS };
-
-static const struct {
-    const char *name;
-    unsigned flag;
-} COLUMNS[NUM_COLUMNS] = {
-    [VECTOR] = {"vector", QK_COLUMN_VECTOR},
-    [POSITION] = {"position", QK_COLUMN_POSITION},
-    [BUCKET] = {"bucket", QK_COLUMN_BUCKET},
-    [EXAMPLE] = {"example_id", QK_COLUMN_EXAMPLE},
-    [WINDOW] = {"sliding_window", QK_COLUMN_WINDOW},
-    [HEAD] = {"head", 0},
+static const unsigned FLAGS[QK__ROW_COLUMNS] = {
+    [QK__VECTOR] = QK_COLUMN_VECTOR, [QK__POSITION] = QK_COLUMN_POSITION,
+    [QK__BUCKET] = QK_COLUMN_BUCKET, [QK__EXAMPLE] = QK_COLUMN_EXAMPLE,
+    [QK__WINDOW] = QK_COLUMN_WINDOW,
 };
 
 struct qk_rows {
@@ -47,14 +40,15 @@ struct qk_rows {
     /* the shard being read */
     size_t shard;
     qk_parquet *file;
-    qk_parquet_cursor *cursors[NUM_COLUMNS]; /* NULL: not asked for, or no windows */
+    qk_parquet *before; /* the packed file open before it: keys and queries take turns */
+    qk_parquet_cursor *cursors[QK__ROW_COLUMNS]; /* NULL: not asked for, or no windows */
     int64_t shard_left;
-    qk__pages spare[NUM_COLUMNS]; /* buffers kept for the next shard or head */
+    qk__pages spare[QK__ROW_COLUMNS]; /* buffers kept for the next shard or head */
 
     /* the block handed out */
     size_t capacity; /* in rows */
     void *vectors;
-    int64_t *ints[NUM_COLUMNS];
+    int64_t *ints[QK__ROW_COLUMNS];
     uint8_t *valid; /* windows may be null */
 };
 
@@ -66,22 +60,22 @@ static const char *file_name(const qk_rows *rows)
 /* Whether column c may be missing: ids of texts, in a capture that was made without them. */
 static bool is_optional(const qk_rows *rows, int c)
 {
-    return c == EXAMPLE &&
+    return c == QK__EXAMPLE &&
            (rows->columns & (QK_COLUMN_EXAMPLE | QK_OPTIONAL_EXAMPLE)) == QK_OPTIONAL_EXAMPLE;
 }
 
 static bool wanted(const qk_rows *rows, int c)
 {
-    if (c == HEAD)
+    if (c == QK__HEAD)
         return rows->packed;
     if (is_optional(rows, c))
         return !rows->no_examples;
-    return (rows->columns & COLUMNS[c].flag) != 0;
+    return (rows->columns & FLAGS[c]) != 0;
 }
 
 static bool may_be_null(const qk_rows *rows, int c)
 {
-    return c == WINDOW || is_optional(rows, c);
+    return c == QK__WINDOW || is_optional(rows, c);
 }
 
 static size_t value_bytes(const qk_rows *rows)
@@ -91,17 +85,34 @@ static size_t value_bytes(const qk_rows *rows)
 
 static void close_cursors(qk_rows *rows)
 {
-    for (int c = 0; c < NUM_COLUMNS; c++)
+    for (int c = 0; c < QK__ROW_COLUMNS; c++)
         qk__cursor_retire(&rows->cursors[c], &rows->spare[c]);
 }
 
-/* A packed file stays open for the next head of it. */
+/* Under its name another file may lie by now. */
+static bool is_open(const qk_parquet *file, const char *path)
+{
+    struct stat is, was;
+    return file && strcmp(file->path, path) == 0 && stat(path, &is) == 0 &&
+           fstat(file->source.fd, &was) == 0 && is.st_dev == was.st_dev &&
+           is.st_ino == was.st_ino && is.st_size == file->source.size;
+}
+
+/* Packed files stay open for the next heads of them: the footer of one is long. */
 static qk_status open_file(qk_rows *rows, qk_error *err)
 {
-    if (rows->file && rows->head->parts && strcmp(rows->file->path, file_name(rows)) == 0)
+    const char *path = file_name(rows);
+    if (rows->packed && is_open(rows->file, path))
+        return QK_OK;
+    qk_parquet *before = rows->before;
+    rows->before = rows->file;
+    rows->file = before;
+    if (rows->packed && is_open(rows->file, path))
         return QK_OK;
     qk_parquet_close(&rows->file);
-    return qk_parquet_open(&rows->file, file_name(rows), err);
+    if (!rows->packed)
+        qk_parquet_close(&rows->before);
+    return qk_parquet_open(&rows->file, path, err);
 }
 
 /* The row groups to read of the open shard. */
@@ -113,85 +124,15 @@ static qk_head_part part_of(const qk_rows *rows)
                           .rows = qk_parquet_num_rows(rows->file)};
 }
 
-/* ---- what a column must look like ------------------------------------------------------- */
-
-static const char *type_name(const qk_parquet_column *column)
-{
-    switch (column->logical) {
-    case QK_PARQUET_STRING:
-        return "STRING";
-    case QK_PARQUET_FLOAT16:
-        return "FLOAT16";
-    case QK_PARQUET_NULL:
-        return "nulls only";
-    case QK_PARQUET_PLAIN_TYPE:
-        break;
-    }
-    return qk__parquet_type_name(column->type);
-}
-
-static qk_status fail_type(const qk_rows *rows, int c, const qk_parquet_column *column,
-                           const char *expected, qk_error *err)
-{
-    return qk__fail(err, QK_ERR_INCONSISTENT, "%s: column '%s': expected %s, found %s%s%s",
-                    file_name(rows), COLUMNS[c].name, expected,
-                    column->max_repetition > 0 ? "a list of " : "", type_name(column),
-                    c == EXAMPLE ? "; number the texts ('qkscope capture' hashes their ids)"
-                                 : "");
-}
-
-static qk_status check_vector(const qk_rows *rows, const qk_parquet_column *column,
-                              qk_error *err)
-{
-    bool number = column->type == QK_PARQUET_FLOAT || column->type == QK_PARQUET_DOUBLE ||
-                  column->logical == QK_PARQUET_FLOAT16;
-    if (!number || column->logical == QK_PARQUET_NULL || column->max_repetition != 1)
-        return fail_type(rows, VECTOR, column, "a list of FLOAT, DOUBLE or FLOAT16", err);
-    /* A list of structs has a leaf for each of their fields. */
-    int leaves = 0;
-    for (int i = 0; i < qk_parquet_num_columns(rows->file); i++)
-        leaves += strncmp(qk_parquet_column_at(rows->file, i)->path, "vector.", 7) == 0;
-    if (leaves > 1)
-        return qk__fail(err, QK_ERR_INCONSISTENT,
-                        "%s: column 'vector': expected a list of numbers, found a structure of "
-                        "%d columns",
-                        file_name(rows), leaves);
-    return QK_OK;
-}
-
-static bool is_integer(const qk_parquet_column *column)
-{
-    return (column->type == QK_PARQUET_INT32 || column->type == QK_PARQUET_INT64) &&
-           column->logical == QK_PARQUET_PLAIN_TYPE && column->max_repetition == 0;
-}
-
 /* Finds column c in the open file: *index is -1 where there is nothing to read. */
 static qk_status find_column(qk_rows *rows, int c, int *index, qk_error *err)
 {
-    *index = wanted(rows, c) ? qk_parquet_find(rows->file, COLUMNS[c].name) : -1;
-    if (!wanted(rows, c) || (*index < 0 && c == WINDOW))
+    bool optional = is_optional(rows, c);
+    *index = -1;
+    if (!wanted(rows, c))
         return QK_OK;
-    if (is_optional(rows, c) &&
-        (*index < 0 || !is_integer(qk_parquet_column_at(rows->file, *index)))) {
-        rows->no_examples = true;
-        *index = -1;
-        return QK_OK;
-    }
-    if (*index < 0)
-        return qk__fail(err, QK_ERR_INCONSISTENT, "%s: no column '%s'", file_name(rows),
-                        COLUMNS[c].name);
-    const qk_parquet_column *column = qk_parquet_column_at(rows->file, *index);
-    if (c == VECTOR)
-        return check_vector(rows, column, err);
-    if (c == WINDOW && column->logical == QK_PARQUET_NULL) {
-        *index = -1;
-        return QK_OK;
-    }
-    bool real = c == WINDOW && column->max_repetition == 0 &&
-                (column->type == QK_PARQUET_FLOAT || column->type == QK_PARQUET_DOUBLE);
-    if (!real && !is_integer(column))
-        return fail_type(rows, c, column,
-                         c == WINDOW ? "INT32, INT64, FLOAT or DOUBLE" : "INT32 or INT64", err);
+    QK_TRY(qk__row_column_find(rows->file, c, optional, index, err));
+    rows->no_examples |= optional && *index < 0;
     return QK_OK;
 }
 
@@ -201,7 +142,7 @@ static qk_status find_column(qk_rows *rows, int c, int *index, qk_error *err)
 static qk_status check_width(qk_rows *rows, qk_error *err)
 {
     size_t width;
-    QK_TRY(qk_parquet_next_width(rows->cursors[VECTOR], &width, err));
+    QK_TRY(qk_parquet_next_width(rows->cursors[QK__VECTOR], &width, err));
     if (width == 0 || width > MAX_DIM)
         return qk__fail(
             err, QK_ERR_INCONSISTENT,
@@ -219,8 +160,8 @@ static qk_status check_width(qk_rows *rows, qk_error *err)
 /* A run of equal rows takes no space in a file, but as much as any other once decoded. */
 static qk_status check_budget(const qk_rows *rows, qk_error *err)
 {
-    size_t row_bytes = wanted(rows, VECTOR) ? rows->dim * value_bytes(rows) : 0;
-    for (int c = POSITION; c < NUM_COLUMNS; c++)
+    size_t row_bytes = wanted(rows, QK__VECTOR) ? rows->dim * value_bytes(rows) : 0;
+    for (int c = QK__POSITION; c < QK__ROW_COLUMNS; c++)
         row_bytes += wanted(rows, c) ? sizeof(int64_t) : 0;
     int64_t budget = qk__source_budget(&rows->file->source);
     if (row_bytes == 0 || rows->shard_left <= budget / (int64_t)row_bytes)
@@ -242,10 +183,10 @@ static qk_status open_shard(qk_rows *rows, size_t shard, bool start, qk_error *e
     const qk_head_part part = part_of(rows);
     QK_TRY(qk__packed_check(rows->file, &part, err));
     rows->shard_left = part.rows;
-    for (int c = 0; c < NUM_COLUMNS; c++) {
+    for (int c = 0; c < QK__ROW_COLUMNS; c++) {
         int index;
         QK_TRY(find_column(rows, c, &index, err));
-        if (c == VECTOR && index >= 0)
+        if (c == QK__VECTOR && index >= 0)
             rows->wide |= qk_parquet_column_at(rows->file, index)->type == QK_PARQUET_DOUBLE;
         if (start && index >= 0) {
             QK_TRY(qk__cursor_open_groups(&rows->cursors[c], rows->file, index,
@@ -254,7 +195,7 @@ static qk_status open_shard(qk_rows *rows, size_t shard, bool start, qk_error *e
             qk__cursor_equip(rows->cursors[c], &rows->spare[c]);
         }
     }
-    if (rows->cursors[VECTOR] && rows->shard_left > 0)
+    if (rows->cursors[QK__VECTOR] && rows->shard_left > 0)
         QK_TRY(check_width(rows, err));
     return start ? check_budget(rows, err) : QK_OK;
 }
@@ -358,6 +299,24 @@ qk_status qk_rows_reopen(qk_rows **rows, const qk_head *head, unsigned columns,
     return status;
 }
 
+qk_status qk__rows_file(qk_rows **rows, const qk_head *head, size_t i, const qk_parquet **file,
+                        qk_error *err)
+{
+    qk_rows *r = *rows ? *rows : calloc(1, sizeof *r);
+    *file = NULL;
+    if (!r)
+        return qk__nomem(err);
+    *rows = r;
+    reset(r);
+    r->head = head;
+    r->packed = head->parts != NULL;
+    r->capacity = 0;
+    r->shard = i;
+    QK_TRY(open_file(r, err));
+    *file = r->file;
+    return QK_OK;
+}
+
 void qk_rows_close(qk_rows **rows)
 {
     assert(rows);
@@ -366,9 +325,10 @@ void qk_rows_close(qk_rows **rows)
         return;
     close_cursors(r);
     qk_parquet_close(&r->file);
+    qk_parquet_close(&r->before);
     free(r->prints);
     free(r->vectors);
-    for (int c = 0; c < NUM_COLUMNS; c++) {
+    for (int c = 0; c < QK__ROW_COLUMNS; c++) {
         qk__pages_free(&r->spare[c]);
         free(r->ints[c]);
     }
@@ -386,13 +346,13 @@ static qk_status reserve(qk_rows *rows, size_t capacity, qk_error *err)
     if (capacity <= rows->capacity)
         return QK_OK;
     rows->capacity = 0;
-    if (wanted(rows, VECTOR)) {
+    if (wanted(rows, QK__VECTOR)) {
         free(rows->vectors);
         rows->vectors = qk__alloc_aligned(capacity, rows->dim * value_bytes(rows));
         if (!rows->vectors)
             return qk__nomem(err);
     }
-    for (int c = POSITION; c < NUM_COLUMNS; c++) {
+    for (int c = QK__POSITION; c < QK__ROW_COLUMNS; c++) {
         if (!wanted(rows, c) && !is_optional(rows, c))
             continue;
         free(rows->ints[c]);
@@ -400,7 +360,7 @@ static qk_status reserve(qk_rows *rows, size_t capacity, qk_error *err)
         if (!rows->ints[c])
             return qk__nomem(err);
     }
-    if (wanted(rows, WINDOW) || is_optional(rows, EXAMPLE)) {
+    if (wanted(rows, QK__WINDOW) || is_optional(rows, QK__EXAMPLE)) {
         free(rows->valid);
         rows->valid = qk__calloc(capacity, 1);
         if (!rows->valid)
@@ -413,7 +373,7 @@ static qk_status reserve(qk_rows *rows, size_t capacity, qk_error *err)
 /* Statistics that lie would mix heads. */
 static qk_status check_heads(const qk_rows *rows, size_t at, size_t count, qk_error *err)
 {
-    const int64_t *head = rows->ints[HEAD] + at;
+    const int64_t *head = rows->ints[QK__HEAD] + at;
     int64_t own = rows->head->id.head, others = 0;
     for (size_t i = 0; i < count; i++)
         others |= head[i] ^ own;
@@ -433,10 +393,10 @@ static qk_status read_column(qk_rows *rows, int c, size_t at, size_t count, qk_e
     qk_parquet_cursor *cursor = rows->cursors[c];
     size_t got = 0;
     qk_status status;
-    if (c == VECTOR && rows->wide)
+    if (c == QK__VECTOR && rows->wide)
         status = qk_parquet_read_f64(cursor, (double *)rows->vectors + at * rows->dim,
                                      rows->dim, count, &got, err);
-    else if (c == VECTOR)
+    else if (c == QK__VECTOR)
         status = qk_parquet_read_f32(cursor, (float *)rows->vectors + at * rows->dim, rows->dim,
                                      count, &got, err);
     else
@@ -447,18 +407,18 @@ static qk_status read_column(qk_rows *rows, int c, size_t at, size_t count, qk_e
     if (got < count)
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "%s: column '%s' ends %zu rows before the %lld of the file",
-                        file_name(rows), COLUMNS[c].name, count - got,
+                        file_name(rows), qk__row_column_name(c), count - got,
                         (long long)part_of(rows).rows);
     for (size_t i = 0; is_optional(rows, c) && i < count; i++)
         if (!rows->valid[i])
             rows->ints[c][at + i] = QK_NO_EXAMPLE;
-    return c == HEAD ? check_heads(rows, at, count, err) : QK_OK;
+    return c == QK__HEAD ? check_heads(rows, at, count, err) : QK_OK;
 }
 
 static void settle_windows(qk_rows *rows, size_t at, size_t count)
 {
-    int64_t *window = rows->ints[WINDOW] + at;
-    if (!rows->cursors[WINDOW]) {
+    int64_t *window = rows->ints[QK__WINDOW] + at;
+    if (!rows->cursors[QK__WINDOW]) {
         memset(window, 0, count * sizeof *window);
         return;
     }
@@ -470,20 +430,21 @@ static void settle_windows(qk_rows *rows, size_t at, size_t count)
 /* At the end of a shard every column must be at its end, too. */
 static qk_status check_ends(qk_rows *rows, qk_error *err)
 {
-    for (int c = 0; c < NUM_COLUMNS; c++) {
+    for (int c = 0; c < QK__ROW_COLUMNS; c++) {
         if (!rows->cursors[c])
             continue;
         int64_t value;
         uint8_t valid;
         size_t more = 0;
-        if (c == VECTOR)
+        if (c == QK__VECTOR)
             QK_TRY(qk_parquet_next_width(rows->cursors[c], &more, err));
         else
             QK_TRY(qk_parquet_read_i64(rows->cursors[c], &value, &valid, 1, &more, err));
         if (more > 0)
             return qk__fail(err, QK_ERR_INCONSISTENT,
                             "%s: column '%s' has more rows than the %lld of the file",
-                            file_name(rows), COLUMNS[c].name, (long long)part_of(rows).rows);
+                            file_name(rows), qk__row_column_name(c),
+                            (long long)part_of(rows).rows);
     }
     return QK_OK;
 }
@@ -496,10 +457,10 @@ static qk_status fill(qk_rows *rows, size_t count, qk_error *err)
         size_t part = count - at;
         if ((uint64_t)rows->shard_left < part)
             part = (size_t)rows->shard_left;
-        for (int c = 0; c < NUM_COLUMNS; c++)
+        for (int c = 0; c < QK__ROW_COLUMNS; c++)
             if (rows->cursors[c])
                 QK_TRY(read_column(rows, c, at, part, err));
-        if (wanted(rows, WINDOW))
+        if (wanted(rows, QK__WINDOW))
             settle_windows(rows, at, part);
         rows->shard_left -= (int64_t)part;
         if (rows->shard_left == 0)
@@ -517,8 +478,8 @@ qk_status qk_rows_next(qk_rows *rows, size_t max_rows, qk_block *block, qk_error
         return qk__fail(err, QK_ERR_ARGUMENT, "a block of 0 rows was asked for");
     if (rows->failed)
         return qk__fail(err, QK_ERR_ARGUMENT, "%s: read on after an error", file_name(rows));
-    size_t row_bytes =
-        wanted(rows, VECTOR) && rows->dim > 0 ? rows->dim * value_bytes(rows) : sizeof(int64_t);
+    size_t row_bytes = wanted(rows, QK__VECTOR) && rows->dim > 0 ? rows->dim * value_bytes(rows)
+                                                                 : sizeof(int64_t);
     size_t count = max_rows;
     if (count > MAX_BLOCK_BYTES / row_bytes)
         count = MAX_BLOCK_BYTES / row_bytes;
@@ -534,15 +495,15 @@ qk_status qk_rows_next(qk_rows *rows, size_t max_rows, qk_block *block, qk_error
         return status;
     }
     block->rows = count;
-    if (wanted(rows, VECTOR)) {
+    if (wanted(rows, QK__VECTOR)) {
         block->f32 = rows->wide ? NULL : rows->vectors;
         block->f64 = rows->wide ? rows->vectors : NULL;
     }
     /* A column that an earlier head was asked for may still have its memory, and too little. */
-    block->position = rows->ints[POSITION];
-    block->bucket = wanted(rows, BUCKET) ? rows->ints[BUCKET] : NULL;
-    block->example = wanted(rows, EXAMPLE) ? rows->ints[EXAMPLE] : NULL;
-    block->window = wanted(rows, WINDOW) ? rows->ints[WINDOW] : NULL;
+    block->position = rows->ints[QK__POSITION];
+    block->bucket = wanted(rows, QK__BUCKET) ? rows->ints[QK__BUCKET] : NULL;
+    block->example = wanted(rows, QK__EXAMPLE) ? rows->ints[QK__EXAMPLE] : NULL;
+    block->window = wanted(rows, QK__WINDOW) ? rows->ints[QK__WINDOW] : NULL;
     rows->done += (int64_t)count;
     return QK_OK;
 }

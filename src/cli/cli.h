@@ -54,8 +54,8 @@ extern const qk_settings_table cli_common_table;
 
 /* For descriptions of commands. */
 #define CLI_CAPTURE_IS                                                                         \
-    "CAPTURE is a folder with l{LL}h{HH}{q|k} folders somewhere below it, or a dataset "       \
-    "(org/name) in the Hugging Face cache."
+    "CAPTURE is a folder with l{LL}h{HH}{q|k} or packed l{LL}{q|k} folders somewhere below "   \
+    "it, or a dataset (org/name) in the Hugging Face cache."
 
 struct cli_call;
 

@@ -14,20 +14,24 @@
 static const size_t MAX_FILE = (size_t)1 << 30;
 
 /* A file of the capture's folder, else of the folder above the prefix, where its manifest may
- * be. NULL: there is none, or no memory. */
-static char *find_file(const qk_capture *capture, const char *name)
+ * be. *file is NULL where there is none. */
+static qk_status find_file(const qk_capture *capture, const char *name, char **file,
+                           qk_error *err)
 {
     const char *path = qk_capture_path(capture);
     size_t prefix = strlen(qk_capture_prefix(capture));
-    char *file = qk__path_join(path, name);
-    if (file && !qk__is_file(file) && prefix > 0) {
-        free(file);
-        file = qk__format("%.*s/%s", (int)(strlen(path) - prefix - 1), path, name);
+    *file = qk__path_join(path, name);
+    if (*file && !qk__is_file(*file) && prefix > 0) {
+        free(*file);
+        *file = qk__format("%.*s/%s", (int)(strlen(path) - prefix - 1), path, name);
     }
-    if (file && qk__is_file(file))
-        return file;
-    free(file);
-    return NULL;
+    if (!*file)
+        return qk__nomem(err);
+    if (!qk__is_file(*file)) {
+        free(*file);
+        *file = NULL;
+    }
+    return QK_OK;
 }
 
 /* ---- capture.json ----------------------------------------------------------------------- */
@@ -52,9 +56,10 @@ static qk_status read_manifest(const qk_capture *capture, qk__repack_facts *fact
 {
     if (!qk_capture_get_info(capture)->has_manifest)
         return QK_OK;
-    char *path = find_file(capture, QK_MANIFEST_NAME);
+    char *path;
+    QK_TRY(find_file(capture, QK_MANIFEST_NAME, &path, err));
     if (!path)
-        return qk__nomem(err);
+        return QK_OK;
     json_t *root;
     qk_status status = qk__json_read_file(&root, path, MAX_FILE, QK__JSON_NO_ZEROS, err);
     free(path);
@@ -69,7 +74,8 @@ static qk_status read_manifest(const qk_capture *capture, qk__repack_facts *fact
 /* What stands between the writer's own lines; nothing of a card that is not the writer's. */
 static qk_status read_card(const qk_capture *capture, qk__repack_facts *facts, qk_error *err)
 {
-    char *path = find_file(capture, "README.md");
+    char *path;
+    QK_TRY(find_file(capture, "README.md", &path, err));
     if (!path)
         return QK_OK;
     qk__buffer text = {0};
@@ -111,21 +117,26 @@ void qk__repack_facts_free(qk__repack_facts *facts)
 
 /* ---- files ------------------------------------------------------------------------------ */
 
+static qk_status copy_file(const qk_capture *capture, const char *name, const char *folder,
+                           qk_error *err)
+{
+    char *from;
+    qk__buffer text = {0};
+    QK_TRY(find_file(capture, name, &from, err));
+    if (!from)
+        return QK_OK;
+    char *to = qk__path_join(folder, name);
+    qk_status status = to ? qk__read_file(from, MAX_FILE, &text, err) : qk__nomem(err);
+    if (status == QK_OK)
+        status = qk__write_file(to, text.data, text.size, err);
+    qk__buffer_free(&text);
+    free(from);
+    free(to);
+    return status;
+}
+
 qk_status qk__repack_copy_files(const qk_capture *capture, const char *folder, qk_error *err)
 {
-    static const char *const NAMES[] = {"examples.csv", "truth.json"};
-    qk_status status = QK_OK;
-    for (size_t i = 0; status == QK_OK && i < sizeof NAMES / sizeof *NAMES; i++) {
-        qk__buffer text = {0};
-        char *from = find_file(capture, NAMES[i]);
-        char *to = from ? qk__path_join(folder, NAMES[i]) : NULL;
-        if (from)
-            status = to ? qk__read_file(from, MAX_FILE, &text, err) : qk__nomem(err);
-        if (from && status == QK_OK)
-            status = qk__write_file(to, text.data, text.size, err);
-        qk__buffer_free(&text);
-        free(from);
-        free(to);
-    }
-    return status;
+    QK_TRY(copy_file(capture, "examples.csv", folder, err));
+    return copy_file(capture, "truth.json", folder, err);
 }

@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "capture/capture.h"
 #include "parquet/reader.h"
 
 enum { BLOCK_BYTES = 1 << 20, MIN_BLOCK_ROWS = 64 };
@@ -25,10 +26,8 @@ static int find_strings(const qk_parquet *file)
     return column && column->type == QK_PARQUET_BYTE_ARRAY && is_flat(column) ? i : -1;
 }
 
-static qk_status look_at_file(const char *path, qk__head_columns *columns, qk_error *err)
+static void look_at_file(const qk_parquet *file, qk__head_columns *columns)
 {
-    qk_parquet *file;
-    QK_TRY(qk_parquet_open(&file, path, err));
     int vector = qk_parquet_find(file, "vector");
     int example = qk_parquet_find(file, "example_id");
     columns->wide |=
@@ -38,8 +37,6 @@ static qk_status look_at_file(const char *path, qk__head_columns *columns, qk_er
     columns->examples &= example >= 0;
     columns->buckets &= qk_parquet_find(file, "bucket") >= 0;
     columns->strings |= find_strings(file) >= 0;
-    qk_parquet_close(&file);
-    return QK_OK;
 }
 
 static unsigned columns_to_read(const qk__head_columns *columns)
@@ -54,8 +51,11 @@ qk_status qk__repack_look(const qk_head *head, qk_rows **rows, qk__head_columns 
 {
     *columns = (qk__head_columns){.examples = true, .buckets = true};
     bool readable = !head->missing && !head->failure; /* else opening it says what is wrong */
-    for (size_t i = 0; readable && i < head->num_files; i++)
-        QK_TRY(look_at_file(head->files[i], columns, err));
+    for (size_t i = 0; readable && i < head->num_files; i++) {
+        const qk_parquet *file;
+        QK_TRY(qk__rows_file(rows, head, i, &file, err));
+        look_at_file(file, columns);
+    }
     QK_TRY(qk_rows_reopen(rows, head, columns_to_read(columns), 0, err));
     columns->dim = qk_rows_dim(*rows);
     return QK_OK;

@@ -56,6 +56,9 @@ static void expect_same(const char *name, const char *expected, long n)
 /* So slow that rows before RoPE are those after it: one capture is both. */
 static const double SLOW[] = {1e-12};
 
+/* Of the captures that are made, and analysed. */
+static qk_layout layout = QK_LAYOUT_HEADS;
+
 /* Names that are not ASCII: a failure must not turn them into question marks. */
 static qk_status make_capture(const char *folder, qk_error *err)
 {
@@ -71,6 +74,7 @@ static qk_status make_capture(const char *folder, qk_error *err)
     s.rope_frequencies = SLOW;
     s.threads = 1;
     s.truth_matrices = true;
+    s.layout = layout;
     s.model = "mod\xc3\xa8le";
     return qk_synth_write(&s, tree_path(folder), err);
 }
@@ -158,14 +162,16 @@ static void making_a_capture(void **state)
     }
     free(manifest);
     free(truth);
+    tree_remove(tree_path("first"));
 }
 
 static void analysing(analysis what, const char *json)
 {
     qk_error err = {0};
-    if (access(tree_path("capture"), F_OK) != 0)
-        assert_int_equal(make_capture("capture", &err), QK_OK);
-    assert_int_equal(analyse("capture", "out", what, &err), QK_OK);
+    const char *capture = layout == QK_LAYOUT_PACKED ? "packed" : "capture";
+    if (access(tree_path(capture), F_OK) != 0)
+        assert_int_equal(make_capture(capture, &err), QK_OK);
+    assert_int_equal(analyse(capture, "out", what, &err), QK_OK);
     char other[64];
     snprintf(other, sizeof other, "out/%s", json);
     char *manifest = contents("out/manifest.json"), *second = contents(other);
@@ -174,7 +180,7 @@ static void analysing(analysis what, const char *json)
     bool more = true;
     for (long n = 0; more; n++) {
         remaining = n;
-        qk_status status = analyse("capture", "out", what, &err);
+        qk_status status = analyse(capture, "out", what, &err);
         more = remaining < 0;
         if (ends_well(status, &err, n)) {
             expect_same("out/manifest.json", manifest, n);
@@ -220,6 +226,14 @@ static void comparing_stages(void **state)
     analysing(STAGES, "rope_pairs.csv");
 }
 
+static void packed(void **state)
+{
+    layout = QK_LAYOUT_PACKED;
+    making_a_capture(state);
+    analysing(EACH_KIND, "summary.json");
+    layout = QK_LAYOUT_HEADS;
+}
+
 static void texts(void **state)
 {
     (void)state;
@@ -254,7 +268,8 @@ int main(void)
                                        cmocka_unit_test(analysing_queries_with_keys),
                                        cmocka_unit_test(analysing_each_kind),
                                        cmocka_unit_test(analysing_moments),
-                                       cmocka_unit_test(comparing_stages)};
+                                       cmocka_unit_test(comparing_stages),
+                                       cmocka_unit_test(packed)};
     json_set_alloc_funcs(__wrap_malloc, free); /* jansson is not linked with --wrap */
     return cmocka_run_group_tests_name("out_of_memory", tests, tree_setup, tree_teardown);
 }

@@ -434,3 +434,27 @@ def test_results_do_not_go_into_a_packed_folder(qkscope, pair, copy):
     outcome = qkscope("pca", pair[0], "-o", copy / "l00q", expect=1)
     assert "choose another folder" in outcome.err
     assert [p.name for p in (copy / "l00q").iterdir()] == ["data.parquet"]
+
+
+def test_changed_bytes_of_a_footer(qkscope, copy):
+    """Whatever it says then, the program goes on: heads are read, or fail."""
+    rng = np.random.default_rng(8)
+    file = copy / "l01q" / "data.parquet"
+    data = file.read_bytes()
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    for i in range(60):
+        spoilt = bytearray(data)
+        for at in rng.integers(footer, len(data) - 8, 1 + i % 3):
+            spoilt[at] = rng.integers(256)
+        file.write_bytes(spoilt)
+        outcome = qkscope("inspect", copy)
+        assert outcome.code in (0, 3), outcome.err
+        assert (outcome.code == 0) == (not outcome.err)
+
+
+def test_a_file_that_is_replaced(qkscope, pair, tmp_path):
+    """Its place is taken by the capture in another layout: no mixture is read."""
+    capture = shutil.copytree(pair[1], tmp_path / "c")
+    qkscope("repack", capture, "-o", capture, "--layout", "heads", "--force", "-q", expect=0)
+    assert sorted(p.name for p in capture.iterdir() if p.is_dir()) == sorted(
+        p.name for p in pair[0].iterdir() if p.is_dir())

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A packed capture (a file a layer and kind) against the same with a file a head: processor time and
+seconds of whole commands, interleaved, as ratios. Prints Markdown; `make bench` runs it. The captures
+are made once in BUILD/bench-data."""
+import argparse
+import os
+import statistics
+import subprocess
+from pathlib import Path
+
+from analyses import synth
+from timed import measured
+
+COMMANDS = {
+    "`pca`, one thread": ["pca", "--threads", "1"],
+    "`pca`": ["pca"],
+    "`analyze`": ["analyze"],
+    "`pca` of one query head": ["pca", "--layers", "1", "--heads", "40", "--threads", "1"],
+    "`inspect`": ["inspect"],
+}
+
+
+def repack(build, source, target, *options):
+    if not (target / "capture.json").exists():
+        subprocess.run([build / "qkscope", "repack", source, "-o", target, "--quiet", *options], check=True)
+    return target
+
+
+def megabytes(folder):
+    files = [p for p in folder.rglob("*.parquet")]
+    return len(files), sum(p.stat().st_size for p in files) / 1e6
+
+
+def compare(build, heads, packed, runs, work):
+    for name, words in COMMANDS.items():
+        ratios, seconds = [], []
+        for i in range(runs + 1):  # the first one fills the page cache
+            pair = {}
+            for capture in (heads, packed) if i % 2 else (packed, heads):
+                output = [] if words[0] == "inspect" else ["-o", work / "out", "--force"]
+                pair[capture] = measured(build, [build / "qkscope", words[0], capture, *words[1:], *output,
+                                                 "--quiet"])[0]
+            ratios.append([pair[packed][k] / pair[heads][k] for k in ("processor_seconds", "seconds")])
+            seconds.append([pair[c]["processor_seconds"] for c in (heads, packed)])
+        one, other = (statistics.median(c) for c in zip(*seconds[1:]))
+        processor, wall = (statistics.median(c) for c in zip(*ratios[1:]))
+        print(f"| {name} | {one:.3f} | {other:.3f} | {processor:.3f} | {wall:.3f} |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("build", type=Path)
+    parser.add_argument("--runs", type=int, default=15)
+    args = parser.parse_args()
+    work = args.build / "bench-data"
+    work.mkdir(exist_ok=True)
+    heads = synth(args.build, work / "layout-heads", layers=2, query_heads=64, q_per_kv_group=8, dim=128,
+                  examples=12, rows=1000, buckets=16, bucket_width=128)
+    for title, options in (("row groups of 12,000 rows, one a head", []),
+                           ("row groups of 750 rows, 16 a head", ["--row-group-rows", "750"])):
+        tail = f"-{options[-1]}" if options else ""
+        own = repack(args.build, heads, work / f"layout-heads{tail}", "--layout", "heads", *options)
+        packed = repack(args.build, heads, work / f"layout-packed{tail}", *options)
+        (n, size), (m, total) = megabytes(own), megabytes(packed)
+        print(f"\n{title}: {n} files of {size:.0f} MB, packed {m} of {total:.0f} MB; {args.runs} interleaved "
+              f"runs, medians; {os.cpu_count()} processors.\n")
+        print("| command | processor seconds, a file a head | packed | ratio | ratio of seconds |\n|---|---|---|---|---|")
+        compare(args.build, own, packed, args.runs, work)
+
+
+if __name__ == "__main__":
+    main()
