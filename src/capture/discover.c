@@ -251,7 +251,8 @@ static int compare_entries(const void *a, const void *b)
 static qk_status sort_heads(qk_capture *capture, qk_error *err)
 {
     qk__capture_entry *entries = capture->entries;
-    qsort(entries, capture->num_entries, sizeof *entries, compare_entries);
+    if (capture->num_entries > 1)
+        qsort(entries, capture->num_entries, sizeof *entries, compare_entries);
     for (size_t i = 1; i < capture->num_entries; i++)
         if (compare_entries(&entries[i - 1], &entries[i]) == 0)
             return qk__fail(err, QK_ERR_INCONSISTENT,
