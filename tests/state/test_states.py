@@ -319,7 +319,7 @@ def test_the_original_tools_front_end(qkscope, tmp_path, reservoir):
     files = "".join(f"{key}: {tmp_path / key}\n" for key in ("output_csv", "bucket_csv", "component_csv"))
     facts = f"model_dir: {reservoir}\nnum_layers: 5\nnum_q_heads: 8\nnum_k_heads: 4\n{files}"
     config.write_text(facts)
-    done = qkscope("analyze-heads", "--config", config, expect=1)
+    done = qkscope("analyze-heads", "--config", config, expect=2)
     assert "max_tokens_per_head" in done.err and "--keep rows" in done.err
     config.write_text(facts + "max_tokens_per_head: null\n")
     qkscope("analyze-heads", "--config", config, expect=0)
