@@ -479,7 +479,8 @@ const cli_command cmd_inspect = {
     .usage = "CAPTURE|MODEL|FILE.parquet [options]",
     .description =
         "Says what a capture holds: heads, group size, rows, dimension, positions, buckets, "
-        "examples, sliding windows, and how the files store them. " CLI_CAPTURE_IS
+        "examples, sliding windows, what is kept in place of rows, and how the files store "
+        "them. " CLI_CAPTURE_IS
         " Of a single Parquet file it shows columns, encodings and sizes. Integer columns are "
         "read in full; vectors are not.\n\nOf a model (a folder with config.json, a GGUF file, "
         "or org/name) it shows the heads, RoPE and windows, what qkscope capture would keep, "

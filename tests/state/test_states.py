@@ -313,6 +313,19 @@ def test_commands_that_need_rows(qkscope, tmp_path, state, reservoir):
     assert not (tmp_path / "out").exists()
 
 
+def test_the_original_tools_front_end(qkscope, tmp_path, reservoir):
+    """It draws rows, which a reservoir has done already; told not to, it takes what is there."""
+    config = tmp_path / "h.yaml"
+    files = "".join(f"{key}: {tmp_path / key}\n" for key in ("output_csv", "bucket_csv", "component_csv"))
+    facts = f"model_dir: {reservoir}\nnum_layers: 5\nnum_q_heads: 8\nnum_k_heads: 4\n{files}"
+    config.write_text(facts)
+    done = qkscope("analyze-heads", "--config", config, expect=2)
+    assert "max_tokens_per_head" in done.err and "--keep rows" in done.err
+    config.write_text(facts + "max_tokens_per_head: null\n")
+    qkscope("analyze-heads", "--config", config, expect=0)
+    assert len(read_csv(tmp_path / "output_csv")) == 20
+
+
 def test_scatter_of_a_reservoir(qkscope, tmp_path, reservoir):
     for basis in ("pca", "ab"):
         qkscope("scatter", reservoir, "-o", tmp_path / f"{basis}.png", "--heads", "0:1", "--basis", basis, expect=0)
@@ -462,6 +475,7 @@ def edit(state, change):
 
 MANIFESTS = {
     "nothing kept": (lambda m: m["keep"].update(moments=False), "neither rows nor moments"),
+    "an empty reservoir": (lambda m: m["keep"].update(rows="reservoir"), "a reservoir of at least 1 row"),
     "an unknown word": (lambda m: m["keep"].update(rows="some"), "keep.rows"),
     "no object": (lambda m: m.update(keep="moments"), "keep"),
     "unfinished": (lambda m: m.update(complete=False), "of a finished capture"),
