@@ -14,7 +14,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/parallel.h"
-#include "analysis/sharing.h"
 #include "capture/capture.h"
 #include "schema/schema.h"
 
@@ -286,7 +285,6 @@ void qk__run_close(qk__run *run)
     for (size_t i = 0; i < run->num_spare; i++)
         free(run->spare[i].memory);
     free(run->spare);
-    qk__sharing_free(run);
     qk_capture_close(&run->capture);
     free(run->inputs);
     free(run->first_input);
