@@ -117,7 +117,8 @@ QK_API const char *qk_config_note(const qk_config *config, size_t i);
 
 /* The settings of an analysis that several processes share and that is not finished, as they left
  * them in its output folder; with `output` and `merge` set, so that qk_analysis_run finishes it. i
- * counts such analyses, from 0; QK_ERR_NOT_FOUND: there are no more. docs/cluster.md */
+ * counts such analyses, from 0; QK_ERR_NOT_FOUND: there are no more; QK_ERR_EXISTS: there is none, and
+ * the folder has complete results. docs/cluster.md */
 QK_API QK_MUST_CHECK qk_status qk_config_load_shared(qk_config **config, const char *folder,
                                                      size_t i, qk_error *err);
 

@@ -253,6 +253,7 @@ qk_status qk_analysis_run(const qk_analysis_settings *settings, qk_analysis_resu
         *results = run.results;
     else
         qk_analysis_results_free(&run.results);
+    qk__sharing_free(&run);
     qk__run_close(&run);
     return status;
 }

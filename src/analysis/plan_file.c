@@ -188,6 +188,20 @@ static qk_status load(const char *folder, const char *name, qk_config *config, b
     return status;
 }
 
+static qk_status fail_none(const char *folder, size_t seen, qk_error *err)
+{
+    qk__manifest results;
+    QK_TRY(qk__manifest_read(&results, folder, err));
+    bool whole = seen == 0 && results.complete && json_array_size(results.runs) > 0;
+    qk__manifest_free(&results);
+    if (whole)
+        return qk__fail(err, QK_ERR_EXISTS,
+                        "%s: its tables are there, and nothing waits to be merged", folder);
+    return qk__fail(err, QK_ERR_NOT_FOUND,
+                    "%s: no %sanalysis of several processes waits here to be merged", folder,
+                    seen > 0 ? "other " : "");
+}
+
 static qk_status load_run(qk_config *config, const char *folder, size_t i, qk_error *err)
 {
     qk__names runs;
@@ -201,11 +215,7 @@ static qk_status load_run(qk_config *config, const char *folder, size_t i, qk_er
             status = load(folder, runs.items[r], config, &is, err);
     }
     qk__names_free(&runs);
-    if (status == QK_OK && seen <= i)
-        status = qk__fail(err, QK_ERR_NOT_FOUND,
-                          "%s: no %sanalysis of several processes waits here to be merged",
-                          folder, i > 0 ? "other " : "");
-    return status;
+    return status == QK_OK && seen <= i ? fail_none(folder, seen, err) : status;
 }
 
 qk_status qk_config_load_shared(qk_config **config, const char *folder, size_t i, qk_error *err)

@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/parallel.h"
-#include "analysis/sharing.h"
 #include "capture/capture.h"
 #include "schema/schema.h"
 
@@ -175,7 +174,6 @@ void qk__run_close(qk__run *run)
         free(run->spare[i].memory);
     free(run->spare);
     qk__states_close(&run->states);
-    qk__sharing_free(run);
     qk_capture_close(&run->capture);
     free(run->inputs);
     free(run->first_input);

@@ -174,9 +174,24 @@ void qk__sharing_add(qk__run *run, qk__unit *unit, int64_t bytes, int64_t rows, 
     pthread_mutex_unlock(&run->lock);
 }
 
+/* Memory that ran out is no result: with more of it there would be another one. */
+static qk_status check_memory(const qk__run *run, const qk__unit *unit, qk_error *err)
+{
+    for (size_t i = unit->first; i < unit->first + unit->count; i++) {
+        char name[QK_HEAD_NAME_SIZE];
+        const qk_head_results *head = &run->results->heads[i];
+        if (head->status != QK_ERR_NOMEM && (head->status == QK_OK || head->message))
+            continue;
+        qk_head_name(head->id, name);
+        return qk__fail(err, QK_ERR_NOMEM, "%s: out of memory", name);
+    }
+    return QK_OK;
+}
+
 static qk_status publish(const qk__run *run, const qk__unit *unit, qk_error *err)
 {
     char *folder;
+    QK_TRY(check_memory(run, unit, err));
     QK_TRY(qk__unit_begin(&run->units_at, unit->name, &folder, err));
     qk_status status = qk__unit_write(run, unit, folder, err);
     if (status == QK_OK)

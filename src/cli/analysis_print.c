@@ -2,6 +2,7 @@
 /* What an analysis command says when it is done: a short summary, or JSON. */
 #include "run_analysis.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 #include "heat_strip.h"
@@ -268,25 +269,34 @@ void cli_print_outcome_json(const qk_analysis_settings *settings,
     cli_json_print(root);
 }
 
-void cli_print_unfinished(const cli_common *common, const qk_analysis_settings *settings,
-                          const qk_analysis_results *results)
+/* Who did not ask for several processes should see where they came from. */
+static void print_unfinished(const qk_analysis_settings *settings,
+                             const qk_analysis_results *results)
 {
     size_t there = results->units_there, units = results->units;
-    const char *output = settings->output;
-    if (common->json)
-        cli_json_print(json_pack("{s:o, s:I, s:I}", "output", cli_json_text(output), "units",
-                                 (json_int_t)units, "units_there", (json_int_t)there));
-    else if (common->quiet || settings->merge)
-        return;
-    else if (there == 0)
+    const qk_shard *shard = &settings->shard;
+    cli_print("shard %" PRId64 " of %" PRId64 " (%s): ", shard->index, shard->count,
+              shard->source ? shard->source : "given");
+    if (there == 0)
         cli_print("none of the %zu units is this process's\n", units);
     else if (there == units)
         cli_print(
             "%zu of %zu units are there; another process is at work in %s, and writes the "
             "tables if it belongs to this run; else 'qkscope merge %s' does\n",
-            there, units, output, output);
+            there, units, settings->output, settings->output);
     else
         cli_print("%zu of %zu units are there; the last process to end writes the tables, or "
                   "'qkscope merge %s'\n",
-                  there, units, output);
+                  there, units, settings->output);
+}
+
+void cli_print_unfinished(const cli_common *common, const qk_analysis_settings *settings,
+                          const qk_analysis_results *results)
+{
+    if (common->json)
+        cli_json_print(json_pack("{s:o, s:I, s:I}", "output", cli_json_text(settings->output),
+                                 "units", (json_int_t)results->units, "units_there",
+                                 (json_int_t)results->units_there));
+    else if (!common->quiet && !settings->merge)
+        print_unfinished(settings, results);
 }

@@ -44,6 +44,11 @@ static int finish_runs(const cli_call *call, const char *folder)
         qk_status status = qk_config_load_shared(&config, folder, unfinished, &err);
         if (status == QK_ERR_NOT_FOUND && unfinished + done > 0)
             return worst;
+        if (status == QK_ERR_EXISTS) {
+            if (!r->common.quiet)
+                cli_print("%s\n", err.message);
+            return EXIT_CODE_OK;
+        }
         if (status != QK_OK) {
             cli_error("%s", err.message);
             return cli_exit_code(status);

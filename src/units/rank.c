@@ -6,13 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
 #include "units/units.h"
 
-enum { LIMIT = 1024, TRIES = 5 };
+enum { LIMIT = 1024, TRIES = 15 };
 
 /* What a file of ranks/ says: a process and its job, a line each; "" where it has gone or cannot be
  * read. */
@@ -29,13 +30,14 @@ static void read_rank(const char *path, char owner[LIMIT], const char **job)
         *end = 0;
 }
 
-/* Whether the process that has the number keeps others from it. One of another machine and no
- * known job may be dead: then two do the same work, which costs time but no correctness. */
+/* Whether the process that has the number keeps others from it: one of the same job. One of another
+ * machine and no known job may be dead, one of another job is most likely being ended: then two do
+ * the same work, which costs time but no correctness. */
 static bool is_taken(const char *owner, const char *job, const char *own_job)
 {
-    if (qk__owner_life(owner) == QK__LIFE_ELSEWHERE)
-        return *job && strcmp(job, "\n") != 0 && strcmp(job, own_job) == 0;
-    return qk__owner_life(owner) == QK__LIFE_ALIVE;
+    qk__life life = qk__owner_life(owner);
+    return strcmp(job, own_job) == 0 &&
+           (life == QK__LIFE_ALIVE || (life == QK__LIFE_ELSEWHERE && strcmp(job, "\n") != 0));
 }
 
 static qk_status fail_taken(const char *path, const char *owner, const qk_shard *shard,
@@ -47,12 +49,14 @@ static qk_status fail_taken(const char *path, const char *owner, const qk_shard 
                     (long long)shard->index, (long long)shard->count, owner, path);
 }
 
-/* Puts the file at `temporary` to its place, over that of a process that is gone. */
+/* Puts the file at `temporary` to its place, over that of a process that is gone, or is about to:
+ * who was stopped a moment ago may still be there. */
 static qk_status take(const qk__rank *rank, const char *temporary, const qk_shard *shard,
                       const char *own_job, qk_error *err)
 {
+    const struct timespec moment = {.tv_nsec = 20 * 1000 * 1000};
+    char owner[LIMIT] = "";
     for (int i = 0; i < TRIES; i++) {
-        char owner[LIMIT];
         const char *job;
         if (link(temporary, rank->path) == 0) {
             unlink(temporary);
@@ -60,14 +64,17 @@ static qk_status take(const qk__rank *rank, const char *temporary, const qk_shar
         }
         if (errno == EEXIST) {
             read_rank(rank->path, owner, &job);
-            if (is_taken(owner, job, own_job))
-                return fail_taken(rank->path, owner, shard, err);
+            if (is_taken(owner, job, own_job)) {
+                nanosleep(&moment, NULL);
+                continue;
+            }
         }
         /* also where there are no links: then nobody notices two with one number */
         if (rename(temporary, rank->path) == 0)
             return QK_OK;
+        return qk__fail(err, QK_ERR_IO, "%s: cannot write: %s", rank->path, strerror(errno));
     }
-    return qk__fail(err, QK_ERR_IO, "%s: cannot write: %s", rank->path, strerror(errno));
+    return fail_taken(rank->path, owner, shard, err);
 }
 
 qk_status qk__rank_join(qk__rank *rank, const qk__unit_folder *units, const qk_shard *shard,

@@ -95,8 +95,9 @@ typedef struct qk__rank {
     char *text; /* what it says */
 } qk__rank;
 
-/* Says in the run's folder that this process has this number. QK_ERR_EXISTS where another one
- * that is at work has it: one of this machine that is alive, or one of the same job. */
+/* Says in the run's folder that this process has this number. QK_ERR_EXISTS where another one of the
+ * same job has it: one of this machine that is alive, or one of another machine. Without a launcher
+ * all processes of a machine are one job. */
 QK_MUST_CHECK qk_status qk__rank_join(qk__rank *rank, const qk__unit_folder *units,
                                       const qk_shard *shard, qk_error *err);
 void qk__rank_leave(qk__rank *rank);

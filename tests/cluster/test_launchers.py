@@ -6,7 +6,7 @@ import shlex
 import subprocess
 
 import pytest
-from conftest import EXAMPLE
+from conftest import EXAMPLE, synth
 from sharded import need, quiet_environment, results, run_shard
 
 SLURM = pathlib.Path(__file__).with_name("slurm_one_node.sh")
@@ -40,9 +40,10 @@ def test_mpirun(program, one, tmp_path, count):
     assert 1 <= done.stdout.count("20 heads, 27902 rows in") and "units are there" in done.stdout
 
 
-def test_mpirun_with_one_number_for_all(program, tmp_path):
+def test_mpirun_with_one_number_for_all(program, qkscope, tmp_path):
     need("mpirun")
-    words = [*ANALYZE, "--variance", "full", "--max-pairs", "0"]  # takes its time
+    synth(qkscope, tmp_path / "c", layers=4, query_heads=6, dim=64, examples=20, rows=200, buckets=16)
+    words = ["analyze", tmp_path / "c", "--threads", "1", "--variance", "full"]  # takes its time
     done = subprocess.run(["mpirun", "-n", "3", program, *words, "-o", tmp_path / "out", "--shard", "1/3"],
                           capture_output=True, text=True, env=quiet_environment(), timeout=120)
     assert done.returncode != 0 and "two processes have one number: shard 1 of 3" in done.stderr
