@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prefill beside llama.cpp's llama-bench: the random Llama of bench/prefill.py with the same weights as GGUF,
 in float32 and bfloat16, one text of --tokens. First llama-bench looks for its best micro-batch size, with or
-without flash attention, and type of cache for each type of weights; that then runs in turns with qkscope. Prints Markdown. Processor time of llama-bench is without what loading takes. Needs the `gguf` package;
-llama-bench comes with the sources of llama.cpp, which llama-cpp-python's source distribution holds under
-vendor/: cmake -S vendor/llama.cpp -B B -DGGML_NATIVE=ON && cmake --build B --target llama-bench"""
+without flash attention, and type of cache for each type of weights; that then runs in turns with qkscope.
+Threads of llama.cpp wait for each other in loops, so a run counts only if other programs took less than
+--others of the processors meanwhile; the script waits for such times. Prints Markdown. Processor time of
+llama-bench is without what loading takes. Needs the `gguf` package. llama-bench comes with the sources of
+llama.cpp, which llama-cpp-python's source distribution has under vendor/: cmake -S vendor/llama.cpp -B B
+-DGGML_NATIVE=ON && cmake --build B --target llama-bench"""
 import argparse
 import itertools
 import json
@@ -11,6 +14,7 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +50,26 @@ def make_gguf(folder, kind):
     return path
 
 
+def busy_seconds():
+    """Of all processors together."""
+    fields = [int(n) for n in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    return (sum(fields[:3]) + sum(fields[5:8])) / os.sysconf("SC_CLK_TCK")
+
+
+def undisturbed(others, until, run):
+    """What run returns, a tuple that ends in its processor seconds, of a time when others do little; the last
+    after `until`."""
+    while True:
+        start, busy = time.monotonic(), busy_seconds()
+        time.sleep(1)
+        if busy_seconds() - busy < others * os.cpu_count() or time.monotonic() > until:
+            start, busy = time.monotonic(), busy_seconds()
+            found = run()
+            rest = busy_seconds() - busy - found[-1]
+            if rest < others * os.cpu_count() * (time.monotonic() - start) or time.monotonic() > until:
+                return found
+
+
 def llama(bench, threads, model, tokens, runs, *options):
     """Seconds of each run, and processor seconds of the process."""
     process = subprocess.Popen([bench, "-m", model, "-p", str(tokens), "-n", "0", "-t", str(threads), "-b", str(tokens),
@@ -59,13 +83,12 @@ def llama(bench, threads, model, tokens, runs, *options):
     return [n * 1e-9 for n in json.loads(out)["samples_ns"]], usage.ru_utime + usage.ru_stime
 
 
-def best_options(bench, threads, model, tokens):
+def best_options(measure, start):
     """One option after the other, each at the best of those before it, by processor time."""
-    best, chosen = float("inf"), {"-ub": "512", "-fa": "on", "-ctk": "f16", "-ctv": "f16"}
-    for change in ([{"-ub": str(size)} for size in (512, 128, 256, 1024)] + [{"-fa": "off"}] +
+    best, chosen = float("inf"), dict(zip(start[::2], start[1::2]))
+    for change in ([{"-ub": str(size)} for size in (512, 256, 1024)] + [{"-fa": "off"}] +
                    [{"-ctk": kind, "-ctv": kind} for kind in ("f32", "bf16")]):
-        options = list(itertools.chain(*(chosen | change).items()))
-        seconds, used = llama(bench, threads, model, tokens, 1, *options)
+        seconds, used = measure(1, *itertools.chain(*(chosen | change).items()))
         if seconds and used < best:
             best, chosen = used, chosen | change
     return list(itertools.chain(*chosen.items()))
@@ -78,22 +101,39 @@ def main():
     parser.add_argument("--tokens", type=int, default=4096)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--others", type=float, default=0.05, help="share of the processors")
+    parser.add_argument("--wait", type=float, default=3600, help="for that, at most so many seconds in all")
+    parser.add_argument("--as-given", action="store_true", help="do not look for llama-bench's best options")
     args = parser.parse_args()
+    until = time.monotonic() + args.wait
     folder = make_llama(args.build / "bench-data" / "llama-100m", 768, 2048, 12, 12, 4, 64, 32000)
     models = {kind: make_gguf(folder, kind) for kind in TYPES}
+
+    def theirs(kind, runs, *options, tokens=args.tokens):
+        return undisturbed(args.others, until, lambda: llama(
+            args.llama_bench, args.threads, models[kind], tokens, runs, *options))
+
+    def mine(name):
+        def run():
+            found = ours(args.build, "run", folder, args.tokens, args.threads, name)
+            return found["seconds"], found["cpu"]
+        return undisturbed(args.others, until, run)
     options, loading = {}, {}
-    for kind, model in models.items():
-        options[kind] = best_options(args.llama_bench, args.threads, model, args.tokens)
-        loading[kind] = llama(args.llama_bench, args.threads, model, 1, 1, *options[kind])[1]
+    for kind in models:
+        options[kind] = ["-ub", "512", "-fa", "on", "-ctk", "f16", "-ctv", "f16"]
+        if not args.as_given:
+            options[kind] = best_options(lambda *words: theirs(kind, *words), options[kind])
+        loading[kind] = theirs(kind, 1, *options[kind], tokens=1)[1]
     wall, cpu = ({name: [] for name in [*TYPES, *TYPES.values()]} for _ in range(2))
     for _ in range(args.runs):
         for kind, name in TYPES.items():
-            run = ours(args.build, "run", folder, args.tokens, args.threads, name)
-            wall[name].append(run["seconds"])
-            cpu[name].append(run["cpu"])
-            seconds, used = llama(args.llama_bench, args.threads, models[kind], args.tokens, 2, *options[kind])
+            seconds, used = mine(name)
+            wall[name].append(seconds)
+            cpu[name].append(used)
+            seconds, used = theirs(kind, 2, *options[kind])
             wall[kind].append(statistics.mean(seconds))
             cpu[kind].append((used - loading[kind]) / 2)
+            print(name, wall[name][-1], cpu[name][-1], kind, wall[kind][-1], cpu[kind][-1], file=sys.stderr)
     print(f"{args.tokens:,} tokens, {args.threads} threads, {args.runs} interleaved runs, medians.\n\n"
           "| | seconds | tokens/s | processor seconds |\n|---|---|---|---|")
     for kind, name in TYPES.items():
