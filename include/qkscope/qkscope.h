@@ -20,7 +20,8 @@
  *     common.h     status codes and errors, notices and progress, the version
  *     settings.h   settings by name, with types, ranges, defaults and help
  *     model.h      weights, forward pass, tokenizer of a language model
- *     recorder.h   from a model and texts to a capture: which heads and positions, the run
+ *     recorder.h   from a model and texts to a capture: which heads, the run
+ *     sink.h       from vectors, whoever has them, to a capture: which positions, rows or moments
  *     parquet.h    the files of captures
  *     capture.h    captures: finding, reading, writing, inspecting, making up
  *     stats.h      of one head in memory: moments, PCA, rotation model, plasticity
@@ -56,6 +57,7 @@
 #include <qkscope/report.h>
 #include <qkscope/results.h>
 #include <qkscope/settings.h>
+#include <qkscope/sink.h>
 #include <qkscope/stats.h>
 #include <qkscope/study.h>
 

@@ -97,6 +97,22 @@ static qk_status read_whole(int fd, size_t size, qk__buffer *contents, qk_error 
     return QK_OK;
 }
 
+qk_status qk__write_at(int fd, const void *data, size_t size, int64_t offset, qk_error *err)
+{
+    const uint8_t *next = data;
+    while (size > 0) {
+        ssize_t put = pwrite(fd, next, size, (off_t)offset);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return qk__fail(err, QK_ERR_IO, "cannot write: %s", strerror(errno));
+        next += put;
+        offset += put;
+        size -= (size_t)put;
+    }
+    return QK_OK;
+}
+
 qk_status qk__read_file(const char *path, size_t limit, qk__buffer *contents, qk_error *err)
 {
     int fd;

@@ -23,6 +23,10 @@ QK_MUST_CHECK qk_status qk__check_file(int fd, int64_t *size, qk_error *err);
 QK_MUST_CHECK qk_status qk__read_at(int fd, void *data, size_t size, int64_t offset,
                                     qk_error *err);
 
+/* Writes size bytes at offset of an open descriptor. Messages do not name the file. */
+QK_MUST_CHECK qk_status qk__write_at(int fd, const void *data, size_t size, int64_t offset,
+                                     qk_error *err);
+
 /* Whole contents of a small file, refused (QK_ERR_MALFORMED) above limit bytes. A zero
  * byte follows the contents but is not counted in size. */
 QK_MUST_CHECK qk_status qk__read_file(const char *path, size_t limit, qk__buffer *contents,

@@ -2,8 +2,6 @@
 /* Makes a capture: the order of events of a run. */
 #include <stdlib.h>
 #include <string.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 #include <qkscope/capture.h>
 
@@ -16,18 +14,6 @@
 #include "sink/sink.h"
 
 enum { MAX_LENGTH = 1 << 30 };
-
-void qk__recorder_notice(const qk__recording *r, qk_notice_level level, const char *fmt, ...)
-{
-    char text[1024];
-    va_list args;
-    if (!r->settings->notice)
-        return;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    r->settings->notice(r->settings->user, level, text);
-}
 
 /* ---- opening ---------------------------------------------------------------------------- */
 

@@ -10,6 +10,7 @@
  *     group.c           some texts: tokens, forward pass, rows into the sink
  *     describe.c        keys for capture.json
  *     card.c            lines for its card
+ *     recording.c       notices
  *
  * What becomes of the rows is the sink's: sink/sink.h. */
 #ifndef QK_RECORDER_RECORDING_H
@@ -59,7 +60,7 @@ typedef struct qk__recording {
     qk_sink *sink;
 } qk__recording;
 
-/* ---- recorder.c ------------------------------------------------------------------------- */
+/* ---- recording.c ------------------------------------------------------------------------ */
 
 void qk__recorder_notice(const qk__recording *r, qk_notice_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

@@ -188,11 +188,6 @@ static qk_status begin(qk_sink *sink, bool replaces, qk_error *err)
     return qk__run_write(sink, err);
 }
 
-bool qk__is_built(const qk_sink *sink)
-{
-    return qk__is_file_in(sink->partial, QK__BUILT);
-}
-
 static qk_status resume(qk_sink *sink, qk_error *err)
 {
     QK_TRY(join(sink, err));

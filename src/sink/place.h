@@ -46,6 +46,9 @@ qk__capture_fn qk__capture_mark;
 /* Removes a capture from a folder, and nothing else. What cannot be removed stays: QK_OK. */
 qk__capture_fn qk__capture_remove;
 
+/* Removes what a killed process has left beside the files of a capture. */
+void qk__output_sweep(const char *folder);
+
 /* Removes everything in a folder .partial, beginning with the journal, without which the rest
  * is nothing. The lock stays: others respect it. */
 void qk__partial_empty(const char *partial);

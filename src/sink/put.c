@@ -2,13 +2,12 @@
 /* Vectors on their way to where they belong: the block's file, and the chunks that are summed. Where
  * that is follows from text, layer, kind and position alone, so they may come from any thread in
  * any order. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "sink/sink.h"
 
 /* ---- numbers ---------------------------------------------------------------------------- */
@@ -55,22 +54,6 @@ static bool is_finite(const float *values, size_t count)
     for (size_t i = 0; i < count; i++)
         finite &= isfinite(values[i]) != 0;
     return finite;
-}
-
-qk_status qk__write_at(int fd, const void *data, size_t size, int64_t offset, qk_error *err)
-{
-    const uint8_t *next = data;
-    while (size > 0) {
-        ssize_t put = pwrite(fd, next, size, (off_t)offset);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return qk__fail(err, QK_ERR_IO, "cannot write captured rows: %s", strerror(errno));
-        next += put;
-        offset += put;
-        size -= (size_t)put;
-    }
-    return QK_OK;
 }
 
 /* ---- which of them are kept ------------------------------------------------------------- */

@@ -13,48 +13,7 @@
 #include "base/error.h"
 #include "base/parallel.h"
 
-/* ---- what the parts share --------------------------------------------------------------- */
-
-const char *qk__stage_name(int stage)
-{
-    return stage == QK__POST ? "post" : "pre";
-}
-
-char *qk__stage_folder(const qk_sink *sink, const char *root, int stage)
-{
-    bool both = sink->stages[QK__POST] && sink->stages[QK__PRE];
-    return both ? qk__path_join(root, qk__stage_name(stage)) : qk__strdup(root);
-}
-
-void qk__sink_notice(const qk_sink *sink, qk_notice_level level, const char *fmt, ...)
-{
-    char text[1024];
-    va_list args;
-    if (!sink->settings.notice)
-        return;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    sink->settings.notice(sink->settings.user, level, text);
-}
-
-void qk__sink_fail(qk_sink *sink, qk_status status)
-{
-    pthread_mutex_lock(&sink->mutex);
-    if (sink->failure == QK_OK)
-        sink->failure = status;
-    pthread_mutex_unlock(&sink->mutex);
-}
-
 /* ---- opening ---------------------------------------------------------------------------- */
-
-void qk_sink_settings_default(qk_sink_settings *settings)
-{
-    assert(settings);
-    *settings = (qk_sink_settings){.keep = {.rows = true, .groups = 16}, .shard = {.count = 1}};
-    qk_sampler_default(&settings->sampler);
-    settings->sampler.type = QK_SAMPLER_ALL;
-}
 
 static qk_status check_model(const qk_sink_settings *s, qk_error *err)
 {
@@ -242,16 +201,6 @@ int64_t qk_sink_texts_before(const qk_sink *sink, int64_t *tokens)
     if (tokens)
         *tokens = sink->tokens_before;
     return sink->texts_before;
-}
-
-bool qk_sink_wants(const qk_sink *sink, int64_t number)
-{
-    assert(sink);
-    int64_t first, end, block = number / sink->block_texts;
-    if (sink->complete || number < 0 || number >= sink->settings.num_texts)
-        return false;
-    qk__shard_blocks(sink, &first, &end);
-    return block >= first && block < end && !sink->there[block];
 }
 
 /* ---- the end ---------------------------------------------------------------------------- */

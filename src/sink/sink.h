@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A sink, as its parts see it.
  *
- *     sink.c          the order of events: opening, finishing; what the others share
- *     keep.c          what is kept: words for it
- *     identity.c      what decides the bytes, and its fingerprint
- *     run_file.c      run.json: that, and all that it takes to put the capture together
- *     output.c        the output folder: what may be done with it; the lock on .partial
- *     place.c         captures in a folder: which files are theirs
- *     blocks.c        blocks of texts: how large, whose, which are there; publishing one
- *     texts.c         texts that are open: which of their positions are kept
- *     put.c           vectors to where they belong
- *     sums.c          vectors to moments, in a fixed order
- *     tree.c          moments of blocks to those of all, in a fixed tree
- *     write_rows.c    rows of all blocks -> Parquet
- *     describe.c      capture.json, card and table of examples
- *     publish.c       finished captures take their place
- *     merge.c         blocks that several folders have, in one
+ *     sink.c             the order of events: opening, finishing
+ *     sink_common.c      what all the others use: names, whose a block is, notices, failures
+ *     keep.c             what is kept: words for it
+ *     run_identity.c     what decides the bytes, and its fingerprint
+ *     run_file.c         run.json: that, and all that it takes to put the capture together
+ *     output.c           the output folder: what may be done with it; the lock on .partial
+ *     place.c            captures in a folder: which files are theirs
+ *     blocks.c           finished blocks of texts
+ *     open_blocks.c      those that are being filled; publishing one
+ *     open_texts.c       texts that are open
+ *     parts.c            queries or keys of one layer of a text: which positions are kept
+ *     choose_reservoir.c which of these are stored, of a reservoir
+ *     put.c              vectors to where they belong
+ *     sums.c             vectors to moments, in a fixed order
+ *     node_tree.c        moments of blocks to those of all, in a fixed tree
+ *     all_rows.c         rows of all blocks
+ *     write_rows.c       these -> Parquet
+ *     capture_facts.c    capture.json, card and table of examples
+ *     publish.c          finished captures take their place
+ *     merge.c            blocks that several folders have, in one
  *
  * OUTPUT/.partial while it goes on:
  *
@@ -60,16 +65,16 @@ typedef struct qk__kept {
 } qk__kept;
 
 /* Rows of a chunk on their way into the sums. */
-typedef struct qk__chunk {
+typedef struct qk__chunk_vectors {
     float *vectors; /* [heads][rows][dim]; NULL: none has come, or all are summed */
     size_t missing; /* vectors, over all heads */
-} qk__chunk;
+} qk__chunk_vectors;
 
 /* Queries or keys of one layer of a text, of one stage. */
 typedef struct qk__stage_part {
-    int64_t offset;    /* of the vectors in the block's file */
-    uint64_t *came;    /* a bit for each head and kept position */
-    qk__chunk *chunks; /* [chunks] where moments are kept */
+    int64_t offset;            /* of the vectors in the block's file */
+    uint64_t *came;            /* a bit for each head and kept position */
+    qk__chunk_vectors *chunks; /* [chunks] where moments are kept */
 } qk__stage_part;
 
 /* Queries or keys of one layer of a text that is open. */
@@ -160,7 +165,7 @@ struct qk_sink {
     qk_status failure; /* the first one */
 };
 
-/* ---- sink.c ----------------------------------------------------------------------------- */
+/* ---- sink_common.c ---------------------------------------------------------------------- */
 
 /* "post", "pre" */
 const char *qk__stage_name(int stage);
@@ -188,22 +193,38 @@ static inline bool qk__stores_rows(const qk_sink *sink)
     return sink->settings.keep.rows || sink->settings.keep.reservoir > 0;
 }
 
+void qk__sink_notice(const qk_sink *sink, qk_notice_level level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* From now on nothing more is taken. Any thread. */
 void qk__sink_fail(qk_sink *sink, qk_status status);
+
+/* All files of the captures are in .partial/new. */
+#define QK__BUILT "built"
+bool qk__is_built(const qk_sink *sink);
+
+/* How many texts make a block. */
+int64_t qk__choose_block(int64_t texts, int64_t tokens);
+
+/* Which blocks are of this shard: from *first to before *end. */
+void qk__shard_blocks(const qk_sink *sink, int64_t *first, int64_t *end);
+
+/* The name of a block's unit. */
+enum { QK__UNIT_NAME_SIZE = 40 };
+void qk__block_name(int64_t number, char name[QK__UNIT_NAME_SIZE]);
+
+/* ---- sink.c ----------------------------------------------------------------------------- */
 
 /* qk_sink_open; merging: nothing is put in, and shards may be at work beside. */
 QK_MUST_CHECK qk_status qk__sink_open(qk_sink **sink, const qk_sink_settings *settings,
                                       bool merging, qk_error *err);
 
-/* Puts the capture together if all blocks are there. forced: whoever else was at it has died, the user
- * says. */
+/* Puts the capture together if all blocks are there. forced: whoever else was at it has died, the
+ * user says. */
 QK_MUST_CHECK qk_status qk__sink_end(qk_sink *sink, bool forced, qk_sink_outcome *outcome,
                                      qk_error *err);
 
-void qk__sink_notice(const qk_sink *sink, qk_notice_level level, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/* ---- identity.c ------------------------------------------------------------------------- */
+/* ---- run_identity.c --------------------------------------------------------------------- */
 
 QK_MUST_CHECK qk_status qk__identity_fingerprint(const json_t *identity,
                                                  char hash[QK__FINGERPRINT_SIZE],
@@ -224,37 +245,22 @@ QK_MUST_CHECK qk_status qk__output_glance(const char *output, bool force, qk_rop
 /* The capture of this run is in its place. */
 bool qk__is_complete(const qk_sink *sink);
 
-/* All files of the captures are in .partial/new. */
-#define QK__BUILT "built"
-bool qk__is_built(const qk_sink *sink);
-
 /* Settles what this run may do: sink->complete when its capture is there already, else the folder
  * is prepared and, where this process is alone, locked. */
 QK_MUST_CHECK qk_status qk__output_open(qk_sink *sink, qk_error *err);
 
-/* Removes what a killed process has left beside the files of a capture. */
-void qk__output_sweep(const char *folder);
+/* ---- blocks.c, open_blocks.c ------------------------------------------------------------ */
 
-/* ---- blocks.c --------------------------------------------------------------------------- */
-
-/* How many texts make a block. */
-int64_t qk__choose_block(int64_t texts, int64_t tokens);
-
-/* Which blocks are of a shard: from *first to before *end. */
-void qk__shard_blocks(const qk_sink *sink, int64_t *first, int64_t *end);
+#define QK__BLOCK_FACTS "block.json"
 
 /* Sets sink->there, texts_before and tokens_before. */
 QK_MUST_CHECK qk_status qk__blocks_look(qk_sink *sink, qk_error *err);
-
-/* The name of a block's unit. */
-enum { QK__UNIT_NAME_SIZE = 40 };
-void qk__block_name(int64_t number, char name[QK__UNIT_NAME_SIZE]);
 
 /* facts->rows is to be freed. */
 QK_MUST_CHECK qk_status qk__block_read(const qk_sink *sink, int64_t number,
                                        qk__block_facts *facts, qk_error *err);
 
-/* The open block of a text, begun if need be; the caller holds the mutex. */
+/* The block of a text, begun if need be; the caller holds the mutex. */
 QK_MUST_CHECK qk_status qk__open_block(qk_sink *sink, int64_t text, qk__text_block **block,
                                        qk_error *err);
 
@@ -262,14 +268,23 @@ QK_MUST_CHECK qk_status qk__open_block(qk_sink *sink, int64_t text, qk__text_blo
 QK_MUST_CHECK qk_status qk__block_publish(qk_sink *sink, qk__text_block *block, qk_error *err);
 void qk__text_block_free(const qk_sink *sink, qk__text_block *block);
 
-/* ---- texts.c ---------------------------------------------------------------------------- */
+/* ---- open_texts.c ----------------------------------------------------------------------- */
 
 /* A text that is begun, and its block. */
 QK_MUST_CHECK qk_status qk__find_text(qk_sink *sink, int64_t number, qk__text_block **block,
                                       qk__text **text, qk_error *err);
 
-/* The part of a layer and kind, made if need be; the caller holds the mutex. *part is NULL where it is
- * done, or nothing is kept. */
+/* ---- parts.c, choose_reservoir.c -------------------------------------------------------- */
+
+/* Sets what is kept and stored of a part, by position. */
+QK_MUST_CHECK qk_status qk__choose_positions(const qk_sink *sink, int64_t example_id,
+                                             int64_t tokens, int layer, qk_kind kind,
+                                             qk__part *part, qk_error *err);
+QK_MUST_CHECK qk_status qk__choose_reservoir(const qk_sink *sink, int64_t example_id,
+                                             qk_kind kind, qk__part *part, qk_error *err);
+
+/* The part of a layer and kind, made if need be; the caller holds the mutex. *part is NULL where
+ * it is done, or nothing is kept. */
 QK_MUST_CHECK qk_status qk__part_get(qk_sink *sink, qk__text_block *block, qk__text *text,
                                      int layer, qk_kind kind, qk__part **part, qk_error *err);
 
@@ -288,17 +303,6 @@ static inline size_t qk__chunk_rows_of(const qk__part *part, size_t chunk)
     return left < QK__CHUNK_ROWS ? left : QK__CHUNK_ROWS;
 }
 
-/* ---- reservoir.c ------------------------------------------------------------------------ */
-
-/* Sets `row` of what is kept, and `stored`. */
-QK_MUST_CHECK qk_status qk__choose_reservoir(const qk_sink *sink, int64_t example_id,
-                                             qk_kind kind, qk__part *part, qk_error *err);
-
-/* ---- put.c ------------------------------------------------------------------------------ */
-
-QK_MUST_CHECK qk_status qk__write_at(int fd, const void *data, size_t size, int64_t offset,
-                                     qk_error *err);
-
 /* ---- sums.c ----------------------------------------------------------------------------- */
 
 QK_MUST_CHECK qk_status qk__queues_create(qk_sink *sink, qk__text_block *block, qk_error *err);
@@ -311,24 +315,23 @@ QK_MUST_CHECK qk_status qk__sum_chunk(qk_sink *sink, qk__text_block *block,
                                       const qk__text *text, const qk__part *part, int stage,
                                       int layer, qk_kind kind, size_t chunk, qk_error *err);
 
-/* Memory of chunks that were added, for the next ones. */
-void qk__spare_give(qk_sink *sink, qk__waiting *w);
-void qk__spare_free(qk_sink *sink);
-
 /* A text is done: what waits for it may follow. */
 QK_MUST_CHECK qk_status qk__sums_follow(qk_sink *sink, qk__text_block *block, qk_error *err);
 
-/* ---- tree.c ----------------------------------------------------------------------------- */
+/* Memory of chunks that were added, which the next ones use. */
+void qk__spare_free(qk_sink *sink);
+
+/* ---- node_tree.c ------------------------------------------------------------------------ */
 
 /* Writes the sums of a block as a leaf of the tree; then merges where both halves of a node are
  * there. */
 QK_MUST_CHECK qk_status qk__tree_add(qk_sink *sink, const qk__text_block *block, qk_error *err);
 
-/* All blocks are there: merges what is left, and moves the root's files into `folder`. */
+/* All blocks are there: merges what is left, and gives the root's files to `folder`. */
 QK_MUST_CHECK qk_status qk__tree_finish(qk_sink *sink, int stage, const char *folder,
                                         qk_error *err);
 
-/* ---- write_rows.c, describe.c ----------------------------------------------------------- */
+/* ---- write_rows.c, capture_facts.c ------------------------------------------------------ */
 
 /* Makes the captures in .partial/new. */
 QK_MUST_CHECK qk_status qk__write_captures(qk_sink *sink, qk_sink_outcome *outcome,

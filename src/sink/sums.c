@@ -77,6 +77,15 @@ void qk__queues_free(const qk_sink *sink, qk__text_block *block)
     block->queues = NULL;
 }
 
+/* Memory of chunks that were added is kept for the next ones. */
+static void spare_give(qk_sink *sink, qk__waiting *w)
+{
+    pthread_mutex_lock(&sink->mutex);
+    w->next = sink->spare;
+    sink->spare = w;
+    pthread_mutex_unlock(&sink->mutex);
+}
+
 /* ---- in turn ---------------------------------------------------------------------------- */
 
 static bool is_done(qk_sink *sink, const qk__text_block *block, int64_t text)
@@ -117,7 +126,7 @@ static qk_status follow(qk_sink *sink, const qk__text_block *block, qk__queue *q
                                                  w->chunk == 0, w->moments, err);
         queue->chunk = w->last ? 0 : queue->chunk + 1;
         queue->text += w->last;
-        qk__spare_give(sink, w);
+        spare_give(sink, w);
         QK_TRY(status);
     }
     return QK_OK;
@@ -139,15 +148,6 @@ qk_status qk__sums_follow(qk_sink *sink, qk__text_block *block, qk_error *err)
 }
 
 /* ---- a chunk ---------------------------------------------------------------------------- */
-
-/* Memory of chunks that were added is kept for the next ones. */
-void qk__spare_give(qk_sink *sink, qk__waiting *w)
-{
-    pthread_mutex_lock(&sink->mutex);
-    w->next = sink->spare;
-    sink->spare = w;
-    pthread_mutex_unlock(&sink->mutex);
-}
 
 void qk__spare_free(qk_sink *sink)
 {
@@ -203,7 +203,7 @@ qk_status qk__sum_chunk(qk_sink *sink, qk__text_block *block, const qk__text *te
                         qk_error *err)
 {
     qk__waiting *w;
-    qk__chunk *vectors = &part->stages[stage].chunks[chunk];
+    qk__chunk_vectors *vectors = &part->stages[stage].chunks[chunk];
     QK_TRY(spare_take(sink, &w, err));
     w->text = text - block->texts;
     w->chunk = chunk;
@@ -212,7 +212,7 @@ qk_status qk__sum_chunk(qk_sink *sink, qk__text_block *block, const qk__text *te
     free(vectors->vectors);
     vectors->vectors = NULL;
     if (status != QK_OK) {
-        qk__spare_give(sink, w);
+        spare_give(sink, w);
         return qk__context(err, status, "layer %d, %s of text %lld", layer,
                            kind == QK_QUERY ? "queries" : "keys",
                            (long long)(block->first + w->text));

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "capture/capture_writer.h"
-#include "sink/block_rows.h"
+#include "sink/all_rows.h"
 #include "sink/sink.h"
 
 /* A row group takes about as much memory in each thread; heads of a capture are read in blocks

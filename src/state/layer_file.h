@@ -21,7 +21,8 @@
  *     bucket_count  I64 [B][H]       and so on, without groups; bucket_sum_xx, F64 [B][H][d], is
  *                                    the diagonal alone
  *
- * A kind of which no head was captured has no arrays. */
+ * A kind of which no head was captured has no arrays. layer_write.c writes them, layer_read.c reads
+ * them whole, layer_file.c head by head. */
 #ifndef QK_STATE_LAYER_FILE_H
 #define QK_STATE_LAYER_FILE_H
 

@@ -10,6 +10,8 @@
  * the same order give the same bits on every processor; another order gives other roundings. So who
  * folds keeps an order that does not depend on threads. Nothing here starts threads or locks.
  *
+ * chunk_moments.c computes, part_moments.c folds and merges.
+ *
  * Groups of texts are those of stats/text_groups.h: they depend on the set of ids alone. A part
  * does not remember ids, only the labels of its groups. */
 #ifndef QK_STATE_LAYER_MOMENTS_H

@@ -21,7 +21,7 @@ OPTIONAL = {
 }
 # Handles that are there before the call, and are used up by it.
 CONSUMED = {"qk_accumulator_finish": "acc", "qk_accumulator_finish_texts": "acc",
-            "qk_rotation_scan_finish": "scan",
+            "qk_rotation_scan_finish": "scan", "qk_sink_finish": "sink",
             "qk_head_writer_finish": "head", "qk_capture_writer_finish": "writer",
             "qk_parquet_writer_finish": "writer"}
 

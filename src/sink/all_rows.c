@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the rows of all blocks. An index says where: first, for each part, where its regions begin in the
  * list of regions that follows. */
-#include "sink/block_rows.h"
+#include "sink/all_rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>

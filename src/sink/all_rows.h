@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of all blocks, layer by layer, in the order of their texts. */
-#ifndef QK_SINK_BLOCK_ROWS_H
-#define QK_SINK_BLOCK_ROWS_H
+#ifndef QK_SINK_ALL_ROWS_H
+#define QK_SINK_ALL_ROWS_H
 
 #include "sink/sink.h"
 

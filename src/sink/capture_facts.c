@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/json_build.h"
 #include "base/number.h"
-#include "sink/block_rows.h"
+#include "sink/all_rows.h"
 #include "sink/sink.h"
 
 /* Examples in capture.json, read whole by whoever opens it; the table has all of them. */

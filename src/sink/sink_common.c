@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all parts of a sink use: names of stages and blocks, whose a block is, notices, failures. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "sink/sink.h"
+
+void qk_sink_settings_default(qk_sink_settings *settings)
+{
+    assert(settings);
+    *settings = (qk_sink_settings){.keep = {.rows = true, .groups = 16}, .shard = {.count = 1}};
+    qk_sampler_default(&settings->sampler);
+    settings->sampler.type = QK_SAMPLER_ALL;
+}
+
+const char *qk__stage_name(int stage)
+{
+    return stage == QK__POST ? "post" : "pre";
+}
+
+char *qk__stage_folder(const qk_sink *sink, const char *root, int stage)
+{
+    bool both = sink->stages[QK__POST] && sink->stages[QK__PRE];
+    return both ? qk__path_join(root, qk__stage_name(stage)) : qk__strdup(root);
+}
+
+void qk__sink_notice(const qk_sink *sink, qk_notice_level level, const char *fmt, ...)
+{
+    char text[1024];
+    va_list args;
+    if (!sink->settings.notice)
+        return;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    sink->settings.notice(sink->settings.user, level, text);
+}
+
+void qk__sink_fail(qk_sink *sink, qk_status status)
+{
+    pthread_mutex_lock(&sink->mutex);
+    if (sink->failure == QK_OK)
+        sink->failure = status;
+    pthread_mutex_unlock(&sink->mutex);
+}
+
+bool qk__is_built(const qk_sink *sink)
+{
+    return qk__is_file_in(sink->partial, QK__BUILT);
+}
+
+/* ---- blocks ----------------------------------------------------------------------------- */
+
+/* Small blocks cost a journey through the weights and a file of sums, large ones what is lost
+ * when a run is stopped. */
+enum { LEAST_TOKENS = 8192, MOST_BLOCKS = 64 };
+
+/* A power of two that depends on these numbers alone, since the tree of sums does on it. */
+int64_t qk__choose_block(int64_t texts, int64_t tokens)
+{
+    int64_t size = 1;
+    while (size < texts && (texts / size > MOST_BLOCKS ||
+                            (tokens > 0 && (double)tokens * (double)size <
+                                               (double)LEAST_TOKENS * (double)texts)))
+        size *= 2;
+    return size;
+}
+
+void qk__shard_blocks(const qk_sink *sink, int64_t *first, int64_t *end)
+{
+    const qk_shard *shard = &sink->settings.shard;
+    /* Neighbours stay together: their sums merge at once. */
+    double share = (double)sink->num_blocks / (double)shard->count;
+    *first = shard->index == 0 ? 0 : (int64_t)(share * (double)shard->index);
+    *end = shard->index + 1 == shard->count ? sink->num_blocks
+                                            : (int64_t)(share * (double)(shard->index + 1));
+}
+
+void qk__block_name(int64_t number, char name[QK__UNIT_NAME_SIZE])
+{
+    snprintf(name, QK__UNIT_NAME_SIZE, "b%06" PRId64, number);
+}
+
+bool qk_sink_wants(const qk_sink *sink, int64_t number)
+{
+    assert(sink);
+    int64_t first, end, block = number / sink->block_texts;
+    if (sink->complete || number < 0 || number >= sink->settings.num_texts)
+        return false;
+    qk__shard_blocks(sink, &first, &end);
+    return block >= first && block < end && !sink->there[block];
+}
