@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What chosen keys stand for. */
-#include "stats/reservoir.h"
+#include "stats/key_weights.h"
 
 #include <stdlib.h>
 #include <string.h>

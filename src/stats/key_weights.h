@@ -7,8 +7,8 @@
  * have on average. A key then stands for K / m keys, K being those there were and m those here;
  * a pair of two texts' or buckets' keys for the product of theirs; a pair of one text and bucket for
  * K (K - 1) / m (m - 1), since no key is paired with itself. */
-#ifndef QK_STATS_RESERVOIR_H
-#define QK_STATS_RESERVOIR_H
+#ifndef QK_STATS_KEY_WEIGHTS_H
+#define QK_STATS_KEY_WEIGHTS_H
 
 #include <stdbool.h>
 

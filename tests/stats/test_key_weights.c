@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "stats/key_index.h"
-#include "stats/reservoir.h"
+#include "stats/key_weights.h"
 
 /* Two texts of two buckets of K keys each, one more bucket of fewer than N. */
 enum { K = 4, N = 2, FEWER = 1, STRATA = 4, MOST = STRATA * K + FEWER };
@@ -198,5 +198,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(on_average_all_pairs), cmocka_unit_test(without_some),
         cmocka_unit_test(all_there), cmocka_unit_test(contradictions)};
-    return cmocka_run_group_tests_name("reservoir", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("key_weights", tests, NULL, NULL);
 }
