@@ -168,7 +168,8 @@ static void contradictions(void **state)
         int64_t example, count;
         int rows;
         const char *message;
-    } cases[] = {{0, 9, 3, "no more than 2 are kept"},
+    } cases[] = {{0, 9, 3, NULL}, /* of two texts of one id */
+                 {0, 2, 3, "more rows of text 0"},
                  {0, 1, 2, "more rows of text 0"},
                  {2, 9, 2, NULL},
                  {5, 9, 2, "that the moments have no rows of"}};
