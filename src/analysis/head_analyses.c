@@ -7,7 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "stats/reservoir.h"
+#include "stats/key_weights.h"
 
 /* ---- keys ------------------------------------------------------------------------------- */
 

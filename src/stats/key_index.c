@@ -6,7 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "stats/reservoir.h"
+#include "stats/key_weights.h"
 #include "stats/row_order.h"
 
 static qk_status allocate(qk__key_index **index, size_t rows, size_t examples, qk_error *err)

@@ -17,7 +17,7 @@ typedef struct qk__key_index {
     double *position; /* [rows] */
     size_t *start;    /* [num_examples + 1] an example's first place */
 
-    /* Where the keys are a choice of those there were (reservoir.c), else NULL. [rows] each: */
+    /* Where the keys are a choice of those there were (key_weights.c), else NULL. [rows] each: */
     double *chosen_of; /* keys of that text and bucket that there were */
     double *weight;    /* keys that it stands for: these by those that are here */
     double

@@ -522,7 +522,8 @@ def set_column(table, pa, name, value):
 
 RESERVOIRS = {
     "more than there were": (lambda t, pa: pa.concat_tables([t] * 2), "are no part of the"),
-    "one bucket": (lambda t, pa: set_column(t, pa, "bucket", 3), "and capture.json says that no more than 2"),
+    "another text": (lambda t, pa: set_column(t, pa, "example_id", 60).slice(0, 700),
+                     "there are more rows of text 60 and its group than moments say"),
 }
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What chosen keys stand for. */
-#include "stats/reservoir.h"
+#include "stats/key_weights.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,9 +41,10 @@ void qk__reservoir_balance(qk__key_index *index)
 
 /* ---- how many keys there were ----------------------------------------------------------- */
 
-/* Of one group of texts: keys that are not in whole buckets, and the texts' other buckets. */
+/* Of one group of texts, without those of their buckets that are here as a whole: how many keys
+ * there were, and how many of them are here. */
 typedef struct rest {
-    int64_t keys, buckets;
+    int64_t keys, here;
 } rest;
 
 static qk_status find_group(const qk__reservoir *reservoir, int64_t text, size_t *group,
@@ -70,17 +71,10 @@ static qk_status count_rest(const qk__key_index *index, const qk_block *keys,
         for (size_t i = index->start[e], next; i < index->start[e + 1]; i = next) {
             next = end_of(index, i, index->start[e + 1]);
             int64_t here = (int64_t)(next - i);
-            if (here > reservoir->most)
-                return qk__fail(
-                    err, QK_ERR_INCONSISTENT,
-                    "text %lld has %lld keys in bucket %lld, and capture.json says that "
-                    "no more than %lld are kept",
-                    (long long)keys->example[index->row[i]], (long long)here,
-                    (long long)index->bucket[i], (long long)reservoir->most);
-            if (here == reservoir->most)
-                rests[g].buckets++;
-            else
+            if (here < reservoir->most)
                 rests[g].keys -= here;
+            else
+                rests[g].here += here;
         }
     }
     return QK_OK;
@@ -95,15 +89,15 @@ static qk_status set_sizes(qk__key_index *index, const qk_block *keys,
     for (size_t e = 0; e < index->num_examples; e++) {
         size_t g;
         QK_TRY(find_group(reservoir, keys->example[index->row[index->start[e]]], &g, err));
-        if (rests[g].keys < rests[g].buckets * reservoir->most)
+        if (rests[g].keys < rests[g].here)
             return qk__fail(err, QK_ERR_INCONSISTENT,
                             "there are more rows of text %lld and its group than moments say",
                             (long long)keys->example[index->row[index->start[e]]]);
         for (size_t i = index->start[e], next; i < index->start[e + 1]; i = next) {
             next = end_of(index, i, index->start[e + 1]);
             double all = (double)(next - i);
-            if ((int64_t)(next - i) == reservoir->most)
-                all = (double)rests[g].keys / (double)rests[g].buckets;
+            if ((int64_t)(next - i) >= reservoir->most)
+                all *= (double)rests[g].keys / (double)rests[g].here;
             *more = *more || all > (double)(next - i);
             for (size_t k = i; k < next; k++)
                 index->chosen_of[k] = all;
