@@ -69,9 +69,8 @@ const cli_command cmd_merge = {
         "tables. Where it could not, merge does, with the settings that the processes "
         "recorded; it "
         "reads no rows. If parts are missing it names the first one, and its exit code is 3.",
-    .examples = "qkscope analyze capture -o results --shard 0/2\n"
-                "qkscope analyze capture -o results --shard 1/2\n"
-                "qkscope merge results\n",
+    .examples = "qkscope merge results\n"
+                "qkscope merge results --quiet\n",
     .table = &TABLE,
     .max_arguments = 1,
     .run = run,
