@@ -37,12 +37,12 @@ def main():
     args = parser.parse_args()
     work = args.build / "bench-data"
     work.mkdir(exist_ok=True)
-    capture = synth(args.build, work / f"many-{args.layers}", layers=args.layers, query_heads=32,
-                    q_per_kv_group=4, dim=128, examples=40, rows=400, buckets=16, bucket_width=512)
+    capture = synth(args.build, work / f"shards-{args.layers}", layers=args.layers, query_heads=32,
+                    q_per_kv_group=4, dim=128, examples=40, rows=200, buckets=16, bucket_width=512)
     out = work / "shards-out"
-    print(f"\nMany processes: {args.layers} layers of 32 query and 8 key heads, d = 128, 16,000 rows a head, "
+    print(f"\nMany processes: {args.layers} layers of 32 query and 8 key heads, d = 128, 8,000 rows a head, "
           f"{size_of(capture) / 1e9:.2f} GB; one thread, one process after another, {args.runs} interleaved "
-          "runs, medians.\n")
+          "runs, medians.\n", flush=True)
     for command in COMMANDS:
         words = [command, capture, "--threads", "1"]
         table = {n: [] for n in SHARDS}
@@ -66,7 +66,7 @@ def main():
             print(f"| {n} | {total:.2f} s | {ratio:.3f} | {slowest:.2f} s |")
         merge, work_of = (statistics.median(m[key] for m in merges) for key in ("seconds", "processor_seconds"))
         print(f"\nPutting 64 shards together: {merge:.2f} s ({work_of:.2f} s of a processor), {kept / 1e6:.1f} MB read, "
-              f"{max(m['peak_mib'] for m in merges):.0f} MiB of memory.\n")
+              f"{max(m['peak_mib'] for m in merges):.0f} MiB of memory.\n", flush=True)
         shutil.rmtree(out)
 
 

@@ -98,7 +98,7 @@ def commands(build, wrapper=()):
 # What says most for its time, for builds that are slow: every command from its input to tables, pictures and
 # pages, what it refuses, and files that are damaged. Folders and files of tests/.
 CORE = """
-    analysis/test_inspect.py base capture cli figure/test_bucket_plot.py figure/test_golden.py
+    analysis/test_inspect.py base capture cli cluster/test_shards.py figure/test_bucket_plot.py figure/test_golden.py
     figure/test_hostile_text.py hub intervals/test_analyze.py intervals/test_commands.py model
     parquet/test_parquet_testing.py parquet/test_writer_interop.py pca/test_bad_input.py pca/test_cli.py
     pca/test_oracle.py pca/test_single.py pca/test_terminal_summary.py plasticity/test_buckets.py

@@ -143,9 +143,7 @@ const cli_command cmd_merge = {
         "have made, in whatever order and by how many steps they are merged. Folders of "
         "different runs, or with a block of texts in common, are refused.\n\nThe exit code is "
         "3 while parts are missing.",
-    .examples = "qkscope analyze capture -o results --shard 0/2\n"
-                "qkscope analyze capture -o results --shard 1/2\n"
-                "qkscope merge results\n"
+    .examples = "qkscope merge results\n"
                 "qkscope merge part-0 part-1 part-2 -o capture\n",
     .table = &TABLE,
     .max_arguments = -1,
