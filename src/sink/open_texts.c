@@ -9,6 +9,12 @@
 #include "base/json_build.h"
 #include "sink/sink.h"
 
+/* After a failure nothing is taken, so that no block is finished of which something is amiss. */
+static qk_status fail_again(const qk_sink *sink, qk_error *err)
+{
+    return qk__fail(err, sink->failure, "the sink has failed before");
+}
+
 /* ---- beginning -------------------------------------------------------------------------- */
 
 static json_t *text_or_empty(const char *text)
@@ -32,6 +38,14 @@ static qk_status begin(qk_sink *sink, const qk_sink_text *t, qk_error *err)
 {
     size_t parts = 2 * (size_t)sink->settings.num_layers;
     qk__text_block *block;
+    if (sink->failure != QK_OK)
+        return fail_again(sink, err);
+    if (!qk_sink_wants(sink, t->number) || t->tokens < 0)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "text %lld with %lld tokens is not wanted: there are %lld texts, and "
+                        "this process has its shard of them",
+                        (long long)t->number, (long long)t->tokens,
+                        (long long)sink->settings.num_texts);
     QK_TRY(qk__open_block(sink, t->number, &block, err));
     qk__text *text = &block->texts[t->number - block->first];
     if (text->state != QK__TEXT_WAITS)
@@ -42,19 +56,13 @@ static qk_status begin(qk_sink *sink, const qk_sink_text *t, qk_error *err)
                        .ids = t->ids,
                        .line = make_line(t),
                        .parts = qk__calloc(parts, sizeof *text->parts),
-                       .is_done = qk__calloc(parts, sizeof *text->is_done)};
-    return text->line && text->parts && text->is_done ? QK_OK : qk__nomem(err);
+                       .ends = qk__calloc(parts, sizeof *text->ends)};
+    return text->line && text->parts && text->ends ? QK_OK : qk__nomem(err);
 }
 
 qk_status qk_sink_begin(qk_sink *sink, const qk_sink_text *text, qk_error *err)
 {
     QK_NEED(err, sink, text);
-    if (!qk_sink_wants(sink, text->number) || text->tokens < 0)
-        return qk__fail(err, QK_ERR_ARGUMENT,
-                        "text %lld with %lld tokens is not wanted: there are %lld texts, and "
-                        "this process has its shard of them",
-                        (long long)text->number, (long long)text->tokens,
-                        (long long)sink->settings.num_texts);
     pthread_mutex_lock(&sink->mutex);
     qk_status status = begin(sink, text, err);
     pthread_mutex_unlock(&sink->mutex);
@@ -63,26 +71,19 @@ qk_status qk_sink_begin(qk_sink *sink, const qk_sink_text *text, qk_error *err)
     return status;
 }
 
-static qk_status find(qk_sink *sink, int64_t number, qk__text_block **found, qk__text **text,
-                      qk_error *err)
+qk_status qk__find_text(qk_sink *sink, int64_t number, qk__text_block **found, qk__text **text,
+                        qk_error *err)
 {
     qk__text_block *block = sink->open;
     while (block && (number < block->first || number >= block->first + block->count))
         block = block->next;
     *found = block;
     *text = block ? &block->texts[number - block->first] : NULL;
+    if (sink->failure != QK_OK)
+        return fail_again(sink, err);
     if (!block || (*text)->state != QK__TEXT_OPEN)
         return qk__fail(err, QK_ERR_ARGUMENT, "text %lld is not open", (long long)number);
     return QK_OK;
-}
-
-qk_status qk__find_text(qk_sink *sink, int64_t number, qk__text_block **block, qk__text **text,
-                        qk_error *err)
-{
-    pthread_mutex_lock(&sink->mutex);
-    qk_status status = find(sink, number, block, text, err);
-    pthread_mutex_unlock(&sink->mutex);
-    return status;
 }
 
 /* ---- positions -------------------------------------------------------------------------- */
@@ -120,9 +121,16 @@ qk_status qk_sink_positions(qk_sink *sink, int64_t number, int layer, qk_kind ki
     qk__part part = {0};
     *count = 0;
     QK_TRY(check_part(sink, layer, kind, err));
-    QK_TRY(qk__find_text(sink, number, &block, &text, err));
-    qk_status status =
-        qk__choose_positions(sink, text->example_id, text->tokens, layer, kind, &part, err);
+    int64_t example_id = 0, tokens = 0;
+    pthread_mutex_lock(&sink->mutex);
+    qk_status status = qk__find_text(sink, number, &block, &text, err);
+    if (status == QK_OK) {
+        example_id = text->example_id;
+        tokens = text->tokens;
+    }
+    pthread_mutex_unlock(&sink->mutex);
+    if (status == QK_OK)
+        status = qk__part_choose(sink, example_id, tokens, layer, kind, &part, err);
     if (status == QK_OK)
         status = list_positions(&part, positions, count, err);
     free(part.kept);
@@ -131,16 +139,29 @@ qk_status qk_sink_positions(qk_sink *sink, int64_t number, int layer, qk_kind ki
 
 /* ---- ending ----------------------------------------------------------------------------- */
 
+static size_t count_came(const qk__stage_part *s, size_t vectors)
+{
+    size_t came = 0;
+    for (size_t i = 0; s->came && i < vectors; i++)
+        came += s->came[i / 64] >> i % 64 & 1;
+    return came;
+}
+
 static qk_status fail_missing(const qk_sink *sink, int64_t text, int layer, qk_kind kind,
                               const qk__part *part, qk_error *err)
 {
     const int *heads;
-    int stages = sink->stages[QK__POST] + sink->stages[QK__PRE];
-    size_t all = (size_t)stages * part->count * qk__heads_of(sink, layer, kind, &heads);
+    size_t each = part->count * qk__heads_of(sink, layer, kind, &heads), all = 0, came = 0;
+    for (int stage = 0; stage < QK__STAGES; stage++) {
+        all += sink->stages[stage] ? each : 0;
+        came += count_came(&part->stages[stage], each);
+    }
+    if (part->left == 0)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "text %lld is not done: rows are still being put", (long long)text);
     return qk__fail(err, QK_ERR_INCONSISTENT,
-                    "layer %d: %zu of %zu vectors of its %s in text %lld came", layer,
-                    all > part->left ? all - part->left : 0, all,
-                    kind == QK_QUERY ? "queries" : "keys", (long long)text);
+                    "layer %d: %zu of %zu vectors of its %s in text %lld came", layer, came,
+                    all, kind == QK_QUERY ? "queries" : "keys", (long long)text);
 }
 
 static qk_status check_all_came(qk_sink *sink, qk__text_block *block, qk__text *text,
@@ -159,14 +180,14 @@ static qk_status check_all_came(qk_sink *sink, qk__text_block *block, qk__text *
 static qk_status end(qk_sink *sink, int64_t number, qk__text_block **block, qk_error *err)
 {
     qk__text *text;
-    QK_TRY(find(sink, number, block, &text, err));
+    QK_TRY(qk__find_text(sink, number, block, &text, err));
     QK_TRY(check_all_came(sink, *block, text, number, err));
     text->state = QK__TEXT_DONE;
     text->ids = NULL;
     free(text->parts);
-    free(text->is_done);
+    free(text->ends);
     text->parts = NULL;
-    text->is_done = NULL;
+    text->ends = NULL;
     return QK_OK;
 }
 

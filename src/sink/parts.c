@@ -17,8 +17,8 @@ static int compare_kept(const void *a, const void *b)
 
 /* Rows are stored in the order in which the sampler chose the positions, which with max_rows is not
  * that of the text. */
-qk_status qk__choose_positions(const qk_sink *sink, int64_t example_id, int64_t tokens,
-                               int layer, qk_kind kind, qk__part *part, qk_error *err)
+qk_status qk__part_choose(const qk_sink *sink, int64_t example_id, int64_t tokens, int layer,
+                          qk_kind kind, qk__part *part, qk_error *err)
 {
     const int *heads;
     int64_t *positions = NULL;
@@ -59,11 +59,14 @@ static void free_part(qk__part *p)
     free(p);
 }
 
-void qk__part_end(qk__text *text, size_t part)
+void qk__part_leave(qk__text *text, size_t number)
 {
-    free_part(text->parts[part]);
-    text->parts[part] = NULL;
-    text->is_done[part] = true;
+    qk__part *part = text->parts[number];
+    if (--part->users > 0 || part->left > 0)
+        return;
+    free_part(part);
+    text->parts[number] = NULL;
+    text->ends[number] = QK__PART_CAME;
 }
 
 /* Where the part's rows go in the block's file: positions and tokens first, then, [heads][rows], the
@@ -131,19 +134,24 @@ qk_status qk__part_get(qk_sink *sink, qk__text_block *block, qk__text *text, int
 {
     size_t number = qk__part_of(layer, kind);
     *found = text->parts[number];
-    if (*found || text->is_done[number])
+    if (*found || text->ends[number] != QK__PART_WAITS)
         return QK_OK;
     qk__part *part = calloc(1, sizeof *part);
     if (!part)
         return qk__nomem(err);
-    text->parts[number] = part;
-    QK_TRY(qk__choose_positions(sink, text->example_id, text->tokens, layer, kind, part, err));
-    if (part->count == 0) {
-        qk__part_end(text, number);
-        return QK_OK;
+    qk_status status =
+        qk__part_choose(sink, text->example_id, text->tokens, layer, kind, part, err);
+    if (status == QK_OK && part->count > 0)
+        status = prepare(sink, block, text, number, part, err);
+    if (status != QK_OK || part->count == 0) {
+        free_part(part);
+        text->ends[number] = QK__PART_EMPTY;
+        if (status != QK_OK && sink->failure == QK_OK) /* before another thread comes here */
+            sink->failure = status;
+        return status;
     }
-    *found = part;
-    return prepare(sink, block, text, number, part, err);
+    text->parts[number] = *found = part;
+    return QK_OK;
 }
 
 void qk__text_free(const qk_sink *sink, qk__text *text)
@@ -153,9 +161,9 @@ void qk__text_free(const qk_sink *sink, qk__text *text)
         if (text->parts[i])
             free_part(text->parts[i]);
     free(text->parts);
-    free(text->is_done);
+    free(text->ends);
     free(text->line);
     text->parts = NULL;
-    text->is_done = NULL;
+    text->ends = NULL;
     text->line = NULL;
 }
