@@ -394,7 +394,8 @@ static qk_status mark_nulls(qk_head_writer *head, const qk_block *block, qk_erro
     uint8_t *window = head->valid.data, *example = head->valid.data + block->rows;
     for (size_t i = 0; i < block->rows; i++) {
         window[i] = block->window && block->window[i] > 0;
-        example[i] = !head->shape.no_examples && block->example[i] != QK_NO_EXAMPLE;
+        example[i] = !head->shape.no_examples &&
+                     !(head->shape.no_ids && block->example[i] == QK_NO_EXAMPLE);
     }
     return QK_OK;
 }

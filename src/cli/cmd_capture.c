@@ -215,7 +215,7 @@ static void print_outcome(const request *r, const qk_recorder_outcome *o)
         print_unfinished(r, o);
         return;
     }
-    if (o->heads == 0) {
+    if (o->heads == 0 && !o->complete_already) {
         cli_print("%s is complete: another process has put it together\n", r->settings.output);
         return;
     }

@@ -158,7 +158,7 @@ static void set_shapes(repack *r, size_t dim)
 {
     for (size_t j = 0; j < r->num_jobs; j++) {
         file_job *job = &r->jobs[j];
-        job->shape = (qk__head_shape){.no_buckets = true, .no_examples = true};
+        job->shape = (qk__head_shape){.no_buckets = true, .no_examples = true, .no_ids = true};
         for (size_t h = 0; h < job->count; h++) {
             const qk__head_columns *c = &r->columns[job->heads[h]];
             if (job->shape.dim == 0)
