@@ -120,7 +120,7 @@ def compare_bf16(build, work, runs):
               "hidden 1,024, d = 128": ("llama-d128", 1024, 2816, 8, 8, 2, 128, 8192),
               "hidden 256, d = 64": ("llama-small", 256, 704, 4, 4, 2, 64, 4096),
               "hidden 256, d = 32": ("llama-d32", 256, 704, 4, 8, 2, 32, 4096)}
-    lengths = (128, 512, 2048, 8192)
+    lengths = (128, 512, 2048)
     print("\nfloat32 / bf16, processor time of one thread, medians:\n\n| | " +
           " | ".join(f"{n:,} tokens" for n in lengths) + " |\n" + "|---" * (1 + len(lengths)) + "|")
     for title, (name, *shape) in shapes.items():

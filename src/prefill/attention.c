@@ -51,11 +51,11 @@ static float in_ln2(const qk__attention *a)
 
 static void start(const qk__attention *a, const walk *w, const float *query)
 {
-    float scale = a->bf16 ? 1 : in_ln2(a);
-    for (size_t i = 0; i < a->head_dim * QK_LANES; i++)
-        w->query[i] = query[i] * scale;
     if (a->bf16)
-        a->bf16->pair_features(w->query, a->head_dim, w->query);
+        a->bf16->pair_features(query, a->head_dim, w->query);
+    else
+        for (size_t i = 0; i < a->head_dim * QK_LANES; i++)
+            w->query[i] = query[i] * in_ln2(a);
     memset(w->sums, 0, qk__whole_tiles(a->head_dim) * QK_LANES * sizeof(float));
     for (size_t lane = 0; lane < QK_LANES; lane++) {
         w->top[lane] = -FLT_MAX;

@@ -36,7 +36,7 @@ typedef struct qk__bf16_kernel {
     /* qk__round_values, sooner. */
     void (*round)(float *x, size_t n);
     /* Rounds to the nearest, ties to even, and pairs by features; the last of an odd number has a
-     * zero beside it. `to` is the panel itself, or begins before it. */
+     * zero beside it. `to` is the panel itself, or begins before it, or is another. */
     void (*pair_features)(const float *panel, size_t features, float *to);
     /* The same by lanes, in place: n numbers that lie side by side. */
     void (*pair_lanes)(float *values, size_t n);
