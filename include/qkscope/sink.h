@@ -186,8 +186,9 @@ typedef struct qk_sink_settings {
     /* the texts, of all shards */
     int64_t num_texts;  /* sequences that are run; windows of a long text are one each */
     int64_t num_tokens; /* in all of them; 0 = not known: a block is one text then */
-    /* What else decides the bytes: a JSON object. A run goes on only where it is the same; it is
-     * "run" in capture.json. NULL = nothing else. */
+    /* What else decides the bytes, such as names of the texts: a JSON object. A run goes on only
+     * where it, and the settings above, are the same; it is "run" in capture.json. NULL = nothing
+     * else. */
     const char *run;
     const char *extra_json; /* object of further keys for capture.json; NULL = none */
     const char *card;       /* further lines for the card; NULL = none */
@@ -269,8 +270,8 @@ typedef struct qk_sink_rows {
 
 /* Takes rows. Any thread, any order; every row that is kept has to come exactly once. Errors:
  * QK_ERR_ARGUMENT (a text that is not begun, a head or position that is not there, or that came
- * before), QK_ERR_DEGENERATE (a number that is not finite), QK_ERR_IO. After an error the sink can
- * only be closed. */
+ * before), QK_ERR_DEGENERATE (a number that is not finite), QK_ERR_IO. After an error, of this or of
+ * what is above and below, the sink can only be closed: what was finished before stays. */
 QK_API QK_MUST_CHECK qk_status qk_sink_put(qk_sink *sink, const qk_sink_rows *rows,
                                            qk_error *err);
 

@@ -303,11 +303,8 @@ static qk_status write_block(qk_sink *sink, qk__text_block *block, qk_error *err
 qk_status qk__block_publish(qk_sink *sink, qk__text_block *block, qk_error *err)
 {
     qk_status status = write_block(sink, block, err);
-    if (status == QK_OK) {
-        pthread_mutex_lock(&sink->mutex);
+    if (status == QK_OK)
         sink->there[block->number] = true;
-        pthread_mutex_unlock(&sink->mutex);
-    }
     qk__text_block_free(sink, block);
     return status;
 }

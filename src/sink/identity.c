@@ -10,48 +10,70 @@
 
 /* ---- making ----------------------------------------------------------------------------- */
 
-static void hash_heads(const qk_sink *sink, char hash[QK__FINGERPRINT_SIZE])
+static qk_status add_heads(const qk_sink *sink, qk__buffer *all, qk_error *err)
 {
     size_t layers = (size_t)sink->settings.num_layers;
-    qk__buffer all = {0};
-    qk_status status = QK_OK;
-    for (int kind = QK_QUERY; kind <= QK_KEY && status == QK_OK; kind++) {
-        status = qk__buffer_append(&all, sink->starts[kind],
-                                   (layers + 1) * sizeof *sink->starts[kind], NULL);
-        if (status == QK_OK)
-            status =
-                qk__buffer_append(&all, sink->heads[kind],
-                                  sink->starts[kind][layers] * sizeof *sink->heads[kind], NULL);
+    for (int kind = QK_QUERY; kind <= QK_KEY; kind++) {
+        const size_t *starts = sink->starts[kind];
+        QK_TRY(qk__buffer_append(all, starts, (layers + 1) * sizeof *starts, err));
+        QK_TRY(qk__buffer_append(all, sink->heads[kind],
+                                 starts[layers] * sizeof *sink->heads[kind], err));
     }
-    hash[0] = 0;
+    return QK_OK;
+}
+
+/* What else is told of layers: windows and frequencies. */
+static qk_status add_layers(const qk_sink *sink, qk__buffer *all, qk_error *err)
+{
+    const qk_sink_settings *s = &sink->settings;
+    for (int l = 0; l < s->num_layers; l++) {
+        int64_t numbers[2] = {s->windows ? s->windows[l] : 0,
+                              s->frequencies ? (int64_t)s->frequencies[l].count : -1};
+        QK_TRY(qk__buffer_append(all, numbers, sizeof numbers, err));
+        if (numbers[1] > 0)
+            QK_TRY(qk__buffer_append(all, s->frequencies[l].values,
+                                     (size_t)numbers[1] * sizeof(double), err));
+    }
+    return QK_OK;
+}
+
+typedef qk_status add_fn(const qk_sink *sink, qk__buffer *all, qk_error *err);
+
+static qk_status hash(const qk_sink *sink, add_fn *add, char text[QK__FINGERPRINT_SIZE],
+                      qk_error *err)
+{
+    qk__buffer all = {0};
+    qk_status status = add(sink, &all, err);
     if (status == QK_OK)
-        qk__fingerprint_bytes(all.data, all.size, hash);
+        qk__fingerprint_bytes(all.data, all.size, text);
     qk__buffer_free(&all);
+    return status;
 }
 
 static json_t *describe_keep(const qk_sink *sink)
 {
     const qk_keep *keep = &sink->settings.keep;
-    return json_pack("{s:b, s:b, s:i, s:I, s:i, s:s}", "rows", keep->rows, "moments",
+    return json_pack("{s:b, s:b, s:i, s:I, s:i, s:s, s:b}", "rows", keep->rows, "moments",
                      keep->moments, "reservoir", keep->reservoir, "reservoir_seed",
                      (json_int_t)sink->settings.reservoir_seed, "groups",
                      keep->moments ? keep->groups : 0, "layout",
-                     sink->settings.layout == QK_LAYOUT_PACKED ? "packed" : "heads");
+                     sink->settings.layout == QK_LAYOUT_PACKED ? "packed" : "heads",
+                     "token_strings", sink->settings.token_strings);
 }
 
 /* What the sink itself was told. */
-static json_t *describe(const qk_sink *sink)
+static json_t *describe(const qk_sink *sink, const char *heads, const char *by_layer)
 {
     const qk_sink_settings *s = &sink->settings;
-    char heads[QK__FINGERPRINT_SIZE];
-    hash_heads(sink, heads);
     return json_pack(
-        "{s:i, s:i, s:i, s:I, s:s, s:I, s:I, s:I, s:o, s:{s:s, s:f, s:I, s:I}, s:i}", "layers",
-        s->num_layers, "q_heads", s->num_q_heads, "k_heads", s->num_k_heads, "head_dim",
-        (json_int_t)s->head_dim, "heads", heads, "texts", (json_int_t)s->num_texts, "tokens",
-        (json_int_t)s->num_tokens, "block_texts", (json_int_t)sink->block_texts, "keep",
-        describe_keep(sink), "sampler", "type", qk_sampler_type_name(s->sampler.type),
-        "base_rate", s->sampler.base_rate, "bucket_size",
+        "{s:o, s:s, s:b, s:i, s:i, s:i, s:I, s:s, s:I, s:I, s:I, s:o, s:{s:s, s:f, s:I, s:I}, "
+        "s:i}",
+        "model", qk__json_text(s->model_name ? s->model_name : ""), "by_layer", by_layer,
+        "interleaved", s->rope_interleaved, "layers", s->num_layers, "q_heads", s->num_q_heads,
+        "k_heads", s->num_k_heads, "head_dim", (json_int_t)s->head_dim, "heads", heads, "texts",
+        (json_int_t)s->num_texts, "tokens", (json_int_t)s->num_tokens, "block_texts",
+        (json_int_t)sink->block_texts, "keep", describe_keep(sink), "sampler", "type",
+        qk_sampler_type_name(s->sampler.type), "base_rate", s->sampler.base_rate, "bucket_size",
         (json_int_t)qk_sampler_bucket_size(&s->sampler), "max_rows",
         (json_int_t)(s->sampler.max_rows > 0 ? s->sampler.max_rows : 0), "stage",
         (int)s->stage);
@@ -60,11 +82,14 @@ static json_t *describe(const qk_sink *sink)
 static qk_status make(qk_sink *sink, qk_error *err)
 {
     const char *run = sink->settings.run ? sink->settings.run : "{}";
+    char heads[QK__FINGERPRINT_SIZE], layers[QK__FINGERPRINT_SIZE];
+    QK_TRY(hash(sink, add_heads, heads, err));
+    QK_TRY(hash(sink, add_layers, layers, err));
     QK_TRY(qk__context(
         err, qk__json_parse(&sink->identity, run, strlen(run), QK__JSON_NO_ZEROS, err), "run"));
     if (!json_is_object(sink->identity))
         return qk__fail(err, QK_ERR_ARGUMENT, "run: no JSON object");
-    sink->identity = qk__json_set(sink->identity, "sink", describe(sink));
+    sink->identity = qk__json_set(sink->identity, "sink", describe(sink, heads, layers));
     return sink->identity ? QK_OK : qk__nomem(err);
 }
 

@@ -86,7 +86,9 @@ typedef struct delivery {
     const qk_sink_rows *rows;
     qk__text_block *block;
     qk__text *text;
-    qk__part *part;
+    int64_t example_id, tokens;
+    qk__part *part; /* NULL: nothing of it is kept, or */
+    bool came;      /* all of it came */
     int stage;
     const int *captured;
     size_t num_captured;
@@ -181,7 +183,7 @@ static void count(delivery *d, size_t heads)
 {
     qk__stage_part *s = &d->part->stages[d->stage];
     d->part->left -= d->count * heads;
-    for (size_t i = 0; s->chunks && i < d->count; i++) {
+    for (size_t i = 0; s->chunks && heads > 0 && i < d->count; i++) {
         size_t c = d->matches[i].kept / QK__CHUNK_ROWS;
         s->chunks[c].missing -= heads;
         if (s->chunks[c].missing == 0)
@@ -199,7 +201,7 @@ static qk_status fail_not_finite(const delivery *d, size_t head, size_t kept, qk
                     "model again), or the numbers overflow",
                     d->rows->layer, d->rows->kind == QK_QUERY ? "query" : "key",
                     d->captured[head], (long long)d->part->kept[kept].position,
-                    (long long)d->text->example_id);
+                    (long long)d->example_id);
 }
 
 /* Rows that follow each other in the file are written at once. */
@@ -273,28 +275,87 @@ static qk_status check_rows(const qk_sink *sink, const qk_sink_rows *rows, qk_er
     return QK_OK;
 }
 
+/* The first and the last: those between them are looked at as they are matched. */
+static qk_status check_positions(const qk_sink_rows *rows, int64_t tokens, qk_error *err)
+{
+    if (rows->rows == 0)
+        return QK_OK;
+    int64_t first = position_of(rows, 0), last = first;
+    if (first >= 0 && first < tokens)
+        last = rows->positions || rows->rows <= (uint64_t)(tokens - first)
+                   ? position_of(rows, rows->rows - 1)
+                   : tokens;
+    if (first >= 0 && last >= 0 && last < tokens)
+        return QK_OK;
+    return qk__fail(err, QK_ERR_ARGUMENT, "position %lld: text %lld has %lld tokens",
+                    (long long)(first < 0 ? first : last), (long long)rows->text,
+                    (long long)tokens);
+}
+
+static void set_strides(delivery *d)
+{
+    d->head_stride = d->rows->head_stride;
+    d->row_stride = d->rows->row_stride;
+    if (d->head_stride == 0 && d->row_stride == 0) {
+        d->row_stride = (ptrdiff_t)d->sink->settings.head_dim;
+        d->head_stride = (ptrdiff_t)(d->rows->rows * d->sink->settings.head_dim);
+    }
+}
+
+/* The caller holds the mutex. The part stays until it is left. */
+static qk_status enter(delivery *d, qk_error *err)
+{
+    const qk_sink_rows *rows = d->rows;
+    QK_TRY(qk__find_text(d->sink, rows->text, &d->block, &d->text, err));
+    d->example_id = d->text->example_id;
+    d->tokens = d->text->tokens;
+    QK_TRY(check_positions(rows, d->tokens, err));
+    QK_TRY(qk__part_get(d->sink, d->block, d->text, rows->layer, rows->kind, &d->part, err));
+    size_t number = qk__part_of(rows->layer, rows->kind);
+    d->came = d->text->ends[number] == QK__PART_CAME;
+    if (d->part)
+        d->part->users++;
+    return QK_OK;
+}
+
 static qk_status begin(delivery *d, qk_error *err)
 {
-    qk_sink *sink = d->sink;
+    set_strides(d);
+    d->num_captured = qk__heads_of(d->sink, d->rows->layer, d->rows->kind, &d->captured);
+    pthread_mutex_lock(&d->sink->mutex);
+    qk_status status = enter(d, err);
+    pthread_mutex_unlock(&d->sink->mutex);
+    return status;
+}
+
+static void leave(delivery *d)
+{
+    if (!d->part)
+        return;
+    pthread_mutex_lock(&d->sink->mutex);
+    qk__part_leave(d->text, qk__part_of(d->rows->layer, d->rows->kind));
+    pthread_mutex_unlock(&d->sink->mutex);
+}
+
+/* Of a part that is complete nothing may come but what is not kept. */
+static qk_status check_late(delivery *d, qk_error *err)
+{
     const qk_sink_rows *rows = d->rows;
-    size_t dim = sink->settings.head_dim;
-    d->head_stride = rows->head_stride;
-    d->row_stride = rows->row_stride;
-    if (d->head_stride == 0 && d->row_stride == 0) {
-        d->row_stride = (ptrdiff_t)dim;
-        d->head_stride = (ptrdiff_t)(rows->rows * dim);
-    }
-    d->num_captured = qk__heads_of(sink, rows->layer, rows->kind, &d->captured);
-    QK_TRY(qk__find_text(sink, rows->text, &d->block, &d->text, err));
-    if (rows->rows > 0 &&
-        (position_of(rows, 0) < 0 || position_of(rows, rows->rows - 1) >= d->text->tokens))
-        return qk__fail(err, QK_ERR_ARGUMENT, "position %lld: text %lld has %lld tokens",
-                        (long long)position_of(rows, rows->rows - 1), (long long)rows->text,
-                        (long long)d->text->tokens);
-    pthread_mutex_lock(&sink->mutex);
+    qk__part part = {0};
+    size_t i = 0;
+    while (i < rows->num_heads && find_head(d, i) == d->num_captured)
+        i++;
+    if (i == rows->num_heads)
+        return QK_OK;
     qk_status status =
-        qk__part_get(sink, d->block, d->text, rows->layer, rows->kind, &d->part, err);
-    pthread_mutex_unlock(&sink->mutex);
+        qk__part_choose(d->sink, d->example_id, d->tokens, rows->layer, rows->kind, &part, err);
+    d->part = &part;
+    if (status == QK_OK)
+        status = match_rows(d, err);
+    if (status == QK_OK && d->count > 0)
+        status = fail_again(d, find_head(d, i), d->matches[0].kept, err);
+    d->part = NULL;
+    free(part.kept);
     return status;
 }
 
@@ -328,8 +389,6 @@ static qk_status sum_full(delivery *d, qk_error *err)
                              rows->kind, d->full[i], err));
     pthread_mutex_lock(&d->sink->mutex);
     d->part->left -= d->num_full;
-    if (d->part->left == 0)
-        qk__part_end(d->text, qk__part_of(rows->layer, rows->kind));
     pthread_mutex_unlock(&d->sink->mutex);
     return QK_OK;
 }
@@ -337,11 +396,10 @@ static qk_status sum_full(delivery *d, qk_error *err)
 static qk_status deliver(delivery *d, qk_error *err)
 {
     size_t heads = 0;
-    QK_TRY(begin(d, err));
     if (d->num_captured == 0 || d->rows->rows == 0)
         return QK_OK;
-    if (!d->part) /* nothing is kept, or all came */
-        return QK_OK;
+    if (!d->part)
+        return d->came ? check_late(d, err) : QK_OK;
     QK_TRY(match_rows(d, err));
     if (d->count == 0)
         return QK_OK;
@@ -356,10 +414,14 @@ qk_status qk_sink_put(qk_sink *sink, const qk_sink_rows *rows, qk_error *err)
 {
     QK_NEED(err, sink, rows);
     delivery d = {.sink = sink, .rows = rows, .stage = rows->before_rope ? QK__PRE : QK__POST};
-    QK_TRY(check_rows(sink, rows, err));
-    if (!sink->stages[d.stage])
+    qk_status status = check_rows(sink, rows, err);
+    if (status == QK_OK && !sink->stages[d.stage])
         return QK_OK;
-    qk_status status = deliver(&d, err);
+    if (status == QK_OK)
+        status = begin(&d, err);
+    if (status == QK_OK)
+        status = deliver(&d, err);
+    leave(&d);
     free(d.matches);
     free(d.vectors);
     free(d.full);

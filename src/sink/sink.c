@@ -48,6 +48,8 @@ void qk__sink_fail(qk_sink *sink, qk_status status)
 
 /* ---- opening ---------------------------------------------------------------------------- */
 
+#define MAX_TEXTS (INT64_C(1) << 48)
+
 void qk_sink_settings_default(qk_sink_settings *settings)
 {
     assert(settings);
@@ -84,8 +86,9 @@ static qk_status check(const qk_sink_settings *s, qk_error *err)
     if (s->keep.groups != 0 && (s->keep.groups < 2 || s->keep.groups > QK_MOST_GROUPS))
         return qk__fail(err, QK_ERR_ARGUMENT, "%d groups of texts: give 0, or 2 to %d",
                         s->keep.groups, QK_MOST_GROUPS);
-    if (s->num_texts < 0 || s->num_tokens < 0)
-        return qk__fail(err, QK_ERR_ARGUMENT, "a negative number of texts or tokens");
+    if (s->num_texts < 0 || s->num_texts > MAX_TEXTS || s->num_tokens < 0)
+        return qk__fail(err, QK_ERR_ARGUMENT, "%lld texts with %lld tokens: no such number",
+                        (long long)s->num_texts, (long long)s->num_tokens);
     if (s->shard.count < 0 || s->shard.index < 0 ||
         s->shard.index >= (s->shard.count > 0 ? s->shard.count : 1))
         return qk__fail(err, QK_ERR_ARGUMENT, "no shard: %lld of %lld",
@@ -301,7 +304,8 @@ static qk_status put_together(qk_sink *sink, qk_sink_outcome *outcome, qk_error 
 {
     qk_status status = qk__write_captures(sink, outcome, err);
     if (status == QK_ERR_DEGENERATE) { /* the same would come again */
-        memset(sink->there, 0, (size_t)sink->num_blocks * sizeof *sink->there);
+        for (int64_t b = 0; b < sink->num_blocks; b++)
+            sink->there[b] = false;
         sink->began = true;
         sink->failure = status;
     }

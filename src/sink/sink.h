@@ -35,6 +35,7 @@
 #define QK_SINK_SINK_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -76,11 +77,15 @@ typedef struct qk__stage_part {
 typedef struct qk__part {
     qk__kept *kept; /* by position */
     size_t count, stored;
-    size_t left; /* vectors that have to come and chunks to be summed, of all stages */
+    size_t left;  /* vectors that have to come and chunks to be summed, of all stages */
+    size_t users; /* threads that put rows into it */
     qk__stage_part stages[QK__STAGES];
 } qk__part;
 
 enum qk__text_state { QK__TEXT_WAITS, QK__TEXT_OPEN, QK__TEXT_DONE };
+
+/* Of a part that is not in memory. */
+enum qk__part_state { QK__PART_WAITS, QK__PART_EMPTY, QK__PART_CAME };
 
 typedef struct qk__text {
     enum qk__text_state state;
@@ -88,7 +93,7 @@ typedef struct qk__text {
     const int32_t *ids;
     char *line;       /* of examples */
     qk__part **parts; /* [2 * num_layers], each made when it is first asked for */
-    bool *is_done;    /* [2 * num_layers] then it is freed */
+    uint8_t *ends;    /* [2 * num_layers] of enum qk__part_state */
 } qk__text;
 
 /* Moments of a chunk that wait for those before them. */
@@ -151,8 +156,9 @@ struct qk_sink {
     qk__rank rank; /* of a shard */
     int lock;      /* descriptor, -1 = none */
     bool merging, complete, replaces;
-    bool began;  /* by this process */
-    bool *there; /* [num_blocks] finished when the sink was opened, or since by this process */
+    bool began; /* by this process */
+    atomic_bool
+        *there; /* [num_blocks] finished when the sink was opened, or since by this process */
     int64_t texts_before, tokens_before;
     pthread_mutex_t mutex; /* of what follows, and of texts' and parts' states */
     qk__text_block *open;
@@ -264,17 +270,21 @@ void qk__text_block_free(const qk_sink *sink, qk__text_block *block);
 
 /* ---- texts.c ---------------------------------------------------------------------------- */
 
-/* A text that is begun, and its block. */
+/* A text that is begun, and its block; the caller holds the mutex. */
 QK_MUST_CHECK qk_status qk__find_text(qk_sink *sink, int64_t number, qk__text_block **block,
                                       qk__text **text, qk_error *err);
 
-/* The part of a layer and kind, made if need be; the caller holds the mutex. *part is NULL where it is
- * done, or nothing is kept. */
+/* Sets which positions are kept. */
+QK_MUST_CHECK qk_status qk__part_choose(const qk_sink *sink, int64_t example_id, int64_t tokens,
+                                        int layer, qk_kind kind, qk__part *part, qk_error *err);
+
+/* The part of a layer and kind, made if need be; the caller holds the mutex. *part is NULL where
+ * all of it came, or nothing is kept. */
 QK_MUST_CHECK qk_status qk__part_get(qk_sink *sink, qk__text_block *block, qk__text *text,
                                      int layer, qk_kind kind, qk__part **part, qk_error *err);
 
-/* All of a part is there. */
-void qk__part_end(qk__text *text, size_t part);
+/* A thread is through with a part, which ends where all of it came; the caller holds the mutex. */
+void qk__part_leave(qk__text *text, size_t number);
 void qk__text_free(const qk_sink *sink, qk__text *text);
 
 static inline size_t qk__chunks_of(const qk__part *part)

@@ -9,6 +9,12 @@
 #include "base/json_build.h"
 #include "sink/sink.h"
 
+/* After a failure nothing is taken, so that no block is finished of which something is amiss. */
+static qk_status fail_again(const qk_sink *sink, qk_error *err)
+{
+    return qk__fail(err, sink->failure, "the sink has failed before");
+}
+
 /* ---- which positions -------------------------------------------------------------------- */
 
 static int compare_kept(const void *a, const void *b)
@@ -19,8 +25,8 @@ static int compare_kept(const void *a, const void *b)
 
 /* Rows are stored in the order in which the sampler chose the positions, which with max_rows is not
  * that of the text. */
-static qk_status choose(const qk_sink *sink, int64_t example_id, int64_t tokens, int layer,
-                        qk_kind kind, qk__part *part, qk_error *err)
+qk_status qk__part_choose(const qk_sink *sink, int64_t example_id, int64_t tokens, int layer,
+                          qk_kind kind, qk__part *part, qk_error *err)
 {
     const int *heads;
     int64_t *positions = NULL;
@@ -78,8 +84,16 @@ qk_status qk_sink_positions(qk_sink *sink, int64_t number, int layer, qk_kind ki
     *positions = NULL;
     *count = 0;
     QK_TRY(check_part(sink, layer, kind, err));
-    QK_TRY(qk__find_text(sink, number, &block, &text, err));
-    qk_status status = choose(sink, text->example_id, text->tokens, layer, kind, &part, err);
+    int64_t example_id = 0, tokens = 0;
+    pthread_mutex_lock(&sink->mutex);
+    qk_status status = qk__find_text(sink, number, &block, &text, err);
+    if (status == QK_OK) {
+        example_id = text->example_id;
+        tokens = text->tokens;
+    }
+    pthread_mutex_unlock(&sink->mutex);
+    if (status == QK_OK)
+        status = qk__part_choose(sink, example_id, tokens, layer, kind, &part, err);
     if (status == QK_OK)
         status = list_positions(&part, positions, count, err);
     free(part.kept);
@@ -101,11 +115,14 @@ static void free_part(qk__part *p)
     free(p);
 }
 
-void qk__part_end(qk__text *text, size_t part)
+void qk__part_leave(qk__text *text, size_t number)
 {
-    free_part(text->parts[part]);
-    text->parts[part] = NULL;
-    text->is_done[part] = true;
+    qk__part *part = text->parts[number];
+    if (--part->users > 0 || part->left > 0)
+        return;
+    free_part(part);
+    text->parts[number] = NULL;
+    text->ends[number] = QK__PART_CAME;
 }
 
 /* Where the part's rows go in the block's file: positions and tokens first, then, [heads][rows], the
@@ -173,19 +190,24 @@ qk_status qk__part_get(qk_sink *sink, qk__text_block *block, qk__text *text, int
 {
     size_t number = qk__part_of(layer, kind);
     *found = text->parts[number];
-    if (*found || text->is_done[number])
+    if (*found || text->ends[number] != QK__PART_WAITS)
         return QK_OK;
     qk__part *part = calloc(1, sizeof *part);
     if (!part)
         return qk__nomem(err);
-    text->parts[number] = part;
-    QK_TRY(choose(sink, text->example_id, text->tokens, layer, kind, part, err));
-    if (part->count == 0) {
-        qk__part_end(text, number);
-        return QK_OK;
+    qk_status status =
+        qk__part_choose(sink, text->example_id, text->tokens, layer, kind, part, err);
+    if (status == QK_OK && part->count > 0)
+        status = prepare(sink, block, text, number, part, err);
+    if (status != QK_OK || part->count == 0) {
+        free_part(part);
+        text->ends[number] = QK__PART_EMPTY;
+        if (status != QK_OK && sink->failure == QK_OK) /* before another thread comes here */
+            sink->failure = status;
+        return status;
     }
-    *found = part;
-    return prepare(sink, block, text, number, part, err);
+    text->parts[number] = *found = part;
+    return QK_OK;
 }
 
 /* ---- beginning -------------------------------------------------------------------------- */
@@ -197,10 +219,10 @@ void qk__text_free(const qk_sink *sink, qk__text *text)
         if (text->parts[i])
             free_part(text->parts[i]);
     free(text->parts);
-    free(text->is_done);
+    free(text->ends);
     free(text->line);
     text->parts = NULL;
-    text->is_done = NULL;
+    text->ends = NULL;
     text->line = NULL;
 }
 
@@ -225,6 +247,14 @@ static qk_status begin(qk_sink *sink, const qk_sink_text *t, qk_error *err)
 {
     size_t parts = 2 * (size_t)sink->settings.num_layers;
     qk__text_block *block;
+    if (sink->failure != QK_OK)
+        return fail_again(sink, err);
+    if (!qk_sink_wants(sink, t->number) || t->tokens < 0)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "text %lld with %lld tokens is not wanted: there are %lld texts, and "
+                        "this process has its shard of them",
+                        (long long)t->number, (long long)t->tokens,
+                        (long long)sink->settings.num_texts);
     QK_TRY(qk__open_block(sink, t->number, &block, err));
     qk__text *text = &block->texts[t->number - block->first];
     if (text->state != QK__TEXT_WAITS)
@@ -235,19 +265,13 @@ static qk_status begin(qk_sink *sink, const qk_sink_text *t, qk_error *err)
                        .ids = t->ids,
                        .line = make_line(t),
                        .parts = qk__calloc(parts, sizeof *text->parts),
-                       .is_done = qk__calloc(parts, sizeof *text->is_done)};
-    return text->line && text->parts && text->is_done ? QK_OK : qk__nomem(err);
+                       .ends = qk__calloc(parts, sizeof *text->ends)};
+    return text->line && text->parts && text->ends ? QK_OK : qk__nomem(err);
 }
 
 qk_status qk_sink_begin(qk_sink *sink, const qk_sink_text *text, qk_error *err)
 {
     QK_NEED(err, sink, text);
-    if (!qk_sink_wants(sink, text->number) || text->tokens < 0)
-        return qk__fail(err, QK_ERR_ARGUMENT,
-                        "text %lld with %lld tokens is not wanted: there are %lld texts, and "
-                        "this process has its shard of them",
-                        (long long)text->number, (long long)text->tokens,
-                        (long long)sink->settings.num_texts);
     pthread_mutex_lock(&sink->mutex);
     qk_status status = begin(sink, text, err);
     pthread_mutex_unlock(&sink->mutex);
@@ -256,40 +280,46 @@ qk_status qk_sink_begin(qk_sink *sink, const qk_sink_text *text, qk_error *err)
     return status;
 }
 
-static qk_status find(qk_sink *sink, int64_t number, qk__text_block **found, qk__text **text,
-                      qk_error *err)
+qk_status qk__find_text(qk_sink *sink, int64_t number, qk__text_block **found, qk__text **text,
+                        qk_error *err)
 {
     qk__text_block *block = sink->open;
     while (block && (number < block->first || number >= block->first + block->count))
         block = block->next;
     *found = block;
     *text = block ? &block->texts[number - block->first] : NULL;
+    if (sink->failure != QK_OK)
+        return fail_again(sink, err);
     if (!block || (*text)->state != QK__TEXT_OPEN)
         return qk__fail(err, QK_ERR_ARGUMENT, "text %lld is not open", (long long)number);
     return QK_OK;
 }
 
-qk_status qk__find_text(qk_sink *sink, int64_t number, qk__text_block **block, qk__text **text,
-                        qk_error *err)
-{
-    pthread_mutex_lock(&sink->mutex);
-    qk_status status = find(sink, number, block, text, err);
-    pthread_mutex_unlock(&sink->mutex);
-    return status;
-}
-
 /* ---- ending ----------------------------------------------------------------------------- */
+
+static size_t count_came(const qk__stage_part *s, size_t vectors)
+{
+    size_t came = 0;
+    for (size_t i = 0; s->came && i < vectors; i++)
+        came += s->came[i / 64] >> i % 64 & 1;
+    return came;
+}
 
 static qk_status fail_missing(const qk_sink *sink, int64_t text, int layer, qk_kind kind,
                               const qk__part *part, qk_error *err)
 {
     const int *heads;
-    int stages = sink->stages[QK__POST] + sink->stages[QK__PRE];
-    size_t all = (size_t)stages * part->count * qk__heads_of(sink, layer, kind, &heads);
+    size_t each = part->count * qk__heads_of(sink, layer, kind, &heads), all = 0, came = 0;
+    for (int stage = 0; stage < QK__STAGES; stage++) {
+        all += sink->stages[stage] ? each : 0;
+        came += count_came(&part->stages[stage], each);
+    }
+    if (part->left == 0)
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "text %lld is not done: rows are still being put", (long long)text);
     return qk__fail(err, QK_ERR_INCONSISTENT,
-                    "layer %d: %zu of %zu vectors of its %s in text %lld came", layer,
-                    all > part->left ? all - part->left : 0, all,
-                    kind == QK_QUERY ? "queries" : "keys", (long long)text);
+                    "layer %d: %zu of %zu vectors of its %s in text %lld came", layer, came,
+                    all, kind == QK_QUERY ? "queries" : "keys", (long long)text);
 }
 
 static qk_status check_all_came(qk_sink *sink, qk__text_block *block, qk__text *text,
@@ -308,14 +338,14 @@ static qk_status check_all_came(qk_sink *sink, qk__text_block *block, qk__text *
 static qk_status end(qk_sink *sink, int64_t number, qk__text_block **block, qk_error *err)
 {
     qk__text *text;
-    QK_TRY(find(sink, number, block, &text, err));
+    QK_TRY(qk__find_text(sink, number, block, &text, err));
     QK_TRY(check_all_came(sink, *block, text, number, err));
     text->state = QK__TEXT_DONE;
     text->ids = NULL;
     free(text->parts);
-    free(text->is_done);
+    free(text->ends);
     text->parts = NULL;
-    text->is_done = NULL;
+    text->ends = NULL;
     return QK_OK;
 }
 

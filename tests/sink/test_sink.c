@@ -1,0 +1,632 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sink that is used wrongly: it says what is wrong, and the same open goes on. What it makes when it is
+ * used well is looked at in Python. */
+#define _XOPEN_SOURCE 700 /* mkdtemp */
+#include "tests/unit.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+
+#include <qkscope/stats.h>
+
+#include "tests/base/tree.h"
+#include "tests/sink/whole_run.h"
+
+static char output[512];
+
+static int setup(void **state)
+{
+    int code = tree_setup(state);
+    snprintf(output, sizeof output, "%s", tree_path("capture"));
+    return code;
+}
+
+static qk_sink *open_sink(const qk_sink_settings *s)
+{
+    qk_error err = {0};
+    qk_sink *sink;
+    qk_status status = qk_sink_open(&sink, s, &err);
+    if (status != QK_OK)
+        print_error("%s\n", err.message);
+    assert_int_equal(status, QK_OK);
+    return sink;
+}
+
+static void check_says(qk_status status, qk_status expected, const qk_error *err,
+                       const char *words)
+{
+    if (status != expected || !strstr(err->message, words))
+        print_error("status %d: %s\n", (int)status, err->message);
+    assert_int_equal(status, expected);
+    assert_non_null(strstr(err->message, words));
+}
+
+static void check_goes_on(const qk_sink_settings *s)
+{
+    qk_error err = {0};
+    qk_sink_outcome outcome;
+    qk_status status = made_run_all(s, &outcome, &err);
+    if (status != QK_OK)
+        print_error("%s\n", err.message);
+    assert_int_equal(status, QK_OK);
+    assert_true(outcome.complete);
+}
+
+/* ---- rows ------------------------------------------------------------------------------- */
+
+typedef qk_status misuse_fn(qk_sink *sink, qk_error *err);
+
+static qk_status twice(qk_sink *sink, qk_error *err)
+{
+    assert_int_equal(made_put(sink, 0, 0, QK_QUERY, NULL, Q_HEADS, 0, 100, err), QK_OK);
+    return made_put(sink, 0, 0, QK_QUERY, (int[]){2}, 1, 99, 3, err);
+}
+
+static qk_status head_twice_at_once(qk_sink *sink, qk_error *err)
+{
+    return made_put(sink, 0, 0, QK_KEY, (int[]){1, 1}, 2, 0, 3, err);
+}
+
+/* When all of a layer was there, and nothing of it is in memory. */
+static qk_status late(qk_sink *sink, qk_error *err)
+{
+    assert_int_equal(made_put_layer(sink, 0, 2, err), QK_OK);
+    /* of heads that are not captured */
+    assert_int_equal(made_put(sink, 0, 2, QK_QUERY, NULL, 2, 0, 300, err), QK_OK);
+    return made_put(sink, 0, 2, QK_KEY, NULL, 1, 299, 1, err);
+}
+
+static qk_status no_such_head(qk_sink *sink, qk_error *err)
+{
+    return made_put(sink, 0, 0, QK_KEY, (int[]){K_HEADS}, 1, 0, 3, err);
+}
+
+static qk_status negative_head(qk_sink *sink, qk_error *err)
+{
+    return made_put(sink, 0, 0, QK_QUERY, (int[]){-1}, 1, 0, 3, err);
+}
+
+static qk_status no_such_layer(qk_sink *sink, qk_error *err)
+{
+    return made_put(sink, 0, LAYERS, QK_KEY, NULL, 1, 0, 3, err);
+}
+
+static qk_status no_such_position(qk_sink *sink, qk_error *err)
+{
+    return made_put(sink, 0, 0, QK_KEY, NULL, 1, 299, 2, err);
+}
+
+static qk_status negative_position(qk_sink *sink, qk_error *err)
+{
+    return made_put(sink, 0, 0, QK_KEY, NULL, 1, -1, 2, err);
+}
+
+static qk_status position_that_overflows(qk_sink *sink, qk_error *err)
+{
+    const qk_sink_rows rows = {
+        .num_heads = 1, .first_position = 299, .rows = SIZE_MAX / 2, .data = ""};
+    return qk_sink_put(sink, &rows, err);
+}
+
+static qk_status put_positions(qk_sink *sink, const int64_t *positions, qk_error *err)
+{
+    static const float data[3 * DIM];
+    const qk_sink_rows rows = {.num_heads = 1, .positions = positions, .rows = 3, .data = data};
+    return qk_sink_put(sink, &rows, err);
+}
+
+static qk_status positions_that_fall(qk_sink *sink, qk_error *err)
+{
+    return put_positions(sink, (int64_t[]){1, 5, 4}, err);
+}
+
+static qk_status position_twice(qk_sink *sink, qk_error *err)
+{
+    return put_positions(sink, (int64_t[]){1, 5, 5}, err);
+}
+
+static qk_status no_such_text(qk_sink *sink, qk_error *err)
+{
+    return made_put(sink, 1, 0, QK_KEY, NULL, 1, 0, 0, err);
+}
+
+static qk_status no_such_kind(qk_sink *sink, qk_error *err)
+{
+    return made_put(sink, 0, 0, (qk_kind)7, NULL, 1, 0, 1, err);
+}
+
+static qk_status no_data(qk_sink *sink, qk_error *err)
+{
+    return qk_sink_put(sink, &(qk_sink_rows){.num_heads = 1, .rows = 1}, err);
+}
+
+static qk_status put_number(qk_sink *sink, float number, qk_error *err)
+{
+    float data[2 * DIM] = {0};
+    data[DIM + 3] = number;
+    const qk_sink_rows rows = {.layer = 1,
+                               .num_heads = 2,
+                               .heads = (int[]){2, 3},
+                               .first_position = 17,
+                               .rows = 1,
+                               .data = data};
+    return qk_sink_put(sink, &rows, err);
+}
+
+static qk_status not_a_number(qk_sink *sink, qk_error *err)
+{
+    return put_number(sink, NAN, err);
+}
+
+static qk_status infinite(qk_sink *sink, qk_error *err)
+{
+    return put_number(sink, -INFINITY, err);
+}
+
+static qk_status infinite_half(qk_sink *sink, qk_error *err)
+{
+    uint16_t data[DIM] = {[4] = 0x7c00};
+    const qk_sink_rows rows = {.num_heads = 1, .rows = 1, .type = QK_FLOAT16, .data = data};
+    return qk_sink_put(sink, &rows, err);
+}
+
+static qk_status rows_missing(qk_sink *sink, qk_error *err)
+{
+    assert_int_equal(made_put_layer(sink, 0, 0, err), QK_OK);
+    assert_int_equal(made_put(sink, 0, 1, QK_QUERY, NULL, Q_HEADS, 1, 299, err), QK_OK);
+    return qk_sink_text_done(sink, 0, err);
+}
+
+static qk_status begun_twice(qk_sink *sink, qk_error *err)
+{
+    return made_begin(sink, 0, err);
+}
+
+static qk_status begun_again(qk_sink *sink, qk_error *err)
+{
+    for (int layer = 0; layer < LAYERS; layer++)
+        assert_int_equal(made_put_layer(sink, 0, layer, err), QK_OK);
+    assert_int_equal(qk_sink_text_done(sink, 0, err), QK_OK);
+    return made_begin(sink, 0, err);
+}
+
+static qk_status done_twice(qk_sink *sink, qk_error *err)
+{
+    assert_int_equal(made_begin(sink, 1, err), QK_OK);
+    assert_int_equal(qk_sink_text_done(sink, 1, err), QK_OK);
+    return qk_sink_text_done(sink, 1, err);
+}
+
+static qk_status too_many_texts(qk_sink *sink, qk_error *err)
+{
+    return made_begin(sink, 8, err);
+}
+
+static qk_status of_another_shard(qk_sink *sink, qk_error *err)
+{
+    return made_begin(sink, 7, err);
+}
+
+static const struct misuse {
+    misuse_fn *function;
+    qk_status status;
+    const char *words;
+} misuses[] = {
+    {twice, QK_ERR_ARGUMENT,
+     "layer 0, query head 2: the vector at position 99 of text 0 came twice"},
+    {head_twice_at_once, QK_ERR_ARGUMENT, "layer 0, key head 1: the vector at position 0"},
+    {late, QK_ERR_ARGUMENT,
+     "layer 2, key head 0: the vector at position 299 of text 0 came twice"},
+    {no_such_head, QK_ERR_ARGUMENT, "head 2: the model has 2 of that kind"},
+    {negative_head, QK_ERR_ARGUMENT, "head -1: the model has 4 of that kind"},
+    {no_such_layer, QK_ERR_ARGUMENT, "rows of layer 3"},
+    {no_such_kind, QK_ERR_ARGUMENT, "kind 7"},
+    {no_such_position, QK_ERR_ARGUMENT, "position 300: text 0 has 300 tokens"},
+    {negative_position, QK_ERR_ARGUMENT, "position -1: text 0 has 300 tokens"},
+    {position_that_overflows, QK_ERR_ARGUMENT, "position 300: text 0 has 300 tokens"},
+    {positions_that_fall, QK_ERR_ARGUMENT, "positions do not ascend: 4 after 5"},
+    {position_twice, QK_ERR_ARGUMENT, "positions do not ascend: 5 after 5"},
+    {no_such_text, QK_ERR_ARGUMENT, "text 1 is not open"},
+    {no_data, QK_ERR_ARGUMENT, "rows without data"},
+    {not_a_number, QK_ERR_DEGENERATE,
+     "layer 1, query head 3: the vector at position 17 of example -4000"},
+    {infinite, QK_ERR_DEGENERATE, "layer 1, query head 3"},
+    {infinite_half, QK_ERR_DEGENERATE, "layer 0, query head 0"},
+    {rows_missing, QK_ERR_INCONSISTENT,
+     "layer 1: 598 of 600 vectors of its queries in text 0 came"},
+    {begun_twice, QK_ERR_ARGUMENT, "text 0 is begun twice"},
+    {begun_again, QK_ERR_ARGUMENT, "text 0 "},
+    {done_twice, QK_ERR_ARGUMENT, "text 1 is not open"},
+    {too_many_texts, QK_ERR_ARGUMENT, "text 8 with 300 tokens is not wanted"},
+    {of_another_shard, QK_ERR_ARGUMENT, "text 7 with 7 tokens is not wanted"},
+};
+
+static void misused(const char *keep, int64_t tokens)
+{
+    for (size_t i = 0; i < sizeof misuses / sizeof *misuses; i++) {
+        const struct misuse *m = &misuses[i];
+        qk_error err = {0};
+        qk_sink_outcome outcome;
+        qk_sink_settings s;
+        if (m->function == of_another_shard && tokens) /* one block is of one shard */
+            continue;
+        made_settings(&s, output, 8);
+        s.num_tokens = tokens;
+        assert_int_equal(qk_keep_parse(keep, &s.keep, &err), QK_OK);
+        if (m->function == of_another_shard)
+            s.shard = (qk_shard){.index = 0, .count = 2};
+        s.force = true;
+        qk_sink *sink = open_sink(&s);
+        s.force = false;
+        int64_t kept = tokens ? 0 : 3; /* of another block; it stays */
+        if (kept)
+            assert_int_equal(made_run(sink, kept, &err), QK_OK);
+        assert_int_equal(made_begin(sink, 0, &err), QK_OK);
+        check_says(m->function(sink, &err), m->status, &err, m->words);
+        /* now it can only be closed */
+        assert_int_not_equal(made_put(sink, 0, 0, QK_QUERY, NULL, Q_HEADS, 200, 1, &err),
+                             QK_OK);
+        assert_int_not_equal(qk_sink_text_done(sink, 0, &err), QK_OK);
+        if (i % 2)
+            qk_sink_close(&sink);
+        else
+            check_says(qk_sink_finish(&sink, &outcome, &err), QK_ERR_ARGUMENT, &err,
+                       "failed before");
+        assert_null(sink);
+        if (kept) {
+            sink = open_sink(&s);
+            assert_false(qk_sink_wants(sink, kept));
+            qk_sink_close(&sink);
+        }
+        s.shard = (qk_shard){.count = 1};
+        check_goes_on(&s);
+    }
+}
+
+static void rows_misused(void **state)
+{
+    (void)state;
+    misused("rows", 0);
+}
+
+static void moments_misused(void **state)
+{
+    (void)state;
+    misused("moments,reservoir=3", 0);
+}
+
+static void one_block_misused(void **state)
+{
+    (void)state;
+    misused("rows,moments", 10);
+}
+
+/* ---- the whole -------------------------------------------------------------------------- */
+
+static void texts_missing(void **state)
+{
+    (void)state;
+    qk_error err;
+    qk_sink_settings s;
+    qk_sink_outcome outcome;
+    made_settings(&s, output, 8);
+    qk_sink *sink = open_sink(&s);
+    assert_int_equal(qk_sink_block_texts(sink), 1);
+    for (int64_t i = 7; i > 2; i--)
+        assert_int_equal(made_run(sink, i, &err), QK_OK);
+    check_says(qk_sink_finish(&sink, &outcome, &err), QK_ERR_INCONSISTENT, &err,
+               "texts 0 to 0 were not put");
+    assert_null(sink);
+    sink = open_sink(&s);
+    int64_t tokens;
+    assert_int_equal(qk_sink_texts_before(sink, &tokens), 5);
+    assert_int_equal(tokens, 700 + 40 + 256 + 513 + 7);
+    assert_true(qk_sink_wants(sink, 2));
+    assert_false(qk_sink_wants(sink, 3) || qk_sink_wants(sink, 8) || qk_sink_wants(sink, -1));
+    qk_sink_close(&sink);
+    check_goes_on(&s);
+    sink = open_sink(&s);
+    assert_true(qk_sink_is_complete(sink));
+    assert_false(qk_sink_wants(sink, 2));
+    assert_int_equal(qk_sink_finish(&sink, &outcome, &err), QK_OK);
+    assert_true(outcome.complete);
+}
+
+static void nothing_kept(void **state)
+{
+    (void)state;
+    qk_error err;
+    qk_sink_settings s;
+    qk_sink_outcome outcome;
+    struct stat st;
+    for (int64_t texts = 0; texts < 3; texts++) { /* of which the first is empty */
+        made_settings(&s, output, texts ? 1 : 0);
+        qk_sink *sink = open_sink(&s);
+        for (int64_t i = 0; i < s.num_texts; i++) {
+            assert_int_equal(qk_sink_begin(sink, &(qk_sink_text){.number = i}, &err), QK_OK);
+            assert_int_equal(qk_sink_text_done(sink, i, &err), QK_OK);
+        }
+        check_says(qk_sink_finish(&sink, &outcome, &err), QK_ERR_DEGENERATE, &err,
+                   "no position was kept");
+        assert_int_not_equal(stat(output, &st), 0);
+    }
+}
+
+static void positions_known_before(void **state)
+{
+    (void)state;
+    qk_error err;
+    qk_sink_settings s;
+    made_settings(&s, output, 8);
+    s.sampler.type = QK_SAMPLER_UNIFORM;
+    s.sampler.base_rate = 20;
+    s.sampler.max_rows = 40;
+    qk_sink *sink = open_sink(&s);
+    int64_t *list, *sampled;
+    size_t count, num_sampled;
+    assert_int_equal(qk_sink_positions(sink, 0, 0, QK_QUERY, &list, &count, &err),
+                     QK_ERR_ARGUMENT);
+    assert_int_equal(made_begin(sink, 0, &err), QK_OK);
+    assert_int_equal(qk_sink_positions(sink, 0, 0, QK_QUERY, &list, &count, &err), QK_OK);
+    assert_int_equal(qk_sampler_positions(&s.sampler, made_example(0), 0, QK_QUERY, 0, 300,
+                                          &sampled, &num_sampled, &err),
+                     QK_OK);
+    assert_true(count == num_sampled && count == 40);
+    for (size_t i = 0; i < count; i++) {
+        bool found = false; /* the sampler's are not in order */
+        for (size_t j = 0; j < count; j++)
+            found |= sampled[j] == list[i];
+        assert_true(found && (i == 0 || list[i] > list[i - 1]));
+    }
+    free(list);
+    free(sampled);
+    assert_int_equal(qk_sink_positions(sink, 0, 1, QK_KEY, &list, &count, &err),
+                     QK_OK); /* no head */
+    assert_true(list == NULL && count == 0);
+    assert_int_equal(qk_sink_positions(sink, 0, 3, QK_KEY, &list, &count, &err),
+                     QK_ERR_ARGUMENT);
+    qk_sink_close(&sink);
+}
+
+/* Rows that are not kept, or heads that are not captured, may come at any time, also when a chunk of
+ * those that are kept is complete, or is being summed. */
+static void others_are_passed_over(void **state)
+{
+    (void)state;
+    qk_error err;
+    qk_sink_settings s;
+    qk_sink_outcome outcome;
+    made_settings(&s, output, 4);
+    s.keep = (qk_keep){.moments = true};
+    s.sampler.max_rows = 300;
+    qk_sink *sink = open_sink(&s);
+    for (int64_t i = 0; i < 3; i++)
+        assert_int_equal(made_run(sink, i, &err), QK_OK);
+    assert_int_equal(made_begin(sink, 3, &err), QK_OK);
+    for (int layer = 0; layer < LAYERS; layer++)
+        for (int kind = QK_QUERY; kind <= QK_KEY; kind++)
+            for (int64_t first = 0; first < 700; first += 350)
+                for (int head = kind == QK_QUERY ? Q_HEADS : K_HEADS; head-- > 0;)
+                    assert_int_equal(made_put(sink, 3, layer, (qk_kind)kind, (int[]){head}, 1,
+                                              first, 350, &err),
+                                     QK_OK);
+    assert_int_equal(qk_sink_text_done(sink, 3, &err), QK_OK);
+    assert_int_equal(qk_sink_finish(&sink, &outcome, &err), QK_OK);
+    assert_true(outcome.complete && outcome.rows == 0);
+    assert_int_equal(outcome.summed, (300 + 1 + 300) * 11);
+}
+
+typedef struct putter {
+    qk_sink *sink;
+    int64_t first;
+    qk_status status;
+} putter;
+
+static void *put_unkept(void *context)
+{
+    putter *p = context;
+    qk_error err;
+    for (int i = 0; p->status == QK_OK && i < 200; i++)
+        p->status = made_put(p->sink, 0, 0, QK_QUERY, NULL, Q_HEADS, p->first, 2, &err);
+    return NULL;
+}
+
+static void others_beside_the_last(void **state)
+{
+    (void)state;
+    qk_error err;
+    qk_sink_settings s;
+    made_settings(&s, output, 8);
+    s.sampler.max_rows = 1;
+    qk_sink *sink = open_sink(&s);
+    int64_t *list;
+    size_t count;
+    assert_int_equal(made_begin(sink, 0, &err), QK_OK);
+    assert_int_equal(qk_sink_positions(sink, 0, 0, QK_QUERY, &list, &count, &err), QK_OK);
+    assert_int_equal(count, 1);
+    putter p = {sink, list[0] < 100 ? 200 : 20, QK_OK};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, put_unkept, &p), 0);
+    const float data[Q_HEADS * DIM] = {1};
+    const qk_sink_rows rows = {
+        .num_heads = Q_HEADS, .positions = list, .rows = 1, .data = data};
+    assert_int_equal(qk_sink_put(sink, &rows, &err), QK_OK);
+    pthread_join(thread, NULL);
+    assert_int_equal(p.status, QK_OK);
+    free(list);
+    qk_sink_close(&sink);
+}
+
+/* ---- settings --------------------------------------------------------------------------- */
+
+typedef void change_fn(qk_sink_settings *s);
+
+#define CHANGE(name, ...)                                                                      \
+    static void name(qk_sink_settings *s)                                                      \
+    {                                                                                          \
+        __VA_ARGS__;                                                                           \
+    }
+CHANGE(no_output, s->output = NULL)
+CHANGE(empty_output, s->output = "")
+CHANGE(no_layers, s->num_layers = 0)
+CHANGE(many_layers, s->num_layers = 1 << 30)
+CHANGE(odd_heads, s->num_k_heads = 3)
+CHANGE(more_keys, s->num_k_heads = 8)
+CHANGE(no_dim, s->head_dim = 0)
+CHANGE(large_dim, s->head_dim = QK_MAX_DIM + 1)
+CHANGE(no_keep, s->keep = (qk_keep){.groups = 0})
+CHANGE(rows_and_reservoir, s->keep = (qk_keep){.rows = true, .moments = true, .reservoir = 3})
+CHANGE(reservoir_alone, s->keep = (qk_keep){.reservoir = 3})
+CHANGE(negative_reservoir, s->keep = (qk_keep){.moments = true, .reservoir = -1})
+CHANGE(one_group, s->keep.groups = 1)
+CHANGE(many_groups, s->keep.groups = 65)
+CHANGE(negative_texts, s->num_texts = -1)
+CHANGE(many_texts, s->num_texts = INT64_MAX)
+CHANGE(negative_tokens, s->num_tokens = -1)
+CHANGE(no_shard, s->shard = (qk_shard){.index = 3, .count = 3})
+CHANGE(negative_shard, s->shard = (qk_shard){.index = -1, .count = 3})
+CHANGE(odd_stage, s->stage = (qk_rope_stage)9)
+CHANGE(odd_layout, s->layout = (qk_layout)9)
+CHANGE(no_rate, s->sampler.base_rate = 0)
+CHANGE(no_number, s->sampler.base_rate = NAN)
+CHANGE(no_bucket, s->sampler.min_bucket_size = 0)
+CHANGE(no_json, s->run = "{")
+CHANGE(no_object, s->run = "[1]")
+CHANGE(no_heads, static const bool none[LAYERS * Q_HEADS]; s->q_heads = s->k_heads = none)
+
+static void settings_out_of_range(void **state)
+{
+    (void)state;
+    static const struct {
+        change_fn *change;
+        const char *words;
+    } wrong[] = {{no_output, "no output folder"},
+                 {empty_output, "no output folder"},
+                 {no_layers, "no model has 0 layers"},
+                 {many_layers, "no model has"},
+                 {odd_heads, "of 4 query and 3 key heads"},
+                 {more_keys, "of 4 query and 8 key heads"},
+                 {no_dim, "head dimension 0"},
+                 {large_dim, "head dimension"},
+                 {no_keep, "neither rows nor moments"},
+                 {rows_and_reservoir, "a reservoir goes with moments"},
+                 {reservoir_alone, "neither rows nor moments"},
+                 {negative_reservoir, "a reservoir goes with moments"},
+                 {one_group, "1 groups of texts"},
+                 {many_groups, "65 groups of texts"},
+                 {negative_texts, "-1 texts"},
+                 {many_texts, "no such number"},
+                 {negative_tokens, "-1 tokens"},
+                 {no_shard, "no shard: 3 of 3"},
+                 {negative_shard, "no shard: -1 of 3"},
+                 {odd_stage, "stage or layout"},
+                 {odd_layout, "stage or layout"},
+                 {no_rate, "a base rate of 0"},
+                 {no_number, "a base rate of nan"},
+                 {no_bucket, "sampler: "},
+                 {no_json, "run: "},
+                 {no_object, "run: no JSON object"},
+                 {no_heads, "no head is to be captured"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        qk_error err = {0};
+        qk_sink_settings s;
+        qk_sink *sink = NULL;
+        struct stat st;
+        made_settings(&s, output, 8);
+        wrong[i].change(&s);
+        qk_status status = qk_sink_open(&sink, &s, &err);
+        if (status == QK_OK || !strstr(err.message, wrong[i].words))
+            print_error("%zu: %s\n", i, err.message);
+        assert_int_not_equal(status, QK_OK);
+        assert_non_null(strstr(err.message, wrong[i].words));
+        assert_null(sink);
+        assert_int_not_equal(stat(output, &st), 0); /* nothing is made */
+    }
+}
+
+/* ---- another run in the folder ---------------------------------------------------------- */
+
+CHANGE(other_model, s->model_name = "another")
+CHANGE(other_texts, s->num_texts = 9)
+CHANGE(other_groups, s->keep.groups = 8)
+CHANGE(other_seed, s->reservoir_seed = 5)
+CHANGE(other_window, static const int64_t w[LAYERS] = {0, 256, 0}; s->windows = w)
+CHANGE(no_window, s->windows = NULL)
+CHANGE(no_rotation, s->frequencies = NULL)
+CHANGE(other_rotation, static const qk_frequencies f[LAYERS]; s->frequencies = f)
+CHANGE(other_pairs, s->rope_interleaved = true)
+CHANGE(other_heads, s->q_heads = NULL)
+CHANGE(other_stage, s->stage = QK_ROPE_BEFORE)
+CHANGE(other_layout, s->layout = QK_LAYOUT_PACKED)
+CHANGE(other_sampler, s->sampler.max_rows = 100)
+CHANGE(other_run, s->run = "{\"texts\": \"others\"}")
+CHANGE(with_strings, s->token_strings = true)
+
+static void other_settings(void **state)
+{
+    (void)state;
+    static change_fn *const changes[] = {
+        other_model, other_texts,  other_groups,   other_seed,  other_window,
+        no_window,   no_rotation,  other_rotation, other_pairs, other_heads,
+        other_stage, other_layout, other_sampler,  other_run,   with_strings};
+    qk_error err;
+    qk_sink_settings s, other;
+    made_settings(&s, output, 8);
+    s.keep = (qk_keep){.moments = true, .reservoir = 2, .groups = 4};
+    qk_sink *sink = open_sink(&s), *second;
+    assert_int_equal(made_run(sink, 3, &err), QK_OK);
+    qk_sink_close(&sink);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        other = s;
+        changes[i](&other);
+        for (int count = 1; count <= 2; count++) { /* a shard, too */
+            other.shard.count = count;
+            qk_status status = qk_sink_open(&second, &other, &err);
+            if (status != QK_ERR_EXISTS)
+                print_error("change %zu\n", i);
+            check_says(status, QK_ERR_EXISTS, &err,
+                       "holds an unfinished capture of another run");
+            assert_null(second);
+        }
+    }
+    check_goes_on(&s);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        other = s;
+        changes[i](&other);
+        check_says(qk_sink_open(&second, &other, &err), QK_ERR_EXISTS, &err, "");
+    }
+}
+
+/* Locks are a process's: what two processes do is looked at in Python. */
+static void one_number_twice(void **state)
+{
+    (void)state;
+    qk_error err;
+    qk_sink_settings s;
+    made_settings(&s, output, 8);
+    s.shard = (qk_shard){.index = 1, .count = 3};
+    qk_sink *sink = open_sink(&s);
+    assert_false(qk_sink_wants(sink, 0));
+    assert_true(qk_sink_wants(sink, 3));
+    assert_int_equal(made_run(sink, 3, &err), QK_OK);
+    qk_sink_close(&sink);
+    sink = open_sink(&s);
+    assert_false(qk_sink_wants(sink, 3));
+    qk_sink_close(&sink);
+    s.shard = (qk_shard){.count = 1};
+    check_goes_on(&s);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, tree_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(rows_misused),           TEST(moments_misused),
+        TEST(one_block_misused),      TEST(texts_missing),
+        TEST(nothing_kept),           TEST(positions_known_before),
+        TEST(others_are_passed_over), TEST(others_beside_the_last),
+        TEST(settings_out_of_range),  TEST(other_settings),
+        TEST(one_number_twice)};
+    return cmocka_run_group_tests_name("sink", tests, NULL, NULL);
+}

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever the order, the pieces, the threads, the types and the shards in which vectors come: the same bytes;
+and they are the rows and the moments of what was put."""
+import json
+import pathlib
+import random
+import signal
+import sys
+import time
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from conftest import ROOT, read_rows
+from feeding import CAPTURED, HEADS, LAYERS, end, example_of, feed, files_of, start, tokens_of, vectors_of
+
+sys.path.append(str(ROOT / "tests" / "state"))
+import make_state  # noqa: E402
+
+KEPT = {
+    "rows": dict(keep="rows"),
+    "some rows": dict(keep="rows", sampler="uniform", rate=20, strings=1, stage="both", tokens=1),
+    "packed rows": dict(keep="rows", layout="packed", sampler="uniform", rate=20, max_rows=9),
+    "moments": dict(keep="moments", texts=11),
+    "rows and moments": dict(keep="rows,moments", stage="both", max_rows=600),
+    "reservoir": dict(keep="moments,reservoir=3", groups=0, stage="pre", seed=7, tokens=1),
+    "packed reservoir": dict(keep="moments,reservoir=2", layout="packed", groups=2, texts=19, stage="both"),
+}
+WAYS = (dict(order=1, threads=1), dict(order=2, threads=4, type="bfloat16"), dict(order=3, threads=3, type="float16"),
+        dict(order=4, threads=2, kept=1), dict(order=0, threads=2, type="float16", kept=1))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """whole(name) -> the capture of one process, text after text."""
+    made = {}
+
+    def make(name):
+        if name not in made:
+            made[name] = tmp_path_factory.mktemp("whole") / "capture"
+            assert feed(made[name], **KEPT[name])["complete"]
+        return made[name]
+    return make
+
+
+# ---- the same bytes ----------------------------------------------------------------------------
+
+@pytest.mark.parametrize("name", KEPT)
+def test_any_order(whole, tmp_path, name):
+    right = files_of(whole(name))
+    for i, way in enumerate(WAYS):
+        outcome = feed(tmp_path / str(i), **KEPT[name], **way)
+        assert outcome["complete"] and files_of(tmp_path / str(i)) == right, way
+
+
+@pytest.mark.parametrize("name", ["some rows", "moments", "packed reservoir"])
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_shards_in_any_order_and_at_once(whole, tmp_path, name, count):
+    right = files_of(whole(name))
+    order = random.Random(count).sample(range(count), count)
+    one_by_one = [feed(tmp_path / "a", **KEPT[name], shard=f"{i}/{count}", order=i + 1, threads=2) for i in order]
+    assert [o["complete"] for o in one_by_one] == [False] * (count - 1) + [True]
+    assert files_of(tmp_path / "a") == right
+    runs = [start(tmp_path / "b", **KEPT[name], shard=f"{i}/{count}", order=i) for i in order]
+    assert any([end(run)["complete"] for run in runs])
+    assert files_of(tmp_path / "b") == right
+
+
+def test_stopped_and_gone_on(whole, tmp_path):
+    for name in ("rows and moments", "reservoir"):
+        right = files_of(whole(name))
+        for stop in (1, 2, 5):
+            folder = tmp_path / f"{name}{stop}"
+            assert not feed(folder, **KEPT[name], stop=stop, order=stop)["complete"]
+            assert not (folder / "capture.json").exists()
+            assert feed(folder, **KEPT[name], order=9)["complete"]
+            assert files_of(folder) == right
+
+
+def test_killed_at_any_moment(whole, tmp_path):
+    """One of three shards; then the three again."""
+    name, chance, killed = "packed reservoir", random.Random(5), 0
+    right = files_of(whole(name))
+    begin = time.monotonic()
+    feed(tmp_path / "once", **KEPT[name], shard="1/3", order=1)
+    duration = time.monotonic() - begin
+    for i in range(8):
+        folder = tmp_path / str(i)
+        runs = [start(folder, **KEPT[name], shard=f"{k}/3", order=k + 1, threads=2) for k in range(3)]
+        time.sleep(chance.uniform(0, duration))
+        runs[i % 3].send_signal(signal.SIGKILL)
+        for k, run in enumerate(runs):
+            run.communicate(timeout=120)
+            assert run.returncode == 0 or k == i % 3
+        killed += runs[i % 3].returncode != 0
+        done = [feed(folder, **KEPT[name], shard=f"{k}/3") for k in (2, 0, 1)]
+        assert done[-1]["complete"] and files_of(folder) == right
+    assert killed >= 2
+
+
+# ---- what it is --------------------------------------------------------------------------------
+
+def columns_of(layer, kind, head, before, kept=None, texts=8):
+    rows = {"vector": [], "position": [], "example_id": []}
+    for text in range(texts):
+        n = tokens_of(text) if kept is None else min(kept, tokens_of(text))
+        rows["vector"].append(vectors_of(text, layer, kind, head, before)[:n])
+        rows["position"].append(np.arange(n))
+        rows["example_id"].append(np.full(n, example_of(text)))
+    rows = {key: np.concatenate(values) for key, values in rows.items()}
+    return {**rows, "bucket": rows["position"] // 64}
+
+
+def check_rows(folder, before, choose=None):
+    found = 0
+    for kind in "qk":
+        for layer in range(LAYERS):
+            for head in range(HEADS[kind]):
+                name = f"l{layer:02d}h{head:02d}{kind}"
+                assert (folder / name).is_dir() == (head in CAPTURED[kind][layer])
+                if not (folder / name).is_dir():
+                    continue
+                rows, right = read_rows(folder, name), columns_of(layer, kind, head, before)
+                keep = slice(None) if choose is None else choose(right, kind)
+                for column, values in right.items():
+                    assert np.array_equal(rows[column], values[keep]), (name, column)
+                assert set(rows["sliding_window"]) == {512 if layer == 1 else 0}
+                found += len(rows["position"])
+    return found
+
+
+def test_rows_are_those_that_were_put(whole):
+    found = check_rows(whole("rows"), before=False)
+    manifest = json.loads((whole("rows") / "capture.json").read_text())
+    assert manifest["model"] == "made up" and manifest["stage"] == "post-rope"
+    assert manifest["keep"] == {"rows": "all", "reservoir": 0, "moments": False, "groups": 0}
+    assert set(manifest["rope_frequencies"]) == {"0", "2"} and manifest["num_layers"] == LAYERS
+    assert found == sum(map(tokens_of, range(8))) * 11
+    lines = (whole("rows") / "examples.csv").read_text().splitlines()
+    assert lines[1] == "-4000,text 0,,300,1,0,0" and len(lines) == 9
+
+
+def test_a_reservoir_is_those_of_the_smallest_hashes(whole):
+    def choose(rows, kind):
+        h = make_state.hashes(rows["example_id"], kind, rows["position"], seed=7)
+        keys = list(zip(rows["example_id"], rows["bucket"]))
+        groups = {key: [i for i, k in enumerate(keys) if k == key] for key in set(keys)}
+        return sorted(i for rows_of in groups.values() for i in sorted(rows_of, key=lambda i: h[i])[:3])
+    found = check_rows(whole("reservoir"), before=True, choose=choose)
+    assert found == 11 * sum(min(3, tokens_of(t) - at) for t in range(8) for at in range(0, tokens_of(t), 64))
+
+
+def check_moments(folder, before, groups, kept=None, texts=8):
+    for layer in range(LAYERS):
+        arrays, right = load_file(folder / "moments" / f"l{layer:02d}.safetensors"), {}
+        for kind in "qk":
+            if CAPTURED[kind][layer]:
+                heads = {h: columns_of(layer, kind, h, before, kept, texts) for h in CAPTURED[kind][layer]}
+                right |= make_state.layer_arrays(heads, kind, groups)
+        assert set(arrays) == set(right)
+        for name, values in right.items():
+            assert arrays[name].shape == values.shape and arrays[name].dtype == values.dtype, name
+            if values.dtype == np.int64:
+                assert np.array_equal(arrays[name], values), name
+            else:  # sums cancel: compare with what was summed
+                scale = np.abs(values).max(initial=0) + np.abs(values)
+                assert (np.abs(arrays[name] - values) <= 1e-12 * scale).all(), name
+
+
+def test_moments_are_those_of_the_rows(whole):
+    check_moments(whole("moments"), before=False, groups=4, texts=11)
+    check_moments(whole("rows and moments") / "post", before=False, groups=4)
+    check_moments(whole("rows and moments") / "pre", before=True, groups=4)
+    check_moments(whole("reservoir"), before=True, groups=0)
+    check_moments(whole("packed reservoir") / "pre", before=True, groups=2, texts=19)
+
+
+def test_how_many_were_summed(whole):
+    for name, texts in (("moments", 11), ("reservoir", 8)):
+        manifest = json.loads((whole(name) / "capture.json").read_text())
+        summed = sum(map(tokens_of, range(texts)))
+        assert manifest["summed"] == {h: summed for h in manifest["summed"]}, manifest["summed"]
+        assert len(manifest["summed"]) == 11
+        kept = manifest["keep"]
+        assert kept["moments"] and kept["rows"] == ("none" if name == "moments" else "reservoir")
+
+
+@pytest.mark.parametrize("name", ["some rows", "moments", "packed reservoir"])
+def test_it_is_a_capture_like_any_other(whole, qkscope, tmp_path, name):
+    folder = whole(name) / "post" if KEPT[name].get("stage") == "both" else whole(name)
+    qkscope("inspect", folder, expect=0)
+    qkscope("pca", folder, "-o", tmp_path / "out", expect=0)
+    assert (tmp_path / "out" / "qk.csv").exists()
