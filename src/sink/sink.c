@@ -142,10 +142,12 @@ qk_status qk__sink_open(qk_sink **sink, const qk_sink_settings *settings, bool m
     return status;
 }
 
-/* What cannot be captured would fail again: where nothing is finished nothing is left. */
+/* What cannot be captured would fail again: where nothing is finished nothing is left. What other
+ * shards are at stays. */
 static void drop_nothing(qk_sink *sink)
 {
-    bool any = !sink->began || sink->failure != QK_ERR_DEGENERATE;
+    bool any = !sink->began || sink->failure != QK_ERR_DEGENERATE ||
+               (sink->settings.shard.count > 1 && !sink->empty);
     for (int64_t b = 0; b < sink->num_blocks && !any; b++)
         any = sink->there[b];
     if (any)
@@ -255,7 +257,7 @@ static qk_status put_together(qk_sink *sink, qk_sink_outcome *outcome, qk_error 
     if (status == QK_ERR_DEGENERATE) { /* the same would come again */
         for (int64_t b = 0; b < sink->num_blocks; b++)
             sink->there[b] = false;
-        sink->began = true;
+        sink->began = sink->empty = true;
         sink->failure = status;
     }
     QK_TRY(status);

@@ -162,6 +162,7 @@ struct qk_sink {
     int lock;      /* descriptor, -1 = none */
     bool merging, complete, replaces;
     bool began; /* by this process */
+    bool empty; /* all blocks are there, and nothing is kept of them */
     atomic_bool
         *there; /* [num_blocks] finished when the sink was opened, or since by this process */
     int64_t texts_before, tokens_before;
