@@ -15,7 +15,7 @@ COMMANDS = {
     "`pca`, one thread": ["pca", "--threads", "1"],
     "`pca`": ["pca"],
     "`analyze`": ["analyze"],
-    "`pca` of one query head": ["pca", "--layers", "1", "--heads", "40", "--threads", "1"],
+    "`pca` of one query head": ["pca", "--heads", "20", "--layers", "0", "--threads", "1"],
     "`inspect`": ["inspect"],
 }
 
@@ -47,6 +47,14 @@ def compare(build, heads, packed, runs, work):
         print(f"| {name} | {one:.3f} | {other:.3f} | {processor:.3f} | {wall:.3f} |", flush=True)
 
 
+CAPTURES = {
+    "36 heads of 36,000 rows, d = 128, a row group each":
+        ("layout-large", dict(layers=1, query_heads=32, examples=18, rows=2000), []),
+    "144 heads of 12,000 rows, d = 128, 16 row groups each":
+        ("layout-small", dict(layers=2, query_heads=64, examples=12, rows=1000), ["--row-group-rows", "750"]),
+}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", type=Path)
@@ -54,18 +62,15 @@ def main():
     args = parser.parse_args()
     work = args.build / "bench-data"
     work.mkdir(exist_ok=True)
-    heads = synth(args.build, work / "layout-heads", layers=2, query_heads=64, q_per_kv_group=8, dim=128,
-                  examples=12, rows=1000, buckets=16, bucket_width=128)
-    for title, options in (("row groups of 12,000 rows, one a head", []),
-                           ("row groups of 750 rows, 16 a head", ["--row-group-rows", "750"])):
-        tail = f"-{options[-1]}" if options else ""
-        own = repack(args.build, heads, work / f"layout-heads{tail}", "--layout", "heads", *options)
-        packed = repack(args.build, heads, work / f"layout-packed{tail}", *options)
-        (n, size), (m, total) = megabytes(own), megabytes(packed)
+    for title, (name, shape, options) in CAPTURES.items():
+        heads = synth(args.build, work / name, q_per_kv_group=8, dim=128, buckets=16, bucket_width=128, **shape,
+                      **({"row_group_rows": options[-1]} if options else {}))
+        packed = repack(args.build, heads, work / f"{name}-packed", *options)
+        (n, size), (m, total) = megabytes(heads), megabytes(packed)
         print(f"\n{title}: {n} files of {size:.0f} MB, packed {m} of {total:.0f} MB; {args.runs} interleaved "
               f"runs, medians; {os.cpu_count()} processors.\n")
         print("| command | processor seconds, a file a head | packed | ratio | ratio of seconds |\n|---|---|---|---|---|")
-        compare(args.build, own, packed, args.runs, work)
+        compare(args.build, heads, packed, args.runs, work)
 
 
 if __name__ == "__main__":

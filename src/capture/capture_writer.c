@@ -302,10 +302,8 @@ static qk_status open_own_file(qk_head_writer *head, const qk_parquet_writer_set
 static qk_status open_shared_file(qk_head_writer *head,
                                   const qk_parquet_writer_settings *settings, qk_error *err)
 {
-    QK_TRY(
-        qk__packed_begin(head->capture, head->id, &head->shape, settings, &head->packed, err));
-    head->file = head->packed->file;
-    return QK_OK;
+    return qk__packed_begin(head->capture, head->id, &head->shape, settings, &head->packed,
+                            &head->file, err);
 }
 
 qk_status qk__head_writer_open_as(qk_head_writer **head, qk_capture_writer *writer,

@@ -81,12 +81,13 @@ QK_MUST_CHECK qk_status qk__capture_open_file(qk_parquet_writer **file,
                                               const qk_parquet_writer_settings *settings,
                                               qk_error *err);
 
-/* Has a head's turn in the file that it shares begin, and end. Between them *file is the head's
- * alone. done: all its rows are there; else there were `rows` of them. The writer's lock is free. */
+/* Has a head's turn in the file that it shares begin, and end; between them *parquet is the head's
+ * alone. One that is given up had `rows` rows added. The writer's lock must be free. */
 QK_MUST_CHECK qk_status qk__packed_begin(qk_capture_writer *writer, qk_head_id id,
                                          const qk__head_shape *shape,
                                          const qk_parquet_writer_settings *settings,
-                                         qk__packed_file **file, qk_error *err);
+                                         qk__packed_file **file, qk_parquet_writer **parquet,
+                                         qk_error *err);
 QK_MUST_CHECK qk_status qk__packed_end(qk_capture_writer *writer, qk__packed_file *file,
                                        qk_error *err);
 void qk__packed_give_up(qk_capture_writer *writer, qk__packed_file *file, int64_t rows);

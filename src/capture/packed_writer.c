@@ -109,7 +109,7 @@ static qk_status take_turn(const qk__packed_file *file, qk_head_id id,
 qk_status qk__packed_begin(qk_capture_writer *writer, qk_head_id id,
                            const qk__head_shape *shape,
                            const qk_parquet_writer_settings *settings, qk__packed_file **file,
-                           qk_error *err)
+                           qk_parquet_writer **parquet, qk_error *err)
 {
     pthread_mutex_lock(&writer->lock);
     qk_status status = QK_OK;
@@ -122,6 +122,7 @@ qk_status qk__packed_begin(qk_capture_writer *writer, qk_head_id id,
         f->busy = true;
         f->last = id.head;
         *file = f;
+        *parquet = f->file;
     }
     pthread_mutex_unlock(&writer->lock);
     return status;
