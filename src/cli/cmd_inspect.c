@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include <qkscope/capture.h>
+#include <qkscope/sink.h>
 
 #include "inspect_model.h"
 
@@ -43,7 +44,7 @@ static const qk_setting ROWS[] = {
      .help = "say what a capture takes on disk that keeps rows, moments, rows,moments or "
              "moments,reservoir=N; config.json is enough for it",
      .unset = "not said", .section = "Of a model"},
-    {"groups", QK_SETTING_INTEGER, QK_SETTING_AT(request, run.groups), .min = 0, .max = 64,
+    {"groups", QK_SETTING_INTEGER, QK_SETTING_AT(request, run.groups), .max = QK_MOST_GROUPS,
      .number = 16, .value = "N", .unit = "groups",
      .help = "moments of N groups of texts, 0 = all texts together", .section = "Of a model"},
     {"buckets", QK_SETTING_INTEGER, QK_SETTING_AT(request, run.buckets), .min = 1, .max = 1e6,

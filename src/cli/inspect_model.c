@@ -10,12 +10,7 @@
 
 #include <qkscope/capture.h>
 #include <qkscope/recorder.h>
-
-/* What --keep names. */
-typedef struct kept {
-    bool rows, moments;
-    int64_t reservoir;
-} kept;
+#include <qkscope/sink.h>
 
 /* A model and the costs of texts, with the settings that qkscope capture has by itself. */
 typedef struct view {
@@ -26,9 +21,9 @@ typedef struct view {
     int64_t window;        /* one is run in pieces of so many */
     int64_t bytes;
     double flops;
-    int64_t wanted, rows; /* of each head and kind */
+    int64_t wanted, rows;       /* of each head and kind */
     const cli_inspect_run *run; /* what was asked for */
-    kept keep;
+    qk_keep keep;
     qk_recorder_sizes sizes;
 } view;
 
@@ -291,32 +286,6 @@ static void print_view_json(const view *v)
 
 /* ---- both ------------------------------------------------------------------------------- */
 
-/* Words with commas; false: the text is none of those that help names. */
-static bool parse_keep(const char *text, kept *keep)
-{
-    static const char RESERVOIR[] = "reservoir=";
-    for (const char *word = text;; word++) {
-        size_t size = strcspn(word, ",");
-        size_t before = sizeof RESERVOIR - 1;
-        char *end = NULL;
-        if (size == 4 && strncmp(word, "rows", size) == 0)
-            keep->rows = true;
-        else if (size == 7 && strncmp(word, "moments", size) == 0)
-            keep->moments = true;
-        else if (size > before && size < before + 8 && strncmp(word, RESERVOIR, before) == 0 &&
-                 word[before] >= '0' && word[before] <= '9') {
-            keep->reservoir = strtoll(word + before, &end, 10);
-            if (end != word + size || keep->reservoir < 1)
-                return false;
-        } else
-            return false;
-        word += size;
-        if (!*word)
-            break;
-    }
-    return keep->reservoir == 0 || (keep->moments && !keep->rows);
-}
-
 static qk_status look(view *v, const qk_model *model, const cli_common *common, qk_error *err)
 {
     qk_recorder_settings settings;
@@ -366,9 +335,8 @@ int cli_inspect_model(const char *name, const char *revision, const cli_inspect_
               .window = run->max_length,
               .wanted = run->rows,
               .run = run};
-    if (run->keep && !parse_keep(run->keep, &v.keep))
-        return cli_usage("--keep %s: give rows, moments, rows,moments or moments,reservoir=N",
-                         run->keep);
+    if (run->keep && qk_keep_parse(run->keep, &v.keep, &err) != QK_OK)
+        return cli_usage("--keep: %s", err.message);
     if (run->groups == 1)
         return cli_usage("--groups 1: give 0, or 2 to 64");
     qk_status status = qk_hub_find_model(name, revision, &folder, &err);

@@ -4,6 +4,8 @@
 
 #include <qkscope/recorder.h>
 
+#include "state/layer_moments.h"
+
 static int64_t product(int64_t a, int64_t b)
 {
     int64_t c;
@@ -16,32 +18,23 @@ static int64_t sum(int64_t a, int64_t b)
     return __builtin_add_overflow(a, b, &c) ? INT64_MAX : c;
 }
 
-/* Of one head: count, mean_t, sum_tt, mean, sum_xt, and the upper triangle of sum_xx. */
-static int64_t numbers_of_group(int64_t dim)
-{
-    return 3 + 2 * dim + dim * (dim + 1) / 2;
-}
-
-/* The same with the diagonal alone. */
-static int64_t numbers_of_bucket(int64_t dim)
-{
-    return 3 + 3 * dim;
-}
-
 /* Arrays of so many heads of a layer and kind. */
-static int64_t moment_bytes(int64_t heads, int64_t dim, int64_t groups, int64_t buckets)
+static int64_t part_bytes(const qk_recorder_amount *amount, int dim, size_t heads, bool queries)
 {
-    if (heads == 0)
-        return 0;
-    int64_t labels =
-        4 * heads + groups + 1 + buckets; /* heads, texts, positions; group, mask */
-    int64_t numbers = groups * numbers_of_group(dim) + buckets * numbers_of_bucket(dim);
-    return product(8, sum(labels, product(heads, numbers)));
+    qk__part_shape shape = {.dim = (size_t)dim, .num_heads = heads, .by_bucket = queries};
+    size_t groups = amount->groups > 0 ? (size_t)amount->groups : 1;
+    return heads == 0 ? 0 : qk__part_shape_bytes(&shape, groups, (size_t)amount->buckets);
 }
 
-static int64_t count_heads(const bool *heads, int layer, int num_heads)
+/* What one head more takes. */
+static int64_t head_bytes(const qk_recorder_amount *amount, int dim, bool queries)
 {
-    int64_t count = 0;
+    return part_bytes(amount, dim, 2, queries) - part_bytes(amount, dim, 1, queries);
+}
+
+static size_t count_heads(const bool *heads, int layer, int num_heads)
+{
+    size_t count = 0;
     for (int h = 0; h < num_heads; h++)
         count += heads[(size_t)layer * (size_t)num_heads + (size_t)h];
     return count;
@@ -51,25 +44,22 @@ void qk_recorder_measure(const qk_recorder_selection *selection, const qk_model_
                          const qk_recorder_amount *amount, qk_recorder_sizes *sizes)
 {
     assert(selection && facts && amount && sizes);
-    int64_t dim = facts->head_dim, buckets = amount->buckets;
-    int64_t groups = amount->groups > 0 ? amount->groups : 1;
-    int64_t of_group = 8 * groups * numbers_of_group(dim);
-    int64_t of_text = product(amount->reservoir, buckets);
+    int dim = facts->head_dim;
+    int64_t of_text = product(amount->reservoir, amount->buckets);
     *sizes = (qk_recorder_sizes){
         .rows = product(amount->texts, amount->tokens),
         .reservoir_rows =
             product(amount->texts, of_text < amount->tokens ? of_text : amount->tokens),
         .row_bytes =
             (int64_t)(selection->num_q + selection->num_k) * dim * (int64_t)sizeof(float),
-        .query_bytes = of_group + 8 * buckets * numbers_of_bucket(dim),
-        .key_bytes = of_group,
+        .query_bytes = head_bytes(amount, dim, true),
+        .key_bytes = head_bytes(amount, dim, false),
     };
     for (int layer = 0; layer < selection->num_layers; layer++) {
-        int64_t q = count_heads(selection->q_heads, layer, selection->num_q_heads);
-        int64_t k = count_heads(selection->k_heads, layer, selection->num_k_heads);
+        size_t q = count_heads(selection->q_heads, layer, selection->num_q_heads);
+        size_t k = count_heads(selection->k_heads, layer, selection->num_k_heads);
         sizes->moment_files += q + k > 0;
-        sizes->moment_bytes =
-            sum(sizes->moment_bytes,
-                sum(moment_bytes(q, dim, groups, buckets), moment_bytes(k, dim, groups, 0)));
+        sizes->moment_bytes = sum(sizes->moment_bytes, sum(part_bytes(amount, dim, q, true),
+                                                           part_bytes(amount, dim, k, false)));
     }
 }

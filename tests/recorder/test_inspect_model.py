@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from recording import write_model
+from recording import some_texts, write_jsonl, write_model
 
 
 def test_numbers(qkscope, tmp_path):
@@ -106,10 +106,10 @@ def test_moments_take_what_their_arrays_take(qkscope, tmp_path, which, groups, b
     layers, q_heads, d = shape["num_hidden_layers"], shape["num_attention_heads"], 128
     kept = costs(qkscope, folder, "--keep", "moments", "--groups", groups, "--buckets", buckets)["kept"]
     assert kept["moment_bytes"] == moment_bytes(layers, q_heads, 8, d, groups, buckets) == kept["bytes"]
-    of_group = 8 * (3 + 2 * d + d * (d + 1) // 2)
+    of_group, labels = 8 * (3 + 2 * d + d * (d + 1) // 2), 4 * 8
     assert of_group == 68120
-    assert kept["key_head_bytes"] == max(groups, 1) * of_group
-    assert kept["query_head_bytes"] == max(groups, 1) * of_group + buckets * 8 * (3 + 3 * d)
+    assert kept["key_head_bytes"] == max(groups, 1) * of_group + labels
+    assert kept["query_head_bytes"] == max(groups, 1) * of_group + buckets * 8 * (3 + 3 * d) + labels
     assert kept["moment_files"] == layers
     heads = q_heads + 8
     rows = costs(qkscope, folder, "--length", 8000, "--texts", 125, "--keep", "rows", "--rows", 10 ** 6)["kept"]
@@ -134,7 +134,7 @@ def test_sizes_in_words(qkscope, tmp_path):
     folder = write_config(tmp_path / "70b", "70b")
     out = qkscope("inspect", folder, "--length", 10 ** 6, "--keep", "moments", "--groups", 0, expect=0).out
     for words in ("weights     not there", "all rows    1000000 a head, 2.95 TB (--sampler all)",
-                  "moments     646.2 MB in 80 files; 117.7 kB of a query head, 68.1 kB of a key head",
+                  "moments     646.2 MB in 80 files; 117.7 kB of a query head, 68.2 kB of a key head",
                   "groups      none, 16 buckets of queries"):
         assert words in out, out
     shown = json.loads(qkscope("inspect", folder, "--keep", "moments", "--json", expect=0).out)
@@ -157,10 +157,34 @@ def test_sizes_beside_weights(qkscope, tmp_path):
                                    "moments,reservoir=x", "moments,reservoir=99999999"])
 def test_what_cannot_be_kept(qkscope, tmp_path, words):
     folder = write_config(tmp_path / "8b", "8b")
-    assert "moments,reservoir=N" in qkscope("inspect", folder, "--keep", words, expect=2).err
+    assert "--keep: " in qkscope("inspect", folder, "--keep", words, expect=2).err
 
 
 def test_one_group_is_none(qkscope, tmp_path):
     folder = write_config(tmp_path / "8b", "8b")
     assert "2 to 64" in qkscope("inspect", folder, "--keep", "moments", "--groups", 1, expect=2).err
     assert "model.safetensors" in qkscope("inspect", folder, expect=1).err
+
+
+def arrays_of(path):
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:8 + size])
+    return {name: entry["shape"] for name, entry in header.items() if name != "__metadata__"}, len(data) - 8 - size
+
+
+@pytest.mark.parametrize("groups", [0, 2, 4])
+def test_sizes_are_those_of_a_capture(qkscope, tmp_path, groups):
+    """To the byte, of what was captured: its groups and buckets."""
+    write_model(tmp_path / "m")
+    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(12))
+    qkscope("capture", "-m", tmp_path / "m", "-t", texts, "-o", tmp_path / "c", "--keep", "moments", "--groups",
+            groups, expect=0)
+    files = sorted((tmp_path / "c" / "moments").iterdir())
+    shapes = [arrays_of(path)[0] for path in files]
+    (found,), (buckets,) = ({tuple(s[name]) for s in shapes for name in names if name in s}
+                            for names in (["q.group", "k.group"], ["q.bucket"]))
+    assert found[0] == max(groups, 1)
+    kept = costs(qkscope, tmp_path / "m", "--keep", "moments", "--groups", groups, "--buckets", buckets[0])["kept"]
+    assert kept["moment_bytes"] == sum(arrays_of(path)[1] for path in files)
+    assert kept["moment_files"] == len(files)
