@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Times a prefill and the products inside it; prints JSON.
  *
- *     prefill run MODEL TOKENS THREADS [ARITHMETIC]
+ *     prefill run MODEL TOKENS THREADS [ARITHMETIC [TEXTS]]
  *                                           one text, all heads, rows copied out; float32,
- *                                           bf16, bf16-sim or bf16=I, the I-th kernel
+ *                                           bf16, bf16-sim or bf16=I, the I-th kernel. Or these
+ *                                           tokens in so many texts, and rows passed over
  *     prefill products OUTPUTS INPUTS TOKENS  our kernels and OpenBLAS's sgemm on one thread,
  *                                           interleaved, best of RUNS, in GFLOP/s */
 #include <stdio.h>
@@ -19,7 +20,7 @@
 #include "base/simd.h"
 #include "prefill/prefill.h"
 
-enum { RUNS = 7 };
+enum { RUNS = 7, MOST_TEXTS = 64 };
 
 static double seconds(clockid_t clock)
 {
@@ -42,6 +43,14 @@ static qk_status copy_rows(void *user, const qk_prefill_block *block, qk_error *
     return QK_OK;
 }
 
+static qk_status pass_over(void *user, const qk_prefill_block *block, qk_error *err)
+{
+    (void)user;
+    (void)block;
+    (void)err;
+    return QK_OK;
+}
+
 /* Not ru_maxrss, which remembers the program that started this one. */
 static double peak_mib(void)
 {
@@ -56,7 +65,8 @@ static double peak_mib(void)
     return kib / 1024;
 }
 
-static int run(const char *folder, int64_t tokens, int threads, const char *arithmetic)
+static int run(const char *folder, int64_t tokens, int threads, const char *arithmetic,
+               size_t texts)
 {
     qk_model *model;
     qk_error err;
@@ -70,7 +80,8 @@ static int run(const char *folder, int64_t tokens, int threads, const char *arit
         settings.arithmetic = QK_ARITHMETIC_BF16_SIM;
     else if (strcmp(arithmetic, "float32") != 0)
         settings.arithmetic = QK_ARITHMETIC_BF16;
-    settings.sink = copy_rows;
+    settings.sink = texts > 0 ? pass_over : copy_rows;
+    texts = texts > 0 ? texts : 1;
     if (qk_model_open(&model, folder, NULL, &err) != QK_OK) {
         fprintf(stderr, "%s\n", err.message);
         return 1;
@@ -79,10 +90,13 @@ static int run(const char *folder, int64_t tokens, int threads, const char *arit
     int32_t *text = qk__alloc_aligned((size_t)tokens, sizeof *text);
     for (int64_t i = 0; text && i < tokens; i++)
         text[i] = (int32_t)(i * 7919 % vocab);
-    qk_sequence sequence = {text, tokens};
+    qk_sequence sequences[MOST_TEXTS];
+    for (size_t i = 0; i < texts; i++)
+        sequences[i] =
+            (qk_sequence){text + tokens / (int64_t)texts * (int64_t)i, tokens / (int64_t)texts};
     double start = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
     qk_status status =
-        text ? qk__prefill_by(bf16, model, &settings, &sequence, 1, &err) : QK_ERR_NOMEM;
+        text ? qk__prefill_by(bf16, model, &settings, sequences, texts, &err) : QK_ERR_NOMEM;
     double wall = seconds(CLOCK_MONOTONIC) - start;
     cpu = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
     printf("{\"seconds\": %.6f, \"cpu\": %.6f, \"flops\": %.6g, \"bytes\": %lld, "
@@ -142,8 +156,10 @@ static int products(size_t outputs, size_t inputs, size_t tokens)
 
 int main(int argc, char **argv)
 {
-    if ((argc == 5 || argc == 6) && strcmp(argv[1], "run") == 0)
-        return run(argv[2], atoll(argv[3]), atoi(argv[4]), argc == 6 ? argv[5] : "float32");
+    size_t texts = argc == 7 ? (size_t)atoll(argv[6]) : 0;
+    if (argc >= 5 && argc <= 7 && strcmp(argv[1], "run") == 0 && texts <= MOST_TEXTS)
+        return run(argv[2], atoll(argv[3]), atoi(argv[4]), argc > 5 ? argv[5] : "float32",
+                   texts);
     if (argc == 5 && strcmp(argv[1], "products") == 0)
         return products((size_t)atoll(argv[2]), (size_t)atoll(argv[3]), (size_t)atoll(argv[4]));
     return 2;
