@@ -106,7 +106,7 @@ CORE = """
     recorder/test_capture.py recorder/test_capture_damaged.py recorder/test_capture_messages.py
     recorder/test_gguf_capture.py recorder/test_inspect_model.py recorder/test_saved_models.py
     recorder/test_sniff_qk.py report/test_report_command.py report/test_report_findings.py results
-    rotation/test_rotation_bad_input.py sampler scatter/test_scatter.py schema stages/test_stages_messages.py
+    rotation/test_rotation_bad_input.py sampler scatter/test_scatter.py schema sink state stages/test_stages_messages.py
     study/test_study.py synth
 """.split()
 
