@@ -14,7 +14,7 @@ from timed import measured
 COMMANDS = {
     "`pca`, one thread": ["pca", "--threads", "1"],
     "`pca`": ["pca"],
-    "`analyze`": ["analyze"],
+    "`rotate`": ["rotate"],
     "`pca` of one query head": ["pca", "--heads", "20", "--layers", "0", "--threads", "1"],
     "`inspect`": ["inspect"],
 }
