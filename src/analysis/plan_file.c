@@ -108,11 +108,11 @@ qk_status qk__plan_write(const qk__run *run, qk_error *err)
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
-static qk_status set_all(qk_settings *named, const json_t *settings, qk_error *err)
+static qk_status set_all(qk_settings *named, json_t *settings, qk_error *err)
 {
     const char *name;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)settings, name, value)
+    json_object_foreach(settings, name, value)
     {
         if (!json_is_string(value))
             return qk__fail(err, QK_ERR_MALFORMED, "settings.%s is no text", name);
@@ -143,10 +143,10 @@ static qk_status find_capture(qk_config *config, const json_t *root, qk_error *e
     return status;
 }
 
-static qk_status take_plan(qk_config *config, const json_t *root, qk_error *err)
+static qk_status take_plan(qk_config *config, json_t *root, qk_error *err)
 {
     const char *version = json_string_value(json_object_get(root, "qkscope"));
-    const json_t *settings = json_object_get(root, "settings");
+    json_t *settings = json_object_get(root, "settings");
     if (json_integer_value(json_object_get(root, "version")) != VERSION || !version ||
         strcmp(version, QK_VERSION) != 0)
         return qk__fail(err, QK_ERR_UNSUPPORTED,
@@ -158,7 +158,7 @@ static qk_status take_plan(qk_config *config, const json_t *root, qk_error *err)
     QK_TRY(qk_settings_new(&config->named, &qk_analysis_settings_table, NULL, err));
     QK_TRY(set_all(config->named, settings, err));
     config->settings = *(const qk_analysis_settings *)qk_settings_values(config->named);
-    config->plan = json_incref((json_t *)(uintptr_t)root);
+    config->plan = json_incref(root);
     config->settings.device = json_string_value(json_object_get(root, "device"));
     config->settings.pca_backend = json_string_value(json_object_get(root, "pca_backend"));
     return find_capture(config, root, err);
@@ -210,9 +210,8 @@ static qk_status load_run(qk_config *config, const char *folder, size_t i, qk_er
     QK_TRY(qk__units_runs(folder, &runs, err));
     qk_status status = QK_OK;
     for (size_t r = 0; r < runs.count && status == QK_OK && seen <= i; r++) {
-        status = load(folder, runs.items[r], NULL, &is, err);
-        if (status == QK_OK && is && seen++ == i)
-            status = load(folder, runs.items[r], config, &is, err);
+        status = load(folder, runs.items[r], seen == i ? config : NULL, &is, err);
+        seen += status == QK_OK && is;
     }
     qk__names_free(&runs);
     return status == QK_OK && seen <= i ? fail_none(folder, seen, err) : status;

@@ -188,7 +188,7 @@ static qk_status check_memory(const qk__run *run, const qk__unit *unit, qk_error
     return QK_OK;
 }
 
-static qk_status publish(const qk__run *run, const qk__unit *unit, qk_error *err)
+static qk_status publish(qk__run *run, const qk__unit *unit, qk_error *err)
 {
     char *folder;
     QK_TRY(check_memory(run, unit, err));

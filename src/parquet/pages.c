@@ -44,8 +44,8 @@ void qk__pages_free(qk__pages *pages)
 static qk_status fetch(qk__pages *pages, int64_t offset, size_t size, const uint8_t **data,
                        size_t *available, qk_error *err)
 {
-    if (pages->source->contents) {
-        *data = pages->source->contents + offset;
+    if (pages->source->contents->bytes) {
+        *data = pages->source->contents->bytes + offset;
         *available = (size_t)(pages->end - offset);
         return QK_OK;
     }

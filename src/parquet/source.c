@@ -24,28 +24,30 @@ enum {
 
 qk_status qk__source_open(qk__source *source, int fd, qk_error *err)
 {
-    *source = (qk__source){.fd = fd};
-    return qk__check_file(fd, &source->size, err);
+    *source = (qk__source){.fd = fd, .contents = calloc(1, sizeof *source->contents)};
+    return source->contents ? qk__check_file(fd, &source->size, err) : qk__nomem(err);
 }
 
 qk_status qk__source_load(const qk__source *source, qk_error *err)
 {
-    qk__source *s = (qk__source *)(uintptr_t)source; /* the same bytes, elsewhere */
-    if (s->contents || s->size == 0 || s->size > SMALL_FILE_BYTES)
+    size_t size = (size_t)source->size;
+    if (source->contents->bytes || size == 0 || source->size > SMALL_FILE_BYTES)
         return QK_OK;
-    uint8_t *contents = malloc((size_t)s->size);
-    if (!contents)
+    uint8_t *bytes = malloc(size);
+    if (!bytes)
         return qk__nomem(err);
-    qk_status status = qk__read_at(s->fd, contents, (size_t)s->size, 0, err);
+    qk_status status = qk__read_at(source->fd, bytes, size, 0, err);
     if (status == QK_OK)
-        s->contents = contents;
+        source->contents->bytes = bytes;
     else
-        free(contents);
+        free(bytes);
     return status;
 }
 
 void qk__source_close(qk__source *source)
 {
+    if (source->contents)
+        free(source->contents->bytes);
     free(source->contents);
     close(source->fd);
     *source = (qk__source){.fd = -1};
@@ -61,12 +63,13 @@ int64_t qk__source_budget(const qk__source *source)
 qk_status qk__source_read(const qk__source *source, void *data, size_t size, int64_t offset,
                           qk_error *err)
 {
-    if (!source->contents)
+    const uint8_t *bytes = source->contents->bytes;
+    if (!bytes)
         return qk__read_at(source->fd, data, size, offset, err);
     if (offset < 0 || offset > source->size || size > (uint64_t)(source->size - offset))
         return qk__fail(err, QK_ERR_MALFORMED, "file ends %zu bytes after byte %lld", size,
                         (long long)offset);
-    memcpy(data, source->contents + offset, size);
+    memcpy(data, bytes + offset, size);
     return QK_OK;
 }
 
@@ -76,8 +79,8 @@ qk_status qk_parquet_fingerprint(const qk_parquet *file, char hash[QK_FINGERPRIN
     QK_NEED(err, file, hash);
     const qk__source *source = &file->source;
     QK_TRY(qk__context(err, qk__source_load(source, err), "%s", file->path));
-    if (source->contents) {
-        qk__fingerprint_bytes(source->contents, (size_t)source->size, hash);
+    if (source->contents->bytes) {
+        qk__fingerprint_bytes(source->contents->bytes, (size_t)source->size, hash);
         return QK_OK;
     }
     qk_status status = qk__fingerprint_fd(source->fd, source->size, hash, err);

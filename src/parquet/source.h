@@ -8,10 +8,14 @@
 
 #include <qkscope/common.h>
 
+typedef struct qk__contents {
+    uint8_t *bytes; /* all of the file, or NULL: not read, or too many */
+} qk__contents;
+
 typedef struct qk__source {
     int fd;
     int64_t size;
-    uint8_t *contents; /* all `size` bytes, or NULL: not read, or too many */
+    qk__contents *contents;
 } qk__source;
 
 /* Takes over a descriptor (also on failure: close it with qk__source_close either way). What

@@ -80,11 +80,11 @@ static qk_status take(const qk__rank *rank, const char *temporary, const qk_shar
 qk_status qk__rank_join(qk__rank *rank, const qk__unit_folder *units, const qk_shard *shard,
                         qk_error *err)
 {
-    char owner[QK__OWNER_SIZE], job[QK__JOB_SIZE + 1];
+    char owner[QK__OWNER_SIZE], launcher[QK__JOB_SIZE], job[QK__JOB_SIZE + 1];
     *rank = (qk__rank){0};
     qk__owner_self(owner);
-    qk__launcher_job(job);
-    strcat(job, "\n");
+    qk__launcher_job(launcher);
+    snprintf(job, sizeof job, "%s\n", launcher);
     char *folder = qk__units_path(units, "ranks", NULL);
     rank->path = folder ? qk__format("%s/%lld-of-%lld", folder, (long long)shard->index,
                                      (long long)shard->count)
