@@ -253,6 +253,9 @@ void qk__shard_blocks(const qk_sink *sink, int64_t *first, int64_t *end);
 /* Sets sink->there, texts_before and tokens_before. */
 QK_MUST_CHECK qk_status qk__blocks_look(qk_sink *sink, qk_error *err);
 
+/* Texts of a block: the last one may have fewer. */
+int64_t qk__block_size(const qk_sink *sink, int64_t number);
+
 /* The name of a block's unit. */
 enum { QK__UNIT_NAME_SIZE = 40 };
 void qk__block_name(int64_t number, char name[QK__UNIT_NAME_SIZE]);
@@ -335,8 +338,10 @@ QK_MUST_CHECK qk_status qk__sums_follow(qk_sink *sink, qk__text_block *block, qk
  * there. */
 QK_MUST_CHECK qk_status qk__tree_add(qk_sink *sink, const qk__text_block *block, qk_error *err);
 
-/* All blocks are there: merges what is left, and moves the root's files into `folder`. */
-QK_MUST_CHECK qk_status qk__tree_finish(qk_sink *sink, int stage, const char *folder,
+/* All blocks are there: merges what is left, and gives the root's files a place in `folder`. */
+struct qk__all_rows;
+QK_MUST_CHECK qk_status qk__tree_finish(qk_sink *sink, int stage,
+                                        const struct qk__all_rows *rows, const char *folder,
                                         qk_error *err);
 
 /* ---- write_rows.c, describe.c ----------------------------------------------------------- */
@@ -346,7 +351,6 @@ QK_MUST_CHECK qk_status qk__write_captures(qk_sink *sink, qk_sink_outcome *outco
                                            qk_error *err);
 
 /* Keys for capture.json and lines for the card of one stage, to be freed. */
-struct qk__all_rows;
 QK_MUST_CHECK qk_status qk__describe(const qk_sink *sink, int stage,
                                      const struct qk__all_rows *rows, char **json, char **card,
                                      qk_error *err);

@@ -77,11 +77,12 @@ static qk_status list_positions(const qk__part *part, int64_t **positions, size_
 qk_status qk_sink_positions(qk_sink *sink, int64_t number, int layer, qk_kind kind,
                             int64_t **positions, size_t *count, qk_error *err)
 {
-    QK_NEED(err, sink, positions, count);
+    QK_NEED(err, positions);
+    *positions = NULL;
+    QK_NEED(err, sink, count);
     qk__text_block *block;
     qk__text *text;
     qk__part part = {0};
-    *positions = NULL;
     *count = 0;
     QK_TRY(check_part(sink, layer, kind, err));
     int64_t example_id = 0, tokens = 0;
