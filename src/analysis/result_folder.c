@@ -94,11 +94,10 @@ static bool differs(const qk__run *run, const json_t *input, bool read)
 {
     qk__input now;
     const char *was = text_of(input, "xxh3_128");
-    bool other =
-        !qk__input_find(run, text_of(input, "file"), &now) ||
-        qk__input_print(&now, read, &now.print) != QK_OK ||
-        now.print.bytes != json_integer_value(json_object_get(input, "bytes")) ||
-        (read && strcmp(now.print.hash, was) != 0);
+    bool other = !qk__input_find(run, text_of(input, "file"), &now) ||
+                 qk__input_print(&now, read, &now.print) != QK_OK ||
+                 now.print.bytes != json_integer_value(json_object_get(input, "bytes")) ||
+                 (read && strcmp(now.print.hash, was) != 0);
     return other && *was;
 }
 

@@ -46,7 +46,7 @@ char *qk__input_name(const qk__run *run, const qk__input *input)
     if (strncmp(path, qk_capture_path(run->capture), root) == 0)
         path += root + strspn(path + root, "/");
     return input->head && input->head->parts ? qk__format("%s#%d", path, input->head->id.head)
-                              : qk__strdup(path);
+                                             : qk__strdup(path);
 }
 
 static bool is_input(const qk__run *run, qk__input candidate, const char *name,

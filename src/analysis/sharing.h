@@ -65,8 +65,8 @@ QK_MUST_CHECK qk_status qk__unit_heads(const qk__run *run, const qk__unit *unit,
 
 /* The results of a unit, and what the run counted and noted for it, into a folder and from there.
  * Reading trusts nothing: QK_ERR_MALFORMED, QK_ERR_UNSUPPORTED (of a later version). */
-QK_MUST_CHECK qk_status qk__unit_write(qk__run *run, const qk__unit *unit,
-                                       const char *folder, qk_error *err);
+QK_MUST_CHECK qk_status qk__unit_write(qk__run *run, const qk__unit *unit, const char *folder,
+                                       qk_error *err);
 QK_MUST_CHECK qk_status qk__unit_read(qk__run *run, qk__unit *unit, const char *folder,
                                       qk_error *err);
 

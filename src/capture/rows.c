@@ -282,10 +282,11 @@ qk_status qk_rows_reopen(qk_rows **rows, const qk_head *head, unsigned columns,
                           "capture again",
                           head->files[0]);
     else if (head->num_files == 0 && head->moments)
-        status = qk__fail(err, QK_ERR_NOT_FOUND,
-                          "%s: this capture keeps moments and no rows, which this needs: capture "
-                          "again with --keep rows",
-                          head->moments);
+        status =
+            qk__fail(err, QK_ERR_NOT_FOUND,
+                     "%s: this capture keeps moments and no rows, which this needs: capture "
+                     "again with --keep rows",
+                     head->moments);
     else if (head->num_files == 0)
         status = qk__fail(err, QK_ERR_NOT_FOUND, "no Parquet files for this head");
     else

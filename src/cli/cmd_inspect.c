@@ -336,10 +336,9 @@ static void print_capture_json(const qk_inspection *in)
         (json_int_t)count_layers(in), "num_failed", (json_int_t)in->num_failed, "files",
         (json_int_t)in->num_files, "packed", in->packed, "bytes", (json_int_t)in->bytes, "rows",
         (json_int_t)in->rows, "dim", in->dim ? json_integer((json_int_t)in->dim) : NULL,
-        "positions",
-        range_json(in->rows + in->summed > 0, in->position_min, in->position_max), "buckets",
-        values_json(&in->buckets), "examples", (json_int_t)in->num_examples, "texts", texts,
-        "windows", values_json(&in->windows), "heads", heads);
+        "positions", range_json(in->rows + in->summed > 0, in->position_min, in->position_max),
+        "buckets", values_json(&in->buckets), "examples", (json_int_t)in->num_examples, "texts",
+        texts, "windows", values_json(&in->windows), "heads", heads);
     if (in->has_moments || in->kept != QK_ROWS_ALL)
         json_object_set_new(object, "kept", kept_json(in));
     cli_json_print(object);

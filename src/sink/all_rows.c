@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -13,6 +14,7 @@ typedef struct block_files {
     int rows, index; /* descriptors; -1: nothing is stored */
     int64_t bytes;   /* of rows */
     int64_t regions;
+    int64_t *stored; /* [parts] rows of each head */
 } block_files;
 
 struct qk__all_rows {
@@ -51,7 +53,12 @@ static qk_status open_block(qk__all_rows *all, int64_t number, int stage, qk_err
         all->kept[i] += facts.rows[i];
         all->stored[i] += facts.stored[i];
     }
+    b->stored = qk__calloc(parts, sizeof *b->stored);
+    if (b->stored)
+        memcpy(b->stored, facts.stored, parts * sizeof *b->stored);
     free(facts.rows);
+    if (!b->stored)
+        return qk__nomem(err);
     if (!qk__stores_rows(all->sink))
         return QK_OK;
     int64_t bytes, starts = (int64_t)((parts + 1) * sizeof(int64_t));
@@ -95,6 +102,7 @@ void qk__all_rows_close(qk__all_rows **rows)
             close(all->blocks[b].rows);
         if (all->blocks[b].index >= 0)
             close(all->blocks[b].index);
+        free(all->blocks[b].stored);
     }
     free(all->blocks);
     free(all->kept);
@@ -156,6 +164,9 @@ static qk_status see_region(const qk__all_rows *all, const block_files *b,
                                 .position = positions,
                                 .token = (const int32_t *)(const void *)(positions + rows)};
     qk_status status = qk__read_at(b->rows, positions, before, region->offset, err);
+    for (size_t i = 0; status == QK_OK && i < rows; i++)
+        if (positions[i] < 0)
+            status = fail_damaged(err);
     if (status == QK_OK)
         status = see(user, &text, err);
     free(positions);
@@ -173,17 +184,23 @@ static qk_status see_block(const qk__all_rows *all, const block_files *b, size_t
     if (ends[0] < 0 || ends[0] > ends[1] || ends[1] > b->regions)
         return fail_damaged(err);
     size_t count = (size_t)(ends[1] - ends[0]);
+    int64_t left = b->stored[part];
     if (count == 0)
-        return QK_OK;
+        return left == 0 ? QK_OK : fail_damaged(err);
     qk__region *regions = qk__calloc(count, sizeof *regions);
     if (!regions)
         return qk__nomem(err);
     int64_t at = (int64_t)((parts + 1) * sizeof(int64_t)) + ends[0] * (int64_t)sizeof *regions;
     qk_status status = qk__read_at(b->index, regions, count * sizeof *regions, at, err);
-    for (size_t i = 0; status == QK_OK && i < count; i++)
-        status = see_region(all, b, &regions[i], heads, see, user, err);
+    for (size_t i = 0; status == QK_OK && i < count; i++) {
+        left -= regions[i].rows;
+        if (left < 0)
+            status = fail_damaged(err);
+        else
+            status = see_region(all, b, &regions[i], heads, see, user, err);
+    }
     free(regions);
-    return status;
+    return status == QK_OK && left > 0 ? fail_damaged(err) : status;
 }
 
 qk_status qk__each_text(const qk__all_rows *rows, size_t part, qk__see_text_fn *see, void *user,

@@ -13,6 +13,7 @@
 #include "sink/sink.h"
 
 enum { MAX_FACTS_BYTES = 16 << 20 };
+#define MAX_COUNT (INT64_C(1) << 48) /* more is a mistake, and sums of them fit 64 bits */
 
 /* ---- what is there ---------------------------------------------------------------------- */
 
@@ -20,7 +21,7 @@ static bool take_count(const json_t *root, const char *key, int64_t *count)
 {
     const json_t *value = json_object_get(root, key);
     *count = json_integer_value(value);
-    return json_is_integer(value) && *count >= 0;
+    return json_is_integer(value) && *count >= 0 && *count <= MAX_COUNT;
 }
 
 static bool take_counts(const json_t *root, const char *key, size_t parts, int64_t *counts)
@@ -30,18 +31,20 @@ static bool take_counts(const json_t *root, const char *key, size_t parts, int64
         return false;
     for (size_t i = 0; i < parts; i++) {
         counts[i] = json_integer_value(json_array_get(list, i));
-        if (counts[i] < 0)
+        if (counts[i] < 0 || counts[i] > MAX_COUNT)
             return false;
     }
     return true;
 }
 
-static bool take_facts(const qk_sink *sink, const json_t *root, qk__block_facts *facts)
+static bool take_facts(const qk_sink *sink, int64_t number, const json_t *root,
+                       qk__block_facts *facts)
 {
     size_t parts = 2 * (size_t)sink->settings.num_layers;
     const char *fingerprint = json_string_value(json_object_get(root, "fingerprint"));
     return fingerprint && strcmp(fingerprint, sink->fingerprint) == 0 &&
            take_count(root, "texts", &facts->texts) &&
+           facts->texts == qk__block_size(sink, number) &&
            take_count(root, "tokens", &facts->tokens) &&
            take_counts(root, "rows", parts, facts->rows) &&
            take_counts(root, "stored", parts, facts->stored);
@@ -60,7 +63,7 @@ qk_status qk__block_read(const qk_sink *sink, int64_t number, qk__block_facts *f
     qk_status status = path && facts->rows ? QK_OK : qk__nomem(err);
     if (status == QK_OK)
         status = qk__json_read_file(&root, path, MAX_FACTS_BYTES, QK__JSON_NO_ZEROS, err);
-    if (status == QK_OK && !take_facts(sink, root, facts))
+    if (status == QK_OK && !take_facts(sink, number, root, facts))
         status =
             qk__fail(err, QK_ERR_MALFORMED,
                      "%s: not of this run: remove its folder and run the command again", path);

@@ -21,33 +21,41 @@ enum { MAX_LINES_BYTES = 1 << 30 };
 /* Calls take for every text of the blocks, in order, at most `limit` of them. */
 typedef qk_status take_fn(void *user, json_t *example, qk_error *err);
 
+static qk_status fail_damaged(qk_error *err)
+{
+    return qk__fail(err, QK_ERR_MALFORMED,
+                    "the list of examples of the unfinished run is damaged");
+}
+
 static qk_status take_line(const char *line, size_t size, take_fn *take, void *user,
                            qk_error *err)
 {
     json_t *example;
     qk_status status = qk__json_parse(&example, line, size, QK__JSON_NO_ZEROS, NULL);
-    if (status == QK_OK)
+    if (status == QK_OK && json_is_integer(json_object_get(example, "example_id")))
         status = take(user, example, err);
     else if (status == QK_ERR_NOMEM)
         status = qk__nomem(err);
     else
-        status = qk__fail(err, status, "the list of examples of the unfinished run is damaged");
+        status = fail_damaged(err);
     json_decref(example);
     return status;
 }
 
-static qk_status read_lines(const qk__buffer *lines, int64_t *left, take_fn *take, void *user,
-                            qk_error *err)
+/* As many lines as the block has texts. */
+static qk_status read_lines(const qk__buffer *lines, int64_t texts, int64_t limit,
+                            take_fn *take, void *user, qk_error *err)
 {
     const char *at = (const char *)lines->data, *end = at + lines->size;
-    while (at<end && * left> 0) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        stop = stop ? stop : end;
-        QK_TRY(take_line(at, (size_t)(stop - at), take, user, err));
+    for (int64_t i = 0; i < texts; i++) {
+        const char *stop = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
+        if (!stop)
+            return fail_damaged(err);
+        if (i < limit)
+            QK_TRY(take_line(at, (size_t)(stop - at), take, user, err));
         at = stop + 1;
-        --*left;
     }
-    return QK_OK;
+    return at == end ? QK_OK : fail_damaged(err);
 }
 
 static qk_status each_example(const qk_sink *sink, int64_t limit, take_fn *take, void *user,
@@ -61,7 +69,8 @@ static qk_status each_example(const qk_sink *sink, int64_t limit, take_fn *take,
         qk_status status =
             path ? qk__read_file(path, MAX_LINES_BYTES, &lines, err) : qk__nomem(err);
         if (status == QK_OK)
-            status = read_lines(&lines, &limit, take, user, err);
+            status = read_lines(&lines, qk__block_size(sink, b), limit, take, user, err);
+        limit -= qk__block_size(sink, b);
         qk__buffer_free(&lines);
         free(path);
         QK_TRY(status);

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "sink/all_rows.h"
 #include "sink/sink.h"
 #include "state/layer_file.h"
 
@@ -227,21 +228,45 @@ qk_status qk__tree_add(qk_sink *sink, const qk__text_block *block, qk_error *err
 
 /* ---- the end ---------------------------------------------------------------------------- */
 
+/* Whether sums are of the heads, and of as many rows, as the blocks say. */
+static qk_status check_part(const qk_sink *sink, const qk__all_rows *rows, int layer,
+                            qk_kind kind, const qk__part_moments *sums, qk_error *err)
+{
+    const int *heads;
+    size_t count = qk__heads_of(sink, layer, kind, &heads);
+    int64_t kept = count > 0 ? qk__all_rows_kept(rows, qk__part_of(layer, kind)) : 0;
+    const qk__part_shape *shape = sums ? qk__part_moments_shape(sums) : NULL;
+    bool same = shape ? shape->dim == sink->settings.head_dim && shape->num_heads == count &&
+                            memcmp(shape->heads, heads, count * sizeof *heads) == 0 &&
+                            qk__part_moments_count(sums) == kept
+                      : count == 0;
+    return same ? QK_OK
+                : qk__fail(err, QK_ERR_MALFORMED,
+                           "sums of the unfinished run are damaged, or of another one: layer "
+                           "%d, %s: %lld rows, of %lld: remove %s and run the command again",
+                           layer, kind == QK_QUERY ? "queries" : "keys",
+                           (long long)(sums ? qk__part_moments_count(sums) : 0),
+                           (long long)kept, sink->partial);
+}
+
 /* The same file in another place; a copy where a file cannot have two names. */
-static qk_status give_layer(const char *from, const char *to, int layer, qk_error *err)
+static qk_status give_layer(const qk_sink *sink, const qk__all_rows *rows, const char *from,
+                            const char *to, int layer, qk_error *err)
 {
     qk__part_moments *q, *k;
-    if (link(from, to) == 0 || errno == EEXIST)
-        return QK_OK;
     QK_TRY(qk__layer_moments_read(from, &q, &k, err));
-    qk_status status = qk__layer_moments_write(to, q, k, layer, NULL, err);
+    qk_status status = check_part(sink, rows, layer, QK_QUERY, q, err);
+    if (status == QK_OK)
+        status = check_part(sink, rows, layer, QK_KEY, k, err);
+    if (status == QK_OK && link(from, to) != 0 && errno != EEXIST)
+        status = qk__layer_moments_write(to, q, k, layer, NULL, err);
     qk__part_moments_free(&q);
     qk__part_moments_free(&k);
     return status;
 }
 
-static qk_status give_layers(const qk_sink *sink, const char *from, const char *to,
-                             qk_error *err)
+static qk_status give_layers(const qk_sink *sink, const qk__all_rows *rows, const char *from,
+                             const char *to, qk_error *err)
 {
     qk_status status = qk__make_dirs(to, err);
     for (int layer = 0; status == QK_OK && layer < sink->settings.num_layers; layer++) {
@@ -249,14 +274,15 @@ static qk_status give_layers(const qk_sink *sink, const char *from, const char *
         if (!source || !target)
             status = qk__nomem(err);
         else if (has_layer(sink, layer))
-            status = give_layer(source, target, layer, err);
+            status = give_layer(sink, rows, source, target, layer, err);
         free(source);
         free(target);
     }
     return status;
 }
 
-qk_status qk__tree_finish(qk_sink *sink, int stage, const char *folder, qk_error *err)
+qk_status qk__tree_finish(qk_sink *sink, int stage, const qk__all_rows *rows,
+                          const char *folder, qk_error *err)
 {
     node root = root_of(sink, stage);
     for (int level = 1; level <= root.level; level++)
@@ -271,7 +297,7 @@ qk_status qk__tree_finish(qk_sink *sink, int stage, const char *folder, qk_error
     char *from = qk__units_path(&sink->units, name, NULL);
     char *to = qk__path_join(folder, QK__MOMENTS_FOLDER);
     qk_status status = !from || !to           ? qk__nomem(err)
-                       : is_there(sink, root) ? give_layers(sink, from, to, err)
+                       : is_there(sink, root) ? give_layers(sink, rows, from, to, err)
                                               : qk__fail(err, QK_ERR_NOT_FOUND,
                                                          "%s: sums are missing: remove %s "
                                                          "and run the command again",

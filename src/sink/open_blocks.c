@@ -72,10 +72,9 @@ qk_status qk__open_block(qk_sink *sink, int64_t text, qk__text_block **found, qk
     qk__text_block *block = calloc(1, sizeof *block);
     if (!block)
         return qk__nomem(err);
-    int64_t first = number * sink->block_texts, left = sink->settings.num_texts - first;
     *block = (qk__text_block){.number = number,
-                              .first = first,
-                              .count = left < sink->block_texts ? left : sink->block_texts,
+                              .first = number * sink->block_texts,
+                              .count = qk__block_size(sink, number),
                               .files = {-1, -1}};
     qk_status status = begin(sink, block, err);
     if (status != QK_OK) {

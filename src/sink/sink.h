@@ -216,6 +216,9 @@ int64_t qk__choose_block(int64_t texts, int64_t tokens);
 /* Which blocks are of this shard: from *first to before *end. */
 void qk__shard_blocks(const qk_sink *sink, int64_t *first, int64_t *end);
 
+/* Texts of a block: the last one may have fewer. */
+int64_t qk__block_size(const qk_sink *sink, int64_t number);
+
 /* The name of a block's unit. */
 enum { QK__UNIT_NAME_SIZE = 40 };
 void qk__block_name(int64_t number, char name[QK__UNIT_NAME_SIZE]);
@@ -334,7 +337,9 @@ void qk__spare_free(qk_sink *sink);
 QK_MUST_CHECK qk_status qk__tree_add(qk_sink *sink, const qk__text_block *block, qk_error *err);
 
 /* All blocks are there: merges what is left, and gives the root's files to `folder`. */
-QK_MUST_CHECK qk_status qk__tree_finish(qk_sink *sink, int stage, const char *folder,
+struct qk__all_rows;
+QK_MUST_CHECK qk_status qk__tree_finish(qk_sink *sink, int stage,
+                                        const struct qk__all_rows *rows, const char *folder,
                                         qk_error *err);
 
 /* ---- write_rows.c, capture_facts.c ------------------------------------------------------ */
@@ -344,7 +349,6 @@ QK_MUST_CHECK qk_status qk__write_captures(qk_sink *sink, qk_sink_outcome *outco
                                            qk_error *err);
 
 /* Keys for capture.json and lines for the card of one stage, to be freed. */
-struct qk__all_rows;
 QK_MUST_CHECK qk_status qk__describe(const qk_sink *sink, int stage,
                                      const struct qk__all_rows *rows, char **json, char **card,
                                      qk_error *err);

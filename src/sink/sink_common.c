@@ -78,6 +78,12 @@ void qk__shard_blocks(const qk_sink *sink, int64_t *first, int64_t *end)
                                             : (int64_t)(share * (double)(shard->index + 1));
 }
 
+int64_t qk__block_size(const qk_sink *sink, int64_t number)
+{
+    int64_t left = sink->settings.num_texts - number * sink->block_texts;
+    return left < sink->block_texts ? left : sink->block_texts;
+}
+
 void qk__block_name(int64_t number, char name[QK__UNIT_NAME_SIZE])
 {
     snprintf(name, QK__UNIT_NAME_SIZE, "b%06" PRId64, number);

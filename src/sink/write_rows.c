@@ -300,7 +300,7 @@ static qk_status write_parts(finish *f, const char *folder, qk_error *err)
     free(f->jobs);
     QK_TRY(status);
     if (f->sink->settings.keep.moments) {
-        QK_TRY(qk__tree_finish(f->sink, f->stage, folder, err));
+        QK_TRY(qk__tree_finish(f->sink, f->stage, f->rows, folder, err));
         QK_TRY(note_sums(f, err));
     }
     QK_TRY(qk__write_examples(f->sink, folder, err));

@@ -178,8 +178,8 @@ static void compare_file(void *context, size_t i, int worker)
     pthread_mutex_unlock(&run->lock);
     if (stop)
         return;
-    bool equal = qk__input_print(in, true, &now) == QK_OK &&
-                 now.bytes == in->print.bytes && strcmp(now.hash, in->print.hash) == 0;
+    bool equal = qk__input_print(in, true, &now) == QK_OK && now.bytes == in->print.bytes &&
+                 strcmp(now.hash, in->print.hash) == 0;
     pthread_mutex_lock(&run->lock);
     if (!equal && !c->changed)
         c->changed = in;

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import read_csv, read_json
 from source_tree import HEADERS, code, declarations, names, rooms
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -126,7 +127,7 @@ def installed(tmp_path_factory):
     return destination
 
 
-def compiled(destination, package, source, program):
+def compiled(destination, package, source, program, *more):
     """A program that pkg-config tells where headers and library are."""
     library = next(destination.rglob(f"lib{package}.so")).parent
     env = {**os.environ, "PKG_CONFIG_SYSROOT_DIR": str(destination),
@@ -134,7 +135,7 @@ def compiled(destination, package, source, program):
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", package], check=True, env=env,
                            capture_output=True, text=True).stdout.split()
     flags = [flag if not flag.startswith("-L/usr/local") else f"-L{library}" for flag in flags]
-    subprocess.run(["cc", "-std=c11", "-Wall", "-Werror", source, "-o", program, *flags,
+    subprocess.run(["cc", "-std=c11", "-Wall", "-Werror", source, "-o", program, *flags, *more,
                     f"-Wl,-rpath,{library}"], check=True)
     return program
 
@@ -145,6 +146,22 @@ def test_example_builds_against_an_installed_copy(installed, tmp_path):
     assert len(lines) == 1 + 20
     layer, head, r_q, r_k = lines[1].split()
     assert (layer, head) == ("0", "0") and 0 <= float(r_q) <= 1 and -1 <= float(r_k) <= 1
+
+
+@pytest.mark.parametrize("keep", ["rows,moments", "moments", "moments,reservoir=4"])
+def test_example_of_a_sink_makes_a_capture(installed, qkscope, tmp_path, keep):
+    program = compiled(installed, "qkscope-core", ROOT / "examples" / "sink.c", tmp_path / "sink", "-lm")
+    heads, rows, summed = re.fullmatch(r"(\d+) heads, (\d+) rows, (\d+) of them summed\n",
+                                       output(program, tmp_path / "capture", keep)).groups()
+    assert heads == "12" and 12 * 6 * 250 < int(summed) < 12 * 6 * 350
+    assert int(rows) == (int(summed) if "rows" in keep else 12 * 6 * 7 * 4 if "reservoir" in keep else 0)
+    qkscope("analyze", tmp_path / "capture", "-o", tmp_path / "out", expect=0)
+    first = [row for row in read_csv(tmp_path / "out" / "qk.csv") if row["pc"] == 0]
+    assert len(first) == 8  # queries drift one way, keys the other
+    assert all(row["r_q"] > 0.1 and row["r_k"] < -0.1 or row["r_q"] < -0.1 and row["r_k"] > 0.1 for row in first)
+    frequencies = read_json(tmp_path / "capture" / "capture.json")["rope_frequencies"]["1"]
+    assert frequencies == [10000 ** (-j / 8) for j in range(8)]
+    assert "0 heads" in output(program, tmp_path / "capture", keep)  # it is there
 
 
 def test_the_umbrella_header_teaches_with_a_program_that_runs(installed, tmp_path):

@@ -23,7 +23,7 @@ OPTIONAL = {
 CONSUMED = {"qk_accumulator_finish": "acc", "qk_accumulator_finish_texts": "acc",
             "qk_rotation_scan_finish": "scan", "qk_sink_finish": "sink",
             "qk_head_writer_finish": "head", "qk_capture_writer_finish": "writer",
-            "qk_parquet_writer_finish": "writer"}
+            "qk_parquet_writer_finish": "writer", "qk_sink_finish": "sink"}
 
 
 def functions():
