@@ -219,7 +219,7 @@ static void print_capture(const qk_inspection *in)
                   in->position_max);
     print_values("buckets", &in->buckets);
     cli_print("%-12s%zu", "examples", in->num_examples);
-    if (in->num_windows > 0)
+    if (in->num_windows > 0 && in->num_windows != in->num_texts)
         cli_print(", of %" PRId64 " text%s in %" PRId64 " window%s", in->num_texts,
                   cli_s(in->num_texts), in->num_windows, cli_s(in->num_windows));
     putchar('\n');

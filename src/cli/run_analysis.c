@@ -78,8 +78,9 @@ static int check(const qk_analysis_settings *s)
     return -1;
 }
 
-int cli_analyse(const cli_common *common, qk_analysis_settings *settings, bool *whole)
+int cli_analyse(const cli_common *common, const qk_analysis_settings *given, bool *whole)
 {
+    qk_analysis_settings own = *given, *settings = &own;
     cli_messages messages;
     qk_analysis_results *results;
     qk_error err;

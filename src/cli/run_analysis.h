@@ -18,7 +18,7 @@ void cli_analysis_release(void *request);
 
 /* Runs an analysis, prints what came of it, and returns the exit code. *whole: its tables are there,
  * as far as its heads have numbers. */
-int cli_analyse(const cli_common *common, qk_analysis_settings *settings, bool *whole);
+int cli_analyse(const cli_common *common, const qk_analysis_settings *settings, bool *whole);
 
 /* The notes that a file of settings gave rise to; config may be NULL. */
 void cli_print_notes(const qk_config *config, const cli_common *common);

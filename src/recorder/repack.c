@@ -176,6 +176,10 @@ static void set_shapes(repack *r, size_t dim)
 static qk_status look(repack *r, qk_error *err)
 {
     size_t dim;
+    if (qk_capture_get_info(r->capture)->kept == QK_ROWS_NONE)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "%s: keeps moments and no rows, so there is nothing to lay out anew",
+                        qk_capture_path(r->capture));
     r->columns = qk__calloc(num_heads(r), sizeof *r->columns);
     r->readers = qk__calloc((size_t)r->threads, sizeof *r->readers);
     if (!r->columns || !r->readers)
@@ -304,7 +308,7 @@ static qk_status write_capture(repack *r, const char *folder, qk_error *err)
     qk__parallel_for(r->num_jobs, r->threads, copy_job, r);
     status = result(r, err);
     if (status == QK_OK)
-        status = qk__repack_copy_files(r->capture, folder, err);
+        status = qk__repack_copy_files(r->capture, folder, r->writer, err);
     if (status == QK_OK)
         return qk_capture_writer_finish(&r->writer, err);
     qk_capture_writer_abort(&r->writer);

@@ -42,6 +42,6 @@ void qk__repack_facts_free(qk__repack_facts *facts);
 
 /* Copies what lies beside the heads and belongs to the capture. */
 QK_MUST_CHECK qk_status qk__repack_copy_files(const qk_capture *capture, const char *folder,
-                                              qk_error *err);
+                                              qk_capture_writer *writer, qk_error *err);
 
 #endif

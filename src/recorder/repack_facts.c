@@ -135,8 +135,32 @@ static qk_status copy_file(const qk_capture *capture, const char *name, const ch
     return status;
 }
 
-qk_status qk__repack_copy_files(const qk_capture *capture, const char *folder, qk_error *err)
+/* Moments of layers stay as they are, and the manifest tells of how many rows they are. */
+static qk_status copy_moments(const qk_capture *capture, const char *folder,
+                              qk_capture_writer *writer, qk_error *err)
+{
+    char *to = qk__path_join(folder, QK__MOMENTS_FOLDER);
+    qk_status status = to ? qk__make_dirs(to, err) : qk__nomem(err);
+    free(to);
+    const char *before = NULL;
+    for (size_t i = 0; status == QK_OK && i < qk_capture_num_heads(capture); i++) {
+        const qk_head *head = qk_capture_head(capture, i);
+        const char *name = head->moments + strlen(qk_capture_path(capture)) + 1;
+        if (!before || strcmp(before, head->moments) != 0)
+            status = copy_file(capture, name, folder, err);
+        before = head->moments;
+        if (status == QK_OK && head->summed > 0)
+            status = qk__capture_writer_note_sums(writer, head->id, 0, head->summed, err);
+    }
+    return status;
+}
+
+qk_status qk__repack_copy_files(const qk_capture *capture, const char *folder,
+                                qk_capture_writer *writer, qk_error *err)
 {
     QK_TRY(copy_file(capture, "examples.csv", folder, err));
-    return copy_file(capture, "truth.json", folder, err);
+    QK_TRY(copy_file(capture, "truth.json", folder, err));
+    return qk_capture_get_info(capture)->has_moments
+               ? copy_moments(capture, folder, writer, err)
+               : QK_OK;
 }

@@ -81,23 +81,28 @@ qk_status qk__run_write(const qk_sink *sink, qk_error *err)
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
+static bool take_heads(const json_t *list, int heads, bool *chosen)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        json_int_t h = json_integer_value(json_array_get(list, i));
+        if (!json_is_integer(json_array_get(list, i)) || h < 0 || h >= heads)
+            return false;
+        chosen[h] = true;
+    }
+    return true;
+}
+
 static qk_status read_heads(const json_t *list, int layers, int heads, bool **chosen,
                             qk_error *err)
 {
-    size_t l, i;
-    json_t *layer, *head;
     if (json_array_size(list) != (size_t)layers)
         return QK_ERR_MALFORMED;
     *chosen = qk__calloc((size_t)layers * (size_t)heads, sizeof **chosen);
     if (!*chosen)
         return qk__nomem(err);
-    json_array_foreach(list, l, layer) json_array_foreach(layer, i, head)
-    {
-        json_int_t h = json_integer_value(head);
-        if (!json_is_integer(head) || h < 0 || h >= heads)
+    for (size_t l = 0; l < (size_t)layers; l++)
+        if (!take_heads(json_array_get(list, l), heads, *chosen + l * (size_t)heads))
             return QK_ERR_MALFORMED;
-        (*chosen)[l * (size_t)heads + (size_t)h] = true;
-    }
     return QK_OK;
 }
 
