@@ -75,6 +75,8 @@ static qk_status add_size(void *user, const qk_head *head, qk_error *err)
     for (size_t f = 0; f < head->num_files; f++)
         if (stat(head->files[f], &st) == 0)
             ((sizing *)user)->bytes += st.st_size;
+    if (head->moments && stat(head->moments, &st) == 0)
+        ((sizing *)user)->bytes += st.st_size;
     return QK_OK;
 }
 

@@ -132,7 +132,7 @@ static qk_status add_head(void *user, const qk_head *head, qk_error *err)
 {
     for (size_t f = 0; f < head->num_files; f++)
         QK_TRY(add_places(head->files[f], user, err));
-    return QK_OK;
+    return head->moments ? add_places(head->moments, user, err) : QK_OK;
 }
 
 qk_status qk__unit_heads(const qk__run *run, const qk__unit *unit, qk__see_head_fn *see,

@@ -42,7 +42,7 @@ static int finish_runs(const cli_call *call, const char *folder)
         qk_config *config;
         qk_error err;
         qk_status status = qk_config_load_shared(&config, folder, unfinished, &err);
-        if (status == QK_ERR_NOT_FOUND && unfinished + done > 0)
+        if ((status == QK_ERR_NOT_FOUND || status == QK_ERR_EXISTS) && unfinished + done > 0)
             return worst;
         if (status == QK_ERR_EXISTS) {
             if (!r->common.quiet)

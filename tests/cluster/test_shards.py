@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import EXAMPLE, synth
+from conftest import EXAMPLE, ROOT, synth
 from sharded import left_over, quiet_environment, results, run_shard, units
 
 
@@ -51,6 +51,40 @@ def test_same_bytes_for_any_number_of_shards(program, grouped, tmp_path, name, c
             assert ("units are there; the last process to end" in done.stdout
                     or "units is this process's" in done.stdout)
             assert done.stdout.count("\n") == 1 and not done.stderr
+
+
+@pytest.fixture(scope="module")
+def states(qkscope, tmp_path_factory):
+    """Captures of one model: moments alone, moments and chosen rows, rows of many heads in a file."""
+    root = tmp_path_factory.mktemp("states")
+    for name, options in {"moments": ["--keep", "moments"], "reservoir": ["--keep", "moments,reservoir=8"],
+                          "packed": ["--layout", "packed"]}.items():
+        qkscope("capture", "-m", ROOT / "examples/kjv-tiny/step-2004", "-t", ROOT / "examples/kjv-tiny/passages.jsonl",
+                "--max-texts", "8", "-o", root / name, *options, expect=0)
+    return root
+
+
+@pytest.mark.parametrize("name", ["moments", "reservoir", "packed"])
+def test_same_bytes_of_states_and_packed_captures(program, states, tmp_path, name):
+    words = ["analyze", states / name, "--ci", "95"]
+    run_shard(program, 0, 1, *words, "-o", tmp_path / "one")
+    for i in (2, 0, 1):
+        run_shard(program, i, 3, *words, "-o", tmp_path / "three")
+    assert results(tmp_path / "three") == results(tmp_path / "one")
+
+
+@pytest.mark.parametrize("name", ["moments", "packed"])
+def test_units_of_states_and_packed_captures_are_of_their_files(program, states, tmp_path, name):
+    root = shutil.copytree(states / name, tmp_path / "c")
+    words = ["pca", root, "-o", tmp_path / "out"]
+    run_shard(program, 0, 2, *words)
+    for file in [*root.glob("moments/*"), *root.glob("l0*/*.parquet")]:
+        data = bytearray(file.read_bytes())
+        data[len(data) // 2] ^= 1
+        file.write_bytes(data)
+    run_shard(program, 1, 2, *words)
+    done = subprocess.run([program, "merge", tmp_path / "out"], capture_output=True, text=True)
+    assert done.returncode == 3 and "(5 of 10 are there)" in done.stderr
 
 
 def test_all_at_once(program, grouped, tmp_path):

@@ -145,9 +145,24 @@ def test_merge(program, words, whole, tmp_path):
     assert "qk.csv" in failed.stderr and len(units(out)) == 24
     (out / "qk.csv").rmdir()
     done = merge(program, out)
-    assert "qk.csv" in done.stdout
+    assert "qk.csv" in done.stdout and "nothing waits" not in done.stdout
     assert results(out) == whole
     assert "its tables are there, and nothing waits" in merge(program, out).stdout
+
+
+def test_merge_with_heads_that_fail(program, capture, tmp_path):
+    """The exit code of one process."""
+    root, out = shutil.copytree(capture, tmp_path / "c"), tmp_path / "out"
+    file, = (root / "l00h00q").glob("*.parquet")
+    file.write_bytes(b"PAR1")
+    words = ["pca", root, "-o", out, "--force"]
+    run_shard(program, 0, 2, *words)
+    (out / "qk.csv").mkdir()
+    run_shard(program, 1, 2, *words, code=1)
+    (out / "qk.csv").rmdir()
+    done = merge(program, out, code=3)
+    assert "1 of 48 heads have no numbers" in done.stderr and "nothing waits" not in done.stdout
+    assert "manifest.json" in results(out)
 
 
 def test_merge_from_elsewhere_with_every_setting(program, capture, tmp_path):
