@@ -256,7 +256,10 @@ static void misused(const char *keep, int64_t tokens)
         assert_int_equal(qk_keep_parse(keep, &s.keep, &err), QK_OK);
         if (m->function == of_another_shard)
             s.shard = (qk_shard){.index = 0, .count = 2};
-        s.force = true;
+        s.force =
+            s.shard.count == 1; /* shards do not replace: each would what the others made */
+        if (!s.force)
+            tree_remove(output);
         qk_sink *sink = open_sink(&s);
         s.force = false;
         int64_t kept = tokens ? 0 : 3; /* of another block; it stays */
