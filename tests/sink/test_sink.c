@@ -682,6 +682,31 @@ static void one_number_twice(void **state)
     check_goes_on(&s);
 }
 
+/* What cannot be captured leaves nothing of its own, but all of the others. */
+static void shard_that_fails(void **state)
+{
+    (void)state;
+    qk_error err;
+    qk_sink_settings s, other;
+    made_settings(&s, output, 8);
+    other = s;
+    s.shard = (qk_shard){.index = 0, .count = 2};
+    other.shard = (qk_shard){.index = 1, .count = 2};
+    qk_sink *sink = open_sink(&s), *second = open_sink(&other);
+    for (int64_t i = 4; i < 8; i++)
+        assert_int_equal(made_run(second, i, &err), QK_OK);
+    assert_int_equal(made_begin(sink, 0, &err), QK_OK);
+    assert_int_equal(not_a_number(sink, &err), QK_ERR_DEGENERATE);
+    qk_sink_close(&sink);
+    qk_sink_close(&second);
+    second = open_sink(&other);
+    for (int64_t i = 4; i < 8; i++)
+        assert_false(qk_sink_wants(second, i));
+    qk_sink_close(&second);
+    s.shard = (qk_shard){.count = 1};
+    check_goes_on(&s);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, tree_teardown)
@@ -696,6 +721,7 @@ int main(void)
                                        TEST(settings_out_of_range),
                                        TEST(other_settings),
                                        TEST(every_number_of_16_bits),
-                                       TEST(one_number_twice)};
+                                       TEST(one_number_twice),
+                                       TEST(shard_that_fails)};
     return cmocka_run_group_tests_name("sink", tests, NULL, NULL);
 }
