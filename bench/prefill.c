@@ -3,8 +3,8 @@
  *
  *     prefill run MODEL TOKENS THREADS [ARITHMETIC [TEXTS]]
  *                                           one text, all heads, rows copied out; float32,
- *                                           bf16, bf16-sim or bf16=I, the I-th kernel. Or these
- *                                           tokens in so many texts, and rows passed over
+ *                                           bf16, bf16-sim or bf16=I, the I-th kernel. Or so many
+ *                                           texts of small letters, and rows passed over
  *     prefill products OUTPUTS INPUTS TOKENS  our kernels and OpenBLAS's sgemm on one thread,
  *                                           interleaved, best of RUNS, in GFLOP/s */
 #include <stdio.h>
@@ -81,7 +81,6 @@ static int run(const char *folder, int64_t tokens, int threads, const char *arit
     else if (strcmp(arithmetic, "float32") != 0)
         settings.arithmetic = QK_ARITHMETIC_BF16;
     settings.sink = texts > 0 ? pass_over : copy_rows;
-    texts = texts > 0 ? texts : 1;
     if (qk_model_open(&model, folder, NULL, &err) != QK_OK) {
         fprintf(stderr, "%s\n", err.message);
         return 1;
@@ -89,7 +88,8 @@ static int run(const char *folder, int64_t tokens, int threads, const char *arit
     int vocab = qk_model_get_facts(model)->vocab_size;
     int32_t *text = qk__alloc_aligned((size_t)tokens, sizeof *text);
     for (int64_t i = 0; text && i < tokens; i++)
-        text[i] = (int32_t)(i * 7919 % vocab);
+        text[i] = (int32_t)(texts > 0 ? 'a' + i * 7919 % 26 : i * 7919 % vocab);
+    texts = texts > 0 ? texts : 1;
     qk_sequence sequences[MOST_TEXTS];
     for (size_t i = 0; i < texts; i++)
         sequences[i] =

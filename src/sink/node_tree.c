@@ -168,6 +168,16 @@ static qk_status make(making *m, qk_error *err)
 
 /* ---- joining ---------------------------------------------------------------------------- */
 
+/* Whether a node is there, or has become a part of one that is. */
+static bool is_within(const qk_sink *sink, node n)
+{
+    int top = root_of(sink, n.stage).level;
+    bool yes = false;
+    for (; !yes && n.level <= top; n = (node){n.stage, n.level + 1, n.index / 2})
+        yes = is_there(sink, settle(sink, n));
+    return yes;
+}
+
 static qk_status join(const qk_sink *sink, node left, node right, node parent, qk_error *err)
 {
     char names[2][QK__UNIT_NAME_SIZE];
@@ -177,7 +187,7 @@ static qk_status join(const qk_sink *sink, node left, node right, node parent, q
     m.left = qk__units_path(&sink->units, names[0], NULL);
     m.right = qk__units_path(&sink->units, names[1], NULL);
     qk_status status = m.left && m.right ? make(&m, err) : qk__nomem(err);
-    if (status != QK_OK && is_there(sink, parent)) /* another process was faster */
+    if (status != QK_OK && is_within(sink, parent)) /* another one was faster */
         status = QK_OK;
     free(m.left);
     free(m.right);

@@ -187,6 +187,17 @@ static qk_status fail_not_finite(const delivery *d, size_t head, size_t kept, qk
                     (long long)d->example_id);
 }
 
+/* Where a row of a head lies while it is worked on: in its chunk, or, without sums, in a buffer. */
+static float *vector_of(const delivery *d, size_t head, size_t match)
+{
+    const qk__chunk_vectors *chunks = d->part->stages[d->stage].chunks;
+    size_t dim = d->sink->settings.head_dim, kept = d->matches[match].kept;
+    if (!chunks)
+        return d->vectors + match * dim;
+    size_t c = kept / QK__CHUNK_ROWS, rows = qk__chunk_rows_of(d->part, c);
+    return chunks[c].vectors + (head * rows + kept % QK__CHUNK_ROWS) * dim;
+}
+
 /* Rows that follow each other in the file are written at once. */
 static qk_status store(delivery *d, size_t head, qk_error *err)
 {
@@ -207,7 +218,7 @@ static qk_status store(delivery *d, size_t head, qk_error *err)
         }
         if (filled == 0)
             first = row;
-        memcpy(stored + filled++ * dim, d->vectors + i * dim, bytes);
+        memcpy(stored + filled++ * dim, vector_of(d, head, i), bytes);
     }
     return filled == 0 ? QK_OK
                        : qk__write_at(d->block->files[d->stage], stored, filled * bytes,
@@ -217,21 +228,14 @@ static qk_status store(delivery *d, size_t head, qk_error *err)
 static qk_status put_head(delivery *d, size_t i, size_t head, qk_error *err)
 {
     size_t dim = d->sink->settings.head_dim;
-    const qk__stage_part *s = &d->part->stages[d->stage];
     for (size_t m = 0; m < d->count; m++) {
         const match_row *match = &d->matches[m];
-        float *vector = d->vectors + m * dim;
+        float *vector = vector_of(d, head, m);
         take_vector(d->rows,
                     (ptrdiff_t)i * d->head_stride + (ptrdiff_t)match->row * d->row_stride, dim,
                     vector);
         if (!is_finite(vector, dim))
             return fail_not_finite(d, head, match->kept, err);
-        if (!s->chunks)
-            continue;
-        size_t c = match->kept / QK__CHUNK_ROWS, place = match->kept % QK__CHUNK_ROWS;
-        size_t rows = qk__chunk_rows_of(d->part, c);
-        memcpy(s->chunks[c].vectors + (head * rows + place) * dim, vector,
-               dim * sizeof *vector);
     }
     return d->part->stored > 0 ? store(d, head, err) : QK_OK;
 }

@@ -2,6 +2,7 @@
 """What the tests of several processes share: comparing results folders, starting processes."""
 import json
 import os
+import pathlib
 import shutil
 import subprocess
 
@@ -12,6 +13,12 @@ from conftest import environment
 UNTOLD = ("seconds", "command_line", "threads")
 # Of launchers that may have started the tests.
 LAUNCHERS = ("SLURM_", "OMPI_", "PMI_", "PMIX_", "RANK", "WORLD_SIZE")
+
+SLURM = pathlib.Path(__file__).with_name("slurm_one_node.sh")
+JOB = """#!/bin/sh
+#SBATCH --output={at}/%x-%a.out
+exec {words} "$@"
+"""
 
 
 def quiet_environment(**changes):
@@ -62,3 +69,13 @@ def need(*programs):
     for name in programs:
         if not shutil.which(name):
             pytest.skip(f"{name} is not installed (Debian: openmpi-bin, slurm-wlm, munge, parallel)")
+
+
+def slurm(script, *options):
+    """Runs lines of a shell under Slurm; skips where there is none, and says why."""
+    done = subprocess.run([SLURM, *options, "bash", "-euc", script], capture_output=True, text=True, timeout=300,
+                          env=quiet_environment())
+    if done.returncode == 77:
+        pytest.skip(done.stderr.strip().splitlines()[-1])
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done

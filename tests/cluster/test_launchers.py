@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The launchers themselves: Open MPI's mpirun, GNU parallel, and a Slurm on this machine."""
 import os
-import pathlib
 import shlex
 import subprocess
 
 import pytest
 from conftest import EXAMPLE, synth
-from sharded import need, quiet_environment, results, run_shard
+from sharded import JOB, need, quiet_environment, results, run_shard, slurm
 
-SLURM = pathlib.Path(__file__).with_name("slurm_one_node.sh")
 ANALYZE = ["analyze", EXAMPLE, "--ci", "95", "--threads", "1"]
 
 
@@ -18,16 +16,6 @@ def one(program, tmp_path_factory):
     out = tmp_path_factory.mktemp("one") / "out"
     run_shard(program, 0, 1, *ANALYZE, "-o", out)
     return results(out)
-
-
-def slurm(script, *options):
-    """Runs lines of a shell under Slurm; skips where there is none, and says why."""
-    done = subprocess.run([SLURM, *options, "bash", "-euc", script], capture_output=True, text=True, timeout=300,
-                          env=quiet_environment())
-    if done.returncode == 77:
-        pytest.skip(done.stderr.strip().splitlines()[-1])
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done
 
 
 @pytest.mark.parametrize("count", [2, 3, 7])
@@ -55,12 +43,6 @@ def test_gnu_parallel(program, one, tmp_path):
     subprocess.run(["sh", "-c", f"seq 0 6 | parallel -j 3 {words} --shard {{}}/7"], check=True,
                    capture_output=True, env=quiet_environment(), timeout=120)
     assert results(tmp_path / "out") == one
-
-
-JOB = """#!/bin/sh
-#SBATCH --output={at}/%x-%a.out
-exec {words} "$@"
-"""
 
 
 def test_slurm(program, one, tmp_path):

@@ -11,6 +11,7 @@
 #include <qkscope/stats.h>
 
 #include "tests/base/tree.h"
+#include "tests/half.h"
 #include "tests/sink/whole_run.h"
 
 static char output[512];
@@ -256,7 +257,10 @@ static void misused(const char *keep, int64_t tokens)
         assert_int_equal(qk_keep_parse(keep, &s.keep, &err), QK_OK);
         if (m->function == of_another_shard)
             s.shard = (qk_shard){.index = 0, .count = 2};
-        s.force = true;
+        s.force =
+            s.shard.count == 1; /* shards do not replace: each would what the others made */
+        if (!s.force)
+            tree_remove(output);
         qk_sink *sink = open_sink(&s);
         s.force = false;
         int64_t kept = tokens ? 0 : 3; /* of another block; it stays */
@@ -458,6 +462,66 @@ static void others_beside_the_last(void **state)
     qk_sink_close(&sink);
 }
 
+/* ---- types ------------------------------------------------------------------------------ */
+
+static float value_of(qk_number_type type, unsigned bits)
+{
+    uint32_t wide = (uint32_t)bits << 16; /* a bfloat16 is the first half of a float */
+    float value;
+    memcpy(&value, &wide, sizeof value);
+    return type == QK_FLOAT16 ? (float)half_value(bits) : value;
+}
+
+/* All numbers of 16 bits that are finite, in vectors of one head. */
+static void every_number_of_16_bits(void **state)
+{
+    (void)state;
+    static uint16_t given[65536 + DIM];
+    for (qk_number_type type = QK_FLOAT16; type <= QK_BFLOAT16; type++) {
+        qk_error err;
+        qk_sink_settings s;
+        qk_sink_outcome outcome;
+        qk_capture *capture;
+        qk_rows *rows;
+        qk_block block;
+        size_t count = 0, seen = 0;
+        memset(given, 0, sizeof given);
+        for (unsigned bits = 0; bits < 65536; bits++)
+            if (isfinite(value_of(type, bits)))
+                given[count++] = (uint16_t)bits;
+        int64_t tokens = (int64_t)((count + DIM - 1) / DIM);
+        made_settings(&s, output, 1);
+        s.force = true;
+        qk_sink *sink = open_sink(&s);
+        assert_int_equal(qk_sink_begin(sink, &(qk_sink_text){.tokens = tokens}, &err), QK_OK);
+        for (int part = 0; part < 2 * LAYERS; part++) {
+            static const int all[Q_HEADS] = {0, 1, 2, 3};
+            const qk_sink_rows r = {.layer = part / 2,
+                                    .kind = (qk_kind)(part % 2),
+                                    .heads = all,
+                                    .num_heads = part % 2 ? K_HEADS : Q_HEADS,
+                                    .rows = (size_t)tokens,
+                                    .type = type,
+                                    .data = given,
+                                    .row_stride = DIM};
+            assert_int_equal(qk_sink_put(sink, &r, &err), QK_OK); /* heads alike */
+        }
+        assert_int_equal(qk_sink_text_done(sink, 0, &err), QK_OK);
+        assert_int_equal(qk_sink_finish(&sink, &outcome, &err), QK_OK);
+        assert_int_equal(qk_capture_open(&capture, output, NULL, &err), QK_OK);
+        const qk_head *head = qk_capture_find(capture, (qk_head_id){2, 3, QK_QUERY});
+        assert_int_equal(qk_rows_open(&rows, head, QK_COLUMN_VECTOR, 0, &err), QK_OK);
+        while (qk_rows_next(rows, 256, &block, &err) == QK_OK && block.rows > 0)
+            for (size_t i = 0; i < block.rows * DIM; i++, seen++) {
+                float right = value_of(type, given[seen]);
+                assert_memory_equal(&block.f32[i], &right, sizeof right);
+            }
+        assert_int_equal(seen, (size_t)tokens * DIM);
+        qk_rows_close(&rows);
+        qk_capture_close(&capture);
+    }
+}
+
 /* ---- settings --------------------------------------------------------------------------- */
 
 typedef void change_fn(qk_sink_settings *s);
@@ -618,15 +682,46 @@ static void one_number_twice(void **state)
     check_goes_on(&s);
 }
 
+/* What cannot be captured leaves nothing of its own, but all of the others. */
+static void shard_that_fails(void **state)
+{
+    (void)state;
+    qk_error err;
+    qk_sink_settings s, other;
+    made_settings(&s, output, 8);
+    other = s;
+    s.shard = (qk_shard){.index = 0, .count = 2};
+    other.shard = (qk_shard){.index = 1, .count = 2};
+    qk_sink *sink = open_sink(&s), *second = open_sink(&other);
+    for (int64_t i = 4; i < 8; i++)
+        assert_int_equal(made_run(second, i, &err), QK_OK);
+    assert_int_equal(made_begin(sink, 0, &err), QK_OK);
+    assert_int_equal(not_a_number(sink, &err), QK_ERR_DEGENERATE);
+    qk_sink_close(&sink);
+    qk_sink_close(&second);
+    second = open_sink(&other);
+    for (int64_t i = 4; i < 8; i++)
+        assert_false(qk_sink_wants(second, i));
+    qk_sink_close(&second);
+    s.shard = (qk_shard){.count = 1};
+    check_goes_on(&s);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, tree_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(rows_misused),           TEST(moments_misused),
-        TEST(one_block_misused),      TEST(texts_missing),
-        TEST(nothing_kept),           TEST(positions_known_before),
-        TEST(others_are_passed_over), TEST(others_beside_the_last),
-        TEST(settings_out_of_range),  TEST(other_settings),
-        TEST(one_number_twice)};
+    const struct CMUnitTest tests[] = {TEST(rows_misused),
+                                       TEST(moments_misused),
+                                       TEST(one_block_misused),
+                                       TEST(texts_missing),
+                                       TEST(nothing_kept),
+                                       TEST(positions_known_before),
+                                       TEST(others_are_passed_over),
+                                       TEST(others_beside_the_last),
+                                       TEST(settings_out_of_range),
+                                       TEST(other_settings),
+                                       TEST(every_number_of_16_bits),
+                                       TEST(one_number_twice),
+                                       TEST(shard_that_fails)};
     return cmocka_run_group_tests_name("sink", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@ and they are the rows and the moments of what was put."""
 import json
 import pathlib
 import random
+import shutil
 import signal
 import sys
 import time
@@ -78,6 +79,16 @@ def test_stopped_and_gone_on(whole, tmp_path):
             assert not (folder / "capture.json").exists()
             assert feed(folder, **KEPT[name], order=9)["complete"]
             assert files_of(folder) == right
+
+
+def test_a_block_is_made_again(whole, tmp_path):
+    """Its sums are in those of more blocks by then, and do not count twice."""
+    for gone in ("b000001", "b000002", "b000005"):
+        folder = tmp_path / gone
+        feed(folder, **KEPT["moments"], stop=7)
+        shutil.rmtree(next(folder.glob(f".partial/.units/*/{gone}")))
+        assert feed(folder, **KEPT["moments"])["complete"]
+        assert files_of(folder) == files_of(whole("moments"))
 
 
 def test_killed_at_any_moment(whole, tmp_path):

@@ -3,6 +3,7 @@
 again; never a capture that says it is complete and is not what was put."""
 import json
 import shutil
+import signal
 import struct
 import time
 
@@ -177,27 +178,33 @@ def test_sums_of_another_run(runs, tmp_path):
 # ---- processes ---------------------------------------------------------------------------------
 
 def begun(run, folder):
-    """Waits until a run has begun with a block."""
+    """Stops a run when it has begun with a block."""
     while run.poll() is None and not any(folder.glob(".partial/.units/*/b0*")):
         time.sleep(0.001)
+    run.send_signal(signal.SIGSTOP)
     return run.poll() is None
+
+
+def go_on(run):
+    run.send_signal(signal.SIGCONT)
+    return end(run)
 
 
 @pytest.mark.parametrize("shard, says", [({}, "another run is writing here"), ({"shard": "1/3"}, "two processes have one number")])
 def test_two_at_once(tmp_path, shard, says):
     """Alone, or with one number: the second is refused while the first is at work."""
-    kept = dict(keep="rows,moments", texts=800, **shard)
+    kept = dict(keep="rows,moments", texts=100, **shard)
     first = start(tmp_path / "c", **kept)
     assert begun(first, tmp_path / "c")
     assert says in feed(tmp_path / "c", refused=True, **kept)
-    end(first)
+    go_on(first)
 
 
 def test_other_settings_in_a_running_folder(tmp_path):
-    folder, kept = tmp_path / "c", dict(keep="rows,moments", texts=800)
+    folder, kept = tmp_path / "c", dict(keep="rows,moments", texts=100)
     first = start(folder, **kept, shard="0/2")
     assert begun(first, folder)
     assert "not the same: sink" in feed(folder, refused=True, **{**kept, "groups": 2}, shard="1/2")
     assert "not the same: texts" in feed(folder, refused=True, **kept, run='{"texts": 1}', shard="1/2")
-    assert not end(first)["complete"]
+    assert not go_on(first)["complete"]
     assert feed(folder, **kept, shard="1/2")["complete"]

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One capture made by several processes: the bytes of one process, for any number and order of shards, under
+mpirun and Slurm, and after any of them was killed."""
+import os
+import random
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import ROOT
+from sharded import JOB, need, quiet_environment, run_shard, slurm
+
+sys.path.append(str(ROOT / "tests" / "recorder"))
+from recording import files_of, some_texts, write_jsonl, write_model  # noqa: E402
+
+KEPT = {"rows": ["--rows", "100"], "moments": ["--keep", "moments"],
+        "reservoir": ["--keep", "moments,reservoir=2", "--layout", "packed", "--stage", "both", "--bucket", "32"],
+        "both": ["--keep", "rows,moments", "--stage", "both", "--groups", "3"]}
+
+
+@pytest.fixture(scope="module")
+def made(program, tmp_path_factory):
+    """made(name) -> (words of the command, files of the capture that one process makes)"""
+    folder = tmp_path_factory.mktemp("made")
+    write_model(folder / "tiny")
+    texts = write_jsonl(folder / "t.jsonl", some_texts(150, 150, 400))
+    found = {}
+
+    def make(name):
+        if name not in found:
+            words = ["capture", "-m", folder / "tiny", "-t", texts, "--max-length", "300", "--threads", "1",
+                     "--tokens-at-once", "1500", "--quiet", *KEPT[name]]
+            run_shard(program, 0, 1, *words, "-o", folder / name)
+            found[name] = words, files_of(folder / name)
+        return found[name]
+    return make
+
+
+@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize("count", [2, 3, 7])
+def test_one_after_another(program, made, tmp_path, name, count):
+    words, whole = made(name)
+    for i in random.Random(count).sample(range(count), count):
+        assert not (tmp_path / "out" / "capture.json").exists()
+        run_shard(program, i, count, *words, "-o", tmp_path / "out")
+    assert files_of(tmp_path / "out") == whole
+
+
+@pytest.mark.parametrize("name", ["rows", "reservoir"])
+def test_at_once(program, made, tmp_path, name):
+    words, whole = made(name)
+    for count in (2, 7):
+        out = tmp_path / str(count)
+        runs = [subprocess.Popen([program, *words, "-o", out, "--shard", f"{i}/{count}"], env=quiet_environment(),
+                                 stderr=subprocess.PIPE, text=True) for i in range(count)]
+        said = [run.communicate(timeout=120)[1] for run in runs]
+        assert [run.returncode for run in runs] == [0] * count, said
+        assert files_of(out) == whole
+
+
+def test_some_shards_then_all_by_one(program, made, tmp_path):
+    words, whole = made("both")
+    run_shard(program, 1, 3, *words, "-o", tmp_path / "out")
+    run_shard(program, 0, 1, *words, "-o", tmp_path / "out")
+    assert files_of(tmp_path / "out") == whole
+
+
+@pytest.mark.parametrize("name", ["both", "reservoir"])
+def test_mpirun(program, made, tmp_path, name):
+    need("mpirun")
+    words, whole = made(name)
+    subprocess.run(["mpirun", "-n", "3", program, *words, "-o", tmp_path / "out"], check=True, capture_output=True,
+                   env=quiet_environment(), timeout=120)
+    assert files_of(tmp_path / "out") == whole
+
+
+def ranks_of(parent, program):
+    """Process ids of the ranks below a launcher."""
+    found, below = [], [parent]
+    while below:
+        pid = below.pop()
+        try:
+            with open(f"/proc/{pid}/task/{pid}/children") as file:
+                below += [int(child) for child in file.read().split()]
+            if os.path.samefile(f"/proc/{pid}/exe", program):
+                found.append(pid)
+        except OSError:
+            pass  # it has ended
+    return found
+
+
+def test_a_rank_of_mpirun_is_killed(program, made, tmp_path):
+    """At any moment, by kill -9; mpirun ends the others. The same command computes what is missing."""
+    need("mpirun")
+    words, whole = made("reservoir")
+    chance, killed, begin = random.Random(3), 0, time.monotonic()
+    command = ["mpirun", "-n", "3", program, *words, "-o"]
+    subprocess.run([*command, tmp_path / "once"], check=True, capture_output=True, env=quiet_environment(), timeout=120)
+    duration = time.monotonic() - begin
+    for turn in range(6):
+        out = tmp_path / str(turn)
+        run = subprocess.Popen([*command, out], env=quiet_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        while not (ranks := ranks_of(run.pid, program)) and run.poll() is None:
+            time.sleep(0.002)
+        time.sleep(chance.uniform(0, 0.7 * duration))
+        ranks = ranks_of(run.pid, program)
+        if ranks:
+            os.kill(chance.choice(ranks), signal.SIGKILL)
+        run.communicate(timeout=120)
+        killed += run.returncode != 0
+        subprocess.run([*command, out], check=True, capture_output=True, env=quiet_environment(), timeout=120)
+        assert files_of(out) == whole
+    assert killed >= 2
+
+
+def test_slurm_array(program, made, tmp_path):
+    need("sbatch", "srun", "munged")
+    words, whole = made("reservoir")
+    job = tmp_path / "job"
+    command = " ".join(shlex.quote(os.fspath(w)) for w in [program, *words, "-o", tmp_path / "array"])
+    job.write_text(JOB.format(at=tmp_path, words=command))
+    slurm(f"sbatch --wait --array=0-3 --job-name=array {job}")
+    assert files_of(tmp_path / "array") == whole
+
+
+def test_two_with_one_number(program, made, tmp_path):
+    words, _ = made("moments")
+    first = subprocess.Popen([program, *words, "-o", tmp_path / "out", "--shard", "1/2"], env=quiet_environment())
+    while first.poll() is None and not any((tmp_path / "out").glob(".partial/.units/*/ranks/*")):
+        time.sleep(0.001)
+    first.send_signal(signal.SIGSTOP)
+    said = run_shard(program, 1, 2, *words, "-o", tmp_path / "out", code=1).stderr
+    assert "two processes have one number: shard 1 of 2" in said
+    first.send_signal(signal.SIGCONT)
+    assert first.wait(timeout=120) == 0
+
+
+def test_other_settings_beside_it(program, made, tmp_path):
+    words, _ = made("moments")
+    run_shard(program, 0, 2, *words, "-o", tmp_path / "out")
+    for other in (["--groups", "0"], ["--stage", "pre"], ["--max-texts", "100"], ["--layers", "1"]):
+        said = run_shard(program, 1, 2, *words, *other, "-o", tmp_path / "out", code=1).stderr
+        assert "holds an unfinished capture of another run (not the same: " in said
