@@ -49,6 +49,7 @@ bench: test-build
 	@$(PYTHON) bench/packed.py $(BUILD)
 	@$(PYTHON) bench/report.py $(BUILD)
 	@$(PYTHON) bench/shards.py $(BUILD)
+	@$(PYTHON) bench/capture_shards.py $(BUILD)
 	@$(PYTHON) bench/keep.py $(BUILD)
 	@$(PYTHON) bench/real.py $(BUILD)
 
