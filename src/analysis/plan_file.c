@@ -198,7 +198,8 @@ static qk_status fail_none(const char *folder, size_t seen, qk_error *err)
         return qk__fail(err, QK_ERR_EXISTS,
                         "%s: its tables are there, and nothing waits to be merged", folder);
     return qk__fail(err, QK_ERR_NOT_FOUND,
-                    "%s: no %sanalysis of several processes waits here to be merged", folder,
+                    "%s: no %sanalysis of several processes waits here to be merged, and no pieces "
+                    "of a capture", folder,
                     seen > 0 ? "other " : "");
 }
 

@@ -26,6 +26,21 @@ void qk__fingerprint_bytes(const void *data, size_t size, char hash[QK__FINGERPR
     print_digest(XXH3_128bits(data, size), hash);
 }
 
+qk_status qk__fingerprint_pieces(const qk__memory_piece *pieces, size_t count,
+                                 char hash[QK__FINGERPRINT_SIZE], qk_error *err)
+{
+    XXH3_state_t *state = XXH3_createState();
+    hash[0] = 0;
+    if (!state)
+        return qk__nomem(err);
+    XXH3_128bits_reset(state);
+    for (size_t i = 0; i < count; i++)
+        XXH3_128bits_update(state, pieces[i].data, pieces[i].size);
+    print_digest(XXH3_128bits_digest(state), hash);
+    XXH3_freeState(state);
+    return QK_OK;
+}
+
 qk_status qk__fingerprint_fd(int fd, int64_t size, char hash[QK__FINGERPRINT_SIZE],
                              qk_error *err)
 {

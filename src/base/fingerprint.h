@@ -13,6 +13,14 @@ enum { QK__FINGERPRINT_SIZE = 33 };
 
 void qk__fingerprint_bytes(const void *data, size_t size, char hash[QK__FINGERPRINT_SIZE]);
 
+/* Pieces of memory, one behind the other. */
+typedef struct qk__memory_piece {
+    const void *data;
+    size_t size;
+} qk__memory_piece;
+QK_MUST_CHECK qk_status qk__fingerprint_pieces(const qk__memory_piece *pieces, size_t count,
+                                               char hash[QK__FINGERPRINT_SIZE], qk_error *err);
+
 /* The first size bytes of an open file. Messages do not name it. */
 QK_MUST_CHECK qk_status qk__fingerprint_fd(int fd, int64_t size,
                                            char hash[QK__FINGERPRINT_SIZE], qk_error *err);

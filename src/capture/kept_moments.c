@@ -57,6 +57,32 @@ static qk_status set_rowless(qk__capture_entry *entry, qk_error *err)
     return QK_OK;
 }
 
+/* Rows beside moments may be a few of many: without a manifest nobody can tell. */
+static qk_status refuse_moments_alone(const qk_capture *capture, qk_error *err)
+{
+    bool has;
+    QK_TRY(qk__has_moments(capture->path, &has, err));
+    return has ? qk__fail(
+                     err, QK_ERR_NOT_FOUND,
+                     "%s: there are moments beside the rows, and no capture.json that says "
+                     "what was kept: fetch it, or remove the folder " QK__MOMENTS_FOLDER,
+                     capture->path)
+               : QK_OK;
+}
+
+static qk_status check_counts(const qk_capture *capture, const qk_head *head, qk_error *err)
+{
+    char name[QK_HEAD_NAME_SIZE];
+    bool all = capture->info.kept == QK_ROWS_ALL;
+    if (!all || head->summed == 0 || head->rows == head->summed)
+        return QK_OK;
+    qk_head_name(head->id, name);
+    return qk__fail(err, QK_ERR_INCONSISTENT,
+                    "%s: capture.json says that all rows are kept, and lists %lld rows of %s "
+                    "where %lld were summed",
+                    capture->path, (long long)head->rows, name, (long long)head->summed);
+}
+
 qk_status qk__capture_set_moments(qk_capture *capture, qk_error *err)
 {
     const qk_capture_info *info = &capture->info;
@@ -65,8 +91,11 @@ qk_status qk__capture_set_moments(qk_capture *capture, qk_error *err)
                         "%s: there is a folder " QK__MOMENTS_FOLDER
                         ", and no capture.json of a finished capture that lists its heads",
                         capture->path);
+    if (!info->has_manifest)
+        return refuse_moments_alone(capture, err);
     for (size_t i = 0; info->has_moments && i < capture->num_entries; i++) {
         qk__capture_entry *entry = &capture->entries[i];
+        QK_TRY(check_counts(capture, &entry->head, err));
         char name[NAME_SIZE];
         moments_name(entry->head.id.layer, name);
         entry->moments = qk__path_join(capture->path, name);

@@ -122,6 +122,13 @@ static json_t *rotation_json(const qk_analysis_totals *totals)
 
 /* ---- plasticity ------------------------------------------------------------------------- */
 
+/* A capture that keeps moments alone has no rows for it. */
+static bool has_plasticity(const qk_analysis_settings *settings,
+                           const qk_analysis_results *results)
+{
+    return (settings->analyses & QK_ANALYSE_PLASTICITY) && results->plasticity.heads > 0;
+}
+
 static void print_plasticity(const qk_model_plasticity *model, const qk_analysis_totals *totals,
                              bool published, bool alone)
 {
@@ -182,7 +189,7 @@ void cli_print_summary(const qk_analysis_settings *settings, const qk_analysis_r
         print_high(settings->correlation_threshold, &results->high);
     if (settings->analyses & QK_ANALYSE_ROTATION)
         print_rotation(&totals, settings->analyses == QK_ANALYSE_ROTATION);
-    if (settings->analyses & QK_ANALYSE_PLASTICITY)
+    if (has_plasticity(settings, results))
         print_plasticity(&results->plasticity, &totals,
                          settings->plasticity.convention == QK_CONVENTION_PUBLISHED,
                          settings->analyses == QK_ANALYSE_PLASTICITY);
@@ -264,7 +271,7 @@ void cli_print_outcome_json(const qk_analysis_settings *settings,
                             high_json(settings->correlation_threshold, &results->high));
     if (settings->analyses & QK_ANALYSE_ROTATION)
         json_object_set_new(root, "rotation", rotation_json(&totals));
-    if (settings->analyses & QK_ANALYSE_PLASTICITY)
+    if (has_plasticity(settings, results))
         json_object_set_new(root, "plasticity", plasticity_json(&results->plasticity));
     cli_json_print(root);
 }

@@ -195,7 +195,10 @@ static void print_command(const char *prefix, const char *command, const char *o
 static void print_next(const request *r)
 {
     bool both = r->settings.stage == QK_ROPE_BOTH;
-    print_command("Next: ", "qkscope analyze", r->settings.output, both ? "/post" : "");
+    const char *command = r->settings.kinds == QK_KINDS_BOTH ? "qkscope analyze"
+                          : r->settings.kinds == QK_KINDS_Q  ? "qkscope pca --kinds q"
+                                                             : "qkscope pca --kinds k";
+    print_command("Next: ", command, r->settings.output, both ? "/post" : "");
     if (both)
         print_command("and:  ", "qkscope compare-stages", r->settings.output, "");
 }

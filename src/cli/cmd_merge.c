@@ -103,13 +103,17 @@ static int merge_captures(const cli_call *call)
             "complete", o.complete, "blocks", (json_int_t)o.blocks, "blocks_there",
             (json_int_t)o.blocks_there, "heads", (json_int_t)o.heads, "rows",
             (json_int_t)o.rows, "summed", (json_int_t)o.summed, "bytes", (json_int_t)o.bytes));
+    else if (o.complete && o.heads == 0 && !r->common.quiet)
+        cli_print("%s is complete already: nothing to do\n", output);
     else if (o.complete && !r->common.quiet)
         cli_print("%s is complete: %zu head%s, %.1f MB\n", output, o.heads,
                   cli_s((int64_t)o.heads), (double)o.bytes / 1e6);
-    if (!o.complete)
-        cli_error("%s: %" PRId64 " of %" PRId64
-                  " blocks of texts are there: run the shards that "
-                  "are missing, or merge their folders, too",
+    if (!o.complete && o.blocks_there == o.blocks)
+        cli_error("%s: all blocks of texts are there, and another process puts them together",
+                  output);
+    else if (!o.complete)
+        cli_error("%s: %" PRId64 " of %" PRId64 " blocks of texts are there: run the shards "
+                  "that are missing, or merge their folders, too",
                   output, o.blocks_there, o.blocks);
     return o.complete ? EXIT_CODE_OK : EXIT_CODE_PARTIAL;
 }

@@ -99,10 +99,10 @@ static const qk_setting ROWS[] = {
      .manifest = "sampler.max_rows"},
     {"keep", QK_SETTING_TEXT, AT(keep), .value = "WHAT",
      .help =
-         "rows; moments: sums instead of rows, a thousandth of their size, of which pca and "
-         "rotate need no more; moments,reservoir=N: and N rows of each text and bucket, for "
-         "plasticity; rows,moments. Without rows every position is kept unless a sampler is "
-         "given",
+         "rows; moments: sums instead of rows, whose size does not grow with the texts, and of "
+         "which pca and rotate need no more; moments,reservoir=N: and N rows of each text and "
+         "bucket, for plasticity; rows,moments. Without rows every position is summed unless a "
+         "sampler is given",
      .unset = "rows", .section = "Rows"},
     {"groups", QK_SETTING_INTEGER, AT(groups), .number = 16, .max = QK_MOST_GROUPS,
      .value = "G",

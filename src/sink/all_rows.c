@@ -37,6 +37,7 @@ static qk_status open_file(const qk_sink *sink, int64_t block, const char *what,
     char unit[QK__UNIT_NAME_SIZE], name[32];
     qk__block_name(block, unit);
     snprintf(name, sizeof name, "%s.%s", what, qk__stage_name(stage));
+    QK_TRY(qk__block_check(sink, block, name, err));
     char *path = qk__units_path(&sink->units, unit, name);
     qk_status status = path ? qk__open_file(path, fd, bytes, err) : qk__nomem(err);
     free(path);
@@ -65,10 +66,7 @@ static qk_status open_block(qk__all_rows *all, int64_t number, int stage, qk_err
     QK_TRY(open_file(all->sink, number, "rows", stage, &b->rows, &b->bytes, err));
     QK_TRY(open_file(all->sink, number, "index", stage, &b->index, &bytes, err));
     b->regions = (bytes - starts) / (int64_t)sizeof(qk__region);
-    return bytes < starts
-               ? qk__fail(err, QK_ERR_MALFORMED, "block %lld of the unfinished run is damaged",
-                          (long long)number)
-               : QK_OK;
+    return bytes < starts ? qk__block_fail(all->sink, number, err) : QK_OK;
 }
 
 qk_status qk__all_rows_open(qk__all_rows **rows, const qk_sink *sink, int stage, qk_error *err)
@@ -206,11 +204,14 @@ static qk_status see_block(const qk__all_rows *all, const block_files *b, size_t
 qk_status qk__each_text(const qk__all_rows *rows, size_t part, qk__see_text_fn *see, void *user,
                         qk_error *err)
 {
-    for (int64_t b = 0; b < rows->sink->num_blocks; b++)
+    qk_status status = QK_OK;
+    for (int64_t b = 0; b < rows->sink->num_blocks && status == QK_OK; b++) {
         if (rows->blocks[b].index >= 0)
-            QK_TRY(qk__context(err, see_block(rows, &rows->blocks[b], part, see, user, err),
-                               "block %lld", (long long)b));
-    return QK_OK;
+            status = see_block(rows, &rows->blocks[b], part, see, user, err);
+        if (status == QK_ERR_MALFORMED)
+            status = qk__block_fail(rows->sink, b, err);
+    }
+    return status;
 }
 
 qk_status qk__text_vectors(const qk__text_rows *text, size_t head, size_t first, size_t count,

@@ -66,8 +66,9 @@ static qk_status each_example(const qk_sink *sink, int64_t limit, take_fn *take,
         qk__buffer lines = {0};
         qk__block_name(b, name);
         char *path = qk__units_path(&sink->units, name, "examples");
-        qk_status status =
-            path ? qk__read_file(path, MAX_LINES_BYTES, &lines, err) : qk__nomem(err);
+        qk_status status = qk__block_check(sink, b, "examples", err);
+        if (status == QK_OK)
+            status = path ? qk__read_file(path, MAX_LINES_BYTES, &lines, err) : qk__nomem(err);
         if (status == QK_OK)
             status = read_lines(&lines, qk__block_size(sink, b), limit, take, user, err);
         limit -= qk__block_size(sink, b);

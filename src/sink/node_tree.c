@@ -144,6 +144,11 @@ static void make_layer(void *context, size_t i, int worker)
                        : m->block ? write_leaf(m, (int)i, path, &err)
                                   : join_layer(m, (int)i, path, &err);
     free(path);
+    if (status == QK_ERR_MALFORMED) {
+        qk_error why = err;
+        status = qk__fail(&err, status, "%s; remove %s and run the command again", why.message,
+                          m->sink->partial);
+    }
     pthread_mutex_lock(&m->lock);
     if (status != QK_OK && m->status == QK_OK) {
         m->status = status;

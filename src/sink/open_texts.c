@@ -12,7 +12,8 @@
 /* After a failure nothing is taken, so that no block is finished of which something is amiss. */
 static qk_status fail_again(const qk_sink *sink, qk_error *err)
 {
-    return qk__fail(err, sink->failure, "the sink has failed before");
+    const char *why = sink->why.message[0] ? sink->why.message : "the sink has failed before";
+    return qk__fail(err, sink->failure, "%s", why);
 }
 
 /* ---- beginning -------------------------------------------------------------------------- */
@@ -67,7 +68,7 @@ qk_status qk_sink_begin(qk_sink *sink, const qk_sink_text *text, qk_error *err)
     qk_status status = begin(sink, text, err);
     pthread_mutex_unlock(&sink->mutex);
     if (status != QK_OK)
-        qk__sink_fail(sink, status);
+        qk__sink_fail(sink, status, err);
     return status;
 }
 
@@ -221,6 +222,6 @@ qk_status qk_sink_text_done(qk_sink *sink, int64_t number, qk_error *err)
     if (last)
         status = qk__block_publish(sink, block, err);
     if (status != QK_OK)
-        qk__sink_fail(sink, status);
+        qk__sink_fail(sink, status, err);
     return status;
 }

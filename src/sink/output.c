@@ -206,8 +206,10 @@ static qk_status fail_other_run(const qk_sink *sink, const char *difference, qk_
 {
     return qk__fail(err, QK_ERR_EXISTS,
                     "%s: holds an unfinished capture of another run (not the same: %s): give "
-                    "the same settings to resume it, or --force to start over",
-                    sink->settings.output, difference);
+                    "the same settings to resume it, or %s",
+                    sink->settings.output, difference,
+                    sink->settings.shard.count > 1 ? "remove the folder to start over"
+                                                   : "--force to start over");
 }
 
 /* Goes on with what is there, or begins. A shard with `force` begins where it is the first, and joins

@@ -237,7 +237,9 @@ static qk_status put_head(delivery *d, size_t i, size_t head, qk_error *err)
         if (!is_finite(vector, dim))
             return fail_not_finite(d, head, match->kept, err);
     }
-    return d->part->stored > 0 ? store(d, head, err) : QK_OK;
+    if (d->part->stored == 0)
+        return QK_OK;
+    return qk__context(err, store(d, head, err), "%s", d->block->folder);
 }
 
 /* ---- all of them ------------------------------------------------------------------------ */
@@ -413,6 +415,6 @@ qk_status qk_sink_put(qk_sink *sink, const qk_sink_rows *rows, qk_error *err)
     free(d.vectors);
     free(d.full);
     if (status != QK_OK)
-        qk__sink_fail(sink, status);
+        qk__sink_fail(sink, status, err);
     return status;
 }

@@ -234,7 +234,9 @@ static qk_status read_path(qk__run_file *file, const char *path, qk_error *err)
     if (status == QK_OK)
         status = take(file, err);
     return status == QK_ERR_MALFORMED
-               ? qk__fail(err, status, "%s: not what a capture writes while it goes on", path)
+               ? qk__fail(err, status,
+                          "%s: damaged, or of another version: remove its folder to start over",
+                          path)
                : status;
 }
 

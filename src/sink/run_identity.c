@@ -116,8 +116,12 @@ const char *qk__identity_difference(const json_t *a, json_t *b)
     json_t *value;
     json_object_foreach(b, key, value)
     {
-        if (!json_equal(value, json_object_get(a, key)))
-            return key;
+        json_t *other = json_object_get(a, key);
+        if (json_equal(value, other))
+            continue;
+        if (strcmp(key, "sink") == 0 && json_is_object(other))
+            return qk__identity_difference(other, value);
+        return key;
     }
     return NULL;
 }

@@ -107,7 +107,15 @@ static qk_status open_sink(qk_sink *sink, qk_error *err)
         return qk__nomem(err);
     QK_TRY(qk__sink_identify(sink, err));
     QK_TRY(name_folders(sink, err));
-    return qk__output_open(sink, err);
+    QK_TRY(qk__output_open(sink, err));
+    int64_t first, end;
+    qk__shard_blocks(sink, &first, &end);
+    if (!sink->complete && first == end && s->shard.count > 1)
+        qk__sink_notice(sink, QK_NOTICE_WARNING,
+                        "shard %lld of %lld has nothing to do: there are %lld blocks of texts",
+                        (long long)s->shard.index, (long long)s->shard.count,
+                        (long long)sink->num_blocks);
+    return QK_OK;
 }
 
 qk_status qk_sink_open(qk_sink **sink, const qk_sink_settings *settings, qk_error *err)
@@ -348,7 +356,9 @@ qk_status qk__sink_end(qk_sink *sink, bool forced, qk_sink_outcome *outcome, qk_
 static qk_status finish(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
 {
     if (sink->failure != QK_OK)
-        return qk__fail(err, QK_ERR_ARGUMENT, "the sink has failed before");
+        return qk__fail(err, QK_ERR_ARGUMENT, "%s",
+                        sink->why.message[0] ? sink->why.message
+                                             : "the sink has failed before");
     if (!sink->complete)
         QK_TRY(check_own(sink, err));
     return qk__sink_end(sink, false, outcome, err);

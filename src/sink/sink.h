@@ -170,6 +170,7 @@ struct qk_sink {
     qk__text_block *open;
     qk__waiting *spare;
     qk_status failure; /* the first one */
+    qk_error why;
 };
 
 /* ---- sink_common.c ---------------------------------------------------------------------- */
@@ -204,7 +205,7 @@ void qk__sink_notice(const qk_sink *sink, qk_notice_level level, const char *fmt
     __attribute__((format(printf, 3, 4)));
 
 /* From now on nothing more is taken. Any thread. */
-void qk__sink_fail(qk_sink *sink, qk_status status);
+void qk__sink_fail(qk_sink *sink, qk_status status, const qk_error *err);
 
 /* All files of the captures are in .partial/new. */
 #define QK__BUILT "built"
@@ -265,6 +266,11 @@ QK_MUST_CHECK qk_status qk__output_open(qk_sink *sink, qk_error *err);
 
 /* Sets sink->there, texts_before and tokens_before. */
 QK_MUST_CHECK qk_status qk__blocks_look(qk_sink *sink, qk_error *err);
+
+/* Whether a file of a finished block holds what was written; QK_ERR_MALFORMED with the remedy. */
+QK_MUST_CHECK qk_status qk__block_check(const qk_sink *sink, int64_t number, const char *file,
+                                        qk_error *err);
+qk_status qk__block_fail(const qk_sink *sink, int64_t number, qk_error *err);
 
 /* facts->rows is to be freed. */
 QK_MUST_CHECK qk_status qk__block_read(const qk_sink *sink, int64_t number,

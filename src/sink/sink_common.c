@@ -38,9 +38,11 @@ void qk__sink_notice(const qk_sink *sink, qk_notice_level level, const char *fmt
     sink->settings.notice(sink->settings.user, level, text);
 }
 
-void qk__sink_fail(qk_sink *sink, qk_status status)
+void qk__sink_fail(qk_sink *sink, qk_status status, const qk_error *err)
 {
     pthread_mutex_lock(&sink->mutex);
+    if (err && !sink->why.message[0])
+        sink->why = *err;
     if (sink->failure == QK_OK)
         sink->failure = status;
     pthread_mutex_unlock(&sink->mutex);

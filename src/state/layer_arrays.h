@@ -9,6 +9,7 @@
 #include <qkscope/capture.h>
 
 #define QK__LAYER_FORMAT "qkscope moments 2"
+#define QK__LAYER_HASH   "xxh3_128" /* of the data, in the metadata */
 
 /* In the order of the file. Those of groups and of buckets follow each other as the members of
  * qk__moment_set do. */

@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/fingerprint.h"
 #include "base/parse_number.h"
 #include "state/layer_view.h"
 #include "tensors/tensor_list.h"
@@ -257,11 +258,29 @@ static qk_status open_view(qk__layer_file *file, qk_kind kind, qk_error *err)
 
 /* ---- a file ----------------------------------------------------------------------------- */
 
+/* A bit that flipped gives numbers like any others. Files of other programs may have no fingerprint. */
+static qk_status check_hash(const qk__layer_file *file, qk_error *err)
+{
+    char hash[QK__FINGERPRINT_SIZE];
+    const json_t *written = json_object_get(file->list.metadata, QK__LAYER_HASH);
+    if (!written)
+        return QK_OK;
+    size_t header = file->list.header_size;
+    qk__fingerprint_bytes(file->bytes + header, file->size - header, hash);
+    const char *text = json_string_value(written);
+    return text && strcmp(text, hash) == 0
+               ? QK_OK
+               : qk__fail(err, QK_ERR_MALFORMED,
+                          "its numbers are not those that were written (their fingerprint is "
+                          "another one): fetch the file again, or capture again");
+}
+
 static qk_status open_views(qk__layer_file *file, qk_error *err)
 {
     static const char *const names[] = {"queries", "keys"};
     QK_TRY(qk__tensor_list_parse(&file->list, file->bytes, file->size, err));
     QK_TRY(read_metadata(file, err));
+    QK_TRY(check_hash(file, err));
     for (int kind = QK_QUERY; kind <= QK_KEY; kind++) {
         qk_status status = open_view(file, (qk_kind)kind, err);
         if (status != QK_OK)

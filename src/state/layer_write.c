@@ -101,13 +101,14 @@ static size_t list_arrays(kind_out *out, const qk__part_moments *part, qk_kind k
 }
 
 /* NULL when out of memory. */
-static json_t *make_metadata(int layer, uint32_t max_groups, const json_t *more)
+static json_t *make_metadata(int layer, uint32_t max_groups, const char *hash,
+                             const json_t *more)
 {
     char layer_text[16], groups_text[16];
     snprintf(layer_text, sizeof layer_text, "%d", layer);
     snprintf(groups_text, sizeof groups_text, "%u", max_groups);
-    json_t *own = json_pack("{s:s, s:s, s:s}", "format", QK__LAYER_FORMAT, "layer", layer_text,
-                            "groups", groups_text);
+    json_t *own = json_pack("{s:s, s:s, s:s, s:s}", "format", QK__LAYER_FORMAT, "layer",
+                            layer_text, "groups", groups_text, QK__LAYER_HASH, hash);
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)more, key, value)
@@ -144,9 +145,8 @@ qk_status qk__layer_moments_write(const char *path, const qk__part_moments *q,
     qk__tensor_out tensors[2 * QK__NUM_ARRAYS];
     size_t count = 0;
     qk_status status = QK_OK;
-    json_t *all = make_metadata(layer, (q ? q : k)->shape.max_groups, metadata);
-    if (!all)
-        status = qk__nomem(err);
+    char hash[QK__FINGERPRINT_SIZE];
+    json_t *all = NULL;
     for (int i = 0; i < 2 && status == QK_OK; i++) {
         if (!parts[i])
             continue;
@@ -154,6 +154,11 @@ qk_status qk__layer_moments_write(const char *path, const qk__part_moments *q,
         if (status == QK_OK)
             count = list_arrays(&out[i], parts[i], i == 0 ? QK_QUERY : QK_KEY, tensors, count);
     }
+    if (status == QK_OK)
+        status = qk__tensors_fingerprint(tensors, count, hash, err);
+    if (status == QK_OK &&
+        !(all = make_metadata(layer, (q ? q : k)->shape.max_groups, hash, metadata)))
+        status = qk__nomem(err);
     if (status == QK_OK)
         status = qk__tensors_write(path, tensors, count, all, err);
     for (int i = 0; i < 2; i++) {

@@ -59,9 +59,39 @@ static qk_status write_header(qk__outfile *file, const char *text, qk_error *err
     return qk__outfile_write(file, spaces, fill, err);
 }
 
+static size_t count_pieces(const qk__tensor_out *tensor)
+{
+    return tensor->pieces ? (size_t)tensor->shape[0] : 1;
+}
+
+static size_t list_pieces(const qk__tensor_out *tensor, qk__memory_piece *pieces)
+{
+    size_t bytes = bytes_of(tensor), count = bytes > 0 ? count_pieces(tensor) : 0;
+    for (size_t i = 0; i < count; i++)
+        pieces[i] = (qk__memory_piece){tensor->pieces ? tensor->pieces[i] : tensor->data,
+                                       bytes / count};
+    return count;
+}
+
+qk_status qk__tensors_fingerprint(const qk__tensor_out *tensors, size_t count,
+                                  char hash[QK__FINGERPRINT_SIZE], qk_error *err)
+{
+    size_t most = 0, used = 0;
+    for (size_t i = 0; i < count; i++)
+        most += count_pieces(&tensors[i]);
+    qk__memory_piece *pieces = qk__calloc(most + 1, sizeof *pieces);
+    if (!pieces)
+        return qk__nomem(err);
+    for (size_t i = 0; i < count; i++)
+        used += list_pieces(&tensors[i], pieces + used);
+    qk_status status = qk__fingerprint_pieces(pieces, used, hash, err);
+    free(pieces);
+    return status;
+}
+
 static qk_status write_tensor(qk__outfile *file, const qk__tensor_out *tensor, qk_error *err)
 {
-    size_t bytes = bytes_of(tensor), pieces = tensor->pieces ? (size_t)tensor->shape[0] : 1;
+    size_t bytes = bytes_of(tensor), pieces = count_pieces(tensor);
     for (size_t i = 0; i < pieces && bytes > 0; i++)
         QK_TRY(qk__outfile_write(file, tensor->pieces ? tensor->pieces[i] : tensor->data,
                                  bytes / pieces, err));

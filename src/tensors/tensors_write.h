@@ -7,6 +7,7 @@
 
 #include <qkscope/common.h>
 
+#include "base/fingerprint.h"
 #include "tensors/tensor_list.h"
 
 typedef struct qk__tensor_out {
@@ -18,6 +19,10 @@ typedef struct qk__tensor_out {
     const void *const
         *pieces; /* or, not NULL: shape[0] pieces of it, one for each first index */
 } qk__tensor_out;
+
+/* Fingerprint of the data of such arrays, as they will lie in the file. */
+QK_MUST_CHECK qk_status qk__tensors_fingerprint(const qk__tensor_out *tensors, size_t count,
+                                                char hash[QK__FINGERPRINT_SIZE], qk_error *err);
 
 /* Writes the arrays in this order; those whose numbers are widest come first, so that all are
  * aligned. metadata: an object of texts. The file appears whole or not at all. */
