@@ -21,7 +21,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 from recording import write_tokenizer  # noqa: E402
 
 WAYS = {"moments": ["--keep", "moments"], "moments, no groups": ["--keep", "moments", "--groups", "0"],
-        "moments, 8 of each bucket": ["--keep", "moments,reservoir=8"], "rows": ["--keep", "rows"]}
+        "moments, 8 of each bucket": ["--keep", "moments,reservoir=8"], "rows": ["--keep", "rows"],
+        "one row in 1,280": ["--keep", "rows", "--sampler", "uniform", "--base-rate", "0.1"]}
 
 
 def write_texts(path, tokens, texts):
@@ -60,8 +61,8 @@ def bench(args, model, scratch):
         figures["prefill"].append(measured(args.build, alone)[0])
         for way in args.ways:
             out = scratch / "out"
-            words = [args.build / "qkscope", "capture", "-m", model, "-t", texts, "-o", out, "--sampler", "all",
-                     "--threads", args.threads, "--quiet", *WAYS[way]]
+            words = [args.build / "qkscope", "capture", "-m", model, "-t", texts, "-o", out, "--threads", args.threads,
+                     "--quiet", "--sampler", "all", *WAYS[way]]
             figures[way].append(measured(args.build, words)[0])
             sizes[way] = size_of(out)
             shutil.rmtree(out)
