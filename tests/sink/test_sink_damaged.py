@@ -29,6 +29,9 @@ def runs(tmp_path_factory):
     return found
 
 
+BLOCK = "b000003: this block of the unfinished run is damaged: remove its folder"
+
+
 def units_of(folder):
     return next((folder / ".partial" / ".units").iterdir())
 
@@ -68,7 +71,7 @@ def put(offset, layout, *numbers):
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"run": 1}', '{"run": {}, "capture": {}}', "\0" * 100, "[" * 100000])
 def test_run_file_damaged(runs, tmp_path, text):
-    check(runs, tmp_path, "moments", "../../run.json", lambda data: text.encode(), "run.json: not what a capture writes")
+    check(runs, tmp_path, "moments", "../../run.json", lambda data: text.encode(), "run.json: damaged, or of another version: remove its folder")
 
 
 @pytest.mark.parametrize("path, value", [("sink.layers", 1 << 40), ("sink.texts", -1), ("sink.keep", []), ("sink.head_dim", "x"),
@@ -93,7 +96,7 @@ def test_run_file_gone(runs, tmp_path):
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"texts": 1}'])
 def test_block_file_damaged(runs, tmp_path, text):
-    check(runs, tmp_path, "rows", "b000003/block.json", lambda data: text.encode(), "b000003/block.json")
+    check(runs, tmp_path, "rows", "b000003/block.json", lambda data: text.encode(), BLOCK)
 
 
 def test_block_file_gone(runs, tmp_path):
@@ -127,6 +130,24 @@ def test_index_damaged(runs, tmp_path, name, damage):
 @pytest.mark.parametrize("name", KEPT)
 def test_rows_damaged(runs, tmp_path, name, damage):
     check(runs, tmp_path, name, "b000003/rows.post", damage)
+
+
+@pytest.mark.parametrize("at", [0, 100, -1, -1000])
+@pytest.mark.parametrize("path", ["rows.post", "index.post", "examples"])
+def test_a_bit_that_flipped(runs, tmp_path, path, at):
+    """Numbers like any others: the block is named, and made again once its folder is removed."""
+    def flip(data):
+        changed = bytearray(data)
+        changed[at % len(data)] ^= 64
+        return bytes(changed)
+    check(runs, tmp_path, "rows", f"b000003/{path}", flip, BLOCK)
+    folder = tmp_path / "again"
+    shutil.copytree(runs["rows"][1], folder)
+    target = units_of(folder) / "b000003" / path
+    target.write_bytes(flip(target.read_bytes()))
+    assert BLOCK in feed(folder, **KEPT["rows"], refused=True)
+    shutil.rmtree(target.parent)
+    assert feed(folder, **KEPT["rows"])["complete"] and files_of(folder) == runs["rows"][0]
 
 
 @pytest.mark.parametrize("damage", [cut(0), cut(20), cut(-2), lambda data: None, lambda data: data * 2, lambda data: b"{}\n",
@@ -204,7 +225,7 @@ def test_other_settings_in_a_running_folder(tmp_path):
     folder, kept = tmp_path / "c", dict(keep="rows,moments", texts=100)
     first = start(folder, **kept, shard="0/2")
     assert begun(first, folder)
-    assert "not the same: sink" in feed(folder, refused=True, **{**kept, "groups": 2}, shard="1/2")
+    assert "not the same: keep" in feed(folder, refused=True, **{**kept, "groups": 2}, shard="1/2")
     assert "not the same: texts" in feed(folder, refused=True, **kept, run='{"texts": 1}', shard="1/2")
     assert not go_on(first)["complete"]
     assert feed(folder, **kept, shard="1/2")["complete"]

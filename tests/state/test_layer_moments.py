@@ -189,7 +189,11 @@ def test_others_read_the_file(tmp_path):
     made = sequences(range(20), d=4, rows=(1, 60))
     path = make(tmp_path, made)
     with safe_open(path, "np") as file:
-        assert file.metadata() == {"format": "qkscope moments 2", "layer": "7", "groups": "16"}
+        facts = file.metadata()
+    data = path.read_bytes()
+    data = data[8 + int.from_bytes(data[:8], "little"):]
+    assert facts == {"format": "qkscope moments 2", "layer": "7", "groups": "16",
+                     "xxh3_128": pytest.importorskip("xxhash").xxh3_128_hexdigest(data)}
     arrays = load_file(path)
     assert {name.partition(".")[0] for name in arrays} == {"q", "k"}
     assert not any("bucket" in name for name in arrays if name.startswith("k."))
@@ -320,6 +324,17 @@ def test_metadata_that_say_something_else_are_refused(tmp_path, arrays, metadata
     for error in (tool("head", tmp_path / "wrong", "q", 0, fails=True),
                   tool("merge", tmp_path / "c", tmp_path / "wrong", tmp_path / "wrong", fails=True)):
         assert reason in error and str(tmp_path / "wrong") in error
+
+
+@pytest.mark.parametrize("share", [0, 0.3, 0.6, 1])
+def test_a_bit_that_flipped(tmp_path, share):
+    """A number like any other, which the fingerprint tells."""
+    path = make(tmp_path, sequences(range(20), d=4, rows=(1, 60)))
+    data = bytearray(path.read_bytes())
+    begin = 8 + int.from_bytes(data[:8], "little")
+    data[begin + int(share * (len(data) - begin - 1))] ^= 1
+    path.write_bytes(data)
+    assert "not those that were written" in tool("head", path, "q", 0, fails=True)
 
 
 def test_what_others_write_is_read(tmp_path, arrays):
