@@ -275,8 +275,7 @@ static void misused(const char *keep, int64_t tokens)
         if (i % 2)
             qk_sink_close(&sink);
         else
-            check_says(qk_sink_finish(&sink, &outcome, &err), QK_ERR_ARGUMENT, &err,
-                       "failed before");
+            check_says(qk_sink_finish(&sink, &outcome, &err), QK_ERR_ARGUMENT, &err, m->words);
         assert_null(sink);
         if (kept) {
             sink = open_sink(&s);
