@@ -30,7 +30,11 @@ programs: tools/.packages-test
 		$$(test -f $(BUILD)/build.ninja && echo --reconfigure) -Dtests=true $(MESON_FLAGS))
 	@ninja -C $(BUILD) --quiet
 
-test-build: programs .venv/ready
+# And the Python package, for the interpreter of the tests.
+test-build: tools/.packages-test .venv/ready
+	@$(call quietly,meson setup $(BUILD) $$(test -f $(BUILD)/build.ninja && echo --reconfigure) -Dtests=true \
+		-Dpython=$(abspath $(PYTHON)) $(MESON_FLAGS))
+	@ninja -C $(BUILD) --quiet
 
 # The whole suite; and what can be said of a change within a minute.
 test: test-build
