@@ -86,7 +86,7 @@ QK_API size_t qk_columns_num_rows(const qk_columns *columns);
 QK_API const qk_column_info *qk_columns_info(const qk_columns *columns, size_t i);
 
 /* The values of a column, one a row; NULL where there is none of this name and type. They last
- * as long as the columns. An integer that the file leaves empty is 0. */
+ * as long as the columns. An integer that the file leaves empty is 0, a real NaN; arrow.h tells. */
 QK_API const double *qk_columns_reals(const qk_columns *columns, const char *name);
 QK_API const int64_t *qk_columns_integers(const qk_columns *columns, const char *name);
 QK_API const char *const *qk_columns_texts(const qk_columns *columns, const char *name);
