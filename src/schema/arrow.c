@@ -135,13 +135,15 @@ static void release_batch(struct ArrowArray *batch)
     batch->release = NULL;
 }
 
-static bool is_null(const qk__column *column, qk__value value)
+static bool is_null(const qk_columns *c, size_t k, size_t row)
 {
-    switch (column->info.type) {
+    qk__value value = c->values[k][row];
+    switch (c->columns[k]->info.type) {
     case QK_COLUMN_REAL:
         return isnan(value.real);
     case QK_COLUMN_INTEGER:
-        return qk__is_empty_integer(column, value.integer);
+        return qk__is_empty_integer(c->columns[k], value.integer) ||
+               (c->empty && c->empty[k] && c->empty[k][row]);
     default:
         return !value.text;
     }
@@ -153,14 +155,14 @@ static qk_status mark_nulls(const qk_columns *c, size_t k, lent_column *lent, in
 {
     *nulls = 0;
     for (size_t i = 0; i < c->num_rows; i++)
-        *nulls += is_null(c->columns[k], c->values[k][i]);
+        *nulls += is_null(c, k, i);
     if (*nulls == 0)
         return QK_OK;
     lent->validity = qk__calloc(c->num_rows / 8 + 1, 1);
     if (!lent->validity)
         return qk__nomem(err);
     for (size_t i = 0; i < c->num_rows; i++)
-        if (!is_null(c->columns[k], c->values[k][i]))
+        if (!is_null(c, k, i))
             lent->validity[i / 8] |= (uint8_t)(1U << (i % 8));
     return QK_OK;
 }

@@ -32,27 +32,36 @@ static size_t visit(const qk__table *table, const qk_analysis_results *results, 
     return at;
 }
 
-/* A copy of each text of the results, which may go; in most columns all rows have the same one. */
+qk_status qk__columns_own(qk_columns *columns, const char *text, const char **copy,
+                          qk_error *err)
+{
+    qk_columns *c = columns;
+    *copy = NULL;
+    if (!text)
+        return QK_OK;
+    if (c->num_texts == c->texts_room) {
+        char **grown = qk__grow(c->texts, &c->texts_room, sizeof *grown);
+        if (!grown)
+            return qk__nomem(err);
+        c->texts = grown;
+    }
+    char *made = qk__strdup(text);
+    if (!made)
+        return qk__nomem(err);
+    *copy = c->texts[c->num_texts++] = made;
+    return QK_OK;
+}
+
+/* The results may go. In most columns all rows have the same text. */
 static qk_status own_texts(qk_columns *c, size_t k, qk_error *err)
 {
     const char *last = NULL, *copy = NULL;
     for (size_t i = 0; i < c->num_rows; i++) {
         const char *text = c->values[k][i].text;
-        if (text && text != last) {
-            if (c->num_texts == c->texts_room) {
-                char **grown = qk__grow(c->texts, &c->texts_room, sizeof *grown);
-                if (!grown)
-                    return qk__nomem(err);
-                c->texts = grown;
-            }
-            char *made = qk__strdup(text);
-            if (!made)
-                return qk__nomem(err);
-            c->texts[c->num_texts++] = made;
-            last = text;
-            copy = made;
-        }
-        c->values[k][i].text = text ? copy : NULL;
+        if (text != last)
+            QK_TRY(qk__columns_own(c, text, &copy, err));
+        last = text;
+        c->values[k][i].text = copy;
     }
     return QK_OK;
 }
@@ -118,6 +127,10 @@ void qk_columns_free(qk_columns **columns)
         return;
     for (size_t k = 0; k < c->count; k++)
         free(c->values[k]);
+    for (size_t k = 0; c->empty && k < c->count; k++)
+        free(c->empty[k]);
+    free(c->empty);
+    free(c->made);
     qk__strings_free(c->texts, c->num_texts);
     free(c->values);
     free(c->columns);
