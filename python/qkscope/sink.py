@@ -271,8 +271,8 @@ class Sink:
             try:
                 call(function, self._open(), *arguments)
             finally:
-                if self._notices.waiting:
-                    self._notices.tell(4)
+                if self._notices.notices:
+                    self._notices.tell()
 
     # ---- a text ----------------------------------------------------------------------------
 
