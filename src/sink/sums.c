@@ -223,7 +223,7 @@ qk_status qk__sum_chunk(qk_sink *sink, qk__text_block *block, const qk__text *te
         spare_give(sink, w);
         return qk__context(err, status, "layer %d, %s of text %lld", layer,
                            kind == QK_QUERY ? "queries" : "keys",
-                           (long long)(block->first + w->text));
+                           (long long)block->first + w->text);
     }
     return qk__sums_push(sink, block, stage, layer, kind, w, err);
 }
