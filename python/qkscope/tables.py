@@ -77,7 +77,7 @@ class Table:
         table.to_pandas()              # or pandas.DataFrame.from_arrow(table)
         polars.DataFrame(table)
         pyarrow.table(table)
-        duckdb.sql("select layer, avg(r_q) from table group by layer")
+        duckdb.sql("select layer, count(*) from heads group by layer")  # with heads = results.heads
     """
 
     def __init__(self, columns: Any, name: str) -> None:
