@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures on disk: read their rows, look into them, write them."""
