@@ -513,9 +513,9 @@ def study(
             say which models would be computed, and why; write nothing
     Figures:
         figures = True
-            tables alone: neither figures nor report
+            False: tables alone: neither figures nor report
         html = True
-            figures without report.html
+            False: figures without report.html
         format
             of figures: png, svg, pdf or several of them (None: the study's, else png,svg)
         theme
