@@ -8,9 +8,10 @@ from .captures import Block, Capture, CaptureInfo, Head, open
 from .figures import Figure, Report
 from .inspection import HeadInspection, Inspection, inspect
 from .making import repack, synth
+from .merging import Outcome, find_shard, merge
 from .results import Results
 from .sampler import Sampler, example_id
-from .sink import Model, Outcome, Sink, find_shard, merge
+from .sink import Model, Sink
 from .tables import Table
 from .writing import write_capture
 

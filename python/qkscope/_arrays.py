@@ -12,7 +12,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ._call import ArgumentError, ffi
+from ._call import ffi
+from ._checks import refuse
 
 WANTED = "float32, float16 or bfloat16"
 REMEDY = "convert it, as with numpy.asarray(x, dtype='float32') or x.float()"
@@ -40,12 +41,6 @@ def need_numpy() -> Any:
     except ImportError:
         raise ImportError("rows are NumPy arrays here, and there is no NumPy: pip install numpy") from None
     return numpy
-
-
-def refuse(name: str, got: str, wanted: str, remedy: str) -> ArgumentError:
-    error = ArgumentError(f"{name} is {got}; wanted is {wanted}: {remedy}")
-    error.status = "QK_ERR_ARGUMENT"
-    return error
 
 
 # ---- NumPy ---------------------------------------------------------------------------------

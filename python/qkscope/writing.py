@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import tempfile
@@ -12,9 +11,10 @@ from typing import Any
 
 from . import _arrays
 from ._call import ArgumentError, DataError, ExistsError, call, ffi, lib
+from ._checks import refuse, whole, words
 from .captures import Block, Capture, head_id, head_name
 from .sampler import KINDS, Sampler
-from .sink import LAYOUTS, TYPES, _choice
+from .sink import LAYOUTS, TYPES, as_json, choice
 
 _AT_ONCE = 65536  # rows
 _STAGES = {"pre": "pre-rope", "post": "post-rope"}
@@ -32,12 +32,12 @@ def _id_of(key: Any) -> tuple[int, str, int]:
         return found.layer, "qk"[found.kind], found.head
     try:
         layer, head, kind = key
-        if kind not in KINDS or int(layer) != layer or int(head) != head:
+        if kind not in KINDS:
             raise ValueError
+        return whole(layer, "layer", 0, 65535), kind, whole(head, "head", 0, 65535)
     except (TypeError, ValueError):
         raise ArgumentError(f"heads: {key!r} is no head; wanted is (layer, head, kind), kind being 'q' or 'k', or a name "
                             "such as 'l00h02q'") from None
-    return int(layer), kind, int(head)
 
 
 def _is_array(value: Any) -> bool:
@@ -64,7 +64,7 @@ def _blocks(name: str, rows: Any) -> Iterator[Block]:
         for block in rows:
             yield from _blocks(name, block)
     else:
-        raise _arrays.refuse(name, f"a {type(rows).__name__}", "an array [rows, d], a Block, or several",
+        raise refuse(name, f"a {type(rows).__name__}", "an array [rows, d], a Block, or several",
                              "numpy.asarray(x, dtype='float32')")
 
 
@@ -97,7 +97,7 @@ def _integers(value: Any, name: str, count: int, default: Callable[[], Any] | in
         value = [value.__index__()] * count
     keep, pointer, found = _arrays.int64s(value, name)
     if found != count:
-        raise _arrays.refuse(name, f"{found} numbers for {count} vectors", "one each", "leave it out, or give one a row")
+        raise refuse(name, f"{found} numbers for {count} vectors", "one each", "leave it out, or give one a row")
     return keep, pointer
 
 
@@ -203,10 +203,10 @@ def _meta(texts: Mapping[str, str | None], layout: str, q_per_kv_group: int) -> 
     meta, keep = ffi.new("qk_capture_meta *"), []
     for name, value in texts.items():
         if value is not None:
-            keep.append(ffi.new("char[]", value.encode(errors="surrogatepass")))
+            keep.append(ffi.new("char[]", words(value, name).encode(errors="surrogatepass")))
             setattr(meta, name, keep[-1])
-    meta.q_per_kv_group, meta.wide_ids = q_per_kv_group, True
-    meta.layout = _choice(LAYOUTS, layout, "layout")
+    meta.q_per_kv_group, meta.wide_ids = whole(q_per_kv_group, "q_per_kv_group", 0, 65535), True
+    meta.layout = choice(LAYOUTS, layout, "layout")
     return meta, keep
 
 
@@ -289,7 +289,7 @@ def write_capture(folder: str | os.PathLike[str], heads: Mapping[Any, Any] | Ite
     if rope_frequencies is not None or rope_interleaved:
         told["rope"] = {"pairing": "interleaved" if rope_interleaved else "half"}
     meta, keep = _meta({"model": model, "source": source, "card": card,
-                        "extra_json": json.dumps(told, sort_keys=True) if told else None}, layout, q_per_kv_group)
+                        "extra_json": as_json(told, "extra") if told else None}, layout, q_per_kv_group)
     where = os.path.realpath(folder)
     _is_replaced(where, force)  # before the work
     os.makedirs(os.path.dirname(where), exist_ok=True)

@@ -203,7 +203,8 @@ def test_what_capture_json_says(made, tmp_path):
     assert after.info.stage == "post" and after.rope_frequencies(2) == (1.0, 0.25) and after.rope_frequencies(1) == ()
     head = capture.head(2, 3, "q")
     assert (head.summed, head.rows, head.missing) == (60, 2 * 2, False) and head.moments.endswith("moments/l02.safetensors")
-    bare = qk.open(EXAMPLE / "l00h00q").info
+    shutil.copytree(EXAMPLE / "l00h00q", tmp_path / "bare" / "l00h00q")
+    bare = qk.open(tmp_path / "bare").info
     assert not bare.has_manifest and bare.complete and bare.model == "" and bare.stage is None
 
 
