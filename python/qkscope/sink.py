@@ -463,6 +463,8 @@ def choice(choices: Mapping[str, str], given: str, name: str) -> int:
 
 
 def as_json(value: Mapping[str, Any], name: str) -> str:
+    if not isinstance(value, Mapping):
+        raise refuse(name, f"a {type(value).__name__}", "a dict", "{'key': x}")
     try:
         return json.dumps(value, sort_keys=True)
     except (TypeError, ValueError) as error:

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "sink/run_lock.h"
 
 /* ---- opening ---------------------------------------------------------------------------- */
 
@@ -62,6 +63,15 @@ static qk_status check(const qk_sink_settings *s, qk_error *err)
     return QK_OK;
 }
 
+/* Before the work, not at its end. */
+static qk_status check_extra(const qk_sink *sink, qk_error *err)
+{
+    json_t *extra;
+    QK_TRY(qk__extra_keys(sink, &extra, err));
+    json_decref(extra);
+    return QK_OK;
+}
+
 /* Captured heads of a kind, layer by layer. */
 static qk_status list_heads(qk_sink *sink, qk_kind kind, qk_error *err)
 {
@@ -96,6 +106,7 @@ static qk_status open_sink(qk_sink *sink, qk_error *err)
     sink->threads = s->threads > 0 ? s->threads : qk__available_threads();
     sink->stages[QK__POST] = s->stage != QK_ROPE_BEFORE;
     sink->stages[QK__PRE] = s->stage != QK_ROPE_AFTER;
+    QK_TRY(check_extra(sink, err));
     QK_TRY(list_heads(sink, QK_QUERY, err));
     QK_TRY(list_heads(sink, QK_KEY, err));
     if (sink->starts[QK_QUERY][s->num_layers] + sink->starts[QK_KEY][s->num_layers] == 0)
@@ -177,8 +188,7 @@ void qk_sink_close(qk_sink **sink)
     }
     qk__waiting_free(&s->spare);
     drop_nothing(s);
-    if (s->lock >= 0)
-        close(s->lock);
+    qk__run_lock_leave(&s->lock);
     for (int kind = QK_QUERY; kind <= QK_KEY; kind++) {
         free(s->heads[kind]);
         free(s->starts[kind]);

@@ -371,6 +371,9 @@ QK_MUST_CHECK qk_status qk__tree_finish(qk_sink *sink, int stage,
 QK_MUST_CHECK qk_status qk__write_captures(qk_sink *sink, qk_sink_outcome *outcome,
                                            qk_error *err);
 
+/* The user's own keys for capture.json, an object, to be released with json_decref. */
+QK_MUST_CHECK qk_status qk__extra_keys(const qk_sink *sink, json_t **root, qk_error *err);
+
 /* Keys for capture.json and lines for the card of one stage, to be freed. */
 QK_MUST_CHECK qk_status qk__describe(const qk_sink *sink, int stage,
                                      const struct qk__all_rows *rows, char **json, char **card,
