@@ -466,7 +466,7 @@ def as_json(value: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, Mapping):
         raise refuse(name, f"a {type(value).__name__}", "a dict", "{'key': x}")
     try:
-        return json.dumps(value, sort_keys=True)
+        return json.dumps(value, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise refuse(name, f"not JSON ({error})", "a dict of texts, numbers, lists and dicts", "str(x) of what is "
                      "none of these") from None

@@ -276,6 +276,7 @@ def write_capture(folder: str | os.PathLike[str], heads: Mapping[Any, Any] | Ite
     Raises ArgumentError for an array of another shape, dtype or device, and heads that cannot share a file; DataError for
     a number that is not finite; ExistsError where something is there; InputOutputError when the disk is full.
     """
+    as_json(extra or {}, "extra")
     told: dict[str, Any] = dict(extra or {})
     if stage is not None:
         if stage not in _STAGES:
@@ -289,7 +290,7 @@ def write_capture(folder: str | os.PathLike[str], heads: Mapping[Any, Any] | Ite
     if rope_frequencies is not None or rope_interleaved:
         told["rope"] = {"pairing": "interleaved" if rope_interleaved else "half"}
     meta, keep = _meta({"model": model, "source": source, "card": card,
-                        "extra_json": as_json(told, "extra") if told else None}, layout, q_per_kv_group)
+                        "extra_json": as_json(told, "capture.json") if told else None}, layout, q_per_kv_group)
     where = os.path.realpath(folder)
     _is_replaced(where, force)  # before the work
     os.makedirs(os.path.dirname(where), exist_ok=True)

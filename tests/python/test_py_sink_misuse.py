@@ -205,6 +205,7 @@ MAKING = [
     (dict(shard="3/3"), "3/3"),
     (dict(run={1, 2}), "run is a set; wanted is a dict"),
     (dict(run={"a": {3}}), "run is not JSON .*set is not JSON serializable"),
+    (dict(run={"a": float("inf")}), "run is not JSON .*not JSON compliant"),
     (dict(extra=[1]), "extra is a list; wanted is a dict"),
     (dict(source=3), "source is a int"),
     (dict(threads=-1), "threads is -1"),
