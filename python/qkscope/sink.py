@@ -13,7 +13,7 @@ from typing import Any
 
 from . import _arrays
 from ._call import ArgumentError, call, ffi, lib
-from ._checks import refuse, whole, wholes, words
+from ._checks import reals, refuse, whole, wholes, words
 from ._notices import Notices
 from .merging import Outcome, path_of, shard_of
 from .sampler import Sampler, kind_of, list_of_positions
@@ -181,7 +181,8 @@ class Sink:
             s.windows = windows = ffi.new("int64_t[]", wholes(model.windows, "model.windows", most=2**62))
             self._kept.append(windows)
         if model.frequencies is not None:
-            lists = [ffi.new("double[]", [float(v) for v in layer or ()]) for layer in model.frequencies]
+            lists = [ffi.new("double[]", reals(() if layer is None else layer, f"model.frequencies[{i}]"))
+                     for i, layer in enumerate(model.frequencies)]
             table = ffi.new("qk_frequencies[]", [{"values": v, "count": len(v)} for v in lists])
             s.frequencies = table
             self._kept += [*lists, table]

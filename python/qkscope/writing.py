@@ -11,7 +11,7 @@ from typing import Any
 
 from . import _arrays
 from ._call import ArgumentError, DataError, ExistsError, call, ffi, lib
-from ._checks import refuse, whole, words
+from ._checks import reals, refuse, whole, words
 from .captures import Block, Capture, head_id, head_name
 from .sampler import KINDS, Sampler
 from .sink import LAYOUTS, TYPES, as_json, choice
@@ -285,8 +285,10 @@ def write_capture(folder: str | os.PathLike[str], heads: Mapping[Any, Any] | Ite
     if num_layers is not None:
         told["num_layers"] = num_layers
     if rope_frequencies is not None:
-        told["rope_frequencies"] = ({str(layer): list(map(float, values)) for layer, values in rope_frequencies.items()}
-                                    if isinstance(rope_frequencies, Mapping) else list(map(float, rope_frequencies)))
+        told["rope_frequencies"] = ({str(layer): reals(values, f"rope_frequencies[{layer}]")
+                                     for layer, values in rope_frequencies.items()}
+                                    if isinstance(rope_frequencies, Mapping)
+                                    else reals(rope_frequencies, "rope_frequencies"))
     if rope_frequencies is not None or rope_interleaved:
         told["rope"] = {"pairing": "interleaved" if rope_interleaved else "half"}
     meta, keep = _meta({"model": model, "source": source, "card": card,

@@ -217,6 +217,7 @@ MAKING = [
     (dict(model=dict(num_layers="3")), "model.num_layers is '3'"),
     (dict(model=dict(name=None)), "model.name is a NoneType"),
     (dict(model=dict(q_heads=[[True] * 4] * 2)), r"q_heads is 2 lists of \[4\]; wanted is \[num_layers=3\]\[4\] of bool"),
+    (dict(model=dict(frequencies=[["a"], None, None])), r"model.frequencies\[0\] is \['a'\]; wanted is a list of numbers"),
     (dict(model=dict(windows=[0, 512])), "windows has 2 layers, the model 3"),
     (dict(model=dict(windows=[0, 512, -1])), r"model.windows\[2\] is -1"),
 ]
@@ -301,10 +302,11 @@ def test_two_sinks_of_one_folder(whole, tmp_path):
     del one  # without close
     with pytest.raises(qk.ExistsError, match="head_dim|settings|other|differ"):
         qk.Sink(tmp_path / "a", model=model(qk, name="another"), texts=8)
-    assert py_feed(qk, tmp_path / "a").complete
+    rows = py_feed(qk, tmp_path / "a").rows
     with sink(qk, tmp_path / "a") as s:
         assert s.complete and not any(map(s.wants, range(8)))
-    assert s.outcome.complete and files_of(tmp_path / "a") == whole
+    assert s.outcome == qk.Outcome(True, 8, 8, 8, 11, rows, 0, sum(p.stat().st_size for p in tmp_path.rglob("*.parquet")))
+    assert files_of(tmp_path / "a") == whole
     with pytest.raises(qk.ExistsError):
         sink(qk, tmp_path / "a", texts=9)
     with sink(qk, tmp_path / "a", texts=9, force=True) as s:
