@@ -75,6 +75,7 @@ typedef struct qk__run {
     qk__unit *units;
     size_t num_units, own;   /* own: of this process's shard */
     const qk__unit *missing; /* the first that is not there */
+    bool others_told;        /* units of other runs lie beside them, and the user knows */
     bool silent;             /* the first process tells what all of them find out */
     qk_status unit_status;   /* of the first that could not be kept */
     qk_error unit_error;

@@ -22,21 +22,22 @@
 
 /* ---- the run ---------------------------------------------------------------------------- */
 
-/* Settings that say where things are and how a run goes, and the model's name, which the results
- * know better. */
-static bool decides_nothing(const char *name)
+/* All but settings that say where things are and how a run goes, and the model's name, which the
+ * results know better. */
+bool qk__setting_decides(const char *name)
 {
     static const char *const NAMES[] = {"output",     "force", "threads",    "capture",
                                         "local-root", "split", "model-name", "revision"};
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
         if (strcmp(name, NAMES[i]) == 0)
-            return true;
-    return false;
+            return false;
+    return true;
 }
 
 static qk_status add_setting(void *user, const char *name, const char *text, qk_error *err)
 {
-    return decides_nothing(name) ? QK_OK : qk__buffer_printf(user, err, "%s=%s\n", name, text);
+    return qk__setting_decides(name) ? qk__buffer_printf(user, err, "%s=%s\n", name, text)
+                                     : QK_OK;
 }
 
 static long long size_of(const char *path)
