@@ -51,30 +51,27 @@ static void adapt(qk__run *run)
     *s = *run->settings;
     if (!run->states.has_rows && qk__run_does(run, QK_ANALYSE_PLASTICITY)) {
         s->analyses &= ~(unsigned)QK_ANALYSE_PLASTICITY;
-        qk__run_notice(run, QK_NOTICE_WARNING,
-                       "%s: keeps moments and no rows: plasticity is left out; capture with "
-                       "--keep moments,reservoir=8 for it",
-                       qk_capture_path(run->capture));
+        qk__run_warn(run,
+                     "%s: keeps moments and no rows: plasticity is left out; capture with "
+                     "--keep moments,reservoir=8 for it",
+                     qk_capture_path(run->capture));
     }
     if (s->lda && qk__run_does(run, QK_ANALYSE_PCA)) {
         s->lda = false;
-        qk__run_notice(run, QK_NOTICE_WARNING,
-                       "%s: keeps %s: lda_accuracy needs all rows and stays empty",
-                       qk_capture_path(run->capture), kept_of(run));
+        qk__run_warn(run, "%s: keeps %s: lda_accuracy needs all rows and stays empty",
+                     qk_capture_path(run->capture), kept_of(run));
     }
     if (run->states.has_rows && info->reservoir == 1 &&
         qk__run_does(run, QK_ANALYSE_PLASTICITY))
-        qk__run_notice(
-            run, QK_NOTICE_WARNING,
-            "%s: keeps one row of each bucket and text, so no two keys of one bucket: "
-            "plasticity without such pairs is another number; keep 2 or more",
-            qk_capture_path(run->capture));
+        qk__run_warn(run,
+                     "%s: keeps one row of each bucket and text, so no two keys of one bucket: "
+                     "plasticity without such pairs is another number; keep 2 or more",
+                     qk_capture_path(run->capture));
     if (s->ci > 0 && info->groups == 0)
-        qk__run_notice(
-            run, QK_NOTICE_WARNING,
-            "%s: its moments are not apart by groups of texts (--groups 0): intervals "
-            "are empty",
-            qk_capture_path(run->capture));
+        qk__run_warn(run,
+                     "%s: its moments are not apart by groups of texts (--groups 0): intervals "
+                     "are empty",
+                     qk_capture_path(run->capture));
     run->settings = s;
 }
 
