@@ -175,8 +175,11 @@ static double mean_plasticity(const qk_analysis_results *results, size_t offset)
 static void find_plasticity(qk_analysis_results *results)
 {
     qk_model_plasticity *model = &results->plasticity;
-    for (size_t i = 0; i < results->num_heads; i++)
-        model->heads += results->heads[i].plasticity != NULL;
+    for (size_t i = 0; i < results->num_heads; i++) {
+        const qk_plasticity *head = results->heads[i].plasticity;
+        model->heads += head != NULL;
+        model->reservoir = head ? head->reservoir : model->reservoir;
+    }
     for (size_t i = 0; i < QK_FIFTHS; i++)
         model->fifths[i] =
             mean_plasticity(results, offsetof(qk_plasticity, fifths) + i * sizeof(double));
@@ -185,6 +188,7 @@ static void find_plasticity(qk_analysis_results *results)
             mean_plasticity(results, offsetof(qk_plasticity, tenths) + i * sizeof(double));
     model->ap_overall = mean_plasticity(results, offsetof(qk_plasticity, ap_overall));
     model->ap_drop = mean_plasticity(results, offsetof(qk_plasticity, ap_drop));
+    model->ap_overall_se = mean_plasticity(results, offsetof(qk_plasticity, ap_overall_se));
     model->ap_mean = mean_plasticity(results, offsetof(qk_plasticity, ap_mean));
 }
 

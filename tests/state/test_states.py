@@ -4,11 +4,16 @@ library). `pytest -s` prints the worst deviation of every column."""
 import csv
 import json
 import math
+import re
 import shutil
+import sys
 
 import numpy as np
 import pytest
-from conftest import EXAMPLE, head_name, read_bytes, read_csv, read_json, synth, write_rows
+from conftest import EXAMPLE, ROOT, head_name, read_bytes, read_csv, read_json, synth, write_rows
+
+sys.path.append(str(ROOT / "tests" / "report"))
+from report_pages import failing_gnuplot, findings, headlines, page_of, plain  # noqa: E402
 
 make_state = pytest.importorskip("make_state")
 
@@ -359,6 +364,39 @@ def test_report(qkscope, tmp_path, name, request):
     assert "omega, omega_r_squared" in page
 
 
+HELD = "at most 2 keys of each bucket and text, which alone "
+
+
+def test_where_plasticity_is_from(qkscope, tmp_path, reservoir, state):
+    """Terminal, JSON, model_report.csv, page and findings say how few keys plasticity is from, and what that costs; of a
+    capture of rows none does."""
+    errors, said = {}, {}
+    for name, capture in (("rows", EXAMPLE), ("of", reservoir)):
+        out = tmp_path / name
+        said[name] = qkscope("analyze", capture, "-o", out, "--pairs", 2, expect=0).out
+        errors[name] = [float(r["ap_overall_se"]) for r in read_csv(out / "head_metrics.csv") if "ap_overall_se" in r]
+    mean = sum(errors["of"]) / len(errors["of"])
+    assert len(errors["of"]) == 20 and not errors["rows"] and 0 < mean < 0.1
+    assert f"standard error, at most   {mean:.3f} (from choosing 2 keys of each bucket and text)" in said["of"]
+    assert "standard error" not in said["rows"]
+    (report,), (without,) = (read_csv(tmp_path / name / "model_report.csv") for name in ("of", "rows"))
+    assert report["ap_overall_se"] == pytest.approx(mean, rel=1e-12) and report["reservoir"] == 2
+    assert not {"reservoir", "ap_overall_se"} & set(without)
+    told = json.loads(qkscope("plasticity", reservoir, "-o", tmp_path / "json", "--json", expect=0).out)["plasticity"]
+    assert told["reservoir"] == 2 and told["ap_overall_se"] == pytest.approx(mean, rel=1e-12)
+    (tmp_path / "none").mkdir()
+    path = failing_gnuplot(tmp_path / "none")
+    page = page_of(qkscope, tmp_path / "of", path)
+    lead = plain(re.search(r'<p class="lead">(.*?)</p>', page, re.S)[1])
+    assert f"Plasticity is from {HELD}gives it a standard error of up to {mean:.2g}." in lead
+    assert headlines(page)[0]["ap_overall_se"] == pytest.approx(mean, rel=1e-6)
+    for name in ("plasticity-falls", "depth-ap_overall"):
+        line = findings(page)[name].evidence[-1]
+        assert line.startswith(f"From {HELD}gives the plasticity of a head a standard error of {mean:.2g} (mean of 20 heads"), line
+        assert f"{max(errors['of']):.2g})" in line
+    assert "keys of each bucket and text" not in page_of(qkscope, tmp_path / "rows", path).split('id="methods"')[0]
+
+
 def test_study(qkscope, tmp_path, state, reservoir):
     """Rows, moments and a reservoir side by side: tables that some do not have, a column that one has."""
     study = tmp_path / "study.yaml"
@@ -375,9 +413,12 @@ def test_study(qkscope, tmp_path, state, reservoir):
         metrics = list(csv.DictReader(file))
     assert [r["model"] for r in metrics] == ["rows"] * 20 + ["reservoir"] * 20
     assert all(r["ap_overall_se"] == "" for r in metrics[:20]) and all(float(r["ap_overall_se"]) for r in metrics[20:])
+    assert [r["reservoir"] for r in metrics] == [""] * 20 + ["2"] * 20
     with open(out / "models" / "rows" / "head_metrics.csv", newline="") as file:
         for own, joint in zip(csv.DictReader(file), metrics):
-            assert own == {c: v for c, v in joint.items() if c != "ap_overall_se"}
+            assert own == {c: v for c, v in joint.items() if c not in ("reservoir", "ap_overall_se")}
+    with open(out / "model_report.csv", newline="") as file:
+        assert [r["reservoir"] for r in csv.DictReader(file)] == ["", "2"]
     again = qkscope("study", study, "-o", out, "--format", "svg", expect=0, timeout=300)
     assert again.out.count(" kept ") == 3
     file = state / "moments" / "l02.safetensors"
