@@ -233,7 +233,7 @@ int cli_run(const cli_command *command, int argc, char **argv)
     if (p)
         free(p->given);
     free(p);
-    return code;
+    return cli_leave(code);
 }
 
 bool cli_given(const cli_call *call, const char *option)

@@ -186,6 +186,11 @@ void cli_notice(void *user, qk_notice_level level, const char *message);
 bool cli_progress(void *user, const qk_progress *progress);
 bool cli_is_interrupted(void);
 
+/* The exit code; but where a signal stopped the run, now that nothing is left behind, it ends the
+ * program. Shells call that 130 (Ctrl-C) and end a loop over runs, too, which they would go on with
+ * after any exit code. */
+int cli_leave(int exit_code);
+
 /* Removes the progress line. */
 void cli_clear(cli_messages *messages);
 
