@@ -98,6 +98,10 @@ int cli_find_shard(const cli_call *call, qk_shard *shard);
 /* Whether the option was given. */
 bool cli_given(const cli_call *call, const char *option);
 
+/* Tells which of these options (NULL at the end) were given in vain, because there is no `what`. */
+void cli_note_idle(const cli_call *call, const char *what, bool idle,
+                   const char *const *options);
+
 /* ---- what is said about commands -------------------------------------------------------- */
 
 /* The options a command has: those that set, and those that clear a flag. */
