@@ -3,6 +3,7 @@
 mpirun and Slurm, and after any of them was killed."""
 import os
 import random
+import re
 import shlex
 import signal
 import subprocess
@@ -124,6 +125,24 @@ def test_slurm_array(program, made, tmp_path):
     job.write_text(JOB.format(at=tmp_path, words=command))
     slurm(f"sbatch --wait --array=0-3 --job-name=array {job}")
     assert files_of(tmp_path / "array") == whole
+
+
+def test_shards_say_which_they_are(program, made, tmp_path):
+    """And who said so, before the hours of work."""
+    words = [w for w in made("moments")[0] if w != "--quiet"]
+
+    def said(*more, **variables):
+        run = subprocess.run([program, *words, "-o", tmp_path / "out", *more], env=quiet_environment(**variables),
+                             capture_output=True, text=True, timeout=120)
+        assert run.returncode == 0, run.stderr
+        return run.stderr
+
+    share = r"shard 1 of 3 \(%s\): (\d+) of (\d+) blocks of texts, (\d+) of them are there\n"
+    first = re.findall(share % "--shard", said("--shard", "1/3"))
+    again = re.findall(share % "SLURM_PROCID", said(SLURM_PROCID="1", SLURM_NTASKS="3", SLURM_STEP_ID="0"))
+    (mine, of, none), = first
+    assert 0 < int(mine) < int(of) and none == "0" and again == [(mine, of, mine)]
+    assert "shard" not in said("--shard", "none").split("resum")[0]
 
 
 def test_two_with_one_number(program, made, tmp_path):
