@@ -515,8 +515,12 @@ def edit(state, change):
 
 
 MANIFESTS = {
-    "nothing kept": (lambda m: m["keep"].update(moments=False), "neither rows nor moments"),
-    "an empty reservoir": (lambda m: m["keep"].update(rows="reservoir"), "a reservoir of at least 1 row"),
+    "nothing kept": (lambda m: m["keep"].update(moments=False), 'keep: rows are "none", and there are no moments: '
+                     "fetch the file again"),
+    "an empty reservoir": (lambda m: m["keep"].update(rows="reservoir"), 'keep: rows are "reservoir", and the reservoir has 0 '),
+    "a reservoir of nothing": (lambda m: m["keep"].update(reservoir=4), 'keep: rows are "none", and the reservoir has 4 '),
+    "a reservoir alone": (lambda m: m["keep"].update(rows="reservoir", reservoir=2, moments=False),
+                          'keep: rows are "reservoir", and there are no moments'),
     "an unknown word": (lambda m: m["keep"].update(rows="some"), "keep.rows"),
     "no object": (lambda m: m.update(keep="moments"), "keep"),
     "unfinished": (lambda m: m.update(complete=False), "of a finished capture"),
@@ -531,6 +535,49 @@ def test_manifest_that_contradicts(qkscope, tmp_path, state, name):
     edit(state, change)
     done = qkscope("analyze", state, "-o", tmp_path / "out", expect=1)
     assert message in done.err and "capture.json" in done.err and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("which", ["state", "reservoir"])
+def test_moments_that_are_not_there(qkscope, tmp_path, request, which):
+    """One layer's file, then all of them: named, with the remedy."""
+    copy = shutil.copytree(request.getfixturevalue(which), tmp_path / "copy")
+    (copy / "moments" / "l02.safetensors").unlink()
+    done = qkscope("pca", copy, "-o", tmp_path / "out")
+    assert done.code == 3 and "l02h00k" in done.err
+    for command in (["inspect", copy], ["pca", copy, "-o", tmp_path / "other"] if which == "reservoir" else ["inspect", copy]):
+        err = qkscope(*command, expect=3).err
+        assert re.search(r"copy/moments/l02\.safetensors: not there, but capture\.json .*: fetch it again, or capture again", err)
+    shutil.rmtree(copy / "moments")
+    err = qkscope("pca", copy, "-o", tmp_path / "none", expect=1).err
+    assert ("l00.safetensors: not there, but capture.json says that moments are kept: fetch it again" if which == "reservoir"
+            else "and no moments/l00.safetensors, though there is a capture.json: fetch what it lists") in err
+
+
+def test_rows_of_another_dimension(qkscope, tmp_path, reservoir):
+    copy = shutil.copytree(reservoir, tmp_path / "copy")
+    rows = {h["name"]: h["rows"] for h in read_json(copy / "capture.json")["heads"]}
+    synth(qkscope, tmp_path / "other", layers=1, dim=16, examples=1, rows=rows["l02h01k"])
+    shutil.copy(tmp_path / "other" / "l00h00k" / "data.parquet", copy / "l02h01k" / "data.parquet")
+    for command in (["plasticity", copy, "-o", tmp_path / "out"], ["inspect", copy]):
+        err = qkscope(*command, expect=3).err
+        assert re.search(r"l02h01k/data\.parquet: \d+ rows of dimension 16 are no part of the \d+ of dimension 32 that "
+                         r".*moments/l02\.safetensors has moments of: fetch both again, or capture again", err), err
+
+
+def test_a_reservoir_that_is_said_to_be_larger(qkscope, tmp_path, reservoir):
+    """Its buckets would all count as whole, and the sampling error as none."""
+    copy = shutil.copytree(reservoir, tmp_path / "copy")
+    edit(copy, lambda m: m["keep"].update(reservoir=3))
+    err = qkscope("plasticity", copy, "-o", tmp_path / "out", expect=1).err
+    assert re.search(r"l00h00k/data\.parquet: \d+ keys of text -?\d+ and its group are not here, though none of their buckets "
+                     r"has 3, as many as keep\.reservoir in capture\.json says: fetch capture\.json again", err), err
+
+
+def test_moments_that_capture_json_does_not_tell_of(qkscope, tmp_path, reservoir):
+    copy = shutil.copytree(reservoir, tmp_path / "copy")
+    edit(copy, lambda m: m.pop("keep"))
+    err = qkscope("plasticity", copy, "-o", tmp_path / "out", expect=1).err
+    assert 'there are moments beside the rows, and no capture.json that says so ("keep")' in err
 
 
 def test_without_capture_json(qkscope, tmp_path, state):
