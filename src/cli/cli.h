@@ -192,7 +192,7 @@ bool cli_is_interrupted(void);
 
 /* The exit code; but where a signal stopped the run, now that nothing is left behind, it ends the
  * program. Shells call that 130 (Ctrl-C) and end a loop over runs, too, which they would go on with
- * after any exit code. */
+ * after any exit code. The first process of a container, which lives on, ends with 130 itself. */
 int cli_leave(int exit_code);
 
 /* Removes the progress line. */

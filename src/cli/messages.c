@@ -104,6 +104,7 @@ int cli_leave(int exit_code)
     if (number != 0 && exit_code == EXIT_CODE_FAILURE) {
         signal(number, SIG_DFL);
         raise(number);
+        return 128 + number; /* the first process of a container does not die by it */
     }
     return exit_code;
 }

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -47,8 +48,8 @@ def tables_of(folder):
     return {k: v for k, v in files_of(folder).items() if k != "manifest.json"}
 
 
-def start(program, *arguments, env=None):
-    return subprocess.Popen([program, *map(os.fspath, arguments)], stdin=subprocess.DEVNULL,
+def start(program, *arguments, env=None, before=()):
+    return subprocess.Popen([*before, program, *map(os.fspath, arguments)], stdin=subprocess.DEVNULL,
                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                             env=environment(env))
 
@@ -163,6 +164,24 @@ def test_shells_end_their_loops(program, capture, tmp_path):
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
     out, err = once.communicate(timeout=60)
     assert out == "143\n" and not (tmp_path / "o").exists(), (out, err)
+
+
+def test_first_process_of_a_container(program, capture, tmp_path):
+    """The kernel does not let it die by a signal that it does not catch: its exit code says it."""
+    unshare = [shutil.which("unshare") or "unshare", "--map-root-user", "--pid", "--fork"]
+    try:
+        able = subprocess.run([*unshare, "true"], capture_output=True, timeout=60).returncode == 0
+    except OSError:
+        able = False
+    if not able:
+        pytest.skip("no process may be the first of its own here")
+    run = start(program, "plasticity", capture, "-o", tmp_path / "o", "--max-pairs", "0", "--variance", "full", "--ci", "95",
+                before=unshare)
+    time.sleep(0.4)
+    child = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
+    os.kill(int(child[0]), signal.SIGINT)
+    err = run.communicate(timeout=60)[1].decode()
+    assert run.returncode == 130 and "stopped before the end" in err and not (tmp_path / "o").exists()
 
 
 # ---- told to end -----------------------------------------------------------------------------

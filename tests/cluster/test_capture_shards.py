@@ -69,6 +69,24 @@ def test_some_shards_then_all_by_one(program, made, tmp_path):
     assert files_of(tmp_path / "out") == whole
 
 
+def test_merge_interrupted(program, made, tmp_path):
+    """No capture that is not whole, and the same command goes on."""
+    words, whole = made("both")
+    parts = [tmp_path / str(i) for i in range(3)]
+    for i, part in enumerate(parts):
+        run_shard(program, i, 3, *words, "-o", part)
+    merge = [program, "merge", *parts, "-o", tmp_path / "out"]
+    for after in (0.02, 0.05, 0.1, 0.2, 0.4):
+        run = subprocess.Popen(merge, env=quiet_environment(), stdout=subprocess.PIPE)
+        time.sleep(after)
+        run.send_signal(signal.SIGINT)
+        run.communicate(timeout=120)
+        assert run.returncode in (0, -signal.SIGINT)
+        assert run.returncode == 0 or not (tmp_path / "out" / "capture.json").exists()
+    assert subprocess.run(merge, env=quiet_environment(), timeout=120, capture_output=True).returncode == 0
+    assert files_of(tmp_path / "out") == whole
+
+
 @pytest.mark.parametrize("name", ["both", "reservoir"])
 def test_mpirun(program, made, tmp_path, name):
     need("mpirun")
