@@ -146,12 +146,20 @@ def test_report_interrupted(qkscope, program, capture, tmp_path):
     print("\nexit codes", {code: seen.count(code) for code in set(seen)})
 
 
-def test_shells_end_their_loops(program, capture, tmp_path):
+@pytest.fixture(scope="module")
+def many_heads(qkscope, tmp_path_factory):
+    """Seconds of work, and each head is soon done: a run looks between two of them whether to stop."""
+    folder = tmp_path_factory.mktemp("many") / "c"
+    synth(qkscope, folder, layers=30, query_heads=8, dim=32, examples=2, rows=800)
+    return folder
+
+
+def test_shells_end_their_loops(program, many_heads, tmp_path):
     """Ctrl-C goes to the whole group of processes; bash ends a loop only if the program died by the signal."""
     bash = shutil.which("bash")
-    loop = 'for i in 1 2 3; do "$1" plasticity "$2" -o "$3/$i" --max-pairs 0 --variance full --ci 95; echo $?; done; echo end'
+    loop = 'for i in 1 2 3; do "$1" plasticity "$2" -o "$3/$i" --max-pairs 100000 --threads 1; echo $?; done; echo end'
     for _ in range(5):
-        run = subprocess.Popen([bash, "-c", loop, "-", program, capture, tmp_path], stdout=subprocess.PIPE,
+        run = subprocess.Popen([bash, "-c", loop, "-", program, many_heads, tmp_path], stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True, env=environment(), start_new_session=True)
         time.sleep(0.4)
         os.killpg(run.pid, signal.SIGINT)
@@ -159,14 +167,14 @@ def test_shells_end_their_loops(program, capture, tmp_path):
         if "stopped" in err:
             break
     assert "stopped before the end" in err and "end\n" not in out and run.returncode in (-signal.SIGINT, 130)
-    once = subprocess.Popen([bash, "-c", '"$1" plasticity "$2" -o "$3" --max-pairs 0 --variance full --ci 95 & trap : INT; '
-                             'p=$!; sleep 0.4; kill -TERM $p; wait $p; echo $?', "-", program, capture, tmp_path / "o"],
+    once = subprocess.Popen([bash, "-c", '"$1" plasticity "$2" -o "$3" --max-pairs 100000 --threads 1 & trap : INT; '
+                             'p=$!; sleep 0.4; kill -TERM $p; wait $p; echo $?', "-", program, many_heads, tmp_path / "o"],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
     out, err = once.communicate(timeout=60)
     assert out == "143\n" and not (tmp_path / "o").exists(), (out, err)
 
 
-def test_first_process_of_a_container(program, capture, tmp_path):
+def test_first_process_of_a_container(program, many_heads, tmp_path):
     """The kernel does not let it die by a signal that it does not catch: its exit code says it."""
     unshare = [shutil.which("unshare") or "unshare", "--map-root-user", "--pid", "--fork"]
     try:
@@ -175,7 +183,7 @@ def test_first_process_of_a_container(program, capture, tmp_path):
         able = False
     if not able:
         pytest.skip("no process may be the first of its own here")
-    run = start(program, "plasticity", capture, "-o", tmp_path / "o", "--max-pairs", "0", "--variance", "full", "--ci", "95",
+    run = start(program, "plasticity", many_heads, "-o", tmp_path / "o", "--max-pairs", "100000", "--threads", "1",
                 before=unshare)
     time.sleep(0.4)
     child = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
