@@ -36,12 +36,6 @@ void qk__sharing_free(qk__run *run);
 
 /* ---- plan_file.c ------------------------------------------------------------------------ */
 
-/* Calls see with each setting that has a name and a value. */
-typedef qk_status qk__see_setting_fn(void *user, const char *name, const char *text,
-                                     qk_error *err);
-QK_MUST_CHECK qk_status qk__each_setting(const qk_analysis_settings *settings,
-                                         qk__see_setting_fn *see, void *user, qk_error *err);
-
 /* Writes what `qkscope merge` has to know, if it is not there yet. */
 QK_MUST_CHECK qk_status qk__plan_write(const qk__run *run, qk_error *err);
 
@@ -50,6 +44,12 @@ QK_MUST_CHECK qk_status qk__plan_write(const qk__run *run, qk_error *err);
 QK_MUST_CHECK qk_status qk__plan_tell_others(qk__run *run, qk_error *err);
 
 /* ---- unit_name.c ------------------------------------------------------------------------ */
+
+/* Calls see with each setting that has a name and a value. */
+typedef qk_status qk__see_setting_fn(void *user, const char *name, const char *text,
+                                     qk_error *err);
+QK_MUST_CHECK qk_status qk__each_setting(const qk_analysis_settings *settings,
+                                         qk__see_setting_fn *see, void *user, qk_error *err);
 
 /* What decides the bytes of every unit: settings, version, capture.json, names and sizes of all
  * files. */
