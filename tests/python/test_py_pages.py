@@ -58,21 +58,3 @@ def test_the_page(tmp_path, monkeypatch, capsys):
         assert re.search(rf"^## {heading.replace('-', ' ')}$", page, re.M | re.I), heading
     for link in re.findall(r"\]\(([\w./-]+)", page):
         assert (ROOT / "docs" / link).exists(), link
-
-
-def test_public_names_have_help():
-    """Each says what it does; functions and methods are annotated in full."""
-    import inspect
-    for name in qk.__all__:
-        value = getattr(qk, name)
-        made = [value] if inspect.isfunction(value) else []
-        if inspect.isclass(value):
-            made = [m for n, m in vars(value).items() if inspect.isfunction(m) and not n.startswith("_")]
-        if value.__module__ in ("qkscope.captures", "qkscope.writing", "qkscope.sink", "qkscope.sampler",
-                                "qkscope.merging", "qkscope.making", "qkscope.inspection"):
-            assert inspect.getdoc(value), name
-            for function in made:
-                assert inspect.getdoc(function), (name, function)
-                hints = inspect.signature(function)
-                assert hints.return_annotation is not hints.empty, (name, function)
-                assert all(p.annotation is not p.empty for p in hints.parameters.values() if p.name not in ("self", "cls"))
