@@ -26,10 +26,12 @@ def head_id(layer: int, head: int, kind: str) -> Any:
 
 
 def letter_of(kind: int) -> str:
+    """The letter of a qk_kind: "q" or "k"."""
     return _LETTERS[kind]
 
 
 def head_name(layer: int, head: int, kind: str) -> str:
+    """Such as "l00h02q"."""
     name = ffi.new("char[32]")
     lib.qk_head_name(head_id(layer, head, kind)[0], name)
     return str(text(name))

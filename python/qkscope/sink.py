@@ -213,6 +213,7 @@ class Sink:
 
     @property
     def is_open(self) -> bool:
+        """Whether it takes texts: after `open`, until it is finished or closed."""
         return bool(self._sink != ffi.NULL)
 
     @property
@@ -458,12 +459,14 @@ class Sink:
 
 
 def choice(choices: Mapping[str, str], given: str, name: str) -> int:
+    """The number of a word."""
     if given not in choices:
         raise ArgumentError(f"{name} is {given!r}; wanted is one of {', '.join(choices)}")
     return int(getattr(lib, choices[given]))
 
 
 def as_json(value: Mapping[str, Any], name: str) -> str:
+    """A dict as a text that the library reads."""
     if not isinstance(value, Mapping):
         raise refuse(name, f"a {type(value).__name__}", "a dict", "{'key': x}")
     try:
