@@ -216,8 +216,10 @@ MAKING = [
     (dict(model=dict(head_dim=0)), "model.head_dim is 0; wanted is a number of at least 1"),
     (dict(model=dict(num_layers="3")), "model.num_layers is '3'"),
     (dict(model=dict(name=None)), "model.name is a NoneType"),
-    (dict(model=dict(q_heads=[[True] * 4] * 2)), r"q_heads is 2 lists of \[4\]; wanted is \[num_layers=3\]\[4\] of bool"),
-    (dict(model=dict(frequencies=[["a"], None, None])), r"model.frequencies\[0\] is \['a'\]; wanted is a list of numbers"),
+    (dict(model=dict(q_heads=[[True] * 4] * 2)),
+     r"q_heads is 2 lists of \[4\]; wanted is \[num_layers=3\]\[4\] of bool"),
+    (dict(model=dict(frequencies=[["a"], None, None])),
+     r"model.frequencies\[0\] is \['a'\]; wanted is a list of numbers"),
     (dict(model=dict(windows=[0, 512])), "windows has 2 layers, the model 3"),
     (dict(model=dict(windows=[0, 512, -1])), r"model.windows\[2\] is -1"),
 ]
@@ -305,7 +307,8 @@ def test_two_sinks_of_one_folder(whole, tmp_path):
     rows = py_feed(qk, tmp_path / "a").rows
     with sink(qk, tmp_path / "a") as s:
         assert s.complete and not any(map(s.wants, range(8)))
-    assert s.outcome == qk.Outcome(True, 8, 8, 8, 11, rows, 0, sum(p.stat().st_size for p in tmp_path.rglob("*.parquet")))
+    size = sum(path.stat().st_size for path in tmp_path.rglob("*.parquet"))
+    assert s.outcome == qk.Outcome(True, 8, 8, 8, 11, rows, 0, size)
     assert files_of(tmp_path / "a") == whole
     with pytest.raises(qk.ExistsError):
         sink(qk, tmp_path / "a", texts=9)

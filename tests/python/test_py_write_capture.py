@@ -119,7 +119,8 @@ def test_the_same_bytes_of_whatever_array(tmp_path, way):
     assert files_of(tmp_path / "a") == files_of(tmp_path / "right")
     block = qk.open(tmp_path / "a").head(0, 0, "k").read()
     assert np.array_equal(block.vectors, X) and block.position.tolist() == list(range(700))
-    assert block.bucket.tolist() == [t // 128 for t in range(700)] and not block.example.any() and not block.window.any()
+    assert block.bucket.tolist() == [t // 128 for t in range(700)]
+    assert not block.example.any() and not block.window.any()
 
 
 def test_columns_and_more_rows_than_are_taken_at_once(tmp_path):
@@ -198,7 +199,8 @@ def test_keywords_that_are_refused(tmp_path):
                            (dict(model=3), "model is a int"), (dict(extra=[1]), "extra is a list"),
                            (dict(extra={"a": {1}}), "extra is not JSON"), (dict(q_per_kv_group=-1), "q_per_kv_group"),
                            (dict(rope_frequencies=[float("nan")]), "capture.json is not JSON .*not JSON compliant"),
-                           (dict(model="\ud800"), "model name is not valid UTF-8"), (dict(card="\ud800"), "card is not valid")):
+                           (dict(model="\ud800"), "model name is not valid UTF-8"),
+                           (dict(card="\ud800"), "card is not valid")):
         with pytest.raises(qk.ArgumentError, match=words):
             qk.write_capture(tmp_path / "a", {(0, 0, "q"): X}, **options)
     assert list(tmp_path.iterdir()) == []
