@@ -10,6 +10,6 @@ from .results import Results
 from .tables import Table
 
 __version__ = ffi.string(lib.qk_version()).decode()
-__all__ = ["ArgumentError", "Cancelled", "DataError", "Error", "ExistsError", "Figure", "InputOutputError", "NotFoundError",
-           "PartialError", "PartialWarning", "QkscopeWarning", "Report", "Results", "Table", "analyze", "compare",
-           "compare_stages", "pca", "plasticity", "rotate", "study"]
+__all__ = ["ArgumentError", "Cancelled", "DataError", "Error", "ExistsError", "Figure", "InputOutputError",
+           "NotFoundError", "PartialError", "PartialWarning", "QkscopeWarning", "Report", "Results", "Table",
+           "analyze", "compare", "compare_stages", "pca", "plasticity", "rotate", "study"]

@@ -253,8 +253,9 @@ def test_pickled(results):
 
 
 def test_made_of_values():
-    schema = [qk.tables.Column("n", "integer", about="a number"), qk.tables.Column("x", "real", unit="m", about="how far"),
-              qk.tables.Column("t", "text", about="which")]
+    Column = qk.tables.Column
+    schema = [Column("n", "integer", about="a number"), Column("x", "real", unit="m", about="how far"),
+              Column("t", "text", about="which")]
     values = {"n": [1, None, -3], "x": [0.5, None, -0.0], "t": ["a\u00e9", None, ""]}
     table = qk.Table.make("mine.csv", schema, values)
     assert columns_of(table) == values and table["n"].tolist() == [1, 0, -3]
