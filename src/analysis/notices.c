@@ -6,6 +6,9 @@
 
 #include "analysis/run.h"
 #include "base/buffer.h"
+#include "base/clock.h"
+
+static const double ASK_SECONDS = 0.05; /* between two questions whether to go on */
 
 void qk__run_notice(qk__run *run, qk_notice_level level, const char *fmt, ...)
 {
@@ -21,20 +24,38 @@ void qk__run_notice(qk__run *run, qk_notice_level level, const char *fmt, ...)
     pthread_mutex_unlock(&run->lock);
 }
 
-void qk__run_progress(qk__run *run, int64_t bytes, int64_t rows)
+/* With the lock. */
+static void tell_progress(qk__run *run)
 {
-    pthread_mutex_lock(&run->lock);
-    run->done_jobs++;
-    run->done_bytes += bytes;
-    run->done_rows += rows;
     const qk_analysis_settings *settings = run->settings;
+    run->told_at = qk__now();
     if (settings->progress &&
         !settings->progress(settings->user, &(qk_progress){.what = run->jobs,
                                                            .done = (int64_t)run->done_jobs,
                                                            .total = (int64_t)run->total_jobs,
                                                            .bytes = run->done_bytes}))
         atomic_store(&run->cancelled, true);
+}
+
+void qk__run_progress(qk__run *run, int64_t bytes, int64_t rows)
+{
+    pthread_mutex_lock(&run->lock);
+    run->done_jobs++;
+    run->done_bytes += bytes;
+    run->done_rows += rows;
+    tell_progress(run);
     pthread_mutex_unlock(&run->lock);
+}
+
+bool qk__run_stopped(qk__run *run)
+{
+    if (!atomic_load(&run->cancelled)) {
+        pthread_mutex_lock(&run->lock);
+        if (qk__now() - run->told_at > ASK_SECONDS)
+            tell_progress(run);
+        pthread_mutex_unlock(&run->lock);
+    }
+    return atomic_load(&run->cancelled);
 }
 
 void qk__run_note_failure(qk__run *run, size_t i, qk_status status, const char *message)

@@ -164,6 +164,43 @@ def test_progress_may_stop(qkscope, temporary, tmp_path):
     assert set(temporary.iterdir()) == kept
 
 
+@pytest.fixture(scope="module")
+def long_head(qkscope, tmp_path_factory):
+    """One query head, which takes its time."""
+    folder = tmp_path_factory.mktemp("long")
+    synth(qkscope, folder / "capture", layers=1, query_heads=1, q_per_kv_group=1, dim=64, rows=2000, examples=25)
+    return folder / "capture"
+
+
+def stop_within_a_head():
+    """A function for progress that stops where it is asked a second time after the keys, before the query head is done."""
+    seen = []
+
+    def progress(what, done, total):
+        seen.append(done)
+        return seen.count(1) < 2
+    return progress, seen
+
+
+def test_stops_within_a_head(long_head, temporary):
+    all_of_it = []
+    qk.analyze(long_head, ci=95, threads=1, progress=lambda *state: all_of_it.append(state[1])).close()
+    progress, seen = stop_within_a_head()
+    with pytest.raises(qk.Cancelled):
+        qk.analyze(long_head, ci=95, threads=1, progress=progress)
+    assert seen.count(1) < all_of_it.count(1) and not list(temporary.iterdir())
+
+
+def test_a_part_that_stops_within_a_head_leaves_nothing_of_it(long_head, tmp_path):
+    whole = qk.analyze(long_head, ci=95, progress=False)
+    progress, _ = stop_within_a_head()
+    with pytest.raises(qk.Cancelled, match="the same command goes on"):
+        qk.analyze(long_head, ci=95, threads=1, output=tmp_path / "out", shard=(0, 2), progress=progress)
+    parts = [qk.analyze(long_head, ci=95, output=tmp_path / "out", shard=(i, 2), progress=False) for i in (1, 0)]
+    assert any(part.complete for part in parts)
+    assert all((tmp_path / "out" / name).read_bytes() == (whole.folder / name).read_bytes() for name in whole)
+
+
 def test_tqdm_shows_a_bar(capfd):
     pytest.importorskip("tqdm")
     qk.pca(EXAMPLE, progress=True)
