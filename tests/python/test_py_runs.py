@@ -111,7 +111,7 @@ def damaged(tiny, tmp_path):
 def test_some_heads_fail(damaged):
     with pytest.warns(qk.PartialWarning, match="1 of 2 failed: l00h01q: .*; the results have the others") as seen:
         results = qk.analyze(damaged, progress=False)
-    assert seen[0].filename == __file__
+    assert [one.filename for one in seen if one.category is qk.PartialWarning] == [__file__]
     assert [failure.name for failure in results.failed] == ["l00h01q"] and results.heads["q_head"].tolist() == [0]
     with pytest.raises(qk.PartialError, match="1 of 2 failed: l00h01q") as raised:
         results.check()
@@ -130,7 +130,7 @@ def test_all_heads_fail(damaged, temporary):
 def test_warnings_are_on_the_callers_line(tiny):
     with pytest.warns(qk.QkscopeWarning) as seen:
         qk.pca(EXAMPLE, max_samples=50, progress=False)
-    assert {w.filename for w in seen} == {__file__}
+    assert {one.filename for one in seen if issubclass(one.category, qk.QkscopeWarning)} == {__file__}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(qk.QkscopeWarning):
