@@ -11,7 +11,7 @@ quietly = { $(1) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }; rm -f $(BU
 C_FILES = $(shell git ls-files '*.c' '*.h')
 
 .PHONY: build reference demo demo-real programs test-build test check bench sanitized asan asan-core counted coverage \
-	coverage-page valgrind fuzz lint format install dist clean
+	coverage-page valgrind fuzz lint format install dist wheel wheel-check clean
 
 build: tools/.packages
 	@test -f $(BUILD)/build.ninja || $(call quietly,meson setup $(BUILD) -Dtests=false $(MESON_FLAGS))
@@ -120,6 +120,16 @@ dist:
 	@mkdir -p $(BUILD)
 	@git archive --prefix=qkscope-$(VERSION)/ --output=$(ARCHIVE) HEAD
 	@echo $(ARCHIVE)
+
+# The Python package with the command in it: BUILD/dist, see docs/packaging.md. And that it works, in environments
+# of its own.
+wheel: tools/.packages
+	@mkdir -p $(BUILD)
+	@tools/wheel.sh $(BUILD)
+
+wheel-check: wheel .venv/ready
+	@QKSCOPE_WHEEL=$$(realpath $(BUILD)/dist/*.whl) $(PYTHON) -m pytest -q -p no:cacheprovider \
+		tests/python/test_py_package.py
 
 clean:
 	rm -rf $(BUILD) build-asan build-coverage results
