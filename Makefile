@@ -105,10 +105,13 @@ lint: tools/.packages-dev build
 format: tools/.packages-dev
 	@clang-format -i $(C_FILES)
 
-# docs/reference/: options from the tables of settings, tables from the schema.
-reference: build
+# docs/reference/: options from the tables of settings, tables from the schema. And the keywords of the Python
+# package's functions, for type checkers.
+reference: test-build
 	@python3 tools/generate.py $(BUILD)/qkscope options.md >docs/reference/options.md
 	@$(BUILD)/qkscope explain --json | python3 tools/tables_page.py >docs/reference/tables.md
+	@PYTHONPATH=$(BUILD)/python $(PYTHON) python/make_stubs.py >$(BUILD)/analyses.pyi
+	@mv $(BUILD)/analyses.pyi python/qkscope/analyses.pyi
 
 install: build
 	@meson install -C $(BUILD) --no-rebuild

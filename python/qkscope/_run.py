@@ -62,7 +62,7 @@ def warn(message: str, category: type[Warning] = QkscopeWarning) -> None:
     level, frame = 2, sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == "qkscope":
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, level - 1)
+    warnings.warn(message, category, level)
 
 
 def _is_watched() -> bool:
@@ -189,7 +189,8 @@ def run(function: Any, *arguments: Any, hooks: Any, out: Any = None, free: Any =
     library fails with; KeyboardInterrupt after Ctrl-C, when the call has ended.
     """
     watch = Watch()
-    members = dict(ffi.typeof(hooks).item.fields)
+    kind = ffi.typeof(hooks)
+    members = dict((kind.item if kind.kind == "pointer" else kind).fields)
     if "notice" in members:
         hooks.notice = lib.qkpy_notice
     if "progress" in members:

@@ -111,7 +111,7 @@ class Results:
     def check(self) -> Results:
         """Raises PartialError, whose `results` are these, if something failed; else returns these."""
         if self.failed:
-            error = PartialError(_say(self.failed, self.num_heads))
+            error = PartialError(say(self.failed, self.num_heads))
             error.status, error.results = "QK_ERR_PARTIAL", self
             raise error
         return self
@@ -232,7 +232,7 @@ def about(table: str) -> str:
 # ---- made by runs, folders, other processes -----------------------------------------------
 
 def of_run(handle: Any, results: Any, folder: StrPath, owned: TemporaryFolder | None) -> Results:
-    """Of a run in memory, which `handle` owns."""
+    """Of a run in memory, which lives as long as `handle`."""
     heads = [results.heads[i] for i in range(results.num_heads)]
     failed = [Failure(_head_name(head.id), text(head.message) or "failed") for head in heads
               if head.status != lib.QK_OK]
@@ -242,7 +242,7 @@ def of_run(handle: Any, results: Any, folder: StrPath, owned: TemporaryFolder | 
              "complete": results.units_there >= results.units}
 
     def load(name: str) -> Table:
-        return tables.of_run(results, name) if handle is not None else tables.read_csv(Path(folder) / name)
+        return tables.of_run(results, name, handle)
 
     return Results(folder, files, load, facts, failed, owned)
 
@@ -253,13 +253,11 @@ def _head_name(head: Any) -> str:
     return str(text(name))
 
 
-def _say(failed: Sequence[Failure], count: int) -> str:
+def say(failed: Sequence[Failure], count: int) -> str:
     named = "; ".join(f"{failure.name}: {failure.message}" for failure in failed[:_NAMED])
     more = f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
     return f"{len(failed)} of {count} failed: {named}{more}"
 
-
-say = _say
 
 
 def _unpacked(files: dict[str, bytes], facts: dict[str, Any], failed: list[Failure]) -> Results:
@@ -290,7 +288,7 @@ def _read(folder: Path) -> Results:
 # ---- folders ------------------------------------------------------------------------------
 
 def _known_files() -> list[str]:
-    names = []
+    names: list[str] = []
     while (info := lib.qk_schema_table(len(names))) != ffi.NULL:
         names.append(text(info.name))
     return [*names, "schema.json", "manifest.json"]
