@@ -129,6 +129,9 @@ class Pool:
         self.deaths = [0] * plan.shards
         self.busy: dict[Any, tuple[Any, int | None]] = {}  # what is awaited -> worker, its shard or None: it starts
         self.lost = 0
+        said = ray.exceptions
+        # The last one is of Ray's own, which ends workers before the system does.
+        self.dead = (said.RayActorError, said.WorkerCrashedError, said.OutOfMemoryError)
 
     def start(self) -> None:
         worker = self.actor.remote(self.make, self.mark)
@@ -169,8 +172,6 @@ class Pool:
         """What a call gave; what it raised is raised here, without Ray's own words around it."""
         try:
             return self.ray.get(awaited)
-        except self.ray.exceptions.RayActorError:
-            raise
         except self.ray.exceptions.RayTaskError as error:
             raise (error.cause if isinstance(error.cause, Exception) else error) from None
 
@@ -190,7 +191,7 @@ class Pool:
             worker, shard = self.busy.pop(ready[0])
             try:
                 result = self.get(ready[0])
-            except self.ray.exceptions.RayActorError as error:
+            except self.dead as error:
                 self.bury(worker, shard, error)
                 continue
             if shard is None:

@@ -24,6 +24,9 @@ StrPath = str | os.PathLike[str]
 ANALYSES = ("analyze", "pca", "rotate", "plasticity")
 # Shards of a capture are made of blocks of texts, of which there are so many at most; those of an analysis of heads.
 MOST_BLOCKS, MOST_SHARDS = 64, 4096
+# What is said of a shard when texts make fewer blocks than there are shards. How many shards there are is decided here,
+# so it is nothing that the caller could mend.
+IDLE = "has nothing to do"
 
 
 def analyze(capture: Any, output: StrPath, *, workers: int | None = None, address: str | None = None,
@@ -58,45 +61,56 @@ def analyze(capture: Any, output: StrPath, *, workers: int | None = None, addres
     where = os.path.abspath(os.fspath(output))
     _check_keywords(analysis, given)
     make = partial(_analyses, analysis, place, where, given)
-    _run(where, make, bool, partial(_end_analysis, make), workers=workers, address=address, shards=shards, cpus=cpus, gpus=0,
-         most_shards=MOST_SHARDS, progress=progress)
+    _run(where, make, bool, partial(_end_analysis, make), workers=workers, address=address, shards=shards, cpus=cpus,
+         gpus=0, most_shards=MOST_SHARDS, progress=progress)
     from .results import Results
     return Results.read(where)
 
 
-def capture(make: Callable[[], Callable[[Sink], Any]], output: StrPath, *, workers: int | None = None,
+def capture(model: StrPath | Callable[[], Callable[[Sink], Any]], output: StrPath, *, workers: int | None = None,
             address: str | None = None, shards: int | None = None, cpus: float = 1, gpus: float | None = None,
-            progress: Progress = None, **sink: Any) -> Outcome:
+            progress: Progress = None, **settings: Any) -> Outcome:
     """A capture, shared by workers: the bytes that one process makes on one kind of device.
 
-    make      is called once in each worker, and returns the function that makes a shard: it is called with a
-              qkscope.Sink for each shard, and puts into it the texts that the sink wants. So `make` loads the model.
+    model     a model that the library itself runs on the processor: a folder, a GGUF file, or "org/name" in the
+              Hugging Face cache. Then `settings` are the options of `qkscope capture`, `text` among them, and what
+              comes out is what that command writes.
+              Or a function, for a model that runs elsewhere, such as on a GPU. It is called once in each worker, and
+              returns the function that makes a shard: that is called with a qkscope.Sink for each shard, and puts
+              into it the texts that the sink wants. Then `settings` are those of qkscope.Sink.
     output    folder for the capture. On a cluster it has to be in a folder that all machines share.
     workers   how many; None: as many as there are GPUs, or without any, CPUs for
     address   of a cluster; see analyze
-    shards    into how many parts the texts are cut, 64 at most; None: four for each worker
+    shards    into how many parts the texts are cut, 64 at most; None: four for each worker. The library opens its
+              model and reads all texts once for each.
     cpus      of each worker
-    gpus      of each worker; None: one, if there are any
+    gpus      of each worker; None: one, if there are any and `model` is a function
     progress  as in qkscope.analyze; what is counted are shards
-    sink      what qkscope.Sink takes, but shard and force: a capture that is there is not replaced
+    settings  without shard and force: a capture that is there is not replaced
 
-        def make():
+        qkscope.ray.capture("llama-3-8b", "capture", text="passages.jsonl", keep="moments,reservoir=8")
+
+        def load():
             model = AutoModelForCausalLM.from_pretrained(NAME, dtype="bfloat16").to("cuda")
             tokenizer = AutoTokenizer.from_pretrained(NAME)
             return lambda sink: qkscope.hf.capture(model, tokenizer, texts, sink)
 
-        qkscope.ray.capture(make, "capture", keep="moments,reservoir=8")
+        qkscope.ray.capture(load, "capture", keep="moments,reservoir=8")
 
-    Returns what there is, as Sink.finish does. Raises what `make`, its function and the sink raise; what was finished
-    before stays, and the same call goes on behind it."""
-    for name in ("shard", "force"):
-        if name in sink:
-            raise TypeError(f"capture() got an unexpected keyword argument {name!r}")
+    Returns what there is, as Sink.finish does. Raises what the model, its function and the sink raise; what was
+    finished before stays, and the same call goes on behind it."""
     where = os.path.abspath(os.fspath(output))
-    outcome: Outcome = _run(where, partial(_captures, make, where, {"threads": max(1, int(cpus)), **sink}),
-                            lambda outcome: bool(outcome.complete), partial(_end_capture, where), workers=workers,
-                            address=address, shards=shards, cpus=cpus, gpus=gpus, most_shards=MOST_BLOCKS,
-                            progress=progress)
+    given = {"threads": max(1, int(cpus)), **settings}
+    if callable(model):
+        _check_sink(given)
+        make = partial(_fillings, model, where, given)
+    else:
+        from . import _recorder
+        make = partial(_recordings, _recorder.absolute(model), where, _recorder.settle(given))
+        gpus = gpus or 0
+    outcome: Outcome = _run(where, make, lambda outcome: bool(outcome.complete), partial(_end_capture, where),
+                            workers=workers, address=address, shards=shards, cpus=cpus, gpus=gpus,
+                            most_shards=MOST_BLOCKS, progress=progress)
     return outcome
 
 
@@ -130,7 +144,7 @@ def _end_analysis(make: Callable[[], Callable[[int, int], Any]], shards: int) ->
     return complete, messages
 
 
-def _captures(make: Callable[[], Callable[[Sink], Any]], output: str, options: Mapping[str, Any]
+def _fillings(make: Callable[[], Callable[[Sink], Any]], output: str, options: Mapping[str, Any]
               ) -> Callable[[int, int], Any]:
     from .sink import Sink
     fill = make()
@@ -139,8 +153,16 @@ def _captures(make: Callable[[], Callable[[Sink], Any]], output: str, options: M
         with Sink(output, shard=(index, count) if count > 1 else None, **options) as sink:
             fill(sink)
         if sink.outcome is None:
-            raise ArgumentError("the function that `make` returned has left the sink without opening or finishing it")
+            raise ArgumentError("the function that `model` returned has left the sink without opening or finishing it")
         return sink.outcome
+    return partial(_gathered, compute)
+
+
+def _recordings(model: StrPath, output: str, options: Mapping[str, Any]) -> Callable[[int, int], Any]:
+    from ._recorder import record
+
+    def compute(index: int, count: int) -> Outcome:
+        return record(model, output, (index, count) if count > 1 else None, options)
     return partial(_gathered, compute)
 
 
@@ -150,6 +172,15 @@ def _end_capture(output: str, _shards: int) -> Any:
 
 
 # ---- what the caller does -------------------------------------------------------------------
+
+def _check_sink(given: dict[str, Any]) -> None:
+    import inspect
+
+    from .sink import Sink
+    for name in given:
+        if name in ("shard", "force", "output") or name not in inspect.signature(Sink).parameters:
+            raise TypeError(f"capture() got an unexpected keyword argument {name!r}")
+
 
 def _check_keywords(analysis: str, given: dict[str, Any]) -> None:
     """Before anything begins. The values are checked by the library in the first worker."""
@@ -163,8 +194,8 @@ class _Shown:
     """What the user sees of a run: its shards, and what the workers say, each thing once."""
 
     def __init__(self, progress: Progress) -> None:
-        from ._run import _Display, _Watch
-        self.watch = _Watch()
+        from ._run import _Display, Watch
+        self.watch = Watch()
         self.display = _Display(self.watch, progress)
         self.told: set[str] = set()
 
@@ -177,7 +208,7 @@ class _Shown:
     def tell(self, messages: list[str]) -> None:
         from ._run import warn
         for message in messages:
-            if message not in self.told:
+            if message not in self.told and IDLE not in message:
                 warn(message)
         self.told.update(messages)
 

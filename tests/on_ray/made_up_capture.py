@@ -22,7 +22,7 @@ def vectors(text, layer, kind):
 def fill(sink, pause=0.0):
     """Puts every text that the sink wants."""
     import qkscope
-    sink.open(model(qkscope), TEXTS, TEXTS * TOKENS)
+    sink.open(model(qkscope), TEXTS)  # a block is a text
     for text in filter(sink.wants, range(TEXTS)):
         with sink.text(text, TOKENS):
             for layer in range(LAYERS):

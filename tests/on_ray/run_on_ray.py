@@ -45,7 +45,7 @@ def finished(out):
 
 def kill_one(out, pids, chance, told):
     """Waits for a random number of finished parts, and a random moment; then it kills one."""
-    parts = chance.randrange(8)
+    parts = chance.randrange(6)
     while len(finished(out)) < parts and not told["ended"]:
         time.sleep(0.002)
     time.sleep(chance.random() * 0.1)
@@ -81,6 +81,20 @@ def killed_analyses(capture, folder, seed, rounds):
         out = Path(folder, str(turn))
         compute = partial(qkscope.ray.analyze, capture, out, workers=WORKERS, shards=SHARDS, ci=95)
         yield with_a_murderer(compute, out, partial(workers_of_analysis, out), random.Random(int(seed) + turn))
+
+
+def workers_of_capture(out):
+    """As workers_of_analysis, where the library runs the model."""
+    owners = [path.read_text().split("\n")[0] for path in out.glob(".partial/ranks/*") if ".tmp-" not in path.name]
+    return [int(owner.split("-")[-2]) for owner in owners]
+
+
+def killed_recordings(model, text, folder, seed, rounds, keep):
+    start()
+    for turn in range(int(rounds)):
+        out = Path(folder, str(turn))
+        compute = partial(qkscope.ray.capture, model, out, text=text, keep=keep, workers=WORKERS, shards=SHARDS)
+        yield with_a_murderer(compute, out, partial(workers_of_capture, out), random.Random(int(seed) + turn))
 
 
 def killed_captures(folder, seed, rounds, keep):
@@ -129,7 +143,8 @@ def failing(folder):
         yield attempt(lambda: qkscope.ray.capture(make, Path(folder, "a"), workers=2))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        yield attempt(lambda: qkscope.ray.capture(lambda: lambda sink: os.abort(), Path(folder, "b"), workers=1, shards=1))
+        yield attempt(lambda: qkscope.ray.capture(lambda: lambda sink: os.abort(), Path(folder, "b"), workers=1,
+                                                  shards=1))
     yield attempt(lambda: qkscope.ray.analyze(Path(folder, "nothing"), Path(folder, "c"), workers=1))
     yield attempt(lambda: qkscope.ray.analyze(folder, Path(folder, "c"), workers=1, ci=400))
     where = os.open(folder, os.O_RDONLY)  # a folder that workers cannot see by this name

@@ -19,7 +19,7 @@ from made_up_capture import fill  # noqa: E402
 from sharded import results  # noqa: E402
 
 SCRIPT = Path(__file__).with_name("run_on_ray.py")
-ROUNDS = 10
+ROUNDS = int(os.environ.get("QKSCOPE_RAY_ROUNDS", 2))  # in each of which a worker is killed at a random moment
 KEPT = ("rows", "moments,reservoir=3")
 
 
@@ -52,6 +52,11 @@ def on_ray(tmp_path_factory):
     return run
 
 
+def deaths(rounds):
+    """How many of the kills hit a shard; others came between two shards, or at the end."""
+    return sum(any("a worker died while it computed shard" in w for w in said["warnings"]) for said in rounds)
+
+
 def files(folder):
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
@@ -73,8 +78,7 @@ def test_analyses_of_which_one_worker_is_killed(on_ray, capture, tmp_path):
     assert len(rounds) == ROUNDS
     for turn, said in enumerate(rounds):
         assert results(tmp_path / str(turn)) == results(tmp_path / "whole"), said
-    died = [said for said in rounds if any("a worker died while it computed shard" in w for w in said["warnings"])]
-    assert len(died) >= ROUNDS // 2, rounds  # others were killed between two shards, or at the end
+    assert deaths(rounds) >= ROUNDS // 2, rounds
 
 
 def test_ray_begins_and_ends_by_itself(on_ray, tmp_path):
@@ -99,13 +103,22 @@ def test_on_the_machines_of_a_cluster(on_ray, tmp_path):
 def test_captures_of_which_one_worker_is_killed(on_ray, tmp_path, keep):
     with qk.Sink(tmp_path / "whole", keep=keep, threads=1) as sink:
         fill(sink)
-    rounds = on_ray("killed_captures", tmp_path, 7, ROUNDS // 2, keep)
+    rounds = on_ray("killed_captures", tmp_path, 7, ROUNDS, keep)
     whole = files(tmp_path / "whole")
-    assert len(rounds) == ROUNDS // 2 and len(whole) > 3
+    assert len(rounds) == ROUNDS and len(whole) > 3
     for turn, said in enumerate(rounds):
         assert files(tmp_path / str(turn)) == whole, said
-    died = [said for said in rounds if any("a worker died while it computed shard" in w for w in said["warnings"])]
-    assert len(died) >= ROUNDS // 4, rounds
+    assert deaths(rounds) >= ROUNDS // 2, rounds
+    assert not [w for said in rounds for w in said["warnings"] if "a worker died" not in w]
+
+
+def test_captures_of_the_command_of_which_one_worker_is_killed(on_ray, qkscope, tmp_path):
+    model, text = EXAMPLE.parent / "kjv-tiny" / "step-2004", EXAMPLE.parent / "kjv-tiny" / "passages.jsonl"
+    qkscope("capture", "--model", model, "--text", text, "-o", tmp_path / "whole", "--keep", "rows,moments")
+    rounds = on_ray("killed_recordings", model, text, tmp_path, 5, ROUNDS, "rows,moments")
+    for turn, said in enumerate(rounds):
+        assert files(tmp_path / str(turn)) == files(tmp_path / "whole"), said
+    assert any(said["killed"] for said in rounds), rounds
 
 
 def test_what_workers_raise_reaches_the_caller(on_ray, tmp_path):
@@ -130,6 +143,10 @@ def test_wrong_keywords_need_no_ray(tmp_path):
         qkscope.ray.analyze(EXAMPLE, tmp_path, layer=3)
     with pytest.raises(TypeError, match="force"):
         qkscope.ray.capture(lambda: fill, tmp_path, force=True)
+    with pytest.raises(TypeError, match="texts"):
+        qkscope.ray.capture("model", tmp_path, texts="a.txt")
+    with pytest.raises(ValueError, match="which texts"):
+        qkscope.ray.capture("model", tmp_path)
     with pytest.raises(ValueError, match="analysis='all' is none of analyze, pca"):
         qkscope.ray.analyze(EXAMPLE, tmp_path, analysis="all")
 
