@@ -85,7 +85,7 @@ def killed_analyses(capture, folder, seed, rounds):
 
 def workers_of_capture(out):
     """As workers_of_analysis, where the library runs the model."""
-    owners = [path.read_text().split("\n")[0] for path in out.glob(".partial/ranks/*") if ".tmp-" not in path.name]
+    owners = [path.read_text().split("\n")[0] for path in out.glob(".partial/.units/*/ranks/*") if ".tmp-" not in path.name]
     return [int(owner.split("-")[-2]) for owner in owners]
 
 

@@ -20,7 +20,6 @@ from sharded import results  # noqa: E402
 
 SCRIPT = Path(__file__).with_name("run_on_ray.py")
 ROUNDS = int(os.environ.get("QKSCOPE_RAY_ROUNDS", 2))  # in each of which a worker is killed at a random moment
-KEPT = ("rows", "moments,reservoir=3")
 
 
 @functools.cache
@@ -99,8 +98,8 @@ def test_on_the_machines_of_a_cluster(on_ray, tmp_path):
 
 # ---- captures ------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("keep", KEPT)
-def test_captures_of_which_one_worker_is_killed(on_ray, tmp_path, keep):
+def test_captures_of_which_one_worker_is_killed(on_ray, tmp_path):
+    keep = "moments,reservoir=3"
     with qk.Sink(tmp_path / "whole", keep=keep, threads=1) as sink:
         fill(sink)
     rounds = on_ray("killed_captures", tmp_path, 7, ROUNDS, keep)
@@ -112,7 +111,7 @@ def test_captures_of_which_one_worker_is_killed(on_ray, tmp_path, keep):
     assert not [w for said in rounds for w in said["warnings"] if "a worker died" not in w]
 
 
-def test_captures_of_the_command_of_which_one_worker_is_killed(on_ray, qkscope, tmp_path):
+def test_captures_by_the_library_of_which_one_worker_is_killed(on_ray, qkscope, tmp_path):
     model, text = EXAMPLE.parent / "kjv-tiny" / "step-2004", EXAMPLE.parent / "kjv-tiny" / "passages.jsonl"
     qkscope("capture", "--model", model, "--text", text, "-o", tmp_path / "whole", "--keep", "rows,moments")
     rounds = on_ray("killed_recordings", model, text, tmp_path, 5, ROUNDS, "rows,moments")
