@@ -10,9 +10,8 @@ quietly = { $(1) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }; rm -f $(BU
 
 C_FILES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: build reference demo demo-real programs test-build test check bench sanitized asan asan-core counted coverage \
-	coverage-page valgrind fuzz lint format install dist wheel wheel-check \
-	wheel-sources deb clean
+.PHONY: build reference demo demo-real programs test-build test check bench sanitized asan asan-core coverage \
+	coverage-page valgrind fuzz lint format install dist wheel wheel-check wheel-sources deb clean
 
 build: tools/.packages
 	@test -f $(BUILD)/build.ninja || $(call quietly,meson setup $(BUILD) -Dtests=false $(MESON_FLAGS))
@@ -73,19 +72,16 @@ asan: sanitized
 asan-core: sanitized
 	@$(PYTHON) tests/run.py build-asan --core
 
-# Which lines the suite's core runs, or, for the page, the whole suite.
-counted: tools/.packages-test tools/.packages-dev .venv/ready
+# Which lines the suite's core runs; and docs/coverage.md, which says so.
+coverage: tools/.packages-test tools/.packages-dev .venv/ready
 	@test -f build-coverage/build.ninja || meson setup build-coverage -Dtests=true -Db_coverage=true \
 		-Dc_args=-fprofile-update=atomic --buildtype=debugoptimized >/dev/null
 	@ninja -C build-coverage --quiet
 	@find build-coverage -name '*.gcda' -delete
-
-coverage: counted
 	@$(PYTHON) tests/run.py build-coverage --core
 	@python3 tools/coverage.py build-coverage
 
-coverage-page: counted
-	@$(PYTHON) tests/run.py build-coverage || true
+coverage-page: coverage
 	@python3 tools/coverage.py build-coverage --page
 
 # Unit tests and the main job under valgrind.

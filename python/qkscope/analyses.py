@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +13,6 @@ from ._call import PartialError, call, ffi, lib, text
 from ._run import PartialWarning, Progress, run, warn
 from ._settings import Keyword, Keywords, Settings, StrPath
 from .results import Failure, Results, TemporaryFolder
-from .tables import Column, Table
 
 _PLANES = 30  # of the complement, as the command has it
 _ALL = "pca,rotation,plasticity"
@@ -105,7 +103,7 @@ def _analyse(function: str, keywords: Keywords, analyses: str, capture: Any, giv
         handle, partial = run(lib.qk_analysis_run, values, out, hooks=values, out=out,
                               free=lib.qk_analysis_results_free, keep=(settings, line),
                               progress=given.get("progress"))
-        return _tell(_results.of_run(handle, handle, folder, owned), partial)
+        return _tell(_results.of_run(handle, handle, folder, owned, values.ci or None), partial)
 
 
 # ---- one capture --------------------------------------------------------------------------
@@ -185,81 +183,6 @@ def compare_stages(before: Any, after: Any = None, **keywords: Any) -> Results:
                               free=lib.qk_stages_results_free, keep=(settings, line),
                               progress=keywords.get("progress"))
         return _tell(_results.of_run(handle, handle.run, folder, owned), partial)
-
-
-def compare(a: Results | StrPath, b: Results | StrPath, table: str = "heads") -> Table:
-    """One table of two results side by side, such as two checkpoints or two texts.
-
-    a and b are Results, or folders that hold some. Rows are those of the heads (and components, ...) of either;
-    numbers become NAME_a, NAME_b and NAME_diff, which is b - a; texts NAME_a and NAME_b. Where both have an interval of
-    a number (NAME_lo, NAME_hi, from ci=95), NAME_diff_lo and NAME_diff_hi are one of the difference at the same
-    confidence, by the method of Zou and Donner, which holds where the texts of a and b are not the same; where they are,
-    it is wider than need be.
-
-        qkscope.compare(first, second)["category_b"]
-        qkscope.compare(first, second, "rotated").to_pandas()
-    """
-    sides = [side if isinstance(side, Results) else Results.read(side) for side in (a, b)]
-    return _compare(f"{table.removesuffix('.csv')}_compared.csv", sides[0][table], sides[1][table])
-
-
-def _keys(table: Table) -> list[str]:
-    """The numbers that say what a row is of: those at its beginning, after the model."""
-    names = []
-    for column in table.schema.values():
-        if column.type != "integer" and column.name != "model":
-            break
-        names += [column.name] if column.type == "integer" else []
-    return names
-
-
-def _compare(name: str, a: Table, b: Table) -> Table:
-    keys = _keys(a)
-    if "layer" not in keys or keys != _keys(b):
-        raise ValueError(f"{a.name}: has no rows of heads that could be compared")
-    sides = [dict(zip(zip(*(t.column(k) for k in keys)), range(len(t)))) for t in (a, b)]
-    rows = sorted({**sides[0], **sides[1]})
-    schema = [a.schema[key] for key in keys]
-    values: dict[str, list[Any]] = {key: [row[i] for row in rows] for i, key in enumerate(keys)}
-
-    def add(column: Column, end: str, about: str, of: list[Any]) -> None:
-        schema.append(column._replace(name=column.name + end, about=about, label=None))
-        values[column.name + end] = of
-
-    for column in a.schema.values():
-        if column.name in (*keys, "model") or b.schema.get(column.name, column).type != column.type:
-            continue
-        if column.name not in b:
-            continue
-        both = [[None if row not in at else of[at[row]] for row in rows]
-                for at, of in zip(sides, (t.column(column.name) for t in (a, b)))]
-        add(column, "_a", f"of a: {column.about}", both[0])
-        add(column, "_b", f"of b: {column.about}", both[1])
-        if column.type != "text":
-            add(column._replace(type="real", range=None), "_diff", f"b - a: {column.about}",
-                [None if x is None or y is None else float(y - x) for x, y in zip(*both)])
-    for column in [c for c in schema if c.name.endswith("_diff")]:
-        _add_interval(column, values, add)
-    return Table.make(name, schema, values)
-
-
-def _add_interval(column: Column, values: dict[str, list[Any]], add: Any) -> None:
-    name = column.name.removesuffix("_diff")
-    parts = [values.get(f"{name}{bound}{side}") for side in ("_a", "_b") for bound in ("", "_lo", "_hi")]
-    if None in parts:
-        return
-    lows: list[Any] = []
-    highs: list[Any] = []
-    for row in zip(*parts):  # type: ignore[arg-type]
-        if None in row:
-            lows.append(None)
-            highs.append(None)
-            continue
-        a, a_lo, a_hi, b, b_lo, b_hi = row
-        lows.append(b - a - math.hypot(b - b_lo, a_hi - a))
-        highs.append(b - a + math.hypot(b_hi - b, a - a_lo))
-    add(column, "_lo", f"lower end of the interval of {column.name}", lows)
-    add(column, "_hi", f"upper end of the interval of {column.name}", highs)
 
 
 # ---- many ---------------------------------------------------------------------------------

@@ -467,23 +467,6 @@ def compare_stages(
             of (what, done, total), which may return False to stop
     """
 
-def compare(
-    a: Results | str | os.PathLike[str],
-    b: Results | str | os.PathLike[str],
-    table: str = 'heads',
-) -> Table:
-    """One table of two results side by side, such as two checkpoints or two texts.
-
-    a and b are Results, or folders that hold some. Rows are those of the heads (and components, ...) of either;
-    numbers become NAME_a, NAME_b and NAME_diff, which is b - a; texts NAME_a and NAME_b. Where both have an interval of
-    a number (NAME_lo, NAME_hi, from ci=95), NAME_diff_lo and NAME_diff_hi are one of the difference at the same
-    confidence, by the method of Zou and Donner, which holds where the texts of a and b are not the same; where they are,
-    it is wider than need be.
-
-        qkscope.compare(first, second)["category_b"]
-        qkscope.compare(first, second, "rotated").to_pandas()
-    """
-
 def study(
     path: str | os.PathLike[str],
     output: str | os.PathLike[str],
@@ -513,9 +496,9 @@ def study(
             say which models would be computed, and why; write nothing
     Figures:
         figures = True
-            tables alone: neither figures nor report
+            False: tables alone: neither figures nor report
         html = True
-            figures without report.html
+            False: figures without report.html
         format
             of figures: png, svg, pdf or several of them (None: the study's, else png,svg)
         theme

@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import csv
 import ctypes
-import functools
 import html
 import math
 import os
@@ -156,8 +155,8 @@ class Table:
         return nulls
 
     def __iter__(self) -> Iterator[Any]:
-        row = collections.namedtuple("Row", self.names)  # type: ignore[misc]
-        return map(row._make, zip(*(self.column(name) for name in self.names)))
+        named: Any = collections.namedtuple
+        return map(named("Row", self.names, rename=True)._make, zip(*(self.column(name) for name in self.names)))
 
     # ---- for others ---------------------------------------------------------------------
 
@@ -260,7 +259,6 @@ def of_run(results: Any, name: str, handle: Any) -> Table:
     return _owned(made[0], name)
 
 
-@functools.lru_cache(maxsize=None)
 def schema_of(name: str) -> dict[str, Column]:
     """The columns that this version writes into a table, by name; none for a table that it does not know."""
     info = lib.qk_schema_find(name.encode())

@@ -54,8 +54,11 @@ def both(qkscope, tmp_path, command, function, *captures, options=(), **keywords
     tables = sorted(path.name for path in folder.glob("*.csv"))
     assert sorted(results.tables) == tables
     empty = 0
+    saved = results.save(tmp_path / "saved")
+    assert {path.name for path in saved.iterdir()} == {path.name for path in folder.iterdir()} == set(results.files)
+    for name in set(results.files) - {"manifest.json"}:  # which says when and how long
+        assert (saved / name).read_bytes() == (folder / name).read_bytes()
     for name in tables:
-        assert (results.folder / name).read_bytes() == (folder / name).read_bytes()
         empty += check(results[name], folder / name)
     return results, folder, empty
 
@@ -96,6 +99,26 @@ def test_pca_of_single_kinds(qkscope, tmp_path):
     results, *_ = both(qkscope, tmp_path, "pca", qk.pca, EXAMPLE, kinds=["q", "k"], components=3, threshold=0.5,
                        options=["--kinds", "q,k", "--components", "3", "--threshold", "0.5"])
     assert results.tables == ["correlations.csv"] and (results.folder / "summary.json").is_file()
+
+
+@pytest.fixture(scope="module")
+def state(qkscope, tmp_path_factory):
+    """A capture that keeps moments and some of its rows."""
+    folder = tmp_path_factory.mktemp("state")
+    model = EXAMPLE.parent / "kjv-tiny"
+    qkscope("capture", "-m", model / "step-2004", "-t", model / "passages.jsonl", "--max-texts", "9", "--rows", "300",
+            "--layers", "0,3", "--keep", "moments,reservoir=3", "--groups", "8", "-o", folder / "capture", expect=0)
+    return folder / "capture"
+
+
+@pytest.mark.filterwarnings("ignore::qkscope.QkscopeWarning")
+@pytest.mark.parametrize("command, options, keywords", [
+    ("analyze", ["--ci", "90"], {"ci": 90}), ("pca", ["--layers", "3"], {"layers": 3}),
+    ("rotate", ["--complement"], {"complement": True}), ("plasticity", ["--variance", "full"], {"variance": "full"})])
+def test_of_moments(qkscope, tmp_path, state, command, options, keywords):
+    results, *_ = both(qkscope, tmp_path, command, getattr(qk, command), state, options=options, **keywords)
+    assert results.manifest["runs"][0]["kept"]["rows"] == "reservoir"
+    assert command in ("pca", "rotate") or "ap_overall_se" in results.head_metrics.names
 
 
 @pytest.fixture(scope="module")
@@ -266,3 +289,61 @@ def test_compare(tmp_path, windows):
     assert qk.compare(tmp_path / "a", b, "qk.csv").column("r_q_diff") == table.column("r_q_diff")
     with pytest.raises(ValueError, match="model_report.csv: has no rows of heads"):
         qk.compare(a, a, "model_report")
+    with pytest.raises(KeyError, match="no table 'stages'"):
+        qk.compare(a, b, "stages")
+
+
+@pytest.mark.filterwarnings("ignore::qkscope.QkscopeWarning")
+def test_compare_matches_rows_by_what_they_are_of(qkscope, tmp_path, windows):
+    """In every table: counts and positions are no part of that, though they are whole numbers."""
+    synth(qkscope, tmp_path / "other", layers=2, dim=16, rows=170, sliding_window=300, seed=5)
+    a, b = (qk.analyze(folder, complement=True, progress=False) for folder in (windows, tmp_path / "other"))
+    for name in set(a.tables) - {"model_report.csv"}:
+        table = qk.compare(a, b, name)
+        keys = [column for column in table.names if column in a[name].names]
+        assert keys[:3] == ["layer", "q_head", "k_head"]
+        found = {}
+        for side, results in (("_a", a), ("_b", b)):
+            rows = list(zip(*(results[name].column(key) for key in keys)))
+            assert len(set(rows)) == len(rows)
+            for column in set(results[name].names) - {*keys, "model"}:
+                found.update({(row, column + side): v for row, v in zip(rows, results[name].column(column))})
+        for column in [n for n in table.names if n.endswith(("_a", "_b")) and n not in a[name].names]:
+            for row, value in zip(zip(*(table.column(key) for key in keys)), table.column(column)):
+                assert value == found.get((row, column))
+    assert all(value is not None for value in qk.compare(a, b, "head_metrics").column("ap_overall_diff"))
+    assert set(qk.compare(a, b, "head_metrics")["n_q_diff"].tolist()) == {80.0}  # 20 of each of 4 texts
+
+
+def test_intervals_of_differences():
+    """Of two independent means: the textbook's. Turned round, the interval is, too."""
+    from qkscope._compare import _joined
+
+    def side(values, half):
+        schema = [qk.tables.Column(name, "integer" if name == "layer" else "real", about=name)
+                  for name in ("layer", "x", "x_lo", "x_hi")]
+        return qk.Table.make("x.csv", schema, {"layer": list(range(len(values))), "x": values,
+                                               "x_lo": [v - h for v, h in zip(values, half)],
+                                               "x_hi": [v + h for v, h in zip(values, half)]})
+    a, b = side([1.0, 2.0], [0.3, 0.0]), side([2.5, 1.0], [0.4, 0.25])
+    there, back = _joined("d", a, b, True), _joined("d", b, a, True)
+    assert there["x_diff"].tolist() == [1.5, -1.0]
+    assert there["x_diff_lo"].tolist() == pytest.approx([1.5 - 0.5, -1.25])
+    assert there["x_diff_hi"].tolist() == pytest.approx([1.5 + 0.5, -0.75])
+    assert back["x_diff_hi"].tolist() == pytest.approx([-v for v in there["x_diff_lo"]])
+    assert not {"x_lo_diff", "x_hi_diff"} & set(there.names)
+    twice = qk.Table.make("x.csv", list(a.schema.values()), {n: a.column(n)[:1] * 2 for n in a.names})
+    with pytest.raises(ValueError, match="several rows of one head"):
+        _joined("d", twice, b, True)
+
+
+@pytest.mark.filterwarnings("ignore:.*texts:qkscope.QkscopeWarning")
+def test_intervals_of_two_levels_have_none(windows, tmp_path):
+    a, b = (qk.pca(windows, ci=ci, progress=False) for ci in (95, 80))
+    a.save(tmp_path / "a")
+    for first in (a, tmp_path / "a"):
+        with pytest.warns(qk.QkscopeWarning, match="qk.csv: with intervals of 80 % and of 95 %") as seen:
+            table = qk.compare(first, b, "qk")
+        assert seen[0].filename == __file__ and "r_q_diff" in table.names and "r_q_diff_lo" not in table.names
+    assert (a.confidence("qk"), b.confidence("qk"), a.confidence("heads")) == (95, 80, None)
+    assert qk.Results.read(tmp_path / "a").confidence("qk") == pickle.loads(pickle.dumps(a)).confidence("qk") == 95
