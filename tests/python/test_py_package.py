@@ -24,7 +24,7 @@ needs_wheel = pytest.mark.skipif(not WHEEL, reason="the wheel takes a minute to 
 
 
 def modules():
-    return {p.name for p in SOURCES.iterdir() if p.suffix in {".py", ".pyi", ".typed"}}
+    return {str(p.relative_to(SOURCES)) for p in SOURCES.rglob("*") if p.suffix in {".py", ".pyi", ".typed"}}
 
 
 def package_metadata():
@@ -42,8 +42,11 @@ def test_what_pip_installs_is_the_package_and_the_command(tmp_path):
     made = run("meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", tmp_path, *tags.split("="))
     assert made.returncode == 0, made.stdout + made.stderr
     files = {p for p in tmp_path.rglob("*") if p.is_file() or p.is_symlink()}
-    assert {p.name for p in files} == modules() | {"_library.abi3.so", "qkscope"}
-    assert {p.parent.name for p in files} == {"bin", "qkscope"}
+    (package,) = {p.parent for p in files if p.name == "_library.abi3.so"}
+    inside = {p for p in files if p.is_relative_to(package)}
+    assert package.name == "qkscope"
+    assert {str(p.relative_to(package)) for p in inside} == modules() | {"_library.abi3.so"}
+    assert [f"{p.parent.name}/{p.name}" for p in files - inside] == ["bin/qkscope"]
 
 
 def test_the_base_needs_cffi_and_nothing_else():
@@ -89,7 +92,7 @@ def test_the_tag_is_for_every_python_and_an_old_glibc():
         metadata = email.message_from_bytes(wheel.read(f"qkscope-{VERSION}.dist-info/METADATA"))
         tags = email.message_from_bytes(wheel.read(f"qkscope-{VERSION}.dist-info/WHEEL")).get_all("Tag")
     assert tags == [name.removesuffix(".whl").split("-", 2)[2]]
-    assert {n.split("/")[1] for n in names if re.match(r"qkscope/[^/]+$", n)} == modules() | {"_library.abi3.so"}
+    assert {n.removeprefix("qkscope/") for n in names if n.startswith("qkscope/")} == modules() | {"_library.abi3.so"}
     assert not [n for n in names if n.endswith((".h", ".a", ".pc")) or "libqkscope" in n]
     base = [n for n in metadata.get_all("Requires-Dist") if "extra" not in n]
     assert len(base) == 1 and base[0].startswith("cffi")
@@ -102,6 +105,18 @@ def test_package_and_command_are_of_one_version(installed, tmp_path):
     assert said.stdout.split()[0] == VERSION and str(installed.parent) in said.stdout
     said = run(installed / "qkscope", "--version", cwd=tmp_path)
     assert (said.returncode, said.stdout.split()) == (0, ["qkscope", VERSION])
+
+
+@needs_wheel
+def test_the_package_computes_without_numpy(installed, tmp_path):
+    code = ("import sys, qkscope; results = qkscope.analyze(sys.argv[1], layers=0, progress=False, output='results')\n"
+            "print(len(results.heads)); print(sorted({'numpy', 'pandas', 'pyarrow', 'torch'} & set(sys.modules)))")
+    said = run(installed / "python", "-c", code, EXAMPLE, cwd=tmp_path)
+    assert said.stdout.split("\n")[:2] == ["4", "[]"], said.stderr
+    done = run(BUILD / "qkscope", "analyze", EXAMPLE, "--layers", "0", "-o", tmp_path / "build")
+    assert done.returncode == 0, done.stderr
+    tables = sorted(p.name for p in (tmp_path / "build").glob("*.csv"))
+    assert filecmp.cmpfiles(tmp_path / "build", tmp_path / "results", tables, shallow=False) == (tables, [], [])
 
 
 @needs_wheel
