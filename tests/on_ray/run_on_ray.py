@@ -75,37 +75,46 @@ def with_a_murderer(compute, out, pids, chance):
     return {**told, "warnings": [str(w.message) for w in caught]}
 
 
-def killed_analyses(capture, folder, seed, rounds):
+def rounds_of(kills, folder, seed, compute, pids):
+    """Rounds until so many kills have hit a shard; others come between two shards, or too late."""
     start()
-    for turn in range(int(rounds)):
+    hits = 0
+    for turn in range(4 * int(kills)):
         out = Path(folder, str(turn))
-        compute = partial(qkscope.ray.analyze, capture, out, workers=WORKERS, shards=SHARDS, ci=95)
-        yield with_a_murderer(compute, out, partial(workers_of_analysis, out), random.Random(int(seed) + turn))
+        said = with_a_murderer(partial(compute, out), out, partial(pids, out), random.Random(int(seed) + turn))
+        yield said
+        hits += any("a worker died while it computed shard" in w for w in said["warnings"])
+        if hits == int(kills):
+            break
+
+
+def killed_analyses(capture, folder, seed, kills):
+    compute = partial(qkscope.ray.analyze, capture, workers=WORKERS, shards=SHARDS, ci=95)
+    yield from rounds_of(kills, folder, seed, compute, workers_of_analysis)
 
 
 def workers_of_capture(out):
     """As workers_of_analysis, where the library runs the model."""
-    owners = [path.read_text().split("\n")[0] for path in out.glob(".partial/.units/*/ranks/*") if ".tmp-" not in path.name]
+    owners = [path.read_text().split("\n")[0] for path in out.glob(".partial/.units/*/ranks/*")
+              if ".tmp-" not in path.name]
     return [int(owner.split("-")[-2]) for owner in owners]
 
 
-def killed_recordings(model, text, folder, seed, rounds, keep):
-    start()
-    for turn in range(int(rounds)):
-        out = Path(folder, str(turn))
-        compute = partial(qkscope.ray.capture, model, out, text=text, keep=keep, workers=WORKERS, shards=SHARDS)
-        yield with_a_murderer(compute, out, partial(workers_of_capture, out), random.Random(int(seed) + turn))
+def killed_recordings(model, text, folder, seed, kills, keep):
+    compute = partial(qkscope.ray.capture, model, text=text, keep=keep, workers=WORKERS, shards=SHARDS)
+    yield from rounds_of(kills, folder, seed, compute, workers_of_capture)
 
 
-def killed_captures(folder, seed, rounds, keep):
-    start()
-    for turn in range(int(rounds)):
-        out, pids = Path(folder, str(turn)), Path(folder, f"pids-{turn}")
+def killed_captures(folder, seed, kills, keep):
+    def compute(out):
+        pids = Path(f"{out}-pids")
         pids.mkdir(parents=True)
-        compute = partial(qkscope.ray.capture, partial(note_and_fill, str(pids), 0.02), out, workers=WORKERS,
-                          shards=SHARDS, keep=keep)
-        yield with_a_murderer(compute, out, lambda: [int(p.name) for p in pids.iterdir()],
-                              random.Random(int(seed) + turn))
+        qkscope.ray.capture(partial(note_and_fill, str(pids), 0.02), out, workers=WORKERS, shards=SHARDS, keep=keep)
+
+    def pids(out):
+        return [int(p.name) for p in Path(f"{out}-pids").iterdir()]
+
+    yield from rounds_of(kills, folder, seed, compute, pids)
 
 
 # ---- the rest ------------------------------------------------------------------------------
