@@ -9,7 +9,7 @@ from typing import Any
 from ._call import ArgumentError, ffi, lib
 from ._run import run
 from ._settings import Keywords
-from .sink import Outcome
+from .merging import Outcome
 
 KEYWORDS = Keywords("qk_recorder_settings_table", "capture", ["model", "output", "force"])
 # What lies somewhere: a process in another working folder has to find it.

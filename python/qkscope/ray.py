@@ -18,7 +18,8 @@ from ._ray_pool import Pool, cluster, plan_of
 if TYPE_CHECKING:
     from ._run import Progress
     from .results import Results
-    from .sink import Outcome, Sink
+    from .merging import Outcome
+    from .sink import Sink
 
 StrPath = str | os.PathLike[str]
 ANALYSES = ("analyze", "pca", "rotate", "plasticity")
@@ -167,7 +168,7 @@ def _recordings(model: StrPath, output: str, options: Mapping[str, Any]) -> Call
 
 
 def _end_capture(output: str, _shards: int) -> Any:
-    from .sink import merge
+    from .merging import merge
     return _gathered(merge, output)
 
 
