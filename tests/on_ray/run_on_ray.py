@@ -45,10 +45,10 @@ def finished(out):
 
 def kill_one(out, pids, chance, told):
     """Waits for a random number of finished parts, and a random moment; then it kills one."""
-    parts = chance.randrange(6)
+    parts = chance.randrange(4)
     while len(finished(out)) < parts and not told["ended"]:
         time.sleep(0.002)
-    time.sleep(chance.random() * 0.1)
+    time.sleep(chance.random() * 0.05)
     while not told["ended"]:
         for pid in chance.sample(found := pids(), len(found)):
             try:
@@ -101,7 +101,7 @@ def workers_of_capture(out):
 
 
 def killed_recordings(model, text, folder, seed, kills, keep):
-    compute = partial(qkscope.ray.capture, model, text=text, keep=keep, workers=WORKERS, shards=SHARDS)
+    compute = partial(qkscope.ray.capture, model, text=text, keep=keep, workers=WORKERS, shards=SHARDS // 2)
     yield from rounds_of(kills, folder, seed, compute, workers_of_capture)
 
 

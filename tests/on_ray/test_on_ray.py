@@ -112,7 +112,7 @@ def test_captures_of_which_one_worker_is_killed(on_ray, tmp_path):
 def test_captures_by_the_library_of_which_one_worker_is_killed(on_ray, qkscope, tmp_path):
     kjv, text = EXAMPLE.parent / "kjv-tiny", tmp_path / "texts.jsonl"
     model = kjv / "step-2004"
-    text.write_text((kjv / "passages.jsonl").read_text() * 3)  # a good second's work
+    text.write_text((kjv / "passages.jsonl").read_text() * 2)  # a good second's work
     qkscope("capture", "--model", model, "--text", text, "-o", tmp_path / "whole", "--keep", "rows,moments")
     rounds = on_ray("killed_recordings", model, text, tmp_path, 5, KILLS, "rows,moments")
     check_rounds(rounds, tmp_path, files(tmp_path / "whole"), files)
