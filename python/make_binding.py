@@ -22,6 +22,7 @@ WHOLE = re.compile(r"#define (QK_\w+)[ \t]+(-?\d+)\s")
 CALLBACKS = """
     extern "Python" void qkpy_notice(void *, qk_notice_level, const char *);
     extern "Python" _Bool qkpy_progress(void *, const qk_progress *);
+    extern "Python" const char *qkpy_token_string(void *, int32_t);
     void free(void *);
 """
 

@@ -1,0 +1,471 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sink: makes a capture of vectors that are put into it, text by text, whoever runs the model."""
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from types import TracebackType
+from typing import Any
+
+from . import _arrays
+from ._call import ArgumentError, call, ffi, lib
+from ._notices import Notices
+from .sampler import Sampler, kind_of, list_of_positions
+
+STAGES = {"post": "QK_ROPE_AFTER", "pre": "QK_ROPE_BEFORE", "both": "QK_ROPE_BOTH"}
+LAYOUTS = {"heads": "QK_LAYOUT_HEADS", "packed": "QK_LAYOUT_PACKED"}
+TYPES = {"float32": lib.QK_FLOAT32, "float16": lib.QK_FLOAT16, "bfloat16": lib.QK_BFLOAT16}
+
+
+@dataclass
+class Model:
+    """The model whose vectors come: its name and shape.
+
+    q_heads, k_heads      which heads are captured, [num_layers][heads] of bool; None: all
+    windows               sliding window of each layer in tokens, 0 = none; None: no windows
+    frequencies           of RoPE, a list for each layer, radians per token; None: not known
+    rope_interleaved      dimensions 2j and 2j + 1 turn together, not j and j + pairs
+    """
+
+    name: str
+    num_layers: int
+    num_q_heads: int
+    num_k_heads: int
+    head_dim: int
+    q_heads: Sequence[Sequence[bool]] | None = None
+    k_heads: Sequence[Sequence[bool]] | None = None
+    windows: Sequence[int] | None = None
+    frequencies: Sequence[Sequence[float] | None] | None = None
+    rope_interleaved: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What there is after `finish` or `merge`."""
+
+    complete: bool  # the capture is in its place; else other shards are still to come
+    blocks: int
+    blocks_there: int
+    texts_there: int
+    heads: int  # of both kinds, of one stage; 0 where not complete, like what follows
+    rows: int  # in files, of all heads and stages
+    summed: int  # rows behind moments
+    bytes: int  # on disk
+
+    @classmethod
+    def _of(cls, outcome: Any) -> Outcome:
+        return cls(**{f.name: getattr(outcome, f.name) for f in fields(cls)})
+
+
+def path_of(path: str | os.PathLike[str]) -> bytes:
+    return os.fsencode(os.fspath(path))
+
+
+def find_shard(text: str | None = None) -> tuple[int, int] | None:
+    """Which process this is of how many: (index, count), or None when it is alone.
+
+    text: "i/N", "none", or the name of a launcher's variable; None: as the environment says (Slurm, Open MPI,
+    PMI, RANK with WORLD_SIZE). ArgumentError: it is none of these, or two launchers disagree."""
+    found = ffi.new("qk_shard *")
+    call(lib.qk_shard_find, ffi.NULL if text is None else text.encode(), found)
+    return (found.index, found.count) if found.count > 1 else None
+
+
+class _Calls:
+    """Calls that are under way: a sink is closed when the last of them is back."""
+
+    def __init__(self) -> None:
+        self.condition = threading.Condition()
+        self.count = 0
+
+    def __enter__(self) -> None:
+        with self.condition:
+            self.count += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self.condition:
+            self.count -= 1
+            self.condition.notify_all()
+
+
+class Sink:
+    """Makes a capture of vectors that are put into it, in any order and from any thread: the bytes are the same.
+
+        model = qkscope.Model("mine", num_layers=2, num_q_heads=4, num_k_heads=2, head_dim=64)
+        with qkscope.Sink("capture", model=model, texts=10, keep="moments,reservoir=8") as sink:
+            for i in range(10):
+                if sink.wants(i):  # else it was run before
+                    with sink.text(i, tokens=1000):
+                        for layer in range(2):
+                            sink.put(i, layer, "q", queries[layer])  # [heads, rows, head_dim]
+                            sink.put(i, layer, "k", keys[layer])
+
+    output          folder of the capture
+    keep            "rows", "moments", "rows,moments" or "moments,reservoir=N"; docs/state.md
+    groups          of texts, whose moments are apart, for intervals: 2 to 64; 0 = none
+    layout          "heads" (a file a head) or "packed" (a file a layer and kind)
+    sampler         which positions are kept, a Sampler; None: all
+    stage           of RoPE: "post", "pre", or "both" for two captures, output/post and output/pre
+    reservoir_seed  of the choice of the reservoir's rows
+    shard           (i, n) or "i/n": this process is i, from 0, of n that make one capture; None: it is alone
+    force           replace a capture or an unfinished run that is there; it stays until the new one is complete
+    threads         for putting files together at the end; 0: all processors
+    model, texts    with both the sink is open at once, else by `open`; texts: number of sequences of all shards
+    tokens          in all texts; 0: not known, and a block is one text
+    run             what else decides the bytes, such as names of the texts: a dict that JSON can hold. A run goes on
+                    only where it and the settings above are the same. It is "run" in capture.json.
+    extra           dict of further keys for capture.json
+    source, card    what made it; further lines for the card
+    token_strings   a function that gives the string of a token: a column token_str, of `ids` of texts
+    on_notice       called with ("info" | "warning" | "error", text); None: warnings and the log "qkscope"
+
+    At the end of the `with` the capture is put together; after an exception it is not, but blocks of texts that are
+    finished stay: the same call goes on behind them, also after the process was killed. While it runs, everything
+    lies in output/.partial, where no reader of captures looks. A sink belongs to the process that opened it.
+    """
+
+    def __init__(self, output: str | os.PathLike[str], *, keep: str = "rows", groups: int = 16, layout: str = "heads",
+                 sampler: Sampler | None = None, stage: str = "post", reservoir_seed: int = 0,
+                 shard: tuple[int, int] | str | None = None, force: bool = False, threads: int = 0,
+                 model: Model | None = None, texts: int | None = None, tokens: int = 0,
+                 run: Mapping[str, Any] | None = None, extra: Mapping[str, Any] | None = None,
+                 source: str | None = None, card: str | None = None,
+                 token_strings: Callable[[int], str] | None = None,
+                 on_notice: Callable[[str, str], Any] | None = None) -> None:
+        self._sink: Any = ffi.NULL
+        self._handle: Any = None
+        self._calls = _Calls()
+        self._process = os.getpid()
+        self._ids: dict[int, object] = {}
+        self._left: str | None = None
+        self._notices = Notices(on_notice)
+        self.output = os.fspath(output)
+        self.model: Model | None = None
+        self.outcome: Outcome | None = None
+        self._token_strings = token_strings
+        self._settings = s = ffi.new("qk_sink_settings *")
+        self._kept: list[Any] = []  # what the settings point to
+        lib.qk_sink_settings_default(s)
+        call(lib.qk_keep_parse, self._text(keep), ffi.addressof(s.keep))
+        s.keep.groups = groups
+        s.output, s.force, s.threads = self._text(path_of(output)), force, threads
+        s.layout, s.stage = _choice(LAYOUTS, layout, "layout"), _choice(STAGES, stage, "stage")
+        s.sampler = (sampler or Sampler())._struct()[0]
+        s.reservoir_seed = reservoir_seed
+        s.shard = _shard(shard)
+        s.notice, s.user = lib.qkpy_notice, self._notices.handle
+        self._describe(run, extra, source, card)
+        if model is not None and texts is not None:
+            self.open(model, texts, tokens)
+
+    def _text(self, value: str | bytes) -> Any:
+        made = ffi.new("char[]", value.encode() if isinstance(value, str) else value)
+        self._kept.append(made)
+        return made
+
+    def _describe(self, run: Mapping[str, Any] | None, extra: Mapping[str, Any] | None, source: str | None,
+                  card: str | None) -> None:
+        s = self._settings
+        if run is not None:
+            s.run = self._text(json.dumps(run, sort_keys=True))
+        if extra is not None:
+            s.extra_json = self._text(json.dumps(extra, sort_keys=True))
+        if source is not None:
+            s.source = self._text(source)
+        if card is not None:
+            s.card = self._text(card)
+
+    def _table(self, name: str, ctype: str, table: Sequence[Sequence[Any]] | None, heads: int) -> None:
+        if table is None:
+            return
+        rows = [list(row) for row in table]
+        layers = self._settings.num_layers
+        if len(rows) != layers or any(len(row) != heads for row in rows):
+            raise ArgumentError(f"{name} is {len(rows)} lists of {sorted({len(row) for row in rows})}; wanted is "
+                                f"[num_layers={layers}][{heads}] of bool")
+        made = ffi.new(ctype, [bool(item) for row in rows for item in row])
+        self._kept.append(made)
+        setattr(self._settings, name, made)
+
+    def _set_model(self, model: Model) -> None:
+        s = self._settings
+        s.model_name = self._text(model.name)
+        s.num_layers, s.num_q_heads, s.num_k_heads = model.num_layers, model.num_q_heads, model.num_k_heads
+        s.head_dim, s.rope_interleaved = model.head_dim, model.rope_interleaved
+        self._table("q_heads", "bool[]", model.q_heads, model.num_q_heads)
+        self._table("k_heads", "bool[]", model.k_heads, model.num_k_heads)
+        for name, given in (("windows", model.windows), ("frequencies", model.frequencies)):
+            if given is not None and len(given) != model.num_layers:
+                raise ArgumentError(f"{name} has {len(given)} layers, the model {model.num_layers}")
+        if model.windows is not None:
+            s.windows = windows = ffi.new("int64_t[]", [int(w) for w in model.windows])
+            self._kept.append(windows)
+        if model.frequencies is not None:
+            lists = [ffi.new("double[]", [float(v) for v in layer or ()]) for layer in model.frequencies]
+            table = ffi.new("qk_frequencies[]", [{"values": v, "count": len(v)} for v in lists])
+            s.frequencies = table
+            self._kept += [*lists, table]
+
+    # ---- opening ---------------------------------------------------------------------------
+
+    def open(self, model: Model, texts: int, tokens: int = 0, *, run: Mapping[str, Any] | None = None,
+             extra: Mapping[str, Any] | None = None, card: str | None = None, source: str | None = None) -> None:
+        """Begins the capture, or goes on with one. ExistsError: there is something else in the output folder, or
+        another process writes there; ArgumentError: a setting, named."""
+        self._mine()
+        if self._sink != ffi.NULL or self.outcome is not None:
+            raise ArgumentError(f"the sink {self.output} is open already: one sink, one capture")
+        self._set_model(model)
+        self._describe(run, extra, source, card)
+        self._settings.num_texts, self._settings.num_tokens = texts, tokens
+        if self._token_strings is not None:
+            self._settings.token_strings = True
+            self._settings.token_string = lib.qkpy_token_string
+            self._notices.strings = _strings(self._token_strings)
+        made = ffi.new("qk_sink **")
+        try:
+            call(lib.qk_sink_open, made, self._settings)
+        finally:
+            self._notices.tell()
+        self._sink, self._handle, self.model = made[0], made, model
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self._sink != ffi.NULL)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the capture was there when the sink was opened: then no text is wanted."""
+        return bool(lib.qk_sink_is_complete(self._open()))
+
+    @property
+    def block_texts(self) -> int:
+        """How many texts make a block: what is finished and kept at once."""
+        return int(lib.qk_sink_block_texts(self._open()))
+
+    def texts_before(self) -> tuple[int, int]:
+        """Texts that were finished when the sink was opened, by this shard or others, and tokens of them."""
+        tokens = ffi.new("int64_t *")
+        return lib.qk_sink_texts_before(self._open(), tokens), tokens[0]
+
+    def _mine(self) -> None:
+        if os.getpid() != self._process:
+            raise ArgumentError(f"the sink {self.output} was opened by process {self._process}, and this is "
+                                f"{os.getpid()}, forked from it: both would write the same files. Open a sink in each "
+                                "process, with a shard")
+
+    def _open(self) -> Any:
+        self._mine()
+        if self._sink == ffi.NULL:
+            raise ArgumentError(f"the sink {self.output} is not open: " + (
+                "it was finished or closed; make a new one, which goes on where it left off"
+                if self._handle is not None else "call open(model, texts), or give model and texts to Sink"))
+        return self._sink
+
+    def _call(self, function: Any, *arguments: Any) -> None:
+        with self._calls:
+            try:
+                call(function, self._open(), *arguments)
+            finally:
+                if self._notices.waiting:
+                    self._notices.tell(4)
+
+    # ---- a text ----------------------------------------------------------------------------
+
+    def wants(self, number: int) -> bool:
+        """Whether this process is to run a text: it is of its shard, and not finished."""
+        with self._calls:
+            return bool(lib.qk_sink_wants(self._open(), number))
+
+    def begin(self, number: int, tokens: int, *, example_id: int | None = None, ids: Any = None, source: str = "",
+              source_id: str = "", truncated: bool = False, window: int = 0, first_token: int = 0) -> None:
+        """A text that is about to be run. Its positions are 0 .. tokens - 1.
+
+        example_id: of its rows, a whole number (qkscope.example_id makes one of a text); None: its number.
+        ids: its tokens, for token_strings. source, source_id: in examples.csv, where it comes from and what it is
+        called there. window, first_token: of a text that was split, which part it is and where that begins."""
+        told = ffi.new("qk_sink_text *")
+        keep = [ffi.new("char[]", source.encode()), ffi.new("char[]", source_id.encode())]
+        told.number, told.tokens = number, tokens
+        told.example_id = number if example_id is None else example_id
+        told.source, told.source_id = keep
+        told.truncated, told.window, told.first_token = truncated, window, first_token
+        if ids is not None and self._token_strings is not None:
+            _, found, count = _arrays.int64s(ids, "ids")
+            if count != tokens:
+                raise ArgumentError(f"text {number} has {tokens} tokens, and {count} ids")
+            told.ids = self._ids[number] = ffi.new("int32_t[]", ffi.unpack(found, count))
+        self._call(lib.qk_sink_begin, told)
+
+    def positions(self, number: int, layer: int, kind: str) -> memoryview:
+        """Positions of a begun text that are kept, ascending: a memoryview of int64, which numpy.asarray takes, and
+        torch.frombuffer where it is not empty. Empty also where the layer has no head of that kind to capture."""
+        found, count = ffi.new("int64_t **"), ffi.new("size_t *")
+        self._call(lib.qk_sink_positions, number, layer, kind_of(kind), found, count)
+        return list_of_positions(found[0], count[0])
+
+    def put(self, number: int, layer: int, kind: str, vectors: Any, *, positions: Any = None, first_position: int = 0,
+            heads: Iterable[int] | None = None, before_rope: bool = False) -> None:
+        """Takes vectors of one text, layer and kind ("q" or "k"): some heads at some positions.
+
+        vectors     [heads, rows, head_dim] of float32, float16 or bfloat16: a NumPy array, a torch tensor of the CPU,
+                    anything with DLPack or the buffer protocol. Any strides whose last dimension is dense; nothing
+                    is copied.
+        positions   ascending, one a row; None: first_position, first_position + 1, ... Those that are not kept are
+                    passed over.
+        heads       one each; None: 0, 1, ... Those that are not captured are passed over.
+
+        Every row that is kept has to come exactly once. ArgumentError: an array that does not fit, a text that is
+        not begun, a vector that came before; DataError: a number that is not finite. What the sink has refused for
+        its own reasons it does not forget: then it can only be closed."""
+        kind_number = kind_of(kind)
+        self._open()
+        v = _arrays.vectors(vectors, f"vectors (text {number}, layer {layer}, {kind})", "heads rows head_dim",
+                            (None, None, self._settings.head_dim), tuple(TYPES))
+        rows = ffi.new("qk_sink_rows *")
+        rows.text, rows.layer, rows.kind, rows.before_rope = number, layer, kind_number, before_rope
+        rows.num_heads, rows.rows, rows.first_position = v.shape[0], v.shape[1], first_position
+        rows.type, rows.data = TYPES[v.dtype], _arrays.pointer(v, "void *")
+        rows.head_stride, rows.row_stride = _strides(v)
+        keep: list[Any] = [v]
+        if positions is not None:
+            owner, rows.positions, count = _arrays.int64s(positions, "positions")
+            keep.append(owner)
+            if count != v.shape[1]:
+                raise _arrays.refuse("vectors", f"of shape {list(v.shape)} with {count} positions",
+                                     f"[heads, rows={count}, head_dim]", "give one position a row")
+        if heads is not None:
+            rows.heads = listed = ffi.new("int[]", [int(h) for h in heads])
+            keep.append(listed)
+            if len(listed) != v.shape[0]:
+                raise _arrays.refuse("vectors", f"of shape {list(v.shape)} with {len(listed)} heads",
+                                     f"[heads={len(listed)}, rows, head_dim]", "name each head of the array")
+        self._call(lib.qk_sink_put, rows)
+
+    def text_done(self, number: int) -> None:
+        """All rows of a text were put. DataError: some that are kept were not."""
+        self._call(lib.qk_sink_text_done, number)
+        self._ids.pop(number, None)
+
+    @contextmanager
+    def text(self, number: int, tokens: int, **about: Any) -> Iterator[None]:
+        """`begin` before, `text_done` after. After an exception the text counts as not run, and the sink cannot
+        finish: the same call, made again, runs it."""
+        self.begin(number, tokens, **about)
+        try:
+            yield
+        except BaseException as error:
+            self._left = f"text {number} was left by {type(error).__name__}: {error}"
+            raise
+        self.text_done(number)
+
+    # ---- the end ---------------------------------------------------------------------------
+
+    def _take(self) -> Any:
+        """The handle, when no call is under way; nobody has it afterwards."""
+        with self._calls.condition:
+            self._calls.condition.wait_for(lambda: self._calls.count == 0)
+            self._sink = ffi.NULL
+            return self._handle
+
+    def finish(self) -> Outcome:
+        """Puts the capture together where all its blocks are there, and closes the sink in any case. DataError: texts
+        of this shard are missing, or no position was kept; the same sink, opened again, goes on."""
+        self._open()
+        if self._left is not None:
+            self.close()
+            raise ArgumentError(f"the capture {self.output} is not complete: {self._left}. What was finished before "
+                                "stays: make the sink again and run what it wants")
+        made = ffi.new("qk_sink_outcome *")
+        try:
+            call(lib.qk_sink_finish, self._take(), made)
+        finally:
+            self._ids.clear()
+            self._notices.tell()
+        self.outcome = Outcome._of(made)
+        return self.outcome
+
+    def close(self) -> None:
+        """Leaves off: blocks that are finished stay, and the same sink, made again, goes on with them."""
+        if self._sink != ffi.NULL and os.getpid() == self._process:
+            lib.qk_sink_close(self._take())
+            self._ids.clear()
+
+    def __enter__(self) -> Sink:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+                 ) -> None:
+        if kind is not None:
+            self.close()
+        elif self._sink != ffi.NULL:
+            self.finish()
+
+    def __del__(self) -> None:
+        if getattr(self, "_sink", ffi.NULL) != ffi.NULL:
+            self.close()
+
+
+def _choice(choices: Mapping[str, str], given: str, name: str) -> int:
+    if given not in choices:
+        raise ArgumentError(f"{name} is {given!r}; wanted is one of {', '.join(choices)}")
+    return int(getattr(lib, choices[given]))
+
+
+def _shard(given: tuple[int, int] | str | None) -> Any:
+    made = ffi.new("qk_shard *")
+    if isinstance(given, str):
+        call(lib.qk_shard_find, given.encode(), made)
+    elif given is not None:
+        made.index, made.count = given
+    return made[0]
+
+
+def _strides(v: _arrays.View) -> tuple[int, int]:
+    """Of heads and rows. Both 0 would mean dense to the library."""
+    heads, rows, dim = v.shape
+    head, row = (v.strides[0] if heads > 1 else rows * dim), (v.strides[1] if rows > 1 else dim)
+    if head == 0 and row == 0:
+        raise _arrays.refuse("vectors", f"one vector repeated (strides {list(v.strides)})", "an array of vectors",
+                             "numpy.ascontiguousarray(x)")
+    return head, row
+
+
+def _strings(function: Callable[[int], str]) -> Callable[[int], Any]:
+    known: dict[int, Any] = {}  # a string lasts as long as the sink
+
+    def string(token: int) -> Any:
+        if token not in known:
+            known[token] = ffi.new("char[]", str(function(token)).encode("utf-8", "replace"))
+        return known[token]
+
+    return string
+
+
+def merge(inputs: Iterable[str | os.PathLike[str]] | str | os.PathLike[str],
+          output: str | os.PathLike[str] | None = None, *, force: bool = False, threads: int = 0,
+          on_notice: Callable[[str, str], Any] | None = None) -> Outcome:
+    """Brings blocks that shards have made in several folders together, and puts the capture together where all are
+    there (Outcome.complete). The bytes are those of one process. The inputs stay.
+
+    output None, with one input: there. force: replace what is in output. NotFoundError: no pieces; DataError: pieces
+    of different runs, or two hold the same block; ExistsError: output holds something else."""
+    if isinstance(inputs, (str, os.PathLike)):
+        inputs = [inputs]
+    s, made, notices = ffi.new("qk_merge_settings *"), ffi.new("qk_sink_outcome *"), Notices(on_notice)
+    paths = [ffi.new("char[]", path_of(path)) for path in inputs]
+    s.inputs = listed = ffi.new("char *[]", paths)
+    s.num_inputs, s.force, s.threads = len(listed), force, threads
+    if output is not None:
+        s.output = where = ffi.new("char[]", path_of(output))
+        paths.append(where)
+    s.notice, s.user = lib.qkpy_notice, notices.handle
+    try:
+        call(lib.qk_sink_merge, s, made)
+    finally:
+        notices.tell()
+    return Outcome._of(made)

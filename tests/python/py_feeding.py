@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The model and texts of tests/sink/made.h put into the sink from Python: as feed.c does, the same bytes."""
+import sys
+
+import numpy as np
+
+from conftest import ROOT
+
+sys.path.append(str(ROOT / "tests" / "sink"))
+from feeding import CAPTURED, DIM, HEADS, LAYERS, example_of, feed, files_of, tokens_of, vectors_of  # noqa: E402
+
+__all__ = ["CAPTURED", "DIM", "HEADS", "LAYERS", "example_of", "feed", "files_of", "tokens_of", "vectors_of"]
+FREQUENCIES = [1, 0.5, 0.25, 0.125, 0.0625, 0.03125]
+
+
+def model(qk, **changes):
+    heads = {f"{kind}_heads": [[h in layer for h in range(HEADS[kind])] for layer in CAPTURED[kind]] for kind in "qk"}
+    return qk.Model(**{**dict(name="made up", num_layers=LAYERS, num_q_heads=4, num_k_heads=2, head_dim=DIM, **heads,
+                              windows=[0, 512, 0], frequencies=[FREQUENCIES, None, FREQUENCIES]), **changes})
+
+
+def sink(qk, folder, texts=8, sampler="all", rate=1.0, max_rows=0, seed=0, strings=0, tokens=0, **options):
+    """As feed.c's words have it."""
+    options = {"groups": 4, **options}
+    return qk.Sink(folder, sampler=qk.Sampler(sampler, rate, 64, max_rows), reservoir_seed=seed, threads=1,
+                   token_strings=(lambda token: chr(97 + token)) if strings else None, model=model(qk), texts=texts,
+                   tokens=sum(map(tokens_of, range(texts))) if tokens else 0, **options)
+
+
+def about(text):
+    count = tokens_of(text)
+    return dict(tokens=count, example_id=example_of(text), ids=np.arange(count, dtype=np.int32) % 26,
+                source=f"text {text}", truncated=text % 5 == 0)
+
+
+def all_vectors(text, layer, kind, before=False):
+    """[heads, tokens, DIM]"""
+    return np.array([vectors_of(text, layer, kind, head, before) for head in range(HEADS[kind])], dtype=np.float32)
+
+
+def parts(stage="post"):
+    """(layer, kind, before) of all that is put of a text."""
+    return [(layer, kind, before) for layer in range(LAYERS) for kind in "qk"
+            for before in {"post": [False], "pre": [True], "both": [False, True]}[stage]]
+
+
+def put_text(s, number, stage="post", change=lambda x: x):
+    for layer, kind, before in parts(stage):
+        s.put(number, layer, kind, change(all_vectors(number, layer, kind, before)), before_rope=before)
+
+
+def py_feed(qk, folder, texts=8, **options):
+    """All texts, one after the other; the outcome."""
+    with sink(qk, folder, texts, **options) as s:
+        for number in filter(s.wants, range(texts)):
+            with s.text(number, **about(number)):
+                put_text(s, number, options.get("stage", "post"))
+    return s.outcome
