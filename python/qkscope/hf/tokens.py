@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Texts as tokens, by the tokenizer of a model."""
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from .._call import ArgumentError, DataError
+
+
+class Encoder:
+    """Ids of a text, with the special ones that the tokenizer adds."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        tokenizer = getattr(tokenizer, "tokenizer", tokenizer)  # of a processor
+        if not callable(tokenizer):
+            raise ArgumentError(f"tokenizer is a {type(tokenizer).__name__}; wanted is a tokenizer of transformers, as "
+                                "AutoTokenizer.from_pretrained(name) gives")
+        self.tokenizer = tokenizer
+
+    def __call__(self, text: str, max_length: int = 0, special: bool = True) -> list[int]:
+        options: dict[str, Any] = {"add_special_tokens": special, "return_attention_mask": False, "verbose": False}
+        if max_length > 0:
+            options.update(truncation=True, max_length=max_length)
+        return [int(i) for i in self.tokenizer(text, **options)["input_ids"]]
+
+    def specials(self) -> tuple[int, int]:
+        """How many ids stand before a text, and behind it."""
+        whole, own = self("a b"), self("a b", special=False)
+        for before in range(len(whole) - len(own) + 1):
+            if whole[before:before + len(own)] == own:
+                return before, len(whole) - len(own) - before
+        raise DataError(f"{type(self.tokenizer).__name__} puts special tokens into a text, not round it: texts cannot "
+                        "be split into windows. Give long_texts=\"cut\"")
+
+    def fingerprint(self) -> int:
+        backend = getattr(self.tokenizer, "backend_tokenizer", None)
+        if backend is not None and hasattr(backend, "to_str"):
+            told = json.loads(backend.to_str())
+            told["truncation"] = told["padding"] = None  # of the last call
+            told = json.dumps(told, sort_keys=True)
+        else:
+            vocabulary = self.tokenizer.get_vocab() if hasattr(self.tokenizer, "get_vocab") else {}
+            told = json.dumps([type(self.tokenizer).__name__, sorted(vocabulary.items()),
+                               str(getattr(self.tokenizer, "special_tokens_map", ""))])
+        side = getattr(self.tokenizer, "truncation_side", "right")
+        return int.from_bytes(hashlib.blake2b((told + side).encode(), digest_size=8).digest(), "little")
