@@ -136,6 +136,14 @@ typedef struct qk_recorder_settings {
     void *user;
 } qk_recorder_settings;
 
+/* Settles the sampler of settings by which of its settings were given by name: without any, its rate is
+ * chosen from the texts; of sums alone all positions are kept; what else is not given is as usual.
+ * of_file: a file gave them. QK_ERR_ARGUMENT: settings that do not go together. */
+QK_API QK_MUST_CHECK qk_status qk_recorder_settle_sampler(const qk_settings *given,
+                                                          bool of_file,
+                                                          qk_recorder_settings *settings,
+                                                          qk_error *err);
+
 /* What happened. */
 typedef struct qk_recorder_outcome {
     bool complete_already; /* nothing was to be done; the numbers below are 0 */

@@ -14,6 +14,7 @@ from .hooks import Call, Watch, layer_of
 from .rotation import Rope, find_rope, held_frequencies
 
 TOKENS = 7
+TURNS = ("rope_parameters", "rope_scaling", "rope_theta", "rotary_dim", "rotary_pct", "rotary_emb_base")
 DTYPES = ("float32", "bfloat16", "float16")
 TYPES = "docs/models.md says which model types can be captured"
 
@@ -59,7 +60,7 @@ def decoder_of(model: Any) -> Any:
         decoder = model.get_decoder()
     except (AttributeError, NotImplementedError):
         decoder = None
-    if decoder is None or decoder is model:
+    if decoder is None or decoder is model or not hasattr(decoder, "config"):  # a layer of that name
         decoder = getattr(model, "base_model", model)
     for module in decoder.modules():
         if getattr(module, "_compiled_call_impl", None) is not None:
@@ -161,9 +162,9 @@ def _sinks(call: Call, heads: int) -> list[float] | None:
 def _check_shape(model: Any, name: str, call: Call, tokens: int) -> None:
     q, k = call.query, call.key
     kind = model_type(model)
-    if q.dim() != 4 or k.dim() != 4 or q.shape[2] != tokens or k.shape[2] < tokens or q.shape[-1] != k.shape[-1]:
+    if q.dim() != 4 or k.dim() != 4 or q.shape[2] != tokens or k.shape[2] != tokens or q.shape[-1] != k.shape[-1]:
         raise DataError(f"model type {kind!r}: {name} has queries {list(q.shape)} and keys {list(k.shape)}; wanted "
-                        f"are [texts, heads, tokens, d] of one d. {TYPES}")
+                        f"are [texts, heads, tokens, d] of one d, a key a token. {TYPES}")
     if q.shape[1] % k.shape[1] != 0:
         raise DataError(f"model type {kind!r}: {name} has {q.shape[1]} query heads and {k.shape[1]} key heads, which "
                         f"do not divide. {TYPES}")
@@ -210,6 +211,11 @@ def check_before(model: Any, decoder: Any, facts: Facts, wanted: Collection[int]
         raise DataError(f"model type {kind!r}: in layer {min(loose)} it cannot be seen what comes before RoPE: capture "
                         "after it (stage=\"post\")")
     if facts.rope_type == "none":
+        config = text_config(decoder)
+        turns = held_frequencies(decoder) or any(getattr(config, name, None) for name in TURNS)
+        if turns:
+            raise DataError(f"model type {kind!r} has RoPE, but not where it can be seen: capture after it "
+                            "(stage=\"post\")")
         return
     ids = some_tokens(decoder)
     import torch
@@ -285,7 +291,7 @@ def choose_shape(facts: Facts, wanted: Collection[int] | None) -> None:
         raise DataError(f"model type {facts.model_type!r} has layers of different shapes, and a capture has one: choose "
                         f"layers of one shape with `layers` ({told})")
     (facts.q_heads, facts.k_heads, facts.head_dim), = shapes
-    for layer, f in list(facts.layers.items()):
+    for layer, f in list(facts.layers.items()):  # of those that nobody asked for
         if (f.q_heads, f.k_heads, f.head_dim) != (facts.q_heads, facts.k_heads, facts.head_dim):
             facts.left_out[layer] = "of another shape"
             del facts.layers[layer]

@@ -36,10 +36,12 @@ class Call:
     module: Any
     query: Any
     key: Any
+    value: Any
     mask: Any
     options: dict[str, Any]  # keyword arguments
     rotations: list[Rotation] = field(default_factory=list)
-    weights: Any = None  # what the model's own function returned beside its output, where asked for
+    output: Any = None  # what the model's own function returned, where asked for
+    weights: Any = None
 
 
 def scopes(decoder: Any) -> list[dict[str, Any]]:
@@ -140,7 +142,7 @@ class Watch:
             call = self._see(args, kwargs)
             result = inner(*args, **kwargs)
             if call is not None and self.after is not None:
-                call.weights = result[1] if isinstance(result, tuple) and len(result) > 1 else None
+                call.output, call.weights = result if isinstance(result, tuple) and len(result) == 2 else (result, None)
                 self.after(call)
             return result
 
@@ -153,7 +155,8 @@ class Watch:
         if id(given.get("module")) not in self.modules:  # a tower for images or sound
             return None
         options = {name: value for name, value in given.items() if name not in NAMES}
-        call = Call(given["module"], given["query"], given["key"], given.get("attention_mask"), options, pending)
+        call = Call(given["module"], given["query"], given["key"], given.get("value"), given.get("attention_mask"),
+                    options, pending)
         self.on_call(call)
         return call
 

@@ -4,7 +4,7 @@ frequencies, and how vectors from before the rotation are found again."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .hooks import Call, Rotation
@@ -22,6 +22,7 @@ class Piece:
     start: int  # its first dimension among those of the vector
     width: int
     unpaired: bool  # pairs lie side by side before it and half a width apart after it
+    exact: bool = True  # what came out is what meets in the score; else a norm or a factor lies between
 
     def before(self, call: Call, after: Any) -> Any:
         import torch
@@ -57,9 +58,9 @@ def _matches(out: Any, after: Any, transposed: bool) -> Any:
     return out if fits else None
 
 
-def find_piece(call: Call, after: Any) -> Piece | None:
+def find_piece(call: Call, after: Any, taken: Piece | None = None) -> Piece | None:
     """Which output of a rotation these vectors are, or have in them, bit for bit. Where a norm or a factor lies
-    between, the first output of their shape."""
+    between, the first output of their shape that is not `taken`."""
     import torch
     loose = None
     for i, rotation in enumerate(call.rotations):
@@ -75,8 +76,9 @@ def find_piece(call: Call, after: Any) -> Piece | None:
                     here = after[..., start:start + width]
                     if here.dtype == o.dtype and torch.equal(here, o.expand_as(here)):
                         return Piece(i, j, transposed, start, width, False)
-                if loose is None and width == d and o.shape[1] == after.shape[1]:
-                    loose = Piece(i, j, transposed, 0, width, False)
+                free = taken is None or (taken.rotation, taken.tensor) != (i, j)
+                if loose is None and free and width == d and o.shape[1] == after.shape[1]:
+                    loose = Piece(i, j, transposed, 0, width, False, exact=False)
     return loose
 
 
@@ -133,7 +135,8 @@ def find_rope(call: Call, query: Any, key: Any, exact: list[Any]) -> Rope | None
     """The rotation of a layer; None where its call saw none. exact: frequencies that the model holds, as float32,
     among which those found in the tables are looked for, since tables may be rounded."""
     import torch
-    q, k = find_piece(call, query), find_piece(call, key)
+    q = find_piece(call, query)
+    k = find_piece(call, key, q)
     piece = q or k
     if piece is None:
         return None
@@ -159,7 +162,7 @@ def find_rope(call: Call, query: Any, key: Any, exact: list[Any]) -> Rope | None
     if error > 0.05 * out.abs().max().item():
         return Rope([], HALF, piece.start, q, k)
     if interleaved and not out_interleaved:
-        q, k = (p and Piece(p.rotation, p.tensor, p.transposed, p.start, p.width, True) for p in (q, k))
+        q, k = (p and replace(p, unpaired=True) for p in (q, k))
     for candidate in exact:
         same = candidate.shape == values.shape and torch.allclose(candidate, values, rtol=2e-2, atol=1e-9)
         if same:

@@ -70,6 +70,9 @@ def chunks_safely(model: Any, decoder: Any, facts: Facts) -> bool:
     parts = []
     try:
         cache = new_cache(decoder)
+        slides = getattr(cache, "is_sliding", None) or []
+        if any(layer < len(slides) and slides[layer] and f.window == 0 for layer, f in facts.layers.items()):
+            return False  # the cache forgets what the whole text sees
         for part in (ids[:, :4], ids[:, 4:]):
             parts.append(_by_layer(model, decoder, observe(model, decoder, part, past_key_values=cache,
                                                            use_cache=True)))
