@@ -58,10 +58,10 @@ OWN = {
     "kimi_linear": {"layer_types": ["linear_attention", "full_attention"] * 2},
     "bailing_hybrid": {"layer_group_size": 2},
     "zamba2": {"layers_block_type": ["linear_attention", "hybrid"] * 2, "hybrid_layer_ids": [1, 3]},
-    "nemotron_h": {"layers_block_type": ["linear_attention", "full_attention", "mlp", "full_attention"]},
+    "nemotron_h": {"layers_block_type": ["linear_attention", "full_attention", "mlp", "full_attention"], "n_groups": 1},
     "falcon_h1": {"mamba_d_ssm": 128},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
-    "mamba2": {"head_dim": 32},
+    "mamba2": {"head_dim": 32, "n_groups": 1},
     "zaya": {"num_experts_per_tok": 1},
     "xmod": {"default_language": "en_XX"},
     "reformer": {"axial_pos_embds_dim": [32, 32], "axial_pos_shape": [16, 16]},
@@ -176,8 +176,10 @@ def weights_of(call):
         scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask.double()
     if o.get("position_bias") is not None:
         scores = scores + o["position_bias"].double()
-    if o.get("s_aux") is not None:
-        sinks = o["s_aux"].double().reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)
+    sinks = o.get("s_aux", o.get("sinks"))
+    if sinks is not None:
+        sinks = sinks.double() if sinks.dim() == 4 else sinks.double().reshape(1, -1, 1, 1)
+        sinks = sinks.expand(*scores.shape[:3], 1)
         return torch.softmax(torch.cat((scores, sinks), dim=-1), dim=-1)[..., :-1]
     return torch.softmax(scores, dim=-1)
 

@@ -104,7 +104,8 @@ def describe(facts: Facts) -> dict[str, Any]:
     """Keys of capture.json: what else the scores of a layer are made of."""
     def by_layer(name: str) -> dict[str, Any]:
         return {str(layer): value for layer, f in facts.layers.items() if (value := getattr(f, name)) is not None}
-    attention = {"scaling": by_layer("scaling"), "softcap": by_layer("softcap"), "sinks": by_layer("sinks")}
+    attention: dict[str, Any] = {name: by_layer(name) for name in ("scaling", "softcap", "sinks")}
+    attention["other_terms"] = sorted({term for f in facts.layers.values() for term in f.terms})
     made: dict[str, Any] = {"attention": {name: value for name, value in attention.items() if value}}
     first = {f.rope.first for f in facts.layers.values() if f.rope}
     if first - {0}:
@@ -214,7 +215,7 @@ def _index_list(given: Any) -> set[int]:
 def run(model: Any, tokenizer: Any, texts: Sequence[Any] | None, sink: Sink, *, batch_tokens: int,
         options: dict[str, Any], stage: str | None = None, ids: Sequence[Any] | None = None, rows: int | None = None,
         padding: bool | None = None, progress: Any = None, on_notice: Callable[[str, str], Any] | None = None,
-        chosen: Any = None) -> Outcome:
+        chosen: Any = None, name: str | None = None) -> Outcome:
     """As `capture`; texts None: of the files that the options name. chosen: a qk_settings * to go on from."""
     if not isinstance(sink, Sink):
         raise ArgumentError(f"sink is a {type(sink).__name__}; wanted is a qkscope.Sink")
@@ -237,7 +238,7 @@ def run(model: Any, tokenizer: Any, texts: Sequence[Any] | None, sink: Sink, *, 
     try:
         set_options(settings[0], options)
         values = ffi.cast("qk_recorder_settings *", lib.qk_settings_values(settings[0]))
-        _settle_settings(values, sink, name_of(model), rows, stage, batch_tokens, kept, chosen is not None)
+        _settle_settings(values, sink, name or name_of(model), rows, stage, batch_tokens, kept, chosen is not None)
         one.settle(_given(settings[0], "layers"))
         specials = one.encoder.specials() if values.long_texts == lib.QK_LONG_SPLIT else (0, 0)
         dtype = next(iter(one.facts.layers.values())).dtype

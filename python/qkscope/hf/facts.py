@@ -15,6 +15,7 @@ from .rotation import Rope, find_rope, held_frequencies
 
 TOKENS = 7
 TURNS = ("rope_parameters", "rope_scaling", "rope_theta", "rotary_dim", "rotary_pct", "rotary_emb_base")
+TERMS = ("position_bias", "sinks", "alibi")
 DTYPES = ("float32", "bfloat16", "float16")
 TYPES = "docs/models.md says which model types can be captured"
 
@@ -33,6 +34,7 @@ class LayerFacts:
     softcap: float | None
     sinks: list[float] | None  # one a query head: what the softmax counts beside the scores
     rope: Rope | None
+    terms: list[str]  # what else enters its scores, told by the text: "position_bias", "sinks"
 
 
 @dataclass
@@ -180,7 +182,8 @@ def _layer_facts(name: str, call: Call, exact: list[Any]) -> LayerFacts:
                       dtype=str(q.dtype).removeprefix("torch."), window=window_of(call),
                       scaling=_number(call.options.get("scaling")),
                       softcap=_number(call.options.get("softcap")), sinks=_sinks(call, q.shape[1]),
-                      rope=find_rope(call, q, k, exact))
+                      rope=find_rope(call, q, k, exact),
+                      terms=[name for name in TERMS if call.options.get(name) is not None])
 
 
 def _same(a: Any, b: Any, loose: float) -> bool:

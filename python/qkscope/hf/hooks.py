@@ -186,7 +186,7 @@ class Watch:
 def layer_of(call: Call, name: str) -> int | None:
     """The layer that a call is of: as its module says, else the first number in the module's name."""
     layer = getattr(call.module, "layer_idx", None)
-    if isinstance(layer, int):
+    if isinstance(layer, int) and layer >= 0:
         return layer
     number = re.search(r"(?:^|\.)(\d+)(?:\.|$)", name)
     return int(number.group(1)) if number else None
