@@ -23,7 +23,7 @@ VERSION = re.search(r'QK_VERSION +"(.*)"', (ROOT / "include/qkscope/common.h").r
 BUILD = pathlib.Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build")).resolve()
 SHARED = pathlib.Path(os.environ.get("QKSCOPE_SHARED", ROOT.parent / "shared"))
 EXAMPLE = ROOT / "examples" / "kjv-tiny-capture"
-# Tests of the Python package begin with
+# The Python package that is built beside the program. A test file of it begins with
 #     qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
 if (BUILD / "python" / "qkscope" / "_library.abi3.so").exists():
     sys.path.insert(0, str(BUILD / "python"))

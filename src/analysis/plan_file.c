@@ -197,10 +197,11 @@ static qk_status fail_none(const char *folder, size_t seen, qk_error *err)
     if (whole)
         return qk__fail(err, QK_ERR_EXISTS,
                         "%s: its tables are there, and nothing waits to be merged", folder);
-    return qk__fail(err, QK_ERR_NOT_FOUND,
-                    "%s: no %sanalysis of several processes waits here to be merged, and no pieces "
-                    "of a capture", folder,
-                    seen > 0 ? "other " : "");
+    return qk__fail(
+        err, QK_ERR_NOT_FOUND,
+        "%s: no %sanalysis of several processes waits here to be merged, and no pieces "
+        "of a capture",
+        folder, seen > 0 ? "other " : "");
 }
 
 static qk_status load_run(qk_config *config, const char *folder, size_t i, qk_error *err)
