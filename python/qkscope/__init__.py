@@ -2,12 +2,16 @@
 """Position and content in the query-key space of attention heads."""
 from ._call import (ArgumentError, Cancelled, DataError, Error, ExistsError, InputOutputError, NotFoundError,
                     PartialError, ffi, lib)
-
-from ._notices import QkscopeWarning
+from ._run import PartialWarning, QkscopeWarning
+from .analyses import analyze, compare, compare_stages, pca, plasticity, rotate, study
+from .figures import Figure, Report
+from .results import Results
 from .sampler import Sampler, example_id
 from .sink import Model, Outcome, Sink, find_shard, merge
+from .tables import Table
 
 __version__ = ffi.string(lib.qk_version()).decode()
-__all__ = ["ArgumentError", "Cancelled", "DataError", "Error", "ExistsError", "InputOutputError", "Model",
-           "NotFoundError", "Outcome", "PartialError", "QkscopeWarning", "Sampler", "Sink", "example_id", "find_shard",
-           "merge"]
+__all__ = ["ArgumentError", "Cancelled", "DataError", "Error", "ExistsError", "Figure", "InputOutputError", "Model",
+           "NotFoundError", "Outcome", "PartialError", "PartialWarning", "QkscopeWarning", "Report", "Results",
+           "Sampler", "Sink", "Table", "analyze", "compare", "compare_stages", "example_id", "find_shard", "merge",
+           "pca", "plasticity", "rotate", "study"]

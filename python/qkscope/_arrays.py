@@ -212,6 +212,15 @@ def vectors(value: Any, name: str, dims: str, shape: Sequence[int | None], dtype
     return v
 
 
+def dense(value: Any, name: str, dims: str, shape: Sequence[int | None], dtype: str) -> View:
+    """The same of one dtype, with all its numbers one after the other."""
+    v = vectors(value, name, dims, shape, (dtype,))
+    if 0 not in v.shape and any(n > 1 and s != t for n, s, t in zip(v.shape, v.strides, _dense(v.shape))):
+        raise refuse(name, f"of strides {list(v.strides)}", f"{list(_dense(v.shape))}: all numbers one after the other",
+                     "numpy.ascontiguousarray(x) or x.contiguous()")
+    return v
+
+
 def pointer(v: View, ctype: str) -> Any:
     return ffi.cast(ctype, v.address)
 

@@ -7,6 +7,7 @@ import operator
 from dataclasses import dataclass
 from typing import Any
 
+from . import _arrays
 from ._call import ArgumentError, call, ffi, lib, text
 
 KINDS = {"q": 0, "k": 1}
@@ -71,6 +72,15 @@ class Sampler:
         if position < 0:
             raise ArgumentError(f"position {position} is below 0")
         return int(lib.qk_sampler_bucket(self._struct(), position))
+
+    def buckets(self, positions: Any) -> memoryview:
+        """The buckets of many positions, as a memoryview of int64."""
+        keep, found, count = _arrays.int64s(positions, "positions")
+        if any(at < 0 for at in ffi.unpack(found, count)):
+            raise ArgumentError("positions are below 0")
+        made = array.array("q", bytes(8 * count))
+        lib.qk_sampler_buckets(self._struct(), found, count, ffi.from_buffer("int64_t[]", made))
+        return memoryview(made)
 
     def positions(self, example_id: int, layer: int, kind: str, tokens: int, first_head: int = 0) -> memoryview:
         """Positions kept of 0 .. tokens - 1, as a memoryview of int64 (numpy.asarray and torch.frombuffer take it).

@@ -271,8 +271,8 @@ class Sink:
             try:
                 call(function, self._open(), *arguments)
             finally:
-                if self._notices.waiting:
-                    self._notices.tell(4)
+                if self._notices.notices:
+                    self._notices.tell()
 
     # ---- a text ----------------------------------------------------------------------------
 
@@ -345,6 +345,72 @@ class Sink:
                 raise _arrays.refuse("vectors", f"of shape {list(v.shape)} with {len(listed)} heads",
                                      f"[heads={len(listed)}, rows, head_dim]", "name each head of the array")
         self._call(lib.qk_sink_put, rows)
+
+    def stored_positions(self, number: int, layer: int, kind: str) -> memoryview:
+        """As `positions`, those whose rows are stored: all, those of the reservoir, or none. After `put_sums` their
+        vectors are what is still to be put."""
+        found, count = ffi.new("int64_t **"), ffi.new("size_t *")
+        self._call(lib.qk_sink_stored_positions, number, layer, kind_of(kind), found, count)
+        return list_of_positions(found[0], count[0])
+
+    def put_sums(self, number: int, layer: int, kind: str, *, rows: int, sum_x: Any, sum_xt: Any, sum_xx: Any,
+                 bucket_sum_x: Any = None, bucket_sum_xt: Any = None, bucket_sum_xx: Any = None, origin: Any = None,
+                 origin_t: float = 0.0, heads: Iterable[int] | None = None, before_rope: bool = False) -> None:
+        """Takes, with keep="moments" or "moments,reservoir=N", sums over the rows of one text, layer and kind in place
+        of the rows: made where they are, such as on a GPU. They are over the rows at all positions of `positions`.
+
+        With x the vectors less `origin` ([heads, head_dim]; None: 0) and t the positions less `origin_t`, float64:
+
+        rows            how many: as many as there are positions
+        sum_x, sum_xt   [heads, head_dim]: sums of x and of x t
+        sum_xx          [heads, head_dim, head_dim]: sums of x_i x_j, of which i <= j are read
+        bucket_sum_x, bucket_sum_xt, bucket_sum_xx
+                        of queries: [heads, buckets, head_dim], sums of x, x t and x^2 by bucket; buckets are those of
+                        Sampler.buckets(positions) that occur, ascending
+
+        Without an origin digits are lost where means are far larger than spreads: a vector and a position near the
+        middle are good ones. All captured heads have to come, once, in one call or several; then, with a reservoir,
+        by `put` the rows at `stored_positions`. A text's layer and kind comes by sums or by rows, not both. In torch,
+        of x [heads, rows, head_dim] (float64), t [rows] and b [rows] (which of `buckets` buckets):
+
+            zeros = x.new_zeros(len(x), buckets, x.shape[2])
+            dict(rows=x.shape[1], sum_x=x.sum(1), sum_xt=t @ x, sum_xx=x.mT @ x,
+                 bucket_sum_x=zeros.index_add(1, b, x), bucket_sum_xt=zeros.index_add(1, b, x * t[:, None]),
+                 bucket_sum_xx=zeros.index_add(1, b, x * x))
+        """
+        kind_number, dim = kind_of(kind), self._settings.head_dim
+        self._open()
+        told = ffi.new("qk_sink_sums *")
+        listed = None if heads is None else ffi.new("int[]", [int(h) for h in heads])
+        count = None if listed is None else len(listed)
+        told.text, told.layer, told.kind, told.before_rope = number, layer, kind_number, before_rope
+        told.rows, told.origin_t = rows, origin_t
+        keep: list[Any] = []
+
+        def take(name: str, value: Any, dims: str, shape: tuple[int | None, ...]) -> tuple[int, ...]:
+            v = _arrays.dense(value, f"{name} (text {number}, layer {layer}, {kind})", dims, shape, "float64")
+            keep.append(v)
+            setattr(told, name, _arrays.pointer(v, "double *"))
+            return v.shape
+
+        count = take("sum_x", sum_x, "heads head_dim", (count, dim))[0]
+        take("sum_xt", sum_xt, "heads head_dim", (count, dim))
+        take("sum_xx", sum_xx, "heads head_dim head_dim", (count, dim, dim))
+        if origin is not None:
+            take("origin", origin, "heads head_dim", (count, dim))
+        if kind == "q":
+            buckets: int | None = None
+            for name, value in (("bucket_sum_x", bucket_sum_x), ("bucket_sum_xt", bucket_sum_xt),
+                                ("bucket_sum_xx", bucket_sum_xx)):
+                if value is None:
+                    raise _arrays.refuse(name, "not given", "an array [heads, buckets, head_dim]",
+                                         "sums of queries come by bucket, too")
+                buckets = take(name, value, "heads buckets head_dim", (count, buckets, dim))[1]
+            told.num_buckets = buckets
+        told.num_heads = count
+        if listed is not None:
+            told.heads = listed
+        self._call(lib.qk_sink_put_sums, told)
 
     def text_done(self, number: int) -> None:
         """All rows of a text were put. DataError: some that are kept were not."""

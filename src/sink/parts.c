@@ -54,6 +54,8 @@ static void free_part(qk__part *p)
             free(p->stages[stage].chunks[c].vectors);
         free(p->stages[stage].chunks);
         free(p->stages[stage].came);
+        free(p->stages[stage].summed);
+        qk__waiting_free(&p->stages[stage].sums);
     }
     free(p->kept);
     free(p);

@@ -175,7 +175,7 @@ void qk_sink_close(qk_sink **sink)
         s->open = block->next;
         qk__text_block_free(s, block);
     }
-    qk__spare_free(s);
+    qk__waiting_free(&s->spare);
     drop_nothing(s);
     if (s->lock >= 0)
         close(s->lock);

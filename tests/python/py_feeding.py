@@ -49,6 +49,32 @@ def put_text(s, number, stage="post", change=lambda x: x):
         s.put(number, layer, kind, change(all_vectors(number, layer, kind, before)), before_rope=before)
 
 
+def sums_of(sampler, positions, x, kind, centred=True):
+    """What put_sums takes, of rows x [heads, rows, dim] at these positions."""
+    x, t = x.astype(np.float64), np.asarray(positions, dtype=np.float64)
+    about = {}
+    if centred:
+        about = dict(origin=np.ascontiguousarray(x[:, :9].mean(1)), origin_t=float(np.floor(t.mean())))
+        x, t = x - about["origin"][:, None], t - about["origin_t"]
+    sums = dict(rows=len(t), sum_x=x.sum(1), sum_xt=(x * t[:, None]).sum(1), sum_xx=np.einsum("hri,hrj->hij", x, x))
+    if kind == "q":
+        numbers = np.asarray(sampler.buckets(positions))
+        each = [numbers == b for b in np.unique(numbers)]
+        for name, values in (("x", x), ("xt", x * t[:, None]), ("xx", x * x)):
+            sums["bucket_sum_" + name] = np.stack([values[:, rows].sum(1) for rows in each], axis=1)
+    return {**sums, **about}
+
+
+def put_text_sums(s, number, sampler, stage="post", centred=True):
+    """All of a text by sums, and then the rows that are stored."""
+    for layer, kind, before in parts(stage):
+        at, stored = (np.asarray(f(number, layer, kind)) for f in (s.positions, s.stored_positions))
+        x = all_vectors(number, layer, kind, before)
+        if len(at):
+            s.put_sums(number, layer, kind, before_rope=before, **sums_of(sampler, at, x[:, at], kind, centred))
+            s.put(number, layer, kind, x[:, stored], positions=stored, before_rope=before)
+
+
 def py_feed(qk, folder, texts=8, **options):
     """All texts, one after the other; the outcome."""
     with sink(qk, folder, texts, **options) as s:

@@ -305,6 +305,83 @@ static void one_block_misused(void **state)
     misused("rows,moments", 10);
 }
 
+/* ---- sums ------------------------------------------------------------------------------- */
+
+typedef struct misused_sums {
+    const char *keep;
+    qk_sink_sums sums;
+    qk_status status;
+    const char *words;
+} misused_sums;
+
+/* What a language that checks its arrays cannot get wrong. What else is wrong is tested from Python. */
+static void sums_misused(void **state)
+{
+    (void)state;
+    static const double x[Q_HEADS * DIM * DIM];
+    const misused_sums all[] = {
+        {"rows", {.rows = 300, .num_heads = 1}, QK_ERR_ARGUMENT, "this sink keeps rows"},
+        {"moments", {.layer = LAYERS}, QK_ERR_ARGUMENT, "sums of layer 3, kind 0"},
+        {"moments", {.kind = (qk_kind)2}, QK_ERR_ARGUMENT, "kind 2"},
+        {"moments", {.rows = 300, .num_heads = 1}, QK_ERR_ARGUMENT, "sums without numbers, of"},
+        {"moments",
+         {.rows = 300, .num_heads = 1, .sum_x = x, .sum_xt = x, .sum_xx = x},
+         QK_ERR_ARGUMENT,
+         "by bucket"},
+        {"moments",
+         {.rows = 300, .num_heads = K_HEADS + 1, .kind = QK_KEY},
+         QK_ERR_ARGUMENT,
+         "head 2: the model has 2"},
+        {"moments",
+         {.kind = QK_KEY, .rows = 7, .num_heads = 1, .sum_x = x, .sum_xt = x, .sum_xx = x},
+         QK_ERR_ARGUMENT,
+         "sums over 7 rows of text 0, of which 300"},
+        {"moments", {.text = 1}, QK_ERR_ARGUMENT, "text 1 is not open"},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        qk_error err = {0};
+        qk_sink_settings s;
+        made_settings(&s, output, 8);
+        s.force = true;
+        assert_int_equal(qk_keep_parse(all[i].keep, &s.keep, &err), QK_OK);
+        qk_sink *sink = open_sink(&s);
+        assert_int_equal(made_begin(sink, 0, &err), QK_OK);
+        check_says(qk_sink_put_sums(sink, &all[i].sums, &err), all[i].status, &err,
+                   all[i].words);
+        assert_int_not_equal(qk_sink_text_done(sink, 0, &err), QK_OK);
+        qk_sink_close(&sink);
+    }
+}
+
+static void sums_of_one_stage(void **state)
+{
+    (void)state;
+    qk_error err = {0};
+    qk_sink_settings s;
+    qk_sink_outcome outcome;
+    made_settings(&s, output, 8);
+    assert_int_equal(qk_keep_parse("moments", &s.keep, &err), QK_OK);
+    qk_sink *sink = open_sink(&s);
+    for (int64_t i = 0; i < 8; i++) {
+        int64_t *list;
+        size_t count;
+        assert_int_equal(made_begin(sink, i, &err), QK_OK);
+        assert_int_equal(qk_sink_stored_positions(sink, i, 0, QK_QUERY, &list, &count, &err),
+                         QK_OK);
+        assert_true(!list && count == 0);
+        for (int layer = 0; layer < LAYERS; layer++) {
+            qk_sink_sums other = {
+                .text = i, .layer = layer, .before_rope = true}; /* passed over */
+            assert_int_equal(qk_sink_put_sums(sink, &other, &err), QK_OK);
+            assert_int_equal(made_put_sums(sink, i, layer, QK_QUERY, Q_HEADS, &err), QK_OK);
+            assert_int_equal(made_put_sums(sink, i, layer, QK_KEY, K_HEADS, &err), QK_OK);
+        }
+        assert_int_equal(qk_sink_text_done(sink, i, &err), QK_OK);
+    }
+    assert_int_equal(qk_sink_finish(&sink, &outcome, &err), QK_OK);
+    assert_true(outcome.complete && outcome.summed == 11 * 1817 && outcome.rows == 0);
+}
+
 /* ---- the whole -------------------------------------------------------------------------- */
 
 static void texts_missing(void **state)
@@ -712,6 +789,8 @@ int main(void)
     const struct CMUnitTest tests[] = {TEST(rows_misused),
                                        TEST(moments_misused),
                                        TEST(one_block_misused),
+                                       TEST(sums_misused),
+                                       TEST(sums_of_one_stage),
                                        TEST(texts_missing),
                                        TEST(nothing_kept),
                                        TEST(positions_known_before),
