@@ -8,7 +8,9 @@ from typing import Any
 
 from .._call import ArgumentError, call, ffi, lib, text
 from .._notices import Notices
+from ..sampler import Sampler
 from ..sink import Model, Sink
+from .device_sums import DeviceSums, sums_on
 from .engine import Engine, as_list, facts_struct, set_options
 from .facts import (Facts, check_before, choose_shape, decoder_of, find_facts, fingerprint, generation, input_device,
                     model_type)
@@ -179,11 +181,22 @@ class _Run:
         heads = {**captured_heads(model.q_heads or (), "q"), **captured_heads(model.k_heads or (), "k")}
         threads = min(torch.get_num_threads(), 8)
         self.workers = Workers(2 if self.on_device else threads if threads > 1 else 0)
-        rows = DeviceRows(self.sink, self.workers, heads) if self.on_device else HostRows(self.sink, self.workers)
+        rows = self._rows(heads, model.head_dim)
         self.runner = Runner(self.model, self.decoder, self.facts, rows, heads, stage=self.stage,
                              batch_tokens=self.batch_tokens, pads=self.pads, chunks=self.chunks)
         _, before = self.sink.texts_before()
         self.progress.start(before, self.sink._settings.num_tokens)
+
+    def _rows(self, heads: dict[tuple[int, str], list[int]], dim: int) -> Any:
+        """How queries and keys get from where the model is into the sink."""
+        keep = self.sink._settings.keep
+        if not self.on_device:
+            return HostRows(self.sink, self.workers)
+        if keep.moments and not keep.rows and sums_on(input_device(self.decoder)):
+            s = self.sink._settings.sampler
+            sampler = Sampler(text(lib.qk_sampler_type_name(s.type)) or "", s.base_rate, s.min_bucket_size, s.max_rows)
+            return DeviceSums(self.sink, self.workers, heads, sampler, dim)
+        return DeviceRows(self.sink, self.workers, heads)
 
     def run(self, texts: list[Encoded]) -> None:
         assert self.runner is not None

@@ -144,13 +144,18 @@ class DeviceRows:
             for b, row in enumerate(batch.rows):
                 kept = numpy.asarray(self.sink.positions(row.number, layer, kind))
                 low, high = numpy.searchsorted(kept, (batch.start, batch.start + batch.count(row)))
+                if self.is_summed(layer, kind, b, row, kept, low, high) or low == high:
+                    continue
                 kept = numpy.ascontiguousarray(kept[low:high])
-                if len(kept):
-                    parts.append((row, kept))
-                    texts.append(numpy.full(len(kept), b))
-                    tokens.append(kept - batch.start)
+                parts.append((row, kept))
+                texts.append(numpy.full(len(kept), b))
+                tokens.append(kept - batch.start)
             if parts:
                 self.index[layer, kind, ""] = (numpy.concatenate(texts), numpy.concatenate(tokens), parts)
+
+    def is_summed(self, layer: int, kind: str, b: int, row: Row, kept: Any, low: int, high: int) -> bool:
+        """Whether the rows of a text, of which kept[low:high] are in this batch, are no business of `take` here."""
+        return False
 
     def _indices(self, layer: int, kind: str, device: Any) -> tuple[Any, Any, list[tuple[Row, Any]]] | None:
         """On the device; the copy goes ahead of the rows in the same stream, from pinned memory."""
@@ -165,11 +170,6 @@ class DeviceRows:
             self.index[key] = (both[0], both[1], parts)
         return self.index[key]
 
-    def send_indices(self, devices: dict[int, Any]) -> None:
-        for layer, kind, _ in list(self.index):
-            if layer in devices:
-                self._indices(layer, kind, devices[layer])
-
     def take(self, batch: Batch, layer: int, kind: str, vectors: Any, before_rope: bool) -> None:
         import torch
         found = self._indices(layer, kind, vectors.device)
@@ -183,23 +183,31 @@ class DeviceRows:
         else:
             chosen = torch.as_tensor(heads, device=vectors.device)
             rows = vectors[texts[:, None], chosen[None, :], tokens[:, None]]
-        slot = self.slots.get()
-        room = slot.room(rows.numel(), rows.dtype).view(rows.shape)
-        event = self._copy(rows, room)
 
-        def put() -> None:
+        def put(copied: Any) -> None:
+            at = 0
+            for row, kept in parts:
+                part = copied[at:at + len(kept)].transpose(0, 1)
+                self.sink.put(row.number, layer, kind, part, positions=kept, heads=heads, before_rope=before_rope)
+                at += len(kept)
+
+        self.send(rows, put)
+
+    def send(self, values: Any, function: Callable[[Any], None]) -> None:
+        """Calls a function on another thread with a copy of dense values, on the processor, once it is there."""
+        slot = self.slots.get()
+        room = slot.room(values.numel(), values.dtype).view(values.shape)
+        event = self._copy(values, room)
+
+        def take() -> None:
             try:
                 if event is not None:
                     event.synchronize()
-                at = 0
-                for row, kept in parts:
-                    part = room[at:at + len(kept)].transpose(0, 1)
-                    self.sink.put(row.number, layer, kind, part, positions=kept, heads=heads, before_rope=before_rope)
-                    at += len(kept)
+                function(room)
             finally:
                 self.slots.put(slot)
 
-        self.workers.submit(put)
+        self.workers.submit(take)
 
     def _copy(self, rows: Any, room: Any) -> Any:
         """Begins the copy and returns what tells when it is there."""
