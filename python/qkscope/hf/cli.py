@@ -145,16 +145,29 @@ def load_model(args: argparse.Namespace, name: str, settings: Settings) -> tuple
         options["device_map"] = args.device_map
     if args.quiet or not sys.stderr.isatty():
         transformers.utils.logging.disable_progress_bar()
+    config = transformers.AutoConfig.from_pretrained(name, **common)
     overrides = text(settings.values.overrides)
     if overrides:
-        config = transformers.AutoConfig.from_pretrained(name, **common)
         options["config"] = _overridden(config, json.loads(overrides))
-    model = transformers.AutoModelForCausalLM.from_pretrained(name, **options)
+    model = _loader(transformers, config).from_pretrained(name, **options)
     if not args.device_map and getattr(model, "hf_device_map", None) is None:
         model = model.to(device)
     named = text(settings.values.tokenizer)
     tokenizer = transformers.AutoTokenizer.from_pretrained(named or name, **({} if named else common))
     return model.eval(), tokenizer
+
+
+def _loader(transformers: Any, config: Any) -> Any:
+    """What loads a model: of text; else of images and text, and so on, whose text decoder it is that is run."""
+    usual = transformers.AutoModelForCausalLM
+    if any(name.startswith("AutoModelFor") for name in getattr(config, "auto_map", None) or ()):
+        return usual
+    for name in ("AutoModelForCausalLM", "AutoModelForImageTextToText", "AutoModelForMultimodalLM",
+                 "AutoModelForSpeechSeq2Seq", "AutoModelForSeq2SeqLM", "AutoModel"):
+        auto = getattr(transformers, name, None)
+        if auto is not None and type(config) in auto._model_mapping:
+            return auto
+    return usual
 
 
 def _overridden(config: Any, overrides: dict[str, Any]) -> Any:
@@ -227,8 +240,10 @@ def report(args: argparse.Namespace, settings: Settings, ran: Any, sink: Sink, c
               f"puts the capture together in {where}", file=sys.stderr)
     elif made is not None:
         print(f"{ran.texts} texts in {ran.windows} windows, {ran.tokens} tokens, {rate:.0f} tokens/s")
+        both = settings.values.stage == lib.QK_ROPE_BOTH
         rows = [f"{made.rows} rows"] * (made.rows > 0) + [f"sums of {made.summed} rows"] * (made.summed > 0)
-        print(f"{' and '.join(rows)} of {made.heads} heads, {made.bytes / 1e6:.1f} MB, in {where}")
+        print(f"{' and '.join(rows)} of {made.heads} heads{' twice, before and after RoPE' * both}, "
+              f"{made.bytes / 1e6:.1f} MB, in {where}\nNext: qkscope analyze {where}{'/post' * both} -o results")
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from .._call import ArgumentError, call, ffi, lib, text
+from .._call import ArgumentError, Error, NotFoundError, call, ffi, lib, text
 from .._notices import Notices
 from ..sampler import example_id
 from ..sink import Model, Sink
@@ -199,4 +199,10 @@ def set_options(settings: Any, options: dict[str, Any]) -> None:
             value = ",".join(map(str, value))
         elif isinstance(value, bool):
             value = "true" if value else "false"
-        call(lib.qk_settings_set, settings, name.replace("_", "-").encode(), str(value).encode())
+        try:
+            call(lib.qk_settings_set, settings, name.replace("_", "-").encode(), str(value).encode())
+        except NotFoundError:
+            raise ArgumentError(f"capture takes no {name!r}: its options are those of `qkscope capture --help`, with _ "
+                                "for -") from None
+        except Error as error:
+            raise ArgumentError(f"{name} is {value!r}: {error}") from None
