@@ -26,7 +26,7 @@ JOBS = {
                 "4", "--sample-heads", "7", "--seed", "3", "--layout", "packed"],
     "moments": ["-m", KJV / "step-2004", *PASSAGES, "--keep", "moments,reservoir=3", "--layers", "1,4"],
     **{f"saved-{name}": ["-m", SAVED / name, "-t", SAVED / "versions.json", "--max-length", "200", "--sampler", "all",
-                         "--stage", "both"] for name in ARCHITECTURES},
+                         "--stage", "both", "--tokenizer", SAVED / name / "tokenizer.json"] for name in ARCHITECTURES},
 }
 CHECKS = re.findall(r"^def check_(\w+)", Path(__file__).with_name("hf_runs.py").read_text(), re.M)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from typing import Any
 
@@ -153,8 +154,9 @@ def load_model(args: argparse.Namespace, name: str, settings: Settings) -> tuple
     if not args.device_map and getattr(model, "hf_device_map", None) is None:
         model = model.to(device)
     named = text(settings.values.tokenizer)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(named or name, **({} if named else common))
-    return model.eval(), tokenizer
+    if named and os.path.isfile(named):
+        return model.eval(), transformers.PreTrainedTokenizerFast(tokenizer_file=named)
+    return model.eval(), transformers.AutoTokenizer.from_pretrained(named or name, **({} if named else common))
 
 
 def _loader(transformers: Any, config: Any) -> Any:
@@ -167,7 +169,8 @@ def _loader(transformers: Any, config: Any) -> Any:
         auto = getattr(transformers, name, None)
         if auto is not None and type(config) in auto._model_mapping:
             return auto
-    return usual
+    own = (getattr(transformers, name, None) for name in config.architectures or ())
+    return next((kind for kind in own if kind is not None), usual)
 
 
 def _overridden(config: Any, overrides: dict[str, Any]) -> Any:
