@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import BUILD, environment
 
-HOME = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "qkscope" / "hf"
+HOME = Path.home() / ".cache" / "qkscope" / "hf"
 
 
 @functools.cache

@@ -25,7 +25,7 @@ from qkscope.hf import facts as F  # noqa: E402
 from qkscope.hf.hooks import Watch, layer_of  # noqa: E402
 from qkscope.hf.running import Encoded, Runner, chunks_safely, pads_safely  # noqa: E402
 
-MOST = 30_000_000  # parameters of a model that is tiny
+MOST = 100_000_000  # parameters of a model that is tiny
 SECONDS = 60
 TOKENS = 32
 
@@ -265,6 +265,7 @@ def check(kind):
     row["windows"] = sum(f.window > 0 for f in found.layers.values())
     row["sinks"] = any(f.sinks for f in found.layers.values())
     row["softcap"] = any(f.softcap for f in found.layers.values())
+    row["terms"] = sorted({term for f in found.layers.values() for term in f.terms})
     ropes = [f.rope for f in found.layers.values() if f.rope]
     row["rope"] = "" if not ropes else ropes[0].pairing if ropes[0].frequencies else "unknown"
     row["exact"] = all(p.exact for r in ropes for p in (r.q, r.k) if p)
@@ -324,6 +325,87 @@ def check_all(kinds):
     return rows
 
 
+PAGE = """# Which models of transformers can be captured
+
+Written by `tests/hf/hf_models.py`, with transformers {version} and torch {torch}: of every type of
+`MODEL_FOR_CAUSAL_LM` a tiny random model is built and captured. {captured} types are captured, {refused} are refused
+by name, and of {unbuilt} no tiny model could be built, so that nothing is said of them. How it is done, and what is
+captured: [transformers.md](transformers.md). Models of images and text, or sound and text, are captured by their text
+decoder.
+
+## Captured
+
+Of each it was checked, in float32 on the processor, that
+
+* logits are the same bits with and without capture;
+* softmax of the captured queries and keys, with the model's own scaling, mask, soft cap, sinks and position bias, is
+  the attention that the model computes: the largest difference of a weight is in the table;
+* chunks of 8 tokens with a cache give the queries and keys of the whole text, where "chunks" says yes; other types run
+  a text as a whole;
+* a text beside a longer one gives what it gives alone, where "side by side" says yes; other types run one text at a
+  time;
+* queries and keys from before RoPE, turned by the frequencies in the manifest, are those from after it, where "before
+  RoPE" says yes; other types are captured after it alone. "-" : the type has no RoPE.
+
+"layers" tells how many of the tiny model's layers have attention that can be captured; the others have none, or
+another kind. Under "RoPE" is how dimensions are paired, and which are turned where it is not all of them.
+
+| type | layers | RoPE | before RoPE | chunks | side by side | scores also have | difference |
+|---|---|---|---|---|---|---|---|
+{table}
+
+## Refused
+
+| type | why |
+|---|---|
+{refusals}
+
+## Not built
+
+| type | why |
+|---|---|
+{others}
+"""
+
+
+def yes(value):
+    return "yes" if value else "no"
+
+
+def page_row(row):
+    extras = [name for name, has in (("windows", row["windows"]), ("sinks", row["sinks"]), ("soft cap", row["softcap"]),
+                                     ("position bias", "position_bias" in row["terms"])) if has]
+    rotated = f"{row['first']} to {row['first'] + row['rotated'] - 1} of {row['heads'][2]}"
+    rope = {"": "-", "unknown": "own form"}.get(row["rope"], row["rope"])
+    if row["rotated"] and row["rotated"] < row["heads"][2]:
+        rope += f", {rotated}"
+    before = "-" if row["before"] and not row["rope"] else yes(row["before"])
+    error = "no weights told" if row["attention"] is None else f"{row['attention']:.0e}"
+    return (f"| {row['type']} | {row['attends']} of {row['layers']} | {rope} | {before} | {yes(row['chunks'])} | "
+            f"{yes(row['pads'])} | {', '.join(extras)} | {error} |")
+
+
+def shortened(row):
+    why = row["why"].removeprefix(f"model type '{row['type']}'").lstrip(": ")
+    for end in (": its queries", ": there are no", ": it has no single", ". docs/models"):
+        why = why.split(end)[0]
+    return why.replace("|", "\\|")[:160].rstrip(": ")
+
+
+def write_page(path, rows):
+    by_state = {state: [row for row in rows if row["state"] == state] for state in ("captured", "refused", "not built")}
+
+    def reasons(state):
+        return "\n".join(f"| {row['type']} | {shortened(row)} |" for row in by_state[state])
+
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(PAGE.format(version=transformers.__version__, torch=torch.__version__.split("+")[0],
+                               captured=len(by_state["captured"]), refused=len(by_state["refused"]),
+                               unbuilt=len(by_state["not built"]),
+                               table="\n".join(page_row(row) for row in by_state["captured"]),
+                               refusals=reasons("refused"), others=reasons("not built")))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("types", nargs="*")
@@ -344,8 +426,13 @@ def main():
             print(f"{row['type']:28s} {'captured':10s} {row['attends']}/{row['layers']} {row['heads']} window={row['windows']} "
                   f"rope={row['rope']}:{row['first']}+{row['rotated']} att={row['attention']} chunk={row.get('chunked')} "
                   f"pad={row.get('padded')} before={row['before']} turned={row.get('turned')} {sound(row)} {row['why'][:80]}")
+    if args.write:
+        write_page(args.write, rows)
     states = [row["state"] for row in rows]
     print({state: states.count(state) for state in sorted(set(states))}, file=sys.stderr)
+    wrong = [row["type"] for row in rows if row["state"] == "broken" or row["state"] == "captured" and sound(row)]
+    if wrong:
+        sys.exit(f"wrong: {', '.join(wrong)}")
 
 
 if __name__ == "__main__":

@@ -9,10 +9,12 @@ import sys
 from typing import Any
 
 from .._call import ArgumentError, Error, call, ffi, lib, text
+from .._settings import default_of
 from ..sink import LAYOUTS, Sink, find_shard
 
 # Of `qkscope capture`, but told here in another way.
 OWN = {"dtype", "model"}
+HELP = {"threads": "threads that put the files together"}
 DTYPES = ("float32", "bfloat16", "float16", "auto")
 DESCRIPTION = """Runs a Hugging Face transformers model over texts and writes the queries and keys of its attention heads
 into DIR. MODEL is a folder, or org/name, which transformers loads, quantised checkpoints included. Each TEXT is a file
@@ -20,6 +22,18 @@ into DIR. MODEL is a folder, or org/name, which transformers loads, quantised ch
 
 A run that was stopped is resumed by the same command. The rows are those of `qkscope capture` for the same options.
 docs/models.md says which model types can be captured."""
+EXAMPLES = """examples:
+  qkscope-hf org/name --text passages.jsonl -o capture
+        about 8,000 rows of each head and kind, drawn evenly; on the GPU where there is one
+  qkscope-hf org/name -t books/ -o capture --keep moments,reservoir=8
+        sums of every position in place of rows: the capture does not grow with the texts
+  qkscope-hf org/name -t passages.jsonl -o capture --device-map auto --dtype bfloat16
+        a model that is spread over all GPUs
+  qkscope-hf folder -t passages.jsonl -o capture --stage both --layers 0,4,8 --long split --max-length 8192
+        before and after RoPE, of three layers, in windows of 8,192 tokens
+  qkscope-hf org/name -t passages.jsonl -o capture --shard 2/4
+        the third of four processes that make one capture
+then: qkscope analyze capture -o results"""
 
 
 class Usage(Exception):
@@ -36,16 +50,16 @@ def _add_rows(parser: argparse.ArgumentParser, settings: Any) -> None:
             continue
         section = text(row.section) or "Settings"
         group = sections.setdefault(section, parser.add_argument_group(section))
-        _add_row(group, row, name)
+        _add_row(group, row, name, default_of(settings, row))
 
 
-def _add_row(group: Any, row: Any, name: str) -> None:
+def _add_row(group: Any, row: Any, name: str, default: Any) -> None:
     flags = [f"--{name}"]
     if row.letter != b"\0":
         flags.insert(0, "-" + row.letter.decode())
-    told = text(row.help) or ""
-    unset = text(row.unset)
-    told += f" (default: {unset})" if unset else ""
+    told = HELP.get(name, text(row.help) or "")
+    unset = text(row.unset) or ("" if default in (None, False, True) else default)
+    told += f" (default: {unset})" if unset != "" else ""
     options: dict[str, Any] = {"dest": f"set:{name}", "default": argparse.SUPPRESS, "help": told.replace("%", "%%")}
     if row.type == lib.QK_SETTING_FLAG:
         group.add_argument(*flags, action="store_const", const="true", **options)
@@ -67,7 +81,7 @@ def _value(row: Any) -> str | None:
 
 
 def make_parser(settings: Any) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="qkscope-hf", description=DESCRIPTION, allow_abbrev=False,
+    parser = argparse.ArgumentParser(prog="qkscope-hf", description=DESCRIPTION, epilog=EXAMPLES, allow_abbrev=False,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", metavar="MODEL", nargs="?", help="a folder, or org/name")
     parser.add_argument("-m", "--model", dest="named", metavar="MODEL", help="the same")

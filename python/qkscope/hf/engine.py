@@ -7,8 +7,9 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from .._call import ArgumentError, Error, NotFoundError, call, ffi, lib, text
+from .._call import ArgumentError, Error, call, ffi, lib, text
 from .._notices import Notices
+from .._settings import as_texts, row_type
 from ..sampler import example_id
 from ..sink import Model, Sink
 
@@ -191,18 +192,18 @@ def facts_struct(facts: Any, dtype: str, fingerprint: int, kept: list[Any]) -> A
 
 
 def set_options(settings: Any, options: dict[str, Any]) -> None:
-    """Settings of the library by name; None is passed over, lists become "0,2,5"."""
+    """Settings of the library by name, as the other functions of the package take them; None is passed over."""
     for name, value in options.items():
         if value is None:
             continue
-        if isinstance(value, (list, tuple, set, range)):
-            value = ",".join(map(str, value))
-        elif isinstance(value, bool):
-            value = "true" if value else "false"
+        option = name.replace("_", "-")
         try:
-            call(lib.qk_settings_set, settings, name.replace("_", "-").encode(), str(value).encode())
-        except NotFoundError:
+            kind = row_type(settings, option)
+        except KeyError:
             raise ArgumentError(f"capture takes no {name!r}: its options are those of `qkscope capture --help`, with _ "
                                 "for -") from None
-        except Error as error:
-            raise ArgumentError(f"{name} is {value!r}: {error}") from None
+        for told in as_texts(value, kind, name):
+            try:
+                call(lib.qk_settings_set, settings, option.encode(), told)
+            except Error as error:
+                raise ArgumentError(f"{name} is {value!r}: {error}") from None

@@ -125,9 +125,10 @@ def observe(model: Any, decoder: Any, ids: Any, *, rotations: bool = False, **kw
 def _by_layer(model: Any, decoder: Any, calls: list[tuple[str, Call]]) -> dict[int, tuple[str, Call]]:
     kind = model_type(model)
     if not calls:
-        raise DataError(f"model type {kind!r} does not call the attention functions of transformers, or has no "
-                        f"attention: its queries and keys cannot be captured here. {TYPES}; `qkscope capture` runs "
-                        "some by itself")
+        has = any("attention" in type(module).__name__.lower() for module in decoder.modules())
+        raise DataError(f"model type {kind!r} " + ("computes attention by itself, not by the attention functions of "
+                        f"transformers: its queries and keys cannot be seen. {TYPES}; `qkscope capture` runs some by "
+                        "itself" if has else f"has no attention: there are no queries and keys. {TYPES}"))
     found: dict[int, tuple[str, Call]] = {}
     for name, call in calls:
         layer = layer_of(call, name)
