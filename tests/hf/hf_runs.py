@@ -249,11 +249,31 @@ def check_texts(out):
     refused(lambda: go(["a"], batch_tokens=0), "batch_tokens is 0")
     refused(lambda: go(["a"], stage="after"), "stage is 'after'")
     refused(lambda: go(["a"], layers="9"), "no heads are left", "layers 0, 1", kind=qkscope.DataError)
-    refused(lambda: go(["a"], whatever=1), "whatever", "--help")
+    refused(lambda: go(["a"], whatever=1), "whatever", "--help", kind=TypeError)
+    refused(lambda: go(["a"], sample_head=1), "did you mean 'sample_heads'", kind=TypeError)
     refused(lambda: go(["a"], long_texts="tear"), "tear", "split")
     refused(lambda: capture(model(), None, ["a"], qkscope.Sink(out / "d")), "tokenizer", "AutoTokenizer")
     refused(lambda: capture(model(), tokenizer(), ["a"], str(out)), "sink is a str")
     not_whole(out / "c") if (out / "c").exists() else None
+
+
+def check_stopped(out):
+    """By the function that is told how far it is; the same call goes on."""
+    def go(progress):
+        with qkscope.Sink(out / "c", sampler=ALL) as s:
+            capture(model(), tokenizer(), [text * 3 for text in passages() * 5], s, progress=progress, batch_tokens=200)
+
+    told = []
+
+    def stop(what, done, total):
+        told.append((what, done, total))
+        return len(told) < 2
+
+    refused(lambda: go(stop), "stopped by progress", "goes on", kind=qkscope.Cancelled)
+    assert len(told) == 2 and 0 < told[0][1] < told[1][1] < told[1][2] and told[0][0] == "tokens", told
+    not_whole(out / "c")
+    go(lambda what, done, total: told.append((what, done, total)))
+    assert told[-1][1] == told[-1][2], told[-1]
 
 
 class Stop(Exception):

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from .._call import ArgumentError, call, ffi, lib, text
+from .._call import ArgumentError, Cancelled, call, ffi, lib, text
 from .._notices import Notices
 from ..sampler import Sampler
 from ..sink import Model, Sink
@@ -49,13 +49,14 @@ def capture(model: Any, tokenizer: Any, texts: Iterable[str], sink: Sink, *, bat
     rows          about so many rows of each head and kind are kept, evenly, in place of the sink's sampler
     padding       several texts side by side; None: on devices other than the processor, where it changes nothing
                   but rounding
-    progress      None: tqdm where it is installed and somebody looks; False: none; a function of (what, done, total)
+    progress      None: tqdm where it is installed and somebody looks; True: anyway; False: none; a function of (what,
+                  done, total), called when texts are through, which stops the run by returning False
     options       other settings of `qkscope capture` by name: sample_heads, seed, full_attention_only, compat, ...
 
     The rows are those of `qkscope capture` for the same texts and options. A run that was stopped goes on when the
     same call is made again. Errors name what to do: ArgumentError, DataError (a model that cannot be captured, by its
-    type; a number that is not finite), ExistsError. After an error the sink can only be closed, and what is in its
-    folder does not look whole.
+    type; a number that is not finite), ExistsError, Cancelled, and TypeError for options that there are not. After an
+    error the sink can only be closed, and what is in its folder does not look whole.
     """
     return run(model, tokenizer, as_list(texts), sink, batch_tokens=batch_tokens, stage=stage, ids=ids, rows=rows,
                padding=padding, progress=progress, on_notice=on_notice, options={
@@ -123,19 +124,21 @@ class _Progress:
 
     def start(self, done: int, total: int) -> None:
         self.done, self.total = done, total
-        if self.given is None:
+        if self.given is None or self.given is True:
             try:
                 from tqdm.auto import tqdm
             except ImportError:
                 return
-            self.bar = tqdm(total=total, initial=done, unit=" tokens", unit_scale=True, disable=None)
+            self.bar = tqdm(total=total, initial=done, unit=" tokens", unit_scale=True,
+                            disable=False if self.given else None)
 
     def add(self, tokens: int) -> None:
         self.done += tokens
         if self.bar is not None:
             self.bar.update(tokens)
         elif callable(self.given):
-            self.given("tokens", self.done, self.total)
+            if self.given("tokens", self.done, self.total) is False:
+                raise Cancelled(f"stopped by progress, after {self.done} of {self.total} tokens; the same call goes on")
 
     def close(self) -> None:
         if self.bar is not None:

@@ -3,6 +3,7 @@
 long ones, chooses heads, rate and ids, and asks for tokens, a sink and the run of a few texts."""
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -200,8 +201,11 @@ def set_options(settings: Any, options: dict[str, Any]) -> None:
         try:
             kind = row_type(settings, option)
         except KeyError:
-            raise ArgumentError(f"capture takes no {name!r}: its options are those of `qkscope capture --help`, with _ "
-                                "for -") from None
+            near = difflib.get_close_matches(option, (text(lib.qk_settings_row(settings, i).name) or ""
+                                                      for i in range(lib.qk_settings_count(settings))), 1)
+            raise TypeError(f"capture() got an unexpected keyword argument {name!r}: " + (
+                f"did you mean {near[0].replace('-', '_')!r}?" if near else
+                "its options are those of `qkscope capture --help`, with _ for -")) from None
         for told in as_texts(value, kind, name):
             try:
                 call(lib.qk_settings_set, settings, option.encode(), told)
