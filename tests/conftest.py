@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running the program, finding shared data, and writing captures as the original tool does."""
 import csv
+import gc
 import importlib.util
 import json
 import os
@@ -117,6 +118,15 @@ def on_terminal(words, stream, env=None):
 
 def text(argument):
     return argument if isinstance(argument, (str, bytes, os.PathLike)) else str(argument)
+
+
+@pytest.fixture
+def resident():
+    """resident() is the memory that this process has now, in bytes, after a garbage collection."""
+    def measure():
+        gc.collect()
+        return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+    return measure
 
 
 @pytest.fixture(scope="session")

@@ -2,8 +2,9 @@
 """Position and content in the query-key space of attention heads."""
 from ._call import (ArgumentError, Cancelled, DataError, Error, ExistsError, InputOutputError, NotFoundError,
                     PartialError, ffi, lib)
+from ._compare import compare
 from ._run import PartialWarning, QkscopeWarning
-from .analyses import analyze, compare, compare_stages, pca, plasticity, rotate, study
+from .analyses import analyze, compare_stages, pca, plasticity, rotate, study
 from .figures import Figure, Report
 from .results import Results
 from .sampler import Sampler, example_id

@@ -4,6 +4,7 @@ once, warnings and progress reach the user on the caller's thread, and nobody ho
 from __future__ import annotations
 
 import collections
+import importlib.util
 import logging
 import sys
 import threading
@@ -17,6 +18,8 @@ Progress = bool | Callable[[str, int, int | None], Any] | None
 """`None`: a bar of tqdm, where that is installed and stderr is a terminal or a notebook. `True`: a bar anyway.
 `False`: none. A function is called with what is counted ("heads"), how many are done and how many there are (None:
 not known); if it returns False, the call stops with Cancelled."""
+
+_DELAY = 0.5  # a bar that is gone at once is a flicker
 
 logger = logging.getLogger("qkscope")
 
@@ -62,7 +65,7 @@ def warn(message: str, category: type[Warning] = QkscopeWarning) -> None:
     level, frame = 2, sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == "qkscope":
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, level - 1)
+    warnings.warn(message, category, level)
 
 
 def _is_watched() -> bool:
@@ -72,19 +75,26 @@ def _is_watched() -> bool:
     return bool(sys.stderr is not None and sys.stderr.isatty())
 
 
-class _Bar:
-    """A bar of tqdm; a new one when something else is counted."""
-
-    def __init__(self, wanted: bool) -> None:
-        self.bar: Any = None
-        self.make: Any = None
-        if not wanted:
-            return
-        try:
+def _tqdm() -> Any:
+    """tqdm's class for where we are; None where it is not installed. tqdm.auto warns in notebooks without widgets."""
+    try:
+        if importlib.util.find_spec("ipywidgets"):
             from tqdm.auto import tqdm
-            self.make = tqdm
-        except ImportError:
-            self.make = None
+        else:
+            from tqdm import tqdm
+    except ImportError:
+        return None
+    return tqdm
+
+
+class _Bar:
+    """A bar of tqdm; a new one when something else is counted. Unless it was asked for, it waits for _DELAY seconds."""
+
+    def __init__(self, progress: Progress) -> None:
+        wanted = progress is True or (progress is None and _is_watched())
+        self.make = _tqdm() if wanted else None
+        self.delay = 0.0 if progress is True else _DELAY
+        self.bar: Any = None
 
     def show(self, what: str, done: int, total: int) -> None:
         if self.make is None:
@@ -92,17 +102,9 @@ class _Bar:
         if self.bar is not None and (self.bar.desc.removesuffix(": ") != what or done < self.bar.n):
             self.close()
         if self.bar is None:
-            self.bar = self._open(what, total)
+            self.bar = self.make(total=total or None, desc=what, leave=False, delay=self.delay)
         self.bar.total = total or None
         self.bar.update(done - self.bar.n)
-
-    def _open(self, what: str, total: int) -> Any:
-        try:
-            return self.make(total=total or None, desc=what, leave=False)
-        except ImportError:  # a notebook without widgets
-            from tqdm import tqdm
-            self.make = tqdm
-            return tqdm(total=total or None, desc=what, leave=False)
 
     def close(self) -> None:
         if self.bar is not None:
@@ -114,7 +116,7 @@ class _Display:
     def __init__(self, watch: Watch, progress: Progress) -> None:
         self.watch = watch
         self.own = progress if callable(progress) else None
-        self.bar = _Bar(progress is True or (progress is None and _is_watched()))
+        self.bar = _Bar(progress)
 
     def update(self) -> None:
         while self.watch.notices:
@@ -189,7 +191,8 @@ def run(function: Any, *arguments: Any, hooks: Any, out: Any = None, free: Any =
     library fails with; KeyboardInterrupt after Ctrl-C, when the call has ended.
     """
     watch = Watch()
-    members = dict(ffi.typeof(hooks).item.fields)
+    kind = ffi.typeof(hooks)
+    members = dict((kind.item if kind.kind == "pointer" else kind).fields)
     if "notice" in members:
         hooks.notice = lib.qkpy_notice
     if "progress" in members:

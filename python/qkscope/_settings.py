@@ -25,6 +25,10 @@ TYPES: dict[int, Any] = {FLAG: bool, INTEGER: int, REAL: float, PERCENT: float, 
                          PATHS: Sequence[StrPath], LIST: Indices}
 
 
+_EXPECTED = {FLAG: "True or False", INTEGER: "a whole number", REAL: "a number", PERCENT: "a percentage",
+             TEXT: "a text", PATH: "a path", PATHS: "paths", LIST: "whole numbers", CHOICE: "a word", SET: "words"}
+
+
 class Keyword(NamedTuple):
     """An argument given by keyword. `option` is the setting's name in the table; None: it has none there."""
 
@@ -110,7 +114,7 @@ def as_texts(value: Any, kind: int, keyword: str) -> list[bytes]:
     elif kind == LIST and hasattr(value, "__index__"):
         made = _number(value, keyword)
     else:
-        raise _wrong(keyword, value, f"a {type(value).__name__} is of no use here")
+        raise _wrong(keyword, value, f"expected {_EXPECTED[kind]}, not {type(value).__name__}")
     encoded = os.fsencode(made)
     if b"\0" in encoded:
         raise _wrong(keyword, value, "has a zero byte in it")
@@ -182,7 +186,7 @@ def _about(row: Any, default: Any) -> str:
     facts += ['such as 3, [0, 2] or "0,2,5-9"'] if row.type == LIST else []
     if row.unset != ffi.NULL and default is None:
         facts.append("None: " + text(row.unset).replace("--", ""))
-    help_ = text(row.help) or text(row.off_help) or ""
+    help_ = (text(row.help) or f"False: {text(row.off_help)}").replace("DIR", "output").replace("CAPTURE", "the capture")
     facts = [fact for fact in facts if fact]
     return help_ + (f" ({'; '.join(facts)})" if facts else "")
 

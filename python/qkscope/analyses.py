@@ -2,18 +2,17 @@
 """The analyses: what the commands of the same names do, with their options as keywords."""
 from __future__ import annotations
 
-import math
+import contextlib
 import os
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 from . import results as _results
 from . import tables as _tables
-from ._call import Error, PartialError, call, ffi, lib, text
+from ._call import PartialError, call, ffi, lib, text
 from ._run import PartialWarning, Progress, run, warn
 from ._settings import Keyword, Keywords, Settings, StrPath
 from .results import Failure, Results, TemporaryFolder
-from .tables import Column, Table
 
 _PLANES = 30  # of the complement, as the command has it
 _ALL = "pca,rotation,plasticity"
@@ -40,7 +39,10 @@ _STUDY = Keywords("qk_study_settings_table", "study", ["output"], [_PROGRESS])
 
 def _path(capture: Any) -> bytes:
     """Of a folder, "org/name", or an open capture."""
-    return os.fsencode(getattr(capture, "path", capture))
+    path = getattr(capture, "path", capture)
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(f"a capture is a folder, org/name of a dataset, or what qkscope.open returned, not {capture!r}")
+    return os.fsencode(path)
 
 
 def _line(function: str, arguments: tuple[Any, ...], given: dict[str, Any]) -> Any:
@@ -59,15 +61,27 @@ def _set_shard(values: Any, shard: Any) -> None:
     call(lib.qk_shard_find, words.encode(), ffi.addressof(values.shard))
 
 
-def _outcome(results: Results, partial: PartialError | None) -> Results:
-    """Results with failures are told of; where there is nothing but failures, that is one."""
-    if partial is None or not results.complete:
-        return results
-    said = _results.say(results.failed, results.num_heads) if results.failed else str(partial)
-    if results.failed and len(results.failed) >= results.num_heads:
-        partial.results = results
-        raise partial
-    warn(f"{said}; the results have the others, and results.failed all of these", PartialWarning)
+@contextlib.contextmanager
+def _folder(settings: Settings, output: StrPath | None) -> Iterator[tuple[StrPath, TemporaryFolder | None]]:
+    """Where the run writes to: a private folder unless another was given, which goes if it fails."""
+    owned = TemporaryFolder() if output is None else None
+    try:
+        if owned is not None:
+            settings.set("output", owned.path)
+            yield owned.path, owned
+        elif output is not None:
+            yield output, None
+    except BaseException:
+        if owned is not None:
+            owned.remove()
+        raise
+
+
+def _tell(results: Results, partial: PartialError | None) -> Results:
+    """Of heads that failed; while others compute there are none."""
+    if partial is not None and results.complete:
+        said = _results.say(results.failed, results.num_heads) if results.failed else str(partial)
+        warn(f"{said}; the results have the others, and results.failed all of these", PartialWarning)
     return results
 
 
@@ -82,16 +96,14 @@ def _analyse(function: str, keywords: Keywords, analyses: str, capture: Any, giv
     _set_shard(values, given.get("shard"))
     if given.get("shard") is not None and given.get("output") is None:
         raise TypeError(f"{function}(): processes that share an analysis need one output folder")
-    owned = None
-    if given.get("output") is None:
-        owned = TemporaryFolder()
-        settings.set("output", owned.path)
     line = _line(function, (capture,), given)
     values.command_line = line
     out = ffi.new("qk_analysis_results **")
-    handle, partial = run(lib.qk_analysis_run, values, out, hooks=values, out=out, free=lib.qk_analysis_results_free,
-                          keep=(settings, line), progress=given.get("progress"))
-    return _outcome(_results.of_run(handle, handle, owned.path if owned else given["output"], owned), partial)
+    with _folder(settings, given.get("output")) as (folder, owned):
+        handle, partial = run(lib.qk_analysis_run, values, out, hooks=values, out=out,
+                              free=lib.qk_analysis_results_free, keep=(settings, line),
+                              progress=given.get("progress"))
+        return _tell(_results.of_run(handle, handle, folder, owned, values.ci or None), partial)
 
 
 # ---- one capture --------------------------------------------------------------------------
@@ -111,7 +123,8 @@ def analyze(capture: Any, **keywords: Any) -> Results:
     Raises NotFoundError (a FileNotFoundError) for a capture that is not there, ArgumentError (a ValueError) for a value
     that a keyword does not take, DataError for files that are damaged or hold too little, Cancelled or KeyboardInterrupt
     where it was stopped: then nothing is written. Where some heads fail, the others' results are returned with a
-    PartialWarning, and results.failed names them; where all do, PartialError is raised.
+    PartialWarning, and results.failed names them (results.check() raises PartialError then); where all fail, the first
+    failure is raised.
     """
     return _analyse("analyze", _ANALYZE, _ALL, capture, keywords)
 
@@ -162,92 +175,14 @@ def compare_stages(before: Any, after: Any = None, **keywords: Any) -> Results:
     values = settings.values
     settings.set("before", _path(before), "before")
     settings.set("after", None if after is None else _path(after), "after")
-    owned = None
-    if keywords.get("output") is None:
-        owned = TemporaryFolder()
-        settings.set("output", owned.path)
     line = _line("compare_stages", (before, after), keywords)
     values.input.command_line = line
     out = ffi.new("qk_stages_results **")
-    handle, partial = run(lib.qk_stages_run, values, out, hooks=values.input, out=out,
-                          free=lib.qk_stages_results_free, keep=(settings, line), progress=keywords.get("progress"))
-    made = _results.of_run(handle, handle.run, owned.path if owned else keywords["output"], owned)
-    return _outcome(made, partial)
-
-
-def compare(a: Results | StrPath, b: Results | StrPath, table: str = "heads") -> Table:
-    """One table of two results side by side, such as two checkpoints or two texts.
-
-    a and b are Results, or folders that hold some. Rows are those of the heads (and components, ...) of either;
-    numbers become NAME_a, NAME_b and NAME_diff, which is b - a; texts NAME_a and NAME_b. Where both have an interval of
-    a number (NAME_lo, NAME_hi, from ci=95), NAME_diff_lo and NAME_diff_hi are one of the difference at the same
-    confidence, by the method of Zou and Donner, which holds where the texts of a and b are not the same; where they are,
-    it is wider than need be.
-
-        qkscope.compare(first, second)["category_b"]
-        qkscope.compare(first, second, "rotated").to_pandas()
-    """
-    sides = [side if isinstance(side, Results) else Results.read(side) for side in (a, b)]
-    return _compare(f"{table.removesuffix('.csv')}_compared.csv", sides[0][table], sides[1][table])
-
-
-def _keys(table: Table) -> list[str]:
-    """The numbers that say what a row is of: those at its beginning, after the model."""
-    names = []
-    for column in table.schema.values():
-        if column.type != "integer" and column.name != "model":
-            break
-        names += [column.name] if column.type == "integer" else []
-    return names
-
-
-def _compare(name: str, a: Table, b: Table) -> Table:
-    keys = _keys(a)
-    if not keys or keys != _keys(b):
-        raise ValueError(f"{a.name}: has no rows of heads that could be compared")
-    sides = [dict(zip(zip(*(t.column(k) for k in keys)), range(len(t)))) for t in (a, b)]
-    rows = sorted({**sides[0], **sides[1]})
-    schema = [a.schema[key] for key in keys]
-    values: dict[str, list[Any]] = {key: [row[i] for row in rows] for i, key in enumerate(keys)}
-
-    def add(column: Column, end: str, about: str, of: list[Any]) -> None:
-        schema.append(column._replace(name=column.name + end, about=about, label=None))
-        values[column.name + end] = of
-
-    for column in a.schema.values():
-        if column.name in (*keys, "model") or b.schema.get(column.name, column).type != column.type:
-            continue
-        if column.name not in b:
-            continue
-        both = [[None if row not in at else of[at[row]] for row in rows]
-                for at, of in zip(sides, (t.column(column.name) for t in (a, b)))]
-        add(column, "_a", f"of a: {column.about}", both[0])
-        add(column, "_b", f"of b: {column.about}", both[1])
-        if column.type != "text":
-            add(column._replace(type="real", range=None), "_diff", f"b - a: {column.about}",
-                [None if x is None or y is None else float(y - x) for x, y in zip(*both)])
-    for column in [c for c in schema if c.name.endswith("_diff")]:
-        _add_interval(column, values, add)
-    return Table.make(name, schema, values)
-
-
-def _add_interval(column: Column, values: dict[str, list[Any]], add: Any) -> None:
-    name = column.name.removesuffix("_diff")
-    parts = [values.get(f"{name}{bound}{side}") for side in ("_a", "_b") for bound in ("", "_lo", "_hi")]
-    if None in parts:
-        return
-    lows: list[Any] = []
-    highs: list[Any] = []
-    for row in zip(*parts):  # type: ignore[arg-type]
-        if None in row:
-            lows.append(None)
-            highs.append(None)
-            continue
-        a, a_lo, a_hi, b, b_lo, b_hi = row
-        lows.append(b - a - math.hypot(b - b_lo, a_hi - a))
-        highs.append(b - a + math.hypot(b_hi - b, a - a_lo))
-    add(column, "_lo", f"lower end of the interval of {column.name}", lows)
-    add(column, "_hi", f"upper end of the interval of {column.name}", highs)
+    with _folder(settings, keywords.get("output")) as (folder, owned):
+        handle, partial = run(lib.qk_stages_run, values, out, hooks=values.input, out=out,
+                              free=lib.qk_stages_results_free, keep=(settings, line),
+                              progress=keywords.get("progress"))
+        return _tell(_results.of_run(handle, handle.run, folder, owned), partial)
 
 
 # ---- many ---------------------------------------------------------------------------------
@@ -257,8 +192,8 @@ def study(path: StrPath, output: StrPath, **keywords: Any) -> Results:
     """The analyses of every model of a study file, combined tables, figures and the report in `output`. Models whose
     files and settings did not change since the last run are not computed again; see docs/study.md.
 
-    Returns the combined tables, `models` among them; `failed` has the models that failed, with a PartialWarning, and
-    where all failed PartialError is raised. With `dry_run` nothing is written, and there are no tables.
+    Returns the combined tables, `models` among them; `failed` has the models that failed, with a PartialWarning. Where
+    all failed, PartialError is raised. With `dry_run` nothing is written, and there are no tables.
 
         qkscope.study("study.yaml", "results").models.to_pandas()
     """

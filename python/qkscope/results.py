@@ -6,6 +6,7 @@ import functools
 import html
 import json
 import os
+import secrets
 import shutil
 import tempfile
 import weakref
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import tables
-from ._call import ExistsError, PartialError, ffi, lib, text
+from ._call import ExistsError, NotFoundError, PartialError, ffi, lib, text
 from ._run import Progress, run, warn
 from ._settings import Settings, StrPath
 from .figures import Figure, Report
@@ -69,6 +70,7 @@ class Results:
         self.seconds: float = facts.get("seconds", 0.0)
         self.threads: int = facts.get("threads", 0)
         self.complete: bool = facts.get("complete", True)
+        self._ci: dict[str, float] = facts.get("ci", {})
         self._load = load
         self._owned = owned
         self._cache: dict[str, Table] = {}
@@ -103,15 +105,20 @@ class Results:
     def __iter__(self) -> Iterator[str]:
         return iter(self.tables)
 
+    def confidence(self, table: str) -> float | None:
+        """The level of the intervals in a table, in percent (the `ci` that it was computed with); None without any."""
+        there = any(name.endswith("_lo") for name in self[table].names)
+        return self._ci.get(self[table].name) if there else None
+
     @property
     def manifest(self) -> dict[str, Any]:
         """manifest.json: command line, settings, input files with fingerprints, timings (docs/results.md)."""
-        return dict(json.loads((self.folder / "manifest.json").read_text(encoding="utf-8")))
+        return dict(json.loads((self._there() / "manifest.json").read_text(encoding="utf-8")))
 
     def check(self) -> Results:
         """Raises PartialError, whose `results` are these, if something failed; else returns these."""
         if self.failed:
-            error = PartialError(_say(self.failed, self.num_heads))
+            error = PartialError(say(self.failed, self.num_heads))
             error.status, error.results = "QK_ERR_PARTIAL", self
             raise error
         return self
@@ -122,19 +129,24 @@ class Results:
         """Writes the files of this run into a new folder, the bytes that the command would have written: all of them
         or, after a failure, nothing. A folder that is there and not empty is refused; with `force` it is replaced,
         if all that is in it are results. Returns the folder."""
-        target = Path(folder)
+        target, held = Path(folder), self._there()
         _check_target(target, force)
         target.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=f".{target.name}.tmp-", dir=target.parent))
+        beside = _beside(target)
         try:
             for name in self.files:
-                shutil.copyfile(self.folder / name, beside / name)
+                shutil.copyfile(held / name, beside / name)
                 _sync(beside / name)
-            beside.chmod(0o777 & ~_umask())
             _replace(beside, target)
         finally:
             shutil.rmtree(beside, ignore_errors=True)
         return target
+
+    def _there(self) -> Path:
+        if not self.folder.is_dir():
+            gone = " any more; save before close(), or before the `with` ends" if self._owned else ""
+            raise NotFoundError(f"{self.folder}: the files of these results are not there{gone}")
+        return self.folder
 
     def close(self) -> None:
         """Removes the private folder, if this has one. Tables that were taken stay."""
@@ -158,11 +170,18 @@ class Results:
 
     def figure(self, name: str, *, theme: str = "paper", progress: Progress = False) -> Figure:
         """Draws one of `figures`; the model at the end of a name may be left out where there is one model. theme is
-        "paper", "screen" or "dark". Needs gnuplot."""
+        "paper", "screen" or "dark". Needs gnuplot.
+
+            results.figure("pca-02-rq-rk-scatter").save("drift.pdf")
+
+        Raises ValueError for a name that there is not, with those that there are."""
         with tempfile.TemporaryDirectory(prefix="qkscope-") as drawn:
             settings = Settings("qk_report_settings_table")
-            outcome = self._draw(Path(drawn), settings, {"figure": [name], "theme": theme,
-                                                         "format": "png,svg,pdf"}, progress)
+            try:
+                outcome = self._draw(Path(drawn), settings, {"figure": [name], "theme": theme, "format": "png,svg,pdf"},
+                                     progress)
+            except NotFoundError:
+                raise ValueError(f"figure {name}: of these results there are {', '.join(self.figures)}") from None
             names = [text(outcome.names[i]) for i in range(outcome.num_names)]
             if name not in names and len(names) > 1:
                 raise ValueError(f"figure {name}: there is one for each model: {', '.join(names)}")
@@ -172,11 +191,11 @@ class Results:
                score_metric: str | None = None, score_column: str | None = None, theme: str = "paper",
                progress: Progress = None) -> Report:
         """The page with summary, findings, all figures and an explorer of the heads; with `path`, it is written there,
-        too. The others are those of `qkscope report`. Needs gnuplot."""
+        too. It is that of `qkscope report --alone`, and the other arguments are those of this command. Needs gnuplot."""
         with tempfile.TemporaryDirectory(prefix="qkscope-") as drawn:
             self._draw(Path(drawn), Settings("qk_report_settings_table"),
                        {"title": title, "scores": scores, "score-metric": score_metric, "score-column": score_column,
-                        "theme": theme}, progress)
+                        "theme": theme, "alone": True}, progress)
             report = Report((Path(drawn) / "report.html").read_text(encoding="utf-8"))
         if path is not None:
             report.save(path)
@@ -186,7 +205,7 @@ class Results:
         values = settings.values
         for option, value in {"output": folder, **given}.items():
             settings.set(option, value)
-        where = ffi.new("char[]", os.fsencode(self.folder))
+        where = ffi.new("char[]", os.fsencode(self._there()))
         values.results = where
         out = ffi.new("qk_report_outcome **")
         outcome, partial = run(lib.qk_report_write, values, out, hooks=values, out=out,
@@ -214,12 +233,13 @@ class Results:
                                                     if failed else ""))
 
     def _facts(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in
-                ("model", "capture", "num_heads", "num_rows", "seconds", "threads", "complete")}
+        return {"ci": self._ci, **{name: getattr(self, name) for name in
+                                   ("model", "capture", "num_heads", "num_rows", "seconds", "threads", "complete")}}
 
     def __reduce__(self) -> Any:
         """To another process with its files, into a private folder there."""
-        return _unpacked, ({name: (self.folder / name).read_bytes() for name in self.files}, self._facts(),
+        folder = self._there()
+        return _unpacked, ({name: (folder / name).read_bytes() for name in self.files}, self._facts(),
                            self.failed)
 
 
@@ -231,18 +251,19 @@ def about(table: str) -> str:
 
 # ---- made by runs, folders, other processes -----------------------------------------------
 
-def of_run(handle: Any, results: Any, folder: StrPath, owned: TemporaryFolder | None) -> Results:
-    """Of a run in memory, which `handle` owns."""
+def of_run(handle: Any, results: Any, folder: StrPath, owned: TemporaryFolder | None,
+           ci: float | None = None) -> Results:
+    """Of a run in memory, which lives as long as `handle`."""
     heads = [results.heads[i] for i in range(results.num_heads)]
     failed = [Failure(_head_name(head.id), text(head.message) or "failed") for head in heads
               if head.status != lib.QK_OK]
     files = [text(results.outputs[i]) for i in range(results.num_outputs)]
     facts = {"model": text(results.model) or "", "capture": text(results.capture), "num_heads": results.num_heads,
              "num_rows": results.num_rows, "seconds": results.seconds, "threads": results.threads,
-             "complete": results.units_there >= results.units}
+             "complete": results.units_there >= results.units, "ci": dict.fromkeys(files, ci) if ci else {}}
 
     def load(name: str) -> Table:
-        return tables.of_run(results, name) if handle is not None else tables.read_csv(Path(folder) / name)
+        return tables.of_run(results, name, handle)
 
     return Results(folder, files, load, facts, failed, owned)
 
@@ -253,13 +274,11 @@ def _head_name(head: Any) -> str:
     return str(text(name))
 
 
-def _say(failed: Sequence[Failure], count: int) -> str:
+def say(failed: Sequence[Failure], count: int) -> str:
+    """How many failed, and the first of them with their reasons."""
     named = "; ".join(f"{failure.name}: {failure.message}" for failure in failed[:_NAMED])
     more = f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
     return f"{len(failed)} of {count} failed: {named}{more}"
-
-
-say = _say
 
 
 def _unpacked(files: dict[str, bytes], facts: dict[str, Any], failed: list[Failure]) -> Results:
@@ -283,14 +302,16 @@ def _read(folder: Path) -> Results:
     facts = {"model": last.get("model", ""), "capture": last.get("capture", ""),
              "num_heads": max((one.get("heads", 0) for one in runs), default=0),
              "num_rows": last.get("rows", 0), "threads": last.get("threads", 0),
-             "complete": manifest.get("complete", True)}
+             "complete": manifest.get("complete", True),
+             "ci": {file: one["settings"]["ci"] for one in runs for file in one.get("tables", [])
+                    if one.get("settings", {}).get("ci")}}
     return Results(folder, files, functools.partial(_read_table, folder), facts, failed)
 
 
 # ---- folders ------------------------------------------------------------------------------
 
 def _known_files() -> list[str]:
-    names = []
+    names: list[str] = []
     while (info := lib.qk_schema_table(len(names))) != ffi.NULL:
         names.append(text(info.name))
     return [*names, "schema.json", "manifest.json"]
@@ -309,11 +330,18 @@ def _check_target(target: Path, force: bool) -> None:
         raise ExistsError(f"{target}: holds {sorted(foreign)[0]}, which is no result; save into another folder")
 
 
+def _beside(target: Path) -> Path:
+    """A new folder with the mode that every new folder gets, which one of tempfile has not."""
+    folder = target.with_name(f".{target.name}.tmp-{secrets.token_hex(4)}")
+    folder.mkdir()
+    return folder
+
+
 def _replace(beside: Path, target: Path) -> None:
     if not target.is_dir() or not os.listdir(target):
         os.rename(beside, target)
     else:
-        old = Path(tempfile.mkdtemp(prefix=f".{target.name}.tmp-", dir=target.parent))
+        old = _beside(target)
         os.rename(target, old)
         os.rename(beside, target)
         shutil.rmtree(old)
@@ -326,9 +354,3 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

@@ -5,11 +5,10 @@ from __future__ import annotations
 import collections
 import csv
 import ctypes
-import functools
 import html
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ._call import call, ffi, lib, text
@@ -77,7 +76,7 @@ class Table:
         table.to_pandas()              # or pandas.DataFrame.from_arrow(table)
         polars.DataFrame(table)
         pyarrow.table(table)
-        duckdb.sql("select layer, avg(r_q) from table group by layer")
+        duckdb.sql("select layer, count(*) from heads group by layer")  # with heads = results.heads
     """
 
     def __init__(self, columns: Any, name: str) -> None:
@@ -156,8 +155,8 @@ class Table:
         return nulls
 
     def __iter__(self) -> Iterator[Any]:
-        row = collections.namedtuple("Row", self.names)  # type: ignore[misc]
-        return map(row._make, zip(*(self.column(name) for name in self.names)))
+        named: Any = collections.namedtuple
+        return map(named("Row", self.names, rename=True)._make, zip(*(self.column(name) for name in self.names)))
 
     # ---- for others ---------------------------------------------------------------------
 
@@ -253,14 +252,13 @@ def _owned(columns: Any, name: str) -> Table:
     return Table(ffi.gc(columns, lambda one: lib.qk_columns_free(ffi.new("qk_columns **", one))), name)
 
 
-def of_run(results: Any, name: str) -> Table:
-    """A table of a run in memory."""
+def of_run(results: Any, name: str, handle: Any) -> Table:
+    """A table of a run in memory, which `handle` owns: it has to be there as long as this takes."""
     made = ffi.new("qk_columns **")
     call(lib.qk_results_table, results, name.encode(), made)
     return _owned(made[0], name)
 
 
-@functools.lru_cache(maxsize=None)
 def schema_of(name: str) -> dict[str, Column]:
     """The columns that this version writes into a table, by name; none for a table that it does not know."""
     info = lib.qk_schema_find(name.encode())
@@ -270,7 +268,7 @@ def schema_of(name: str) -> dict[str, Column]:
     return {column.name: column for column in found}
 
 
-_READ = {"text": str, "integer": lambda field: int(field) if field else None,
+_READ: dict[str, Callable[[str], Any]] = {"text": str, "integer": lambda field: int(field) if field else None,
          "real": lambda field: float(field) if field else None}
 
 

@@ -47,7 +47,9 @@ static void print_outcome(const request *r, const qk_report_outcome *outcome)
               cli_s((int64_t)outcome->num_models), outcome->num_heads,
               cli_s((int64_t)outcome->num_heads), outcome->num_figures,
               cli_s((int64_t)outcome->num_figures), outcome->seconds);
-    cli_print("%s/figures\n", r->settings.output ? r->settings.output : r->settings.results);
+    if (!r->settings.alone)
+        cli_print("%s/figures\n",
+                  r->settings.output ? r->settings.output : r->settings.results);
     if (outcome->html)
         cli_print("%s (%.1f MB)\n", outcome->html, (double)outcome->html_bytes / 1e6);
 }

@@ -33,6 +33,9 @@ static const qk_setting ROWS[] = {
      .help = "folder for figures/ and report.html", .unset = "RESULTS", .section = "Output"},
     {"html", QK_SETTING_FLAG, AT(html), .number = true, .off = "no-html",
      .off_help = "figures alone, without report.html", .section = "Output"},
+    {"alone", QK_SETTING_FLAG, AT(alone),
+     .help = "report.html alone, to be sent: without figures/ and links into it",
+     .section = "Output"},
     {"figure", QK_SETTING_PATHS, AT(names), .value = "NAME",
      .help = "this figure, not the page; may be given several times",
      .unset = "all, and the page", .section = "Figures"},
@@ -142,8 +145,9 @@ static qk_status install(const qk__report *report, qk__outfile **page, qk_error 
 {
     if (*page)
         QK_TRY(qk__remove_file(report->folder, PAGE_NAME, err));
-    QK_TRY(qk__install_figures(report->drawn, report->settings->num_names == 0, report->staging,
-                               report->figures, err));
+    if (!report->settings->alone)
+        QK_TRY(qk__install_figures(report->drawn, report->settings->num_names == 0,
+                                   report->staging, report->figures, err));
     return *page ? qk__outfile_commit(page, err) : QK_OK;
 }
 
@@ -368,6 +372,10 @@ qk_status qk_report_write(const qk_report_settings *settings, qk_report_outcome 
     QK_NEED(err, settings);
     if (!settings->results)
         return qk__fail(err, QK_ERR_ARGUMENT, "no results folder was given");
+    if (settings->alone && !has_page(settings))
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "the page alone, but without the page: give alone or what leaves the "
+                        "page out, html = false or names of figures");
     const char *folder = settings->output ? settings->output : settings->results;
     if (!qk__is_dir(settings->results))
         return qk__fail(err, QK_ERR_NOT_FOUND, "%s: no such folder of results",

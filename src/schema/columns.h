@@ -33,7 +33,4 @@ qk_columns *qk__columns_hold(const qk_columns *columns);
 QK_MUST_CHECK qk_status qk__columns_own(qk_columns *columns, const char *text,
                                         const char **copy, qk_error *err);
 
-/* An integer that the file leaves empty. */
-bool qk__is_empty_integer(const qk__column *column, int64_t value);
-
 #endif

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/number.h"
-#include "schema/columns.h"
+#include "schema/schema.h"
 
 /* ---- where the rows are ----------------------------------------------------------------- */
 
