@@ -120,8 +120,8 @@ format: tools/.packages-dev
 reference: test-build
 	@python3 tools/generate.py $(BUILD)/qkscope options.md >docs/reference/options.md
 	@$(BUILD)/qkscope explain --json | python3 tools/tables_page.py >docs/reference/tables.md
-	@PYTHONPATH=$(BUILD)/python $(PYTHON) python/make_stubs.py >$(BUILD)/analyses.pyi
-	@mv $(BUILD)/analyses.pyi python/qkscope/analyses.pyi
+	@for module in analyses making; do PYTHONPATH=$(BUILD)/python $(PYTHON) python/make_stubs.py $$module \
+		>$(BUILD)/$$module.pyi && mv $(BUILD)/$$module.pyi python/qkscope/$$module.pyi || exit 1; done
 
 install: build
 	@meson install -C $(BUILD) --no-rebuild

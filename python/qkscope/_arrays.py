@@ -12,7 +12,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ._call import ArgumentError, ffi
+from ._call import ffi
+from ._checks import refuse
 
 WANTED = "float32, float16 or bfloat16"
 REMEDY = "convert it, as with numpy.asarray(x, dtype='float32') or x.float()"
@@ -33,10 +34,13 @@ class View(NamedTuple):
     dtype: str
 
 
-def refuse(name: str, got: str, wanted: str, remedy: str) -> ArgumentError:
-    error = ArgumentError(f"{name} is {got}; wanted is {wanted}: {remedy}")
-    error.status = "QK_ERR_ARGUMENT"
-    return error
+def need_numpy() -> Any:
+    """NumPy, for functions that hand out its arrays."""
+    try:
+        import numpy
+    except ImportError:
+        raise ImportError("rows are NumPy arrays here, and there is no NumPy: pip install numpy") from None
+    return numpy
 
 
 # ---- NumPy ---------------------------------------------------------------------------------
@@ -202,8 +206,7 @@ def vectors(value: Any, name: str, dims: str, shape: Sequence[int | None], dtype
         raise refuse(name, f"of dtype {v.dtype}", " or ".join(", ".join(dtypes).rsplit(", ", 1)), REMEDY if
                      "float32" in dtypes else f"convert it, as with numpy.asarray(x, dtype='{dtypes[0]}')")
     if len(v.shape) != len(shape) or any(n is not None and n != m for n, m in zip(shape, v.shape)):
-        raise refuse(name, f"of shape {list(v.shape)}", want, "transpose or reshape it, or give the model and the "
-                     "positions that it is of")
+        raise refuse(name, f"of shape {list(v.shape)}", want, "transpose or reshape it")
     if v.shape[-1] > 1 and 0 not in v.shape and v.strides[-1] != 1:
         raise refuse(name, f"of strides {list(v.strides)}", "1 for the last dimension: a vector's numbers side by side",
                      "numpy.ascontiguousarray(x) or x.contiguous()")

@@ -9,6 +9,7 @@ from typing import Any
 
 from . import _arrays
 from ._call import ArgumentError, call, ffi, lib, text
+from ._checks import whole
 
 KINDS = {"q": 0, "k": 1}
 
@@ -69,9 +70,7 @@ class Sampler:
 
     def bucket(self, position: int) -> int:
         """The bucket of a position."""
-        if position < 0:
-            raise ArgumentError(f"position {position} is below 0")
-        return int(lib.qk_sampler_bucket(self._struct(), position))
+        return int(lib.qk_sampler_bucket(self._struct(), whole(position, "position", 0)))
 
     def buckets(self, positions: Any) -> memoryview:
         """The buckets of many positions, as a memoryview of int64."""
@@ -87,11 +86,10 @@ class Sampler:
 
         They ascend, unless max_rows cut them. first_head: the lowest captured head of the layer and kind, which
         decides what max_rows cuts."""
-        if tokens < 0:
-            raise ArgumentError(f"{tokens} tokens: no such number")
+        at = whole(example_id, "example_id"), whole(layer, "layer", 0, 2**31 - 1), kind_of(kind)
         found, count = ffi.new("int64_t **"), ffi.new("size_t *")
-        call(lib.qk_sampler_positions, self._struct(), example_id, layer, kind_of(kind), first_head, tokens, found,
-             count)
+        call(lib.qk_sampler_positions, self._struct(), *at, whole(first_head, "first_head", 0, 2**31 - 1),
+             whole(tokens, "tokens", 0), found, count)
         return list_of_positions(found[0], count[0])
 
     def __str__(self) -> str:

@@ -7,13 +7,15 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 from . import _arrays
 from ._call import ArgumentError, call, ffi, lib
+from ._checks import refuse, whole, wholes, words
 from ._notices import Notices
+from .merging import Outcome, path_of, shard_of
 from .sampler import Sampler, kind_of, list_of_positions
 
 STAGES = {"post": "QK_ROPE_AFTER", "pre": "QK_ROPE_BEFORE", "both": "QK_ROPE_BOTH"}
@@ -41,38 +43,6 @@ class Model:
     windows: Sequence[int] | None = None
     frequencies: Sequence[Sequence[float] | None] | None = None
     rope_interleaved: bool = False
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What there is after `finish` or `merge`."""
-
-    complete: bool  # the capture is in its place; else other shards are still to come
-    blocks: int
-    blocks_there: int
-    texts_there: int
-    heads: int  # of both kinds, of one stage; 0 where not complete, like what follows
-    rows: int  # in files, of all heads and stages
-    summed: int  # rows behind moments
-    bytes: int  # on disk
-
-    @classmethod
-    def _of(cls, outcome: Any) -> Outcome:
-        return cls(**{f.name: getattr(outcome, f.name) for f in fields(cls)})
-
-
-def path_of(path: str | os.PathLike[str]) -> bytes:
-    return os.fsencode(os.fspath(path))
-
-
-def find_shard(text: str | None = None) -> tuple[int, int] | None:
-    """Which process this is of how many: (index, count), or None when it is alone.
-
-    text: "i/N", "none", or the name of a launcher's variable; None: as the environment says (Slurm, Open MPI,
-    PMI, RANK with WORLD_SIZE). ArgumentError: it is none of these, or two launchers disagree."""
-    found = ffi.new("qk_shard *")
-    call(lib.qk_shard_find, ffi.NULL if text is None else text.encode(), found)
-    return (found.index, found.count) if found.count > 1 else None
 
 
 class _Calls:
@@ -150,13 +120,16 @@ class Sink:
         self._settings = s = ffi.new("qk_sink_settings *")
         self._kept: list[Any] = []  # what the settings point to
         lib.qk_sink_settings_default(s)
-        call(lib.qk_keep_parse, self._text(keep), ffi.addressof(s.keep))
-        s.keep.groups = groups
-        s.output, s.force, s.threads = self._text(path_of(output)), force, threads
-        s.layout, s.stage = _choice(LAYOUTS, layout, "layout"), _choice(STAGES, stage, "stage")
+        call(lib.qk_keep_parse, self._text(words(keep, "keep")), ffi.addressof(s.keep))
+        s.keep.groups = whole(groups, "groups", 0, 2**31 - 1)
+        s.output, s.force = self._text(path_of(output)), force
+        s.threads = whole(threads, "threads", 0, 4096)
+        s.layout, s.stage = choice(LAYOUTS, layout, "layout"), choice(STAGES, stage, "stage")
+        if not isinstance(sampler, Sampler | None):
+            raise refuse("sampler", f"{sampler!r:.60}", "a qkscope.Sampler", "Sampler('uniform', base_rate=8)")
         s.sampler = (sampler or Sampler())._struct()[0]
-        s.reservoir_seed = reservoir_seed
-        s.shard = _shard(shard)
+        s.reservoir_seed = whole(reservoir_seed, "reservoir_seed", 0, 2**64 - 1)
+        s.shard = shard_of(shard)
         s.notice, s.user = lib.qkpy_notice, self._notices.handle
         self._describe(run, extra, source, card)
         if model is not None and texts is not None:
@@ -171,13 +144,13 @@ class Sink:
                   card: str | None) -> None:
         s = self._settings
         if run is not None:
-            s.run = self._text(json.dumps(run, sort_keys=True))
+            s.run = self._text(as_json(run, "run"))
         if extra is not None:
-            s.extra_json = self._text(json.dumps(extra, sort_keys=True))
+            s.extra_json = self._text(as_json(extra, "extra"))
         if source is not None:
-            s.source = self._text(source)
+            s.source = self._text(words(source, "source"))
         if card is not None:
-            s.card = self._text(card)
+            s.card = self._text(words(card, "card"))
 
     def _table(self, name: str, ctype: str, table: Sequence[Sequence[Any]] | None, heads: int) -> None:
         if table is None:
@@ -192,17 +165,20 @@ class Sink:
         setattr(self._settings, name, made)
 
     def _set_model(self, model: Model) -> None:
+        if not isinstance(model, Model):
+            raise refuse("model", f"a {type(model).__name__}", "a qkscope.Model", "Model(name, num_layers, ...)")
         s = self._settings
-        s.model_name = self._text(model.name)
-        s.num_layers, s.num_q_heads, s.num_k_heads = model.num_layers, model.num_q_heads, model.num_k_heads
-        s.head_dim, s.rope_interleaved = model.head_dim, model.rope_interleaved
+        s.model_name = self._text(words(model.name, "model.name"))
+        for name in ("num_layers", "num_q_heads", "num_k_heads", "head_dim"):
+            setattr(s, name, whole(getattr(model, name), f"model.{name}", 1, 65536))
+        s.rope_interleaved = model.rope_interleaved
         self._table("q_heads", "bool[]", model.q_heads, model.num_q_heads)
         self._table("k_heads", "bool[]", model.k_heads, model.num_k_heads)
         for name, given in (("windows", model.windows), ("frequencies", model.frequencies)):
             if given is not None and len(given) != model.num_layers:
                 raise ArgumentError(f"{name} has {len(given)} layers, the model {model.num_layers}")
         if model.windows is not None:
-            s.windows = windows = ffi.new("int64_t[]", [int(w) for w in model.windows])
+            s.windows = windows = ffi.new("int64_t[]", wholes(model.windows, "model.windows", most=2**62))
             self._kept.append(windows)
         if model.frequencies is not None:
             lists = [ffi.new("double[]", [float(v) for v in layer or ()]) for layer in model.frequencies]
@@ -221,7 +197,8 @@ class Sink:
             raise ArgumentError(f"the sink {self.output} is open already: one sink, one capture")
         self._set_model(model)
         self._describe(run, extra, source, card)
-        self._settings.num_texts, self._settings.num_tokens = texts, tokens
+        self._settings.num_texts = whole(texts, "texts", 0)
+        self._settings.num_tokens = whole(tokens, "tokens", 0)
         if self._token_strings is not None:
             self._settings.token_strings = True
             self._settings.token_string = lib.qkpy_token_string
@@ -279,7 +256,7 @@ class Sink:
     def wants(self, number: int) -> bool:
         """Whether this process is to run a text: it is of its shard, and not finished."""
         with self._calls:
-            return bool(lib.qk_sink_wants(self._open(), number))
+            return bool(lib.qk_sink_wants(self._open(), whole(number, "number")))
 
     def begin(self, number: int, tokens: int, *, example_id: int | None = None, ids: Any = None, source: str = "",
               source_id: str = "", truncated: bool = False, window: int = 0, first_token: int = 0) -> None:
@@ -289,11 +266,13 @@ class Sink:
         ids: its tokens, for token_strings. source, source_id: in examples.csv, where it comes from and what it is
         called there. window, first_token: of a text that was split, which part it is and where that begins."""
         told = ffi.new("qk_sink_text *")
-        keep = [ffi.new("char[]", source.encode()), ffi.new("char[]", source_id.encode())]
-        told.number, told.tokens = number, tokens
-        told.example_id = number if example_id is None else example_id
+        keep = [ffi.new("char[]", words(value, name).encode("utf-8", "replace"))
+                for name, value in (("source", source), ("source_id", source_id))]
+        told.number, told.tokens = whole(number, "number", 0), whole(tokens, "tokens", 0)
+        told.example_id = told.number if example_id is None else whole(example_id, "example_id")
         told.source, told.source_id = keep
-        told.truncated, told.window, told.first_token = truncated, window, first_token
+        told.truncated = truncated
+        told.window, told.first_token = whole(window, "window", 0), whole(first_token, "first_token", 0)
         if ids is not None and self._token_strings is not None:
             _, found, count = _arrays.int64s(ids, "ids")
             if count != tokens:
@@ -305,7 +284,7 @@ class Sink:
         """Positions of a begun text that are kept, ascending: a memoryview of int64, which numpy.asarray takes, and
         torch.frombuffer where it is not empty. Empty also where the layer has no head of that kind to capture."""
         found, count = ffi.new("int64_t **"), ffi.new("size_t *")
-        self._call(lib.qk_sink_positions, number, layer, kind_of(kind), found, count)
+        self._call(lib.qk_sink_positions, *_place(number, layer), kind_of(kind), found, count)
         return list_of_positions(found[0], count[0])
 
     def put(self, number: int, layer: int, kind: str, vectors: Any, *, positions: Any = None, first_position: int = 0,
@@ -327,8 +306,9 @@ class Sink:
         v = _arrays.vectors(vectors, f"vectors (text {number}, layer {layer}, {kind})", "heads rows head_dim",
                             (None, None, self._settings.head_dim), tuple(TYPES))
         rows = ffi.new("qk_sink_rows *")
-        rows.text, rows.layer, rows.kind, rows.before_rope = number, layer, kind_number, before_rope
-        rows.num_heads, rows.rows, rows.first_position = v.shape[0], v.shape[1], first_position
+        (rows.text, rows.layer), rows.kind, rows.before_rope = _place(number, layer), kind_number, before_rope
+        rows.num_heads, rows.rows = v.shape[:2]
+        rows.first_position = whole(first_position, "first_position", 0)
         rows.type, rows.data = TYPES[v.dtype], _arrays.pointer(v, "void *")
         rows.head_stride, rows.row_stride = _strides(v)
         keep: list[Any] = [v]
@@ -336,13 +316,13 @@ class Sink:
             owner, rows.positions, count = _arrays.int64s(positions, "positions")
             keep.append(owner)
             if count != v.shape[1]:
-                raise _arrays.refuse("vectors", f"of shape {list(v.shape)} with {count} positions",
+                raise refuse("vectors", f"of shape {list(v.shape)} with {count} positions",
                                      f"[heads, rows={count}, head_dim]", "give one position a row")
         if heads is not None:
-            rows.heads = listed = ffi.new("int[]", [int(h) for h in heads])
+            rows.heads = listed = ffi.new("int[]", wholes(heads, "heads"))
             keep.append(listed)
             if len(listed) != v.shape[0]:
-                raise _arrays.refuse("vectors", f"of shape {list(v.shape)} with {len(listed)} heads",
+                raise refuse("vectors", f"of shape {list(v.shape)} with {len(listed)} heads",
                                      f"[heads={len(listed)}, rows, head_dim]", "name each head of the array")
         self._call(lib.qk_sink_put, rows)
 
@@ -350,7 +330,7 @@ class Sink:
         """As `positions`, those whose rows are stored: all, those of the reservoir, or none. After `put_sums` their
         vectors are what is still to be put."""
         found, count = ffi.new("int64_t **"), ffi.new("size_t *")
-        self._call(lib.qk_sink_stored_positions, number, layer, kind_of(kind), found, count)
+        self._call(lib.qk_sink_stored_positions, *_place(number, layer), kind_of(kind), found, count)
         return list_of_positions(found[0], count[0])
 
     def put_sums(self, number: int, layer: int, kind: str, *, rows: int, sum_x: Any, sum_xt: Any, sum_xx: Any,
@@ -381,10 +361,10 @@ class Sink:
         kind_number, dim = kind_of(kind), self._settings.head_dim
         self._open()
         told = ffi.new("qk_sink_sums *")
-        listed = None if heads is None else ffi.new("int[]", [int(h) for h in heads])
+        listed = None if heads is None else ffi.new("int[]", wholes(heads, "heads"))
         count = None if listed is None else len(listed)
-        told.text, told.layer, told.kind, told.before_rope = number, layer, kind_number, before_rope
-        told.rows, told.origin_t = rows, origin_t
+        (told.text, told.layer), told.kind, told.before_rope = _place(number, layer), kind_number, before_rope
+        told.rows, told.origin_t = whole(rows, "rows", 0), origin_t
         keep: list[Any] = []
 
         def take(name: str, value: Any, dims: str, shape: tuple[int | None, ...]) -> tuple[int, ...]:
@@ -403,7 +383,7 @@ class Sink:
             for name, value in (("bucket_sum_x", bucket_sum_x), ("bucket_sum_xt", bucket_sum_xt),
                                 ("bucket_sum_xx", bucket_sum_xx)):
                 if value is None:
-                    raise _arrays.refuse(name, "not given", "an array [heads, buckets, head_dim]",
+                    raise refuse(name, "not given", "an array [heads, buckets, head_dim]",
                                          "sums of queries come by bucket, too")
                 buckets = take(name, value, "heads buckets head_dim", (count, buckets, dim))[1]
             told.num_buckets = buckets
@@ -414,7 +394,7 @@ class Sink:
 
     def text_done(self, number: int) -> None:
         """All rows of a text were put. DataError: some that are kept were not."""
-        self._call(lib.qk_sink_text_done, number)
+        self._call(lib.qk_sink_text_done, whole(number, "number"))
         self._ids.pop(number, None)
 
     @contextmanager
@@ -452,7 +432,7 @@ class Sink:
         finally:
             self._ids.clear()
             self._notices.tell()
-        self.outcome = Outcome._of(made)
+        self.outcome = Outcome.of(made)
         return self.outcome
 
     def close(self) -> None:
@@ -476,19 +456,22 @@ class Sink:
             self.close()
 
 
-def _choice(choices: Mapping[str, str], given: str, name: str) -> int:
+def choice(choices: Mapping[str, str], given: str, name: str) -> int:
     if given not in choices:
         raise ArgumentError(f"{name} is {given!r}; wanted is one of {', '.join(choices)}")
     return int(getattr(lib, choices[given]))
 
 
-def _shard(given: tuple[int, int] | str | None) -> Any:
-    made = ffi.new("qk_shard *")
-    if isinstance(given, str):
-        call(lib.qk_shard_find, given.encode(), made)
-    elif given is not None:
-        made.index, made.count = given
-    return made[0]
+def as_json(value: Mapping[str, Any], name: str) -> str:
+    try:
+        return json.dumps(value, sort_keys=True)
+    except (TypeError, ValueError) as error:
+        raise refuse(name, f"not JSON ({error})", "a dict of texts, numbers, lists and dicts", "str(x) of what is "
+                     "none of these") from None
+
+
+def _place(number: int, layer: int) -> tuple[int, int]:
+    return whole(number, "number"), whole(layer, "layer", 0, 2**31 - 1)
 
 
 def _strides(v: _arrays.View) -> tuple[int, int]:
@@ -496,7 +479,7 @@ def _strides(v: _arrays.View) -> tuple[int, int]:
     heads, rows, dim = v.shape
     head, row = (v.strides[0] if heads > 1 else rows * dim), (v.strides[1] if rows > 1 else dim)
     if head == 0 and row == 0:
-        raise _arrays.refuse("vectors", f"one vector repeated (strides {list(v.strides)})", "an array of vectors",
+        raise refuse("vectors", f"one vector repeated (strides {list(v.strides)})", "an array of vectors",
                              "numpy.ascontiguousarray(x)")
     return head, row
 
@@ -510,28 +493,3 @@ def _strings(function: Callable[[int], str]) -> Callable[[int], Any]:
         return known[token]
 
     return string
-
-
-def merge(inputs: Iterable[str | os.PathLike[str]] | str | os.PathLike[str],
-          output: str | os.PathLike[str] | None = None, *, force: bool = False, threads: int = 0,
-          on_notice: Callable[[str, str], Any] | None = None) -> Outcome:
-    """Brings blocks that shards have made in several folders together, and puts the capture together where all are
-    there (Outcome.complete). The bytes are those of one process. The inputs stay.
-
-    output None, with one input: there. force: replace what is in output. NotFoundError: no pieces; DataError: pieces
-    of different runs, or two hold the same block; ExistsError: output holds something else."""
-    if isinstance(inputs, (str, os.PathLike)):
-        inputs = [inputs]
-    s, made, notices = ffi.new("qk_merge_settings *"), ffi.new("qk_sink_outcome *"), Notices(on_notice)
-    paths = [ffi.new("char[]", path_of(path)) for path in inputs]
-    s.inputs = listed = ffi.new("char *[]", paths)
-    s.num_inputs, s.force, s.threads = len(listed), force, threads
-    if output is not None:
-        s.output = where = ffi.new("char[]", path_of(output))
-        paths.append(where)
-    s.notice, s.user = lib.qkpy_notice, notices.handle
-    try:
-        call(lib.qk_sink_merge, s, made)
-    finally:
-        notices.tell()
-    return Outcome._of(made)

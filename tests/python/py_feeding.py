@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The model and texts of tests/sink/made.h put into the sink from Python: as feed.c does, the same bytes."""
+import ctypes
 import sys
 
 import numpy as np
@@ -82,3 +83,37 @@ def py_feed(qk, folder, texts=8, **options):
             with s.text(number, **about(number)):
                 put_text(s, number, options.get("stage", "post"))
     return s.outcome
+
+
+# ---- arrays of others ----------------------------------------------------------------------
+
+class Tensor:
+    """What torch or JAX hand out by DLPack, bfloat16 included; or something that lies. x is a NumPy array of the bits
+    (uint16 of bfloat16); steps are strides in numbers, None: not told."""
+
+    def __init__(self, x, code=2, bits=None, steps="own", device=(1, 0), lanes=1, versioned=True):
+        from qkscope import _arrays
+        self.x, self.device, self.versioned = x, device, versioned
+        bits = bits or 8 * x.itemsize
+        shape = (ctypes.c_int64 * x.ndim)(*x.shape)
+        strides = (ctypes.c_int64 * x.ndim)(*([s // x.itemsize for s in x.strides] if steps == "own" else steps or []))
+        tensor = _arrays._Tensor(x.ctypes.data, *device, x.ndim, code, bits, lanes, shape,
+                                 strides if steps is not None else None, 0)
+        self.kept = _arrays._Versioned(1, 0, None, None, 0, tensor) if versioned else tensor, shape, strides
+
+    def __dlpack_device__(self):
+        return self.device
+
+    def __dlpack__(self, **given):
+        if given and not self.versioned:
+            raise TypeError("__dlpack__() got an unexpected keyword argument 'max_version'")
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return new(ctypes.addressof(self.kept[0]), b"dltensor_versioned" if self.versioned else b"dltensor", None)
+
+
+def bfloat16(x):
+    """The bits of numbers that bfloat16 has."""
+    bits = np.ascontiguousarray(x, dtype=np.float32).view(np.uint32)
+    assert not (bits & 0xffff).any()
+    return (bits >> 16).astype(np.uint16)
