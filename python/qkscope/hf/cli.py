@@ -10,7 +10,8 @@ from typing import Any
 
 from .._call import ArgumentError, Error, call, ffi, lib, text
 from .._settings import default_of
-from ..sink import LAYOUTS, Sink, find_shard
+from ..merging import find_shard
+from ..sink import LAYOUTS, Sink
 
 # Of `qkscope capture`, but told here in another way.
 OWN = {"dtype", "model"}
