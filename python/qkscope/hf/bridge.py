@@ -8,6 +8,7 @@ from typing import Any
 
 from .._call import ArgumentError, Cancelled, call, ffi, lib, text
 from .._notices import Notices
+from .._run import _Bar
 from ..sampler import Sampler
 from ..sink import Model, Sink
 from .device_sums import DeviceSums, sums_on
@@ -117,32 +118,24 @@ def describe(facts: Facts) -> dict[str, Any]:
 
 
 class _Progress:
-    """Tokens that were run, as tqdm or a function of the user's shows them."""
+    """Tokens that were run, as a bar of tqdm or a function of the user's shows them."""
 
     def __init__(self, given: Any) -> None:
-        self.given, self.bar, self.done, self.total = given, None, 0, 0
+        self.own, self.done, self.total = given if callable(given) else None, 0, 0
+        self.bar = _Bar(False if self.own else given)
 
     def start(self, done: int, total: int) -> None:
         self.done, self.total = done, total
-        if self.given is None or self.given is True:
-            try:
-                from tqdm.auto import tqdm
-            except ImportError:
-                return
-            self.bar = tqdm(total=total, initial=done, unit=" tokens", unit_scale=True,
-                            disable=False if self.given else None)
 
     def add(self, tokens: int) -> None:
         self.done += tokens
-        if self.bar is not None:
-            self.bar.update(tokens)
-        elif callable(self.given):
-            if self.given("tokens", self.done, self.total) is False:
-                raise Cancelled(f"stopped by progress, after {self.done} of {self.total} tokens; the same call goes on")
+        if self.own is None:
+            self.bar.show("tokens", self.done, self.total)
+        elif self.own("tokens", self.done, self.total) is False:
+            raise Cancelled(f"stopped by progress, after {self.done} of {self.total} tokens; the same call goes on")
 
     def close(self) -> None:
-        if self.bar is not None:
-            self.bar.close()
+        self.bar.close()
 
 
 class _Run:
