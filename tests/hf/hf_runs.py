@@ -12,6 +12,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import sys
 import traceback
@@ -231,6 +232,25 @@ def check_memory(out):
         peaks.append(int(re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text())[1]) / 1024)
     assert peaks[1] - peaks[0] < 24, peaks
     return peaks
+
+
+def check_pages(out):
+    """What the pages show in Python runs."""
+    if not shutil.which("gnuplot"):
+        return "gnuplot is absent"
+    for name in ("examples", "docs"):
+        (out / name).symlink_to(MODEL.parents[1] / name)
+    here = os.getcwd()
+    os.chdir(out)
+    try:
+        for page in ("transformers", "tutorial"):
+            found = re.findall(r"^```python\n(.*?)^```", Path(f"docs/{page}.md").read_text(), re.M | re.S)
+            assert found
+            for block in found:
+                exec(compile(block, page, "exec"), {})
+    finally:
+        os.chdir(here)
+    assert (out / "capture" / "capture.json").exists()
 
 
 # ---- bad input -----------------------------------------------------------------------------------
