@@ -18,7 +18,7 @@ def hf_python():
     """Its path, or skips the test."""
     path = Path(os.environ.get("QKSCOPE_HF_PYTHON") or HOME / "bin" / "python")
     if not path.exists():
-        pytest.skip(f"no torch and transformers: {path} is absent (make hf-env makes it; QKSCOPE_HF_PYTHON names another)")
+        pytest.skip(f"no torch and transformers: {path} is absent (make hf-env, or QKSCOPE_HF_PYTHON)")
     if not (BUILD / "python" / "qkscope" / "_library.abi3.so").exists():
         pytest.skip("the Python package is not in this build")
     if b"__asan_init" in (BUILD / "qkscope").read_bytes():

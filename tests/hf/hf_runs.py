@@ -222,6 +222,58 @@ def check_offloaded(out):
     run(out / "plain", passages()[:3])
 
 
+class Int8(torch.Tensor):
+    """Weights as libraries that quantise have them: a tensor made of two, which can do nothing but be multiplied with."""
+
+    @staticmethod
+    def __new__(cls, whole, scale):
+        return torch.Tensor._make_wrapper_subclass(cls, whole.shape, dtype=scale.dtype, device=whole.device)
+
+    def __init__(self, whole, scale):
+        self.whole, self.scale = whole, scale
+
+    def __tensor_flatten__(self):
+        return ["whole", "scale"], None
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func is torch.nn.functional.linear:
+            return torch.nn.functional.linear(args[0], args[1].whole * args[1].scale, *args[2:])
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten.detach.default:
+            return cls(args[0].whole, args[0].scale)
+        raise NotImplementedError(func)
+
+
+def check_quantised(out):
+    """As a model whose weights are the rounded ones; and a change of them is seen."""
+    m, rounded = load(), load()
+    for a, b in zip(m.model.layers, rounded.model.layers):
+        for name in ("q_proj", "k_proj", "v_proj"):
+            weight = getattr(a.self_attn, name).weight.detach()
+            scale = weight.abs().amax(1, keepdim=True) / 127
+            whole = (weight / scale).round().to(torch.int8)
+            getattr(a.self_attn, name).weight = torch.nn.Parameter(Int8(whole, scale), requires_grad=False)
+            getattr(b.self_attn, name).weight.data = whole * scale
+    run(out / "c", of=m)
+    run(out / "plain", of=rounded)
+    before = F.fingerprint(m), F.generation(F.decoder_of(m))
+    m.model.layers[2].self_attn.k_proj.weight.scale.mul_(2)
+    after = F.fingerprint(m), F.generation(F.decoder_of(m))
+    assert before[0] != after[0] and before[1] != after[1]
+
+
+def check_shards(out):
+    """Two processes' parts of one capture; each may be another call."""
+    texts = [text * 2 for text in passages() * 6]
+    for shard in ("1/2", "0/2"):
+        run(out / "c", texts, shard=shard)
+    run(out / "plain", texts)
+
+
 def check_memory(out):
     """Of the host: it does not grow with the number of texts."""
     texts = [text[:64] for text in passages()]
@@ -384,6 +436,9 @@ def check_models(out):
     run(out / "compiled", passages()[:1], of=torch.compile(compiled))  # the decoder in it is not
     compiled.model.compile()
     refused(go(compiled), "compiled", "load it again")
+    paged = tiny_llama()
+    paged.config._attn_implementation = "paged|sdpa"
+    refused(go(paged), "'paged|sdpa'", "set_attn_implementation('sdpa')")
     refused(go(tiny_llama().double()), "float64", "torch.float32")
     broken = tiny_llama()
     with torch.no_grad():
@@ -393,6 +448,28 @@ def check_models(out):
     own.model.layers[1].self_attn.forward = lambda hidden_states, **_: (hidden_states, None)
     refused(go(own, layers=[1]), "layer", kind=qkscope.Error)
     assert not (out / "c").exists() or not_whole(out / "c") is None
+
+
+def check_command_line(out):
+    """Exit codes: 2 for what cannot be asked for, 1 for what went wrong."""
+    model, text = str(MODEL / "step-2004"), str(MODEL / "passages.jsonl")
+
+    def says(code, *words):
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+            assert cli.main(list(words)) == code, (code, words, said.getvalue())
+        return said.getvalue()
+
+    assert "which model?" in says(2, "-t", text, "-o", str(out / "c"))
+    assert "which texts?" in says(2, model, "-o", str(out / "c"))
+    assert "where to?" in says(2, model, "-t", text)
+    assert "--rows 'many'" in says(2, model, "-t", text, "-o", str(out / "c"), "--rows", "many")
+    assert "nowhere.txt" in says(1, model, "-t", str(out / "nowhere.txt"), "-o", str(out / "c"))
+    assert "nobody/nothing" in says(1, "nobody/nothing", "-t", text, "-o", str(out / "c"))
+    done = json.loads(says(0, model, "-t", text, "-o", str(out / "c"), "--max-texts", "2", "--json", "-q"))
+    assert done["texts"] == 2 and done["complete"] and not done["complete_already"] and done["heads"] == 30
+    assert "complete already" in says(0, model, "-t", text, "-o", str(out / "c"), "--max-texts", "2")
+    assert "--force" in says(1, model, "-t", text, "-o", str(out / "c"), "--max-texts", "3")
 
 
 def run_jobs(folder):

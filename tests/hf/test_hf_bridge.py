@@ -159,7 +159,7 @@ def files_of(folder):
 
 
 @pytest.mark.parametrize("check, name", [("exception_in_a_text", "stopped"), ("full", "False"), ("full", "True"),
-                                         ("offloaded", "c")])
+                                         ("offloaded", "c"), ("shards", "c"), ("quantised", "c")])
 def test_the_same_in_the_end(ran, check, name):
     got, wanted = files_of(ran / check / name), files_of(ran / check / "plain")
     differ = [file for file in wanted if got.get(file) != wanted[file]]

@@ -274,7 +274,7 @@ def _given(settings: Any, name: str) -> str | None:
     size = lib.qk_settings_get(settings, name.encode(), ffi.NULL, 0) + 1
     room = ffi.new("char[]", size)
     lib.qk_settings_get(settings, name.encode(), room, size)
-    return text(room)
+    return str(text(room))
 
 
 def _settle_settings(values: Any, sink: Sink, name: str, rows: int | None, stage: str, batch_tokens: int,

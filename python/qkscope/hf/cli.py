@@ -17,9 +17,10 @@ from ..sink import LAYOUTS, Sink
 OWN = {"dtype", "model"}
 HELP = {"threads": "threads that put the files together"}
 DTYPES = ("float32", "bfloat16", "float16", "auto")
-DESCRIPTION = """Runs a Hugging Face transformers model over texts and writes the queries and keys of its attention heads
-into DIR. MODEL is a folder, or org/name, which transformers loads, quantised checkpoints included. Each TEXT is a file
-(one text), a folder (all files below it), a .jsonl file (one text a line) or a .parquet file (one a row).
+DESCRIPTION = """\
+Runs a Hugging Face transformers model over texts and writes the queries and keys of its attention heads into DIR.
+MODEL is a folder, or org/name, which transformers loads, quantised checkpoints included. Each TEXT is a file (one
+text), a folder (all files below it), a .jsonl file (one text a line) or a .parquet file (one a row).
 
 A run that was stopped is resumed by the same command. The rows are those of `qkscope capture` for the same options.
 docs/models.md says which model types can be captured."""
@@ -92,7 +93,8 @@ def make_parser(settings: Any) -> argparse.ArgumentParser:
     group.add_argument("--dtype", choices=DTYPES,
                        help="type of weights and numbers; auto: the checkpoint's (default: float32 on cpu, else auto)")
     group.add_argument("--attn", metavar="NAME",
-                       help="attention implementation: eager, sdpa, flash_attention_2, ... (default: transformers' own)")
+                       help="attention implementation: eager, sdpa, flash_attention_2, ... (default: that of "
+                       "transformers)")
     group.add_argument("--trust-remote-code", action="store_true", help="run code that comes with the model")
     group.add_argument("--padding", action=argparse.BooleanOptionalAction, default=None,
                        help="run several texts side by side (default: not on cpu)")
@@ -232,7 +234,10 @@ def run(args: argparse.Namespace, settings: Settings) -> None:
     except ImportError as error:
         raise Usage(f"{error}: pip install 'qkscope[hf]' brings torch and transformers") from None
     from .bridge import run as run_bridge
-    model, tokenizer = load_model(args, name, settings)
+    try:
+        model, tokenizer = load_model(args, name, settings)
+    except OSError as error:  # does not always say which model it is
+        raise OSError(f"{name}: {error}") from None
     sink = make_sink(settings, args, tokenizer)
     with sink:
         outcome = run_bridge(model, tokenizer, None, sink, batch_tokens=v.tokens_at_once or 8192, options={},

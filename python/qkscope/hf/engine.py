@@ -32,13 +32,13 @@ def guarded(function: Callable[..., None]) -> Callable[..., bool]:
     return guard
 
 
-@ffi.def_extern(name="qkpy_text_rewind", error=False)
+@ffi.def_extern(name="qkpy_text_rewind", error=False)  # type: ignore[untyped-decorator]
 @guarded
 def _rewind(engine: Engine) -> None:
     engine.upcoming = enumerate(engine.texts or ())
 
 
-@ffi.def_extern(name="qkpy_text_next", error=False)
+@ffi.def_extern(name="qkpy_text_next", error=False)  # type: ignore[untyped-decorator]
 @guarded
 def _next(engine: Engine, told: Any, more: Any) -> None:
     found = next(engine.upcoming, None)
@@ -56,7 +56,7 @@ def _next(engine: Engine, told: Any, more: Any) -> None:
         told.name = engine.held[-1]
 
 
-@ffi.def_extern(name="qkpy_encode", error=False)
+@ffi.def_extern(name="qkpy_encode", error=False)  # type: ignore[untyped-decorator]
 @guarded
 def _encode(engine: Engine, data: Any, size: int, max_length: int, tokens: Any) -> None:
     ids = engine.encode(bytes(ffi.buffer(data, size)).decode("utf-8", "replace") if size else "", max_length)
@@ -64,13 +64,13 @@ def _encode(engine: Engine, data: Any, size: int, max_length: int, tokens: Any) 
     tokens.ids, tokens.count = engine.tokens, len(ids)
 
 
-@ffi.def_extern(name="qkpy_open_sink", error=False)
+@ffi.def_extern(name="qkpy_open_sink", error=False)  # type: ignore[untyped-decorator]
 @guarded
 def _open(engine: Engine, settings: Any, sink: Any) -> None:
     sink[0] = engine.open(settings)
 
 
-@ffi.def_extern(name="qkpy_run_model", error=False)
+@ffi.def_extern(name="qkpy_run_model", error=False)  # type: ignore[untyped-decorator]
 @guarded
 def _run(engine: Engine, sequences: Any, numbers: Any, count: int) -> None:
     from .running import Encoded

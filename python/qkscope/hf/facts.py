@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -253,6 +253,10 @@ def find_facts(model: Any, tokenizer: Any = None) -> Facts:
     if model.training:
         raise ArgumentError("the model is in training mode, in which dropout changes queries and keys: call "
                             "model.eval()")
+    attention = str(getattr(decoder.config, "_attn_implementation", ""))
+    if attention.startswith("paged"):
+        raise ArgumentError(f"the model's attention is {attention!r}, of continuous batching, whose keys lie in pages: call "
+                            f"model.set_attn_implementation({attention.split('|')[-1]!r})")
     ids = some_tokens(decoder)
     calls = _by_layer(model, decoder, observe(model, decoder, ids, rotations=True))
     exact = held_frequencies(decoder)
@@ -292,8 +296,8 @@ def choose_shape(facts: Facts, wanted: Collection[int] | None) -> None:
     if len(shapes) > 1:
         told = "; ".join(f"layers {','.join(map(str, layers))}: {q} query and {k} key heads of {d} dimensions"
                          for (q, k, d), layers in shapes.items())
-        raise DataError(f"model type {facts.model_type!r} has layers of different shapes, and a capture has one: choose "
-                        f"layers of one shape with `layers` ({told})")
+        raise DataError(f"model type {facts.model_type!r} has layers of different shapes, and a capture has one: "
+                        f"choose layers of one shape with `layers` ({told})")
     (facts.q_heads, facts.k_heads, facts.head_dim), = shapes
     for layer, f in list(facts.layers.items()):  # of those that nobody asked for
         if (f.q_heads, f.k_heads, f.head_dim) != (facts.q_heads, facts.k_heads, facts.head_dim):
@@ -308,18 +312,37 @@ def fingerprint(model: Any) -> int:
     for name in ("transformers_version", "_name_or_path", "_attn_implementation", "torch_dtype", "dtype"):
         config.pop(name, None)
     state = hashlib.blake2b(json.dumps(config, sort_keys=True, default=str).encode(), digest_size=8)
-    for name, weight in sorted(decoder_of(model).named_parameters()):
+    for name, weight in sorted(_weights(decoder_of(model)), key=lambda item: item[0]):
         state.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
         if weight.device.type == "meta" or weight.numel() == 0:
             continue
-        flat = weight.detach().reshape(-1) if weight.is_contiguous() else weight.detach().flatten()
-        some = torch.cat((flat[:8], flat[len(flat) // 2:len(flat) // 2 + 8], flat[-8:])).cpu().contiguous()
-        state.update(some.view(torch.uint8).numpy().tobytes() if some.element_size() else b"")
+        flat = weight.detach().reshape(-1)
+        middle = len(flat) // 2
+        parts = [part.view(torch.uint8) for part in (flat[:8], flat[middle:middle + 8], flat[-8:])]
+        state.update(torch.cat(parts).cpu().numpy().tobytes())
     return int.from_bytes(state.digest(), "little")
+
+
+def _plain(name: str, weight: Any) -> Iterator[tuple[str, Any]]:
+    """The tensors that a quantised one is made of."""
+    if hasattr(weight, "__tensor_flatten__"):
+        for part in weight.__tensor_flatten__()[0]:
+            yield from _plain(f"{name}.{part}", getattr(weight, part))
+    else:
+        yield name, weight
+
+
+def _weights(decoder: Any) -> Iterator[tuple[str, Any]]:
+    """Parameters, and buffers that belong to a checkpoint: quantised weights are among them."""
+    for name, module in decoder.named_modules():
+        kept = {n: b for n, b in module._buffers.items() if b is not None and n not in module._non_persistent_buffers_set}
+        for own, weight in (*module._parameters.items(), *kept.items()):
+            if weight is not None:
+                yield from _plain(f"{name}.{own}" if name else own, weight)
 
 
 def generation(decoder: Any) -> tuple[Any, ...]:
     """Differs where weights were replaced or changed in place, modules exchanged, or modes switched."""
     return (getattr(decoder.config, "_attn_implementation", None), decoder.training,
             tuple((id(p), p.data_ptr() if p.device.type != "meta" else 0, p._version, p.dtype)
-                  for p in decoder.parameters()))
+                  for whole in decoder.parameters() for _, p in _plain("", whole)))

@@ -143,7 +143,8 @@ class DeviceRows:
             parts, texts, tokens = [], [], []
             for b, row in enumerate(batch.rows):
                 kept = numpy.asarray(self.sink.positions(row.number, layer, kind))
-                low, high = numpy.searchsorted(kept, (batch.start, batch.start + batch.count(row)))
+                low = int(numpy.searchsorted(kept, batch.start))
+                high = int(numpy.searchsorted(kept, batch.start + batch.count(row)))
                 if self.is_summed(layer, kind, b, row, kept, low, high) or low == high:
                     continue
                 kept = numpy.ascontiguousarray(kept[low:high])
