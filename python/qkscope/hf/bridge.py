@@ -20,7 +20,7 @@ from .tokens import Encoder
 from .transfer import DeviceRows, HostRows, Workers, captured_heads
 
 STAGES = {"post": 0, "pre": 1, "both": 2}
-KINDS = "queries (\"q\"), keys (\"k\") or both"
+GROUP = 4  # batches that are run one after the other, on a device
 
 
 def capture(model: Any, tokenizer: Any, texts: Iterable[str], sink: Sink, *, batch_tokens: int = 8192,
@@ -191,7 +191,7 @@ class _Run:
         if keep.moments and not keep.rows and sums_on(input_device(self.decoder)):
             s = self.sink._settings.sampler
             sampler = Sampler(text(lib.qk_sampler_type_name(s.type)) or "", s.base_rate, s.min_bucket_size, s.max_rows)
-            return DeviceSums(self.sink, self.workers, heads, sampler, dim)
+            return DeviceSums(self.sink, self.workers, heads, sampler, dim, keep.reservoir > 0)
         return DeviceRows(self.sink, self.workers, heads)
 
     def run(self, texts: list[Encoded]) -> None:
@@ -251,6 +251,8 @@ def run(model: Any, tokenizer: Any, texts: Sequence[Any] | None, sink: Sink, *, 
         one.settle(_given(settings[0], "layers"))
         specials = one.encoder.specials() if values.long_texts == lib.QK_LONG_SPLIT else (0, 0)
         dtype = next(iter(one.facts.layers.values())).dtype
+        if one.on_device:  # what ends a group is not hidden behind the next one
+            values.tokens_at_once = GROUP * batch_tokens
         engine = Engine(facts=facts_struct(one.facts, dtype, one.fingerprint, kept),
                         arithmetic=f"{dtype} by transformers",
                         identity=identity(model, one.decoder, one.facts, one.chunks, one.pads, batch_tokens),

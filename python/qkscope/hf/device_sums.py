@@ -71,9 +71,12 @@ class DeviceSums(DeviceRows):
     rows of than a vector has dimensions goes as rows, which are less then."""
 
     def __init__(self, sink: Any, workers: Workers, heads: dict[tuple[int, str], list[int]], sampler: Any,
-                 dim: int) -> None:
+                 dim: int, stores: bool) -> None:
         super().__init__(sink, workers, heads)
-        self.sampler, self.dim = sampler, dim
+        self.sampler, self.dim, self.stores = sampler, dim, stores
+        self.all = sampler.type == "all" and sampler.max_rows == 0
+        self.every: Any = ()  # positions from 0 on, and their buckets
+        self.buckets: Any = ()
         self.parts: dict[tuple[int, str], list[Part]] = {}
         self.origins: dict[tuple[int, int, str, bool], Any] = {}
         self.totals: dict[tuple[int, int, str, bool], Total] = {}
@@ -86,19 +89,35 @@ class DeviceSums(DeviceRows):
         self.parts.clear()
         super().prepare(batch)
 
+    def positions(self, row: Row, layer: int, kind: str) -> Any:
+        if not self.all:
+            return super().positions(row, layer, kind)
+        self._table(row.length)
+        return self.every[:row.length]
+
+    def _table(self, tokens: int) -> Any:
+        """Buckets of the positions from 0 on."""
+        import numpy
+        if len(self.every) < tokens:
+            self.every = numpy.arange(tokens)
+            self.buckets = numpy.asarray(self.sampler.buckets(self.every))
+        return self.buckets
+
     def is_summed(self, layer: int, kind: str, b: int, row: Row, kept: Any, low: int, high: int) -> bool:
         import numpy
         if len(kept) < self.dim:
             return False
         buckets, lengths, count = [], [], 0
         part = kept[low:high]
-        if kind == "q":
-            numbers = numpy.asarray(self.sampler.buckets(kept))
-            every, place = numpy.unique(numbers, return_inverse=True)
-            here, sizes = numpy.unique(place[low:high], return_counts=True)
-            buckets, lengths, count = here.tolist(), sizes.tolist(), len(every)
-        stored = numpy.asarray(self.sink.stored_positions(row.number, layer, kind))
+        if kind == "q" and high > low:  # positions ascend, and so do their buckets
+            numbers = self._table(row.length)[kept]
+            begins = numpy.flatnonzero(numpy.diff(numbers, prepend=-1))
+            count, first = len(begins), int(numpy.searchsorted(begins, low, "right")) - 1
+            edges = numpy.clip(numpy.append(begins[first:], len(kept)), low, high)
+            lengths = numpy.diff(edges[:numpy.searchsorted(edges, high) + 1]).tolist()
+            buckets = list(range(first, first + len(lengths)))
         if high > low:
+            stored = numpy.asarray(self.sink.stored_positions(row.number, layer, kind)) if self.stores else part[:0]
             self.parts.setdefault((layer, kind), []).append(Part(
                 row, b, part, buckets, lengths, count, numpy.flatnonzero(numpy.isin(part, stored)), high == len(kept),
                 len(kept), float(kept[len(kept) // 2])))

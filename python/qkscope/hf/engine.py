@@ -3,6 +3,7 @@
 long ones, chooses heads, rate and ids, and asks for tokens, a sink and the run of a few texts."""
 from __future__ import annotations
 
+import array
 import difflib
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -60,7 +61,7 @@ def _next(engine: Engine, told: Any, more: Any) -> None:
 @guarded
 def _encode(engine: Engine, data: Any, size: int, max_length: int, tokens: Any) -> None:
     ids = engine.encode(bytes(ffi.buffer(data, size)).decode("utf-8", "replace") if size else "", max_length)
-    engine.tokens = ffi.new("int32_t[]", ids)
+    engine.tokens = ffi.from_buffer("int32_t[]", ids) if isinstance(ids, array.array) else ffi.new("int32_t[]", ids)
     tokens.ids, tokens.count = engine.tokens, len(ids)
 
 
@@ -113,7 +114,7 @@ class Engine:
     """
 
     def __init__(self, *, facts: Any, arithmetic: str, identity: dict[str, Any], describe: dict[str, Any],
-                 tokenizer: int, specials: tuple[int, int], encode: Callable[[str, int], list[int]],
+                 tokenizer: int, specials: tuple[int, int], encode: Callable[[str, int], Sequence[int]],
                  run: Callable[[list[Any]], None], sink: Sink, texts: Sequence[Any] | None,
                  ids: Sequence[Any] | None, before: Callable[[Any], None]) -> None:
         self.encode, self.run, self.sink, self.texts, self.ids, self.before = encode, run, sink, texts, ids, before

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-SLOTS = 4  # pinned buffers: rows that are under way
+SLOTS = 6  # pinned buffers: rows that are under way
 
 
 @dataclass
@@ -129,7 +129,6 @@ class DeviceRows:
         self.slots: queue.Queue[_Slot] = queue.Queue()
         for _ in range(SLOTS):
             self.slots.put(_Slot(self.cuda))
-        self.positions: dict[tuple[int, int, str], Any] = {}
         self.index: dict[tuple[int, str, str], tuple[Any, Any, list[tuple[Row, Any]]]] = {}
         self.streams: dict[Any, Any] = {}
 
@@ -142,7 +141,7 @@ class DeviceRows:
                 continue
             parts, texts, tokens = [], [], []
             for b, row in enumerate(batch.rows):
-                kept = numpy.asarray(self.sink.positions(row.number, layer, kind))
+                kept = self.positions(row, layer, kind)
                 low = int(numpy.searchsorted(kept, batch.start))
                 high = int(numpy.searchsorted(kept, batch.start + batch.count(row)))
                 if self.is_summed(layer, kind, b, row, kept, low, high) or low == high:
@@ -153,6 +152,11 @@ class DeviceRows:
                 tokens.append(kept - batch.start)
             if parts:
                 self.index[layer, kind, ""] = (numpy.concatenate(texts), numpy.concatenate(tokens), parts)
+
+    def positions(self, row: Row, layer: int, kind: str) -> Any:
+        """Of the rows of a text that are kept."""
+        import numpy
+        return numpy.asarray(self.sink.positions(row.number, layer, kind))
 
     def is_summed(self, layer: int, kind: str, b: int, row: Row, kept: Any, low: int, high: int) -> bool:
         """Whether the rows of a text, of which kept[low:high] are in this batch, are no business of `take` here."""
