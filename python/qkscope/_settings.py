@@ -186,7 +186,8 @@ def _about(row: Any, default: Any) -> str:
     facts += ['such as 3, [0, 2] or "0,2,5-9"'] if row.type == LIST else []
     if row.unset != ffi.NULL and default is None:
         facts.append("None: " + text(row.unset).replace("--", ""))
-    help_ = (text(row.help) or f"False: {text(row.off_help)}").replace("DIR", "output").replace("CAPTURE", "the capture")
+    help_ = text(row.help) or f"False: {text(row.off_help)}"
+    help_ = help_.replace("DIR", "output").replace("CAPTURE", "the capture")
     facts = [fact for fact in facts if fact]
     return help_ + (f" ({'; '.join(facts)})" if facts else "")
 

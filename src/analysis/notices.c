@@ -6,19 +6,53 @@
 
 #include "analysis/run.h"
 #include "base/buffer.h"
+#include "base/clock.h"
+#include "base/json_build.h"
 
-void qk__run_notice(qk__run *run, qk_notice_level level, const char *fmt, ...)
+static const double ASK_SECONDS = 0.05; /* between two questions whether to go on */
+enum { MESSAGE_SIZE = 2048 };
+
+static void tell(qk__run *run, qk_notice_level level, const char *message)
 {
     if (!run->settings->notice || run->silent)
         return;
-    char message[2048];
+    pthread_mutex_lock(&run->lock);
+    run->settings->notice(run->settings->user, level, message);
+    pthread_mutex_unlock(&run->lock);
+}
+
+void qk__run_notice(qk__run *run, qk_notice_level level, const char *fmt, ...)
+{
+    char message[MESSAGE_SIZE];
     va_list args;
     va_start(args, fmt);
     vsnprintf(message, sizeof message, fmt, args);
     va_end(args);
-    pthread_mutex_lock(&run->lock);
-    run->settings->notice(run->settings->user, level, message);
-    pthread_mutex_unlock(&run->lock);
+    tell(run, level, message);
+}
+
+void qk__run_warn(qk__run *run, const char *fmt, ...)
+{
+    char message[MESSAGE_SIZE];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(message, sizeof message, fmt, args);
+    va_end(args);
+    run->warnings = qk__json_append(run->warnings, qk__json_text(message));
+    tell(run, QK_NOTICE_WARNING, message);
+}
+
+/* With the lock. */
+static void tell_progress(qk__run *run)
+{
+    const qk_analysis_settings *settings = run->settings;
+    run->told_at = qk__now();
+    if (settings->progress &&
+        !settings->progress(settings->user, &(qk_progress){.what = run->jobs,
+                                                           .done = (int64_t)run->done_jobs,
+                                                           .total = (int64_t)run->total_jobs,
+                                                           .bytes = run->done_bytes}))
+        atomic_store(&run->cancelled, true);
 }
 
 void qk__run_progress(qk__run *run, int64_t bytes, int64_t rows)
@@ -27,14 +61,19 @@ void qk__run_progress(qk__run *run, int64_t bytes, int64_t rows)
     run->done_jobs++;
     run->done_bytes += bytes;
     run->done_rows += rows;
-    const qk_analysis_settings *settings = run->settings;
-    if (settings->progress &&
-        !settings->progress(settings->user, &(qk_progress){.what = run->jobs,
-                                                           .done = (int64_t)run->done_jobs,
-                                                           .total = (int64_t)run->total_jobs,
-                                                           .bytes = run->done_bytes}))
-        atomic_store(&run->cancelled, true);
+    tell_progress(run);
     pthread_mutex_unlock(&run->lock);
+}
+
+bool qk__run_stopped(qk__run *run)
+{
+    if (!atomic_load(&run->cancelled)) {
+        pthread_mutex_lock(&run->lock);
+        if (qk__now() - run->told_at > ASK_SECONDS)
+            tell_progress(run);
+        pthread_mutex_unlock(&run->lock);
+    }
+    return atomic_load(&run->cancelled);
 }
 
 void qk__run_note_failure(qk__run *run, size_t i, qk_status status, const char *message)
