@@ -47,9 +47,9 @@ def need_numpy() -> Any:
 
 def _of_interface(value: Any, name: str, told: dict[str, Any]) -> View:
     typestr, shape = told["typestr"], tuple(told["shape"])
-    order, kind, size = typestr[0], typestr[1], int(typestr[2:])
-    dtype = {"f": "float", "i": "int", "u": "uint"}.get(kind, typestr) + str(8 * size)
-    if kind == "V":  # dtypes of ml_dtypes have no letter of their own
+    order, kind, size = typestr[0], typestr[1], int(typestr[2:] or 1)
+    dtype = {"f": "float", "i": "int", "u": "uint"}.get(kind, "") + str(8 * size)
+    if kind not in "fiu":  # dtypes of ml_dtypes, such as bfloat16, have no letter of their own
         dtype = str(getattr(value, "dtype", typestr))
     if order == (">" if sys.byteorder == "little" else "<") and size > 1:
         raise refuse(name, f"a big-endian array of {dtype}", WANTED + " in the machine's byte order",

@@ -33,6 +33,13 @@ def wholes(values: Any, name: str, least: int = 0, most: int = 2**31 - 1) -> lis
     return [whole(value, f"{name}[{i}]", least, most) for i, value in enumerate(values)]
 
 
+def reals(values: Any, name: str) -> list[float]:
+    try:
+        return [float(value) for value in values]
+    except (TypeError, ValueError):
+        raise refuse(name, f"{values!r:.60}", "a list of numbers", "[float(v) for v in x]") from None
+
+
 def words(value: Any, name: str) -> str:
     if not isinstance(value, str):
         raise refuse(name, f"a {type(value).__name__}", "a text (str)", "str(x)")

@@ -26,10 +26,12 @@ def head_id(layer: int, head: int, kind: str) -> Any:
 
 
 def letter_of(kind: int) -> str:
+    """The letter of a qk_kind: "q" or "k"."""
     return _LETTERS[kind]
 
 
 def head_name(layer: int, head: int, kind: str) -> str:
+    """Such as "l00h02q"."""
     name = ffi.new("char[32]")
     lib.qk_head_name(head_id(layer, head, kind)[0], name)
     return str(text(name))
@@ -171,7 +173,7 @@ class Head:
         somebody holds them, also behind the next block and the end. Needs NumPy. Several threads may read at once, each
         with blocks() of its own.
 
-            for block in qkscope.open("my-capture").head(0, 2, "k").blocks(columns="vectors position"):
+            for block in qkscope.open("my-capture").head(0, 1, "k").blocks(columns="vectors position"):
                 total += block.vectors.sum(0)
 
         Raises DataError for a file that is damaged, whose columns are of other types, or that has other rows than
@@ -193,7 +195,7 @@ class Head:
     def read(self, columns: str | Iterable[str] | None = None, limit: int | None = None) -> Block:
         """All rows at once, as `blocks` reads them. More than 1 GiB of vectors are copied together.
 
-            keys = qkscope.open("my-capture").head(0, 2, "k").read()
+            keys = qkscope.open("my-capture").head(0, 1, "k").read()
             numpy.corrcoef(keys.position, keys.vectors[:, 0])
         """
         numpy, flags = need_numpy(), _flags(columns)

@@ -26,10 +26,12 @@ class Outcome:
 
     @classmethod
     def of(cls, outcome: Any) -> Outcome:
+        """Of a qk_sink_outcome."""
         return cls(**{f.name: getattr(outcome, f.name) for f in fields(cls)})
 
 
 def path_of(path: str | os.PathLike[str]) -> bytes:
+    """As the library takes it."""
     return os.fsencode(os.fspath(path))
 
 
@@ -44,6 +46,7 @@ def find_shard(text: str | None = None) -> tuple[int, int] | None:
 
 
 def shard_of(given: tuple[int, int] | str | None) -> Any:
+    """A qk_shard."""
     made = ffi.new("qk_shard *")
     if isinstance(given, str):
         call(lib.qk_shard_find, given.encode(), made)

@@ -13,7 +13,7 @@ from typing import Any
 
 from . import _arrays
 from ._call import ArgumentError, call, ffi, lib
-from ._checks import refuse, whole, wholes, words
+from ._checks import reals, refuse, whole, wholes, words
 from ._notices import Notices
 from .merging import Outcome, path_of, shard_of
 from .sampler import Sampler, kind_of, list_of_positions
@@ -181,7 +181,8 @@ class Sink:
             s.windows = windows = ffi.new("int64_t[]", wholes(model.windows, "model.windows", most=2**62))
             self._kept.append(windows)
         if model.frequencies is not None:
-            lists = [ffi.new("double[]", [float(v) for v in layer or ()]) for layer in model.frequencies]
+            lists = [ffi.new("double[]", reals(() if layer is None else layer, f"model.frequencies[{i}]"))
+                     for i, layer in enumerate(model.frequencies)]
             table = ffi.new("qk_frequencies[]", [{"values": v, "count": len(v)} for v in lists])
             s.frequencies = table
             self._kept += [*lists, table]
@@ -212,6 +213,7 @@ class Sink:
 
     @property
     def is_open(self) -> bool:
+        """Whether it takes texts: after `open`, until it is finished or closed."""
         return bool(self._sink != ffi.NULL)
 
     @property
@@ -457,14 +459,18 @@ class Sink:
 
 
 def choice(choices: Mapping[str, str], given: str, name: str) -> int:
+    """The number of a word."""
     if given not in choices:
         raise ArgumentError(f"{name} is {given!r}; wanted is one of {', '.join(choices)}")
     return int(getattr(lib, choices[given]))
 
 
 def as_json(value: Mapping[str, Any], name: str) -> str:
+    """A dict as a text that the library reads."""
+    if not isinstance(value, Mapping):
+        raise refuse(name, f"a {type(value).__name__}", "a dict", "{'key': x}")
     try:
-        return json.dumps(value, sort_keys=True)
+        return json.dumps(value, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise refuse(name, f"not JSON ({error})", "a dict of texts, numbers, lists and dicts", "str(x) of what is "
                      "none of these") from None

@@ -11,7 +11,7 @@ from typing import Any
 
 from . import _arrays
 from ._call import ArgumentError, DataError, ExistsError, call, ffi, lib
-from ._checks import refuse, whole, words
+from ._checks import reals, refuse, whole, words
 from .captures import Block, Capture, head_id, head_name
 from .sampler import KINDS, Sampler
 from .sink import LAYOUTS, TYPES, as_json, choice
@@ -36,8 +36,8 @@ def _id_of(key: Any) -> tuple[int, str, int]:
             raise ValueError
         return whole(layer, "layer", 0, 65535), kind, whole(head, "head", 0, 65535)
     except (TypeError, ValueError):
-        raise ArgumentError(f"heads: {key!r} is no head; wanted is (layer, head, kind), kind being 'q' or 'k', or a name "
-                            "such as 'l00h02q'") from None
+        raise ArgumentError(f"heads: {key!r} is no head; wanted is (layer, head, kind), kind being 'q' or 'k', or a "
+                            "name such as 'l00h02q'") from None
 
 
 def _is_array(value: Any) -> bool:
@@ -113,7 +113,8 @@ class _HeadWriter:
         self.dim: int | None = None
 
     def add(self, block: Block) -> None:
-        view = _arrays.vectors(block.vectors, f"vectors of {self.name}", "rows head_dim", (None, self.dim), tuple(TYPES))
+        view = _arrays.vectors(block.vectors, f"vectors of {self.name}", "rows head_dim", (None, self.dim),
+                               tuple(TYPES))
         if self.dim is None:
             self._open(view.shape[1])
         if view.shape[0] > 0:
@@ -248,8 +249,8 @@ def write_capture(folder: str | os.PathLike[str], heads: Mapping[Any, Any] | Ite
                   extra: Mapping[str, Any] | None = None, force: bool = False) -> Capture:
     """Writes a capture of rows that are in memory, or that come block by block. Returns it, open.
 
-    heads             a dict from (layer, head, kind), or a name such as "l00h02q", to the head's rows; or pairs of these,
-                      such as a generator makes them, layer by layer: then one head at a time is in memory
+    heads             a dict from (layer, head, kind), or a name such as "l00h02q", to the head's rows; or pairs of
+                      these, such as a generator makes them, layer by layer: then one head at a time is in memory
     model             its name, for tables and figures
     q_per_kv_group    query heads per key head; 0: not known
     num_layers        of the model; None: up to the largest layer of a head
@@ -270,12 +271,13 @@ def write_capture(folder: str | os.PathLike[str], heads: Mapping[Any, Any] | Ite
         part = qkscope.open("mine")
         qkscope.write_capture("keys", ((h.name, h.blocks()) for h in part.heads if h.kind == "k"))
 
-    The capture appears in `folder` when it is whole; after an exception there is nothing. For vectors that a model makes
-    text by text, also sampled, from many threads or processes, and for moments, there is qkscope.Sink.
+    The capture appears in `folder` when it is whole; after an exception there is nothing. For vectors that a model
+    makes text by text, also sampled, from many threads or processes, and for moments, there is qkscope.Sink.
 
-    Raises ArgumentError for an array of another shape, dtype or device, and heads that cannot share a file; DataError for
-    a number that is not finite; ExistsError where something is there; InputOutputError when the disk is full.
+    Raises ArgumentError for an array of another shape, dtype or device, and heads that cannot share a file; DataError
+    for a number that is not finite; ExistsError where something is there; InputOutputError when the disk is full.
     """
+    as_json(extra or {}, "extra")
     told: dict[str, Any] = dict(extra or {})
     if stage is not None:
         if stage not in _STAGES:
@@ -284,12 +286,14 @@ def write_capture(folder: str | os.PathLike[str], heads: Mapping[Any, Any] | Ite
     if num_layers is not None:
         told["num_layers"] = num_layers
     if rope_frequencies is not None:
-        told["rope_frequencies"] = ({str(layer): list(map(float, values)) for layer, values in rope_frequencies.items()}
-                                    if isinstance(rope_frequencies, Mapping) else list(map(float, rope_frequencies)))
+        told["rope_frequencies"] = ({str(layer): reals(values, f"rope_frequencies[{layer}]")
+                                     for layer, values in rope_frequencies.items()}
+                                    if isinstance(rope_frequencies, Mapping)
+                                    else reals(rope_frequencies, "rope_frequencies"))
     if rope_frequencies is not None or rope_interleaved:
         told["rope"] = {"pairing": "interleaved" if rope_interleaved else "half"}
     meta, keep = _meta({"model": model, "source": source, "card": card,
-                        "extra_json": as_json(told, "extra") if told else None}, layout, q_per_kv_group)
+                        "extra_json": as_json(told, "capture.json") if told else None}, layout, q_per_kv_group)
     where = os.path.realpath(folder)
     _is_replaced(where, force)  # before the work
     os.makedirs(os.path.dirname(where), exist_ok=True)

@@ -102,7 +102,7 @@ static qk_status match_rows(delivery *d, qk_error *err)
         while (at + step <= part->count &&
                part->kept[at + step - 1].position < position_of(rows, 0))
             at += step;
-    for (size_t r = 0; r < rows->rows && at < part->count; r++) {
+    for (size_t r = 0; r < rows->rows; r++) {
         int64_t position = position_of(rows, r);
         if (r > 0 && position <= position_of(rows, r - 1))
             return qk__fail(err, QK_ERR_ARGUMENT, "positions do not ascend: %lld after %lld",

@@ -7,6 +7,7 @@
  *     run_identity.c     what decides the bytes, and its fingerprint
  *     run_file.c         run.json: that, and all that it takes to put the capture together
  *     output.c           the output folder: what may be done with it; the lock on .partial
+ *     run_lock.c         how files are locked
  *     place.c            captures in a folder: which files are theirs
  *     blocks.c           finished blocks of texts
  *     open_blocks.c      those that are being filled; publishing one
@@ -26,7 +27,7 @@
  * OUTPUT/.partial while it goes on:
  *
  *     run.json               what the run is; written once
- *     lock                   held by the process that writes here, where there is but one
+ *     lock                   held by the sink that writes here, where there is but one
  *     .units/FINGERPRINT/        units that are finished: units/units.h
  *         b000007/               a block of texts
  *             block.json         its texts, tokens and rows
@@ -370,6 +371,9 @@ QK_MUST_CHECK qk_status qk__tree_finish(qk_sink *sink, int stage,
 /* Makes the captures in .partial/new. */
 QK_MUST_CHECK qk_status qk__write_captures(qk_sink *sink, qk_sink_outcome *outcome,
                                            qk_error *err);
+
+/* The user's own keys for capture.json, an object, to be released with json_decref. */
+QK_MUST_CHECK qk_status qk__extra_keys(const qk_sink *sink, json_t **root, qk_error *err);
 
 /* Keys for capture.json and lines for the card of one stage, to be freed. */
 QK_MUST_CHECK qk_status qk__describe(const qk_sink *sink, int stage,

@@ -62,7 +62,7 @@ static void find_runs(qk__chunk_moments *chunk, const qk__summed_rows *rows, siz
 qk_status qk__chunk_moments_expect(qk__chunk_moments *chunk, const qk__part_shape *shape,
                                    const qk__summed_rows *rows, size_t number, qk_error *err)
 {
-    size_t start[QK__CHUNK_ROWS];
+    size_t start[QK__CHUNK_ROWS] = {0};
     assert(rows->rows > 0);
     chunk->shape = (qk__set_shape){.num_heads = shape->num_heads, .dim = shape->dim};
     chunk->by_bucket = shape->by_bucket;

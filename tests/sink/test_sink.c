@@ -633,6 +633,7 @@ CHANGE(no_number, s->sampler.base_rate = NAN)
 CHANGE(no_bucket, s->sampler.min_bucket_size = 0)
 CHANGE(no_json, s->run = "{")
 CHANGE(no_object, s->run = "[1]")
+CHANGE(no_extra_object, s->extra_json = "[1]")
 CHANGE(no_heads, static const bool none[LAYERS * Q_HEADS]; s->q_heads = s->k_heads = none)
 
 static void settings_out_of_range(void **state)
@@ -667,6 +668,7 @@ static void settings_out_of_range(void **state)
                  {no_bucket, "sampler: "},
                  {no_json, "run: "},
                  {no_object, "run: no JSON object"},
+                 {no_extra_object, "extra_json: no JSON object"},
                  {no_heads, "no head is to be captured"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         qk_error err = {0};
@@ -738,7 +740,27 @@ static void other_settings(void **state)
     }
 }
 
-/* Locks are a process's: what two processes do is looked at in Python. */
+/* In one process, too: a lock is the sink's. */
+static void a_second_sink(void **state)
+{
+    (void)state;
+    qk_error err;
+    qk_sink_settings s, shard;
+    made_settings(&s, output, 8);
+    qk_sink *sink = open_sink(&s), *second;
+    shard = s;
+    shard.shard = (qk_shard){.count = 2};
+    for (int i = 0; i < 3; i++) { /* looking does not unlock */
+        check_says(qk_sink_open(&second, &s, &err), QK_ERR_EXISTS, &err,
+                   "another run is writing here");
+        check_says(qk_sink_open(&second, &shard, &err), QK_ERR_EXISTS, &err,
+                   "another run is writing here");
+    }
+    assert_int_equal(made_run(sink, 3, &err), QK_OK);
+    qk_sink_close(&sink);
+    check_goes_on(&s);
+}
+
 static void one_number_twice(void **state)
 {
     (void)state;
@@ -786,20 +808,14 @@ static void shard_that_fails(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, tree_teardown)
-    const struct CMUnitTest tests[] = {TEST(rows_misused),
-                                       TEST(moments_misused),
-                                       TEST(one_block_misused),
-                                       TEST(sums_misused),
-                                       TEST(sums_of_one_stage),
-                                       TEST(texts_missing),
-                                       TEST(nothing_kept),
-                                       TEST(positions_known_before),
-                                       TEST(others_are_passed_over),
-                                       TEST(others_beside_the_last),
-                                       TEST(settings_out_of_range),
-                                       TEST(other_settings),
-                                       TEST(every_number_of_16_bits),
-                                       TEST(one_number_twice),
-                                       TEST(shard_that_fails)};
+    const struct CMUnitTest tests[] = {
+        TEST(rows_misused),           TEST(moments_misused),
+        TEST(one_block_misused),      TEST(sums_misused),
+        TEST(sums_of_one_stage),      TEST(texts_missing),
+        TEST(nothing_kept),           TEST(positions_known_before),
+        TEST(others_are_passed_over), TEST(others_beside_the_last),
+        TEST(settings_out_of_range),  TEST(other_settings),
+        TEST(a_second_sink),          TEST(every_number_of_16_bits),
+        TEST(one_number_twice),       TEST(shard_that_fails)};
     return cmocka_run_group_tests_name("sink", tests, NULL, NULL);
 }
