@@ -23,8 +23,9 @@ PASSAGES = ["-t", KJV / "passages.jsonl", "--id-column", "id", "--max-texts", "9
 JOBS = {
     "drawn": ["-m", KJV / "step-2004", *PASSAGES, "--rows", "500", "--stage", "both"],
     "windows": ["-m", KJV / "step-2004", *PASSAGES, "--max-length", "300", "--sampler", "log_uniform", "--base-rate",
-                "4", "--sample-heads", "7", "--seed", "3", "--layout", "packed"],
+                "4", "--sample-heads", "7", "--seed", "3", "--layout", "packed", "--token-strings"],
     "moments": ["-m", KJV / "step-2004", *PASSAGES, "--keep", "moments,reservoir=3", "--layers", "1,4"],
+    "sums": ["-m", KJV / "step-2004", *PASSAGES, "--keep", "moments", "--groups", "0", "--kinds", "k", "--token-strings"],
     **{f"saved-{name}": ["-m", SAVED / name, "-t", SAVED / "versions.json", "--max-length", "200", "--sampler", "all",
                          "--stage", "both", "--tokenizer", SAVED / name / "tokenizer.json"] for name in ARCHITECTURES},
 }
@@ -87,7 +88,7 @@ def test_engine(ran, qkscope, tmp_path, name):
     if name == "windows":
         assert packed_rows(ran / "jobs" / name) == packed_rows(tmp_path / "c")
         got, wanted = packed_vectors(ran / "jobs" / name), packed_vectors(tmp_path / "c")
-    check_rows(got, wanted, {"moments": 5e-6}.get(name, 2e-6 if not name.startswith("saved") else 5e-6))
+    check_rows(got, wanted, {"moments": 5e-6, "sums": 5e-6}.get(name, 2e-6 if not name.startswith("saved") else 5e-6))
     for a, b in zip(stages(ran / "jobs" / name), stages(tmp_path / "c"), strict=True):
         mine, theirs = (json.loads((x / "capture.json").read_text()) for x in (a, b))
         for fact in ("model", "q_per_kv_group", "num_layers", "stage", "examples", "head_sampling", "texts", "heads"):
