@@ -238,7 +238,7 @@ def check(kind):
     except TooLong:
         raise
     except Exception as error:
-        return {**row, "state": "not built", "why": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:160]}
+        return {**row, "state": "not built", "why": f"{type(error).__name__}: {str(error).strip().split(chr(10))[0]}"[:160]}
     ids = torch.randint(3, 100, (1, TOKENS), generator=torch.Generator().manual_seed(5))
     with torch.no_grad():
         try:

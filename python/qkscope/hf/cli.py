@@ -270,7 +270,7 @@ def report(args: argparse.Namespace, settings: Settings, ran: Any, sink: Sink, c
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Returns the exit code: 0 ok, 1 failure, 2 usage."""
+    """Returns the exit code: 0 ok, 1 failure, 2 usage, 130 stopped by Ctrl-C."""
     settings = Settings()
     try:
         args = make_parser(settings.made[0]).parse_args(argv)
@@ -281,7 +281,7 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         print("qkscope-hf: stopped; the same command resumes it", file=sys.stderr)
-        return 1
+        return 130  # as shells say of SIGINT
     except (Error, OSError, ValueError, RuntimeError, MemoryError) as error:
         print(f"qkscope-hf: {error}", file=sys.stderr)
         return 1
