@@ -261,7 +261,7 @@ def check(kind):
     decoder = F.decoder_of(model)
     with torch.no_grad(), Watch(decoder, lambda call: None, rotations=True):
         row["logits"] = torch.equal(model(input_ids=ids, use_cache=False).logits, plain)
-    row["attends"] = len(found.layers)
+    row["attends"], row["changes"] = len(found.layers), found.changes
     row["windows"] = sum(f.window > 0 for f in found.layers.values())
     row["sinks"] = any(f.sinks for f in found.layers.values())
     row["softcap"] = any(f.softcap for f in found.layers.values())

@@ -102,6 +102,11 @@ def check_ways(out):
     run(out / "device", device=True, **both)
     run(out / "device_chunks", device=True, padding=False, batch_tokens=64, **both)
     run(out / "eager", of=load(attn_implementation="eager"), **both)
+    with torch.inference_mode():
+        run(out / "inference", of=load(), **both)
+    torch.set_num_threads(2)
+    run(out / "threads", **both)
+    torch.set_num_threads(1)
 
 
 def check_moments(out):
@@ -356,19 +361,21 @@ def check_exception_in_a_text(out):
     """The call raises it; what is in the folder does not look whole; the same call, made again, gives the bytes of a
     run that nothing stopped."""
     texts = passages()
-    m, calls = load(), []
+    for device in (False, True):
+        folder, m, calls = out / f"{device}", load(), []
 
-    def hook(*_):
-        calls.append(1)
-        if len(calls) == 15:  # those of the looks at the model are before
-            raise Stop("in the middle of a text")
+        def hook(*_, calls=calls):
+            calls.append(1)
+            if len(calls) == 15:  # those of the looks at the model are before
+                raise Stop("in the middle of a text")
 
-    handle = m.model.layers[2].register_forward_hook(hook)
-    refused(lambda: run(out / "stopped", texts, of=m), "in the middle", kind=Stop)
-    handle.remove()
-    not_whole(out / "stopped")
-    assert not any("get_interface" in vars(r) for r in registries(m.model))
-    run(out / "stopped", texts, of=m)
+        handle = m.model.layers[2].register_forward_hook(hook)
+        refused(lambda folder=folder, m=m, device=device: run(folder, texts, of=m, device=device, padding=False),
+                "in the middle", kind=Stop)
+        handle.remove()
+        not_whole(folder)
+        assert not any("get_interface" in vars(r) for r in registries(m.model))
+        run(folder, texts, of=m, device=device, padding=False)
     run(out / "plain", texts)
 
 

@@ -175,7 +175,7 @@ class _Run:
         """The sink is open."""
         import torch
         heads = {**captured_heads(model.q_heads or (), "q"), **captured_heads(model.k_heads or (), "k")}
-        threads = min(torch.get_num_threads(), 8)
+        threads = 0 if self.facts.changes else min(torch.get_num_threads(), 8)
         self.workers = Workers(2 if self.on_device else threads if threads > 1 else 0)
         rows = self._rows(heads, model.head_dim)
         self.runner = Runner(self.model, self.decoder, self.facts, rows, heads, stage=self.stage,

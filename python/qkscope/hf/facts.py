@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._call import ArgumentError, DataError
-from .hooks import Call, Watch, layer_of
+from .hooks import Call, Watch, layer_of, version
 from .rotation import Rope, find_rope, held_frequencies
 
 TOKENS = 7
@@ -52,6 +52,7 @@ class Facts:
     q_heads: int = 0
     k_heads: int = 0
     head_dim: int = 0
+    changes: bool = False  # queries or keys in place, after the attention function was called
     left_out: dict[int, str] = field(default_factory=dict)
 
 
@@ -268,7 +269,8 @@ def find_facts(model: Any, tokenizer: Any = None) -> Facts:
     return Facts(model_type=str(getattr(config, "model_type", model_type(model))),
                  num_layers=max(int(getattr(config, "num_hidden_layers", 0) or 0), max(layers) + 1), layers=layers,
                  max_positions=_positions_of(config, tokenizer), vocabulary=vocabulary_of(decoder),
-                 causal=_is_causal(model, decoder, ids, calls), rope_type=rope_type, rope_theta=theta)
+                 causal=_is_causal(model, decoder, ids, calls), rope_type=rope_type, rope_theta=theta,
+                 changes=any(call.was_changed() for _, call in calls.values()))
 
 
 def _rope_of(config: Any, layers: dict[int, LayerFacts]) -> tuple[str, float]:
@@ -344,5 +346,5 @@ def _weights(decoder: Any) -> Iterator[tuple[str, Any]]:
 def generation(decoder: Any) -> tuple[Any, ...]:
     """Differs where weights were replaced or changed in place, modules exchanged, or modes switched."""
     return (getattr(decoder.config, "_attn_implementation", None), decoder.training,
-            tuple((id(p), p.data_ptr() if p.device.type != "meta" else 0, p._version, p.dtype)
+            tuple((id(p), p.data_ptr() if p.device.type != "meta" else 0, version(p), p.dtype)
                   for whole in decoder.parameters() for _, p in _plain("", whole)))

@@ -28,6 +28,11 @@ class Rotation:
     tables: list[Any]  # cosines and sines, or complex numbers
 
 
+def version(tensor: Any) -> int:
+    """Differs once a tensor was changed in place."""
+    return -1 if tensor.is_inference() else int(tensor._version)
+
+
 @dataclass
 class Call:
     """One call of an attention function. Queries and keys are [texts, heads, tokens, d]; the keys of a cache, which
@@ -42,6 +47,11 @@ class Call:
     rotations: list[Rotation] = field(default_factory=list)
     output: Any = None  # what the model's own function returned, where asked for
     weights: Any = None
+    versions: tuple[int, int] = (0, 0)
+
+    def was_changed(self) -> bool:
+        """Whether the model has changed queries or keys in place since the call."""
+        return self.versions != (version(self.query), version(self.key))
 
 
 def scopes(decoder: Any) -> list[dict[str, Any]]:
@@ -156,7 +166,7 @@ class Watch:
             return None
         options = {name: value for name, value in given.items() if name not in NAMES}
         call = Call(given["module"], given["query"], given["key"], given.get("value"), given.get("attention_mask"),
-                    options, pending)
+                    options, pending, versions=(version(given["query"]), version(given["key"])))
         self.on_call(call)
         return call
 
