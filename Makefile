@@ -11,7 +11,7 @@ quietly = { $(1) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }; rm -f $(BU
 C_FILES = $(shell git ls-files '*.c' '*.h')
 
 .PHONY: build reference demo demo-real programs test-build test check bench sanitized asan asan-core coverage \
-	coverage-page valgrind fuzz lint format install dist hf-env hf-models clean
+	coverage-page valgrind fuzz lint format install dist wheel wheel-check wheel-sources deb hf-env hf-models clean
 
 build: tools/.packages
 	@test -f $(BUILD)/build.ninja || $(call quietly,meson setup $(BUILD) -Dtests=false $(MESON_FLAGS))
@@ -134,6 +134,24 @@ dist:
 	@git archive --prefix=qkscope-$(VERSION)/ --output=$(ARCHIVE) HEAD
 	@echo $(ARCHIVE)
 
+# The Python package with the command in it: BUILD/dist, see docs/packaging.md. And that it works, in environments
+# of its own.
+wheel: tools/.packages
+	@mkdir -p $(BUILD)
+	@tools/wheel.sh $(BUILD)
+
+wheel-check: wheel .venv/ready
+	@QKSCOPE_WHEEL=$$(realpath $(BUILD)/dist/*.whl) $(PYTHON) -m pytest -q -p no:cacheprovider \
+		tests/python/test_py_package.py
+
+# What cibuildwheel and conda build a release with: BUILD/sources.
+wheel-sources: tools/.packages
+	@tools/wheel_sources.sh $(BUILD)/sources
+
+# Debian packages of the last commit: BUILD/deb.
+deb: tools/.packages-deb dist
+	@tools/deb.sh $(BUILD) $(ARCHIVE)
+
 clean:
 	rm -rf $(BUILD) build-asan build-coverage results
 
@@ -146,6 +164,10 @@ tools/.packages-test: tools/packages.txt tools/packages-test.txt
 	@touch $@
 
 tools/.packages-dev: tools/packages-dev.txt
+	@tools/install-packages.sh $^
+	@touch $@
+
+tools/.packages-deb: tools/packages-deb.txt tools/packages.txt tools/packages-test.txt
 	@tools/install-packages.sh $^
 	@touch $@
 

@@ -69,6 +69,9 @@ def test_versions_agree():
     assert f"version: '{version}'" in (ROOT / "meson.build").read_text()
     assert f"api_version = '{api}'" in (ROOT / "src/meson.build").read_text()
     assert f"version: {version}\ndate-released: {released}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f'version: "{version}"' in (ROOT / "packaging/conda/recipe.yaml").read_text()
+    assert (ROOT / "packaging/debian/changelog").read_text().startswith(f"qkscope ({version}-")
+    assert f"\nPackage: libqkscope{api}\n" in (ROOT / "packaging/debian/control").read_text()
     assert re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)[1] == version
     for name, node in (("qkscope", "QKSCOPE"), ("qkscope-core", "QKSCOPE_CORE")):
         assert f"\n{node}_{api} {{" in (ROOT / f"src/{name}.map").read_text()
