@@ -11,7 +11,7 @@ quietly = { $(1) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }; rm -f $(BU
 C_FILES = $(shell git ls-files '*.c' '*.h')
 
 .PHONY: build reference demo demo-real programs test-build test check bench sanitized asan asan-core coverage \
-	coverage-page valgrind fuzz lint format install dist wheel wheel-check wheel-sources deb clean
+	coverage-page valgrind fuzz lint format install dist wheel wheel-check wheel-sources deb hf-env hf-models clean
 
 build: tools/.packages
 	@test -f $(BUILD)/build.ninja || $(call quietly,meson setup $(BUILD) -Dtests=false $(MESON_FLAGS))
@@ -42,6 +42,19 @@ test: test-build
 
 check: programs
 	@python3 tests/run.py $(BUILD) --check
+
+# torch and transformers, for the tests of the bridge: once, outside the checkout. Nothing else fetches them; tests
+# look for them there, or for the interpreter that QKSCOPE_HF_PYTHON names, and skip where there are none.
+HF_ENV := $(HOME)/.cache/qkscope/hf
+hf-env: tools/.packages-test
+	@cmp -s tests/hf/requirements.txt $(HF_ENV)/ready || { python3 -m venv $(HF_ENV) && \
+		$(HF_ENV)/bin/pip install --quiet --disable-pip-version-check -r tests/hf/requirements.txt && \
+		cp tests/hf/requirements.txt $(HF_ENV)/ready; }
+	@echo $(HF_ENV)/bin/python
+
+# docs/models.md: every type of transformers, captured or refused. 2 minutes.
+hf-models: test-build
+	@PYTHONPATH=$(BUILD)/python $${QKSCOPE_HF_PYTHON:-$(HF_ENV)/bin/python} tests/hf/hf_models.py --write docs/models.md
 
 bench: test-build
 	@.venv/bin/pip install --quiet --disable-pip-version-check -r bench/requirements.txt

@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -78,9 +79,9 @@ WRONG = [
 
 def mypy(*arguments, cwd):
     pytest.importorskip("mypy", reason="mypy is not installed")
-    return subprocess.run([sys.executable, "-m", "mypy", "--config-file", ROOT / "pyproject.toml", "--cache-dir",
-                           cwd / "cache", "--no-error-summary", *arguments], capture_output=True, text=True, cwd=cwd,
-                          timeout=300, env={**os.environ, "MYPYPATH": str(BUILD / "python")})
+    return subprocess.run([sys.executable, "-m", "mypy", "--config-file", ROOT / "pyproject.toml", "--cache-dir", cwd / "cache",
+                           "--no-error-summary", *arguments], capture_output=True, text=True, cwd=cwd, timeout=300,
+                          env={**os.environ, "MYPYPATH": str(BUILD / "python")})
 
 
 def test_types(tmp_path):
@@ -102,8 +103,7 @@ def test_typed_for_users():
 
 def shape(function):
     """What inspect knows of a function: its arguments with their kinds and defaults."""
-    parameters = inspect.signature(function).parameters.values()
-    return [(p.name, p.kind == p.KEYWORD_ONLY, repr(p.default)) for p in parameters]
+    return [(p.name, p.kind == p.KEYWORD_ONLY, repr(p.default)) for p in inspect.signature(function).parameters.values()]
 
 
 def shape_in_stub(node):
@@ -111,7 +111,7 @@ def shape_in_stub(node):
     plain = [None] * (len(node.args.args) - len(node.args.defaults)) + node.args.defaults
     found = [(a.arg, False, default) for a, default in zip(node.args.args, plain)]
     found += [(a.arg, True, default) for a, default in zip(node.args.kwonlyargs, node.args.kw_defaults)]
-    return [(name, only, repr(ast.literal_eval(default)) if default else empty) for name, only, default in found]
+    return [(name, only, empty if default is None else repr(ast.literal_eval(default))) for name, only, default in found]
 
 
 def text_of(stub):
@@ -208,12 +208,9 @@ def test_everything_public_has_a_docstring():
 
 def test_import_needs_nothing_else():
     """The package itself imports neither NumPy nor any other that is not its own."""
-    program = f"""
-import sys
-sys.path.insert(0, {str(BUILD / 'python')!r})
-import qkscope
-print(*sorted({{name.split('.')[0] for name in sys.modules}} - set(sys.stdlib_module_names)))
-"""
-    done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True)
+    program = "import sys, qkscope; print(*sorted({name.split('.')[0] for name in sys.modules} - set(sys.stdlib_module_names)))"
+    done = subprocess.run([sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(BUILD / 'python')!r}); {program}"],
+                          capture_output=True, text=True, check=True)
     foreign = {name for name in done.stdout.split() if not name.startswith(("_", "sitecustomize"))}
     assert foreign <= {"qkscope", "cffi"}, foreign
+    assert {m.name for m in pkgutil.iter_modules([str(BUILD / "python" / "qkscope")])} >= {"analyses", "tables", "results"}
