@@ -41,30 +41,35 @@ class Workers:
     Without threads it calls them at once."""
 
     def __init__(self, threads: int) -> None:
-        self._queue: queue.Queue[Callable[[], Any] | None] = queue.Queue(2 * threads) if threads else queue.Queue()
+        self._queue: queue.Queue[tuple[Callable[[], Any], Callable[[], Any]] | None] = queue.Queue(2 * threads)
         self._failed: BaseException | None = None
         self._threads = [threading.Thread(target=self._work, name="qkscope-hf", daemon=True) for _ in range(threads)]
         for thread in self._threads:
             thread.start()
 
     def _work(self) -> None:
-        while (function := self._queue.get()) is not None:
+        while (job := self._queue.get()) is not None:
+            function, after = job
             try:
                 if self._failed is None:
                     function()
             except BaseException as error:  # raised on the caller's thread
                 self._failed = error
-            finally:
-                self._queue.task_done()
+            after()
+            self._queue.task_done()
         self._queue.task_done()
 
-    def submit(self, function: Callable[[], Any]) -> None:
+    def submit(self, function: Callable[[], Any], after: Callable[[], Any] = lambda: None) -> None:
+        """after: called in any case, also where the function is passed over because another has failed."""
         if not self._threads:
-            function()
+            try:
+                function()
+            finally:
+                after()
             return
         if self._failed is not None:
             self.drain()
-        self._queue.put(function)
+        self._queue.put((function, after))
 
     def drain(self) -> None:
         self._queue.join()
@@ -205,14 +210,11 @@ class DeviceRows:
         event = self._copy(values, room)
 
         def take() -> None:
-            try:
-                if event is not None:
-                    event.synchronize()
-                function(room)
-            finally:
-                self.slots.put(slot)
+            if event is not None:
+                event.synchronize()
+            function(room)
 
-        self.workers.submit(take)
+        self.workers.submit(take, lambda: self.slots.put(slot))
 
     def _copy(self, rows: Any, room: Any) -> Any:
         """Begins the copy and returns what tells when it is there."""
