@@ -10,7 +10,7 @@ quietly = { $(1) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }; rm -f $(BU
 
 C_FILES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: build reference demo demo-real programs test-build test check bench sanitized asan asan-core coverage \
+.PHONY: build reference demo demo-real programs test-build test check bench sanitized asan asan-core \
 	coverage-page valgrind fuzz lint format install dist wheel wheel-check wheel-sources deb hf-env hf-models clean
 
 build: tools/.packages
@@ -70,32 +70,26 @@ bench: test-build
 	@$(PYTHON) bench/keep.py $(BUILD)
 	@$(PYTHON) bench/real.py $(BUILD)
 
-# The whole suite under AddressSanitizer and UndefinedBehaviorSanitizer, and its core. A small quarantine
-# of freed memory, since some tests watch how much is used.
+# The whole suite under AddressSanitizer and UndefinedBehaviorSanitizer, and its core, which also counts the lines
+# that it runs. A small quarantine of freed memory, since some tests watch how much is used.
 asan asan-core: export ASAN_OPTIONS = quarantine_size_mb=8
 asan asan-core: export UBSAN_OPTIONS = halt_on_error=1:print_stacktrace=1
-sanitized: tools/.packages-test .venv/ready
-	@test -f build-asan/build.ninja || meson setup build-asan -Dtests=true \
-		-Db_sanitize=address,undefined -Db_lundef=false --buildtype=debugoptimized >/dev/null
+sanitized: tools/.packages-test tools/.packages-dev .venv/ready
+	@test -f build-asan/build.ninja || meson setup build-asan -Dtests=true -Db_sanitize=address,undefined \
+		-Db_lundef=false -Db_coverage=true -Dc_args=-fprofile-update=atomic --buildtype=debugoptimized >/dev/null
 	@ninja -C build-asan --quiet
 
 asan: sanitized
 	@$(PYTHON) tests/run.py build-asan
 
 asan-core: sanitized
+	@find build-asan -name '*.gcda' -delete
 	@$(PYTHON) tests/run.py build-asan --core
+	@python3 tools/coverage.py build-asan
 
-# Which lines the suite's core runs; and docs/coverage.md, which says so.
-coverage: tools/.packages-test tools/.packages-dev .venv/ready
-	@test -f build-coverage/build.ninja || meson setup build-coverage -Dtests=true -Db_coverage=true \
-		-Dc_args=-fprofile-update=atomic --buildtype=debugoptimized >/dev/null
-	@ninja -C build-coverage --quiet
-	@find build-coverage -name '*.gcda' -delete
-	@$(PYTHON) tests/run.py build-coverage --core
-	@python3 tools/coverage.py build-coverage
-
-coverage-page: coverage
-	@python3 tools/coverage.py build-coverage --page
+# docs/coverage.md: which lines that is.
+coverage-page: asan-core
+	@python3 tools/coverage.py build-asan --page
 
 # Unit tests and the main job under valgrind.
 valgrind: tools/.packages-dev programs
@@ -153,7 +147,7 @@ deb: tools/.packages-deb dist
 	@tools/deb.sh $(BUILD) $(ARCHIVE)
 
 clean:
-	rm -rf $(BUILD) build-asan build-coverage results
+	rm -rf $(BUILD) build-asan results
 
 tools/.packages: tools/packages.txt
 	@tools/install-packages.sh $^

@@ -136,7 +136,7 @@ static void check(const char *keep, qk_layout layout, qk_rope_stage stage)
             fail_msg("allocation %ld: %zu files in %s, %zu in %s", i, files, output,
                      right_files, whole);
         if (status != QK_OK && i > 400) /* all kinds of allocations have failed by then */
-            step = 3;
+            step = 3 * stride();
         tree_remove(output);
     }
     print_message("%s: %ld allocations\n", keep, i);
