@@ -14,7 +14,9 @@ import re
 import resource
 import shutil
 import signal
+import subprocess
 import sys
+import threading
 import traceback
 from pathlib import Path
 
@@ -308,6 +310,58 @@ def check_pages(out):
     finally:
         os.chdir(here)
     assert (out / "capture" / "capture.json").exists()
+
+
+def check_lazy(out):
+    """`import qkscope` brings the bridge when it is asked for, and not before."""
+    program = ("import sys, qkscope; assert 'qkscope.hf' not in sys.modules and not hasattr(qkscope, 'hg'); "
+               "print(qkscope.hf.capture, qkscope.ray.capture)")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def check_threads(out):
+    """Each thread sees its own calls: two captures at once, one of them with "pre", and a model that others run
+    meanwhile; and nothing stays changed."""
+    models = [load(), load()]
+    models.append(models[1])  # which two threads run
+    ids = torch.tensor([tokenizer()(passages()[3])["input_ids"]])
+    with torch.no_grad():
+        plain = models[0](ids).logits
+    stages, failed, done = ("post", "both", "post"), [], threading.Event()
+
+    def one(i):
+        try:
+            for turn in range(3):
+                run(out / f"{i}.{turn}", of=models[i], stage=stages[i])
+        except BaseException as error:
+            failed.append(error)
+
+    def user():
+        try:
+            with torch.no_grad():
+                while not done.is_set():
+                    assert torch.equal(models[0](ids).logits, plain)
+        except BaseException as error:
+            failed.append(error)
+
+    for i, stage in enumerate(stages):
+        run(out / f"{i}", of=models[i], stage=stage)
+    before = [dict(r) for r in registries(models[0].model)], [dict(s) for s in scopes(models[0].model)]
+    threads, beside = [threading.Thread(target=one, args=(i,)) for i in range(3)], threading.Thread(target=user)
+    for thread in (beside, *threads):
+        thread.start()
+    for thread in threads:
+        thread.join()
+    done.set()
+    beside.join()
+    assert not failed, failed
+    assert before == ([dict(r) for r in registries(models[0].model)], [dict(s) for s in scopes(models[0].model)])
+    for i in range(3):
+        wanted = {p.relative_to(out / f"{i}"): p.read_bytes() for p in (out / f"{i}").rglob("*.parquet")}
+        for turn in range(3):
+            got = {p.relative_to(out / f"{i}.{turn}"): p.read_bytes() for p in (out / f"{i}.{turn}").rglob("*.parquet")}
+            assert got == wanted and wanted, (i, turn)
 
 
 # ---- bad input -----------------------------------------------------------------------------------
