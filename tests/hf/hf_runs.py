@@ -367,8 +367,8 @@ def check_threads(out):
 # ---- bad input -----------------------------------------------------------------------------------
 
 def check_texts(out):
-    def go(texts, **options):
-        with qkscope.Sink(out / "c") as s:
+    def go(texts, sampler=None, **options):
+        with qkscope.Sink(out / "c", sampler=sampler) as s:
             capture(model(), tokenizer(), texts, s, progress=False, **options)
 
     refused(lambda: go("one text"), "texts is one text", "[text]")
@@ -386,6 +386,38 @@ def check_texts(out):
     refused(lambda: capture(model(), None, ["a"], qkscope.Sink(out / "d")), "tokenizer", "AutoTokenizer")
     refused(lambda: capture(model(), tokenizer(), ["a"], str(out)), "sink is a str")
     not_whole(out / "c") if (out / "c").exists() else None
+    refused(lambda: go([""]), "no position was kept", "nothing in the texts; give others", kind=qkscope.DataError)
+    refused(lambda: go(["a"], sampler=qkscope.Sampler("uniform", 1e-9)), "too short", "keep more rows, or all", kind=qkscope.DataError)
+    refused(lambda: go({"text": ["a"]}), "texts is a dict", "one column")
+
+
+def check_columns(out):
+    """Texts and ids as NumPy and pandas have them, whatever the labels are."""
+    import numpy
+    given, names = passages()[:3], [7, 5, 6]
+    kinds = {"list": list, "array": numpy.array}
+    try:
+        import pandas
+        kinds["series"] = lambda values: pandas.Series(values, index=[4, 1, 0])
+        frame = pandas.DataFrame({"text": given})
+        refused(lambda: capture(model(), tokenizer(), frame, qkscope.Sink(out / "frame")), "DataFrame", "one column")
+    except ImportError:
+        pass
+    rows = {}
+    for name, kind in kinds.items():
+        with qkscope.Sink(out / name, sampler=ALL) as s:
+            capture(model(), tokenizer(), kind(given), s, ids=kind(names), progress=False)
+        rows[name] = {p.name: p.read_bytes() for p in (out / name).rglob("*.parquet")}
+        assert rows[name] == rows["list"] and rows[name], name
+
+
+def check_notices(out):
+    """Warnings say which text."""
+    told = []
+    with qkscope.Sink(out / "c", sampler=ALL, on_notice=lambda level, words: None) as s:
+        capture(model(), tokenizer(), ["a text", "", "another " * 20], s, progress=False, max_length=100,
+                long_texts="cut", on_notice=lambda level, words: told.append(words))
+    assert "text 1: no tokens in it, passed over" in told and "text 2: cut after 100 tokens" in told, told
 
 
 def check_stopped(out):
@@ -405,6 +437,23 @@ def check_stopped(out):
     not_whole(out / "c")
     go(lambda what, done, total: told.append((what, done, total)))
     assert told[-1][1] == told[-1][2], told[-1]
+
+
+def check_other_engine(out):
+    """What a run that goes on was begun with, and what it is now, is told."""
+    def go(folder, batch_tokens, progress=False, **options):
+        with qkscope.Sink(folder, sampler=ALL, **options) as s:
+            capture(model(), tokenizer(), [text * 3 for text in passages() * 5], s, progress=progress,
+                    batch_tokens=batch_tokens)
+
+    words = ("batch_tokens (--tokens-at-once) 256, now 128", "--force")
+    for stage in ("post", "both"):
+        folder = out / f"engine-{stage}"
+        refused(lambda folder=folder, stage=stage: go(folder, 256, lambda *_: False, stage=stage), "stopped",
+                kind=qkscope.Cancelled)
+        refused(lambda folder=folder, stage=stage: go(folder, 128, stage=stage), *words, kind=qkscope.ExistsError)
+        go(folder, 256, stage=stage)
+        refused(lambda folder=folder, stage=stage: go(folder, 128, stage=stage), *words, kind=qkscope.ExistsError)
 
 
 class Stop(Exception):
@@ -497,6 +546,16 @@ def check_models(out):
     run(out / "compiled", passages()[:1], of=torch.compile(compiled))  # the decoder in it is not
     compiled.model.compile()
     refused(go(compiled), "compiled", "load it again")
+    layer = tiny_llama()
+    layer.model.layers[1] = torch.compile(layer.model.layers[1])
+    refused(go(layer), "compiled", "load it again")
+    for name, change in {"whole": lambda m: m.compile(),
+                         "decoder": lambda m: setattr(m, "model", torch.compile(m.model))}.items():
+        m = tiny_llama()
+        change(m)
+        run(out / name, passages()[:1], of=m)  # what was compiled is not run
+        rows = [{p.name: p.read_bytes() for p in (out / one).rglob("*.parquet")} for one in (name, "compiled")]
+        assert rows[0] == rows[1] and rows[0], name
     paged = tiny_llama()
     paged.config._attn_implementation = "paged|sdpa"
     refused(go(paged), "'paged|sdpa'", "set_attn_implementation('sdpa')")
@@ -505,6 +564,13 @@ def check_models(out):
     with torch.no_grad():
         broken.model.layers[1].self_attn.k_proj.weight[0, 0] = float("nan")
     refused(go(broken), "layer 1", "finite", kind=qkscope.DataError)
+    wanted = "AutoModelForCausalLM.from_pretrained"
+    refused(go("org/name"), "model is a str", wanted)
+    refused(go(torch.nn.Linear(2, 2)), "model is a Linear", wanted)
+    refused(go(transformers.pipeline("text-generation", tiny_llama(), tokenizer=tokenizer())), "Pipeline",
+            "pipeline.model")
+    with torch.device("meta"):
+        refused(go(transformers.LlamaForCausalLM(tiny_llama().config).eval()), "\"meta\"", "from_pretrained")
     own = tiny_llama()
     own.model.layers[1].self_attn.forward = lambda hidden_states, **_: (hidden_states, None)
     refused(go(own, layers=[1]), "layer", kind=qkscope.Error)
@@ -531,6 +597,13 @@ def check_command_line(out):
     assert done["texts"] == 2 and done["complete"] and not done["complete_already"] and done["heads"] == 30
     assert "complete already" in says(0, model, "-t", text, "-o", str(out / "c"), "--max-texts", "2")
     assert "--force" in says(1, model, "-t", text, "-o", str(out / "c"), "--max-texts", "3")
+    for words in (["--attn", "flash_attention_2"], ["--attn", "nothing_of_the_kind"]):
+        assert "--attn" in says(2, model, "-t", text, "-o", str(out / "d"), *words)
+    for device in ("cuda", "cuda:9", "nothing"):
+        if device != "cuda" or not torch.cuda.is_available():
+            assert f"--device {device}: " in (told := says(2, model, "-t", text, "-o", str(out / "d"), "--device", device))
+            assert "use --device cpu" in told
+    assert not (out / "d").exists()
 
 
 def run_jobs(folder):

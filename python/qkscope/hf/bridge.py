@@ -13,8 +13,8 @@ from ..sampler import Sampler
 from ..sink import Model, Sink
 from .device_sums import DeviceSums, sums_on
 from .engine import Engine, as_list, facts_struct, set_options
-from .facts import (Facts, check_before, choose_shape, decoder_of, find_facts, fingerprint, generation, input_device,
-                    model_type)
+from .facts import (Facts, check_before, check_model, choose_shape, decoder_of, find_facts, fingerprint, generation,
+                    input_device, model_type)
 from .running import Encoded, Runner, chunks_safely, pads_safely
 from .tokens import Encoder
 from .transfer import DeviceRows, HostRows, Workers, captured_heads
@@ -47,7 +47,8 @@ def capture(model: Any, tokenizer: Any, texts: Iterable[str], sink: Sink, *, bat
     ids           of the texts, one each: integers, or names, which are hashed; None: 0, 1, ...
     max_length    tokens of a text, special ones included; None: what the model was made for
     long_texts    what becomes of longer ones: "split" into windows, "cut", "skip"
-    rows          about so many rows of each head and kind are kept, evenly, in place of the sink's sampler
+    rows          about so many rows of each head and kind are kept, evenly, in place of the sink's sampler, whatever
+                  that is; None: what the sampler keeps, which is every row unless Sink was given one
     padding       several texts side by side; None: on devices other than the processor, where it changes nothing
                   but rounding
     progress      None: tqdm where it is installed and somebody looks; True: anyway; False: none; a function of (what,
@@ -144,6 +145,7 @@ class _Run:
     def __init__(self, model: Any, tokenizer: Any, sink: Sink, batch_tokens: int, stage: str, padding: bool | None,
                  progress: Any) -> None:
         self.model, self.sink, self.stage, self.batch_tokens = model, sink, stage, batch_tokens
+        check_model(model)
         self.decoder = decoder_of(model)
         self.encoder = Encoder(tokenizer)
         self.facts = find_facts(model, tokenizer)
@@ -232,6 +234,7 @@ def run(model: Any, tokenizer: Any, texts: Sequence[Any] | None, sink: Sink, *, 
         raise ArgumentError("the sink is open already: give Sink neither model nor texts, which are told here")
     if isinstance(batch_tokens, bool) or not isinstance(batch_tokens, int) or batch_tokens < 1:
         raise ArgumentError(f"batch_tokens is {batch_tokens!r}; wanted is a whole number from 1")
+    ids = ids.tolist() if hasattr(ids, "tolist") else ids
     if ids is not None and texts is not None and len(ids) != len(texts):
         raise ArgumentError(f"{len(ids)} ids for {len(texts)} texts: give one each")
     if stage is None:
