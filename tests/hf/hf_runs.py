@@ -364,11 +364,23 @@ def check_threads(out):
             assert got == wanted and wanted, (i, turn)
 
 
+def check_no_rope(out):
+    """Before and after it is the same: said, for each stage that asks for it."""
+    torch.manual_seed(0)
+    gpt2 = transformers.GPT2LMHeadModel(transformers.GPT2Config(n_embd=32, n_layer=2, n_head=2, vocab_size=256)).eval()
+    for m, wanted in ((gpt2, True), (tiny_llama(), False)):
+        for stage in ("post", "pre", "both"):
+            told = []
+            run(out / f"{wanted}-{stage}", passages()[:1], of=m, stage=stage,
+                options={"on_notice": lambda level, words, told=told: told.append(words)})
+            assert any("has no RoPE" in words for words in told) == (wanted and stage != "post"), (stage, told)
+
+
 # ---- bad input -----------------------------------------------------------------------------------
 
 def check_texts(out):
-    def go(texts, sampler=None, **options):
-        with qkscope.Sink(out / "c", sampler=sampler) as s:
+    def go(texts, folder="c", **options):
+        with qkscope.Sink(out / folder) as s:
             capture(model(), tokenizer(), texts, s, progress=False, **options)
 
     refused(lambda: go("one text"), "texts is one text", "[text]")
@@ -386,8 +398,9 @@ def check_texts(out):
     refused(lambda: capture(model(), None, ["a"], qkscope.Sink(out / "d")), "tokenizer", "AutoTokenizer")
     refused(lambda: capture(model(), tokenizer(), ["a"], str(out)), "sink is a str")
     not_whole(out / "c") if (out / "c").exists() else None
-    refused(lambda: go([""]), "no position was kept", "nothing in the texts; give others", kind=qkscope.DataError)
-    refused(lambda: go(["a"], sampler=qkscope.Sampler("uniform", 1e-9)), "too short", "keep more rows, or all", kind=qkscope.DataError)
+    refused(lambda: go([""], "empty"), "no position was kept", "nothing in the texts; give others", kind=qkscope.DataError)
+    refused(lambda: go(["long " * 9], "long", max_length=5, long_texts="skip"), "no position was kept", "1 are longer", "cut",
+            kind=qkscope.DataError)
     refused(lambda: go({"text": ["a"]}), "texts is a dict", "one column")
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from .._call import ArgumentError, Cancelled, call, ffi, lib, text
+from .._call import ArgumentError, Cancelled, DataError, call, ffi, lib, text
 from .._notices import Notices
 from .._run import _Bar
 from ..sampler import Sampler
@@ -252,6 +252,11 @@ def run(model: Any, tokenizer: Any, texts: Sequence[Any] | None, sink: Sink, *, 
         values = ffi.cast("qk_recorder_settings *", lib.qk_settings_values(settings[0]))
         _settle_settings(values, sink, name or name_of(model), rows, stage, batch_tokens, kept, chosen is not None)
         one.settle(_given(settings[0], "layers"))
+        notices = Notices(on_notice)
+        if stage != "post" and one.facts.rope_type == "none":
+            notices.notices.append((lib.QK_NOTICE_WARNING, f"model type {one.facts.model_type!r} has no RoPE: queries and "
+                                    "keys from before it are those from after it; stage=\"post\" is enough"))
+            notices.tell()
         specials = one.encoder.specials() if values.long_texts == lib.QK_LONG_SPLIT else (0, 0)
         dtype = next(iter(one.facts.layers.values())).dtype
         if one.on_device:  # what ends a group is not hidden behind the next one
@@ -261,8 +266,9 @@ def run(model: Any, tokenizer: Any, texts: Sequence[Any] | None, sink: Sink, *, 
                         identity=identity(model, one.decoder, one.facts, one.chunks, one.pads, batch_tokens),
                         describe=describe(one.facts), tokenizer=one.encoder.fingerprint(), specials=specials,
                         encode=one.encoder, run=one.run, sink=sink, texts=texts, ids=ids, before=one.begin)
-        found = engine.lead(values, Notices(on_notice))
+        found = engine.lead(values, notices)
         one.end()
+        _check_there_is_something(found)
         return Outcome(found)
     except BaseException:
         sink.close()
@@ -271,6 +277,15 @@ def run(model: Any, tokenizer: Any, texts: Sequence[Any] | None, sink: Sink, *, 
         one.close()
         if chosen is None:
             lib.qk_settings_free(settings)
+
+
+def _check_there_is_something(found: Any) -> None:
+    """The sink would say no more than that nothing was kept."""
+    if found.tokens > 0 or found.complete_already:
+        return
+    raise DataError(f"no position was kept: of {found.texts} texts " + (
+        f"{found.skipped} are longer than max_length and were passed over: give long_texts=\"split\" or \"cut\" (--long)"
+        if found.skipped > 0 else "none has a token: there is nothing in the texts; give others"))
 
 
 def _given(settings: Any, name: str) -> str | None:
