@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import tables
-from ._call import ExistsError, NotFoundError, PartialError, ffi, lib, text
+from ._call import ExistsError, NotFoundError, PartialError, call, damaged, ffi, files_of, lib, text
 from ._run import Progress, run, warn
 from ._settings import Settings, StrPath
 from .figures import Figure, Report
@@ -77,7 +77,10 @@ class Results:
 
     @classmethod
     def read(cls, folder: StrPath) -> Results:
-        """The results that a run left in a folder, of this package or of the command; of a study, too."""
+        """The results that a run left in a folder, of this package or of the command; of a study, too.
+
+        Raises NotFoundError where there are none, and DataError for a folder that is not complete, or whose files are
+        not as manifest.json says: edited, cut short, removed."""
         return _read(Path(folder))
 
     # ---- tables -------------------------------------------------------------------------
@@ -293,8 +296,20 @@ def _read_table(folder: Path, name: str) -> Table:
 
 
 def _read(folder: Path) -> Results:
-    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    place = folder / "manifest.json"
+    with files_of(place, "give a folder with results"):
+        content = place.read_bytes()
+    call(lib.qk_results_check, os.fsencode(folder))
     files = [name for name in _known_files() if (folder / name).is_file()]
+    try:
+        facts, failed = _told(json.loads(content))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise damaged(place, error) from None
+    return Results(folder, files, functools.partial(_read_table, folder), facts, failed)
+
+
+def _told(manifest: dict[str, Any]) -> tuple[dict[str, Any], list[Failure]]:
+    """Facts and failures of a manifest."""
     runs = manifest.get("runs", [])
     last = runs[-1] if runs else {}
     failed = [Failure(str(failure.get("head", failure.get("model", ""))), str(failure.get("message", "")))
@@ -305,7 +320,7 @@ def _read(folder: Path) -> Results:
              "complete": manifest.get("complete", True),
              "ci": {file: one["settings"]["ci"] for one in runs for file in one.get("tables", [])
                     if one.get("settings", {}).get("ci")}}
-    return Results(folder, files, functools.partial(_read_table, folder), facts, failed)
+    return facts, failed
 
 
 # ---- folders ------------------------------------------------------------------------------
