@@ -79,3 +79,33 @@ def test_no_results_there(tmp_path, results):
         with pytest.raises(qk.NotFoundError, match="nope/manifest.json: .*; give a folder with results") as raised:
             read(tmp_path / "nope")
         assert raised.value.status == "QK_ERR_NOT_FOUND" and raised.value.errno == 2
+
+
+# ---- of a shard -----------------------------------------------------------------------------
+
+def test_results_of_a_shard_say_that_they_are_not_complete(tmp_path):
+    out = tmp_path / "out"
+    first = qk.pca(EXAMPLE, layers=0, output=out, shard=(1, 2), progress=False)
+    missing = r"\d+ of \d+ parts of this analysis are there: once the other shards have ended, qkscope.Results.read"
+    assert not first.complete and "not complete" in repr(first) and first.tables == []
+    assert not hasattr(first, "heads") and not hasattr(first, "_nothing")
+    with pytest.raises(AttributeError, match=f"results have no 'heads'; {missing}"):
+        first.heads
+    with pytest.raises(KeyError, match=f"there is no table 'heads'; {missing}"):
+        first["heads"]
+    for use in (lambda: first.save(tmp_path / "saved"), first.check, lambda: first.figures, lambda: first.figure("x"),
+                first.report, lambda: first.manifest):
+        with pytest.raises(qk.PartialError, match=missing) as raised:
+            use()
+        assert raised.value.results is first
+    assert not (tmp_path / "saved").exists()
+    with pytest.raises(qk.NotFoundError, match="out/manifest.json: .*; run the shards that are missing"):
+        qk.Results.read(out)
+    second = qk.pca(EXAMPLE, layers=0, output=out, shard=(0, 2), progress=False).check()
+    assert second.complete and qk.Results.read(out).heads.column("ev0") == second.heads.column("ev0")
+    second.save(tmp_path / "saved")
+
+
+def test_a_table_that_there_is_none_of(results):
+    with pytest.raises(AttributeError, match="results have no 'haeds'; there are qk.csv, heads.csv"):
+        results.haeds
