@@ -9,13 +9,13 @@ import os
 import secrets
 import shutil
 import tempfile
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import tables
 from ._call import ExistsError, NotFoundError, PartialError, call, damaged, ffi, files_of, lib, text
+from ._folders import TemporaryFolder, prefix
 from ._run import Progress, run, warn
 from ._settings import Settings, StrPath
 from .figures import Figure, Report
@@ -29,20 +29,6 @@ class Failure(NamedTuple):
 
     name: str
     message: str
-
-
-class TemporaryFolder:
-    """A private folder that goes with this object, or at the end of the process that made it: a process that was
-    forked leaves it alone."""
-
-    def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="qkscope-"))
-        self.remove = weakref.finalize(self, _remove, self.path, os.getpid())
-
-
-def _remove(path: Path, owner: int) -> None:
-    if os.getpid() == owner:
-        shutil.rmtree(path, ignore_errors=True)
 
 
 class Results:
@@ -163,15 +149,18 @@ class Results:
         if all that is in it are results. Returns the folder."""
         target, held = Path(folder), self._whole()
         _check_target(target, force)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        beside = _beside(target)
-        try:
-            for name in self.files:
-                shutil.copyfile(held / name, beside / name)
-                _sync(beside / name)
-            _replace(beside, target)
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
+        with files_of(target, "save into another folder"):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            beside = _beside(target)
+            try:
+                for name in self.files:
+                    with files_of(held / name, "run the analysis again"):
+                        content = (held / name).read_bytes()
+                    (beside / name).write_bytes(content)
+                    _sync(beside / name)
+                _replace(beside, target)
+            finally:
+                shutil.rmtree(beside, ignore_errors=True)
         return target
 
     def _there(self) -> Path:
@@ -202,7 +191,7 @@ class Results:
     @property
     def figures(self) -> list[str]:
         """The names of the figures that these tables allow, in the order of the report."""
-        with tempfile.TemporaryDirectory(prefix="qkscope-") as drawn:
+        with tempfile.TemporaryDirectory(prefix=prefix()) as drawn:
             outcome = self._draw(Path(drawn), Settings("qk_report_settings_table"), {"list": True}, False)
             return [text(outcome.names[i]) for i in range(outcome.num_names)]
 
@@ -213,7 +202,7 @@ class Results:
             results.figure("pca-02-rq-rk-scatter").save("drift.pdf")
 
         Raises ValueError for a name that there is not, with those that there are."""
-        with tempfile.TemporaryDirectory(prefix="qkscope-") as drawn:
+        with tempfile.TemporaryDirectory(prefix=prefix()) as drawn:
             settings = Settings("qk_report_settings_table")
             try:
                 outcome = self._draw(Path(drawn), settings, {"figure": [name], "theme": theme, "format": "png,svg,pdf"},
@@ -230,7 +219,7 @@ class Results:
                progress: Progress = None) -> Report:
         """The page with summary, findings, all figures and an explorer of the heads; with `path`, it is written there,
         too. It is that of `qkscope report --alone`, and the other arguments are those of the command. Needs gnuplot."""
-        with tempfile.TemporaryDirectory(prefix="qkscope-") as drawn:
+        with tempfile.TemporaryDirectory(prefix=prefix()) as drawn:
             self._draw(Path(drawn), Settings("qk_report_settings_table"),
                        {"title": title, "scores": scores, "score-metric": score_metric, "score-column": score_column,
                         "theme": theme, "alone": True}, progress)
@@ -376,7 +365,8 @@ def _check_target(target: Path, force: bool) -> None:
         return
     if not target.is_dir() or target.is_symlink():
         raise ExistsError(f"{target}: is there, and no folder")
-    held = os.listdir(target)
+    with files_of(target, "save into another folder"):
+        held = os.listdir(target)
     if held and not force:
         raise ExistsError(f"{target}: is not empty; save into another folder, or give force=True to replace results")
     foreign = set(held) - {*_known_files(), "figures", "report.html"}

@@ -2,10 +2,14 @@
 """Folders of results that are damaged, not complete, or cannot be written: an error of the package's, with the remedy."""
 import json
 import os
+import signal
+import subprocess
+import sys
+import textwrap
 
 import pytest
 
-from conftest import EXAMPLE
+from conftest import BUILD, EXAMPLE
 
 qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
 
@@ -109,3 +113,116 @@ def test_results_of_a_shard_say_that_they_are_not_complete(tmp_path):
 def test_a_table_that_there_is_none_of(results):
     with pytest.raises(AttributeError, match="results have no 'haeds'; there are qk.csv, heads.csv"):
         results.haeds
+
+
+# ---- writing --------------------------------------------------------------------------------
+
+def test_what_cannot_be_written(results, tmp_path):
+    figure = qk.figures.Figure.__new__(qk.figures.Figure)
+    figure.svg, figure.png, figure.pdf = "<svg/>", b"", b""
+    page = qk.figures.Report("<html/>")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(qk.ExistsError, match="file/a: File exists; save into another folder"):
+        results.save(tmp_path / "file" / "a")
+    for save, name in ((figure.save, "a.svg"), (page.save, "a.html")):
+        with pytest.raises(qk.InputOutputError, match=f"file/{name}: Not a directory; save .*") as raised:
+            save(tmp_path / "file" / name)
+        assert raised.value.status == "QK_ERR_IO" and ".tmp-" not in str(raised.value)
+    for save in (figure.save, page.save):
+        with pytest.raises(qk.NotFoundError, match="nope/a.svg: No such file or directory; save it elsewhere"):
+            save(tmp_path / "nope" / "a.svg")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_full_disk(results, tmp_path, monkeypatch):
+    from qkscope import results as module
+
+    def full(path):
+        raise OSError(28, "No space left on device", str(path))
+    monkeypatch.setattr(module, "_sync", full)
+    with pytest.raises(qk.InputOutputError, match="saved: No space left on device; save into another folder") as raised:
+        results.save(tmp_path / "saved")
+    assert raised.value.errno == 28 and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("keywords, words", [
+    ({"shard": (1, 2, 3)}, r"shard=\(1, 2, 3\): expected \(i, n\)"), ({"shard": 3}, r"shard=3: expected \(i, n\)"),
+    ({"shard": ("a", 2)}, r"shard=\('a', 2\): expected"), ({"shard": "x"}, "shard='x': .* not i/N"),
+    ({"shard": (2, 2)}, r"shard=\(2, 2\): .*not i/N"), ({"output": EXAMPLE}, "output=.* is the folder of the capture")])
+def test_wrong_shards_and_outputs(tmp_path, keywords, words):
+    with pytest.raises(qk.ArgumentError, match=f"^{words}"):
+        qk.pca(EXAMPLE, progress=False, **{"output": tmp_path / "out", **keywords})
+    assert not (tmp_path / "out").exists() and not (EXAMPLE / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("capture", ["", b""])
+def test_no_capture(capture):
+    with pytest.raises(qk.ArgumentError, match="^capture=b?'': expected a folder"):
+        qk.pca(capture)
+
+
+# ---- private folders of processes that end in other ways -----------------------------------
+
+PROGRAM = """
+    import multiprocessing, os, signal, sys, time
+    import qkscope
+    results = qkscope.pca({capture!r}, layers=0, progress=False)  # in each child of spawn, too
+
+    def work(i):
+        return os.getpid()
+
+    if __name__ == "__main__":
+        what = sys.argv[1]
+        if what == "pool":
+            with multiprocessing.get_context("spawn").Pool(2) as pool:
+                pool.map(work, range(2))
+        elif what == "closed pool":
+            pool = multiprocessing.get_context("spawn").Pool(2)
+            pool.map(work, range(2))
+            pool.close()
+            pool.join()
+            assert len(os.listdir(os.environ["TMPDIR"])) == 1, os.listdir(os.environ["TMPDIR"])
+        elif what == "wait":
+            print(results.folder, flush=True)
+            time.sleep(60)
+        else:
+            os.kill(os.getpid(), int(what))
+"""
+
+
+def start(tmp_path, what):
+    script, folder = tmp_path / "program.py", tmp_path / "tmp"
+    folder.mkdir(exist_ok=True)
+    script.write_text(textwrap.dedent(PROGRAM.format(capture=str(EXAMPLE))))
+    env = {**os.environ, "PYTHONPATH": str(BUILD / "python"), "TMPDIR": str(folder)}
+    return folder, subprocess.Popen([sys.executable, script, str(what)], stdout=subprocess.PIPE, text=True, env=env)
+
+
+@pytest.mark.parametrize("what", ["pool", "closed pool"])
+def test_pools_of_spawn_leave_no_folder(tmp_path, what):
+    folder, running = start(tmp_path, what)
+    with running:
+        assert running.wait(100) == 0
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="the system does not tell which process is which")
+def test_folders_of_killed_processes_go_with_the_next(tmp_path):
+    folder, alive = start(tmp_path, "wait")
+    try:
+        kept = alive.stdout.readline().strip()
+        for number in (signal.SIGKILL, signal.SIGTERM):
+            with start(tmp_path, int(number))[1] as killed:
+                assert killed.wait(60) == -number
+        left = {str(path) for path in folder.iterdir()} - {kept}
+        assert left and os.path.isdir(kept)
+        others = ["qkscope-mine", f"qkscope-4194305-1-{'0' * 12}-of_another_machine", "qkscope-1-2-x"]
+        for other in others:
+            (folder / other).mkdir()
+        with start(tmp_path, "wait")[1] as next_one:
+            own = next_one.stdout.readline().strip()
+            assert {str(path) for path in folder.iterdir()} == {kept, own, *(str(folder / other) for other in others)}
+            next_one.kill()
+    finally:
+        alive.kill()
+        alive.communicate()
