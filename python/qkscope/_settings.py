@@ -240,18 +240,19 @@ class Keywords:
                     lines += textwrap.wrap(keyword.about, 96, initial_indent=" " * 8, subsequent_indent=" " * 8)
         return "\n".join(lines)
 
-    def check(self, function: str, given: dict[str, Any]) -> None:
-        """TypeError for a keyword that there is none of, with the one that was most likely meant."""
+    def check(self, function: str, given: dict[str, Any], plain: Iterable[str] = ()) -> None:
+        """TypeError for a keyword that there is none of, with the one that was most likely meant. plain: those that the
+        function has by itself."""
         names = [keyword.name for keyword in self.all]
         for name in given:
             if name not in names:
-                near = difflib.get_close_matches(name, names, 1, 0.5)
+                near = difflib.get_close_matches(name, [*names, *plain], 1, 0.5)
                 hint = f". Did you mean {near[0]!r}?" if near else ""
                 raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
 
-    def settings(self, function: str, given: dict[str, Any]) -> Settings:
+    def settings(self, function: str, given: dict[str, Any], plain: Iterable[str] = ()) -> Settings:
         """The struct with those of the keywords that are settings of the table."""
-        self.check(function, given)
+        self.check(function, given, plain)
         made = Settings(self.table)
         for keyword in self.all:
             if keyword.option and keyword.name in given:
