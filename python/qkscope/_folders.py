@@ -58,6 +58,19 @@ def _machine() -> str | None:
         return None
 
 
+def _is_gone(process: int, started: str) -> bool:
+    now = _started(process)
+    if now is not None:
+        return now != started
+    try:
+        os.kill(process, 0)  # is it there, only hidden?
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        pass
+    return False
+
+
 def _started(process: int) -> str | None:
     """When a process began, in ticks of the kernel: another one may get its number. None: there is no such process."""
     try:
@@ -78,7 +91,7 @@ def _remove_left_ones() -> None:
     with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
             parts = _NAME.fullmatch(entry.name)
-            if (parts and parts[3] == _machine() and _started(int(parts[1])) != parts[2]
+            if (parts and parts[3] == _machine() and _is_gone(int(parts[1]), parts[2])
                     and entry.is_dir(follow_symlinks=False)
                     and entry.stat(follow_symlinks=False).st_uid == os.getuid()):
                 shutil.rmtree(entry.path, ignore_errors=True)

@@ -58,6 +58,11 @@ def _line(function: str, arguments: tuple[Any, ...], given: dict[str, Any]) -> A
     return ffi.new("char[]", line.encode("utf-8", "replace"))
 
 
+def _check_revision(capture: Any, revision: str | None) -> None:
+    if revision is not None and os.path.isdir(_path(capture)):
+        warn(f"revision={revision!r}: {os.fsdecode(_path(capture))} is a folder, which has no revisions; it is read as it is")
+
+
 def _check_output(output: StrPath | None, *captures: Any) -> None:
     """A capture is no place for results: the next reader would find both."""
     for capture in captures:
@@ -115,6 +120,7 @@ def _analyse(function: str, keywords: Keywords, analyses: str, capture: Any, giv
     if given.get("shard") is not None and given.get("output") is None:
         raise TypeError(f"{function}(): processes that share an analysis need one output folder")
     _check_output(given.get("output"), capture)
+    _check_revision(capture, given.get("revision"))
     line = _line(function, (capture,), given)
     values.command_line = line
     out = ffi.new("qk_analysis_results **")

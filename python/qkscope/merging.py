@@ -56,12 +56,12 @@ def shard_of(given: tuple[int, int] | str | None) -> Any:
 
 
 def merge(inputs: Iterable[str | os.PathLike[str]] | str | os.PathLike[str],
-          output: str | os.PathLike[str] | None = None, *, force: bool = False, threads: int = 0,
+          output: str | os.PathLike[str] | None = None, *, force: bool = False, threads: int | None = None,
           on_notice: Callable[[str, str], Any] | None = None) -> Outcome:
     """Brings blocks that shards have made in several folders together, and puts the capture together where all are
     there (Outcome.complete; else a warning says what is missing). The bytes are those of one process. The inputs stay.
 
-    output None, with one input: there. force: replace what is in output. NotFoundError: no pieces; DataError: pieces
+    output None, with one input: there. threads None: all processors. force: replace what is in output. NotFoundError: no pieces; DataError: pieces
     of different runs, or two hold the same block; ExistsError: output holds something else."""
     if isinstance(inputs, (str, os.PathLike)):
         inputs = [inputs]
@@ -69,7 +69,7 @@ def merge(inputs: Iterable[str | os.PathLike[str]] | str | os.PathLike[str],
     s, made, notices = ffi.new("qk_merge_settings *"), ffi.new("qk_sink_outcome *"), Notices(on_notice)
     paths = [ffi.new("char[]", path_of(path)) for path in inputs]
     s.inputs = listed = ffi.new("char *[]", paths)
-    s.num_inputs, s.force, s.threads = len(listed), force, threads
+    s.num_inputs, s.force, s.threads = len(listed), force, threads or 0
     if output is not None:
         s.output = where = ffi.new("char[]", path_of(output))
         paths.append(where)

@@ -226,3 +226,9 @@ def test_folders_of_killed_processes_go_with_the_next(tmp_path):
     finally:
         alive.kill()
         alive.communicate()
+
+
+def test_a_folder_has_no_revisions():
+    with pytest.warns(qk.QkscopeWarning, match="revision='main': .*kjv-tiny-capture is a folder, which has no") as seen:
+        qk.pca(EXAMPLE, layers=0, revision="main", progress=False)
+    assert {one.filename for one in seen if "revision" in str(one.message)} == {__file__}
