@@ -2,6 +2,7 @@
 """Folders of results that are damaged, not complete, or cannot be written: an error of the package's, with the remedy."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -148,11 +149,19 @@ def test_a_full_disk(results, tmp_path, monkeypatch):
 @pytest.mark.parametrize("keywords, words", [
     ({"shard": (1, 2, 3)}, r"shard=\(1, 2, 3\): expected \(i, n\)"), ({"shard": 3}, r"shard=3: expected \(i, n\)"),
     ({"shard": ("a", 2)}, r"shard=\('a', 2\): expected"), ({"shard": "x"}, "shard='x': .* not i/N"),
-    ({"shard": (2, 2)}, r"shard=\(2, 2\): .*not i/N"), ({"output": EXAMPLE}, "output=.* is the folder of the capture")])
-def test_wrong_shards_and_outputs(tmp_path, keywords, words):
+    ({"shard": (2, 2)}, r"shard=\(2, 2\): .*not i/N")])
+def test_wrong_shards(tmp_path, keywords, words):
     with pytest.raises(qk.ArgumentError, match=f"^{words}"):
         qk.pca(EXAMPLE, progress=False, **{"output": tmp_path / "out", **keywords})
-    assert not (tmp_path / "out").exists() and not (EXAMPLE / "manifest.json").exists()
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_capture_is_no_place_for_results(tmp_path):
+    capture = shutil.copytree(EXAMPLE, tmp_path / "capture")
+    for analysis in (qk.pca, qk.compare_stages):
+        with pytest.raises(qk.ArgumentError, match="^output=.* is the folder of the capture; give another one"):
+            analysis(capture, output=capture, force=True)
+    assert not list(capture.glob("*.csv")) and not (capture / "manifest.json").exists()
 
 
 @pytest.mark.parametrize("capture", ["", b""])
