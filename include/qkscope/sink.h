@@ -161,7 +161,8 @@ typedef enum qk_rope_stage {
 
 typedef struct qk_sink qk_sink;
 
-/* Frequencies of one layer's rotation, radians per token. */
+/* Frequencies of one layer's rotation, radians per token: above 0, one for each two dimensions at
+ * most. */
 typedef struct qk_frequencies {
     const double *values;
     size_t count; /* 0 = not rotated, or not known */

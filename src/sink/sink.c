@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "capture/capture_writer.h"
 #include "sink/run_lock.h"
 
 /* ---- opening ---------------------------------------------------------------------------- */
@@ -29,6 +30,22 @@ static qk_status check_model(const qk_sink_settings *s, qk_error *err)
     if (s->head_dim < 1 || s->head_dim > QK_MAX_DIM)
         return qk__fail(err, QK_ERR_ARGUMENT, "head dimension %zu is not in 1..%d", s->head_dim,
                         QK_MAX_DIM);
+    for (int l = 0; s->frequencies && l < s->num_layers; l++) {
+        const qk_frequencies *layer = &s->frequencies[l];
+        if (layer->count > s->head_dim / 2)
+            return qk__fail(
+                err, QK_ERR_ARGUMENT,
+                "layer %d has %zu frequencies: vectors of %zu numbers have room for "
+                "%zu rotary pairs",
+                l, layer->count, s->head_dim, s->head_dim / 2);
+        for (size_t i = 0; i < layer->count; i++)
+            if (!qk__is_rope_frequency(layer->values[i]))
+                return qk__fail(
+                    err, QK_ERR_ARGUMENT,
+                    "layer %d: frequency %zu is %g; it has to be finite and above 0 "
+                    "(radians per token)",
+                    l, i, layer->values[i]);
+    }
     return QK_OK;
 }
 
@@ -68,8 +85,9 @@ static qk_status check_extra(const qk_sink *sink, qk_error *err)
 {
     json_t *extra;
     QK_TRY(qk__extra_keys(sink, &extra, err));
+    qk_status status = qk__context(err, qk__capture_check_manifest(extra, err), "extra_json");
     json_decref(extra);
-    return QK_OK;
+    return status;
 }
 
 /* Captured heads of a kind, layer by layer. */

@@ -220,6 +220,10 @@ MAKING = [
      r"q_heads is 2 lists of \[4\]; wanted is \[num_layers=3\]\[4\] of bool"),
     (dict(model=dict(frequencies=[["a"], None, None])),
      r"model.frequencies\[0\] is \['a'\]; wanted is a list of numbers"),
+    (dict(model=dict(frequencies=[[1, 0], None, None])), "layer 0: frequency 1 is 0; it has to be finite and above 0"),
+    (dict(model=dict(frequencies=[None, [float("nan")], None])), "layer 1: frequency 0 is "),
+    (dict(model=dict(frequencies=[[1] * 7, None, None])), "layer 0 has 7 frequencies: .* room for 6 rotary pairs"),
+    (dict(extra={"rope_frequencies": "x"}), "capture.json would not be readable: rope_frequencies: expected a list"),
     (dict(model=dict(windows=[0, 512])), "windows has 2 layers, the model 3"),
     (dict(model=dict(windows=[0, 512, -1])), r"model.windows\[2\] is -1"),
 ]
