@@ -268,13 +268,28 @@ static qk_status check_own(const qk_sink *sink, qk_error *err)
 {
     int64_t first, end;
     qk__shard_blocks(sink, &first, &end);
+    while (first < end && sink->there[first])
+        first++;
+    if (first == end)
+        return QK_OK;
+    int64_t missing = 0, behind = first;
     for (int64_t b = first; b < end; b++)
-        if (!sink->there[b])
-            return qk__fail(err, QK_ERR_INCONSISTENT,
-                            "texts %lld to %lld were not put into the sink",
-                            (long long)(b * sink->block_texts),
-                            (long long)((b + 1) * sink->block_texts - 1));
-    return QK_OK;
+        missing += !sink->there[b];
+    while (behind < end && !sink->there[behind])
+        behind++;
+    int64_t from = first * sink->block_texts, last = behind * sink->block_texts;
+    last = (last < sink->settings.num_texts ? last : sink->settings.num_texts) - 1;
+    missing -= behind - first;
+    char further[64] = "";
+    if (missing > 0)
+        snprintf(further, sizeof further, ", nor those of %lld further blocks",
+                 (long long)missing);
+    if (from == last)
+        return qk__fail(err, QK_ERR_INCONSISTENT, "text %lld was not put into the sink%s",
+                        (long long)from, further);
+    return qk__fail(err, QK_ERR_INCONSISTENT,
+                    "texts %lld to %lld were not %sput into the sink%s", (long long)from,
+                    (long long)last, sink->block_texts > 1 ? "all " : "", further);
 }
 
 /* Of a file that may be missing, unless it is the one before, which several heads share. */

@@ -149,8 +149,9 @@ BEFORE = [  # that Python refuses: the sink goes on
     (lambda s: s.open(model(qk), 3), "is open already"),
 ]
 BEHIND = [  # that the library refuses: the sink can only be closed
-    (put(0, 3, "q"), "layer 3"),
-    (put(1, 0, "q", x=X[:, :0]), "text 1 is not open"),
+    (put(0, 3, "q"), "layer 3, kind 0: the model has 3 layers"),
+    (put(1, 0, "q", x=X[:, :0]), "text 1 is not open: it is done, and takes no more"),
+    (put(2, 0, "q"), "text 2 is not open: begin it before"),
     (put(0, 0, "q", x=np.repeat(X, 2, 0)), "head 4: the model has 4 of that kind"),
     (put(0, 0, "q", x=np.repeat(X, 2, 1)), "300"),
     (put(0, 0, "q", positions=np.arange(300)[::-1]), "positions do not ascend: 298 after 299"),
@@ -160,7 +161,8 @@ BEHIND = [  # that the library refuses: the sink can only be closed
     (lambda s: s.begin(0, 300), "text 0"),
     (lambda s: s.begin(8, 300), "there are 8 texts"),
     (lambda s: s.text_done(0), "layer 0: 0 of 1200 vectors of its queries in text 0 came"),
-    (lambda s: [s.put(0, 0, "q", X, before_rope=True), s.text_done(0)], "0 of 1200 vectors of its queries"),
+    (lambda s: [s.put(0, 0, "q", X, before_rope=True), s.text_done(0)], 
+     "0 of 1200 vectors of its queries in text 0 came; those before RoPE are passed over here"),
     (lambda s: s.text_done(5), "text 5"),
 ]
 
@@ -291,7 +293,8 @@ def test_a_text_that_was_left_is_not_forgotten(tmp_path):
 
 
 def test_texts_that_are_missing(whole, tmp_path):
-    with pytest.raises(qk.DataError, match="text"):
+    missing = "texts 0 to 1 were not put into the sink, nor those of 5 further blocks"
+    with pytest.raises(qk.DataError, match=missing):
         with sink(qk, tmp_path / "a") as s:
             with s.text(2, **about(2)):
                 put_text(s, 2)

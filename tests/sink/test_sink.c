@@ -221,7 +221,7 @@ static const struct misuse {
      "layer 2, key head 0: the vector at position 299 of text 0 came twice"},
     {no_such_head, QK_ERR_ARGUMENT, "head 2: the model has 2 of that kind"},
     {negative_head, QK_ERR_ARGUMENT, "head -1: the model has 4 of that kind"},
-    {no_such_layer, QK_ERR_ARGUMENT, "rows of layer 3"},
+    {no_such_layer, QK_ERR_ARGUMENT, "layer 3, kind 0: the model has 3"},
     {no_such_kind, QK_ERR_ARGUMENT, "kind 7"},
     {no_such_position, QK_ERR_ARGUMENT, "position 300: text 0 has 300 tokens"},
     {negative_position, QK_ERR_ARGUMENT, "position -1: text 0 has 300 tokens"},
@@ -321,7 +321,7 @@ static void sums_misused(void **state)
     static const double x[Q_HEADS * DIM * DIM];
     const misused_sums all[] = {
         {"rows", {.rows = 300, .num_heads = 1}, QK_ERR_ARGUMENT, "this sink keeps rows"},
-        {"moments", {.layer = LAYERS}, QK_ERR_ARGUMENT, "sums of layer 3, kind 0"},
+        {"moments", {.layer = LAYERS}, QK_ERR_ARGUMENT, "layer 3, kind 0: the model has 3"},
         {"moments", {.kind = (qk_kind)2}, QK_ERR_ARGUMENT, "kind 2"},
         {"moments", {.rows = 300, .num_heads = 1}, QK_ERR_ARGUMENT, "sums without numbers, of"},
         {"moments",
@@ -396,7 +396,7 @@ static void texts_missing(void **state)
     for (int64_t i = 7; i > 2; i--)
         assert_int_equal(made_run(sink, i, &err), QK_OK);
     check_says(qk_sink_finish(&sink, &outcome, &err), QK_ERR_INCONSISTENT, &err,
-               "texts 0 to 0 were not put");
+               "texts 0 to 2 were not put");
     assert_null(sink);
     sink = open_sink(&s);
     int64_t tokens;
