@@ -221,7 +221,7 @@ static const struct misuse {
      "layer 2, key head 0: the vector at position 299 of text 0 came twice"},
     {no_such_head, QK_ERR_ARGUMENT, "head 2: the model has 2 of that kind"},
     {negative_head, QK_ERR_ARGUMENT, "head -1: the model has 4 of that kind"},
-    {no_such_layer, QK_ERR_ARGUMENT, "layer 3, kind 0: the model has 3"},
+    {no_such_layer, QK_ERR_ARGUMENT, "layer 3, kind 1: the model has 3"},
     {no_such_kind, QK_ERR_ARGUMENT, "kind 7"},
     {no_such_position, QK_ERR_ARGUMENT, "position 300: text 0 has 300 tokens"},
     {negative_position, QK_ERR_ARGUMENT, "position -1: text 0 has 300 tokens"},
