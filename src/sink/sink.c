@@ -189,6 +189,7 @@ qk_status qk__sink_open(qk_sink **sink, const qk_sink_settings *settings, bool m
         free(s);
         return qk__nomem(err);
     }
+    pthread_mutex_init(&s->asking, NULL); /* never fails with these attributes */
     qk_status status = open_sink(s, err);
     if (status != QK_OK)
         qk_sink_close(&s);
@@ -234,6 +235,7 @@ void qk_sink_close(qk_sink **sink)
     free(s->fresh);
     qk__rank_leave(&s->rank);
     qk__units_close(&s->units);
+    pthread_mutex_destroy(&s->asking);
     pthread_mutex_destroy(&s->mutex);
     free(s);
     *sink = NULL;

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a sink refuses, what it says, and that nothing half-written looks whole."""
+import copy
 import os
+import pickle
+import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -272,6 +276,71 @@ def test_an_exception_in_the_middle_of_a_text(whole, tmp_path, fault):
             with s.text(number, **about(number)):
                 put_text(s, number)
     assert s.outcome.complete and files_of(tmp_path / "a") == whole
+
+
+def interrupting(after):
+    """Has Ctrl-C come when the library has told for the `after`-th time how far it is."""
+    from qkscope._notices import Notices
+
+    class Interrupting(Notices):
+        told = 0
+
+        @property
+        def state(self):
+            return None
+
+        @state.setter
+        def state(self, value):
+            if value is None:
+                return
+            self.told += 1
+            if self.told == after:
+                os.kill(os.getpid(), signal.SIGINT)
+                for _ in range(1000):
+                    if self.stop:
+                        break
+                    time.sleep(0.01)
+    return Interrupting
+
+
+@pytest.mark.parametrize("options", [{}, dict(layout="packed"), dict(keep="moments,reservoir=8"), dict(stage="both")])
+def test_ctrl_c_while_a_sink_finishes(tmp_path, monkeypatch, options):
+    py_feed(qk, tmp_path / "whole", **options)
+    for after in (1, 3):
+        folder = tmp_path / str(after)
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr("qkscope.sink.Notices", interrupting(after))
+            py_feed(qk, folder, **options)
+        check_begun(folder)
+        with sink(qk, folder, **options) as s:
+            assert not any(s.wants(number) for number in range(8))
+        assert s.outcome.complete and files_of(folder) == files_of(tmp_path / "whole")
+
+
+def test_ctrl_c_while_a_merge_runs(whole, tmp_path, monkeypatch):
+    for i in range(2):
+        py_feed(qk, tmp_path / str(i), shard=(i, 2))
+    pieces = [tmp_path / "0", tmp_path / "1"]
+    before = [files_of(piece) for piece in pieces]
+    for after in (1, 5, 12):  # blocks, and files behind them
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr("qkscope.merging.Notices", interrupting(after))
+            qk.merge(pieces, tmp_path / f"a{after}")
+        check_begun(tmp_path / f"a{after}")
+        assert qk.merge(pieces, tmp_path / f"a{after}", threads=None).complete
+        assert files_of(tmp_path / f"a{after}") == whole
+    assert [files_of(piece) for piece in pieces] == before
+
+
+def test_a_sink_is_not_copied(whole, tmp_path):
+    with sink(qk, tmp_path / "a") as s:
+        for copies in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="cannot be copied or pickled"):
+                copies(s)
+        for number in range(8):
+            with s.text(number, **about(number)):
+                put_text(s, number)
+    assert files_of(tmp_path / "a") == whole
 
 
 def test_a_text_that_was_left_is_not_forgotten(tmp_path):
