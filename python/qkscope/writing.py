@@ -330,7 +330,7 @@ def write_capture(folder: str | os.PathLike[str], heads: Mapping[Any, Any] | Ite
 
         qkscope.write_capture("mine", {(0, 0, "q"): queries, (0, 0, "k"): dict(vectors=keys, position=at, example=ids)})
         part = qkscope.open("mine")
-        qkscope.write_capture("keys", ((h.name, h.blocks()) for h in part.heads if h.kind == "k"))
+        qkscope.write_capture("keys", ((h.name, h.blocks(dtype="float32")) for h in part.heads if h.kind == "k"))
 
     The capture appears in `folder` when it is whole; after an exception there is nothing. For vectors that a model
     makes text by text, also sampled, from many threads or processes, and for moments, there is qkscope.Sink.
