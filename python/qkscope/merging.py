@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ._call import call, ffi, lib
+from ._checks import whole
 from ._notices import Notices
 
 
@@ -61,24 +62,23 @@ def merge(inputs: Iterable[str | os.PathLike[str]] | str | os.PathLike[str],
     """Brings blocks that shards have made in several folders together, and puts the capture together where all are
     there (Outcome.complete; else a warning says what is missing). The bytes are those of one process. The inputs stay.
 
-    output None, with one input: there. threads None: all processors. force: replace what is in output. NotFoundError: no pieces; DataError: pieces
-    of different runs, or two hold the same block; ExistsError: output holds something else."""
+    output None, with one input: there. threads None: all processors. force: replace what is in output. NotFoundError:
+    no pieces; DataError: pieces of different runs, or two hold the same block; ExistsError: output holds something
+    else. After Ctrl-C the same call goes on."""
     if isinstance(inputs, (str, os.PathLike)):
         inputs = [inputs]
     inputs = list(inputs)
     s, made, notices = ffi.new("qk_merge_settings *"), ffi.new("qk_sink_outcome *"), Notices(on_notice)
     paths = [ffi.new("char[]", path_of(path)) for path in inputs]
     s.inputs = listed = ffi.new("char *[]", paths)
-    s.num_inputs, s.force, s.threads = len(listed), force, threads or 0
+    s.num_inputs, s.force, s.threads = len(listed), force, whole(threads or 0, "threads", 0, 4096)
     if output is not None:
         s.output = where = ffi.new("char[]", path_of(output))
         paths.append(where)
-    s.notice, s.user = lib.qkpy_notice, notices.handle
-    try:
-        call(lib.qk_sink_merge, s, made)
-        if not made.complete:
-            notices.notices.append((lib.QK_NOTICE_WARNING, _say_missing(output, inputs, made)))
-    finally:
+    s.notice, s.progress, s.user = lib.qkpy_notice, lib.qkpy_progress, notices.handle
+    notices.wait(lib.qk_sink_merge, s, made, keep=(paths, listed))
+    if not made.complete:
+        notices.notices.append((lib.QK_NOTICE_WARNING, _say_missing(output, inputs, made)))
         notices.tell()
     return Outcome.of(made)
 
