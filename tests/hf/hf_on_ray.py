@@ -42,8 +42,8 @@ def run_page(folder):
     """The program in docs/cluster.md, word for word, in a process of its own and on the processor."""
     for name in ("examples", "docs"):
         (Path(folder) / name).symlink_to(MODEL.parents[1] / name)
-    program, = (block for block in re.findall(r"^```python\n(.*?)^```", (MODEL.parents[1] / "docs" / "cluster.md").read_text(
-        encoding="utf-8"), re.M | re.S) if "def load():" in block)
+    page = (MODEL.parents[1] / "docs" / "cluster.md").read_text(encoding="utf-8")
+    program, = (block for block in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S) if "def load():" in block)
     path = Path(folder) / "page.py"
     path.write_text(program.replace('.to("cuda")', ""), encoding="utf-8")
     done = subprocess.run([sys.executable, path.name], cwd=folder, capture_output=True, text=True, timeout=240)

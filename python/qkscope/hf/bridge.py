@@ -234,7 +234,7 @@ def run(model: Any, tokenizer: Any, texts: Sequence[Any] | None, sink: Sink, *, 
         raise ArgumentError("the sink is open already: give Sink neither model nor texts, which are told here")
     if isinstance(batch_tokens, bool) or not isinstance(batch_tokens, int) or batch_tokens < 1:
         raise ArgumentError(f"batch_tokens is {batch_tokens!r}; wanted is a whole number from 1")
-    ids = ids.tolist() if hasattr(ids, "tolist") else ids
+    ids = ids.tolist() if ids is not None and hasattr(ids, "tolist") else ids
     if ids is not None and texts is not None and len(ids) != len(texts):
         raise ArgumentError(f"{len(ids)} ids for {len(texts)} texts: give one each")
     if stage is None:
@@ -254,8 +254,8 @@ def run(model: Any, tokenizer: Any, texts: Sequence[Any] | None, sink: Sink, *, 
         one.settle(_given(settings[0], "layers"))
         notices = Notices(on_notice)
         if stage != "post" and one.facts.rope_type == "none":
-            notices.notices.append((lib.QK_NOTICE_WARNING, f"model type {one.facts.model_type!r} has no RoPE: queries and "
-                                    "keys from before it are those from after it; stage=\"post\" is enough"))
+            notices.notices.append((lib.QK_NOTICE_WARNING, f"model type {one.facts.model_type!r} has no RoPE: queries "
+                                    "and keys from before it are those from after it; stage=\"post\" is enough"))
             notices.tell()
         specials = one.encoder.specials() if values.long_texts == lib.QK_LONG_SPLIT else (0, 0)
         dtype = next(iter(one.facts.layers.values())).dtype
@@ -284,7 +284,8 @@ def _check_there_is_something(found: Any) -> None:
     if found.tokens > 0 or found.complete_already:
         return
     raise DataError(f"no position was kept: of {found.texts} texts " + (
-        f"{found.skipped} are longer than max_length and were passed over: give long_texts=\"split\" or \"cut\" (--long)"
+        f"{found.skipped} are longer than max_length and were passed over: give long_texts=\"split\" or \"cut\" "
+        "(--long)"
         if found.skipped > 0 else "none has a token: there is nothing in the texts; give others"))
 
 
