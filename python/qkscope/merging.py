@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ._call import call, ffi, lib
-from ._checks import whole
+from ._checks import refuse, whole
 from ._notices import Notices
 
 
@@ -52,7 +52,9 @@ def shard_of(given: tuple[int, int] | str | None) -> Any:
     if isinstance(given, str):
         call(lib.qk_shard_find, given.encode(), made)
     elif given is not None:
-        made.index, made.count = given
+        if not isinstance(given, (tuple, list)) or len(given) != 2:
+            raise refuse("shard", f"{given!r:.60}", "(i, n) or 'i/n': process i, from 0, of n", "qkscope.find_shard()")
+        made.index, made.count = (whole(number, "shard", -2**31, 2**31 - 1) for number in given)
     return made[0]
 
 

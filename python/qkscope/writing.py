@@ -216,7 +216,11 @@ def _write_heads(writer: Any, heads: Any, sampler: Sampler, shape: _Shape) -> No
         pairs = ((key, rows) for _, key, rows in sorted(((_id_of(key), key, rows) for key, rows in heads.items()),
                                                         key=lambda one: one[0]))
     before: int | None = None
-    for key, rows in pairs:
+    for pair in pairs:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise refuse("heads", f"an iterable with a {type(pair).__name__}", "a dict, or pairs (head, rows)",
+                         "{(layer, head, 'q'): x}")
+        key, rows = pair
         head = _HeadWriter(writer, _id_of(key), sampler, shape)
         if before is not None and before != head.layer:
             _end_layer(writer, before)
@@ -345,7 +349,9 @@ def write_capture(folder: str | os.PathLike[str], heads: Mapping[Any, Any] | Ite
                         "extra_json": as_json(told, "capture.json") if told else None}, layout, q_per_kv_group)
     if not os.fspath(folder):
         raise refuse("folder", "empty", "a folder's name", "'mine' is made in the one that you are in")
-    where = os.path.realpath(folder)
+    if not isinstance(sampler, Sampler | None):
+        raise refuse("sampler", f"{sampler!r:.60}", "a qkscope.Sampler", "Sampler('uniform', base_rate=8)")
+    where = os.path.realpath(os.fsdecode(folder))
     if os.path.commonpath([where, os.getcwd()]) == where:  # it would be in a folder that is gone
         raise refuse("folder", f"{os.fspath(folder)!r}, which this process works in", "another one",
                      "give a folder in it, or os.chdir() elsewhere")

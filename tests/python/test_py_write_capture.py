@@ -169,6 +169,7 @@ def one(rows, key=(0, 0, "q")):
 
 REFUSED = [
     ({}, qk.ArgumentError, "heads is empty"),
+    ([X, X], qk.ArgumentError, r"heads is an iterable with a ndarray; wanted is a dict, or pairs \(head, rows\)"),
     (one(X, (0, 0, "v")), qk.ArgumentError, r"\(0, 0, 'v'\) is no head; wanted is \(layer, head, kind\)"),
     (one(X, "layer 3"), qk.ArgumentError, "'layer 3' is no head"),
     (one(X, (0.5, 0, "q")), qk.ArgumentError, r"\(0.5, 0, 'q'\) is no head"),
@@ -245,6 +246,7 @@ def test_no_folder_is_not_the_current_one(tmp_path, monkeypatch):
         with pytest.raises(qk.ArgumentError, match=words):
             make()
     assert files_of(tmp_path) == before
+    assert qk.write_capture(b"b", {(0, 0, "q"): X}).path == "b"
     assert qk.write_capture("b", {(0, 0, "q"): X[:9]}, force=True).head(0, 0, "q").rows == 9
 
 
@@ -260,6 +262,7 @@ def test_keywords_that_are_refused(tmp_path):
                            (dict(extra={"stage": "pre-rope"}, stage="post"), "with 'stage'.*a keyword"),
                            (dict(num_layers=0), "num_layers is 0; wanted is at least 1, for l00h00q"),
                            (dict(num_layers=1.5), "num_layers is 1.5; wanted is a whole number"),
+                           (dict(sampler="uniform"), "sampler is 'uniform'; wanted is a qkscope.Sampler"),
                            *NO_READER):
         with pytest.raises(qk.ArgumentError, match=words):
             qk.write_capture(tmp_path / "a", {(0, 0, "q"): X}, **options)
