@@ -88,10 +88,9 @@ typedef struct qk_recorder_settings {
     const char *model_name; /* for manifest and card; NULL = org/name, or the folder's name */
     const char *overrides;  /* JSON object over the model's config; NULL = none */
     qk_arithmetic arithmetic;
-    const qk_recorder_engine
-        *engine; /* runs the model, which then is but a name; NULL = this library.
-                                         tokenizer, overrides, arithmetic, output, force, shard are
-                                         then without effect */
+    /* Runs the model, which then is but a name; NULL = this library. Tokenizer, overrides,
+     * arithmetic, output, force and shard are then without effect. */
+    const qk_recorder_engine *engine;
     /* The texts, in this order: a file is one text; a folder all files below it by name, hidden
      * ones left out; .jsonl and .ndjson one text a line, .parquet one a row. What is neither a
      * file nor a folder is looked for as a dataset "org/name" in the Hugging Face cache. */
@@ -124,14 +123,16 @@ typedef struct qk_recorder_settings {
     bool token_strings;
     /* output and running */
     const char *output;
-    bool force;     /* replace a capture or an unfinished run that is there; the old
-                               one stays until the new one is complete */
+    /* Replaces a capture or an unfinished run that is there; the old one stays until the new one
+     * is complete. */
+    bool force;
     qk_shard shard; /* of the texts; the last of the processes puts the capture together */
     int threads;    /* 0 = all processors */
     int64_t tokens_at_once; /* texts are run together up to about so many; 0 = 8192 */
     qk_notice_fn *notice;
     /* First "texts" that are read through, then "tokens" that are run, those of earlier runs
-     * included, of about so many. A run that is stopped can be resumed. */
+     * included, of about so many, then as of qk_sink_settings: from any thread, one call at a
+     * time. A run that is stopped can be resumed. */
     qk_progress_fn *progress;
     void *user;
 } qk_recorder_settings;

@@ -79,16 +79,4 @@ def merge(inputs: Iterable[str | os.PathLike[str]] | str | os.PathLike[str],
         paths.append(where)
     s.notice, s.progress, s.user = lib.qkpy_notice, lib.qkpy_progress, notices.handle
     notices.wait(lib.qk_sink_merge, s, made, keep=(paths, listed))
-    if not made.complete:
-        notices.notices.append((lib.QK_NOTICE_WARNING, _say_missing(output, inputs, made)))
-        notices.tell()
     return Outcome.of(made)
-
-
-def _say_missing(output: str | os.PathLike[str] | None, inputs: Sequence[str | os.PathLike[str]], made: Any) -> str:
-    """In the words of the command."""
-    where = os.fspath(inputs[0] if output is None else output)
-    if made.blocks_there == made.blocks:
-        return f"{where}: all blocks of texts are there, and another process puts them together"
-    return (f"{where}: {made.blocks_there} of {made.blocks} blocks of texts are there: run the shards that are missing, "
-            "or merge their folders, too")

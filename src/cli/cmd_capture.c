@@ -50,6 +50,11 @@ static bool show_progress(void *user, const qk_progress *at)
             cli_draw("\r\033[K%" PRId64 " text%s read", at->done, cli_s(at->done));
         return !cli_is_interrupted();
     }
+    if (strcmp(at->what, "tokens") != 0) { /* which are all there: what is made of them */
+        if (draws(p))
+            cli_draw("\r\033[K%" PRId64 "/%" PRId64 " %s written", at->done, total, at->what);
+        return !cli_is_interrupted();
+    }
     if (p->first < 0) {
         p->first = tokens;
         p->messages.start = time;

@@ -78,19 +78,31 @@ static bool has_pieces(const char *folder)
     return yes;
 }
 
+/* Blocks that come, files that are written: each counts anew. */
+static bool show_progress(void *user, const qk_progress *at)
+{
+    cli_messages *messages = user;
+    if (!messages->what || strcmp(messages->what, at->what) != 0) {
+        messages->what = at->what;
+        messages->start = cli_now();
+    }
+    return cli_progress(messages, at);
+}
+
 static int merge_captures(const cli_call *call)
 {
     const request *r = call->request;
-    /* nobody asks whether to stop, so signals are not caught: the same command goes on */
-    cli_messages messages = {.common = &r->common};
+    cli_messages messages;
     qk_sink_outcome o;
     qk_error err;
+    cli_messages_init(&messages, &r->common, NULL);
     const qk_merge_settings settings = {.inputs = (const char *const *)call->arguments,
                                         .num_inputs = (size_t)call->count,
                                         .output = r->output,
                                         .force = r->force,
                                         .threads = r->threads,
                                         .notice = cli_notice,
+                                        .progress = show_progress,
                                         .user = &messages};
     const char *output = r->output ? r->output : call->arguments[0];
     qk_status status = qk_sink_merge(&settings, &o, &err);
@@ -103,18 +115,9 @@ static int merge_captures(const cli_call *call)
             "complete", o.complete, "blocks", (json_int_t)o.blocks, "blocks_there",
             (json_int_t)o.blocks_there, "heads", (json_int_t)o.heads, "rows",
             (json_int_t)o.rows, "summed", (json_int_t)o.summed, "bytes", (json_int_t)o.bytes));
-    else if (o.complete && o.heads == 0 && !r->common.quiet)
-        cli_print("%s is complete already: nothing to do\n", output);
     else if (o.complete && !r->common.quiet)
         cli_print("%s is complete: %zu head%s, %.1f MB\n", output, o.heads,
                   cli_s((int64_t)o.heads), (double)o.bytes / 1e6);
-    if (!o.complete && o.blocks_there == o.blocks)
-        cli_error("%s: all blocks of texts are there, and another process puts them together",
-                  output);
-    else if (!o.complete)
-        cli_error("%s: %" PRId64 " of %" PRId64 " blocks of texts are there: run the shards "
-                  "that are missing, or merge their folders, too",
-                  output, o.blocks_there, o.blocks);
     return o.complete ? EXIT_CODE_OK : EXIT_CODE_PARTIAL;
 }
 

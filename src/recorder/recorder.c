@@ -164,6 +164,12 @@ static void pass_notice(void *user, qk_notice_level level, const char *message)
     qk__recorder_notice(user, level, "%s", message);
 }
 
+static bool pass_progress(void *user, const qk_progress *at)
+{
+    const qk_recorder_settings *s = ((const qk__recording *)user)->settings;
+    return !s->progress || s->progress(s->user, at);
+}
+
 /* What the model is, layer by layer. */
 static qk_status list_layers(const qk__recording *r, int64_t **windows,
                              qk_frequencies **frequencies, qk_error *err)
@@ -208,6 +214,7 @@ static void set_sink(const qk__recording *r, qk_sink_settings *s)
     s->shard = given->shard;
     s->threads = r->threads;
     s->notice = pass_notice;
+    s->progress = pass_progress;
 }
 
 /* ---- running ---------------------------------------------------------------------------- */

@@ -182,6 +182,21 @@ static qk_status gather(const merging *m, qk_sink *sink, qk_error *err)
     return QK_OK;
 }
 
+static void tell_missing(const qk_sink *sink, const qk_sink_outcome *outcome)
+{
+    if (outcome->blocks_there == outcome->blocks)
+        qk__sink_notice(sink, QK_NOTICE_WARNING,
+                        "%s: all blocks of texts are there, and another process puts them "
+                        "together",
+                        sink->settings.output);
+    else
+        qk__sink_notice(sink, QK_NOTICE_WARNING,
+                        "%s: %lld of %lld blocks of texts are there: run the shards that are "
+                        "missing, or merge their folders, too",
+                        sink->settings.output, (long long)outcome->blocks_there,
+                        (long long)outcome->blocks);
+}
+
 static qk_status merge(merging *m, qk_sink_outcome *outcome, qk_error *err)
 {
     QK_TRY(open_inputs(m, err));
@@ -202,6 +217,8 @@ static qk_status merge(merging *m, qk_sink_outcome *outcome, qk_error *err)
     qk_status status = sink->complete ? QK_OK : gather(m, sink, err);
     if (status == QK_OK)
         status = qk__sink_end(sink, true, outcome, err);
+    if (status == QK_OK && !outcome->complete)
+        tell_missing(sink, outcome);
     qk_sink_close(&sink);
     return status;
 }

@@ -31,8 +31,8 @@ void qk__run_lock_leave(int *fd)
     struct flock none = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
     if (*fd < 0)
         return;
-    (void)fcntl(*fd, SET,
-                &none); /* a process that was forked meanwhile has the file open, too */
+    /* A process that was forked meanwhile has the file open, too: closing it leaves the lock. */
+    (void)fcntl(*fd, SET, &none);
     close(*fd);
     *fd = -1;
 }
