@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include <qkscope/capture.h>
+#include <qkscope/hub.h>
 
 #include "analysis/inspect_moments.h"
 #include "analysis/value_set.h"

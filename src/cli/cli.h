@@ -186,6 +186,10 @@ void cli_notice(void *user, qk_notice_level level, const char *message);
 bool cli_progress(void *user, const qk_progress *progress);
 bool cli_is_interrupted(void);
 
+/* For what is fetched from the Hub: that it is said what, how much and why one waits belongs to the
+ * command, so nothing of it is a warning. */
+void cli_hub_notice(void *user, qk_notice_level level, const char *message);
+
 /* Removes the progress line. */
 void cli_clear(cli_messages *messages);
 

@@ -93,6 +93,16 @@ void cli_notice(void *user, qk_notice_level level, const char *message)
     cli_error("%s%s", level == QK_NOTICE_WARNING ? "warning: " : "", message);
 }
 
+void cli_hub_notice(void *user, qk_notice_level level, const char *message)
+{
+    cli_messages *messages = user;
+    (void)level;
+    if (messages->common->quiet)
+        return;
+    cli_clear(messages);
+    cli_error("%s", message);
+}
+
 bool cli_is_interrupted(void)
 {
     return atomic_load(&interrupted);

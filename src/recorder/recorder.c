@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <qkscope/capture.h>
+#include <qkscope/hub.h>
 
 #include "base/buffer.h"
 #include "base/clock.h"

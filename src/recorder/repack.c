@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <qkscope/hub.h>
+
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"

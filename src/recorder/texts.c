@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include <qkscope/capture.h>
+#include <qkscope/hub.h>
 #include <qkscope/model.h>
 
 #include "base/error.h"

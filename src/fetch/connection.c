@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One request after the other, each with its redirects, and again where that may help. libcurl sends and
+ * receives; redirects are followed here, since the token must not go along. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <curl/curl.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "fetch/fetch.h"
+
+enum {
+    MAX_REDIRECTS = 10,
+    MAX_FAILURES = 5, /* in a row, without so many new bytes: */
+    ENOUGH_BYTES = 16384,
+    MAX_UNANSWERED = 2,    /* where no server has answered yet: it may be the wrong address */
+    MAX_WRONG = 2,         /* bytes that are not those of the file */
+    MAX_LIMITS = 20,       /* times that the Hub's limit was met by one request */
+    MAX_WAIT = 3600,       /* seconds */
+    MAX_IGNORED = 1 << 20, /* bytes of a body that nobody reads */
+    MAX_TEXT = 32 << 20,
+    BUFFER = 256 << 10,
+};
+
+struct qk__connection {
+    qk__fetch *fetch;
+    CURL *curl;
+    qk__answer answer;
+    const qk__request *request;
+    qk_status failed; /* in a callback, with */
+    qk_error failure;
+    int64_t ignored;
+    bool answered; /* some server, once */
+    char detail[CURL_ERROR_SIZE];
+};
+
+/* How an attempt ended. AGAIN: another may help, and err says why this one did not. */
+typedef enum outcome { DONE, AGAIN, WRONG, LIMITED, FAILED } outcome;
+
+/* ---- callbacks --------------------------------------------------------------------------- */
+
+static size_t on_header(char *line, size_t size, size_t count, void *user)
+{
+    qk__connection *c = user;
+    c->failed = qk__answer_line(&c->answer, line, size * count, &c->failure);
+    return c->failed == QK_OK ? size * count : 0;
+}
+
+static bool is_success(int status)
+{
+    return status == 200 || status == 206;
+}
+
+static size_t on_body(char *bytes, size_t size, size_t count, void *user)
+{
+    qk__connection *c = user;
+    size *= count;
+    if (!is_success(c->answer.status)) {
+        c->ignored += (int64_t)size;
+        return c->ignored <= MAX_IGNORED ? size : 0;
+    }
+    if (c->answer.encoded)
+        c->failed = qk__fail(&c->failure, QK_ERR_MALFORMED,
+                             "bytes that are compressed, though plain ones were asked for");
+    else
+        c->failed = c->request->take(c->request->user, &c->answer, (const uint8_t *)bytes, size,
+                                     &c->failure);
+    return c->failed == QK_OK ? size : 0;
+}
+
+static int on_progress(void *user, curl_off_t total, curl_off_t now, curl_off_t to_send,
+                       curl_off_t sent)
+{
+    qk__connection *c = user;
+    (void)total, (void)now, (void)to_send, (void)sent;
+    return !qk__fetch_tick(c->fetch, 0, 0);
+}
+
+/* ---- one hop ----------------------------------------------------------------------------- */
+
+static bool add_header(struct curl_slist **list, const char *text)
+{
+    struct curl_slist *longer = text ? curl_slist_append(*list, text) : NULL;
+    if (longer)
+        *list = longer;
+    return longer != NULL;
+}
+
+static qk_status make_headers(const qk__connection *c, bool token, int64_t from,
+                              const char *etag, struct curl_slist **list, qk_error *err)
+{
+    char *authorization =
+        token ? qk__format("Authorization: Bearer %s", c->fetch->access.token) : NULL;
+    char *condition = *etag ? qk__format("If-Range: %s", etag) : NULL;
+    char *range = from > 0 ? qk__format("Range: bytes=%lld-", (long long)from) : NULL;
+    bool done =
+        add_header(list, "Accept-Encoding: identity") &&
+        (!token || add_header(list, authorization)) &&
+        (from == 0 || (add_header(list, range) && (!*etag || add_header(list, condition))));
+    free(range);
+    free(condition);
+    free(authorization);
+    return done ? QK_OK : qk__nomem(err);
+}
+
+/* libcurl 7.88 calls a header line above 100 kB out of memory. */
+static qk_status out_of_memory(const qk__connection *c, const char *origin, qk_error *err)
+{
+    void *probe = malloc(4 * QK__MAX_HEADERS);
+    free(probe);
+    if (!probe || (c->answer.bytes == 0 && c->answer.status == 0))
+        return qk__nomem(err);
+    return qk__fail(err, QK_ERR_MALFORMED, "%s: headers that are too long", origin);
+}
+
+static outcome fail_transfer(qk__connection *c, CURLcode code, const char *origin,
+                             qk_error *err)
+{
+    if (c->failed != QK_OK) {
+        qk__fail(err, c->failed, "%s: %s", origin, c->failure.message);
+        return c->failed == QK_ERR_INCONSISTENT ? WRONG : FAILED;
+    }
+    switch (code) {
+    case CURLE_ABORTED_BY_CALLBACK:
+        qk__fail(err, QK_ERR_CANCELLED, "stopped");
+        return FAILED;
+    case CURLE_OUT_OF_MEMORY:
+        out_of_memory(c, origin, err);
+        return FAILED;
+    case CURLE_WRITE_ERROR:
+        qk__fail(err, QK_ERR_MALFORMED, "%s: an endless answer with status %d", origin,
+                 c->answer.status);
+        return FAILED;
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_URL_MALFORMAT:
+        qk__fail(err, QK_ERR_IO, "%s: %s", origin,
+                 *c->detail ? c->detail : curl_easy_strerror(code));
+        return FAILED;
+    default:
+        qk__fail(err, QK_ERR_IO, "%s: %s", origin,
+                 *c->detail ? c->detail : curl_easy_strerror(code));
+        return AGAIN;
+    }
+}
+
+/* Sends a request to one address; DONE: an answer of any status. */
+static outcome send_to(qk__connection *c, const char *address, const char *origin, int64_t from,
+                       const char *etag, qk_error *err)
+{
+    const qk__access *access = &c->fetch->access;
+    bool hub = strcmp(origin, access->origin) == 0;
+    struct curl_slist *headers = NULL;
+    qk__answer_free(&c->answer);
+    c->failed = QK_OK;
+    c->ignored = 0;
+    *c->detail = 0;
+    if (make_headers(c, hub && access->token, from, etag, &headers, err) != QK_OK ||
+        curl_easy_setopt(c->curl, CURLOPT_URL, address) != CURLE_OK) {
+        curl_slist_free_all(headers);
+        (void)qk__nomem(err);
+        return FAILED;
+    }
+    curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
+    if (hub)
+        atomic_fetch_add(&c->fetch->requests, 1);
+    CURLcode code = curl_easy_perform(c->curl);
+    curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, NULL);
+    curl_slist_free_all(headers);
+    c->answered |= c->answer.status > 0;
+    return code == CURLE_OK ? DONE : fail_transfer(c, code, origin, err);
+}
+
+/* ---- redirects --------------------------------------------------------------------------- */
+
+/* The address that `location` means, seen from `address`, and its origin. */
+static qk_status resolve(const char *address, const char *location, const char *origin,
+                         char **next, char **next_origin, qk_error *err)
+{
+    CURLU *url = curl_url();
+    char *text = NULL;
+    CURLUcode code = url ? curl_url_set(url, CURLUPART_URL, address, 0) : CURLUE_OUT_OF_MEMORY;
+    if (code == CURLUE_OK)
+        code = curl_url_set(url, CURLUPART_URL, location, 0);
+    if (code == CURLUE_OK)
+        code = curl_url_get(url, CURLUPART_URL, &text, 0);
+    qk_status status = QK_OK;
+    if (code == CURLUE_OUT_OF_MEMORY || (code == CURLUE_OK && !(*next = qk__strdup(text))))
+        status = qk__nomem(err);
+    else if (code != CURLUE_OK)
+        status = qk__fail(err, QK_ERR_MALFORMED, "%s: redirects to what is no address", origin);
+    else
+        status = qk__context(err, qk__origin_of(*next, next_origin, err), "%s: redirects to",
+                             origin);
+    if (status == QK_OK && strncmp(origin, "https:", 6) == 0 &&
+        strncmp(*next_origin, "https:", 6) != 0)
+        status = qk__fail(err, QK_ERR_MALFORMED,
+                          "%s: redirects to %s, which is not encrypted: refused", origin,
+                          *next_origin);
+    curl_free(text);
+    curl_url_cleanup(url);
+    return status;
+}
+
+static bool is_redirect(const qk__answer *answer)
+{
+    int s = answer->status;
+    return answer->location && (s == 301 || s == 302 || s == 303 || s == 307 || s == 308);
+}
+
+/* ---- what the Hub says ------------------------------------------------------------------- */
+
+/* The sentence for an answer that no other attempt will change. */
+static qk_status refused(const qk__connection *c, const char *origin, qk_error *err)
+{
+    const qk__fetch *f = c->fetch;
+    const qk__answer *a = &c->answer;
+    const char *what = f->kind->what;
+    bool token = f->access.token != NULL;
+    if (strcmp(a->code, "RevisionNotFound") == 0)
+        return qk__fail(err, QK_ERR_NOT_FOUND,
+                        "the %s has no revision %s; see what there is with: qkscope get --list "
+                        "%s%s",
+                        what, f->revision, f->kind->option, f->name);
+    if (strcmp(a->code, "EntryNotFound") == 0)
+        return qk__fail(err, QK_ERR_NOT_FOUND, "the Hub lists this file and does not have it");
+    if (strcmp(a->code, "GatedRepo") == 0)
+        return qk__fail(err, QK_ERR_NOT_FOUND,
+                        "the %s is gated: ask for access on its page, %s/%s%s, %s", what,
+                        f->access.endpoint, *f->kind->option ? "" : "datasets/", f->name,
+                        token ? "with the account of your token"
+                              : "then log in (hf auth login) or set HF_TOKEN");
+    if (strstr(a->message, "is disabled"))
+        return qk__fail(err, QK_ERR_NOT_FOUND,
+                        "the Hub has disabled this %s: nobody can fetch it; what the cache has "
+                        "can be used with --offline",
+                        what);
+    if (a->status == 401 && token && strcmp(a->code, "RepoNotFound") != 0)
+        return qk__fail(err, QK_ERR_NOT_FOUND,
+                        "the Hub does not accept the token: make a new one (hf auth login, or "
+                        "HF_TOKEN), or unset it for what is public");
+    if (a->status == 401 || strcmp(a->code, "RepoNotFound") == 0)
+        return qk__fail(err, QK_ERR_NOT_FOUND, "the Hub has no %s of this name%s%s", what,
+                        token
+                            ? ", or your token may not see it"
+                            : ", or it is private: then log in (hf auth login) or set HF_TOKEN",
+                        *f->kind->option ? "" : "; a model is fetched with --model");
+    if (a->status == 403)
+        return qk__fail(err, QK_ERR_NOT_FOUND, "the Hub forbids it%s%s: check what %s may read",
+                        *a->message ? ": " : "", a->message,
+                        token ? "your token" : "the public");
+    return qk__fail(err, a->status == 404 ? QK_ERR_NOT_FOUND : QK_ERR_IO,
+                    "%s: HTTP status %d%s%s", origin, a->status, *a->message ? ": " : "",
+                    a->message);
+}
+
+/* What an answer means that is no redirect. */
+static outcome judge(qk__connection *c, const char *origin, qk_error *err)
+{
+    const qk__answer *a = &c->answer;
+    bool hub = strcmp(origin, c->fetch->access.origin) == 0;
+    if (is_success(a->status) || a->status == 416) {
+        qk_status status = c->request->end(c->request->user, a, &c->failure);
+        if (status == QK_OK)
+            return DONE;
+        qk__fail(err, status, "%s: %s", origin, c->failure.message);
+        return status == QK_ERR_INCONSISTENT ? WRONG : FAILED;
+    }
+    /* An address with a signature holds for some minutes: the Hub gives another one. */
+    bool again = a->status == 408 || a->status == 429 || a->status >= 500 || !hub;
+    if (again)
+        qk__fail(err, QK_ERR_IO, "%s: HTTP status %d%s%s", origin, a->status,
+                 *a->message ? ": " : "", a->message);
+    else
+        (void)refused(c, origin, err);
+    return !again ? FAILED : a->status == 429 ? LIMITED : AGAIN;
+}
+
+/* ---- attempts ---------------------------------------------------------------------------- */
+
+static outcome attempt(qk__connection *c, const qk__request *request, int64_t from,
+                       const char *etag, qk_error *err)
+{
+    char *address = qk__strdup(request->address), *origin = NULL;
+    outcome how = FAILED;
+    if (!address)
+        (void)qk__nomem(err);
+    else if (qk__origin_of(address, &origin, err) == QK_OK)
+        how = send_to(c, address, origin, from, etag, err);
+    for (int hop = 0; how == DONE && is_redirect(&c->answer); hop++) {
+        char *next = NULL, *next_origin = NULL;
+        if (hop == MAX_REDIRECTS) {
+            qk__fail(err, QK_ERR_MALFORMED, "%s: redirected %d times, and again", origin, hop);
+            how = FAILED;
+            break;
+        }
+        qk_status status =
+            resolve(address, c->answer.location, origin, &next, &next_origin, err);
+        free(address);
+        free(origin);
+        address = next;
+        origin = next_origin;
+        how = status == QK_OK ? send_to(c, address, origin, from, etag, err) : FAILED;
+    }
+    if (how == DONE)
+        how = judge(c, origin, err);
+    free(address);
+    free(origin);
+    return how;
+}
+
+typedef struct tally {
+    int failures, wrong, limits;
+    int64_t best; /* byte that the last good attempt began with */
+} tally;
+
+/* Whether there has been enough of it; else how long to wait. */
+static bool give_up(const qk__connection *c, outcome how, tally *t, double *wait, qk_error *err)
+{
+    static const double WAITS[MAX_FAILURES + 1] = {0, 1, 2, 4, 8, 8};
+    t->failures += how == AGAIN;
+    t->wrong += how == WRONG;
+    t->limits += how == LIMITED;
+    int most = c->answered ? MAX_FAILURES : MAX_UNANSWERED;
+    bool enough = t->failures > most || t->wrong > MAX_WRONG || t->limits > MAX_LIMITS;
+    *wait = how == LIMITED ? WAITS[t->limits < MAX_FAILURES ? t->limits : MAX_FAILURES]
+                           : WAITS[t->failures <= MAX_FAILURES ? t->failures : MAX_FAILURES];
+    if (how != WRONG && c->answer.wait >= 0)
+        *wait = (double)c->answer.wait;
+    char why[sizeof err->message];
+    snprintf(why, sizeof why, "%s", err->message);
+    if (enough)
+        qk__fail(err, err->status, "%.900s; tried %d times", why,
+                 t->failures + t->wrong + t->limits);
+    else if (*wait > MAX_WAIT)
+        qk__fail(err, err->status,
+                 "%.900s; wait %.0f minutes, then go on with the same command", why,
+                 *wait / 60);
+    return enough || *wait > MAX_WAIT;
+}
+
+/* Where the limit is that of all requests, all wait. */
+static bool pause(qk__connection *c, outcome how, double wait, const qk_error *err)
+{
+    qk__fetch *f = c->fetch;
+    double until = qk__now() + wait;
+    pthread_mutex_lock(&f->lock);
+    bool news = f->hold < until - 0.5;
+    if (how == LIMITED && news)
+        f->hold = until;
+    pthread_mutex_unlock(&f->lock);
+    if (how == LIMITED && news)
+        qk__fetch_notice(f, QK_NOTICE_WARNING,
+                         "%s: the limit of requests is reached: waiting %.0f s", f->name, wait);
+    else if (how != LIMITED && wait >= 1)
+        qk__fetch_notice(f, QK_NOTICE_WARNING, "%s; trying again in %.0f s", err->message,
+                         wait);
+    return qk__fetch_wait(f, wait);
+}
+
+qk_status qk__connection_get(qk__connection *c, const qk__request *request, qk_error *err)
+{
+    tally t = {.best = -1};
+    qk_error why = {.status = QK_OK};
+    c->request = request;
+    for (;;) {
+        int64_t from = 0;
+        const char *etag = "";
+        QK_TRY(request->begin(request->user, &from, &etag, err));
+        if (t.best >= 0 && from >= t.best + ENOUGH_BYTES)
+            t.failures = 0;
+        t.best = from > t.best ? from : t.best;
+        pthread_mutex_lock(&c->fetch->lock);
+        double hold = c->fetch->hold - qk__now();
+        pthread_mutex_unlock(&c->fetch->lock);
+        if ((hold > 0 && !qk__fetch_wait(c->fetch, hold)) || !qk__fetch_tick(c->fetch, 0, 0))
+            return qk__fail(err, QK_ERR_CANCELLED, "stopped");
+        outcome how = attempt(c, request, from, etag, &why);
+        if (how == DONE)
+            return QK_OK;
+        double wait = 0;
+        if (how == FAILED || give_up(c, how, &t, &wait, &why))
+            return qk__fail(err, why.status, "%s", why.message);
+        if (!pause(c, how, wait, &why))
+            return qk__fail(err, QK_ERR_CANCELLED, "stopped");
+    }
+}
+
+/* ---- texts ------------------------------------------------------------------------------- */
+
+typedef struct text_request {
+    qk__buffer *text;
+    char **next;
+} text_request;
+
+static qk_status begin_text(void *user, int64_t *from, const char **etag, qk_error *err)
+{
+    (void)from, (void)etag, (void)err;
+    ((text_request *)user)->text->size = 0;
+    return QK_OK;
+}
+
+static qk_status take_text(void *user, const qk__answer *answer, const uint8_t *bytes,
+                           size_t size, qk_error *err)
+{
+    qk__buffer *text = ((text_request *)user)->text;
+    (void)answer;
+    if (size > MAX_TEXT - text->size)
+        return qk__fail(err, QK_ERR_MALFORMED, "an answer of more than %d MB", MAX_TEXT >> 20);
+    return qk__buffer_append(text, bytes, size, err);
+}
+
+/* The path and query of an address: whatever host it names, this Hub is asked. */
+static qk_status copy_path(const char *address, char **path, qk_error *err)
+{
+    CURLU *url = curl_url();
+    char *at = NULL, *query = NULL;
+    CURLUcode code = url ? curl_url_set(url, CURLUPART_URL, address, 0) : CURLUE_OUT_OF_MEMORY;
+    if (code == CURLUE_OK)
+        code = curl_url_get(url, CURLUPART_PATH, &at, 0);
+    CURLUcode more = url ? curl_url_get(url, CURLUPART_QUERY, &query, 0) : CURLUE_OK;
+    if (code == CURLUE_OK)
+        *path = qk__format("%s%s%s", at, query ? "?" : "", query ? query : "");
+    curl_free(at);
+    curl_free(query);
+    curl_url_cleanup(url);
+    if (code == CURLUE_OUT_OF_MEMORY || more == CURLUE_OUT_OF_MEMORY ||
+        (code == CURLUE_OK && !*path))
+        return qk__nomem(err);
+    return code == CURLUE_OK ? QK_OK
+                             : qk__fail(err, QK_ERR_MALFORMED, "the next page has no address");
+}
+
+static qk_status end_text(void *user, const qk__answer *answer, qk_error *err)
+{
+    const text_request *r = user;
+    if (answer->status == 416)
+        return qk__fail(err, QK_ERR_MALFORMED, "HTTP status 416");
+    QK_TRY(qk__buffer_append(r->text, "", 1, err)); /* a zero byte */
+    r->text->size--;
+    return r->next && answer->next ? copy_path(answer->next, r->next, err) : QK_OK;
+}
+
+qk_status qk__connection_get_text(qk__connection *c, const char *address, qk__buffer *text,
+                                  char **next, qk_error *err)
+{
+    text_request user = {text, next};
+    if (next)
+        *next = NULL;
+    const qk__request request = {address, &user, begin_text, take_text, end_text};
+    return qk__connection_get(c, &request, err);
+}
+
+/* ---- open and close ---------------------------------------------------------------------- */
+
+static bool set_up(qk__connection *c)
+{
+    long timeout = c->fetch->access.timeout;
+    CURL *e = c->curl;
+    return curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+           curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
+           curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) == CURLE_OK &&
+           curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L) == CURLE_OK &&
+           curl_easy_setopt(e, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE) == CURLE_OK &&
+           curl_easy_setopt(e, CURLOPT_USERAGENT, "qkscope/" QK_VERSION) == CURLE_OK &&
+           curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, timeout) == CURLE_OK &&
+           curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L) == CURLE_OK &&
+           curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, timeout) == CURLE_OK &&
+           curl_easy_setopt(e, CURLOPT_BUFFERSIZE, (long)BUFFER) == CURLE_OK &&
+           curl_easy_setopt(e, CURLOPT_ERRORBUFFER, c->detail) == CURLE_OK &&
+           curl_easy_setopt(e, CURLOPT_NOPROGRESS, 0L) == CURLE_OK &&
+           curl_easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_progress) == CURLE_OK &&
+           curl_easy_setopt(e, CURLOPT_XFERINFODATA, c) == CURLE_OK &&
+           curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header) == CURLE_OK &&
+           curl_easy_setopt(e, CURLOPT_HEADERDATA, c) == CURLE_OK &&
+           curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
+           curl_easy_setopt(e, CURLOPT_WRITEDATA, c) == CURLE_OK;
+}
+
+qk_status qk__connection_open(qk__connection **connection, qk__fetch *fetch, qk_error *err)
+{
+    *connection = NULL;
+    qk__connection *c = calloc(1, sizeof *c);
+    if (!c)
+        return qk__nomem(err);
+    c->fetch = fetch;
+    c->curl = curl_easy_init();
+    *connection = c;
+    if (c->curl && set_up(c))
+        return QK_OK;
+    qk__connection_close(connection);
+    return qk__nomem(err);
+}
+
+void qk__connection_close(qk__connection **connection)
+{
+    qk__connection *c = *connection;
+    if (!c)
+        return;
+    curl_easy_cleanup(c->curl);
+    qk__answer_free(&c->answer);
+    free(c);
+    *connection = NULL;
+}
