@@ -22,7 +22,35 @@ WHOLE = re.compile(r"#define (QK_\w+)[ \t]+(-?\d+)\s")
 CALLBACKS = """
     extern "Python" void qkpy_notice(void *, qk_notice_level, const char *);
     extern "Python" _Bool qkpy_progress(void *, const qk_progress *);
+    void *calloc(size_t, size_t);
     void free(void *);
+    void *qkpy_free_stream(void);
+    void *qkpy_free_schema(void);
+"""
+
+# Destructors of capsules: whoever took what is in them has set its release to NULL.
+SOURCE = """
+#include <stdlib.h>
+#include <qkscope/qkscope.h>
+
+static void free_stream(PyObject *capsule)
+{
+    struct ArrowArrayStream *stream = PyCapsule_GetPointer(capsule, "arrow_array_stream");
+    if (stream && stream->release)
+        stream->release(stream);
+    free(stream);
+}
+
+static void free_schema(PyObject *capsule)
+{
+    struct ArrowSchema *schema = PyCapsule_GetPointer(capsule, "arrow_schema");
+    if (schema && schema->release)
+        schema->release(schema);
+    free(schema);
+}
+
+static void *qkpy_free_stream(void) { return (void *)free_stream; }
+static void *qkpy_free_schema(void) { return (void *)free_schema; }
 """
 
 
@@ -52,7 +80,7 @@ def main(output, include):
     ffi = FFI()
     ffi.cdef(source)
     ffi.cdef(CALLBACKS)
-    ffi.set_source("qkscope._library", "#include <stdlib.h>\n#include <qkscope/qkscope.h>\n")
+    ffi.set_source("qkscope._library", SOURCE)
     ffi.emit_c_code(output)
 
 

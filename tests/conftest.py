@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running the program, finding shared data, and writing captures as the original tool does."""
 import csv
+import gc
 import importlib.util
 import json
 import os
@@ -9,6 +10,7 @@ import pathlib
 import re
 import select
 import subprocess
+import sys
 from collections import defaultdict
 from dataclasses import dataclass
 
@@ -22,6 +24,10 @@ VERSION = re.search(r'QK_VERSION +"(.*)"', (ROOT / "include/qkscope/common.h").r
 BUILD = pathlib.Path(os.environ.get("QKSCOPE_BUILD", ROOT / "build")).resolve()
 SHARED = pathlib.Path(os.environ.get("QKSCOPE_SHARED", ROOT.parent / "shared"))
 EXAMPLE = ROOT / "examples" / "kjv-tiny-capture"
+# The Python package that is built beside the program. A test file of it begins with
+#     qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
+if (BUILD / "python" / "qkscope" / "_library.abi3.so").exists():
+    sys.path.insert(0, str(BUILD / "python"))
 REPORTS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
 
 
@@ -112,6 +118,15 @@ def on_terminal(words, stream, env=None):
 
 def text(argument):
     return argument if isinstance(argument, (str, bytes, os.PathLike)) else str(argument)
+
+
+@pytest.fixture
+def resident():
+    """resident() is the memory that this process has now, in bytes, after a garbage collection."""
+    def measure():
+        gc.collect()
+        return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+    return measure
 
 
 @pytest.fixture(scope="session")

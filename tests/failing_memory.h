@@ -41,4 +41,12 @@ void *__wrap_realloc(void *memory, size_t size)
     return fails() ? NULL : __real_realloc(memory, size);
 }
 
+/* Thousands of runs, and none of them loses its power: what is written need not reach the disk. */
+int fsync(int fd);
+int fsync(int fd)
+{
+    (void)fd;
+    return 0;
+}
+
 #endif

@@ -14,12 +14,12 @@ SMALL = 30  # a file of fewer lines tells little by its share
 INTRODUCTION = """\
 # Line coverage
 
-Which lines of `src/` the tests run, as gcov counts them. A line that is run is not
-thereby tested; a line that is never run certainly is not. Most of what is missing are answers to memory that ran
-out and to calls of the system that fail.
+Which lines of `src/` the core of the tests runs, as gcov counts them; the whole suite runs some more. A line
+that is run is not thereby tested; a line that is never run certainly is not. Most of what is missing are answers
+to memory that ran out and to calls of the system that fail.
 
-    make coverage           # the suite's core, as CI has it: prints these tables
-    make coverage-page      # the whole suite: writes this page
+    make coverage           # prints these tables, as CI does
+    make coverage-page      # writes this page
 """
 
 

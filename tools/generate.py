@@ -14,7 +14,9 @@ SUMMARY = "position and content in the query-key space of attention heads"
 ABOUT = """Takes the query and key vectors of every attention head of a language model (a capture) and
 tells how much of each head's query-key space is position and how much is content: tables,
 figures, one page."""
-EXIT = "0: done. 1: failure. 2: usage. 3: some heads failed, the others have their numbers."
+EXIT = ("0: done. 1: failure. 2: usage. 3: some heads failed, the others have their numbers. "
+        "After Ctrl-C or another signal that stops it, a run cleans up and dies by that signal: shells say 130 "
+        "(128 and its number).")
 
 
 def sections(options):

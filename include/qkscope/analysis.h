@@ -156,6 +156,10 @@ typedef struct qk_model_plasticity {
     size_t heads;
     double fifths[QK_FIFTHS], tenths[QK_TENTHS];
     double ap_overall, ap_drop, ap_mean;
+    /* as of qk_plasticity; what the choice of keys adds to ap_overall here has at most this
+     * standard error, since a mean has no larger one than its parts on average */
+    int64_t reservoir;
+    double ap_overall_se;
 } qk_model_plasticity;
 
 /* How many components, and heads with such a component, have |r| at or above the threshold of

@@ -28,6 +28,7 @@
  *     stats.h      of one head in memory: moments, PCA, rotation model, plasticity
  *     analysis.h   from a capture to tables; from two, what RoPE does
  *     results.h    tables as columns, and what they mean
+ *     arrow.h      such tables for pandas, polars, pyarrow, DuckDB
  *     report.h     figures, the report, scatter collages
  *     study.h      many models: tables, figures and one report
  *     published.h  the front ends of the original tool
@@ -49,6 +50,7 @@
 #define QKSCOPE_QKSCOPE_H
 
 #include <qkscope/analysis.h>
+#include <qkscope/arrow.h>
 #include <qkscope/capture.h>
 #include <qkscope/common.h>
 #include <qkscope/hub.h>

@@ -78,7 +78,13 @@ typedef struct qk_report_settings {
     const char *score_column;   /* which benchmark; NULL = the file's first numeric column */
     qk_figure_settings figures; /* formats beside the PNG and SVG that the page needs */
     bool html;                  /* false: figures alone */
-    bool force; /* draw tables that are not as manifest.json says, too, with a warning */
+    bool alone; /* the page without figures/ beside it, and so without links into it */
+    /* Names of the figures to draw; the others stay as they are, and there is no page. Of figures
+     * that there are for each model, the name without the model means all of them. */
+    const char *const *names;
+    size_t num_names; /* 0 = all figures */
+    bool list;        /* draw nothing: the outcome has the names */
+    bool force;       /* draw tables that are not as manifest.json says, too, with a warning */
     qk_progress_fn *progress; /* figures */
     void *user;
 } qk_report_settings;
@@ -88,6 +94,8 @@ QK_API void qk_report_settings_default(qk_report_settings *settings);
 
 typedef struct qk_report_outcome {
     size_t num_models, num_heads;
+    size_t num_names;
+    char **names;       /* of all figures of these results, or those asked for, in page order */
     size_t num_figures; /* drawn */
     size_t num_failed;
     char **failures; /* [num_failed] "figure NAME: why" */

@@ -86,10 +86,20 @@ QK_API size_t qk_columns_num_rows(const qk_columns *columns);
 QK_API const qk_column_info *qk_columns_info(const qk_columns *columns, size_t i);
 
 /* The values of a column, one a row; NULL where there is none of this name and type. They last
- * as long as the columns. An integer that the file leaves empty is 0. */
+ * as long as the columns. An integer that the file leaves empty is 0, a real NaN; arrow.h tells. */
 QK_API const double *qk_columns_reals(const qk_columns *columns, const char *name);
 QK_API const int64_t *qk_columns_integers(const qk_columns *columns, const char *name);
 QK_API const char *const *qk_columns_texts(const qk_columns *columns, const char *name);
+
+/* A table of the caller's, of columns that it describes: so that a binding can hand on what it read
+ * or computed as it does the tables of a run. values[i] points to `rows` doubles, int64_t or texts,
+ * as the type of infos[i] says; NaN, QK_NO_INTEGER (which becomes 0) and NULL stand for nothing. All of it is
+ * copied. */
+#define QK_NO_INTEGER INT64_MIN
+QK_API QK_MUST_CHECK qk_status qk_columns_make(qk_columns **columns,
+                                               const qk_column_info *infos, size_t count,
+                                               size_t rows, const void *const *values,
+                                               qk_error *err);
 
 QK_END_DECLS
 

@@ -393,8 +393,10 @@ typedef struct qk_plasticity {
     int64_t pairs_evaluated; /* values of PP formed */
     int64_t cells_sampled;   /* cells with more than max_pairs pairs */
 
-    /* Of a capture that keeps moments and some rows: the standard error of ap_overall that comes
-     * from these being some; else NaN. */
+    /* Of a capture that keeps moments and some rows: how many keys and queries of each text and
+     * bucket at most, and the standard error of ap_overall that comes from these being some; else
+     * 0 and NaN. */
+    int64_t reservoir;
     double ap_overall_se;
 } qk_plasticity;
 

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of the C library: texts there and back, statuses as exceptions."""
-from ._library import ffi, lib
+from __future__ import annotations
+
+from typing import Any
+
+from ._library import ffi as ffi
+from ._library import lib as lib
 
 
 class Error(Exception):
     """What the library says went wrong; `status` is the name of its code, such as "QK_ERR_IO"."""
 
-    status = None
+    status: str | None = None
 
 
 class ArgumentError(Error, ValueError):
@@ -32,14 +37,14 @@ class ExistsError(InputOutputError, FileExistsError):
 class PartialError(Error):
     """Some heads failed. `results` has the others."""
 
-    results = None
+    results: Any = None
 
 
 class Cancelled(Error):
     pass
 
 
-EXCEPTIONS = {
+EXCEPTIONS: dict[str, type[Exception]] = {
     "QK_ERR_NOMEM": MemoryError,
     "QK_ERR_ARGUMENT": ArgumentError,
     "QK_ERR_IO": InputOutputError,
@@ -54,12 +59,12 @@ EXCEPTIONS = {
 }
 
 
-def text(pointer):
+def text(pointer: Any) -> Any:
     """A C string as str; None for NULL."""
     return None if pointer == ffi.NULL else ffi.string(pointer).decode("utf-8", "replace")
 
 
-def exception(status, err):
+def exception(status: int, err: Any) -> Exception:
     name = ffi.string(ffi.cast("qk_status", status))
     kind = EXCEPTIONS.get(name, Error)
     made = kind(ffi.string(err.message).decode("utf-8", "replace"))
@@ -68,7 +73,7 @@ def exception(status, err):
     return made
 
 
-def call(function, *arguments):
+def call(function: Any, *arguments: Any) -> None:
     """Calls a function that returns a qk_status and takes a qk_error last; raises what it fails with."""
     err = ffi.new("qk_error *")
     status = function(*arguments, err)

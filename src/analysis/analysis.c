@@ -68,6 +68,8 @@ static qk_status check_settings(const qk_analysis_settings *s, qk_error *err)
     if (s->ci > 0 && !s->combined)
         return qk__fail(err, QK_ERR_ARGUMENT,
                         "there are no intervals for kinds fitted by themselves");
+    if (s->ci_refit && !(s->ci > 0))
+        return qk__fail(err, QK_ERR_ARGUMENT, "ci_refit changes intervals: give ci, too");
     return qk__settings_check(&qk_analysis_settings_table, s, err);
 }
 
@@ -128,38 +130,36 @@ void qk__run_warn_of_few(qk__run *run)
     qk_analysis_totals_of(results, &totals);
     bool judging = run->settings->combined && qk__run_does(run, QK_ANALYSE_PCA);
     if (totals.no_texts > 0 && judging)
-        qk__run_notice(run, QK_NOTICE_WARNING,
-                       "%zu of %zu heads have no integers in a column 'example_id': how sure "
-                       "their categories are cannot be told; number the texts ('qkscope "
-                       "capture' hashes their ids)",
-                       totals.no_texts, results->num_heads);
+        qk__run_warn(run,
+                     "%zu of %zu heads have no integers in a column 'example_id': how sure "
+                     "their categories are cannot be told; number the texts ('qkscope "
+                     "capture' hashes their ids)",
+                     totals.no_texts, results->num_heads);
     if (totals.few_rows > 0)
-        qk__run_notice(run, QK_NOTICE_WARNING,
-                       "%zu of %zu heads have fewer than %d rows of a kind (the fewest %.0f): "
-                       "their numbers are mostly chance; capture more rows",
-                       totals.few_rows, results->num_heads, QK_FEW_ROWS, totals.rows_least);
+        qk__run_warn(run,
+                     "%zu of %zu heads have fewer than %d rows of a kind (the fewest %.0f): "
+                     "their numbers are mostly chance; capture more rows",
+                     totals.few_rows, results->num_heads, QK_FEW_ROWS, totals.rows_least);
     if (run->num_constant > 0)
-        qk__run_notice(run, QK_NOTICE_WARNING,
-                       "all positions are equal in %zu heads of queries or keys: their "
-                       "correlations are 0 and say nothing",
-                       run->num_constant);
+        qk__run_warn(run,
+                     "all positions are equal in %zu heads of queries or keys: their "
+                     "correlations are 0 and say nothing",
+                     run->num_constant);
     if (totals.degenerate > 0)
-        qk__run_notice(
-            run, QK_NOTICE_WARNING,
-            "%zu of %zu heads have no drift with position, or fewer than 3 rows of a "
-            "kind: their rows in rotated.csv have no numbers",
-            totals.degenerate, results->num_heads);
+        qk__run_warn(run,
+                     "%zu of %zu heads have no drift with position, or fewer than 3 rows of a "
+                     "kind: their rows in rotated.csv have no numbers",
+                     totals.degenerate, results->num_heads);
     if (totals.few_texts > 0)
-        qk__run_notice(
-            run, QK_NOTICE_WARNING,
-            "%zu of %zu heads have fewer than %d texts (the fewest %.0f): other texts "
-            "may give other numbers; capture more texts",
-            totals.few_texts, results->num_heads, QK_FEW_TEXTS, totals.texts_least);
+        qk__run_warn(run,
+                     "%zu of %zu heads have fewer than %d texts (the fewest %.0f): other texts "
+                     "may give other numbers; capture more texts",
+                     totals.few_texts, results->num_heads, QK_FEW_TEXTS, totals.texts_least);
     if (totals.wide_r_q > 0) {
         char name[QK_HEAD_NAME_SIZE];
         qk_head_name(totals.widest->id, name);
-        qk__run_notice(
-            run, QK_NOTICE_WARNING,
+        qk__run_warn(
+            run,
             "%zu of %zu heads have a 95 %% interval of r_q on PC0 wider than %.1f (the "
             "widest is %.2f, of %s): capture more texts, or more rows of each",
             totals.wide_r_q, results->num_heads, QK_WIDE_INTERVAL, totals.widest_r_q, name);
@@ -175,9 +175,9 @@ static qk_status finish(qk__run *run, qk_error *err)
     qk_status verdict = qk__run_conclude(run, err);
     if (!is_complete_failure(results)) {
         qk__find_totals(run);
+        qk__run_warn_of_few(run);
         if (run->settings->output)
             QK_TRY(qk__write_results(run, err));
-        qk__run_warn_of_few(run);
     }
     QK_TRY(qk__sharing_end(run, err));
     return verdict;

@@ -222,6 +222,8 @@ static qk_status run_plasticity(qk__run *run, int worker, qk_head_results *head,
         status = qk__plasticity_fit(q->moments, &q->rows, &k->data.rows, k->index,
                                     q->state ? &totals : NULL, k->data.sign, &settings, stream,
                                     &head->plasticity, err);
+    if (status == QK_OK && q->state)
+        head->plasticity->reservoir = qk_capture_get_info(run->capture)->reservoir;
     free(reals);
     free(integers);
     return status;

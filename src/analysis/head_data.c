@@ -331,14 +331,8 @@ static qk_status read_reservoir(qk__run *run, int worker, const qk_head *head,
     keeper k = {.data = data, .total = (size_t)qk_rows_total(reader)};
     reading how = {.keeping = true};
     qk_block block;
-    if (qk_rows_dim(reader) != data->moments->dim ||
-        qk_rows_total(reader) > data->moments->count)
-        return qk__fail(
-            err, QK_ERR_INCONSISTENT,
-            "%s: %lld rows of dimension %zu are no part of the %lld of dimension %zu "
-            "that %s has moments of",
-            head->files[0], (long long)qk_rows_total(reader), qk_rows_dim(reader),
-            (long long)data->moments->count, data->moments->dim, head->moments);
+    QK_TRY(qk__states_fit(head, qk_rows_total(reader), qk_rows_dim(reader),
+                          data->moments->count, data->moments->dim, err));
     do {
         QK_TRY(qk_rows_next(reader, run->block_rows, &block, err));
         if (block.rows > 0)

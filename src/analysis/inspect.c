@@ -11,6 +11,7 @@
 #include <qkscope/hub.h>
 
 #include "analysis/inspect_moments.h"
+#include "analysis/states.h"
 #include "analysis/value_set.h"
 #include "base/buffer.h"
 #include "base/error.h"
@@ -123,11 +124,15 @@ static qk_status inspect_head(qk_head_inspection *head, const qk_head *on_disk,
         QK_TRY(qk__inspect_moments(head, on_disk, err));
     if (on_disk->num_files == 0)
         return QK_OK;
+    size_t dim = head->dim;
     for (size_t i = 0; i < on_disk->num_files; i++)
         QK_TRY(look_at_file(head, on_disk, i, reader, &columns, err));
     head->has_bucket = (columns & QK_COLUMN_BUCKET) != 0;
     head->has_example = (columns & QK_COLUMN_EXAMPLE) != 0;
     QK_TRY(check_vectors(head, on_disk, reader, columns, err));
+    if (on_disk->moments)
+        QK_TRY(
+            qk__states_fit(on_disk, qk_rows_total(*reader), head->dim, head->summed, dim, err));
     head_sets sets = {0};
     qk_status status = read_integers(head, on_disk, reader, columns, &sets, err);
     qk__value_set_take(&sets.buckets, &head->buckets);

@@ -12,7 +12,6 @@
 static qk_status describe_rowless(qk_head_inspection *head, const qk__head_state *state,
                                   qk_error *err)
 {
-    head->dim = state->moments->dim;
     head->position_min = state->first_position;
     head->position_max = state->last_position;
     head->has_bucket = state->num_buckets > 0;
@@ -29,10 +28,12 @@ qk_status qk__inspect_moments(qk_head_inspection *head, const qk_head *on_disk, 
 {
     qk__layer_file *file;
     qk__head_state *state = NULL;
+    QK_TRY(qk__states_find(on_disk->moments, err));
     QK_TRY(qk__layer_file_open(&file, on_disk->moments, err));
     qk_status status = qk__states_head(file, on_disk, &state, err);
     if (status == QK_OK) {
         head->summed = state->moments->count;
+        head->dim = state->moments->dim;
         head->texts = state->num_texts;
         if (on_disk->num_files == 0)
             status = describe_rowless(head, state, err);

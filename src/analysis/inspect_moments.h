@@ -5,7 +5,7 @@
 
 #include <qkscope/capture.h>
 
-/* Sets summed and texts; of a head without rows also dimension, positions and buckets. Its
+/* Sets summed, texts and dimension; of a head without rows also positions and buckets. Its
  * layer's file is checked, and agrees with what capture.json lists. */
 QK_MUST_CHECK qk_status qk__inspect_moments(qk_head_inspection *head, const qk_head *on_disk,
                                             qk_error *err);

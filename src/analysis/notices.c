@@ -6,19 +6,38 @@
 
 #include "analysis/run.h"
 #include "base/buffer.h"
+#include "base/json_build.h"
 
-void qk__run_notice(qk__run *run, qk_notice_level level, const char *fmt, ...)
+enum { MESSAGE_SIZE = 2048 };
+
+static void tell(qk__run *run, qk_notice_level level, const char *message)
 {
     if (!run->settings->notice || run->silent)
         return;
-    char message[2048];
+    pthread_mutex_lock(&run->lock);
+    run->settings->notice(run->settings->user, level, message);
+    pthread_mutex_unlock(&run->lock);
+}
+
+void qk__run_notice(qk__run *run, qk_notice_level level, const char *fmt, ...)
+{
+    char message[MESSAGE_SIZE];
     va_list args;
     va_start(args, fmt);
     vsnprintf(message, sizeof message, fmt, args);
     va_end(args);
-    pthread_mutex_lock(&run->lock);
-    run->settings->notice(run->settings->user, level, message);
-    pthread_mutex_unlock(&run->lock);
+    tell(run, level, message);
+}
+
+void qk__run_warn(qk__run *run, const char *fmt, ...)
+{
+    char message[MESSAGE_SIZE];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(message, sizeof message, fmt, args);
+    va_end(args);
+    run->warnings = qk__json_append(run->warnings, qk__json_text(message));
+    tell(run, QK_NOTICE_WARNING, message);
 }
 
 void qk__run_progress(qk__run *run, int64_t bytes, int64_t rows)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan.json beside the units of a run: its settings by name, so that `qkscope merge` can end a run
- * that it knows nothing of. */
+ * that it knows nothing of, and processes that were given different ones can tell. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <stdlib.h>
 #include <string.h>
@@ -11,42 +11,10 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/json_build.h"
-#include "settings/settings.h"
 
 #define PLAN "plan.json"
 #define KIND "analysis"
 enum { VERSION = 1, LIMIT = 1 << 20 };
-
-/* ---- settings as texts ------------------------------------------------------------------ */
-
-typedef struct visit {
-    qk__see_setting_fn *see;
-    void *user;
-    qk_status status;
-    qk_error *err;
-} visit;
-
-static void visit_setting(void *user, const qk_setting *row, const void *member)
-{
-    visit *v = user;
-    if (v->status != QK_OK || !row->name)
-        return;
-    size_t size = qk__setting_format(row, member, NULL, 0) + 1;
-    char *text = malloc(size);
-    if (!text)
-        v->status = qk__nomem(v->err);
-    else if (qk__setting_format(row, member, text, size) > 0)
-        v->status = v->see(v->user, row->name, text, v->err);
-    free(text);
-}
-
-qk_status qk__each_setting(const qk_analysis_settings *settings, qk__see_setting_fn *see,
-                           void *user, qk_error *err)
-{
-    visit v = {see, user, QK_OK, err};
-    qk__settings_each(&qk_analysis_settings_table, settings, visit_setting, &v);
-    return v.status;
-}
 
 /* ---- writing ---------------------------------------------------------------------------- */
 
@@ -164,27 +132,37 @@ static qk_status take_plan(qk_config *config, json_t *root, qk_error *err)
     return find_capture(config, root, err);
 }
 
+/* The plan of run `name`; NULL where it is no analysis, or none is there. */
+static qk_status read_plan(const char *folder, const char *name, json_t **plan, qk_error *err)
+{
+    qk__unit_folder units;
+    *plan = NULL;
+    QK_TRY(qk__units_open(&units, folder, name, err));
+    char *path = qk__units_path(&units, NULL, PLAN);
+    qk_status status = path ? QK_OK : qk__nomem(err);
+    if (status == QK_OK && qk__is_file(path))
+        status = qk__json_read_file(plan, path, LIMIT, QK__JSON_NO_ZEROS, err);
+    const char *kind = json_string_value(json_object_get(*plan, "kind"));
+    if (*plan && (!kind || strcmp(kind, KIND) != 0)) {
+        json_decref(*plan);
+        *plan = NULL;
+    }
+    free(path);
+    qk__units_close(&units);
+    return status;
+}
+
 /* Whether it is an analysis; then the settings of run `name`, unless config is NULL. */
 static qk_status load(const char *folder, const char *name, qk_config *config, bool *is,
                       qk_error *err)
 {
-    qk__unit_folder units;
-    json_t *root = NULL;
-    QK_TRY(qk__units_open(&units, folder, name, err));
-    char *path = qk__units_path(&units, NULL, PLAN);
-    qk_status status = path ? QK_OK : qk__nomem(err);
-    *is = false;
-    if (status == QK_OK && qk__is_file(path))
-        status = qk__json_read_file(&root, path, LIMIT, QK__JSON_NO_ZEROS, err);
-    if (status == QK_OK && root) {
-        const char *kind = json_string_value(json_object_get(root, "kind"));
-        *is = kind && strcmp(kind, KIND) == 0;
-        if (*is && config)
-            status = qk__context(err, take_plan(config, root, err), "%s", path);
-    }
+    json_t *root;
+    qk_status status = read_plan(folder, name, &root, err);
+    *is = root != NULL;
+    if (root && config)
+        status = qk__context(err, take_plan(config, root, err), "%s/%s/%s/%s", folder,
+                             QK__UNITS_NAME, name, PLAN);
     json_decref(root);
-    free(path);
-    qk__units_close(&units);
     return status;
 }
 
@@ -197,10 +175,11 @@ static qk_status fail_none(const char *folder, size_t seen, qk_error *err)
     if (whole)
         return qk__fail(err, QK_ERR_EXISTS,
                         "%s: its tables are there, and nothing waits to be merged", folder);
-    return qk__fail(err, QK_ERR_NOT_FOUND,
-                    "%s: no %sanalysis of several processes waits here to be merged, and no pieces "
-                    "of a capture", folder,
-                    seen > 0 ? "other " : "");
+    return qk__fail(
+        err, QK_ERR_NOT_FOUND,
+        "%s: no %sanalysis of several processes waits here to be merged, and no pieces "
+        "of a capture",
+        folder, seen > 0 ? "other " : "");
 }
 
 static qk_status load_run(qk_config *config, const char *folder, size_t i, qk_error *err)
@@ -235,5 +214,88 @@ qk_status qk_config_load_shared(qk_config **config, const char *folder, size_t i
     if (status != QK_OK)
         qk_config_free(&loaded);
     *config = loaded;
+    return status;
+}
+
+/* ---- other runs -------------------------------------------------------------------------- */
+
+static const char *text_or_default(const json_t *settings, const char *name)
+{
+    const char *text = json_string_value(json_object_get(settings, name));
+    return text ? text : "the default";
+}
+
+/* Appends "seed (3 there, the default here)" for each setting that differs. */
+static qk_status add_differences(qk__buffer *text, json_t *there, json_t *here, qk_error *err)
+{
+    json_t *all = json_copy(there);
+    const char *name;
+    json_t *value;
+    if (!all || json_object_update(all, here) != 0) {
+        json_decref(all);
+        return qk__nomem(err);
+    }
+    qk_status status = QK_OK;
+    json_object_foreach(all, name, value)
+    {
+        const char *a = text_or_default(there, name), *b = text_or_default(here, name);
+        if (status == QK_OK && qk__setting_decides(name) && strcmp(a, b) != 0)
+            status = qk__buffer_printf(text, err, "%s%s (%s there, %s here)",
+                                       text->size > 0 ? ", " : "", name, a, b);
+    }
+    json_decref(all);
+    return status;
+}
+
+/* What else names of runs follow from. */
+static const char *other_difference(const json_t *plan)
+{
+    const char *version = json_string_value(json_object_get(plan, "qkscope"));
+    return version && strcmp(version, QK_VERSION) == 0
+               ? "the capture: its files, capture.json or the model's name"
+               : "the version of qkscope";
+}
+
+static qk_status tell_difference(qk__run *run, const char *name, const json_t *plan,
+                                 json_t *here, qk_error *err)
+{
+    json_t *there = json_object_get(plan, "settings");
+    if (!json_is_object(there) ||
+        strcmp(text_or_default(there, "analyses"), text_or_default(here, "analyses")) != 0)
+        return QK_OK; /* two commands may share a folder */
+    qk__buffer text = {0};
+    qk_status status = add_differences(&text, there, here, err);
+    if (status == QK_OK)
+        qk__run_notice(run, QK_NOTICE_WARNING,
+                       "units of another run lie in %s, too: they differ in %.*s. Units of two "
+                       "runs are never put together: start all processes with the same options "
+                       "on the same capture; if nobody needs the other run, remove %s/%s",
+                       run->units_at.top, text.size > 0 ? (int)text.size : 200,
+                       text.size > 0 ? (const char *)text.data : other_difference(plan),
+                       run->units_at.top, name);
+    run->others_told = true;
+    qk__buffer_free(&text);
+    return status;
+}
+
+qk_status qk__plan_tell_others(qk__run *run, qk_error *err)
+{
+    qk__names runs;
+    if (run->others_told)
+        return QK_OK;
+    QK_TRY(qk__units_runs(run->settings->output, &runs, err));
+    const char *own = strrchr(run->units_at.path, '/') + 1;
+    json_t *here = list_settings(run->settings), *plan;
+    qk_status status = here ? QK_OK : qk__nomem(err);
+    for (size_t i = 0; i < runs.count && status == QK_OK; i++) {
+        if (strcmp(runs.items[i], own) == 0 ||
+            read_plan(run->settings->output, runs.items[i], &plan, NULL) != QK_OK)
+            continue; /* what cannot be read, merge tells */
+        if (plan)
+            status = tell_difference(run, runs.items[i], plan, here, err);
+        json_decref(plan);
+    }
+    json_decref(here);
+    qk__names_free(&runs);
     return status;
 }

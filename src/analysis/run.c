@@ -54,7 +54,7 @@ static qk_status check_given_group(qk__run *run, int given, qk_error *err)
              given, own);
     if (run->settings->strict)
         return qk__fail(err, QK_ERR_INCONSISTENT, "%s", message);
-    qk__run_notice(run, QK_NOTICE_WARNING, "%s", message);
+    qk__run_warn(run, "%s", message);
     return QK_OK;
 }
 
@@ -74,9 +74,8 @@ static qk_status settle_group(qk__run *run, qk_error *err)
             return qk__fail(err, QK_ERR_INCONSISTENT,
                             "group size %d does not fit the heads of this capture; %s",
                             group->size, hint);
-        qk__run_notice(run, QK_NOTICE_WARNING,
-                       "group size %d does not fit the heads of this capture; %s", group->size,
-                       hint);
+        qk__run_warn(run, "group size %d does not fit the heads of this capture; %s",
+                     group->size, hint);
     } else if (group->source == QK_GROUP_INFERRED) {
         qk__run_notice(run, QK_NOTICE_INFO,
                        "group size %d (query heads per key head) inferred from the heads "
@@ -105,6 +104,7 @@ qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_er
 {
     *run = (qk__run){.settings = settings, .jobs = "heads", .folder.lock = -1};
     run->silent = settings->shard.index > 0;
+    run->warnings = json_array();
     pthread_mutex_init(&run->lock, NULL);
     atomic_init(&run->cancelled, false);
     double start = qk__now();
@@ -113,7 +113,7 @@ qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_er
     if (!settings->capture)
         return qk__fail(err, status, "no capture given");
     run->results = calloc(1, sizeof *run->results);
-    if (!run->results)
+    if (!run->results || !run->warnings)
         return qk__nomem(err);
     status = qk_hub_find_dataset(settings->capture, settings->revision, settings->local_root,
                                  &path, err);
@@ -128,16 +128,14 @@ qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_er
     settings = run->settings;
     const qk_capture_info *info = qk_capture_get_info(run->capture);
     if (info->has_manifest && !info->complete)
-        qk__run_notice(run, QK_NOTICE_WARNING,
-                       "%s: capture.json says that this capture was not finished",
-                       qk_capture_path(run->capture));
+        qk__run_warn(run, "%s: capture.json says that this capture was not finished",
+                     qk_capture_path(run->capture));
     char names[QK_HEAD_NAME_SIZE * 10];
     size_t missing = qk__capture_missing(run->capture, names, sizeof names);
     if (missing > 0 && !qk__run_does(run, QK__ANALYSE_STAGES)) /* which names them all */
-        qk__run_notice(run, QK_NOTICE_WARNING,
-                       "%s: %zu of the %zu heads that capture.json lists are not there: %s",
-                       qk_capture_path(run->capture), missing,
-                       qk_capture_num_heads(run->capture), names);
+        qk__run_warn(run, "%s: %zu of the %zu heads that capture.json lists are not there: %s",
+                     qk_capture_path(run->capture), missing, qk_capture_num_heads(run->capture),
+                     names);
     run->threads = settings->threads > 0 ? settings->threads : qk__available_threads();
     run->results->threads = run->threads;
     run->results->contents =
@@ -179,6 +177,7 @@ void qk__run_close(qk__run *run)
     free(run->inputs);
     free(run->first_input);
     json_decref(run->staying);
+    json_decref(run->warnings);
     qk__manifest_free(&run->before);
     qk__folder_release(&run->folder);
     pthread_mutex_destroy(&run->lock);

@@ -75,12 +75,14 @@ typedef struct qk__run {
     qk__unit *units;
     size_t num_units, own;   /* own: of this process's shard */
     const qk__unit *missing; /* the first that is not there */
+    bool others_told;        /* units of other runs lie beside them, and the user knows */
     bool silent;             /* the first process tells what all of them find out */
     qk_status unit_status;   /* of the first that could not be kept */
     qk_error unit_error;
     qk__folder folder;   /* the output, held from before the first head is read */
     qk__manifest before; /* what was there */
     json_t *staying;     /* its runs whose tables stay, less the tables that do not */
+    json_t *warnings;    /* of qk__run_warn; NULL: no memory for one */
     qk__outfile *outputs[QK_MAX_OUTPUTS]; /* written in full, not yet in their places */
     size_t num_outputs;
     atomic_bool cancelled;
@@ -123,6 +125,10 @@ size_t qk__run_count_texts(const qk__run *run, size_t examples);
 /* Tells the user; printf style. Any thread. */
 void qk__run_notice(qk__run *run, qk_notice_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* A warning of what the results are, which manifest.json lists, since it holds for whoever reads them
+ * later. In an order that no thread decides. */
+void qk__run_warn(qk__run *run, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Counts one job as done and reports progress; may set run->cancelled. */
 void qk__run_progress(qk__run *run, int64_t bytes, int64_t rows);

@@ -206,14 +206,15 @@ json_t *qk__describe_run(const qk__run *run)
         (json_int_t)results->num_failed + (json_int_t)results->num_missing, "rows",
         (json_int_t)results->num_rows, "failures", list_failures(results), "seconds", timings,
         "capture_json", qk__describe_capture_json(run), "inputs", list_inputs(run));
+    root = qk__json_set(root, "warnings", json_incref(run->warnings));
     const qk__run *before = run->before_rope;
     if (run->states.count > 0)
         root = qk__json_set(root, "kept", qk__states_describe(run));
     if (!before)
         return root;
     return qk__json_set(root, "before_rope",
-                        json_pack("{s:o, s:o, s:o}", "capture",
+                        json_pack("{s:o, s:o, s:o, s:O}", "capture",
                                   qk__json_text(qk_capture_path(before->capture)),
                                   "capture_json", qk__describe_capture_json(before), "inputs",
-                                  list_inputs(before)));
+                                  list_inputs(before), "warnings", before->warnings));
 }

@@ -85,8 +85,8 @@ static void tell_absent(qk__run *run, const char *option, const qk_index_list *l
                                      list->items[i]) == QK_OK;
     }
     if (told && names.size > 0)
-        qk__run_notice(run, QK_NOTICE_WARNING, "%s: the capture has no %s %s", option,
-                       layers ? "layer" : "head", (const char *)names.data);
+        qk__run_warn(run, "%s: the capture has no %s %s", option, layers ? "layer" : "head",
+                     (const char *)names.data);
     qk__buffer_free(&names);
 }
 

@@ -142,6 +142,8 @@ static qk_status plan_shared(qk__run *run, qk_error *err)
     if (status == QK_OK && wanted > 0)
         status = prepare(run, err);
     free(owner);
+    if (status == QK_OK && run->settings->shard.count > 1)
+        status = qk__plan_tell_others(run, err);
     if (status == QK_OK && run->settings->shard.count <= 1)
         qk__run_notice(run, QK_NOTICE_INFO, "%zu of %zu units are there already",
                        run->own - wanted, run->num_units);
@@ -310,7 +312,7 @@ qk_status qk__sharing_gather(qk__run *run, bool *whole, qk_error *err)
     }
     QK_TRY(count_there(run, err));
     if (run->missing)
-        return QK_OK;
+        return qk__plan_tell_others(run, err);
     QK_TRY(hold(run, &held, err));
     if (!held)
         return QK_OK;

@@ -36,20 +36,25 @@ void qk__sharing_free(qk__run *run);
 
 /* ---- plan_file.c ------------------------------------------------------------------------ */
 
+/* Writes what `qkscope merge` has to know, if it is not there yet. */
+QK_MUST_CHECK qk_status qk__plan_write(const qk__run *run, qk_error *err);
+
+/* Warns of units of other runs of the same analyses in the output folder, whose processes were
+ * given something else: what this one computes never comes together with them. Once a run. */
+QK_MUST_CHECK qk_status qk__plan_tell_others(qk__run *run, qk_error *err);
+
+/* ---- unit_name.c ------------------------------------------------------------------------ */
+
 /* Calls see with each setting that has a name and a value. */
 typedef qk_status qk__see_setting_fn(void *user, const char *name, const char *text,
                                      qk_error *err);
 QK_MUST_CHECK qk_status qk__each_setting(const qk_analysis_settings *settings,
                                          qk__see_setting_fn *see, void *user, qk_error *err);
 
-/* Writes what `qkscope merge` has to know, if it is not there yet. */
-QK_MUST_CHECK qk_status qk__plan_write(const qk__run *run, qk_error *err);
-
-/* ---- unit_name.c ------------------------------------------------------------------------ */
-
 /* What decides the bytes of every unit: settings, version, capture.json, names and sizes of all
  * files. */
 enum { QK__RUN_NAME_SIZE = 17 };
+bool qk__setting_decides(const char *name); /* some bytes of the results */
 QK_MUST_CHECK qk_status qk__name_run(const qk__run *run, char name[QK__RUN_NAME_SIZE],
                                      qk_error *err);
 

@@ -399,9 +399,9 @@ static qk_status run_all(stages *c, qk_error *err)
     qk_status verdict = qk__run_conclude(run, err);
     if (!any)
         return verdict == QK_ERR_PARTIAL ? QK_ERR_INCONSISTENT : verdict;
+    qk__run_warn_of_few(run);
     if (run->settings->output)
         QK_TRY(qk__write_results(run, err));
-    qk__run_warn_of_few(run);
     return verdict;
 }
 

@@ -51,30 +51,27 @@ static void adapt(qk__run *run)
     *s = *run->settings;
     if (!run->states.has_rows && qk__run_does(run, QK_ANALYSE_PLASTICITY)) {
         s->analyses &= ~(unsigned)QK_ANALYSE_PLASTICITY;
-        qk__run_notice(run, QK_NOTICE_WARNING,
-                       "%s: keeps moments and no rows: plasticity is left out; capture with "
-                       "--keep moments,reservoir=8 for it",
-                       qk_capture_path(run->capture));
+        qk__run_warn(run,
+                     "%s: keeps moments and no rows: plasticity is left out; capture with "
+                     "--keep moments,reservoir=8 for it",
+                     qk_capture_path(run->capture));
     }
     if (s->lda && qk__run_does(run, QK_ANALYSE_PCA)) {
         s->lda = false;
-        qk__run_notice(run, QK_NOTICE_WARNING,
-                       "%s: keeps %s: lda_accuracy needs all rows and stays empty",
-                       qk_capture_path(run->capture), kept_of(run));
+        qk__run_warn(run, "%s: keeps %s: lda_accuracy needs all rows and stays empty",
+                     qk_capture_path(run->capture), kept_of(run));
     }
     if (run->states.has_rows && info->reservoir == 1 &&
         qk__run_does(run, QK_ANALYSE_PLASTICITY))
-        qk__run_notice(
-            run, QK_NOTICE_WARNING,
-            "%s: keeps one row of each bucket and text, so no two keys of one bucket: "
-            "plasticity without such pairs is another number; keep 2 or more",
-            qk_capture_path(run->capture));
+        qk__run_warn(run,
+                     "%s: keeps one row of each bucket and text, so no two keys of one bucket: "
+                     "plasticity without such pairs is another number; keep 2 or more",
+                     qk_capture_path(run->capture));
     if (s->ci > 0 && info->groups == 0)
-        qk__run_notice(
-            run, QK_NOTICE_WARNING,
-            "%s: its moments are not apart by groups of texts (--groups 0): intervals "
-            "are empty",
-            qk_capture_path(run->capture));
+        qk__run_warn(run,
+                     "%s: its moments are not apart by groups of texts (--groups 0): intervals "
+                     "are empty",
+                     qk_capture_path(run->capture));
     run->settings = s;
 }
 
@@ -128,9 +125,32 @@ void qk__states_close(qk__states *states)
 
 /* ---- a head ----------------------------------------------------------------------------- */
 
+qk_status qk__states_find(const char *path, qk_error *err)
+{
+    return qk__is_file(path) ? QK_OK
+                             : qk__fail(err, QK_ERR_NOT_FOUND,
+                                        "%s: not there, but capture.json says that moments are "
+                                        "kept: fetch it again, or capture again",
+                                        path);
+}
+
+qk_status qk__states_fit(const qk_head *head, int64_t rows, size_t dim, int64_t summed,
+                         size_t of, qk_error *err)
+{
+    /* a head without rows has no dimension */
+    if ((dim == of || rows == 0) && rows <= summed)
+        return QK_OK;
+    return qk__fail(
+        err, QK_ERR_INCONSISTENT,
+        "%s: %lld rows of dimension %zu are no part of the %lld of dimension %zu that %s has "
+        "moments of: fetch both again, or capture again",
+        head->files[0], (long long)rows, dim, (long long)summed, of, head->moments);
+}
+
 /* Notes the file among the run's inputs, which are not listed yet while buckets are settled. */
 static qk_status open_layer(qk__run *run, qk__state_layer *layer, qk_error *err)
 {
+    QK_TRY(qk__states_find(layer->path, err));
     if (run->inputs && !layer->listed) {
         size_t i = (size_t)(layer - run->states.layers);
         qk__input *input = &run->inputs[run->num_inputs - run->states.count + i];
@@ -167,16 +187,20 @@ qk_status qk__states_head(const qk__layer_file *file, const qk_head *head,
     qk_head_name(head->id, name);
     *state = NULL;
     if (qk__layer_file_layer(file) != head->id.layer)
-        return qk__fail(err, QK_ERR_INCONSISTENT, "%s: holds the moments of layer %d", path,
-                        qk__layer_file_layer(file));
+        return qk__fail(err, QK_ERR_INCONSISTENT,
+                        "%s: holds the moments of layer %d: fetch it again, or capture again",
+                        path, qk__layer_file_layer(file));
     if (place < 0)
         return qk__fail(err, QK_ERR_INCONSISTENT,
-                        "%s: has no moments of %s, which capture.json lists", path, name);
+                        "%s: has no moments of %s, which capture.json lists: fetch both again, "
+                        "or capture again",
+                        path, name);
     int64_t rows = qk__layer_file_rows(file, head->id.kind, (size_t)place);
     if (head->summed > 0 && rows != head->summed)
         return qk__fail(err, QK_ERR_INCONSISTENT,
-                        "%s: has moments of %lld rows of %s, and capture.json lists %lld", path,
-                        (long long)rows, name, (long long)head->summed);
+                        "%s: has moments of %lld rows of %s, and capture.json lists %lld: "
+                        "fetch both again, or capture again",
+                        path, (long long)rows, name, (long long)head->summed);
     if (rows == 0)
         return qk__fail(err, QK_ERR_DEGENERATE, "%s: no rows of %s", path, name);
     return qk__layer_file_head(file, head->id.kind, (size_t)place, state, err);

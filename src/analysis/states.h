@@ -39,6 +39,13 @@ void qk__states_close(qk__states *states);
 /* Whether heads' files are read, or moments alone. */
 bool qk__states_need_rows(const struct qk__run *run);
 
+/* QK_ERR_NOT_FOUND where this file of moments is not there. */
+QK_MUST_CHECK qk_status qk__states_find(const char *path, qk_error *err);
+
+/* QK_ERR_INCONSISTENT where so many rows of such a dimension are no part of those that are summed. */
+QK_MUST_CHECK qk_status qk__states_fit(const qk_head *head, int64_t rows, size_t dim,
+                                       int64_t summed, size_t of, qk_error *err);
+
 /* What a layer's file knows of a head: as much as capture.json lists, and at least a row. */
 QK_MUST_CHECK qk_status qk__states_head(const qk__layer_file *file, const qk_head *head,
                                         qk__head_state **state, qk_error *err);

@@ -31,9 +31,8 @@ static void add_rotation(qk_analysis_totals *totals, sums *s, const qk_rotation 
 
 /* ---- how much the numbers rest on ------------------------------------------------------- */
 
-/* Fewest and median of what is not 0, of both kinds of all heads. */
-static void sizes_of(const qk_analysis_results *results, bool texts, double *least,
-                     double *median)
+/* Of what is not 0, of both kinds of all heads. NaN without memory, too: no file has it. */
+static double median_size(const qk_analysis_results *results, bool texts)
 {
     size_t count = 0;
     double *values = malloc((2 * results->num_heads + 1) * sizeof *values);
@@ -46,13 +45,24 @@ static void sizes_of(const qk_analysis_results *results, bool texts, double *lea
         if (k > 0)
             values[count++] = k;
     }
-    qk__least_and_median(values, count, least, median);
+    double median = qk__median(values, count);
     free(values);
+    return median;
+}
+
+static void add_least(double *least, int64_t count)
+{
+    if (count > 0)
+        *least = fmin(*least, (double)count); /* which takes no NaN */
 }
 
 static void add_sizes(qk_analysis_totals *totals, const qk_head_results *head)
 {
     bool q = head->rows_q > 0, k = head->rows_k > 0;
+    add_least(&totals->rows_least, (int64_t)head->rows_q);
+    add_least(&totals->rows_least, (int64_t)head->rows_k);
+    add_least(&totals->texts_least, (int64_t)head->texts_q);
+    add_least(&totals->texts_least, (int64_t)head->texts_k);
     totals->few_rows += (q && head->rows_q < QK_FEW_ROWS) || (k && head->rows_k < QK_FEW_ROWS);
     if ((q && head->texts_q == 0) || (k && head->texts_k == 0))
         totals->no_texts++;
@@ -86,9 +96,11 @@ void qk_analysis_totals_of(const qk_analysis_results *results, qk_analysis_total
     assert(results && totals);
     sums s = {0};
     int last = results->num_layers > 0 ? results->num_layers - 1 : 0;
-    *totals = (qk_analysis_totals){.widest_r_q = NAN};
-    sizes_of(results, false, &totals->rows_least, &totals->rows_median);
-    sizes_of(results, true, &totals->texts_least, &totals->texts_median);
+    *totals = (qk_analysis_totals){.rows_least = NAN,
+                                   .rows_median = median_size(results, false),
+                                   .texts_least = NAN,
+                                   .texts_median = median_size(results, true),
+                                   .widest_r_q = NAN};
     for (size_t i = 0; i < results->num_heads; i++)
         if (results->heads[i].id.layer > last)
             last = results->heads[i].id.layer;
@@ -175,8 +187,11 @@ static double mean_plasticity(const qk_analysis_results *results, size_t offset)
 static void find_plasticity(qk_analysis_results *results)
 {
     qk_model_plasticity *model = &results->plasticity;
-    for (size_t i = 0; i < results->num_heads; i++)
-        model->heads += results->heads[i].plasticity != NULL;
+    for (size_t i = 0; i < results->num_heads; i++) {
+        const qk_plasticity *head = results->heads[i].plasticity;
+        model->heads += head != NULL;
+        model->reservoir = head ? head->reservoir : model->reservoir;
+    }
     for (size_t i = 0; i < QK_FIFTHS; i++)
         model->fifths[i] =
             mean_plasticity(results, offsetof(qk_plasticity, fifths) + i * sizeof(double));
@@ -185,6 +200,7 @@ static void find_plasticity(qk_analysis_results *results)
             mean_plasticity(results, offsetof(qk_plasticity, tenths) + i * sizeof(double));
     model->ap_overall = mean_plasticity(results, offsetof(qk_plasticity, ap_overall));
     model->ap_drop = mean_plasticity(results, offsetof(qk_plasticity, ap_drop));
+    model->ap_overall_se = mean_plasticity(results, offsetof(qk_plasticity, ap_overall_se));
     model->ap_mean = mean_plasticity(results, offsetof(qk_plasticity, ap_mean));
 }
 

@@ -13,30 +13,64 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analysis/config.h"
 #include "analysis/run_manifest.h"
 #include "analysis/sharing.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/fingerprint.h"
 #include "base/json.h"
+#include "settings/settings.h"
+
+/* ---- settings as texts ------------------------------------------------------------------ */
+
+typedef struct visit {
+    qk__see_setting_fn *see;
+    void *user;
+    qk_status status;
+    qk_error *err;
+} visit;
+
+static void visit_setting(void *user, const qk_setting *row, const void *member)
+{
+    visit *v = user;
+    if (v->status != QK_OK || !row->name)
+        return;
+    size_t size = qk__setting_format(row, member, NULL, 0) + 1;
+    char *text = malloc(size);
+    if (!text)
+        v->status = qk__nomem(v->err);
+    else if (qk__setting_format(row, member, text, size) > 0)
+        v->status = v->see(v->user, row->name, text, v->err);
+    free(text);
+}
+
+qk_status qk__each_setting(const qk_analysis_settings *settings, qk__see_setting_fn *see,
+                           void *user, qk_error *err)
+{
+    visit v = {see, user, QK_OK, err};
+    qk__settings_each(&qk_analysis_settings_table, settings, visit_setting, &v);
+    return v.status;
+}
 
 /* ---- the run ---------------------------------------------------------------------------- */
 
-/* Settings that say where things are and how a run goes, and the model's name, which the results
- * know better. */
-static bool decides_nothing(const char *name)
+/* All but settings that say where things are and how a run goes, and the model's name, which the
+ * results know better. */
+bool qk__setting_decides(const char *name)
 {
     static const char *const NAMES[] = {"output",     "force", "threads",    "capture",
                                         "local-root", "split", "model-name", "revision"};
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
         if (strcmp(name, NAMES[i]) == 0)
-            return true;
-    return false;
+            return false;
+    return true;
 }
 
 static qk_status add_setting(void *user, const char *name, const char *text, qk_error *err)
 {
-    return decides_nothing(name) ? QK_OK : qk__buffer_printf(user, err, "%s=%s\n", name, text);
+    return qk__setting_decides(name) ? qk__buffer_printf(user, err, "%s=%s\n", name, text)
+                                     : QK_OK;
 }
 
 static long long size_of(const char *path)

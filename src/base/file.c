@@ -115,8 +115,8 @@ qk_status qk__write_at(int fd, const void *data, size_t size, int64_t offset, qk
 
 qk_status qk__read_file(const char *path, size_t limit, qk__buffer *contents, qk_error *err)
 {
-    int fd;
-    int64_t size;
+    int fd = -1;
+    int64_t size = 0;
     *contents = (qk__buffer){0};
     QK_TRY(qk__open_file(path, &fd, &size, err));
     qk_status status =
@@ -132,8 +132,8 @@ qk_status qk__read_file(const char *path, size_t limit, qk__buffer *contents, qk
 
 qk_status qk__map_file(const char *path, const uint8_t **bytes, size_t *size, qk_error *err)
 {
-    int fd;
-    int64_t length;
+    int fd = -1;
+    int64_t length = 0;
     *bytes = NULL;
     *size = 0;
     QK_TRY(qk__open_file(path, &fd, &length, err));

@@ -171,11 +171,16 @@ static qk_status read_keep(qk_capture_info *info, const qk__node *root, qk_error
     QK_TRY(qk__read_bool(&keep, "moments", &info->has_moments, err));
     QK_TRY(qk__read_int(&keep, "groups", 0, INT_MAX, &info->groups, err));
     info->kept = (qk_kept_rows)kept;
-    if (kept == QK_ROWS_RESERVOIR && info->reservoir < 1)
+    if ((kept == QK_ROWS_RESERVOIR) != (info->reservoir > 0))
         return qk__fail_at(&keep, err, QK_ERR_INCONSISTENT,
-                           "a reservoir of at least 1 row of a bucket and text, or none");
-    if (kept == QK_ROWS_NONE && !info->has_moments)
-        return qk__fail_at(&keep, err, QK_ERR_INCONSISTENT, "neither rows nor moments");
+                           "rows are \"%s\", and the reservoir has %d of a bucket and text: "
+                           "fetch the file again, or capture again",
+                           WORDS[kept], info->reservoir);
+    if (kept != QK_ROWS_ALL && !info->has_moments)
+        return qk__fail_at(&keep, err, QK_ERR_INCONSISTENT,
+                           "rows are \"%s\", and there are no moments: fetch the file again, "
+                           "or capture again",
+                           WORDS[kept]);
     return QK_OK;
 }
 

@@ -278,6 +278,14 @@ static bool holds_unfinished(const char *folder)
     return yes;
 }
 
+static bool has_manifest(const char *folder)
+{
+    char *path = qk__path_join(folder, QK_MANIFEST_NAME);
+    bool has = path && qk__is_file(path);
+    free(path);
+    return has;
+}
+
 static qk_status find_under(qk__search *s, const char *root, const char *start, const char *rel,
                             qk_error *err)
 {
@@ -294,8 +302,11 @@ static qk_status find_under(qk__search *s, const char *root, const char *start, 
         return qk__fail(
             err, QK_ERR_NOT_FOUND,
             "%s: no head folders with Parquet files (such as l00h00q/data.parquet, or packed "
-            "l00q/data.parquet), and no moments/l00.safetensors",
-            start);
+            "l00q/data.parquet), and no moments/l00.safetensors%s",
+            start,
+            has_manifest(start) ? ", though there is a capture.json: fetch what it lists, "
+                                  "or capture again"
+                                : "");
     if (s->prefixes.count > 1)
         return fail_several(s, root, err);
     return sort_heads(s->capture, err);

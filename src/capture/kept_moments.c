@@ -65,8 +65,10 @@ static qk_status refuse_moments_alone(const qk_capture *capture, qk_error *err)
     return has ? qk__fail(
                      err, QK_ERR_NOT_FOUND,
                      "%s: there are moments beside the rows, and no capture.json that says "
-                     "what was kept: fetch it, or remove the folder " QK__MOMENTS_FOLDER,
-                     capture->path)
+                     "%s: fetch it%s, or remove the folder " QK__MOMENTS_FOLDER,
+                     capture->path,
+                     capture->info.has_manifest ? "so (\"keep\")" : "what was kept",
+                     capture->info.has_manifest ? " again" : "")
                : QK_OK;
 }
 
@@ -79,7 +81,7 @@ static qk_status check_counts(const qk_capture *capture, const qk_head *head, qk
     qk_head_name(head->id, name);
     return qk__fail(err, QK_ERR_INCONSISTENT,
                     "%s: capture.json says that all rows are kept, and lists %lld rows of %s "
-                    "where %lld were summed",
+                    "where %lld were summed: fetch it again, or capture again",
                     capture->path, (long long)head->rows, name, (long long)head->summed);
 }
 
@@ -91,9 +93,9 @@ qk_status qk__capture_set_moments(qk_capture *capture, qk_error *err)
                         "%s: there is a folder " QK__MOMENTS_FOLDER
                         ", and no capture.json of a finished capture that lists its heads",
                         capture->path);
-    if (!info->has_manifest)
+    if (!info->has_moments)
         return refuse_moments_alone(capture, err);
-    for (size_t i = 0; info->has_moments && i < capture->num_entries; i++) {
+    for (size_t i = 0; i < capture->num_entries; i++) {
         qk__capture_entry *entry = &capture->entries[i];
         QK_TRY(check_counts(capture, &entry->head, err));
         char name[NAME_SIZE];

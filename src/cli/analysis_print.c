@@ -134,6 +134,12 @@ static void print_plasticity(const qk_model_plasticity *model, const qk_analysis
 {
     cli_print("\n  plasticity                    ");
     cli_print_number("%5.3f", model->ap_overall);
+    if (model->reservoir > 0) {
+        cli_print("\n  its standard error, at most   ");
+        cli_print_number("%5.3f", model->ap_overall_se);
+        cli_print(" (from choosing %" PRId64 " key%s of each bucket and text)",
+                  model->reservoir, cli_s(model->reservoir));
+    }
     if (published) {
         cli_print("\n  mean over pairs of buckets    ");
         cli_print_number("%5.3f", model->ap_mean);
@@ -152,11 +158,16 @@ static void print_plasticity(const qk_model_plasticity *model, const qk_analysis
 
 static json_t *plasticity_json(const qk_model_plasticity *model)
 {
-    return json_pack("{s:I, s:o, s:o, s:o, s:o}", "heads", (json_int_t)model->heads,
-                     "ap_overall", cli_json_number(model->ap_overall), "ap_mean",
-                     cli_json_number(model->ap_mean), "ap_drop",
-                     cli_json_number(model->ap_drop), "fifths",
-                     numbers(model->fifths, QK_FIFTHS));
+    json_t *object =
+        json_pack("{s:I, s:o, s:o, s:o, s:o}", "heads", (json_int_t)model->heads, "ap_overall",
+                  cli_json_number(model->ap_overall), "ap_mean",
+                  cli_json_number(model->ap_mean), "ap_drop", cli_json_number(model->ap_drop),
+                  "fifths", numbers(model->fifths, QK_FIFTHS));
+    if (model->reservoir > 0) {
+        json_object_set_new(object, "reservoir", json_integer((json_int_t)model->reservoir));
+        json_object_set_new(object, "ap_overall_se", cli_json_number(model->ap_overall_se));
+    }
+    return object;
 }
 
 /* ---- the whole -------------------------------------------------------------------------- */

@@ -233,7 +233,16 @@ int cli_run(const cli_command *command, int argc, char **argv)
     if (p)
         free(p->given);
     free(p);
-    return code;
+    return cli_leave(code);
+}
+
+void cli_note_idle(const cli_call *call, const char *what, bool idle,
+                   const char *const *options)
+{
+    const cli_common *common = call->request;
+    for (; idle && !common->quiet && cli_is_first() && *options; options++)
+        if (cli_given(call, *options))
+            cli_error("note: --%s does nothing without %s", *options, what);
 }
 
 bool cli_given(const cli_call *call, const char *option)

@@ -98,6 +98,10 @@ int cli_find_shard(const cli_call *call, qk_shard *shard);
 /* Whether the option was given. */
 bool cli_given(const cli_call *call, const char *option);
 
+/* Tells which of these options (NULL at the end) were given in vain, because there is no `what`. */
+void cli_note_idle(const cli_call *call, const char *what, bool idle,
+                   const char *const *options);
+
 /* ---- what is said about commands -------------------------------------------------------- */
 
 /* The options a command has: those that set, and those that clear a flag. */
@@ -189,6 +193,11 @@ bool cli_is_interrupted(void);
 /* For what is fetched from the Hub: that it is said what, how much and why one waits belongs to the
  * command, so nothing of it is a warning. */
 void cli_hub_notice(void *user, qk_notice_level level, const char *message);
+
+/* The exit code; but where a signal stopped the run, now that nothing is left behind, it ends the
+ * program. Shells call that 130 (Ctrl-C) and end a loop over runs, too, which they would go on with
+ * after any exit code. The first process of a container, which lives on, ends with 130 itself. */
+int cli_leave(int exit_code);
 
 /* Removes the progress line. */
 void cli_clear(cli_messages *messages);

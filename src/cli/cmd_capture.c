@@ -145,6 +145,19 @@ static void print_notes(const request *r)
             cli_error("note: %s", qk_recorder_config_note(r->config, i));
 }
 
+/* Options of what is not kept. */
+static void note_idle(const cli_call *call)
+{
+    const request *r = call->request;
+    qk_keep keep = {.rows = true};
+    if (r->settings.keep && qk_keep_parse(r->settings.keep, &keep, NULL) != QK_OK)
+        return; /* the run says it */
+    bool rows = keep.rows || keep.reservoir > 0;
+    cli_note_idle(call, "--keep moments", !keep.moments, (const char *const[]){"groups", NULL});
+    cli_note_idle(call, "rows (--keep rows, or moments,reservoir=N)", !rows,
+                  (const char *const[]){"token-strings", "layout", NULL});
+}
+
 /* ---- the outcome ------------------------------------------------------------------------ */
 
 static json_t *sampler_json(const qk_recorder_outcome *o)
@@ -271,7 +284,8 @@ static int capture(request *r)
     progress p = {.first = -1};
     qk_recorder_outcome outcome;
     qk_error err;
-    print_notes(r);
+    if (cli_is_first())
+        print_notes(r);
     cli_messages_init(&p.messages, &r->common, "tokens");
     p.messages.last = 0; /* the first line is drawn at once */
     r->settings.notice = show_notice;
@@ -292,7 +306,10 @@ static int run(cli_call *call)
     int code = settle(call);
     if (code < 0)
         code = cli_find_shard(call, &r->settings.shard);
-    return code < 0 ? capture(r) : code;
+    if (code >= 0)
+        return code;
+    note_idle(call);
+    return capture(r);
 }
 
 const cli_command cmd_capture = {

@@ -42,7 +42,7 @@ static const qk_setting ROWS[] = {
      .unset = "8000", .section = "Of a model"},
     {"keep", QK_SETTING_TEXT, QK_SETTING_AT(request, run.keep), .value = "WHAT",
      .help = "say what a capture takes on disk that keeps rows, moments, rows,moments or "
-             "moments,reservoir=N; config.json is enough for it",
+             "moments,reservoir=N",
      .unset = "not said", .section = "Of a model"},
     {"groups", QK_SETTING_INTEGER, QK_SETTING_AT(request, run.groups), .max = QK_MOST_GROUPS,
      .number = 16, .value = "N", .unit = "groups",
@@ -457,6 +457,21 @@ static int inspect_file(const request *r)
 
 /* ---- the command ------------------------------------------------------------------------ */
 
+static void note_idle(const cli_call *call, bool model)
+{
+    const request *r = call->request;
+    qk_keep keep = {.rows = true};
+    if (r->run.keep && qk_keep_parse(r->run.keep, &keep, NULL) != QK_OK)
+        return; /* said below */
+    cli_note_idle(call, "a capture", model,
+                  (const char *const[]){"heads", "split", "q-per-kv-group", NULL});
+    cli_note_idle(call, "a model", !model,
+                  (const char *const[]){"length", "texts", "max-length", "rows", "keep",
+                                        "groups", "buckets", NULL});
+    cli_note_idle(call, "--keep moments", model && !keep.moments,
+                  (const char *const[]){"groups", "buckets", NULL});
+}
+
 static int run(cli_call *call)
 {
     request *r = call->request;
@@ -466,7 +481,9 @@ static int run(cli_call *call)
         return cli_usage("which capture? Give a folder, a Parquet file, or org/name of a "
                          "dataset in the Hugging Face cache");
     s->capture = call->arguments[0];
-    if (cli_is_model(s->capture, s->revision))
+    bool model = cli_is_model(s->capture, s->revision);
+    note_idle(call, model);
+    if (model)
         return cli_inspect_model(s->capture, s->revision, &r->run, &r->common);
     bool file = stat(s->capture, &st) == 0 && S_ISREG(st.st_mode);
     return file ? inspect_file(r) : inspect_capture(r);
@@ -484,8 +501,8 @@ const cli_command cmd_inspect = {
         " Of a single Parquet file it shows columns, encodings and sizes. Integer columns are "
         "read in full; vectors are not.\n\nOf a model (a folder with config.json, a GGUF file, "
         "or org/name) it shows the heads, RoPE and windows, what qkscope capture would keep, "
-        "and what texts of --length tokens cost; with --keep, what a capture of them takes on "
-        "disk.",
+        "and what --texts texts of --length tokens cost; with --keep, what a capture of them "
+        "takes on disk. config.json is enough for all of that.",
     .examples = "qkscope inspect examples/kjv-tiny-capture --heads\n"
                 "qkscope inspect org/name --length 100000\n"
                 "qkscope inspect org/name --length 1000000 --keep moments --groups 0\n"

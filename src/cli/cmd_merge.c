@@ -81,10 +81,10 @@ static bool has_pieces(const char *folder)
 static int merge_captures(const cli_call *call)
 {
     const request *r = call->request;
-    cli_messages messages;
+    /* nobody asks whether to stop, so signals are not caught: the same command goes on */
+    cli_messages messages = {.common = &r->common};
     qk_sink_outcome o;
     qk_error err;
-    cli_messages_init(&messages, &r->common, "blocks");
     const qk_merge_settings settings = {.inputs = (const char *const *)call->arguments,
                                         .num_inputs = (size_t)call->count,
                                         .output = r->output,

@@ -18,13 +18,15 @@ static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
 static void print_json(const qk_report_outcome *outcome)
 {
-    cli_json_print(json_pack(
-        "{s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:f}", "models", (json_int_t)outcome->num_models,
-        "heads", (json_int_t)outcome->num_heads, "figures", (json_int_t)outcome->num_figures,
-        "failures", cli_json_texts(outcome->failures, outcome->num_failed), "changed",
-        cli_json_texts(outcome->changed, outcome->num_changed), "html",
-        cli_json_text(outcome->html), "html_bytes", (json_int_t)outcome->html_bytes, "seconds",
-        outcome->seconds));
+    cli_json_print(json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:f}", "models",
+                             (json_int_t)outcome->num_models, "heads",
+                             (json_int_t)outcome->num_heads, "figures",
+                             (json_int_t)outcome->num_figures, "names",
+                             cli_json_texts(outcome->names, outcome->num_names), "failures",
+                             cli_json_texts(outcome->failures, outcome->num_failed), "changed",
+                             cli_json_texts(outcome->changed, outcome->num_changed), "html",
+                             cli_json_text(outcome->html), "html_bytes",
+                             (json_int_t)outcome->html_bytes, "seconds", outcome->seconds));
 }
 
 static void print_outcome(const request *r, const qk_report_outcome *outcome)
@@ -37,13 +39,17 @@ static void print_outcome(const request *r, const qk_report_outcome *outcome)
         return;
     }
     cli_print_failures(outcome->failures, outcome->num_failed);
-    if (r->common.quiet)
+    for (size_t i = 0; r->settings.list && i < outcome->num_names; i++)
+        cli_print("%s\n", outcome->names[i]);
+    if (r->common.quiet || r->settings.list)
         return;
     cli_print("%zu model%s, %zu head%s, %zu figure%s in %.2f s\n", outcome->num_models,
               cli_s((int64_t)outcome->num_models), outcome->num_heads,
               cli_s((int64_t)outcome->num_heads), outcome->num_figures,
               cli_s((int64_t)outcome->num_figures), outcome->seconds);
-    cli_print("%s/figures\n", r->settings.output ? r->settings.output : r->settings.results);
+    if (!r->settings.alone)
+        cli_print("%s/figures\n",
+                  r->settings.output ? r->settings.output : r->settings.results);
     if (outcome->html)
         cli_print("%s (%.1f MB)\n", outcome->html, (double)outcome->html_bytes / 1e6);
 }
@@ -85,6 +91,7 @@ const cli_command cmd_report = {
         "Collages of qkscope scatter that lie in DIR/figures are shown, too.",
     .examples = "qkscope report results\n"
                 "qkscope report results -o page --theme dark --title \"My model\"\n"
+                "qkscope report results --figure pca-02-rq-rk-scatter --format pdf\n"
                 "qkscope report results --no-html --format pdf\n",
     .table = &TABLE,
     .max_arguments = 1,

@@ -76,7 +76,8 @@ void cli_print_help(const cli_command *command, const qk_settings *settings)
     print_wrapped(command->description, 0);
     putchar('\n');
     print_options(settings);
-    printf("\nLists read 0,2,5-9. Exit codes: 0 ok, 1 failure, 2 usage, 3 some heads failed.\n"
+    printf("\nLists read 0,2,5-9. Exit codes: 0 ok, 1 failure, 2 usage, 3 some heads failed,\n"
+           "130 stopped by Ctrl-C (128 and the signal's number).\n"
            "\nExamples:\n");
     print_lines(command->examples);
 }

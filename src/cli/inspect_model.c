@@ -148,8 +148,8 @@ static void print_kept(const view *v)
     char text[24];
     char query[24];
     char key[24];
-    cli_print("\nKept with --keep %s, %s on disk:\n", v->run->keep,
-              in_units(kept_bytes(v), text));
+    cli_print("\nKept with --keep %s of %" PRId64 " text%s, %s on disk:\n", v->run->keep,
+              v->texts, cli_s(v->texts), in_units(kept_bytes(v), text));
     if (v->keep.rows)
         cli_print("%-12s%" PRId64 " a head, %s of vectors\n", "rows", v->rows,
                   in_units(vector_bytes(v, v->rows), text));
@@ -173,10 +173,10 @@ static void print_kept(const view *v)
 static void print_costs(const view *v)
 {
     char text[24];
-    if (v->texts > 1)
-        cli_print("\n%" PRId64 " texts of %" PRId64 " tokens", v->texts, v->length);
-    else
-        cli_print("\nTexts of %" PRId64 " tokens", v->length);
+    cli_print("\n%" PRId64 " text%s of %" PRId64 " tokens", v->texts, cli_s(v->texts),
+              v->length);
+    if (v->texts == 1)
+        cli_print(" (--texts N for more)");
     if (v->length > v->window)
         cli_print(", in %" PRId64 " windows of at most %" PRId64, num_windows(v), v->window);
     cli_print(":\n%-12s%.3g GFLOP, %.0f MB of memory\n", "run", v->flops / 1e9,
@@ -316,12 +316,25 @@ static qk_status look(view *v, const qk_model *model, const cli_common *common, 
         v->flops += qk_prefill_flops(model, &run, rest);
     v->flops *= (double)v->texts;
     v->bytes = qk_prefill_bytes(model, &run, longest);
+    if (v->keep.moments) /* of a block of texts, which may have as many groups as all */
+        v->bytes += v->sizes.moment_bytes;
     if (common->json)
         print_view_json(v);
     else if (!common->quiet)
         print_view(v);
     qk_recorder_selection_free(&selection);
     return QK_OK;
+}
+
+/* What is missing of the weights is said: a capture needs them. */
+static qk_status open_shape(qk_model **model, const char *folder, const cli_common *common,
+                            qk_error *err)
+{
+    qk_error why = *err;
+    qk_status status = qk_model_open_shape(model, folder, NULL, err);
+    if (status == QK_OK && !common->quiet)
+        cli_error("note: %s", why.message);
+    return status;
 }
 
 int cli_inspect_model(const char *name, const char *revision, const cli_inspect_run *run,
@@ -343,8 +356,8 @@ int cli_inspect_model(const char *name, const char *revision, const cli_inspect_
     qk_status status = qk_hub_find_model(name, revision, &folder, &err);
     if (status == QK_OK) {
         status = qk_model_open(&model, folder, NULL, &err);
-        if (status == QK_ERR_NOT_FOUND && run->keep)
-            status = qk_model_open_shape(&model, folder, NULL, &err);
+        if (status == QK_ERR_NOT_FOUND)
+            status = open_shape(&model, folder, common, &err);
         free(folder);
     }
     if (status == QK_OK)

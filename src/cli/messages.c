@@ -12,14 +12,14 @@
 #include <time.h>
 #include <unistd.h>
 
-static atomic_bool interrupted; /* set by a signal handler, hence global */
+static atomic_int interrupted; /* the signal; set by a handler, hence global */
 
 /* The first signal asks the run to stop. A thread that does not come to look cannot be asked:
  * the second, of either kind, ends the program as if nobody had caught it. What files were
  * being written then, the next run that writes them removes. */
 static void on_interrupt(int number)
 {
-    if (!atomic_exchange(&interrupted, true))
+    if (atomic_exchange(&interrupted, number) == 0)
         return;
     sigset_t this_one;
     sigemptyset(&this_one);
@@ -105,7 +105,18 @@ void cli_hub_notice(void *user, qk_notice_level level, const char *message)
 
 bool cli_is_interrupted(void)
 {
-    return atomic_load(&interrupted);
+    return atomic_load(&interrupted) != 0;
+}
+
+int cli_leave(int exit_code)
+{
+    int number = atomic_load(&interrupted);
+    if (number != 0 && exit_code == EXIT_CODE_FAILURE) {
+        signal(number, SIG_DFL);
+        raise(number);
+        return 128 + number; /* the first process of a container does not die by it */
+    }
+    return exit_code;
 }
 
 bool cli_progress(void *user, const qk_progress *progress)

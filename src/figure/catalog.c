@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/parallel.h"
@@ -18,25 +19,32 @@ const size_t qk__num_figure_families = sizeof qk__figure_families / sizeof *qk__
 
 /* ---- what applies ----------------------------------------------------------------------- */
 
+static bool is_asked_for(const qk__subject *subject, const qk__drawn *drawn)
+{
+    for (size_t i = 0; i < subject->num_only; i++)
+        if (strcmp(subject->only[i], drawn->name) == 0 ||
+            strcmp(subject->only[i], drawn->kind->name) == 0)
+            return true;
+    return subject->num_only == 0;
+}
+
 static void add_one(qk__drawn *items, size_t *count, const qk__figure_family *family,
                     const qk__figure_kind *kind, const qk__subject *subject)
 {
+    qk__drawn drawn = {.family = family, .kind = kind, .model = subject->model};
     if (!kind->applies(subject))
         return;
-    if (items) {
-        qk__drawn *drawn = &items[*count];
-        *drawn = (qk__drawn){.family = family, .kind = kind, .model = subject->model};
-        if (subject->model)
-            snprintf(drawn->name, sizeof drawn->name, "%s-%s", kind->name,
-                     subject->model->slug);
-        else
-            snprintf(drawn->name, sizeof drawn->name, "%s", kind->name);
-    }
+    snprintf(drawn.name, sizeof drawn.name, "%s%s%s", kind->name, subject->model ? "-" : "",
+             subject->model ? subject->model->slug : "");
+    if (!is_asked_for(subject, &drawn))
+        return;
+    if (items)
+        items[*count] = drawn;
     ++*count;
 }
 
 /* The figures of these results in report order; with items NULL it only counts them. */
-static size_t list_figures(const qk__subject *subject, qk__drawn *items)
+static size_t find_figures(const qk__subject *subject, qk__drawn *items)
 {
     size_t count = 0;
     for (size_t f = 0; f < qk__num_figure_families; f++) {
@@ -54,6 +62,37 @@ static size_t list_figures(const qk__subject *subject, qk__drawn *items)
         }
     }
     return count;
+}
+
+/* Which name is that of no figure; NULL: none. */
+static const char *find_unknown(const qk__subject *subject, const qk__drawn_list *list)
+{
+    for (size_t i = 0; i < subject->num_only; i++) {
+        qk__subject one = {.only = &subject->only[i], .num_only = 1};
+        size_t k = 0;
+        while (k < list->count && !is_asked_for(&one, &list->items[k]))
+            k++;
+        if (k == list->count)
+            return subject->only[i];
+    }
+    return NULL;
+}
+
+qk_status qk__list_figures(const qk__subject *subject, qk__drawn_list *list, qk_error *err)
+{
+    *list = (qk__drawn_list){0};
+    size_t count = find_figures(subject, NULL);
+    if (count > 0 && !(list->items = qk__calloc(count, sizeof *list->items)))
+        return qk__nomem(err);
+    list->count = count > 0 ? find_figures(subject, list->items) : 0;
+    const char *unknown = find_unknown(subject, list);
+    if (!unknown)
+        return QK_OK;
+    qk__drawn_list_free(list);
+    return qk__fail(err, QK_ERR_NOT_FOUND,
+                    "figure %.100s: these results have none of this name; --list names those "
+                    "that there are",
+                    unknown);
 }
 
 /* ---- drawing ---------------------------------------------------------------------------- */
@@ -125,14 +164,9 @@ qk_status qk__draw_figures(const qk__subject *subject, const char *folder,
                            const qk_figure_settings *settings, qk_progress_fn *progress,
                            void *user, qk__drawn_list *list, qk_error *err)
 {
-    *list = (qk__drawn_list){0};
-    size_t count = list_figures(subject, NULL);
-    if (count == 0)
+    QK_TRY(qk__list_figures(subject, list, err));
+    if (list->count == 0)
         return QK_OK;
-    list->items = qk__calloc(count, sizeof *list->items);
-    if (!list->items)
-        return qk__nomem(err);
-    list->count = list_figures(subject, list->items);
     drawing all = {.subject = subject,
                    .folder = folder,
                    .settings = settings,

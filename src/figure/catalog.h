@@ -16,6 +16,9 @@ typedef struct qk__subject {
     const qk__result_model *model;
     const char *score_metric; /* of the score figure: a field or a column of the score file */
     const char *score_column; /* NULL = its first numeric column */
+    /* Names of the figures asked for; without the slug of a model: all models'. None: all. */
+    const char *const *only;
+    size_t num_only;
 } qk__subject;
 
 typedef struct qk__figure_kind {
@@ -61,7 +64,12 @@ typedef struct qk__drawn_list {
     qk__drawn *items; /* in report order */
 } qk__drawn_list;
 
-/* Draws everything that applies into folder, several at a time. Figures that fail do not stop
+/* The figures that apply and are asked for, drawn by nobody yet. QK_ERR_NOT_FOUND: one that is asked for is
+ * not among those that apply. */
+QK_MUST_CHECK qk_status qk__list_figures(const qk__subject *subject, qk__drawn_list *list,
+                                         qk_error *err);
+
+/* Draws these figures into folder, several at a time. Figures that fail do not stop
  * the others: their status is in the list and the first is returned with its message in err
  * (the list is set then, too). progress may be NULL; it is called from any thread, one call at
  * a time. */
@@ -71,9 +79,10 @@ QK_MUST_CHECK qk_status qk__draw_figures(const qk__subject *subject, const char 
                                          qk__drawn_list *list, qk_error *err);
 
 /* Moves what was drawn into staging to folder. Figures of the catalog that were not drawn, or
- * failed, are removed there: they are of other results. */
-QK_MUST_CHECK qk_status qk__install_figures(const qk__drawn_list *drawn, const char *staging,
-                                            const char *folder, qk_error *err);
+ * failed, are removed there if these are all: they are of other results. */
+QK_MUST_CHECK qk_status qk__install_figures(const qk__drawn_list *drawn, bool all,
+                                            const char *staging, const char *folder,
+                                            qk_error *err);
 void qk__drawn_list_free(qk__drawn_list *list);
 
 /* ---- figures of a family that lie in a file of their own -------------------------------- */

@@ -60,10 +60,11 @@ static qk_status remove_stale(const qk__drawn_list *drawn, const char *staging,
     return status;
 }
 
-qk_status qk__install_figures(const qk__drawn_list *drawn, const char *staging,
+qk_status qk__install_figures(const qk__drawn_list *drawn, bool all, const char *staging,
                               const char *folder, qk_error *err)
 {
-    QK_TRY(remove_stale(drawn, staging, folder, err));
+    if (all)
+        QK_TRY(remove_stale(drawn, staging, folder, err));
     for (size_t i = 0; i < drawn->count; i++)
         if (drawn->items[i].status == QK_OK)
             QK_TRY(qk__figure_settle(drawn->items[i].name, staging, folder, err));

@@ -189,7 +189,7 @@ static void set_sink(const qk__recording *r, qk_sink_settings *s)
     s->num_texts = r->counts.sequences;
     s->num_tokens = r->counts.tokens;
     s->source = "qkscope capture";
-    s->token_strings = given->token_strings;
+    s->token_strings = given->token_strings && (r->keep.rows || r->keep.reservoir > 0);
     s->token_string = token_string;
     s->shard = given->shard;
     s->threads = r->threads;

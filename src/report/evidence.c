@@ -138,6 +138,53 @@ qk__phrase qk__where(const qk__scope *scope, const qk__units *units)
     return out;
 }
 
+static void add_held(const qk__scope *scope, const char *name, double *least, double *most,
+                     qk__mean *mean)
+{
+    const qk__field *field = qk__find_field(name);
+    *least = INFINITY;
+    *most = -INFINITY;
+    for (size_t m = 0; m < scope->results->num_models; m++) {
+        const qk__result_model *model = &scope->results->models[m];
+        for (size_t h = 0; qk__in_scope(scope, model) && h < model->num_heads; h++) {
+            double value = qk__field_value(field, &model->heads[h].v);
+            *least = fmin(*least, value);
+            *most = fmax(*most, value);
+            qk__mean_add(mean, value);
+        }
+    }
+}
+
+qk__phrase qk__held_keys(const qk__scope *scope)
+{
+    double least, most;
+    qk__mean mean = {0};
+    qk__phrase out = {""};
+    add_held(scope, "reservoir", &least, &most, &mean);
+    if (mean.count > 0 && least < most)
+        snprintf(out.text, sizeof out.text, "at most %.0f to %.0f keys of each bucket and text",
+                 least, most);
+    else if (mean.count > 0)
+        snprintf(out.text, sizeof out.text, "at most %.0f key%s of each bucket and text", most,
+                 most == 1 ? "" : "s");
+    return out;
+}
+
+void qk__tell_held_keys(qk__findings *findings, const qk__scope *scope)
+{
+    double least, most;
+    qk__mean error = {0};
+    qk__phrase held = qk__held_keys(scope);
+    add_held(scope, "ap_overall_se", &least, &most, &error);
+    if (*held.text)
+        qk__evidence(findings,
+                     "From %s, which alone gives the plasticity of a head a standard error of "
+                     "%s (mean of %s head%s; the largest is %s).",
+                     held.text, qk__show(qk__mean_of(&error), 2).text,
+                     qk__show_count(error.count).text, error.count == 1 ? "" : "s",
+                     qk__show(most, 2).text);
+}
+
 qk__phrase qk__how_many(const qk__units *units)
 {
     qk__phrase out;

@@ -68,6 +68,13 @@ qk__phrase qk__how_many(const qk__units *units);
 qk__phrase qk__interval(const qk__estimate *estimate, int digits);
 qk__phrase qk__interval_percent(const qk__estimate *estimate);
 
+/* "at most 8 keys of each bucket and text", as the captures of a scope hold; "" where they have all
+ * rows. */
+qk__phrase qk__held_keys(const qk__scope *scope);
+
+/* Adds to a finding about plasticity what the choice of keys adds to it, where there was one. */
+void qk__tell_held_keys(qk__findings *findings, const qk__scope *scope);
+
 /* What an estimate says of "more than against". */
 qk__verdict qk__judge(const qk__estimate *estimate, double against);
 

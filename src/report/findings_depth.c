@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -151,6 +152,8 @@ static void trend(qk__findings *findings, const qk__scope *scope, size_t t, doub
         trend_of_models(findings, t, r, enough);
     else if (count > 0)
         trend_of_few(findings, t, scope, few, count);
+    if (count > 0 && strcmp(TRENDS[t].field, "ap_overall") == 0)
+        qk__tell_held_keys(findings, scope);
 }
 
 void qk__findings_depth(qk__findings *findings, const qk__results *results)

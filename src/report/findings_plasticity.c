@@ -3,6 +3,7 @@
  * scores. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -23,13 +24,15 @@ static const qk__question FALLS = {
 static void plasticity_falls(qk__findings *findings, const qk__scope *scope)
 {
     qk__answer drop;
-    if (qk__ask(findings, scope, &FALLS, &drop))
-        qk__evidence(findings,
-                     "Mean drop from the first to the last fifth %s, %s, %s; it drops in %s of "
-                     "heads.",
-                     qk__show(drop.estimate.value, 3).text,
-                     qk__interval(&drop.estimate, 3).text, drop.how_many.text,
-                     qk__show_percent((double)drop.positive / (double)drop.heads).text);
+    if (!qk__ask(findings, scope, &FALLS, &drop))
+        return;
+    qk__evidence(findings,
+                 "Mean drop from the first to the last fifth %s, %s, %s; it drops in %s of "
+                 "heads.",
+                 qk__show(drop.estimate.value, 3).text, qk__interval(&drop.estimate, 3).text,
+                 drop.how_many.text,
+                 qk__show_percent((double)drop.positive / (double)drop.heads).text);
+    qk__tell_held_keys(findings, scope);
 }
 
 /* ---- scores ----------------------------------------------------------------------------- */
@@ -89,6 +92,8 @@ static void metric_and_scores(qk__findings *findings, const qk__results *results
         qk__line line = qk__fit_line(x, y, count);
         line.count = count;
         state_scores(findings, &line, pair.metric, results->score_columns[pair.y_column]);
+        if (!pair.from_scores && strncmp(pair.metric, "ap_", 3) == 0)
+            qk__tell_held_keys(findings, &(qk__scope){.results = results});
     }
     free(x);
     free(y);

@@ -103,6 +103,7 @@ static void first_to_last(qk__findings *findings, const qk__results *results, do
         forget_last(findings);
         return;
     }
+    qk__tell_held_keys(findings, &(qk__scope){.results = results});
     qk__short_name a = qk__short_name_of(first->label), b = qk__short_name_of(last->label);
     if (up + down > 0) {
         qk__finding_verdict(findings, QK__SUPPORTED);

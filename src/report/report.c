@@ -33,6 +33,14 @@ static const qk_setting ROWS[] = {
      .help = "folder for figures/ and report.html", .unset = "RESULTS", .section = "Output"},
     {"html", QK_SETTING_FLAG, AT(html), .number = true, .off = "no-html",
      .off_help = "figures alone, without report.html", .section = "Output"},
+    {"alone", QK_SETTING_FLAG, AT(alone),
+     .help = "report.html alone, to be sent: without figures/ and links into it",
+     .section = "Output"},
+    {"figure", QK_SETTING_PATHS, AT(names), .value = "NAME",
+     .help = "this figure, not the page; may be given several times",
+     .unset = "all, and the page", .section = "Figures"},
+    {"list", QK_SETTING_FLAG, AT(list), .help = "draw nothing, name the figures that there are",
+     .section = "Figures"},
     {"force", QK_SETTING_FLAG, AT(force),
      .help = "draw tables that are not as manifest.json says as well, with a warning",
      .section = "Output"},
@@ -137,14 +145,29 @@ static qk_status install(const qk__report *report, qk__outfile **page, qk_error 
 {
     if (*page)
         QK_TRY(qk__remove_file(report->folder, PAGE_NAME, err));
-    QK_TRY(qk__install_figures(report->drawn, report->staging, report->figures, err));
+    if (!report->settings->alone)
+        QK_TRY(qk__install_figures(report->drawn, report->settings->num_names == 0,
+                                   report->staging, report->figures, err));
     return *page ? qk__outfile_commit(page, err) : QK_OK;
+}
+
+static qk_status copy_names(const qk__drawn_list *drawn, qk_report_outcome *outcome,
+                            qk_error *err)
+{
+    outcome->names = qk__calloc(drawn->count + 1, sizeof *outcome->names);
+    if (!outcome->names)
+        return qk__nomem(err);
+    for (size_t i = 0; i < drawn->count; i++)
+        if (!(outcome->names[outcome->num_names++] = qk__strdup(drawn->items[i].name)))
+            return qk__nomem(err);
+    return QK_OK;
 }
 
 /* What was drawn and what failed, for the caller. */
 static qk_status count_figures(const qk__drawn_list *drawn, qk_report_outcome *outcome,
                                qk_error *err)
 {
+    QK_TRY(copy_names(drawn, outcome, err));
     outcome->failures = qk__calloc(drawn->count + 1, sizeof *outcome->failures);
     if (!outcome->failures)
         return qk__nomem(err);
@@ -171,17 +194,31 @@ static bool can_continue(qk_status status)
     return status != QK_ERR_CANCELLED && status != QK_ERR_NOMEM;
 }
 
+static qk__subject subject_of(const qk__report *report)
+{
+    const qk_report_settings *settings = report->settings;
+    return (qk__subject){.results = report->results,
+                         .score_metric =
+                             settings->score_metric ? settings->score_metric : "ap_drop",
+                         .score_column = settings->score_column,
+                         .only = settings->names,
+                         .num_only = settings->num_names};
+}
+
+/* A page without some of its figures would say that there are no others. */
+static bool has_page(const qk_report_settings *settings)
+{
+    return settings->html && settings->num_names == 0;
+}
+
 static qk_status draw(qk__report *report, qk__drawn_list *drawn, qk_error *err)
 {
     const qk_report_settings *settings = report->settings;
     qk_figure_settings figures = settings->figures;
     qk_error first;
-    if (settings->html)
+    if (has_page(settings))
         figures.formats |= QK_FIGURE_PNG | QK_FIGURE_SVG;
-    const qk__subject subject = {.results = report->results,
-                                 .score_metric = settings->score_metric ? settings->score_metric
-                                                                        : "ap_drop",
-                                 .score_column = settings->score_column};
+    const qk__subject subject = subject_of(report);
     qk_status status = qk__draw_figures(&subject, report->staging, &figures, settings->progress,
                                         settings->user, drawn, &first);
     if (status == QK_OK || (drawn->count > 0 && can_continue(status)))
@@ -201,7 +238,7 @@ static qk_status make(qk__report *report, qk_report_outcome *outcome, qk_error *
     qk_status status = draw(report, &drawn, err);
     if (status == QK_OK)
         status = count_figures(&drawn, outcome, err);
-    if (status == QK_OK && report->settings->html)
+    if (status == QK_OK && has_page(report->settings))
         status = write_page(report, outcome, &page, err);
     if (status == QK_OK)
         status = install(report, &page, err);
@@ -211,6 +248,16 @@ static qk_status make(qk__report *report, qk_report_outcome *outcome, qk_error *
     qk__outfile_discard(&page);
     report->drawn = NULL;
     qk__drawn_list_free(&drawn);
+    return status;
+}
+
+static qk_status list(const qk__report *report, qk_report_outcome *outcome, qk_error *err)
+{
+    qk__drawn_list figures;
+    const qk__subject subject = subject_of(report);
+    QK_TRY(qk__list_figures(&subject, &figures, err));
+    qk_status status = copy_names(&figures, outcome, err);
+    qk__drawn_list_free(&figures);
     return status;
 }
 
@@ -296,7 +343,7 @@ qk_status qk__report_make(const qk_report_settings *settings, const qk__results 
                          .num_heads = qk__count_heads(results)};
     out->num_models = results->num_models;
     out->num_heads = report.num_heads;
-    status = make_staged(&report, out, err);
+    status = settings->list ? list(&report, out, err) : make_staged(&report, out, err);
     out->seconds = qk__now() - start;
     qk__results_free(&own);
     if (status == QK_OK || status == QK_ERR_PARTIAL)
@@ -325,6 +372,10 @@ qk_status qk_report_write(const qk_report_settings *settings, qk_report_outcome 
     QK_NEED(err, settings);
     if (!settings->results)
         return qk__fail(err, QK_ERR_ARGUMENT, "no results folder was given");
+    if (settings->alone && !has_page(settings))
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "the page alone, but without the page: give alone or what leaves the "
+                        "page out, html = false or names of figures");
     const char *folder = settings->output ? settings->output : settings->results;
     if (!qk__is_dir(settings->results))
         return qk__fail(err, QK_ERR_NOT_FOUND, "%s: no such folder of results",
@@ -348,6 +399,7 @@ void qk_report_outcome_free(qk_report_outcome **outcome)
     qk_report_outcome *out = *outcome;
     if (!out)
         return;
+    qk__strings_free(out->names, out->num_names);
     qk__strings_free(out->failures, out->num_failed);
     qk__strings_free(out->changed, out->num_changed);
     free(out->html);

@@ -128,6 +128,8 @@ static void links(const gallery *g, const char *folder, const char *name)
 {
     static const char *const endings[][2] = {
         {"gp", "script"}, {"dat", "data"}, {"png", "PNG"}, {"svg", "SVG"}, {"pdf", "PDF"}};
+    if (g->report->settings->alone)
+        return;
     qk__page_raw(g->page, "<span class=\"links screen\">");
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
         if (file_size(folder, name, endings[i][0]) > 0)
@@ -207,6 +209,30 @@ static void group_begin(qk__page *page, const char *title, const char *caption,
     qk__page_print(page, "</p>\n<div class=\"%s\">\n", grid);
 }
 
+static void collages_by_name(const gallery *g, int kind)
+{
+    const bool alone = g->report->settings->alone;
+    qk__page_raw(g->page, alone ? "<p class=\"note\">Too many for one page, and not shown, are"
+                                : "<p class=\"note\">Beside this page, for which they are too "
+                                  "many, lie");
+    for (size_t i = 0; i < g->collages.count; i++) {
+        const qk__collage *collage = &g->collages.items[i];
+        if (collage->kind != kind || collage->picture.size > 0)
+            continue;
+        if (alone) {
+            qk__page_raw(g->page, " ");
+            qk__page_name(g->page, collage->name);
+            continue;
+        }
+        qk__page_raw(g->page, " <a href=\"figures/");
+        qk__page_link(g->page, collage->name);
+        qk__page_raw(g->page, ".png\">");
+        qk__page_name(g->page, collage->name);
+        qk__page_raw(g->page, "</a>");
+    }
+    qk__page_raw(g->page, "</p>\n");
+}
+
 /* Collages of one kind: those with a picture side by side, the others by name. */
 static void collages(gallery *g, int kind)
 {
@@ -230,19 +256,8 @@ static void collages(gallery *g, int kind)
     }
     qk__page_raw(g->page, "</div>\n");
     if (others > 0)
-        qk__page_raw(g->page,
-                     "<p class=\"note\">Beside this page, for which they are too many, lie");
-    for (size_t i = 0; i < g->collages.count && others > 0; i++) {
-        const qk__collage *collage = &g->collages.items[i];
-        if (collage->kind != kind || collage->picture.size > 0)
-            continue;
-        qk__page_raw(g->page, " <a href=\"figures/");
-        qk__page_link(g->page, collage->name);
-        qk__page_raw(g->page, ".png\">");
-        qk__page_name(g->page, collage->name);
-        qk__page_raw(g->page, "</a>");
-    }
-    qk__page_raw(g->page, others > 0 ? "</p>\n</div>\n" : "</div>\n");
+        collages_by_name(g, kind);
+    qk__page_raw(g->page, "</div>\n");
 }
 
 /* Figures of one kind, one a model: one caption, small pictures side by side. Returns how

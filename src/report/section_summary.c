@@ -113,12 +113,15 @@ static void sentence_pca(qk__page *page, const qk__headline *all)
         qk__page_raw(page, ".");
 }
 
-static void sentence_rotation(qk__page *page, const qk__headline *all)
+static void sentence_rotation(qk__page *page, const qk__results *results,
+                              const qk__headline *all)
 {
     double bias = qk__headline_value(all, "bias_positive");
     double plane = qk__headline_value(all, "plane_variance");
-    double ap = qk__headline_value(all, "ap_overall"),
-           drop = qk__headline_value(all, "ap_drop");
+    double ap = qk__headline_value(all, "ap_overall");
+    double drop = qk__headline_value(all, "ap_drop");
+    double error = qk__headline_value(all, "ap_overall_se");
+    const qk__scope scope = qk__whole_scope(results);
     if (isfinite(bias))
         qk__page_print(
             page,
@@ -137,6 +140,11 @@ static void sentence_rotation(qk__page *page, const qk__headline *all)
                        drop > 0 ? "falls" : "rises", qk__show(fabs(drop), 2).text);
     if (isfinite(ap))
         qk__page_raw(page, ".");
+    if (isfinite(ap) && isfinite(error))
+        qk__page_print(page,
+                       " Plasticity is from %s, which alone gives it a standard error of up to "
+                       "<strong>%s</strong>.",
+                       qk__held_keys(&scope).text, qk__show(error, 2).text);
 }
 
 static void sentence_stages(qk__page *page, const qk__headline *all)
@@ -309,7 +317,7 @@ void qk__section_summary(qk__page *page, const qk__report *report)
     qk__page_raw(page, "<p class=\"lead\">");
     sentence_start(page, report);
     sentence_pca(page, all);
-    sentence_rotation(page, all);
+    sentence_rotation(page, report->results, all);
     sentence_stages(page, all);
     qk__page_raw(page, "</p>\n</header>\n<section id=\"summary\" tabindex=\"-1\">\n"
                        "<h2>Summary</h2>\n");

@@ -60,6 +60,8 @@ const qk__headline_column qk__headline_columns[QK__NUM_HEADLINES] = {
     {"mean_abs_r_k_a", "|r<sub>k</sub>| on a", "mean", ROTATION, QK__MEAN_MAGNITUDE, "r_k_a",
      NULL, 0, false},
     {"ap_overall", "plasticity", "mean", PLASTICITY, QK__MEAN, "ap_overall", NULL, 0, false},
+    {"ap_overall_se", "standard error", "of it, from choosing keys, at most", PLASTICITY,
+     QK__MEAN, "ap_overall_se", NULL, 0, false},
     {"ap_first_20pct", "first fifth", "of the context, mean", PLASTICITY, QK__MEAN,
      "ap_first_20pct", NULL, 0, false},
     {"ap_last_20pct", "last fifth", "of the context, mean", PLASTICITY, QK__MEAN,

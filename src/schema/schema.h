@@ -138,6 +138,8 @@ bool qk__find_row(const qk__table *table, const qk_analysis_results *results,
 
 double qk__real_of(const qk__column *column, const qk__row *row);
 int64_t qk__integer_of(const qk__column *column, const qk__row *row);
+/* One that the file leaves empty. */
+bool qk__is_empty_integer(const qk__column *column, int64_t value);
 const char *qk__text_of(const qk__column *column, const qk__row *row);
 
 /* The table as CSV: its header with the line end; all rows of a head; one row. */

@@ -4,31 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
-#include "schema/schema.h"
+#include "schema/columns.h"
 
-/* Values of any type, 8 bytes each. */
-typedef union value {
-    double real;
-    int64_t integer;
-    const char *text;
-} value;
-
-struct qk_columns {
-    size_t num_rows, count;
-    const qk__column **columns;
-    value **values; /* [count][num_rows] */
-};
-
-static value value_of(const qk__column *column, const qk__row *row)
+static qk__value value_of(const qk__column *column, const qk__row *row)
 {
     switch (column->info.type) {
     case QK_COLUMN_REAL:
-        return (value){.real = qk__real_of(column, row)};
+        return (qk__value){.real = qk__real_of(column, row)};
     case QK_COLUMN_INTEGER:
-        return (value){.integer = qk__integer_of(column, row)};
+        return (qk__value){.integer = qk__integer_of(column, row)};
     default:
-        return (value){.text = qk__text_of(column, row)};
+        return (qk__value){.text = qk__text_of(column, row)};
     }
 }
 
@@ -42,6 +30,40 @@ static size_t visit(const qk__table *table, const qk_analysis_results *results, 
             for (size_t k = 0; k < c->count; k++)
                 c->values[k][at] = value_of(c->columns[k], &row);
     return at;
+}
+
+qk_status qk__columns_own(qk_columns *columns, const char *text, const char **copy,
+                          qk_error *err)
+{
+    qk_columns *c = columns;
+    *copy = NULL;
+    if (!text)
+        return QK_OK;
+    if (c->num_texts == c->texts_room) {
+        char **grown = qk__grow(c->texts, &c->texts_room, sizeof *grown);
+        if (!grown)
+            return qk__nomem(err);
+        c->texts = grown;
+    }
+    char *made = qk__strdup(text);
+    if (!made)
+        return qk__nomem(err);
+    *copy = c->texts[c->num_texts++] = made;
+    return QK_OK;
+}
+
+/* The results may go. In most columns all rows have the same text. */
+static qk_status own_texts(qk_columns *c, size_t k, qk_error *err)
+{
+    const char *last = NULL, *copy = NULL;
+    for (size_t i = 0; i < c->num_rows; i++) {
+        const char *text = c->values[k][i].text;
+        if (text != last)
+            QK_TRY(qk__columns_own(c, text, &copy, err));
+        last = text;
+        c->values[k][i].text = copy;
+    }
+    return QK_OK;
 }
 
 static qk_status fill(const qk__table *table, const qk_analysis_results *results, qk_columns *c,
@@ -61,6 +83,9 @@ static qk_status fill(const qk__table *table, const qk_analysis_results *results
         c->columns[c->count++] = &table->columns[i];
     }
     visit(table, results, c);
+    for (size_t k = 0; k < c->count; k++)
+        if (c->columns[k]->storage == QK__TEXT)
+            QK_TRY(own_texts(c, k, err));
     return QK_OK;
 }
 
@@ -77,24 +102,39 @@ qk_status qk_results_table(const qk_analysis_results *results, const char *table
         return qk__fail(err, QK_ERR_NOT_FOUND, "%s: the analyses of this run do not make it",
                         found->info.name);
     *columns = qk__calloc(1, sizeof **columns);
-    qk_status status = *columns ? fill(found, results, *columns, err) : qk__nomem(err);
+    if (!*columns)
+        return qk__nomem(err);
+    atomic_init(&(*columns)->holders, 1);
+    qk_status status = fill(found, results, *columns, err);
     if (status != QK_OK)
         qk_columns_free(columns);
     return status;
+}
+
+qk_columns *qk__columns_hold(const qk_columns *columns)
+{
+    qk_columns *c = (qk_columns *)(uintptr_t)columns; /* counting does not change the table */
+    atomic_fetch_add(&c->holders, 1);
+    return c;
 }
 
 void qk_columns_free(qk_columns **columns)
 {
     assert(columns);
     qk_columns *c = *columns;
-    if (!c)
+    *columns = NULL;
+    if (!c || atomic_fetch_sub(&c->holders, 1) > 1)
         return;
     for (size_t k = 0; k < c->count; k++)
         free(c->values[k]);
+    for (size_t k = 0; c->empty && k < c->count; k++)
+        free(c->empty[k]);
+    free(c->empty);
+    free(c->made);
+    qk__strings_free(c->texts, c->num_texts);
     free(c->values);
     free(c->columns);
     free(c);
-    *columns = NULL;
 }
 
 size_t qk_columns_num_rows(const qk_columns *columns)

@@ -94,6 +94,11 @@ int64_t qk__integer_of(const qk__column *column, const qk__row *row)
     }
 }
 
+bool qk__is_empty_integer(const qk__column *column, int64_t value)
+{
+    return column->storage == QK__POSITIVE && value <= 0;
+}
+
 const char *qk__text_of(const qk__column *column, const qk__row *row)
 {
     const void *value = place(column, row);
@@ -128,7 +133,7 @@ static qk_status add_value(const qk__column *column, const qk__row *row, qk__buf
     case QK_COLUMN_REAL:
         return qk__csv_number(text, qk__real_of(column, row), end, err);
     default:
-        if (column->storage == QK__POSITIVE && qk__integer_of(column, row) <= 0)
+        if (qk__is_empty_integer(column, qk__integer_of(column, row)))
             return qk__buffer_append(text, &end, 1, err);
         return qk__csv_integer(text, qk__integer_of(column, row), end, err);
     }

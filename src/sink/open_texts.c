@@ -80,11 +80,14 @@ qk_status qk__find_text(qk_sink *sink, int64_t number, qk__text_block **found, q
         block = block->next;
     *found = block;
     *text = block ? &block->texts[number - block->first] : NULL;
-    if (sink->failure != QK_OK)
-        return fail_again(sink, err);
-    if (!block || (*text)->state != QK__TEXT_OPEN)
-        return qk__fail(err, QK_ERR_ARGUMENT, "text %lld is not open", (long long)number);
-    return QK_OK;
+    qk_status status = sink->failure;
+    if (status != QK_OK) {
+        (void)fail_again(sink, err);
+    } else if (!block || (*text)->state != QK__TEXT_OPEN) {
+        status = QK_ERR_ARGUMENT;
+        (void)qk__fail(err, status, "text %lld is not open", (long long)number);
+    }
+    return status;
 }
 
 /* ---- positions -------------------------------------------------------------------------- */

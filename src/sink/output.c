@@ -228,13 +228,12 @@ static qk_status decide(qk_sink *sink, size_t others, qk_error *err)
     const char *difference =
         status == QK_OK && found ? qk__identity_difference(run.identity, sink->identity) : NULL;
     sink->replaces = run.replaces;
-    if (status == QK_ERR_MALFORMED && force)
-        status = begin(sink, force, err);
-    else if (status != QK_OK)
+    bool unread = status == QK_ERR_MALFORMED && force;
+    if (status != QK_OK && !unread)
         sink->replaces = false;
-    else if (!found && others > 0 && !force)
+    else if (!unread && !found && others > 0 && !force)
         status = fail_not_empty(output, err);
-    else if (!found || (difference && force))
+    else if (unread || !found || (difference && force))
         status = begin(sink, force, err);
     else if (difference)
         status = fail_other_run(sink, difference, err);

@@ -90,6 +90,28 @@ static qk_status name_folders(qk_sink *sink, qk_error *err)
                        : qk__nomem(err);
 }
 
+/* Who did not ask for several processes sees where they came from. */
+static void tell_share(const qk_sink *sink)
+{
+    const qk_shard *shard = &sink->settings.shard;
+    int64_t first, end, there = 0;
+    qk__shard_blocks(sink, &first, &end);
+    for (int64_t b = first; b < end; b++)
+        there += sink->there[b];
+    if (first == end)
+        qk__sink_notice(sink, QK_NOTICE_WARNING,
+                        "shard %lld of %lld has nothing to do: there are %lld blocks of texts",
+                        (long long)shard->index, (long long)shard->count,
+                        (long long)sink->num_blocks);
+    else
+        qk__sink_notice(sink, QK_NOTICE_INFO,
+                        "shard %lld of %lld (%s): %lld of %lld blocks of texts, %lld of them "
+                        "are there",
+                        (long long)shard->index, (long long)shard->count,
+                        shard->source ? shard->source : "given", (long long)(end - first),
+                        (long long)sink->num_blocks, (long long)there);
+}
+
 static qk_status open_sink(qk_sink *sink, qk_error *err)
 {
     const qk_sink_settings *s = &sink->settings;
@@ -108,13 +130,8 @@ static qk_status open_sink(qk_sink *sink, qk_error *err)
     QK_TRY(qk__sink_identify(sink, err));
     QK_TRY(name_folders(sink, err));
     QK_TRY(qk__output_open(sink, err));
-    int64_t first, end;
-    qk__shard_blocks(sink, &first, &end);
-    if (!sink->complete && first == end && s->shard.count > 1)
-        qk__sink_notice(sink, QK_NOTICE_WARNING,
-                        "shard %lld of %lld has nothing to do: there are %lld blocks of texts",
-                        (long long)s->shard.index, (long long)s->shard.count,
-                        (long long)sink->num_blocks);
+    if (!sink->complete && s->shard.count > 1)
+        tell_share(sink);
     return QK_OK;
 }
 

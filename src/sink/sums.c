@@ -215,7 +215,7 @@ qk_status qk__sum_chunk(qk_sink *sink, qk__text_block *block, const qk__text *te
         spare_give(sink, w);
         return qk__context(err, status, "layer %d, %s of text %lld", layer,
                            kind == QK_QUERY ? "queries" : "keys",
-                           (long long)(block->first + w->text));
+                           (long long)block->first + w->text);
     }
     qk__queue *queue = qk__queue_of(sink, block, stage, layer, kind);
     pthread_mutex_lock(&queue->lock);

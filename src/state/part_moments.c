@@ -189,7 +189,7 @@ static qk__moment_set *find_group(qk__part_moments *part, uint64_t id, qk__momen
         narrow(part, qk__text_groups_mask(labels, count + 1, most_groups(part), part->mask));
     }
     qk__moment_set *group = qk__set_list_find(&part->groups, id & part->mask);
-    if (group) {
+    if (group || !own) {
         free(own);
         return group;
     }

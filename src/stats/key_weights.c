@@ -56,7 +56,7 @@ static qk_status find_group(const qk__reservoir *reservoir, int64_t text, size_t
     return qk__fail(
         err, QK_ERR_INCONSISTENT,
         "the rows have a text, %lld, that the moments have no rows of: they are not of one "
-        "capture",
+        "capture: fetch both again, or capture again",
         (long long)text);
 }
 
@@ -89,10 +89,20 @@ static qk_status set_sizes(qk__key_index *index, const qk_block *keys,
     for (size_t e = 0; e < index->num_examples; e++) {
         size_t g;
         QK_TRY(find_group(reservoir, keys->example[index->row[index->start[e]]], &g, err));
+        if (rests[g].keys > 0 && rests[g].here == 0)
+            return qk__fail(
+                err, QK_ERR_INCONSISTENT,
+                "%lld keys of text %lld and its group are not here, though none of their "
+                "buckets has %lld, as many as keep.reservoir in capture.json says: fetch "
+                "capture.json again, or capture again",
+                (long long)rests[g].keys, (long long)keys->example[index->row[index->start[e]]],
+                (long long)reservoir->most);
         if (rests[g].keys < rests[g].here)
-            return qk__fail(err, QK_ERR_INCONSISTENT,
-                            "there are more rows of text %lld and its group than moments say",
-                            (long long)keys->example[index->row[index->start[e]]]);
+            return qk__fail(
+                err, QK_ERR_INCONSISTENT,
+                "there are more rows of text %lld and its group than moments say: they "
+                "are not of one capture: fetch both again, or capture again",
+                (long long)keys->example[index->row[index->start[e]]]);
         for (size_t i = index->start[e], next; i < index->start[e + 1]; i = next) {
             next = end_of(index, i, index->start[e + 1]);
             double all = (double)(next - i);

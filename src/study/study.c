@@ -147,6 +147,16 @@ static void compare_captures(const qk__study_work *work, size_t i)
         }
 }
 
+/* They hold for results that stand as they did when these were computed. */
+static void tell_again(const qk__study_work *work, const json_t *warnings)
+{
+    for (size_t w = 0; w < json_array_size(warnings); w++) {
+        const char *text = json_string_value(json_array_get(warnings, w));
+        if (text)
+            qk__study_notice(work, QK_NOTICE_WARNING, "%s", text);
+    }
+}
+
 static qk_status settle(qk__study_work *work, size_t i, const qk__study_check *check,
                         qk_error *err)
 {
@@ -155,8 +165,7 @@ static qk_status settle(qk__study_work *work, size_t i, const qk__study_check *c
     if (run->model_begins)
         run->model_begins(run->user, i, &work->plan->models[i], !check->stands);
     if (check->stands) {
-        if (check->warning)
-            qk__study_notice(work, QK_NOTICE_WARNING, "%s", check->warning);
+        tell_again(work, check->warnings);
         result->state = QK_STUDY_KEPT;
         result->num_heads = check->num_heads;
         return collect(work, i, NULL, err);
@@ -184,7 +193,7 @@ static qk_status do_model(qk__study_work *work, size_t i, qk_error *err)
     } else {
         status = fail_model(work, i, &why, err);
     }
-    free(check.warning);
+    json_decref(check.warnings);
     work->outcome->models[i].seconds = qk__now() - start;
     return status;
 }

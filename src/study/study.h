@@ -131,7 +131,7 @@ typedef struct qk__study_check {
     int num_layers;    /* of the model */
     unsigned contents; /* of its results, those that stand or those to come */
     bool rowless;      /* the capture keeps moments and no rows */
-    char *warning;     /* what opening the capture warns of; NULL = nothing */
+    json_t *warnings;  /* of the run that made what stands; NULL: none is known */
     char *capture;     /* folder of the heads */
 } qk__study_check;
 QK_MUST_CHECK qk_status qk__study_check_model(const qk__study_work *work, size_t i,

@@ -217,14 +217,6 @@ static qk_status check_inputs(checker *c, qk_error *err)
 
 /* ---- all together ----------------------------------------------------------------------- */
 
-/* Warnings of opening a capture concern kept results, too. */
-static void collect_warning(void *user, qk_notice_level level, const char *message)
-{
-    qk__study_check *check = ((checker *)user)->check;
-    if (level == QK_NOTICE_WARNING && !check->warning)
-        check->warning = qk__strdup(message);
-}
-
 static bool on_progress(void *user, const qk_progress *progress)
 {
     const qk_study_settings *run = ((const checker *)user)->work->run;
@@ -261,7 +253,6 @@ qk_status qk__study_check_model(const qk__study_work *work, size_t i, qk__study_
     checker c = {.work = work, .check = check};
     qk_analysis_settings settings = qk__study_settings(work, i);
     *check = (qk__study_check){0};
-    settings.notice = collect_warning;
     settings.progress = on_progress;
     settings.user = &c;
     if (work->plan->folders[i] && !qk__is_dir(settings.capture)) /* say what was written */
@@ -274,6 +265,7 @@ qk_status qk__study_check_model(const qk__study_work *work, size_t i, qk__study_
         c.manifest = only_run(&c.run.before);
         if (status == QK_OK)
             status = check_manifest(&c, err);
+        check->warnings = json_incref(json_object_get(c.manifest, "warnings"));
         check->num_layers = c.run.results->num_layers;
         check->contents = c.run.results->contents;
         check->rowless = c.run.states.count > 0 && !c.run.states.has_rows;

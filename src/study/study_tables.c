@@ -48,7 +48,7 @@ static qk_status add_aligned(combined *c, const char *path, unsigned contents, q
             if (status == QK_OK)
                 status = qk__csv_text(&line, qk__reader_text(reader, at), ',', err);
         }
-        if (status == QK_OK) {
+        if (status == QK_OK && line.size > 0) {
             line.data[line.size - 1] = '\n';
             status = qk__outfile_write(c->file, line.data, line.size, err);
         }

@@ -23,11 +23,12 @@ static size_t bytes_of(const qk__tensor_out *tensor)
 
 static json_t *describe(const qk__tensor_out *tensor, size_t begin)
 {
+    size_t end = begin + bytes_of(tensor);
     json_t *shape = json_array();
     for (int i = 0; i < tensor->rank; i++)
         shape = qk__json_append(shape, json_integer(tensor->shape[i]));
     return json_pack("{s:s, s:o, s:[I, I]}", "dtype", tensor->dtype, "shape", shape,
-                     "data_offsets", (json_int_t)begin, (json_int_t)(begin + bytes_of(tensor)));
+                     "data_offsets", (json_int_t)begin, (json_int_t)end);
 }
 
 /* The text of the header, NULL when out of memory. */

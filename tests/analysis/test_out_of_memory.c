@@ -331,5 +331,6 @@ int main(void)
                                        cmocka_unit_test(the_first_of_two_processes),
                                        cmocka_unit_test(the_last_of_two_processes)};
     json_set_alloc_funcs(__wrap_malloc, free); /* jansson is not linked with --wrap */
-    return cmocka_run_group_tests_name("out_of_memory", tests, tree_setup, tree_teardown);
+    return cmocka_run_group_tests_name("out_of_memory", tests, tree_setup_in_memory,
+                                       tree_teardown);
 }

@@ -3,6 +3,7 @@
 mpirun and Slurm, and after any of them was killed."""
 import os
 import random
+import re
 import shlex
 import signal
 import subprocess
@@ -68,6 +69,24 @@ def test_some_shards_then_all_by_one(program, made, tmp_path):
     assert files_of(tmp_path / "out") == whole
 
 
+def test_merge_interrupted(program, made, tmp_path):
+    """No capture that is not whole, and the same command goes on."""
+    words, whole = made("both")
+    parts = [tmp_path / str(i) for i in range(3)]
+    for i, part in enumerate(parts):
+        run_shard(program, i, 3, *words, "-o", part)
+    merge = [program, "merge", *parts, "-o", tmp_path / "out"]
+    for after in (0.02, 0.05, 0.1, 0.2, 0.4):
+        run = subprocess.Popen(merge, env=quiet_environment(), stdout=subprocess.PIPE)
+        time.sleep(after)
+        run.send_signal(signal.SIGINT)
+        run.communicate(timeout=120)
+        assert run.returncode in (0, -signal.SIGINT)
+        assert run.returncode == 0 or not (tmp_path / "out" / "capture.json").exists()
+    assert subprocess.run(merge, env=quiet_environment(), timeout=120, capture_output=True).returncode == 0
+    assert files_of(tmp_path / "out") == whole
+
+
 @pytest.mark.parametrize("name", ["both", "reservoir"])
 def test_mpirun(program, made, tmp_path, name):
     need("mpirun")
@@ -124,6 +143,24 @@ def test_slurm_array(program, made, tmp_path):
     job.write_text(JOB.format(at=tmp_path, words=command))
     slurm(f"sbatch --wait --array=0-3 --job-name=array {job}")
     assert files_of(tmp_path / "array") == whole
+
+
+def test_shards_say_which_they_are(program, made, tmp_path):
+    """And who said so, before the hours of work."""
+    words = [w for w in made("moments")[0] if w != "--quiet"]
+
+    def said(*more, **variables):
+        run = subprocess.run([program, *words, "-o", tmp_path / "out", *more], env=quiet_environment(**variables),
+                             capture_output=True, text=True, timeout=120)
+        assert run.returncode == 0, run.stderr
+        return run.stderr
+
+    share = r"shard 1 of 3 \(%s\): (\d+) of (\d+) blocks of texts, (\d+) of them are there\n"
+    first = re.findall(share % "--shard", said("--shard", "1/3"))
+    again = re.findall(share % "SLURM_PROCID", said(SLURM_PROCID="1", SLURM_NTASKS="3", SLURM_STEP_ID="0"))
+    (mine, of, none), = first
+    assert 0 < int(mine) < int(of) and none == "0" and again == [(mine, of, mine)]
+    assert "shard" not in said("--shard", "none").split("resum")[0]
 
 
 def test_two_with_one_number(program, made, tmp_path):

@@ -263,3 +263,41 @@ def test_what_all_find_out_the_first_one_tells(program, grouped, tmp_path):
             for i in (2, 1, 0)]
     assert [("--layers: the capture has no layer 9" in text) for text in said] == [False, False, True]
     assert not left_over(tmp_path)
+
+
+def test_units_of_other_settings(program, qkscope, grouped, tmp_path):
+    """Nothing ever comes together of shards that were given different options: whoever comes second says so."""
+    out = tmp_path / "out"
+    assert run_shard(program, 0, 2, "pca", grouped, "-o", out).stderr == ""
+    said = run_shard(program, 1, 2, "pca", grouped, "-o", out, "--ci", "95", "--layers", "0,1").stderr
+    runs = sorted(out.glob(".units/*"))
+    other = next(path for path in runs if path.name in said)
+    assert said.count("warning: ") == 1 and "ci (the default there, 95 here)" in said and str(out / ".units") in said
+    assert "layers (the default there, 0-1 here)" in said or "layers (the default there, 0,1 here)" in said
+    assert "seed" not in said and "output" not in said and "threads" not in said
+    assert json.loads((other / "plan.json").read_text())["settings"].get("ci") is None
+    merged = qkscope("merge", out, expect=3).err
+    assert merged.count("ci (95 there, the default here)") == merged.count("ci (the default there, 95 here)") == 1
+    shutil.rmtree(other)
+    run_shard(program, 0, 2, "pca", grouped, "-o", out, "--ci", "95", "--layers", "0,1")
+    assert not (out / ".units").exists() and (out / "qk.csv").exists()
+
+
+def test_units_of_another_capture_or_version(program, grouped, tmp_path):
+    out, copy = tmp_path / "out", shutil.copytree(grouped, tmp_path / "c")
+    run_shard(program, 0, 2, "pca", copy, "-o", out)
+    facts = json.loads((copy / "capture.json").read_text())
+    (copy / "capture.json").write_text(json.dumps({**facts, "num_texts": 12}))
+    said = run_shard(program, 1, 2, "pca", copy, "-o", out).stderr
+    assert "they differ in the capture: its files, capture.json or the model's name. " in said
+    for plan in out.glob(".units/*/plan.json"):
+        if not said.rstrip().endswith(plan.parent.name):
+            shutil.rmtree(plan.parent)
+        else:
+            plan.write_text(plan.read_text().replace('"qkscope": "', '"qkscope": "9.'))
+    assert "they differ in the version of qkscope. " in run_shard(program, 1, 2, "pca", copy, "-o", out).stderr
+
+
+def test_units_of_another_command_are_nobodys_mistake(program, grouped, tmp_path):
+    run_shard(program, 0, 2, "pca", grouped, "-o", tmp_path / "out", "--components", "3")
+    assert run_shard(program, 1, 2, "rotate", grouped, "-o", tmp_path / "out").stderr == ""

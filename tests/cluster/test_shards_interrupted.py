@@ -98,7 +98,7 @@ def test_stopped_politely(program, words, whole, tmp_path):
     wait_for_units(out, 2, child)
     child.terminate()
     err = child.communicate(timeout=60)[1]
-    assert child.returncode == 1 and "stopped before the end; the same command goes on" in err
+    assert child.returncode == -signal.SIGTERM and "stopped before the end; the same command goes on" in err
     assert 2 <= len(units(out)) < 12 and not left_over(out)
     run_shard(program, 0, 1, *words, "-o", out)  # a single process goes on as well
     assert results(out) == whole

@@ -233,9 +233,10 @@ int main(void)
 {
     json_set_alloc_funcs(__wrap_malloc, free);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(every_allocation, tree_setup, tree_teardown),
-        cmocka_unit_test_setup_teardown(every_allocation_of_a_shape, tree_setup, tree_teardown),
-        cmocka_unit_test_setup_teardown(every_allocation_of_a_tokenizer, tree_setup,
+        cmocka_unit_test_setup_teardown(every_allocation, tree_setup_in_memory, tree_teardown),
+        cmocka_unit_test_setup_teardown(every_allocation_of_a_shape, tree_setup_in_memory,
+                                        tree_teardown),
+        cmocka_unit_test_setup_teardown(every_allocation_of_a_tokenizer, tree_setup_in_memory,
                                         tree_teardown),
         cmocka_unit_test(every_allocation_of_gguf_files),
     };

@@ -63,6 +63,21 @@ def test_a_pointer_for_other_files(qkscope, capture, model, tmp_path):
     capture("-t", tmp_path / "long.txt", output="d", expect=0)
 
 
+def test_options_of_what_is_not_kept(capture, tmp_path):
+    """Each is told once, and does nothing; -q is silent, and options that count are not told."""
+    texts = write_jsonl(tmp_path / "t.jsonl", some_texts(2, 20, 30))
+
+    def told(output, *words):
+        err = capture("-t", texts, *words, output=output, expect=0).err
+        return [line.split("note: ")[1] for line in err.splitlines() if "note: " in line]
+
+    rows = "does nothing without rows (--keep rows, or moments,reservoir=N)"
+    assert told("a", "--groups", 4) == ["--groups does nothing without --keep moments"]
+    assert told("b", "--keep", "moments", "--token-strings", "--layout", "packed") == [f"--token-strings {rows}", f"--layout {rows}"]
+    assert told("c", "--keep", "moments,reservoir=2", "--token-strings", "--layout", "packed", "--groups", 4) == []
+    assert told("d", "--groups", 4, "-q") == []
+
+
 def test_an_unfinished_capture_is_called_that(qkscope, tmp_path):
     (tmp_path / "c" / ".partial").mkdir(parents=True)
     (tmp_path / "c" / ".partial" / "run.json").write_text("{}")

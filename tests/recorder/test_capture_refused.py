@@ -213,7 +213,7 @@ def test_an_unfinished_capture(program, qkscope, model, tmp_path):
     texts = write_jsonl(tmp_path / "t.jsonl", some_texts(400, 300, 400))
     folder = tmp_path / "c"
     code, err = stopped_run(program, model, folder, texts)
-    assert code == 1 and "resumes it" in err
+    assert code == -signal.SIGTERM and "resumes it" in err
     assert [p.name for p in folder.iterdir()] == [".partial"]
     assert qkscope("inspect", folder).code != 0
     base = ["capture", "-m", model, "-t", texts, "-o", folder, "--sampler", "all"]

@@ -4,6 +4,7 @@ import json
 import math
 
 import pytest
+from conftest import EXAMPLE
 
 from recording import some_texts, write_jsonl, write_model
 
@@ -14,7 +15,7 @@ def test_numbers(qkscope, tmp_path):
     out = qkscope("inspect", tmp_path / "m", expect=0).out
     for words in ("gemma3_text, 3 layers of 4 query heads and 2 key heads, d = 12",
                   "8 tokens in 2 of 3 layers", "12 query heads and 6 key heads in 3 layers",
-                  "Texts of 512 tokens:"):
+                  "1 text of 512 tokens (--texts N for more):"):
         assert words in out, out
     shown = json.loads(qkscope("inspect", tmp_path / "m", "--json", "--length", 1000, expect=0).out)
     assert (shown["num_layers"], shown["q_per_kv_group"], shown["head_dim"]) == (3, 2, 12)
@@ -62,8 +63,23 @@ def test_layers_without_attention(qkscope, tmp_path):
 
 def test_damaged_model(qkscope, tmp_path):
     write_model(tmp_path / "m")
-    (tmp_path / "m" / "model.safetensors").unlink()
+    weights = tmp_path / "m" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
     assert "model.safetensors" in qkscope("inspect", tmp_path / "m", expect=1).err
+
+
+def test_options_that_do_nothing(qkscope, tmp_path):
+    """Each is told once; those that count are not."""
+    write_model(tmp_path / "m")
+
+    def told(*words):
+        return [line.split("note: ")[1] for line in qkscope("inspect", *words, expect=0).err.splitlines()]
+
+    assert told(tmp_path / "m", "--groups", 4, "--buckets", 3, "--heads") == [
+        "--heads does nothing without a capture", "--groups does nothing without --keep moments",
+        "--buckets does nothing without --keep moments"]
+    assert told(tmp_path / "m", "--groups", 4, "--buckets", 3, "--keep", "moments,reservoir=2", "--length", 40) == []
+    assert told(EXAMPLE, "--keep", "moments", "--heads") == ["--keep does nothing without a model"]
 
 
 # ---- what a capture takes on disk ----------------------------------------------------------------
@@ -137,6 +153,10 @@ def test_sizes_in_words(qkscope, tmp_path):
                   "moments     646.2 MB in 80 files; 117.7 kB of a query head, 68.2 kB of a key head",
                   "groups      none, 16 buckets of queries"):
         assert words in out, out
+    assert "\n1 text of 1000000 tokens (--texts N for more)" in out
+    assert "\nKept with --keep moments of 1 text, 646.2 MB on disk:\n" in out
+    out = qkscope("inspect", folder, "--texts", 3, "--keep", "rows", expect=0).out
+    assert "\n3 texts of " in out and "\nKept with --keep rows of 3 texts, " in out
     shown = json.loads(qkscope("inspect", folder, "--keep", "moments", "--json", expect=0).out)
     assert shown["parameters"] is None and shown["weight_bytes"] is None and shown["dtype"] is None
 
@@ -153,6 +173,31 @@ def test_sizes_beside_weights(qkscope, tmp_path):
     assert found == [(moment_bytes(2, 4, 2, d, 16, 16), 2)] * 2
 
 
+def test_facts_without_weights(qkscope, tmp_path):
+    """config.json is enough for all that is said but the weights; a note says what is missing."""
+    write_model(tmp_path / "m")
+    whole = qkscope("inspect", tmp_path / "m", expect=0)
+    assert whole.err == "" and "fingerprint" in whole.out
+    (tmp_path / "m" / "model.safetensors").unlink()
+    alone = qkscope("inspect", tmp_path / "m", expect=0)
+    assert "note: " in alone.err and "there is no model.safetensors" in alone.err
+    lines = [line for line in whole.out.splitlines() if not line.startswith("parameters")]
+    assert [line for line in alone.out.splitlines() if not line.startswith("weights")] == lines
+    assert qkscope("inspect", tmp_path / "m", "-q", expect=0).err == ""
+    assert "model.safetensors" in qkscope("capture", "-m", tmp_path / "m", "-t", tmp_path / "t", "-o", tmp_path / "c",
+                                          expect=1).err
+    (tmp_path / "m" / "config.json").unlink()
+    assert qkscope("inspect", tmp_path / "m").code == 1
+
+
+@pytest.mark.parametrize("groups", [0, 16])
+def test_memory_has_room_for_the_sums(qkscope, tmp_path, groups):
+    folder = write_config(tmp_path / "8b", "8b")
+    plain, rows = (costs(qkscope, folder, *words)["memory_bytes"] for words in ([], ["--keep", "rows"]))
+    sums = costs(qkscope, folder, "--keep", "moments", "--groups", groups)
+    assert rows == plain and sums["memory_bytes"] == plain + moment_bytes(32, 32, 8, 128, groups, 16)
+
+
 @pytest.mark.parametrize("words", ["", "row", "moments,", "reservoir=4", "rows,reservoir=4", "moments,reservoir=0",
                                    "moments,reservoir=x", "moments,reservoir=99999999"])
 def test_what_cannot_be_kept(qkscope, tmp_path, words):
@@ -163,7 +208,6 @@ def test_what_cannot_be_kept(qkscope, tmp_path, words):
 def test_one_group_is_none(qkscope, tmp_path):
     folder = write_config(tmp_path / "8b", "8b")
     assert "2 to 64" in qkscope("inspect", folder, "--keep", "moments", "--groups", 1, expect=2).err
-    assert "model.safetensors" in qkscope("inspect", folder, expect=1).err
 
 
 def arrays_of(path):

@@ -136,7 +136,7 @@ int main(int argc, char **argv)
         return 1;
     model_path = argv[1];
     json_set_alloc_funcs(__wrap_malloc, free);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(right_or_not_said, tree_setup, tree_teardown)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(
+        right_or_not_said, tree_setup_in_memory, tree_teardown)};
     return cmocka_run_group_tests_name("record_memory", tests, NULL, NULL);
 }

@@ -105,5 +105,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(both_ways)};
     json_set_alloc_funcs(__wrap_malloc, free); /* jansson is not linked with --wrap */
-    return cmocka_run_group_tests_name("repack_memory", tests, tree_setup, tree_teardown);
+    return cmocka_run_group_tests_name("repack_memory", tests, tree_setup_in_memory,
+                                       tree_teardown);
 }

@@ -100,7 +100,7 @@ static void test_record(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, tree_setup, tree_teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, tree_setup_in_memory, tree_teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_config),
         TEST(test_study),

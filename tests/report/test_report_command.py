@@ -66,6 +66,19 @@ def test_figures_alone(qkscope, results):
     assert kinds == {".gp", ".dat", ".pdf"}
 
 
+def test_the_page_alone(qkscope, results, tmp_path):
+    """Without figures beside it, nothing on it leads to them; all else is the same."""
+    qkscope("report", results, "-o", tmp_path / "both", expect=0)
+    text = qkscope("report", results, "-o", tmp_path / "alone", "--alone", expect=0).out
+    assert [path.name for path in (tmp_path / "alone").iterdir()] == ["report.html"] and "/figures" not in text
+    both, alone = ((tmp_path / name / "report.html").read_text() for name in ("both", "alone"))
+    assert 'href="figures/' in both and 'href="figures/' not in alone
+    assert re.sub(r'<span class="links screen">.*?</span>', "", both) == alone
+    for other in (["--no-html"], ["--figure", "pca-02-rq-rk-scatter"]):
+        done = qkscope("report", results, "-o", tmp_path / "none", "--alone", *other)
+        assert done.code == 2 and "without the page" in done.err and not (tmp_path / "none").exists()
+
+
 @pytest.mark.parametrize("theme", ["screen", "dark"])
 def test_themes(qkscope, results, theme):
     """Whatever the files look like, on the page they take its colours."""
@@ -147,6 +160,8 @@ def test_many_collages_are_links(qkscope, results, tmp_path):
     assert 6 <= len(shown) < 24 and len(page) < 8_000_000
     assert {kind for kind, i in shown if i == "1"} == {"pca-06", "rotation-01", "rotation-08"}
     assert page.count('.png"><bdi>') == 24 - len(shown)
+    alone = page_of(qkscope, results, failing_gnuplot(tmp_path / "bin"), "--alone")
+    assert "<a href=\"figures/" not in alone and "Too many for one page, and not shown, are" in alone
 
 
 def test_pictures_are_halved(qkscope, results, tmp_path):

@@ -56,5 +56,6 @@ static void every_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation)};
-    return cmocka_run_group_tests_name("out_of_memory", tests, tree_setup, tree_teardown);
+    return cmocka_run_group_tests_name("out_of_memory", tests, tree_setup_in_memory,
+                                       tree_teardown);
 }

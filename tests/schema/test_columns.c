@@ -145,6 +145,22 @@ static void kinds_by_themselves(void **state)
     qk_analysis_results_free(&report);
 }
 
+/* The table's texts are its own. */
+static void the_results_may_go(void **state)
+{
+    (void)state;
+    qk_analysis_settings settings = settings_of(NULL);
+    qk_columns *columns;
+    qk_analysis_results *report = run(&settings);
+    assert_int_equal(qk_results_table(report, "qk.csv", &columns, NULL), QK_OK);
+    memset(report->model, '?', strlen(report->model));
+    qk_analysis_results_free(&report);
+    size_t last = qk_columns_num_rows(columns) - 1;
+    assert_string_equal(qk_columns_texts(columns, "model")[0], "a, \"model\"");
+    assert_string_equal(qk_columns_texts(columns, "model")[last], "a, \"model\"");
+    qk_columns_free(&columns);
+}
+
 static void what_is_not_there(void **state)
 {
     (void)state;
@@ -208,6 +224,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_numbers_of_the_files),
         cmocka_unit_test(kinds_by_themselves),
+        cmocka_unit_test(the_results_may_go),
         cmocka_unit_test(what_is_not_there),
         cmocka_unit_test(the_schema),
     };

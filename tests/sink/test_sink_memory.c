@@ -150,7 +150,7 @@ int main(void)
 {
     json_set_alloc_funcs(__wrap_malloc, free);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(rows, tree_setup, tree_teardown),
-        cmocka_unit_test_setup_teardown(moments, tree_setup, tree_teardown)};
+        cmocka_unit_test_setup_teardown(rows, tree_setup_in_memory, tree_teardown),
+        cmocka_unit_test_setup_teardown(moments, tree_setup_in_memory, tree_teardown)};
     return cmocka_run_group_tests_name("sink_memory", tests, NULL, NULL);
 }

@@ -4,11 +4,16 @@ library). `pytest -s` prints the worst deviation of every column."""
 import csv
 import json
 import math
+import re
 import shutil
+import sys
 
 import numpy as np
 import pytest
-from conftest import EXAMPLE, head_name, read_bytes, read_csv, read_json, synth, write_rows
+from conftest import EXAMPLE, ROOT, head_name, read_bytes, read_csv, read_json, synth, write_rows
+
+sys.path.append(str(ROOT / "tests" / "report"))
+from report_pages import failing_gnuplot, findings, headlines, page_of, plain  # noqa: E402
 
 make_state = pytest.importorskip("make_state")
 
@@ -359,6 +364,39 @@ def test_report(qkscope, tmp_path, name, request):
     assert "omega, omega_r_squared" in page
 
 
+HELD = "at most 2 keys of each bucket and text, which alone "
+
+
+def test_where_plasticity_is_from(qkscope, tmp_path, reservoir, state):
+    """Terminal, JSON, model_report.csv, page and findings say how few keys plasticity is from, and what that costs; of a
+    capture of rows none does."""
+    errors, said = {}, {}
+    for name, capture in (("rows", EXAMPLE), ("of", reservoir)):
+        out = tmp_path / name
+        said[name] = qkscope("analyze", capture, "-o", out, "--pairs", 2, expect=0).out
+        errors[name] = [float(r["ap_overall_se"]) for r in read_csv(out / "head_metrics.csv") if "ap_overall_se" in r]
+    mean = sum(errors["of"]) / len(errors["of"])
+    assert len(errors["of"]) == 20 and not errors["rows"] and 0 < mean < 0.1
+    assert f"standard error, at most   {mean:.3f} (from choosing 2 keys of each bucket and text)" in said["of"]
+    assert "standard error" not in said["rows"]
+    (report,), (without,) = (read_csv(tmp_path / name / "model_report.csv") for name in ("of", "rows"))
+    assert report["ap_overall_se"] == pytest.approx(mean, rel=1e-12) and report["reservoir"] == 2
+    assert not {"reservoir", "ap_overall_se"} & set(without)
+    told = json.loads(qkscope("plasticity", reservoir, "-o", tmp_path / "json", "--json", expect=0).out)["plasticity"]
+    assert told["reservoir"] == 2 and told["ap_overall_se"] == pytest.approx(mean, rel=1e-12)
+    (tmp_path / "none").mkdir()
+    path = failing_gnuplot(tmp_path / "none")
+    page = page_of(qkscope, tmp_path / "of", path)
+    lead = plain(re.search(r'<p class="lead">(.*?)</p>', page, re.S)[1])
+    assert f"Plasticity is from {HELD}gives it a standard error of up to {mean:.2g}." in lead
+    assert headlines(page)[0]["ap_overall_se"] == pytest.approx(mean, rel=1e-6)
+    for name in ("plasticity-falls", "depth-ap_overall"):
+        line = findings(page)[name].evidence[-1]
+        assert line.startswith(f"From {HELD}gives the plasticity of a head a standard error of {mean:.2g} (mean of 20 heads"), line
+        assert f"{max(errors['of']):.2g})" in line
+    assert "keys of each bucket and text" not in page_of(qkscope, tmp_path / "rows", path).split('id="methods"')[0]
+
+
 def test_study(qkscope, tmp_path, state, reservoir):
     """Rows, moments and a reservoir side by side: tables that some do not have, a column that one has."""
     study = tmp_path / "study.yaml"
@@ -375,9 +413,12 @@ def test_study(qkscope, tmp_path, state, reservoir):
         metrics = list(csv.DictReader(file))
     assert [r["model"] for r in metrics] == ["rows"] * 20 + ["reservoir"] * 20
     assert all(r["ap_overall_se"] == "" for r in metrics[:20]) and all(float(r["ap_overall_se"]) for r in metrics[20:])
+    assert [r["reservoir"] for r in metrics] == [""] * 20 + ["2"] * 20
     with open(out / "models" / "rows" / "head_metrics.csv", newline="") as file:
         for own, joint in zip(csv.DictReader(file), metrics):
-            assert own == {c: v for c, v in joint.items() if c != "ap_overall_se"}
+            assert own == {c: v for c, v in joint.items() if c not in ("reservoir", "ap_overall_se")}
+    with open(out / "model_report.csv", newline="") as file:
+        assert [r["reservoir"] for r in csv.DictReader(file)] == ["", "2"]
     again = qkscope("study", study, "-o", out, "--format", "svg", expect=0, timeout=300)
     assert again.out.count(" kept ") == 3
     file = state / "moments" / "l02.safetensors"
@@ -474,8 +515,12 @@ def edit(state, change):
 
 
 MANIFESTS = {
-    "nothing kept": (lambda m: m["keep"].update(moments=False), "neither rows nor moments"),
-    "an empty reservoir": (lambda m: m["keep"].update(rows="reservoir"), "a reservoir of at least 1 row"),
+    "nothing kept": (lambda m: m["keep"].update(moments=False), 'keep: rows are "none", and there are no moments: '
+                     "fetch the file again"),
+    "an empty reservoir": (lambda m: m["keep"].update(rows="reservoir"), 'keep: rows are "reservoir", and the reservoir has 0 '),
+    "a reservoir of nothing": (lambda m: m["keep"].update(reservoir=4), 'keep: rows are "none", and the reservoir has 4 '),
+    "a reservoir alone": (lambda m: m["keep"].update(rows="reservoir", reservoir=2, moments=False),
+                          'keep: rows are "reservoir", and there are no moments'),
     "an unknown word": (lambda m: m["keep"].update(rows="some"), "keep.rows"),
     "no object": (lambda m: m.update(keep="moments"), "keep"),
     "unfinished": (lambda m: m.update(complete=False), "of a finished capture"),
@@ -490,6 +535,49 @@ def test_manifest_that_contradicts(qkscope, tmp_path, state, name):
     edit(state, change)
     done = qkscope("analyze", state, "-o", tmp_path / "out", expect=1)
     assert message in done.err and "capture.json" in done.err and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("which", ["state", "reservoir"])
+def test_moments_that_are_not_there(qkscope, tmp_path, request, which):
+    """One layer's file, then all of them: named, with the remedy."""
+    copy = shutil.copytree(request.getfixturevalue(which), tmp_path / "copy")
+    (copy / "moments" / "l02.safetensors").unlink()
+    done = qkscope("pca", copy, "-o", tmp_path / "out")
+    assert done.code == 3 and "l02h00k" in done.err
+    for command in (["inspect", copy], ["pca", copy, "-o", tmp_path / "other"] if which == "reservoir" else ["inspect", copy]):
+        err = qkscope(*command, expect=3).err
+        assert re.search(r"copy/moments/l02\.safetensors: not there, but capture\.json .*: fetch it again, or capture again", err)
+    shutil.rmtree(copy / "moments")
+    err = qkscope("pca", copy, "-o", tmp_path / "none", expect=1).err
+    assert ("l00.safetensors: not there, but capture.json says that moments are kept: fetch it again" if which == "reservoir"
+            else "and no moments/l00.safetensors, though there is a capture.json: fetch what it lists") in err
+
+
+def test_rows_of_another_dimension(qkscope, tmp_path, reservoir):
+    copy = shutil.copytree(reservoir, tmp_path / "copy")
+    rows = {h["name"]: h["rows"] for h in read_json(copy / "capture.json")["heads"]}
+    synth(qkscope, tmp_path / "other", layers=1, dim=16, examples=1, rows=rows["l02h01k"])
+    shutil.copy(tmp_path / "other" / "l00h00k" / "data.parquet", copy / "l02h01k" / "data.parquet")
+    for command in (["plasticity", copy, "-o", tmp_path / "out"], ["inspect", copy]):
+        err = qkscope(*command, expect=3).err
+        assert re.search(r"l02h01k/data\.parquet: \d+ rows of dimension 16 are no part of the \d+ of dimension 32 that "
+                         r".*moments/l02\.safetensors has moments of: fetch both again, or capture again", err), err
+
+
+def test_a_reservoir_that_is_said_to_be_larger(qkscope, tmp_path, reservoir):
+    """Its buckets would all count as whole, and the sampling error as none."""
+    copy = shutil.copytree(reservoir, tmp_path / "copy")
+    edit(copy, lambda m: m["keep"].update(reservoir=3))
+    err = qkscope("plasticity", copy, "-o", tmp_path / "out", expect=1).err
+    assert re.search(r"l00h00k/data\.parquet: \d+ keys of text -?\d+ and its group are not here, though none of their buckets "
+                     r"has 3, as many as keep\.reservoir in capture\.json says: fetch capture\.json again", err), err
+
+
+def test_moments_that_capture_json_does_not_tell_of(qkscope, tmp_path, reservoir):
+    copy = shutil.copytree(reservoir, tmp_path / "copy")
+    edit(copy, lambda m: m.pop("keep"))
+    err = qkscope("plasticity", copy, "-o", tmp_path / "out", expect=1).err
+    assert 'there are moments beside the rows, and no capture.json that says so ("keep")' in err
 
 
 def test_without_capture_json(qkscope, tmp_path, state):

@@ -9,7 +9,7 @@ import statistics
 
 import pytest
 
-from conftest import read_bytes, read_json, synth
+from conftest import ROOT, read_bytes, read_json, synth
 
 TABLES = ("qk.csv", "heads.csv", "rotated.csv", "head_metrics.csv", "head_profile.csv",
           "head_bucket_plasticity.csv", "head_distance.csv", "head_component_weights.csv",
@@ -144,7 +144,7 @@ def test_rows_and_texts_of_each_model(qkscope, here, study):
     write_study(here, "ab")
     models = study()["models"]
     table = qkscope("study", here / "study.yaml", "-o", here / "out", "--no-figures", expect=0)
-    assert "warning" not in table.err  # nothing is computed again: the tables tell
+    assert "warning: a: 4 of 4 heads have fewer than 8 texts" in table.err, "results that stand are no surer"
     rows = list(csv.DictReader((here / "out" / "heads.csv").open()))
     for model, line in zip(models, table.out.splitlines()[1:]):
         own = [r for r in rows if r["model"] == model["model"]]
@@ -318,6 +318,28 @@ def test_changed_group_and_manifest_of_the_capture(here, study):
     assert "a: group size 4 does not fit" in study.err
     assert states(study()) == {"a": "kept"}
     assert "a: group size 4 does not fit" in study.err, "kept results are no less wrong"
+
+
+def test_kept_results_warn_as_they_did(qkscope, here, study):
+    """Few texts, few rows, and what a capture of moments cannot give: as true of results that stand."""
+    model = ROOT / "examples/kjv-tiny"
+    for name, keep in (("moments", "moments"), ("reservoir", "moments,reservoir=1")):
+        qkscope("capture", "-m", model / "step-2004", "-t", model / "passages.jsonl", "--max-texts", "3", "--keep", keep,
+                "-o", here / name, expect=0)
+    write_study(here, ["a", "moments", "reservoir"])
+
+    def warned():
+        return [line for line in study.err.splitlines() if "warning: " in line]
+
+    study()
+    first = warned()
+    assert states(study()) == {"a": "kept", "moments": "kept", "reservoir": "kept"}
+    assert warned() == first
+    for text in ("heads have fewer than", "moments: 20 of 20 heads have fewer than 8 texts",
+                 "plasticity is left out", "keeps one row of each bucket and text", "lda_accuracy needs all rows"):
+        assert any(text in line for line in first), text
+    manifest = read_json(here / "out" / "models" / "a" / "manifest.json")
+    assert "warning: a: " + manifest["runs"][0]["warnings"][0] in first[0]
 
 
 @pytest.mark.parametrize("damage", ["table", "manifest", "version", "garbage"])

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The analyses: what the commands of the same names do, with their options as keywords."""
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from . import results as _results
+from . import tables as _tables
+from ._call import PartialError, call, ffi, lib, text
+from ._run import PartialWarning, Progress, run, warn
+from ._settings import Keyword, Keywords, Settings, StrPath
+from .results import Failure, Results, TemporaryFolder
+
+_PLANES = 30  # of the complement, as the command has it
+_ALL = "pca,rotation,plasticity"
+
+_PROGRESS = Keyword("progress", None, Progress, None, "None: a bar where there is tqdm and somebody to see it; True; "
+                    "False: none; or a function of (what, done, total), which may return False to stop", "Running")
+_SHARD = Keyword("shard", None, str | tuple[int, int] | None, None, "part i of n of the heads, (i, n) or \"i/n\": each of "
+                 "n processes computes its part into one output folder, and the last one to end writes the tables",
+                 "Running")
+_COMPLEMENT = Keyword("complement", None, bool, False, "compute complement.csv, too: the planes of what is left, and how "
+                      "they turn", "Rotation")
+_HIDDEN = ["combined"]  # false where kinds are given
+_TABLE = "qk_analysis_settings_table"
+
+_ANALYZE = Keywords(_TABLE, "analyze", _HIDDEN, [_COMPLEMENT, _SHARD, _PROGRESS])
+_PCA = Keywords(_TABLE, "pca", _HIDDEN, [_SHARD, _PROGRESS])
+_ROTATE = Keywords(_TABLE, "rotate", _HIDDEN, [_COMPLEMENT, _SHARD, _PROGRESS])
+_PLASTICITY = Keywords(_TABLE, "plasticity", _HIDDEN, [_SHARD, _PROGRESS])
+_STAGES = Keywords("qk_stages_settings_table", "compare-stages", _HIDDEN, [_PROGRESS])
+_STUDY = Keywords("qk_study_settings_table", "study", ["output"], [_PROGRESS])
+
+
+# ---- what they have in common -------------------------------------------------------------
+
+def _path(capture: Any) -> bytes:
+    """Of a folder, "org/name", or an open capture."""
+    path = getattr(capture, "path", capture)
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(f"a capture is a folder, org/name of a dataset, or what qkscope.open returned, not {capture!r}")
+    return os.fsencode(path)
+
+
+def _line(function: str, arguments: tuple[Any, ...], given: dict[str, Any]) -> Any:
+    """What the manifest says was called."""
+    shown = [repr(os.fsdecode(_path(argument))) for argument in arguments if argument is not None]
+    shown += [f"{name}={str(value) if isinstance(value, os.PathLike) else value!r}" for name, value in given.items()
+              if name != "progress"]
+    line = f"qkscope.{function}({', '.join(shown)})"
+    return ffi.new("char[]", line.encode("utf-8", "replace"))
+
+
+def _set_shard(values: Any, shard: Any) -> None:
+    if shard is None:
+        return
+    words = shard if isinstance(shard, str) else f"{shard[0]}/{shard[1]}"
+    call(lib.qk_shard_find, words.encode(), ffi.addressof(values.shard))
+
+
+@contextlib.contextmanager
+def _folder(settings: Settings, output: StrPath | None) -> Iterator[tuple[StrPath, TemporaryFolder | None]]:
+    """Where the run writes to: a private folder unless another was given, which goes if it fails."""
+    owned = TemporaryFolder() if output is None else None
+    try:
+        if owned is not None:
+            settings.set("output", owned.path)
+            yield owned.path, owned
+        elif output is not None:
+            yield output, None
+    except BaseException:
+        if owned is not None:
+            owned.remove()
+        raise
+
+
+def _tell(results: Results, partial: PartialError | None) -> Results:
+    """Of heads that failed; while others compute there are none."""
+    if partial is not None and results.complete:
+        said = _results.say(results.failed, results.num_heads) if results.failed else str(partial)
+        warn(f"{said}; the results have the others, and results.failed all of these", PartialWarning)
+    return results
+
+
+def _analyse(function: str, keywords: Keywords, analyses: str, capture: Any, given: dict[str, Any]) -> Results:
+    settings = keywords.settings(function, given)
+    values = settings.values
+    settings.set("capture", _path(capture), "capture")
+    settings.set("analyses", analyses)
+    if given.get("complement") and not given.get("pairs"):
+        settings.set("pairs", _PLANES)
+    values.combined = given.get("kinds") is None
+    _set_shard(values, given.get("shard"))
+    if given.get("shard") is not None and given.get("output") is None:
+        raise TypeError(f"{function}(): processes that share an analysis need one output folder")
+    line = _line(function, (capture,), given)
+    values.command_line = line
+    out = ffi.new("qk_analysis_results **")
+    with _folder(settings, given.get("output")) as (folder, owned):
+        handle, partial = run(lib.qk_analysis_run, values, out, hooks=values, out=out,
+                              free=lib.qk_analysis_results_free, keep=(settings, line),
+                              progress=given.get("progress"))
+        return _tell(_results.of_run(handle, handle, folder, owned, values.ci or None), partial)
+
+
+# ---- one capture --------------------------------------------------------------------------
+
+@_ANALYZE
+def analyze(capture: Any, **keywords: Any) -> Results:
+    """The analyses of pca, rotate and plasticity in one run, which reads each file once.
+
+    capture is a folder with a capture, "org/name" of a dataset in the Hugging Face cache, or what qkscope.open
+    returned. The arguments are the options of `qkscope analyze`. Without `output` the results are kept in memory and
+    in a private folder, which goes with them.
+
+        results = qkscope.analyze("examples/kjv-tiny-capture", layers="0-2", ci=95)
+        results.heads.to_pandas()
+        results.figure("pca-02-rq-rk-scatter")
+
+    Raises NotFoundError (a FileNotFoundError) for a capture that is not there, ArgumentError (a ValueError) for a value
+    that a keyword does not take, DataError for files that are damaged or hold too little, Cancelled or KeyboardInterrupt
+    where it was stopped: then nothing is written. Where some heads fail, the others' results are returned with a
+    PartialWarning, and results.failed names them (results.check() raises PartialError then); where all fail, the first
+    failure is raised.
+    """
+    return _analyse("analyze", _ANALYZE, _ALL, capture, keywords)
+
+
+@_PCA
+def pca(capture: Any, **keywords: Any) -> Results:
+    """Combined PCA of queries and keys, position correlations, kinds of heads: tables qk and heads.
+
+    With `kinds`, queries and keys are fitted separately: table correlations. Otherwise as analyze.
+
+        qkscope.pca("examples/kjv-tiny-capture").heads["category"]
+    """
+    return _analyse("pca", _PCA, "pca", capture, keywords)
+
+
+@_ROTATE
+def rotate(capture: Any, **keywords: Any) -> Results:
+    """The planar rotation model: drift, bias towards recent keys, separation. Table rotated; with `complement` or
+    `pairs`, complement. Otherwise as analyze.
+
+        qkscope.rotate("examples/kjv-tiny-capture").rotated["bias_strength"]
+    """
+    return _analyse("rotate", _ROTATE, "rotation", capture, keywords)
+
+
+@_PLASTICITY
+def plasticity(capture: Any, **keywords: Any) -> Results:
+    """Does position or content decide which key wins? Tables head_metrics, head_profile, head_bucket_plasticity,
+    head_distance, head_component_weights and model_report. Otherwise as analyze.
+
+        qkscope.plasticity("examples/kjv-tiny-capture", buckets=16).head_metrics["ap_overall"]
+    """
+    return _analyse("plasticity", _PLASTICITY, "plasticity", capture, keywords)
+
+
+# ---- two of them --------------------------------------------------------------------------
+
+@_STAGES
+def compare_stages(before: Any, after: Any = None, **keywords: Any) -> Results:
+    """What RoPE does to each head: captures of the same rows before and after it, side by side. Tables stages,
+    rope_pairs and score_by_distance.
+
+    Without `after`, `before` is a folder that holds both, as pre and post. Otherwise as analyze.
+
+        qkscope.compare_stages("capture/pre", "capture/post").stages["r_squared_predicted"]
+    """
+    settings = _STAGES.settings("compare_stages", keywords)
+    values = settings.values
+    settings.set("before", _path(before), "before")
+    settings.set("after", None if after is None else _path(after), "after")
+    line = _line("compare_stages", (before, after), keywords)
+    values.input.command_line = line
+    out = ffi.new("qk_stages_results **")
+    with _folder(settings, keywords.get("output")) as (folder, owned):
+        handle, partial = run(lib.qk_stages_run, values, out, hooks=values.input, out=out,
+                              free=lib.qk_stages_results_free, keep=(settings, line),
+                              progress=keywords.get("progress"))
+        return _tell(_results.of_run(handle, handle.run, folder, owned), partial)
+
+
+# ---- many ---------------------------------------------------------------------------------
+
+@_STUDY
+def study(path: StrPath, output: StrPath, **keywords: Any) -> Results:
+    """The analyses of every model of a study file, combined tables, figures and the report in `output`. Models whose
+    files and settings did not change since the last run are not computed again; see docs/study.md.
+
+    Returns the combined tables, `models` among them; `failed` has the models that failed, with a PartialWarning. Where
+    all failed, PartialError is raised. With `dry_run` nothing is written, and there are no tables.
+
+        qkscope.study("study.yaml", "results").models.to_pandas()
+    """
+    settings: Settings = _STUDY.settings("study", keywords)
+    values = settings.values
+    settings.set("output", output)
+    line = _line("study", (path, output), keywords)
+    values.command_line = line
+    made = ffi.new("qk_study **")
+    call(lib.qk_study_load, made, os.fsencode(path))
+    plan = ffi.gc(made[0], lambda one: lib.qk_study_free(ffi.new("qk_study **", one)))
+    out = ffi.new("qk_study_outcome **")
+    outcome, partial = run(lib.qk_study_run, plan, values, out, hooks=values, out=out,
+                           free=lib.qk_study_outcome_free, keep=(settings, line, plan),
+                           progress=keywords.get("progress"))
+    failed = [Failure(text(lib.qk_study_get(plan, i).name), text(outcome.models[i].message) or "failed")
+              for i in range(outcome.num_models)
+              if outcome.models[i].state in (lib.QK_STUDY_PARTIAL, lib.QK_STUDY_FAILED)]
+    all_failed = all(outcome.models[i].state == lib.QK_STUDY_FAILED for i in range(outcome.num_models))
+    if keywords.get("dry_run"):
+        return Results(output, [], _tables.read_csv, {"complete": False}, failed)
+    if all_failed and partial is not None:
+        raise partial
+    results = Results.read(output)
+    results.failed, results.num_heads = failed, sum(outcome.models[i].num_heads for i in range(outcome.num_models))
+    results.seconds = outcome.seconds
+    if partial is not None:
+        said = _results.say(failed, outcome.num_models) if failed else str(partial)
+        warn(f"{said}; the results have the others", PartialWarning)
+    return results

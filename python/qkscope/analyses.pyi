@@ -1,0 +1,515 @@
+# SPDX-License-Identifier: Apache-2.0
+# Written by python/make_stubs.py (make reference).
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+from .results import Results
+from .tables import Table
+
+
+def analyze(
+    capture: Any,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    model_name: str | None = None,
+    revision: str | None = None,
+    split: str | None = None,
+    q_per_kv_group: int | None = None,
+    strict: bool = False,
+    allow_missing: bool = False,
+    layers: int | str | Iterable[int] | None = None,
+    heads: int | str | Iterable[int] | None = None,
+    max_samples: int | None = None,
+    sample_heads: int | None = None,
+    seed: int = 0,
+    ci: float | None = None,
+    ci_refit: bool = False,
+    components: int = 10,
+    taxonomy_low: float = 0.3,
+    taxonomy_high: float = 0.7,
+    lda: bool = False,
+    b_axis: Literal['pairs', 'centroid'] = 'pairs',
+    pairs: int | None = None,
+    convention: Literal['exact', 'published'] = 'exact',
+    variance: Literal['diag', 'full'] = 'diag',
+    max_pairs: int = 65536,
+    bucket_width: float | None = None,
+    ks_alpha: float = 0.01,
+    buckets: int | Literal['capture'] | None = None,
+    threads: int | None = None,
+    complement: bool = False,
+    shard: str | tuple[int, int] | None = None,
+    progress: bool | Callable[[str, int, int | None], Any] | None = None,
+) -> Results:
+    """The analyses of pca, rotate and plasticity in one run, which reads each file once.
+
+    capture is a folder with a capture, "org/name" of a dataset in the Hugging Face cache, or what qkscope.open
+    returned. The arguments are the options of `qkscope analyze`. Without `output` the results are kept in memory and
+    in a private folder, which goes with them.
+
+        results = qkscope.analyze("examples/kjv-tiny-capture", layers="0-2", ci=95)
+        results.heads.to_pandas()
+        results.figure("pca-02-rq-rk-scatter")
+
+    Raises NotFoundError (a FileNotFoundError) for a capture that is not there, ArgumentError (a ValueError) for a value
+    that a keyword does not take, DataError for files that are damaged or hold too little, Cancelled or KeyboardInterrupt
+    where it was stopped: then nothing is written. Where some heads fail, the others' results are returned with a
+    PartialWarning, and results.failed names them (results.check() raises PartialError then); where all fail, the first
+    failure is raised.
+
+    Output:
+        output
+            folder for the tables
+        force = False
+            replace the results that output holds, even those of another capture
+        model_name
+            name in the model column (None: from capture.json, else of the dataset)
+    Input:
+        revision
+            branch, tag or commit in the Hugging Face cache (None: main)
+        split
+            sub-folder, when the capture holds several captures (None: found by looking)
+        q_per_kv_group
+            query heads per key head (1 to 65535; None: from capture.json, else inferred)
+        strict = False
+            fail where the group size does not fit the heads or capture.json
+        allow_missing = False
+            leave out heads that are not there, and query heads without their key head
+    Heads and rows:
+        layers
+            only these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
+        heads
+            only these query heads (such as 3, [0, 2] or "0,2,5-9"; None: all)
+        max_samples
+            only the first N rows of each head (1 to 1e+15 rows; None: all)
+        sample_heads
+            draw N heads at random, as Python's random.Random(S).sample does (1 to 1000000000; None:
+            all)
+        seed = 0
+            seed of every draw
+    Intervals:
+        ci
+            confidence intervals over examples, e.g. 95 (1 to below 100; None: none)
+        ci_refit = False
+            let the intervals include the choice of the axes
+    PCA:
+        components = 10
+            principal components per head (1 to 4096)
+        taxonomy_low = 0.3
+            lower taxonomy threshold on |r| (0 to 1)
+        taxonomy_high = 0.7
+            upper taxonomy threshold on |r| (0 to 1)
+        lda = False
+            fill lda_accuracy in heads.csv (reads the rows twice)
+    Rotation:
+        b_axis = 'pairs'
+            axis b: pairs (the largest differences of queries and keys, at a right angle to a) or
+            centroid (the difference of their means) ('pairs' or 'centroid')
+        pairs
+            write complement.csv, with N planes at most (1 to 2048; None: none; 30 with complement)
+        complement = False
+            compute complement.csv, too: the planes of what is left, and how they turn
+    Plasticity:
+        convention = 'exact'
+            published: signs of vectors and sliding window as in the original tool ('exact' or
+            'published')
+        variance = 'diag'
+            diag: one variance a coordinate, from all queries; full: a covariance for each query
+            bucket ('diag' or 'full')
+        max_pairs = 65536
+            largest number of pairs in a cell: of more, N are drawn; 0: no limit (0 to 1e+15)
+        bucket_width
+            tokens per bin of head_distance.csv (0.001 to 1000000000000 tokens; None: the buckets')
+        ks_alpha = 0.01
+            p-values below P count in q_noise_frac_ks_p_lt_alpha (0 to 1)
+        buckets
+            N position buckets of equal width, or capture: those of the capture (2 to 1024; None:
+            the capture's if there are at most 32, else 32)
+    Running:
+        threads
+            number of threads; results do not depend on it (1 to 4096; None: all processors)
+        shard
+            part i of n of the heads, (i, n) or "i/n": each of n processes computes its part into
+            one output folder, and the last one to end writes the tables
+        progress
+            None: a bar where there is tqdm and somebody to see it; True; False: none; or a function
+            of (what, done, total), which may return False to stop
+    """
+
+def pca(
+    capture: Any,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    model_name: str | None = None,
+    revision: str | None = None,
+    split: str | None = None,
+    q_per_kv_group: int | None = None,
+    strict: bool = False,
+    allow_missing: bool = False,
+    layers: int | str | Iterable[int] | None = None,
+    heads: int | str | Iterable[int] | None = None,
+    max_samples: int | None = None,
+    sample_heads: int | None = None,
+    seed: int = 0,
+    ci: float | None = None,
+    ci_refit: bool = False,
+    components: int = 10,
+    taxonomy_low: float = 0.3,
+    taxonomy_high: float = 0.7,
+    lda: bool = False,
+    kinds: str | Iterable[str] | None = None,
+    threshold: float = 0.3,
+    threads: int | None = None,
+    shard: str | tuple[int, int] | None = None,
+    progress: bool | Callable[[str, int, int | None], Any] | None = None,
+) -> Results:
+    """Combined PCA of queries and keys, position correlations, kinds of heads: tables qk and heads.
+
+    With `kinds`, queries and keys are fitted separately: table correlations. Otherwise as analyze.
+
+        qkscope.pca("examples/kjv-tiny-capture").heads["category"]
+
+    Output:
+        output
+            folder for the tables
+        force = False
+            replace the results that output holds, even those of another capture
+        model_name
+            name in the model column (None: from capture.json, else of the dataset)
+    Input:
+        revision
+            branch, tag or commit in the Hugging Face cache (None: main)
+        split
+            sub-folder, when the capture holds several captures (None: found by looking)
+        q_per_kv_group
+            query heads per key head (1 to 65535; None: from capture.json, else inferred)
+        strict = False
+            fail where the group size does not fit the heads or capture.json
+        allow_missing = False
+            leave out heads that are not there, and query heads without their key head
+    Heads and rows:
+        layers
+            only these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
+        heads
+            only these query heads (such as 3, [0, 2] or "0,2,5-9"; None: all)
+        max_samples
+            only the first N rows of each head (1 to 1e+15 rows; None: all)
+        sample_heads
+            draw N heads at random, as Python's random.Random(S).sample does (1 to 1000000000; None:
+            all)
+        seed = 0
+            seed of every draw
+    Intervals:
+        ci
+            confidence intervals over examples, e.g. 95 (1 to below 100; None: none)
+        ci_refit = False
+            let the intervals include the choice of the axes
+    PCA:
+        components = 10
+            principal components per head (1 to 4096)
+        taxonomy_low = 0.3
+            lower taxonomy threshold on |r| (0 to 1)
+        taxonomy_high = 0.7
+            upper taxonomy threshold on |r| (0 to 1)
+        lda = False
+            fill lda_accuracy in heads.csv (reads the rows twice)
+        kinds
+            fit queries (q), keys (k) or both (q,k), each kind by itself ('q' or 'k'; None:
+            together)
+        threshold = 0.3
+            |r| from which a component counts as high in summary.json (0 to 1)
+    Running:
+        threads
+            number of threads; results do not depend on it (1 to 4096; None: all processors)
+        shard
+            part i of n of the heads, (i, n) or "i/n": each of n processes computes its part into
+            one output folder, and the last one to end writes the tables
+        progress
+            None: a bar where there is tqdm and somebody to see it; True; False: none; or a function
+            of (what, done, total), which may return False to stop
+    """
+
+def rotate(
+    capture: Any,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    model_name: str | None = None,
+    revision: str | None = None,
+    split: str | None = None,
+    q_per_kv_group: int | None = None,
+    strict: bool = False,
+    allow_missing: bool = False,
+    layers: int | str | Iterable[int] | None = None,
+    heads: int | str | Iterable[int] | None = None,
+    max_samples: int | None = None,
+    sample_heads: int | None = None,
+    seed: int = 0,
+    ci: float | None = None,
+    ci_refit: bool = False,
+    b_axis: Literal['pairs', 'centroid'] = 'pairs',
+    pairs: int | None = None,
+    threads: int | None = None,
+    complement: bool = False,
+    shard: str | tuple[int, int] | None = None,
+    progress: bool | Callable[[str, int, int | None], Any] | None = None,
+) -> Results:
+    """The planar rotation model: drift, bias towards recent keys, separation. Table rotated; with `complement` or
+    `pairs`, complement. Otherwise as analyze.
+
+        qkscope.rotate("examples/kjv-tiny-capture").rotated["bias_strength"]
+
+    Output:
+        output
+            folder for the tables
+        force = False
+            replace the results that output holds, even those of another capture
+        model_name
+            name in the model column (None: from capture.json, else of the dataset)
+    Input:
+        revision
+            branch, tag or commit in the Hugging Face cache (None: main)
+        split
+            sub-folder, when the capture holds several captures (None: found by looking)
+        q_per_kv_group
+            query heads per key head (1 to 65535; None: from capture.json, else inferred)
+        strict = False
+            fail where the group size does not fit the heads or capture.json
+        allow_missing = False
+            leave out heads that are not there, and query heads without their key head
+    Heads and rows:
+        layers
+            only these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
+        heads
+            only these query heads (such as 3, [0, 2] or "0,2,5-9"; None: all)
+        max_samples
+            only the first N rows of each head (1 to 1e+15 rows; None: all)
+        sample_heads
+            draw N heads at random, as Python's random.Random(S).sample does (1 to 1000000000; None:
+            all)
+        seed = 0
+            seed of every draw
+    Intervals:
+        ci
+            confidence intervals over examples, e.g. 95 (1 to below 100; None: none)
+        ci_refit = False
+            let the intervals include the choice of the axes
+    Rotation:
+        b_axis = 'pairs'
+            axis b: pairs (the largest differences of queries and keys, at a right angle to a) or
+            centroid (the difference of their means) ('pairs' or 'centroid')
+        pairs
+            write complement.csv, with N planes at most (1 to 2048; None: none; 30 with complement)
+        complement = False
+            compute complement.csv, too: the planes of what is left, and how they turn
+    Running:
+        threads
+            number of threads; results do not depend on it (1 to 4096; None: all processors)
+        shard
+            part i of n of the heads, (i, n) or "i/n": each of n processes computes its part into
+            one output folder, and the last one to end writes the tables
+        progress
+            None: a bar where there is tqdm and somebody to see it; True; False: none; or a function
+            of (what, done, total), which may return False to stop
+    """
+
+def plasticity(
+    capture: Any,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    model_name: str | None = None,
+    revision: str | None = None,
+    split: str | None = None,
+    q_per_kv_group: int | None = None,
+    strict: bool = False,
+    allow_missing: bool = False,
+    layers: int | str | Iterable[int] | None = None,
+    heads: int | str | Iterable[int] | None = None,
+    max_samples: int | None = None,
+    sample_heads: int | None = None,
+    seed: int = 0,
+    ci: float | None = None,
+    ci_refit: bool = False,
+    convention: Literal['exact', 'published'] = 'exact',
+    variance: Literal['diag', 'full'] = 'diag',
+    max_pairs: int = 65536,
+    bucket_width: float | None = None,
+    ks_alpha: float = 0.01,
+    buckets: int | Literal['capture'] | None = None,
+    threads: int | None = None,
+    shard: str | tuple[int, int] | None = None,
+    progress: bool | Callable[[str, int, int | None], Any] | None = None,
+) -> Results:
+    """Does position or content decide which key wins? Tables head_metrics, head_profile, head_bucket_plasticity,
+    head_distance, head_component_weights and model_report. Otherwise as analyze.
+
+        qkscope.plasticity("examples/kjv-tiny-capture", buckets=16).head_metrics["ap_overall"]
+
+    Output:
+        output
+            folder for the tables
+        force = False
+            replace the results that output holds, even those of another capture
+        model_name
+            name in the model column (None: from capture.json, else of the dataset)
+    Input:
+        revision
+            branch, tag or commit in the Hugging Face cache (None: main)
+        split
+            sub-folder, when the capture holds several captures (None: found by looking)
+        q_per_kv_group
+            query heads per key head (1 to 65535; None: from capture.json, else inferred)
+        strict = False
+            fail where the group size does not fit the heads or capture.json
+        allow_missing = False
+            leave out heads that are not there, and query heads without their key head
+    Heads and rows:
+        layers
+            only these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
+        heads
+            only these query heads (such as 3, [0, 2] or "0,2,5-9"; None: all)
+        max_samples
+            only the first N rows of each head (1 to 1e+15 rows; None: all)
+        sample_heads
+            draw N heads at random, as Python's random.Random(S).sample does (1 to 1000000000; None:
+            all)
+        seed = 0
+            seed of every draw
+    Intervals:
+        ci
+            confidence intervals over examples, e.g. 95 (1 to below 100; None: none)
+        ci_refit = False
+            let the intervals include the choice of the axes
+    Plasticity:
+        convention = 'exact'
+            published: signs of vectors and sliding window as in the original tool ('exact' or
+            'published')
+        variance = 'diag'
+            diag: one variance a coordinate, from all queries; full: a covariance for each query
+            bucket ('diag' or 'full')
+        max_pairs = 65536
+            largest number of pairs in a cell: of more, N are drawn; 0: no limit (0 to 1e+15)
+        bucket_width
+            tokens per bin of head_distance.csv (0.001 to 1000000000000 tokens; None: the buckets')
+        ks_alpha = 0.01
+            p-values below P count in q_noise_frac_ks_p_lt_alpha (0 to 1)
+        buckets
+            N position buckets of equal width, or capture: those of the capture (2 to 1024; None:
+            the capture's if there are at most 32, else 32)
+    Running:
+        threads
+            number of threads; results do not depend on it (1 to 4096; None: all processors)
+        shard
+            part i of n of the heads, (i, n) or "i/n": each of n processes computes its part into
+            one output folder, and the last one to end writes the tables
+        progress
+            None: a bar where there is tqdm and somebody to see it; True; False: none; or a function
+            of (what, done, total), which may return False to stop
+    """
+
+def compare_stages(
+    before: Any,
+    after: Any = None,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    model_name: str | None = None,
+    revision: str | None = None,
+    q_per_kv_group: int | None = None,
+    layers: int | str | Iterable[int] | None = None,
+    heads: int | str | Iterable[int] | None = None,
+    max_samples: int | None = None,
+    taxonomy_low: float = 0.3,
+    taxonomy_high: float = 0.7,
+    threads: int | None = None,
+    progress: bool | Callable[[str, int, int | None], Any] | None = None,
+) -> Results:
+    """What RoPE does to each head: captures of the same rows before and after it, side by side. Tables stages,
+    rope_pairs and score_by_distance.
+
+    Without `after`, `before` is a folder that holds both, as pre and post. Otherwise as analyze.
+
+        qkscope.compare_stages("capture/pre", "capture/post").stages["r_squared_predicted"]
+
+    Output:
+        output
+            folder for the tables
+        force = False
+            replace the results that output holds, even those of another capture
+        model_name
+            name in the model column (None: from capture.json, else of the dataset)
+    Input:
+        revision
+            branch, tag or commit in the Hugging Face cache (None: main)
+        q_per_kv_group
+            query heads per key head (1 to 65535; None: from capture.json, else inferred)
+    Heads and rows:
+        layers
+            only these layers (such as 3, [0, 2] or "0,2,5-9"; None: all)
+        heads
+            only these query heads (such as 3, [0, 2] or "0,2,5-9"; None: all)
+        max_samples
+            only the first N rows of each head (1 to 1e+15 rows; None: all)
+    PCA:
+        taxonomy_low = 0.3
+            lower taxonomy threshold on |r| (0 to 1)
+        taxonomy_high = 0.7
+            upper taxonomy threshold on |r| (0 to 1)
+    Running:
+        threads
+            number of threads; results do not depend on it (1 to 4096; None: all processors)
+        progress
+            None: a bar where there is tqdm and somebody to see it; True; False: none; or a function
+            of (what, done, total), which may return False to stop
+    """
+
+def study(
+    path: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    dry_run: bool = False,
+    figures: bool = True,
+    html: bool = True,
+    format: str | None = None,
+    theme: str | None = None,
+    local_root: str | os.PathLike[str] | None = None,
+    threads: int | None = None,
+    progress: bool | Callable[[str, int, int | None], Any] | None = None,
+) -> Results:
+    """The analyses of every model of a study file, combined tables, figures and the report in `output`. Models whose
+    files and settings did not change since the last run are not computed again; see docs/study.md.
+
+    Returns the combined tables, `models` among them; `failed` has the models that failed, with a PartialWarning. Where
+    all failed, PartialError is raised. With `dry_run` nothing is written, and there are no tables.
+
+        qkscope.study("study.yaml", "results").models.to_pandas()
+
+    Output:
+        force = False
+            compute every model again, and write even into a folder that holds other things
+        dry_run = False
+            say which models would be computed, and why; write nothing
+    Figures:
+        figures = True
+            False: tables alone: neither figures nor report
+        html = True
+            False: figures without report.html
+        format
+            of figures: png, svg, pdf or several of them (None: the study's, else png,svg)
+        theme
+            colours and fonts: paper, screen or dark (None: the study's, else paper)
+    Input:
+        local_root
+            folder to look for datasets in, before the cache
+    Running:
+        threads
+            number of threads; results do not depend on it (1 to 4096; None: all processors)
+        progress
+            None: a bar where there is tqdm and somebody to see it; True; False: none; or a function
+            of (what, done, total), which may return False to stop
+    """

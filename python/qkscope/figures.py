@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures and reports of results. `qkscope report` draws them, with gnuplot; here they show themselves."""
+from __future__ import annotations
+
+import html
+import os
+from pathlib import Path
+
+from ._settings import StrPath
+
+
+class Figure:
+    """One figure. In a notebook it shows itself (SVG). `.svg` is its text, `.png` and `.pdf` are bytes."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name = name
+        self.svg = (folder / f"{name}.svg").read_text(encoding="utf-8")
+        self.png = (folder / f"{name}.png").read_bytes()
+        self.pdf = (folder / f"{name}.pdf").read_bytes()
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        return f"<Figure {self.name}>"
+
+    def save(self, path: StrPath) -> None:
+        """Writes the picture, of the kind that the path ends with: .svg, .png or .pdf. (To restyle one, see
+        docs/figures.md: `qkscope report` leaves the script that draws it.)"""
+        pictures = {".svg": self.svg.encode(), ".png": self.png, ".pdf": self.pdf}
+        target = Path(path)
+        if target.suffix.lower() not in pictures:
+            raise ValueError(f"{target}: a figure is saved as .svg, .png or .pdf")
+        write_whole(target, pictures[target.suffix.lower()])
+
+
+class Report:
+    """The page of `qkscope report`: summary, findings, figures, an explorer of all heads. `.html` is its text; it
+    needs no network and no other file. In a notebook it shows itself in a frame."""
+
+    def __init__(self, page: str) -> None:
+        self.html = page
+
+    def _repr_html_(self) -> str:
+        return (f'<iframe srcdoc="{html.escape(self.html)}" style="width:100%;height:800px;border:1px solid #ccc">'
+                "</iframe>")
+
+    def __repr__(self) -> str:
+        return f"<Report: {len(self.html) / 1e6:.1f} MB; .save(path) writes it>"
+
+    def save(self, path: StrPath) -> None:
+        """Writes the page; into a folder, as report.html."""
+        target = Path(path)
+        write_whole(target / "report.html" if target.is_dir() else target, self.html.encode())
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Beside its place, then there: whole or not at all."""
+    beside = path.with_name(f".{path.name}.tmp-{os.getpid()}")
+    try:
+        with open(beside, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise

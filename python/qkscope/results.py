@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results of a run: its tables in memory, its folder, figures and report."""
+from __future__ import annotations
+
+import functools
+import html
+import json
+import os
+import secrets
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from . import tables
+from ._call import ExistsError, NotFoundError, PartialError, ffi, lib, text
+from ._run import Progress, run, warn
+from ._settings import Settings, StrPath
+from .figures import Figure, Report
+from .tables import Table
+
+_NAMED = 5  # failures in a message
+
+
+class Failure(NamedTuple):
+    """What failed, a head such as "l00h01q" or a model of a study, and why."""
+
+    name: str
+    message: str
+
+
+class TemporaryFolder:
+    """A private folder that goes with this object, or at the end of the process that made it: a process that was
+    forked leaves it alone."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="qkscope-"))
+        self.remove = weakref.finalize(self, _remove, self.path, os.getpid())
+
+
+def _remove(path: Path, owner: int) -> None:
+    if os.getpid() == owner:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+class Results:
+    """What an analysis computed.
+
+    `results.tables` names the tables. `results["heads.csv"]`, `results["heads"]` and `results.heads` are one of them
+    (see Table). `results.failed` lists the heads that failed. `results.save(folder)` writes what the command would
+    have written; `results.figure(name)` draws one of `results.figures`, `results.report()` the whole page.
+
+    `model`, `capture` (the folder that was read), `num_heads`, `num_rows`, `seconds` and `threads` say what was done.
+    `folder` is where the files are: the `output` of the run, else a private folder, which goes with this object. Use
+    it in a `with`, or call `close()`, to have it go at once.
+    """
+
+    def __init__(self, folder: StrPath, files: Sequence[str], load: Callable[[str], Table], facts: Mapping[str, Any],
+                 failed: Sequence[Failure] = (), owned: TemporaryFolder | None = None) -> None:
+        self.folder = Path(folder)
+        self.files = list(files)
+        self.tables = [name for name in self.files if name.endswith(".csv")]
+        self.failed = list(failed)
+        self.model: str = facts.get("model", "")
+        self.capture: str = facts.get("capture", "")
+        self.num_heads: int = facts.get("num_heads", 0)
+        self.num_rows: int = facts.get("num_rows", 0)
+        self.seconds: float = facts.get("seconds", 0.0)
+        self.threads: int = facts.get("threads", 0)
+        self.complete: bool = facts.get("complete", True)
+        self._ci: dict[str, float] = facts.get("ci", {})
+        self._load = load
+        self._owned = owned
+        self._cache: dict[str, Table] = {}
+
+    @classmethod
+    def read(cls, folder: StrPath) -> Results:
+        """The results that a run left in a folder, of this package or of the command; of a study, too."""
+        return _read(Path(folder))
+
+    # ---- tables -------------------------------------------------------------------------
+
+    def __getitem__(self, name: str) -> Table:
+        file = name if name in self.tables else f"{name}.csv"
+        if file not in self.tables:
+            raise KeyError(f"there is no table {name!r}; there are {', '.join(self.tables) or 'none'}")
+        if file not in self._cache:
+            self._cache[file] = self._load(file)
+        return self._cache[file]
+
+    def __getattr__(self, name: str) -> Table:
+        if not name.startswith("_") and f"{name}.csv" in self.__dict__.get("tables", ()):
+            return self[name]
+        raise AttributeError(f"results have no {name!r}; their tables are "
+                             f"{', '.join(self.__dict__.get('tables', ()))}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(name.removesuffix(".csv") for name in self.tables)]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.tables or f"{name}.csv" in self.tables
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tables)
+
+    def confidence(self, table: str) -> float | None:
+        """The level of the intervals in a table, in percent (the `ci` that it was computed with); None without any."""
+        there = any(name.endswith("_lo") for name in self[table].names)
+        return self._ci.get(self[table].name) if there else None
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """manifest.json: command line, settings, input files with fingerprints, timings (docs/results.md)."""
+        return dict(json.loads((self._there() / "manifest.json").read_text(encoding="utf-8")))
+
+    def check(self) -> Results:
+        """Raises PartialError, whose `results` are these, if something failed; else returns these."""
+        if self.failed:
+            error = PartialError(say(self.failed, self.num_heads))
+            error.status, error.results = "QK_ERR_PARTIAL", self
+            raise error
+        return self
+
+    # ---- files --------------------------------------------------------------------------
+
+    def save(self, folder: StrPath, force: bool = False) -> Path:
+        """Writes the files of this run into a new folder, the bytes that the command would have written: all of them
+        or, after a failure, nothing. A folder that is there and not empty is refused; with `force` it is replaced,
+        if all that is in it are results. Returns the folder."""
+        target, held = Path(folder), self._there()
+        _check_target(target, force)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        beside = _beside(target)
+        try:
+            for name in self.files:
+                shutil.copyfile(held / name, beside / name)
+                _sync(beside / name)
+            _replace(beside, target)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+        return target
+
+    def _there(self) -> Path:
+        if not self.folder.is_dir():
+            gone = " any more; save before close(), or before the `with` ends" if self._owned else ""
+            raise NotFoundError(f"{self.folder}: the files of these results are not there{gone}")
+        return self.folder
+
+    def close(self) -> None:
+        """Removes the private folder, if this has one. Tables that were taken stay."""
+        if self._owned is not None:
+            self._owned.remove()
+
+    def __enter__(self) -> Results:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ---- pictures -----------------------------------------------------------------------
+
+    @property
+    def figures(self) -> list[str]:
+        """The names of the figures that these tables allow, in the order of the report."""
+        with tempfile.TemporaryDirectory(prefix="qkscope-") as drawn:
+            outcome = self._draw(Path(drawn), Settings("qk_report_settings_table"), {"list": True}, False)
+            return [text(outcome.names[i]) for i in range(outcome.num_names)]
+
+    def figure(self, name: str, *, theme: str = "paper", progress: Progress = False) -> Figure:
+        """Draws one of `figures`; the model at the end of a name may be left out where there is one model. theme is
+        "paper", "screen" or "dark". Needs gnuplot.
+
+            results.figure("pca-02-rq-rk-scatter").save("drift.pdf")
+
+        Raises ValueError for a name that there is not, with those that there are."""
+        with tempfile.TemporaryDirectory(prefix="qkscope-") as drawn:
+            settings = Settings("qk_report_settings_table")
+            try:
+                outcome = self._draw(Path(drawn), settings, {"figure": [name], "theme": theme, "format": "png,svg,pdf"},
+                                     progress)
+            except NotFoundError:
+                raise ValueError(f"figure {name}: of these results there are {', '.join(self.figures)}") from None
+            names = [text(outcome.names[i]) for i in range(outcome.num_names)]
+            if name not in names and len(names) > 1:
+                raise ValueError(f"figure {name}: there is one for each model: {', '.join(names)}")
+            return Figure(name if name in names else names[0], Path(drawn) / "figures")
+
+    def report(self, path: StrPath | None = None, *, title: str | None = None, scores: StrPath | None = None,
+               score_metric: str | None = None, score_column: str | None = None, theme: str = "paper",
+               progress: Progress = None) -> Report:
+        """The page with summary, findings, all figures and an explorer of the heads; with `path`, it is written there,
+        too. It is that of `qkscope report --alone`, and the other arguments are those of this command. Needs gnuplot."""
+        with tempfile.TemporaryDirectory(prefix="qkscope-") as drawn:
+            self._draw(Path(drawn), Settings("qk_report_settings_table"),
+                       {"title": title, "scores": scores, "score-metric": score_metric, "score-column": score_column,
+                        "theme": theme, "alone": True}, progress)
+            report = Report((Path(drawn) / "report.html").read_text(encoding="utf-8"))
+        if path is not None:
+            report.save(path)
+        return report
+
+    def _draw(self, folder: Path, settings: Settings, given: dict[str, Any], progress: Progress) -> Any:
+        values = settings.values
+        for option, value in {"output": folder, **given}.items():
+            settings.set(option, value)
+        where = ffi.new("char[]", os.fsencode(self._there()))
+        values.results = where
+        out = ffi.new("qk_report_outcome **")
+        outcome, partial = run(lib.qk_report_write, values, out, hooks=values, out=out,
+                               free=lib.qk_report_outcome_free, keep=(settings, where), progress=progress)
+        if partial is not None:
+            if "figure" in given:
+                raise partial
+            warn(str(partial))
+        return outcome
+
+    # ---- how it shows itself ------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        failed = f", {len(self.failed)} failed" if self.failed else ""
+        return (f"<Results of {self.model or self.capture or self.folder}: {self.num_heads} heads{failed}; "
+                f"{', '.join(name.removesuffix('.csv') for name in self.tables)}>")
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><td><code>{name.removesuffix('.csv')}</code></td><td>{len(self[name])}</td>"
+                       f"<td>{html.escape(about(name))}</td></tr>" for name in self.tables)
+        failed = "".join(f"<li>{html.escape(f'{f.name}: {f.message}')}</li>" for f in self.failed[:_NAMED])
+        return (f"<p><b>{html.escape(self.model or self.capture)}</b>: {self.num_heads} heads, {self.num_rows} rows, "
+                f"{self.seconds:.2f} s</p><table><thead><tr><th>table</th><th>rows</th><th></th></tr></thead>"
+                f"<tbody>{rows}</tbody></table>" + (f"<p>{len(self.failed)} failed</p><ul>{failed}</ul>"
+                                                    if failed else ""))
+
+    def _facts(self) -> dict[str, Any]:
+        return {"ci": self._ci, **{name: getattr(self, name) for name in
+                                   ("model", "capture", "num_heads", "num_rows", "seconds", "threads", "complete")}}
+
+    def __reduce__(self) -> Any:
+        """To another process with its files, into a private folder there."""
+        folder = self._there()
+        return _unpacked, ({name: (folder / name).read_bytes() for name in self.files}, self._facts(),
+                           self.failed)
+
+
+def about(table: str) -> str:
+    """What a table is, in a sentence."""
+    info = lib.qk_schema_find(table.encode())
+    return "" if info == ffi.NULL else text(info.about)
+
+
+# ---- made by runs, folders, other processes -----------------------------------------------
+
+def of_run(handle: Any, results: Any, folder: StrPath, owned: TemporaryFolder | None,
+           ci: float | None = None) -> Results:
+    """Of a run in memory, which lives as long as `handle`."""
+    heads = [results.heads[i] for i in range(results.num_heads)]
+    failed = [Failure(_head_name(head.id), text(head.message) or "failed") for head in heads
+              if head.status != lib.QK_OK]
+    files = [text(results.outputs[i]) for i in range(results.num_outputs)]
+    facts = {"model": text(results.model) or "", "capture": text(results.capture), "num_heads": results.num_heads,
+             "num_rows": results.num_rows, "seconds": results.seconds, "threads": results.threads,
+             "complete": results.units_there >= results.units, "ci": dict.fromkeys(files, ci) if ci else {}}
+
+    def load(name: str) -> Table:
+        return tables.of_run(results, name, handle)
+
+    return Results(folder, files, load, facts, failed, owned)
+
+
+def _head_name(head: Any) -> str:
+    name = ffi.new("char[]", 64)
+    lib.qk_head_name(head, name)
+    return str(text(name))
+
+
+def say(failed: Sequence[Failure], count: int) -> str:
+    """How many failed, and the first of them with their reasons."""
+    named = "; ".join(f"{failure.name}: {failure.message}" for failure in failed[:_NAMED])
+    more = f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
+    return f"{len(failed)} of {count} failed: {named}{more}"
+
+
+def _unpacked(files: dict[str, bytes], facts: dict[str, Any], failed: list[Failure]) -> Results:
+    owned = TemporaryFolder()
+    for name, content in files.items():
+        (owned.path / name).write_bytes(content)
+    return Results(owned.path, list(files), functools.partial(_read_table, owned.path), facts, failed, owned)
+
+
+def _read_table(folder: Path, name: str) -> Table:
+    return tables.read_csv(folder / name)
+
+
+def _read(folder: Path) -> Results:
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    files = [name for name in _known_files() if (folder / name).is_file()]
+    runs = manifest.get("runs", [])
+    last = runs[-1] if runs else {}
+    failed = [Failure(str(failure.get("head", failure.get("model", ""))), str(failure.get("message", "")))
+              for one in runs for failure in one.get("failures", [])]
+    facts = {"model": last.get("model", ""), "capture": last.get("capture", ""),
+             "num_heads": max((one.get("heads", 0) for one in runs), default=0),
+             "num_rows": last.get("rows", 0), "threads": last.get("threads", 0),
+             "complete": manifest.get("complete", True),
+             "ci": {file: one["settings"]["ci"] for one in runs for file in one.get("tables", [])
+                    if one.get("settings", {}).get("ci")}}
+    return Results(folder, files, functools.partial(_read_table, folder), facts, failed)
+
+
+# ---- folders ------------------------------------------------------------------------------
+
+def _known_files() -> list[str]:
+    names: list[str] = []
+    while (info := lib.qk_schema_table(len(names))) != ffi.NULL:
+        names.append(text(info.name))
+    return [*names, "schema.json", "manifest.json"]
+
+
+def _check_target(target: Path, force: bool) -> None:
+    if not os.path.lexists(target):
+        return
+    if not target.is_dir() or target.is_symlink():
+        raise ExistsError(f"{target}: is there, and no folder")
+    held = os.listdir(target)
+    if held and not force:
+        raise ExistsError(f"{target}: is not empty; save into another folder, or give force=True to replace results")
+    foreign = set(held) - {*_known_files(), "figures", "report.html"}
+    if foreign:
+        raise ExistsError(f"{target}: holds {sorted(foreign)[0]}, which is no result; save into another folder")
+
+
+def _beside(target: Path) -> Path:
+    """A new folder with the mode that every new folder gets, which one of tempfile has not."""
+    folder = target.with_name(f".{target.name}.tmp-{secrets.token_hex(4)}")
+    folder.mkdir()
+    return folder
+
+
+def _replace(beside: Path, target: Path) -> None:
+    if not target.is_dir() or not os.listdir(target):
+        os.rename(beside, target)
+    else:
+        old = _beside(target)
+        os.rename(target, old)
+        os.rename(beside, target)
+        shutil.rmtree(old)
+    _sync(target.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

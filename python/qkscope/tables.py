@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of results: their columns as NumPy arrays, and all of them for pandas, polars, pyarrow and DuckDB."""
+from __future__ import annotations
+
+import collections
+import csv
+import ctypes
+import html
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ._call import call, ffi, lib, text
+
+_PARTS = ("unit", "range", "symbol", "label", "about", "read", "method", "option")
+_SHOWN = 10  # rows in a notebook
+
+
+class Column(NamedTuple):
+    """What a column is. `type` is "text", "integer" or "real"; the others are None where there is nothing to say."""
+
+    name: str
+    type: str
+    unit: str | None = None
+    range: str | None = None
+    symbol: str | None = None
+    label: str | None = None
+    about: str | None = None
+    read: str | None = None
+    method: str | None = None
+    option: str | None = None
+
+
+def _column(info: Any) -> Column:
+    return Column(text(info.name), text(lib.qk_column_type_name(info.type)),
+                  *(text(getattr(info, part)) for part in _PARTS))
+
+
+# ---- capsules -----------------------------------------------------------------------------
+
+_new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+    ("PyCapsule_New", ctypes.pythonapi))
+_STREAM, _SCHEMA = b"arrow_array_stream", b"arrow_schema"  # capsules keep the pointers
+
+
+def _address(pointer: Any) -> int:
+    return int(ffi.cast("uintptr_t", pointer))
+
+
+def _capsule(kind: str, export: Any, columns: Any, name: bytes, destructor: Any) -> Any:
+    """A struct that the library fills, in a capsule that releases it unless somebody has taken it."""
+    struct = ffi.cast(f"{kind} *", lib.calloc(1, ffi.sizeof(kind)))
+    if struct == ffi.NULL:
+        raise MemoryError
+    try:
+        call(export, columns, struct)
+    except BaseException:
+        lib.free(struct)
+        raise
+    return _new_capsule(_address(struct), name, _address(destructor()))
+
+
+# ---- a table ------------------------------------------------------------------------------
+
+class Table:
+    """One table of results, such as `results.heads`.
+
+    `table["r_q"]` is a column: a NumPy array that views the library's memory, without a copy and read-only, for
+    numbers; a list of str for texts. In an array of reals NaN stands for a field that the CSV leaves empty, in
+    one of integers 0. `table.column("r_q")` is a list in which None does, and needs no NumPy. `len(table)` is the
+    number of rows; iterating gives them one by one, as named tuples.
+
+    pandas, polars, pyarrow and DuckDB take a table as it is, with nulls where fields are empty:
+
+        table.to_pandas()              # or pandas.DataFrame.from_arrow(table)
+        polars.DataFrame(table)
+        pyarrow.table(table)
+        duckdb.sql("select layer, count(*) from heads group by layer")  # with heads = results.heads
+    """
+
+    def __init__(self, columns: Any, name: str) -> None:
+        self._columns = columns
+        self.name = name
+        infos: list[Column] = []
+        while (info := lib.qk_columns_info(columns, len(infos))) != ffi.NULL:
+            infos.append(_column(info))
+        self.schema: dict[str, Column] = {column.name: column for column in infos}
+        """What each column is: type, unit, range, a sentence, how to read it."""
+
+    @classmethod
+    def make(cls, name: str, schema: Sequence[Column], values: Mapping[str, Sequence[Any]]) -> Table:
+        """A table of one's own: for each column of `schema`, a sequence of values, None where there is none."""
+        return _make(name, schema, values)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns, in the order of the CSV file."""
+        return list(self.schema)
+
+    def __len__(self) -> int:
+        return int(lib.qk_columns_num_rows(self._columns))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.schema
+
+    def _find(self, name: str) -> Column:
+        try:
+            return self.schema[name]
+        except (KeyError, TypeError):
+            raise KeyError(f"{self.name} has no column {name!r}; it has {', '.join(self.schema)}") from None
+
+    def _pointer(self, column: Column) -> Any:
+        get = {"real": lib.qk_columns_reals, "integer": lib.qk_columns_integers,
+               "text": lib.qk_columns_texts}[column.type]
+        return get(self._columns, column.name.encode())
+
+    def __getitem__(self, name: str) -> Any:
+        column = self._find(name)
+        if column.type == "text":
+            return self.column(name)
+        import numpy
+        kind = numpy.float64 if column.type == "real" else numpy.int64
+        if len(self) == 0:
+            return numpy.empty(0, kind)
+        held = self._columns  # as long as the array is there
+        pointer = ffi.gc(self._pointer(column), lambda _: held)
+        array = numpy.frombuffer(ffi.buffer(pointer, 8 * len(self)), kind)
+        array.flags.writeable = False
+        return array
+
+    def column(self, name: str) -> list[Any]:
+        """The values of a column as Python's own, None where the CSV's field is empty (but for texts)."""
+        column = self._find(name)
+        pointer = self._pointer(column)
+        if column.type == "text":
+            return [text(pointer[i]) for i in range(len(self))]
+        values = ffi.unpack(pointer, len(self)) if len(self) else []
+        if column.type == "real":
+            return [None if math.isnan(value) else value for value in values]
+        return [None if empty else value for value, empty in zip(values, self._nulls(name))]
+
+    def _nulls(self, name: str) -> list[bool]:
+        """Where a column is null, as a batch of the stream has it."""
+        stream, batch = ffi.new("struct ArrowArrayStream *"), ffi.new("struct ArrowArray *")
+        call(lib.qk_columns_arrow, self._columns, stream)
+        try:
+            if stream.get_next(stream, batch) != 0:
+                raise MemoryError
+            bits = ffi.cast("uint8_t *", batch.children[self.names.index(name)].buffers[0])
+            nulls = [bits != ffi.NULL and not bits[i // 8] >> i % 8 & 1 for i in range(len(self))]
+            batch.release(batch)
+        finally:
+            stream.release(stream)
+        return nulls
+
+    def __iter__(self) -> Iterator[Any]:
+        named: Any = collections.namedtuple
+        return map(named("Row", self.names, rename=True)._make, zip(*(self.column(name) for name in self.names)))
+
+    # ---- for others ---------------------------------------------------------------------
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
+        """Arrow's PyCapsule interface. Numbers are not copied; the capsule keeps them alive."""
+        return _capsule("struct ArrowArrayStream", lib.qk_columns_arrow, self._columns, _STREAM,
+                        lib.qkpy_free_stream)
+
+    def __arrow_c_schema__(self) -> Any:
+        return _capsule("struct ArrowSchema", lib.qk_columns_arrow_schema, self._columns, _SCHEMA,
+                        lib.qkpy_free_schema)
+
+    def to_arrow(self) -> Any:
+        """A pyarrow.Table; units and sentences are in the metadata of its fields."""
+        import pyarrow
+        return pyarrow.table(self)
+
+    def to_polars(self) -> Any:
+        """A polars.DataFrame."""
+        import polars
+        return polars.DataFrame(self)
+
+    def to_pandas(self) -> Any:
+        """A pandas.DataFrame, by pyarrow where that is installed."""
+        import pandas
+        try:
+            import pyarrow
+        except ImportError:
+            return pandas.DataFrame({name: self.column(name) for name in self.names}, columns=self.names)
+        return pyarrow.table(self).to_pandas()
+
+    def __repr__(self) -> str:
+        return f"<Table {self.name}: {len(self)} rows, {len(self.names)} columns>"
+
+    def _repr_html_(self) -> str:
+        columns = [self.column(name)[:_SHOWN] for name in self.names]
+        head = "".join(f'<th title="{html.escape(c.about or "")}">{html.escape(c.name)}</th>'
+                       for c in self.schema.values())
+        rows = "".join(f"<tr>{''.join(f'<td>{_shown(value)}</td>' for value in row)}</tr>"
+                       for row in zip(*columns))
+        more = f", of which the first {_SHOWN}" if len(self) > _SHOWN else ""
+        return (f"<div style='overflow-x:auto'><table><caption>{html.escape(self.name)}: {len(self)} rows{more}"
+                f"</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>")
+
+    def __reduce__(self) -> Any:
+        return _make, (self.name, list(self.schema.values()), {name: self.column(name) for name in self.names})
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    return html.escape(f"{value:.6g}" if isinstance(value, float) else str(value))
+
+
+# ---- tables of one's own ------------------------------------------------------------------
+
+_TYPES = {"text": lib.QK_COLUMN_TEXT, "integer": lib.QK_COLUMN_INTEGER, "real": lib.QK_COLUMN_REAL}
+
+
+def _values(column: Column, values: Sequence[Any], keep: list[Any]) -> Any:
+    if column.type == "real":
+        return ffi.new("double[]", [math.nan if value is None else value for value in values] or 1)
+    if column.type == "integer":
+        return ffi.new("int64_t[]", [-(2**63) if value is None else value for value in values] or 1)
+    texts = [ffi.NULL if value is None else ffi.new("char[]", value.encode()) for value in values]
+    keep += texts
+    return ffi.new("char *[]", texts or 1)
+
+
+def _make(name: str, schema: Sequence[Column], values: Mapping[str, Sequence[Any]]) -> Table:
+    keep: list[Any] = []
+
+    def owned(part: str | None) -> Any:
+        keep.append(ffi.NULL if part is None else ffi.new("char[]", part.encode()))
+        return keep[-1]
+
+    rows = {len(values[column.name]) for column in schema}
+    if len(rows) > 1:
+        raise ValueError(f"{name}: columns of {' and '.join(map(str, sorted(rows)))} rows")
+    infos = ffi.new("qk_column_info[]", max(len(schema), 1))
+    for info, column in zip(infos, schema):
+        info.name, info.type = owned(column.name), _TYPES[column.type]
+        for part in _PARTS:
+            setattr(info, part, owned(getattr(column, part) or ("" if part == "about" else None)))
+    arrays = [_values(column, values[column.name], keep) for column in schema]
+    made = ffi.new("qk_columns **")
+    call(lib.qk_columns_make, made, infos, len(schema), rows.pop() if rows else 0,
+         ffi.new("void *[]", [ffi.cast("void *", array) for array in arrays] or 1))
+    return _owned(made[0], name)
+
+
+def _owned(columns: Any, name: str) -> Table:
+    return Table(ffi.gc(columns, lambda one: lib.qk_columns_free(ffi.new("qk_columns **", one))), name)
+
+
+def of_run(results: Any, name: str, handle: Any) -> Table:
+    """A table of a run in memory, which `handle` owns: it has to be there as long as this takes."""
+    made = ffi.new("qk_columns **")
+    call(lib.qk_results_table, results, name.encode(), made)
+    return _owned(made[0], name)
+
+
+def schema_of(name: str) -> dict[str, Column]:
+    """The columns that this version writes into a table, by name; none for a table that it does not know."""
+    info = lib.qk_schema_find(name.encode())
+    found: list[Column] = []
+    while info != ffi.NULL and (column := lib.qk_table_column(info, len(found))) != ffi.NULL:
+        found.append(_column(column))
+    return {column.name: column for column in found}
+
+
+_READ: dict[str, Callable[[str], Any]] = {"text": str, "integer": lambda field: int(field) if field else None,
+         "real": lambda field: float(field) if field else None}
+
+
+def read_csv(path: str | os.PathLike[str]) -> Table:
+    """A table that the command wrote, with the types of its columns."""
+    name = os.path.basename(path)
+    with open(path, encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    known = schema_of(name)
+    schema = [known.get(column, Column(column, "text")) for column in header]
+    fields = list(zip(*rows)) if rows else [()] * len(schema)
+    return _make(name, schema, {column.name: list(map(_READ[column.type], values))
+                                for column, values in zip(schema, fields)})

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures and reports from Python are those of the command, and show themselves in a notebook."""
+import os
+import shutil
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+
+from conftest import EXAMPLE
+
+qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
+needs_gnuplot = pytest.mark.skipif(not shutil.which("gnuplot"), reason="gnuplot draws the figures")
+
+NAME = "pca-02-rq-rk-scatter"
+
+
+@pytest.fixture(scope="module")
+def results():
+    return qk.analyze(EXAMPLE, ci=95, progress=False)
+
+
+@pytest.fixture(scope="module")
+def drawn(qkscope, results, tmp_path_factory):
+    """What `qkscope report` makes of the same tables."""
+    if not shutil.which("gnuplot"):
+        pytest.skip("gnuplot draws the figures")
+    folder = results.save(tmp_path_factory.mktemp("command") / "saved")
+    qkscope("report", folder, "--title", "Drift of <heads>", "--format", "svg,png,pdf", expect=0)
+    qkscope("report", folder, "-o", folder / "page", "--title", "Drift of <heads>", "--alone", expect=0)
+    return folder
+
+
+class Elements(HTMLParser):
+    """The names of the elements of a fragment, and whether all are closed."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.seen = [], []
+        self.feed(text)
+        self.close()
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attributes):
+        self.open.append(tag)
+        self.seen.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+# ---- figures ------------------------------------------------------------------------------
+
+def test_names_are_those_that_the_command_draws(results, drawn):
+    there = {path.stem for path in (drawn / "figures").glob("*.svg")}
+    assert set(results.figures) == there and NAME in there and len(there) == len(results.figures)
+
+
+@pytest.mark.parametrize("which", [0, -1, NAME])
+def test_pictures_are_those_of_the_command(results, drawn, which):
+    name = which if isinstance(which, str) else results.figures[which]
+    figure = results.figure(name)
+    assert figure.name == name and repr(figure) == f"<Figure {name}>"
+    for kind, ours in (("svg", figure.svg.encode()), ("png", figure.png)):
+        assert ours == (drawn / "figures" / f"{name}.{kind}").read_bytes(), kind
+    assert figure.pdf.startswith(b"%PDF-") and figure.png.startswith(b"\x89PNG")
+
+
+@needs_gnuplot
+def test_a_figure_shows_itself(results, tmp_path):
+    figure = results.figure(NAME)
+    assert ElementTree.fromstring(figure._repr_svg_()).tag == "{http://www.w3.org/2000/svg}svg"
+    for end in ("svg", "png", "pdf"):
+        figure.save(tmp_path / f"figure.{end}")
+        assert (tmp_path / f"figure.{end}").stat().st_size > 1000
+    with pytest.raises(ValueError, match="figure.jpg: a figure is saved as .svg, .png or .pdf"):
+        figure.save(tmp_path / "figure.jpg")
+    with pytest.raises(FileNotFoundError):
+        figure.save(tmp_path / "nowhere" / "figure.svg")
+    assert len(list(tmp_path.iterdir())) == 3
+    assert results.figure(NAME, theme="dark").svg != figure.svg
+
+
+def test_figures_that_there_are_not(results):
+    with pytest.raises(ValueError, match="figure pca-99: of these results there are pca-01-.*, pca-02-rq-rk-scatter, "):
+        results.figure("pca-99")
+    with pytest.raises(qk.ArgumentError, match="theme='neon': expected paper, screen or dark"):
+        results.figure(NAME, theme="neon")
+
+
+def test_closed_results():
+    with qk.pca(EXAMPLE, layers=0, progress=False) as closed:
+        kept = closed.heads
+    assert len(kept) == 4
+    for use in (lambda: closed.figure(NAME), lambda: closed.figures, closed.report, lambda: closed.manifest,
+                lambda: closed.save("nowhere")):
+        with pytest.raises(FileNotFoundError, match="are not there any more; save before close"):
+            use()
+
+
+def test_without_gnuplot(results, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(qk.Error, match="gnuplot"):
+        results.figure(NAME)
+
+
+# ---- the report ---------------------------------------------------------------------------
+
+def test_the_page_is_the_one_of_the_command(results, drawn, tmp_path):
+    report = results.report(tmp_path / "page.html", title="Drift of <heads>", progress=False)
+    page = (tmp_path / "page.html").read_bytes()
+    assert report.html.encode() == page
+    assert page == (drawn / "page" / "report.html").read_bytes()
+    assert 'href="figures/' not in report.html and 'href="figures/' in (drawn / "report.html").read_text()
+    assert "Drift of &lt;heads&gt;" in report.html
+    shown = Elements(report._repr_html_())
+    assert shown.seen == ["iframe"] and len(report._repr_html_()) > len(page)
+    report.save(tmp_path)
+    assert (tmp_path / "report.html").read_bytes() == page
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "report.html"]
+    assert not (results.folder / "report.html").exists()  # nothing is added to the run's own files
+
+
+# ---- tables and results -------------------------------------------------------------------
+
+def test_results_and_tables_show_themselves(results):
+    seen = Elements(results._repr_html_()).seen
+    assert seen.count("tr") == len(results.tables) + 1
+    for name in results:
+        page = results[name]._repr_html_()
+        seen = Elements(page).seen
+        assert seen.count("th") == len(results[name].names) and seen.count("tr") == 1 + min(len(results[name]), 10)
+        assert ">nan<" not in page and ("<td></td>" in page) == (None in sum(
+            (results[name].column(column)[:10] for column in results[name].names), []))
+    assert repr(results).startswith("<Results of kjv-tiny step-2004: 20 heads; qk, heads, ")
+    assert {"heads", "qk", "save", "report"} <= set(dir(results))
+
+
+def test_what_is_shown_is_escaped(tmp_path):
+    results = qk.pca(EXAMPLE, layers=0, model_name="<b>&\"'", progress=False)
+    for page in (results._repr_html_(), results.qk._repr_html_()):
+        assert "&lt;b&gt;&amp;&quot;&#x27;" in page and "&\"'" not in page
+        Elements(page)

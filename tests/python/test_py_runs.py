@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Long calls from Python: errors, warnings, progress, Ctrl-C, threads, processes, memory."""
+import logging
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from conftest import BUILD, EXAMPLE, synth
+
+qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
+
+
+@pytest.fixture(scope="module")
+def tiny(qkscope, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tiny")
+    synth(qkscope, folder / "capture", layers=1, query_heads=2, dim=8, rows=40, examples=9)
+    return folder / "capture"
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """Where private folders are made in this test."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+# ---- errors -------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("keywords, text", [
+    ({"ci": "much"}, "ci='much': expected a percentage from 1 to below 100, e.g. 95"),
+    ({"ci": 0.95}, "ci=0.95: is a percentage; did you mean 95?"),
+    ({"ci": float("nan")}, "ci=nan: expected a percentage"),
+    ({"components": 0}, "components=0: expected a whole number from 1 to 4096"),
+    ({"components": 2.5}, "components=2.5: expected a whole number"),
+    ({"components": True}, "components=True: expected a number, not a truth value"),
+    ({"components": [1]}, r"components=\[1\]: expected a whole number, not list"),
+    ({"layers": "a"}, "layers='a': "),
+    ({"layers": [0, "x"]}, r"layers=\[0, 'x'\]: "),
+    ({"layers": []}, r"layers=\[\]: is empty"),
+    ({"layers": [1.5]}, r"1.5 is neither a whole number nor a text"),
+    ({"lda": 1}, "lda=1: expected True or False, not int"),
+    ({"b_axis": "x"}, "b_axis='x': expected pairs or centroid"),
+    ({"output": ""}, "output='': expected a path"),
+    ({"model_name": "a\0b"}, "has a zero byte"),
+    ({"taxonomy_low": 0.9}, "0.9 is above 0.7"),
+    ({"ci_refit": True}, "ci_refit changes intervals: give ci, too"),
+    ({"layers": 77}, "no query head|77"),
+])
+def test_wrong_values(keywords, text):
+    with pytest.raises(qk.Error, match=text) as raised:
+        qk.analyze(EXAMPLE, progress=False, **keywords)
+    assert isinstance(raised.value, (ValueError, FileNotFoundError)) and raised.value.status.startswith("QK_ERR_")
+
+
+def test_values_of_many_types(tiny):
+    numpy = pytest.importorskip("numpy")
+    expected = qk.pca(tiny, layers="0", components=2, taxonomy_low=0.25, seed=3, progress=False).heads.column("ev0")
+    for layers in (0, [0], (0,), range(1), {0}, numpy.array([0]), "0-0"):
+        results = qk.pca(tiny, layers=layers, components=numpy.int64(2), taxonomy_low=numpy.float64(0.25),
+                         lda=numpy.bool_(False), seed=3.0, ci=None, progress=False)
+        assert results.heads.column("ev0") == expected
+
+
+def test_unknown_keywords_and_captures():
+    with pytest.raises(TypeError, match=r"analyze\(\) got an unexpected keyword argument 'layer'. Did you mean 'layers'?"):
+        qk.analyze(EXAMPLE, layer=3)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'buckets'"):
+        qk.pca(EXAMPLE, buckets=3)
+    with pytest.raises(TypeError, match="a capture is a folder"):
+        qk.analyze(17)
+    with pytest.raises(FileNotFoundError, match="/nowhere: no such folder"):
+        qk.analyze("/nowhere")
+    with pytest.raises(FileNotFoundError, match="no-such-org/name"):
+        qk.analyze("no-such-org/name")
+
+
+def test_a_capture_object_has_a_path(tiny):
+    class Capture:
+        path = tiny
+    assert qk.pca(Capture(), progress=False).heads.column("ev0") == qk.pca(str(tiny)).heads.column("ev0")
+
+
+def test_output_of_another_capture_is_refused(tiny, tmp_path):
+    first = qk.pca(tiny, output=tmp_path / "out", progress=False)
+    assert first.folder == tmp_path / "out" and (tmp_path / "out" / "heads.csv").is_file()
+    with pytest.raises(FileExistsError, match="force"):
+        qk.pca(EXAMPLE, output=tmp_path / "out", progress=False)
+    assert qk.pca(EXAMPLE, output=tmp_path / "out", force=True, progress=False).num_heads == 20
+
+
+@pytest.fixture
+def damaged(tiny, tmp_path):
+    """One query head of two cannot be read."""
+    import shutil
+    shutil.copytree(tiny, tmp_path / "damaged")
+    file = tmp_path / "damaged" / "l00h01q" / "data.parquet"
+    file.write_bytes(file.read_bytes()[:-40])
+    return tmp_path / "damaged"
+
+
+def test_some_heads_fail(damaged):
+    with pytest.warns(qk.PartialWarning, match="1 of 2 failed: l00h01q: .*; the results have the others") as seen:
+        results = qk.analyze(damaged, progress=False)
+    assert seen[0].filename == __file__
+    assert [failure.name for failure in results.failed] == ["l00h01q"] and results.heads["q_head"].tolist() == [0]
+    with pytest.raises(qk.PartialError, match="1 of 2 failed: l00h01q") as raised:
+        results.check()
+    assert raised.value.results is results and raised.value.status == "QK_ERR_PARTIAL"
+    assert "l00h01q" in results._repr_html_()
+
+
+def test_all_heads_fail(damaged, temporary):
+    with pytest.raises(qk.DataError, match="the first is l00h01q"):
+        qk.analyze(damaged, heads=1, progress=False)
+    assert [path.name for path in temporary.iterdir()] == ["damaged"]
+
+
+# ---- what the library says ----------------------------------------------------------------
+
+def test_warnings_are_on_the_callers_line(tiny):
+    with pytest.warns(qk.QkscopeWarning) as seen:
+        qk.pca(EXAMPLE, max_samples=50, progress=False)
+    assert {w.filename for w in seen} == {__file__}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(qk.QkscopeWarning):
+            qk.pca(EXAMPLE, max_samples=50, progress=False)
+
+
+def test_notes_go_to_the_log(damaged, caplog, capfd):
+    with caplog.at_level(logging.INFO, logger="qkscope"), pytest.warns(qk.PartialWarning):
+        qk.pca(damaged, progress=False)
+    assert [record.levelname for record in caplog.records] == ["INFO"] and "l00h01q" in caplog.text
+    assert capfd.readouterr() == ("", "")
+
+
+def test_progress_is_called_by_the_caller(tiny):
+    seen = []
+    qk.pca(EXAMPLE, threads=2, progress=lambda *state: seen.append((*state, threading.get_ident())))
+    assert seen
+    assert all(what == "heads" and 0 <= done <= total and who == threading.get_ident() for what, done, total, who in seen)
+    assert [done for _, done, _, _ in seen] == sorted(done for _, done, _, _ in seen)
+
+
+def test_progress_may_stop(qkscope, temporary, tmp_path):
+    big = tmp_path / "big"
+    synth(qkscope, big, layers=6, query_heads=8, dim=64, rows=400)
+    kept = set(temporary.iterdir())
+    with pytest.raises(qk.Cancelled):
+        qk.analyze(big, threads=1, progress=lambda *_: False)
+    with pytest.raises(ZeroDivisionError):
+        qk.analyze(big, threads=1, progress=lambda *_: 1 / 0)
+    assert set(temporary.iterdir()) == kept
+
+
+def test_tqdm_shows_a_bar(capfd):
+    pytest.importorskip("tqdm")
+    qk.pca(EXAMPLE, progress=True)
+    assert "heads" in capfd.readouterr().err
+    qk.pca(EXAMPLE)  # stderr is not a terminal
+    assert capfd.readouterr().err == ""
+
+
+# ---- Ctrl-C -------------------------------------------------------------------------------
+
+PROGRAM = """
+    import os, signal, sys, threading, qkscope
+    sent = []
+    def progress(what, done, total):
+        if done >= 3 and not sent:
+            sent.append(1)
+            os.kill(os.getpid(), signal.SIGINT)
+    try:
+        qkscope.analyze(sys.argv[1], output=sys.argv[2] or None, threads=2, progress=progress)
+    except KeyboardInterrupt:
+        print("interrupted", threading.active_count(), flush=True)
+    else:
+        print("done")
+    print(len(qkscope.pca(sys.argv[1], layers=0, progress=False).heads))
+"""
+
+
+@pytest.fixture(scope="module")
+def large(qkscope, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("large")
+    synth(qkscope, folder / "capture", layers=10, query_heads=8, dim=64, rows=300)
+    return folder / "capture"
+
+
+def python(program, *arguments, **options):
+    env = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
+    return subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(program), *map(str, arguments)],
+                          capture_output=True, text=True, timeout=120, env={**env, **options.pop("env", {})}, **options)
+
+
+@pytest.mark.parametrize("output", ["", "out"])
+def test_ctrl_c(large, tmp_path, output):
+    (tmp_path / "tmp").mkdir()
+    done = python(PROGRAM, large, output and tmp_path / output, env={"TMPDIR": str(tmp_path / "tmp")})
+    assert done.stdout == "interrupted 1\n8\n", done.stderr
+    assert not list((tmp_path / "tmp").iterdir())
+    assert not output or not list((tmp_path / output).glob("*"))
+
+
+def test_sigint_from_outside_without_progress(large, tmp_path):
+    program = """
+        import sys, qkscope
+        print("begins", flush=True)
+        try:
+            while True:
+                qkscope.analyze(sys.argv[1], ci=95)
+        except KeyboardInterrupt:
+            print("interrupted")
+    """
+    with subprocess.Popen([sys.executable, "-W", "ignore", "-c", textwrap.dedent(program), large],
+                          stdout=subprocess.PIPE, text=True,
+                          env={**os.environ, "PYTHONPATH": str(BUILD / "python"), "TMPDIR": str(tmp_path)}) as running:
+        assert running.stdout.readline() == "begins\n"
+        time.sleep(0.7)
+        running.send_signal(signal.SIGINT)
+        begun = time.monotonic()
+        out, _ = running.communicate(timeout=60)
+        assert out == "interrupted\n" and running.returncode == 0
+        assert time.monotonic() - begun < 20
+    assert not list(tmp_path.iterdir())
+
+
+# ---- folders ------------------------------------------------------------------------------
+
+def test_private_folders_go(tiny, temporary):
+    results = qk.pca(tiny, progress=False)
+    table, folder = results.heads, results.folder
+    assert folder.parent == temporary and folder.is_dir()
+    del results
+    assert not folder.exists() and len(table) == 2
+    with qk.pca(tiny, progress=False) as results:
+        folder = results.folder
+    assert not folder.exists()
+
+
+def test_private_folders_go_at_exit(tiny, tmp_path):
+    done = python("import sys, qkscope; results = qkscope.pca(sys.argv[1]); print(results.folder)", tiny,
+                  env={"TMPDIR": str(tmp_path)})
+    assert done.returncode == 0 and str(tmp_path) in done.stdout and not list(tmp_path.iterdir())
+
+
+def test_save(qkscope, tiny, tmp_path):
+    qkscope("analyze", tiny, "-o", tmp_path / "command", expect=0)
+    results = qk.analyze(tiny, progress=False)
+    assert results.save(tmp_path / "a" / "saved") == tmp_path / "a" / "saved"
+    names = {path.name for path in (tmp_path / "command").iterdir()}
+    assert {path.name for path in (tmp_path / "a" / "saved").iterdir()} == names
+    for name in names - {"manifest.json"}:
+        assert (tmp_path / "a" / "saved" / name).read_bytes() == (tmp_path / "command" / name).read_bytes()
+    assert results.manifest["command_line"] == f"qkscope.analyze({str(tiny)!r})"
+    assert results.manifest["complete"] is True
+    qkscope("report", tmp_path / "a" / "saved", "--no-html", expect=0)
+    mode = (tmp_path / "command").stat().st_mode
+    assert (tmp_path / "a" / "saved").stat().st_mode == mode
+
+
+def test_save_refuses_and_replaces(tiny, tmp_path):
+    results = qk.pca(tiny, progress=False)
+    target = tmp_path / "there"
+    target.mkdir()
+    results.save(target)  # it was empty
+    with pytest.raises(FileExistsError, match="is not empty; save into another folder, or give force=True"):
+        results.save(target)
+    (target / "correlations.csv").write_text("old")
+    results.save(target, force=True)
+    assert {path.name for path in target.iterdir()} == set(results.files)
+    (target / "thesis.tex").write_text("mine")
+    with pytest.raises(FileExistsError, match="holds thesis.tex, which is no result"):
+        results.save(target, force=True)
+    assert (target / "thesis.tex").read_text() == "mine"
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileExistsError, match="no folder"):
+        results.save(tmp_path / "file", force=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "there"]
+
+
+def test_a_save_that_fails_leaves_nothing(tiny, tmp_path):
+    results = qk.pca(tiny, progress=False)
+    (results.folder / results.files[-1]).unlink()
+    with pytest.raises(FileNotFoundError):
+        results.save(tmp_path / "saved")
+    assert not list(tmp_path.iterdir())
+
+
+def test_results_of_a_folder(qkscope, tmp_path):
+    qkscope("analyze", EXAMPLE, "-o", tmp_path / "out", "--layers", "0", expect=0)
+    read = qk.Results.read(tmp_path / "out")
+    ours = qk.analyze(EXAMPLE, layers=0, progress=False)
+    assert read.tables == ours.tables and read.model == ours.model and read.num_heads == 4
+    for name in ours:
+        assert {c: read[name].column(c) for c in read[name].names} == {c: ours[name].column(c) for c in ours[name].names}
+        assert read[name].schema == ours[name].schema
+    with pytest.raises(FileNotFoundError):
+        qk.Results.read(tmp_path / "nowhere")
+
+
+def test_shards(tiny, tmp_path):
+    whole = qk.pca(EXAMPLE, layers="0-2", progress=False)
+    out = tmp_path / "out"
+    first = qk.pca(EXAMPLE, layers="0-2", output=out, shard=(0, 2), progress=False)
+    assert not first.complete and first.tables == [] and not first.failed
+    second = qk.pca(EXAMPLE, layers="0-2", output=out, shard="1/2", progress=False)
+    assert second.complete
+    for name in whole:
+        assert (out / name).read_bytes() == (whole.folder / name).read_bytes()
+    with pytest.raises(TypeError, match="need one output folder"):
+        qk.pca(EXAMPLE, shard=(0, 2))
+    with pytest.raises(ValueError, match="shard"):
+        qk.pca(EXAMPLE, output=out, shard=(2, 2))
+
+
+# ---- threads, processes, memory -----------------------------------------------------------
+
+def test_two_at_once():
+    alone = [qk.analyze(EXAMPLE, layers=layer, progress=False).qk.column("r_q") for layer in (0, 1)]
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(5):
+            both = list(pool.map(lambda layer: qk.analyze(EXAMPLE, layers=layer, progress=False).qk.column("r_q"), (0, 1)))
+            assert both == alone
+
+
+def heads_of(layer):
+    return qk.pca(EXAMPLE, layers=layer, progress=False)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes(method, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(BUILD / "python"), *sys.path]))
+    kept = heads_of(2)
+    kept.heads
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        made = pool.map(heads_of, [0, 1])
+    assert [results.heads["layer"][0] for results in made] == [0, 1]
+    for layer, results in enumerate(made):
+        assert results.qk.column("r_k") == heads_of(layer).qk.column("r_k")
+        assert results.folder.is_dir()
+    assert kept.folder.is_dir() and len(kept.qk) > 0  # the children left it alone
+
+
+def test_a_forked_child_leaves_the_folder(tiny):
+    results = qk.pca(tiny, progress=False)
+    child = os.fork()
+    if child == 0:
+        results.close()
+        del results
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert results.folder.is_dir() and (results.folder / "heads.csv").is_file()
+
+
+@pytest.fixture
+def memory(monkeypatch):
+    """A folder in memory, where private folders are made: on a disk, a thousand runs wait two minutes for it."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
+        monkeypatch.setattr("tempfile.tempdir", folder)
+        yield folder
+
+
+def test_a_thousand_analyses_in_flat_memory(tiny, resident, sanitized, memory):
+    kept = []
+    for i in range(1000):
+        results = qk.analyze(tiny, threads=1, progress=False)
+        results.heads.column("category"), results.qk.__arrow_c_stream__()
+        del results
+        if i in (499, 749, 999):
+            kept.append(resident())
+    assert not os.listdir(memory)
+    # what a run leaves behind would add up: 500 of them, 1 kB each
+    assert sanitized or kept[2] - kept[0] < 512 << 10, kept
+    assert threading.active_count() == 1 or all(t.name != "qkscope" for t in threading.enumerate())

@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every table from Python is the command's CSV, number for number, also in pandas, polars, pyarrow and DuckDB."""
+import csv
+import gc
+import math
+import pickle
+import struct
+
+import pytest
+
+from conftest import EXAMPLE, synth
+
+qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
+
+
+def fields(path):
+    """{column: texts} of a CSV, read without the package."""
+    with open(path, newline="") as file:
+        header, *rows = csv.reader(file)
+    return {name: [row[i] for row in rows] for i, name in enumerate(header)}
+
+
+def bits(number):
+    return struct.pack("d", number)
+
+
+def check(table, path):
+    """Values, types and nulls against the fields; how many of them were empty."""
+    expected = fields(path)
+    assert table.names == list(expected)
+    empty = 0
+    for name, texts in expected.items():
+        kind = table.schema[name].type
+        values = table.column(name)
+        assert len(values) == len(texts) == len(table)
+        empty += sum(text == "" for text in texts)
+        if kind == "text":
+            assert values == texts == table[name]
+        elif kind == "integer":
+            assert values == [int(text) if text else None for text in texts]
+            assert table[name].tolist() == [int(text) if text else 0 for text in texts]
+        else:
+            assert [value is None for value in values] == [text == "" for text in texts]
+            assert [bits(v) for v in values if v is not None] == [bits(float(t)) for t in texts if t]
+            assert [math.isnan(v) for v in table[name].tolist()] == [text == "" for text in texts]
+    return empty
+
+
+def both(qkscope, tmp_path, command, function, *captures, options=(), **keywords):
+    """Results from Python beside the folder of the same command, tables compared."""
+    folder = tmp_path / "command"
+    qkscope(command, *captures, "-o", folder, *options, expect=0)
+    results = function(*captures, progress=False, **keywords)
+    tables = sorted(path.name for path in folder.glob("*.csv"))
+    assert sorted(results.tables) == tables
+    empty = 0
+    saved = results.save(tmp_path / "saved")
+    assert {path.name for path in saved.iterdir()} == {path.name for path in folder.iterdir()} == set(results.files)
+    for name in set(results.files) - {"manifest.json"}:  # which says when and how long
+        assert (saved / name).read_bytes() == (folder / name).read_bytes()
+    for name in tables:
+        empty += check(results[name], folder / name)
+    return results, folder, empty
+
+
+@pytest.fixture(scope="module")
+def windows(qkscope, tmp_path_factory):
+    """Heads with a sliding window, and such without."""
+    folder = tmp_path_factory.mktemp("windows")
+    synth(qkscope, folder / "capture", layers=2, dim=16, rows=150, sliding_window=300)
+    return folder / "capture"
+
+
+def test_analyze_with_intervals_lda_and_complement(qkscope, tmp_path):
+    results, _, empty = both(qkscope, tmp_path, "analyze", qk.analyze, EXAMPLE, layers="0-2", ci=95, lda=True,
+                             complement=True, options=["--layers", "0-2", "--ci", "95", "--lda", "--complement"])
+    assert "complement.csv" in results.tables and empty > 0
+    assert "r_q_lo" in results.qk.names and results.num_heads == 12
+
+
+def test_analyze_as_it_is(qkscope, tmp_path):
+    results, *_ = both(qkscope, tmp_path, "analyze", qk.analyze, EXAMPLE)
+    assert all(value is None for value in results.heads.column("lda_accuracy"))
+
+
+def test_plasticity_of_windows(qkscope, tmp_path, windows):
+    results, *_ = both(qkscope, tmp_path, "plasticity", qk.plasticity, windows, buckets=4, variance="full",
+                       options=["--buckets", "4", "--variance", "full"])
+    column = results.head_metrics.column("sliding_window")
+    assert set(column) <= {None, 300} and 300 in column
+
+
+def test_rotate(qkscope, tmp_path):
+    both(qkscope, tmp_path, "rotate", qk.rotate, EXAMPLE, b_axis="centroid", pairs=4, heads=[0, 1],
+         options=["--b-axis", "centroid", "--pairs", "4", "--heads", "0,1"])
+
+
+def test_pca_of_single_kinds(qkscope, tmp_path):
+    results, *_ = both(qkscope, tmp_path, "pca", qk.pca, EXAMPLE, kinds=["q", "k"], components=3, threshold=0.5,
+                       options=["--kinds", "q,k", "--components", "3", "--threshold", "0.5"])
+    assert results.tables == ["correlations.csv"] and (results.folder / "summary.json").is_file()
+
+
+@pytest.fixture(scope="module")
+def state(qkscope, tmp_path_factory):
+    """A capture that keeps moments and some of its rows."""
+    folder = tmp_path_factory.mktemp("state")
+    model = EXAMPLE.parent / "kjv-tiny"
+    qkscope("capture", "-m", model / "step-2004", "-t", model / "passages.jsonl", "--max-texts", "9", "--rows", "300",
+            "--layers", "0,3", "--keep", "moments,reservoir=3", "--groups", "8", "-o", folder / "capture", expect=0)
+    return folder / "capture"
+
+
+@pytest.mark.filterwarnings("ignore::qkscope.QkscopeWarning")
+@pytest.mark.parametrize("command, options, keywords", [
+    ("analyze", ["--ci", "90"], {"ci": 90}), ("pca", ["--layers", "3"], {"layers": 3}),
+    ("rotate", ["--complement"], {"complement": True}), ("plasticity", ["--variance", "full"], {"variance": "full"})])
+def test_of_moments(qkscope, tmp_path, state, command, options, keywords):
+    results, *_ = both(qkscope, tmp_path, command, getattr(qk, command), state, options=options, **keywords)
+    assert results.manifest["runs"][0]["kept"]["rows"] == "reservoir"
+    assert command in ("pca", "rotate") or "ap_overall_se" in results.head_metrics.names
+
+
+@pytest.fixture(scope="module")
+def stages(qkscope, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stages")
+    model = EXAMPLE.parent / "kjv-tiny"
+    qkscope("capture", "-m", model / "step-2004", "-t", model / "passages.jsonl", "--max-texts", "4", "--rows", "300",
+            "--stage", "both", "-o", folder / "capture", expect=0)
+    return folder / "capture"
+
+
+def test_compare_stages(qkscope, tmp_path, stages):
+    results, *_ = both(qkscope, tmp_path, "compare-stages", qk.compare_stages, stages, layers=[0, 3],
+                       options=["--layers", "0,3"])
+    assert results.tables == ["stages.csv", "rope_pairs.csv", "score_by_distance.csv"]
+    again = qk.compare_stages(stages / "pre", stages / "post", layers=[0, 3])
+    assert again.stages.column("r_squared_predicted") == results.stages.column("r_squared_predicted")
+
+
+# ---- others take them ---------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def results(windows):
+    return qk.analyze(windows, ci=95, progress=False)
+
+
+def columns_of(table):
+    return {name: table.column(name) for name in table.names}
+
+
+@pytest.mark.parametrize("name", ["qk", "heads", "head_metrics", "model_report"])
+def test_pyarrow(results, name):
+    pyarrow = pytest.importorskip("pyarrow")
+    table = results[name]
+    taken = pyarrow.table(table)
+    taken.validate(full=True)
+    assert taken.to_pydict() == columns_of(table)
+    assert pyarrow.schema(table) == taken.schema
+    for column in table.schema.values():
+        metadata = {key.decode(): value.decode() for key, value in taken.schema.field(column.name).metadata.items()}
+        assert metadata == {key: value for key, value in column._asdict().items()
+                            if value is not None and key not in ("name", "type")}
+
+
+def test_pyarrow_has_the_numbers_where_they_lie(results):
+    pytest.importorskip("pyarrow")
+    table = results["qk"]
+    taken = table.to_arrow()["r_q"].chunk(0)
+    assert taken.buffers()[1].address == table["r_q"].__array_interface__["data"][0]
+
+
+def test_polars(results):
+    polars = pytest.importorskip("polars")
+    for name in results:
+        table = results[name]
+        frame = polars.DataFrame(table)
+        assert frame.to_dict(as_series=False) == columns_of(table)
+        assert frame.equals(table.to_polars())
+
+
+def test_pandas(results):
+    pandas = pytest.importorskip("pandas")
+    for name in results:
+        table = results[name]
+        frame = table.to_pandas()
+        assert list(frame.columns) == table.names and len(frame) == len(table)
+        taken = {key: [None if pandas.isna(v) else v for v in frame[key]] for key in frame}
+        assert taken == columns_of(table)
+    frame = pandas.DataFrame.from_arrow(results.qk)
+    assert frame["r_q"].tolist() == results.qk["r_q"].tolist()
+    assert pandas.DataFrame(results.qk).equals(results.qk.to_pandas())
+
+
+def test_duckdb(results):
+    duckdb = pytest.importorskip("duckdb")
+    rows = results.qk
+    expected = sum(rows["r_q"].tolist()) / len(rows)
+    (mean, count), = duckdb.sql("select avg(r_q), count(*) from rows").fetchall()
+    assert mean == pytest.approx(expected, abs=1e-12) and count == len(rows)
+    windows = results.head_metrics
+    (there, all_of_them), = duckdb.sql("select count(sliding_window), count(*) from windows").fetchall()
+    assert there == sum(value is not None for value in windows.column("sliding_window")) and all_of_them == len(windows)
+
+
+def test_arrays_are_views_that_outlive_the_results(windows):
+    numpy = pytest.importorskip("numpy")
+    table = qk.pca(windows, progress=False).qk
+    one, two = table["r_q"], table["r_q"]
+    assert numpy.shares_memory(one, two) and not one.flags.writeable and one.dtype == numpy.float64
+    kept, arrow = one.tolist(), table.__arrow_c_stream__()
+    del table, two
+    gc.collect()
+    assert one.tolist() == kept
+    del arrow
+    gc.collect()
+    assert one.tolist() == kept
+
+
+def test_streams_that_nobody_takes_do_not_leak(results, resident):
+    table = results.head_component_weights
+    for _ in range(200):
+        table.__arrow_c_stream__(), table.__arrow_c_schema__()
+    before = resident()
+    for _ in range(3000):  # each would keep more than 1 kB
+        table.__arrow_c_stream__(), table.__arrow_c_schema__()
+    assert resident() - before < 1 << 20
+
+
+# ---- tables of one's own ------------------------------------------------------------------
+
+def test_rows_schema_and_shows(results):
+    table = results.heads
+    row = next(iter(table))
+    assert row.layer == 0 and row.category == table["category"][0] and len(list(table)) == len(table)
+    column = table.schema["category_share"]
+    assert column.unit == "share" and column.range == "0 .. 1" and "jackknife" in column.about
+    assert "r_q" not in table and "category" in table
+    with pytest.raises(KeyError, match="heads.csv has no column 'r_qq'"):
+        table["r_qq"]
+    page = results.qk._repr_html_()
+    assert "<table>" in page and page.count("<tr>") == 11 and "of which the first 10" in page
+    assert repr(table) == f"<Table heads.csv: {len(table)} rows, {len(table.names)} columns>"
+
+
+def test_pickled(results):
+    for table in (results.head_metrics, results.qk):
+        again = pickle.loads(pickle.dumps(table))
+        assert columns_of(again) == columns_of(table) and again.schema == table.schema and again.name == table.name
+    whole = pickle.loads(pickle.dumps(results))
+    assert whole.folder != results.folder and whole.tables == results.tables and whole.model == results.model
+    assert all(columns_of(whole[name]) == columns_of(results[name]) for name in results)
+
+
+def test_made_of_values():
+    schema = [qk.tables.Column("n", "integer", about="a number"), qk.tables.Column("x", "real", unit="m", about="how far"),
+              qk.tables.Column("t", "text", about="which")]
+    values = {"n": [1, None, -3], "x": [0.5, None, -0.0], "t": ["a\u00e9", None, ""]}
+    table = qk.Table.make("mine.csv", schema, values)
+    assert columns_of(table) == values and table["n"].tolist() == [1, 0, -3]
+    assert columns_of(qk.Table.make("none.csv", schema, {"n": [], "x": [], "t": []})) == {"n": [], "x": [], "t": []}
+    pyarrow = pytest.importorskip("pyarrow")
+    taken = pyarrow.table(table)
+    taken.validate(full=True)
+    assert taken.to_pydict() == values
+    with pytest.raises(ValueError, match="columns of 1 and 2 rows"):
+        qk.Table.make("bad.csv", schema[:2], {"n": [1], "x": [1.0, 2.0]})
+
+
+def test_compare(tmp_path, windows):
+    numpy = pytest.importorskip("numpy")
+    a = qk.analyze(windows, ci=95, progress=False)
+    b = qk.analyze(windows, ci=95, max_samples=300, layers=[1], progress=False)
+    table = qk.compare(a, b, "qk")
+    assert table.names[:4] == ["layer", "q_head", "k_head", "pc"]
+    assert len(table) == len(a.qk) and table.column("r_q_a") == a.qk.column("r_q")
+    second = table["layer"] == 1
+    assert numpy.isnan(table["r_q_diff"][~second]).all()
+    difference = b.qk["r_q"] - a.qk["r_q"][a.qk["layer"] == 1]
+    assert numpy.array_equal(table["r_q_diff"][second], difference, equal_nan=True)
+    first = second & (table["pc"] == 0)  # the components with intervals
+    lo, hi, mid = (table[name][first] for name in ("r_q_diff_lo", "r_q_diff_hi", "r_q_diff"))
+    assert (lo < mid).all() and (mid < hi).all()
+    half = {side: (table[f"r_q_hi_{side}"] - table[f"r_q_lo_{side}"])[first] for side in "ab"}
+    assert (hi - lo >= numpy.maximum(half["a"], half["b"]) * 0.999).all()
+    assert (hi - lo <= half["a"] + half["b"]).all()
+    assert qk.compare(a, b)["category_a"] == a.heads["category"]
+    a.save(tmp_path / "a")
+    assert qk.compare(tmp_path / "a", b, "qk.csv").column("r_q_diff") == table.column("r_q_diff")
+    with pytest.raises(ValueError, match="model_report.csv: has no rows of heads"):
+        qk.compare(a, a, "model_report")
+    with pytest.raises(KeyError, match="no table 'stages'"):
+        qk.compare(a, b, "stages")
+
+
+@pytest.mark.filterwarnings("ignore::qkscope.QkscopeWarning")
+def test_compare_matches_rows_by_what_they_are_of(qkscope, tmp_path, windows):
+    """In every table: counts and positions are no part of that, though they are whole numbers."""
+    synth(qkscope, tmp_path / "other", layers=2, dim=16, rows=170, sliding_window=300, seed=5)
+    a, b = (qk.analyze(folder, complement=True, progress=False) for folder in (windows, tmp_path / "other"))
+    for name in set(a.tables) - {"model_report.csv"}:
+        table = qk.compare(a, b, name)
+        keys = [column for column in table.names if column in a[name].names]
+        assert keys[:3] == ["layer", "q_head", "k_head"]
+        found = {}
+        for side, results in (("_a", a), ("_b", b)):
+            rows = list(zip(*(results[name].column(key) for key in keys)))
+            assert len(set(rows)) == len(rows)
+            for column in set(results[name].names) - {*keys, "model"}:
+                found.update({(row, column + side): v for row, v in zip(rows, results[name].column(column))})
+        for column in [n for n in table.names if n.endswith(("_a", "_b")) and n not in a[name].names]:
+            for row, value in zip(zip(*(table.column(key) for key in keys)), table.column(column)):
+                assert value == found.get((row, column))
+    assert all(value is not None for value in qk.compare(a, b, "head_metrics").column("ap_overall_diff"))
+    assert set(qk.compare(a, b, "head_metrics")["n_q_diff"].tolist()) == {80.0}  # 20 of each of 4 texts
+
+
+def test_intervals_of_differences():
+    """Of two independent means: the textbook's. Turned round, the interval is, too."""
+    from qkscope._compare import _joined
+
+    def side(values, half):
+        schema = [qk.tables.Column(name, "integer" if name == "layer" else "real", about=name)
+                  for name in ("layer", "x", "x_lo", "x_hi")]
+        return qk.Table.make("x.csv", schema, {"layer": list(range(len(values))), "x": values,
+                                               "x_lo": [v - h for v, h in zip(values, half)],
+                                               "x_hi": [v + h for v, h in zip(values, half)]})
+    a, b = side([1.0, 2.0], [0.3, 0.0]), side([2.5, 1.0], [0.4, 0.25])
+    there, back = _joined("d", a, b, True), _joined("d", b, a, True)
+    assert there["x_diff"].tolist() == [1.5, -1.0]
+    assert there["x_diff_lo"].tolist() == pytest.approx([1.5 - 0.5, -1.25])
+    assert there["x_diff_hi"].tolist() == pytest.approx([1.5 + 0.5, -0.75])
+    assert back["x_diff_hi"].tolist() == pytest.approx([-v for v in there["x_diff_lo"]])
+    assert not {"x_lo_diff", "x_hi_diff"} & set(there.names)
+    twice = qk.Table.make("x.csv", list(a.schema.values()), {n: a.column(n)[:1] * 2 for n in a.names})
+    with pytest.raises(ValueError, match="several rows of one head"):
+        _joined("d", twice, b, True)
+
+
+@pytest.mark.filterwarnings("ignore:.*texts:qkscope.QkscopeWarning")
+def test_intervals_of_two_levels_have_none(windows, tmp_path):
+    a, b = (qk.pca(windows, ci=ci, progress=False) for ci in (95, 80))
+    a.save(tmp_path / "a")
+    for first in (a, tmp_path / "a"):
+        with pytest.warns(qk.QkscopeWarning, match="qk.csv: with intervals of 80 % and of 95 %") as seen:
+            table = qk.compare(first, b, "qk")
+        assert seen[0].filename == __file__ and "r_q_diff" in table.names and "r_q_diff_lo" not in table.names
+    assert (a.confidence("qk"), b.confidence("qk"), a.confidence("heads")) == (95, 80, None)
+    assert qk.Results.read(tmp_path / "a").confidence("qk") == pickle.loads(pickle.dumps(a)).confidence("qk") == 95
