@@ -33,7 +33,7 @@ QK_API QK_MUST_CHECK qk_status qk_hub_find_model(const char *name, const char *r
                                                  char **path, qk_error *err);
 
 /* Whether this is a name of the form org/name, and no file or folder has it. Only then a path that is
- * not there may be something to fetch. */
+ * not there may be something to fetch. What ends as files do (.gguf, .npz, .pt, ...) is none. */
 QK_API bool qk_hub_is_remote(const char *name);
 
 /* ==== fetching ============================================================================ */
@@ -86,9 +86,11 @@ typedef struct qk_hub_snapshot {
     char *path;   /* its folder in the cache */
     char *commit; /* that the revision stands for */
     size_t num_files;
-    int64_t bytes; /* of the files that were wanted */
-    int q_per_kv_group; /* query heads per key head, where all layers have the same heads and the names
-                           tell; else 0. Of a part of the heads nothing tells it. */
+    int64_t bytes;      /* of the files that were wanted */
+    char *gguf;         /* of a model whose weights are a GGUF file, its path; else NULL */
+    int num_layers;     /* of a capture: up to the largest layer on the Hub; 0 = not known */
+    int q_per_kv_group; /* likewise query heads per key head, where all layers have the same heads;
+                           else 0. The part of a capture that is here does not tell it. */
     size_t fetched_files;
     int64_t fetched_bytes;
     int64_t requests; /* that were sent to the Hub, redirects to other servers not counted */

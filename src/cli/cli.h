@@ -55,7 +55,7 @@ extern const qk_settings_table cli_common_table;
 /* For descriptions of commands. */
 #define CLI_CAPTURE_IS                                                                         \
     "CAPTURE is a folder with l{LL}h{HH}{q|k} or packed l{LL}{q|k} folders somewhere below "   \
-    "it, or a dataset (org/name) in the Hugging Face cache."
+    "it, or org/name of a dataset on the Hugging Face Hub (see qkscope get)."
 
 struct cli_call;
 
@@ -178,6 +178,7 @@ typedef struct cli_messages {
     const char *what; /* counted things, e.g. "heads" */
     const char *of;   /* the name of what they belong to, or NULL */
     bool drawn;       /* a progress line is on the screen */
+    bool fetching;    /* and is of what comes from the Hub */
     double start, last;
 } cli_messages;
 
@@ -189,10 +190,6 @@ void cli_messages_end(cli_messages *messages, qk_status status, const qk_error *
 void cli_notice(void *user, qk_notice_level level, const char *message);
 bool cli_progress(void *user, const qk_progress *progress);
 bool cli_is_interrupted(void);
-
-/* For what is fetched from the Hub: that it is said what, how much and why one waits belongs to the
- * command, so nothing of it is a warning. */
-void cli_hub_notice(void *user, qk_notice_level level, const char *message);
 
 /* The exit code; but where a signal stopped the run, now that nothing is left behind, it ends the
  * program. Shells call that 130 (Ctrl-C) and end a loop over runs, too, which they would go on with

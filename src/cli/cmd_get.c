@@ -27,13 +27,13 @@ static const qk_settings_table TABLE = {QK_SETTINGS_ROWS(request, ROWS)};
 
 static json_t *branch_json(const qk_hub_branch *b)
 {
-    return json_pack(
-        "{s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "name", cli_json_text(b->name),
-        "kind", b->tag ? "tag" : "branch", "commit", b->commit, "files",
-        (json_int_t)b->num_files, "bytes", (json_int_t)b->bytes, "layers",
-        (json_int_t)b->num_layers, "query_heads", (json_int_t)b->query_heads, "key_heads",
-        (json_int_t)b->key_heads, "packed_files", (json_int_t)b->packed_files, "cached_files",
-        (json_int_t)b->cached_files, "cached_bytes", (json_int_t)b->cached_bytes);
+    return json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "name",
+                     cli_json_text(b->name), "kind", b->tag ? "tag" : "branch", "commit",
+                     b->commit, "files", (json_int_t)b->num_files, "bytes",
+                     (json_int_t)b->bytes, "layers", (json_int_t)b->num_layers, "query_heads",
+                     (json_int_t)b->query_heads, "key_heads", (json_int_t)b->key_heads,
+                     "packed_files", (json_int_t)b->packed_files, "cached_files",
+                     (json_int_t)b->cached_files, "cached_bytes", (json_int_t)b->cached_bytes);
 }
 
 static void print_list_json(const request *r, const qk_hub_listing *listing)
@@ -41,8 +41,8 @@ static void print_list_json(const request *r, const qk_hub_listing *listing)
     json_t *branches = json_array();
     for (size_t i = 0; i < listing->num_branches; i++)
         json_array_append_new(branches, branch_json(&listing->branches[i]));
-    cli_json_print(json_pack("{s:o, s:b, s:o}", "name", cli_json_text(r->settings.name), "model",
-                             r->settings.model, "branches", branches));
+    cli_json_print(json_pack("{s:o, s:b, s:o}", "name", cli_json_text(r->settings.name),
+                             "model", r->settings.model, "branches", branches));
 }
 
 static void print_list(const qk_hub_listing *listing)
@@ -115,7 +115,7 @@ static int run(cli_call *call)
     r->settings.name = call->arguments[0];
     cli_messages_init(&messages, &r->common, "MB");
     messages.of = r->settings.name;
-    r->settings.notice = cli_hub_notice;
+    r->settings.notice = cli_notice;
     r->settings.progress = cli_progress;
     r->settings.user = &messages;
     return r->list ? list(r, &messages) : get(r, &messages);
@@ -127,12 +127,15 @@ const cli_command cmd_get = {
     .summary = "fetch a dataset or a model from the Hugging Face Hub",
     .usage = "ORG/NAME [options]",
     .description =
-        "Brings the files of a dataset, or with --model of a model, into the Hugging Face cache, "
+        "Brings the files of a dataset, or with --model of a model, into the Hugging Face "
+        "cache, "
         "where other programs find them, and prints the folder. What is in the cache is not "
         "fetched again; a file that was cut off is gone on with. Every file is checked by the "
-        "hash that the Hub lists before it takes its name.\n\nOf a capture --layers and --heads "
+        "hash that the Hub lists before it takes its name.\n\nOf a capture --layers and "
+        "--heads "
         "choose; key heads that the chosen query heads attend to come along. Without them all "
-        "files of a dataset are fetched, and of a model what qkscope capture needs.\n\nFor what "
+        "files of a dataset are fetched, and of a model what qkscope capture needs.\n\nFor "
+        "what "
         "is private or gated, log in with hf auth login or set HF_TOKEN.",
     .examples = "qkscope get --list viktoroo/sniffed-qk\n"
                 "qkscope get viktoroo/sniffed-qk --revision qwen3-8b --layers 0-3\n"

@@ -119,30 +119,30 @@ static outcome fail_transfer(qk__connection *c, CURLcode code, const char *origi
                              qk_error *err)
 {
     if (c->failed != QK_OK) {
-        qk__fail(err, c->failed, "%s: %s", origin, c->failure.message);
+        (void)qk__fail(err, c->failed, "%s: %s", origin, c->failure.message);
         return c->failed == QK_ERR_INCONSISTENT ? WRONG : FAILED;
     }
     switch (code) {
     case CURLE_ABORTED_BY_CALLBACK:
-        qk__fail(err, QK_ERR_CANCELLED, "stopped");
+        (void)qk__fail(err, QK_ERR_CANCELLED, "stopped");
         return FAILED;
     case CURLE_OUT_OF_MEMORY:
         out_of_memory(c, origin, err);
         return FAILED;
     case CURLE_WRITE_ERROR:
-        qk__fail(err, QK_ERR_MALFORMED, "%s: an endless answer with status %d", origin,
-                 c->answer.status);
+        (void)qk__fail(err, QK_ERR_MALFORMED, "%s: an endless answer with status %d", origin,
+                       c->answer.status);
         return FAILED;
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_URL_MALFORMAT:
-        qk__fail(err, QK_ERR_IO, "%s: %s", origin,
-                 *c->detail ? c->detail : curl_easy_strerror(code));
+        (void)qk__fail(err, QK_ERR_IO, "%s: %s", origin,
+                       *c->detail ? c->detail : curl_easy_strerror(code));
         return FAILED;
     default:
-        qk__fail(err, QK_ERR_IO, "%s: %s", origin,
-                 *c->detail ? c->detail : curl_easy_strerror(code));
+        (void)qk__fail(err, QK_ERR_IO, "%s: %s", origin,
+                       *c->detail ? c->detail : curl_easy_strerror(code));
         return AGAIN;
     }
 }
@@ -266,14 +266,14 @@ static outcome judge(qk__connection *c, const char *origin, qk_error *err)
         qk_status status = c->request->end(c->request->user, a, &c->failure);
         if (status == QK_OK)
             return DONE;
-        qk__fail(err, status, "%s: %s", origin, c->failure.message);
+        (void)qk__fail(err, status, "%s: %s", origin, c->failure.message);
         return status == QK_ERR_INCONSISTENT ? WRONG : FAILED;
     }
     /* An address with a signature holds for some minutes: the Hub gives another one. */
     bool again = a->status == 408 || a->status == 429 || a->status >= 500 || !hub;
     if (again)
-        qk__fail(err, QK_ERR_IO, "%s: HTTP status %d%s%s", origin, a->status,
-                 *a->message ? ": " : "", a->message);
+        (void)qk__fail(err, QK_ERR_IO, "%s: HTTP status %d%s%s", origin, a->status,
+                       *a->message ? ": " : "", a->message);
     else
         (void)refused(c, origin, err);
     return !again ? FAILED : a->status == 429 ? LIMITED : AGAIN;
@@ -293,7 +293,8 @@ static outcome attempt(qk__connection *c, const qk__request *request, int64_t fr
     for (int hop = 0; how == DONE && is_redirect(&c->answer); hop++) {
         char *next = NULL, *next_origin = NULL;
         if (hop == MAX_REDIRECTS) {
-            qk__fail(err, QK_ERR_MALFORMED, "%s: redirected %d times, and again", origin, hop);
+            (void)qk__fail(err, QK_ERR_MALFORMED, "%s: redirected %d times, and again", origin,
+                           hop);
             how = FAILED;
             break;
         }
@@ -324,7 +325,7 @@ static bool give_up(const qk__connection *c, outcome how, tally *t, double *wait
     t->failures += how == AGAIN;
     t->wrong += how == WRONG;
     t->limits += how == LIMITED;
-    int most = c->answered ? MAX_FAILURES : MAX_UNANSWERED;
+    int most = c->fetch->hurried ? 0 : c->answered ? MAX_FAILURES : MAX_UNANSWERED;
     bool enough = t->failures > most || t->wrong > MAX_WRONG || t->limits > MAX_LIMITS;
     *wait = how == LIMITED ? WAITS[t->limits < MAX_FAILURES ? t->limits : MAX_FAILURES]
                            : WAITS[t->failures <= MAX_FAILURES ? t->failures : MAX_FAILURES];
@@ -333,12 +334,12 @@ static bool give_up(const qk__connection *c, outcome how, tally *t, double *wait
     char why[sizeof err->message];
     snprintf(why, sizeof why, "%s", err->message);
     if (enough)
-        qk__fail(err, err->status, "%.900s; tried %d times", why,
-                 t->failures + t->wrong + t->limits);
+        (void)qk__fail(err, err->status, "%.900s; tried %d times", why,
+                       t->failures + t->wrong + t->limits);
     else if (*wait > MAX_WAIT)
-        qk__fail(err, err->status,
-                 "%.900s; wait %.0f minutes, then go on with the same command", why,
-                 *wait / 60);
+        (void)qk__fail(err, err->status,
+                       "%.900s; wait %.0f minutes, then go on with the same command", why,
+                       *wait / 60);
     return enough || *wait > MAX_WAIT;
 }
 
@@ -353,11 +354,10 @@ static bool pause(qk__connection *c, outcome how, double wait, const qk_error *e
         f->hold = until;
     pthread_mutex_unlock(&f->lock);
     if (how == LIMITED && news)
-        qk__fetch_notice(f, QK_NOTICE_WARNING,
+        qk__fetch_notice(f, QK_NOTICE_REMARK,
                          "%s: the limit of requests is reached: waiting %.0f s", f->name, wait);
     else if (how != LIMITED && wait >= 1)
-        qk__fetch_notice(f, QK_NOTICE_WARNING, "%s; trying again in %.0f s", err->message,
-                         wait);
+        qk__fetch_notice(f, QK_NOTICE_REMARK, "%s; trying again in %.0f s", err->message, wait);
     return qk__fetch_wait(f, wait);
 }
 

@@ -81,6 +81,7 @@ typedef struct qk__fetch {
     double hold;          /* nothing is sent before that time */
     int64_t done, total;  /* bytes */
     int64_t came;         /* over the wire */
+    bool hurried;         /* what is asked can be done without */
     bool has_curl;
     atomic_llong requests;
     atomic_bool stopped; /* by the caller, or since something failed for good */

@@ -149,6 +149,14 @@ qk_status qk__fetch_refs(qk__fetch *f, qk__connection *connection, json_t **root
     return status;
 }
 
+static qk_status fail_not_cached(const qk__fetch *f, qk_error *err)
+{
+    return qk__fail(err, QK_ERR_NOT_FOUND,
+                    "revision %s of this %s is not in the cache %s, and nothing may be fetched "
+                    "(--offline or HF_HUB_OFFLINE)",
+                    f->revision, f->kind->what, f->cache);
+}
+
 static qk_status ask_commit(qk__fetch *f, qk__connection *connection, qk_error *err)
 {
     char *address = api_address(f, "/revision/", f->revision);
@@ -180,10 +188,7 @@ qk_status qk__fetch_settle_commit(qk__fetch *f, qk__connection *connection, qk_e
     if (*f->commit)
         return QK_OK;
     if (f->access.offline)
-        return qk__fail(err, QK_ERR_NOT_FOUND,
-                        "revision %s of this %s is not in the cache %s, and nothing may be "
-                        "fetched (--offline or HF_HUB_OFFLINE)",
-                        f->revision, f->kind->what, f->cache);
+        return fail_not_cached(f, err);
     return ask_commit(f, connection, err);
 }
 
@@ -227,9 +232,12 @@ qk_status qk__fetch_files(qk__fetch *f, qk__connection *connection, bool keep,
         return QK_OK;
     QK_TRY(ask_files(f, connection, files, err));
     *known = true;
-    if (keep)
-        QK_TRY(qk__hub_prepare(f->cache, f->folder, err));
-    return keep ? qk__tree_file_write(f->folder, f->commit, files, err) : QK_OK;
+    if (!keep)
+        return QK_OK;
+    qk_status status = qk__hub_prepare(f->cache, f->folder, err);
+    if (status == QK_OK)
+        status = qk__tree_file_write(f->folder, f->commit, files, err);
+    return status == QK_ERR_IO && f->hurried ? QK_OK : status; /* nobody may write there */
 }
 
 qk_status qk__fetch_choose(const qk__fetch *f, qk__repo_files *files, size_t *count,
@@ -355,7 +363,7 @@ static void announce(const plan *p, int64_t bytes, size_t of)
     qk__fetch *f = p->fetch;
     char size[24];
     qk__size_text(bytes, size);
-    qk__fetch_notice(f, QK_NOTICE_INFO, "%s at %s: fetching %zu file%s, %s%s", f->name,
+    qk__fetch_notice(f, QK_NOTICE_REMARK, "%s at %s: fetching %zu file%s, %s%s", f->name,
                      f->revision, p->count, ending(p->count), size,
                      p->count < of ? " (the others are in the cache)" : "");
 }
@@ -392,69 +400,99 @@ static qk_status fetch_missing(plan *p, size_t of, qk_error *err)
         f->total = bytes;
         QK_TRY(fetch_all(p, err));
     }
-    /* Last: until the new commit is complete, the revision means the one that was. */
-    return qk__hub_write_ref(f->folder, f->revision, f->commit, err);
+    /* Last: until the new commit is complete, the revision means the one that was. Where the cache
+     * named the commit and has its files, it may be one that nobody may write to. */
+    return f->settings->cached && p->count == 0
+               ? QK_OK
+               : qk__hub_write_ref(f->folder, f->revision, f->commit, err);
 }
 
 /* The files that the snapshot lacks, in p->items. */
-static qk_status find_missing(plan *p, const qk__repo_files *files, size_t count, qk_error *err)
+static qk_status find_missing(plan *p, const qk__repo_files *chosen, qk_error *err)
 {
-    p->items = qk__calloc(count, sizeof *p->items);
-    if (!p->items && count > 0)
+    p->items = qk__calloc(chosen->count, sizeof *p->items);
+    if (!p->items && chosen->count > 0)
         return qk__nomem(err);
-    for (size_t i = 0; i < count; i++)
-        if (!qk__snapshot_has(p->fetch->folder, p->fetch->commit, &files->items[i]))
-            p->items[p->count++] = (qk__download){.file = &files->items[i]};
+    for (size_t i = 0; i < chosen->count; i++)
+        if (!qk__snapshot_has(p->fetch->folder, p->fetch->commit, &chosen->items[i]))
+            p->items[p->count++] = (qk__download){.file = &chosen->items[i]};
     return QK_OK;
 }
 
-static qk_status fill_in(const plan *p, const qk__repo_files *files, size_t count, int group,
+/* What the names of all files told, before some were chosen. */
+static qk_status fill_in(const plan *p, const qk__repo_files *chosen, qk__wanted_form form,
                          qk_hub_snapshot *snapshot, qk_error *err)
 {
     const qk__fetch *f = p->fetch;
+    const char *gguf = f->settings->model ? qk__wanted_gguf(chosen) : NULL;
     snapshot->path = qk__format("%s/snapshots/%s", f->folder, f->commit);
     snapshot->commit = qk__strdup(f->commit);
-    snapshot->num_files = count;
-    for (size_t i = 0; i < count; i++)
-        snapshot->bytes += files->items[i].size;
+    snapshot->gguf = gguf && snapshot->path ? qk__path_join(snapshot->path, gguf) : NULL;
+    snapshot->num_files = chosen->count;
+    for (size_t i = 0; i < chosen->count; i++)
+        snapshot->bytes += chosen->items[i].size;
     for (size_t i = 0; i < p->count; i++)
         snapshot->fetched_files += p->items[i].fetched;
     snapshot->fetched_bytes = f->came;
     snapshot->requests = atomic_load(&f->requests);
-    snapshot->q_per_kv_group = group;
-    return snapshot->path && snapshot->commit ? QK_OK : qk__nomem(err);
+    snapshot->num_layers = form.num_layers;
+    snapshot->q_per_kv_group = form.group;
+    return snapshot->path && snapshot->commit && (!gguf || snapshot->gguf) ? QK_OK
+                                                                           : qk__nomem(err);
 }
 
-static qk_status get(qk__fetch *f, plan *p, qk__repo_files *files, qk_hub_snapshot *snapshot,
-                     qk_error *err)
+/* A snapshot of a program that keeps no list of files is used also where the Hub cannot be asked, as
+ * it was before there were such lists. */
+static qk_status list_files(plan *p, qk__repo_files *files, bool *known, qk_error *err)
 {
-    size_t count = 0;
+    qk__fetch *f = p->fetch;
+    qk_error why = {.status = QK_OK};
+    char *snapshot = qk__format("%s/snapshots/%s", f->folder, f->commit);
+    if (!snapshot)
+        return qk__nomem(err);
+    bool there = f->settings->cached && qk__is_dir(snapshot);
+    free(snapshot);
+    f->hurried = there;
+    qk_status status = qk__fetch_files(f, p->connections[0], true, files, known, &why);
+    f->hurried = false;
+    if (status == QK_OK)
+        return QK_OK;
+    if (!there || status == QK_ERR_NOMEM || status == QK_ERR_CANCELLED)
+        return qk__fail(err, status, "%s", why.message);
+    qk__fetch_notice(f, QK_NOTICE_WARNING,
+                     "%s: taken as it is in the cache; whether it is whole is not known: %s",
+                     f->name, why.message);
+    qk__repo_files_free(files);
+    *known = false;
+    return QK_OK;
+}
+
+static qk_status get(plan *p, qk__repo_files *files, qk_hub_snapshot *snapshot, qk_error *err)
+{
+    qk__fetch *f = p->fetch;
+    qk__repo_files chosen = {0};
+    qk__wanted_form form = {0};
     bool known = false;
-    int group = 0;
     if (!f->access.offline)
         QK_TRY(qk__connection_open(&p->connections[0], f, err));
     QK_TRY(qk__fetch_settle_commit(f, p->connections[0], err));
-    QK_TRY(qk__fetch_files(f, p->connections[0], true, files, &known, err));
+    QK_TRY(list_files(p, files, &known, err));
     if (known) {
-        group = qk__wanted_group(files);
-        QK_TRY(qk__fetch_choose(f, files, &count, err));
-        if (count == 0)
+        form = qk__wanted_shape(files, f->settings->prefix);
+        QK_TRY(qk__fetch_choose(f, files, &chosen.count, err));
+        chosen.items = files->items;
+        if (chosen.count == 0)
             return qk__fail(
                 err, QK_ERR_NOT_FOUND, "none of the %zu files of revision %s is wanted%s",
                 files->count, f->revision,
                 f->settings->part == QK_HUB_CAPTURE
                     ? ": there are no folders of heads such as l00h00q, or not these"
                     : "");
-        QK_TRY(find_missing(p, files, count, err));
-        QK_TRY(fetch_missing(p, count, err));
+        QK_TRY(find_missing(p, &chosen, err));
+        QK_TRY(fetch_missing(p, chosen.count, err));
     }
-    QK_TRY(fill_in(p, files, count, group, snapshot, err));
-    if (!known && !qk__is_dir(snapshot->path))
-        return qk__fail(err, QK_ERR_NOT_FOUND,
-                        "revision %s of this %s is not in the cache %s, and nothing may be "
-                        "fetched (--offline or HF_HUB_OFFLINE)",
-                        f->revision, f->kind->what, f->cache);
-    return QK_OK;
+    QK_TRY(fill_in(p, &chosen, form, snapshot, err));
+    return known || qk__is_dir(snapshot->path) ? QK_OK : fail_not_cached(f, err);
 }
 
 qk_status qk_hub_get(const qk_hub_settings *settings, qk_hub_snapshot **snapshot, qk_error *err)
@@ -468,8 +506,8 @@ qk_status qk_hub_get(const qk_hub_settings *settings, qk_hub_snapshot **snapshot
     qk_hub_snapshot *made = calloc(1, sizeof *made);
     qk_status status = qk__fetch_open(&fetch, settings, err);
     if (status == QK_OK)
-        status = made ? qk__fetch_about(&fetch, get(&fetch, &p, &files, made, err), err)
-                      : qk__nomem(err);
+        status =
+            made ? qk__fetch_about(&fetch, get(&p, &files, made, err), err) : qk__nomem(err);
     for (size_t i = 0; i < MAX_JOBS; i++)
         qk__connection_close(&p.connections[i]);
     qk__names_free(&p.leftovers);
@@ -489,6 +527,7 @@ void qk_hub_snapshot_free(qk_hub_snapshot **snapshot)
         return;
     free(s->path);
     free(s->commit);
+    free(s->gguf);
     free(s);
     *snapshot = NULL;
 }

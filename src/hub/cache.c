@@ -60,10 +60,54 @@ static const char *last_component(const char *path)
 const qk__repo_kind qk__hub_dataset = {"datasets", "dataset", ""};
 const qk__repo_kind qk__hub_model = {"models", "model", "--model "};
 
+/* What files that are no capture, or no model, are, by the end of their names; a name that ends so is
+ * a path, not a name on the Hub. */
+static const struct {
+    const char *end, *dataset, *model; /* remedies */
+} FILE_FORMS[] = {
+    {".gguf", "a model: make a capture of it with qkscope capture --model", NULL},
+    {".safetensors", "weights of a model: give the model's folder to qkscope capture --model",
+     "the folder that it lies in is the model, with config.json"},
+    {".parquet", "one head of a capture: give the folder of the capture", NULL},
+    {".npz", "arrays of NumPy: a capture is a folder of Parquet files (docs/capture-format.md)",
+     "arrays of NumPy: a model is a folder with config.json and model.safetensors"},
+    {".npy",
+     "an array of NumPy: a capture is a folder of Parquet files (docs/capture-format.md)",
+     NULL},
+    {".pt",
+     "tensors of PyTorch: a capture is a folder of Parquet files (docs/capture-format.md)",
+     "tensors of PyTorch: write the model as safetensors with save_pretrained of transformers"},
+    {".pth",
+     "tensors of PyTorch: a capture is a folder of Parquet files (docs/capture-format.md)",
+     "tensors of PyTorch: write the model as safetensors with save_pretrained of transformers"},
+    {".json", NULL, NULL},
+    {".yaml", NULL, NULL},
+    {".csv", NULL, NULL},
+};
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length > tail && strcmp(text + length - tail, end) == 0;
+}
+
+/* Whether a name ends as files do; *remedy: what to say of it, or NULL. */
+static bool is_file_name(const char *name, bool model, const char **remedy)
+{
+    for (size_t i = 0; i < sizeof FILE_FORMS / sizeof *FILE_FORMS; i++)
+        if (ends_with(name, FILE_FORMS[i].end)) {
+            *remedy = model ? FILE_FORMS[i].model : FILE_FORMS[i].dataset;
+            return true;
+        }
+    return false;
+}
+
 bool qk_hub_is_remote(const char *name)
 {
     assert(name);
-    return strchr(name, '/') && qk__hub_is_name(name) && !qk__is_there(name);
+    const char *remedy;
+    return strchr(name, '/') && qk__hub_is_name(name) && !is_file_name(name, false, &remedy) &&
+           !qk__is_there(name);
 }
 
 /* "org/name" -> "datasets--org--name" */
@@ -266,9 +310,10 @@ static qk_status is_dataset(const char *dir, const char *name, bool *yes, qk_err
     return QK_OK;
 }
 
-static qk_status find_in_root(const char *root, const char *name, const char *revision,
-                              char **path, qk_error *err)
+qk_status qk__hub_find_in_root(const char *root, const char *name, const char *revision,
+                               char **path, qk_error *err)
 {
+    *path = NULL;
     char *joined = qk__path_join(root, name);
     if (!joined)
         return qk__nomem(err);
@@ -304,7 +349,16 @@ static qk_status fail_missing(const qk__repo_kind *kind, const char *cache, cons
 
 static qk_status fail_file(const qk__repo_kind *kind, const char *name, qk_error *err)
 {
-    return qk__fail(err, QK_ERR_NOT_FOUND, "%s: a file; expected the folder of a %s", name,
+    const char *remedy = NULL;
+    is_file_name(name, kind == &qk__hub_model, &remedy);
+    return qk__fail(err, QK_ERR_NOT_FOUND, "%s: a file; expected the folder of a %s%s%s", name,
+                    kind->what, remedy ? "; this is " : "", remedy ? remedy : "");
+}
+
+static qk_status fail_path(const qk__repo_kind *kind, const char *name, qk_error *err)
+{
+    return qk__fail(err, QK_ERR_NOT_FOUND,
+                    "%s: no such folder (and not the name of a Hub %s, org/name)", name,
                     kind->what);
 }
 
@@ -312,17 +366,18 @@ static qk_status find_on_hub(const qk__repo_kind *kind, const char *name, const 
                              const char *local_root, char **path, qk_error *err)
 {
     if (!qk__hub_is_name(name))
-        return qk__is_file(name)
-                   ? fail_file(kind, name, err)
-                   : qk__fail(err, QK_ERR_NOT_FOUND,
-                              "%s: no such folder (and not the name of a Hub %s, org/name)",
-                              name, kind->what);
+        return qk__is_file(name) ? fail_file(kind, name, err) : fail_path(kind, name, err);
     char *cache = NULL;
+    const char *remedy;
+    bool file = is_file_name(name, kind == &qk__hub_model, &remedy);
     QK_TRY(qk__hub_cache(NULL, &cache, err));
     qk_status status = find_in_cache(kind, cache, name, revision, path, err);
     if (status == QK_OK && !*path)
         status = qk__is_file(name) ? fail_file(kind, name, err)
-                                   : fail_missing(kind, cache, name, revision, local_root, err);
+                 : file            ? qk__fail(err, QK_ERR_NOT_FOUND, "%s: no such file", name)
+                 : !strchr(name, '/')
+                     ? fail_path(kind, name, err)
+                     : fail_missing(kind, cache, name, revision, local_root, err);
     free(cache);
     return status;
 }
@@ -338,7 +393,7 @@ static qk_status find(const qk__repo_kind *kind, const char *name, const char *r
     if (!qk__hub_is_revision(revision))
         return qk__fail(err, QK_ERR_ARGUMENT, "%s: not a revision", revision);
     if (local_root && *local_root && *name != '/')
-        QK_TRY(find_in_root(local_root, name, revision, path, err));
+        QK_TRY(qk__hub_find_in_root(local_root, name, revision, path, err));
     if (*path)
         return QK_OK;
     if (qk__is_dir(name)) {

@@ -42,6 +42,9 @@ QK_MUST_CHECK qk_status qk__hub_cache(const char *given, char **path, qk_error *
 QK_MUST_CHECK qk_status qk__hub_home(char **path, qk_error *err);
 /* The folder of a repository in the cache; NULL without memory. */
 char *qk__hub_folder(const char *cache, const qk__repo_kind *kind, const char *name);
+/* Where local_root has a dataset (see qk_hub_find_dataset); *path NULL: it has none. */
+QK_MUST_CHECK qk_status qk__hub_find_in_root(const char *root, const char *name,
+                                             const char *revision, char **path, qk_error *err);
 /* The commit that the cache has for a revision; "" where it has none. */
 QK_MUST_CHECK qk_status qk__hub_cached_commit(const char *folder, const char *revision,
                                               char commit[QK__MAX_COMMIT + 1], qk_error *err);
@@ -104,8 +107,18 @@ typedef struct qk__wanted {
 QK_MUST_CHECK qk_status qk__wanted_choose(const qk__wanted *wanted, qk__repo_files *files,
                                           size_t *count, qk_error *err);
 
-/* Query heads per key head where every layer has the same heads, none left out; else 0. */
-int qk__wanted_group(const qk__repo_files *files);
+/* What the names of heads tell of a capture, of which a part may be wanted; 0 = not known. */
+typedef struct qk__wanted_form {
+    int num_layers; /* up to the largest one */
+    int group; /* query heads per key head, where every layer has the same heads, none left out */
+} qk__wanted_form;
+
+/* Of sorted files, those below the prefix; NULL = all. */
+qk__wanted_form qk__wanted_shape(const qk__repo_files *files, const char *prefix);
+
+/* The GGUF file, or the first part of it, that the weights of a model are; NULL: they are safetensors, or
+ * there are several. */
+const char *qk__wanted_gguf(const qk__repo_files *files);
 
 /* The head of a file of a capture: a file of its own, or (*packed) one of its layer and kind. */
 bool qk__wanted_head(const char *path, qk_head_id *id, bool *packed);

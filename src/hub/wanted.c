@@ -81,21 +81,25 @@ static bool is_whole(const layer_heads *l)
 
 /* Files are sorted, so the heads of a layer are neighbours; those of several captures in a
  * repository look like a layer that comes again. */
-int qk__wanted_group(const qk__repo_files *files)
+qk__wanted_form qk__wanted_shape(const qk__repo_files *files, const char *prefix)
 {
-    int group = 0;
+    qk__wanted_form form = {0};
+    bool equal = true;
     layer_heads now = {.layer = -1, .max = {-1, -1}};
     char before[QK_HEAD_NAME_SIZE] = "";
     for (size_t i = 0; i <= files->count; i++) {
         qk_head_id id = {-1, 0, QK_QUERY};
         bool packed, end = i == files->count;
-        if (!end && (!qk__wanted_head(files->items[i].path, &id, &packed) || packed))
+        if (!end && ((prefix && !is_below(files->items[i].path, prefix)) ||
+                     !qk__wanted_head(files->items[i].path, &id, &packed)))
+            continue;
+        form.num_layers = id.layer >= form.num_layers ? id.layer + 1 : form.num_layers;
+        if (!end && packed)
             continue;
         if (end || id.layer != now.layer) {
             int size = is_whole(&now) ? (int)(now.count[QK_QUERY] / now.count[QK_KEY]) : 0;
-            if (now.layer >= 0 && (size == 0 || (group > 0 && size != group)))
-                return 0;
-            group = now.layer >= 0 ? size : group;
+            equal &= now.layer < 0 || (size > 0 && (form.group == 0 || size == form.group));
+            form.group = now.layer >= 0 ? size : form.group;
             now = (layer_heads){.layer = id.layer, .max = {-1, -1}};
         }
         char name[QK_HEAD_NAME_SIZE];
@@ -106,10 +110,11 @@ int qk__wanted_group(const qk__repo_files *files)
         now.sum[id.kind] += id.head;
         now.max[id.kind] = id.head > now.max[id.kind] ? id.head : now.max[id.kind];
     }
-    return group;
+    form.group = equal ? form.group : 0;
+    return form;
 }
 
-/* ---- what is wanted ---------------------------------------------------------------------- */
+/* ---- captures ---------------------------------------------------------------------------- */
 
 static bool any(const qk_index_list *list)
 {
@@ -148,35 +153,99 @@ static bool wants_of_capture(const qk__wanted *w, int group, const char *path)
     return strcmp(name ? name + 1 : path, "capture.json") == 0;
 }
 
-/* What is beside the weights, right in the folder of the model. */
-static bool is_of_tokenizer(const char *path)
+/* ---- models ------------------------------------------------------------------------------ */
+
+/* What a model has right in its folder. */
+typedef struct model_files {
+    bool single, index; /* model.safetensors; in several files */
+    bool config, tokenizer;
+    const char *gguf; /* the first one that is not a later part of another */
+    size_t num_gguf;
+} model_files;
+
+/* NAME-00002-of-00003.gguf, from the second one on */
+static bool is_later_part(const char *path)
 {
-    static const char *const NAMES[] = {"config.json",
-                                        "generation_config.json",
-                                        "tokenizer.json",
-                                        "tokenizer_config.json",
-                                        "special_tokens_map.json",
-                                        "added_tokens.json",
-                                        "vocab.json",
-                                        "merges.txt",
-                                        "tokenizer.model"};
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        if (strcmp(path, NAMES[i]) == 0)
+    static const char TAIL[] = "-00002-of-00003.gguf";
+    size_t length = strlen(path), tail = sizeof TAIL - 1;
+    int part = 0, used = 0;
+    return length > tail &&
+           sscanf(path + length - tail, "-%5d-of-%*5d.gguf%n", &part, &used) == 1 &&
+           (size_t)used == tail && part > 1;
+}
+
+static model_files look_at_model(const qk__repo_files *files)
+{
+    model_files m = {0};
+    for (size_t i = 0; i < files->count; i++) {
+        const char *path = files->items[i].path;
+        if (strchr(path, '/'))
+            continue;
+        m.single |= strcmp(path, "model.safetensors") == 0;
+        m.index |= strcmp(path, "model.safetensors.index.json") == 0;
+        m.config |= strcmp(path, "config.json") == 0;
+        m.tokenizer |= strcmp(path, "tokenizer.json") == 0;
+        if (ends_with(path, ".gguf") && !is_later_part(path)) {
+            m.gguf = m.num_gguf == 0 ? path : m.gguf;
+            m.num_gguf++;
+        }
+    }
+    return m;
+}
+
+static bool is_one_of(const char *path, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(path, names[i]) == 0)
             return true;
     return false;
 }
 
-/* Kinds of weights, from what is read first to what is taken where there is nothing else. */
-typedef enum weights { NO_WEIGHTS, GGUF, OTHER_SAFETENSORS, MODEL_SAFETENSORS } weights;
-
-static weights weights_of(const char *path)
+/* Where something is not there, what is there instead comes along: what reads the model can say
+ * then what to do about it. */
+static bool wants_of_tokenizer(const model_files *m, const char *path)
 {
-    if (strchr(path, '/'))
-        return NO_WEIGHTS;
-    if (ends_with(path, ".safetensors") || ends_with(path, ".safetensors.index.json"))
-        return strncmp(path, "model", 5) == 0 ? MODEL_SAFETENSORS : OTHER_SAFETENSORS;
-    return ends_with(path, ".gguf") ? GGUF : NO_WEIGHTS;
+    static const char *const OTHERS[] = {"tokenizer.model", "tekken.json", "merges.txt",
+                                         "vocab.json", "vocab.txt"};
+    return strcmp(path, "tokenizer.json") == 0 ||
+           (!m->tokenizer && is_one_of(path, OTHERS, sizeof OTHERS / sizeof *OTHERS));
 }
+
+static bool has_folder(const char *path)
+{
+    return strchr(path, '/') != NULL;
+}
+
+static bool wants_of_model(const model_files *m, const char *path)
+{
+    if (has_folder(path))
+        return false;
+    if (!m->single && !m->index && m->gguf) /* which has it all */
+        return ends_with(path, ".gguf");
+    if (strcmp(path, m->config ? "config.json" : "adapter_config.json") == 0)
+        return true;
+    if (m->single)
+        return strcmp(path, "model.safetensors") == 0 || wants_of_tokenizer(m, path);
+    return ends_with(path, ".safetensors") ||
+           strcmp(path, "model.safetensors.index.json") == 0 || wants_of_tokenizer(m, path);
+}
+
+/* A model that cannot be had is refused before its bytes come. */
+static qk_status check_model(const model_files *m, qk_error *err)
+{
+    if (!m->single && !m->index && !m->gguf)
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "it has no weights as model*.safetensors or GGUF; other forms are not "
+                        "read: write it as safetensors with save_pretrained of transformers");
+    if (!m->single && !m->index && m->num_gguf > 1)
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "it has %zu GGUF files, %s for one: choose with qkscope get --model "
+                        "--files NAME.gguf, which prints the path to give",
+                        m->num_gguf, m->gguf);
+    return QK_OK;
+}
+
+/* ---- what is wanted ---------------------------------------------------------------------- */
 
 static bool matches(const qk__wanted *w, const char *path)
 {
@@ -186,49 +255,69 @@ static bool matches(const qk__wanted *w, const char *path)
     return w->num_patterns == 0;
 }
 
-static bool wants(const qk__wanted *w, qk_hub_part part, int group, weights best,
-                  const char *path)
+/* What all files together say. */
+typedef struct view {
+    const qk__wanted *w;
+    qk_hub_part part;
+    int group;
+    model_files model;
+} view;
+
+static bool wants(const view *v, const char *path)
 {
-    if (!matches(w, path))
+    if (!matches(v->w, path))
         return false;
-    switch (part) {
+    switch (v->part) {
     case QK_HUB_CAPTURE:
-        return wants_of_capture(w, group, path);
+        return wants_of_capture(v->w, v->group, path);
     case QK_HUB_MODEL:
-        return is_of_tokenizer(path) || (best != NO_WEIGHTS && weights_of(path) == best);
+        return wants_of_model(&v->model, path);
     case QK_HUB_TOKENIZER:
-        return is_of_tokenizer(path);
+        return !has_folder(path) && wants_of_tokenizer(&v->model, path);
     case QK_HUB_ALL:
         break;
     }
-    return !w->prefix || is_below(path, w->prefix);
+    return !v->w->prefix || is_below(path, v->w->prefix);
+}
+
+/* The sort keeps the order of both parts: names in messages and requests follow it. */
+static qk_status move_to_front(const view *v, qk__repo_files *files, size_t *count,
+                               qk_error *err)
+{
+    qk__repo_file *rest = qk__calloc(files->count, sizeof *rest);
+    if (!rest && files->count > 0)
+        return qk__nomem(err);
+    size_t front = 0, back = 0;
+    for (size_t i = 0; i < files->count; i++) {
+        if (wants(v, files->items[i].path))
+            files->items[front++] = files->items[i];
+        else
+            rest[back++] = files->items[i];
+    }
+    if (back > 0)
+        memcpy(files->items + front, rest, back * sizeof *rest);
+    free(rest);
+    *count = front;
+    return QK_OK;
 }
 
 qk_status qk__wanted_choose(const qk__wanted *wanted, qk__repo_files *files, size_t *count,
                             qk_error *err)
 {
     *count = 0;
-    qk_hub_part part = wanted->part;
-    if (part == QK_HUB_ALL && (any(wanted->layers) || any(wanted->heads)))
-        part = QK_HUB_CAPTURE;
-    int group = wanted->group > 0    ? wanted->group
-                : any(wanted->heads) ? qk__wanted_group(files)
-                                     : 0;
-    weights best = NO_WEIGHTS;
-    for (size_t i = 0; i < files->count; i++) {
-        weights kind = weights_of(files->items[i].path);
-        best = kind > best ? kind : best;
-    }
-    qk__repo_file *sorted = qk__calloc(files->count, sizeof *sorted);
-    if (!sorted && files->count > 0)
-        return qk__nomem(err);
-    size_t front = 0, back = files->count;
-    for (size_t i = 0; i < files->count; i++)
-        sorted[wants(wanted, part, group, best, files->items[i].path) ? front++ : --back] =
-            files->items[i];
-    if (files->count > 0)
-        memcpy(files->items, sorted, files->count * sizeof *sorted);
-    free(sorted);
-    *count = front;
-    return QK_OK;
+    view v = {.w = wanted, .part = wanted->part, .model = look_at_model(files)};
+    if (v.part == QK_HUB_ALL && (any(wanted->layers) || any(wanted->heads)))
+        v.part = QK_HUB_CAPTURE;
+    if (v.part == QK_HUB_MODEL)
+        QK_TRY(check_model(&v.model, err));
+    if (any(wanted->heads))
+        v.group =
+            wanted->group > 0 ? wanted->group : qk__wanted_shape(files, wanted->prefix).group;
+    return move_to_front(&v, files, count, err);
+}
+
+const char *qk__wanted_gguf(const qk__repo_files *files)
+{
+    model_files m = look_at_model(files);
+    return m.single || m.index || m.num_gguf > 1 ? NULL : m.gguf;
 }
