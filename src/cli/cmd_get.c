@@ -85,12 +85,12 @@ static void print_snapshot(const request *r, const qk_hub_snapshot *s)
     if (r->common.json)
         cli_json_print(json_pack(
             "{s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "name", cli_json_text(r->settings.name),
-            "commit", s->commit, "path", cli_json_text(s->path), "files",
+            "commit", s->commit, "path", cli_json_text(s->gguf ? s->gguf : s->path), "files",
             (json_int_t)s->num_files, "bytes", (json_int_t)s->bytes, "fetched_files",
             (json_int_t)s->fetched_files, "fetched_bytes", (json_int_t)s->fetched_bytes,
             "requests", (json_int_t)s->requests));
     else if (!r->common.quiet)
-        cli_print("%s\n", s->path);
+        cli_print("%s\n", s->gguf ? s->gguf : s->path);
 }
 
 static int get(const request *r, cli_messages *messages)

@@ -151,10 +151,11 @@ qk_status qk__fetch_refs(qk__fetch *f, qk__connection *connection, json_t **root
 
 static qk_status fail_not_cached(const qk__fetch *f, qk_error *err)
 {
-    return qk__fail(err, QK_ERR_NOT_FOUND,
-                    "revision %s of this %s is not in the cache %s, and nothing may be fetched "
-                    "(--offline or HF_HUB_OFFLINE)",
-                    f->revision, f->kind->what, f->cache);
+    return qk__fail(
+        err, QK_ERR_NOT_FOUND,
+        "revision %s of this %s is not in the cache %s, and nothing may be fetched "
+        "(--offline or HF_HUB_OFFLINE); without that: qkscope get %s%s --revision %s",
+        f->revision, f->kind->what, f->cache, f->kind->option, f->name, f->revision);
 }
 
 static qk_status ask_commit(qk__fetch *f, qk__connection *connection, qk_error *err)
@@ -373,11 +374,13 @@ static qk_status refuse_offline(const plan *p, int64_t bytes, size_t of, qk_erro
     const qk__fetch *f = p->fetch;
     char size[24];
     qk__size_text(bytes, size);
-    return qk__fail(err, QK_ERR_NOT_FOUND,
-                    "%zu of %zu files (%s) of revision %s are not in the cache, %s%s; they may "
-                    "not be fetched now (--offline or HF_HUB_OFFLINE)",
-                    p->count, of, size, f->revision, p->items[0].file->path,
-                    p->count > 1 ? " for one" : "");
+    return qk__fail(
+        err, QK_ERR_NOT_FOUND,
+        "%zu of %zu files (%s) of revision %s are not in the cache, %s%s, and nothing "
+        "may be fetched (--offline or HF_HUB_OFFLINE): complete it with qkscope get%s%s",
+        p->count, of, size, f->revision, p->items[0].file->path, p->count > 1 ? " for one" : "",
+        f->settings->model ? "" : ", or choose what is there with --layers and ",
+        f->settings->model ? "" : "--heads");
 }
 
 /* ---- all together ------------------------------------------------------------------------ */
@@ -485,7 +488,8 @@ static qk_status get(plan *p, qk__repo_files *files, qk_hub_snapshot *snapshot, 
             return qk__fail(
                 err, QK_ERR_NOT_FOUND, "none of the %zu files of revision %s is wanted%s",
                 files->count, f->revision,
-                f->settings->part == QK_HUB_CAPTURE
+                f->settings->part == QK_HUB_CAPTURE || f->settings->layers.count > 0 ||
+                        f->settings->heads.count > 0
                     ? ": there are no folders of heads such as l00h00q, or not these"
                     : "");
         QK_TRY(find_missing(p, &chosen, err));

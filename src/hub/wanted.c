@@ -301,6 +301,18 @@ static qk_status move_to_front(const view *v, qk__repo_files *files, size_t *cou
     return QK_OK;
 }
 
+/* capture.json alone is no capture. */
+static bool has_heads(const qk__repo_files *files, size_t count)
+{
+    qk_head_id id;
+    bool packed, has = false;
+    int layer;
+    for (size_t i = 0; i < count && !has; i++)
+        has = qk__wanted_head(files->items[i].path, &id, &packed) ||
+              is_moments(files->items[i].path, &layer);
+    return has;
+}
+
 qk_status qk__wanted_choose(const qk__wanted *wanted, qk__repo_files *files, size_t *count,
                             qk_error *err)
 {
@@ -313,7 +325,10 @@ qk_status qk__wanted_choose(const qk__wanted *wanted, qk__repo_files *files, siz
     if (any(wanted->heads))
         v.group =
             wanted->group > 0 ? wanted->group : qk__wanted_shape(files, wanted->prefix).group;
-    return move_to_front(&v, files, count, err);
+    QK_TRY(move_to_front(&v, files, count, err));
+    if (v.part == QK_HUB_CAPTURE && !has_heads(files, *count))
+        *count = 0;
+    return QK_OK;
 }
 
 const char *qk__wanted_gguf(const qk__repo_files *files)

@@ -392,13 +392,15 @@ class FakeHub:
 
 
 def cache_tree(cache):
-    """What lies in a cache: {path: ("link", target) | ("file", bytes) | ("folder",)}, locks left out."""
+    """What lies in a cache: {path: ("link", target) | ("file", bytes, mode) | ("folder",)}, locks left out. Lists of
+    files have no mode: nobody but their owner may read those of huggingface_hub, which follows from how it writes
+    them."""
     tree = {}
     for folder, folders, files in os.walk(cache):
         for name in folders + files:
             path = os.path.join(folder, name)
             short = os.path.relpath(path, cache)
-            if short.split(os.sep)[0] == ".locks":
+            if ".locks" in short.split(os.sep):
                 continue
             if os.path.islink(path):
                 tree[short] = ("link", os.readlink(path))
@@ -406,5 +408,6 @@ def cache_tree(cache):
                 tree[short] = ("folder",)
             else:
                 with open(path, "rb") as file:
-                    tree[short] = ("file", file.read(), oct(os.stat(path).st_mode))
+                    listed = os.path.basename(folder) == "trees"
+                    tree[short] = ("file", file.read(), None if listed else oct(os.stat(path).st_mode))
     return tree
