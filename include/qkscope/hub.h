@@ -69,6 +69,7 @@ typedef struct qk_hub_settings {
     bool cached; /* a revision whose commit the cache knows is that commit: nobody is asked
                     whether there is a newer one */
     int jobs;    /* files at a time; 0 = 4 */
+    int tries;   /* of a request that brings nothing; 0 = 6 */
     int timeout; /* seconds without a byte until a connection is given up; 0 =
                     HF_HUB_DOWNLOAD_TIMEOUT, else 10 */
 

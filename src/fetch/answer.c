@@ -12,15 +12,15 @@ void qk__answer_free(qk__answer *answer)
 {
     free(answer->location);
     free(answer->next);
-    *answer = (qk__answer){0};
+    *answer = (qk__answer){.length = -1, .first = -1, .total = -1, .wait = -1};
 }
 
 static void begin(qk__answer *answer, int status)
 {
     size_t bytes = answer->bytes;
     qk__answer_free(answer);
-    *answer = (qk__answer){
-        .status = status, .length = -1, .first = -1, .total = -1, .wait = -1, .bytes = bytes};
+    answer->status = status;
+    answer->bytes = bytes;
 }
 
 /* ---- values ------------------------------------------------------------------------------ */

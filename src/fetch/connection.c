@@ -32,6 +32,9 @@ struct qk__connection {
     qk_status failed; /* in a callback, with */
     qk_error failure;
     int64_t ignored;
+    int64_t seen; /* bytes, the last of which came at */
+    double moved;
+    bool silent;   /* too long since then */
     bool answered; /* some server, once */
     char detail[CURL_ERROR_SIZE];
 };
@@ -74,8 +77,14 @@ static int on_progress(void *user, curl_off_t total, curl_off_t now, curl_off_t 
                        curl_off_t sent)
 {
     qk__connection *c = user;
-    (void)total, (void)now, (void)to_send, (void)sent;
-    return !qk__fetch_tick(c->fetch, 0, 0);
+    (void)total, (void)to_send, (void)sent;
+    double time = qk__now();
+    if (now != c->seen || c->moved == 0) {
+        c->seen = now;
+        c->moved = time;
+    }
+    c->silent = time - c->moved > (double)c->fetch->access.timeout;
+    return c->silent || !qk__fetch_tick(c->fetch, 0, 0);
 }
 
 /* ---- one hop ----------------------------------------------------------------------------- */
@@ -122,6 +131,11 @@ static outcome fail_transfer(qk__connection *c, CURLcode code, const char *origi
         (void)qk__fail(err, c->failed, "%s: %s", origin, c->failure.message);
         return c->failed == QK_ERR_INCONSISTENT ? WRONG : FAILED;
     }
+    if (c->silent) {
+        (void)qk__fail(err, QK_ERR_IO, "%s: nothing came for %ld s", origin,
+                       c->fetch->access.timeout);
+        return AGAIN;
+    }
     switch (code) {
     case CURLE_ABORTED_BY_CALLBACK:
         (void)qk__fail(err, QK_ERR_CANCELLED, "stopped");
@@ -157,6 +171,8 @@ static outcome send_to(qk__connection *c, const char *address, const char *origi
     qk__answer_free(&c->answer);
     c->failed = QK_OK;
     c->ignored = 0;
+    c->moved = 0;
+    c->silent = false;
     *c->detail = 0;
     if (make_headers(c, hub && access->token, from, etag, &headers, err) != QK_OK ||
         curl_easy_setopt(c->curl, CURLOPT_URL, address) != CURLE_OK) {
@@ -318,24 +334,34 @@ typedef struct tally {
     int64_t best; /* byte that the last good attempt began with */
 } tally;
 
+/* How many failures are borne. */
+static int patience(const qk__connection *c)
+{
+    int most = c->fetch->settings->tries > 0 ? c->fetch->settings->tries - 1 : MAX_FAILURES;
+    if (c->fetch->hurried)
+        return 0;
+    return c->answered || most < MAX_UNANSWERED ? most : MAX_UNANSWERED;
+}
+
 /* Whether there has been enough of it; else how long to wait. */
 static bool give_up(const qk__connection *c, outcome how, tally *t, double *wait, qk_error *err)
 {
-    static const double WAITS[MAX_FAILURES + 1] = {0, 1, 2, 4, 8, 8};
+    static const double WAITS[] = {0, 1, 2, 4, 8};
+    const int last = sizeof WAITS / sizeof *WAITS - 1;
     t->failures += how == AGAIN;
     t->wrong += how == WRONG;
     t->limits += how == LIMITED;
-    int most = c->fetch->hurried ? 0 : c->answered ? MAX_FAILURES : MAX_UNANSWERED;
-    bool enough = t->failures > most || t->wrong > MAX_WRONG || t->limits > MAX_LIMITS;
-    *wait = how == LIMITED ? WAITS[t->limits < MAX_FAILURES ? t->limits : MAX_FAILURES]
-                           : WAITS[t->failures <= MAX_FAILURES ? t->failures : MAX_FAILURES];
+    bool enough = t->failures > patience(c) || t->wrong > MAX_WRONG || t->limits > MAX_LIMITS;
+    int count = how == LIMITED ? t->limits : t->failures;
+    *wait = WAITS[count < last ? count : last];
     if (how != WRONG && c->answer.wait >= 0)
         *wait = (double)c->answer.wait;
     char why[sizeof err->message];
     snprintf(why, sizeof why, "%s", err->message);
     if (enough)
-        (void)qk__fail(err, err->status, "%.900s; tried %d times", why,
-                       t->failures + t->wrong + t->limits);
+        (void)qk__fail(err, err->status, "%.900s; tried %d time%s", why,
+                       t->failures + t->wrong + t->limits,
+                       t->failures + t->wrong + t->limits == 1 ? "" : "s");
     else if (*wait > MAX_WAIT)
         (void)qk__fail(err, err->status,
                        "%.900s; wait %.0f minutes, then go on with the same command", why,
@@ -361,31 +387,42 @@ static bool pause(qk__connection *c, outcome how, double wait, const qk_error *e
     return qk__fetch_wait(f, wait);
 }
 
+/* After an attempt that was not the last: waits, unless it brought a good deal. */
+static qk_status settle_next(qk__connection *c, outcome how, tally *t, int64_t from,
+                             qk_error *why, qk_error *err)
+{
+    double wait = 0;
+    bool came = t->best >= 0 && from >= t->best + ENOUGH_BYTES;
+    t->best = from > t->best ? from : t->best;
+    if (how == DONE) /* there was none */
+        return QK_OK;
+    if (came)
+        t->failures = 0;
+    if (!(came && how == AGAIN) && give_up(c, how, t, &wait, why))
+        return qk__fail(err, why->status, "%s", why->message);
+    return pause(c, how, wait, why) ? QK_OK : qk__fail(err, QK_ERR_CANCELLED, "stopped");
+}
+
 qk_status qk__connection_get(qk__connection *c, const qk__request *request, qk_error *err)
 {
     tally t = {.best = -1};
     qk_error why = {.status = QK_OK};
     c->request = request;
-    for (;;) {
+    for (outcome how = DONE;;) {
         int64_t from = 0;
         const char *etag = "";
         QK_TRY(request->begin(request->user, &from, &etag, err));
-        if (t.best >= 0 && from >= t.best + ENOUGH_BYTES)
-            t.failures = 0;
-        t.best = from > t.best ? from : t.best;
+        QK_TRY(settle_next(c, how, &t, from, &why, err));
         pthread_mutex_lock(&c->fetch->lock);
         double hold = c->fetch->hold - qk__now();
         pthread_mutex_unlock(&c->fetch->lock);
         if ((hold > 0 && !qk__fetch_wait(c->fetch, hold)) || !qk__fetch_tick(c->fetch, 0, 0))
             return qk__fail(err, QK_ERR_CANCELLED, "stopped");
-        outcome how = attempt(c, request, from, etag, &why);
+        how = attempt(c, request, from, etag, &why);
         if (how == DONE)
             return QK_OK;
-        double wait = 0;
-        if (how == FAILED || give_up(c, how, &t, &wait, &why))
+        if (how == FAILED)
             return qk__fail(err, why.status, "%s", why.message);
-        if (!pause(c, how, wait, &why))
-            return qk__fail(err, QK_ERR_CANCELLED, "stopped");
     }
 }
 
@@ -467,8 +504,6 @@ static bool set_up(qk__connection *c)
            curl_easy_setopt(e, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE) == CURLE_OK &&
            curl_easy_setopt(e, CURLOPT_USERAGENT, "qkscope/" QK_VERSION) == CURLE_OK &&
            curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, timeout) == CURLE_OK &&
-           curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L) == CURLE_OK &&
-           curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, timeout) == CURLE_OK &&
            curl_easy_setopt(e, CURLOPT_BUFFERSIZE, (long)BUFFER) == CURLE_OK &&
            curl_easy_setopt(e, CURLOPT_ERRORBUFFER, c->detail) == CURLE_OK &&
            curl_easy_setopt(e, CURLOPT_NOPROGRESS, 0L) == CURLE_OK &&

@@ -35,6 +35,7 @@ typedef struct qk__answer {
     size_t bytes;                /* of all lines */
 } qk__answer;
 
+/* It says nothing then. */
 void qk__answer_free(qk__answer *answer);
 
 /* Takes in a line; a status line begins anew. QK_ERR_MALFORMED: more than any server has to say, or an
