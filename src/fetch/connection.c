@@ -27,7 +27,7 @@ enum {
 struct qk__connection {
     qk__fetch *fetch;
     CURL *curl;
-    qk__answer answer;
+    qk__headers answer;
     const qk__request *request;
     qk_status failed; /* in a callback, with */
     qk_error failure;
@@ -47,7 +47,7 @@ typedef enum outcome { DONE, AGAIN, WRONG, LIMITED, FAILED } outcome;
 static size_t on_header(char *line, size_t size, size_t count, void *user)
 {
     qk__connection *c = user;
-    c->failed = qk__answer_line(&c->answer, line, size * count, &c->failure);
+    c->failed = qk__headers_line(&c->answer, line, size * count, &c->failure);
     return c->failed == QK_OK ? size * count : 0;
 }
 
@@ -168,7 +168,7 @@ static outcome send_to(qk__connection *c, const char *address, const char *origi
     const qk__access *access = &c->fetch->access;
     bool hub = strcmp(origin, access->origin) == 0;
     struct curl_slist *headers = NULL;
-    qk__answer_free(&c->answer);
+    qk__headers_free(&c->answer);
     c->failed = QK_OK;
     c->ignored = 0;
     c->moved = 0;
@@ -221,7 +221,7 @@ static qk_status resolve(const char *address, const char *location, const char *
     return status;
 }
 
-static bool is_redirect(const qk__answer *answer)
+static bool is_redirect(const qk__headers *answer)
 {
     int s = answer->status;
     return answer->location && (s == 301 || s == 302 || s == 303 || s == 307 || s == 308);
@@ -229,54 +229,10 @@ static bool is_redirect(const qk__answer *answer)
 
 /* ---- what the Hub says ------------------------------------------------------------------- */
 
-/* The sentence for an answer that no other attempt will change. */
-static qk_status refused(const qk__connection *c, const char *origin, qk_error *err)
-{
-    const qk__fetch *f = c->fetch;
-    const qk__answer *a = &c->answer;
-    const char *what = f->kind->what;
-    bool token = f->access.token != NULL;
-    if (strcmp(a->code, "RevisionNotFound") == 0)
-        return qk__fail(err, QK_ERR_NOT_FOUND,
-                        "the %s has no revision %s; see what there is with: qkscope get --list "
-                        "%s%s",
-                        what, f->revision, f->kind->option, f->name);
-    if (strcmp(a->code, "EntryNotFound") == 0)
-        return qk__fail(err, QK_ERR_NOT_FOUND, "the Hub lists this file and does not have it");
-    if (strcmp(a->code, "GatedRepo") == 0)
-        return qk__fail(err, QK_ERR_NOT_FOUND,
-                        "the %s is gated: ask for access on its page, %s/%s%s, %s", what,
-                        f->access.endpoint, *f->kind->option ? "" : "datasets/", f->name,
-                        token ? "with the account of your token"
-                              : "then log in (hf auth login) or set HF_TOKEN");
-    if (strstr(a->message, "is disabled"))
-        return qk__fail(err, QK_ERR_NOT_FOUND,
-                        "the Hub has disabled this %s: nobody can fetch it; what the cache has "
-                        "can be used with --offline",
-                        what);
-    if (a->status == 401 && token && strcmp(a->code, "RepoNotFound") != 0)
-        return qk__fail(err, QK_ERR_NOT_FOUND,
-                        "the Hub does not accept the token: make a new one (hf auth login, or "
-                        "HF_TOKEN), or unset it for what is public");
-    if (a->status == 401 || strcmp(a->code, "RepoNotFound") == 0)
-        return qk__fail(err, QK_ERR_NOT_FOUND, "the Hub has no %s of this name%s%s", what,
-                        token
-                            ? ", or your token may not see it"
-                            : ", or it is private: then log in (hf auth login) or set HF_TOKEN",
-                        *f->kind->option ? "" : "; a model is fetched with --model");
-    if (a->status == 403)
-        return qk__fail(err, QK_ERR_NOT_FOUND, "the Hub forbids it%s%s: check what %s may read",
-                        *a->message ? ": " : "", a->message,
-                        token ? "your token" : "the public");
-    return qk__fail(err, a->status == 404 ? QK_ERR_NOT_FOUND : QK_ERR_IO,
-                    "%s: HTTP status %d%s%s", origin, a->status, *a->message ? ": " : "",
-                    a->message);
-}
-
 /* What an answer means that is no redirect. */
 static outcome judge(qk__connection *c, const char *origin, qk_error *err)
 {
-    const qk__answer *a = &c->answer;
+    const qk__headers *a = &c->answer;
     bool hub = strcmp(origin, c->fetch->access.origin) == 0;
     if (is_success(a->status) || a->status == 416) {
         qk_status status = c->request->end(c->request->user, a, &c->failure);
@@ -291,7 +247,7 @@ static outcome judge(qk__connection *c, const char *origin, qk_error *err)
         (void)qk__fail(err, QK_ERR_IO, "%s: HTTP status %d%s%s", origin, a->status,
                        *a->message ? ": " : "", a->message);
     else
-        (void)refused(c, origin, err);
+        (void)qk__refused(c->fetch, a, origin, err);
     return !again ? FAILED : a->status == 429 ? LIMITED : AGAIN;
 }
 
@@ -440,7 +396,7 @@ static qk_status begin_text(void *user, int64_t *from, const char **etag, qk_err
     return QK_OK;
 }
 
-static qk_status take_text(void *user, const qk__answer *answer, const uint8_t *bytes,
+static qk_status take_text(void *user, const qk__headers *answer, const uint8_t *bytes,
                            size_t size, qk_error *err)
 {
     qk__buffer *text = ((text_request *)user)->text;
@@ -471,7 +427,7 @@ static qk_status copy_path(const char *address, char **path, qk_error *err)
                              : qk__fail(err, QK_ERR_MALFORMED, "the next page has no address");
 }
 
-static qk_status end_text(void *user, const qk__answer *answer, qk_error *err)
+static qk_status end_text(void *user, const qk__headers *answer, qk_error *err)
 {
     const text_request *r = user;
     if (answer->status == 416)
@@ -536,7 +492,7 @@ void qk__connection_close(qk__connection **connection)
     if (!c)
         return;
     curl_easy_cleanup(c->curl);
-    qk__answer_free(&c->answer);
+    qk__headers_free(&c->answer);
     free(c);
     *connection = NULL;
 }

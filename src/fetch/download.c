@@ -106,7 +106,7 @@ static qk_status begin(void *user, int64_t *from, const char **etag, qk_error *e
 }
 
 /* Before the first bytes of an answer. */
-static qk_status check_start(part *p, const qk__answer *answer, qk_error *err)
+static qk_status check_start(part *p, const qk__headers *answer, qk_error *err)
 {
     if (answer->status == 200 && p->size > 0)
         QK_TRY(drop(p, err)); /* the server does not do ranges, or has other bytes now */
@@ -124,7 +124,7 @@ static qk_status check_start(part *p, const qk__answer *answer, qk_error *err)
 
 typedef struct transfer {
     part *part;
-    const qk__answer *answer; /* whose start was checked */
+    const qk__headers *answer; /* whose start was checked */
     bool started;
 } transfer;
 
@@ -135,7 +135,7 @@ static qk_status begin_transfer(void *user, int64_t *from, const char **etag, qk
     return begin(t->part, from, etag, err);
 }
 
-static qk_status take(void *user, const qk__answer *answer, const uint8_t *bytes, size_t size,
+static qk_status take(void *user, const qk__headers *answer, const uint8_t *bytes, size_t size,
                       qk_error *err)
 {
     transfer *t = user;
@@ -154,7 +154,7 @@ static qk_status take(void *user, const qk__answer *answer, const uint8_t *bytes
                : qk__fail(err, QK_ERR_CANCELLED, "stopped");
 }
 
-static qk_status end(void *user, const qk__answer *answer, qk_error *err)
+static qk_status end(void *user, const qk__headers *answer, qk_error *err)
 {
     transfer *t = user;
     part *p = t->part;

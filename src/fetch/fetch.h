@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The client of the Hub. get.c leads: it asks for commit and files, and has the missing ones fetched by
  * several threads; download.c brings one file into the cache, connection.c sends one request, as often
- * as it takes; answer.c reads headers; access.c knows address, token and time-outs. */
+ * as it takes; headers.c reads headers; refusal.c says what to do about a no; access.c knows address, token and
+ * time-outs; progress.c tells the user. need.c is for other rooms. */
 #ifndef QK_FETCH_FETCH_H
 #define QK_FETCH_FETCH_H
 
@@ -17,12 +18,12 @@
 #include "base/file.h"
 #include "hub/hub.h"
 
-/* ---- headers (answer.c) ------------------------------------------------------------------ */
+/* ---- headers (headers.c) ------------------------------------------------------------------ */
 
 enum { QK__MAX_HEADERS = 128 << 10, QK__MAX_ADDRESS = 16 << 10 };
 
 /* What the headers of an answer say. Numbers are -1 where they say nothing. */
-typedef struct qk__answer {
+typedef struct qk__headers {
     int status;
     int64_t length;              /* of the body */
     int64_t first, total;        /* of a range */
@@ -33,15 +34,15 @@ typedef struct qk__answer {
     char code[48], message[200]; /* the Hub's, of errors */
     char *location, *next;       /* addresses; next: of the next page */
     size_t bytes;                /* of all lines */
-} qk__answer;
+} qk__headers;
 
 /* It says nothing then. */
-void qk__answer_free(qk__answer *answer);
+void qk__headers_free(qk__headers *answer);
 
 /* Takes in a line; a status line begins anew. QK_ERR_MALFORMED: more than any server has to say, or an
  * address that is none. */
-QK_MUST_CHECK qk_status qk__answer_line(qk__answer *answer, const char *line, size_t size,
-                                        qk_error *err);
+QK_MUST_CHECK qk_status qk__headers_line(qk__headers *answer, const char *line, size_t size,
+                                         qk_error *err);
 
 /* ---- who is asked (access.c) ------------------------------------------------------------- */
 
@@ -88,13 +89,19 @@ typedef struct qk__fetch {
     atomic_bool stopped; /* by the caller, or since something failed for good */
 } qk__fetch;
 
-/* A line for the user. */
+/* A line for the user (progress.c). */
 void qk__fetch_notice(qk__fetch *fetch, qk_notice_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* Counts bytes (of the whole; of those that came), tells progress now and then; false: stop. */
 bool qk__fetch_tick(qk__fetch *fetch, int64_t bytes, int64_t came);
 /* Waits; false: stop. */
 bool qk__fetch_wait(qk__fetch *fetch, double seconds);
+
+/* ---- refusals (refusal.c) ----------------------------------------------------------------- */
+
+/* The sentence for an answer that no other attempt will change; it returns the status of the error. */
+qk_status qk__refused(const qk__fetch *fetch, const qk__headers *answer, const char *origin,
+                      qk_error *err);
 
 /* ---- one request (connection.c) ---------------------------------------------------------- */
 
@@ -111,10 +118,10 @@ typedef struct qk__request {
     qk_status (*begin)(void *user, int64_t *from, const char **etag, qk_error *err);
     /* Bytes of the body, of an answer with 200 or 206. A failure ends the request, but for
      * QK_ERR_INCONSISTENT: then it is sent again. */
-    qk_status (*take)(void *user, const qk__answer *answer, const uint8_t *bytes, size_t size,
+    qk_status (*take)(void *user, const qk__headers *answer, const uint8_t *bytes, size_t size,
                       qk_error *err);
     /* The body is complete, as far as the server knows. Failures likewise. */
-    qk_status (*end)(void *user, const qk__answer *answer, qk_error *err);
+    qk_status (*end)(void *user, const qk__headers *answer, qk_error *err);
 } qk__request;
 
 /* Sends it, follows redirects, waits and tries again. Messages say what the server says, and name

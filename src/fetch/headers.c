@@ -8,17 +8,17 @@
 #include "base/error.h"
 #include "fetch/fetch.h"
 
-void qk__answer_free(qk__answer *answer)
+void qk__headers_free(qk__headers *answer)
 {
     free(answer->location);
     free(answer->next);
-    *answer = (qk__answer){.length = -1, .first = -1, .total = -1, .wait = -1};
+    *answer = (qk__headers){.length = -1, .first = -1, .total = -1, .wait = -1};
 }
 
-static void begin(qk__answer *answer, int status)
+static void begin(qk__headers *answer, int status)
 {
     size_t bytes = answer->bytes;
-    qk__answer_free(answer);
+    qk__headers_free(answer);
     answer->status = status;
     answer->bytes = bytes;
 }
@@ -44,14 +44,14 @@ static int64_t number(const char *text)
 }
 
 /* "bytes 100-199/300" */
-static void read_range(qk__answer *answer, const char *value)
+static void read_range(qk__headers *answer, const char *value)
 {
     answer->first = number_after(value, "bytes ");
     answer->total = number_after(value, "/");
 }
 
 /* "\"resolvers\";r=0;t=55": no requests are left, for 55 seconds. */
-static void read_limit(qk__answer *answer, const char *value)
+static void read_limit(qk__headers *answer, const char *value)
 {
     int64_t left = number_after(value, ";r="), seconds = number_after(value, ";t=");
     answer->limited = left == 0;
@@ -60,7 +60,7 @@ static void read_limit(qk__answer *answer, const char *value)
 }
 
 /* Of "W/\"abc\"" nothing: a weak one does not promise the same bytes. */
-static void read_etag(qk__answer *answer, const char *value)
+static void read_etag(qk__headers *answer, const char *value)
 {
     size_t length = strlen(value);
     bool plain = length >= 2 && length < sizeof answer->etag && value[0] == '"' &&
@@ -95,7 +95,7 @@ static qk_status copy_address(char **to, const char *value, size_t length, qk_er
 }
 
 /* "<https://...>; rel=\"next\", <...>; rel=\"last\"" */
-static qk_status read_links(qk__answer *answer, const char *value, qk_error *err)
+static qk_status read_links(qk__headers *answer, const char *value, qk_error *err)
 {
     for (const char *at = value; (at = strchr(at, '<')) != NULL;) {
         const char *end = strchr(at, '>');
@@ -112,7 +112,7 @@ static qk_status read_links(qk__answer *answer, const char *value, qk_error *err
 
 /* ---- a line ------------------------------------------------------------------------------ */
 
-static qk_status take_header(qk__answer *answer, const char *name, const char *value,
+static qk_status take_header(qk__headers *answer, const char *name, const char *value,
                              qk_error *err)
 {
     if (strcasecmp(name, "Content-Length") == 0)
@@ -138,7 +138,7 @@ static qk_status take_header(qk__answer *answer, const char *name, const char *v
     return QK_OK;
 }
 
-qk_status qk__answer_line(qk__answer *answer, const char *line, size_t size, qk_error *err)
+qk_status qk__headers_line(qk__headers *answer, const char *line, size_t size, qk_error *err)
 {
     answer->bytes += size;
     if (size > QK__MAX_HEADERS || answer->bytes > QK__MAX_HEADERS)
