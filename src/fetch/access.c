@@ -34,14 +34,14 @@ qk_status qk__origin_of(const char *address, char **origin, qk_error *err)
         code = curl_url_get(url, CURLUPART_HOST, &host, 0);
     if (code == CURLUE_OK)
         code = curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT);
-    if (code == CURLUE_OUT_OF_MEMORY)
-        status = qk__nomem(err);
-    else if (code != CURLUE_OK ||
-             (strcasecmp(scheme, "https") != 0 && strcasecmp(scheme, "http") != 0))
+    bool odd = code == CURLUE_OK
+                   ? strcasecmp(scheme, "https") != 0 && strcasecmp(scheme, "http") != 0
+                   : code != CURLUE_OUT_OF_MEMORY;
+    if (odd)
         status = qk__fail(err, QK_ERR_MALFORMED, "an address that is neither http nor https");
-    else if (curl_url_get(url, CURLUPART_USER, &user, 0) == CURLUE_OK)
+    else if (code == CURLUE_OK && curl_url_get(url, CURLUPART_USER, &user, 0) == CURLUE_OK)
         status = qk__fail(err, QK_ERR_MALFORMED, "an address with a user or password in it");
-    else if (!(*origin = qk__format("%s://%s:%s", scheme, host, port)))
+    else if (code != CURLUE_OK || !(*origin = qk__format("%s://%s:%s", scheme, host, port)))
         status = qk__nomem(err);
     for (char *p = *origin; p && *p; p++)
         *p = (char)tolower((unsigned char)*p);

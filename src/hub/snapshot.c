@@ -83,15 +83,17 @@ bool qk__snapshot_has(const char *folder, const char *commit, const qk__repo_fil
 /* "../../../blobs/<etag>" */
 static char *link_target(const qk__repo_file *file)
 {
-    size_t depth = 2;
-    for (const char *p = file->path; *p; p++)
-        depth += *p == '/';
-    char *ups = qk__calloc(depth + 1, 3);
-    for (size_t i = 0; ups && i < depth; i++)
-        memcpy(ups + 3 * i, "../", 3);
-    char *target = ups ? qk__format("%sblobs/%s", ups, qk__repo_file_etag(file)) : NULL;
-    free(ups);
-    return target;
+    qk__buffer target = {0};
+    qk_status status = qk__buffer_printf(&target, NULL, "../../");
+    for (const char *p = file->path; *p && status == QK_OK; p++)
+        if (*p == '/')
+            status = qk__buffer_printf(&target, NULL, "../");
+    if (status == QK_OK)
+        status = qk__buffer_printf(&target, NULL, "blobs/%s", qk__repo_file_etag(file));
+    if (status == QK_OK)
+        return (char *)target.data;
+    qk__buffer_free(&target);
+    return NULL;
 }
 
 qk_status qk__snapshot_link(const char *folder, const char *commit, const qk__repo_file *file,
