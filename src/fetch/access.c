@@ -7,8 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include <curl/curl.h>
-
 #include "base/error.h"
 #include "base/expand.h"
 #include "fetch/fetch.h"
@@ -17,52 +15,7 @@
 
 enum { MAX_TOKEN_BYTES = 4096, TIMEOUT = 10, MAX_TIMEOUT = 86400 };
 
-/* ---- addresses --------------------------------------------------------------------------- */
-
-qk_status qk__origin_of(const char *address, char **origin, qk_error *err)
-{
-    *origin = NULL;
-    CURLU *url = curl_url();
-    if (!url)
-        return qk__nomem(err);
-    char *scheme = NULL, *host = NULL, *port = NULL, *user = NULL;
-    qk_status status = QK_OK;
-    CURLUcode code = curl_url_set(url, CURLUPART_URL, address, 0);
-    if (code == CURLUE_OK)
-        code = curl_url_get(url, CURLUPART_SCHEME, &scheme, 0);
-    if (code == CURLUE_OK)
-        code = curl_url_get(url, CURLUPART_HOST, &host, 0);
-    if (code == CURLUE_OK)
-        code = curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT);
-    bool odd = code == CURLUE_OK
-                   ? strcasecmp(scheme, "https") != 0 && strcasecmp(scheme, "http") != 0
-                   : code != CURLUE_OUT_OF_MEMORY;
-    if (odd)
-        status = qk__fail(err, QK_ERR_MALFORMED, "an address that is neither http nor https");
-    else if (code == CURLUE_OK && curl_url_get(url, CURLUPART_USER, &user, 0) == CURLUE_OK)
-        status = qk__fail(err, QK_ERR_MALFORMED, "an address with a user or password in it");
-    else if (code != CURLUE_OK || !(*origin = qk__format("%s://%s:%s", scheme, host, port)))
-        status = qk__nomem(err);
-    for (char *p = *origin; p && *p; p++)
-        *p = (char)tolower((unsigned char)*p);
-    curl_free(scheme);
-    curl_free(host);
-    curl_free(port);
-    curl_free(user);
-    curl_url_cleanup(url);
-    return status;
-}
-
-qk_status qk__quote(qk__buffer *out, const char *text, bool slashes, qk_error *err)
-{
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        bool plain = (c < 0x80 && isalnum(c)) || strchr("_.-~", c) || (slashes && c == '/');
-        QK_TRY(plain ? qk__buffer_append(out, &c, 1, err)
-                     : qk__buffer_printf(out, err, "%%%02X", (unsigned)c));
-    }
-    return QK_OK;
-}
+/* ---- the address ------------------------------------------------------------------------- */
 
 static qk_status find_endpoint(qk__access *access, const qk_hub_settings *s, qk_error *err)
 {
@@ -73,8 +26,7 @@ static qk_status find_endpoint(qk__access *access, const qk_hub_settings *s, qk_
     size_t length = strlen(access->endpoint);
     while (length > 0 && access->endpoint[length - 1] == '/')
         access->endpoint[--length] = 0;
-    return qk__context(err, qk__origin_of(access->endpoint, &access->origin, err),
-                       "HF_ENDPOINT %s", access->endpoint);
+    return QK_OK;
 }
 
 /* ---- the token --------------------------------------------------------------------------- */

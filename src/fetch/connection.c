@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <curl/curl.h>
-
 #include "base/clock.h"
 #include "base/error.h"
 #include "fetch/fetch.h"
@@ -89,9 +87,9 @@ static int on_progress(void *user, curl_off_t total, curl_off_t now, curl_off_t 
 
 /* ---- one hop ----------------------------------------------------------------------------- */
 
-static bool add_header(struct curl_slist **list, const char *text)
+static bool add_header(const qk__libraries *lib, struct curl_slist **list, const char *text)
 {
-    struct curl_slist *longer = text ? curl_slist_append(*list, text) : NULL;
+    struct curl_slist *longer = text ? lib->slist_append(*list, text) : NULL;
     if (longer)
         *list = longer;
     return longer != NULL;
@@ -100,14 +98,15 @@ static bool add_header(struct curl_slist **list, const char *text)
 static qk_status make_headers(const qk__connection *c, bool token, int64_t from,
                               const char *etag, struct curl_slist **list, qk_error *err)
 {
+    const qk__libraries *lib = &c->fetch->libraries;
     char *authorization =
         token ? qk__format("Authorization: Bearer %s", c->fetch->access.token) : NULL;
     char *condition = *etag ? qk__format("If-Range: %s", etag) : NULL;
     char *range = from > 0 ? qk__format("Range: bytes=%lld-", (long long)from) : NULL;
-    bool done =
-        add_header(list, "Accept-Encoding: identity") &&
-        (!token || add_header(list, authorization)) &&
-        (from == 0 || (add_header(list, range) && (!*etag || add_header(list, condition))));
+    bool done = add_header(lib, list, "Accept-Encoding: identity") &&
+                (!token || add_header(lib, list, authorization)) &&
+                (from == 0 || (add_header(lib, list, range) &&
+                               (!*etag || add_header(lib, list, condition))));
     free(range);
     free(condition);
     free(authorization);
@@ -152,11 +151,11 @@ static outcome fail_transfer(qk__connection *c, CURLcode code, const char *origi
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_URL_MALFORMAT:
         (void)qk__fail(err, QK_ERR_IO, "%s: %s", origin,
-                       *c->detail ? c->detail : curl_easy_strerror(code));
+                       *c->detail ? c->detail : c->fetch->libraries.easy_strerror(code));
         return FAILED;
     default:
         (void)qk__fail(err, QK_ERR_IO, "%s: %s", origin,
-                       *c->detail ? c->detail : curl_easy_strerror(code));
+                       *c->detail ? c->detail : c->fetch->libraries.easy_strerror(code));
         return AGAIN;
     }
 }
@@ -166,6 +165,7 @@ static outcome send_to(qk__connection *c, const char *address, const char *origi
                        const char *etag, qk_error *err)
 {
     const qk__access *access = &c->fetch->access;
+    const qk__libraries *lib = &c->fetch->libraries;
     bool hub = strcmp(origin, access->origin) == 0;
     struct curl_slist *headers = NULL;
     qk__headers_free(&c->answer);
@@ -175,51 +175,22 @@ static outcome send_to(qk__connection *c, const char *address, const char *origi
     c->silent = false;
     *c->detail = 0;
     if (make_headers(c, hub && access->token, from, etag, &headers, err) != QK_OK ||
-        curl_easy_setopt(c->curl, CURLOPT_URL, address) != CURLE_OK) {
-        curl_slist_free_all(headers);
+        lib->easy_setopt(c->curl, CURLOPT_URL, address) != CURLE_OK) {
+        lib->slist_free_all(headers);
         (void)qk__nomem(err);
         return FAILED;
     }
-    curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
+    lib->easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
     if (hub)
         atomic_fetch_add(&c->fetch->requests, 1);
-    CURLcode code = curl_easy_perform(c->curl);
-    curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, NULL);
-    curl_slist_free_all(headers);
+    CURLcode code = lib->easy_perform(c->curl);
+    lib->easy_setopt(c->curl, CURLOPT_HTTPHEADER, NULL);
+    lib->slist_free_all(headers);
     c->answered |= c->answer.status > 0;
     return code == CURLE_OK ? DONE : fail_transfer(c, code, origin, err);
 }
 
 /* ---- redirects --------------------------------------------------------------------------- */
-
-/* The address that `location` means, seen from `address`, and its origin. */
-static qk_status resolve(const char *address, const char *location, const char *origin,
-                         char **next, char **next_origin, qk_error *err)
-{
-    CURLU *url = curl_url();
-    char *text = NULL;
-    CURLUcode code = url ? curl_url_set(url, CURLUPART_URL, address, 0) : CURLUE_OUT_OF_MEMORY;
-    if (code == CURLUE_OK)
-        code = curl_url_set(url, CURLUPART_URL, location, 0);
-    if (code == CURLUE_OK)
-        code = curl_url_get(url, CURLUPART_URL, &text, 0);
-    qk_status status = QK_OK;
-    if (code == CURLUE_OUT_OF_MEMORY || (code == CURLUE_OK && !(*next = qk__strdup(text))))
-        status = qk__nomem(err);
-    else if (code != CURLUE_OK)
-        status = qk__fail(err, QK_ERR_MALFORMED, "%s: redirects to what is no address", origin);
-    else
-        status = qk__context(err, qk__origin_of(*next, next_origin, err), "%s: redirects to",
-                             origin);
-    if (status == QK_OK && strncmp(origin, "https:", 6) == 0 &&
-        strncmp(*next_origin, "https:", 6) != 0)
-        status = qk__fail(err, QK_ERR_MALFORMED,
-                          "%s: redirects to %s, which is not encrypted: refused", origin,
-                          *next_origin);
-    curl_free(text);
-    curl_url_cleanup(url);
-    return status;
-}
 
 static bool is_redirect(const qk__headers *answer)
 {
@@ -251,6 +222,66 @@ static outcome judge(qk__connection *c, const char *origin, qk_error *err)
     return !again ? FAILED : a->status == 429 ? LIMITED : AGAIN;
 }
 
+/* ---- open and close ---------------------------------------------------------------------- */
+
+static bool set_up(qk__connection *c)
+{
+    long timeout = c->fetch->access.timeout;
+    const qk__libraries *lib = &c->fetch->libraries;
+    CURL *e = c->curl;
+    return lib->easy_setopt(e, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_USERAGENT, "qkscope/" QK_VERSION) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_CONNECTTIMEOUT, timeout) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_BUFFERSIZE, (long)BUFFER) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_ERRORBUFFER, c->detail) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_NOPROGRESS, 0L) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_progress) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_XFERINFODATA, c) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_HEADERDATA, c) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_WRITEDATA, c) == CURLE_OK;
+}
+
+/* Before the first request. */
+static qk_status get_ready(qk__connection *c, qk_error *err)
+{
+    if (c->curl)
+        return QK_OK;
+    QK_TRY(qk__fetch_load(c->fetch, err));
+    c->curl = c->fetch->libraries.easy_init();
+    if (!c->curl)
+        return qk__nomem(err);
+    return set_up(c) ? QK_OK
+                     : qk__fail(err, QK_ERR_UNSUPPORTED,
+                                "libcurl is too old: at least version 7.85 is needed");
+}
+
+qk_status qk__connection_open(qk__connection **connection, qk__fetch *fetch, qk_error *err)
+{
+    qk__connection *c = *connection = calloc(1, sizeof *c);
+    if (!c)
+        return qk__nomem(err);
+    c->fetch = fetch;
+    return QK_OK;
+}
+
+void qk__connection_close(qk__connection **connection)
+{
+    qk__connection *c = *connection;
+    if (!c)
+        return;
+    if (c->curl)
+        c->fetch->libraries.easy_cleanup(c->curl);
+    qk__headers_free(&c->answer);
+    free(c);
+    *connection = NULL;
+}
+
 /* ---- attempts ---------------------------------------------------------------------------- */
 
 static outcome attempt(qk__connection *c, const qk__request *request, int64_t from,
@@ -260,7 +291,7 @@ static outcome attempt(qk__connection *c, const qk__request *request, int64_t fr
     outcome how = FAILED;
     if (!address)
         (void)qk__nomem(err);
-    else if (qk__origin_of(address, &origin, err) == QK_OK)
+    else if (qk__origin_of(&c->fetch->libraries, address, &origin, err) == QK_OK)
         how = send_to(c, address, origin, from, etag, err);
     for (int hop = 0; how == DONE && is_redirect(&c->answer); hop++) {
         char *next = NULL, *next_origin = NULL;
@@ -271,7 +302,8 @@ static outcome attempt(qk__connection *c, const qk__request *request, int64_t fr
             break;
         }
         qk_status status =
-            resolve(address, c->answer.location, origin, &next, &next_origin, err);
+            qk__address_resolve(&c->fetch->libraries, address, c->answer.location, origin,
+                                &next, &next_origin, err);
         free(address);
         free(origin);
         address = next;
@@ -364,6 +396,7 @@ qk_status qk__connection_get(qk__connection *c, const qk__request *request, qk_e
     tally t = {.best = -1};
     qk_error why = {.status = QK_OK};
     c->request = request;
+    QK_TRY(get_ready(c, err));
     for (outcome how = DONE;;) {
         int64_t from = 0;
         const char *etag = "";
@@ -385,6 +418,7 @@ qk_status qk__connection_get(qk__connection *c, const qk__request *request, qk_e
 /* ---- texts ------------------------------------------------------------------------------- */
 
 typedef struct text_request {
+    const qk__libraries *lib;
     qk__buffer *text;
     char **next;
 } text_request;
@@ -406,27 +440,6 @@ static qk_status take_text(void *user, const qk__headers *answer, const uint8_t 
     return qk__buffer_append(text, bytes, size, err);
 }
 
-/* The path and query of an address: whatever host it names, this Hub is asked. */
-static qk_status copy_path(const char *address, char **path, qk_error *err)
-{
-    CURLU *url = curl_url();
-    char *at = NULL, *query = NULL;
-    CURLUcode code = url ? curl_url_set(url, CURLUPART_URL, address, 0) : CURLUE_OUT_OF_MEMORY;
-    if (code == CURLUE_OK)
-        code = curl_url_get(url, CURLUPART_PATH, &at, 0);
-    CURLUcode more = url ? curl_url_get(url, CURLUPART_QUERY, &query, 0) : CURLUE_OK;
-    if (code == CURLUE_OK)
-        *path = qk__format("%s%s%s", at, query ? "?" : "", query ? query : "");
-    curl_free(at);
-    curl_free(query);
-    curl_url_cleanup(url);
-    if (code == CURLUE_OUT_OF_MEMORY || more == CURLUE_OUT_OF_MEMORY ||
-        (code == CURLUE_OK && !*path))
-        return qk__nomem(err);
-    return code == CURLUE_OK ? QK_OK
-                             : qk__fail(err, QK_ERR_MALFORMED, "the next page has no address");
-}
-
 static qk_status end_text(void *user, const qk__headers *answer, qk_error *err)
 {
     const text_request *r = user;
@@ -434,65 +447,16 @@ static qk_status end_text(void *user, const qk__headers *answer, qk_error *err)
         return qk__fail(err, QK_ERR_MALFORMED, "HTTP status 416");
     QK_TRY(qk__buffer_append(r->text, "", 1, err)); /* a zero byte */
     r->text->size--;
-    return r->next && answer->next ? copy_path(answer->next, r->next, err) : QK_OK;
+    return r->next && answer->next ? qk__address_path(r->lib, answer->next, r->next, err)
+                                   : QK_OK;
 }
 
 qk_status qk__connection_get_text(qk__connection *c, const char *address, qk__buffer *text,
                                   char **next, qk_error *err)
 {
-    text_request user = {text, next};
+    text_request user = {&c->fetch->libraries, text, next};
     if (next)
         *next = NULL;
     const qk__request request = {address, &user, begin_text, take_text, end_text};
     return qk__connection_get(c, &request, err);
-}
-
-/* ---- open and close ---------------------------------------------------------------------- */
-
-static bool set_up(qk__connection *c)
-{
-    long timeout = c->fetch->access.timeout;
-    CURL *e = c->curl;
-    return curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
-           curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
-           curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) == CURLE_OK &&
-           curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L) == CURLE_OK &&
-           curl_easy_setopt(e, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE) == CURLE_OK &&
-           curl_easy_setopt(e, CURLOPT_USERAGENT, "qkscope/" QK_VERSION) == CURLE_OK &&
-           curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, timeout) == CURLE_OK &&
-           curl_easy_setopt(e, CURLOPT_BUFFERSIZE, (long)BUFFER) == CURLE_OK &&
-           curl_easy_setopt(e, CURLOPT_ERRORBUFFER, c->detail) == CURLE_OK &&
-           curl_easy_setopt(e, CURLOPT_NOPROGRESS, 0L) == CURLE_OK &&
-           curl_easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_progress) == CURLE_OK &&
-           curl_easy_setopt(e, CURLOPT_XFERINFODATA, c) == CURLE_OK &&
-           curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header) == CURLE_OK &&
-           curl_easy_setopt(e, CURLOPT_HEADERDATA, c) == CURLE_OK &&
-           curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
-           curl_easy_setopt(e, CURLOPT_WRITEDATA, c) == CURLE_OK;
-}
-
-qk_status qk__connection_open(qk__connection **connection, qk__fetch *fetch, qk_error *err)
-{
-    *connection = NULL;
-    qk__connection *c = calloc(1, sizeof *c);
-    if (!c)
-        return qk__nomem(err);
-    c->fetch = fetch;
-    c->curl = curl_easy_init();
-    *connection = c;
-    if (c->curl && set_up(c))
-        return QK_OK;
-    qk__connection_close(connection);
-    return qk__nomem(err);
-}
-
-void qk__connection_close(qk__connection **connection)
-{
-    qk__connection *c = *connection;
-    if (!c)
-        return;
-    curl_easy_cleanup(c->curl);
-    qk__headers_free(&c->answer);
-    free(c);
-    *connection = NULL;
 }

@@ -13,8 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <openssl/evp.h>
-
 #include "base/error.h"
 #include "fetch/fetch.h"
 
@@ -26,6 +24,7 @@ enum { COPY_BYTES = 1 << 20, RANDOM_DIGITS = 8 };
 typedef struct part {
     qk__fetch *fetch;
     const qk__repo_file *file;
+    const qk__libraries *lib;
     char *path, *blob;
     int fd;
     EVP_MD_CTX *hash;
@@ -45,16 +44,16 @@ static qk_status fail_errno(qk_error *err, const char *what, const char *path)
 static qk_status begin_hash(part *p, qk_error *err)
 {
     bool lfs = *p->file->sha256 != 0;
-    const EVP_MD *kind = lfs || strlen(p->file->oid) == 64 ? EVP_sha256() : EVP_sha1();
+    const EVP_MD *kind = lfs || strlen(p->file->oid) == 64 ? p->lib->sha256() : p->lib->sha1();
     char head[40];
     size_t size = 0;
     if (!lfs)
         size = (size_t)snprintf(head, sizeof head, "blob %lld", (long long)p->file->size) + 1;
     if (!p->hash)
-        p->hash = EVP_MD_CTX_new();
+        p->hash = p->lib->MD_CTX_new();
     p->size = 0;
-    return p->hash && EVP_DigestInit_ex(p->hash, kind, NULL) == 1 &&
-                   EVP_DigestUpdate(p->hash, head, size) == 1
+    return p->hash && p->lib->DigestInit_ex(p->hash, kind, NULL) == 1 &&
+                   p->lib->DigestUpdate(p->hash, head, size) == 1
                ? QK_OK
                : qk__nomem(err);
 }
@@ -64,7 +63,7 @@ static bool hash_fits(part *p)
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned size = 0;
     char text[2 * EVP_MAX_MD_SIZE + 1] = "";
-    if (EVP_DigestFinal_ex(p->hash, digest, &size) != 1)
+    if (p->lib->DigestFinal_ex(p->hash, digest, &size) != 1)
         return false;
     for (unsigned i = 0; i < size; i++)
         snprintf(text + (size_t)2 * i, 3, "%02x", digest[i]);
@@ -82,7 +81,7 @@ static qk_status append(part *p, const uint8_t *bytes, size_t size, qk_error *er
         put += n > 0 ? (size_t)n : 0;
     }
     p->size += (int64_t)size;
-    return EVP_DigestUpdate(p->hash, bytes, size) == 1 ? QK_OK : qk__nomem(err);
+    return p->lib->DigestUpdate(p->hash, bytes, size) == 1 ? QK_OK : qk__nomem(err);
 }
 
 /* Begins anew, as if nothing had come. */
@@ -288,7 +287,8 @@ static void close_part(part *p, bool keep)
         unlink(p->path);
     if (p->fd >= 0)
         close(p->fd);
-    EVP_MD_CTX_free(p->hash);
+    if (p->hash)
+        p->lib->MD_CTX_free(p->hash);
     free(p->path);
     free(p->blob);
 }
@@ -338,7 +338,7 @@ qk_status qk__download_run(qk__fetch *fetch, qk__connection *connection, qk__dow
                            const qk__names *leftovers, bool last_chance, qk_error *err)
 {
     const qk__repo_file *file = download->file;
-    part p = {.fetch = fetch, .file = file, .fd = -1};
+    part p = {.fetch = fetch, .file = file, .lib = &fetch->libraries, .fd = -1};
     p.blob = qk__format("%s/blobs/%s", fetch->folder, qk__repo_file_etag(file));
     bool busy = false, keep = true;
     qk_status status = p.blob ? QK_OK : qk__nomem(err);
@@ -347,7 +347,9 @@ qk_status qk__download_run(qk__fetch *fetch, qk__connection *connection, qk__dow
         (is_cached(&p) || qk__shared_store_link(fetch->cache, fetch->folder, file))) {
         qk__fetch_tick(fetch, file->size, 0);
     } else if (status == QK_OK) {
-        status = open_part(&p, err);
+        status = qk__fetch_load(fetch, err);
+        if (status == QK_OK)
+            status = open_part(&p, err);
         if (status == QK_OK)
             status = use_leftovers(&p, leftovers, &busy, err);
         download->busy = busy && !last_chance && p.size == 0;

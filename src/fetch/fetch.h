@@ -2,7 +2,7 @@
 /* The client of the Hub. get.c leads: it asks for commit and files, and has the missing ones fetched by
  * several threads; download.c brings one file into the cache, connection.c sends one request, as often
  * as it takes; headers.c reads headers; refusal.c says what to do about a no; access.c knows address, token and
- * time-outs; progress.c tells the user. need.c is for other rooms. */
+ * time-outs, address.c addresses; load.c gets libraries.c; progress.c tells the user. need.c is for other rooms. */
 #ifndef QK_FETCH_FETCH_H
 #define QK_FETCH_FETCH_H
 
@@ -16,6 +16,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "fetch/libraries.h"
 #include "hub/hub.h"
 
 /* ---- headers (headers.c) ------------------------------------------------------------------ */
@@ -48,7 +49,7 @@ QK_MUST_CHECK qk_status qk__headers_line(qk__headers *answer, const char *line, 
 
 typedef struct qk__access {
     char *endpoint; /* without a slash at its end */
-    char *origin;   /* of it: "https://host:443" */
+    char *origin;   /* of it: "https://host:443"; NULL until something is sent */
     char *token;    /* NULL = none */
     bool offline;
     long timeout;
@@ -61,8 +62,11 @@ void qk__access_close(qk__access *access);
 /* Whether nothing may be sent. */
 bool qk__is_offline(const qk_hub_settings *settings);
 
+/* ---- addresses (address.c) --------------------------------------------------------------- */
+
 /* "https://host:443" of an address. QK_ERR_MALFORMED: it is none of http or https, or has a user. */
-QK_MUST_CHECK qk_status qk__origin_of(const char *address, char **origin, qk_error *err);
+QK_MUST_CHECK qk_status qk__origin_of(const qk__libraries *libraries, const char *address,
+                                      char **origin, qk_error *err);
 
 /* Appends text with %XX for what may not be in an address; '/' stays where it may. */
 QK_MUST_CHECK qk_status qk__quote(qk__buffer *out, const char *text, bool slashes,
@@ -84,11 +88,15 @@ typedef struct qk__fetch {
     int64_t done, total;  /* bytes */
     int64_t came;         /* over the wire */
     bool hurried;         /* what is asked can be done without */
-    bool has_curl;
+    bool loaded;          /* what is needed to send: */
+    qk__libraries libraries;
     atomic_llong requests;
     atomic_bool stopped; /* by the caller, or since something failed for good */
 } qk__fetch;
 
+/* Makes sure that requests can be sent (load.c). */
+QK_MUST_CHECK qk_status qk__fetch_load(qk__fetch *fetch, qk_error *err);
+void qk__fetch_unload(qk__fetch *fetch);
 /* A line for the user (progress.c). */
 void qk__fetch_notice(qk__fetch *fetch, qk_notice_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -96,6 +104,16 @@ void qk__fetch_notice(qk__fetch *fetch, qk_notice_level level, const char *fmt, 
 bool qk__fetch_tick(qk__fetch *fetch, int64_t bytes, int64_t came);
 /* Waits; false: stop. */
 bool qk__fetch_wait(qk__fetch *fetch, double seconds);
+
+/* The address that `location` means, seen from `address`, whose origin is given, and its origin; both are
+ * allocated, also with some errors. From https to http is refused. */
+QK_MUST_CHECK qk_status qk__address_resolve(const qk__libraries *libraries, const char *address,
+                                            const char *location, const char *origin,
+                                            char **next, char **next_origin, qk_error *err);
+
+/* The path and query of an address: whatever host it names, this Hub is asked. */
+QK_MUST_CHECK qk_status qk__address_path(const qk__libraries *libraries, const char *address,
+                                         char **path, qk_error *err);
 
 /* ---- refusals (refusal.c) ----------------------------------------------------------------- */
 

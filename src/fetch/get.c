@@ -6,8 +6,6 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-#include <curl/curl.h>
-
 #include "base/error.h"
 #include "base/json.h"
 #include "base/parallel.h"
@@ -39,17 +37,13 @@ qk_status qk__fetch_open(qk__fetch *f, const qk_hub_settings *s, qk_error *err)
     f->folder = qk__hub_folder(f->cache, f->kind, s->name);
     if (!f->folder)
         return qk__nomem(err);
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) /* counts its calls */
-        return qk__fail(err, QK_ERR_NOMEM, "libcurl does not start");
-    f->has_curl = true;
     return qk__access_open(&f->access, s, err);
 }
 
 void qk__fetch_close(qk__fetch *f)
 {
     qk__access_close(&f->access);
-    if (f->has_curl)
-        curl_global_cleanup();
+    qk__fetch_unload(f);
     free(f->folder);
     free(f->cache);
     pthread_mutex_destroy(&f->lock);

@@ -80,7 +80,9 @@ static void read_headers(const uint8_t *data, size_t size)
          headers.wait >= -1);
     need(strlen(headers.etag) < sizeof headers.etag);
     char *origin = NULL;
-    if (headers.location && qk__origin_of(headers.location, &origin, &err) == QK_OK)
+    qk__libraries libraries;
+    if (headers.location && qk__libraries_load(&libraries, &err) == QK_OK &&
+        qk__origin_of(&libraries, headers.location, &origin, &err) == QK_OK)
         need(strncmp(origin, "http", 4) == 0);
     free(origin);
     qk__headers_free(&headers);
