@@ -10,8 +10,8 @@ quietly = { $(1) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }; rm -f $(BU
 
 C_FILES = $(shell git ls-files '*.c' '*.h')
 
-.PHONY: build reference demo demo-real programs test-build test check bench sanitized asan asan-core coverage \
-	coverage-page valgrind fuzz lint format install dist clean
+.PHONY: build reference demo demo-real programs test-build test check bench sanitized asan asan-core \
+	coverage-page valgrind fuzz lint format install dist wheel wheel-check wheel-sources deb hf-env hf-models clean
 
 build: tools/.packages
 	@test -f $(BUILD)/build.ninja || $(call quietly,meson setup $(BUILD) -Dtests=false $(MESON_FLAGS))
@@ -43,6 +43,19 @@ test: test-build
 check: programs
 	@python3 tests/run.py $(BUILD) --check
 
+# torch and transformers, for the tests of the bridge: once, outside the checkout. Nothing else fetches them; tests
+# look for them there, or for the interpreter that QKSCOPE_HF_PYTHON names, and skip where there are none.
+HF_ENV := $(HOME)/.cache/qkscope/hf
+hf-env: tools/.packages-test
+	@cmp -s tests/hf/requirements.txt $(HF_ENV)/ready || { python3 -m venv $(HF_ENV) && \
+		$(HF_ENV)/bin/pip install --quiet --disable-pip-version-check -r tests/hf/requirements.txt && \
+		cp tests/hf/requirements.txt $(HF_ENV)/ready; }
+	@echo $(HF_ENV)/bin/python
+
+# docs/models.md: every type of transformers, captured or refused. 2 minutes.
+hf-models: test-build
+	@PYTHONPATH=$(BUILD)/python $${QKSCOPE_HF_PYTHON:-$(HF_ENV)/bin/python} tests/hf/hf_models.py --write docs/models.md
+
 bench: test-build
 	@.venv/bin/pip install --quiet --disable-pip-version-check -r bench/requirements.txt
 	@$(PYTHON) bench/run.py $(BUILD)
@@ -57,32 +70,26 @@ bench: test-build
 	@$(PYTHON) bench/keep.py $(BUILD)
 	@$(PYTHON) bench/real.py $(BUILD)
 
-# The whole suite under AddressSanitizer and UndefinedBehaviorSanitizer, and its core. A small quarantine
-# of freed memory, since some tests watch how much is used.
+# The whole suite under AddressSanitizer and UndefinedBehaviorSanitizer, and its core, which also counts the lines
+# that it runs. A small quarantine of freed memory, since some tests watch how much is used.
 asan asan-core: export ASAN_OPTIONS = quarantine_size_mb=8
 asan asan-core: export UBSAN_OPTIONS = halt_on_error=1:print_stacktrace=1
-sanitized: tools/.packages-test .venv/ready
-	@test -f build-asan/build.ninja || meson setup build-asan -Dtests=true \
-		-Db_sanitize=address,undefined -Db_lundef=false --buildtype=debugoptimized >/dev/null
+sanitized: tools/.packages-test tools/.packages-dev .venv/ready
+	@test -f build-asan/build.ninja || meson setup build-asan -Dtests=true -Db_sanitize=address,undefined \
+		-Db_lundef=false -Db_coverage=true -Dc_args=-fprofile-update=atomic --buildtype=debugoptimized >/dev/null
 	@ninja -C build-asan --quiet
 
 asan: sanitized
 	@$(PYTHON) tests/run.py build-asan
 
 asan-core: sanitized
+	@find build-asan -name '*.gcda' -delete
 	@$(PYTHON) tests/run.py build-asan --core
+	@python3 tools/coverage.py build-asan
 
-# Which lines the suite's core runs; and docs/coverage.md, which says so.
-coverage: tools/.packages-test tools/.packages-dev .venv/ready
-	@test -f build-coverage/build.ninja || meson setup build-coverage -Dtests=true -Db_coverage=true \
-		-Dc_args=-fprofile-update=atomic --buildtype=debugoptimized >/dev/null
-	@ninja -C build-coverage --quiet
-	@find build-coverage -name '*.gcda' -delete
-	@$(PYTHON) tests/run.py build-coverage --core
-	@python3 tools/coverage.py build-coverage
-
-coverage-page: coverage
-	@python3 tools/coverage.py build-coverage --page
+# docs/coverage.md: which lines that is.
+coverage-page: asan-core
+	@python3 tools/coverage.py build-asan --page
 
 # Unit tests and the main job under valgrind.
 valgrind: tools/.packages-dev programs
@@ -107,8 +114,8 @@ format: tools/.packages-dev
 reference: test-build
 	@python3 tools/generate.py $(BUILD)/qkscope options.md >docs/reference/options.md
 	@$(BUILD)/qkscope explain --json | python3 tools/tables_page.py >docs/reference/tables.md
-	@PYTHONPATH=$(BUILD)/python $(PYTHON) python/make_stubs.py >$(BUILD)/analyses.pyi
-	@mv $(BUILD)/analyses.pyi python/qkscope/analyses.pyi
+	@for module in analyses making; do PYTHONPATH=$(BUILD)/python $(PYTHON) python/make_stubs.py $$module \
+		>$(BUILD)/$$module.pyi && mv $(BUILD)/$$module.pyi python/qkscope/$$module.pyi || exit 1; done
 
 install: build
 	@meson install -C $(BUILD) --no-rebuild
@@ -121,8 +128,26 @@ dist:
 	@git archive --prefix=qkscope-$(VERSION)/ --output=$(ARCHIVE) HEAD
 	@echo $(ARCHIVE)
 
+# The Python package with the command in it: BUILD/dist, see docs/packaging.md. And that it works, in environments
+# of its own.
+wheel: tools/.packages
+	@mkdir -p $(BUILD)
+	@tools/wheel.sh $(BUILD)
+
+wheel-check: wheel .venv/ready
+	@QKSCOPE_WHEEL=$$(realpath $(BUILD)/dist/*.whl) $(PYTHON) -m pytest -q -p no:cacheprovider \
+		tests/python/test_py_package.py
+
+# What cibuildwheel and conda build a release with: BUILD/sources.
+wheel-sources: tools/.packages
+	@tools/wheel_sources.sh $(BUILD)/sources
+
+# Debian packages of the last commit: BUILD/deb.
+deb: tools/.packages-deb dist
+	@tools/deb.sh $(BUILD) $(ARCHIVE)
+
 clean:
-	rm -rf $(BUILD) build-asan build-coverage results
+	rm -rf $(BUILD) build-asan results
 
 tools/.packages: tools/packages.txt
 	@tools/install-packages.sh $^
@@ -133,6 +158,10 @@ tools/.packages-test: tools/packages.txt tools/packages-test.txt
 	@touch $@
 
 tools/.packages-dev: tools/packages-dev.txt
+	@tools/install-packages.sh $^
+	@touch $@
+
+tools/.packages-deb: tools/packages-deb.txt tools/packages.txt tools/packages-test.txt
 	@tools/install-packages.sh $^
 	@touch $@
 

@@ -22,6 +22,12 @@ WHOLE = re.compile(r"#define (QK_\w+)[ \t]+(-?\d+)\s")
 CALLBACKS = """
     extern "Python" void qkpy_notice(void *, qk_notice_level, const char *);
     extern "Python" _Bool qkpy_progress(void *, const qk_progress *);
+    extern "Python" const char *qkpy_token_string(void *, int32_t);
+    extern "Python" _Bool qkpy_text_rewind(void *);
+    extern "Python" _Bool qkpy_text_next(void *, qk_recorder_text *, _Bool *);
+    extern "Python" _Bool qkpy_encode(void *, const char *, size_t, size_t, qk_tokens *);
+    extern "Python" _Bool qkpy_open_sink(void *, const qk_sink_settings *, qk_sink **);
+    extern "Python" _Bool qkpy_run_model(void *, const qk_sequence *, const int64_t *, size_t);
     void *calloc(size_t, size_t);
     void free(void *);
     void *qkpy_free_stream(void);

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the stub of qkscope.analyses, for type checkers and editors: the keywords of its functions come from the
-library's tables of settings when it is imported, so its source does not show them.
+"""Prints the stub of a module of the package, for type checkers and editors: the keywords of its functions come from
+the library's tables of settings when it is imported, so its source does not show them.
 
-    PYTHONPATH=BUILD/python make_stubs.py >python/qkscope/analyses.pyi
+    PYTHONPATH=BUILD/python make_stubs.py analyses >python/qkscope/analyses.pyi
 """
+import importlib
 import inspect
 import sys
 import textwrap
@@ -11,7 +12,6 @@ import types
 import typing
 
 sys.path.pop(0)  # this folder, where the package has no library
-from qkscope import analyses  # noqa: E402
 
 HEAD = '''\
 # SPDX-License-Identifier: Apache-2.0
@@ -20,9 +20,12 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
-from .results import Results
-from .tables import Table
 '''
+# Of the package, what their annotations name.
+IMPORTS = {
+    "analyses": "from .results import Results\nfrom .tables import Table\n",
+    "making": "from .captures import Capture\n",
+}
 
 
 def annotation(kind):
@@ -58,11 +61,12 @@ def stub(name, function):
     return "\n".join([*lines, textwrap.indent(f'"""{about}\n"""', "    ")])
 
 
-def main():
-    functions = [(name, function) for name, function in vars(analyses).items() if inspect.isfunction(function)
-                 and function.__module__ == analyses.__name__ and not name.startswith("_")]
-    print(HEAD, *(stub(*one) for one in functions), sep="\n\n")
+def main(name):
+    module = importlib.import_module(f"qkscope.{name}")
+    functions = [(name, function) for name, function in vars(module).items() if inspect.isfunction(function)
+                 and function.__module__ == module.__name__ and not name.startswith("_")]
+    print(HEAD + IMPORTS[name], *(stub(*one) for one in functions), sep="\n\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 static long remaining = -1; /* allocations until one fails; < 0: none does */
 
@@ -39,6 +40,12 @@ void *__wrap_calloc(size_t count, size_t size)
 void *__wrap_realloc(void *memory, size_t size)
 {
     return fails() ? NULL : __real_realloc(memory, size);
+}
+
+/* From one allocation that fails to the next that does: a quick run takes one of seven. */
+static inline long stride(void)
+{
+    return getenv("QKSCOPE_QUICK_TESTS") ? 7 : 1;
 }
 
 /* Thousands of runs, and none of them loses its power: what is written need not reach the disk. */

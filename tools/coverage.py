@@ -18,7 +18,7 @@ Which lines of `src/` the core of the tests runs, as gcov counts them; the whole
 that is run is not thereby tested; a line that is never run certainly is not. Most of what is missing are answers
 to memory that ran out and to calls of the system that fail.
 
-    make coverage           # prints these tables, as CI does
+    make asan-core          # prints these tables, as CI does
     make coverage-page      # writes this page
 """
 

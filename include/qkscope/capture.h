@@ -213,6 +213,10 @@ QK_API QK_MUST_CHECK qk_status qk_rows_next(qk_rows *rows, size_t max_rows, qk_b
                                             qk_error *err);
 QK_API void qk_rows_close(qk_rows **rows);
 
+/* Makes the arrays of the block that was handed out last the caller's, each to be released with
+ * free(), also after qk_rows_close. The next block gets memory of its own. */
+QK_API void qk_rows_detach(qk_rows *rows);
+
 /* Head dimension d (0 for a head with no rows or no vector asked for) and the number
  * of rows that will be read, from the footers. */
 QK_API size_t qk_rows_dim(const qk_rows *rows);

@@ -99,7 +99,8 @@ typedef struct qk_progress {
     int64_t texts;       /* that a recorder is done with, else 0 */
 } qk_progress;
 
-/* Return false to stop the call, which then fails with QK_ERR_CANCELLED. */
+/* Return false to stop the call, which then fails with QK_ERR_CANCELLED. Work that takes long asks
+ * again with the same numbers. */
 typedef bool qk_progress_fn(void *user, const qk_progress *progress);
 
 /* ==== rows ================================================================================ */

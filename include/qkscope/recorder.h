@@ -41,6 +41,43 @@ typedef enum qk_long_texts {
     QK_LONG_SKIP,  /* it is passed over */
 } qk_long_texts;
 
+/* A text that is not in a file. What it points to lasts until the next call. */
+typedef struct qk_recorder_text {
+    const char *data; /* UTF-8 */
+    size_t size;
+    bool has_id; /* else its id is its number */
+    int64_t id;
+    const char *name; /* what it is called; NULL = "" */
+    const char *path; /* where it comes from; NULL = "" */
+} qk_recorder_text;
+
+/* A model that somebody else runs, with a tokenizer and a sink of its own: what a run asks of it, one
+ * call at a time, on the thread of qk_recorder_run. Texts are read, counted and split here, and heads,
+ * rate and ids chosen, so that the rows are those of a model that this library runs. A function that
+ * returns false has failed, for a reason that its owner knows: the run ends with QK_ERR_CANCELLED. */
+typedef struct qk_recorder_engine {
+    const char *tool;            /* name, in capture.json */
+    const qk_model_facts *facts; /* fingerprint and dtype included */
+    const char *arithmetic;      /* for the card */
+    const char *identity; /* JSON object: what else decides the numbers; "engine" of "run" */
+    const char *describe; /* JSON object of further keys for capture.json; NULL = none */
+    uint64_t tokenizer;   /* fingerprint */
+    size_t specials_before, specials_after; /* tokens that are put round a text */
+    /* The next text, or *more is false; from the first one again. NULL: files of the settings. */
+    bool (*next)(void *user, qk_recorder_text *text, bool *more);
+    bool (*rewind)(void *user);
+    /* As qk_tokenizer_encode with special tokens; the ids last until the next call. */
+    bool (*encode)(void *user, const char *text, size_t size, size_t max_length,
+                   qk_tokens *tokens);
+    /* A sink with these settings, of which output, shard, threads and the like are left to its owner,
+     * who also finishes and closes it. */
+    bool (*open)(void *user, const qk_sink_settings *settings, qk_sink **sink);
+    /* Runs sequences, which the sink was told of under these numbers, and puts their rows. They are of
+     * one block of the sink, and the same ones in every run. */
+    bool (*run)(void *user, const qk_sequence *sequences, const int64_t *numbers, size_t count);
+    void *user;
+} qk_recorder_engine;
+
 typedef struct qk_recorder_settings {
     /* The model: a folder with config.json, weights and tokenizer.json, a GGUF file, or
      * "org/name" on the Hub, of which what is not in the Hugging Face cache is fetched. tokenizer
@@ -52,6 +89,10 @@ typedef struct qk_recorder_settings {
     const char *model_name; /* for manifest and card; NULL = org/name, or the folder's name */
     const char *overrides;  /* JSON object over the model's config; NULL = none */
     qk_arithmetic arithmetic;
+    const qk_recorder_engine
+        *engine; /* runs the model, which then is but a name; NULL = this library.
+                                         tokenizer, overrides, arithmetic, output, force, shard are
+                                         then without effect */
     /* The texts, in this order: a file is one text; a folder all files below it by name, hidden
      * ones left out; .jsonl and .ndjson one text a line, .parquet one a row. What is neither a
      * file nor a folder is looked for as a dataset "org/name" in the Hugging Face cache. */
@@ -95,6 +136,14 @@ typedef struct qk_recorder_settings {
     qk_progress_fn *progress;
     void *user;
 } qk_recorder_settings;
+
+/* Settles the sampler of settings by which of its settings were given by name: without any, its rate is
+ * chosen from the texts; of sums alone all positions are kept; what else is not given is as usual.
+ * of_file: a file gave them. QK_ERR_ARGUMENT: settings that do not go together. */
+QK_API QK_MUST_CHECK qk_status qk_recorder_settle_sampler(const qk_settings *given,
+                                                          bool of_file,
+                                                          qk_recorder_settings *settings,
+                                                          qk_error *err);
 
 /* What happened. */
 typedef struct qk_recorder_outcome {

@@ -64,6 +64,10 @@ QK_API int64_t qk_sampler_bucket_size(const qk_sampler *sampler);
 /* The bucket of a position >= 0. */
 QK_API int64_t qk_sampler_bucket(const qk_sampler *sampler, int64_t position);
 
+/* The same of many. */
+QK_API void qk_sampler_buckets(const qk_sampler *sampler, const int64_t *positions,
+                               size_t count, int64_t *buckets);
+
 /* Seed of the stream of (text, layer, kind). */
 QK_API uint64_t qk_sampler_seed(int64_t example_id, int layer, qk_kind kind);
 
@@ -274,6 +278,41 @@ typedef struct qk_sink_rows {
  * what is above and below, the sink can only be closed: what was finished before stays. */
 QK_API QK_MUST_CHECK qk_status qk_sink_put(qk_sink *sink, const qk_sink_rows *rows,
                                            qk_error *err);
+
+/* Sums over the rows of one text, layer and kind at all positions that are kept, of some heads: made
+ * where the rows are, such as on a device, so that these need not leave it. Of vectors x about an
+ * origin and of positions t about another; without origins digits are lost where the mean of x or t
+ * is far larger than its spread. All in float64, one after the other. */
+typedef struct qk_sink_sums {
+    int64_t text; /* its number */
+    int layer;
+    qk_kind kind;
+    bool before_rope;
+    const int *heads; /* [num_heads], as in qk_sink_rows */
+    size_t num_heads;
+    int64_t rows;         /* summed: as many as there are positions */
+    const double *origin; /* [num_heads][head_dim]; NULL: 0 */
+    double origin_t;
+    const double *sum_x, *sum_xt; /* [num_heads][head_dim] of x and x t */
+    const double *sum_xx; /* [num_heads][head_dim][head_dim] of x_i x_j: i <= j are read */
+    /* Of queries, by the sampler's buckets in which there are positions, ascending: of x, x t, x^2 */
+    size_t num_buckets;
+    const double *bucket_sum_x, *bucket_sum_xt,
+        *bucket_sum_xx; /* [num_heads][num_buckets][head_dim] */
+} qk_sink_sums;
+
+/* Takes sums in place of rows: where moments are kept without rows. A part (text, layer and kind)
+ * comes either by qk_sink_put, or all its heads by this, once, and then, by qk_sink_put, the rows that
+ * are stored. The same sums give the same bytes in whatever order they come; rows give others, by
+ * rounding. Errors: those of qk_sink_put; QK_ERR_DEGENERATE also where no rows have such sums. */
+QK_API QK_MUST_CHECK qk_status qk_sink_put_sums(qk_sink *sink, const qk_sink_sums *sums,
+                                                qk_error *err);
+
+/* As qk_sink_positions, those whose rows are stored: all, those of the reservoir, or none. */
+QK_API QK_MUST_CHECK qk_status qk_sink_stored_positions(qk_sink *sink, int64_t number,
+                                                        int layer, qk_kind kind,
+                                                        int64_t **positions, size_t *count,
+                                                        qk_error *err);
 
 /* All rows of a text were put. QK_ERR_INCONSISTENT: some that are kept were not. */
 QK_API QK_MUST_CHECK qk_status qk_sink_text_done(qk_sink *sink, int64_t number, qk_error *err);

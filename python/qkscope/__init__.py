@@ -5,11 +5,20 @@ from ._call import (ArgumentError, Cancelled, DataError, Error, ExistsError, Inp
 from ._compare import compare
 from ._run import PartialWarning, QkscopeWarning
 from .analyses import analyze, compare_stages, pca, plasticity, rotate, study
+from .captures import Block, Capture, CaptureInfo, Head, open
 from .figures import Figure, Report
+from .inspection import HeadInspection, Inspection, inspect
+from .making import repack, synth
+from .merging import Outcome, find_shard, merge
 from .results import Results
+from .sampler import Sampler, example_id
+from .sink import Model, Sink
 from .tables import Table
+from .writing import write_capture
 
 __version__ = ffi.string(lib.qk_version()).decode()
-__all__ = ["ArgumentError", "Cancelled", "DataError", "Error", "ExistsError", "Figure", "InputOutputError", "NotFoundError",
-           "PartialError", "PartialWarning", "QkscopeWarning", "Report", "Results", "Table", "analyze", "compare",
-           "compare_stages", "pca", "plasticity", "rotate", "study"]
+__all__ = ["ArgumentError", "Block", "Cancelled", "Capture", "CaptureInfo", "DataError", "Error", "ExistsError",
+           "Figure", "Head", "HeadInspection", "InputOutputError", "Inspection", "Model", "NotFoundError",
+           "Outcome", "PartialError", "PartialWarning", "QkscopeWarning", "Report", "Results", "Sampler", "Sink",
+           "Table", "analyze", "compare", "compare_stages", "example_id", "find_shard", "inspect", "merge", "open",
+           "pca", "plasticity", "repack", "rotate", "study", "synth", "write_capture"]

@@ -22,8 +22,8 @@ def compare(a: Results | StrPath, b: Results | StrPath, table: str = "heads") ->
     a and b are Results, or folders that hold some. Rows are those of the heads (and components, ...) of either;
     numbers become NAME_a, NAME_b and NAME_diff, which is b - a; texts NAME_a and NAME_b. Where both have an interval of
     a number (NAME_lo, NAME_hi, from ci=95), NAME_diff_lo and NAME_diff_hi are one of the difference at the same
-    confidence, by the method of Zou and Donner, which holds where the texts of a and b are not the same; where they are,
-    it is wider than need be.
+    confidence, by the method of Zou and Donner, which holds where the texts of a and b are not the same; where they
+    are, it is wider than need be.
 
         qkscope.compare(first, second)["category_b"]
         qkscope.compare(first, second, "rotated").to_pandas()

@@ -32,7 +32,7 @@ class PartialWarning(QkscopeWarning):
     """Some heads failed; the results have the others."""
 
 
-class _Watch:
+class Watch:
     """What the library says while a call is on its way; it comes from any thread."""
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ class _Bar:
 
 
 class _Display:
-    def __init__(self, watch: _Watch, progress: Progress) -> None:
+    def __init__(self, watch: Watch, progress: Progress) -> None:
         self.watch = watch
         self.own = progress if callable(progress) else None
         self.bar = _Bar(progress)
@@ -139,7 +139,7 @@ class _Display:
 class _Call:
     """A call in its thread. It owns what the library works on, also when nobody waits for it any more."""
 
-    def __init__(self, function: Any, arguments: tuple[Any, ...], out: Any, free: Any, watch: _Watch,
+    def __init__(self, function: Any, arguments: tuple[Any, ...], out: Any, free: Any, watch: Watch,
                  keep: Any) -> None:
         self.function, self.arguments, self.out, self.free = function, arguments, out, free
         self.watch, self.keep = watch, keep
@@ -190,7 +190,7 @@ def run(function: Any, *arguments: Any, hooks: Any, out: Any = None, free: Any =
     says QK_ERR_PARTIAL and there is a handle, that as an exception that was not raised. Raises what else the
     library fails with; KeyboardInterrupt after Ctrl-C, when the call has ended.
     """
-    watch = _Watch()
+    watch = Watch()
     kind = ffi.typeof(hooks)
     members = dict((kind.item if kind.kind == "pointer" else kind).fields)
     if "notice" in members:

@@ -154,7 +154,7 @@ def _type(row: Any, optional: bool) -> Any:
     return kind | None if optional else kind
 
 
-def _default(settings: Any, row: Any) -> Any:
+def default_of(settings: Any, row: Any) -> Any:
     """As a Python value; None where the library has a way to find it, or none."""
     room = ffi.new("char[]", 256)
     lib.qk_settings_get(settings, row.name, room, 256)
@@ -186,7 +186,8 @@ def _about(row: Any, default: Any) -> str:
     facts += ['such as 3, [0, 2] or "0,2,5-9"'] if row.type == LIST else []
     if row.unset != ffi.NULL and default is None:
         facts.append("None: " + text(row.unset).replace("--", ""))
-    help_ = (text(row.help) or f"False: {text(row.off_help)}").replace("DIR", "output").replace("CAPTURE", "the capture")
+    help_ = text(row.help) or f"False: {text(row.off_help)}"
+    help_ = help_.replace("DIR", "output").replace("CAPTURE", "the capture")
     facts = [fact for fact in facts if fact]
     return help_ + (f" ({'; '.join(facts)})" if facts else "")
 
@@ -197,7 +198,7 @@ def keywords_of(table: str, command: str) -> list[Keyword]:
     call(lib.qk_settings_new, made, ffi.addressof(getattr(lib, table)), command.encode())
     found = []
     for row in _rows(made[0]):
-        default = _default(made[0], row)
+        default = default_of(made[0], row)
         option = text(row.name)
         found.append(Keyword(option.replace("-", "_"), option, _type(row, default is None), default,
                              _about(row, default), text(row.section)))

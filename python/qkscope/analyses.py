@@ -19,11 +19,11 @@ _ALL = "pca,rotation,plasticity"
 
 _PROGRESS = Keyword("progress", None, Progress, None, "None: a bar where there is tqdm and somebody to see it; True; "
                     "False: none; or a function of (what, done, total), which may return False to stop", "Running")
-_SHARD = Keyword("shard", None, str | tuple[int, int] | None, None, "part i of n of the heads, (i, n) or \"i/n\": each of "
-                 "n processes computes its part into one output folder, and the last one to end writes the tables",
+_SHARD = Keyword("shard", None, str | tuple[int, int] | None, None, "part i of n of the heads, (i, n) or \"i/n\": each "
+                 "of n processes computes its part into one output folder, and the last one to end writes the tables",
                  "Running")
-_COMPLEMENT = Keyword("complement", None, bool, False, "compute complement.csv, too: the planes of what is left, and how "
-                      "they turn", "Rotation")
+_COMPLEMENT = Keyword("complement", None, bool, False, "compute complement.csv, too: the planes of what is left, and "
+                      "how they turn", "Rotation")
 _HIDDEN = ["combined"]  # false where kinds are given
 _TABLE = "qk_analysis_settings_table"
 
@@ -121,10 +121,10 @@ def analyze(capture: Any, **keywords: Any) -> Results:
         results.figure("pca-02-rq-rk-scatter")
 
     Raises NotFoundError (a FileNotFoundError) for a capture that is not there, ArgumentError (a ValueError) for a value
-    that a keyword does not take, DataError for files that are damaged or hold too little, Cancelled or KeyboardInterrupt
-    where it was stopped: then nothing is written. Where some heads fail, the others' results are returned with a
-    PartialWarning, and results.failed names them (results.check() raises PartialError then); where all fail, the first
-    failure is raised.
+    that a keyword does not take, DataError for files that are damaged or hold too little, Cancelled or
+    KeyboardInterrupt where it was stopped: then nothing is written. Where some heads fail, the others' results are
+    returned with a PartialWarning, and results.failed names them (results.check() raises PartialError then); where all
+    fail, the first failure is raised.
     """
     return _analyse("analyze", _ANALYZE, _ALL, capture, keywords)
 

@@ -55,10 +55,10 @@ def analyze(
         results.figure("pca-02-rq-rk-scatter")
 
     Raises NotFoundError (a FileNotFoundError) for a capture that is not there, ArgumentError (a ValueError) for a value
-    that a keyword does not take, DataError for files that are damaged or hold too little, Cancelled or KeyboardInterrupt
-    where it was stopped: then nothing is written. Where some heads fail, the others' results are returned with a
-    PartialWarning, and results.failed names them (results.check() raises PartialError then); where all fail, the first
-    failure is raised.
+    that a keyword does not take, DataError for files that are damaged or hold too little, Cancelled or
+    KeyboardInterrupt where it was stopped: then nothing is written. Where some heads fail, the others' results are
+    returned with a PartialWarning, and results.failed names them (results.check() raises PartialError then); where all
+    fail, the first failure is raised.
 
     Output:
         output

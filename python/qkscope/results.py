@@ -191,7 +191,7 @@ class Results:
                score_metric: str | None = None, score_column: str | None = None, theme: str = "paper",
                progress: Progress = None) -> Report:
         """The page with summary, findings, all figures and an explorer of the heads; with `path`, it is written there,
-        too. It is that of `qkscope report --alone`, and the other arguments are those of this command. Needs gnuplot."""
+        too. It is that of `qkscope report --alone`, and the other arguments are those of the command. Needs gnuplot."""
         with tempfile.TemporaryDirectory(prefix="qkscope-") as drawn:
             self._draw(Path(drawn), Settings("qk_report_settings_table"),
                        {"title": title, "scores": scores, "score-metric": score_metric, "score-column": score_column,

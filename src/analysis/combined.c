@@ -107,6 +107,7 @@ static void read_queries(combined *c, int worker, group *g, size_t i)
         status = g->status;
         if (status == QK_OK) {
             qk__analyse_head(run, worker, i, &queries, &g->keys);
+            status = atomic_load(&run->cancelled) ? QK_ERR_CANCELLED : QK_OK;
         } else {
             char name[QK_HEAD_NAME_SIZE];
             qk_head_name(g->head->id, name);

@@ -272,8 +272,10 @@ void qk__analyse_head(qk__run *run, int worker, size_t i, const qk__head_data *q
         qk_error err = {0};
         if (!analyses[a].wanted)
             continue;
+        if (a > 0 && qk__run_stopped(run))
+            return;
         qk_status status = analyses[a].run(run, worker, head, queries, keys, &err);
-        if (status == QK_OK)
+        if (status == QK_OK || status == QK_ERR_CANCELLED)
             continue;
         qk__context(&err, status, "%s with %s", queries->head->files[0],
                     keys->data.head->files[0]);

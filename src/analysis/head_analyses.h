@@ -18,7 +18,8 @@ QK_MUST_CHECK qk_status qk__key_data_read(qk__run *run, int worker, const qk_hea
 void qk__key_data_free(qk__run *run, qk__key_data *keys);
 
 /* Runs all analyses asked for and puts their results, and failures, into entry i of the
- * results. One that fails does not stop the others. */
+ * results. One that fails does not stop the others; where
+ * run->cancelled is set, they are not whole. */
 void qk__analyse_head(qk__run *run, int worker, size_t i, const qk__head_data *queries,
                       const qk__key_data *keys);
 
@@ -29,7 +30,7 @@ QK_MUST_CHECK qk_status qk__scan_rotation(qk__run *run, int worker, const qk__he
                                           size_t first, size_t count, qk_error *err);
 
 /* The intervals of a head whose analyses are done (intervals.c). */
-QK_MUST_CHECK qk_status qk__head_intervals(const qk__run *run, const qk_head_results *results,
+QK_MUST_CHECK qk_status qk__head_intervals(qk__run *run, const qk_head_results *results,
                                            const qk__head_data *queries,
                                            const qk__key_data *keys,
                                            qk_head_intervals *intervals, qk_error *err);

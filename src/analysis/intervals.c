@@ -224,7 +224,7 @@ static qk_status settle_groups(repetition *r, const qk__text_parts *q, const qk_
     return QK_OK;
 }
 
-qk_status qk__head_intervals(const qk__run *run, const qk_head_results *results,
+qk_status qk__head_intervals(qk__run *run, const qk_head_results *results,
                              const qk__head_data *queries, const qk__key_data *keys,
                              qk_head_intervals *intervals, qk_error *err)
 {
@@ -247,7 +247,7 @@ qk_status qk__head_intervals(const qk__run *run, const qk_head_results *results,
         status = qk__query_model_create(&model, q, NULL, keys->data.sign, err);
     r->model = model;
     for (uint32_t g = 0; g < r->labels.count && status == QK_OK; g++)
-        status = leave_out(r, g, q, k, err);
+        status = qk__run_stopped(run) ? QK_ERR_CANCELLED : leave_out(r, g, q, k, err);
     if (status == QK_OK)
         conclude(r, intervals);
     qk__query_model_free(&model);

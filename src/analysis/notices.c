@@ -6,8 +6,10 @@
 
 #include "analysis/run.h"
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/json_build.h"
 
+static const double ASK_SECONDS = 0.05; /* between two questions whether to go on */
 enum { MESSAGE_SIZE = 2048 };
 
 static void tell(qk__run *run, qk_notice_level level, const char *message)
@@ -40,20 +42,38 @@ void qk__run_warn(qk__run *run, const char *fmt, ...)
     tell(run, QK_NOTICE_WARNING, message);
 }
 
-void qk__run_progress(qk__run *run, int64_t bytes, int64_t rows)
+/* With the lock. */
+static void tell_progress(qk__run *run)
 {
-    pthread_mutex_lock(&run->lock);
-    run->done_jobs++;
-    run->done_bytes += bytes;
-    run->done_rows += rows;
     const qk_analysis_settings *settings = run->settings;
+    run->told_at = qk__now();
     if (settings->progress &&
         !settings->progress(settings->user, &(qk_progress){.what = run->jobs,
                                                            .done = (int64_t)run->done_jobs,
                                                            .total = (int64_t)run->total_jobs,
                                                            .bytes = run->done_bytes}))
         atomic_store(&run->cancelled, true);
+}
+
+void qk__run_progress(qk__run *run, int64_t bytes, int64_t rows)
+{
+    pthread_mutex_lock(&run->lock);
+    run->done_jobs++;
+    run->done_bytes += bytes;
+    run->done_rows += rows;
+    tell_progress(run);
     pthread_mutex_unlock(&run->lock);
+}
+
+bool qk__run_stopped(qk__run *run)
+{
+    if (!atomic_load(&run->cancelled)) {
+        pthread_mutex_lock(&run->lock);
+        if (qk__now() - run->told_at > ASK_SECONDS)
+            tell_progress(run);
+        pthread_mutex_unlock(&run->lock);
+    }
+    return atomic_load(&run->cancelled);
 }
 
 void qk__run_note_failure(qk__run *run, size_t i, qk_status status, const char *message)

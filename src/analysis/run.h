@@ -87,6 +87,7 @@ typedef struct qk__run {
     qk__outfile *outputs[QK_MAX_OUTPUTS]; /* written in full, not yet in their places */
     size_t num_outputs;
     atomic_bool cancelled;
+    double told_at;        /* when progress was reported last */
     pthread_mutex_t lock;  /* guards what follows, and calls to notice and progress */
     qk__spare_sums *spare; /* [threads * SPARE_SUMS] of earlier heads */
     size_t num_spare;
@@ -133,6 +134,10 @@ void qk__run_warn(qk__run *run, const char *fmt, ...) __attribute__((format(prin
 
 /* Counts one job as done and reports progress; may set run->cancelled. */
 void qk__run_progress(qk__run *run, int64_t bytes, int64_t rows);
+
+/* Whether the caller wants no more. They are asked by the same progress again, now and then: for work
+ * that takes seconds. */
+bool qk__run_stopped(qk__run *run);
 
 /* Records that an analysis of head i of the results failed, and tells the user. The first
  * failure of a head stays. */

@@ -94,6 +94,7 @@ static qk_status take_meta(qk_capture_writer *writer, const qk_capture_meta *met
         return qk__nomem(err);
     QK_TRY(check_text("model name", writer->model, err));
     QK_TRY(check_text("source", writer->source, err));
+    QK_TRY(check_text("card", writer->card, err));
     if (writer->layout != QK_LAYOUT_HEADS && writer->layout != QK_LAYOUT_PACKED)
         return qk__fail(err, QK_ERR_ARGUMENT, "no layout: %d", (int)writer->layout);
     if (meta->q_per_kv_group < 0 || meta->q_per_kv_group > QK_MAX_HEAD_NUMBER)

@@ -501,12 +501,23 @@ qk_status qk_rows_next(qk_rows *rows, size_t max_rows, qk_block *block, qk_error
         block->f64 = rows->wide ? rows->vectors : NULL;
     }
     /* A column that an earlier head was asked for may still have its memory, and too little. */
-    block->position = rows->ints[QK__POSITION];
+    block->position = wanted(rows, QK__POSITION) ? rows->ints[QK__POSITION] : NULL;
     block->bucket = wanted(rows, QK__BUCKET) ? rows->ints[QK__BUCKET] : NULL;
     block->example = wanted(rows, QK__EXAMPLE) ? rows->ints[QK__EXAMPLE] : NULL;
     block->window = wanted(rows, QK__WINDOW) ? rows->ints[QK__WINDOW] : NULL;
     rows->done += (int64_t)count;
     return QK_OK;
+}
+
+void qk_rows_detach(qk_rows *rows)
+{
+    assert(rows);
+    if (wanted(rows, QK__VECTOR))
+        rows->vectors = NULL;
+    for (int c = QK__POSITION; c <= QK__WINDOW; c++)
+        if (wanted(rows, c))
+            rows->ints[c] = NULL;
+    rows->capacity = 0;
 }
 
 size_t qk_rows_dim(const qk_rows *rows)

@@ -69,48 +69,13 @@ static bool show_progress(void *user, const qk_progress *at)
 
 /* ---- options ---------------------------------------------------------------------------- */
 
-/* A rate is chosen from the texts if none is given, nor a sampler, whose rate is 1 then. */
-static int settle_sampler(const cli_call *call)
-{
-    request *r = call->request;
-    qk_sampler *s = &r->settings.sampler;
-    qk_sampler usual;
-    qk_keep keep = {.rows = true};
-    qk_error err;
-    qk_sampler_default(&usual);
-    bool type = cli_given(call, "sampler"), rate = cli_given(call, "base-rate");
-    if (r->settings.keep && qk_keep_parse(r->settings.keep, &keep, &err) != QK_OK)
-        return cli_usage("--keep: %s", err.message);
-    if (!keep.rows && !type && !rate && !cli_given(call, "rows") && !r->config) {
-        s->type = QK_SAMPLER_ALL; /* sums of all positions are no larger */
-        return -1;
-    }
-    if (cli_given(call, "rows")) {
-        if (rate)
-            return cli_usage("--rows chooses the rate: give --rows or --base-rate, not both");
-        if (s->type == QK_SAMPLER_ALL)
-            return cli_usage("--rows: the sampler \"all\" keeps every row; give uniform "
-                             "or log_uniform, or leave out --rows");
-        s->base_rate = 0;
-    } else if ((type || rate) && !r->config) {
-        if (!type)
-            s->type = usual.type;
-        if (!rate)
-            s->base_rate = usual.base_rate;
-        if (s->min_bucket_size == 0)
-            s->min_bucket_size = usual.min_bucket_size;
-    }
-    return -1;
-}
-
 static int settle(const cli_call *call)
 {
     request *r = call->request;
     qk_recorder_settings *s = &r->settings;
     qk_error err;
-    int code = settle_sampler(call);
-    if (code >= 0)
-        return code;
+    if (qk_recorder_settle_sampler(call->settings, r->config != NULL, s, &err) != QK_OK)
+        return cli_usage("%s", err.message);
     for (int i = 0; i < call->count; i++) /* the shell's *.txt */
         if (qk_settings_set(call->settings, "text", call->arguments[i], &err) != QK_OK)
             return cli_usage("'%s': %s", call->arguments[i], err.message);

@@ -36,6 +36,8 @@ static qk_status put_fact(const char *name, const char *value, qk__buffer *out, 
 
 static qk_status put_sources(const qk_recorder_settings *s, qk__buffer *out, qk_error *err)
 {
+    if (s->num_texts == 0) /* an engine has them */
+        return QK_OK;
     QK_TRY(qk__buffer_printf(out, err, "- `source_dataset`: "));
     for (size_t i = 0; i < s->num_texts && i < MAX_SOURCES; i++) {
         if (i > 0)
@@ -105,7 +107,9 @@ qk_status qk__write_card(const qk__recording *r, qk__buffer *out, qk_error *err)
         "- RoPE: %s, theta %s\n- architecture: %s, weights in %s, fingerprint "
         "%016" PRIx64 "\n- arithmetic: %s\n",
         r->facts->rope_type ? r->facts->rope_type : "none", theta, r->facts->architecture,
-        r->facts->dtype, r->facts->fingerprint, ARITHMETICS[r->settings->arithmetic]));
+        r->facts->dtype, r->facts->fingerprint,
+        r->settings->engine ? r->settings->engine->arithmetic
+                            : ARITHMETICS[r->settings->arithmetic]));
     QK_TRY(put_sources(r->settings, out, err));
     QK_TRY(qk__buffer_printf(out, err,
                              "- texts: %" PRId64 " in %" PRId64 " windows, %" PRId64

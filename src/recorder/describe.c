@@ -2,6 +2,7 @@
 /* What a capture of a model says about itself: keys for capture.json. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -76,8 +77,22 @@ static json_t *describe(const qk__recording *r)
 qk_status qk__describe_capture(const qk__recording *r, char **json, char **card, qk_error *err)
 {
     qk__buffer text = {0};
-    json_t *root = describe(r);
-    *card = NULL;
+    const qk_recorder_engine *engine = r->settings->engine;
+    json_t *root = describe(r), *theirs = NULL;
+    *json = *card = NULL;
+    if (engine && engine->describe) {
+        qk_status parsed =
+            qk__context(err,
+                        qk__json_parse(&theirs, engine->describe, strlen(engine->describe),
+                                       QK__JSON_NO_ZEROS, err),
+                        "describe");
+        if (parsed != QK_OK || json_object_update_recursive(root, theirs) != 0) {
+            json_decref(root);
+            json_decref(theirs);
+            return parsed != QK_OK ? parsed : qk__nomem(err);
+        }
+        json_decref(theirs);
+    }
     *json = qk__json_dumps(root, JSON_REAL_PRECISION(17));
     json_decref(root);
     qk_status status = *json ? qk__write_card(r, &text, err) : qk__nomem(err);

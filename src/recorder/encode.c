@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "recorder/recording.h"
 
@@ -42,13 +43,33 @@ static qk_status split(const qk__recording *r, qk__encoded *e, qk_error *err)
     return QK_OK;
 }
 
+static qk_status take_tokens(const qk__recording *r, const qk__input_text *text,
+                             size_t max_length, qk_tokens *tokens, qk_error *err)
+{
+    const qk_recorder_engine *engine = r->settings->engine;
+    qk_tokens theirs = {0};
+    if (!engine)
+        return qk_tokenizer_encode(r->tokenizer, text->data, text->size, true, max_length,
+                                   tokens, err);
+    if (!engine->encode(engine->user, text->data, text->size, max_length, &theirs))
+        return qk__engine_failed(r, "encode", err);
+    *tokens = (qk_tokens){0};
+    if (theirs.count == 0)
+        return QK_OK;
+    tokens->ids = qk__calloc(theirs.count, sizeof *tokens->ids);
+    if (!tokens->ids)
+        return qk__nomem(err);
+    memcpy(tokens->ids, theirs.ids, theirs.count * sizeof *theirs.ids);
+    tokens->count = theirs.count;
+    return QK_OK;
+}
+
 static qk_status encode(const qk__recording *r, const qk__input_text *text, qk__encoded *e,
                         qk_error *err)
 {
     size_t limit = (size_t)r->max_length;
     bool whole = r->settings->long_texts == QK_LONG_SPLIT;
-    QK_TRY(qk_tokenizer_encode(r->tokenizer, text->data, text->size, true,
-                               whole ? 0 : limit + 1, &e->tokens, err));
+    QK_TRY(take_tokens(r, text, whole ? 0 : limit + 1, &e->tokens, err));
     e->windows = e->tokens.count > 0;
     if (e->tokens.count > limit && r->settings->long_texts == QK_LONG_SKIP) {
         e->skipped = true;
@@ -58,8 +79,7 @@ static qk_status encode(const qk__recording *r, const qk__input_text *text, qk__
     } else if (e->tokens.count > limit) { /* which end is cut is for the tokenizer to say */
         e->cut = true;
         qk_tokens_free(&e->tokens);
-        QK_TRY(qk_tokenizer_encode(r->tokenizer, text->data, text->size, true, limit,
-                                   &e->tokens, err));
+        QK_TRY(take_tokens(r, text, limit, &e->tokens, err));
     }
     return check_vocabulary(r, &e->tokens, err);
 }

@@ -116,6 +116,11 @@ static qk_status take_rows(void *user, const qk_prefill_block *block, qk_error *
 static qk_status run_model(group *g, qk_error *err)
 {
     qk__recording *r = g->r;
+    const qk_recorder_engine *engine = r->settings->engine;
+    if (engine)
+        return engine->run(engine->user, g->sequences, g->numbers, g->count)
+                   ? QK_OK
+                   : qk__engine_failed(r, "run", err);
     qk_prefill_settings settings;
     qk_prefill_settings_default(&settings);
     settings.arithmetic = r->settings->arithmetic;
@@ -259,11 +264,12 @@ static qk_status add_window(group *g, qk_error *err)
     return begin_sequence(g, window, tokens, err);
 }
 
-/* Sums of a block take memory: a group does not begin another one. */
+/* Sums of a block take memory: a group does not begin another one. Nor does it where an engine may
+ * run sequences side by side: what is beside one is then the same in a run that was resumed. */
 static bool fits(const group *g, int64_t number)
 {
     int64_t texts = qk_sink_block_texts(g->r->sink);
-    return g->count == 0 || !g->r->keep.moments ||
+    return g->count == 0 || (!g->r->keep.moments && !g->r->settings->engine) ||
            g->numbers[g->count - 1] / texts == number / texts;
 }
 

@@ -48,13 +48,40 @@ static json_t *describe_settings(const qk__recording *r, json_t *root)
     return qk__json_at(root, "sampler.expected_rows", json_real(r->expected_rows));
 }
 
+static json_t *describe_run(const qk__recording *r)
+{
+    const qk_recorder_engine *engine = r->settings->engine;
+    uint64_t tokenizer = engine ? engine->tokenizer : qk_tokenizer_fingerprint(r->tokenizer);
+    json_t *root = json_pack("{s:s, s:o, s:o, s:{s:I, s:s}}", "tool", "qkscope " QK_VERSION,
+                             "model", describe_model(r), "tokenizer", hex64(tokenizer), "texts",
+                             "count", (json_int_t)r->counts.texts, "xxh3_128", r->texts_hash);
+    return describe_settings(r, root);
+}
+
+/* Of an engine: what else decides the numbers, in place of the arithmetic of this library. */
+static qk_status add_engine(const qk__recording *r, json_t *root, qk_error *err)
+{
+    const qk_recorder_engine *engine = r->settings->engine;
+    json_t *identity;
+    if (!engine || !root)
+        return QK_OK;
+    QK_TRY(qk__context(err,
+                       qk__json_parse(&identity, engine->identity, strlen(engine->identity),
+                                      QK__JSON_NO_ZEROS, err),
+                       "identity"));
+    json_object_del(root, "arithmetic");
+    return json_object_set_new(root, "engine", identity) == 0 ? QK_OK : qk__nomem(err);
+}
+
 qk_status qk__identify(const qk__recording *r, char **json, qk_error *err)
 {
-    json_t *root =
-        json_pack("{s:s, s:o, s:o, s:{s:I, s:s}}", "tool", "qkscope " QK_VERSION, "model",
-                  describe_model(r), "tokenizer", hex64(qk_tokenizer_fingerprint(r->tokenizer)),
-                  "texts", "count", (json_int_t)r->counts.texts, "xxh3_128", r->texts_hash);
-    root = describe_settings(r, root);
+    json_t *root = describe_run(r);
+    *json = NULL;
+    qk_status status = add_engine(r, root, err);
+    if (status != QK_OK) {
+        json_decref(root);
+        return status;
+    }
     *json = qk__json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(17));
     json_decref(root);
     return *json ? QK_OK : qk__nomem(err);

@@ -38,9 +38,9 @@ static qk_status check(const qk_recorder_settings *s, qk_keep *keep, qk_error *e
 {
     if (!s->model || !*s->model)
         return qk__fail(err, QK_ERR_ARGUMENT, "no model given");
-    if (s->num_texts == 0)
+    if (s->num_texts == 0 && !(s->engine && s->engine->next))
         return qk__fail(err, QK_ERR_ARGUMENT, "no texts given");
-    if (!s->output || !*s->output)
+    if (!s->engine && (!s->output || !*s->output))
         return qk__fail(err, QK_ERR_ARGUMENT, "no output folder given");
     if ((s->kinds & QK_KINDS_BOTH) == 0)
         return qk__fail(err, QK_ERR_ARGUMENT, "neither queries nor keys are to be kept");
@@ -113,10 +113,21 @@ static qk_status open_tokenizer(qk__recording *r, const char *folder, qk_error *
     return status;
 }
 
+static qk_status open_engine(qk__recording *r, qk_error *err)
+{
+    r->model_name = name_model(r->settings);
+    if (!r->model_name)
+        return qk__nomem(err);
+    r->facts = r->settings->engine->facts;
+    return qk_recorder_select(r->settings, r->facts, &r->selection, err);
+}
+
 static qk_status open_model(qk__recording *r, qk_error *err)
 {
     const qk_recorder_settings *s = r->settings;
     char *folder;
+    if (s->engine)
+        return open_engine(r, err);
     QK_TRY(find_model(r, s->model, s->revision, QK_HUB_MODEL, &folder, err));
     r->model_name = name_model(s);
     qk_status status =
@@ -140,14 +151,18 @@ static qk_status prepare(qk__recording *r, qk_error *err)
         qk__recorder_notice(r, QK_NOTICE_WARNING,
                             "texts of up to %lld tokens are run, the model was made for %lld",
                             (long long)r->max_length, (long long)r->facts->max_positions);
-    qk_tokenizer_special(r->tokenizer, &r->specials_before, &r->specials_after);
+    if (s->engine) {
+        r->specials_before = s->engine->specials_before;
+        r->specials_after = s->engine->specials_after;
+    } else {
+        qk_tokenizer_special(r->tokenizer, &r->specials_before, &r->specials_after);
+    }
     QK_TRY(qk__texts_open(&r->texts, s, err));
     return qk__survey(r, err);
 }
 
 static void release(qk__recording *r)
 {
-    qk_sink_close(&r->sink);
     qk__texts_close(&r->texts);
     qk__buffer_free(&r->sequences);
     qk_recorder_selection_free(&r->selection);
@@ -207,7 +222,7 @@ static void set_sink(const qk__recording *r, qk_sink_settings *s)
     s->layout = given->layout;
     s->num_texts = r->counts.sequences;
     s->num_tokens = r->counts.tokens;
-    s->source = "qkscope capture";
+    s->source = given->engine ? given->engine->tool : "qkscope capture";
     s->token_strings = given->token_strings && (r->keep.rows || r->keep.reservoir > 0);
     s->token_string = token_string;
     s->shard = given->shard;
@@ -256,10 +271,19 @@ static qk_status explain(const qk__recording *r, qk_status status, qk_error *err
                     (long long)c->texts, (long long)c->tokens);
 }
 
+static qk_status open_sink(qk__recording *r, const qk_sink_settings *settings, qk_error *err)
+{
+    const qk_recorder_engine *engine = r->settings->engine;
+    if (!engine)
+        return qk_sink_open(&r->sink, settings, err);
+    return engine->open(engine->user, settings, &r->sink) ? QK_OK
+                                                          : qk__engine_failed(r, "open", err);
+}
+
 static qk_status run(qk__recording *r, const qk_sink_settings *settings, qk_error *err)
 {
-    qk_sink_outcome sunk;
-    QK_TRY(qk_sink_open(&r->sink, settings, err));
+    qk_sink_outcome sunk = {0};
+    QK_TRY(open_sink(r, settings, err));
     r->outcome->complete_already = qk_sink_is_complete(r->sink);
     if (r->outcome->complete_already) {
         r->outcome->complete = true;
@@ -271,7 +295,8 @@ static qk_status run(qk__recording *r, const qk_sink_settings *settings, qk_erro
     double middle = qk__now();
     r->outcome->seconds_running = middle - begin;
     QK_TRY(status);
-    status = qk_sink_finish(&r->sink, &sunk, err);
+    if (!r->settings->engine)
+        status = qk_sink_finish(&r->sink, &sunk, err);
     if (status == QK_OK)
         sum_up(r, &sunk);
     r->outcome->seconds_writing = qk__now() - middle;
@@ -298,7 +323,8 @@ static qk_status record(qk__recording *r, qk_error *err)
         settings.card = card;
         settings.user = r;
         status = run(r, &settings, err);
-        qk_sink_close(&r->sink);
+        if (!r->settings->engine)
+            qk_sink_close(&r->sink);
     }
     free(identity);
     free(json);
@@ -316,7 +342,8 @@ qk_status qk_recorder_run(const qk_recorder_settings *settings, qk_recorder_outc
     QK_NEED(err, settings);
     qk__recording r = {.settings = settings, .outcome = outcome};
     QK_TRY(check(settings, &r.keep, err));
-    QK_TRY(qk__output_glance(settings->output, settings->force, settings->stage, err));
+    if (!settings->engine)
+        QK_TRY(qk__output_glance(settings->output, settings->force, settings->stage, err));
     r.threads = settings->threads > 0 ? settings->threads : qk__available_threads();
     qk_status status = prepare(&r, err);
     if (status == QK_OK)

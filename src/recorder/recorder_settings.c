@@ -3,6 +3,7 @@
  * bytes: a run is resumed only where they are the same. */
 #include <qkscope/recorder.h>
 
+#include "base/error.h"
 #include "settings/common_rows.h"
 #include "settings/settings.h"
 
@@ -150,6 +151,40 @@ const qk_settings_table qk_recorder_settings_table = {
 void qk_recorder_settings_default(qk_recorder_settings *settings)
 {
     qk__settings_default(&qk_recorder_settings_table, settings);
+}
+
+qk_status qk_recorder_settle_sampler(const qk_settings *given, bool of_file,
+                                     qk_recorder_settings *settings, qk_error *err)
+{
+    QK_NEED(err, given, settings);
+    qk_sampler *s = &settings->sampler;
+    qk_sampler usual;
+    qk_keep keep = {.rows = true};
+    qk_sampler_default(&usual);
+    bool type = qk_settings_given(given, "sampler");
+    bool rate = qk_settings_given(given, "base-rate"), rows = qk_settings_given(given, "rows");
+    if (settings->keep)
+        QK_TRY(qk__context(err, qk_keep_parse(settings->keep, &keep, err), "--keep"));
+    if (!keep.rows && !type && !rate && !rows && !of_file) {
+        s->type = QK_SAMPLER_ALL; /* sums of all positions are no larger */
+        return QK_OK;
+    }
+    if (rows && rate)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "--rows chooses the rate: give --rows or --base-rate, not both");
+    if (rows && s->type == QK_SAMPLER_ALL)
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "--rows: the sampler \"all\" keeps every row; give uniform or "
+                        "log_uniform, or leave out --rows");
+    if (rows) {
+        s->base_rate = 0;
+    } else if ((type || rate) && !of_file) {
+        s->type = type ? s->type : usual.type;
+        s->base_rate = rate ? s->base_rate : usual.base_rate;
+        if (s->min_bucket_size == 0)
+            s->min_bucket_size = usual.min_bucket_size;
+    }
+    return QK_OK;
 }
 
 _Static_assert(offsetof(qk_recorder_settings, num_texts) ==

@@ -10,7 +10,7 @@
  *     group.c           some texts: tokens, forward pass, rows into the sink
  *     describe.c        keys for capture.json
  *     card.c            lines for its card
- *     recording.c       notices
+ *     recording.c       notices, failures of an engine
  *
  * What becomes of the rows is the sink's: sink/sink.h. */
 #ifndef QK_RECORDER_RECORDING_H
@@ -64,6 +64,9 @@ typedef struct qk__recording {
 
 void qk__recorder_notice(const qk__recording *r, qk_notice_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* What a function of the engine that returned false comes to. */
+qk_status qk__engine_failed(const qk__recording *r, const char *what, qk_error *err);
 
 /* ---- encode.c --------------------------------------------------------------------------- */
 

@@ -25,6 +25,7 @@ typedef struct file_list {
 struct qk__texts {
     qk__text_columns columns;
     int64_t max_examples;
+    const qk_recorder_engine *engine; /* that has the texts; NULL = the files */
     file_list files;
     size_t file; /* the next one to open */
     const qk__text_format *format;
@@ -239,6 +240,7 @@ qk_status qk__texts_open(qk__texts **texts, const qk_recorder_settings *settings
     t->columns = (qk__text_columns){settings->text_column ? settings->text_column : "text",
                                     settings->id_column};
     t->max_examples = settings->max_examples;
+    t->engine = settings->engine && settings->engine->next ? settings->engine : NULL;
     qk_status status = QK_OK;
     for (size_t i = 0; status == QK_OK && i < settings->num_texts; i++)
         status = add_source(&t->files, settings->texts[i], settings, err);
@@ -275,6 +277,24 @@ void qk__texts_close(qk__texts **texts)
     *texts = NULL;
 }
 
+static qk_status next_of_engine(const qk__texts *texts, qk__input_text *text, bool *more,
+                                qk_error *err)
+{
+    const qk_recorder_engine *engine = texts->engine;
+    qk_recorder_text given = {0};
+    if (texts->number == 0 && !engine->rewind(engine->user))
+        return qk__fail(err, QK_ERR_CANCELLED, "%s: rewind failed", engine->tool);
+    if (!engine->next(engine->user, &given, more))
+        return qk__fail(err, QK_ERR_CANCELLED, "%s: next failed", engine->tool);
+    *text = (qk__input_text){.data = given.data,
+                             .size = given.size,
+                             .has_id = given.has_id,
+                             .id = given.id,
+                             .name = given.name ? given.name : "",
+                             .path = given.path ? given.path : ""};
+    return QK_OK;
+}
+
 /* The next text of the files from the open one on. */
 static qk_status next_of_files(qk__texts *texts, qk__input_text *text, bool *more,
                                qk_error *err)
@@ -307,7 +327,8 @@ qk_status qk__texts_next(qk__texts *texts, qk__input_text *text, bool *more, qk_
     *more = false;
     if (texts->max_examples > 0 && texts->number == texts->max_examples)
         return QK_OK;
-    QK_TRY(next_of_files(texts, text, more, err));
+    QK_TRY(texts->engine ? next_of_engine(texts, text, more, err)
+                         : next_of_files(texts, text, more, err));
     if (*more && !text->has_id)
         text->id = texts->number;
     texts->number += *more;

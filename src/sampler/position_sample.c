@@ -88,6 +88,13 @@ int64_t qk_sampler_bucket(const qk_sampler *sampler, int64_t position)
     return log > first ? log : first;
 }
 
+void qk_sampler_buckets(const qk_sampler *sampler, const int64_t *positions, size_t count,
+                        int64_t *buckets)
+{
+    for (size_t i = 0; i < count; i++)
+        buckets[i] = qk_sampler_bucket(sampler, positions[i]);
+}
+
 /* ---- what is kept ----------------------------------------------------------------------- */
 
 /* The finaliser of SplitMix64 (Steele, Lea and Flood 2014). */

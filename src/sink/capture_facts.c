@@ -155,8 +155,7 @@ static json_t *list_frequencies(const qk_sink *sink)
     return layers;
 }
 
-/* Those of the user, which may be NULL. */
-static qk_status parse_extra(const qk_sink *sink, json_t **root, qk_error *err)
+qk_status qk__extra_keys(const qk_sink *sink, json_t **root, qk_error *err)
 {
     const char *text = sink->settings.extra_json ? sink->settings.extra_json : "{}";
     QK_TRY(qk__context(err, qk__json_parse(root, text, strlen(text), QK__JSON_NO_ZEROS, err),
@@ -312,7 +311,7 @@ qk_status qk__describe(const qk_sink *sink, int stage, const qk__all_rows *rows,
     qk__buffer text = {0};
     json_t *extra;
     *json = *card = NULL;
-    QK_TRY(parse_extra(sink, &extra, err));
+    QK_TRY(qk__extra_keys(sink, &extra, err));
     json_t *examples = json_array();
     qk_status status = each_example(sink, MAX_LISTED, list_example, examples, err);
     if (status == QK_OK) {

@@ -47,14 +47,14 @@ static void name_node(node n, char name[QK__UNIT_NAME_SIZE])
              (long long)n.index);
 }
 
-static bool is_there(const qk_sink *sink, node n)
+static qk_status look(const qk_sink *sink, node n, bool *there, qk_error *err)
 {
     char name[QK__UNIT_NAME_SIZE];
     name_node(n, name);
     char *path = qk__units_path(&sink->units, name, NULL);
-    bool yes = path && qk__is_dir(path);
+    *there = path && qk__is_dir(path);
     free(path);
-    return yes;
+    return path ? QK_OK : qk__nomem(err);
 }
 
 static void remove_node(const qk_sink *sink, node n)
@@ -179,7 +179,8 @@ static bool is_within(const qk_sink *sink, node n)
     int top = root_of(sink, n.stage).level;
     bool yes = false;
     for (; !yes && n.level <= top; n = (node){n.stage, n.level + 1, n.index / 2})
-        yes = is_there(sink, settle(sink, n));
+        if (look(sink, settle(sink, n), &yes, NULL) != QK_OK)
+            return false;
     return yes;
 }
 
@@ -204,8 +205,13 @@ static qk_status try_join(const qk_sink *sink, node parent, bool *there, qk_erro
 {
     node left = settle(sink, (node){parent.stage, parent.level - 1, 2 * parent.index});
     node right = settle(sink, (node){parent.stage, parent.level - 1, 2 * parent.index + 1});
-    *there = is_there(sink, parent);
-    if (!*there && is_there(sink, left) && is_there(sink, right)) {
+    bool both = false;
+    QK_TRY(look(sink, parent, there, err));
+    if (!*there)
+        QK_TRY(look(sink, left, &both, err));
+    if (both)
+        QK_TRY(look(sink, right, &both, err));
+    if (both) {
         QK_TRY(join(sink, left, right, parent, err));
         *there = true;
     }
@@ -311,12 +317,12 @@ qk_status qk__tree_finish(qk_sink *sink, int stage, const qk__all_rows *rows,
     name_node(root, name);
     char *from = qk__units_path(&sink->units, name, NULL);
     char *to = qk__path_join(folder, QK__MOMENTS_FOLDER);
-    qk_status status = !from || !to           ? qk__nomem(err)
-                       : is_there(sink, root) ? give_layers(sink, rows, from, to, err)
-                                              : qk__fail(err, QK_ERR_NOT_FOUND,
-                                                         "%s: sums are missing: remove %s "
-                                                         "and run the command again",
-                                                         from, sink->partial);
+    qk_status status = !from || !to       ? qk__nomem(err)
+                       : qk__is_dir(from) ? give_layers(sink, rows, from, to, err)
+                                          : qk__fail(err, QK_ERR_NOT_FOUND,
+                                                     "%s: sums are missing: remove %s "
+                                                     "and run the command again",
+                                                     from, sink->partial);
     free(from);
     free(to);
     return status;

@@ -100,26 +100,23 @@ static qk_status check_part(const qk_sink *sink, int layer, qk_kind kind, qk_err
     return QK_OK;
 }
 
-static qk_status list_positions(const qk__part *part, int64_t **positions, size_t *count,
-                                qk_error *err)
+static qk_status list_positions(const qk__part *part, bool stored, int64_t **positions,
+                                size_t *count, qk_error *err)
 {
-    if (part->count == 0)
+    if ((stored ? part->stored : part->count) == 0)
         return QK_OK;
     *positions = qk__calloc(part->count, sizeof **positions);
     if (!*positions)
         return qk__nomem(err);
     for (size_t i = 0; i < part->count; i++)
-        (*positions)[i] = part->kept[i].position;
-    *count = part->count;
+        if (!stored || part->kept[i].row >= 0)
+            (*positions)[(*count)++] = part->kept[i].position;
     return QK_OK;
 }
 
-qk_status qk_sink_positions(qk_sink *sink, int64_t number, int layer, qk_kind kind,
-                            int64_t **positions, size_t *count, qk_error *err)
+static qk_status find_positions(qk_sink *sink, int64_t number, int layer, qk_kind kind,
+                                bool stored, int64_t **positions, size_t *count, qk_error *err)
 {
-    QK_NEED(err, positions);
-    *positions = NULL;
-    QK_NEED(err, sink, count);
     qk__text_block *block;
     qk__text *text;
     qk__part part = {0};
@@ -136,9 +133,27 @@ qk_status qk_sink_positions(qk_sink *sink, int64_t number, int layer, qk_kind ki
     if (status == QK_OK)
         status = qk__part_choose(sink, example_id, tokens, layer, kind, &part, err);
     if (status == QK_OK)
-        status = list_positions(&part, positions, count, err);
+        status = list_positions(&part, stored, positions, count, err);
     free(part.kept);
     return status;
+}
+
+qk_status qk_sink_positions(qk_sink *sink, int64_t number, int layer, qk_kind kind,
+                            int64_t **positions, size_t *count, qk_error *err)
+{
+    QK_NEED(err, positions);
+    *positions = NULL;
+    QK_NEED(err, sink, count);
+    return find_positions(sink, number, layer, kind, false, positions, count, err);
+}
+
+qk_status qk_sink_stored_positions(qk_sink *sink, int64_t number, int layer, qk_kind kind,
+                                   int64_t **positions, size_t *count, qk_error *err)
+{
+    QK_NEED(err, positions);
+    *positions = NULL;
+    QK_NEED(err, sink, count);
+    return find_positions(sink, number, layer, kind, true, positions, count, err);
 }
 
 /* ---- ending ----------------------------------------------------------------------------- */
@@ -155,10 +170,18 @@ static qk_status fail_missing(const qk_sink *sink, int64_t text, int layer, qk_k
                               const qk__part *part, qk_error *err)
 {
     const int *heads;
-    size_t each = part->count * qk__heads_of(sink, layer, kind, &heads), all = 0, came = 0;
+    size_t num_heads = qk__heads_of(sink, layer, kind, &heads), all = 0, came = 0;
     for (int stage = 0; stage < QK__STAGES; stage++) {
-        all += sink->stages[stage] ? each : 0;
-        came += count_came(&part->stages[stage], each);
+        const qk__stage_part *s = &part->stages[stage];
+        if (s->unsummed > 0)
+            return qk__fail(
+                err, QK_ERR_INCONSISTENT,
+                "layer %d: the sums of %zu of %zu heads of its %s in text %lld came", layer,
+                num_heads - s->unsummed, num_heads, kind == QK_QUERY ? "queries" : "keys",
+                (long long)text);
+        if (sink->stages[stage])
+            all += num_heads * (s->summed ? part->stored : part->count);
+        came += count_came(s, num_heads * part->count);
     }
     if (part->left == 0)
         return qk__fail(err, QK_ERR_INCONSISTENT,

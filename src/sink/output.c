@@ -12,6 +12,7 @@
 #include "capture/capture.h"
 #include "sink/place.h"
 #include "sink/run_file.h"
+#include "sink/run_lock.h"
 #include "sink/sink.h"
 
 /* ---- what is there ---------------------------------------------------------------------- */
@@ -116,10 +117,8 @@ static qk_status fail_locked(const qk_sink *sink, qk_error *err)
                     sink->settings.output);
 }
 
-/* Some network file systems have no locks: then there is none. */
 static qk_status try_lock(qk_sink *sink, const char *path, bool *taken, qk_error *err)
 {
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     QK_TRY(qk__make_dirs(sink->partial, err));
     *taken = false;
     sink->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
@@ -127,13 +126,11 @@ static qk_status try_lock(qk_sink *sink, const char *path, bool *taken, qk_error
         return QK_OK; /* .partial has just gone */
     if (sink->lock < 0)
         return qk__fail(err, QK_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
-    if (fcntl(sink->lock, F_SETLK, &whole) != 0 && (errno == EACCES || errno == EAGAIN))
+    if (!qk__run_lock_take(sink->lock))
         return fail_locked(sink, err);
     *taken = is_in_place(sink->lock, path);
-    if (!*taken) {
-        close(sink->lock);
-        sink->lock = -1;
-    }
+    if (!*taken)
+        qk__run_lock_leave(&sink->lock);
     return QK_OK;
 }
 

@@ -54,6 +54,8 @@ static void free_part(qk__part *p)
             free(p->stages[stage].chunks[c].vectors);
         free(p->stages[stage].chunks);
         free(p->stages[stage].came);
+        free(p->stages[stage].summed);
+        qk__waiting_free(&p->stages[stage].sums);
     }
     free(p->kept);
     free(p);
@@ -94,7 +96,9 @@ static qk_status reserve(qk_sink *sink, qk__text_block *block, const qk__text *t
         positions[kept->row] = kept->position;
         tokens[kept->row] = text->ids ? text->ids[kept->position] : -1;
     }
-    qk_status status = qk__write_at(block->files[stage], positions, before, region.offset, err);
+    qk_status status = qk__context(
+        err, qk__write_at(block->files[stage], positions, before, region.offset, err), "%s",
+        block->folder);
     free(positions);
     part->stages[stage].offset = region.offset + (int64_t)before;
     block->sizes[stage] = part->stages[stage].offset +

@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "capture/capture.h"
 #include "sink/place.h"
+#include "sink/run_lock.h"
 #include "sink/sink.h"
 
 /* ---- beside the output folder ----------------------------------------------------------- */
@@ -40,10 +41,9 @@ static char *name_beside(const char *output)
 bool qk__is_locked(const char *output)
 {
     char *path = qk__path_join(output, "." QK__PARTIAL "/lock");
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
-    bool locked = fd < 0 ? !path || (errno != ENOENT && errno != ENOTDIR)
-                         : fcntl(fd, F_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+    bool locked =
+        fd < 0 ? !path || (errno != ENOENT && errno != ENOTDIR) : qk__run_lock_is_taken(fd);
     if (fd >= 0)
         close(fd);
     free(path);

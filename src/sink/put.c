@@ -72,6 +72,7 @@ typedef struct delivery {
     int64_t example_id, tokens;
     qk__part *part; /* NULL: nothing of it is kept, or */
     bool came;      /* all of it came */
+    bool summed;    /* its sums came: rows are those that are stored */
     int stage;
     const int *captured;
     size_t num_captured;
@@ -101,32 +102,29 @@ static qk_status match_rows(delivery *d, qk_error *err)
         while (at + step <= part->count &&
                part->kept[at + step - 1].position < position_of(rows, 0))
             at += step;
-    for (size_t r = 0; r < rows->rows && at < part->count; r++) {
+    for (size_t r = 0; r < rows->rows; r++) {
         int64_t position = position_of(rows, r);
         if (r > 0 && position <= position_of(rows, r - 1))
             return qk__fail(err, QK_ERR_ARGUMENT, "positions do not ascend: %lld after %lld",
                             (long long)position, (long long)position_of(rows, r - 1));
         while (at < part->count && part->kept[at].position < position)
             at++;
-        if (at < part->count && part->kept[at].position == position)
-            d->matches[d->count++] = (match_row){r, at++};
+        if (at == part->count || part->kept[at].position != position)
+            continue;
+        if (d->summed && part->kept[at].row < 0)
+            return qk__fail(err, QK_ERR_ARGUMENT,
+                            "layer %d: the rows at position %lld of text %lld are in its sums: "
+                            "put those of qk_sink_stored_positions",
+                            rows->layer, (long long)position, (long long)rows->text);
+        d->matches[d->count++] = (match_row){r, at++};
     }
     return QK_OK;
 }
 
-/* Its place among the captured heads; num_captured: it is none. */
 static size_t find_head(const delivery *d, size_t i)
 {
     int head = d->rows->heads ? d->rows->heads[i] : (int)i;
-    size_t low = 0, high = d->num_captured;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (d->captured[middle] < head)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < d->num_captured && d->captured[low] == head ? low : d->num_captured;
+    return qk__head_place(d->captured, d->num_captured, head);
 }
 
 /* ---- what came -------------------------------------------------------------------------- */
@@ -144,6 +142,11 @@ static qk_status fail_again(const delivery *d, size_t head, size_t kept, qk_erro
 static qk_status mark(delivery *d, size_t head, qk_error *err)
 {
     qk__stage_part *s = &d->part->stages[d->stage];
+    if ((s->summed != NULL) != d->summed)
+        return qk__fail(
+            err, QK_ERR_ARGUMENT,
+            "layer %d: sums of text %lld came while its rows came: put the sums first",
+            d->rows->layer, (long long)d->rows->text);
     for (size_t i = 0; i < d->count; i++) {
         size_t kept = d->matches[i].kept, bit = head * d->part->count + kept;
         size_t c = kept / QK__CHUNK_ROWS;
@@ -302,8 +305,10 @@ static qk_status enter(delivery *d, qk_error *err)
     QK_TRY(qk__part_get(d->sink, d->block, d->text, rows->layer, rows->kind, &d->part, err));
     size_t number = qk__part_of(rows->layer, rows->kind);
     d->came = d->text->ends[number] == QK__PART_CAME;
-    if (d->part)
+    if (d->part) {
         d->part->users++;
+        d->summed = d->part->stages[d->stage].summed != NULL;
+    }
     return QK_OK;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "sink/run_lock.h"
 
 /* ---- opening ---------------------------------------------------------------------------- */
 
@@ -59,6 +60,15 @@ static qk_status check(const qk_sink_settings *s, qk_error *err)
                         s->output);
     if ((unsigned)s->stage > QK_ROPE_BOTH || (unsigned)s->layout > QK_LAYOUT_PACKED)
         return qk__fail(err, QK_ERR_ARGUMENT, "a stage or layout that is not known");
+    return QK_OK;
+}
+
+/* Before the work, not at its end. */
+static qk_status check_extra(const qk_sink *sink, qk_error *err)
+{
+    json_t *extra;
+    QK_TRY(qk__extra_keys(sink, &extra, err));
+    json_decref(extra);
     return QK_OK;
 }
 
@@ -118,6 +128,7 @@ static qk_status open_sink(qk_sink *sink, qk_error *err)
     sink->threads = s->threads > 0 ? s->threads : qk__available_threads();
     sink->stages[QK__POST] = s->stage != QK_ROPE_BEFORE;
     sink->stages[QK__PRE] = s->stage != QK_ROPE_AFTER;
+    QK_TRY(check_extra(sink, err));
     QK_TRY(list_heads(sink, QK_QUERY, err));
     QK_TRY(list_heads(sink, QK_KEY, err));
     if (sink->starts[QK_QUERY][s->num_layers] + sink->starts[QK_KEY][s->num_layers] == 0)
@@ -192,10 +203,9 @@ void qk_sink_close(qk_sink **sink)
         s->open = block->next;
         qk__text_block_free(s, block);
     }
-    qk__spare_free(s);
+    qk__waiting_free(&s->spare);
     drop_nothing(s);
-    if (s->lock >= 0)
-        close(s->lock);
+    qk__run_lock_leave(&s->lock);
     for (int kind = QK_QUERY; kind <= QK_KEY; kind++) {
         free(s->heads[kind]);
         free(s->starts[kind]);
@@ -257,23 +267,40 @@ static int64_t bytes_of(const char *path, const char *before)
     return path && !counted && stat(path, &st) == 0 ? st.st_size : 0;
 }
 
-/* Heads of a layer are neighbours, not those of one kind. */
-static int64_t count_bytes(const char *folder)
+/* What is in a finished capture. Heads of a layer are neighbours, not those of one kind. */
+static void count_capture(const char *folder, qk_sink_outcome *there)
 {
     qk_capture *capture;
-    int64_t bytes = 0;
     const char *rows[2] = {NULL}, *moments = NULL;
     if (qk_capture_open(&capture, folder, "", NULL) != QK_OK) /* others may lie deeper */
-        return 0;
+        return;
+    there->heads = qk_capture_num_heads(capture);
     for (size_t i = 0; i < qk_capture_num_heads(capture); i++) {
         const qk_head *head = qk_capture_head(capture, i);
         const char *file = head->num_files > 0 ? head->files[0] : NULL;
-        bytes += bytes_of(file, rows[head->id.kind]) + bytes_of(head->moments, moments);
+        there->rows += head->rows;
+        there->summed += head->summed;
+        there->bytes += bytes_of(file, rows[head->id.kind]) + bytes_of(head->moments, moments);
         rows[head->id.kind] = file;
         moments = head->moments;
     }
     qk_capture_close(&capture);
-    return bytes;
+}
+
+/* The captures of a run that is complete, by this process or another. */
+static void count_captures(const qk_sink *sink, qk_sink_outcome *outcome)
+{
+    qk_sink_outcome there = {0};
+    for (int stage = 0; stage < QK__STAGES; stage++) {
+        char *folder = qk__stage_folder(sink, sink->settings.output, stage);
+        if (folder && sink->stages[stage])
+            count_capture(folder, &there);
+        free(folder);
+    }
+    outcome->heads = there.heads;
+    outcome->rows = there.rows;
+    outcome->summed = there.summed;
+    outcome->bytes = there.bytes;
 }
 
 static qk_status put_together(qk_sink *sink, qk_sink_outcome *outcome, qk_error *err)
@@ -287,12 +314,6 @@ static qk_status put_together(qk_sink *sink, qk_sink_outcome *outcome, qk_error 
     }
     QK_TRY(status);
     QK_TRY(qk__output_publish(sink, err));
-    for (int stage = 0; stage < QK__STAGES; stage++) {
-        char *folder = qk__stage_folder(sink, sink->settings.output, stage);
-        if (folder && sink->stages[stage])
-            outcome->bytes += count_bytes(folder);
-        free(folder);
-    }
     outcome->complete = true;
     return QK_OK;
 }
@@ -364,9 +385,11 @@ qk_status qk__sink_end(qk_sink *sink, bool forced, qk_sink_outcome *outcome, qk_
 {
     qk_status status = end(sink, forced, outcome, err);
     /* What is gone has been taken away by the shard that put all together. */
-    if (status == QK_OK || sink->lock >= 0 || !qk__is_complete(sink))
+    if (status != QK_OK && (sink->lock >= 0 || !qk__is_complete(sink)))
         return status;
-    outcome->complete = true;
+    outcome->complete |= status != QK_OK;
+    if (outcome->complete)
+        count_captures(sink, outcome);
     return QK_OK;
 }
 

@@ -7,6 +7,7 @@
  *     run_identity.c     what decides the bytes, and its fingerprint
  *     run_file.c         run.json: that, and all that it takes to put the capture together
  *     output.c           the output folder: what may be done with it; the lock on .partial
+ *     run_lock.c         how files are locked
  *     place.c            captures in a folder: which files are theirs
  *     blocks.c           finished blocks of texts
  *     open_blocks.c      those that are being filled; publishing one
@@ -14,6 +15,7 @@
  *     parts.c            queries or keys of one layer of a text: which positions are kept
  *     choose_reservoir.c which of these are stored, of a reservoir
  *     put.c              vectors to where they belong
+ *     put_sums.c         sums that others made, in place of vectors
  *     sums.c             vectors to moments, in a fixed order
  *     node_tree.c        moments of blocks to those of all, in a fixed tree
  *     all_rows.c         rows of all blocks
@@ -25,7 +27,7 @@
  * OUTPUT/.partial while it goes on:
  *
  *     run.json               what the run is; written once
- *     lock                   held by the process that writes here, where there is but one
+ *     lock                   held by the sink that writes here, where there is but one
  *     .units/FINGERPRINT/        units that are finished: units/units.h
  *         b000007/               a block of texts
  *             block.json         its texts, tokens and rows
@@ -75,7 +77,12 @@ typedef struct qk__chunk_vectors {
 typedef struct qk__stage_part {
     int64_t offset;            /* of the vectors in the block's file */
     uint64_t *came;            /* a bit for each head and kept position */
-    qk__chunk_vectors *chunks; /* [chunks] where moments are kept */
+    qk__chunk_vectors *chunks; /* [chunks] where moments are kept, and rows come */
+
+    /* Where sums came in place of rows: only those that are stored come besides. */
+    bool *summed;             /* [heads] whose sums came */
+    size_t unsummed;          /* heads */
+    struct qk__waiting *sums; /* what is to take its turn when all are there */
 } qk__stage_part;
 
 /* Queries or keys of one layer of a text that is open. */
@@ -318,6 +325,9 @@ static inline size_t qk__chunk_rows_of(const qk__part *part, size_t chunk)
     return left < QK__CHUNK_ROWS ? left : QK__CHUNK_ROWS;
 }
 
+/* Its place among the captured heads; count: it is none. */
+size_t qk__head_place(const int *captured, size_t count, int head);
+
 /* ---- sums.c ----------------------------------------------------------------------------- */
 
 QK_MUST_CHECK qk_status qk__queues_create(qk_sink *sink, qk__text_block *block, qk_error *err);
@@ -333,8 +343,16 @@ QK_MUST_CHECK qk_status qk__sum_chunk(qk_sink *sink, qk__text_block *block,
 /* A text is done: what waits for it may follow. */
 QK_MUST_CHECK qk_status qk__sums_follow(qk_sink *sink, qk__text_block *block, qk_error *err);
 
-/* Memory of chunks that were added, which the next ones use. */
-void qk__spare_free(qk_sink *sink);
+/* Puts chunks of one text in the queue, and adds whose turn it is. */
+QK_MUST_CHECK qk_status qk__sums_push(qk_sink *sink, const qk__text_block *block, int stage,
+                                      int layer, qk_kind kind, qk__waiting *list,
+                                      qk_error *err);
+
+qk__part_shape qk__part_shape_of(const qk_sink *sink, int layer, qk_kind kind);
+
+/* Memory of a chunk that was added before, or new; the caller holds the mutex. */
+QK_MUST_CHECK qk_status qk__spare_take(qk_sink *sink, qk__waiting **found, qk_error *err);
+void qk__waiting_free(qk__waiting **list);
 
 /* ---- node_tree.c ------------------------------------------------------------------------ */
 
@@ -353,6 +371,9 @@ QK_MUST_CHECK qk_status qk__tree_finish(qk_sink *sink, int stage,
 /* Makes the captures in .partial/new. */
 QK_MUST_CHECK qk_status qk__write_captures(qk_sink *sink, qk_sink_outcome *outcome,
                                            qk_error *err);
+
+/* The user's own keys for capture.json, an object, to be released with json_decref. */
+QK_MUST_CHECK qk_status qk__extra_keys(const qk_sink *sink, json_t **root, qk_error *err);
 
 /* Keys for capture.json and lines for the card of one stage, to be freed. */
 QK_MUST_CHECK qk_status qk__describe(const qk_sink *sink, int stage,

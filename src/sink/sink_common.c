@@ -26,6 +26,19 @@ char *qk__stage_folder(const qk_sink *sink, const char *root, int stage)
     return both ? qk__path_join(root, qk__stage_name(stage)) : qk__strdup(root);
 }
 
+size_t qk__head_place(const int *captured, size_t count, int head)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (captured[middle] < head)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count && captured[low] == head ? low : count;
+}
+
 void qk__sink_notice(const qk_sink *sink, qk_notice_level level, const char *fmt, ...)
 {
     char text[1024];

@@ -14,7 +14,7 @@ qk__queue *qk__queue_of(const qk_sink *sink, const qk__text_block *block, int st
     return &block->queues[(size_t)stage * parts + qk__part_of(layer, kind)];
 }
 
-static qk__part_shape shape_of(const qk_sink *sink, int layer, qk_kind kind)
+qk__part_shape qk__part_shape_of(const qk_sink *sink, int layer, qk_kind kind)
 {
     qk__part_shape shape = {.dim = sink->settings.head_dim,
                             .max_groups = (uint32_t)sink->settings.keep.groups,
@@ -30,7 +30,7 @@ static qk_status create(const qk_sink *sink, const qk__text_block *block, int st
 {
     for (int layer = 0; layer < sink->settings.num_layers; layer++)
         for (int kind = QK_QUERY; kind <= QK_KEY; kind++) {
-            qk__part_shape shape = shape_of(sink, layer, (qk_kind)kind);
+            qk__part_shape shape = qk__part_shape_of(sink, layer, (qk_kind)kind);
             qk__queue *queue = qk__queue_of(sink, block, stage, layer, (qk_kind)kind);
             if (shape.num_heads == 0)
                 continue;
@@ -54,10 +54,14 @@ qk_status qk__queues_create(qk_sink *sink, qk__text_block *block, qk_error *err)
     return status;
 }
 
-static void free_waiting(qk__waiting *w)
+void qk__waiting_free(qk__waiting **list)
 {
-    qk__chunk_moments_free(&w->moments);
-    free(w);
+    while (*list) {
+        qk__waiting *w = *list;
+        *list = w->next;
+        qk__chunk_moments_free(&w->moments);
+        free(w);
+    }
 }
 
 void qk__queues_free(const qk_sink *sink, qk__text_block *block)
@@ -65,11 +69,7 @@ void qk__queues_free(const qk_sink *sink, qk__text_block *block)
     size_t count = QK__STAGES * 2 * (size_t)sink->settings.num_layers;
     for (size_t i = 0; block->queues && i < count; i++) {
         qk__queue *queue = &block->queues[i];
-        while (queue->waiting) {
-            qk__waiting *w = queue->waiting;
-            queue->waiting = w->next;
-            free_waiting(w);
-        }
+        qk__waiting_free(&queue->waiting);
         qk__part_moments_free(&queue->sums);
         pthread_mutex_destroy(&queue->lock);
     }
@@ -147,24 +147,28 @@ qk_status qk__sums_follow(qk_sink *sink, qk__text_block *block, qk_error *err)
     return status;
 }
 
-/* ---- a chunk ---------------------------------------------------------------------------- */
-
-void qk__spare_free(qk_sink *sink)
+qk_status qk__sums_push(qk_sink *sink, const qk__text_block *block, int stage, int layer,
+                        qk_kind kind, qk__waiting *list, qk_error *err)
 {
-    while (sink->spare) {
-        qk__waiting *w = sink->spare;
-        sink->spare = w->next;
-        free_waiting(w);
-    }
+    qk__queue *queue = qk__queue_of(sink, block, stage, layer, kind);
+    pthread_mutex_lock(&queue->lock);
+    qk__waiting **end = &list;
+    while (*end)
+        end = &(*end)->next;
+    *end = queue->waiting;
+    queue->waiting = list;
+    qk_status status = follow(sink, block, queue, err);
+    pthread_mutex_unlock(&queue->lock);
+    return status;
 }
 
-static qk_status spare_take(qk_sink *sink, qk__waiting **found, qk_error *err)
+/* ---- a chunk ---------------------------------------------------------------------------- */
+
+qk_status qk__spare_take(qk_sink *sink, qk__waiting **found, qk_error *err)
 {
-    pthread_mutex_lock(&sink->mutex);
     qk__waiting *w = sink->spare;
     if (w)
         sink->spare = w->next;
-    pthread_mutex_unlock(&sink->mutex);
     *found = w;
     if (w)
         return QK_OK;
@@ -184,7 +188,7 @@ static qk_status compute(const qk_sink *sink, qk__waiting *w, const qk__part *pa
 {
     int64_t position[QK__CHUNK_ROWS], bucket[QK__CHUNK_ROWS];
     size_t rows = qk__chunk_rows_of(part, w->chunk);
-    qk__part_shape shape = shape_of(sink, layer, kind);
+    qk__part_shape shape = qk__part_shape_of(sink, layer, kind);
     const qk__kept *kept = part->kept + w->chunk * QK__CHUNK_ROWS;
     for (size_t r = 0; r < rows; r++) {
         position[r] = kept[r].position;
@@ -204,11 +208,15 @@ qk_status qk__sum_chunk(qk_sink *sink, qk__text_block *block, const qk__text *te
 {
     qk__waiting *w;
     qk__chunk_vectors *vectors = &part->stages[stage].chunks[chunk];
-    QK_TRY(spare_take(sink, &w, err));
+    pthread_mutex_lock(&sink->mutex);
+    qk_status status = qk__spare_take(sink, &w, err);
+    pthread_mutex_unlock(&sink->mutex);
+    QK_TRY(status);
     w->text = text - block->texts;
     w->chunk = chunk;
     w->last = chunk + 1 == qk__chunks_of(part);
-    qk_status status = compute(sink, w, part, stage, layer, kind, err);
+    w->next = NULL;
+    status = compute(sink, w, part, stage, layer, kind, err);
     free(vectors->vectors);
     vectors->vectors = NULL;
     if (status != QK_OK) {
@@ -217,11 +225,5 @@ qk_status qk__sum_chunk(qk_sink *sink, qk__text_block *block, const qk__text *te
                            kind == QK_QUERY ? "queries" : "keys",
                            (long long)block->first + w->text);
     }
-    qk__queue *queue = qk__queue_of(sink, block, stage, layer, kind);
-    pthread_mutex_lock(&queue->lock);
-    w->next = queue->waiting;
-    queue->waiting = w;
-    status = follow(sink, block, queue, err);
-    pthread_mutex_unlock(&queue->lock);
-    return status;
+    return qk__sums_push(sink, block, stage, layer, kind, w, err);
 }

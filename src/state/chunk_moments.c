@@ -79,7 +79,7 @@ static qk_status make_room(double **memory, size_t *size, size_t wanted, qk_erro
     return *memory ? QK_OK : qk__nomem(err);
 }
 
-static qk_status place_sets(qk__chunk_moments *chunk, qk_error *err)
+qk_status qk__chunk_place_sets(qk__chunk_moments *chunk, qk_error *err)
 {
     qk__set_shape diagonals = chunk->shape;
     diagonals.diagonal = true;
@@ -293,7 +293,7 @@ qk_status qk__chunk_moments_compute(qk__chunk_moments *chunk, const qk__part_sha
     chunk->shape = (qk__set_shape){.num_heads = shape->num_heads, .dim = shape->dim};
     chunk->by_bucket = shape->by_bucket;
     find_runs(chunk, rows);
-    qk_status status = place_sets(chunk, err);
+    qk_status status = qk__chunk_place_sets(chunk, err);
     if (status == QK_OK)
         status = place_work(chunk, err);
     if (status == QK_OK) {

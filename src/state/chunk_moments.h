@@ -20,6 +20,7 @@ struct qk__chunk_moments {
     int64_t first_position, last_position;
     qk__moment_set whole; /* all rows */
     size_t num_runs;
+    size_t first_run, all_runs; /* of the text, where it was summed elsewhere */
     qk__chunk_run run[QK__CHUNK_ROWS];
     qk__moment_set of_run[QK__CHUNK_ROWS]; /* the diagonals; where by bucket */
     double *sets;                          /* their arrays */
@@ -35,5 +36,8 @@ struct qk__chunk_moments {
     double t[QK__CHUNK_ROWS], base_t; /* positions about base_t */
     uint32_t index[QK__CHUNK_ROWS];   /* 0, 1, 2 ... */
 };
+
+/* Places the arrays of its shape and runs. */
+QK_MUST_CHECK qk_status qk__chunk_place_sets(qk__chunk_moments *chunk, qk_error *err);
 
 #endif

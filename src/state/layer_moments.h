@@ -10,7 +10,7 @@
  * the same order give the same bits on every processor; another order gives other roundings. So who
  * folds keeps an order that does not depend on threads. Nothing here starts threads or locks.
  *
- * chunk_moments.c computes, part_moments.c folds and merges.
+ * chunk_moments.c computes, chunk_sums.c takes sums that others made, part_moments.c folds and merges.
  *
  * Groups of texts are those of stats/text_groups.h: they depend on the set of ids alone. A part
  * does not remember ids, only the labels of its groups. */
@@ -70,6 +70,39 @@ void qk__chunk_moments_free(qk__chunk_moments **chunk); /* takes a pointer to NU
 QK_MUST_CHECK qk_status qk__chunk_moments_compute(qk__chunk_moments *chunk,
                                                   const qk__part_shape *shape,
                                                   const qk__chunk_rows *rows, qk_error *err);
+
+/* ---- rows that were summed elsewhere ---------------------------------------------------- */
+
+/* All rows of a text whose sums come. */
+typedef struct qk__summed_rows {
+    size_t rows;             /* at least 1 */
+    const int64_t *position; /* [rows] ascending */
+    const int64_t *bucket;   /* [rows], in runs; NULL where the part is not by bucket */
+} qk__summed_rows;
+
+/* Sums of one head over them, about an origin of vectors and one of positions. */
+typedef struct qk__head_sums {
+    const double *origin; /* [dim]; NULL: 0 */
+    double origin_t;
+    const double *x, *xt;                  /* [dim] */
+    const double *xx;                      /* [dim][dim]: the upper triangle is read */
+    size_t runs;                           /* of a part by bucket */
+    const double *run_x, *run_xt, *run_xx; /* [runs][dim], run_xx of squares */
+} qk__head_sums;
+
+/* How many chunks such a text makes: one, unless it has very many buckets. */
+size_t qk__summed_chunks(const qk__part_shape *shape, const qk__summed_rows *rows);
+
+/* Replaces what the chunk held: it is that chunk of the text, and expects the sums of each head. */
+QK_MUST_CHECK qk_status qk__chunk_moments_expect(qk__chunk_moments *chunk,
+                                                 const qk__part_shape *shape,
+                                                 const qk__summed_rows *rows, size_t number,
+                                                 qk_error *err);
+
+/* Takes those of the head at a place of the part's list. Returns what is wrong with them, or NULL.
+ * Heads may be taken by different threads at once. */
+const char *qk__chunk_moments_take(qk__chunk_moments *chunk, size_t head,
+                                   const qk__head_sums *sums);
 
 /* ==== a part ============================================================================== */
 

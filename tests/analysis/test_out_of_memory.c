@@ -148,7 +148,7 @@ static void making_a_capture(void **state)
     char *manifest = contents("first/capture.json"), *truth = contents("first/truth.json");
     assert_non_null(strstr(manifest, "\"complete\": true"));
     bool more = true;
-    for (long n = 0; more; n++) {
+    for (long n = 0; more; n += stride()) {
         remaining = n;
         qk_status status = make_capture("other", &err);
         more = remaining < 0;
@@ -181,7 +181,7 @@ static void analysing(analysis what, const char *json)
     assert_non_null(strstr(manifest, "capture_json"));
     tree_remove(tree_path("out"));
     bool more = true;
-    for (long n = 0; more; n++) {
+    for (long n = 0; more; n += stride()) {
         remaining = n;
         qk_status status = analyse(capture, "out", what, &err);
         more = remaining < 0;
@@ -256,7 +256,7 @@ static void sharing(int64_t failing, analysis what)
     char *manifest = contents("out/manifest.json"), *table = contents("out/schema.json");
     tree_remove(tree_path("out"));
     bool more = true;
-    for (long n = 0; more; n += 5) {
+    for (long n = 0; more; n += 5 * stride()) {
         if (failing == 1)
             assert_int_equal(analyse_shard(0, what, &err), QK_OK);
         remaining = n;

@@ -111,6 +111,48 @@ static void test_round_trip(void **state)
     qk_capture_close(&capture);
 }
 
+/* Blocks whose arrays are kept while others are read, and after the end. */
+static void test_detached_blocks(void **state)
+{
+    (void)state;
+    enum { PART = 7, PARTS = (ROWS + PART - 1) / PART };
+    const unsigned columns = QK_COLUMN_VECTOR | QK_COLUMN_POSITION | QK_COLUMN_EXAMPLE;
+    qk_capture_writer *writer;
+    qk_capture *capture;
+    qk_rows *rows = NULL;
+    qk_block blocks[PARTS], none;
+    qk_error err;
+    sample s;
+    fill(&s, 3);
+    assert_int_equal(qk_capture_writer_open(&writer, tree_path("c"), NULL, &err), QK_OK);
+    write_head(writer, HEAD, 3);
+    assert_int_equal(qk_capture_writer_finish(&writer, &err), QK_OK);
+    assert_int_equal(qk_capture_open(&capture, tree_path("c"), NULL, &err), QK_OK);
+    const qk_head *head = qk_capture_find(capture, HEAD);
+    assert_int_equal(qk_rows_reopen(&rows, head, columns | QK_COLUMN_BUCKET, 0, &err), QK_OK);
+    assert_int_equal(qk_rows_next(rows, 1, &none, &err), QK_OK); /* buckets have memory now */
+    assert_int_equal(qk_rows_reopen(&rows, head, columns, 0, &err), QK_OK);
+    for (size_t i = 0; i < PARTS; i++) {
+        assert_int_equal(qk_rows_next(rows, PART, &blocks[i], &err), QK_OK);
+        assert_null(blocks[i].bucket);
+        qk_rows_detach(rows);
+    }
+    assert_int_equal(qk_rows_next(rows, PART, &none, &err), QK_OK);
+    assert_int_equal(none.rows, 0);
+    qk_rows_close(&rows);
+    qk_capture_close(&capture);
+    for (size_t i = 0; i < PARTS; i++) {
+        const size_t at = (size_t)blocks[i].first_row, count = blocks[i].rows;
+        assert_int_equal(at, i * PART);
+        assert_memory_equal(blocks[i].f32, s.vectors + at * DIM, count * DIM * sizeof(float));
+        assert_memory_equal(blocks[i].position, s.position + at, count * sizeof(int64_t));
+        assert_memory_equal(blocks[i].example, s.example + at, count * sizeof(int64_t));
+        free((void *)(uintptr_t)blocks[i].f32);
+        free((void *)(uintptr_t)blocks[i].position);
+        free((void *)(uintptr_t)blocks[i].example);
+    }
+}
+
 static void test_extra_keys(void **state)
 {
     (void)state;
@@ -235,8 +277,9 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_round_trip), TEST(test_extra_keys), TEST(test_bad_captures),
-        TEST(test_bad_heads),  TEST(test_unfinished), TEST(test_threads),
+        TEST(test_round_trip),   TEST(test_detached_blocks), TEST(test_extra_keys),
+        TEST(test_bad_captures), TEST(test_bad_heads),       TEST(test_unfinished),
+        TEST(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

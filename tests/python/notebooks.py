@@ -5,8 +5,8 @@
     made = notebooks.execute(NOTEBOOKS / "results.ipynb", tmp_path)
     made = notebooks.execute(NOTEBOOKS / "transformers.ipynb", tmp_path, python="/path/to/bin/python")
 
-Each skips the test where nbclient, the interpreter's ipykernel, or a package that `needs` names is not installed; a cell
-that fails, fails the test with its traceback."""
+Each skips the test where nbclient, the interpreter's ipykernel, or a package that `needs` names is not installed. A
+cell that fails, fails the test with its traceback."""
 import json
 import subprocess
 import sys
@@ -37,7 +37,7 @@ def skip_without(python, modules):
 
 
 def kernels(python, folder, environment):
-    """A folder with the one kernel: that interpreter, with the package of this build; what it keeps stays in `folder`."""
+    """A folder with the one kernel: that interpreter, with this build's package; what it keeps stays in `folder`."""
     place = folder / "kernels" / KERNEL
     place.mkdir(parents=True)
     private = {name: str(folder / name.lower()) for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "MPLCONFIGDIR")}

@@ -11,8 +11,8 @@ from conftest import EXAMPLE, ROOT
 qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
 
 PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
-SECTIONS = ["In ten lines", "Analyses", "Results", "Tables", "Comparing two results", "Figures and reports in notebooks",
-            "Progress, warnings, Ctrl-C", "Errors"]
+SECTIONS = ["In ten lines", "Analyses", "Results", "Tables", "Comparing two results",
+            "Figures and reports in notebooks", "Progress, warnings, Ctrl-C", "Errors"]
 
 
 def blocks(section):
@@ -43,7 +43,8 @@ def test_the_page_runs(tmp_path, monkeypatch, capsys):
 def test_tables_of_the_page():
     """The exceptions and functions that the page lists are those that there are."""
     listed = dict(re.findall(r"^\| `(\w+)` \| (?:`(\w+)`)? ?\|", PAGE, re.M))
-    errors = {name for name in qk.__all__ if isinstance(getattr(qk, name), type) and issubclass(getattr(qk, name), qk.Error)}
+    classes = {name: getattr(qk, name) for name in qk.__all__ if isinstance(getattr(qk, name), type)}
+    errors = {name for name, one in classes.items() if issubclass(one, qk.Error)}
     assert set(listed) == errors - {"Error"}
     for name, base in listed.items():
         assert not base or issubclass(getattr(qk, name), getattr(builtins, base))

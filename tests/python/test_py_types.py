@@ -15,12 +15,13 @@ import pytest
 from conftest import BUILD, ROOT
 
 qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
-from qkscope import analyses  # noqa: E402
 
-STUB = ROOT / "python" / "qkscope" / "analyses.pyi"
-FUNCTIONS = ["analyze", "pca", "rotate", "plasticity", "compare_stages", "study"]
+# modules whose keywords come from tables of settings, so that they have stubs
+STUBS = {"analyses": ["analyze", "pca", "rotate", "plasticity", "compare_stages", "study"], "making": ["repack", "synth"]}
+FUNCTIONS = sum(STUBS.values(), [])
 COMMANDS = {"compare_stages": "compare-stages"}
 # options that have no keyword: what Python has other means for
+OFF = {"float32": "bfloat16"}  # options that switch off what has another name
 OF_THE_SHELL = {"config", "quiet", "verbose", "json", "help", "version", "combined"}
 
 
@@ -42,6 +43,13 @@ SAMPLE = """
             print(name, column.unit or "")
         figure: qkscope.Figure = results.figure("pca-02-rq-rk-scatter", theme="dark")
         figure.save(folder / "figure.svg")
+        capture: qkscope.Capture = qkscope.repack(folder, "packed", layout="packed", threads=2)
+        total = sum(len(block) for head in capture.heads for block in head.blocks(columns=["vectors"], limit=10))
+        qkscope.write_capture("copy", ((head.name, head.blocks()) for head in capture.heads), stage="post")
+        sampler = qkscope.Sampler("uniform", base_rate=2)
+        with qkscope.Sink("sink", sampler=sampler, model=qkscope.Model("m", 1, 2, 1, 64), texts=total) as sink:
+            with sink.text(0, tokens=5, example_id=qkscope.example_id("a")):
+                sink.put(0, 0, "q", [], positions=sink.positions(0, 0, "q"))
         page: str = results.report(title="Drift").html
         diff = qkscope.compare(results, same, "qk")
         saved: Path = results.save("out", force=True)
@@ -61,6 +69,10 @@ WRONG = [
     ('qkscope.pca("c", buckets=3)', 'Unexpected keyword argument "buckets"'),
     ('qkscope.rotate("c", 3)', "Too many positional arguments"),
     ('print(qkscope.analyze("c").figure(3))', 'expected "str"'),
+    ('qkscope.synth("c", layers="2")', 'has incompatible type "str"; expected "int"'),
+    ('print(qkscope.open(3))', 'has incompatible type "int"'),
+    ('print(qkscope.open("c").head(0, 0, 1))', 'expected "str"'),
+    ('qkscope.Sink("c", stages="post")', 'Unexpected keyword argument "stages"'),
     ('print(qkscope.compare("a", 3))', 'has incompatible type "int"'),
 ]
 
@@ -102,20 +114,26 @@ def shape_in_stub(node):
     return [(name, only, empty if default is None else repr(ast.literal_eval(default))) for name, only, default in found]
 
 
-def test_the_stub_is_what_runs():
-    nodes = {node.name: node for node in ast.parse(STUB.read_text()).body if isinstance(node, ast.FunctionDef)}
-    assert sorted(nodes) == sorted(FUNCTIONS)
+def text_of(stub):
+    return (ROOT / "python" / "qkscope" / f"{stub}.pyi").read_text()
+
+
+@pytest.mark.parametrize("stub", STUBS)
+def test_the_stub_is_what_runs(stub):
+    nodes = {node.name: node for node in ast.parse(text_of(stub)).body if isinstance(node, ast.FunctionDef)}
+    assert sorted(nodes) == sorted(STUBS[stub])
     for name, node in nodes.items():
-        function = getattr(analyses, name)
+        function = getattr(qk, name)
         assert shape_in_stub(node) == shape(function)
         assert inspect.cleandoc(ast.get_docstring(node)) == inspect.getdoc(function).strip()
         assert all(argument.annotation for argument in node.args.args + node.args.kwonlyargs) and node.returns
 
 
-def test_the_stub_is_new():
-    made = subprocess.run([sys.executable, ROOT / "python" / "make_stubs.py"], capture_output=True, text=True, check=True,
-                          env={**os.environ, "PYTHONPATH": str(BUILD / "python")})
-    assert made.stdout == STUB.read_text(), "make reference"
+@pytest.mark.parametrize("stub", STUBS)
+def test_the_stub_is_new(stub):
+    made = subprocess.run([sys.executable, ROOT / "python" / "make_stubs.py", stub], capture_output=True, text=True,
+                          check=True, env={**os.environ, "PYTHONPATH": str(BUILD / "python")})
+    assert made.stdout == text_of(stub), "make reference"
 
 
 # ---- help ---------------------------------------------------------------------------------
@@ -139,7 +157,7 @@ def test_help_is_complete(qkscope, name):
     keywords = {n for n, p in parameters.items() if p.kind == p.KEYWORD_ONLY}
     options = options_of(qkscope, COMMANDS.get(name, name))
     assert len(options) > 8
-    expected = {option.removeprefix("no-").replace("-", "_") for option in set(options) - OF_THE_SHELL}
+    expected = {OFF.get(option, option.removeprefix("no-").replace("-", "_")) for option in set(options) - OF_THE_SHELL}
     assert expected - set(parameters) == set() and keywords - expected == {"progress"}
     for keyword in keywords:
         about = re.search(rf"^    {keyword}(?: = (.*))?\n((?: {{8}}.*\n?)+)", page, re.M)
@@ -147,8 +165,8 @@ def test_help_is_complete(qkscope, name):
         default = parameters[keyword].default
         assert (about[1] or "None") == repr(default)
         said = options.get(keyword.replace("_", "-"))
-        if said and keyword not in ("shard", "complement", "output"):
-            words = re.sub(r"\(default: .*?\)", "", said).split()
+        if said and keyword not in ("shard", "complement", "output", "frequencies"):
+            words = re.sub(r"^[A-Z]+ |\(default: .*?\)", "", said).split()
             assert " ".join(words[-3:]).rstrip() in flat, keyword
     assert f"    qkscope.{name}(" in page or f" = qkscope.{name}(" in page  # an example
 
@@ -181,7 +199,8 @@ def public(module):
 def test_everything_public_has_a_docstring():
     bare = [name for name in qk.__all__ if callable(getattr(qk, name)) and not inspect.getdoc(getattr(qk, name))]
     assert bare == []
-    for module in ("results", "tables", "figures", "analyses"):
+    for module in ("results", "tables", "figures", "analyses", "captures", "writing", "inspection", "making", "merging",
+                   "sampler", "sink"):
         module = importlib.import_module(f"qkscope.{module}")
         bare += [name for name, thing in public(module) if callable(thing) and not inspect.getdoc(thing)]
     assert bare == []

@@ -305,6 +305,83 @@ static void one_block_misused(void **state)
     misused("rows,moments", 10);
 }
 
+/* ---- sums ------------------------------------------------------------------------------- */
+
+typedef struct misused_sums {
+    const char *keep;
+    qk_sink_sums sums;
+    qk_status status;
+    const char *words;
+} misused_sums;
+
+/* What a language that checks its arrays cannot get wrong. What else is wrong is tested from Python. */
+static void sums_misused(void **state)
+{
+    (void)state;
+    static const double x[Q_HEADS * DIM * DIM];
+    const misused_sums all[] = {
+        {"rows", {.rows = 300, .num_heads = 1}, QK_ERR_ARGUMENT, "this sink keeps rows"},
+        {"moments", {.layer = LAYERS}, QK_ERR_ARGUMENT, "sums of layer 3, kind 0"},
+        {"moments", {.kind = (qk_kind)2}, QK_ERR_ARGUMENT, "kind 2"},
+        {"moments", {.rows = 300, .num_heads = 1}, QK_ERR_ARGUMENT, "sums without numbers, of"},
+        {"moments",
+         {.rows = 300, .num_heads = 1, .sum_x = x, .sum_xt = x, .sum_xx = x},
+         QK_ERR_ARGUMENT,
+         "by bucket"},
+        {"moments",
+         {.rows = 300, .num_heads = K_HEADS + 1, .kind = QK_KEY},
+         QK_ERR_ARGUMENT,
+         "head 2: the model has 2"},
+        {"moments",
+         {.kind = QK_KEY, .rows = 7, .num_heads = 1, .sum_x = x, .sum_xt = x, .sum_xx = x},
+         QK_ERR_ARGUMENT,
+         "sums over 7 rows of text 0, of which 300"},
+        {"moments", {.text = 1}, QK_ERR_ARGUMENT, "text 1 is not open"},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        qk_error err = {0};
+        qk_sink_settings s;
+        made_settings(&s, output, 8);
+        s.force = true;
+        assert_int_equal(qk_keep_parse(all[i].keep, &s.keep, &err), QK_OK);
+        qk_sink *sink = open_sink(&s);
+        assert_int_equal(made_begin(sink, 0, &err), QK_OK);
+        check_says(qk_sink_put_sums(sink, &all[i].sums, &err), all[i].status, &err,
+                   all[i].words);
+        assert_int_not_equal(qk_sink_text_done(sink, 0, &err), QK_OK);
+        qk_sink_close(&sink);
+    }
+}
+
+static void sums_of_one_stage(void **state)
+{
+    (void)state;
+    qk_error err = {0};
+    qk_sink_settings s;
+    qk_sink_outcome outcome;
+    made_settings(&s, output, 8);
+    assert_int_equal(qk_keep_parse("moments", &s.keep, &err), QK_OK);
+    qk_sink *sink = open_sink(&s);
+    for (int64_t i = 0; i < 8; i++) {
+        int64_t *list;
+        size_t count;
+        assert_int_equal(made_begin(sink, i, &err), QK_OK);
+        assert_int_equal(qk_sink_stored_positions(sink, i, 0, QK_QUERY, &list, &count, &err),
+                         QK_OK);
+        assert_true(!list && count == 0);
+        for (int layer = 0; layer < LAYERS; layer++) {
+            qk_sink_sums other = {
+                .text = i, .layer = layer, .before_rope = true}; /* passed over */
+            assert_int_equal(qk_sink_put_sums(sink, &other, &err), QK_OK);
+            assert_int_equal(made_put_sums(sink, i, layer, QK_QUERY, Q_HEADS, &err), QK_OK);
+            assert_int_equal(made_put_sums(sink, i, layer, QK_KEY, K_HEADS, &err), QK_OK);
+        }
+        assert_int_equal(qk_sink_text_done(sink, i, &err), QK_OK);
+    }
+    assert_int_equal(qk_sink_finish(&sink, &outcome, &err), QK_OK);
+    assert_true(outcome.complete && outcome.summed == 11 * 1817 && outcome.rows == 0);
+}
+
 /* ---- the whole -------------------------------------------------------------------------- */
 
 static void texts_missing(void **state)
@@ -556,6 +633,7 @@ CHANGE(no_number, s->sampler.base_rate = NAN)
 CHANGE(no_bucket, s->sampler.min_bucket_size = 0)
 CHANGE(no_json, s->run = "{")
 CHANGE(no_object, s->run = "[1]")
+CHANGE(no_extra_object, s->extra_json = "[1]")
 CHANGE(no_heads, static const bool none[LAYERS * Q_HEADS]; s->q_heads = s->k_heads = none)
 
 static void settings_out_of_range(void **state)
@@ -590,6 +668,7 @@ static void settings_out_of_range(void **state)
                  {no_bucket, "sampler: "},
                  {no_json, "run: "},
                  {no_object, "run: no JSON object"},
+                 {no_extra_object, "extra_json: no JSON object"},
                  {no_heads, "no head is to be captured"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         qk_error err = {0};
@@ -661,7 +740,27 @@ static void other_settings(void **state)
     }
 }
 
-/* Locks are a process's: what two processes do is looked at in Python. */
+/* In one process, too: a lock is the sink's. */
+static void a_second_sink(void **state)
+{
+    (void)state;
+    qk_error err;
+    qk_sink_settings s, shard;
+    made_settings(&s, output, 8);
+    qk_sink *sink = open_sink(&s), *second;
+    shard = s;
+    shard.shard = (qk_shard){.count = 2};
+    for (int i = 0; i < 3; i++) { /* looking does not unlock */
+        check_says(qk_sink_open(&second, &s, &err), QK_ERR_EXISTS, &err,
+                   "another run is writing here");
+        check_says(qk_sink_open(&second, &shard, &err), QK_ERR_EXISTS, &err,
+                   "another run is writing here");
+    }
+    assert_int_equal(made_run(sink, 3, &err), QK_OK);
+    qk_sink_close(&sink);
+    check_goes_on(&s);
+}
+
 static void one_number_twice(void **state)
 {
     (void)state;
@@ -709,18 +808,14 @@ static void shard_that_fails(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, tree_teardown)
-    const struct CMUnitTest tests[] = {TEST(rows_misused),
-                                       TEST(moments_misused),
-                                       TEST(one_block_misused),
-                                       TEST(texts_missing),
-                                       TEST(nothing_kept),
-                                       TEST(positions_known_before),
-                                       TEST(others_are_passed_over),
-                                       TEST(others_beside_the_last),
-                                       TEST(settings_out_of_range),
-                                       TEST(other_settings),
-                                       TEST(every_number_of_16_bits),
-                                       TEST(one_number_twice),
-                                       TEST(shard_that_fails)};
+    const struct CMUnitTest tests[] = {
+        TEST(rows_misused),           TEST(moments_misused),
+        TEST(one_block_misused),      TEST(sums_misused),
+        TEST(sums_of_one_stage),      TEST(texts_missing),
+        TEST(nothing_kept),           TEST(positions_known_before),
+        TEST(others_are_passed_over), TEST(others_beside_the_last),
+        TEST(settings_out_of_range),  TEST(other_settings),
+        TEST(a_second_sink),          TEST(every_number_of_16_bits),
+        TEST(one_number_twice),       TEST(shard_that_fails)};
     return cmocka_run_group_tests_name("sink", tests, NULL, NULL);
 }

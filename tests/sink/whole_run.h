@@ -4,6 +4,7 @@
 #define TESTS_SINK_WHOLE_RUN_H
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/sink/made.h"
 
@@ -44,6 +45,47 @@ static inline qk_status made_put_layer(qk_sink *sink, int64_t text, int layer, q
     qk_status status = made_put(sink, text, layer, QK_QUERY, NULL, Q_HEADS, 0, tokens, err);
     return status == QK_OK ? made_put(sink, text, layer, QK_KEY, NULL, K_HEADS, 0, tokens, err)
                            : status;
+}
+
+/* Sums over all rows of a layer's heads; nothing is stored. */
+static inline qk_status made_put_sums(qk_sink *sink, int64_t text, int layer, qk_kind kind,
+                                      size_t num_heads, qk_error *err)
+{
+    enum { BUCKETS = 16, WIDTH = 64 };
+    static double x[Q_HEADS * DIM], xt[Q_HEADS * DIM], xx[Q_HEADS * DIM * DIM];
+    static double by_bucket[3][Q_HEADS * BUCKETS * DIM];
+    int64_t tokens = made_tokens(text);
+    size_t buckets = (size_t)(tokens + WIDTH - 1) / WIDTH;
+    memset(x, 0, sizeof x);
+    memset(xt, 0, sizeof xt);
+    memset(xx, 0, sizeof xx);
+    memset(by_bucket, 0, sizeof by_bucket);
+    for (size_t h = 0; h < num_heads; h++)
+        for (int64_t t = 0; t < tokens; t++)
+            for (size_t i = 0; i < DIM; i++) {
+                double v = made_value(text, layer, kind, false, (int)h, t, i);
+                size_t at = h * DIM + i, b = (h * buckets + (size_t)(t / WIDTH)) * DIM + i;
+                x[at] += v;
+                xt[at] += v * (double)t;
+                by_bucket[0][b] += v;
+                by_bucket[1][b] += v * (double)t;
+                by_bucket[2][b] += v * v;
+                for (size_t j = i; j < DIM; j++)
+                    xx[at * DIM + j] += v * made_value(text, layer, kind, false, (int)h, t, j);
+            }
+    const qk_sink_sums sums = {.text = text,
+                               .layer = layer,
+                               .kind = kind,
+                               .num_heads = num_heads,
+                               .rows = tokens,
+                               .sum_x = x,
+                               .sum_xt = xt,
+                               .sum_xx = xx,
+                               .num_buckets = buckets,
+                               .bucket_sum_x = by_bucket[0],
+                               .bucket_sum_xt = by_bucket[1],
+                               .bucket_sum_xx = by_bucket[2]};
+    return qk_sink_put_sums(sink, &sums, err);
 }
 
 /* All of a text. */

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the library says during short calls, which are made on the caller's own thread."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ._call import ffi, lib
+from ._run import Watch, logger, warn
+
+LEVELS = {lib.QK_NOTICE_INFO: "info", lib.QK_NOTICE_WARNING: "warning", lib.QK_NOTICE_ERROR: "error"}
+
+
+class Notices(Watch):
+    """Collects what C says on any thread; `tell` passes it on from the thread of the caller."""
+
+    def __init__(self, on_notice: Callable[[str, str], Any] | None = None) -> None:
+        super().__init__()
+        self.on_notice = on_notice
+        self.strings: Callable[[int], Any] | None = None  # of tokens, for a sink
+
+    def tell(self) -> None:
+        while self.notices:
+            level, message = self.notices.popleft()
+            if self.on_notice is not None:
+                self.on_notice(LEVELS.get(level, "error"), message)
+            elif level == lib.QK_NOTICE_INFO:
+                logger.info("%s", message)
+            else:
+                warn(message)
+
+
+@ffi.def_extern(error=ffi.NULL)  # type: ignore[untyped-decorator]
+def qkpy_token_string(user: Any, token: int) -> Any:
+    return ffi.from_handle(user).strings(token)

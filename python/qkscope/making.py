@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures made of others, or of nothing: what the commands repack and synth do, with their options as keywords."""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from ._call import ffi, lib
+from ._run import Progress, run
+from ._settings import Keyword, Keywords, StrPath
+from .captures import Capture
+
+_PROGRESS = Keyword("progress", None, Progress, None, "None: a bar where there is tqdm and somebody to see it; True; "
+                    "False: none; or a function of (what, done, total), which may return False to stop", "Running")
+_FREQUENCIES = Keyword("frequencies", None, Iterable[float] | None, None, "radians per token, one plane each (None: by "
+                       "rope_theta)", "Model")
+
+_REPACK = Keywords("qk_repack_settings_table", "repack", ["output"], [_PROGRESS])
+_SYNTH = Keywords("qk_synth_settings_table", "synth", [], [_FREQUENCIES, _PROGRESS])
+
+
+@_REPACK
+def repack(capture: StrPath, output: StrPath, **keywords: Any) -> Capture:
+    """Writes a capture again: packed, which is a file a layer and kind, or as a file a head. Returns the new one, open.
+
+    capture is a folder, "org/name" of a dataset in the Hugging Face cache, or what qkscope.open returned; output a
+    folder, which appears whole or not at all. Rows, columns and what capture.json and the card say stay; there and back
+    the bytes are the same again.
+
+        qkscope.repack("my-capture", "my-capture-packed")
+
+    Raises NotFoundError for a capture that is not there, ExistsError where output holds something, ArgumentError for a
+    value that a keyword does not take, DataError for a capture that is damaged or not finished.
+    """
+    settings = _REPACK.settings("repack", keywords)
+    values = settings.values
+    settings.set("output", output)
+    values.capture = path = ffi.new("char[]", os.fsencode(capture))
+    outcome = ffi.new("qk_repack_outcome *")
+    run(lib.qk_capture_repack, values, outcome, hooks=values, keep=(settings, path, outcome),
+        progress=keywords.get("progress"))
+    return Capture(output)
+
+
+@_SYNTH
+def synth(output: StrPath, **keywords: Any) -> Capture:
+    """Writes a capture of made-up heads whose answers are known, and truth.json beside them: the means, drifts,
+    covariances and frequencies that the vectors were drawn from. Returns it, open.
+
+    What no keyword gives is drawn for every head from the seed; the same seed gives the same bytes. See docs/synth.md.
+
+        capture = qkscope.synth("made-up", layers=4, dim=128, r_k=0.9, seed=7)
+        qkscope.pca(capture).heads["category"]
+
+    Raises ExistsError where output is not empty, ArgumentError for a value out of range. After a failure or Ctrl-C
+    capture.json says that the capture is not complete.
+    """
+    settings = _SYNTH.settings("synth", keywords)
+    values = settings.values
+    frequencies = None
+    if (given := keywords.get("frequencies")) is not None:
+        values.rope_frequencies = frequencies = ffi.new("double[]", [float(omega) for omega in given])
+        values.rope_planes = len(frequencies)
+    path = ffi.new("char[]", os.fsencode(output))
+    run(lib.qk_synth_write, values, path, hooks=values, keep=(settings, frequencies, path),
+        progress=keywords.get("progress"))
+    return Capture(output)

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures and analyses on Ray: a worker for each GPU or CPU, of this machine or of a cluster. docs/cluster.md
+
+The work is cut into shards, several for each worker, and the last one that ends puts the parts together: the bytes
+are those of one process. When a worker dies, another one goes on with its shard behind what is finished; when all of
+it ends, the same call does. Needs Ray: pip install 'qkscope[ray]'."""
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ._call import ArgumentError, Cancelled, Error
+from ._ray_pool import Pool, cluster, plan_of
+
+if TYPE_CHECKING:
+    from ._run import Progress
+    from .results import Results
+    from .merging import Outcome
+    from .sink import Sink
+
+StrPath = str | os.PathLike[str]
+ANALYSES = ("analyze", "pca", "rotate", "plasticity")
+# Shards of a capture are made of blocks of texts, of which there are so many at most; those of an analysis of heads.
+MOST_BLOCKS, MOST_SHARDS = 64, 4096
+# What is said of a shard when texts make fewer blocks than there are shards. How many shards there are is decided here,
+# so it is nothing that the caller could mend.
+IDLE = "has nothing to do"
+
+
+def analyze(capture: Any, output: StrPath, *, workers: int | None = None, address: str | None = None,
+            shards: int | None = None, cpus: float = 1, analysis: str = "analyze", progress: Progress = None,
+            **settings: Any) -> Results:
+    """The analyses of a capture, shared by workers: the files that `qkscope analyze CAPTURE -o OUTPUT` writes.
+
+    capture   a folder with a capture, "org/name" of a dataset in the Hugging Face cache, or what qkscope.open returned
+    output    folder for the tables. On a cluster it and the capture have to be in a folder that all machines share.
+    workers   how many; None: as many as there are CPUs for
+    address   of a cluster, "auto" for the one that this machine is part of; None: RAY_ADDRESS, and if that is not
+              set this machine by itself. A program that has called ray.init uses what it began.
+    shards    into how many parts the work is cut; None: four for each worker
+    cpus      of each worker, which computes with so many threads
+    analysis  "analyze" for all three, or "pca", "rotate", "plasticity"
+    progress  as in qkscope.analyze; what is counted are shards
+    settings  those of qkscope.analyze
+
+        results = qkscope.ray.analyze("capture", "results", ci=95)
+        results.heads.to_pandas()
+
+    Returns the results that are in `output`. Raises what qkscope.analyze raises; Error where one shard has ended
+    several workers, which most often means that there was too little memory."""
+    if analysis not in ANALYSES:
+        raise ArgumentError(f"analysis={analysis!r} is none of {', '.join(ANALYSES)}")
+    for name in ("shard", "output"):
+        if name in settings:
+            raise TypeError(f"analyze() got an unexpected keyword argument {name!r}")
+    path = getattr(capture, "path", capture)
+    place = os.path.abspath(path) if os.path.isdir(path) else path
+    given = {"threads": max(1, int(cpus)), **settings}
+    where = os.path.abspath(os.fspath(output))
+    _check_keywords(analysis, given)
+    make = partial(_analyses, analysis, place, where, given)
+    _run(where, make, bool, partial(_end_analysis, make), workers=workers, address=address, shards=shards, cpus=cpus,
+         gpus=0, most_shards=MOST_SHARDS, progress=progress)
+    from .results import Results
+    return Results.read(where)
+
+
+def capture(model: StrPath | Callable[[], Callable[[Sink], Any]], output: StrPath, *, workers: int | None = None,
+            address: str | None = None, shards: int | None = None, cpus: float = 1, gpus: float | None = None,
+            progress: Progress = None, **settings: Any) -> Outcome:
+    """A capture, shared by workers: the bytes that one process makes on one kind of device.
+
+    model     a model that the library itself runs on the processor: a folder, a GGUF file, or "org/name" in the
+              Hugging Face cache. Then `settings` are the options of `qkscope capture`, `text` among them, and what
+              comes out is what that command writes.
+              Or a function, for a model that runs elsewhere, such as on a GPU. It is called once in each worker, and
+              returns the function that makes a shard: that is called with a qkscope.Sink for each shard, and puts
+              into it the texts that the sink wants. Then `settings` are those of qkscope.Sink.
+    output    folder for the capture. On a cluster it has to be in a folder that all machines share.
+    workers   how many; None: as many as there are GPUs, or without any, CPUs for
+    address   of a cluster; see analyze
+    shards    into how many parts the texts are cut, 64 at most; None: four for each worker. The library opens its
+              model and reads all texts once for each.
+    cpus      of each worker
+    gpus      of each worker; None: one, if there are any and `model` is a function
+    progress  as in qkscope.analyze; what is counted are shards
+    settings  without shard and force: a capture that is there is not replaced
+
+        qkscope.ray.capture("llama-3-8b", "capture", text="passages.jsonl", keep="moments,reservoir=8")
+
+        def load():
+            model = AutoModelForCausalLM.from_pretrained(NAME, dtype="bfloat16").to("cuda")
+            tokenizer = AutoTokenizer.from_pretrained(NAME)
+            return lambda sink: qkscope.hf.capture(model, tokenizer, texts, sink)
+
+        qkscope.ray.capture(load, "capture", keep="moments,reservoir=8")
+
+    Returns what there is, as Sink.finish does. Raises what the model, its function and the sink raise; what was
+    finished before stays, and the same call goes on behind it."""
+    where = os.path.abspath(os.fspath(output))
+    given = {"threads": max(1, int(cpus)), **settings}
+    if callable(model):
+        _check_sink(given)
+        make = partial(_fillings, model, where, given)
+    else:
+        from . import _recorder
+        make = partial(_recordings, _recorder.absolute(model), where, _recorder.settle(given))
+        gpus = gpus or 0
+    outcome: Outcome = _run(where, make, lambda outcome: bool(outcome.complete), partial(_end_capture, where),
+                            workers=workers, address=address, shards=shards, cpus=cpus, gpus=gpus,
+                            most_shards=MOST_BLOCKS, progress=progress)
+    return outcome
+
+
+# ---- what workers do ------------------------------------------------------------------------
+
+def _gathered(function: Callable[..., Any], *arguments: Any) -> tuple[Any, list[str]]:
+    """What a function gives, and the warnings that it gave with it, for the caller to tell."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = function(*arguments)
+    return result, [str(w.message) for w in caught]
+
+
+def _analyses(analysis: str, capture: str, output: str, settings: Mapping[str, Any]) -> Callable[[int, int], Any]:
+    from . import analyses
+    function = getattr(analyses, analysis)
+
+    def compute(index: int, count: int) -> bool:
+        """Whether the tables are there."""
+        results = function(capture, output=output, shard=(index, count), progress=False, **settings)
+        return bool(results.complete)
+    return partial(_gathered, compute)
+
+
+def _end_analysis(make: Callable[[], Callable[[int, int], Any]], shards: int) -> Any:
+    """Writes the tables where no worker could: any shard does, once all units are there."""
+    complete, messages = make()(0, shards)
+    if not complete:
+        raise Error(f"all {shards} shards have ended, and the tables are not there; call it again, or run 'qkscope "
+                    "merge' of the folder")
+    return complete, messages
+
+
+def _fillings(make: Callable[[], Callable[[Sink], Any]], output: str, options: Mapping[str, Any]
+              ) -> Callable[[int, int], Any]:
+    from .sink import Sink
+    fill = make()
+
+    def compute(index: int, count: int) -> Outcome:
+        with Sink(output, shard=(index, count) if count > 1 else None, **options) as sink:
+            fill(sink)
+        if sink.outcome is None:
+            raise ArgumentError("the function that `model` returned has left the sink without opening or finishing it")
+        return sink.outcome
+    return partial(_gathered, compute)
+
+
+def _recordings(model: StrPath, output: str, options: Mapping[str, Any]) -> Callable[[int, int], Any]:
+    from ._recorder import record
+
+    def compute(index: int, count: int) -> Outcome:
+        return record(model, output, (index, count) if count > 1 else None, options)
+    return partial(_gathered, compute)
+
+
+def _end_capture(output: str, _shards: int) -> Any:
+    from .merging import merge
+    return _gathered(merge, output)
+
+
+# ---- what the caller does -------------------------------------------------------------------
+
+def _check_sink(given: dict[str, Any]) -> None:
+    import inspect
+
+    from .sink import Sink
+    for name in given:
+        if name in ("shard", "force", "output") or name not in inspect.signature(Sink).parameters:
+            raise TypeError(f"capture() got an unexpected keyword argument {name!r}")
+
+
+def _check_keywords(analysis: str, given: dict[str, Any]) -> None:
+    """Before anything begins. The values are checked by the library in the first worker."""
+    import inspect
+
+    from . import analyses
+    inspect.signature(getattr(analyses, analysis)).bind("", **given)
+
+
+class _Shown:
+    """What the user sees of a run: its shards, and what the workers say, each thing once."""
+
+    def __init__(self, progress: Progress) -> None:
+        from ._run import _Display, Watch
+        self.watch = Watch()
+        self.display = _Display(self.watch, progress)
+        self.told: set[str] = set()
+
+    def show(self, done: int, total: int) -> None:
+        self.watch.state = ("shards", done, total)
+        self.display.update()
+        if self.watch.stop:
+            raise Cancelled(f"stopped behind {done} of {total} shards; the same call goes on")
+
+    def tell(self, messages: list[str]) -> None:
+        from ._run import warn
+        for message in messages:
+            if message not in self.told and IDLE not in message:
+                warn(message)
+        self.told.update(messages)
+
+
+def _run(output: str, make: Callable[[], Callable[[int, int], Any]], whole: Callable[[Any], bool],
+         end: Callable[[int], Any], *, workers: int | None, address: str | None, shards: int | None, cpus: float,
+         gpus: float | None, most_shards: int, progress: Progress) -> Any:
+    """Runs all shards. The outcome of one that put all together; if none did, that of `end`, on a machine of the
+    cluster."""
+    shown = _Shown(progress)
+    found = None
+    try:
+        with cluster(address, workers, cpus) as ray:
+            plan = plan_of(ray, output, workers, shards, cpus, gpus, most_shards)
+            with Pool(ray, plan, make, shown) as pool:
+                for outcome, messages in pool.results():
+                    shown.tell(messages)
+                    found = outcome if whole(outcome) else found
+                if found is None:
+                    found, messages = pool.elsewhere(end, plan.shards)
+                    shown.tell(messages)
+        return found
+    finally:
+        shown.display.bar.close()

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two workers of Ray capture a transformers model into FOLDER/ray, one process alone into FOLDER/alone."""
+import importlib.util
+import json
+import os
+import sys
+from pathlib import Path
+
+import qkscope
+
+MODEL = Path(__file__).resolve().parents[2] / "examples" / "kjv-tiny"
+SINK = {"keep": "moments,reservoir=8"}
+
+
+def load():
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    import qkscope.hf
+    torch.set_num_threads(1)
+    model = AutoModelForCausalLM.from_pretrained(MODEL / "step-700", dtype=torch.float32).eval()
+    tokenizer = AutoTokenizer.from_pretrained(MODEL / "step-700")
+    texts = [json.loads(line)["text"] for line in (MODEL / "passages.jsonl").read_text(encoding="utf-8").splitlines()]
+    return lambda sink: qkscope.hf.capture(model, tokenizer, texts, sink, progress=False)
+
+
+def main(folder):
+    if importlib.util.find_spec("ray") is None:
+        sys.exit(3)
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    import qkscope.ray
+    made = qkscope.ray.capture(load, folder + "/ray", workers=2, shards=4, progress=False, **SINK)
+    with qkscope.Sink(folder + "/alone", **SINK) as sink:
+        load()(sink)
+    assert made == sink.outcome
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,514 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures by the bridge, for test_hf_bridge.py, which reads what this leaves behind:
+
+    python tests/hf/hf_runs.py FOLDER [CHECK ...]
+
+in an environment with torch and transformers. FOLDER/jobs.json are command lines of qkscope-hf, which are run, too.
+FOLDER/found.json: of each check {"error": null or what went wrong, ...}."""
+import contextlib
+import inspect
+import io
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import sys
+import traceback
+from pathlib import Path
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+import torch  # noqa: E402
+import transformers  # noqa: E402
+from safetensors.torch import save_file  # noqa: E402
+
+import qkscope  # noqa: E402
+from qkscope.hf import bridge, capture, cli  # noqa: E402
+from qkscope.hf import facts as F  # noqa: E402
+from qkscope.hf.hooks import Watch, registries, scopes  # noqa: E402
+
+MODEL = Path(__file__).resolve().parents[2] / "examples" / "kjv-tiny"
+ALL = qkscope.Sampler("all", min_bucket_size=64)
+
+
+def load(**options):
+    options = {"dtype": torch.float32, **options}
+    return transformers.AutoModelForCausalLM.from_pretrained(MODEL / "step-2004", **options).eval()
+
+
+def passages():
+    """Texts of 40 to 1,000 tokens, a token a byte."""
+    with open(MODEL / "passages.jsonl", encoding="utf-8") as file:
+        texts = [json.loads(line)["text"] for line in file]
+    return [text[:40 + 137 * i % 961] for i, text in enumerate(texts[:12])]
+
+
+MODEL_ITSELF = None
+TOKENIZER = None
+
+
+def model():
+    global MODEL_ITSELF
+    MODEL_ITSELF = MODEL_ITSELF or load()
+    return MODEL_ITSELF
+
+
+def tokenizer():
+    global TOKENIZER
+    TOKENIZER = TOKENIZER or transformers.AutoTokenizer.from_pretrained(MODEL / "step-2004")
+    return TOKENIZER
+
+
+def run(folder, texts=None, of=None, batch_tokens=8192, padding=None, device=False, options=None, **sink):
+    """device: as on a device, where rows are gathered or summed, here on the processor."""
+    real = bridge.input_device
+    if device:
+        bridge.input_device = lambda decoder: torch.device("xpu")
+        bridge.sums_on = lambda device: True
+    try:
+        with qkscope.Sink(folder, **{"sampler": ALL, **sink}) as s:
+            capture(model() if of is None else of, tokenizer(), texts or passages(), s, batch_tokens=batch_tokens, padding=padding,
+                    progress=False, **(options or {}))
+        return s.outcome
+    finally:
+        bridge.input_device = real
+
+
+def refused(call, *words, kind=qkscope.ArgumentError):
+    """What a call that has to fail says; all the words are in it."""
+    try:
+        call()
+    except kind as error:
+        missing = [word for word in words if word not in str(error)]
+        assert not missing, f"{missing} not in: {error}"
+        return str(error)
+    raise AssertionError(f"not refused: {words}")
+
+
+def not_whole(folder):
+    assert not (folder / "capture.json").exists() and not list(folder.glob("l*")), sorted(folder.iterdir())
+
+
+# ---- the same rows, however they come ------------------------------------------------------------
+
+def check_ways(out):
+    """One capture by the ways that rows can go; the test compares them."""
+    both = {"stage": "both"}
+    run(out / "host", **both)
+    run(out / "chunks", batch_tokens=64, **both)
+    run(out / "together", padding=True, **both)
+    run(out / "one", padding=False, device=True, **both)
+    run(out / "device", device=True, **both)
+    run(out / "device_chunks", device=True, padding=False, batch_tokens=64, **both)
+    run(out / "eager", of=load(attn_implementation="eager"), **both)
+    with torch.inference_mode():
+        run(out / "inference", of=load(), **both)
+    torch.set_num_threads(2)
+    run(out / "threads", **both)
+    torch.set_num_threads(1)
+
+
+def check_moments(out):
+    """Moments of rows, and of sums that were made where the model is."""
+    for name, sink in (("all", {"keep": "moments,reservoir=3", "reservoir_seed": 4, "stage": "both"}),
+                       ("drawn", {"keep": "moments,reservoir=2", "sampler": qkscope.Sampler("uniform", 20, 64)}),
+                       ("logarithmic", {"keep": "moments", "sampler": qkscope.Sampler("log_uniform", 30, 64)}),
+                       ("some", {"keep": "moments", "options": {"heads": [1], "layers": [0, 3]}})):
+        run(out / name / "rows", **sink)
+        run(out / name / "sums", device=True, padding=False, **sink)
+        run(out / name / "chunks", device=True, padding=False, batch_tokens=100, **sink)
+
+
+def check_golden_positions(out):
+    """Those of the original's sampler."""
+    for name, sampler, heads in (("uniform", qkscope.Sampler("uniform", 1, 32), None),
+                                 ("log", qkscope.Sampler("log_uniform", 2, 130), None),
+                                 ("most", qkscope.Sampler("uniform", 1, 32, 3), [1, 3])):
+        texts = ["a" * 512, "b" * 412]
+        run(out / name, texts, sampler=sampler, options={"heads": heads, "layers": [0]} if heads else {"layers": [0]})
+    run(out / "ids", ["first " * 9, "second " * 9], options={"ids": ["id-a", "66f36490821e116aacb2cc22"]})
+
+
+def check_logits(out):
+    """Bit for bit, with and without; and nothing of transformers stays changed."""
+    ids = torch.tensor([tokenizer()(passages()[3])["input_ids"]])
+    for attention in ("sdpa", "eager"):
+        m = load(attn_implementation=attention)
+        decoder = F.decoder_of(m)
+        before = [dict(r) for r in registries(decoder)], [dict(s) for s in scopes(decoder)]
+        with torch.no_grad():
+            plain = m(ids).logits
+            calls = []
+            with Watch(decoder, calls.append, rotations=True):
+                assert torch.equal(m(ids).logits, plain)
+            assert len(calls) == 5
+            run(out / attention, passages()[:2], of=m)
+            assert torch.equal(m(ids).logits, plain)
+        assert before == ([dict(r) for r in registries(decoder)], [dict(s) for s in scopes(decoder)])
+        assert not any("get_interface" in vars(r) for r in registries(decoder))
+
+
+def check_bfloat16(out):
+    """Rows are what the attention function was given, to the last bit; here, from a hook of our own."""
+    m = load(dtype=torch.bfloat16)
+    run(out / "c", passages()[:1], of=m)
+    seen = {}
+    registry = transformers.modeling_utils.ALL_ATTENTION_FUNCTIONS
+    inner = registry["sdpa"]
+
+    def attention(module, query, key, *args, **kwargs):
+        seen[f"l{module.layer_idx:02d}.q"], seen[f"l{module.layer_idx:02d}.k"] = query[0].clone(), key[0].clone()
+        return inner(module, query, key, *args, **kwargs)
+
+    registry["sdpa"] = attention
+    try:
+        with torch.no_grad():
+            m.model(torch.tensor([tokenizer()(passages()[0])["input_ids"]]), use_cache=False)
+    finally:
+        registry["sdpa"] = inner
+    assert all(x.dtype == torch.bfloat16 for x in seen.values())
+    save_file({name: x.float().contiguous() for name, x in seen.items()}, out / "seen.safetensors")
+
+
+def tiny_llama(**changes):
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(**{
+        "vocab_size": 256, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 4,
+        "num_key_value_heads": 2, "intermediate_size": 16, "max_position_embeddings": 64, **changes})
+    return transformers.LlamaForCausalLM(config).eval()
+
+
+def check_hooks(out):
+    """What the sink was given of a model of 16 dimensions, and what it made of it: hooks_golden.py."""
+    given = {}
+    real = qkscope.Sink.put
+
+    def put(self, number, layer, kind, vectors, **options):
+        name = f"{number}.{layer}.{kind}.{'pre' if options['before_rope'] else 'post'}"
+        given[name] = vectors.contiguous().clone()
+        return real(self, number, layer, kind, vectors, **options)
+
+    tiny = tiny_llama(torch_dtype="bfloat16").to(torch.bfloat16)
+    qkscope.Sink.put = put
+    try:
+        for keep in ("rows", "moments"):
+            run(out / keep, ["In the beginning", "And the earth was", "And"], of=tiny, keep=keep, stage="both",
+                sampler=qkscope.Sampler("log_uniform", 4, 4), options={"model_name": "tiny"})
+    finally:
+        qkscope.Sink.put = real
+    save_file(given, out / "given.safetensors")
+    assert len(given) == 3 * 2 * 2 * 2
+
+
+# ---- what else is about --------------------------------------------------------------------------
+
+def check_images(out):
+    """A model for images and texts: the text decoder's layers, never the tower's."""
+    torch.manual_seed(0)
+    text = dict(model_type="llama", vocab_size=256, hidden_size=32, num_hidden_layers=3, num_attention_heads=4,
+                num_key_value_heads=2, intermediate_size=32, max_position_embeddings=1024)
+    tower = dict(model_type="clip_vision_model", hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
+                 intermediate_size=32, image_size=16, patch_size=8)
+    m = transformers.LlavaForConditionalGeneration(transformers.LlavaConfig(
+        vision_config=tower, text_config=text, image_token_index=255)).eval()
+    made = run(out / "c", of=m)
+    assert made.heads == 3 * 6, made
+
+
+def check_offloaded(out):
+    """Layers that accelerate keeps on disk, and brings when they are run."""
+    import accelerate  # noqa: F401
+    names = ["model.embed_tokens", "model.rotary_emb", "model.norm", "lm_head", *(f"model.layers.{i}" for i in range(5))]
+    spread = {name: "disk" if name in ("model.layers.1", "model.layers.4") else "cpu" for name in names}
+    m = load(device_map=spread, offload_folder=str(out / "offloaded"))
+    assert any(p.device.type == "meta" for p in m.parameters())
+    run(out / "c", passages()[:3], of=m)
+    run(out / "plain", passages()[:3])
+
+
+class Int8(torch.Tensor):
+    """Weights as libraries that quantise have them: a tensor made of two, which can do nothing but be multiplied with."""
+
+    @staticmethod
+    def __new__(cls, whole, scale):
+        return torch.Tensor._make_wrapper_subclass(cls, whole.shape, dtype=scale.dtype, device=whole.device)
+
+    def __init__(self, whole, scale):
+        self.whole, self.scale = whole, scale
+
+    def __tensor_flatten__(self):
+        return ["whole", "scale"], None
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func is torch.nn.functional.linear:
+            return torch.nn.functional.linear(args[0], args[1].whole * args[1].scale, *args[2:])
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten.detach.default:
+            return cls(args[0].whole, args[0].scale)
+        raise NotImplementedError(func)
+
+
+def check_quantised(out):
+    """As a model whose weights are the rounded ones; and a change of them is seen."""
+    m, rounded = load(), load()
+    for a, b in zip(m.model.layers, rounded.model.layers):
+        for name in ("q_proj", "k_proj", "v_proj"):
+            weight = getattr(a.self_attn, name).weight.detach()
+            scale = weight.abs().amax(1, keepdim=True) / 127
+            whole = (weight / scale).round().to(torch.int8)
+            getattr(a.self_attn, name).weight = torch.nn.Parameter(Int8(whole, scale), requires_grad=False)
+            getattr(b.self_attn, name).weight.data = whole * scale
+    run(out / "c", of=m)
+    run(out / "plain", of=rounded)
+    before = F.fingerprint(m), F.generation(F.decoder_of(m))
+    m.model.layers[2].self_attn.k_proj.weight.scale.mul_(2)
+    after = F.fingerprint(m), F.generation(F.decoder_of(m))
+    assert before[0] != after[0] and before[1] != after[1]
+
+
+def check_shards(out):
+    """Two processes' parts of one capture; each may be another call."""
+    texts = [text * 2 for text in passages() * 6]
+    for shard in ("1/2", "0/2"):
+        run(out / "c", texts, shard=shard)
+    run(out / "plain", texts)
+
+
+def check_memory(out):
+    """Of the host: it does not grow with the number of texts."""
+    texts = [text[:64] for text in passages()]
+    peaks = []
+    for i, count in enumerate((120, 720)):
+        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+        run(out / str(i), texts * (count // len(texts)), keep="moments")
+        peaks.append(int(re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text())[1]) / 1024)
+    assert peaks[1] - peaks[0] < 24, peaks
+    return peaks
+
+
+def check_pages(out):
+    """What the pages show in Python runs."""
+    if not shutil.which("gnuplot"):
+        return "gnuplot is absent"
+    for name in ("examples", "docs"):
+        (out / name).symlink_to(MODEL.parents[1] / name)
+    here = os.getcwd()
+    os.chdir(out)
+    try:
+        for page in ("transformers", "tutorial"):
+            found = re.findall(r"^```python\n(.*?)^```", Path(f"docs/{page}.md").read_text(), re.M | re.S)
+            assert found
+            for block in found:
+                exec(compile(block, page, "exec"), {})
+    finally:
+        os.chdir(here)
+    assert (out / "capture" / "capture.json").exists()
+
+
+# ---- bad input -----------------------------------------------------------------------------------
+
+def check_texts(out):
+    def go(texts, **options):
+        with qkscope.Sink(out / "c") as s:
+            capture(model(), tokenizer(), texts, s, progress=False, **options)
+
+    refused(lambda: go("one text"), "texts is one text", "[text]")
+    refused(lambda: go(7), "texts is a int", "list of str")
+    refused(lambda: go(["a text", b"bytes"]), "text 1 is a bytes", "str")
+    refused(lambda: go([{"text": "a"}]), "text 0 is a dict", "row[\"text\"]")
+    refused(lambda: go(["half \ud800"]), "text 0", "encode")
+    refused(lambda: go(["a", "b"], ids=[1]), "1 ids for 2 texts")
+    refused(lambda: go(["a"], batch_tokens=0), "batch_tokens is 0")
+    refused(lambda: go(["a"], stage="after"), "stage is 'after'")
+    refused(lambda: go(["a"], layers="9"), "no heads are left", "layers 0, 1", kind=qkscope.DataError)
+    refused(lambda: go(["a"], whatever=1), "whatever", "--help", kind=TypeError)
+    refused(lambda: go(["a"], sample_head=1), "did you mean 'sample_heads'", kind=TypeError)
+    refused(lambda: go(["a"], long_texts="tear"), "tear", "split")
+    refused(lambda: capture(model(), None, ["a"], qkscope.Sink(out / "d")), "tokenizer", "AutoTokenizer")
+    refused(lambda: capture(model(), tokenizer(), ["a"], str(out)), "sink is a str")
+    not_whole(out / "c") if (out / "c").exists() else None
+
+
+def check_stopped(out):
+    """By the function that is told how far it is; the same call goes on."""
+    def go(progress):
+        with qkscope.Sink(out / "c", sampler=ALL) as s:
+            capture(model(), tokenizer(), [text * 3 for text in passages() * 5], s, progress=progress, batch_tokens=200)
+
+    told = []
+
+    def stop(what, done, total):
+        told.append((what, done, total))
+        return len(told) < 2
+
+    refused(lambda: go(stop), "stopped by progress", "goes on", kind=qkscope.Cancelled)
+    assert len(told) == 2 and 0 < told[0][1] < told[1][1] < told[1][2] and told[0][0] == "tokens", told
+    not_whole(out / "c")
+    go(lambda what, done, total: told.append((what, done, total)))
+    assert told[-1][1] == told[-1][2], told[-1]
+
+
+class Stop(Exception):
+    pass
+
+
+def check_exception_in_a_text(out):
+    """The call raises it; what is in the folder does not look whole; the same call, made again, gives the bytes of a
+    run that nothing stopped."""
+    texts = passages()
+    for device in (False, True):
+        folder, m, calls = out / f"{device}", load(), []
+
+        def hook(*_, calls=calls):
+            calls.append(1)
+            if len(calls) == 15:  # those of the looks at the model are before
+                raise Stop("in the middle of a text")
+
+        handle = m.model.layers[2].register_forward_hook(hook)
+        refused(lambda folder=folder, m=m, device=device: run(folder, texts, of=m, device=device, padding=False),
+                "in the middle", kind=Stop)
+        handle.remove()
+        not_whole(folder)
+        assert not any("get_interface" in vars(r) for r in registries(m.model))
+        run(folder, texts, of=m, device=device, padding=False)
+    run(out / "plain", texts)
+
+
+def check_changed_model(out):
+    """Between texts, in place or by other weights, in mode or in shape."""
+    def weights(m):
+        with torch.no_grad():
+            m.model.layers[1].self_attn.q_proj.weight.mul_(1.5)
+
+    def module(m):
+        m.model.layers[3] = load().model.layers[3]
+
+    changes = {"weights": weights, "module": module, "mode": lambda m: m.train(), "dtype": lambda m: m.to(torch.bfloat16)}
+    for name, change in changes.items():
+        m, texts = load(), [text * 3 for text in passages() * 5]
+        done = []
+
+        def look(what, count, total, m=m, change=change, done=done):
+            done.append(count)
+            if len(done) == 1:
+                change(m)
+
+        def go(m=m, texts=texts, look=look, name=name):
+            with qkscope.Sink(out / name, sampler=ALL) as s:
+                capture(m, tokenizer(), texts, s, progress=look, batch_tokens=200)
+
+        refused(go, "changed")
+        assert len(done) == 1
+        not_whole(out / name)
+
+
+def check_full(out):
+    """Files cannot grow: as on a full disk. Later they can."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        for device in (False, True):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (20000, old[1]))
+            refused(lambda device=device: run(out / f"{device}", device=device, padding=False),
+                    str(out), kind=qkscope.InputOutputError)
+            resource.setrlimit(resource.RLIMIT_FSIZE, old)
+            not_whole(out / f"{device}")
+            run(out / f"{device}", device=device, padding=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+    run(out / "plain")
+
+
+def check_models(out):
+    """Refused by name, with what to do."""
+    small = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=32, vocab_size=256)
+
+    def of(kind, **changes):
+        config = transformers.AutoConfig.for_model(kind, **{**small, **changes})
+        return transformers.AutoModelForCausalLM.from_config(config).eval()
+
+    def go(m, **options):
+        return lambda: run(out / "c", passages()[:1], of=m, options=options)
+
+    refused(go(of("bloom", n_head=4, n_layer=2)), "'bloom'", "by itself", kind=qkscope.DataError)
+    refused(go(of("mamba")), "'mamba' has no attention", kind=qkscope.DataError)
+    refused(go(of("diffllama", num_key_value_heads=2)), "'diffllama'", "more than once", kind=qkscope.DataError)
+    refused(go(tiny_llama().train()), "training mode", "model.eval()")
+    compiled = tiny_llama()
+    run(out / "compiled", passages()[:1], of=torch.compile(compiled))  # the decoder in it is not
+    compiled.model.compile()
+    refused(go(compiled), "compiled", "load it again")
+    paged = tiny_llama()
+    paged.config._attn_implementation = "paged|sdpa"
+    refused(go(paged), "'paged|sdpa'", "set_attn_implementation('sdpa')")
+    refused(go(tiny_llama().double()), "float64", "torch.float32")
+    broken = tiny_llama()
+    with torch.no_grad():
+        broken.model.layers[1].self_attn.k_proj.weight[0, 0] = float("nan")
+    refused(go(broken), "layer 1", "finite", kind=qkscope.DataError)
+    own = tiny_llama()
+    own.model.layers[1].self_attn.forward = lambda hidden_states, **_: (hidden_states, None)
+    refused(go(own, layers=[1]), "layer", kind=qkscope.Error)
+    assert not (out / "c").exists() or not_whole(out / "c") is None
+
+
+def check_command_line(out):
+    """Exit codes: 2 for what cannot be asked for, 1 for what went wrong."""
+    model, text = str(MODEL / "step-2004"), str(MODEL / "passages.jsonl")
+
+    def says(code, *words):
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+            assert cli.main(list(words)) == code, (code, words, said.getvalue())
+        return said.getvalue()
+
+    assert "which model?" in says(2, "-t", text, "-o", str(out / "c"))
+    assert "which texts?" in says(2, model, "-o", str(out / "c"))
+    assert "where to?" in says(2, model, "-t", text)
+    assert "--rows 'many'" in says(2, model, "-t", text, "-o", str(out / "c"), "--rows", "many")
+    assert "nowhere.txt" in says(1, model, "-t", str(out / "nowhere.txt"), "-o", str(out / "c"))
+    assert "nobody/nothing" in says(1, "nobody/nothing", "-t", text, "-o", str(out / "c"))
+    done = json.loads(says(0, model, "-t", text, "-o", str(out / "c"), "--max-texts", "2", "--json", "-q"))
+    assert done["texts"] == 2 and done["complete"] and not done["complete_already"] and done["heads"] == 30
+    assert "complete already" in says(0, model, "-t", text, "-o", str(out / "c"), "--max-texts", "2")
+    assert "--force" in says(1, model, "-t", text, "-o", str(out / "c"), "--max-texts", "3")
+
+
+def run_jobs(folder):
+    """Command lines of qkscope-hf; what each ends with."""
+    found = {}
+    for name, words in json.loads((folder / "jobs.json").read_text()).items():
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            code = cli.main(words)
+        found[name] = {"error": None if code == 0 else f"exit code {code}: {said.getvalue()}"}
+    return found
+
+
+def main(folder, *names):
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    folder, found = Path(folder), {}
+    for name, check in list(globals().items()):
+        if not name.startswith("check_") or not inspect.isfunction(check):
+            continue
+        name = name.removeprefix("check_")
+        if names and name not in names:
+            continue
+        (folder / name).mkdir()
+        try:
+            found[name] = {"error": None, "told": check(folder / name)}
+        except BaseException:
+            found[name] = {"error": traceback.format_exc()}
+    if not names:
+        found.update(run_jobs(folder))
+    (folder / "found.json").write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

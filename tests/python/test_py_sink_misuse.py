@@ -1,0 +1,405 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a sink refuses, what it says, and that nothing half-written looks whole."""
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
+
+from conftest import BUILD, ROOT  # noqa: E402
+from py_feeding import Tensor, about, all_vectors, files_of, model, py_feed, put_text, sink  # noqa: E402
+
+X = all_vectors(0, 0, "q")  # [4, 300, 12] of float32
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole") / "capture"
+    py_feed(qk, folder)
+    return files_of(folder)
+
+
+def check_begun(folder):
+    """Nothing is there that a reader would take for a capture."""
+    assert sorted(p.name for p in folder.iterdir()) in ([], [".partial"])
+    for read in (qk.open, qk.pca):
+        with pytest.raises((qk.NotFoundError, qk.DataError)):
+            read(folder)
+
+
+# ---- arrays --------------------------------------------------------------------------------
+
+class OfCuda:
+    """A tensor on a device, which must not be asked for its memory."""
+
+    def __dlpack_device__(self):
+        return 2, 1
+
+    def __dlpack__(self, **_):
+        raise RuntimeError("the device was read")
+
+
+def used_before():
+    tensor = Tensor(X)
+    capsule = tensor.__dlpack__()
+
+    class Once:
+        def __dlpack__(self, **_):
+            import ctypes
+            rename = ctypes.pythonapi.PyCapsule_SetName
+            rename.argtypes = [ctypes.py_object, ctypes.c_char_p]
+            rename(capsule, b"used_dltensor")
+            return capsule
+    once = Once()
+    once.tensor = tensor
+    return once
+
+
+ARRAYS = [
+    (X[0], r"of shape \[300, 12\]; wanted is \[heads, rows, head_dim=12\]"),
+    (X[None], r"of shape \[1, 4, 300, 12\]; wanted is \[heads, rows, head_dim=12\]"),
+    (X[..., :11], r"of shape \[4, 300, 11\]; wanted is \[heads, rows, head_dim=12\]: transpose or reshape it"),
+    (X.astype(np.float64), r"of dtype float64; wanted is float32, float16 or bfloat16: convert it.*x\.float\(\)"),
+    (X.astype(np.int32), "of dtype int32"),
+    (X.astype(np.complex64), "of dtype complex64;"),
+    (X > 0, "of dtype bool;"),
+    (X.astype(object), "of dtype object;"),
+    (X.astype(">f4"), "a big-endian array of float32; .*byteorder"),
+    (np.repeat(X, 2, axis=2)[..., ::2], "of strides .*numpy.ascontiguousarray.*contiguous"),
+    (np.ascontiguousarray(X.transpose(0, 2, 1)).transpose(0, 2, 1), "of strides"),
+    (np.broadcast_to(X[0, 0], X.shape), "one vector repeated"),
+    (np.frombuffer(b"." + X.tobytes(), np.uint8)[1:].view(np.float32).reshape(X.shape), "at address .* 4 divides"),
+    (np.zeros((4, 300), dtype=[("a", "u1"), ("x", "f4", 12)])["x"], "strides .* part of records"),
+    (X.tolist(), "is a list; wanted is an array"),
+    ("vectors", "is a str; wanted is an array"),
+    (None, "is a NoneType; wanted is an array"),
+    (memoryview(X.tobytes()), r"of dtype uint8"),
+    (OfCuda(), r"vectors \(text 0, layer 0, q\) is on device CUDA 1; wanted is memory of the CPU: .*x\.cpu\(\)"),
+    (Tensor(X, device=(2, 0)), "is on device CUDA 0"),
+    (Tensor(X, device=(10, 3)), "is on device ROCm 3"),
+    (Tensor(X, code=0), "of dtype int32"),
+    (Tensor(X, lanes=4), "of dtype float32 x 4"),
+    (Tensor(X, code=9), "of dtype DLPack type 9"),
+    (used_before(), "a capsule of DLPack that was used before"),
+]
+
+
+@pytest.mark.parametrize("array, words", ARRAYS, ids=[words[:40] for _, words in ARRAYS])
+def test_arrays_that_do_not_fit(whole, tmp_path, array, words):
+    """The sink has not seen them, and goes on."""
+    with sink(qk, tmp_path / "a") as s:
+        for number in range(8):
+            with s.text(number, **about(number)):
+                if number == 0:
+                    with pytest.raises(qk.ArgumentError, match=words) as raised:
+                        s.put(0, 0, "q", array)
+                    assert raised.value.status == "QK_ERR_ARGUMENT" and isinstance(raised.value, ValueError)
+                put_text(s, number)
+    assert files_of(tmp_path / "a") == whole
+
+
+def test_a_tensor_that_needs_its_gradient(whole, tmp_path):
+    class Parameter(Tensor):
+        requires_grad = True
+
+        def detach(self):
+            return Tensor(self.x)
+
+        def __dlpack__(self, **_):
+            raise RuntimeError("Can't export tensors that require gradient, use tensor.detach()")
+
+    with sink(qk, tmp_path / "a") as s:
+        for number in range(8):
+            with s.text(number, **about(number)):
+                put_text(s, number, change=Parameter)
+    assert files_of(tmp_path / "a") == whole
+
+
+# ---- arguments -----------------------------------------------------------------------------
+
+def put(*place, x=X, **options):
+    return lambda s: s.put(*place, x, **options)
+
+
+BEFORE = [  # that Python refuses: the sink goes on
+    (put("0", 0, "q"), "number is '0'; wanted is a whole number"),
+    (put(0, 0.5, "q"), "layer is 0.5; wanted is a whole number"),
+    (put(0, -1, "q"), "layer is -1; wanted is a number of at least 0"),
+    (put(0, 0, "v"), r"kind is 'v'; wanted is 'q' \(queries\) or 'k' \(keys\)"),
+    (put(0, 0, "q", positions=range(299)), r"of shape \[4, 300, 12\] with 299 positions; wanted is \[heads, rows=299"),
+    (put(0, 0, "q", positions=np.arange(300.0)), "positions is an array .* of float64; wanted is a list of integers"),
+    (put(0, 0, "q", positions=["a"] * 300), "positions is not a list of integers"),
+    (put(0, 0, "q", positions=[2**63] * 300), "positions is not a list of integers"),
+    (put(0, 0, "q", heads=[0, 1]), r"of shape \[4, 300, 12\] with 2 heads; wanted is \[heads=2, rows, head_dim\]"),
+    (put(0, 0, "q", heads=[0, 1, 2, 2.5]), r"heads\[3\] is 2.5"),
+    (put(0, 0, "q", heads=4), "heads is 4; wanted is a list"),
+    (put(0, 0, "q", first_position=-1), "first_position is -1"),
+    (lambda s: s.begin(1, "7"), "tokens is '7'; wanted is a whole number"),
+    (lambda s: s.begin(1, -1), "tokens is -1; wanted is a number of at least 0"),
+    (lambda s: s.begin(1, 5, example_id="Genesis 1"), "example_id is 'Genesis 1'; wanted is a whole number"),
+    (lambda s: s.begin(1, 5, example_id=2**63), "example_id is 9223372036854775808; wanted is a number of at most"),
+    (lambda s: s.begin(1, 5, source=7), r"source is a int; wanted is a text \(str\): str\(x\)"),
+    (lambda s: s.begin(1, 5, source_id=b"7"), r"source_id is a bytes; wanted is a text \(str\)"),
+    (lambda s: s.wants("a"), "number is 'a'"),
+    (lambda s: s.positions(0, 0, 1), "kind is 1"),
+    (lambda s: s.open(model(qk), 3), "is open already"),
+]
+BEHIND = [  # that the library refuses: the sink can only be closed
+    (put(0, 3, "q"), "layer 3"),
+    (put(1, 0, "q", x=X[:, :0]), "text 1 is not open"),
+    (put(0, 0, "q", x=np.repeat(X, 2, 0)), "head 4: the model has 4 of that kind"),
+    (put(0, 0, "q", x=np.repeat(X, 2, 1)), "300"),
+    (put(0, 0, "q", positions=np.arange(300)[::-1]), "positions do not ascend: 298 after 299"),
+    (put(0, 0, "q", x=X * np.float32("nan")), "head 0.*not finite|not finite.*head 0"),
+    (put(0, 0, "q", x=np.where(X == X[2, 17, 3], np.inf, X).astype(np.float32)), "not finite"),
+    (lambda s: [s.put(0, 0, "q", X) for _ in range(2)], "position 0 of text 0 came twice"),
+    (lambda s: s.begin(0, 300), "text 0"),
+    (lambda s: s.begin(8, 300), "there are 8 texts"),
+    (lambda s: s.text_done(0), "layer 0: 0 of 1200 vectors of its queries in text 0 came"),
+    (lambda s: [s.put(0, 0, "q", X, before_rope=True), s.text_done(0)], "0 of 1200 vectors of its queries"),
+    (lambda s: s.text_done(5), "text 5"),
+]
+
+
+@pytest.mark.parametrize("function, words", BEFORE)
+def test_arguments_that_are_refused_by_name(tmp_path, function, words):
+    with pytest.raises(qk.ArgumentError, match=words), sink(qk, tmp_path / "a") as s:
+        s.begin(0, **about(0))
+        function(s)
+    s = sink(qk, tmp_path / "a")
+    assert all(s.wants(number) for number in range(8))
+    s.close()
+    check_begun(tmp_path / "a")
+
+
+@pytest.mark.parametrize("function, words", BEHIND)
+def test_what_the_library_refuses_it_does_not_forget(whole, tmp_path, function, words):
+    with pytest.raises((qk.ArgumentError, qk.DataError), match=words) as raised:
+        with sink(qk, tmp_path / "a") as s:
+            with s.text(1, **about(1)):
+                put_text(s, 1)
+            s.begin(0, **about(0))
+            function(s)
+    assert "%" not in str(raised.value) and raised.value.status.startswith("QK_ERR_")
+    with pytest.raises(qk.ArgumentError, match="is not open: it was finished or closed; make a new one"):
+        s.put(0, 0, "q", X)
+    check_begun(tmp_path / "a")
+    again = sink(qk, tmp_path / "a")
+    assert not again.wants(1) and again.wants(0) and again.texts_before()[0] == 1
+    again.close()
+    assert py_feed(qk, tmp_path / "a").complete and files_of(tmp_path / "a") == whole
+
+
+MAKING = [
+    (dict(keep="all"), "'all': give rows, moments"),
+    (dict(keep=None), r"keep is a NoneType; wanted is a text \(str\)"),
+    (dict(groups=1, keep="moments"), "1 groups of texts"),
+    (dict(layout="flat"), "layout is 'flat'; wanted is one of heads, packed"),
+    (dict(stage="during"), "stage is 'during'; wanted is one of post, pre, both"),
+    (dict(sampler="uniform"), "sampler is 'uniform'; wanted is a qkscope.Sampler"),
+    (dict(shard=(3, 3)), "no shard: 3 of 3"),
+    (dict(shard="3/3"), "3/3"),
+    (dict(run={1, 2}), "run is a set; wanted is a dict"),
+    (dict(run={"a": {3}}), "run is not JSON .*set is not JSON serializable"),
+    (dict(run={"a": float("inf")}), "run is not JSON .*not JSON compliant"),
+    (dict(extra=[1]), "extra is a list; wanted is a dict"),
+    (dict(source=3), "source is a int"),
+    (dict(threads=-1), "threads is -1"),
+    (dict(texts=-1), "texts is -1"),
+    (dict(texts="8"), "texts is '8'; wanted is a whole number"),
+    (dict(tokens=0.5), "tokens is 0.5"),
+    (dict(model="llama"), "model is a str; wanted is a qkscope.Model"),
+    (dict(model=dict(head_dim=0)), "model.head_dim is 0; wanted is a number of at least 1"),
+    (dict(model=dict(num_layers="3")), "model.num_layers is '3'"),
+    (dict(model=dict(name=None)), "model.name is a NoneType"),
+    (dict(model=dict(q_heads=[[True] * 4] * 2)),
+     r"q_heads is 2 lists of \[4\]; wanted is \[num_layers=3\]\[4\] of bool"),
+    (dict(model=dict(frequencies=[["a"], None, None])),
+     r"model.frequencies\[0\] is \['a'\]; wanted is a list of numbers"),
+    (dict(model=dict(windows=[0, 512])), "windows has 2 layers, the model 3"),
+    (dict(model=dict(windows=[0, 512, -1])), r"model.windows\[2\] is -1"),
+]
+
+
+@pytest.mark.parametrize("options, words", MAKING)
+def test_sinks_that_are_not_made(tmp_path, options, words):
+    given = options.get("model", {})
+    options = {"texts": 8, **options, "model": model(qk, **given) if isinstance(given, dict) else given}
+    with pytest.raises(qk.ArgumentError, match=words):
+        qk.Sink(tmp_path / "a", **options)
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_sink_that_is_not_open(tmp_path):
+    with pytest.raises(TypeError):
+        qk.Sink(3)
+    with qk.Sink(tmp_path / "a") as s:
+        assert not s.is_open
+        with pytest.raises(qk.ArgumentError, match=r"is not open: call open\(model, texts\)"):
+            s.begin(0, 5)
+    assert not (tmp_path / "a").exists()
+    for options, words in ((dict(type="some"), "'some' is none of"), (dict(type="uniform", base_rate=0), "base rate"),
+                           (dict(type="uniform", min_bucket_size=0), "bucket size is 0")):
+        with pytest.raises(qk.ArgumentError, match=words):
+            qk.Sampler(**options)
+
+
+# ---- what is left off ----------------------------------------------------------------------
+
+@pytest.mark.parametrize("fault", [RuntimeError("out of patience"), KeyboardInterrupt()])
+def test_an_exception_in_the_middle_of_a_text(whole, tmp_path, fault):
+    with pytest.raises(type(fault)):
+        with sink(qk, tmp_path / "a") as s:
+            for number in range(8):
+                with s.text(number, **about(number)):
+                    put_text(s, number)
+                    if number == 3:
+                        raise fault
+    check_begun(tmp_path / "a")
+    with sink(qk, tmp_path / "a") as s:
+        assert [number for number in range(8) if s.wants(number)] == [3, 4, 5, 6, 7]
+        for number in range(3, 8):
+            with s.text(number, **about(number)):
+                put_text(s, number)
+    assert s.outcome.complete and files_of(tmp_path / "a") == whole
+
+
+def test_a_text_that_was_left_is_not_forgotten(tmp_path):
+    s = sink(qk, tmp_path / "a")
+    for number in range(8):
+        try:
+            with s.text(number, **about(number)):
+                put_text(s, number)
+                if number == 3:
+                    raise RuntimeError("swallowed")
+        except RuntimeError:
+            pass
+    with pytest.raises(qk.ArgumentError, match="not complete: text 3 was left by RuntimeError: swallowed. What was"):
+        s.finish()
+    check_begun(tmp_path / "a")
+    with pytest.raises(qk.ArgumentError, match="not open"):
+        s.finish()
+    s.close()  # again: nothing
+
+
+def test_texts_that_are_missing(whole, tmp_path):
+    with pytest.raises(qk.DataError, match="text"):
+        with sink(qk, tmp_path / "a") as s:
+            with s.text(2, **about(2)):
+                put_text(s, 2)
+    check_begun(tmp_path / "a")
+    py_feed(qk, tmp_path / "a")
+    assert files_of(tmp_path / "a") == whole
+
+
+def test_two_sinks_of_one_folder(whole, tmp_path):
+    one = sink(qk, tmp_path / "a")
+    with pytest.raises(FileExistsError, match=f"^{tmp_path / 'a'}: another run is writing here"):
+        sink(qk, tmp_path / "a")
+    assert one.wants(0)
+    del one  # without close
+    with pytest.raises(qk.ExistsError, match="head_dim|settings|other|differ"):
+        qk.Sink(tmp_path / "a", model=model(qk, name="another"), texts=8)
+    rows = py_feed(qk, tmp_path / "a").rows
+    with sink(qk, tmp_path / "a") as s:
+        assert s.complete and not any(map(s.wants, range(8)))
+    size = sum(path.stat().st_size for path in tmp_path.rglob("*.parquet"))
+    assert s.outcome == qk.Outcome(True, 8, 8, 8, 11, rows, 0, size)
+    assert files_of(tmp_path / "a") == whole
+    with pytest.raises(qk.ExistsError):
+        sink(qk, tmp_path / "a", texts=9)
+    with sink(qk, tmp_path / "a", texts=9, force=True) as s:
+        assert files_of(tmp_path / "a").items() >= whole.items()  # until the new one is complete
+        for number in range(9):
+            with s.text(number, **about(number)):
+                put_text(s, number)
+    assert len(qk.open(tmp_path / "a").heads) == 11 and files_of(tmp_path / "a").keys() == whole.keys()
+    assert files_of(tmp_path / "a") != whole
+
+
+def test_closing_waits_for_calls(tmp_path):
+    """From another thread, in the middle of puts: an exception there, and no crash."""
+    s, said = sink(qk, tmp_path / "a"), []
+    s.begin(3, **about(3))
+    x = all_vectors(3, 0, "q")
+
+    def puts():
+        try:
+            for at in range(700):
+                s.put(3, 0, "q", x[:, at:at + 1], first_position=at)
+                started.set()
+        except qk.ArgumentError as error:
+            said.append(str(error))
+            started.set()
+    for _ in range(2):
+        started = threading.Event()
+        runner = threading.Thread(target=puts)
+        runner.start()
+        started.wait(10)
+        s.close()
+        runner.join(10)
+        assert not runner.is_alive()
+    assert said and all("is not open" in words for words in said)
+
+
+# ---- a disk that is full -------------------------------------------------------------------
+
+FULL = """
+import resource, sys
+sys.path[:0] = {paths!r}
+import qkscope as qk
+from py_feeding import py_feed
+resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+try:
+    py_feed(qk, {folder!r}, keep="rows,moments", layout="packed")
+except OSError as error:
+    print(type(error).__name__, error.status, error)
+"""
+
+
+@pytest.mark.parametrize("limit", [200, 3000, 20000, 60000])
+def test_a_full_disk(tmp_path, limit):
+    """At each of them another file does not fit."""
+    folder = tmp_path / "a"
+    paths = [str(BUILD / "python"), str(ROOT / "tests"), str(ROOT / "tests" / "python")]
+    done = subprocess.run([sys.executable, "-c", FULL.format(paths=paths, limit=limit, folder=str(folder))],
+                          capture_output=True, text=True, timeout=120, env={**os.environ, "QKSCOPE_BUILD": str(BUILD)})
+    assert done.returncode == 0 and done.stdout.startswith(f"InputOutputError QK_ERR_IO {folder}"), done
+    assert "File too large" in done.stdout
+    check_begun(folder)
+    py_feed(qk, folder, keep="rows,moments", layout="packed")
+    py_feed(qk, tmp_path / "b", keep="rows,moments", layout="packed")
+    assert files_of(folder) == files_of(tmp_path / "b")
+
+
+# ---- again and again -----------------------------------------------------------------------
+
+def test_flat_memory(tmp_path, resident):
+    """1,000 sinks, and 20,000 puts of one."""
+    def one(i):
+        s = sink(qk, tmp_path / "many", keep="rows,moments")
+        s.begin(0, **about(0))
+        s.put(0, 0, "q", X)
+        if i % 2:
+            s.close()
+
+    for i in range(100):
+        one(i)
+    files, before = len(os.listdir("/proc/self/fd")), resident()
+    for i in range(1000):
+        one(i)
+    assert resident() - before < 4e6 and len(os.listdir("/proc/self/fd")) <= files
+    x = np.ones((4, 1, 12), np.float32)
+    with qk.Sink(tmp_path / "a", keep="moments", model=qk.Model("m", 1, 4, 0 or 1, 12), texts=20) as s:
+        for number in range(20):
+            with s.text(number, 500):
+                for at in range(500):
+                    s.put(number, 0, "q", x, first_position=at)
+                    s.put(number, 0, "k", x[:1], positions=[at])
+            if number == 5:
+                before = resident()
+        assert resident() - before < 4e6

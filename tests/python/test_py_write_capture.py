@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures written from Python: of arrays, block by block, in another layout, made up; whole or not at all."""
+import array
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+qk = pytest.importorskip("qkscope", reason="the Python package is not in this build")
+
+from conftest import BUILD, EXAMPLE, read_json, read_rows  # noqa: E402
+from py_feeding import Tensor, bfloat16, files_of, py_feed  # noqa: E402
+
+CHANCE = np.random.default_rng(5)
+X = (CHANCE.integers(-127, 127, (700, 12)) / 64).astype(np.float32)  # that bfloat16 and float16 have
+
+
+def parquet(folder):
+    return {name: data for name, data in files_of(folder).items() if name.endswith(".parquet")}
+
+
+def copied(capture, blocks=True):
+    """Pairs that write_capture takes."""
+    return ((head.name, head.blocks(100) if blocks else head.read()) for head in capture.heads)
+
+
+# ---- the bytes of others -------------------------------------------------------------------
+
+@pytest.mark.parametrize("layout", ["heads", "packed"])
+def test_the_bytes_of_the_sink(tmp_path, layout):
+    """Rows that were read, written again, as dicts, blocks, or one after the other."""
+    py_feed(qk, tmp_path / "sink", layout=layout, sampler="uniform", rate=30)
+    capture = qk.open(tmp_path / "sink")
+    told = read_json(tmp_path / "sink" / "capture.json")
+    options = dict(model="made up", q_per_kv_group=2, num_layers=3, stage="post", layout=layout,
+                   rope_frequencies={0: [1, 0.5], 2: [0.25]}, extra={"keep": told["keep"], "mine": [1, {"a": None}]})
+    whole = {(h.layer, h.head, h.kind): vars(h.read()) for h in capture.heads}
+    for rows in whole.values():
+        rows.pop("first_row")
+    ways = {"dicts": dict(reversed(whole.items())), "blocks": copied(capture), "at once": copied(capture, False),
+            "names": {h.name: list(h.blocks(1)) for h in capture.heads}}
+    right = parquet(tmp_path / "sink")
+    for name, heads in ways.items():
+        made = qk.write_capture(tmp_path / name, heads, **options)
+        assert parquet(tmp_path / name) == right, name
+        assert made.path == str(tmp_path / name) and len(made.heads) == len(capture.heads)
+    written = read_json(tmp_path / "dicts" / "capture.json")
+    same = ("format", "format_version", "model", "q_per_kv_group", "num_layers", "stage", "heads", "complete", "keep")
+    assert {key: written[key] for key in same} == {key: told[key] for key in same}
+    assert written["mine"] == [1, {"a": None}] and written.get("layout") == told.get("layout")
+    assert (made.info.stage, made.info.num_layers, made.rope_frequencies(0)) == ("post", 3, (1.0, 0.5))
+    assert [files_of(tmp_path / name) for name in ways] == [files_of(tmp_path / "dicts")] * len(ways)
+
+
+def test_tables_of_what_was_copied(tmp_path):
+    """A capture of another tool, of which Python has seen every number."""
+    capture = qk.open(EXAMPLE)
+    made = qk.write_capture(tmp_path / "copy", copied(capture), model=capture.info.model, q_per_kv_group=2,
+                            rope_frequencies=capture.rope_frequencies(0))
+    for head in made.heads:
+        right, block = read_rows(EXAMPLE, head.name), read_rows(tmp_path / "copy", head.name)
+        assert all(np.array_equal(block[name], right[name]) for name in right)
+    options = dict(layers=0, threads=1)
+    left, right = (qk.analyze(which, **options) for which in (made, capture))
+    for name in left.tables:
+        assert list(left[name]) == list(right[name])
+
+
+def test_there_and_back(qkscope, tmp_path):
+    capture = qk.synth(tmp_path / "a", layers=1, rows=50, shards=2)
+    packed = qk.repack(capture, tmp_path / "p", progress=False)
+    assert len({head.files for head in packed.heads}) == 2
+    qk.repack(packed, tmp_path / "b", layout="heads", threads=1)
+    qk.repack(tmp_path / "b", tmp_path / "p", force=True)
+    qkscope("repack", tmp_path / "a", "-o", tmp_path / "right", expect=0)
+    assert files_of(tmp_path / "p") == files_of(tmp_path / "right")
+    qkscope("synth", "-o", tmp_path / "made", "--layers", 1, "--rows", 50, "--shards", 2, expect=0)
+    assert files_of(tmp_path / "made") == files_of(tmp_path / "a")
+    turned = qk.synth(tmp_path / "t", layers=1, rows=50, frequencies=np.array([0.5, 0.01]))
+    assert len(read_json(tmp_path / "t" / "truth.json")["heads"]) == len(turned.heads)
+    qkscope("synth", "-o", tmp_path / "t2", "--layers", 1, "--rows", 50, "--frequencies", "0.5,0.01", expect=0)
+    assert files_of(tmp_path / "t") == files_of(tmp_path / "t2")
+    for call, error, words in (
+            (lambda: qk.repack(capture, tmp_path / "p"), qk.ExistsError, "not empty"),
+            (lambda: qk.repack(tmp_path / "none", tmp_path / "q"), FileNotFoundError, "none"),
+            (lambda: qk.repack(capture, tmp_path / "q", layout="flat"), qk.ArgumentError, "layout='flat'"),
+            (lambda: qk.synth(tmp_path / "a"), qk.ExistsError, "not empty"),
+            (lambda: qk.synth(tmp_path / "q", dim=1), qk.ArgumentError, "dim=1"),
+            (lambda: qk.synth(tmp_path / "q", layer=1), TypeError, "Did you mean 'layers'"),
+            (lambda: qk.synth(tmp_path / "q", progress=lambda *_: False), qk.Cancelled, None)):
+        with pytest.raises(error, match=words):
+            call()
+
+
+# ---- arrays --------------------------------------------------------------------------------
+
+WAYS = {
+    "float16": X.astype(np.float16),
+    "DLPack": Tensor(X),
+    "bfloat16": Tensor(bfloat16(X), code=4),
+    "bfloat16, a part": Tensor(np.repeat(bfloat16(X), 3, 0)[::3], code=4),
+    "backwards": np.ascontiguousarray(X[::-1])[::-1],
+    "a part of more": np.hstack([X, X])[:, :12],
+    "memoryview": memoryview(X.tobytes()).cast("f", X.shape),
+    "two parts": [X[:123], dict(vectors=X[123:])],
+    "a block": qk.Block(X, position=range(700), example=0, window=0),
+    "all told": dict(vectors=X, position=array.array("q", range(700)), bucket=np.arange(700, dtype=np.int32) // 128,
+                     example=[0] * 700, window=np.int16(0)),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_same_bytes_of_whatever_array(tmp_path, way):
+    qk.write_capture(tmp_path / "right", {(0, 0, "k"): X})
+    qk.write_capture(tmp_path / "a", {"l00h00k": WAYS[way]})
+    assert files_of(tmp_path / "a") == files_of(tmp_path / "right")
+    block = qk.open(tmp_path / "a").head(0, 0, "k").read()
+    assert np.array_equal(block.vectors, X) and block.position.tolist() == list(range(700))
+    assert block.bucket.tolist() == [t // 128 for t in range(700)]
+    assert not block.example.any() and not block.window.any()
+
+
+def test_columns_and_more_rows_than_are_taken_at_once(tmp_path):
+    x = np.arange(150000 * 2, dtype=np.float32).reshape(-1, 2)
+    at = CHANCE.integers(0, 10**9, len(x))
+    rows = dict(vectors=Tensor(x.view(np.uint32).__rshift__(16).astype(np.uint16), code=4), position=at,
+                example=-at, window=512)
+    made = qk.write_capture(tmp_path / "a", {(1, 2, "q"): rows}, sampler=qk.Sampler("log_uniform", 1, 64))
+    block = made.head(1, 2, "q").read()
+    cut = (x.view(np.uint32) & 0xffff0000).view(np.float32)
+    assert np.array_equal(block.vectors, cut) and np.array_equal(block.position, at)
+    assert np.array_equal(block.example, -at) and (block.window == 512).all()
+    assert np.array_equal(block.bucket, np.maximum(np.floor(np.log2(at + 1.0)), 6))
+
+
+def test_a_head_without_rows(tmp_path):
+    made = qk.write_capture(tmp_path / "a", {(0, 0, "q"): X[:0], (0, 0, "k"): X})
+    block = made.head(0, 0, "q").read()
+    assert (made.head(0, 0, "q").rows, len(block)) == (0, 0) and block.vectors.shape[0] == 0
+    assert list(made.head(0, 0, "q").blocks()) == []
+
+
+# ---- what is refused -----------------------------------------------------------------------
+
+class Broken:
+    """Rows whose source fails in the middle."""
+
+    def __iter__(self):
+        yield X
+        raise RuntimeError("the source has gone")
+
+
+def one(rows, key=(0, 0, "q")):
+    return {key: rows}
+
+
+REFUSED = [
+    ({}, qk.ArgumentError, "heads is empty"),
+    (one(X, (0, 0, "v")), qk.ArgumentError, r"\(0, 0, 'v'\) is no head; wanted is \(layer, head, kind\)"),
+    (one(X, "layer 3"), qk.ArgumentError, "'layer 3' is no head"),
+    (one(X, (0.5, 0, "q")), qk.ArgumentError, r"\(0.5, 0, 'q'\) is no head"),
+    (one(X, (-1, 0, "q")), qk.ArgumentError, r"\(-1, 0, 'q'\) is no head"),
+    (one(X, 7), qk.ArgumentError, "7 is no head"),
+    ([((0, 0, "q"), X), ("l00h00q", X)], qk.ExistsError, "l00h00q is written already"),
+    (one([]), qk.ArgumentError, "l00h00q has no rows: leave it out"),
+    (one(7), qk.ArgumentError, r"l00h00q is a int; wanted is an array \[rows, d\]"),
+    (one("abc"), qk.ArgumentError, "l00h00q is a str"),
+    (one(dict(vector=X)), qk.ArgumentError, "unexpected keyword argument 'vector'; wanted are vectors, position"),
+    (one(dict(position=[1])), qk.ArgumentError, "vectors of l00h00q is a NoneType"),
+    (one(X[0]), qk.ArgumentError, r"of shape \[12\]; wanted is \[rows, head_dim\]"),
+    (one(X[None]), qk.ArgumentError, r"of shape \[1, 700, 12\]"),
+    (one([X, X[:, :11]]), qk.ArgumentError, r"of shape \[700, 11\]; wanted is \[rows, head_dim=12\]"),
+    (one(X[:, ::2]), qk.ArgumentError, "of strides"),
+    (one(X.astype(float)), qk.ArgumentError, "of dtype float64; wanted is float32, float16 or bfloat16"),
+    (one(Tensor(X, device=(2, 0))), qk.ArgumentError, r"on device CUDA 0; wanted is memory of the CPU: .*x\.cpu"),
+    (one(np.where(X == X[33, 3], np.nan, X).astype("f4")), qk.DataError, r"row \d+ has a number that is not finite"),
+    (one(np.full((9, 12), np.inf, np.float16)), qk.DataError, "row 0 has a number that is not finite.*half precision"),
+    (one(dict(vectors=X, position=range(699))), qk.ArgumentError, "position of l00h00q is 699 numbers for 700 vectors"),
+    (one(dict(vectors=X, position=np.arange(700.0))), qk.ArgumentError, "position of l00h00q is an array .* float64"),
+    (one(dict(vectors=X, position=range(-1, 699))), qk.ArgumentError, "below 0"),
+    (one(dict(vectors=X, position=range(2**31, 2**31 + 700), bucket=0)), qk.ArgumentError, "2147483648"),
+    (one(Broken()), RuntimeError, "the source has gone"),
+]
+
+
+@pytest.mark.parametrize("layout", ["heads", "packed"])
+@pytest.mark.parametrize("heads, error, words", REFUSED)
+def test_refused_and_nothing_is_left(tmp_path, layout, heads, error, words):
+    with pytest.raises(error, match=words) as raised:
+        qk.write_capture(tmp_path / "a", heads, layout=layout)
+    assert list(tmp_path.iterdir()) == [] and "%" not in str(raised.value)
+
+
+def test_keywords_that_are_refused(tmp_path):
+    for options, words in ((dict(layout="flat"), "layout is 'flat'"), (dict(stage="both"), "stage is 'both'"),
+                           (dict(model=3), "model is a int"), (dict(extra=[1]), "extra is a list"),
+                           (dict(extra={"a": {1}}), "extra is not JSON"), (dict(q_per_kv_group=-1), "q_per_kv_group"),
+                           (dict(rope_frequencies=[float("nan")]), "capture.json is not JSON .*not JSON compliant"),
+                           (dict(model="\ud800"), "model name is not valid UTF-8"),
+                           (dict(card="\ud800"), "card is not valid")):
+        with pytest.raises(qk.ArgumentError, match=words):
+            qk.write_capture(tmp_path / "a", {(0, 0, "q"): X}, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_packed_heads_have_an_order(tmp_path):
+    with pytest.raises(qk.ArgumentError, match="l00h00q|head 0|turn|order"):
+        qk.write_capture(tmp_path / "a", [((0, 1, "q"), X), ((0, 0, "q"), X)], layout="packed")
+    with pytest.raises(qk.ArgumentError):
+        qk.write_capture(tmp_path / "a", [((0, 0, "q"), X), ((1, 0, "q"), X), ((0, 1, "q"), X)], layout="packed")
+    assert list(tmp_path.iterdir()) == []
+    qk.write_capture(tmp_path / "a", {(0, 1, "q"): X, (1, 0, "q"): X, (0, 0, "q"): X}, layout="packed")
+    qk.write_capture(tmp_path / "b", [((0, 1, "q"), X), ((1, 0, "q"), X), ((0, 0, "q"), X)])
+
+
+def test_a_place_that_is_taken(tmp_path):
+    heads = {(0, 0, "q"): X}
+    (tmp_path / "empty").mkdir()
+    qk.write_capture(tmp_path / "empty", heads)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+    for name, options, words in (("empty", {}, "force=True replaces a capture"), ("other", {}, "something is there"),
+                                 ("other", dict(force=True), "no capture, which is all that force replaces"),
+                                 ("file", dict(force=True), "something is there already")):
+        with pytest.raises(FileExistsError, match=words):
+            qk.write_capture(tmp_path / name, heads, **options)
+    assert (tmp_path / "other" / "notes.txt").read_text() == (tmp_path / "file").read_text() == "mine"
+    before = files_of(tmp_path / "empty")
+    with pytest.raises(RuntimeError):
+        qk.write_capture(tmp_path / "empty", {(0, 0, "q"): Broken()}, force=True)
+    assert files_of(tmp_path / "empty") == before
+    # its own rows, while it is read
+    made = qk.write_capture(tmp_path / "empty", copied(qk.open(tmp_path / "empty")), layout="packed", force=True)
+    assert np.array_equal(made.head(0, 0, "q").read().vectors, X)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["empty", "file", "other"]
+    (tmp_path / "link").symlink_to(tmp_path / "empty")
+    qk.write_capture(tmp_path / "link", heads, force=True)
+    assert (tmp_path / "link").is_symlink() and files_of(tmp_path / "empty") == before
+
+
+def test_two_at_once_and_one_is_there(tmp_path):
+    both, said = threading.Barrier(2), []
+
+    def rows():
+        yield X
+        both.wait(20)
+
+    def write(model):
+        try:
+            said.append(qk.write_capture(tmp_path / "a", {(0, 0, "q"): rows()}, model=model).info.model)
+        except qk.ExistsError as error:
+            said.append(error)
+    threads = [threading.Thread(target=write, args=(name,)) for name in ("one", "two")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    [won] = [name for name in said if isinstance(name, str)]
+    assert len(said) == 2 and qk.open(tmp_path / "a").info.model == won
+    assert np.array_equal(qk.open(tmp_path / "a").head(0, 0, "q").read().vectors, X)
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]
+
+
+FULL = """
+import resource, sys
+sys.path.insert(0, sys.argv[1])
+import numpy, qkscope
+x = numpy.random.default_rng(0).normal(size=(5000, 16)).astype(numpy.float32)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]),) * 2)
+try:
+    qkscope.write_capture(sys.argv[2], {(0, 0, "q"): x, (0, 0, "k"): x}, layout=sys.argv[4], force=True)
+except OSError as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.parametrize("layout", ["heads", "packed"])
+@pytest.mark.parametrize("limit", [100, 20000])
+def test_a_full_disk(tmp_path, layout, limit):
+    qk.write_capture(tmp_path / "a", {(0, 0, "q"): X})
+    before = files_of(tmp_path)
+    done = subprocess.run([sys.executable, "-c", FULL, BUILD / "python", tmp_path / "a", str(limit), layout],
+                          capture_output=True, text=True, timeout=120)
+    assert done.stdout.startswith("InputOutputError") and "File too large" in done.stdout, done
+    assert files_of(tmp_path) == before  # what was there stays
+
+
+def test_flat_memory(tmp_path, resident):
+    def use():
+        qk.write_capture(tmp_path / "a", {(0, 0, "q"): X, (0, 0, "k"): X.astype(np.float16)}, force=True)
+        with pytest.raises(qk.DataError):
+            qk.write_capture(tmp_path / "b", {(0, 0, "q"): X, (0, 0, "k"): np.where(X > 0, np.inf, X).astype("f4")})
+
+    for _ in range(20):
+        use()
+    files, before = len(os.listdir("/proc/self/fd")), resident()
+    for _ in range(100):
+        use()
+    assert resident() - before < 4e6 and len(os.listdir("/proc/self/fd")) <= files
