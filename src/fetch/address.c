@@ -73,7 +73,7 @@ qk_status qk__address_resolve(const qk__libraries *lib, const char *address,
     else
         status = qk__context(err, qk__origin_of(lib, *next, next_origin, err),
                              "%s: redirects to", origin);
-    if (status == QK_OK && strncmp(origin, "https:", 6) == 0 &&
+    if (status == QK_OK && *next_origin && strncmp(origin, "https:", 6) == 0 &&
         strncmp(*next_origin, "https:", 6) != 0)
         status = qk__fail(err, QK_ERR_MALFORMED,
                           "%s: redirects to %s, which is not encrypted: refused", origin,

@@ -15,6 +15,7 @@ import json
 import os
 import re
 import socket
+import ssl
 import threading
 import time
 import urllib.parse
@@ -319,7 +320,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def handle_one_request(self):
         try:
             super().handle_one_request()
-        except (ConnectionError, TimeoutError):
+        except (ConnectionError, TimeoutError, ssl.SSLError):
             self.close_connection = True
 
 
@@ -332,7 +333,9 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class FakeHub:
-    def __init__(self, page=1000, resolve_cache=True):
+    def __init__(self, page=1000, resolve_cache=True, certificate=None):
+        """certificate: file with one and its key; the Hub, not the second origin, speaks https then."""
+        self.certificate = certificate
         self.page, self.resolve_cache = page, resolve_cache
         self.repos, self.blobs, self.tokens = {}, {}, {"hf_good"}
         self.log, self.faults, self.lock = [], [], threading.Lock()
@@ -344,9 +347,15 @@ class FakeHub:
         for origin in ("hub", "cdn"):
             server = Server(("127.0.0.1", 0), Handler)
             server.hub, server.origin = self, origin
+            if self.certificate and origin == "hub":
+                context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+                context.load_cert_chain(self.certificate)
+                server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
             threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
             self.servers.append(server)
         self.url, self.cdn_url = (f"http://127.0.0.1:{s.server_address[1]}" for s in self.servers)
+        if self.certificate:
+            self.url = self.url.replace("http:", "https:")
         return self
 
     def __exit__(self, *exception):

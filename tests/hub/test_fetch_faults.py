@@ -7,6 +7,7 @@ import pathlib
 import random
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -267,6 +268,33 @@ def test_redirects_to_nowhere_good(hub, tmp_path, to, said):
     hub.fault("hub", path="/resolve/", times=100, status=302, headers={"Location": to})
     told = get(hub, tmp_path, NAME, expect=1)[1]
     assert said in told and "word" not in told.replace("password", "")
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """Of 127.0.0.1, signed by itself, with its key."""
+    if not shutil.which("openssl"):
+        pytest.skip("openssl is not installed")
+    folder = tmp_path_factory.mktemp("certificate")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", folder / "key", "-out", folder / "cert"],
+                   check=True, capture_output=True)
+    (folder / "both").write_bytes((folder / "key").read_bytes() + (folder / "cert").read_bytes())
+    return folder / "both"
+
+
+def test_https(certificate, tmp_path):
+    """A certificate that nobody vouches for is refused at once; from https nothing leads to http."""
+    with FakeHub(certificate=certificate) as hub:
+        hub.add("datasets", NAME, {"README.md": b"x"})
+        said = get(hub, tmp_path, NAME, expect=1)[1]
+        assert "certificate" in said.lower() and "tried" not in said and not hub.log
+        get(hub, tmp_path, NAME, SSL_CERT_FILE=certificate, HF_TOKEN="hf_good")
+        assert hub.log and all(r.headers["authorization"] == "Bearer hf_good" for r in hub.log)
+        add_big(hub)
+        said = get(hub, tmp_path, NAME, expect=1, SSL_CERT_FILE=certificate)[1]
+        assert f"redirects to {hub.cdn_url}, which is not encrypted: refused" in said
+        assert not hub.requests("cdn") and not blobs(tmp_path)[1:]
 
 
 def test_headers_of_a_megabyte(hub, tmp_path):

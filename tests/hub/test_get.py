@@ -167,6 +167,18 @@ def test_shared_store(hub, tmp_path):
     assert get(hub, tmp_path / "theirs", NAME, "--offline")
 
 
+def test_what_get_says_as_json(hub, tmp_path):
+    files = {f"l00h0{head}q/data.parquet": noise(head, 1000) for head in range(5)}
+    commit = hub.add("datasets", NAME, files)
+    said = json.loads(get(hub, tmp_path, NAME, "--files", "l00h0[0-3]*", "--json")[0])
+    path = said.pop("path")
+    assert said == {"name": NAME, "commit": commit, "files": 4, "bytes": 4000, "fetched_files": 4,
+                    "fetched_bytes": 4000, "requests": 6}
+    again = json.loads(get(hub, tmp_path, NAME, "--json")[0])
+    assert again["path"] == path and again["files"] == 5 and again["fetched_files"] == 1
+    assert again["fetched_bytes"] == 1000 and again["requests"] == 2  # commit and file: the list is here
+
+
 # ---- which files -----------------------------------------------------------------------------
 
 def fetched(cache, folder=DATASET):
