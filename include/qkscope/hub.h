@@ -44,7 +44,7 @@ typedef enum qk_hub_part {
     QK_HUB_CAPTURE,   /* capture.json, rows and moments */
     QK_HUB_MODEL,     /* config.json, weights as safetensors (a GGUF file where there are none),
                          tokenizer */
-    QK_HUB_TOKENIZER, /* config.json and the tokenizer */
+    QK_HUB_TOKENIZER, /* tokenizer.json */
 } qk_hub_part;
 
 typedef struct qk_hub_settings {
@@ -63,19 +63,20 @@ typedef struct qk_hub_settings {
     /* where from and to; NULL and 0: as the environment says, which is what other programs do */
     const char *cache;    /* folder; NULL = HF_HUB_CACHE, HF_HOME/hub, ... */
     const char *endpoint; /* address of a Hub; NULL = HF_ENDPOINT, else the public one */
-    const char *token; /* NULL = HF_TOKEN, HUGGING_FACE_HUB_TOKEN, the file HF_TOKEN_PATH, else
-                             HF_HOME/token; "" = none */
-    bool offline;      /* fetch nothing; so do HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE */
-    bool cached; /* a revision whose commit the cache knows is that commit: nobody is asked
-                    whether there is a newer one */
-    int jobs;    /* files at a time; 0 = 4 */
-    int tries;   /* of a request that brings nothing; 0 = 6 */
-    int timeout; /* seconds without a byte until a connection is given up; 0 =
-                    HF_HUB_DOWNLOAD_TIMEOUT, else 10 */
+    /* NULL = HF_TOKEN, HUGGING_FACE_HUB_TOKEN, the file HF_TOKEN_PATH, else HF_HOME/token; "" =
+     * none */
+    const char *token;
+    bool offline; /* fetch nothing; so do HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE */
+    /* A revision whose commit the cache knows is that commit: nobody is asked whether there is a
+     * newer one. */
+    bool cached;
+    int jobs;  /* files at a time; 0 = 4 */
+    int tries; /* of a request that brings nothing; 0 = 6 */
+    /* Seconds without a byte until a connection is given up; 0 = HF_HUB_DOWNLOAD_TIMEOUT, else 10. */
+    int timeout;
 
-    qk_notice_fn
-        *notice; /* what is about to be fetched, waiting, trying again; NULL = nobody */
-    qk_progress_fn *progress; /* "files"; bytes: those that came; NULL = nobody */
+    qk_notice_fn *notice; /* what is about to be fetched, and why one waits; NULL = nobody */
+    qk_progress_fn *progress; /* "MB"; bytes: those that came; NULL = nobody */
     void *user;
 } qk_hub_settings;
 
@@ -105,7 +106,7 @@ typedef struct qk_hub_snapshot {
  * Errors: QK_ERR_NOT_FOUND (the Hub has no such repository or revision, or does not show it; offline:
  * what is missing in the cache), QK_ERR_IO (no connection, no space, a server that stays wrong),
  * QK_ERR_MALFORMED (an answer that cannot be one), QK_ERR_UNSUPPORTED (a file above 50 GB, which the
- * Hub does not give out over plain HTTP), QK_ERR_CANCELLED. What was fetched until then stays. */
+ * Hub does not give out over plain HTTP; a model in a form that is not read; no libcurl), QK_ERR_CANCELLED. What was fetched until then stays. */
 QK_API QK_MUST_CHECK qk_status qk_hub_get(const qk_hub_settings *settings,
                                           qk_hub_snapshot **snapshot, qk_error *err);
 QK_API void qk_hub_snapshot_free(qk_hub_snapshot **snapshot);

@@ -41,7 +41,7 @@ static const qk_setting ROWS[] = {
      .value = "N", .unit = "files", .help = "so many at a time", .section = "Running"},
     {"tries", QK_SETTING_INTEGER, AT(tries), .number = 6, .min = 1, .max = 100, .value = "N",
      .unit = "times",
-     .help = "a file that breaks off and brings nothing new, after 1, 2, 4 and 8 seconds",
+     .help = "how often a request is sent that brings nothing new, after 1, 2, 4, 8, 8 seconds",
      .section = "Running"},
     {"timeout", QK_SETTING_INTEGER, AT(timeout), .min = 1, .max = 86400, .value = "S",
      .unit = "seconds", .help = "try again after so long without a byte",

@@ -21,8 +21,7 @@ enum {
 /* ---- names and places (cache.c) ---------------------------------------------------------- */
 
 typedef struct qk__repo_kind {
-    const char
-        *folder; /* what its folder in the cache begins with; also in the Hub's addresses */
+    const char *folder; /* its folder in the cache begins with it, and the Hub's addresses */
     const char *what;
     const char *option; /* of `qkscope get` */
 } qk__repo_kind;

@@ -107,8 +107,7 @@ qk_status qk__snapshot_link(const char *folder, const char *commit, const qk__re
         char *beside = errno == EEXIST ? qk__format("%s.%ld.tmp", path, (long)getpid()) : NULL;
         if (errno != EEXIST)
             status = fail_errno(err, "make this link", path);
-        else if (qk__is_file(
-                     path)) /* another process was first, or it was there all the time */
+        else if (qk__is_file(path)) /* another process was first */
             status = QK_OK;
         else if (!beside)
             status = qk__nomem(err);

@@ -313,6 +313,23 @@ def test_nothing_listens(tmp_path):
     assert "tried 3 times" in said and "onnect" in said
 
 
+@pytest.mark.parametrize("name", ["libcurl.so.4", "libcrypto.so.3"])
+def test_without_its_libraries(hub, tmp_path, name):
+    """They are loaded when something is fetched; what is here can be used without them."""
+    hub.add("datasets", NAME, {"README.md": b"x"})
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / name).write_text("no library")
+    (tmp_path / "bad" / "libcrypto.so.1.1").write_text("no library")
+    said = get(hub, tmp_path, NAME, expect=1, LD_LIBRARY_PATH=tmp_path / "bad")[1]
+    if name == "libcurl.so.4":
+        assert "libcurl.so.4, which is needed for fetching, cannot be loaded: install libcurl" in said
+    else:
+        assert "which is needed for fetching, cannot be loaded" in said
+    assert not hub.log
+    get(hub, tmp_path, NAME)
+    get(hub, tmp_path, NAME, "--offline", LD_LIBRARY_PATH=tmp_path / "bad")
+
+
 def test_many_small_files_by_one_request_each(tmp_path):
     """5,760 heads, and a listing of 6,001 files, in pages of 1,000."""
     files = {f"l{layer:02}h{head:02}{kind}/data.parquet": b"%d %d %s" % (layer, head, kind.encode())
