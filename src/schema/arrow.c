@@ -23,7 +23,7 @@ static void release_field(struct ArrowSchema *field)
 
 static void release_schema(struct ArrowSchema *schema)
 {
-    for (int64_t i = 0; i < schema->n_children; i++)
+    for (int64_t i = 0; schema->children && i < schema->n_children; i++)
         if (schema->children[i]->release)
             schema->children[i]->release(schema->children[i]);
     free(schema->children);
@@ -127,7 +127,7 @@ static void release_column(struct ArrowArray *array)
 
 static void release_batch(struct ArrowArray *batch)
 {
-    for (int64_t i = 0; i < batch->n_children; i++)
+    for (int64_t i = 0; batch->children && i < batch->n_children; i++)
         if (batch->children[i]->release)
             batch->children[i]->release(batch->children[i]);
     free(batch->children);

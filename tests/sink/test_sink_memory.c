@@ -98,7 +98,7 @@ static qk_status run(const qk_sink_settings *s, qk_error *err)
 
 static void check(const char *keep, qk_layout layout, qk_rope_stage stage)
 {
-    char whole[512], output[512];
+    char whole[512], output[544];
     qk_error err = {0};
     qk_sink_settings s;
     snprintf(whole, sizeof whole, "%s", tree_path("whole"));
