@@ -101,6 +101,14 @@ QK_API QK_MUST_CHECK qk_status qk_columns_make(qk_columns **columns,
                                                size_t rows, const void *const *values,
                                                qk_error *err);
 
+/* ---- results in a folder ---------------------------------------------------------------- */
+
+/* Whether a folder has results, whole and as they were written: manifest.json has the size and
+ * a fingerprint of each table. QK_ERR_NOT_FOUND: there is no manifest.json. QK_ERR_MALFORMED:
+ * it is none of results. QK_ERR_INCONSISTENT: a table was changed, cut short or removed, a run
+ * was stopped, or there are tables of two captures; the text has the remedy. */
+QK_API QK_MUST_CHECK qk_status qk_results_check(const char *folder, qk_error *err);
+
 QK_END_DECLS
 
 #endif

@@ -161,7 +161,8 @@ typedef enum qk_rope_stage {
 
 typedef struct qk_sink qk_sink;
 
-/* Frequencies of one layer's rotation, radians per token. */
+/* Frequencies of one layer's rotation, radians per token: above 0, one for each two dimensions at
+ * most. */
 typedef struct qk_frequencies {
     const double *values;
     size_t count; /* 0 = not rotated, or not known */
@@ -203,6 +204,7 @@ typedef struct qk_sink_settings {
     qk_shard shard;
     int threads; /* for putting the files together at the end; 0 = all processors */
     qk_notice_fn *notice;
+    qk_progress_fn *progress; /* of qk_sink_finish: "files", "levels" of sums */
     void *user;
 } qk_sink_settings;
 
@@ -330,7 +332,7 @@ typedef struct qk_sink_outcome {
 
 /* Puts the capture together where all its blocks are there, and closes the sink in any case. Errors:
  * QK_ERR_DEGENERATE (no position was kept), QK_ERR_INCONSISTENT (texts of this shard are missing),
- * QK_ERR_IO; the same qk_sink_open then goes on. */
+ * QK_ERR_IO, QK_ERR_CANCELLED; the same qk_sink_open then goes on. */
 QK_API QK_MUST_CHECK qk_status qk_sink_finish(qk_sink **sink, qk_sink_outcome *outcome,
                                               qk_error *err);
 
@@ -344,6 +346,7 @@ typedef struct qk_merge_settings {
     bool force;  /* replace what is in output; it stays until the new capture is complete */
     int threads; /* 0 = all processors */
     qk_notice_fn *notice;
+    qk_progress_fn *progress; /* "blocks", then as above */
     void *user;
 } qk_merge_settings;
 
@@ -351,7 +354,7 @@ typedef struct qk_merge_settings {
  * The bytes are those of one process, in whatever order and by how many steps they come together. The
  * inputs stay. Errors: QK_ERR_NOT_FOUND (no pieces), QK_ERR_INCONSISTENT (of different runs, or two
  * hold the same block), QK_ERR_EXISTS (output holds something else), QK_ERR_UNSUPPORTED (a capture
- * with strings of tokens: its own command puts it together). */
+ * with strings of tokens: its own command puts it together), QK_ERR_CANCELLED (the same call goes on). */
 QK_API QK_MUST_CHECK qk_status qk_sink_merge(const qk_merge_settings *settings,
                                              qk_sink_outcome *outcome, qk_error *err);
 

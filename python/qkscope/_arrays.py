@@ -186,6 +186,10 @@ def _of_buffer(value: Any, name: str) -> View:
 def view(value: Any, name: str) -> View:
     """Where an array lies; ArgumentError, with `name` in it, for what is none, or lies on a device."""
     told = getattr(value, "__array_interface__", None)
+    masked = sys.modules.get("numpy.ma")
+    if masked is not None and masked.is_masked(value):
+        raise refuse(name, "an array with masked numbers", "one without a mask", "leave their rows out, as with "
+                     "x[~numpy.ma.getmaskarray(x).any(1)], or say what they are with x.filled(0)")
     if isinstance(told, dict):
         return _of_interface(value, name, told)
     if hasattr(value, "__dlpack__"):

@@ -2,6 +2,8 @@
 """Calls of the C library: texts there and back, statuses as exceptions."""
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from ._library import ffi as ffi
@@ -79,3 +81,26 @@ def call(function: Any, *arguments: Any) -> None:
     status = function(*arguments, err)
     if status != lib.QK_OK:
         raise exception(status, err)
+
+
+@contextlib.contextmanager
+def files_of(place: Any, remedy: str) -> Iterator[None]:
+    """What goes wrong with files in here is one of the package's errors, about `place`."""
+    try:
+        yield
+    except Error:
+        raise
+    except OSError as error:
+        kind, status = {FileNotFoundError: (NotFoundError, "QK_ERR_NOT_FOUND"),
+                        FileExistsError: (ExistsError, "QK_ERR_EXISTS")}.get(
+                            type(error), (InputOutputError, "QK_ERR_IO"))
+        made = kind(f"{place}: {error.strerror or error}; {remedy}")
+        made.status, made.errno = status, error.errno
+        raise made from error
+
+
+def damaged(place: Any, why: object) -> DataError:
+    """Of a file of results."""
+    error = DataError(f"{place}: is damaged ({why}); run the analysis again")
+    error.status = "QK_ERR_MALFORMED"
+    return error

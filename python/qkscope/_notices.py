@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ._call import ffi, lib
-from ._run import Watch, logger, warn
+from ._run import Watch, Work, logger, outcome, warn
 
 LEVELS = {lib.QK_NOTICE_INFO: "info", lib.QK_NOTICE_WARNING: "warning", lib.QK_NOTICE_ERROR: "error",
           lib.QK_NOTICE_REMARK: "info"}
@@ -29,6 +29,25 @@ class Notices(Watch):
                 logger.info("%s", message)
             else:
                 warn(message)
+
+    def wait(self, function: Any, *arguments: Any, keep: object) -> None:
+        """Calls a function that may take long, whose settings have this handle, `qkpy_notice` and `qkpy_progress`,
+        in a thread of its own: Ctrl-C stops it, and is raised when it has ended. keep: what the settings point to."""
+        self.stop = False
+        work = Work(function, arguments, None, None, self, keep)
+        try:
+            work.thread.start()
+            while not work.ended:
+                self.changed.wait()
+                self.changed.clear()
+                self.tell()
+            work.thread.join()
+            outcome(work)
+        except BaseException:
+            work.abandon()
+            raise
+        finally:
+            self.tell()
 
 
 @ffi.def_extern(error=ffi.NULL)  # type: ignore[untyped-decorator]

@@ -136,7 +136,7 @@ class _Display:
 
 # ---- the call -----------------------------------------------------------------------------
 
-class _Call:
+class Work:
     """A call in its thread. It owns what the library works on, also when nobody waits for it any more."""
 
     def __init__(self, function: Any, arguments: tuple[Any, ...], out: Any, free: Any, watch: Watch,
@@ -199,7 +199,7 @@ def run(function: Any, *arguments: Any, hooks: Any, out: Any = None, free: Any =
         hooks.progress = lib.qkpy_progress
     hooks.user = watch.handle
     display = _Display(watch, progress)
-    work = _Call(function, arguments, out, free, watch, (keep, hooks))
+    work = Work(function, arguments, out, free, watch, (keep, hooks))
     try:
         work.thread.start()
         while not work.ended:
@@ -208,7 +208,7 @@ def run(function: Any, *arguments: Any, hooks: Any, out: Any = None, free: Any =
             display.update()
         display.update()
         work.thread.join()
-        return _outcome(work)
+        return outcome(work)
     except BaseException:
         work.abandon()
         raise
@@ -216,7 +216,7 @@ def run(function: Any, *arguments: Any, hooks: Any, out: Any = None, free: Any =
         display.bar.close()
 
 
-def _outcome(work: _Call) -> tuple[Any, PartialError | None]:
+def outcome(work: Work) -> tuple[Any, PartialError | None]:
     if work.failed is not None:
         raise work.failed
     handle = work.out[0] if work.out is not None else ffi.NULL

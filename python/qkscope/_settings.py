@@ -59,13 +59,14 @@ class Settings:
             try:
                 call(lib.qk_settings_set, self._settings, option.encode(), part)
             except ArgumentError as error:
-                raise _wrong(keyword, value, str(error)) from None
+                raise wrong(keyword, value, str(error)) from None
 
     def given(self, option: str) -> bool:
         return bool(lib.qk_settings_given(self._settings, option.encode()))
 
 
-def _wrong(keyword: str, value: Any, why: str) -> ArgumentError:
+def wrong(keyword: str, value: Any, why: str) -> ArgumentError:
+    """To raise; its text begins with the keyword."""
     error = ArgumentError(f"{keyword}={value!r}: {why}")
     error.status = "QK_ERR_ARGUMENT"
     return error
@@ -79,7 +80,7 @@ def _is_bool(value: Any) -> bool:
 
 def _number(value: Any, keyword: str) -> str:
     if _is_bool(value):
-        raise _wrong(keyword, value, "expected a number, not a truth value")
+        raise wrong(keyword, value, "expected a number, not a truth value")
     if hasattr(value, "__index__"):
         return str(operator.index(value))
     number = float(value)
@@ -91,10 +92,10 @@ def _items(value: Any, keyword: str) -> str:
     parts = []
     for item in value:
         if not isinstance(item, str) and not hasattr(item, "__index__"):
-            raise _wrong(keyword, value, f"{item!r} is neither a whole number nor a text")
+            raise wrong(keyword, value, f"{item!r} is neither a whole number nor a text")
         parts.append(item if isinstance(item, str) else _number(item, keyword))
     if not parts:
-        raise _wrong(keyword, value, "is empty; leave it out, or give None, for all")
+        raise wrong(keyword, value, "is empty; leave it out, or give None, for all")
     return ",".join(parts)
 
 
@@ -114,10 +115,10 @@ def as_texts(value: Any, kind: int, keyword: str) -> list[bytes]:
     elif kind == LIST and hasattr(value, "__index__"):
         made = _number(value, keyword)
     else:
-        raise _wrong(keyword, value, f"expected {_EXPECTED[kind]}, not {type(value).__name__}")
+        raise wrong(keyword, value, f"expected {_EXPECTED[kind]}, not {type(value).__name__}")
     encoded = os.fsencode(made)
     if b"\0" in encoded:
-        raise _wrong(keyword, value, "has a zero byte in it")
+        raise wrong(keyword, value, "has a zero byte in it")
     return [encoded]
 
 
@@ -239,18 +240,19 @@ class Keywords:
                     lines += textwrap.wrap(keyword.about, 96, initial_indent=" " * 8, subsequent_indent=" " * 8)
         return "\n".join(lines)
 
-    def check(self, function: str, given: dict[str, Any]) -> None:
-        """TypeError for a keyword that there is none of, with the one that was most likely meant."""
+    def check(self, function: str, given: dict[str, Any], plain: Iterable[str] = ()) -> None:
+        """TypeError for a keyword that there is none of, with the one that was most likely meant. plain: those that the
+        function has by itself."""
         names = [keyword.name for keyword in self.all]
         for name in given:
             if name not in names:
-                near = difflib.get_close_matches(name, names, 1, 0.5)
+                near = difflib.get_close_matches(name, [*names, *plain], 1, 0.5)
                 hint = f". Did you mean {near[0]!r}?" if near else ""
                 raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
 
-    def settings(self, function: str, given: dict[str, Any]) -> Settings:
+    def settings(self, function: str, given: dict[str, Any], plain: Iterable[str] = ()) -> Settings:
         """The struct with those of the keywords that are settings of the table."""
-        self.check(function, given)
+        self.check(function, given, plain)
         made = Settings(self.table)
         for keyword in self.all:
             if keyword.option and keyword.name in given:

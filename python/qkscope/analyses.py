@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import os
 from collections.abc import Iterator
 from typing import Any
 
 from . import results as _results
 from . import tables as _tables
-from ._call import PartialError, call, ffi, lib, text
+from ._call import ArgumentError, PartialError, call, ffi, lib, text
+from ._folders import TemporaryFolder
 from ._run import PartialWarning, Progress, run, warn
-from ._settings import Keyword, Keywords, Settings, StrPath
-from .results import Failure, Results, TemporaryFolder
+from ._settings import Keyword, Keywords, Settings, StrPath, wrong
+from .results import Failure, Results
 
 _PLANES = 30  # of the complement, as the command has it
 _ALL = "pca,rotation,plasticity"
@@ -42,6 +44,8 @@ def _path(capture: Any) -> bytes:
     path = getattr(capture, "path", capture)
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise TypeError(f"a capture is a folder, org/name of a dataset, or what qkscope.open returned, not {capture!r}")
+    if not os.fspath(path):
+        raise wrong("capture", path, "expected a folder with a capture, or org/name of a dataset")
     return os.fsencode(path)
 
 
@@ -54,11 +58,30 @@ def _line(function: str, arguments: tuple[Any, ...], given: dict[str, Any]) -> A
     return ffi.new("char[]", line.encode("utf-8", "replace"))
 
 
+def _check_revision(capture: Any, revision: str | None) -> None:
+    if revision is not None and os.path.isdir(_path(capture)):
+        warn(f"revision={revision!r}: {os.fsdecode(_path(capture))} is a folder, which has no revisions; it is read as it is")
+
+
+def _check_output(output: StrPath | None, *captures: Any) -> None:
+    """A capture is no place for results: the next reader would find both."""
+    for capture in captures:
+        with contextlib.suppress(OSError):
+            if output and os.path.samefile(output, _path(capture)):
+                raise wrong("output", output, "is the folder of the capture; give another one")
+
+
 def _set_shard(values: Any, shard: Any) -> None:
     if shard is None:
         return
-    words = shard if isinstance(shard, str) else f"{shard[0]}/{shard[1]}"
-    call(lib.qk_shard_find, words.encode(), ffi.addressof(values.shard))
+    try:
+        index, count = ("", "") if isinstance(shard, str) else map(operator.index, shard)
+        call(lib.qk_shard_find, (shard if isinstance(shard, str) else f"{index}/{count}").encode(),
+             ffi.addressof(values.shard))
+    except ArgumentError as error:
+        raise wrong("shard", shard, str(error)) from None
+    except (TypeError, ValueError):
+        raise wrong("shard", shard, 'expected (i, n) or "i/n", part i of n') from None
 
 
 @contextlib.contextmanager
@@ -96,6 +119,8 @@ def _analyse(function: str, keywords: Keywords, analyses: str, capture: Any, giv
     _set_shard(values, given.get("shard"))
     if given.get("shard") is not None and given.get("output") is None:
         raise TypeError(f"{function}(): processes that share an analysis need one output folder")
+    _check_output(given.get("output"), capture)
+    _check_revision(capture, given.get("revision"))
     line = _line(function, (capture,), given)
     values.command_line = line
     out = ffi.new("qk_analysis_results **")
@@ -175,6 +200,7 @@ def compare_stages(before: Any, after: Any = None, **keywords: Any) -> Results:
     values = settings.values
     settings.set("before", _path(before), "before")
     settings.set("after", None if after is None else _path(after), "after")
+    _check_output(keywords.get("output"), before, before if after is None else after)
     line = _line("compare_stages", (before, after), keywords)
     values.input.command_line = line
     out = ffi.new("qk_stages_results **")

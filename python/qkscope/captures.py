@@ -9,6 +9,7 @@ from typing import Any
 
 from ._arrays import need_numpy
 from ._call import ArgumentError, NotFoundError, call, ffi, lib, text
+from ._checks import whole
 from .sampler import KINDS, kind_of
 
 COLUMNS = {"vectors": lib.QK_COLUMN_VECTOR, "position": lib.QK_COLUMN_POSITION, "bucket": lib.QK_COLUMN_BUCKET,
@@ -115,6 +116,12 @@ def _flags(columns: str | Iterable[str] | None) -> int:
     return sum({COLUMNS[name] for name in names})
 
 
+def _dtype(given: str | None) -> str | None:
+    if given not in (None, "float32", "float64"):
+        raise ArgumentError(f"dtype is {given!r}; wanted is 'float32', 'float64' or None")
+    return given
+
+
 class Head:
     """One head of a capture. It is made by Capture.
 
@@ -162,12 +169,13 @@ class Head:
         return 0 if not self.files and self.moments else self._measure()[1]
 
     def blocks(self, rows: int = 8192, columns: str | Iterable[str] | None = None,
-               limit: int | None = None) -> Iterator[Block]:
+               limit: int | None = None, dtype: str | None = None) -> Iterator[Block]:
         """The head's rows in their order, block by block; the last block has fewer.
 
         rows     of a block; fewer where it would pass 1 GiB
         columns  which to read, such as "vectors position"; None: all. The others are not touched
         limit    stop after so many rows; None: all
+        dtype    of the vectors: "float32" or "float64"; None: as the capture holds them
 
         Nothing is copied: a block has the memory that the library has read it into. Arrays stay valid for as long as
         somebody holds them, also behind the next block and the end. Needs NumPy. Several threads may read at once, each
@@ -182,29 +190,33 @@ class Head:
         if rows < 1:
             raise ArgumentError(f"rows is {rows}; wanted is a number above 0")
         need_numpy()
-        return self._read(self._open(_flags(columns), limit), rows)
+        return self._read(self._open(_flags(columns), limit), rows, _dtype(dtype))
 
-    def _read(self, rows: Any, count: int) -> Iterator[Block]:
+    def _read(self, rows: Any, count: int, dtype: str | None) -> Iterator[Block]:
         block = ffi.new("qk_block *")
         while True:
             call(lib.qk_rows_next, rows, count, block)
             if block.rows == 0:
                 return
-            yield _take(rows, block)
+            made = _take(rows, block)
+            if dtype is not None and made.vectors is not None:
+                made.vectors = made.vectors.astype(dtype, copy=False)
+            yield made
 
-    def read(self, columns: str | Iterable[str] | None = None, limit: int | None = None) -> Block:
+    def read(self, columns: str | Iterable[str] | None = None, limit: int | None = None,
+             dtype: str | None = None) -> Block:
         """All rows at once, as `blocks` reads them. More than 1 GiB of vectors are copied together.
 
             keys = qkscope.open("my-capture").head(0, 1, "k").read()
             numpy.corrcoef(keys.position, keys.vectors[:, 0])
         """
-        numpy, flags = need_numpy(), _flags(columns)
+        numpy, flags, dtype = need_numpy(), _flags(columns), _dtype(dtype)
         rows = self._open(flags, limit)
-        parts = list(self._read(rows, max(lib.qk_rows_total(rows), 1)))
+        parts = list(self._read(rows, max(lib.qk_rows_total(rows), 1), dtype))
         if not parts:
             empty = {name: numpy.empty(0, "int64") for name, flag in COLUMNS.items() if flags & flag}
             if "vectors" in empty:
-                empty["vectors"] = numpy.empty((0, lib.qk_rows_dim(rows)), "float32")
+                empty["vectors"] = numpy.empty((0, lib.qk_rows_dim(rows)), dtype or "float32")
             return Block(**empty)
         if len(parts) == 1:
             return parts[0]
@@ -272,9 +284,17 @@ class Capture:
     def __fspath__(self) -> str:
         return self.path
 
+    def __enter__(self) -> Capture:
+        """For `with`, which is not needed: no file stays open between calls."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
     def head(self, layer: int, head: int, kind: str) -> Head:
         """One of the heads; kind is "q" or "k". NotFoundError: the capture does not have it."""
         kind_of(kind)
+        layer, head = whole(layer, "layer"), whole(head, "head")
         found = self._by_id.get((layer, head, kind))
         if found is None:
             raise NotFoundError(f"{self.path}: there is no head {layer} {head} {kind!r} (layer, head, kind); "

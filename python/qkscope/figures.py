@@ -6,6 +6,7 @@ import html
 import os
 from pathlib import Path
 
+from ._call import files_of
 from ._settings import StrPath
 
 
@@ -57,12 +58,13 @@ class Report:
 def write_whole(path: Path, content: bytes) -> None:
     """Beside its place, then there: whole or not at all."""
     beside = path.with_name(f".{path.name}.tmp-{os.getpid()}")
-    try:
-        with open(beside, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+    with files_of(path, "save it elsewhere"):
+        try:
+            with open(beside, "xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, path)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from ._call import call, ffi, lib
+from ._checks import refuse, whole
 from ._notices import Notices
 
 
@@ -51,30 +52,43 @@ def shard_of(given: tuple[int, int] | str | None) -> Any:
     if isinstance(given, str):
         call(lib.qk_shard_find, given.encode(), made)
     elif given is not None:
-        made.index, made.count = given
+        if not isinstance(given, (tuple, list)) or len(given) != 2:
+            raise refuse("shard", f"{given!r:.60}", "(i, n) or 'i/n': process i, from 0, of n", "qkscope.find_shard()")
+        made.index, made.count = (whole(number, "shard", -2**31, 2**31 - 1) for number in given)
     return made[0]
 
 
 def merge(inputs: Iterable[str | os.PathLike[str]] | str | os.PathLike[str],
-          output: str | os.PathLike[str] | None = None, *, force: bool = False, threads: int = 0,
+          output: str | os.PathLike[str] | None = None, *, force: bool = False, threads: int | None = None,
           on_notice: Callable[[str, str], Any] | None = None) -> Outcome:
     """Brings blocks that shards have made in several folders together, and puts the capture together where all are
-    there (Outcome.complete). The bytes are those of one process. The inputs stay.
+    there (Outcome.complete; else a warning says what is missing). The bytes are those of one process. The inputs stay.
 
-    output None, with one input: there. force: replace what is in output. NotFoundError: no pieces; DataError: pieces
-    of different runs, or two hold the same block; ExistsError: output holds something else."""
+    output None, with one input: there. threads None: all processors. force: replace what is in output. NotFoundError:
+    no pieces; DataError: pieces of different runs, or two hold the same block; ExistsError: output holds something
+    else. After Ctrl-C the same call goes on."""
     if isinstance(inputs, (str, os.PathLike)):
         inputs = [inputs]
+    inputs = list(inputs)
     s, made, notices = ffi.new("qk_merge_settings *"), ffi.new("qk_sink_outcome *"), Notices(on_notice)
     paths = [ffi.new("char[]", path_of(path)) for path in inputs]
     s.inputs = listed = ffi.new("char *[]", paths)
-    s.num_inputs, s.force, s.threads = len(listed), force, threads
+    s.num_inputs, s.force, s.threads = len(listed), force, whole(threads or 0, "threads", 0, 4096)
     if output is not None:
         s.output = where = ffi.new("char[]", path_of(output))
         paths.append(where)
-    s.notice, s.user = lib.qkpy_notice, notices.handle
-    try:
-        call(lib.qk_sink_merge, s, made)
-    finally:
+    s.notice, s.progress, s.user = lib.qkpy_notice, lib.qkpy_progress, notices.handle
+    notices.wait(lib.qk_sink_merge, s, made, keep=(paths, listed))
+    if not made.complete:
+        notices.notices.append((lib.QK_NOTICE_WARNING, _say_missing(output, inputs, made)))
         notices.tell()
     return Outcome.of(made)
+
+
+def _say_missing(output: str | os.PathLike[str] | None, inputs: Sequence[str | os.PathLike[str]], made: Any) -> str:
+    """In the words of the command."""
+    where = os.fspath(inputs[0] if output is None else output)
+    if made.blocks_there == made.blocks:
+        return f"{where}: all blocks of texts are there, and another process puts them together"
+    return (f"{where}: {made.blocks_there} of {made.blocks} blocks of texts are there: run the shards that are missing, "
+            "or merge their folders, too")

@@ -13,7 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ._call import ArgumentError, Cancelled, Error
+from ._checks import whole
 from ._ray_pool import Pool, cluster, plan_of
+from ._settings import Keywords, wrong
 
 if TYPE_CHECKING:
     from ._run import Progress
@@ -56,11 +58,13 @@ def analyze(capture: Any, output: StrPath, *, workers: int | None = None, addres
     for name in ("shard", "output"):
         if name in settings:
             raise TypeError(f"analyze() got an unexpected keyword argument {name!r}")
+    _check_plan(workers, shards, cpus)
+    _check_keywords(analysis, settings)
     path = getattr(capture, "path", capture)
+    _check_capture(path, settings, address)
     place = os.path.abspath(path) if os.path.isdir(path) else path
     given = {"threads": max(1, int(cpus)), **settings}
     where = os.path.abspath(os.fspath(output))
-    _check_keywords(analysis, given)
     make = partial(_analyses, analysis, place, where, given)
     _run(where, make, bool, partial(_end_analysis, make), workers=workers, address=address, shards=shards, cpus=cpus,
          gpus=0, most_shards=MOST_SHARDS, progress=progress)
@@ -100,6 +104,7 @@ def capture(model: StrPath | Callable[[], Callable[[Sink], Any]], output: StrPat
 
     Returns what there is, as Sink.finish does. Raises what the model, its function and the sink raise; what was
     finished before stays, and the same call goes on behind it."""
+    _check_plan(workers, shards, cpus)
     where = os.path.abspath(os.fspath(output))
     given = {"threads": max(1, int(cpus)), **settings}
     if callable(model):
@@ -183,12 +188,30 @@ def _check_sink(given: dict[str, Any]) -> None:
             raise TypeError(f"capture() got an unexpected keyword argument {name!r}")
 
 
-def _check_keywords(analysis: str, given: dict[str, Any]) -> None:
-    """Before anything begins. The values are checked by the library in the first worker."""
-    import inspect
+def _check_plan(workers: int | None, shards: int | None, cpus: float) -> None:
+    """Before Ray begins, which takes seconds, as all that follows."""
+    for name, value in (("workers", workers), ("shards", shards)):
+        if value is not None:
+            whole(value, name, 1)
+    if not hasattr(cpus, "__float__") or not 0 < float(cpus) < 1e6:
+        raise wrong("cpus", cpus, "expected a number above 0")
 
+
+def _check_keywords(analysis: str, settings: dict[str, Any]) -> None:
+    """The names and each value by itself. How they fit together is said by the first worker."""
     from . import analyses
-    inspect.signature(getattr(analyses, analysis)).bind("", **given)
+    keywords: Keywords = vars(analyses)[f"_{analysis.upper()}"]
+    keywords.settings("analyze", settings, ("workers", "address", "shards", "cpus", "analysis"))
+
+
+def _check_capture(path: StrPath, settings: Mapping[str, Any], address: str | None) -> None:
+    """Whether it is there. A dataset may be in the workers' cache alone, where these are on other machines."""
+    import sys
+    begun = sys.modules.get("ray")
+    elsewhere = address or os.environ.get("RAY_ADDRESS") or (begun is not None and begun.is_initialized())
+    if not elsewhere or os.path.isabs(path):
+        from .captures import Capture
+        Capture(path, settings.get("split"), settings.get("revision"))
 
 
 class _Shown:
@@ -214,7 +237,7 @@ class _Shown:
         self.told.update(messages)
 
 
-def _run(output: str, make: Callable[[], Callable[[int, int], Any]], whole: Callable[[Any], bool],
+def _run(output: str, make: Callable[[], Callable[[int, int], Any]], is_whole: Callable[[Any], bool],
          end: Callable[[int], Any], *, workers: int | None, address: str | None, shards: int | None, cpus: float,
          gpus: float | None, most_shards: int, progress: Progress) -> Any:
     """Runs all shards. The outcome of one that put all together; if none did, that of `end`, on a machine of the
@@ -227,7 +250,7 @@ def _run(output: str, make: Callable[[], Callable[[int, int], Any]], whole: Call
             with Pool(ray, plan, make, shown) as pool:
                 for outcome, messages in pool.results():
                     shown.tell(messages)
-                    found = outcome if whole(outcome) else found
+                    found = outcome if is_whole(outcome) else found
                 if found is None:
                     found, messages = pool.elsewhere(end, plan.shards)
                     shown.tell(messages)

@@ -9,13 +9,13 @@ import os
 import secrets
 import shutil
 import tempfile
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import tables
-from ._call import ExistsError, NotFoundError, PartialError, ffi, lib, text
+from ._call import ExistsError, NotFoundError, PartialError, call, damaged, ffi, files_of, lib, text
+from ._folders import TemporaryFolder, prefix
 from ._run import Progress, run, warn
 from ._settings import Settings, StrPath
 from .figures import Figure, Report
@@ -31,20 +31,6 @@ class Failure(NamedTuple):
     message: str
 
 
-class TemporaryFolder:
-    """A private folder that goes with this object, or at the end of the process that made it: a process that was
-    forked leaves it alone."""
-
-    def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="qkscope-"))
-        self.remove = weakref.finalize(self, _remove, self.path, os.getpid())
-
-
-def _remove(path: Path, owner: int) -> None:
-    if os.getpid() == owner:
-        shutil.rmtree(path, ignore_errors=True)
-
-
 class Results:
     """What an analysis computed.
 
@@ -55,6 +41,9 @@ class Results:
     `model`, `capture` (the folder that was read), `num_heads`, `num_rows`, `seconds` and `threads` say what was done.
     `folder` is where the files are: the `output` of the run, else a private folder, which goes with this object. Use
     it in a `with`, or call `close()`, to have it go at once.
+
+    `complete` is False for those of a shard, while others compute theirs: there are no tables then, and `save`, `check`
+    and all that needs tables raise, with what to do.
     """
 
     def __init__(self, folder: StrPath, files: Sequence[str], load: Callable[[str], Table], facts: Mapping[str, Any],
@@ -70,6 +59,7 @@ class Results:
         self.seconds: float = facts.get("seconds", 0.0)
         self.threads: int = facts.get("threads", 0)
         self.complete: bool = facts.get("complete", True)
+        self._parts: tuple[int, int] | None = facts.get("parts")  # that are there, of how many; None: not shared
         self._ci: dict[str, float] = facts.get("ci", {})
         self._load = load
         self._owned = owned
@@ -77,7 +67,10 @@ class Results:
 
     @classmethod
     def read(cls, folder: StrPath) -> Results:
-        """The results that a run left in a folder, of this package or of the command; of a study, too."""
+        """The results that a run left in a folder, of this package or of the command; of a study, too.
+
+        Raises NotFoundError where there are none, and DataError for a folder that is not complete, or whose files are
+        not as manifest.json says: edited, cut short, removed."""
         return _read(Path(folder))
 
     # ---- tables -------------------------------------------------------------------------
@@ -85,7 +78,7 @@ class Results:
     def __getitem__(self, name: str) -> Table:
         file = name if name in self.tables else f"{name}.csv"
         if file not in self.tables:
-            raise KeyError(f"there is no table {name!r}; there are {', '.join(self.tables) or 'none'}")
+            raise KeyError(f"there is no table {name!r}; {self._say_tables()}")
         if file not in self._cache:
             self._cache[file] = self._load(file)
         return self._cache[file]
@@ -93,8 +86,21 @@ class Results:
     def __getattr__(self, name: str) -> Table:
         if not name.startswith("_") and f"{name}.csv" in self.__dict__.get("tables", ()):
             return self[name]
-        raise AttributeError(f"results have no {name!r}; their tables are "
-                             f"{', '.join(self.__dict__.get('tables', ()))}")
+        if name.startswith("_") or "tables" not in self.__dict__:  # as copy and pickle ask
+            raise AttributeError(name)
+        raise AttributeError(f"results have no {name!r}; {self._say_tables()}")
+
+    def _say_tables(self) -> str:
+        if self.complete or self.tables:
+            return f"there are {', '.join(self.tables) or 'no tables'}"
+        return self._say_missing()
+
+    def _say_missing(self) -> str:
+        """Why there are no tables in results that are not complete, and what to do."""
+        if self._parts is None:
+            return "a dry run makes no tables; leave dry_run out"
+        return (f"{self._parts[0]} of {self._parts[1]} parts of this analysis are there: once the other shards have "
+                f"ended, qkscope.Results.read({str(self.folder)!r}) has the tables")
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *(name.removesuffix(".csv") for name in self.tables)]
@@ -113,15 +119,27 @@ class Results:
     @property
     def manifest(self) -> dict[str, Any]:
         """manifest.json: command line, settings, input files with fingerprints, timings (docs/results.md)."""
-        return dict(json.loads((self._there() / "manifest.json").read_text(encoding="utf-8")))
+        place = self._whole() / "manifest.json"
+        with files_of(place, "run the analysis again"):
+            content = place.read_bytes()
+        try:
+            return dict(json.loads(content))
+        except (TypeError, ValueError) as error:
+            raise damaged(place, error) from None
 
     def check(self) -> Results:
-        """Raises PartialError, whose `results` are these, if something failed; else returns these."""
+        """Raises PartialError, whose `results` are these, if something failed, or other shards have not ended; else
+        returns these."""
         if self.failed:
-            error = PartialError(say(self.failed, self.num_heads))
-            error.status, error.results = "QK_ERR_PARTIAL", self
-            raise error
+            raise self._partial(say(self.failed, self.num_heads))
+        if self._parts is not None and not self.complete:
+            raise self._partial(self._say_missing())
         return self
+
+    def _partial(self, message: str) -> PartialError:
+        error = PartialError(message)
+        error.status, error.results = "QK_ERR_PARTIAL", self
+        return error
 
     # ---- files --------------------------------------------------------------------------
 
@@ -129,17 +147,20 @@ class Results:
         """Writes the files of this run into a new folder, the bytes that the command would have written: all of them
         or, after a failure, nothing. A folder that is there and not empty is refused; with `force` it is replaced,
         if all that is in it are results. Returns the folder."""
-        target, held = Path(folder), self._there()
+        target, held = Path(folder), self._whole()
         _check_target(target, force)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        beside = _beside(target)
-        try:
-            for name in self.files:
-                shutil.copyfile(held / name, beside / name)
-                _sync(beside / name)
-            _replace(beside, target)
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
+        with files_of(target, "save into another folder"):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            beside = _beside(target)
+            try:
+                for name in self.files:
+                    with files_of(held / name, "run the analysis again"):
+                        content = (held / name).read_bytes()
+                    (beside / name).write_bytes(content)
+                    _sync(beside / name)
+                _replace(beside, target)
+            finally:
+                shutil.rmtree(beside, ignore_errors=True)
         return target
 
     def _there(self) -> Path:
@@ -147,6 +168,12 @@ class Results:
             gone = " any more; save before close(), or before the `with` ends" if self._owned else ""
             raise NotFoundError(f"{self.folder}: the files of these results are not there{gone}")
         return self.folder
+
+    def _whole(self) -> Path:
+        """Where the files are, if all are."""
+        if not self.complete and not self.files:
+            raise self._partial(self._say_missing())
+        return self._there()
 
     def close(self) -> None:
         """Removes the private folder, if this has one. Tables that were taken stay."""
@@ -164,7 +191,7 @@ class Results:
     @property
     def figures(self) -> list[str]:
         """The names of the figures that these tables allow, in the order of the report."""
-        with tempfile.TemporaryDirectory(prefix="qkscope-") as drawn:
+        with tempfile.TemporaryDirectory(prefix=prefix()) as drawn:
             outcome = self._draw(Path(drawn), Settings("qk_report_settings_table"), {"list": True}, False)
             return [text(outcome.names[i]) for i in range(outcome.num_names)]
 
@@ -175,7 +202,7 @@ class Results:
             results.figure("pca-02-rq-rk-scatter").save("drift.pdf")
 
         Raises ValueError for a name that there is not, with those that there are."""
-        with tempfile.TemporaryDirectory(prefix="qkscope-") as drawn:
+        with tempfile.TemporaryDirectory(prefix=prefix()) as drawn:
             settings = Settings("qk_report_settings_table")
             try:
                 outcome = self._draw(Path(drawn), settings, {"figure": [name], "theme": theme, "format": "png,svg,pdf"},
@@ -192,7 +219,7 @@ class Results:
                progress: Progress = None) -> Report:
         """The page with summary, findings, all figures and an explorer of the heads; with `path`, it is written there,
         too. It is that of `qkscope report --alone`, and the other arguments are those of the command. Needs gnuplot."""
-        with tempfile.TemporaryDirectory(prefix="qkscope-") as drawn:
+        with tempfile.TemporaryDirectory(prefix=prefix()) as drawn:
             self._draw(Path(drawn), Settings("qk_report_settings_table"),
                        {"title": title, "scores": scores, "score-metric": score_metric, "score-column": score_column,
                         "theme": theme, "alone": True}, progress)
@@ -205,7 +232,7 @@ class Results:
         values = settings.values
         for option, value in {"output": folder, **given}.items():
             settings.set(option, value)
-        where = ffi.new("char[]", os.fsencode(self._there()))
+        where = ffi.new("char[]", os.fsencode(self._whole()))
         values.results = where
         out = ffi.new("qk_report_outcome **")
         outcome, partial = run(lib.qk_report_write, values, out, hooks=values, out=out,
@@ -220,6 +247,7 @@ class Results:
 
     def __repr__(self) -> str:
         failed = f", {len(self.failed)} failed" if self.failed else ""
+        failed += "" if self.complete else ", not complete"
         return (f"<Results of {self.model or self.capture or self.folder}: {self.num_heads} heads{failed}; "
                 f"{', '.join(name.removesuffix('.csv') for name in self.tables)}>")
 
@@ -234,7 +262,8 @@ class Results:
 
     def _facts(self) -> dict[str, Any]:
         return {"ci": self._ci, **{name: getattr(self, name) for name in
-                                   ("model", "capture", "num_heads", "num_rows", "seconds", "threads", "complete")}}
+                                   ("model", "capture", "num_heads", "num_rows", "seconds", "threads", "complete")},
+                "parts": self._parts}
 
     def __reduce__(self) -> Any:
         """To another process with its files, into a private folder there."""
@@ -260,7 +289,8 @@ def of_run(handle: Any, results: Any, folder: StrPath, owned: TemporaryFolder | 
     files = [text(results.outputs[i]) for i in range(results.num_outputs)]
     facts = {"model": text(results.model) or "", "capture": text(results.capture), "num_heads": results.num_heads,
              "num_rows": results.num_rows, "seconds": results.seconds, "threads": results.threads,
-             "complete": results.units_there >= results.units, "ci": dict.fromkeys(files, ci) if ci else {}}
+             "complete": results.units_there >= results.units,
+             "parts": (results.units_there, results.units) if results.units else None, "ci": dict.fromkeys(files, ci) if ci else {}}
 
     def load(name: str) -> Table:
         return tables.of_run(results, name, handle)
@@ -293,8 +323,21 @@ def _read_table(folder: Path, name: str) -> Table:
 
 
 def _read(folder: Path) -> Results:
-    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    place = folder / "manifest.json"
+    shared = (folder / ".units").is_dir()
+    with files_of(place, "run the shards that are missing" if shared else "give a folder with results"):
+        content = place.read_bytes()
+    call(lib.qk_results_check, os.fsencode(folder))
     files = [name for name in _known_files() if (folder / name).is_file()]
+    try:
+        facts, failed = _told(json.loads(content))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise damaged(place, error) from None
+    return Results(folder, files, functools.partial(_read_table, folder), facts, failed)
+
+
+def _told(manifest: dict[str, Any]) -> tuple[dict[str, Any], list[Failure]]:
+    """Facts and failures of a manifest."""
     runs = manifest.get("runs", [])
     last = runs[-1] if runs else {}
     failed = [Failure(str(failure.get("head", failure.get("model", ""))), str(failure.get("message", "")))
@@ -305,7 +348,7 @@ def _read(folder: Path) -> Results:
              "complete": manifest.get("complete", True),
              "ci": {file: one["settings"]["ci"] for one in runs for file in one.get("tables", [])
                     if one.get("settings", {}).get("ci")}}
-    return Results(folder, files, functools.partial(_read_table, folder), facts, failed)
+    return facts, failed
 
 
 # ---- folders ------------------------------------------------------------------------------
@@ -322,7 +365,8 @@ def _check_target(target: Path, force: bool) -> None:
         return
     if not target.is_dir() or target.is_symlink():
         raise ExistsError(f"{target}: is there, and no folder")
-    held = os.listdir(target)
+    with files_of(target, "save into another folder"):
+        held = os.listdir(target)
     if held and not force:
         raise ExistsError(f"{target}: is not empty; save into another folder, or give force=True to replace results")
     foreign = set(held) - {*_known_files(), "figures", "report.html"}

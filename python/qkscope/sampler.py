@@ -9,7 +9,7 @@ from typing import Any
 
 from . import _arrays
 from ._call import ArgumentError, call, ffi, lib, text
-from ._checks import whole
+from ._checks import refuse, whole
 
 KINDS = {"q": 0, "k": 1}
 
@@ -75,8 +75,9 @@ class Sampler:
     def buckets(self, positions: Any) -> memoryview:
         """The buckets of many positions, as a memoryview of int64."""
         keep, found, count = _arrays.int64s(positions, "positions")
-        if any(at < 0 for at in ffi.unpack(found, count)):
-            raise ArgumentError("positions are below 0")
+        least = min(ffi.unpack(found, count), default=0)
+        if least < 0:
+            raise refuse("positions", f"an array with {least}", "numbers of at least 0", "count tokens from 0")
         made = array.array("q", bytes(8 * count))
         lib.qk_sampler_buckets(self._struct(), found, count, ffi.from_buffer("int64_t[]", made))
         return memoryview(made)

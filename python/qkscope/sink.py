@@ -83,7 +83,7 @@ class Sink:
     reservoir_seed  of the choice of the reservoir's rows
     shard           (i, n) or "i/n": this process is i, from 0, of n that make one capture; None: it is alone
     force           replace a capture or an unfinished run that is there; it stays until the new one is complete
-    threads         for putting files together at the end; 0: all processors
+    threads         for putting files together at the end; None or 0: all processors
     model, texts    with both the sink is open at once, else by `open`; texts: number of sequences of all shards
     tokens          in all texts; 0: not known, and a block is one text
     run             what else decides the bytes, such as names of the texts: a dict that JSON can hold. A run goes on
@@ -100,7 +100,7 @@ class Sink:
 
     def __init__(self, output: str | os.PathLike[str], *, keep: str = "rows", groups: int = 16, layout: str = "heads",
                  sampler: Sampler | None = None, stage: str = "post", reservoir_seed: int = 0,
-                 shard: tuple[int, int] | str | None = None, force: bool = False, threads: int = 0,
+                 shard: tuple[int, int] | str | None = None, force: bool = False, threads: int | None = None,
                  model: Model | None = None, texts: int | None = None, tokens: int = 0,
                  run: Mapping[str, Any] | None = None, extra: Mapping[str, Any] | None = None,
                  source: str | None = None, card: str | None = None,
@@ -123,14 +123,14 @@ class Sink:
         call(lib.qk_keep_parse, self._text(words(keep, "keep")), ffi.addressof(s.keep))
         s.keep.groups = whole(groups, "groups", 0, 2**31 - 1)
         s.output, s.force = self._text(path_of(output)), force
-        s.threads = whole(threads, "threads", 0, 4096)
+        s.threads = whole(threads or 0, "threads", 0, 4096)
         s.layout, s.stage = choice(LAYOUTS, layout, "layout"), choice(STAGES, stage, "stage")
         if not isinstance(sampler, Sampler | None):
             raise refuse("sampler", f"{sampler!r:.60}", "a qkscope.Sampler", "Sampler('uniform', base_rate=8)")
         s.sampler = (sampler or Sampler())._struct()[0]
         s.reservoir_seed = whole(reservoir_seed, "reservoir_seed", 0, 2**64 - 1)
         s.shard = shard_of(shard)
-        s.notice, s.user = lib.qkpy_notice, self._notices.handle
+        s.notice, s.progress, s.user = lib.qkpy_notice, lib.qkpy_progress, self._notices.handle
         self._describe(run, extra, source, card)
         if model is not None and texts is not None:
             self.open(model, texts, tokens)
@@ -422,7 +422,7 @@ class Sink:
 
     def finish(self) -> Outcome:
         """Puts the capture together where all its blocks are there, and closes the sink in any case. DataError: texts
-        of this shard are missing, or no position was kept; the same sink, opened again, goes on."""
+        of this shard are missing, or no position was kept; the same sink, opened again, goes on, also after Ctrl-C."""
         self._open()
         if self._left is not None:
             self.close()
@@ -430,10 +430,9 @@ class Sink:
                                 "stays: make the sink again and run what it wants")
         made = ffi.new("qk_sink_outcome *")
         try:
-            call(lib.qk_sink_finish, self._take(), made)
+            self._notices.wait(lib.qk_sink_finish, self._take(), made, keep=self)
         finally:
             self._ids.clear()
-            self._notices.tell()
         self.outcome = Outcome.of(made)
         return self.outcome
 
@@ -452,6 +451,10 @@ class Sink:
             self.close()
         elif self._sink != ffi.NULL:
             self.finish()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(f"the sink {self.output} cannot be copied or pickled: both would write the same files. Open one "
+                        "in each process, with a shard")
 
     def __del__(self) -> None:
         if getattr(self, "_sink", ffi.NULL) != ffi.NULL:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ._call import call, ffi, lib, text
+from ._call import call, damaged, ffi, files_of, lib, text
 
 _PARTS = ("unit", "range", "symbol", "label", "about", "read", "method", "option")
 _SHOWN = 10  # rows in a notebook
@@ -273,12 +273,17 @@ _READ: dict[str, Callable[[str], Any]] = {"text": str, "integer": lambda field: 
 
 
 def read_csv(path: str | os.PathLike[str]) -> Table:
-    """A table that the command wrote, with the types of its columns."""
+    """A table that the command wrote, with the types of its columns. DataError: it is none."""
     name = os.path.basename(path)
-    with open(path, encoding="utf-8", newline="") as file:
-        header, *rows = csv.reader(file)
-    known = schema_of(name)
-    schema = [known.get(column, Column(column, "text")) for column in header]
-    fields = list(zip(*rows)) if rows else [()] * len(schema)
-    return _make(name, schema, {column.name: list(map(_READ[column.type], values))
-                                for column, values in zip(schema, fields)})
+    with files_of(path, "run the analysis again"):
+        try:
+            with open(path, encoding="utf-8", newline="") as file:
+                header, *rows = csv.reader(file)
+            known = schema_of(name)
+            schema = [known.get(column, Column(column, "text")) for column in header]
+            fields = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
+            values = {column.name: list(map(_READ[column.type], of))
+                      for column, of in zip(schema, fields, strict=True)}
+        except (ValueError, csv.Error) as error:
+            raise damaged(path, error) from None
+    return _make(name, schema, values)

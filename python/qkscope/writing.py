@@ -18,6 +18,9 @@ from .sink import LAYOUTS, TYPES, as_json, choice
 
 _AT_ONCE = 65536  # rows
 _STAGES = {"pre": "pre-rope", "post": "post-rope"}
+# Keys of capture.json that the writer sets itself, and those of keywords.
+_OWN = ("format", "format_version", "tool", "model", "q_per_kv_group", "source", "complete", "changing", "heads", "layout")
+_LIMITS = {"position": 2**31, "bucket": 2**31, "window": 2**31}  # int32 in the files
 _FORMATS = {"float32": "<f4", "float16": "<f2", "bfloat16": "<u2"}
 
 
@@ -60,6 +63,9 @@ def _blocks(name: str, rows: Any) -> Iterator[Block]:
             raise ArgumentError(f"{name}: {error}; wanted are vectors, position, bucket, example, window") from None
     elif _is_array(rows):
         yield Block(rows)
+    elif hasattr(rows, "to_numpy") or hasattr(rows, "to_pandas"):  # its parts would be names of columns
+        raise refuse(name, f"a {type(rows).__name__}", "an array [rows, d], a Block, or several",
+                     "x.to_numpy(dtype='float32')")
     elif isinstance(rows, Iterable) and not isinstance(rows, str):
         for block in rows:
             yield from _blocks(name, block)
@@ -89,8 +95,9 @@ def _as_floats(rows: Any, dtype: str) -> Any:
     return numpy.ascontiguousarray(rows, dtype="float32")
 
 
-def _integers(value: Any, name: str, count: int, default: Callable[[], Any] | int) -> tuple[object, Any]:
+def _integers(value: Any, column: str, head: str, count: int, default: Callable[[], Any] | int) -> tuple[object, Any]:
     """What to keep, and a pointer to int64."""
+    name = f"{column} of {head}"
     if value is None:
         value = default() if callable(default) else default
     if isinstance(value, int) or (hasattr(value, "__index__") and not getattr(value, "shape", ())):
@@ -98,13 +105,43 @@ def _integers(value: Any, name: str, count: int, default: Callable[[], Any] | in
     keep, pointer, found = _arrays.int64s(value, name)
     if found != count:
         raise refuse(name, f"{found} numbers for {count} vectors", "one each", "leave it out, or give one a row")
+    if column in _LIMITS:
+        numbers = _arrays.need_numpy().frombuffer(ffi.buffer(pointer, 8 * count), "int64")
+        for row, number in ((int(i), int(numbers[i])) for i in (numbers.argmin(), numbers.argmax())):
+            if not 0 <= number < _LIMITS[column]:
+                raise refuse(name, f"{number} in row {row} of those given, which is " +
+                             ("below 0" if number < 0 else "too large"), "0 to 2^31 - 1",
+                             "count tokens from the beginning of the text" if column == "position" else "leave it out")
     return keep, pointer
+
+
+class _Shape:
+    """What a capture's heads have to agree in."""
+
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        self.layers, self.rotation = told.get("num_layers"), told.get("rope_frequencies")
+        self.dims: dict[int, tuple[str, int]] = {}  # by layer: the first head's
+
+    def check(self, name: str, layer: int, dim: int) -> None:
+        if self.layers is not None and layer >= self.layers:
+            raise refuse("num_layers", str(self.layers), f"at least {layer + 1}, for {name}",
+                         "leave it out, or count layers from 0")
+        first, wanted = self.dims.setdefault(layer, (name, dim))
+        if dim != wanted:
+            raise refuse(f"vectors of {name}", f"of {dim} numbers", f"{wanted}, as those of {first} have",
+                         "queries and keys of a layer meet in a product")
+        by_layer = isinstance(self.rotation, Mapping)
+        values = self.rotation.get(str(layer)) if isinstance(self.rotation, Mapping) else self.rotation
+        if isinstance(values, list) and len(values) > dim // 2:
+            raise refuse(f"rope_frequencies[{layer}]" if by_layer else "rope_frequencies", f"{len(values)} numbers",
+                         f"{dim // 2} at most: {name} has vectors of {dim} numbers", "one for each two that turn together")
 
 
 class _HeadWriter:
     """One head on its way into a capture."""
 
-    def __init__(self, capture: Any, key: tuple[int, str, int], sampler: Sampler) -> None:
+    def __init__(self, capture: Any, key: tuple[int, str, int], sampler: Sampler, shape: _Shape) -> None:
+        self.shape = shape
         self.layer, self.kind, self.head = key
         self.name = head_name(self.layer, self.head, self.kind)
         self.capture, self.sampler = capture, sampler
@@ -123,19 +160,19 @@ class _HeadWriter:
     def _open(self, dim: int) -> None:
         if dim < 1:
             raise ArgumentError(f"vectors of {self.name} have no numbers: wanted is [rows, head_dim]")
+        self.shape.check(self.name, self.layer, dim)
         call(lib.qk_head_writer_open, self.writer, self.capture, head_id(self.layer, self.head, self.kind)[0], dim,
              False, ffi.NULL)
         self.dim = dim
 
     def _add(self, block: Block, view: _arrays.View, count: int) -> None:
         first, sampler = self.rows, self.sampler
-        keep, position = _integers(block.position, f"position of {self.name}", count,
-                                   lambda: range(first, first + count))
+        keep, position = _integers(block.position, "position", self.name, count, lambda: range(first, first + count))
         columns = {"position": (keep, position)}
-        columns["bucket"] = _integers(block.bucket, f"bucket of {self.name}", count,
+        columns["bucket"] = _integers(block.bucket, "bucket", self.name, count,
                                       lambda: sampler.buckets(ffi.unpack(position, count)))
-        columns["example"] = _integers(block.example, f"example of {self.name}", count, 0)
-        columns["window"] = _integers(block.window, f"window of {self.name}", count, 0)
+        columns["example"] = _integers(block.example, "example", self.name, count, 0)
+        columns["window"] = _integers(block.window, "window", self.name, count, 0)
         numpy = _arrays.need_numpy()
         vectors = numpy.asarray(_Told(view))
         made = ffi.new("qk_block *", {"dim": self.dim})
@@ -172,15 +209,19 @@ def _degenerate(words: str) -> DataError:
 
 # ---- the capture ---------------------------------------------------------------------------
 
-def _write_heads(writer: Any, heads: Any, sampler: Sampler) -> None:
+def _write_heads(writer: Any, heads: Any, sampler: Sampler, shape: _Shape) -> None:
     """Files that heads share end with their layer, lest all layers' rows wait in memory."""
     pairs: Iterable[tuple[Any, Any]] = heads
     if isinstance(heads, Mapping):
         pairs = ((key, rows) for _, key, rows in sorted(((_id_of(key), key, rows) for key, rows in heads.items()),
                                                         key=lambda one: one[0]))
     before: int | None = None
-    for key, rows in pairs:
-        head = _HeadWriter(writer, _id_of(key), sampler)
+    for pair in pairs:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise refuse("heads", f"an iterable with a {type(pair).__name__}", "a dict, or pairs (head, rows)",
+                         "{(layer, head, 'q'): x}")
+        key, rows = pair
+        head = _HeadWriter(writer, _id_of(key), sampler, shape)
         if before is not None and before != head.layer:
             _end_layer(writer, before)
         before = head.layer
@@ -200,13 +241,13 @@ def _end_layer(writer: Any, layer: int) -> None:
         call(lib.qk_capture_writer_end_layer, writer, layer, number)
 
 
-def _meta(texts: Mapping[str, str | None], layout: str, q_per_kv_group: int) -> tuple[Any, list[Any]]:
+def _meta(texts: Mapping[str, str | None], layout: str, q_per_kv_group: int | None) -> tuple[Any, list[Any]]:
     meta, keep = ffi.new("qk_capture_meta *"), []
     for name, value in texts.items():
         if value is not None:
             keep.append(ffi.new("char[]", words(value, name).encode(errors="surrogatepass")))
             setattr(meta, name, keep[-1])
-    meta.q_per_kv_group, meta.wide_ids = whole(q_per_kv_group, "q_per_kv_group", 0, 65535), True
+    meta.q_per_kv_group, meta.wide_ids = whole(q_per_kv_group or 0, "q_per_kv_group", 0, 65535), True
     meta.layout = choice(LAYOUTS, layout, "layout")
     return meta, keep
 
@@ -241,8 +282,32 @@ def _publish(made: str, folder: str, aside: str, force: bool) -> None:
         raise
 
 
+def _tell(extra: Mapping[str, Any], stage: str | None, num_layers: int | None,
+          rope_frequencies: Sequence[float] | Mapping[int, Sequence[float]] | None, interleaved: bool) -> dict[str, Any]:
+    """Keys of capture.json beside the writer's own."""
+    told: dict[str, Any] = {}
+    if stage is not None:
+        if stage not in _STAGES:
+            raise ArgumentError(f"stage is {stage!r}; wanted is 'pre', 'post' or None")
+        told["stage"] = _STAGES[stage]
+    if num_layers is not None:
+        told["num_layers"] = whole(num_layers, "num_layers", 0, 65535)
+    if isinstance(rope_frequencies, Mapping):
+        told["rope_frequencies"] = {str(layer): reals(values, f"rope_frequencies[{layer}]")
+                                    for layer, values in rope_frequencies.items()}
+    elif rope_frequencies is not None:
+        told["rope_frequencies"] = reals(rope_frequencies, "rope_frequencies")
+    if rope_frequencies is not None or interleaved:
+        told["rope"] = {"pairing": "interleaved" if interleaved else "half"}
+    for key in extra:
+        if key in _OWN or key in told:
+            raise refuse("extra", f"a dict with {key!r}", "one of further keys", "there is a keyword for it"
+                         if key in (*told, "model", "q_per_kv_group", "source", "layout") else "it is set by the writer")
+    return {**extra, **told}
+
+
 def write_capture(folder: str | os.PathLike[str], heads: Mapping[Any, Any] | Iterable[tuple[Any, Any]], *,
-                  model: str = "", q_per_kv_group: int = 0, num_layers: int | None = None, stage: str | None = None,
+                  model: str = "", q_per_kv_group: int | None = None, num_layers: int | None = None, stage: str | None = None,
                   rope_frequencies: Sequence[float] | Mapping[int, Sequence[float]] | None = None,
                   rope_interleaved: bool = False, sampler: Sampler | None = None, layout: str = "heads",
                   source: str = "qkscope.write_capture", card: str | None = None,
@@ -252,7 +317,7 @@ def write_capture(folder: str | os.PathLike[str], heads: Mapping[Any, Any] | Ite
     heads             a dict from (layer, head, kind), or a name such as "l00h02q", to the head's rows; or pairs of
                       these, such as a generator makes them, layer by layer: then one head at a time is in memory
     model             its name, for tables and figures
-    q_per_kv_group    query heads per key head; 0: not known
+    q_per_kv_group    query heads per key head; None or 0: not known
     num_layers        of the model; None: up to the largest layer of a head
     stage             "pre" or "post": vectors of before or after RoPE; None: not known
     rope_frequencies  radians per token, a list for all layers, or a dict of lists by layer
@@ -269,32 +334,27 @@ def write_capture(folder: str | os.PathLike[str], heads: Mapping[Any, Any] | Ite
 
         qkscope.write_capture("mine", {(0, 0, "q"): queries, (0, 0, "k"): dict(vectors=keys, position=at, example=ids)})
         part = qkscope.open("mine")
-        qkscope.write_capture("keys", ((h.name, h.blocks()) for h in part.heads if h.kind == "k"))
+        qkscope.write_capture("keys", ((h.name, h.blocks(dtype="float32")) for h in part.heads if h.kind == "k"))
 
     The capture appears in `folder` when it is whole; after an exception there is nothing. For vectors that a model
     makes text by text, also sampled, from many threads or processes, and for moments, there is qkscope.Sink.
 
-    Raises ArgumentError for an array of another shape, dtype or device, and heads that cannot share a file; DataError
-    for a number that is not finite; ExistsError where something is there; InputOutputError when the disk is full.
+    Raises ArgumentError for an array of another shape, dtype or device, for masked numbers, for heads that cannot
+    share a file or differ in dimension within a layer, and for what no reader would take; DataError for a number that
+    is not finite; ExistsError where something is there; InputOutputError when the disk is full.
     """
     as_json(extra or {}, "extra")
-    told: dict[str, Any] = dict(extra or {})
-    if stage is not None:
-        if stage not in _STAGES:
-            raise ArgumentError(f"stage is {stage!r}; wanted is 'pre', 'post' or None")
-        told["stage"] = _STAGES[stage]
-    if num_layers is not None:
-        told["num_layers"] = num_layers
-    if rope_frequencies is not None:
-        told["rope_frequencies"] = ({str(layer): reals(values, f"rope_frequencies[{layer}]")
-                                     for layer, values in rope_frequencies.items()}
-                                    if isinstance(rope_frequencies, Mapping)
-                                    else reals(rope_frequencies, "rope_frequencies"))
-    if rope_frequencies is not None or rope_interleaved:
-        told["rope"] = {"pairing": "interleaved" if rope_interleaved else "half"}
+    told = _tell(extra or {}, stage, num_layers, rope_frequencies, rope_interleaved)
     meta, keep = _meta({"model": model, "source": source, "card": card,
                         "extra_json": as_json(told, "capture.json") if told else None}, layout, q_per_kv_group)
-    where = os.path.realpath(folder)
+    if not os.fspath(folder):
+        raise refuse("folder", "empty", "a folder's name", "'mine' is made in the one that you are in")
+    if not isinstance(sampler, Sampler | None):
+        raise refuse("sampler", f"{sampler!r:.60}", "a qkscope.Sampler", "Sampler('uniform', base_rate=8)")
+    where = os.path.realpath(os.fsdecode(folder))
+    if os.path.commonpath([where, os.getcwd()]) == where:  # it would be in a folder that is gone
+        raise refuse("folder", f"{os.fspath(folder)!r}, which this process works in", "another one",
+                     "give a folder in it, or os.chdir() elsewhere")
     _is_replaced(where, force)  # before the work
     os.makedirs(os.path.dirname(where), exist_ok=True)
     beside = tempfile.mkdtemp(prefix=f".{os.path.basename(where)}.", dir=os.path.dirname(where))
@@ -302,8 +362,9 @@ def write_capture(folder: str | os.PathLike[str], heads: Mapping[Any, Any] | Ite
     writer = ffi.new("qk_capture_writer **")
     try:
         call(lib.qk_capture_writer_open, writer, os.fsencode(made), meta)
-        _write_heads(writer[0], heads, sampler or Sampler())
+        _write_heads(writer[0], heads, sampler or Sampler(), _Shape(told))
         call(lib.qk_capture_writer_finish, writer)
+        Capture(made)  # before it takes another's place: it can be read
         _publish(made, where, os.path.join(beside, "before"), force)
     finally:
         lib.qk_capture_writer_abort(writer)

@@ -63,7 +63,8 @@ static qk_status check_settings(const qk_analysis_settings *s, qk_error *err)
     if (!s->combined && s->analyses != QK_ANALYSE_PCA)
         return qk__fail(err, QK_ERR_ARGUMENT, "fitting each kind by itself is a PCA only");
     if (s->pca.low > s->pca.high)
-        return qk__fail(err, QK_ERR_ARGUMENT, "taxonomy thresholds: %g is above %g", s->pca.low,
+        return qk__fail(err, QK_ERR_ARGUMENT,
+                        "taxonomy-low: %g is above %g, which is taxonomy-high", s->pca.low,
                         s->pca.high);
     if (s->ci > 0 && !s->combined)
         return qk__fail(err, QK_ERR_ARGUMENT,

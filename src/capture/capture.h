@@ -39,6 +39,9 @@ typedef struct qk__rope_entry {
     double *values;
 } qk__rope_entry;
 
+/* Radians per token: finite and above 0. */
+bool qk__is_rope_frequency(double value);
+
 /* "heads" of capture.json. */
 typedef struct qk__listed_head {
     qk_head_id id;

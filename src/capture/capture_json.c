@@ -22,6 +22,11 @@ enum { MAX_MANIFEST_BYTES = 16 << 20 };
 
 /* ---- rotation frequencies --------------------------------------------------------------- */
 
+bool qk__is_rope_frequency(double value)
+{
+    return value > 0 && value <= DBL_MAX;
+}
+
 static qk_status read_frequencies(const qk__node *list, qk__rope_entry *entry, qk_error *err)
 {
     entry->count = qk__node_count(list);
@@ -31,7 +36,8 @@ static qk_status read_frequencies(const qk__node *list, qk__rope_entry *entry, q
     for (size_t i = 0; i < entry->count; i++) {
         qk__node item = qk__node_item(list, i);
         double *value = &entry->values[i];
-        if (qk__read_real(&item, NULL, 0, DBL_MAX, value, NULL) != QK_OK || !(*value > 0))
+        if (qk__read_real(&item, NULL, 0, DBL_MAX, value, NULL) != QK_OK ||
+            !qk__is_rope_frequency(*value))
             return qk__fail_expected(&item, "a number above 0 (radians per token)", err);
     }
     return QK_OK;
@@ -239,6 +245,19 @@ static qk_status read_root(qk_capture *capture, const json_t *object, qk_error *
     return QK_OK; /* a file of the same name by another tool, none of our business */
 }
 
+qk_status qk__capture_check_manifest(const json_t *object, qk_error *err)
+{
+    qk_capture capture = {0};
+    qk_error why = {0};
+    qk__node root = qk__tree_of_json(object);
+    qk_status status = read_keys(&capture, &root, &why);
+    qk__capture_free_manifest(&capture);
+    if (status == QK_OK || status == QK_ERR_NOMEM)
+        return status == QK_OK ? QK_OK : qk__nomem(err);
+    return qk__fail(err, QK_ERR_ARGUMENT, "capture.json would not be readable: %s",
+                    why.message);
+}
+
 /* *found is false when dir has no manifest. */
 static qk_status read_in(qk_capture *capture, const char *dir, bool *found, qk_error *err)
 {
@@ -303,6 +322,13 @@ qk_status qk__capture_write_manifest(const qk_capture_writer *writer, bool compl
     {
         if (root && !json_object_get(root, key)) /* ours are not replaced */
             root = qk__json_set(root, key, json_incref(value));
+    }
+    if (!root)
+        return qk__nomem(err);
+    qk_status status = qk__capture_check_manifest(root, err);
+    if (status != QK_OK) {
+        json_decref(root);
+        return status;
     }
     qk__outfile *file;
     QK_TRY(qk__json_write(root, writer->dir, QK_MANIFEST_NAME, &file, err));

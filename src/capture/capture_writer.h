@@ -107,6 +107,10 @@ QK_MUST_CHECK qk_status qk__capture_writer_adopt(qk_capture_writer *writer, qk_h
 QK_MUST_CHECK qk_status qk__capture_writer_note_sums(qk_capture_writer *writer, qk_head_id id,
                                                      size_t dim, int64_t summed, qk_error *err);
 
+/* QK_ERR_ARGUMENT: what a reader would refuse in a capture.json of these keys. It is the reader itself
+ * that says so. */
+QK_MUST_CHECK qk_status qk__capture_check_manifest(const json_t *object, qk_error *err);
+
 /* Write capture.json and README.md; records are sorted by then. */
 QK_MUST_CHECK qk_status qk__capture_write_manifest(const qk_capture_writer *writer,
                                                    bool complete, qk_error *err);

@@ -45,9 +45,11 @@ static qk_status unknown_architecture(const char *name, qk_error *err)
     for (int i = 0; i < NUM_ARCHITECTURES; i++)
         used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "",
                                  ARCHITECTURES[i].name);
-    return qk__fail(err, QK_ERR_UNSUPPORTED,
-                    "general.architecture: \"%.60s\" is not among the known ones: %s", name,
-                    known);
+    return qk__fail(
+        err, QK_ERR_UNSUPPORTED,
+        "general.architecture: \"%.60s\" is not among the known ones: %s; "
+        "`qkscope-hf` captures most others, with transformers, from their checkpoints",
+        name, known);
 }
 
 /* ---- keys of an architecture ------------------------------------------------------------ */

@@ -44,7 +44,9 @@ static qk_status unknown_type(const qk__node *object, const char *type, qk_error
         used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "",
                                  name);
     return qk__fail_in(object, "model_type", err, QK_ERR_UNSUPPORTED,
-                       "\"%s\" is not among the known architectures: %s", type, known);
+                       "\"%s\" is not among the known architectures: %s; `qkscope-hf` captures "
+                       "most others, with transformers",
+                       type, known);
 }
 
 static qk_status refuse_quantized(const qk__node *object, qk_error *err)

@@ -265,10 +265,14 @@ static qk_status explain(const qk__recording *r, qk_status status, qk_error *err
                         "no position was kept: %lld of %lld texts have more than %lld tokens "
                         "and were passed over; split or cut them",
                         (long long)c->skipped, (long long)c->texts, (long long)r->max_length);
-    return qk__fail(err, status,
-                    "of %lld texts with %lld tokens no position was kept: the texts are too "
-                    "short for the sampler's rate",
-                    (long long)c->texts, (long long)c->tokens);
+    return qk__fail(
+        err, status,
+        c->tokens > 0
+            ? "of %lld texts with %lld tokens no position was kept: the texts are too "
+              "short for the sampler's rate; keep more rows, or all (sampler \"all\")"
+            : "of %lld texts with %lld tokens no position was kept: there is nothing "
+              "in the texts; give others",
+        (long long)c->texts, (long long)c->tokens);
 }
 
 static qk_status open_sink(qk__recording *r, const qk_sink_settings *settings, qk_error *err)

@@ -135,6 +135,15 @@ qk_status qk__name_source(const qk__input_text *text, qk__buffer *name, qk_error
     return qk__buffer_printf(name, err, "%s", text->path);
 }
 
+/* As messages have it: a text of an engine that is of no file is called by its number. */
+static const char *told_source(const qk__input_text *text, int64_t number, qk__buffer *name)
+{
+    bool of_file = text->path[0] != '\0';
+    qk_status status = of_file ? qk__name_source(text, name, NULL)
+                               : qk__buffer_printf(name, NULL, "text %" PRId64, number);
+    return status == QK_OK ? (const char *)name->data : "";
+}
+
 /* Notices of one kind are given for the first few texts. */
 enum { MAX_NOTICES = 5 };
 
@@ -142,7 +151,7 @@ static void tell(const qk__recording *r, const qk__input_text *text, const qk__e
 {
     const qk__survey_counts *c = &r->counts;
     qk__buffer name = {0};
-    const char *source = qk__name_source(text, &name, NULL) == QK_OK ? (char *)name.data : "";
+    const char *source = told_source(text, c->texts - 1, &name);
     if (e->cut && c->cut <= MAX_NOTICES)
         qk__recorder_notice(r, QK_NOTICE_WARNING, "%s: cut after %lld tokens", source,
                             (long long)r->max_length);
@@ -181,8 +190,7 @@ static qk_status count_tokens(qk__recording *r, const qk__input_text *text,
     qk_status status = qk__encode(r, text, &encoded, err);
     if (status != QK_OK) {
         qk__buffer source = {0};
-        if (qk__name_source(text, &source, NULL) == QK_OK)
-            qk__context(err, status, "%s", (const char *)source.data);
+        qk__context(err, status, "%s", told_source(text, r->counts.texts, &source));
         qk__buffer_free(&source);
         return status;
     }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <qkscope/results.h>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
@@ -241,6 +243,40 @@ qk_status qk__manifest_check(const qk__manifest *manifest, const char *folder, q
                         "run it again: %.300s",
                         folder, text_of(manifest->root, "command_line"));
     return check_captures(manifest, folder, err);
+}
+
+/* Of a folder whose manifest was read. */
+static qk_status check_all(const qk__manifest *manifest, const char *folder, qk_error *err)
+{
+    if (!manifest->root && !manifest->broken)
+        return qk__fail(err, QK_ERR_NOT_FOUND,
+                        "%s/%s: cannot be read; give a folder with results", folder,
+                        QK__MANIFEST_NAME);
+    if (!manifest->is_study && !manifest->runs &&
+        strcmp(text_of(manifest->root, "kind"), "published") != 0)
+        return qk__fail(err, QK_ERR_MALFORMED,
+                        "%s/%s: is no manifest of results; run the analysis again into another "
+                        "folder",
+                        folder, QK__MANIFEST_NAME);
+    QK_TRY(qk__manifest_check(manifest, folder, err));
+    json_t *changes;
+    QK_TRY(qk__manifest_changes(manifest, folder, &changes, err));
+    const char *change = json_string_value(json_array_get(changes, 0));
+    qk_status status = change ? qk__fail(err, QK_ERR_INCONSISTENT,
+                                         "%s/%s; run the analysis again", folder, change)
+                              : QK_OK;
+    json_decref(changes);
+    return status;
+}
+
+qk_status qk_results_check(const char *folder, qk_error *err)
+{
+    QK_NEED(err, folder);
+    qk__manifest manifest;
+    QK_TRY(qk__manifest_read(&manifest, folder, err));
+    qk_status status = check_all(&manifest, folder, err);
+    qk__manifest_free(&manifest);
+    return status;
 }
 
 int qk__manifest_layers(const qk__manifest *manifest, const char *model)

@@ -165,14 +165,19 @@ static qk_status give_unit(const input *in, const char *name, const qk__unit_fol
     return status;
 }
 
-static qk_status gather(const merging *m, const qk_sink *sink, qk_error *err)
+static qk_status gather(const merging *m, qk_sink *sink, qk_error *err)
 {
+    size_t all = 0, done = 0;
+    for (size_t i = 0; i < m->count; i++)
+        all += m->inputs[i].names.count;
     for (size_t i = 0; i < m->count; i++) {
         const input *in = &m->inputs[i];
-        if (strcmp(in->units.path, sink->units.path) == 0)
-            continue;
-        for (size_t n = 0; n < in->names.count; n++)
-            QK_TRY(give_unit(in, in->names.items[n], &sink->units, err));
+        bool here = strcmp(in->units.path, sink->units.path) == 0;
+        for (size_t n = 0; n < in->names.count; n++) {
+            QK_TRY(qk__sink_ask(sink, "blocks", done++, all, err));
+            if (!here)
+                QK_TRY(give_unit(in, in->names.items[n], &sink->units, err));
+        }
     }
     return QK_OK;
 }
@@ -185,6 +190,7 @@ static qk_status merge(merging *m, qk_sink_outcome *outcome, qk_error *err)
     settings.force = m->settings->force;
     settings.threads = m->settings->threads;
     settings.notice = m->settings->notice;
+    settings.progress = m->settings->progress;
     settings.user = m->settings->user;
     if (settings.token_strings)
         return qk__fail(err, QK_ERR_UNSUPPORTED,

@@ -310,8 +310,10 @@ qk_status qk__tree_finish(qk_sink *sink, int stage, const qk__all_rows *rows,
         for (int64_t i = 0; i << level < sink->num_blocks; i++) {
             node n = {stage, level, i};
             bool there;
-            if (settle(sink, n).level == level)
-                QK_TRY(try_join(sink, n, &there, err));
+            if (settle(sink, n).level != level)
+                continue;
+            QK_TRY(qk__sink_ask(sink, "levels", (size_t)level, (size_t)root.level, err));
+            QK_TRY(try_join(sink, n, &there, err));
         }
     char name[QK__UNIT_NAME_SIZE];
     name_node(root, name);

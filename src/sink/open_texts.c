@@ -72,6 +72,14 @@ qk_status qk_sink_begin(qk_sink *sink, const qk_sink_text *text, qk_error *err)
     return status;
 }
 
+static bool is_done(const qk_sink *sink, const qk__text_block *block, int64_t number)
+{
+    if (number < 0 || number >= sink->settings.num_texts)
+        return false;
+    return block ? block->texts[number - block->first].state == QK__TEXT_DONE
+                 : sink->there[number / sink->block_texts];
+}
+
 qk_status qk__find_text(qk_sink *sink, int64_t number, qk__text_block **found, qk__text **text,
                         qk_error *err)
 {
@@ -85,18 +93,22 @@ qk_status qk__find_text(qk_sink *sink, int64_t number, qk__text_block **found, q
         (void)fail_again(sink, err);
     } else if (!block || (*text)->state != QK__TEXT_OPEN) {
         status = QK_ERR_ARGUMENT;
-        (void)qk__fail(err, status, "text %lld is not open", (long long)number);
+        (void)qk__fail(err, status, "text %lld is not open: %s", (long long)number,
+                       is_done(sink, block, number) ? "it is done, and takes no more"
+                                                    : "begin it before anything of it comes");
     }
     return status;
 }
 
 /* ---- positions -------------------------------------------------------------------------- */
 
-static qk_status check_part(const qk_sink *sink, int layer, qk_kind kind, qk_error *err)
+qk_status qk__check_part(const qk_sink *sink, int layer, qk_kind kind, qk_error *err)
 {
     if (layer < 0 || layer >= sink->settings.num_layers || (kind != QK_QUERY && kind != QK_KEY))
-        return qk__fail(err, QK_ERR_ARGUMENT, "layer %d: the model has %d", layer,
-                        sink->settings.num_layers);
+        return qk__fail(
+            err, QK_ERR_ARGUMENT,
+            "layer %d, kind %d: the model has %d layers, of queries (0) and keys (1)", layer,
+            (int)kind, sink->settings.num_layers);
     return QK_OK;
 }
 
@@ -121,7 +133,7 @@ static qk_status find_positions(qk_sink *sink, int64_t number, int layer, qk_kin
     qk__text *text;
     qk__part part = {0};
     *count = 0;
-    QK_TRY(check_part(sink, layer, kind, err));
+    QK_TRY(qk__check_part(sink, layer, kind, err));
     int64_t example_id = 0, tokens = 0;
     pthread_mutex_lock(&sink->mutex);
     qk_status status = qk__find_text(sink, number, &block, &text, err);
@@ -187,8 +199,11 @@ static qk_status fail_missing(const qk_sink *sink, int64_t text, int layer, qk_k
         return qk__fail(err, QK_ERR_INCONSISTENT,
                         "text %lld is not done: rows are still being put", (long long)text);
     return qk__fail(err, QK_ERR_INCONSISTENT,
-                    "layer %d: %zu of %zu vectors of its %s in text %lld came", layer, came,
-                    all, kind == QK_QUERY ? "queries" : "keys", (long long)text);
+                    "layer %d: %zu of %zu vectors of its %s in text %lld came%s", layer, came,
+                    all, kind == QK_QUERY ? "queries" : "keys", (long long)text,
+                    !sink->stages[QK__PRE]    ? "; those before RoPE are passed over here"
+                    : !sink->stages[QK__POST] ? "; those after RoPE are passed over here"
+                                              : "");
 }
 
 static qk_status check_all_came(qk_sink *sink, qk__text_block *block, qk__text *text,

@@ -251,11 +251,10 @@ static qk_status check_rows(const qk_sink *sink, const qk_sink_rows *rows, qk_er
 {
     int limit =
         rows->kind == QK_QUERY ? sink->settings.num_q_heads : sink->settings.num_k_heads;
-    if (rows->layer < 0 || rows->layer >= sink->settings.num_layers ||
-        (rows->kind != QK_QUERY && rows->kind != QK_KEY) || (unsigned)rows->type > QK_BFLOAT16)
-        return qk__fail(err, QK_ERR_ARGUMENT,
-                        "rows of layer %d, kind %d, type %d: no such thing", rows->layer,
-                        (int)rows->kind, (int)rows->type);
+    QK_TRY(qk__check_part(sink, rows->layer, rows->kind, err));
+    if ((unsigned)rows->type > QK_BFLOAT16)
+        return qk__fail(err, QK_ERR_ARGUMENT, "type %d: no such type of numbers",
+                        (int)rows->type);
     for (size_t i = 0; i < rows->num_heads; i++) {
         int head = rows->heads ? rows->heads[i] : (int)i;
         if (head < 0 || head >= limit)

@@ -27,10 +27,7 @@ static const char *kind_name(qk_kind kind)
 
 static qk_status check_sums(const qk_sink *sink, const qk_sink_sums *sums, qk_error *err)
 {
-    if (sums->layer < 0 || sums->layer >= sink->settings.num_layers ||
-        (sums->kind != QK_QUERY && sums->kind != QK_KEY))
-        return qk__fail(err, QK_ERR_ARGUMENT, "sums of layer %d, kind %d: no such thing",
-                        sums->layer, (int)sums->kind);
+    QK_TRY(qk__check_part(sink, sums->layer, sums->kind, err));
     if (!sink->settings.keep.moments || sink->settings.keep.rows)
         return qk__fail(
             err, QK_ERR_ARGUMENT,
@@ -64,7 +61,7 @@ static qk_status check_rows(const delivery *d, size_t kept, qk_error *err)
     return qk__fail(
         err, QK_ERR_ARGUMENT,
         "layer %d, %s heads: sums over %lld rows of text %lld, of which %zu positions "
-        "are kept: sum those of qk_sink_positions",
+        "are kept: sum the rows at all positions that the sink keeps, and no others",
         d->sums->layer, kind_name(d->sums->kind), (long long)d->sums->rows,
         (long long)d->sums->text, kept);
 }

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "capture/capture_writer.h"
 #include "sink/run_lock.h"
 
 /* ---- opening ---------------------------------------------------------------------------- */
@@ -29,6 +30,22 @@ static qk_status check_model(const qk_sink_settings *s, qk_error *err)
     if (s->head_dim < 1 || s->head_dim > QK_MAX_DIM)
         return qk__fail(err, QK_ERR_ARGUMENT, "head dimension %zu is not in 1..%d", s->head_dim,
                         QK_MAX_DIM);
+    for (int l = 0; s->frequencies && l < s->num_layers; l++) {
+        const qk_frequencies *layer = &s->frequencies[l];
+        if (layer->count > s->head_dim / 2)
+            return qk__fail(
+                err, QK_ERR_ARGUMENT,
+                "layer %d has %zu frequencies: vectors of %zu numbers have room for "
+                "%zu rotary pairs",
+                l, layer->count, s->head_dim, s->head_dim / 2);
+        for (size_t i = 0; i < layer->count; i++)
+            if (!qk__is_rope_frequency(layer->values[i]))
+                return qk__fail(
+                    err, QK_ERR_ARGUMENT,
+                    "layer %d: frequency %zu is %g; it has to be finite and above 0 "
+                    "(radians per token)",
+                    l, i, layer->values[i]);
+    }
     return QK_OK;
 }
 
@@ -68,8 +85,9 @@ static qk_status check_extra(const qk_sink *sink, qk_error *err)
 {
     json_t *extra;
     QK_TRY(qk__extra_keys(sink, &extra, err));
+    qk_status status = qk__context(err, qk__capture_check_manifest(extra, err), "extra_json");
     json_decref(extra);
-    return QK_OK;
+    return status;
 }
 
 /* Captured heads of a kind, layer by layer. */
@@ -171,6 +189,7 @@ qk_status qk__sink_open(qk_sink **sink, const qk_sink_settings *settings, bool m
         free(s);
         return qk__nomem(err);
     }
+    pthread_mutex_init(&s->asking, NULL); /* never fails with these attributes */
     qk_status status = open_sink(s, err);
     if (status != QK_OK)
         qk_sink_close(&s);
@@ -216,6 +235,7 @@ void qk_sink_close(qk_sink **sink)
     free(s->fresh);
     qk__rank_leave(&s->rank);
     qk__units_close(&s->units);
+    pthread_mutex_destroy(&s->asking);
     pthread_mutex_destroy(&s->mutex);
     free(s);
     *sink = NULL;
@@ -250,13 +270,28 @@ static qk_status check_own(const qk_sink *sink, qk_error *err)
 {
     int64_t first, end;
     qk__shard_blocks(sink, &first, &end);
+    while (first < end && sink->there[first])
+        first++;
+    if (first == end)
+        return QK_OK;
+    int64_t missing = 0, behind = first;
     for (int64_t b = first; b < end; b++)
-        if (!sink->there[b])
-            return qk__fail(err, QK_ERR_INCONSISTENT,
-                            "texts %lld to %lld were not put into the sink",
-                            (long long)(b * sink->block_texts),
-                            (long long)((b + 1) * sink->block_texts - 1));
-    return QK_OK;
+        missing += !sink->there[b];
+    while (behind < end && !sink->there[behind])
+        behind++;
+    int64_t from = first * sink->block_texts, last = behind * sink->block_texts;
+    last = (last < sink->settings.num_texts ? last : sink->settings.num_texts) - 1;
+    missing -= behind - first;
+    char further[64] = "";
+    if (missing > 0)
+        snprintf(further, sizeof further, ", nor those of %lld further blocks",
+                 (long long)missing);
+    if (from == last)
+        return qk__fail(err, QK_ERR_INCONSISTENT, "text %lld was not put into the sink%s",
+                        (long long)from, further);
+    return qk__fail(err, QK_ERR_INCONSISTENT,
+                    "texts %lld to %lld were not %sput into the sink%s", (long long)from,
+                    (long long)last, sink->block_texts > 1 ? "all " : "", further);
 }
 
 /* Of a file that may be missing, unless it is the one before, which several heads share. */

@@ -173,6 +173,8 @@ struct qk_sink {
     atomic_bool
         *there; /* [num_blocks] finished when the sink was opened, or since by this process */
     int64_t texts_before, tokens_before;
+    pthread_mutex_t asking;
+    atomic_bool stopped;   /* the answer was false once */
     pthread_mutex_t mutex; /* of what follows, and of texts' and parts' states */
     qk__text_block *open;
     qk__waiting *spare;
@@ -207,6 +209,10 @@ static inline bool qk__stores_rows(const qk_sink *sink)
 {
     return sink->settings.keep.rows || sink->settings.keep.reservoir > 0;
 }
+
+/* Tells how far the end is. QK_ERR_CANCELLED: it is to stop. */
+QK_MUST_CHECK qk_status qk__sink_ask(qk_sink *sink, const char *what, size_t done, size_t total,
+                                     qk_error *err);
 
 void qk__sink_notice(const qk_sink *sink, qk_notice_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -292,6 +298,10 @@ QK_MUST_CHECK qk_status qk__block_publish(qk_sink *sink, qk__text_block *block, 
 void qk__text_block_free(const qk_sink *sink, qk__text_block *block);
 
 /* ---- open_texts.c ----------------------------------------------------------------------- */
+
+/* QK_ERR_ARGUMENT: the model has no such layer, or the kind is none. */
+QK_MUST_CHECK qk_status qk__check_part(const qk_sink *sink, int layer, qk_kind kind,
+                                       qk_error *err);
 
 /* A text that is begun, and its block; the caller holds the mutex. */
 QK_MUST_CHECK qk_status qk__find_text(qk_sink *sink, int64_t number, qk__text_block **block,

@@ -7,6 +7,8 @@
 
 #include "sink/sink.h"
 
+#include "base/error.h"
+
 void qk_sink_settings_default(qk_sink_settings *settings)
 {
     assert(settings);
@@ -49,6 +51,26 @@ void qk__sink_notice(const qk_sink *sink, qk_notice_level level, const char *fmt
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     sink->settings.notice(sink->settings.user, level, text);
+}
+
+qk_status qk__sink_ask(qk_sink *sink, const char *what, size_t done, size_t total,
+                       qk_error *err)
+{
+    const qk_sink_settings *s = &sink->settings;
+    if (s->progress && !atomic_load(&sink->stopped)) {
+        pthread_mutex_lock(&sink->asking);
+        if (!s->progress(
+                s->user,
+                &(qk_progress){.what = what, .done = (int64_t)done, .total = (int64_t)total}))
+            atomic_store(&sink->stopped, true);
+        pthread_mutex_unlock(&sink->asking);
+    }
+    return !atomic_load(&sink->stopped)
+               ? QK_OK
+               : qk__fail(err, QK_ERR_CANCELLED,
+                          "%s: stopped before the capture was complete: run the same again, "
+                          "which goes on",
+                          s->output);
 }
 
 void qk__sink_fail(qk_sink *sink, qk_status status, const qk_error *err)

@@ -36,6 +36,7 @@ typedef struct finish {
     qk_capture_writer *writer;
     file_job *jobs;
     size_t count;
+    atomic_size_t done;
     atomic_bool failed; /* no use in beginning further files */
 } finish;
 
@@ -90,6 +91,11 @@ static qk_status flush(const qk_sink *sink, qk_head_writer *writer, row_buffer *
     return qk_head_writer_add(writer, &block, b->strings, err);
 }
 
+static qk_status tell(const finish *f, qk_error *err)
+{
+    return qk__sink_ask(f->sink, "files", atomic_load(&f->done), f->count, err);
+}
+
 static const char *string_of(const qk_sink *sink, int32_t token)
 {
     const qk_sink_settings *s = &sink->settings;
@@ -116,8 +122,10 @@ static qk_status copy_text(const finish *f, const qk__text_rows *text, size_t he
             b->strings[at] = string_of(sink, text->token[done + i]);
         }
         b->filled += take;
-        if (b->filled == b->capacity)
+        if (b->filled == b->capacity) {
             QK_TRY(flush(sink, writer, b, err));
+            QK_TRY(tell(f, err));
+        }
     }
     return QK_OK;
 }
@@ -211,8 +219,12 @@ static void run_job(void *context, size_t i, int worker)
     if (atomic_load(&f->failed))
         return;
     char *folder = name_folder(f, job);
-    job->status = folder ? write_file(f, job, folder, &job->err) : qk__nomem(&job->err);
-    if (job->status != QK_OK)
+    job->status = folder ? tell(f, &job->err) : qk__nomem(&job->err);
+    if (job->status == QK_OK)
+        job->status = write_file(f, job, folder, &job->err);
+    if (job->status == QK_OK)
+        atomic_fetch_add(&f->done, 1);
+    else
         atomic_store(&f->failed, true);
     free(folder);
 }
@@ -267,6 +279,7 @@ static qk_status open_writer(finish *f, const char *folder, qk_error *err)
 
 static qk_status write_files(finish *f, qk_error *err)
 {
+    atomic_store(&f->done, 0);
     qk__parallel_for(f->count, f->sink->threads, run_job, f);
     for (size_t i = 0; i < f->count; i++)
         if (f->jobs[i].status != QK_OK)
@@ -330,6 +343,7 @@ qk_status qk__write_captures(qk_sink *sink, qk_sink_outcome *outcome, qk_error *
 {
     finish f = {.sink = sink};
     atomic_init(&f.failed, false);
+    atomic_init(&f.done, 0);
     for (int stage = 0; stage < QK__STAGES; stage++) {
         f.stage = stage;
         if (sink->stages[stage])

@@ -5,10 +5,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/json_build.h"
 #include "base/parallel.h"
 #include "capture/capture_writer.h"
@@ -235,6 +237,22 @@ static char *describe_extra(const qk_synth_settings *s)
 
 /* ---- the run ---------------------------------------------------------------------------- */
 
+/* The folder was empty, so all that is in it is ours. */
+static void remove_made(const char *dir)
+{
+    qk__names names;
+    if (qk__list_dir(dir, &names, NULL) != QK_OK)
+        return;
+    for (size_t i = 0; i < names.count; i++) {
+        char *path = qk__path_join(dir, names.items[i]);
+        if (path && unlink(path) != 0)
+            qk__remove_staging(path);
+        free(path);
+    }
+    qk__names_free(&names);
+    rmdir(dir);
+}
+
 static qk_status write_capture(synth_run *run, const char *dir, qk_error *err)
 {
     const qk_synth_settings *s = run->settings;
@@ -263,8 +281,10 @@ static qk_status write_capture(synth_run *run, const char *dir, qk_error *err)
     if (status == QK_OK)
         status = write_truth(run, dir, err);
     if (status == QK_OK)
-        return qk_capture_writer_finish(&run->writer, err);
+        status = qk_capture_writer_finish(&run->writer, err);
     qk_capture_writer_abort(&run->writer);
+    if (status != QK_OK)
+        remove_made(dir);
     return status;
 }
 

@@ -160,7 +160,9 @@ def test_shells_end_their_loops(program, many_heads, tmp_path):
     loop = 'for i in 1 2 3; do "$1" plasticity "$2" -o "$3/$i" --max-pairs 100000 --threads 1; echo $?; done; echo end'
     for _ in range(5):
         run = subprocess.Popen([bash, "-c", loop, "-", program, many_heads, tmp_path], stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True, env=environment(), start_new_session=True)
+                               stderr=subprocess.PIPE, text=True, env=environment(), start_new_session=True,
+                               # of a run in the background it is ignored, and bash then leaves it so
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         time.sleep(0.4)
         os.killpg(run.pid, signal.SIGINT)
         out, err = run.communicate(timeout=60)

@@ -4,6 +4,7 @@ makes its environment; QKSCOPE_HF_PYTHON names another."""
 import fcntl
 import functools
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -43,7 +44,9 @@ def once(tmp_path_factory, name, make):
     folder = root / name
     with open(root / f"{name}.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
+        if not (root / f"{name}.made").exists():  # nor where another process skipped or failed
+            shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
             make(folder)
+            (root / f"{name}.made").touch()
     return folder

@@ -3,6 +3,8 @@
 import importlib.util
 import json
 import os
+import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -33,6 +35,20 @@ def main(folder):
     with qkscope.Sink(folder + "/alone", **SINK) as sink:
         load()(sink)
     assert made == sink.outcome
+    run_page(folder)
+
+
+def run_page(folder):
+    """The program in docs/cluster.md, word for word, in a process of its own and on the processor."""
+    for name in ("examples", "docs"):
+        (Path(folder) / name).symlink_to(MODEL.parents[1] / name)
+    page = (MODEL.parents[1] / "docs" / "cluster.md").read_text(encoding="utf-8")
+    program, = (block for block in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S) if "def load():" in block)
+    path = Path(folder) / "page.py"
+    path.write_text(program.replace('.to("cuda")', ""), encoding="utf-8")
+    done = subprocess.run([sys.executable, path.name], cwd=folder, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert (Path(folder) / "capture" / "capture.json").exists()
 
 
 if __name__ == "__main__":

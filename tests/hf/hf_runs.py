@@ -14,7 +14,9 @@ import re
 import resource
 import shutil
 import signal
+import subprocess
 import sys
+import threading
 import traceback
 from pathlib import Path
 
@@ -310,11 +312,75 @@ def check_pages(out):
     assert (out / "capture" / "capture.json").exists()
 
 
+def check_lazy(out):
+    """`import qkscope` brings the bridge when it is asked for, and not before."""
+    program = ("import sys, qkscope; assert 'qkscope.hf' not in sys.modules and not hasattr(qkscope, 'hg'); "
+               "print(qkscope.hf.capture, qkscope.ray.capture)")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def check_threads(out):
+    """Each thread sees its own calls: two captures at once, one of them with "pre", and a model that others run
+    meanwhile; and nothing stays changed."""
+    models = [load(), load()]
+    models.append(models[1])  # which two threads run
+    ids = torch.tensor([tokenizer()(passages()[3])["input_ids"]])
+    with torch.no_grad():
+        plain = models[0](ids).logits
+    stages, failed, done = ("post", "both", "post"), [], threading.Event()
+
+    def one(i):
+        try:
+            for turn in range(3):
+                run(out / f"{i}.{turn}", of=models[i], stage=stages[i])
+        except BaseException as error:
+            failed.append(error)
+
+    def user():
+        try:
+            with torch.no_grad():
+                while not done.is_set():
+                    assert torch.equal(models[0](ids).logits, plain)
+        except BaseException as error:
+            failed.append(error)
+
+    for i, stage in enumerate(stages):
+        run(out / f"{i}", of=models[i], stage=stage)
+    before = [dict(r) for r in registries(models[0].model)], [dict(s) for s in scopes(models[0].model)]
+    threads, beside = [threading.Thread(target=one, args=(i,)) for i in range(3)], threading.Thread(target=user)
+    for thread in (beside, *threads):
+        thread.start()
+    for thread in threads:
+        thread.join()
+    done.set()
+    beside.join()
+    assert not failed, failed
+    assert before == ([dict(r) for r in registries(models[0].model)], [dict(s) for s in scopes(models[0].model)])
+    for i in range(3):
+        wanted = {p.relative_to(out / f"{i}"): p.read_bytes() for p in (out / f"{i}").rglob("*.parquet")}
+        for turn in range(3):
+            got = {p.relative_to(out / f"{i}.{turn}"): p.read_bytes() for p in (out / f"{i}.{turn}").rglob("*.parquet")}
+            assert got == wanted and wanted, (i, turn)
+
+
+def check_no_rope(out):
+    """Before and after it is the same: said, for each stage that asks for it."""
+    torch.manual_seed(0)
+    gpt2 = transformers.GPT2LMHeadModel(transformers.GPT2Config(n_embd=32, n_layer=2, n_head=2, vocab_size=256)).eval()
+    for m, wanted in ((gpt2, True), (tiny_llama(), False)):
+        for stage in ("post", "pre", "both"):
+            told = []
+            run(out / f"{wanted}-{stage}", passages()[:1], of=m, stage=stage,
+                options={"on_notice": lambda level, words, told=told: told.append(words)})
+            assert any("has no RoPE" in words for words in told) == (wanted and stage != "post"), (stage, told)
+
+
 # ---- bad input -----------------------------------------------------------------------------------
 
 def check_texts(out):
-    def go(texts, **options):
-        with qkscope.Sink(out / "c") as s:
+    def go(texts, folder="c", **options):
+        with qkscope.Sink(out / folder) as s:
             capture(model(), tokenizer(), texts, s, progress=False, **options)
 
     refused(lambda: go("one text"), "texts is one text", "[text]")
@@ -332,6 +398,39 @@ def check_texts(out):
     refused(lambda: capture(model(), None, ["a"], qkscope.Sink(out / "d")), "tokenizer", "AutoTokenizer")
     refused(lambda: capture(model(), tokenizer(), ["a"], str(out)), "sink is a str")
     not_whole(out / "c") if (out / "c").exists() else None
+    refused(lambda: go([""], "empty"), "no position was kept", "nothing in the texts; give others", kind=qkscope.DataError)
+    refused(lambda: go(["long " * 9], "long", max_length=5, long_texts="skip"), "no position was kept", "1 are longer", "cut",
+            kind=qkscope.DataError)
+    refused(lambda: go({"text": ["a"]}), "texts is a dict", "one column")
+
+
+def check_columns(out):
+    """Texts and ids as NumPy and pandas have them, whatever the labels are."""
+    import numpy
+    given, names = passages()[:3], [7, 5, 6]
+    kinds = {"list": list, "array": numpy.array}
+    try:
+        import pandas
+        kinds["series"] = lambda values: pandas.Series(values, index=[4, 1, 0])
+        frame = pandas.DataFrame({"text": given})
+        refused(lambda: capture(model(), tokenizer(), frame, qkscope.Sink(out / "frame")), "DataFrame", "one column")
+    except ImportError:
+        pass
+    rows = {}
+    for name, kind in kinds.items():
+        with qkscope.Sink(out / name, sampler=ALL) as s:
+            capture(model(), tokenizer(), kind(given), s, ids=kind(names), progress=False)
+        rows[name] = {p.name: p.read_bytes() for p in (out / name).rglob("*.parquet")}
+        assert rows[name] == rows["list"] and rows[name], name
+
+
+def check_notices(out):
+    """Warnings say which text."""
+    told = []
+    with qkscope.Sink(out / "c", sampler=ALL, on_notice=lambda level, words: None) as s:
+        capture(model(), tokenizer(), ["a text", "", "another " * 20], s, progress=False, max_length=100,
+                long_texts="cut", on_notice=lambda level, words: told.append(words))
+    assert "text 1: no tokens in it, passed over" in told and "text 2: cut after 100 tokens" in told, told
 
 
 def check_stopped(out):
@@ -351,6 +450,23 @@ def check_stopped(out):
     not_whole(out / "c")
     go(lambda what, done, total: told.append((what, done, total)))
     assert told[-1][1] == told[-1][2], told[-1]
+
+
+def check_other_engine(out):
+    """What a run that goes on was begun with, and what it is now, is told."""
+    def go(folder, batch_tokens, progress=False, **options):
+        with qkscope.Sink(folder, sampler=ALL, **options) as s:
+            capture(model(), tokenizer(), [text * 3 for text in passages() * 5], s, progress=progress,
+                    batch_tokens=batch_tokens)
+
+    words = ("batch_tokens (--tokens-at-once) 256, now 128", "--force")
+    for stage in ("post", "both"):
+        folder = out / f"engine-{stage}"
+        refused(lambda folder=folder, stage=stage: go(folder, 256, lambda *_: False, stage=stage), "stopped",
+                kind=qkscope.Cancelled)
+        refused(lambda folder=folder, stage=stage: go(folder, 128, stage=stage), *words, kind=qkscope.ExistsError)
+        go(folder, 256, stage=stage)
+        refused(lambda folder=folder, stage=stage: go(folder, 128, stage=stage), *words, kind=qkscope.ExistsError)
 
 
 class Stop(Exception):
@@ -443,6 +559,16 @@ def check_models(out):
     run(out / "compiled", passages()[:1], of=torch.compile(compiled))  # the decoder in it is not
     compiled.model.compile()
     refused(go(compiled), "compiled", "load it again")
+    layer = tiny_llama()
+    layer.model.layers[1] = torch.compile(layer.model.layers[1])
+    refused(go(layer), "compiled", "load it again")
+    for name, change in {"whole": lambda m: m.compile(),
+                         "decoder": lambda m: setattr(m, "model", torch.compile(m.model))}.items():
+        m = tiny_llama()
+        change(m)
+        run(out / name, passages()[:1], of=m)  # what was compiled is not run
+        rows = [{p.name: p.read_bytes() for p in (out / one).rglob("*.parquet")} for one in (name, "compiled")]
+        assert rows[0] == rows[1] and rows[0], name
     paged = tiny_llama()
     paged.config._attn_implementation = "paged|sdpa"
     refused(go(paged), "'paged|sdpa'", "set_attn_implementation('sdpa')")
@@ -451,6 +577,13 @@ def check_models(out):
     with torch.no_grad():
         broken.model.layers[1].self_attn.k_proj.weight[0, 0] = float("nan")
     refused(go(broken), "layer 1", "finite", kind=qkscope.DataError)
+    wanted = "AutoModelForCausalLM.from_pretrained"
+    refused(go("org/name"), "model is a str", wanted)
+    refused(go(torch.nn.Linear(2, 2)), "model is a Linear", wanted)
+    refused(go(transformers.pipeline("text-generation", tiny_llama(), tokenizer=tokenizer())), "Pipeline",
+            "pipeline.model")
+    with torch.device("meta"):
+        refused(go(transformers.LlamaForCausalLM(tiny_llama().config).eval()), "\"meta\"", "from_pretrained")
     own = tiny_llama()
     own.model.layers[1].self_attn.forward = lambda hidden_states, **_: (hidden_states, None)
     refused(go(own, layers=[1]), "layer", kind=qkscope.Error)
@@ -477,6 +610,13 @@ def check_command_line(out):
     assert done["texts"] == 2 and done["complete"] and not done["complete_already"] and done["heads"] == 30
     assert "complete already" in says(0, model, "-t", text, "-o", str(out / "c"), "--max-texts", "2")
     assert "--force" in says(1, model, "-t", text, "-o", str(out / "c"), "--max-texts", "3")
+    for words in (["--attn", "flash_attention_2"], ["--attn", "nothing_of_the_kind"]):
+        assert "--attn" in says(2, model, "-t", text, "-o", str(out / "d"), *words)
+    for device in ("cuda", "cuda:9", "nothing"):
+        if device != "cuda" or not torch.cuda.is_available():
+            assert f"--device {device}: " in (told := says(2, model, "-t", text, "-o", str(out / "d"), "--device", device))
+            assert "use --device cpu" in told
+    assert not (out / "d").exists()
 
 
 def run_jobs(folder):

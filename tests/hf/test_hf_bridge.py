@@ -114,6 +114,14 @@ def check_frequencies(mine, theirs):
             assert x is None or np.allclose(x, y, rtol=3e-6, atol=0)
 
 
+def test_unknown_to_the_c_engine(qkscope, tmp_path):
+    """It says which command to try."""
+    (tmp_path / "config.json").write_text('{"model_type": "deepseek_v3"}')
+    for words in (["inspect", tmp_path], ["capture", "-m", tmp_path, "-t", KJV / "passages.jsonl", "-o", tmp_path / "c"]):
+        said = qkscope(*words, expect=1).err
+        assert "deepseek_v3" in said and "`qkscope-hf` captures most others" in said, said
+
+
 # ---- beside itself -------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("way, tolerance", [("chunks", 2e-6), ("together", 2e-6), ("eager", 2e-6), ("one", 0),

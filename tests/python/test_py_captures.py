@@ -87,7 +87,23 @@ def test_doubles_and_texts_without_integers(tmp_path):
     assert half.vectors.dtype == np.float32 and np.array_equal(half.vectors, x.astype(np.float16).astype(np.float32))
     assert half.example is None and half.position is not None
     assert nulls.example.tolist() == [-2**63, 7] * 25
+    wide, half = capture.head(0, 0, "q"), capture.head(0, 0, "k")
+    assert np.array_equal(wide.read(dtype="float32").vectors, x.astype(np.float32))
+    assert half.read(dtype="float64").vectors.dtype == np.float64 and wide.read("position", dtype="float32").vectors is None
+    with pytest.raises(qk.ArgumentError, match="dtype is 'float16'; wanted is 'float32', 'float64' or None"):
+        wide.blocks(dtype="float16")
+    made = qk.write_capture(tmp_path / "copy", ((h.name, h.blocks(20, dtype="float32")) for h in [wide]))
+    assert np.array_equal(made.heads[0].read().vectors, x.astype(np.float32))
 
+
+def test_a_capture_by_with_and_heads_by_whole_numbers(made):
+    with qk.open(made["heads"]) as capture:
+        head = capture.heads[0]
+        for wrong in ((float(head.layer), head.head), (head.layer, float(head.head)), (str(head.layer), head.head)):
+            with pytest.raises(qk.ArgumentError, match="(layer|head) is .*; wanted is a whole number"):
+                capture.head(*wrong, head.kind)
+        assert capture.head(np.int64(head.layer), np.int32(head.head), head.kind) is head
+    assert len(head.read()) == head.rows
 
 def test_nothing_is_copied_and_nothing_is_reused(made, monkeypatch):
     """Arrays lie where the library has put the numbers, and stay as they are behind the next block and the end."""

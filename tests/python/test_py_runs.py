@@ -52,7 +52,7 @@ def temporary(tmp_path, monkeypatch):
     ({"b_axis": "x"}, "b_axis='x': expected pairs or centroid"),
     ({"output": ""}, "output='': expected a path"),
     ({"model_name": "a\0b"}, "has a zero byte"),
-    ({"taxonomy_low": 0.9}, "0.9 is above 0.7"),
+    ({"taxonomy_low": 0.9}, "^taxonomy-low: 0.9 is above 0.7, which is taxonomy-high"),
     ({"ci_refit": True}, "ci_refit changes intervals: give ci, too"),
     ({"layers": 77}, "no query head|77"),
 ])

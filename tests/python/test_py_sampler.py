@@ -38,7 +38,7 @@ def test_what_buckets_take():
     for positions in ([5, 25, 5], (5, 25, 5), np.array([5, 25, 5]), np.array([5, 9, 25, 9, 5], np.int16)[::2]):
         assert sampler.buckets(positions).tolist() == [0, 2, 0]
     assert sampler.buckets([]).tolist() == [] and sampler.buckets(range(0, 30, 10)).tolist() == [0, 1, 2]
-    for positions, words in (([-1], "below 0"), ([0.5], "not a list of integers"), ([[1]], "not a list of integers"),
+    for positions, words in (([-1], "positions is an array with -1; wanted is numbers of at least 0"), ([0.5], "not a list of integers"), ([[1]], "not a list of integers"),
                              (np.ones((2, 2), int), "is an array"), (3, "is a int")):
         with pytest.raises(qk.ArgumentError, match=words):
             sampler.buckets(positions)

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a sink refuses, what it says, and that nothing half-written looks whole."""
+import copy
 import os
+import pickle
+import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -149,8 +153,9 @@ BEFORE = [  # that Python refuses: the sink goes on
     (lambda s: s.open(model(qk), 3), "is open already"),
 ]
 BEHIND = [  # that the library refuses: the sink can only be closed
-    (put(0, 3, "q"), "layer 3"),
-    (put(1, 0, "q", x=X[:, :0]), "text 1 is not open"),
+    (put(0, 3, "q"), "layer 3, kind 0: the model has 3 layers"),
+    (put(1, 0, "q", x=X[:, :0]), "text 1 is not open: it is done, and takes no more"),
+    (put(2, 0, "q"), "text 2 is not open: begin it before"),
     (put(0, 0, "q", x=np.repeat(X, 2, 0)), "head 4: the model has 4 of that kind"),
     (put(0, 0, "q", x=np.repeat(X, 2, 1)), "300"),
     (put(0, 0, "q", positions=np.arange(300)[::-1]), "positions do not ascend: 298 after 299"),
@@ -160,7 +165,8 @@ BEHIND = [  # that the library refuses: the sink can only be closed
     (lambda s: s.begin(0, 300), "text 0"),
     (lambda s: s.begin(8, 300), "there are 8 texts"),
     (lambda s: s.text_done(0), "layer 0: 0 of 1200 vectors of its queries in text 0 came"),
-    (lambda s: [s.put(0, 0, "q", X, before_rope=True), s.text_done(0)], "0 of 1200 vectors of its queries"),
+    (lambda s: [s.put(0, 0, "q", X, before_rope=True), s.text_done(0)], 
+     "0 of 1200 vectors of its queries in text 0 came; those before RoPE are passed over here"),
     (lambda s: s.text_done(5), "text 5"),
 ]
 
@@ -203,6 +209,8 @@ MAKING = [
     (dict(sampler="uniform"), "sampler is 'uniform'; wanted is a qkscope.Sampler"),
     (dict(shard=(3, 3)), "no shard: 3 of 3"),
     (dict(shard="3/3"), "3/3"),
+    (dict(shard=(1, 2, 3)), r"shard is \(1, 2, 3\); wanted is \(i, n\)"),
+    (dict(shard=(0, "2")), "shard is '2'; wanted is a whole number"),
     (dict(run={1, 2}), "run is a set; wanted is a dict"),
     (dict(run={"a": {3}}), "run is not JSON .*set is not JSON serializable"),
     (dict(run={"a": float("inf")}), "run is not JSON .*not JSON compliant"),
@@ -220,6 +228,10 @@ MAKING = [
      r"q_heads is 2 lists of \[4\]; wanted is \[num_layers=3\]\[4\] of bool"),
     (dict(model=dict(frequencies=[["a"], None, None])),
      r"model.frequencies\[0\] is \['a'\]; wanted is a list of numbers"),
+    (dict(model=dict(frequencies=[[1, 0], None, None])), "layer 0: frequency 1 is 0; it has to be finite and above 0"),
+    (dict(model=dict(frequencies=[None, [float("nan")], None])), "layer 1: frequency 0 is "),
+    (dict(model=dict(frequencies=[[1] * 7, None, None])), "layer 0 has 7 frequencies: .* room for 6 rotary pairs"),
+    (dict(extra={"rope_frequencies": "x"}), "capture.json would not be readable: rope_frequencies: expected a list"),
     (dict(model=dict(windows=[0, 512])), "windows has 2 layers, the model 3"),
     (dict(model=dict(windows=[0, 512, -1])), r"model.windows\[2\] is -1"),
 ]
@@ -268,6 +280,71 @@ def test_an_exception_in_the_middle_of_a_text(whole, tmp_path, fault):
     assert s.outcome.complete and files_of(tmp_path / "a") == whole
 
 
+def interrupting(after):
+    """Has Ctrl-C come when the library has told for the `after`-th time how far it is."""
+    from qkscope._notices import Notices
+
+    class Interrupting(Notices):
+        told = 0
+
+        @property
+        def state(self):
+            return None
+
+        @state.setter
+        def state(self, value):
+            if value is None:
+                return
+            self.told += 1
+            if self.told == after:
+                os.kill(os.getpid(), signal.SIGINT)
+                for _ in range(1000):
+                    if self.stop:
+                        break
+                    time.sleep(0.01)
+    return Interrupting
+
+
+@pytest.mark.parametrize("options", [{}, dict(layout="packed"), dict(keep="moments,reservoir=8"), dict(stage="both")])
+def test_ctrl_c_while_a_sink_finishes(tmp_path, monkeypatch, options):
+    py_feed(qk, tmp_path / "whole", **options)
+    for after in (1, 3):
+        folder = tmp_path / str(after)
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr("qkscope.sink.Notices", interrupting(after))
+            py_feed(qk, folder, **options)
+        check_begun(folder)
+        with sink(qk, folder, **options) as s:
+            assert not any(s.wants(number) for number in range(8))
+        assert s.outcome.complete and files_of(folder) == files_of(tmp_path / "whole")
+
+
+def test_ctrl_c_while_a_merge_runs(whole, tmp_path, monkeypatch):
+    for i in range(2):
+        py_feed(qk, tmp_path / str(i), shard=(i, 2))
+    pieces = [tmp_path / "0", tmp_path / "1"]
+    before = [files_of(piece) for piece in pieces]
+    for after in (1, 5, 12):  # blocks, and files behind them
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr("qkscope.merging.Notices", interrupting(after))
+            qk.merge(pieces, tmp_path / f"a{after}")
+        check_begun(tmp_path / f"a{after}")
+        assert qk.merge(pieces, tmp_path / f"a{after}", threads=None).complete
+        assert files_of(tmp_path / f"a{after}") == whole
+    assert [files_of(piece) for piece in pieces] == before
+
+
+def test_a_sink_is_not_copied(whole, tmp_path):
+    with sink(qk, tmp_path / "a") as s:
+        for copies in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="cannot be copied or pickled"):
+                copies(s)
+        for number in range(8):
+            with s.text(number, **about(number)):
+                put_text(s, number)
+    assert files_of(tmp_path / "a") == whole
+
+
 def test_a_text_that_was_left_is_not_forgotten(tmp_path):
     s = sink(qk, tmp_path / "a")
     for number in range(8):
@@ -287,7 +364,8 @@ def test_a_text_that_was_left_is_not_forgotten(tmp_path):
 
 
 def test_texts_that_are_missing(whole, tmp_path):
-    with pytest.raises(qk.DataError, match="text"):
+    missing = "texts 0 to 1 were not put into the sink, nor those of 5 further blocks"
+    with pytest.raises(qk.DataError, match=missing):
         with sink(qk, tmp_path / "a") as s:
             with s.text(2, **about(2)):
                 put_text(s, 2)

@@ -153,12 +153,23 @@ class Broken:
         raise RuntimeError("the source has gone")
 
 
+class Frame:
+    """Whose parts are names of columns, as those of pandas."""
+
+    def __iter__(self):
+        return iter(range(12))
+
+    def to_numpy(self, dtype):
+        return X.astype(dtype)
+
+
 def one(rows, key=(0, 0, "q")):
     return {key: rows}
 
 
 REFUSED = [
     ({}, qk.ArgumentError, "heads is empty"),
+    ([X, X], qk.ArgumentError, r"heads is an iterable with a ndarray; wanted is a dict, or pairs \(head, rows\)"),
     (one(X, (0, 0, "v")), qk.ArgumentError, r"\(0, 0, 'v'\) is no head; wanted is \(layer, head, kind\)"),
     (one(X, "layer 3"), qk.ArgumentError, "'layer 3' is no head"),
     (one(X, (0.5, 0, "q")), qk.ArgumentError, r"\(0.5, 0, 'q'\) is no head"),
@@ -180,8 +191,20 @@ REFUSED = [
     (one(np.full((9, 12), np.inf, np.float16)), qk.DataError, "row 0 has a number that is not finite.*half precision"),
     (one(dict(vectors=X, position=range(699))), qk.ArgumentError, "position of l00h00q is 699 numbers for 700 vectors"),
     (one(dict(vectors=X, position=np.arange(700.0))), qk.ArgumentError, "position of l00h00q is an array .* float64"),
-    (one(dict(vectors=X, position=range(-1, 699))), qk.ArgumentError, "below 0"),
-    (one(dict(vectors=X, position=range(2**31, 2**31 + 700), bucket=0)), qk.ArgumentError, "2147483648"),
+    (one(dict(vectors=X, position=range(-1, 699))), qk.ArgumentError,
+     r"^position of l00h00q is -1 in row 0 of those given, which is below 0; wanted is 0 to 2\^31 - 1: count tokens"),
+    (one(dict(vectors=X, position=range(2**31, 2**31 + 700), bucket=0)), qk.ArgumentError,
+     "^position of l00h00q is 2147483648 in row 0 .* too large; wanted"),
+    (one(dict(vectors=X, bucket=np.arange(700) - 1)), qk.ArgumentError, "bucket of l00h00q is -1 in row 0"),
+    (one(dict(vectors=X, window=-512)), qk.ArgumentError, "window of l00h00q is -512 in row 0"),
+    (one(dict(vectors=X, window=2**31)), qk.ArgumentError, "window of l00h00q is 2147483648 .*too large"),
+    (one(np.ma.masked_array(X, mask=X > 1)), qk.ArgumentError,
+     r"vectors of l00h00q is an array with masked numbers; wanted is one without a mask: .*filled\(0\)"),
+    (one(dict(vectors=X, position=np.ma.masked_array(np.arange(700), mask=np.arange(700) == 5))), qk.ArgumentError,
+     "position of l00h00q is an array with masked"),
+    (one(Frame()), qk.ArgumentError, r"l00h00q is a Frame; wanted is .*: x\.to_numpy\(dtype='float32'\)"),
+    ({(0, 0, "q"): X, (0, 0, "k"): X[:, :10]}, qk.ArgumentError,
+     "vectors of l00h00(q is of 12 numbers; wanted is 10|k is of 10 numbers; wanted is 12), as those of l00h00[kq] have"),
     (one(Broken()), RuntimeError, "the source has gone"),
 ]
 
@@ -194,13 +217,53 @@ def test_refused_and_nothing_is_left(tmp_path, layout, heads, error, words):
     assert list(tmp_path.iterdir()) == [] and "%" not in str(raised.value)
 
 
+NO_READER = [
+    (dict(rope_frequencies=[1, 0, 0, 0]), r"not be readable: rope_frequencies\[1\]: expected a number above 0"),
+    (dict(rope_frequencies={0: [-1.0]}), "expected a number above 0"),
+    (dict(rope_frequencies=[1] * 7), "rope_frequencies is 7 numbers; wanted is 6 at most"),
+    (dict(rope_frequencies={0: [1] * 7}), r"rope_frequencies\[0\] is 7 numbers; wanted is 6 at most"),
+    (dict(extra={"rope_frequencies": "x"}), "capture.json would not be readable: rope_frequencies: expected a list"),
+    (dict(extra={"keep": {"rows": "none"}}), "capture.json would not be readable: keep: rows are"),
+]
+
+
+@pytest.mark.parametrize("options, words", NO_READER)
+def test_what_no_reader_takes_replaces_nothing(tmp_path, options, words):
+    qk.write_capture(tmp_path / "a", {(0, 0, "q"): X})
+    before = files_of(tmp_path)
+    with pytest.raises(qk.ArgumentError, match=words):
+        qk.write_capture(tmp_path / "a", {(0, 0, "q"): X}, force=True, **options)
+    assert files_of(tmp_path) == before and len(qk.open(tmp_path / "a").heads) == 1
+
+
+def test_no_folder_is_not_the_current_one(tmp_path, monkeypatch):
+    qk.write_capture(tmp_path, {(0, 0, "q"): X}, q_per_kv_group=None)
+    before = files_of(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for make, words in ((lambda: qk.write_capture("", {(0, 0, "q"): X[:9]}, force=True), "folder is empty; wanted is"),
+                        (lambda: qk.write_capture(".", {(0, 0, "q"): X[:9]}, force=True), "which this process works in"),
+                        (lambda: qk.Sink("", model=qk.Model("m", 1, 1, 1, 12), texts=1, force=True), "no output folder")):
+        with pytest.raises(qk.ArgumentError, match=words):
+            make()
+    assert files_of(tmp_path) == before
+    assert qk.write_capture(b"b", {(0, 0, "q"): X}).path == "b"
+    assert qk.write_capture("b", {(0, 0, "q"): X[:9]}, force=True).head(0, 0, "q").rows == 9
+
+
 def test_keywords_that_are_refused(tmp_path):
     for options, words in ((dict(layout="flat"), "layout is 'flat'"), (dict(stage="both"), "stage is 'both'"),
                            (dict(model=3), "model is a int"), (dict(extra=[1]), "extra is a list"),
                            (dict(extra={"a": {1}}), "extra is not JSON"), (dict(q_per_kv_group=-1), "q_per_kv_group"),
                            (dict(rope_frequencies=[float("nan")]), "capture.json is not JSON .*not JSON compliant"),
                            (dict(model="\ud800"), "model name is not valid UTF-8"),
-                           (dict(card="\ud800"), "card is not valid")):
+                           (dict(card="\ud800"), "card is not valid"),
+                           (dict(extra={"model": "evil"}, model="good"), "extra is a dict with 'model'.*a keyword"),
+                           (dict(extra={"heads": []}), "extra is a dict with 'heads'.*set by the writer"),
+                           (dict(extra={"stage": "pre-rope"}, stage="post"), "with 'stage'.*a keyword"),
+                           (dict(num_layers=0), "num_layers is 0; wanted is at least 1, for l00h00q"),
+                           (dict(num_layers=1.5), "num_layers is 1.5; wanted is a whole number"),
+                           (dict(sampler="uniform"), "sampler is 'uniform'; wanted is a qkscope.Sampler"),
+                           *NO_READER):
         with pytest.raises(qk.ArgumentError, match=words):
             qk.write_capture(tmp_path / "a", {(0, 0, "q"): X}, **options)
     assert list(tmp_path.iterdir()) == []

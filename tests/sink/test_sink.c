@@ -221,7 +221,7 @@ static const struct misuse {
      "layer 2, key head 0: the vector at position 299 of text 0 came twice"},
     {no_such_head, QK_ERR_ARGUMENT, "head 2: the model has 2 of that kind"},
     {negative_head, QK_ERR_ARGUMENT, "head -1: the model has 4 of that kind"},
-    {no_such_layer, QK_ERR_ARGUMENT, "rows of layer 3"},
+    {no_such_layer, QK_ERR_ARGUMENT, "layer 3, kind 1: the model has 3"},
     {no_such_kind, QK_ERR_ARGUMENT, "kind 7"},
     {no_such_position, QK_ERR_ARGUMENT, "position 300: text 0 has 300 tokens"},
     {negative_position, QK_ERR_ARGUMENT, "position -1: text 0 has 300 tokens"},
@@ -321,7 +321,7 @@ static void sums_misused(void **state)
     static const double x[Q_HEADS * DIM * DIM];
     const misused_sums all[] = {
         {"rows", {.rows = 300, .num_heads = 1}, QK_ERR_ARGUMENT, "this sink keeps rows"},
-        {"moments", {.layer = LAYERS}, QK_ERR_ARGUMENT, "sums of layer 3, kind 0"},
+        {"moments", {.layer = LAYERS}, QK_ERR_ARGUMENT, "layer 3, kind 0: the model has 3"},
         {"moments", {.kind = (qk_kind)2}, QK_ERR_ARGUMENT, "kind 2"},
         {"moments", {.rows = 300, .num_heads = 1}, QK_ERR_ARGUMENT, "sums without numbers, of"},
         {"moments",
@@ -396,7 +396,7 @@ static void texts_missing(void **state)
     for (int64_t i = 7; i > 2; i--)
         assert_int_equal(made_run(sink, i, &err), QK_OK);
     check_says(qk_sink_finish(&sink, &outcome, &err), QK_ERR_INCONSISTENT, &err,
-               "texts 0 to 0 were not put");
+               "texts 0 to 2 were not put");
     assert_null(sink);
     sink = open_sink(&s);
     int64_t tokens;
@@ -634,6 +634,22 @@ CHANGE(no_bucket, s->sampler.min_bucket_size = 0)
 CHANGE(no_json, s->run = "{")
 CHANGE(no_object, s->run = "[1]")
 CHANGE(no_extra_object, s->extra_json = "[1]")
+CHANGE(unreadable_extra, s->extra_json = "{\"rope_frequencies\": \"x\"}")
+CHANGE(changing_extra, s->extra_json = "{\"changing\": true}")
+
+/* Of all layers these. */
+static void turn_by(qk_sink_settings *s, const double *values, size_t count)
+{
+    static qk_frequencies rotation[LAYERS];
+    for (int l = 0; l < LAYERS; l++)
+        rotation[l] = (qk_frequencies){values, count};
+    s->frequencies = rotation;
+}
+CHANGE(still, static const double f[] = {1, 0}; turn_by(s, f, 2))
+CHANGE(backwards, static const double f[] = {-1}; turn_by(s, f, 1))
+CHANGE(endless, static const double f[] = {INFINITY}; turn_by(s, f, 1))
+CHANGE(nameless, static const double f[] = {1, 1, NAN}; turn_by(s, f, 3))
+CHANGE(many_pairs, static const double f[] = {1, 1, 1, 1, 1, 1, 1}; turn_by(s, f, 7))
 CHANGE(no_heads, static const bool none[LAYERS * Q_HEADS]; s->q_heads = s->k_heads = none)
 
 static void settings_out_of_range(void **state)
@@ -642,34 +658,42 @@ static void settings_out_of_range(void **state)
     static const struct {
         change_fn *change;
         const char *words;
-    } wrong[] = {{no_output, "no output folder"},
-                 {empty_output, "no output folder"},
-                 {no_layers, "no model has 0 layers"},
-                 {many_layers, "no model has"},
-                 {odd_heads, "of 4 query and 3 key heads"},
-                 {more_keys, "of 4 query and 8 key heads"},
-                 {no_dim, "head dimension 0"},
-                 {large_dim, "head dimension"},
-                 {no_keep, "neither rows nor moments"},
-                 {rows_and_reservoir, "a reservoir goes with moments"},
-                 {reservoir_alone, "neither rows nor moments"},
-                 {negative_reservoir, "a reservoir goes with moments"},
-                 {one_group, "1 groups of texts"},
-                 {many_groups, "65 groups of texts"},
-                 {negative_texts, "-1 texts"},
-                 {many_texts, "no such number"},
-                 {negative_tokens, "-1 tokens"},
-                 {no_shard, "no shard: 3 of 3"},
-                 {negative_shard, "no shard: -1 of 3"},
-                 {odd_stage, "stage or layout"},
-                 {odd_layout, "stage or layout"},
-                 {no_rate, "a base rate of 0"},
-                 {no_number, "a base rate of nan"},
-                 {no_bucket, "sampler: "},
-                 {no_json, "run: "},
-                 {no_object, "run: no JSON object"},
-                 {no_extra_object, "extra_json: no JSON object"},
-                 {no_heads, "no head is to be captured"}};
+    } wrong[] = {
+        {no_output, "no output folder"},
+        {empty_output, "no output folder"},
+        {no_layers, "no model has 0 layers"},
+        {many_layers, "no model has"},
+        {odd_heads, "of 4 query and 3 key heads"},
+        {more_keys, "of 4 query and 8 key heads"},
+        {no_dim, "head dimension 0"},
+        {large_dim, "head dimension"},
+        {no_keep, "neither rows nor moments"},
+        {rows_and_reservoir, "a reservoir goes with moments"},
+        {reservoir_alone, "neither rows nor moments"},
+        {negative_reservoir, "a reservoir goes with moments"},
+        {one_group, "1 groups of texts"},
+        {many_groups, "65 groups of texts"},
+        {negative_texts, "-1 texts"},
+        {many_texts, "no such number"},
+        {negative_tokens, "-1 tokens"},
+        {no_shard, "no shard: 3 of 3"},
+        {negative_shard, "no shard: -1 of 3"},
+        {odd_stage, "stage or layout"},
+        {odd_layout, "stage or layout"},
+        {no_rate, "a base rate of 0"},
+        {no_number, "a base rate of nan"},
+        {no_bucket, "sampler: "},
+        {no_json, "run: "},
+        {no_object, "run: no JSON object"},
+        {no_extra_object, "extra_json: no JSON object"},
+        {unreadable_extra, "rope_frequencies: expected a list"},
+        {changing_extra, "extra_json: capture.json would not be readable"},
+        {still, "layer 0: frequency 1 is 0"},
+        {backwards, "frequency 0 is -1"},
+        {endless, "frequency 0 is inf"},
+        {nameless, "frequency 2 is "},
+        {many_pairs, "layer 0 has 7 frequencies: vectors of 12 numbers have room for 6"},
+        {no_heads, "no head is to be captured"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         qk_error err = {0};
         qk_sink_settings s;

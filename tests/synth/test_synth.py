@@ -5,6 +5,7 @@ import json
 import math
 import os
 import pathlib
+import resource
 import subprocess
 
 import numpy as np
@@ -270,6 +271,18 @@ def test_a_full_folder_is_refused(tmp_path):
     assert result.returncode == 1
     assert "not empty" in result.stderr and "choose another" in result.stderr
     assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize("options", [[], ["--layout", "packed"], ["--shards", "2"]])
+def test_a_full_disk_leaves_nothing(tmp_path, options):
+    command = [PROGRAM, "synth", "-o", tmp_path / "c", "--layers", "2", "--rows", "300", *options]
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
+    result = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit, restore_signals=False)
+    assert result.returncode == 1 and "File too large" in result.stderr, result
+    assert not (tmp_path / "c").exists()
+    subprocess.run(command, check=True, capture_output=True)
 
 
 def test_no_rows(tmp_path):

@@ -6,15 +6,15 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from .._call import ArgumentError, Cancelled, call, ffi, lib, text
+from .._call import ArgumentError, Cancelled, DataError, call, ffi, lib, text
 from .._notices import Notices
 from .._run import _Bar
 from ..sampler import Sampler
 from ..sink import Model, Sink
 from .device_sums import DeviceSums, sums_on
 from .engine import Engine, as_list, facts_struct, set_options
-from .facts import (Facts, check_before, choose_shape, decoder_of, find_facts, fingerprint, generation, input_device,
-                    model_type)
+from .facts import (Facts, check_before, check_model, choose_shape, decoder_of, find_facts, fingerprint, generation,
+                    input_device, model_type)
 from .running import Encoded, Runner, chunks_safely, pads_safely
 from .tokens import Encoder
 from .transfer import DeviceRows, HostRows, Workers, captured_heads
@@ -47,7 +47,8 @@ def capture(model: Any, tokenizer: Any, texts: Iterable[str], sink: Sink, *, bat
     ids           of the texts, one each: integers, or names, which are hashed; None: 0, 1, ...
     max_length    tokens of a text, special ones included; None: what the model was made for
     long_texts    what becomes of longer ones: "split" into windows, "cut", "skip"
-    rows          about so many rows of each head and kind are kept, evenly, in place of the sink's sampler
+    rows          about so many rows of each head and kind are kept, evenly, in place of the sink's sampler, whatever
+                  that is; None: what the sampler keeps, which is every row unless Sink was given one
     padding       several texts side by side; None: on devices other than the processor, where it changes nothing
                   but rounding
     progress      None: tqdm where it is installed and somebody looks; True: anyway; False: none; a function of (what,
@@ -144,6 +145,7 @@ class _Run:
     def __init__(self, model: Any, tokenizer: Any, sink: Sink, batch_tokens: int, stage: str, padding: bool | None,
                  progress: Any) -> None:
         self.model, self.sink, self.stage, self.batch_tokens = model, sink, stage, batch_tokens
+        check_model(model)
         self.decoder = decoder_of(model)
         self.encoder = Encoder(tokenizer)
         self.facts = find_facts(model, tokenizer)
@@ -232,6 +234,7 @@ def run(model: Any, tokenizer: Any, texts: Sequence[Any] | None, sink: Sink, *, 
         raise ArgumentError("the sink is open already: give Sink neither model nor texts, which are told here")
     if isinstance(batch_tokens, bool) or not isinstance(batch_tokens, int) or batch_tokens < 1:
         raise ArgumentError(f"batch_tokens is {batch_tokens!r}; wanted is a whole number from 1")
+    ids = ids.tolist() if ids is not None and hasattr(ids, "tolist") else ids
     if ids is not None and texts is not None and len(ids) != len(texts):
         raise ArgumentError(f"{len(ids)} ids for {len(texts)} texts: give one each")
     if stage is None:
@@ -249,6 +252,11 @@ def run(model: Any, tokenizer: Any, texts: Sequence[Any] | None, sink: Sink, *, 
         values = ffi.cast("qk_recorder_settings *", lib.qk_settings_values(settings[0]))
         _settle_settings(values, sink, name or name_of(model), rows, stage, batch_tokens, kept, chosen is not None)
         one.settle(_given(settings[0], "layers"))
+        notices = Notices(on_notice)
+        if stage != "post" and one.facts.rope_type == "none":
+            notices.notices.append((lib.QK_NOTICE_WARNING, f"model type {one.facts.model_type!r} has no RoPE: queries "
+                                    "and keys from before it are those from after it; stage=\"post\" is enough"))
+            notices.tell()
         specials = one.encoder.specials() if values.long_texts == lib.QK_LONG_SPLIT else (0, 0)
         dtype = next(iter(one.facts.layers.values())).dtype
         if one.on_device:  # what ends a group is not hidden behind the next one
@@ -258,8 +266,9 @@ def run(model: Any, tokenizer: Any, texts: Sequence[Any] | None, sink: Sink, *, 
                         identity=identity(model, one.decoder, one.facts, one.chunks, one.pads, batch_tokens),
                         describe=describe(one.facts), tokenizer=one.encoder.fingerprint(), specials=specials,
                         encode=one.encoder, run=one.run, sink=sink, texts=texts, ids=ids, before=one.begin)
-        found = engine.lead(values, Notices(on_notice))
+        found = engine.lead(values, notices)
         one.end()
+        _check_there_is_something(found)
         return Outcome(found)
     except BaseException:
         sink.close()
@@ -268,6 +277,16 @@ def run(model: Any, tokenizer: Any, texts: Sequence[Any] | None, sink: Sink, *, 
         one.close()
         if chosen is None:
             lib.qk_settings_free(settings)
+
+
+def _check_there_is_something(found: Any) -> None:
+    """The sink would say no more than that nothing was kept."""
+    if found.tokens > 0 or found.complete_already:
+        return
+    raise DataError(f"no position was kept: of {found.texts} texts " + (
+        f"{found.skipped} are longer than max_length and were passed over: give long_texts=\"split\" or \"cut\" "
+        "(--long)"
+        if found.skipped > 0 else "none has a token: there is nothing in the texts; give others"))
 
 
 def _given(settings: Any, name: str) -> str | None:

@@ -153,6 +153,7 @@ def load_model(args: argparse.Namespace, name: str, settings: Settings) -> tuple
     import torch
     import transformers
     device = args.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    _try_device(torch, device)
     dtype = args.dtype or ("float32" if device == "cpu" and args.device_map is None else "auto")
     revision = text(settings.values.revision)
     common: dict[str, Any] = {"revision": revision, "trust_remote_code": args.trust_remote_code}
@@ -169,13 +170,27 @@ def load_model(args: argparse.Namespace, name: str, settings: Settings) -> tuple
     overrides = text(settings.values.overrides)
     if overrides:
         options["config"] = _overridden(config, json.loads(overrides))
-    model = _loader(transformers, config).from_pretrained(name, **options)
+    try:
+        model = _loader(transformers, config).from_pretrained(name, **options)
+    except (ImportError, ValueError) as error:
+        if args.attn:
+            raise Usage(f"--attn {args.attn}: {error}: leave --attn out, or give one that runs here") from None
+        raise
     if not args.device_map and getattr(model, "hf_device_map", None) is None:
         model = model.to(device)
     named = text(settings.values.tokenizer)
     if named and os.path.isfile(named):
         return model.eval(), transformers.PreTrainedTokenizerFast(tokenizer_file=named)
     return model.eval(), transformers.AutoTokenizer.from_pretrained(named or name, **({} if named else common))
+
+
+def _try_device(torch: Any, device: str) -> None:
+    """Before a model is loaded for it."""
+    try:
+        torch.empty(1, device=device).cpu()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        told = str(error).strip().splitlines() or [type(error).__name__]
+        raise Usage(f"--device {device}: {told[0].rstrip('.')}: use --device cpu, or one that is there") from None
 
 
 def _loader(transformers: Any, config: Any) -> Any:
@@ -284,7 +299,7 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("qkscope-hf: stopped; the same command resumes it", file=sys.stderr)
         return 130  # as shells say of SIGINT
-    except (Error, OSError, ValueError, RuntimeError, MemoryError) as error:
+    except (Error, ImportError, OSError, ValueError, RuntimeError, MemoryError) as error:
         print(f"qkscope-hf: {error}", file=sys.stderr)
         return 1
     finally:

@@ -6,16 +6,18 @@ from __future__ import annotations
 import array
 import difflib
 import json
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from .._call import ArgumentError, Error, call, ffi, lib, text
+from .._call import ArgumentError, Error, ExistsError, call, ffi, lib, text
 from .._notices import Notices
 from .._settings import as_texts, row_type
 from ..sampler import example_id
 from ..sink import Model, Sink
 
 TOOL = "qkscope-hf"
+TOLD = {"batch_tokens": "batch_tokens (--tokens-at-once)", "attention": "attention (--attn)"}  # as messages have them
 
 
 def guarded(function: Callable[..., None]) -> Callable[..., bool]:
@@ -36,7 +38,7 @@ def guarded(function: Callable[..., None]) -> Callable[..., bool]:
 @ffi.def_extern(name="qkpy_text_rewind", error=False)  # type: ignore[untyped-decorator]
 @guarded
 def _rewind(engine: Engine) -> None:
-    engine.upcoming = enumerate(engine.texts or ())
+    engine.upcoming = enumerate(() if engine.texts is None else engine.texts)
 
 
 @ffi.def_extern(name="qkpy_text_next", error=False)  # type: ignore[untyped-decorator]
@@ -93,10 +95,32 @@ def encoded_text(value: Any, number: int) -> bytes:
                             "as with text.encode(\"utf-8\", \"replace\").decode()") from None
 
 
+def _other_engine(error: ExistsError, output: str, now: dict[str, Any]) -> ExistsError:
+    """With what differs, where the library says no more than that it is the engine."""
+    for name in (".partial/run.json", "capture.json", "post/capture.json", "pre/capture.json"):
+        try:
+            with open(os.path.join(output, name), encoding="utf-8") as file:
+                before = json.load(file)["run"]["engine"]
+            break
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    else:
+        return error
+    told = ", ".join(f"{TOLD.get(name, name)} {before.get(name)}, now {value}" for name, value in now.items()
+                     if before.get(name) != value)
+    return ExistsError(str(error).replace("(not the same: engine)", f"(not the same: {told})")
+                       .replace("(engine differs)", f"({told})")) if told else error
+
+
 def as_list(texts: Any) -> Sequence[Any]:
     """Texts that can be gone through twice: once to count, once to run."""
     if isinstance(texts, (str, bytes)):
         raise ArgumentError("texts is one text; wanted is a list of them: [text]")
+    if isinstance(texts, Mapping) or hasattr(texts, "columns"):  # whose names would be the texts
+        raise ArgumentError(f"texts is a {type(texts).__name__}; wanted is a list of str: give one column of it, as "
+                            "texts[\"text\"]")
+    if hasattr(texts, "tolist"):  # an array of NumPy, a column of pandas, which is asked by labels
+        return as_list(texts.tolist())
     if hasattr(texts, "__getitem__") and hasattr(texts, "__len__"):
         return texts  # type: ignore[no-any-return]
     if isinstance(texts, Iterable):
@@ -147,8 +171,12 @@ class Engine:
         model = Model(text(s.model_name) or "", layers, q, k, s.head_dim, q_heads, k_heads,
                       [s.windows[layer] for layer in range(layers)], frequencies, s.rope_interleaved)
         sink._settings.sampler = s.sampler
-        sink.open(model, s.num_texts, s.num_tokens, run=json.loads(text(s.run) or "{}"),
-                  extra=json.loads(text(s.extra_json) or "{}"), card=text(s.card), source=TOOL)
+        run = json.loads(text(s.run) or "{}")
+        try:
+            sink.open(model, s.num_texts, s.num_tokens, run=run, extra=json.loads(text(s.extra_json) or "{}"),
+                      card=text(s.card), source=TOOL)
+        except ExistsError as error:
+            raise _other_engine(error, sink.output, run["engine"]) from None
         self.before(model)
         return sink._sink
 

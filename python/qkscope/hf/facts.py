@@ -56,17 +56,33 @@ class Facts:
     left_out: dict[int, str] = field(default_factory=dict)
 
 
+def check_model(model: Any) -> None:
+    """That it is one of transformers, with weights."""
+    import torch
+    if not isinstance(model, torch.nn.Module) or not hasattr(model, "config"):
+        inner = getattr(model, "model", None)
+        raise ArgumentError(f"model is a {type(model).__name__}; wanted is a model of transformers, as " + (
+            "pipeline.model is" if isinstance(inner, torch.nn.Module) else
+            "AutoModelForCausalLM.from_pretrained(name) gives"))
+    # accelerate has weights on "meta", too, until a module is run
+    offloaded = any(hasattr(module, "_hf_hook") for module in model.modules())
+    if not offloaded and any(weight.device.type == "meta" for weight in model.parameters()):
+        raise ArgumentError("the model is on the device \"meta\", where weights have no numbers: load it with "
+                            "from_pretrained, outside of a `with torch.device(\"meta\")`")
+
+
 def decoder_of(model: Any) -> Any:
-    """The text decoder, without output layer."""
-    model = getattr(model, "_orig_mod", model)  # before torch.compile
+    """The text decoder, without output layer, and without what torch.compile has put round it."""
+    model = getattr(model, "_orig_mod", model)
     try:
         decoder = model.get_decoder()
     except (AttributeError, NotImplementedError):
         decoder = None
     if decoder is None or decoder is model or not hasattr(decoder, "config"):  # a layer of that name
         decoder = getattr(model, "base_model", model)
+    decoder = getattr(decoder, "_orig_mod", decoder)
     for module in decoder.modules():
-        if getattr(module, "_compiled_call_impl", None) is not None:
+        if getattr(module, "_compiled_call_impl", None) is not None or "_orig_mod" in module._modules:
             raise ArgumentError("the model was compiled, and compiled code cannot be looked into: load it again, and "
                                 "call capture before model.compile()")
     return decoder

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Seeing the calls of a model's attention function while it runs, without changing what it computes.
 
-Whatever attention function the model uses is wrapped in place, for the time of a `with`. No new one is registered:
-under a new name transformers leaves masks, windows and sinks out.
+Whatever attention function the model uses is wrapped in place, for the time of a `with`. What other threads run
+meanwhile is not seen, and not changed. No new one is registered: under a new name transformers leaves masks, windows and sinks out.
 """
 from __future__ import annotations
 
 import inspect
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -78,8 +79,133 @@ def registries(decoder: Any) -> list[Any]:
     return list(found.values())
 
 
+class _Watches(threading.local):
+    """Those of a thread, the innermost last."""
+
+    def __init__(self) -> None:
+        self.inside: list[Watch] = []
+
+
+# Functions are wrapped once for all threads that watch, and each thread sees its own calls: what other threads run
+# goes to the functions as if nothing were there.
+_WATCHES = _Watches()
+_LOCK = threading.Lock()
+_WRAPPED: dict[int, tuple[int, Callable[[], None]]] = {}  # of a table: by how many, and what takes it back
+
+
+def _watching() -> Watch | None:
+    return _WATCHES.inside[-1] if _WATCHES.inside else None
+
+
+@contextmanager
+def _wrapped(table: Any, wrap: Callable[[Any], Callable[[], None]]) -> Iterator[None]:
+    """A table with its functions wrapped, by the first that comes; the last that goes takes it back."""
+    with _LOCK:
+        count, undo = _WRAPPED.get(id(table)) or (0, wrap(table))
+        _WRAPPED[id(table)] = (count + 1, undo)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            count, undo = _WRAPPED.pop(id(table))
+            if count > 1:
+                _WRAPPED[id(table)] = (count - 1, undo)
+            else:
+                undo()
+
+
+def _exchange(table: dict[str, Any], changed: dict[str, Any]) -> Callable[[], None]:
+    """Puts functions into a table. Others may read it meanwhile, so nothing else in it is touched."""
+    before = {name: table[name] for name in changed if name in table}
+    table.update(changed)
+
+    def undo() -> None:
+        for name, function in changed.items():
+            if table.get(name) is not function:
+                continue  # somebody else has put another one there
+            if name in before:
+                table[name] = before[name]
+            else:
+                del table[name]
+
+    return undo
+
+
+def _wrap_registry(registry: Any) -> Callable[[], None]:
+    # Of some entries it is asked directly, of "eager", which is none of them, by its method alone.
+    undo = _exchange(registry._local_mapping, {name: _attention(registry[name]) for name in list(registry)})
+    if not hasattr(registry, "get_interface"):
+        return undo
+    own = registry.get_interface
+    undo_method = _exchange(registry.__dict__, {
+        "get_interface": lambda *args, **kwargs: _attention(own(*args, **kwargs))})
+
+    def both() -> None:
+        undo()
+        undo_method()
+
+    return both
+
+
+def _wrap_names(names: dict[str, Any]) -> Callable[[], None]:
+    """Functions of a modeling file, where they are looked up when it runs."""
+    changed: dict[str, Any] = {}
+    for name, value in list(names.items()):
+        if not isinstance(value, FunctionType):
+            continue
+        if name == "eager_attention_forward":
+            changed[name] = _attention(value)
+        elif ROTATES.match(name):
+            changed[name] = _rotation(value)
+    return _exchange(names, changed)
+
+
+def _attention(inner: Callable[..., Any]) -> Callable[..., Any]:
+    if getattr(inner, "_qkscope", False) or inner is None:
+        return inner
+
+    def attention(*args: Any, **kwargs: Any) -> Any:
+        watch = _watching()
+        call = watch.see(args, kwargs) if watch is not None else None
+        result = inner(*args, **kwargs)
+        if call is not None and watch is not None and watch.after is not None:
+            call.output, call.weights = result if isinstance(result, tuple) and len(result) == 2 else (result, None)
+            watch.after(call)
+        return result
+
+    attention._qkscope = True  # type: ignore[attr-defined]
+    return attention
+
+
+def _rotation(inner: Callable[..., Any]) -> Callable[..., Any]:
+    if getattr(inner, "_qkscope", False):
+        return inner
+
+    def rotate(*args: Any, **kwargs: Any) -> Any:
+        result = inner(*args, **kwargs)
+        watch = _watching()
+        if watch is not None and watch.rotations:
+            watch.pending.append(_seen_rotation(args, kwargs, result))
+        return result
+
+    rotate._qkscope = True  # type: ignore[attr-defined]
+    return rotate
+
+
+def _seen_rotation(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Rotation:
+    import torch
+    outputs = [x for x in (result if isinstance(result, (tuple, list)) else [result]) if torch.is_tensor(x)]
+    given = [x for x in [*args, *kwargs.values()] if torch.is_tensor(x)]
+    given += [x for pair in args if isinstance(pair, (tuple, list)) for x in pair if torch.is_tensor(x)]
+    shapes = {x.shape for x in outputs}
+    inputs = [x for x in given if x.shape in shapes][:len(outputs)]
+    taken = {id(x) for x in inputs}
+    return Rotation(inputs, outputs, [x for x in given if id(x) not in taken])
+
+
 class Watch:
-    """Calls `on_call` with a Call before each attention function of the decoder's modules, in a `with`.
+    """Calls `on_call` with a Call before each attention function of the decoder's modules, in a `with`, of what the
+    same thread runs.
 
     rotations: also what the functions of the model's own files that rotate were given, since the last call.
     after: called with the Call, its weights set, once the model's function has returned."""
@@ -88,7 +214,7 @@ class Watch:
                  after: Callable[[Call], Any] | None = None) -> None:
         self.decoder, self.on_call, self.rotations, self.after = decoder, on_call, rotations, after
         self.modules: dict[int, str] = {}
-        self._pending: list[Rotation] = []
+        self.pending: list[Rotation] = []
         self._stack = ExitStack()
 
     def __enter__(self) -> Watch:
@@ -96,72 +222,21 @@ class Watch:
         self.modules = {id(module): name for name, module in self.decoder.named_modules()}
         with ExitStack() as stack:
             for registry in registries(self.decoder):
-                stack.enter_context(self._registry(registry))
+                stack.enter_context(_wrapped(registry, _wrap_registry))
             for names in scopes(self.decoder):
-                stack.enter_context(self._names(names))
+                stack.enter_context(_wrapped(names, _wrap_names))
             self._stack = stack.pop_all()
+        _WATCHES.inside.append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
+        _WATCHES.inside.remove(self)
         self._stack.close()
-        self._pending.clear()
+        self.pending.clear()
 
-    @contextmanager
-    def _registry(self, registry: Any) -> Iterator[None]:
-        local = registry._local_mapping
-        before = dict(local)
-        asked = registry.__dict__.get("get_interface")
-        # Of some entries it is asked directly, of "eager", which is none of them, by its method alone.
-        local.update({name: self._attention(registry[name]) for name in list(registry)})
-        if hasattr(registry, "get_interface"):
-            own = registry.get_interface
-            registry.get_interface = lambda *args, **kwargs: self._attention(own(*args, **kwargs))
-        try:
-            yield
-        finally:
-            local.clear()
-            local.update(before)
-            if asked is not None:
-                registry.get_interface = asked
-            else:
-                registry.__dict__.pop("get_interface", None)
-
-    @contextmanager
-    def _names(self, names: dict[str, Any]) -> Iterator[None]:
-        """Functions of a modeling file, where they are looked up when it runs."""
-        changed: dict[str, Any] = {}
-        for name, value in list(names.items()):
-            if not isinstance(value, FunctionType):
-                continue
-            if name == "eager_attention_forward":
-                changed[name] = self._attention(value)
-            elif self.rotations and ROTATES.match(name):
-                changed[name] = self._rotation(value)
-        before = {name: names[name] for name in changed}
-        names.update(changed)
-        try:
-            yield
-        finally:
-            names.update(before)
-
-    def _attention(self, inner: Callable[..., Any]) -> Callable[..., Any]:
-        if getattr(inner, "_qkscope", False) or inner is None:
-            return inner
-
-        def attention(*args: Any, **kwargs: Any) -> Any:
-            call = self._see(args, kwargs)
-            result = inner(*args, **kwargs)
-            if call is not None and self.after is not None:
-                call.output, call.weights = result if isinstance(result, tuple) and len(result) == 2 else (result, None)
-                self.after(call)
-            return result
-
-        attention._qkscope = True  # type: ignore[attr-defined]
-        return attention
-
-    def _see(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
+    def see(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
         given = {**dict(zip(NAMES, args)), **kwargs}
-        pending, self._pending = self._pending, []
+        pending, self.pending = self.pending, []
         if id(given.get("module")) not in self.modules:  # a tower for images or sound
             return None
         options = {name: value for name, value in given.items() if name not in NAMES}
@@ -169,25 +244,6 @@ class Watch:
                     options, pending, versions=(version(given["query"]), version(given["key"])))
         self.on_call(call)
         return call
-
-    def _rotation(self, inner: Callable[..., Any]) -> Callable[..., Any]:
-        if getattr(inner, "_qkscope", False):
-            return inner
-
-        def rotate(*args: Any, **kwargs: Any) -> Any:
-            import torch
-            result = inner(*args, **kwargs)
-            outputs = [x for x in (result if isinstance(result, (tuple, list)) else [result]) if torch.is_tensor(x)]
-            given = [x for x in [*args, *kwargs.values()] if torch.is_tensor(x)]
-            given += [x for pair in args if isinstance(pair, (tuple, list)) for x in pair if torch.is_tensor(x)]
-            shapes = {x.shape for x in outputs}
-            inputs = [x for x in given if x.shape in shapes][:len(outputs)]
-            taken = {id(x) for x in inputs}
-            self._pending.append(Rotation(inputs, outputs, [x for x in given if id(x) not in taken]))
-            return result
-
-        rotate._qkscope = True  # type: ignore[attr-defined]
-        return rotate
 
     def name(self, call: Call) -> str:
         return self.modules.get(id(call.module), type(call.module).__name__)
