@@ -18,6 +18,7 @@ import pytest
 
 # Small matrices on busy processors: NumPy's own threads would only wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 VERSION = re.search(r'QK_VERSION +"(.*)"', (ROOT / "include/qkscope/common.h").read_text())[1]
@@ -43,6 +44,7 @@ class Outcome:
 def environment(changes=None):
     """The environment without what would change the program's behaviour."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("LC_", "HF_", "LANG"))}
+    env["HF_HUB_OFFLINE"] = "1"  # no test asks a Hub but its own
     env.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
     for name, value in (changes or {}).items():
         if value is None:

@@ -84,13 +84,16 @@ QK_API const char *qk_status_text(qk_status status);
 typedef enum qk_notice_level {
     QK_NOTICE_INFO,
     QK_NOTICE_WARNING,
-    QK_NOTICE_ERROR, /* a head failed; the others go on */
+    QK_NOTICE_ERROR,  /* a head failed; the others go on */
+    QK_NOTICE_REMARK, /* nothing is wrong, yet the user wants to know without asking: what is
+                         fetched, and why one waits */
 } qk_notice_level;
 typedef void qk_notice_fn(void *user, qk_notice_level level, const char *message);
 
 /* How far a call is. */
 typedef struct qk_progress {
-    const char *what;    /* is counted: "heads", "tokens", "layers", "figures", ... */
+    const char *what;    /* is counted: "heads", "tokens", "layers", "figures", "MB" that are
+                            fetched, ... */
     int64_t done, total; /* total 0: not known */
     int64_t bytes;       /* of data behind them; 0: none, or not counted */
     int64_t texts;       /* that a recorder is done with, else 0 */

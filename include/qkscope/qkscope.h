@@ -24,6 +24,7 @@
  *     sink.h       from vectors, whoever has them, to a capture: which positions, rows or moments
  *     parquet.h    the files of captures
  *     capture.h    captures: finding, reading, writing, inspecting, making up
+ *     hub.h        datasets and models of the Hub: the cache, fetching, looking
  *     stats.h      of one head in memory: moments, PCA, rotation model, plasticity
  *     analysis.h   from a capture to tables; from two, what RoPE does
  *     results.h    tables as columns, and what they mean
@@ -42,7 +43,7 @@
  * - Nothing is printed, no state is shared: two threads may work on different handles at once.
  * - Results are the same bytes for any number of threads.
  * - libqkscope has all of it. libqkscope-core has what reads and computes (settings.h, model.h, parquet.h,
- *   stats.h, capture.h but for qk_inspect_capture) and needs no library for figures, pages and files of settings.
+ *   stats.h, capture.h but for qk_inspect_capture, of hub.h the cache) and needs no library for figures, pages and files of settings.
  * - Memory is the C library's: a program that wants another allocator links it, as for any C
  *   program. What it hands in (rows, positions, texts) stays its own and is not copied. */
 #ifndef QKSCOPE_QKSCOPE_H
@@ -52,6 +53,7 @@
 #include <qkscope/arrow.h>
 #include <qkscope/capture.h>
 #include <qkscope/common.h>
+#include <qkscope/hub.h>
 #include <qkscope/model.h>
 #include <qkscope/parquet.h>
 #include <qkscope/published.h>

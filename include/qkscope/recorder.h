@@ -80,10 +80,11 @@ typedef struct qk_recorder_engine {
 
 typedef struct qk_recorder_settings {
     /* The model: a folder with config.json, weights and tokenizer.json, a GGUF file, or
-     * "org/name" in the Hugging Face cache. tokenizer (NULL = the model's) may be a
-     * tokenizer.json, too. */
+     * "org/name" on the Hub, of which what is not in the Hugging Face cache is fetched. tokenizer
+     * (NULL = the model's) may be a tokenizer.json, too. */
     const char *model;
-    const char *revision; /* of a cached model; NULL = main */
+    const char *revision; /* of a model on the Hub; NULL = main */
+    bool offline;         /* fetch nothing; so do HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE */
     const char *tokenizer;
     const char *model_name; /* for manifest and card; NULL = org/name, or the folder's name */
     const char *overrides;  /* JSON object over the model's config; NULL = none */
@@ -253,6 +254,7 @@ QK_API const char *qk_recorder_config_note(const qk_recorder_config *config, siz
 typedef struct qk_repack_settings {
     const char *capture;  /* as in qk_analysis_settings */
     const char *revision; /* NULL = main */
+    bool offline;         /* as in qk_analysis_settings */
     const char *prefix;   /* NULL = find it */
     const char *output;   /* a folder */
     qk_layout layout;
@@ -260,6 +262,7 @@ typedef struct qk_repack_settings {
                     complete. It may be the capture itself */
     int threads; /* 0 = all processors; the bytes written do not depend on it */
     qk_parquet_writer_settings writer;
+    qk_notice_fn *notice;
     qk_progress_fn *progress; /* "heads", and bytes of their vectors as floats */
     void *user;
 } qk_repack_settings;

@@ -40,6 +40,7 @@ typedef struct qk_study_settings {
     bool html;
     int threads;            /* 0 = all processors */
     const char *local_root; /* see qk_hub_find_dataset; NULL = none */
+    bool offline;           /* fetch nothing from the Hub; nor does a dry run */
     const char *formats;    /* of figures, in place of the study's; NULL = the study's */
     const char *theme;      /* likewise */
     const char *command_line;

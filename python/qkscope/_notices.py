@@ -8,7 +8,8 @@ from typing import Any
 from ._call import ffi, lib
 from ._run import Watch, Work, logger, outcome, warn
 
-LEVELS = {lib.QK_NOTICE_INFO: "info", lib.QK_NOTICE_WARNING: "warning", lib.QK_NOTICE_ERROR: "error"}
+LEVELS = {lib.QK_NOTICE_INFO: "info", lib.QK_NOTICE_WARNING: "warning", lib.QK_NOTICE_ERROR: "error",
+          lib.QK_NOTICE_REMARK: "info"}
 
 
 class Notices(Watch):
@@ -24,7 +25,7 @@ class Notices(Watch):
             level, message = self.notices.popleft()
             if self.on_notice is not None:
                 self.on_notice(LEVELS.get(level, "error"), message)
-            elif level == lib.QK_NOTICE_INFO:
+            elif level in (lib.QK_NOTICE_INFO, lib.QK_NOTICE_REMARK):
                 logger.info("%s", message)
             else:
                 warn(message)

@@ -15,6 +15,7 @@ def analyze(
     force: bool = False,
     model_name: str | None = None,
     revision: str | None = None,
+    offline: bool = False,
     split: str | None = None,
     q_per_kv_group: int | None = None,
     strict: bool = False,
@@ -68,7 +69,9 @@ def analyze(
             name in the model column (None: from capture.json, else of the dataset)
     Input:
         revision
-            branch, tag or commit in the Hugging Face cache (None: main)
+            branch, tag or commit of a dataset on the Hub (None: main)
+        offline = False
+            fetch nothing from the Hub: take what is in the cache, as with HF_HUB_OFFLINE=1
         split
             sub-folder, when the capture holds several captures (None: found by looking)
         q_per_kv_group
@@ -145,6 +148,7 @@ def pca(
     force: bool = False,
     model_name: str | None = None,
     revision: str | None = None,
+    offline: bool = False,
     split: str | None = None,
     q_per_kv_group: int | None = None,
     strict: bool = False,
@@ -181,7 +185,9 @@ def pca(
             name in the model column (None: from capture.json, else of the dataset)
     Input:
         revision
-            branch, tag or commit in the Hugging Face cache (None: main)
+            branch, tag or commit of a dataset on the Hub (None: main)
+        offline = False
+            fetch nothing from the Hub: take what is in the cache, as with HF_HUB_OFFLINE=1
         split
             sub-folder, when the capture holds several captures (None: found by looking)
         q_per_kv_group
@@ -239,6 +245,7 @@ def rotate(
     force: bool = False,
     model_name: str | None = None,
     revision: str | None = None,
+    offline: bool = False,
     split: str | None = None,
     q_per_kv_group: int | None = None,
     strict: bool = False,
@@ -271,7 +278,9 @@ def rotate(
             name in the model column (None: from capture.json, else of the dataset)
     Input:
         revision
-            branch, tag or commit in the Hugging Face cache (None: main)
+            branch, tag or commit of a dataset on the Hub (None: main)
+        offline = False
+            fetch nothing from the Hub: take what is in the cache, as with HF_HUB_OFFLINE=1
         split
             sub-folder, when the capture holds several captures (None: found by looking)
         q_per_kv_group
@@ -323,6 +332,7 @@ def plasticity(
     force: bool = False,
     model_name: str | None = None,
     revision: str | None = None,
+    offline: bool = False,
     split: str | None = None,
     q_per_kv_group: int | None = None,
     strict: bool = False,
@@ -358,7 +368,9 @@ def plasticity(
             name in the model column (None: from capture.json, else of the dataset)
     Input:
         revision
-            branch, tag or commit in the Hugging Face cache (None: main)
+            branch, tag or commit of a dataset on the Hub (None: main)
+        offline = False
+            fetch nothing from the Hub: take what is in the cache, as with HF_HUB_OFFLINE=1
         split
             sub-folder, when the capture holds several captures (None: found by looking)
         q_per_kv_group
@@ -419,6 +431,7 @@ def compare_stages(
     force: bool = False,
     model_name: str | None = None,
     revision: str | None = None,
+    offline: bool = False,
     q_per_kv_group: int | None = None,
     layers: int | str | Iterable[int] | None = None,
     heads: int | str | Iterable[int] | None = None,
@@ -444,7 +457,9 @@ def compare_stages(
             name in the model column (None: from capture.json, else of the dataset)
     Input:
         revision
-            branch, tag or commit in the Hugging Face cache (None: main)
+            branch, tag or commit of a dataset on the Hub (None: main)
+        offline = False
+            fetch nothing from the Hub: take what is in the cache, as with HF_HUB_OFFLINE=1
         q_per_kv_group
             query heads per key head (1 to 65535; None: from capture.json, else inferred)
     Heads and rows:
@@ -478,6 +493,7 @@ def study(
     format: str | None = None,
     theme: str | None = None,
     local_root: str | os.PathLike[str] | None = None,
+    offline: bool = False,
     threads: int | None = None,
     progress: bool | Callable[[str, int, int | None], Any] | None = None,
 ) -> Results:
@@ -506,6 +522,8 @@ def study(
     Input:
         local_root
             folder to look for datasets in, before the cache
+        offline = False
+            fetch nothing from the Hub: take what is in the cache, as with HF_HUB_OFFLINE=1
     Running:
         threads
             number of threads; results do not depend on it (1 to 4096; None: all processors)

@@ -14,6 +14,7 @@ def repack(
     layout: Literal['heads', 'packed'] = 'packed',
     force: bool = False,
     revision: str | None = None,
+    offline: bool = False,
     split: str | None = None,
     codec: Literal['zstd', 'none', 'snappy', 'gzip', 'brotli', 'lz4'] = 'zstd',
     level: int = 0,
@@ -56,7 +57,9 @@ def repack(
             replace a capture in output; the old one stays until the new one is complete
     Input:
         revision
-            branch, tag or commit in the Hugging Face cache (None: main)
+            branch, tag or commit of a dataset on the Hub (None: main)
+        offline = False
+            fetch nothing from the Hub: take what is in the cache, as with HF_HUB_OFFLINE=1
         split
             sub-folder, when the capture holds several captures (None: found by looking)
     Running:

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include <qkscope/capture.h>
+#include <qkscope/hub.h>
 
 #include "analysis/inspect_moments.h"
 #include "analysis/states.h"
@@ -246,7 +247,7 @@ static qk_status describe(qk_inspection *in, const qk_capture *capture, int give
     in->num_heads = qk_capture_num_heads(capture);
     count_files(in, capture);
     char names[QK_HEAD_NAME_SIZE * 10];
-    in->num_missing = qk__capture_missing(capture, names, sizeof names);
+    in->num_missing = qk__capture_missing(capture, NULL, NULL, names, sizeof names);
     if (in->num_missing > 0 && !(in->missing = qk__strdup(names)))
         return qk__nomem(err);
     in->heads = qk__calloc(in->num_heads, sizeof *in->heads);

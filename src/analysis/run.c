@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "capture/capture.h"
+#include "fetch/need.h"
 #include "schema/schema.h"
 
 /* ---- what was read ---------------------------------------------------------------------- */
@@ -61,7 +62,9 @@ static qk_status settle_group(qk__run *run, qk_error *err)
 {
     qk_group *group = &run->results->group;
     int given = run->settings->q_per_kv_group;
-    QK_TRY(qk_capture_group(run->capture, given, group, err));
+    QK_TRY(qk_capture_group(run->capture, given > 0 ? given : run->listed_group, group, err));
+    if (given == 0 && run->listed_group > 0)
+        group->source = QK_GROUP_INFERRED;
     if (group->consistent)
         QK_TRY(check_given_group(run, given, err));
     if (!group->consistent) {
@@ -99,6 +102,34 @@ static const char *model_name(const qk__run *run, bool is_folder)
     return is_folder ? "" : run->settings->capture;
 }
 
+static qk_status find_capture(const qk__run *run, qk__needed *needed, qk_error *err)
+{
+    const qk_analysis_settings *s = run->settings;
+    const qk_hub_settings what = {.name = s->capture,
+                                  .revision = s->revision,
+                                  .part = QK_HUB_CAPTURE,
+                                  .layers = s->layers,
+                                  .heads = s->heads,
+                                  .q_per_kv_group = s->q_per_kv_group,
+                                  .prefix = s->prefix,
+                                  .offline = s->offline,
+                                  .notice = run->silent ? NULL : s->notice,
+                                  .progress = s->progress,
+                                  .user = s->user};
+    return qk__fetch_need(&what, s->local_root, needed, err);
+}
+
+/* Of a capture on the Hub the files that are here do not tell how many layers it has, and query heads
+ * per key head; the names of all its files do. */
+static void take_shape(qk__run *run, const qk__needed *needed)
+{
+    const qk_capture_info *info = qk_capture_get_info(run->capture);
+    int layers = qk_capture_num_layers(run->capture);
+    run->listed_group = info->q_per_kv_group > 0 ? 0 : needed->group;
+    run->results->num_layers =
+        needed->num_layers > layers && !info->has_manifest ? needed->num_layers : layers;
+}
+
 qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_error *err)
 {
     *run = (qk__run){.settings = settings, .jobs = "heads", .folder.lock = -1};
@@ -107,20 +138,17 @@ qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_er
     pthread_mutex_init(&run->lock, NULL);
     atomic_init(&run->cancelled, false);
     double start = qk__now();
-    char *path = NULL;
     qk_status status = QK_ERR_ARGUMENT;
     if (!settings->capture)
         return qk__fail(err, status, "no capture given");
     run->results = calloc(1, sizeof *run->results);
     if (!run->results || !run->warnings)
         return qk__nomem(err);
-    status = qk_hub_find_dataset(settings->capture, settings->revision, settings->local_root,
-                                 &path, err);
-    if (status != QK_OK)
-        return status;
-    status = qk_capture_open(&run->capture, path, settings->prefix, err);
     bool is_folder = qk__is_dir(settings->capture);
-    free(path);
+    qk__needed needed;
+    QK_TRY(find_capture(run, &needed, err));
+    status = qk_capture_open(&run->capture, needed.path, settings->prefix, err);
+    free(needed.path);
     if (status != QK_OK)
         return status;
     QK_TRY(qk__states_open(run, err));
@@ -130,7 +158,8 @@ qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_er
         qk__run_warn(run, "%s: capture.json says that this capture was not finished",
                      qk_capture_path(run->capture));
     char names[QK_HEAD_NAME_SIZE * 10];
-    size_t missing = qk__capture_missing(run->capture, names, sizeof names);
+    size_t missing = qk__capture_missing(run->capture, &settings->layers, &settings->heads,
+                                         names, sizeof names);
     if (missing > 0 && !qk__run_does(run, QK__ANALYSE_STAGES)) /* which names them all */
         qk__run_warn(run, "%s: %zu of the %zu heads that capture.json lists are not there: %s",
                      qk_capture_path(run->capture), missing, qk_capture_num_heads(run->capture),
@@ -139,7 +168,7 @@ qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_er
     run->results->threads = run->threads;
     run->results->contents =
         qk__contents_of(settings) | (run->states.has_rows ? QK__RESERVOIR : 0U);
-    run->results->num_layers = qk_capture_num_layers(run->capture);
+    take_shape(run, &needed);
     run->block_rows = settings->block_rows > 0 ? settings->block_rows : QK__BLOCK_ROWS;
     run->results->capture = qk__strdup(qk_capture_path(run->capture));
     run->results->model = qk__strdup(model_name(run, is_folder));

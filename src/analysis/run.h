@@ -57,6 +57,7 @@ typedef struct qk__run {
     qk_analysis_results *results;
     int threads;
     size_t block_rows; /* rows read at a time */
+    int listed_group;  /* group size that the names on the Hub tell; 0 = none */
     qk__states states; /* moments in place of all rows */
     qk__input
         *inputs; /* files of the heads read, in capture order, set by the workers, and those

@@ -59,8 +59,9 @@ qk_status qk__each_setting(const qk_analysis_settings *settings, qk__see_setting
  * results know better. */
 bool qk__setting_decides(const char *name)
 {
-    static const char *const NAMES[] = {"output",     "force", "threads",    "capture",
-                                        "local-root", "split", "model-name", "revision"};
+    static const char *const NAMES[] = {"output",     "force",      "threads",
+                                        "capture",    "local-root", "split",
+                                        "model-name", "revision",   "offline"};
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
         if (strcmp(name, NAMES[i]) == 0)
             return false;

@@ -82,7 +82,9 @@ QK_MUST_CHECK qk_status qk__capture_set_moments(qk_capture *capture, qk_error *e
 QK_MUST_CHECK qk_status qk__rows_file(qk_rows **rows, const qk_head *head, size_t i,
                                       const qk_parquet **file, qk_error *err);
 
-/* How many heads are missing, of which the first few are named in text. */
-size_t qk__capture_missing(const qk_capture *capture, char *text, size_t size);
+/* How many heads are missing, of which the first few are named in text; with lists (NULL or empty =
+ * all) of these layers and query heads alone. */
+size_t qk__capture_missing(const qk_capture *capture, const qk_index_list *layers,
+                           const qk_index_list *heads, char *text, size_t size);
 
 #endif

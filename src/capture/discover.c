@@ -391,14 +391,25 @@ void qk_capture_close(qk_capture **capture)
     *capture = NULL;
 }
 
-size_t qk__capture_missing(const qk_capture *capture, char *text, size_t size)
+/* Key heads are wanted by query heads, whoever these are. */
+static bool is_among(const qk_index_list *layers, const qk_index_list *heads, qk_head_id id)
+{
+    if (layers && layers->count > 0 && !qk_index_list_has(layers, id.layer))
+        return false;
+    return !heads || heads->count == 0 ||
+           (id.kind == QK_QUERY && qk_index_list_has(heads, id.head));
+}
+
+size_t qk__capture_missing(const qk_capture *capture, const qk_index_list *layers,
+                           const qk_index_list *heads, char *text, size_t size)
 {
     size_t missing = 0;
     size_t used = 0;
     text[0] = 0;
     for (size_t i = 0; i < capture->num_entries; i++) {
         char name[QK_HEAD_NAME_SIZE];
-        if (!capture->entries[i].head.missing)
+        if (!capture->entries[i].head.missing ||
+            !is_among(layers, heads, capture->entries[i].head.id))
             continue;
         qk_head_name(capture->entries[i].head.id, name);
         if (missing++ < MAX_LISTED && used < size)

@@ -55,7 +55,7 @@ extern const qk_settings_table cli_common_table;
 /* For descriptions of commands. */
 #define CLI_CAPTURE_IS                                                                         \
     "CAPTURE is a folder with l{LL}h{HH}{q|k} or packed l{LL}{q|k} folders somewhere below "   \
-    "it, or a dataset (org/name) in the Hugging Face cache."
+    "it, or org/name of a dataset on the Hugging Face Hub (see qkscope get)."
 
 struct cli_call;
 
@@ -178,6 +178,7 @@ typedef struct cli_messages {
     const char *what; /* counted things, e.g. "heads" */
     const char *of;   /* the name of what they belong to, or NULL */
     bool drawn;       /* a progress line is on the screen */
+    bool fetching;    /* and is of what comes from the Hub */
     double start, last;
 } cli_messages;
 

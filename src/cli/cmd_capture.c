@@ -45,6 +45,8 @@ static bool show_progress(void *user, const qk_progress *at)
     progress *p = user;
     double time = cli_now();
     int64_t tokens = at->done, total = at->total;
+    if (strcmp(at->what, "MB") == 0)
+        return cli_progress(&p->messages, at);
     if (strcmp(at->what, "texts") == 0) {
         if (draws(p))
             cli_draw("\r\033[K%" PRId64 " text%s read", at->done, cli_s(at->done));
@@ -290,7 +292,7 @@ const cli_command cmd_capture = {
     .description =
         "Runs a model over texts and writes the queries and keys of its attention heads into "
         "DIR. MODEL is a folder with config.json, *.safetensors and tokenizer.json, a GGUF "
-        "file, or org/name of a model in the Hugging Face cache. Each TEXT is a file (one "
+        "file, or org/name of a model on the Hugging Face Hub. Each TEXT is a file (one "
         "text), a folder (all files below it), a .jsonl file (one text a line) or a .parquet "
         "file (one a row). A text has 256 MiB at most.\n\nA run that was stopped is resumed by "
         "the same command. What it has done so far lies in DIR/.partial until the capture is "

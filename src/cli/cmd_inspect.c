@@ -351,8 +351,8 @@ static int inspect_capture(const request *r)
     if (qk_inspect_capture(&r->settings, &in, &err) != QK_OK) {
         const char *name = r->settings.capture, *revision = r->settings.revision;
         cli_error("%s", err.message);
-        if (strstr(err.message, "hf download ")) /* the name does not tell which it is */
-            cli_error("if it is a model: hf download %s%s%s", name,
+        if (strstr(err.message, "qkscope get ")) /* the name does not tell which it is */
+            cli_error("if it is a model: qkscope get --model %s%s%s", name,
                       revision ? " --revision " : "", revision ? revision : "");
         return EXIT_CODE_FAILURE;
     }

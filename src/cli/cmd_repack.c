@@ -38,12 +38,13 @@ static int run(cli_call *call)
     qk_repack_outcome outcome;
     qk_error err;
     if (call->count == 0)
-        return cli_usage("which capture? Give a folder, or org/name of a dataset in the "
-                         "Hugging Face cache");
+        return cli_usage("which capture? Give a folder, or org/name of a dataset on the "
+                         "Hugging Face Hub");
     if (!r->settings.output)
         return cli_usage("where to? Give -o DIR");
     r->settings.capture = call->arguments[0];
     cli_messages_init(&messages, &r->common, "heads");
+    r->settings.notice = cli_notice;
     r->settings.progress = cli_progress;
     r->settings.user = &messages;
     qk_status status = qk_capture_repack(&r->settings, &outcome, &err);

@@ -206,8 +206,8 @@ static int check(const cli_call *call)
 {
     const qk_scatter_settings *s = &((const request *)call->request)->settings;
     if (!s->input.capture)
-        return cli_usage("which capture? Give a folder, or org/name of a dataset in the "
-                         "Hugging Face cache");
+        return cli_usage("which capture? Give a folder, or org/name of a dataset on the "
+                         "Hugging Face Hub");
     if (!s->output)
         return cli_usage("where to? Give -o DIR, or -o FILE.png");
     return -1;

@@ -6,13 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <qkscope/hub.h>
 #include <qkscope/model.h>
 
 typedef struct request {
     cli_common common;
-    const char *tokenizer, *file;
+    const char *tokenizer, *file, *revision;
     int64_t max_length;
-    bool no_special, count;
+    bool no_special, count, offline;
 } request;
 
 static const qk_setting ROWS[] = {
@@ -23,6 +24,12 @@ static const qk_setting ROWS[] = {
      .help = "leave out the tokens that a model puts around a text (BOS)", .section = "Tokens"},
     {"count", QK_SETTING_FLAG, QK_SETTING_AT(request, count),
      .help = "print the number of tokens alone", .section = "Tokens"},
+    {"revision", QK_SETTING_TEXT, QK_SETTING_AT(request, revision), .value = "REV",
+     .help = "branch, tag or commit of a model on the Hub", .unset = "main",
+     .section = "Input"},
+    {"offline", QK_SETTING_FLAG, QK_SETTING_AT(request, offline),
+     .help = "fetch nothing from the Hub: take what is in the cache, as with HF_HUB_OFFLINE=1",
+     .section = "Input"},
     QK_SETTING_PART(request, common, cli_common_table),
 };
 
@@ -106,12 +113,39 @@ static void print_tokens(const request *r, const qk_tokenizer *tokenizer,
     }
 }
 
+/* A name on the Hub is a model, whose tokenizer is fetched. */
+static qk_status open_tokenizer(const request *r, qk_tokenizer **tokenizer, qk_error *err)
+{
+    cli_messages messages;
+    if (!qk_hub_is_remote(r->tokenizer))
+        return qk_tokenizer_open(tokenizer, r->tokenizer, err);
+    cli_messages_init(&messages, &r->common, "MB");
+    qk_hub_settings settings;
+    qk_hub_settings_default(&settings);
+    settings.name = r->tokenizer;
+    settings.revision = r->revision;
+    settings.model = true;
+    settings.part = QK_HUB_TOKENIZER;
+    settings.cached = true;
+    settings.offline = r->offline;
+    settings.notice = cli_notice;
+    settings.progress = cli_progress;
+    settings.user = &messages;
+    qk_hub_snapshot *snapshot;
+    qk_status status = qk_hub_get(&settings, &snapshot, err);
+    cli_clear(&messages);
+    if (status == QK_OK)
+        status = qk_tokenizer_open(tokenizer, snapshot->path, err);
+    qk_hub_snapshot_free(&snapshot);
+    return status;
+}
+
 static int tokenize(const request *r)
 {
     qk_error err;
     qk_tokenizer *tokenizer;
     qk_tokens tokens;
-    if (qk_tokenizer_open(&tokenizer, r->tokenizer, &err) != QK_OK) {
+    if (open_tokenizer(r, &tokenizer, &err) != QK_OK) {
         cli_error("%s", err.message);
         return EXIT_CODE_FAILURE;
     }
@@ -131,8 +165,9 @@ static int run(cli_call *call)
 {
     request *r = call->request;
     if (call->count == 0)
-        return cli_usage("which tokenizer? Give a tokenizer.json, a folder with one, or a "
-                         "GGUF file, and the text");
+        return cli_usage(
+            "which tokenizer? Give a tokenizer.json, a folder with one, a GGUF file, "
+            "or org/name of a model on the Hub, and the text");
     if (call->count == 1)
         return cli_usage("which text? Give a file, or - for standard input");
     r->tokenizer = call->arguments[0];
@@ -146,8 +181,9 @@ const cli_command cmd_tokenize = {
     .summary = "the tokens of a text",
     .usage = "TOKENIZER FILE|- [options]",
     .description = "Says which tokens a model sees in a text, one a line: id, tab, piece of "
-                   "the vocabulary. TOKENIZER is a tokenizer.json, a folder with one, or a "
-                   "GGUF file. FILE is read as one text of 256 MiB at most; - is standard "
+                   "the vocabulary. TOKENIZER is a tokenizer.json, a folder with one, a "
+                   "GGUF file, or org/name of a model on the Hugging Face Hub. FILE is read as "
+                   "one text of 256 MiB at most; - is standard "
                    "input. What is not UTF-8 becomes U+FFFD.",
     .examples = "qkscope tokenize examples/kjv-tiny/step-2004 genesis.txt\n"
                 "echo \"In the beginning\" | qkscope tokenize model.gguf - --count\n",

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include <qkscope/capture.h>
+#include <qkscope/hub.h>
 #include <qkscope/recorder.h>
 #include <qkscope/sink.h>
 

@@ -22,6 +22,7 @@
     X(explain) \
     X(inspect) \
     X(tokenize) \
+    X(get) \
     X(capture) \
     X(synth) \
     X(repack) \

@@ -87,7 +87,7 @@ void cli_notice(void *user, qk_notice_level level, const char *message)
     cli_messages *messages = user;
     if (level == QK_NOTICE_INFO && !messages->common->verbose)
         return;
-    if (level == QK_NOTICE_WARNING && messages->common->quiet)
+    if (level != QK_NOTICE_ERROR && messages->common->quiet)
         return;
     cli_clear(messages);
     cli_error("%s%s", level == QK_NOTICE_WARNING ? "warning: " : "", message);
@@ -114,7 +114,12 @@ bool cli_progress(void *user, const qk_progress *progress)
     enum { WIDTH = 30 };
     cli_messages *messages = user;
     int64_t done = progress->done, total = progress->total, bytes = progress->bytes;
-    double time = cli_now(), spent = time - messages->start;
+    bool fetching = strcmp(progress->what, "MB") == 0;
+    double time = cli_now();
+    if (fetching != messages->fetching) /* what a run needs comes first */
+        messages->start = time;
+    messages->fetching = fetching;
+    double spent = time - messages->start;
     bool due = time - messages->last > 0.1 && done > 0;
     if (due && !messages->common->quiet && cli_is_first() && isatty(STDERR_FILENO)) {
         char bar[WIDTH + 1];
@@ -126,7 +131,7 @@ bool cli_progress(void *user, const qk_progress *progress)
         if (bytes > 0)
             snprintf(rate, sizeof rate, ", %.0f MB/s", (double)bytes / 1e6 / spent);
         cli_draw("\r\033[K[%s] %" PRId64 "/%" PRId64 " %s%s%.30s%s, %.0f s left", bar, done,
-                 total, messages->what, messages->of ? ", " : "",
+                 total, fetching ? "MB" : messages->what, messages->of ? ", " : "",
                  messages->of ? messages->of : "", rate,
                  spent / (double)done * (double)(total - done));
         messages->drawn = true;

@@ -64,8 +64,8 @@ static void settle(const cli_call *call)
 static int check(const qk_analysis_settings *s)
 {
     if (!s->capture)
-        return cli_usage("which capture? Give a folder, or org/name of a dataset in the "
-                         "Hugging Face cache");
+        return cli_usage("which capture? Give a folder, or org/name of a dataset on the "
+                         "Hugging Face Hub");
     if (!s->output)
         return cli_usage("where to? Give -o DIR");
     if (s->pca.low > s->pca.high)

@@ -2,25 +2,30 @@
 /* Where a dataset or a model lies: a local folder, or a snapshot in the Hugging Face cache,
  * whose layout is datasets--org--name/{refs/<revision>, snapshots/<commit>/...}, and
  * models--. */
+#include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <qkscope/capture.h>
-
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/expand.h"
 #include "base/file.h"
+#include "hub/hub.h"
 
-enum { MIN_COMMIT_DIGITS = 7, MAX_COMMIT_DIGITS = 64, MAX_VARIABLE_BYTES = 1 << 16 };
+enum { MAX_VARIABLE_BYTES = 1 << 16 };
 
 /* ---- names ------------------------------------------------------------------------------ */
 
 static bool is_hex(const char *text)
 {
     return *text && text[strspn(text, "0123456789abcdef")] == 0;
+}
+
+bool qk__is_hash(const char *text, size_t digits)
+{
+    return strlen(text) == digits && is_hex(text);
 }
 
 /* Letters, digits, '-', '.' and '_', the ends neither '-' nor '.'. */
@@ -32,8 +37,8 @@ static bool is_hub_word(const char *text, size_t length)
            !strchr("-.", text[0]) && !strchr("-.", text[length - 1]);
 }
 
-/* "org/name", or "name" alone for the oldest datasets. */
-static bool is_hub_name(const char *name)
+/* "name" alone is for the oldest datasets. */
+bool qk__hub_is_name(const char *name)
 {
     const char *slash = strchr(name, '/');
     const char *last = slash ? slash + 1 : name;
@@ -41,8 +46,7 @@ static bool is_hub_name(const char *name)
            is_hub_word(last, strlen(last)) && !strstr(name, "..") && !strstr(name, "--");
 }
 
-/* A revision becomes a path below refs/ ("refs/pr/1" does, too); it must stay there. */
-static bool is_revision(const char *revision)
+bool qk__hub_is_revision(const char *revision)
 {
     return *revision != '/' && strlen(revision) <= 200 && !strstr(revision, "..");
 }
@@ -53,18 +57,61 @@ static const char *last_component(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* What is looked for. */
-typedef struct repo_kind {
-    const char *folder; /* what its folder in the cache begins with */
-    const char *what;
-    const char *option; /* of the program that downloads it */
-} repo_kind;
+const qk__repo_kind qk__hub_dataset = {"datasets", "dataset", ""};
+const qk__repo_kind qk__hub_model = {"models", "model", "--model "};
 
-static const repo_kind DATASET = {"datasets", "dataset", "--repo-type dataset "};
-static const repo_kind MODEL = {"models", "model", ""};
+/* What files that are no capture, or no model, are, by the end of their names; a name that ends so is
+ * a path, not a name on the Hub. */
+static const struct {
+    const char *end, *dataset, *model; /* remedies */
+} FILE_FORMS[] = {
+    {".gguf", "a model: make a capture of it with qkscope capture --model", NULL},
+    {".safetensors", "weights of a model: give the model's folder to qkscope capture --model",
+     "the folder that it lies in is the model, with config.json"},
+    {".parquet", "one head of a capture: give the folder of the capture", NULL},
+    {".npz", "arrays of NumPy: a capture is a folder of Parquet files (docs/capture-format.md)",
+     "arrays of NumPy: a model is a folder with config.json and model.safetensors"},
+    {".npy",
+     "an array of NumPy: a capture is a folder of Parquet files (docs/capture-format.md)",
+     NULL},
+    {".pt",
+     "tensors of PyTorch: a capture is a folder of Parquet files (docs/capture-format.md)",
+     "tensors of PyTorch: write the model as safetensors with save_pretrained of transformers"},
+    {".pth",
+     "tensors of PyTorch: a capture is a folder of Parquet files (docs/capture-format.md)",
+     "tensors of PyTorch: write the model as safetensors with save_pretrained of transformers"},
+    {".json", NULL, NULL},
+    {".yaml", NULL, NULL},
+    {".csv", NULL, NULL},
+};
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length > tail && strcmp(text + length - tail, end) == 0;
+}
+
+/* Whether a name ends as files do; *remedy: what to say of it, or NULL. */
+static bool is_file_name(const char *name, bool model, const char **remedy)
+{
+    for (size_t i = 0; i < sizeof FILE_FORMS / sizeof *FILE_FORMS; i++)
+        if (ends_with(name, FILE_FORMS[i].end)) {
+            *remedy = model ? FILE_FORMS[i].model : FILE_FORMS[i].dataset;
+            return true;
+        }
+    return false;
+}
+
+bool qk_hub_is_remote(const char *name)
+{
+    assert(name);
+    const char *remedy;
+    return strchr(name, '/') && qk__hub_is_name(name) && !is_file_name(name, false, &remedy) &&
+           !qk__is_there(name);
+}
 
 /* "org/name" -> "datasets--org--name" */
-static char *cache_name(const repo_kind *kind, const char *name)
+static char *cache_name(const qk__repo_kind *kind, const char *name)
 {
     const char *slash = strchr(name, '/');
     return slash
@@ -95,7 +142,7 @@ static qk_status expand_path(const char *value, const char *tail, char **path, q
     return status;
 }
 
-static qk_status cache_root(char **path, qk_error *err)
+qk_status qk__hub_cache(const char *given, char **path, qk_error *err)
 {
     static const struct {
         const char *variable;
@@ -107,6 +154,8 @@ static qk_status cache_root(char **path, qk_error *err)
         {"XDG_CACHE_HOME", "huggingface/hub"},
         {"HOME", ".cache/huggingface/hub"},
     };
+    if (given)
+        return (*path = qk__strdup(given)) ? QK_OK : qk__nomem(err);
     for (size_t i = 0; i < sizeof PLACES / sizeof PLACES[0]; i++) {
         const char *value = qk__environment(PLACES[i].variable);
         if (value)
@@ -116,11 +165,27 @@ static qk_status cache_root(char **path, qk_error *err)
                     "no Hugging Face cache: neither HF_HUB_CACHE, HF_HOME nor HOME is set");
 }
 
+qk_status qk__hub_home(char **path, qk_error *err)
+{
+    const char *home = qk__environment("HF_HOME"), *xdg = qk__environment("XDG_CACHE_HOME");
+    return home  ? expand_path(home, "", path, err)
+           : xdg ? expand_path(xdg, "huggingface", path, err)
+                 : expand_path("~/.cache/huggingface", "", path, err);
+}
+
+char *qk__hub_folder(const char *cache, const qk__repo_kind *kind, const char *name)
+{
+    char *own = cache_name(kind, name);
+    char *folder = own ? qk__path_join(cache, own) : NULL;
+    free(own);
+    return folder;
+}
+
 /* ---- revisions -------------------------------------------------------------------------- */
 
 /* Commit that refs/<revision> holds, "" if there is no such file. */
 static qk_status read_ref(const char *repo, const char *revision,
-                          char commit[MAX_COMMIT_DIGITS + 1], qk_error *err)
+                          char commit[QK__MAX_COMMIT + 1], qk_error *err)
 {
     char *path = qk__format("%s/refs/%s", repo, revision);
     qk_status status = path ? QK_OK : qk__nomem(err);
@@ -131,7 +196,7 @@ static qk_status read_ref(const char *repo, const char *revision,
         if (status == QK_OK) {
             char *hash = (char *)text.data;
             hash[strcspn(hash, " \t\r\n")] = 0;
-            if (is_hex(hash) && strlen(hash) <= MAX_COMMIT_DIGITS)
+            if (is_hex(hash) && strlen(hash) <= QK__MAX_COMMIT)
                 memcpy(commit, hash, strlen(hash) + 1);
             else
                 status = qk__fail(err, QK_ERR_MALFORMED, "%s: no commit hash in it", path);
@@ -178,11 +243,10 @@ static qk_status find_snapshot(const char *repo, const char *commit, char **path
 static qk_status find_in_repo(const char *repo, const char *revision, char **path,
                               qk_error *err)
 {
-    char commit[MAX_COMMIT_DIGITS + 1];
+    char commit[QK__MAX_COMMIT + 1];
     QK_TRY(read_ref(repo, revision, commit, err));
     size_t length = strlen(revision);
-    if (!*commit && is_hex(revision) && length >= MIN_COMMIT_DIGITS &&
-        length <= MAX_COMMIT_DIGITS)
+    if (!*commit && is_hex(revision) && length >= QK__MIN_COMMIT && length <= QK__MAX_COMMIT)
         memcpy(commit, revision, length + 1);
     if (!*commit)
         return QK_OK;
@@ -194,15 +258,28 @@ static qk_status find_in_repo(const char *repo, const char *revision, char **pat
     return QK_OK;
 }
 
-static qk_status find_in_cache(const repo_kind *kind, const char *cache, const char *name,
+qk_status qk__hub_cached_commit(const char *folder, const char *revision,
+                                char commit[QK__MAX_COMMIT + 1], qk_error *err)
+{
+    char *path = NULL;
+    QK_TRY(read_ref(folder, revision, commit, err));
+    if (*commit)
+        return QK_OK; /* its snapshot may not have been begun */
+    QK_TRY(find_in_repo(folder, revision, &path, err));
+    const char *name = path ? last_component(path) : "";
+    if (strlen(name) <= QK__MAX_COMMIT)
+        memcpy(commit, name, strlen(name) + 1);
+    free(path);
+    return QK_OK;
+}
+
+static qk_status find_in_cache(const qk__repo_kind *kind, const char *cache, const char *name,
                                const char *revision, char **path, qk_error *err)
 {
-    char *folder = cache_name(kind, name);
-    char *repo = folder ? qk__path_join(cache, folder) : NULL;
+    char *repo = qk__hub_folder(cache, kind, name);
     qk_status status = repo ? QK_OK : qk__nomem(err);
     if (status == QK_OK && qk__is_dir(repo))
         status = find_in_repo(repo, revision, path, err);
-    free(folder);
     free(repo);
     return status;
 }
@@ -233,9 +310,10 @@ static qk_status is_dataset(const char *dir, const char *name, bool *yes, qk_err
     return QK_OK;
 }
 
-static qk_status find_in_root(const char *root, const char *name, const char *revision,
-                              char **path, qk_error *err)
+qk_status qk__hub_find_in_root(const char *root, const char *name, const char *revision,
+                               char **path, qk_error *err)
 {
+    *path = NULL;
     char *joined = qk__path_join(root, name);
     if (!joined)
         return qk__nomem(err);
@@ -249,52 +327,62 @@ static qk_status find_in_root(const char *root, const char *name, const char *re
     bool yes;
     QK_TRY(is_dataset(root, name, &yes, err));
     if (!yes) /* it may be a cache folder itself */
-        return find_in_cache(&DATASET, root, name, revision, path, err);
+        return find_in_cache(&qk__hub_dataset, root, name, revision, path, err);
     *path = qk__strdup(root);
     return *path ? QK_OK : qk__nomem(err);
 }
 
 /* ---- all together ----------------------------------------------------------------------- */
 
-static qk_status fail_missing(const repo_kind *kind, const char *cache, const char *name,
+static qk_status fail_missing(const qk__repo_kind *kind, const char *cache, const char *name,
                               const char *revision, const char *local_root, qk_error *err)
 {
     bool tell_root = local_root && *local_root;
     return qk__fail(err, QK_ERR_NOT_FOUND,
                     "%s: no such folder%s%s, and revision %s of a %s of this name is not "
                     "in the Hugging Face cache %s (HF_HUB_CACHE or HF_HOME choose another); "
-                    "download it with: hf download %s%s --revision %s",
+                    "fetch it with: qkscope get %s%s --revision %s",
                     name, tell_root ? ", nor one in local_root " : "",
                     tell_root ? local_root : "", revision, kind->what, cache, kind->option,
                     name, revision);
 }
 
-static qk_status fail_file(const repo_kind *kind, const char *name, qk_error *err)
+static qk_status fail_file(const qk__repo_kind *kind, const char *name, qk_error *err)
 {
-    return qk__fail(err, QK_ERR_NOT_FOUND, "%s: a file; expected the folder of a %s", name,
+    const char *remedy = NULL;
+    is_file_name(name, kind == &qk__hub_model, &remedy);
+    return qk__fail(err, QK_ERR_NOT_FOUND, "%s: a file; expected the folder of a %s%s%s", name,
+                    kind->what, remedy ? "; this is " : "", remedy ? remedy : "");
+}
+
+static qk_status fail_path(const qk__repo_kind *kind, const char *name, qk_error *err)
+{
+    return qk__fail(err, QK_ERR_NOT_FOUND,
+                    "%s: no such folder (and not the name of a Hub %s, org/name)", name,
                     kind->what);
 }
 
-static qk_status find_on_hub(const repo_kind *kind, const char *name, const char *revision,
+static qk_status find_on_hub(const qk__repo_kind *kind, const char *name, const char *revision,
                              const char *local_root, char **path, qk_error *err)
 {
-    if (!is_hub_name(name))
-        return qk__is_file(name)
-                   ? fail_file(kind, name, err)
-                   : qk__fail(err, QK_ERR_NOT_FOUND,
-                              "%s: no such folder (and not the name of a Hub %s, org/name)",
-                              name, kind->what);
+    if (!qk__hub_is_name(name))
+        return qk__is_file(name) ? fail_file(kind, name, err) : fail_path(kind, name, err);
     char *cache = NULL;
-    QK_TRY(cache_root(&cache, err));
+    const char *remedy;
+    bool file = is_file_name(name, kind == &qk__hub_model, &remedy);
+    QK_TRY(qk__hub_cache(NULL, &cache, err));
     qk_status status = find_in_cache(kind, cache, name, revision, path, err);
     if (status == QK_OK && !*path)
         status = qk__is_file(name) ? fail_file(kind, name, err)
-                                   : fail_missing(kind, cache, name, revision, local_root, err);
+                 : file            ? qk__fail(err, QK_ERR_NOT_FOUND, "%s: no such file", name)
+                 : !strchr(name, '/')
+                     ? fail_path(kind, name, err)
+                     : fail_missing(kind, cache, name, revision, local_root, err);
     free(cache);
     return status;
 }
 
-static qk_status find(const repo_kind *kind, const char *name, const char *revision,
+static qk_status find(const qk__repo_kind *kind, const char *name, const char *revision,
                       const char *local_root, char **path, qk_error *err)
 {
     *path = NULL;
@@ -302,10 +390,10 @@ static qk_status find(const repo_kind *kind, const char *name, const char *revis
         return qk__fail(err, QK_ERR_ARGUMENT, "no %s given", kind->what);
     if (!revision || !*revision)
         revision = "main";
-    if (!is_revision(revision))
+    if (!qk__hub_is_revision(revision))
         return qk__fail(err, QK_ERR_ARGUMENT, "%s: not a revision", revision);
     if (local_root && *local_root && *name != '/')
-        QK_TRY(find_in_root(local_root, name, revision, path, err));
+        QK_TRY(qk__hub_find_in_root(local_root, name, revision, path, err));
     if (*path)
         return QK_OK;
     if (qk__is_dir(name)) {
@@ -321,7 +409,7 @@ qk_status qk_hub_find_dataset(const char *name, const char *revision, const char
     QK_NEED(err, path);
     *path = NULL;
     QK_NEED(err, name);
-    return find(&DATASET, name, revision, local_root, path, err);
+    return find(&qk__hub_dataset, name, revision, local_root, path, err);
 }
 
 qk_status qk_hub_find_model(const char *name, const char *revision, char **path, qk_error *err)
@@ -335,5 +423,5 @@ qk_status qk_hub_find_model(const char *name, const char *revision, char **path,
         *path = qk__strdup(name);
         return *path ? QK_OK : qk__nomem(err);
     }
-    return find(&MODEL, name, revision, NULL, path, err);
+    return find(&qk__hub_model, name, revision, NULL, path, err);
 }

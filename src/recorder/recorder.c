@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/parallel.h"
+#include "fetch/need.h"
 #include "recorder/recording.h"
 #include "sink/sink.h"
 
@@ -78,12 +79,31 @@ static char *name_model(const qk_recorder_settings *s)
     return name;
 }
 
+/* What a model or tokenizer is read from; *path is allocated. */
+static qk_status find_model(const qk__recording *r, const char *name, const char *revision,
+                            qk_hub_part part, char **path, qk_error *err)
+{
+    const qk_recorder_settings *s = r->settings;
+    const qk_hub_settings what = {.name = name,
+                                  .revision = revision,
+                                  .model = true,
+                                  .part = part,
+                                  .offline = s->offline,
+                                  .notice = s->notice,
+                                  .progress = s->progress,
+                                  .user = s->user};
+    qk__needed needed;
+    QK_TRY(qk__fetch_need(&what, NULL, &needed, err));
+    *path = needed.path;
+    return QK_OK;
+}
+
 static qk_status open_tokenizer(qk__recording *r, const char *folder, qk_error *err)
 {
     const char *path = r->settings->tokenizer;
     char *found = NULL;
     if (path && !qk__is_file(path))
-        QK_TRY(qk_hub_find_model(path, NULL, &found, err));
+        QK_TRY(find_model(r, path, NULL, QK_HUB_TOKENIZER, &found, err));
     qk_status status = qk_tokenizer_open(&r->tokenizer,
                                          found  ? found
                                          : path ? path
@@ -108,7 +128,7 @@ static qk_status open_model(qk__recording *r, qk_error *err)
     char *folder;
     if (s->engine)
         return open_engine(r, err);
-    QK_TRY(qk_hub_find_model(s->model, s->revision, &folder, err));
+    QK_TRY(find_model(r, s->model, s->revision, QK_HUB_MODEL, &folder, err));
     r->model_name = name_model(s);
     qk_status status =
         r->model_name ? qk_model_open(&r->model, folder, s->overrides, err) : qk__nomem(err);

@@ -2,6 +2,7 @@
 /* Writes a capture again in another layout. It is made beside its place, and takes that when it is
  * whole. */
 #define _GNU_SOURCE /* renameat2 */
+#include "fetch/need.h"
 #include "recorder/repack.h"
 
 #include <errno.h>
@@ -33,6 +34,7 @@ static const qk_setting ROWS[] = {
      .help = "replace a capture in DIR; the old one stays until the new one is complete",
      .section = "Output"},
     QK__REVISION_ROW(qk_repack_settings, NULL, .yaml = NULL),
+    QK__OFFLINE_ROW(qk_repack_settings, NULL, .yaml = NULL),
     QK__SPLIT_ROW(qk_repack_settings, NULL, .yaml = NULL),
     QK_SETTING_PART(qk_repack_settings, writer, qk__parquet_writer_settings_table),
     QK__THREADS_ROW(qk_repack_settings, threads, NULL, .yaml = NULL),
@@ -432,10 +434,18 @@ static qk_status check(const qk_repack_settings *s, qk_error *err)
 static qk_status open_capture(repack *r, qk_error *err)
 {
     const qk_repack_settings *s = r->settings;
-    char *path;
-    QK_TRY(qk_hub_find_dataset(s->capture, s->revision, NULL, &path, err));
-    qk_status status = qk_capture_open(&r->capture, path, s->prefix, err);
-    free(path);
+    const qk_hub_settings what = {.name = s->capture,
+                                  .revision = s->revision,
+                                  .part = QK_HUB_ALL, /* the card and the texts, too */
+                                  .prefix = s->prefix,
+                                  .offline = s->offline,
+                                  .notice = s->notice,
+                                  .progress = s->progress,
+                                  .user = s->user};
+    qk__needed needed;
+    QK_TRY(qk__fetch_need(&what, NULL, &needed, err));
+    qk_status status = qk_capture_open(&r->capture, needed.path, s->prefix, err);
+    free(needed.path);
     if (status == QK_OK && !qk_capture_get_info(r->capture)->complete)
         status =
             qk__fail(err, QK_ERR_INCONSISTENT,

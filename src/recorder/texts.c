@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include <qkscope/capture.h>
+#include <qkscope/hub.h>
 #include <qkscope/model.h>
 
 #include "base/error.h"
@@ -215,10 +216,13 @@ static qk_status add_source(file_list *list, const char *path,
         return copy ? add_path(list, copy, err) : qk__nomem(err);
     }
     char *found;
+    bool remote = qk_hub_is_remote(path);
     if (qk_hub_find_dataset(path, NULL, NULL, &found, err) != QK_OK)
-        return qk__fail(err, QK_ERR_NOT_FOUND,
-                        "%s: no such file or folder, nor a dataset in the Hugging Face cache",
-                        path);
+        return qk__fail(
+            err, QK_ERR_NOT_FOUND,
+            "%s: no such file or folder, nor a dataset in the Hugging Face cache%s%s%s", path,
+            remote ? "; fetch what you want of it with: qkscope get " : "", remote ? path : "",
+            remote ? " --files '*train*'" : "");
     qk_recorder_settings with_split = *settings;
     if (!with_split.dataset_split)
         with_split.dataset_split = "train";

@@ -432,6 +432,34 @@ static qk_status run_all(scatter *c, qk_scatter_outcome **outcome, qk_error *err
     return make_outcome(c, outcome, err);
 }
 
+/* Of a capture on the Hub nothing is fetched but what named heads need. */
+static qk_status list_named(const qk_scatter_settings *s, qk_index_list *layers,
+                            qk_index_list *heads, qk_error *err)
+{
+    for (size_t i = 0; i < s->num_heads; i++) {
+        QK_TRY(qk__index_list_add(layers, s->heads[i].layer, s->heads[i].layer, err));
+        QK_TRY(qk__index_list_add(heads, s->heads[i].head, s->heads[i].head, err));
+    }
+    qk__index_list_sort(layers);
+    qk__index_list_sort(heads);
+    return QK_OK;
+}
+
+static qk_status run(scatter *c, const qk_analysis_settings *input,
+                     qk_scatter_outcome **outcome, qk_error *err)
+{
+    qk_status status = qk__run_open(&c->run, input, err);
+    if (status == QK_OK)
+        status = run_all(c, outcome, err);
+    for (size_t i = 0; c->views && i < c->num_views; i++)
+        qk__head_view_free(&c->views[i]);
+    free(c->views);
+    free(c->figures);
+    qk_analysis_results_free(&c->run.results);
+    qk__run_close(&c->run);
+    return status;
+}
+
 qk_status qk_scatter_run(const qk_scatter_settings *settings, qk_scatter_outcome **outcome,
                          qk_error *err)
 {
@@ -452,15 +480,15 @@ qk_status qk_scatter_run(const qk_scatter_settings *settings, qk_scatter_outcome
     input.ci = 0;
     input.lda = false;
     scatter c = {.settings = settings};
-    qk_status status = qk__run_open(&c.run, &input, err);
-    if (status == QK_OK)
-        status = run_all(&c, outcome, err);
-    for (size_t i = 0; c.views && i < c.num_views; i++)
-        qk__head_view_free(&c.views[i]);
-    free(c.views);
-    free(c.figures);
-    qk_analysis_results_free(&c.run.results);
-    qk__run_close(&c.run);
+    qk_index_list layers = {0}, heads = {0};
+    qk_status status = list_named(settings, &layers, &heads, err);
+    if (status == QK_OK) {
+        input.layers = layers.count > 0 ? layers : input.layers;
+        input.heads = heads.count > 0 ? heads : input.heads;
+        status = run(&c, &input, outcome, err);
+    }
+    qk_index_list_free(&layers);
+    qk_index_list_free(&heads);
     if (*outcome)
         (*outcome)->seconds = qk__now() - start;
     return status;

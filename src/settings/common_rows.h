@@ -18,8 +18,16 @@
 #define QK__REVISION_ROW(owner, of, ...)                                                       \
     {                                                                                          \
         "revision", QK_SETTING_TEXT, QK_SETTING_AT(owner, revision),                           \
-            .value = "REV", .help = "branch, tag or commit in the Hugging Face cache",         \
+            .value = "REV", .help = "branch, tag or commit of a dataset on the Hub",           \
             .unset = "main", .section = "Input", .commands = of, __VA_ARGS__                   \
+    }
+
+#define QK__OFFLINE_ROW(owner, of, ...)                                                        \
+    {                                                                                          \
+        "offline", QK_SETTING_FLAG, QK_SETTING_AT(owner, offline),                             \
+            .help = "fetch nothing from the Hub: take what is in the cache, as with "          \
+                    "HF_HUB_OFFLINE=1",                                                        \
+            .section = "Input", .commands = of, __VA_ARGS__                                    \
     }
 
 #define QK__SPLIT_ROW(owner, of, ...)                                                          \

@@ -41,6 +41,7 @@ static const qk_setting ROWS[] = {
      .section = "Figures"},
     {"local-root", QK_SETTING_PATH, AT(local_root), .value = "DIR",
      .help = "folder to look for datasets in, before the cache", .section = "Input"},
+    QK__OFFLINE_ROW(qk_study_settings, NULL, .yaml = NULL),
     QK__THREADS_ROW(qk_study_settings, threads, NULL, .yaml = NULL),
 };
 

@@ -223,6 +223,13 @@ static bool on_progress(void *user, const qk_progress *progress)
     return !run->progress || run->progress(run->user, progress);
 }
 
+/* Warnings of opening a capture are those of the run that follows. */
+static void on_notice(void *user, qk_notice_level level, const char *message)
+{
+    if (level == QK_NOTICE_REMARK)
+        qk__study_notice(((const checker *)user)->work, level, "%s", message);
+}
+
 static qk_status check_manifest(checker *c, qk_error *err)
 {
     c->check->stands = true;
@@ -253,6 +260,7 @@ qk_status qk__study_check_model(const qk__study_work *work, size_t i, qk__study_
     checker c = {.work = work, .check = check};
     qk_analysis_settings settings = qk__study_settings(work, i);
     *check = (qk__study_check){0};
+    settings.notice = on_notice;
     settings.progress = on_progress;
     settings.user = &c;
     if (work->plan->folders[i] && !qk__is_dir(settings.capture)) /* say what was written */

@@ -152,7 +152,7 @@ def test_errors(tmp_path):
     code, out, err = run(tmp_path)
     assert code == 1 and out == "" and "no head folders" in err
     code, _, err = run("org/certainly-not-cached")
-    assert code == 1 and "hf download" in err
+    assert code == 1 and "qkscope get" in err
     (tmp_path / "x.parquet").write_text("no")
     assert run(tmp_path / "x.parquet")[0] == 1
     assert run("--help")[0] == 0

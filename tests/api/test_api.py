@@ -20,7 +20,7 @@ CATEGORIES = {"position-dominated", "Q-positional", "K-positional", "content-foc
 
 # What each exports: the core's names are in the whole library, too.
 LISTS = {"libqkscope-core": ["qkscope-core"], "libqkscope": ["qkscope-core", "qkscope"]}
-NOT_IN_CORE = re.compile(r"\blib(yaml|fontconfig|png|csv|gfortran|lapack|blas|openblas|qkscope\.)")
+NOT_IN_CORE = re.compile(r"\blib(yaml|fontconfig|png|csv|curl|crypto|gfortran|lapack|blas|openblas|qkscope\.)")
 
 
 def output(*command):

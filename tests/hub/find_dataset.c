@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <qkscope/capture.h>
+#include <qkscope/hub.h>
 
 int main(int argc, char **argv)
 {

@@ -84,12 +84,12 @@ def test_revisions_that_are_not_there(tmp_path):
     build_cache(tmp_path, "org/broken", refs={"main": "../../.."})
     env = environment(tmp_path, HF_HUB_CACHE=tmp_path)
     for args in (["org/name", "v2"], ["org/name", "c" * 6], ["org/name", "d" * 40],
-                 ["org/other"], ["org/partial"], ["squad"]):
+                 ["org/other"], ["org/partial"]):
         path, message = find(env, *args)
         revision = args[1] if len(args) > 1 else "main"
         assert path is None
         assert message.startswith("not found: ")
-        assert f"hf download --repo-type dataset {args[0]} --revision {revision}" in message
+        assert f"qkscope get {args[0]} --revision {revision}" in message
         assert str(tmp_path) in message and "HF_HUB_CACHE" in message
     path, message = find(env, "org/name", "1234567")
     assert path is None and "ambiguous" in message and ONE in message and TWO in message
@@ -103,10 +103,10 @@ def test_one_word_name(tmp_path):
     assert find(environment(tmp_path, HF_HUB_CACHE=tmp_path), "squad")[0] == str(snapshots / ONE)
 
 
-@pytest.mark.parametrize("name", ["./x", "/no/such", "a/b/c", "a--b/c", "a/..", "-a/b", "a b/c"])
+@pytest.mark.parametrize("name", ["./x", "squad", "/no/such", "a/b/c", "a--b/c", "a/..", "-a/b", "a b/c"])
 def test_names_that_are_no_datasets(tmp_path, name):
     message = find(environment(tmp_path), name)[1]
-    assert "no such folder" in message and "hf download" not in message
+    assert "no such folder" in message and "qkscope get" not in message
 
 
 def test_folders(tmp_path):
@@ -169,7 +169,7 @@ def test_inspect_names_both_kinds_of_download(tmp_path):
     said = subprocess.run([program, "inspect", "org/name", "--revision", "v1"], env=env,
                           capture_output=True, text=True)
     assert said.returncode == 1
-    assert "hf download --repo-type dataset org/name --revision v1\n" in said.stderr
-    assert "model: hf download org/name --revision v1\n" in said.stderr
+    assert "qkscope get org/name --revision v1\n" in said.stderr
+    assert "model: qkscope get --model org/name --revision v1\n" in said.stderr
     said = subprocess.run([program, "inspect", "a/b/c"], env=env, capture_output=True, text=True)
-    assert said.returncode == 1 and "hf download" not in said.stderr
+    assert said.returncode == 1 and "qkscope get" not in said.stderr

@@ -283,7 +283,7 @@ def test_dataset_in_a_cache(qkscope, tmp_path):
     assert (tmp_path / "o" / "head_metrics.csv").read_bytes() == first
     outcome = qkscope("analyze-heads", "--config", config, expect=1,
                       env={"HF_HUB_CACHE": tmp_path})
-    assert "hf download" in outcome.err
+    assert "qkscope get" in outcome.err
 
 
 def test_a_file_of_another_command(qkscope, tmp_path):

@@ -115,7 +115,7 @@ def test_not_downloaded(qkscope, tmp_path):
     outcome = qkscope("study", STUDIES / "smollm3.yaml", "-o", tmp_path / "out",
                       env={"HF_HOME": tmp_path / "hf"}, expect=1)
     for name in SMOLLM3:
-        assert (f"{name}: " in outcome.err and f"hf download --repo-type dataset {DATASET} "
+        assert (f"{name}: " in outcome.err and f"qkscope get {DATASET} "
                 f"--revision {revision_of(name)}" in outcome.err)
 
 

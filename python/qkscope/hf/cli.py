@@ -156,7 +156,9 @@ def load_model(args: argparse.Namespace, name: str, settings: Settings) -> tuple
     _try_device(torch, device)
     dtype = args.dtype or ("float32" if device == "cpu" and args.device_map is None else "auto")
     revision = text(settings.values.revision)
-    common = {"revision": revision, "trust_remote_code": args.trust_remote_code}
+    common: dict[str, Any] = {"revision": revision, "trust_remote_code": args.trust_remote_code}
+    if settings.values.offline:
+        common["local_files_only"] = True
     options: dict[str, Any] = {**common, "dtype": dtype if dtype == "auto" else getattr(torch, dtype)}
     if args.attn:
         options["attn_implementation"] = args.attn

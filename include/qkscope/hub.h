@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Datasets and models of the Hugging Face Hub: where they lie in the cache that other programs share,
+ * what there is, and fetching what is not there yet. */
+#ifndef QKSCOPE_HUB_H
+#define QKSCOPE_HUB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/common.h>
+#include <qkscope/settings.h>
+
+QK_BEGIN_DECLS
+
+/* ==== the cache =========================================================================== */
+
+/* Settles where a dataset lies. `name` is a folder, or a Hub dataset "org/name" that is
+ * looked up in the cache: HF_HUB_CACHE, else HF_HOME/hub, else XDG_CACHE_HOME/huggingface/hub,
+ * else ~/.cache/huggingface/hub; then datasets--org--name/refs/<revision> ->
+ * snapshots/<commit>. revision NULL or "" means "main"; a commit hash, or an unambiguous
+ * prefix of at least 7 digits of one, is taken too. local_root, when not NULL, is a folder
+ * searched first, as local_root/name, then local_root itself when it holds the dataset.
+ * *path is allocated; release it with free(). Nothing is fetched: qk_hub_get does, and tells
+ * whether all of it is there.
+ * Errors: QK_ERR_NOT_FOUND, with what was looked for and the command that downloads it. */
+QK_API QK_MUST_CHECK qk_status qk_hub_find_dataset(const char *name, const char *revision,
+                                                   const char *local_root, char **path,
+                                                   qk_error *err);
+
+/* The same for a model: a folder, a file *.gguf, or "org/name" in models--org--name. */
+QK_API QK_MUST_CHECK qk_status qk_hub_find_model(const char *name, const char *revision,
+                                                 char **path, qk_error *err);
+
+/* Whether this is a name of the form org/name, and no file or folder has it. Only then a path that is
+ * not there may be something to fetch. What ends as files do (.gguf, .npz, .pt, ...) is none. */
+QK_API bool qk_hub_is_remote(const char *name);
+
+/* ==== fetching ============================================================================ */
+
+/* What is wanted of a repository. */
+typedef enum qk_hub_part {
+    QK_HUB_ALL,       /* every file; with layers or heads those of a capture */
+    QK_HUB_CAPTURE,   /* capture.json, rows and moments */
+    QK_HUB_MODEL,     /* config.json, weights as safetensors (a GGUF file where there are none),
+                         tokenizer */
+    QK_HUB_TOKENIZER, /* tokenizer.json */
+} qk_hub_part;
+
+typedef struct qk_hub_settings {
+    const char *name;     /* "org/name" */
+    const char *revision; /* branch, tag or commit; NULL = main */
+    bool model;           /* a model; else a dataset */
+    qk_hub_part part;
+
+    /* which files; of a capture, with the key heads that its query heads attend to */
+    qk_index_list layers, heads;
+    int q_per_kv_group;       /* 0 = as the names of heads tell */
+    const char *prefix;       /* sub-folder that holds the capture; NULL = all */
+    const char *const *files; /* patterns, as a shell has them, of whole paths; NULL = all */
+    size_t num_files;
+
+    /* where from and to; NULL and 0: as the environment says, which is what other programs do */
+    const char *cache;    /* folder; NULL = HF_HUB_CACHE, HF_HOME/hub, ... */
+    const char *endpoint; /* address of a Hub; NULL = HF_ENDPOINT, else the public one */
+    /* NULL = HF_TOKEN, HUGGING_FACE_HUB_TOKEN, the file HF_TOKEN_PATH, else HF_HOME/token; "" =
+     * none */
+    const char *token;
+    bool offline; /* fetch nothing; so do HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE */
+    /* A revision whose commit the cache knows is that commit: nobody is asked whether there is a
+     * newer one. */
+    bool cached;
+    int jobs;  /* files at a time; 0 = 4 */
+    int tries; /* of a request that brings nothing; 0 = 6 */
+    /* Seconds without a byte until a connection is given up; 0 = HF_HUB_DOWNLOAD_TIMEOUT, else 10. */
+    int timeout;
+
+    qk_notice_fn *notice; /* what is about to be fetched, and why one waits; NULL = nobody */
+    qk_progress_fn *progress; /* "MB"; bytes: those that came; NULL = nobody */
+    void *user;
+} qk_hub_settings;
+
+extern QK_API const qk_settings_table qk_hub_settings_table;
+QK_API void qk_hub_settings_default(qk_hub_settings *settings);
+
+/* What there is now. */
+typedef struct qk_hub_snapshot {
+    char *path;   /* its folder in the cache */
+    char *commit; /* that the revision stands for */
+    size_t num_files;
+    int64_t bytes;      /* of the files that were wanted */
+    char *gguf;         /* of a model whose weights are a GGUF file, its path; else NULL */
+    int num_layers;     /* of a capture: up to the largest layer on the Hub; 0 = not known */
+    int q_per_kv_group; /* likewise query heads per key head, where all layers have the same heads;
+                           else 0. The part of a capture that is here does not tell it. */
+    size_t fetched_files;
+    int64_t fetched_bytes;
+    int64_t requests; /* that were sent to the Hub, redirects to other servers not counted */
+} qk_hub_snapshot;
+
+/* Makes sure that what is wanted of a dataset or a model is in the cache, as huggingface_hub has it.
+ * Files are checked by their SHA-256 (those that git keeps, by its SHA-1) before they take their names. A
+ * file that was cut off is gone on with, by this call and by later ones. Two processes that fetch
+ * the same file both succeed.
+ *
+ * Errors: QK_ERR_NOT_FOUND (the Hub has no such repository or revision, or does not show it; offline:
+ * what is missing in the cache), QK_ERR_IO (no connection, no space, a server that stays wrong),
+ * QK_ERR_MALFORMED (an answer that cannot be one), QK_ERR_UNSUPPORTED (a file above 50 GB, which the
+ * Hub does not give out over plain HTTP; a model in a form that is not read; no libcurl), QK_ERR_CANCELLED. What was fetched until then stays. */
+QK_API QK_MUST_CHECK qk_status qk_hub_get(const qk_hub_settings *settings,
+                                          qk_hub_snapshot **snapshot, qk_error *err);
+QK_API void qk_hub_snapshot_free(qk_hub_snapshot **snapshot);
+
+/* ==== looking ============================================================================= */
+
+/* A branch or tag and what is wanted of it. */
+typedef struct qk_hub_branch {
+    char *name;
+    char *commit;
+    bool tag;
+    size_t num_files, num_layers;
+    size_t query_heads, key_heads; /* folders of single heads; of packed files none */
+    size_t packed_files;           /* of a layer and kind */
+    int64_t bytes;
+    size_t cached_files; /* of these files, in the cache */
+    int64_t cached_bytes;
+} qk_hub_branch;
+
+typedef struct qk_hub_listing {
+    qk_hub_branch *branches;
+    size_t num_branches;
+} qk_hub_listing;
+
+/* Lists branches and tags, or settings->revision alone where it is not NULL, with the files that are
+ * wanted. Nothing is fetched but the lists. Errors: as qk_hub_get. */
+QK_API QK_MUST_CHECK qk_status qk_hub_list(const qk_hub_settings *settings,
+                                           qk_hub_listing **listing, qk_error *err);
+QK_API void qk_hub_listing_free(qk_hub_listing **listing);
+
+QK_END_DECLS
+
+#endif

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One request after the other, each with its redirects, and again where that may help. libcurl sends and
+ * receives; redirects are followed here, since the token must not go along. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/expand.h"
+#include "fetch/fetch.h"
+
+enum {
+    MAX_REDIRECTS = 10,
+    MAX_FAILURES = 5, /* in a row, without so many new bytes: */
+    ENOUGH_BYTES = 16384,
+    MAX_UNANSWERED = 2,    /* where no server has answered yet: it may be the wrong address */
+    MAX_WRONG = 2,         /* bytes that are not those of the file */
+    MAX_LIMITS = 20,       /* times that the Hub's limit was met by one request */
+    MAX_WAIT = 3600,       /* seconds */
+    MAX_IGNORED = 1 << 20, /* bytes of a body that nobody reads */
+    MAX_TEXT = 32 << 20,
+    BUFFER = 256 << 10,
+};
+
+struct qk__connection {
+    qk__fetch *fetch;
+    CURL *curl;
+    qk__headers answer;
+    const qk__request *request;
+    qk_status failed; /* in a callback, with */
+    qk_error failure;
+    int64_t ignored;
+    int64_t seen; /* bytes, the last of which came at */
+    double moved;
+    bool silent;   /* too long since then */
+    bool answered; /* some server, once */
+    char detail[CURL_ERROR_SIZE];
+};
+
+/* How an attempt ended. AGAIN: another may help, and err says why this one did not. */
+typedef enum outcome { DONE, AGAIN, WRONG, LIMITED, FAILED } outcome;
+
+/* ---- callbacks --------------------------------------------------------------------------- */
+
+static size_t on_header(char *line, size_t size, size_t count, void *user)
+{
+    qk__connection *c = user;
+    c->failed = qk__headers_line(&c->answer, line, size * count, &c->failure);
+    return c->failed == QK_OK ? size * count : 0;
+}
+
+static bool is_success(int status)
+{
+    return status == 200 || status == 206;
+}
+
+static size_t on_body(char *bytes, size_t size, size_t count, void *user)
+{
+    qk__connection *c = user;
+    size *= count;
+    if (!is_success(c->answer.status)) {
+        c->ignored += (int64_t)size;
+        return c->ignored <= MAX_IGNORED ? size : 0;
+    }
+    if (c->answer.encoded)
+        c->failed = qk__fail(&c->failure, QK_ERR_MALFORMED,
+                             "bytes that are compressed, though plain ones were asked for");
+    else
+        c->failed = c->request->take(c->request->user, &c->answer, (const uint8_t *)bytes, size,
+                                     &c->failure);
+    return c->failed == QK_OK ? size : 0;
+}
+
+static int on_progress(void *user, curl_off_t total, curl_off_t now, curl_off_t to_send,
+                       curl_off_t sent)
+{
+    qk__connection *c = user;
+    (void)total, (void)to_send, (void)sent;
+    double time = qk__now();
+    if (now != c->seen || c->moved == 0) {
+        c->seen = now;
+        c->moved = time;
+    }
+    c->silent = time - c->moved > (double)c->fetch->access.timeout;
+    return c->silent || !qk__fetch_tick(c->fetch, 0, 0);
+}
+
+/* ---- one hop ----------------------------------------------------------------------------- */
+
+static bool add_header(const qk__libraries *lib, struct curl_slist **list, const char *text)
+{
+    struct curl_slist *longer = text ? lib->slist_append(*list, text) : NULL;
+    if (longer)
+        *list = longer;
+    return longer != NULL;
+}
+
+static qk_status make_headers(const qk__connection *c, bool token, int64_t from,
+                              const char *etag, struct curl_slist **list, qk_error *err)
+{
+    const qk__libraries *lib = &c->fetch->libraries;
+    char *authorization =
+        token ? qk__format("Authorization: Bearer %s", c->fetch->access.token) : NULL;
+    char *condition = *etag ? qk__format("If-Range: %s", etag) : NULL;
+    char *range = from > 0 ? qk__format("Range: bytes=%lld-", (long long)from) : NULL;
+    bool done = add_header(lib, list, "Accept-Encoding: identity") &&
+                (!token || add_header(lib, list, authorization)) &&
+                (from == 0 || (add_header(lib, list, range) &&
+                               (!*etag || add_header(lib, list, condition))));
+    free(range);
+    free(condition);
+    free(authorization);
+    return done ? QK_OK : qk__nomem(err);
+}
+
+/* libcurl 7.88 calls a header line above 100 kB out of memory. */
+static qk_status out_of_memory(const qk__connection *c, const char *origin, qk_error *err)
+{
+    void *probe = malloc(4 * QK__MAX_HEADERS);
+    free(probe);
+    if (!probe || (c->answer.bytes == 0 && c->answer.status == 0))
+        return qk__nomem(err);
+    return qk__fail(err, QK_ERR_MALFORMED, "%s: headers that are too long", origin);
+}
+
+static outcome fail_transfer(qk__connection *c, CURLcode code, const char *origin,
+                             qk_error *err)
+{
+    if (c->failed != QK_OK) {
+        (void)qk__fail(err, c->failed, "%s: %s", origin, c->failure.message);
+        return c->failed == QK_ERR_INCONSISTENT ? WRONG : FAILED;
+    }
+    if (c->silent) {
+        (void)qk__fail(err, QK_ERR_IO, "%s: nothing came for %ld s", origin,
+                       c->fetch->access.timeout);
+        return AGAIN;
+    }
+    switch (code) {
+    case CURLE_ABORTED_BY_CALLBACK:
+        (void)qk__fail(err, QK_ERR_CANCELLED, "stopped");
+        return FAILED;
+    case CURLE_OUT_OF_MEMORY:
+        out_of_memory(c, origin, err);
+        return FAILED;
+    case CURLE_WRITE_ERROR:
+        (void)qk__fail(err, QK_ERR_MALFORMED, "%s: an endless answer with status %d", origin,
+                       c->answer.status);
+        return FAILED;
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_URL_MALFORMAT:
+        (void)qk__fail(err, QK_ERR_IO, "%s: %s", origin,
+                       *c->detail ? c->detail : c->fetch->libraries.easy_strerror(code));
+        return FAILED;
+    default:
+        (void)qk__fail(err, QK_ERR_IO, "%s: %s", origin,
+                       *c->detail ? c->detail : c->fetch->libraries.easy_strerror(code));
+        return AGAIN;
+    }
+}
+
+/* Sends a request to one address; DONE: an answer of any status. */
+static outcome send_to(qk__connection *c, const char *address, const char *origin, int64_t from,
+                       const char *etag, qk_error *err)
+{
+    const qk__access *access = &c->fetch->access;
+    const qk__libraries *lib = &c->fetch->libraries;
+    bool hub = strcmp(origin, access->origin) == 0;
+    struct curl_slist *headers = NULL;
+    qk__headers_free(&c->answer);
+    c->failed = QK_OK;
+    c->ignored = 0;
+    c->moved = 0;
+    c->silent = false;
+    *c->detail = 0;
+    if (make_headers(c, hub && access->token, from, etag, &headers, err) != QK_OK ||
+        lib->easy_setopt(c->curl, CURLOPT_URL, address) != CURLE_OK) {
+        lib->slist_free_all(headers);
+        (void)qk__nomem(err);
+        return FAILED;
+    }
+    lib->easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
+    if (hub)
+        atomic_fetch_add(&c->fetch->requests, 1);
+    CURLcode code = lib->easy_perform(c->curl);
+    lib->easy_setopt(c->curl, CURLOPT_HTTPHEADER, NULL);
+    lib->slist_free_all(headers);
+    c->answered |= c->answer.status > 0;
+    return code == CURLE_OK ? DONE : fail_transfer(c, code, origin, err);
+}
+
+/* ---- redirects --------------------------------------------------------------------------- */
+
+static bool is_redirect(const qk__headers *answer)
+{
+    int s = answer->status;
+    return answer->location && (s == 301 || s == 302 || s == 303 || s == 307 || s == 308);
+}
+
+/* ---- what the Hub says ------------------------------------------------------------------- */
+
+/* What an answer means that is no redirect. */
+static outcome judge(qk__connection *c, const char *origin, qk_error *err)
+{
+    const qk__headers *a = &c->answer;
+    bool hub = strcmp(origin, c->fetch->access.origin) == 0;
+    if (is_success(a->status) || a->status == 416) {
+        qk_status status = c->request->end(c->request->user, a, &c->failure);
+        if (status == QK_OK)
+            return DONE;
+        (void)qk__fail(err, status, "%s: %s", origin, c->failure.message);
+        return status == QK_ERR_INCONSISTENT ? WRONG : FAILED;
+    }
+    /* An address with a signature holds for some minutes: the Hub gives another one. */
+    bool again = a->status == 408 || a->status == 429 || a->status >= 500 || !hub;
+    if (again)
+        (void)qk__fail(err, QK_ERR_IO, "%s: HTTP status %d%s%s", origin, a->status,
+                       *a->message ? ": " : "", a->message);
+    else
+        (void)qk__refused(c->fetch, a, origin, err);
+    return !again ? FAILED : a->status == 429 ? LIMITED : AGAIN;
+}
+
+/* ---- open and close ---------------------------------------------------------------------- */
+
+static bool set_up(qk__connection *c)
+{
+    long timeout = c->fetch->access.timeout;
+    const qk__libraries *lib = &c->fetch->libraries;
+    CURL *e = c->curl;
+    return lib->easy_setopt(e, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_USERAGENT, "qkscope/" QK_VERSION) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_CONNECTTIMEOUT, timeout) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_BUFFERSIZE, (long)BUFFER) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_ERRORBUFFER, c->detail) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_NOPROGRESS, 0L) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_progress) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_XFERINFODATA, c) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_HEADERDATA, c) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
+           lib->easy_setopt(e, CURLOPT_WRITEDATA, c) == CURLE_OK;
+}
+
+/* Certificates of those who may speak for the Hub, where a site has its own; as huggingface_hub
+ * and curl have them. */
+static bool trust(const qk__connection *c)
+{
+    static const char *const VARIABLES[] = {"SSL_CERT_FILE", "CURL_CA_BUNDLE",
+                                            "REQUESTS_CA_BUNDLE"};
+    for (size_t i = 0; i < sizeof VARIABLES / sizeof *VARIABLES; i++) {
+        const char *file = qk__environment(VARIABLES[i]);
+        if (file)
+            return c->fetch->libraries.easy_setopt(c->curl, CURLOPT_CAINFO, file) == CURLE_OK;
+    }
+    return true;
+}
+
+/* Before the first request. */
+static qk_status get_ready(qk__connection *c, qk_error *err)
+{
+    if (c->curl)
+        return QK_OK;
+    QK_TRY(qk__fetch_load(c->fetch, err));
+    c->curl = c->fetch->libraries.easy_init();
+    if (!c->curl)
+        return qk__nomem(err);
+    return set_up(c) && trust(c)
+               ? QK_OK
+               : qk__fail(err, QK_ERR_UNSUPPORTED,
+                          "libcurl is too old: at least version 7.85 is needed");
+}
+
+qk_status qk__connection_open(qk__connection **connection, qk__fetch *fetch, qk_error *err)
+{
+    qk__connection *c = *connection = calloc(1, sizeof *c);
+    if (!c)
+        return qk__nomem(err);
+    c->fetch = fetch;
+    return QK_OK;
+}
+
+void qk__connection_close(qk__connection **connection)
+{
+    qk__connection *c = *connection;
+    if (!c)
+        return;
+    if (c->curl)
+        c->fetch->libraries.easy_cleanup(c->curl);
+    qk__headers_free(&c->answer);
+    free(c);
+    *connection = NULL;
+}
+
+/* ---- attempts ---------------------------------------------------------------------------- */
+
+static outcome attempt(qk__connection *c, const qk__request *request, int64_t from,
+                       const char *etag, qk_error *err)
+{
+    char *address = qk__strdup(request->address), *origin = NULL;
+    outcome how = FAILED;
+    if (!address)
+        (void)qk__nomem(err);
+    else if (qk__origin_of(&c->fetch->libraries, address, &origin, err) == QK_OK)
+        how = send_to(c, address, origin, from, etag, err);
+    for (int hop = 0; how == DONE && is_redirect(&c->answer); hop++) {
+        char *next = NULL, *next_origin = NULL;
+        if (hop == MAX_REDIRECTS) {
+            (void)qk__fail(err, QK_ERR_MALFORMED, "%s: redirected %d times, and again", origin,
+                           hop);
+            how = FAILED;
+            break;
+        }
+        qk_status status =
+            qk__address_resolve(&c->fetch->libraries, address, c->answer.location, origin,
+                                &next, &next_origin, err);
+        free(address);
+        free(origin);
+        address = next;
+        origin = next_origin;
+        how = status == QK_OK ? send_to(c, address, origin, from, etag, err) : FAILED;
+    }
+    if (how == DONE)
+        how = judge(c, origin, err);
+    free(address);
+    free(origin);
+    return how;
+}
+
+typedef struct tally {
+    int failures, wrong, limits;
+    int64_t best; /* byte that the last good attempt began with */
+} tally;
+
+/* How many failures are borne. */
+static int patience(const qk__connection *c)
+{
+    int most = c->fetch->settings->tries > 0 ? c->fetch->settings->tries - 1 : MAX_FAILURES;
+    if (c->fetch->hurried)
+        return 0;
+    return c->answered || most < MAX_UNANSWERED ? most : MAX_UNANSWERED;
+}
+
+/* Whether there has been enough of it; else how long to wait. */
+static bool give_up(const qk__connection *c, outcome how, tally *t, double *wait, qk_error *err)
+{
+    static const double WAITS[] = {0, 1, 2, 4, 8};
+    const int last = sizeof WAITS / sizeof *WAITS - 1;
+    t->failures += how == AGAIN;
+    t->wrong += how == WRONG;
+    t->limits += how == LIMITED;
+    bool enough = t->failures > patience(c) || t->wrong > MAX_WRONG || t->limits > MAX_LIMITS;
+    int count = how == LIMITED ? t->limits : t->failures;
+    *wait = WAITS[count < last ? count : last];
+    if (how != WRONG && c->answer.wait >= 0)
+        *wait = (double)c->answer.wait;
+    char why[sizeof err->message];
+    snprintf(why, sizeof why, "%s", err->message);
+    if (enough)
+        (void)qk__fail(err, err->status, "%.900s; tried %d time%s", why,
+                       t->failures + t->wrong + t->limits,
+                       t->failures + t->wrong + t->limits == 1 ? "" : "s");
+    else if (*wait > MAX_WAIT)
+        (void)qk__fail(err, err->status,
+                       "%.900s; wait %.0f minutes, then go on with the same command", why,
+                       *wait / 60);
+    return enough || *wait > MAX_WAIT;
+}
+
+/* Where the limit is that of all requests, all wait. */
+static bool pause(qk__connection *c, outcome how, double wait, const qk_error *err)
+{
+    qk__fetch *f = c->fetch;
+    double until = qk__now() + wait;
+    pthread_mutex_lock(&f->lock);
+    bool news = f->hold < until - 0.5;
+    if (how == LIMITED && news)
+        f->hold = until;
+    pthread_mutex_unlock(&f->lock);
+    if (how == LIMITED && news)
+        qk__fetch_notice(f, QK_NOTICE_REMARK,
+                         "%s: the limit of requests is reached: waiting %.0f s", f->name, wait);
+    else if (how != LIMITED && wait >= 1)
+        qk__fetch_notice(f, QK_NOTICE_REMARK, "%s; trying again in %.0f s", err->message, wait);
+    return qk__fetch_wait(f, wait);
+}
+
+/* After an attempt that was not the last: waits, unless it brought a good deal. */
+static qk_status settle_next(qk__connection *c, outcome how, tally *t, int64_t from,
+                             qk_error *why, qk_error *err)
+{
+    double wait = 0;
+    bool came = t->best >= 0 && from >= t->best + ENOUGH_BYTES;
+    t->best = from > t->best ? from : t->best;
+    if (how == DONE) /* there was none */
+        return QK_OK;
+    if (came)
+        t->failures = 0;
+    if (!(came && how == AGAIN) && give_up(c, how, t, &wait, why))
+        return qk__fail(err, why->status, "%s", why->message);
+    return pause(c, how, wait, why) ? QK_OK : qk__fail(err, QK_ERR_CANCELLED, "stopped");
+}
+
+qk_status qk__connection_get(qk__connection *c, const qk__request *request, qk_error *err)
+{
+    tally t = {.best = -1};
+    qk_error why = {.status = QK_OK};
+    c->request = request;
+    QK_TRY(get_ready(c, err));
+    for (outcome how = DONE;;) {
+        int64_t from = 0;
+        const char *etag = "";
+        QK_TRY(request->begin(request->user, &from, &etag, err));
+        QK_TRY(settle_next(c, how, &t, from, &why, err));
+        pthread_mutex_lock(&c->fetch->lock);
+        double hold = c->fetch->hold - qk__now();
+        pthread_mutex_unlock(&c->fetch->lock);
+        if ((hold > 0 && !qk__fetch_wait(c->fetch, hold)) || !qk__fetch_tick(c->fetch, 0, 0))
+            return qk__fail(err, QK_ERR_CANCELLED, "stopped");
+        how = attempt(c, request, from, etag, &why);
+        if (how == DONE)
+            return QK_OK;
+        if (how == FAILED)
+            return qk__fail(err, why.status, "%s", why.message);
+    }
+}
+
+/* ---- texts ------------------------------------------------------------------------------- */
+
+typedef struct text_request {
+    const qk__libraries *lib;
+    qk__buffer *text;
+    char **next;
+} text_request;
+
+static qk_status begin_text(void *user, int64_t *from, const char **etag, qk_error *err)
+{
+    (void)from, (void)etag, (void)err;
+    ((text_request *)user)->text->size = 0;
+    return QK_OK;
+}
+
+static qk_status take_text(void *user, const qk__headers *answer, const uint8_t *bytes,
+                           size_t size, qk_error *err)
+{
+    qk__buffer *text = ((text_request *)user)->text;
+    (void)answer;
+    if (size > MAX_TEXT - text->size)
+        return qk__fail(err, QK_ERR_MALFORMED, "an answer of more than %d MB", MAX_TEXT >> 20);
+    return qk__buffer_append(text, bytes, size, err);
+}
+
+static qk_status end_text(void *user, const qk__headers *answer, qk_error *err)
+{
+    const text_request *r = user;
+    if (answer->status == 416)
+        return qk__fail(err, QK_ERR_MALFORMED, "HTTP status 416");
+    QK_TRY(qk__buffer_append(r->text, "", 1, err)); /* a zero byte */
+    r->text->size--;
+    return r->next && answer->next ? qk__address_path(r->lib, answer->next, r->next, err)
+                                   : QK_OK;
+}
+
+qk_status qk__connection_get_text(qk__connection *c, const char *address, qk__buffer *text,
+                                  char **next, qk_error *err)
+{
+    text_request user = {&c->fetch->libraries, text, next};
+    if (next)
+        *next = NULL;
+    const qk__request request = {address, &user, begin_text, take_text, end_text};
+    return qk__connection_get(c, &request, err);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The client of the Hub. get.c leads: it asks for commit and files, and has the missing ones fetched by
+ * several threads; download.c brings one file into the cache, connection.c sends one request, as often
+ * as it takes; headers.c reads headers; refusal.c says what to do about a no; access.c knows address, token and
+ * time-outs, address.c addresses; load.c gets libraries.c; progress.c tells the user. need.c is for other rooms. */
+#ifndef QK_FETCH_FETCH_H
+#define QK_FETCH_FETCH_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <qkscope/hub.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "fetch/libraries.h"
+#include "hub/hub.h"
+
+/* ---- headers (headers.c) ------------------------------------------------------------------ */
+
+enum { QK__MAX_HEADERS = 128 << 10, QK__MAX_ADDRESS = 16 << 10 };
+
+/* What the headers of an answer say. Numbers are -1 where they say nothing. */
+typedef struct qk__headers {
+    int status;
+    int64_t length;              /* of the body */
+    int64_t first, total;        /* of a range */
+    int64_t wait;                /* seconds until another request makes sense */
+    bool limited;                /* no requests are left */
+    bool encoded;                /* compressed, say */
+    char etag[QK__MAX_HASH + 4]; /* with its quotes; "" if weak */
+    char code[48], message[200]; /* the Hub's, of errors */
+    char *location, *next;       /* addresses; next: of the next page */
+    size_t bytes;                /* of all lines */
+} qk__headers;
+
+/* It says nothing then. */
+void qk__headers_free(qk__headers *answer);
+
+/* Takes in a line; a status line begins anew. QK_ERR_MALFORMED: more than any server has to say, or an
+ * address that is none. */
+QK_MUST_CHECK qk_status qk__headers_line(qk__headers *answer, const char *line, size_t size,
+                                         qk_error *err);
+
+/* ---- who is asked (access.c) ------------------------------------------------------------- */
+
+typedef struct qk__access {
+    char *endpoint; /* without a slash at its end */
+    char *origin;   /* of it: "https://host:443"; NULL until something is sent */
+    char *token;    /* NULL = none */
+    bool offline;
+    long timeout;
+} qk__access;
+
+QK_MUST_CHECK qk_status qk__access_open(qk__access *access, const qk_hub_settings *settings,
+                                        qk_error *err);
+void qk__access_close(qk__access *access);
+
+/* Whether nothing may be sent. */
+bool qk__is_offline(const qk_hub_settings *settings);
+
+/* ---- addresses (address.c) --------------------------------------------------------------- */
+
+/* "https://host:443" of an address. QK_ERR_MALFORMED: it is none of http or https, or has a user. */
+QK_MUST_CHECK qk_status qk__origin_of(const qk__libraries *libraries, const char *address,
+                                      char **origin, qk_error *err);
+
+/* Appends text with %XX for what may not be in an address; '/' stays where it may. */
+QK_MUST_CHECK qk_status qk__quote(qk__buffer *out, const char *text, bool slashes,
+                                  qk_error *err);
+
+/* ---- all requests of a call -------------------------------------------------------------- */
+
+typedef struct qk__fetch {
+    const qk_hub_settings *settings;
+    qk__access access;
+    const qk__repo_kind *kind;
+    const char *name, *revision;
+    char *cache, *folder; /* of the repository */
+    char commit[QK__MAX_COMMIT + 1];
+
+    pthread_mutex_t lock; /* of what follows, and of notice and progress */
+    double told;          /* when progress was */
+    double hold;          /* nothing is sent before that time */
+    int64_t done, total;  /* bytes */
+    int64_t came;         /* over the wire */
+    bool hurried;         /* what is asked can be done without */
+    bool loaded;          /* what is needed to send: */
+    qk__libraries libraries;
+    atomic_llong requests;
+    atomic_bool stopped; /* by the caller, or since something failed for good */
+} qk__fetch;
+
+/* Makes sure that requests can be sent (load.c). */
+QK_MUST_CHECK qk_status qk__fetch_load(qk__fetch *fetch, qk_error *err);
+void qk__fetch_unload(qk__fetch *fetch);
+/* A line for the user (progress.c). */
+void qk__fetch_notice(qk__fetch *fetch, qk_notice_level level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Counts bytes (of the whole; of those that came), tells progress now and then; false: stop. */
+bool qk__fetch_tick(qk__fetch *fetch, int64_t bytes, int64_t came);
+/* Waits; false: stop. */
+bool qk__fetch_wait(qk__fetch *fetch, double seconds);
+
+/* The address that `location` means, seen from `address`, whose origin is given, and its origin; both are
+ * allocated, also with some errors. From https to http is refused. */
+QK_MUST_CHECK qk_status qk__address_resolve(const qk__libraries *libraries, const char *address,
+                                            const char *location, const char *origin,
+                                            char **next, char **next_origin, qk_error *err);
+
+/* The path and query of an address: whatever host it names, this Hub is asked. */
+QK_MUST_CHECK qk_status qk__address_path(const qk__libraries *libraries, const char *address,
+                                         char **path, qk_error *err);
+
+/* ---- refusals (refusal.c) ----------------------------------------------------------------- */
+
+/* The sentence for an answer that no other attempt will change; it returns the status of the error. */
+qk_status qk__refused(const qk__fetch *fetch, const qk__headers *answer, const char *origin,
+                      qk_error *err);
+
+/* ---- one request (connection.c) ---------------------------------------------------------- */
+
+/* One of these a thread. */
+typedef struct qk__connection qk__connection;
+QK_MUST_CHECK qk_status qk__connection_open(qk__connection **connection, qk__fetch *fetch,
+                                            qk_error *err);
+void qk__connection_close(qk__connection **connection);
+
+typedef struct qk__request {
+    const char *address; /* of the Hub */
+    void *user;
+    /* Before each attempt: the byte to begin with, and the ETag that it must have ("" = any). */
+    qk_status (*begin)(void *user, int64_t *from, const char **etag, qk_error *err);
+    /* Bytes of the body, of an answer with 200 or 206. A failure ends the request, but for
+     * QK_ERR_INCONSISTENT: then it is sent again. */
+    qk_status (*take)(void *user, const qk__headers *answer, const uint8_t *bytes, size_t size,
+                      qk_error *err);
+    /* The body is complete, as far as the server knows. Failures likewise. */
+    qk_status (*end)(void *user, const qk__headers *answer, qk_error *err);
+} qk__request;
+
+/* Sends it, follows redirects, waits and tries again. Messages say what the server says, and name
+ * origins, never the rest of an address: it may hold a signature. */
+QK_MUST_CHECK qk_status qk__connection_get(qk__connection *connection,
+                                           const qk__request *request, qk_error *err);
+
+/* A whole body of at most a few MB, with a zero byte after it that is not counted. *next (may be NULL): the
+ * path of the next page on the Hub, or NULL. */
+QK_MUST_CHECK qk_status qk__connection_get_text(qk__connection *connection, const char *address,
+                                                qk__buffer *text, char **next, qk_error *err);
+
+/* ---- one file (download.c) --------------------------------------------------------------- */
+
+typedef struct qk__download {
+    const qk__repo_file *file;
+    bool fetched; /* bytes came for it */
+    bool busy;    /* another process is fetching it: try again when the others are done */
+} qk__download;
+
+/* Brings the file into blobs/ and makes its link. `leftovers` are names in blobs/ that runs which
+ * were cut off have left. */
+QK_MUST_CHECK qk_status qk__download_run(qk__fetch *fetch, qk__connection *connection,
+                                         qk__download *download, const qk__names *leftovers,
+                                         bool last_chance, qk_error *err);
+
+/* Names in blobs/ of files that are not complete, sorted. */
+QK_MUST_CHECK qk_status qk__download_leftovers(const qk__fetch *fetch, qk__names *names,
+                                               qk_error *err);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What get.c, which leads, and list.c share: a call's commit and files. */
+#ifndef QK_FETCH_GET_H
+#define QK_FETCH_GET_H
+
+#include <jansson.h>
+
+#include "fetch/fetch.h"
+
+/* Close it also where it failed. Messages of open are complete; those of the others get the name of the
+ * repository by qk__fetch_about. */
+QK_MUST_CHECK qk_status qk__fetch_open(qk__fetch *fetch, const qk_hub_settings *settings,
+                                       qk_error *err);
+void qk__fetch_close(qk__fetch *fetch);
+qk_status qk__fetch_about(const qk__fetch *fetch, qk_status status, qk_error *err);
+
+/* The commit that fetch->revision stands for, into fetch->commit. connection may be NULL offline. */
+QK_MUST_CHECK qk_status qk__fetch_settle_commit(qk__fetch *fetch, qk__connection *connection,
+                                                qk_error *err);
+
+/* The files of the commit, from the cache, else from the Hub; keep: and then into the cache. Offline
+ * *known may be false. */
+QK_MUST_CHECK qk_status qk__fetch_files(qk__fetch *fetch, qk__connection *connection, bool keep,
+                                        qk__repo_files *files, bool *known, qk_error *err);
+
+/* Those that the settings want, to the front. */
+QK_MUST_CHECK qk_status qk__fetch_choose(const qk__fetch *fetch, qk__repo_files *files,
+                                         size_t *count, qk_error *err);
+
+/* The answer of the Hub's interface for programs. */
+QK_MUST_CHECK qk_status qk__fetch_json(qk__connection *connection, const char *address,
+                                       json_t **root, qk_error *err);
+QK_MUST_CHECK qk_status qk__fetch_refs(qk__fetch *fetch, qk__connection *connection,
+                                       json_t **root, qk_error *err);
+
+/* "1.2 GB" */
+void qk__size_text(int64_t bytes, char text[24]);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A path, or a name on the Hub: what a run is given. */
+#include "fetch/need.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "hub/hub.h"
+
+static qk_status fetch(const qk_hub_settings *what, qk__needed *needed, qk_error *err)
+{
+    qk_hub_settings settings = *what;
+    qk_hub_snapshot *snapshot;
+    qk_error why;
+    settings.cached = true;
+    qk_status status = qk_hub_get(&settings, &snapshot, &why);
+    if (status != QK_OK) /* it may have been meant for a path */
+        return qk__fail(err, status, "%.900s%s", why.message,
+                        status == QK_ERR_NOT_FOUND ? "; nor is there a folder of this name"
+                                                   : "");
+    needed->path = qk__strdup(snapshot->gguf ? snapshot->gguf : snapshot->path);
+    needed->num_layers = snapshot->num_layers;
+    needed->group = snapshot->q_per_kv_group;
+    qk_hub_snapshot_free(&snapshot);
+    return needed->path ? QK_OK : qk__nomem(err);
+}
+
+qk_status qk__fetch_need(const qk_hub_settings *what, const char *local_root,
+                         qk__needed *needed, qk_error *err)
+{
+    const char *name = what->name ? what->name : "";
+    const char *revision = what->revision && *what->revision ? what->revision : "main";
+    *needed = (qk__needed){0};
+    if (what->model && !qk_hub_is_remote(name))
+        return qk_hub_find_model(name, what->revision, &needed->path, err);
+    if (local_root && *local_root && qk_hub_is_remote(name) && qk__hub_is_revision(revision)) {
+        QK_TRY(qk__hub_find_in_root(local_root, name, revision, &needed->path, err));
+        if (needed->path)
+            return QK_OK;
+    }
+    return qk_hub_is_remote(name)
+               ? fetch(what, needed, err)
+               : qk_hub_find_dataset(name, what->revision, local_root, &needed->path, err);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the user hears while files come, and waiting, which a user may stop. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "fetch/fetch.h"
+
+enum { MEGABYTE = 1000000 };
+
+void qk__fetch_notice(qk__fetch *fetch, qk_notice_level level, const char *fmt, ...)
+{
+    char text[1200];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    pthread_mutex_lock(&fetch->lock);
+    if (fetch->settings->notice)
+        fetch->settings->notice(fetch->settings->user, level, text);
+    pthread_mutex_unlock(&fetch->lock);
+}
+
+bool qk__fetch_tick(qk__fetch *fetch, int64_t bytes, int64_t came)
+{
+    const qk_hub_settings *s = fetch->settings;
+    pthread_mutex_lock(&fetch->lock);
+    fetch->done += bytes;
+    fetch->came += came;
+    double now = qk__now();
+    if (s->progress && now - fetch->told > 0.1) {
+        const qk_progress progress = {.what = "MB",
+                                      .done = fetch->done / MEGABYTE,
+                                      .total = fetch->total / MEGABYTE,
+                                      .bytes = fetch->came};
+        fetch->told = now;
+        if (!s->progress(s->user, &progress))
+            atomic_store(&fetch->stopped, true);
+    }
+    pthread_mutex_unlock(&fetch->lock);
+    return !atomic_load(&fetch->stopped);
+}
+
+bool qk__fetch_wait(qk__fetch *fetch, double seconds)
+{
+    const struct timespec slice = {.tv_nsec = 100000000};
+    for (double end = qk__now() + seconds; qk__now() < end;) {
+        if (!qk__fetch_tick(fetch, 0, 0))
+            return false;
+        nanosleep(&slice, NULL);
+    }
+    return qk__fetch_tick(fetch, 0, 0);
+}

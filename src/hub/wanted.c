@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which files of a repository a run needs: of a capture the chosen layers and heads, with the key
+ * heads that query heads attend to; of a model its shape, weights and tokenizer. */
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "capture/capture.h"
+#include "hub/hub.h"
+
+/* ---- names ------------------------------------------------------------------------------- */
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+/* The part of a path before its last one into name[]; false if there is none that fits. */
+static bool parent_name(const char *path, char name[QK_HEAD_NAME_SIZE])
+{
+    const char *last = strrchr(path, '/');
+    if (!last)
+        return false;
+    const char *first = last;
+    while (first > path && first[-1] != '/')
+        first--;
+    size_t length = (size_t)(last - first);
+    if (length >= QK_HEAD_NAME_SIZE)
+        return false;
+    memcpy(name, first, length);
+    name[length] = 0;
+    return true;
+}
+
+bool qk__wanted_head(const char *path, qk_head_id *id, bool *packed)
+{
+    char name[QK_HEAD_NAME_SIZE];
+    if (!ends_with(path, ".parquet") || !parent_name(path, name))
+        return false;
+    *packed = qk__layer_parse(name, id);
+    return *packed || qk_head_parse(name, id);
+}
+
+/* moments/l00.safetensors */
+static bool is_moments(const char *path, int *layer)
+{
+    char name[QK_HEAD_NAME_SIZE], rest;
+    return parent_name(path, name) && strcmp(name, "moments") == 0 &&
+           sscanf(strrchr(path, '/'), "/l%9d.safetensor%c", layer, &rest) == 2;
+}
+
+static bool is_below(const char *path, const char *prefix)
+{
+    size_t length = strlen(prefix);
+    while (length > 0 && prefix[length - 1] == '/')
+        length--;
+    return length == 0 || (strncmp(path, prefix, length) == 0 && path[length] == '/');
+}
+
+/* ---- groups of query heads --------------------------------------------------------------- */
+
+/* Heads of a layer, and the sum of their numbers; 0 .. n-1 have n (n-1) / 2. */
+typedef struct layer_heads {
+    int layer;
+    int64_t count[2], sum[2];
+    int max[2];
+} layer_heads;
+
+static bool is_whole(const layer_heads *l)
+{
+    for (int kind = 0; kind < 2; kind++)
+        if (l->count[kind] == 0 || l->count[kind] != l->max[kind] + 1 ||
+            l->sum[kind] != l->count[kind] * (l->count[kind] - 1) / 2)
+            return false;
+    return l->count[QK_QUERY] % l->count[QK_KEY] == 0;
+}
+
+/* Files are sorted, so the heads of a layer are neighbours; those of several captures in a
+ * repository look like a layer that comes again. */
+qk__wanted_form qk__wanted_shape(const qk__repo_files *files, const char *prefix)
+{
+    qk__wanted_form form = {0};
+    bool equal = true;
+    layer_heads now = {.layer = -1, .max = {-1, -1}};
+    char before[QK_HEAD_NAME_SIZE] = "";
+    for (size_t i = 0; i <= files->count; i++) {
+        qk_head_id id = {-1, 0, QK_QUERY};
+        bool packed, end = i == files->count;
+        if (!end && ((prefix && !is_below(files->items[i].path, prefix)) ||
+                     !qk__wanted_head(files->items[i].path, &id, &packed)))
+            continue;
+        form.num_layers = id.layer >= form.num_layers ? id.layer + 1 : form.num_layers;
+        if (!end && packed)
+            continue;
+        if (end || id.layer != now.layer) {
+            int size = is_whole(&now) ? (int)(now.count[QK_QUERY] / now.count[QK_KEY]) : 0;
+            equal &= now.layer < 0 || (size > 0 && (form.group == 0 || size == form.group));
+            form.group = now.layer >= 0 ? size : form.group;
+            now = (layer_heads){.layer = id.layer, .max = {-1, -1}};
+        }
+        char name[QK_HEAD_NAME_SIZE];
+        if (end || !parent_name(files->items[i].path, name) || strcmp(name, before) == 0)
+            continue; /* another file of the same head */
+        memcpy(before, name, sizeof before);
+        now.count[id.kind]++;
+        now.sum[id.kind] += id.head;
+        now.max[id.kind] = id.head > now.max[id.kind] ? id.head : now.max[id.kind];
+    }
+    form.group = equal ? form.group : 0;
+    return form;
+}
+
+/* ---- captures ---------------------------------------------------------------------------- */
+
+static bool any(const qk_index_list *list)
+{
+    return list && list->count > 0;
+}
+
+static bool wants_layer(const qk__wanted *w, int layer)
+{
+    return !any(w->layers) || qk_index_list_has(w->layers, layer);
+}
+
+static bool wants_head(const qk__wanted *w, int group, qk_head_id id)
+{
+    if (!any(w->heads) || qk_index_list_has(w->heads, id.head))
+        return true;
+    if (id.kind != QK_KEY)
+        return false;
+    for (size_t i = 0; i < w->heads->count && group > 0; i++)
+        if (w->heads->items[i] / group == id.head)
+            return true;
+    return group == 0; /* any key may be the one */
+}
+
+static bool wants_of_capture(const qk__wanted *w, int group, const char *path)
+{
+    qk_head_id id;
+    bool packed;
+    int layer;
+    if (w->prefix && !is_below(path, w->prefix))
+        return false;
+    if (qk__wanted_head(path, &id, &packed))
+        return wants_layer(w, id.layer) && (packed || wants_head(w, group, id));
+    if (is_moments(path, &layer))
+        return wants_layer(w, layer);
+    const char *name = strrchr(path, '/');
+    return strcmp(name ? name + 1 : path, "capture.json") == 0;
+}
+
+/* ---- models ------------------------------------------------------------------------------ */
+
+/* What a model has right in its folder. */
+typedef struct model_files {
+    bool single, index; /* model.safetensors; in several files */
+    bool config, tokenizer;
+    const char *gguf; /* the first one that is not a later part of another */
+    size_t num_gguf;
+} model_files;
+
+/* NAME-00002-of-00003.gguf, from the second one on */
+static bool is_later_part(const char *path)
+{
+    static const char TAIL[] = "-00002-of-00003.gguf";
+    size_t length = strlen(path), tail = sizeof TAIL - 1;
+    int part = 0, used = 0;
+    return length > tail &&
+           sscanf(path + length - tail, "-%5d-of-%*5d.gguf%n", &part, &used) == 1 &&
+           (size_t)used == tail && part > 1;
+}
+
+static model_files look_at_model(const qk__repo_files *files)
+{
+    model_files m = {0};
+    for (size_t i = 0; i < files->count; i++) {
+        const char *path = files->items[i].path;
+        if (strchr(path, '/'))
+            continue;
+        m.single |= strcmp(path, "model.safetensors") == 0;
+        m.index |= strcmp(path, "model.safetensors.index.json") == 0;
+        m.config |= strcmp(path, "config.json") == 0;
+        m.tokenizer |= strcmp(path, "tokenizer.json") == 0;
+        if (ends_with(path, ".gguf") && !is_later_part(path)) {
+            m.gguf = m.num_gguf == 0 ? path : m.gguf;
+            m.num_gguf++;
+        }
+    }
+    return m;
+}
+
+static bool is_one_of(const char *path, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(path, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Where something is not there, what is there instead comes along: what reads the model can say
+ * then what to do about it. */
+static bool wants_of_tokenizer(const model_files *m, const char *path)
+{
+    static const char *const OTHERS[] = {"tokenizer.model", "tekken.json", "merges.txt",
+                                         "vocab.json", "vocab.txt"};
+    return strcmp(path, "tokenizer.json") == 0 ||
+           (!m->tokenizer && is_one_of(path, OTHERS, sizeof OTHERS / sizeof *OTHERS));
+}
+
+static bool has_folder(const char *path)
+{
+    return strchr(path, '/') != NULL;
+}
+
+static bool wants_of_model(const model_files *m, const char *path)
+{
+    if (has_folder(path))
+        return false;
+    if (!m->single && !m->index && m->gguf) /* which has it all */
+        return ends_with(path, ".gguf");
+    if (strcmp(path, m->config ? "config.json" : "adapter_config.json") == 0)
+        return true;
+    if (m->single)
+        return strcmp(path, "model.safetensors") == 0 || wants_of_tokenizer(m, path);
+    return ends_with(path, ".safetensors") ||
+           strcmp(path, "model.safetensors.index.json") == 0 || wants_of_tokenizer(m, path);
+}
+
+/* A model that cannot be had is refused before its bytes come. */
+static qk_status check_model(const model_files *m, qk_error *err)
+{
+    if (!m->single && !m->index && !m->gguf)
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "it has no weights as model*.safetensors or GGUF; other forms are not "
+                        "read: write it as safetensors with save_pretrained of transformers");
+    if (!m->single && !m->index && m->num_gguf > 1)
+        return qk__fail(err, QK_ERR_UNSUPPORTED,
+                        "it has %zu GGUF files, %s for one: choose with qkscope get --model "
+                        "--files NAME.gguf, which prints the path to give",
+                        m->num_gguf, m->gguf);
+    return QK_OK;
+}
+
+/* ---- what is wanted ---------------------------------------------------------------------- */
+
+static bool matches(const qk__wanted *w, const char *path)
+{
+    for (size_t i = 0; i < w->num_patterns; i++)
+        if (fnmatch(w->patterns[i], path, 0) == 0)
+            return true;
+    return w->num_patterns == 0;
+}
+
+/* What all files together say. */
+typedef struct view {
+    const qk__wanted *w;
+    qk_hub_part part;
+    int group;
+    model_files model;
+} view;
+
+static bool wants(const view *v, const char *path)
+{
+    if (!matches(v->w, path))
+        return false;
+    switch (v->part) {
+    case QK_HUB_CAPTURE:
+        return wants_of_capture(v->w, v->group, path);
+    case QK_HUB_MODEL:
+        return wants_of_model(&v->model, path);
+    case QK_HUB_TOKENIZER:
+        return !has_folder(path) && wants_of_tokenizer(&v->model, path);
+    case QK_HUB_ALL:
+        break;
+    }
+    return !v->w->prefix || is_below(path, v->w->prefix);
+}
+
+/* The sort keeps the order of both parts: names in messages and requests follow it. */
+static qk_status move_to_front(const view *v, qk__repo_files *files, size_t *count,
+                               qk_error *err)
+{
+    qk__repo_file *rest = qk__calloc(files->count, sizeof *rest);
+    if (!rest && files->count > 0)
+        return qk__nomem(err);
+    size_t front = 0, back = 0;
+    for (size_t i = 0; i < files->count; i++) {
+        if (wants(v, files->items[i].path))
+            files->items[front++] = files->items[i];
+        else
+            rest[back++] = files->items[i];
+    }
+    if (back > 0)
+        memcpy(files->items + front, rest, back * sizeof *rest);
+    free(rest);
+    *count = front;
+    return QK_OK;
+}
+
+/* capture.json alone is no capture. */
+static bool has_heads(const qk__repo_files *files, size_t count)
+{
+    qk_head_id id;
+    bool packed, has = false;
+    int layer;
+    for (size_t i = 0; i < count && !has; i++)
+        has = qk__wanted_head(files->items[i].path, &id, &packed) ||
+              is_moments(files->items[i].path, &layer);
+    return has;
+}
+
+qk_status qk__wanted_choose(const qk__wanted *wanted, qk__repo_files *files, size_t *count,
+                            qk_error *err)
+{
+    *count = 0;
+    view v = {.w = wanted, .part = wanted->part, .model = look_at_model(files)};
+    if (v.part == QK_HUB_ALL && (any(wanted->layers) || any(wanted->heads)))
+        v.part = QK_HUB_CAPTURE;
+    if (v.part == QK_HUB_MODEL)
+        QK_TRY(check_model(&v.model, err));
+    if (any(wanted->heads))
+        v.group =
+            wanted->group > 0 ? wanted->group : qk__wanted_shape(files, wanted->prefix).group;
+    QK_TRY(move_to_front(&v, files, count, err));
+    if (v.part == QK_HUB_CAPTURE && !has_heads(files, *count))
+        *count = 0;
+    return QK_OK;
+}
+
+const char *qk__wanted_gguf(const qk__repo_files *files)
+{
+    model_files m = look_at_model(files);
+    return m.single || m.index || m.num_gguf > 1 ? NULL : m.gguf;
+}
