@@ -112,6 +112,20 @@ qk_status qk__check_part(const qk_sink *sink, int layer, qk_kind kind, qk_error 
     return QK_OK;
 }
 
+qk_status qk__check_heads(const qk_sink *sink, int layer, qk_kind kind, const int *heads,
+                          size_t count, qk_error *err)
+{
+    QK_TRY(qk__check_part(sink, layer, kind, err));
+    int limit = kind == QK_QUERY ? sink->settings.num_q_heads : sink->settings.num_k_heads;
+    for (size_t i = 0; i < count; i++) {
+        int head = heads ? heads[i] : (int)i;
+        if (head < 0 || head >= limit)
+            return qk__fail(err, QK_ERR_ARGUMENT, "head %d: the model has %d of that kind",
+                            head, limit);
+    }
+    return QK_OK;
+}
+
 static qk_status list_positions(const qk__part *part, bool stored, int64_t **positions,
                                 size_t *count, qk_error *err)
 {

@@ -249,18 +249,10 @@ static qk_status put_head(delivery *d, size_t i, size_t head, qk_error *err)
 
 static qk_status check_rows(const qk_sink *sink, const qk_sink_rows *rows, qk_error *err)
 {
-    int limit =
-        rows->kind == QK_QUERY ? sink->settings.num_q_heads : sink->settings.num_k_heads;
-    QK_TRY(qk__check_part(sink, rows->layer, rows->kind, err));
+    QK_TRY(qk__check_heads(sink, rows->layer, rows->kind, rows->heads, rows->num_heads, err));
     if ((unsigned)rows->type > QK_BFLOAT16)
         return qk__fail(err, QK_ERR_ARGUMENT, "type %d: no such type of numbers",
                         (int)rows->type);
-    for (size_t i = 0; i < rows->num_heads; i++) {
-        int head = rows->heads ? rows->heads[i] : (int)i;
-        if (head < 0 || head >= limit)
-            return qk__fail(err, QK_ERR_ARGUMENT, "head %d: the model has %d of that kind",
-                            head, limit);
-    }
     if (rows->rows > 0 && rows->num_heads > 0 && !rows->data)
         return qk__fail(err, QK_ERR_ARGUMENT, "rows without data");
     return QK_OK;

@@ -27,21 +27,13 @@ static const char *kind_name(qk_kind kind)
 
 static qk_status check_sums(const qk_sink *sink, const qk_sink_sums *sums, qk_error *err)
 {
-    QK_TRY(qk__check_part(sink, sums->layer, sums->kind, err));
+    QK_TRY(qk__check_heads(sink, sums->layer, sums->kind, sums->heads, sums->num_heads, err));
     if (!sink->settings.keep.moments || sink->settings.keep.rows)
         return qk__fail(
             err, QK_ERR_ARGUMENT,
             "sums go with moments without rows, and this sink keeps %s: put the rows, "
             "or keep \"moments\" or \"moments,reservoir=N\"",
             sink->settings.keep.moments ? "both" : "rows");
-    int limit =
-        sums->kind == QK_QUERY ? sink->settings.num_q_heads : sink->settings.num_k_heads;
-    for (size_t i = 0; i < sums->num_heads; i++) {
-        int head = sums->heads ? sums->heads[i] : (int)i;
-        if (head < 0 || head >= limit)
-            return qk__fail(err, QK_ERR_ARGUMENT, "head %d: the model has %d of that kind",
-                            head, limit);
-    }
     bool by_bucket = sums->bucket_sum_x && sums->bucket_sum_xt && sums->bucket_sum_xx;
     if (sums->rows > 0 && sums->num_heads > 0 &&
         (!sums->sum_x || !sums->sum_xt || !sums->sum_xx ||

@@ -302,6 +302,9 @@ void qk__text_block_free(const qk_sink *sink, qk__text_block *block);
 /* QK_ERR_ARGUMENT: the model has no such layer, or the kind is none. */
 QK_MUST_CHECK qk_status qk__check_part(const qk_sink *sink, int layer, qk_kind kind,
                                        qk_error *err);
+/* And heads of it; NULL = 0, 1, ... */
+QK_MUST_CHECK qk_status qk__check_heads(const qk_sink *sink, int layer, qk_kind kind,
+                                        const int *heads, size_t count, qk_error *err);
 
 /* A text that is begun, and its block; the caller holds the mutex. */
 QK_MUST_CHECK qk_status qk__find_text(qk_sink *sink, int64_t number, qk__text_block **block,
