@@ -228,20 +228,9 @@ def run(model: Any, tokenizer: Any, texts: Sequence[Any] | None, sink: Sink, *, 
         padding: bool | None = None, progress: Any = None, on_notice: Callable[[str, str], Any] | None = None,
         chosen: Any = None, name: str | None = None) -> Outcome:
     """As `capture`; texts None: of the files that the options name. chosen: a qk_settings * to go on from."""
-    if not isinstance(sink, Sink):
-        raise ArgumentError(f"sink is a {type(sink).__name__}; wanted is a qkscope.Sink")
-    if sink.is_open or sink.outcome is not None:
-        raise ArgumentError("the sink is open already: give Sink neither model nor texts, which are told here")
-    if isinstance(batch_tokens, bool) or not isinstance(batch_tokens, int) or batch_tokens < 1:
-        raise ArgumentError(f"batch_tokens is {batch_tokens!r}; wanted is a whole number from 1")
     ids = ids.tolist() if ids is not None and hasattr(ids, "tolist") else ids
-    if ids is not None and texts is not None and len(ids) != len(texts):
-        raise ArgumentError(f"{len(ids)} ids for {len(texts)} texts: give one each")
-    if stage is None:
-        stage = next(name for name, value in STAGES.items() if value == sink._settings.stage)
-    elif stage not in STAGES:
-        raise ArgumentError(f"stage is {stage!r}; wanted is one of {', '.join(STAGES)}")
-    sink._settings.stage = STAGES[stage]
+    _check_call(sink, batch_tokens, texts, ids)
+    stage = _set_stage(sink, stage)
     one = _Run(model, tokenizer, sink, batch_tokens, stage, padding, progress)
     settings = chosen or ffi.new("qk_settings **")
     if chosen is None:
@@ -277,6 +266,27 @@ def run(model: Any, tokenizer: Any, texts: Sequence[Any] | None, sink: Sink, *, 
         one.close()
         if chosen is None:
             lib.qk_settings_free(settings)
+
+
+def _check_call(sink: Any, batch_tokens: Any, texts: Sequence[Any] | None, ids: Sequence[Any] | None) -> None:
+    if not isinstance(sink, Sink):
+        raise ArgumentError(f"sink is a {type(sink).__name__}; wanted is a qkscope.Sink")
+    if sink.is_open or sink.outcome is not None:
+        raise ArgumentError("the sink is open already: give Sink neither model nor texts, which are told here")
+    if isinstance(batch_tokens, bool) or not isinstance(batch_tokens, int) or batch_tokens < 1:
+        raise ArgumentError(f"batch_tokens is {batch_tokens!r}; wanted is a whole number from 1")
+    if ids is not None and texts is not None and len(ids) != len(texts):
+        raise ArgumentError(f"{len(ids)} ids for {len(texts)} texts: give one each")
+
+
+def _set_stage(sink: Sink, stage: str | None) -> str:
+    """Of the sink where none is given."""
+    if stage is None:
+        return next(name for name, value in STAGES.items() if value == sink._settings.stage)
+    if stage not in STAGES:
+        raise ArgumentError(f"stage is {stage!r}; wanted is one of {', '.join(STAGES)}")
+    sink._settings.stage = STAGES[stage]
+    return stage
 
 
 def _check_there_is_something(found: Any) -> None:
