@@ -11,7 +11,7 @@ quietly = { $(1) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }; rm -f $(BU
 C_FILES = $(shell git ls-files '*.c' '*.h')
 
 .PHONY: build reference demo demo-real programs test-build test check bench sanitized asan asan-core \
-	coverage-page valgrind fuzz lint format install dist wheel wheel-check wheel-sources deb hf-env hf-models clean
+	coverage-page valgrind fuzz lint format install dist wheel wheel-check wheel-sources deb hf-env hf-models site clean
 
 build: tools/.packages
 	@test -f $(BUILD)/build.ninja || $(call quietly,meson setup $(BUILD) -Dtests=false $(MESON_FLAGS))
@@ -55,6 +55,11 @@ hf-env: tools/.packages-test
 # docs/models.md: every type of transformers, captured or refused. 2 minutes.
 hf-models: test-build
 	@PYTHONPATH=$(BUILD)/python $${QKSCOPE_HF_PYTHON:-$(HF_ENV)/bin/python} tests/hf/hf_models.py --write docs/models.md
+
+# The documentation as pages to read from a folder: BUILD/site/index.html.
+site: .venv/ready
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --site-dir $(BUILD)/site
+	@echo $(BUILD)/site/index.html
 
 bench: test-build
 	@.venv/bin/pip install --quiet --disable-pip-version-check -r bench/requirements.txt
