@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every command that the README, the tutorial and the gallery show is run, as it stands there: in a folder that has what
+they name (MODEL, CAPTURE, books, ...), beside a server that answers as the Hub does."""
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from conftest import BUILD, EXAMPLE, ROOT, check_survived
+from documented_commands import commands_of
+
+sys.path[:0] = [str(ROOT / "tests" / "hub"), str(ROOT / "tests" / "study")]
+from fake_cache import CROSS_MODEL, DATASET, SMOLLM3, group_of, revision_of  # noqa: E402
+from fake_hub import FakeHub  # noqa: E402
+
+PROGRAM = BUILD / "qkscope"
+MODELS = ROOT / "examples" / "kjv-tiny"
+
+# What is run by another test, or is no command of ours: the file that shows it.
+ELSEWHERE = {
+    r"make( test|$)": "tests/run.py",
+    r"make build$": "tests/run.py",
+    r"make install\b.*": "tests/cli/test_installed.py",
+    r"make demo-real.*": "tests/recorder/test_real_model.py",
+    r"pip install .*": "tests/python/test_py_package.py",
+    r"qkscope-hf .*": "tests/hf/test_hf_bridge.py",
+    r"tools/make_gallery.sh": "tests/figure/test_gallery.py",
+    r"PATH=.*": "README.md",
+}
+
+pytestmark = pytest.mark.skipif(not PROGRAM.exists() or not shutil.which("gnuplot"), reason="needs the program and gnuplot")
+
+
+def files_of(folder):
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+class World:
+    """A folder in which the commands of the pages run."""
+
+    def __init__(self, folder, hub):
+        self.folder, self.hub = folder, hub
+        self.environment = {**hub.environment(folder / "hf"), "PATH": f"{BUILD}:{os.environ['PATH']}", "TMPDIR": str(folder)}
+        shutil.copytree(ROOT / "examples", folder / "examples")  # study files name folders from where they lie
+        for name in ("studies", "configs", "docs"):
+            (folder / name).symlink_to(ROOT / name)
+        (folder / "build").symlink_to(BUILD)
+        shutil.copytree(ROOT / "tools", folder / "tools", ignore=shutil.ignore_patterns(".*"))
+
+    def run(self, command):
+        done = subprocess.run(shlex.split(command), cwd=self.folder, env=self.environment, capture_output=True, text=True,
+                              timeout=120, stdin=subprocess.DEVNULL)
+        check_survived(done.returncode, done.stderr)
+        assert done.returncode == 0, f"$ {command}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def run_as_shown(self, command):
+        """What the command is to write is not there yet; `make demo` builds nothing anew."""
+        words = shlex.split(command)
+        if "-o" in words:
+            shutil.rmtree(self.folder / words[words.index("-o") + 1], ignore_errors=True)
+        self.run("tools/demo.sh" if command == "make demo" else command)
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """Small captures of all published models."""
+    folder = tmp_path_factory.mktemp("published")
+    for seed, name in enumerate((*CROSS_MODEL, *SMOLLM3)):
+        group = group_of(name)
+        subprocess.run([PROGRAM, "synth", "-o", folder / name, "--seed", str(seed), "--layers", "2", "--query-heads",
+                        str(2 * group), "--q-per-kv-group", str(group), "--dim", "16", "--examples", "2", "--rows", "60",
+                        "--buckets", "6", "--bucket-width", "16", "--quiet"], check=True, timeout=60)
+        (folder / name / "capture.json").unlink()  # the published ones have none
+    return folder
+
+
+@pytest.fixture
+def world(tmp_path, published):
+    with FakeHub() as hub:
+        for model in ("HuggingFaceTB/SmolLM2-135M-Instruct", "org/name", "ORG/MODEL"):
+            hub.add("models", model, files_of(MODELS / "step-20"))
+        for name in ("org/name", "ORG/NAME"):
+            hub.add("datasets", name, files_of(EXAMPLE))
+            hub.add("datasets", name, files_of(EXAMPLE), revision="REV")
+        for name in (*CROSS_MODEL, *SMOLLM3):
+            hub.add("datasets", DATASET, files_of(published / name), revision=revision_of(name))
+        yield World(tmp_path, hub)
+
+
+def add_inputs(world):
+    """What the README and the tutorial take for granted."""
+    folder, texts = world.folder, (MODELS / "passages.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "books").mkdir()
+    for i, words in enumerate(texts[:4]):
+        (folder / "books" / f"{i}.txt").write_bytes(words[:1500])
+    (folder / "passages.jsonl").write_bytes(b"".join(texts[:4]))
+    for name, target in (("MODEL", MODELS / "step-20"), ("TOKENIZER", MODELS / "step-20" / "tokenizer.json"),
+                         ("TEXT", folder / "books" / "0.txt"), ("FILE", folder / "books" / "0.txt"), ("CAPTURE", EXAMPLE)):
+        (folder / name).symlink_to(target)
+    (folder / "STUDY.yaml").write_text("models:\n  - {name: tiny, source: CAPTURE}\n")
+    for stage in ("PRE", "POST"):
+        world.run(f"qkscope capture --model MODEL --text passages.jsonl -o {stage} --stage {stage.lower()} --quiet")
+    world.run("qkscope analyze CAPTURE -o RESULTS --quiet")
+
+
+def add_gallery(world):
+    """The folders of tools/make_gallery.sh, of the small model alone."""
+    for stage in ("pre", "post"):
+        world.run(f"qkscope capture --model examples/kjv-tiny/step-20 --text examples/kjv-tiny/passages.jsonl --stage {stage} "
+                  f"--max-texts 8 -o results/real/capture/{stage} --quiet")
+    world.run("qkscope capture --model examples/kjv-tiny/step-20 --text examples/kjv-tiny/passages.jsonl --stage both "
+              "--max-texts 8 -o results/gallery/kjv-tiny --quiet")
+    for name in ("models", "scores"):
+        world.run(f"qkscope analyze examples/kjv-tiny-capture -o results/gallery/{name} --quiet")
+
+
+@pytest.mark.parametrize("page, prepare, least", [("README.md", add_inputs, 20),
+                                                  ("docs/index.md", add_inputs, 3), ("docs/gallery.md", add_gallery, 6)])
+def test_every_command_of_a_page(world, page, prepare, least):
+    prepare(world)
+    ran = 0
+    for command in commands_of((ROOT / page).read_text()):
+        shown = next((path for pattern, path in ELSEWHERE.items() if re.fullmatch(pattern, command)), None)
+        if shown:
+            assert (ROOT / shown).is_file(), f"{command}: {shown}"
+            continue
+        world.run_as_shown(command.replace("COLUMN", "r_q"))
+        ran += 1
+    assert ran >= least
