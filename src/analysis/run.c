@@ -158,8 +158,10 @@ qk_status qk__run_open(qk__run *run, const qk_analysis_settings *settings, qk_er
         qk__run_warn(run, "%s: capture.json says that this capture was not finished",
                      qk_capture_path(run->capture));
     char names[QK_HEAD_NAME_SIZE * 10];
-    size_t missing = qk__capture_missing(run->capture, &settings->layers, &settings->heads,
-                                         names, sizeof names);
+    /* Of a capture on the Hub no more than was asked for is fetched. */
+    size_t missing =
+        qk__capture_missing(run->capture, is_folder ? NULL : &settings->layers,
+                            is_folder ? NULL : &settings->heads, names, sizeof names);
     if (missing > 0 && !qk__run_does(run, QK__ANALYSE_STAGES)) /* which names them all */
         qk__run_warn(run, "%s: %zu of the %zu heads that capture.json lists are not there: %s",
                      qk_capture_path(run->capture), missing, qk_capture_num_heads(run->capture),
