@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -94,6 +95,73 @@ static void measure_intervals(qk__curve *curve)
     }
 }
 
+static const double *differences(const qk__curve *curve, size_t from, size_t to)
+{
+    for (size_t g = 0; g < curve->groups; g++)
+        curve->scratch[g] =
+            curve->values[to * curve->groups + g] - curve->values[from * curve->groups + g];
+    return curve->scratch;
+}
+
+/* sorted: p of all pairs in order. The k-th smallest times the pairs that are not smaller, and never less
+ * than what a smaller one comes to. */
+static void correct_holm(double *sorted, size_t count)
+{
+    double most = 0;
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = most = fmin(1, fmax(most, sorted[i] * (double)(count - i)));
+}
+
+static size_t first_of(const double *sorted, size_t count, double p)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (sorted[middle] < p)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* plain and holm: room for all pairs. */
+static void test_pairs(qk__curve *curve, double *plain, double *holm)
+{
+    size_t count = curve->count, pairs = 0;
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = i + 1; j < count; j++) {
+            qk__test test = qk__test_mean(differences(curve, i, j), curve->groups, 0);
+            curve->tests[i * count + j] = test;
+            plain[pairs++] = test.p;
+        }
+    if (pairs == 0 || isnan(plain[0])) /* too few groups: so for all pairs */
+        return;
+    qk__sort(plain, pairs);
+    memcpy(holm, plain, pairs * sizeof *holm);
+    correct_holm(holm, pairs);
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = i + 1; j < count; j++) {
+            qk__test *test = &curve->tests[i * count + j];
+            test->p = holm[first_of(plain, pairs, test->p)];
+        }
+}
+
+static void measure(qk__findings *findings, qk__curve *curve)
+{
+    size_t room = curve->count * curve->count;
+    double *plain = qk__calloc(2 * room, sizeof *plain);
+    curve->tests = qk__calloc(room, sizeof *curve->tests);
+    if (plain && curve->tests) {
+        measure_intervals(curve);
+        test_pairs(curve, plain, plain + room);
+    } else {
+        findings->status = qk__nomem(&findings->err);
+        curve->count = 0;
+    }
+    free(plain);
+}
+
 qk__curve qk__curve_of(qk__findings *findings, const qk__result_model *checkpoints,
                        size_t count, qk__head_number *number, const void *argument)
 {
@@ -117,7 +185,7 @@ qk__curve qk__curve_of(qk__findings *findings, const qk__result_model *checkpoin
         if (out.count > 0)
             gather(&out, number, argument, room, next, own);
         if (out.groups > 0)
-            measure_intervals(&out);
+            measure(findings, &out);
         else
             out.count = 0;
     }
@@ -131,18 +199,11 @@ void qk__curve_free(qk__curve *curve)
     free(curve->points);
     free(curve->means);
     free(curve->values);
+    free(curve->tests);
     *curve = (qk__curve){0};
 }
 
 /* ---- changes ---------------------------------------------------------------------------- */
-
-static const double *differences(const qk__curve *curve, size_t from, size_t to)
-{
-    for (size_t g = 0; g < curve->groups; g++)
-        curve->scratch[g] =
-            curve->values[to * curve->groups + g] - curve->values[from * curve->groups + g];
-    return curve->scratch;
-}
 
 qk__estimate qk__curve_change(const qk__curve *curve, size_t from, size_t to)
 {
@@ -151,16 +212,7 @@ qk__estimate qk__curve_change(const qk__curve *curve, size_t from, size_t to)
 
 qk__test qk__curve_test(const qk__curve *curve, size_t from, size_t to)
 {
-    return qk__test_mean(differences(curve, from, to), curve->groups, 0);
-}
-
-qk__test qk__curve_test_found(const qk__curve *curve, size_t from, size_t to)
-{
-    qk__test test = qk__curve_test(curve, from, to);
-    double pairs = (double)curve->count * (double)(curve->count - 1) / 2;
-    if (!isnan(test.p))
-        test.p = fmin(1, test.p * pairs);
-    return test;
+    return curve->tests[from * curve->count + to];
 }
 
 qk__test qk__curve_test_any(const qk__curve *curve, size_t *from, size_t *to)
@@ -169,7 +221,7 @@ qk__test qk__curve_test_any(const qk__curve *curve, size_t *from, size_t *to)
     *from = *to = 0;
     for (size_t i = 0; i + 1 < curve->count; i++)
         for (size_t j = i + 1; j < curve->count; j++) {
-            qk__test test = qk__curve_test_found(curve, i, j);
+            qk__test test = qk__curve_test(curve, i, j);
             if (isnan(test.p) || (!isnan(best.p) && test.p >= best.p))
                 continue;
             best = test;
@@ -186,7 +238,7 @@ static bool goes(const qk__curve *curve, size_t from, size_t to, int way, double
 {
     if (!((curve->means[to] - curve->means[from]) * way > 0))
         return false;
-    qk__test test = qk__curve_test_found(curve, from, to);
+    qk__test test = qk__curve_test(curve, from, to);
     return test.side == way && test.p <= level;
 }
 

@@ -14,6 +14,7 @@ typedef struct qk__curve {
     double *halves;                  /* [count] of intervals, see below; NaN: none */
     double *values;                  /* [count][groups] */
     double *scratch;                 /* [groups] */
+    qk__test *tests;                 /* [count][count] of the change from one to a later one */
 } qk__curve;
 
 /* Of checkpoints in order; count 0: nothing has the number, or memory ran out (then the findings
@@ -26,16 +27,16 @@ qk__curve qk__curve_of(qk__findings *findings, const qk__result_model *checkpoin
                        size_t count, qk__head_number *number, const void *argument);
 void qk__curve_free(qk__curve *curve);
 
-/* From one checkpoint to another, over groups. */
+/* From one checkpoint to another, over groups: Student's interval. */
 qk__estimate qk__curve_change(const qk__curve *curve, size_t from, size_t to);
+/* Student's t-test of the change to a later checkpoint, corrected for all the pairs of checkpoints that it
+ * was looked for among (Holm 1979). */
 qk__test qk__curve_test(const qk__curve *curve, size_t from, size_t to);
-/* The same, multiplied by the number of pairs of checkpoints: for a pair that was looked for. */
-qk__test qk__curve_test_found(const qk__curve *curve, size_t from, size_t to);
 /* The most certain of all pairs. */
 qk__test qk__curve_test_any(const qk__curve *curve, size_t *from, size_t *to);
 
 /* Splits the curve where it turns: pivots[0] .. pivots[n] are n legs, each of which goes one way by more
- * than chance (qk__curve_test_found at most `level`) and turns back at its end likewise. pivots: room for
+ * than chance (qk__curve_test at most `level`) and turns back at its end likewise. pivots: room for
  * count. Returns n. */
 size_t qk__curve_legs(const qk__curve *curve, double level, size_t *pivots);
 

@@ -36,8 +36,8 @@ static void wilson(qk__estimate *e)
     double n = (double)e->count, z = NORMAL_975, zz = z * z, share = e->value;
     double center = (share + zz / (2 * n)) / (1 + zz / n);
     double half = z / (1 + zz / n) * sqrt(share * (1 - share) / n + zz / (4 * n * n));
-    e->low = center - half;
-    e->high = center + half;
+    e->low = share == 0 ? 0 : center - half;
+    e->high = share == 1 ? 1 : center + half;
 }
 
 qk__estimate qk__estimate_share(const double *shares, size_t count)

@@ -151,17 +151,19 @@ qk__part qk__interval_percent(const qk__estimate *estimate)
                        qk__show_percent(estimate->high));
 }
 
-qk__phrase qk__mean_phrase(const qk__units *units, const qk__estimate *estimate, bool percent)
+qk__phrase qk__mean_phrase(const qk__units *units, const qk__estimate *estimate,
+                           qk__mean_kind kind)
 {
     qk__phrase out;
+    bool percent = kind != QK__OF_NUMBERS, heads = kind == QK__OF_HEADS;
     qk__shown all = percent ? qk__show_percent(units->mean) : qk__number(units->mean);
     qk__shown own = percent ? qk__show_percent(estimate->value) : qk__number(estimate->value);
     qk__part interval = percent ? qk__interval_percent(estimate) : qk__interval(estimate);
+    char models[100] = "";
     if (units->of_models)
-        snprintf(out.text, sizeof out.text, "mean over heads %s, over models %s, %s", all.text,
-                 own.text, interval.text);
-    else
-        snprintf(out.text, sizeof out.text, "mean over heads %s, %s", all.text, interval.text);
+        snprintf(models, sizeof models, ", mean over models %s", own.text);
+    snprintf(out.text, sizeof out.text, "%s%s%s%s, %s", heads ? "" : "mean over heads ",
+             all.text, heads ? " of heads" : "", models, interval.text);
     return out;
 }
 
@@ -353,7 +355,8 @@ void qk__claim_by(qk__findings *findings, const qk__question *question, qk__verd
                                                      : question->too_few;
     size_t length = strcspn(claim, "@");
     bool placed = claim[length] != 0;
-    qk__verdict_is(findings, verdict);
+    qk__verdict_is(findings,
+                   verdict == QK__OPPOSITE && question->both_ways ? QK__SUPPORTED : verdict);
     qk__claim(findings, "%.*s%s%s", (int)length, claim, placed ? where : "",
               placed ? claim + length + 1 : "");
 }
@@ -371,13 +374,14 @@ bool qk__ask(qk__findings *findings, const qk__scope *scope, const qk__question 
             findings, question->share || question->counts
                           ? test_counts(&units, question->against)
                           : qk__test_mean(units.values, units.count, question->against));
-        *answer = (qk__answer){units.heads,
-                               units.positive,
-                               units.mean,
-                               estimate,
-                               qk__how_many(&units),
-                               qk__mean_phrase(&units, &estimate, question->share),
-                               qk__outcome_phrase(&outcome)};
+        *answer = (qk__answer){
+            units.heads,
+            units.positive,
+            units.mean,
+            estimate,
+            qk__how_many(&units),
+            qk__mean_phrase(&units, &estimate, question->share ? QK__OF_HEADS : QK__OF_NUMBERS),
+            qk__outcome_phrase(&outcome)};
         qk__claim_by(findings, question, qk__verdict_of(&outcome),
                      qk__where(scope, &units).text);
     }

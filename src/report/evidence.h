@@ -46,9 +46,16 @@ qk__phrase qk__how_many(const qk__units *units);
 /* "95 % interval 0.12 to 0.31"; "no interval" without one. */
 qk__part qk__interval(const qk__estimate *estimate);
 qk__part qk__interval_percent(const qk__estimate *estimate);
-/* "mean over heads 0.31, over models 0.30, 95 % interval 0.12 to 0.31": the first is what the tables of
- * the page have. Units that are groups have no mean of their own here. */
-qk__phrase qk__mean_phrase(const qk__units *units, const qk__estimate *estimate, bool percent);
+/* "mean over heads 0.31, mean over models 0.30, 95 % interval 0.12 to 0.31": the first is what the tables
+ * of the page have. Units that are groups have no mean of their own here. Of a share: "31.0 % of heads,
+ * ...". */
+typedef enum qk__mean_kind {
+    QK__OF_NUMBERS,
+    QK__OF_PERCENTAGES,
+    QK__OF_HEADS, /* which are counted: a share of them */
+} qk__mean_kind;
+qk__phrase qk__mean_phrase(const qk__units *units, const qk__estimate *estimate,
+                           qk__mean_kind kind);
 /* What a number of a head is in words, for a sentence: "the position correlation of queries on PC0"; a
  * name that is no number of a head is said as it is. */
 qk__phrase qk__noun(const char *name);
@@ -98,6 +105,7 @@ typedef struct qk__question {
     double above, against;
     /* Claims by outcome; '@' becomes the place that qk__where names. */
     const char *higher, *lower, *either, *too_few;
+    bool both_ways; /* the claim is that there is something, on whichever side */
 } qk__question;
 
 typedef struct qk__answer {

@@ -90,7 +90,7 @@ static void pc0_is_positional(qk__findings *findings, const qk__scope *scope)
                  "Mean position correlation of queries: %s on PC0, %s on PC%zu, the next best; "
                  "difference: %s, %s.",
                  qk__number(found.own).text, qk__number(found.other).text, found.best,
-                 qk__mean_phrase(&lead, &e, false).text, qk__how_many(&lead).text);
+                 qk__mean_phrase(&lead, &e, QK__OF_NUMBERS).text, qk__how_many(&lead).text);
     qk__evidence(findings, "Tested against each of %zu components: %s.", found.count,
                  qk__outcome_phrase(&outcome).text);
     qk__units_free(&lead);

@@ -181,7 +181,7 @@ static void state_kinds(qk__findings *findings, const qk__scope *scope, const qk
             found.models, qk__outcome_phrase(&outcome).text);
     else
         qk__evidence(findings,
-                     "Tested: %zu groups of heads that share keys with content-focused heads "
+                     "Tested: groups of heads that share keys, %zu with content-focused heads "
                      "against %zu with position-dominated ones; %s.",
                      found.num_content, found.num_position, qk__outcome_phrase(&outcome).text);
 }
@@ -211,6 +211,7 @@ static double overhead_of(const qk__result_head *head, const void *unused)
 static const qk__question OVERHEAD = {
     .id = "overhead-plasticity",
     .topic = TOPIC,
+    .both_ways = true,
     .higher = "Heads with a larger positional overhead are more plastic @.",
     .lower = "Heads with a larger positional overhead are less plastic @.",
     .either = "The data do not show that positional overhead and plasticity go together @.",

@@ -161,8 +161,9 @@ static void plane_variance(qk__findings *findings, const qk__scope *scope)
             qk__show_percent(units.mean).text, qk__where(scope, &units).text,
             qk__show_percent(1 - units.mean).text);
         qk__evidence(findings, "Share of the variance in the plane: %s, range %s to %s, %s.",
-                     qk__mean_phrase(&units, &e, true).text, qk__show_percent(low).text,
-                     qk__show_percent(high).text, qk__how_many(&units).text);
+                     qk__mean_phrase(&units, &e, QK__OF_PERCENTAGES).text,
+                     qk__show_percent(low).text, qk__show_percent(high).text,
+                     qk__how_many(&units).text);
     }
     qk__units_free(&units);
 }

@@ -131,8 +131,8 @@ static void slow_energy(qk__findings *findings, const qk__scope *scope)
                   qk__show_percent(q.mean).text, qk__show_percent(k.mean).text,
                   qk__where(scope, &q).text);
         qk__evidence(findings, "Queries: %s; keys: %s; %s.",
-                     qk__mean_phrase(&q, &e_q, true).text, qk__mean_phrase(&k, &e_k, true).text,
-                     qk__how_many(&q).text);
+                     qk__mean_phrase(&q, &e_q, QK__OF_PERCENTAGES).text,
+                     qk__mean_phrase(&k, &e_k, QK__OF_PERCENTAGES).text, qk__how_many(&q).text);
     }
     qk__units_free(&q);
     qk__units_free(&k);

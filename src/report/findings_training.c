@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -71,11 +72,11 @@ static int monotone(const qk__curve *curve)
     return up + 1 == curve->count ? 1 : down + 1 == curve->count ? -1 : 0;
 }
 
-/* "falls from 0.46 at A to 0.08 at B, then rises to 0.64 at C" */
+/* "falls from 0.46 at A to 0.08 at B, then it rises to 0.64 at C; the largest step, ..." */
 static void claim_legs(qk__findings *findings, const char *noun, const qk__curve *curve,
                        const size_t *pivots, size_t legs)
 {
-    char path[1200];
+    char path[1000], largest[800] = "";
     size_t used = (size_t)snprintf(path, sizeof path, "from %s at %s",
                                    qk__number(curve->means[pivots[0]]).text,
                                    checkpoint(curve->points[pivots[0]]).text);
@@ -89,13 +90,17 @@ static void claim_legs(qk__findings *findings, const char *noun, const qk__curve
                                  checkpoint(curve->points[pivots[i]]).text);
     }
     size_t step = largest_step(curve);
-    bool whole = legs == 1 && monotone(curve) != 0;
-    qk__claim(findings, "Over training, %s %s %s%s; the largest step lies %s.", noun,
+    if (qk__curve_test(curve, step, step + 1).p <= findings->tests.level)
+        snprintf(largest, sizeof largest, "; the largest step, %s, lies %s",
+                 qk__number(curve->means[step + 1] - curve->means[step]).text,
+                 place_of_step(curve->points[step], curve->points[step + 1]).text);
+    bool whole = legs == 1 && pivots[0] == 0 && pivots[1] + 1 == curve->count;
+    qk__claim(findings, "Over training, %s %s %s%s%s.", noun,
               curve->means[pivots[1]] > curve->means[pivots[0]] ? "rises" : "falls", path,
-              whole       ? ", in every step"
-              : legs == 1 ? ", without a turn that stands out"
-                          : "",
-              place_of_step(curve->points[step], curve->points[step + 1]).text);
+              !whole                 ? ""
+              : monotone(curve) != 0 ? ", in every step"
+                                     : ", without a turn that stands out",
+              largest);
 }
 
 /* Means with their intervals: all, or those that matter where there are many. */
@@ -126,13 +131,26 @@ static void tell_change(qk__findings *findings, const char *what, const qk__curv
                         size_t from, size_t to)
 {
     qk__estimate change = qk__curve_change(curve, from, to);
-    qk__test test = qk__curve_test_found(curve, from, to);
-    qk__evidence(findings, "%s %s to %s, %s: %s, %s; p = %s for one of %zu pairs.", what,
+    qk__evidence(findings, "%s %s to %s, %s: %s, %s; p = %s, corrected for %zu pair%s.", what,
                  qk__short_name_of(curve->points[from]->label).text,
                  qk__short_name_of(curve->points[to]->label).text,
                  place_of_step(curve->points[from], curve->points[to]).text,
                  qk__number(change.value).text, qk__interval(&change).text,
-                 qk__p_value(test.p).text, curve->count * (curve->count - 1) / 2);
+                 qk__p_value(qk__curve_test(curve, from, to).p).text,
+                 curve->count * (curve->count - 1) / 2, curve->count > 2 ? "s" : "");
+}
+
+static void tell_changes(qk__findings *findings, const qk__curve *curve, const size_t *pivots,
+                         size_t legs)
+{
+    size_t step = largest_step(curve);
+    bool told = false;
+    for (size_t i = 0; i < legs; i++) {
+        tell_change(findings, "Change from", curve, pivots[i], pivots[i + 1]);
+        told |= pivots[i] == step && pivots[i + 1] == step + 1;
+    }
+    if (!told)
+        tell_change(findings, "Largest step from", curve, step, step + 1);
 }
 
 /* pivots: room for as many as there are checkpoints. */
@@ -154,12 +172,8 @@ static void state_curve(qk__findings *findings, size_t watched, const qk__curve 
     else
         qk__claim(findings, "The data do not show that %s changes over training.", noun.text);
     tell_means(findings, curve, pivots, legs);
-    for (size_t i = 0; i < legs; i++)
-        tell_change(findings, legs == 1 ? "Change from" : "Leg from", curve, pivots[i],
-                    pivots[i + 1]);
     if (!isnan(outcome.p)) {
-        size_t step = largest_step(curve);
-        tell_change(findings, "Largest step from", curve, step, step + 1);
+        tell_changes(findings, curve, pivots, legs);
         qk__evidence(findings, "The most certain change of all pairs: %s.",
                      qk__outcome_phrase(&outcome).text);
     }
@@ -243,19 +257,19 @@ static void steps_between_phases(qk__findings *findings, const qk__results *resu
 
 /* ---- longer contexts -------------------------------------------------------------------- */
 
-/* Whether a phase is called by its long context: "long", "context", "ctx", or LC as a word. */
+/* Whether a phase is called by its long context: one of its words begins with "long", "context" or
+ * "ctx", or is LC, or LC with a number. */
 static bool is_long_context(const char *phase)
 {
-    char text[256];
-    size_t length = 0;
-    text[length++] = ' ';
-    for (; *phase && length + 2 < sizeof text; phase++)
-        text[length++] =
-            (char)(isalnum((unsigned char)*phase) ? tolower((unsigned char)*phase) : ' ');
-    text[length++] = ' ';
-    text[length] = 0;
-    return strstr(text, "long") || strstr(text, "context") || strstr(text, "ctx") ||
-           strstr(text, " lc ");
+    for (const char *word = phase; *word; word++) {
+        if (word > phase && isalnum((unsigned char)word[-1]))
+            continue;
+        if (strncasecmp(word, "long", 4) == 0 || strncasecmp(word, "context", 7) == 0 ||
+            strncasecmp(word, "ctx", 3) == 0 ||
+            (strncasecmp(word, "lc", 2) == 0 && !isalpha((unsigned char)word[2])))
+            return true;
+    }
+    return false;
 }
 
 static double size_of(const qk__result_head *head, const void *field)

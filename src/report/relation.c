@@ -116,8 +116,9 @@ qk__phrase qk__relation_phrase(const qk__relation *relation)
     if (relation->of_models)
         snprintf(over, sizeof over, "n = %.0f models", relation->units);
     else
-        snprintf(over, sizeof over, "counted as %.0f pairs: groups of heads that share keys%s",
-                 relation->units, relation->models > 1 ? ", less the models' means" : "");
+        snprintf(over, sizeof over, "n = %.0f groups of heads that share keys%s",
+                 relation->units,
+                 relation->models > 1 ? " (one less for the models' means)" : "");
     if (relation->models > 1)
         snprintf(out.text, sizeof out.text,
                  "r = %s over all %s heads together; within models %s, %s, %s",
