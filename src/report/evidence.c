@@ -132,20 +132,20 @@ qk__phrase qk__how_many(const qk__units *units)
     return out;
 }
 
-static qk__part interval_of(const qk__estimate *estimate, qk__shown low, qk__shown high)
+static qk__short_phrase interval_of(const qk__estimate *estimate, qk__shown low, qk__shown high)
 {
-    qk__part out = {"no interval"};
+    qk__short_phrase out = {"no interval"};
     if (isfinite(estimate->low))
         snprintf(out.text, sizeof out.text, "95 %% interval %s to %s", low.text, high.text);
     return out;
 }
 
-qk__part qk__interval(const qk__estimate *estimate)
+qk__short_phrase qk__interval(const qk__estimate *estimate)
 {
     return interval_of(estimate, qk__number(estimate->low), qk__number(estimate->high));
 }
 
-qk__part qk__interval_percent(const qk__estimate *estimate)
+qk__short_phrase qk__interval_percent(const qk__estimate *estimate)
 {
     return interval_of(estimate, qk__show_percent(estimate->low),
                        qk__show_percent(estimate->high));
@@ -158,7 +158,8 @@ qk__phrase qk__mean_phrase(const qk__units *units, const qk__estimate *estimate,
     bool percent = kind != QK__OF_NUMBERS, heads = kind == QK__OF_HEADS;
     qk__shown all = percent ? qk__show_percent(units->mean) : qk__number(units->mean);
     qk__shown own = percent ? qk__show_percent(estimate->value) : qk__number(estimate->value);
-    qk__part interval = percent ? qk__interval_percent(estimate) : qk__interval(estimate);
+    qk__short_phrase interval =
+        percent ? qk__interval_percent(estimate) : qk__interval(estimate);
     char models[100] = "";
     if (units->of_models)
         snprintf(models, sizeof models, ", mean over models %s", own.text);
@@ -292,9 +293,9 @@ qk__outcome qk__tested(qk__findings *findings, qk__test test)
     return out;
 }
 
-qk__part qk__outcome_phrase(const qk__outcome *outcome)
+qk__short_phrase qk__outcome_phrase(const qk__outcome *outcome)
 {
-    qk__part out = {"no p-value"};
+    qk__short_phrase out = {"no p-value"};
     if (!isnan(outcome->p))
         snprintf(out.text, sizeof out.text, "p = %s, corrected %s",
                  qk__p_value(outcome->p).text, qk__p_value(outcome->adjusted).text);

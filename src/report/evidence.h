@@ -4,7 +4,7 @@
  *
  *     significance.c  tests, and their correction
  *     estimate.c      intervals
- *     units.c         heads of a claim, one number per unit
+ *     claim_units.c   heads of a claim, one number per unit
  *     evidence.c      sentences, what is tested, questions; uses those above
  *     relation.c      correlations over heads; uses all of these
  *     findings_pca.c, findings_rotation.c, findings_plasticity.c, findings_scores.c,
@@ -21,7 +21,7 @@
 #include "report/findings.h"
 #include "report/page.h"
 #include "report/significance.h"
-#include "report/units.h"
+#include "report/claim_units.h"
 
 /* A claim holds when its corrected p-value is at most this. */
 #define QK__LEVEL 0.05
@@ -31,9 +31,9 @@
 typedef struct qk__phrase {
     char text[640];
 } qk__phrase;
-typedef struct qk__part { /* of a phrase */
+typedef struct qk__short_phrase { /* of a phrase */
     char text[160];
-} qk__part;
+} qk__short_phrase;
 
 /* A number, and a p-value, as all findings show them; shares with qk__show_percent. */
 qk__shown qk__number(double value);
@@ -44,8 +44,8 @@ qk__phrase qk__where(const qk__scope *scope, const qk__units *units);
 /* "n = 11 models (3,239 heads)", "n = 10 groups of heads that share keys (20 heads)". */
 qk__phrase qk__how_many(const qk__units *units);
 /* "95 % interval 0.12 to 0.31"; "no interval" without one. */
-qk__part qk__interval(const qk__estimate *estimate);
-qk__part qk__interval_percent(const qk__estimate *estimate);
+qk__short_phrase qk__interval(const qk__estimate *estimate);
+qk__short_phrase qk__interval_percent(const qk__estimate *estimate);
 /* "mean over heads 0.31, mean over models 0.30, 95 % interval 0.12 to 0.31": the first is what the tables
  * of the page have. Units that are groups have no mean of their own here. Of a share: "31.0 % of heads,
  * ...". */
@@ -90,7 +90,7 @@ typedef struct qk__outcome {
  * alone, not on an outcome. */
 qk__outcome qk__tested(qk__findings *findings, qk__test test);
 /* "p = 0.0012, corrected 0.01"; "no p-value" */
-qk__part qk__outcome_phrase(const qk__outcome *outcome);
+qk__short_phrase qk__outcome_phrase(const qk__outcome *outcome);
 qk__verdict qk__verdict_of(const qk__outcome *outcome);
 
 /* ---- questions -------------------------------------------------------------------------- */
@@ -114,7 +114,7 @@ typedef struct qk__answer {
     qk__estimate estimate;  /* of the mean over units */
     qk__phrase how_many;    /* qk__how_many */
     qk__phrase measured;    /* qk__mean_phrase */
-    qk__part p;             /* qk__outcome_phrase */
+    qk__short_phrase p;     /* qk__outcome_phrase */
 } qk__answer;
 
 /* Begins the finding and makes its claim; evidence follows. False: no head has the number, and
